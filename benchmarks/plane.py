@@ -1,0 +1,94 @@
+"""Speed of the plane solvers, one core, medians of repeats in one run: the tables of docs/performance.md."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+import torch
+
+from jorth.plane import apply_rows, random_matching, solve_plane
+
+REPEATS = 15
+
+
+def median_seconds(call: Callable[[], object], synchronise: Callable[[], None], repeats: int = REPEATS) -> float:
+    call()  # compile and warm up
+    times = []
+    for _ in range(repeats):
+        synchronise()
+        start = time.perf_counter()
+        call()
+        synchronise()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def problems(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    M = rng.standard_normal((count, 4, 4))
+    return rng.standard_normal((count, 2, 2)), M @ M.swapaxes(1, 2), rng.choice([-1, 1], (count, 2))
+
+
+def scalar_rows() -> None:
+    from jorth.plane.compiled import solve_pairs
+
+    count = 20_000
+    P, Q, _ = problems(count)
+    print("\ncompiled, one pair after the other, general Q, microseconds per pair")
+    for name, opposite in (("opposite signs", True), ("equal signs", False)):
+        flags = np.full(count, opposite)
+        for components in ("all", "identity"):
+            seconds = median_seconds(lambda f=flags, c=components: solve_pairs(P, Q, f, 0.0, c == "all"), lambda: None)
+            print(f"  {name:15s} {components:9s} {seconds / count * 1e6:.3f}")
+
+
+def batched_rows(device: str) -> None:
+    synchronise = torch.cuda.synchronize if device == "cuda" else (lambda: None)
+    print(f"\nbatched torch on {device}, mixed signs, all components, million pairs per second")
+    for count in (10_000, 100_000, 1_000_000, *((10_000_000,) if device == "cuda" else ())):
+        P, Q, signs = (torch.from_numpy(t).to(device) for t in problems(min(count, 1_000_000)))
+        repeat = count // len(P)
+        P, Q, signs = P.repeat(repeat, 1, 1), Q.repeat(repeat, 1, 1), signs.repeat(repeat, 1)
+        for dtype in (torch.float64, torch.float32):
+            p, sigma, general = P.to(dtype), Q[:, 0, 0].to(dtype), Q.to(dtype)
+            rates = []
+            for q in (sigma, general):
+                seconds = median_seconds(lambda p=p, q=q, s=signs: solve_plane(p, q, s, check=False), synchronise, 7)
+                rates.append(count / seconds / 1e6)
+            print(f"  {count:9d} pairs {str(dtype)[6:]:8s} scalar Q {rates[0]:8.2f}   general Q {rates[1]:8.2f}")
+
+
+def apply_rows_table(device: str) -> None:
+    synchronise = torch.cuda.synchronize if device == "cuda" else (lambda: None)
+    print(f"\napply_rows on {device}, n x n float64, one matching, GB/s of the floor (each row read and written once)")
+    for n in (200, 1000, 4000):
+        X = torch.eye(n, dtype=torch.float64, device=device)
+        pairs = torch.from_numpy(random_matching(n, seed=0)).to(device)
+        V = torch.eye(2, dtype=torch.float64, device=device).expand(n // 2, 2, 2).contiguous()
+        seconds = median_seconds(lambda X=X, p=pairs, V=V: apply_rows(X, p, V), synchronise)
+        print(f"  n = {n:5d}  {2 * 8 * n * n / seconds / 1e9:8.2f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    device = parser.parse_args().device
+    torch.set_num_threads(1)
+    processor = torch.cuda.get_device_name() if device == "cuda" else platform.processor() or platform.machine()
+    print(f"torch {torch.__version__}, numpy {np.__version__}, Python {platform.python_version()}, {processor}")
+    if device == "cpu":
+        scalar_rows()
+    batched_rows(device)
+    apply_rows_table(device)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+"""The command line: jorth demo. Heavy imports wait until a command runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from jorth import __version__
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="jorth")
+def main() -> None:
+    """Compute with J-orthogonal matrices, the isometries of hyperbolic and ultrahyperbolic space."""
+
+
+@main.command()
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("out"),
+    show_default=True,
+    help="Folder for the picture.",
+)
+@click.option("--seed", default=0, show_default=True, help="Seed of everything random.")
+def demo(output: Path, seed: int) -> None:
+    """Draw points of O(p, q), solve plane problems, and draw what was found. A few seconds."""
+    from jorth.demo import run
+
+    run(output, seed)

@@ -1,0 +1,70 @@
+"""Decompositions of J-orthogonal matrices: the hyperbolic CS decomposition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic
+
+import torch
+from torch import Tensor
+
+from jorth.arrays import ArrayT, check_finite, like_input, square_matrix, to_tensor
+from jorth.group.cs_form import compose_cs
+from jorth.signature import Signature
+
+
+@dataclass(frozen=True)
+class CS(Generic[ArrayT]):
+    """X = diag(U1, U2) H(mu) diag(V1, V2)^T, with the positive signs of J first.
+
+    H(mu) = [[cosh mu, 0, sinh mu], [0, I, 0], [sinh mu, 0, cosh mu]] with min(p, q) values mu >= 0, descending.
+    U1, V1 are orthogonal (..., p, p), U2, V2 orthogonal (..., q, q).
+    """
+
+    U1: ArrayT
+    U2: ArrayT
+    mu: ArrayT
+    V1: ArrayT
+    V2: ArrayT
+    signature: Signature
+
+    def compose(self) -> ArrayT:
+        """The matrix X (..., n, n), in the order of the signature."""
+        U1, U2, V1, V2 = (to_tensor(F, "factor") for F in (self.U1, self.U2, self.V1, self.V2))
+        X = compose_cs(U1, U2, to_tensor(self.mu, "mu"), V1, V2, self.signature)
+        return like_input(X, self.mu)
+
+
+def cs_decomposition(X: ArrayT, signature: Signature) -> CS[ArrayT]:
+    """The hyperbolic CS decomposition of a J-orthogonal X (..., n, n).
+
+    The singular values of X[-,+] = U2 sinh(mu) V1^T give mu to rounding. The other factors are the orthogonal
+    factors of X[+,+] V1 = U1 cosh(mu) and X[-,-]^T U2 = V2 cosh(mu), whose columns are orthogonal and come with
+    the longest first, so that Householder QR finds them without mixing scales: all four factors are orthogonal to
+    rounding at any condition number. (`scipy.linalg.cossin` of the exchange loses mu to cancellation: 1e-5 at
+    mu = 10.)
+
+    Reference: N. J. Higham, J-orthogonal matrices: properties and generation, SIAM Review 45 (2003), Theorem 3.2.
+    """
+    matrix = square_matrix(X, signature)
+    check_finite(matrix, "X")
+    plus, minus = signature.positions(matrix.device)
+    U2, sinh, V1h = torch.linalg.svd(matrix[..., minus[:, None], plus])
+    V1 = V1h.mT.contiguous()
+    U1 = _orthogonal_factor(matrix[..., plus[:, None], plus] @ V1)
+    V2 = _orthogonal_factor(matrix[..., minus[:, None], minus].mT @ U2)
+    return CS(
+        U1=like_input(U1, X),
+        U2=like_input(U2, X),
+        mu=like_input(sinh.asinh(), X),
+        V1=like_input(V1, X),
+        V2=like_input(V2, X),
+        signature=signature,
+    )
+
+
+def _orthogonal_factor(columns: Tensor) -> Tensor:
+    """Q of columns = Q R with a positive diagonal of R."""
+    Q, R = torch.linalg.qr(columns)
+    turned: Tensor = Q * torch.where(torch.diagonal(R, dim1=-2, dim2=-1) < 0, -1.0, 1.0).to(Q)[..., None, :]
+    return turned

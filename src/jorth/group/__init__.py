@@ -1,0 +1,18 @@
+"""The group O(p, q) = {X : X^T J X = J}: its elements, how to draw, move and repair them."""
+
+from jorth.group.elements import component, exchange, inverse, residual
+from jorth.group.polishing import PolishError, polish
+from jorth.group.retractions import cayley, exp
+from jorth.group.sampling import random_point
+
+__all__ = [
+    "PolishError",
+    "cayley",
+    "component",
+    "exchange",
+    "exp",
+    "inverse",
+    "polish",
+    "random_point",
+    "residual",
+]

@@ -1,0 +1,59 @@
+"""Polishing: the J-orthogonal matrix near a given one. Always asked for, never silent."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from jorth.arrays import ArrayT, check_finite, like_input, square_matrix, unit_roundoff
+from jorth.signature import Signature
+
+SCHULZ_RADIUS = 0.5
+MAX_STEPS = 60
+
+
+class PolishError(ValueError):
+    """There is no J-orthogonal matrix near enough for the iteration to find."""
+
+
+def polish(X: ArrayT, signature: Signature) -> ArrayT:
+    """The J-orthogonal factor W of X = W S, S = (J X^T J X)^(1/2): for X (..., n, n) near O(p, q).
+
+    Near, with ||J X^T J X - I||_F below 1/2, the inverse-free Schulz step X (3 I - J X^T J X) / 2; further away
+    the Newton step (X + J X^-T J) / 2. Both converge quadratically. A perturbation E of a feasible X needs about
+    ||E|| ||X|| < 1: beyond, S need not exist, and a PolishError says so.
+
+    Returns:
+        An array like X whose residual is at rounding level; X as it was where it is there already.
+    """
+    matrix = square_matrix(X, signature)
+    check_finite(matrix, "X")
+    s = signature.vector(matrix)
+    identity = torch.eye(signature.n, dtype=matrix.dtype, device=matrix.device)
+    rounding_level = 4 * signature.n * unit_roundoff(matrix)
+    point = matrix.clone()
+    for _ in range(MAX_STEPS):
+        M = s[:, None] * (point.mT @ (s[:, None] * point))
+        distance = torch.linalg.matrix_norm(M - identity)
+        scaled = distance / torch.linalg.matrix_norm(point).square().clamp(min=1.0)
+        done = scaled <= rounding_level
+        if bool(done.all()):
+            return like_input(point, X)
+        if not bool(torch.isfinite(scaled).all()):
+            break
+        point = torch.where(done[..., None, None], point, _step(point, M, distance, s))
+    raise PolishError(
+        f"X has no J-orthogonal factor that the iteration can reach ({int((~done).sum())} of {done.numel()} matrices, "
+        f"last scaled residual {scaled.amax().item():.3g}); a perturbation E of a feasible X needs about "
+        "||E|| ||X|| < 1"
+    )
+
+
+def _step(X: Tensor, M: Tensor, distance: Tensor, s: Tensor) -> Tensor:
+    near = (distance < SCHULZ_RADIUS)[..., None, None]
+    schulz = 1.5 * X - 0.5 * X @ M
+    if bool(near.all()):
+        return schulz
+    inverse, _ = torch.linalg.inv_ex(X)  # a singular X gives inf or NaN, which the caller sees
+    newton = (X + s[:, None] * inverse.mT * s) / 2
+    return torch.where(near, schulz, newton)

@@ -1,0 +1,113 @@
+"""Random J-orthogonal matrices with a prescribed condition number and component."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from jorth.arrays import FLOATS, check_signature
+from jorth.group.cs_form import compose_cs
+from jorth.signature import Signature
+
+
+def random_point(
+    signature: Signature,
+    *,
+    cond: float = 10.0,
+    component: tuple[int, int] = (1, 1),
+    columns: tuple[int, int] | None = None,
+    batch: tuple[int, ...] = (),
+    seed: int | np.random.Generator = 0,
+    dtype: Any = None,
+    device: Any = None,
+) -> Any:
+    """A random point of O(p, q) with condition number ``cond`` in the given component.
+
+    The hyperbolic CS decomposition read backwards: X = diag(U1, U2) H(mu) diag(V1, V2)^T with Haar orthogonal
+    factors, largest mu = log(cond) / 2 and the others uniform below it. Since X^-1 = J X^T J, the norm of X is
+    sqrt(cond). When p or q is zero every point is orthogonal and ``cond`` has no effect.
+
+    Args:
+        signature: The signs of J.
+        cond: The 2-norm condition number, at least 1.
+        component: The signs of det X[+,+] and det X[-,-].
+        columns: (r, c) for a thin X (n, r + c) with X^T J X = diag(I_r, -I_c): columns of a full point, whose
+            condition number ``cond`` then is.
+        batch: Leading dimensions.
+        seed: An integer or a NumPy generator.
+        dtype: A NumPy or torch float dtype; float64 when omitted.
+        device: A torch device.
+
+    Returns:
+        (*batch, n, n) or (*batch, n, r + c): a tensor when ``dtype`` is torch's or a device is given, else NumPy.
+    """
+    check_signature(signature)
+    if not (math.isfinite(cond) and cond >= 1):
+        raise ValueError(f"cond must be a finite number of at least 1, got {cond!r}")
+    _check_component(component, signature)
+    rng = np.random.default_rng(seed)
+    X = _draw(signature, 0.5 * math.log(cond), component, batch, rng)
+    if columns is not None:
+        X = X[..., _chosen_columns(columns, signature)]
+    return _cast(X, dtype, device)
+
+
+def _check_component(component: tuple[int, int], signature: Signature) -> None:
+    if len(component) != 2 or any(sign not in (1, -1) for sign in component):
+        raise ValueError(f"component must be two signs +1 or -1, got {component!r}")
+    for sign, size, name in zip(component, (signature.p, signature.q), ("p", "q"), strict=True):
+        if size == 0 and sign == -1:
+            raise ValueError(f"component must have +1 for the empty block, got {component!r} with {name} = 0")
+
+
+def _chosen_columns(columns: tuple[int, int], signature: Signature) -> NDArray[np.intp]:
+    r, c = columns
+    if not (0 <= r <= signature.p and 0 <= c <= signature.q and r + c > 0):
+        raise ValueError(
+            f"columns must be (r, c) with r <= p = {signature.p}, c <= q = {signature.q} and r + c > 0, got {columns!r}"
+        )
+    return np.concatenate([signature.positive[:r], signature.negative[:c]])
+
+
+def _draw(
+    signature: Signature,
+    largest: float,
+    component: tuple[int, int],
+    batch: tuple[int, ...],
+    rng: np.random.Generator,
+) -> Tensor:
+    p, q = signature.p, signature.q
+    mu = rng.uniform(0.0, largest, size=(*batch, min(p, q)))
+    mu[..., :1] = largest
+    U1, V1 = _haar(p, batch, rng), _haar(p, batch, rng)
+    U2, V2 = _haar(q, batch, rng), _haar(q, batch, rng)
+    for U, V, sign in ((U1, V1, component[0]), (U2, V2, component[1])):
+        turn = sign * np.linalg.slogdet(U)[0] * np.linalg.slogdet(V)[0]
+        U[..., :1] *= turn[..., None, None]
+    U1_, U2_, mu_, V1_, V2_ = (torch.from_numpy(F) for F in (U1, U2, mu, V1, V2))
+    return compose_cs(U1_, U2_, mu_, V1_, V2_, signature)
+
+
+def _haar(n: int, batch: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
+    """Orthogonal matrices of Haar measure: QR of Gaussians with the signs of R's diagonal moved into Q."""
+    Q, R = np.linalg.qr(rng.standard_normal((*batch, n, n)))
+    Q *= np.copysign(1.0, np.diagonal(R, axis1=-2, axis2=-1))[..., None, :]
+    return Q
+
+
+def _cast(X: Tensor, dtype: Any, device: Any) -> Any:
+    wants_torch = isinstance(dtype, torch.dtype) or device is not None
+    wanted = dtype if isinstance(dtype, torch.dtype) else _torch_dtype(dtype)
+    if wanted not in FLOATS:
+        raise TypeError(f"dtype must be float64 or float32, got {dtype}")
+    X = X.to(dtype=wanted, device=device).contiguous()
+    return X if wants_torch else X.numpy()
+
+
+def _torch_dtype(dtype: Any) -> torch.dtype:
+    return torch.from_numpy(np.empty(0, dtype=np.float64 if dtype is None else dtype)).dtype

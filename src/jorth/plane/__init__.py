@@ -1,0 +1,21 @@
+"""The 2x2 problem at the heart of block coordinate descent: solve it, pair indices, apply the steps."""
+
+from jorth.plane.apply import apply_columns, apply_rows
+from jorth.plane.circle import minimize_circle
+from jorth.plane.lightcone import minimize_lightcone
+from jorth.plane.pairing import all_pairs, greedy_matching, random_matching, random_pairs, round_robin
+from jorth.plane.solve import PlaneSolution, solve_plane
+
+__all__ = [
+    "PlaneSolution",
+    "all_pairs",
+    "apply_columns",
+    "apply_rows",
+    "greedy_matching",
+    "minimize_circle",
+    "minimize_lightcone",
+    "random_matching",
+    "random_pairs",
+    "round_robin",
+    "solve_plane",
+]

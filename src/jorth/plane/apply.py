@@ -1,0 +1,98 @@
+"""Steps V applied to rows or columns, in place, for disjoint pairs at once.
+
+A boost acts on the sum and the difference of two rows, which it scales by u and 1/u (the OD form): feasibility drifts
+least that way. Steps near the identity are added as increments, (V - I) x, for the same reason. All of it is recovered
+from V: u from its entries, V11 - 1 from V21^2 / (1 + V11).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from jorth.arrays import describe, to_tensor
+
+SMALL_BOOST = 0.3
+SMALL_TURN = 0.9
+
+
+def apply_rows(X: Any, pairs: Any, V: Any) -> None:
+    """X[..., B, :] <- V_B X[..., B, :] in place for every pair B.
+
+    Args:
+        X: (..., n, k), NumPy or torch; changed in place.
+        pairs: (m, 2), disjoint indices; shared by all matrices of a batch.
+        V: (..., m, 2, 2), as `solve_plane` returns them.
+    """
+    matrix, index, steps = _checked(X, pairs, V, rows=True)
+    with torch.no_grad():
+        _apply(matrix, index, steps)
+
+
+def apply_columns(X: Any, pairs: Any, V: Any) -> None:
+    """X[..., :, B] <- X[..., :, B] V_B in place for every pair B: see `apply_rows`."""
+    matrix, index, steps = _checked(X, pairs, V, rows=False)
+    with torch.no_grad():
+        _apply(matrix.mT, index, steps.mT)
+
+
+def _apply(X: Tensor, pairs: Tensor, V: Tensor) -> None:
+    i, j = pairs[:, 0], pairs[:, 1]
+    xi, xj = X[..., i, :], X[..., j, :]
+    mixed, keep, M = _factors(V)
+    # hyperbolic pairs are combined as (xi + xj, xi - xj), the others as (xi, xj)
+    first = torch.addcmul(xi, mixed, xj)
+    second = torch.addcmul(mixed * xi, 1 - 2 * mixed, xj)
+    X[..., i, :] = keep * xi + (M[0] * first + M[1] * second)
+    X[..., j, :] = keep * xj + (M[2] * first + M[3] * second)
+
+
+def _factors(V: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
+    """Per pair (..., m, 1): whether hyperbolic, whether an increment, and the 2x2 matrix in the combined rows."""
+    v11, v12, v21, v22 = (V[..., a, b] for a, b in ((0, 0), (0, 1), (1, 0), (1, 1)))
+    hyperbolic = v11.sign() * v12.sign() * v21.sign() * v22.sign() > 0
+    u = torch.where(v21 * v22 > 0, v22 + v21, 1 / (v22 - v21))
+    small_boost = hyperbolic & (v11 > 0) & (v22 > 0) & (v21.abs() < SMALL_BOOST)
+    small_turn = ~hyperbolic & (v11 > SMALL_TURN) & (v22 > SMALL_TURN)
+    even = v21 * v21 / (1 + v22)
+    grow = torch.where(small_boost, even + v21, u) / 2
+    shrink = torch.where(small_boost, even - v21, 1 / u) / 2
+    side = torch.where(v11 * v22 > 0, 1.0, -1.0).to(V)
+    M = [
+        torch.where(hyperbolic, side * grow, torch.where(small_turn, -even, v11)),
+        torch.where(hyperbolic, side * shrink, v12),
+        torch.where(hyperbolic, grow, v21),
+        torch.where(hyperbolic, -shrink, torch.where(small_turn, -even, v22)),
+    ]
+    mixed, keep = hyperbolic.to(V), (small_boost | small_turn).to(V)
+    return mixed[..., None], keep[..., None], [entry[..., None] for entry in M]
+
+
+def _checked(X: Any, pairs: Any, V: Any, rows: bool) -> tuple[Tensor, Tensor, Tensor]:
+    if isinstance(X, np.ndarray) and (not X.flags.writeable or min(X.strides, default=0) < 0):
+        raise ValueError("X must be writable with positive strides to be changed in place, got one that is not")
+    matrix, steps = to_tensor(X, "X"), to_tensor(V, "V")
+    if matrix.ndim < 2:
+        raise ValueError(f"X must have shape (..., n, k), got {describe(X)}")
+    index = torch.as_tensor(pairs, device=matrix.device)
+    if index.ndim != 2 or index.shape[1] != 2 or index.dtype not in (torch.int64, torch.int32):
+        raise ValueError(f"pairs must be integers of shape (m, 2), got {describe(pairs)}")
+    if steps.shape[-3:] != (len(index), 2, 2):
+        raise ValueError(f"V must have shape (..., {len(index)}, 2, 2) to go with pairs, got {describe(V)}")
+    if steps.dtype != matrix.dtype or steps.device != matrix.device:
+        raise TypeError(f"V must have the dtype and device of X, got {describe(V)} and {describe(X)}")
+    size = matrix.shape[-2 if rows else -1]
+    if isinstance(pairs, np.ndarray) or index.device.type == "cpu":
+        _check_disjoint(np.asarray(pairs), size)
+    return matrix, index.long(), steps
+
+
+def _check_disjoint(pairs: np.ndarray, size: int) -> None:
+    flat = pairs.ravel()
+    if flat.size and (flat.min() < 0 or flat.max() >= size):
+        raise ValueError(f"pairs must index 0 .. {size - 1}, got values from {flat.min()} to {flat.max()}")
+    if np.unique(flat).size != flat.size:
+        raise ValueError("pairs must be disjoint, got an index twice")

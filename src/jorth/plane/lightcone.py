@@ -1,0 +1,107 @@
+"""The hyperbolic plane problem in light-cone coordinates: minimise A u + B / u + C u^2 + D / u^2 over u != 0."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from jorth.plane.boundary import common_tensors, restore
+from jorth.plane.hyperbola import cosh_of, hyperbola_root
+
+
+class LightconeMinimum(NamedTuple):
+    """The minimiser u, the value there, and whether there is none."""
+
+    u: Any
+    value: Any
+    unbounded: Any
+
+
+def minimize_lightcone(A: Any, B: Any, C: Any, D: Any, *, positive: bool = False) -> LightconeMinimum:
+    """The global minimiser of F(u) = A u + B / u + C u^2 + D / u^2 over u != 0, or over u > 0.
+
+    With u = sigma r v, r = (D / C)^(1/4), the problem has two parameters, al = A r / sqrt(C D) and
+    be = B / (r sqrt(C D)); v = exp(mu) turns it into the equation on the hyperbola of `hyperbola_root`, and its
+    symmetries (v to 1/v swaps al and be, v to -v negates both) tell sign and side of the minimiser beforehand:
+    sigma is minus the sign of al + be, and v >= 1 where -sigma al >= -sigma be.
+
+    Args:
+        A: Coefficients, broadcast against each other: floats, NumPy arrays or tensors.
+        B: See A.
+        C: See A.
+        D: See A.
+        positive: Minimise over u > 0 only.
+
+    Returns:
+        (u, value, unbounded). ``unbounded`` marks problems without a minimiser: the value falls without bound, or
+        towards an infimum that no u attains, or the minimiser is beyond the range of the dtype; u is 1 there. When all
+        four are zero, u is 1. Where any coefficient is NaN, u is 1 and the value NaN.
+    """
+    (A_, B_, C_, D_), kind = common_tensors({"A": A, "B": B, "C": C, "D": D})
+    u, unbounded = lightcone(A_, B_, C_, D_, positive)
+    value = (A_ + C_ * u) * u + (B_ + D_ / u) / u
+    return LightconeMinimum(*(restore(t, kind) for t in (u, value, unbounded)))
+
+
+def lightcone(A: Tensor, B: Tensor, C: Tensor, D: Tensor, positive: bool) -> tuple[Tensor, Tensor]:
+    """U and the unbounded flag for tensors of one shape."""
+    u = _degenerate(A, B, C, D)
+    interior = (C > 0) & (D > 0)
+    if positive:
+        C_, D_ = _fill_vanishing(A, B, C, D)
+        cubic = ((C == 0) & (A > 0) & ((D > 0) | (B > 0))) | ((D == 0) & (B > 0) & ((C > 0) | (A > 0)))
+        interior = interior | (cubic & (C >= 0) & (D >= 0))
+    else:
+        C_, D_ = torch.where(C > 0, C, 1.0), torch.where(D > 0, D, 1.0)
+    u = torch.where(interior, _interior(A, B, C_, D_, positive), u)
+    nan = torch.isnan(A + B + C + D)
+    unbounded = ~(_attained(A, B, C, D, positive) & torch.isfinite(u) & (u != 0)) & ~nan
+    return torch.where(unbounded | nan, 1.0, u), unbounded
+
+
+def _interior(A: Tensor, B: Tensor, C: Tensor, D: Tensor, positive: bool) -> Tensor:
+    """The minimiser for C > 0 and D > 0."""
+    root_c, root_d = C.sqrt(), D.sqrt()
+    product = root_c * root_d
+    r = (root_d / root_c).sqrt()
+    al, be = A * (r / product), B * (1 / r / product)
+    sigma = torch.ones_like(al) if positive else torch.where(al > -be, -1.0, 1.0).to(al)
+    right, left = -sigma * al, -sigma * be
+    inverted = torch.where(right == left, r > 1, left > right)  # on a tie the u nearer 1
+    a, b = torch.maximum(right, left), torch.minimum(right, left)
+    S = hyperbola_root(a, (a - b) / 2)
+    v = S + cosh_of(S)
+    # far out the other terms are below rounding: v = a / 2, free of the overflow of al and be
+    far = (a > 2 / torch.finfo(a.dtype).eps) & (b >= -a)
+    u = torch.where(inverted, sigma * (r / v), sigma * (r * v))
+    return torch.where(far, torch.where(inverted, -2 * D / B, -A / (2 * C)), u)
+
+
+def _degenerate(A: Tensor, B: Tensor, C: Tensor, D: Tensor) -> Tensor:
+    """The minimiser where C = A = 0, or D = B = 0, or all are zero."""
+    u = torch.ones_like(A)
+    u = torch.where((C == 0) & (A == 0) & (B != 0), -2 * D / B, u)
+    return torch.where((D == 0) & (B == 0) & (A != 0), -A / (2 * C), u)
+
+
+def _fill_vanishing(A: Tensor, B: Tensor, C: Tensor, D: Tensor) -> tuple[Tensor, Tensor]:
+    """C and D with a zero replaced by a value whose term is negligible (eps^2) at the minimiser of u > 0."""
+    eps2 = torch.finfo(A.dtype).eps ** 2
+    # with C = 0 < A the minimiser is at most `upper`; with D = 0 < B at least `lower`
+    upper = torch.maximum((B.clamp(min=0) / A).sqrt(), (2 * D / A).pow(1 / 3))
+    lower = torch.minimum((B / A.clamp(min=0)).sqrt(), (B / (2 * C)).pow(1 / 3))
+    return torch.where(C == 0, eps2 * A / upper, C), torch.where(D == 0, eps2 * B * lower, D)
+
+
+def _attained(A: Tensor, B: Tensor, C: Tensor, D: Tensor, positive: bool) -> Tensor:
+    """Whether the infimum is a minimum: F rises at both ends, or has its minimum inside and is flat at one end."""
+    rises_out = (C > 0) | ((C == 0) & (A > 0)) if positive else C > 0
+    rises_in = (D > 0) | ((D == 0) & (B > 0)) if positive else D > 0
+    falls_inward = (A < 0) if positive else (A != 0)
+    falls_outward = (B < 0) if positive else (B != 0)
+    flat_out = (C == 0) & (A == 0) & (D > 0) & falls_outward
+    flat_in = (D == 0) & (B == 0) & (C > 0) & falls_inward
+    constant = (A == 0) & (B == 0) & (C == 0) & (D == 0)
+    return (rises_out & rises_in) | flat_out | flat_in | constant

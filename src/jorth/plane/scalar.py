@@ -1,0 +1,56 @@
+"""The plane problem with Q = kappa I: a closed form on the circle, one root on the hyperbola."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from jorth.plane.assemble import better, improper_matrix, proper_matrix
+from jorth.plane.families import linear_forms
+from jorth.plane.hyperbola import cosh_of, hyperbola_root
+
+
+def solve_scalar(P: Tensor, kappa: Tensor, opposite: Tensor, all_components: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """V, decrease and unbounded for pairs P (..., 2, 2), kappa (...), opposite (...).
+
+    The surrogate on a family is al x + be y + const, plus 2 kappa y^2 on the hyperbola. Small steps come out with
+    full relative accuracy, since be at the identity is the slope itself.
+    """
+    linear = linear_forms(P)
+    al, be = linear.i - 2 * kappa, torch.where(opposite, linear.k, linear.r)
+    x, y, unbounded = _minimum(al, be, kappa, opposite, positive=not all_components)
+    curved = torch.where(opposite, 2 * kappa * y * y, 0.0)
+    shift = torch.where(x > 0, torch.where(opposite, y, -y) * y / (1 + x), x - 1)  # x - 1 without cancellation
+    decrease = -(shift * al + y * be + curved)
+    V = proper_matrix(x, y, opposite)
+    if not all_components:
+        return V, decrease, unbounded
+    al, be = torch.where(opposite, -linear.z, linear.z), torch.where(opposite, linear.r, linear.k)
+    x, y, endless = _minimum(al, be, kappa, opposite, positive=False)
+    curved = torch.where(opposite, 2 * kappa * y * y, 0.0)
+    improper_decrease = linear.i - 2 * kappa - (x * al + y * be + curved)
+    V, decrease = better(V, decrease, improper_matrix(x, y, opposite), improper_decrease)
+    return V, decrease, unbounded | endless
+
+
+def _minimum(al: Tensor, be: Tensor, kappa: Tensor, opposite: Tensor, positive: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """The minimiser (x, y) of al x + be y on the circle, of al x + be y + 2 kappa y^2 on the hyperbola."""
+    length = torch.hypot(al, be)
+    turn = torch.where(length > 0, length, 1.0)
+    x_circle, y_circle = torch.where(length > 0, -al / turn, 1.0), -be / turn
+
+    branch = torch.ones_like(al) if positive else torch.where(al > 0, -1.0, 1.0).to(al)
+    S = hyperbola_root((be.abs() - branch * al) / kappa, be.abs() / kappa)
+    c = cosh_of(S)
+    if positive:  # kappa = 0 is attained where al > |be|
+        flat = (kappa == 0) & (al > be.abs())
+        length = torch.where(flat, (al - be) * (al + be), 1.0).sqrt()
+        S, c = torch.where(flat, be.abs() / length, S), torch.where(flat, al / length, c)
+        attained = (kappa > 0) | flat
+    else:
+        attained = kappa > 0
+    still = (kappa == 0) & (al == 0) & (be == 0)
+    x_hyperbola, y_hyperbola = torch.where(still, 1.0, branch * c), torch.where(still, 0.0, -be.sign() * S)
+    x = torch.where(opposite, x_hyperbola, x_circle)
+    y = torch.where(opposite, y_hyperbola, y_circle)
+    return x, y, opposite & ~(attained | still)

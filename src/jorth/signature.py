@@ -1,0 +1,110 @@
+"""The signature: the vector of +-1 on the diagonal of J. J itself is never formed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Signature:
+    """The signs of J = diag(s), s in {+1, -1}^n, in any order.
+
+    ``Signature(p, q)`` is sorted: p times +1, then q times -1. ``Signature.of`` takes any order. Either of
+    p and q may be zero (the orthogonal group). Signatures are immutable, hashable and compare by their signs.
+    """
+
+    _signs: tuple[int, ...]
+
+    def __init__(self, p: int, q: int) -> None:
+        for name, count in (("p", p), ("q", q)):
+            if isinstance(count, bool) or not isinstance(count, (int, np.integer)):
+                raise TypeError(f"{name} must be an integer, got {type(count).__name__}")
+            if count < 0:
+                raise ValueError(f"{name} must be at least 0, got {count}")
+        if p + q == 0:
+            raise ValueError("p + q must be at least 1, got p = 0 and q = 0")
+        object.__setattr__(self, "_signs", (1,) * int(p) + (-1,) * int(q))
+
+    @classmethod
+    def of(cls, signs: Iterable[float]) -> Signature:
+        """The signature with the given signs, each +1 or -1, in the given order."""
+        values = list(signs)
+        for position, sign in enumerate(values):
+            if sign not in (1, -1):
+                raise ValueError(f"signs must each be +1 or -1, got {sign!r} at position {position}")
+        if not values:
+            raise ValueError("signs must not be empty")
+        signature = object.__new__(cls)
+        object.__setattr__(signature, "_signs", tuple(int(sign) for sign in values))
+        return signature
+
+    @classmethod
+    def lorentz(cls, n: int, time: Literal["first", "last"] = "first") -> Signature:
+        """One negative sign, n - 1 positive ones: the signature of the hyperboloid model in R^n."""
+        if time not in ("first", "last"):
+            raise ValueError(f'time must be "first" or "last", got {time!r}')
+        if n < 1:
+            raise ValueError(f"n must be at least 1, got {n}")
+        space = [1] * (n - 1)
+        return cls.of([-1, *space] if time == "first" else [*space, -1])
+
+    @property
+    def n(self) -> int:
+        """The size of J."""
+        return len(self._signs)
+
+    @cached_property
+    def p(self) -> int:
+        """The number of +1."""
+        return self._signs.count(1)
+
+    @property
+    def q(self) -> int:
+        """The number of -1."""
+        return self.n - self.p
+
+    @cached_property
+    def signs(self) -> NDArray[np.int8]:
+        """The signs as a read-only array of shape (n,)."""
+        return _frozen(np.array(self._signs, dtype=np.int8))
+
+    @cached_property
+    def positive(self) -> NDArray[np.intp]:
+        """The positions of +1, ascending."""
+        return _frozen(np.flatnonzero(self.signs > 0))
+
+    @cached_property
+    def negative(self) -> NDArray[np.intp]:
+        """The positions of -1, ascending."""
+        return _frozen(np.flatnonzero(self.signs < 0))
+
+    def vector(self, like: torch.Tensor) -> torch.Tensor:
+        """The signs as a tensor with the dtype and device of ``like``."""
+        import torch
+
+        return torch.tensor(self._signs, dtype=like.dtype, device=like.device)
+
+    def positions(self, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+        """The positions of +1 and of -1 as index tensors on ``device``."""
+        import torch
+
+        return torch.tensor(self.positive, device=device), torch.tensor(self.negative, device=device)
+
+    def __repr__(self) -> str:
+        if self._signs == (1,) * self.p + (-1,) * self.q:
+            return f"Signature({self.p}, {self.q})"
+        return f"Signature.of({list(self._signs)})"
+
+
+def _frozen(array: NDArray) -> NDArray:  # type: ignore[type-arg]
+    array.flags.writeable = False
+    return array

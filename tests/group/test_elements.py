@@ -1,0 +1,127 @@
+"""Closure, inverse, transpose, components and exchange, as properties over random signatures and points."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jorth import Signature, component, exchange, inverse, random_point, residual
+from tests.group.strategies import UNIT, dense_j, points, signatures
+
+
+def size(X):
+    return np.linalg.norm(X, 2)
+
+
+@given(st.data())
+def test_products_stay_in_the_group(data):
+    sig = data.draw(signatures())
+    X, Y = data.draw(points(sig, 4)), data.draw(points(sig, 4))
+    # the product is as exact as its factors: measured against ||X||^2 ||Y||^2, not against ||XY||^2
+    J = dense_j(sig)
+    violation = np.abs((X @ Y).T @ J @ (X @ Y) - J).max()
+    assert violation <= 10 * sig.n * UNIT * size(X) ** 2 * size(Y) ** 2
+
+
+@given(st.data())
+def test_inverse_is_the_inverse(data):
+    sig = data.draw(signatures())
+    X = data.draw(points(sig))
+    assert np.abs(inverse(X, sig) @ X - np.eye(sig.n)).max() <= 10 * sig.n * UNIT * size(X) ** 2
+    assert residual(inverse(X, sig), sig) <= 10 * sig.n * UNIT
+
+
+@given(st.data())
+def test_transpose_is_in_the_group(data):
+    sig = data.draw(signatures())
+    X = data.draw(points(sig))
+    assert residual(np.ascontiguousarray(X.T), sig) <= 10 * sig.n * UNIT
+
+
+@given(st.data())
+def test_permuting_the_signs_permutes_the_group(data):
+    sig = data.draw(signatures())
+    X = data.draw(points(sig))
+    order = np.array(data.draw(st.permutations(range(sig.n))))
+    permuted = Signature.of(sig.signs[order])
+    Y = np.ascontiguousarray(X[np.ix_(order, order)])
+    assert residual(Y, permuted) <= 10 * sig.n * UNIT
+    assert component(Y, permuted) == component(X, sig)
+
+
+@given(st.data())
+def test_components_multiply(data):
+    sig = data.draw(signatures())
+    X, Y = data.draw(points(sig, 4)), data.draw(points(sig, 4))
+    expected = tuple(a * b for a, b in zip(component(X, sig), component(Y, sig), strict=True))
+    assert component(X @ Y, sig) == expected
+
+
+@pytest.mark.parametrize("wanted", list(itertools.product([1, -1], repeat=2)))
+def test_all_four_components(wanted):
+    sig = Signature.of([1, -1, 1, -1, -1])
+    X = random_point(sig, cond=1e6, component=wanted, seed=5)
+    assert component(X, sig) == wanted
+    det_plus = np.linalg.det(X[np.ix_(sig.positive, sig.positive)])
+    det_minus = np.linalg.det(X[np.ix_(sig.negative, sig.negative)])
+    assert (np.sign(det_plus), np.sign(det_minus)) == wanted
+
+
+def test_component_of_known_matrices():
+    sig = Signature(2, 1)
+    assert component(np.diag([-1.0, 1, 1]), sig) == (-1, 1)
+    assert component(np.diag([1.0, 1, -1]), sig) == (1, -1)
+    batch = np.stack([np.eye(3), np.diag([-1.0, 1, -1])])
+    np.testing.assert_array_equal(component(batch, sig), [[1, 1], [-1, -1]])
+
+
+@given(st.data())
+def test_exchange_gives_orthogonal_matrices_and_is_an_involution(data):
+    sig = data.draw(signatures())
+    X = data.draw(points(sig, 6))
+    Q = exchange(X, sig)
+    cond = size(X) ** 2
+    assert np.abs(Q.T @ Q - np.eye(sig.n)).max() <= 50 * sig.n * UNIT * cond
+    assert np.abs(exchange(Q, sig) - X).max() <= 50 * sig.n * UNIT * cond * size(X)
+
+
+def test_exchange_of_a_boost_is_known():
+    mu = 0.7
+    X = np.array([[np.cosh(mu), np.sinh(mu)], [np.sinh(mu), np.cosh(mu)]])
+    expected = np.array([[1, -np.sinh(mu)], [np.sinh(mu), 1]]) / np.cosh(mu)
+    np.testing.assert_allclose(exchange(X, Signature(1, 1)), expected, rtol=1e-15)
+
+
+def test_residual_is_scaled_and_sees_a_dropped_sign():
+    sig = Signature(1, 1)
+    assert residual(np.diag([1.0, 2.0]), sig) == 0.75  # |1 - 4| / 2^2
+    assert residual(np.diag([0.5, 0.5]), sig) == 0.75  # |0.25 - 1| / max(1, 0.25)
+    rotation = np.array([[0.6, -0.8], [0.8, 0.6]])  # orthogonal, not J-orthogonal
+    assert residual(rotation, sig) > 0.9
+    assert residual(rotation, Signature(2, 0)) < 4 * UNIT
+
+
+def test_residual_of_thin_and_batched_matrices():
+    sig = Signature(4, 3)
+    X = random_point(sig, columns=(2, 1), batch=(3,), seed=1)
+    assert X.shape == (3, 7, 3)
+    gram = np.diag([1.0, 1.0, -1.0])
+    assert residual(X, sig, gram=gram).shape == (3,)
+    assert residual(X, sig, gram=gram).max() < 70 * UNIT
+    with pytest.raises(ValueError, match="gram is needed for a thin X"):
+        residual(X, sig)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_torch_in_torch_out(dtype):
+    sig = Signature(3, 2)
+    X = random_point(sig, batch=(2, 4), dtype=dtype, seed=2)
+    for result in (inverse(X, sig), exchange(X, sig)):
+        assert isinstance(result, torch.Tensor)
+        assert result.dtype == dtype
+        assert result.shape == X.shape
+    assert component(X, sig).shape == (2, 4, 2)
+    assert residual(X, sig).amax() < 30 * 5 * torch.finfo(dtype).eps

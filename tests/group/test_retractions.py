@@ -1,0 +1,77 @@
+"""exp against mpmath, Cayley against its closed form on a boost, and both against the group."""
+
+import mpmath
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jorth import Signature, cayley, component, exp, residual
+from tests.group.strategies import UNIT, signatures
+
+
+def algebra_element(sig, seed, size):
+    M = np.random.default_rng(seed).standard_normal((sig.n, sig.n))
+    K = sig.signs[:, None] * (M - M.T)
+    return K * (size / max(np.linalg.norm(K, 2), 1e-300))
+
+
+@given(st.data())
+def test_exp_agrees_with_mpmath_and_is_feasible(data):
+    sig = data.draw(signatures(max_n=5))
+    K = algebra_element(sig, data.draw(st.integers(0, 2**32)), data.draw(st.floats(0, 5)))
+    X = exp(K, sig)
+    # scipy.linalg.expm is no oracle here: 8e-14 off for a rotation by 4.25
+    with mpmath.workdps(40):
+        reference = np.array(mpmath.expm(mpmath.matrix(K.tolist())).tolist(), dtype=float)
+    assert np.abs(X - reference).max() <= 30 * sig.n * UNIT * np.linalg.norm(reference, 2)
+    assert residual(X, sig) <= 30 * sig.n * UNIT
+    assert component(X, sig) == (1, 1)
+
+
+@given(st.data())
+def test_cayley_is_feasible_and_second_order(data):
+    sig = data.draw(signatures())
+    seed = data.draw(st.integers(0, 2**32))
+    X = cayley(algebra_element(sig, seed, 1.5), sig)
+    assert residual(X, sig) <= 30 * sig.n * UNIT
+    assert component(X, sig) == (1, 1)
+    K = algebra_element(sig, seed, 1e-3)
+    assert np.abs(cayley(K, sig) - exp(K, sig)).max() <= 1e-9  # |K|^3 / 12
+
+
+def test_cayley_of_a_boost_is_known():
+    w = 1.2
+    u = (1 + w / 2) / (1 - w / 2)
+    X = cayley(np.array([[0, w], [w, 0.0]]), Signature(1, 1))
+    np.testing.assert_allclose(X[0, 0] + X[0, 1], u, rtol=1e-15)
+
+
+@pytest.mark.parametrize("w", [2.0, 2.5, 30.0])
+def test_cayley_refuses_to_pass_the_pole(w):
+    K = np.array([[0, w], [w, 0.0]])
+    with pytest.raises(ValueError, match=r"boost part .* below 2 in norm .* got"):
+        cayley(K, Signature(1, 1))
+    assert component(exp(K, Signature(1, 1)), Signature(1, 1)) == (1, 1)
+
+
+def test_rotations_of_any_size_are_allowed():
+    K = np.array([[0, -50.0], [50.0, 0]])
+    assert residual(cayley(K, Signature(2, 0)), Signature(2, 0)) < 20 * UNIT
+
+
+@pytest.mark.parametrize("retract", [exp, cayley])
+def test_batches_and_float32(retract):
+    sig = Signature(2, 2)
+    K = torch.stack([torch.from_numpy(algebra_element(sig, seed, 1.0)) for seed in range(3)]).float()
+    K = sig.vector(K)[:, None] * ((sig.vector(K)[:, None] * K) - (sig.vector(K)[:, None] * K).mT) / 2
+    X = retract(K, sig)
+    assert X.dtype == torch.float32
+    assert residual(X, sig).amax() < 30 * 4 * 2**-24
+
+
+@pytest.mark.parametrize("retract", [exp, cayley])
+def test_not_in_the_algebra(retract):
+    with pytest.raises(ValueError, match="K must be in the Lie algebra \\(J K skew\\), got"):
+        retract(np.array([[0, -1.0], [1.0, 0]]), Signature(1, 1))

@@ -1,0 +1,141 @@
+"""V applied to rows and columns: equal to the product, and a million steps that stay feasible."""
+
+import numpy as np
+import pytest
+import torch
+
+from jorth import Signature, random_point, residual
+from jorth.plane import apply_columns, apply_rows, random_matching, random_pairs, solve_plane
+from jorth.plane.compiled import apply_pairs
+
+UNIT = 2.0**-53
+
+
+def steps_of_every_kind(signs, seed, reach=2.0):
+    """V (m, 2, 2) with V^T J V = J: rotations, reflections, boosts and flips, large and small, both signs."""
+    rng = np.random.default_rng(seed)
+    t = rng.uniform(-reach, reach, len(signs)) * 10.0 ** rng.integers(-6, 1, len(signs))
+    opposite = signs[:, 0] != signs[:, 1]
+    x, y = np.where(opposite, np.cosh(t), np.cos(t)), np.where(opposite, np.sinh(t), np.sin(t))
+    V = np.stack([x, np.where(opposite, y, -y), y, x], axis=-1).reshape(-1, 2, 2)
+    return V * rng.choice([-1, 1], (len(signs), 2, 1))  # signs of the rows: all components
+
+
+@pytest.mark.parametrize("n", [2, 7, 50])
+@pytest.mark.parametrize("reach", [0.2, 2.0, 8.0])
+def test_rows_and_columns_equal_the_product(n, reach):
+    rng = np.random.default_rng(n)
+    signs = rng.choice([-1, 1], n)
+    pairs = random_matching(n, seed=rng)
+    V = steps_of_every_kind(signs[pairs], 1, reach)
+    full = np.eye(n)
+    for (i, j), step in zip(pairs, V, strict=True):
+        full[np.ix_([i, j], [i, j])] = step
+    X = rng.standard_normal((n, n))
+    rows, columns, compiled = X.copy(), X.copy(), X.copy()
+    apply_rows(rows, pairs, V)
+    apply_columns(columns, pairs, V)
+    apply_pairs(compiled, pairs, V)
+    bound = 8 * UNIT * np.abs(V).max() * np.abs(X).max()
+    assert np.abs(rows - full @ X).max() <= bound
+    assert np.abs(columns - X @ full).max() <= bound
+    assert np.abs(compiled - full @ X).max() <= bound
+
+
+def test_thin_batched_float32_and_shared_pairs():
+    signs = np.array([1, -1, 1, -1])
+    pairs = np.array([[0, 1], [2, 3]])
+    V = torch.from_numpy(np.stack([steps_of_every_kind(signs[pairs], seed) for seed in range(3)])).float()
+    X = torch.randn(3, 4, 2, generator=torch.Generator().manual_seed(0))
+    expected = torch.stack([torch.block_diag(*V[b]) @ X[b] for b in range(3)])
+    apply_rows(X, torch.from_numpy(pairs), V)
+    torch.testing.assert_close(X, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_identity_steps_change_nothing():
+    X = np.random.default_rng(0).standard_normal((4, 4))
+    before = X.copy()
+    apply_rows(X, np.array([[0, 2], [1, 3]]), np.stack([np.eye(2)] * 2))
+    np.testing.assert_array_equal(X, before)
+
+
+def test_a_parameter_can_be_updated_in_place():
+    X = torch.nn.Parameter(torch.eye(2, dtype=torch.float64))
+    V = torch.tensor([[[1.25, 0.75], [0.75, 1.25]]], dtype=torch.float64)
+    apply_rows(X, np.array([[0, 1]]), V)
+    torch.testing.assert_close(X.data, V[0])
+    assert X.requires_grad
+
+
+def random_walk(X, signature, steps, seed, chunk=20, limit=250.0):
+    """Random steps of every kind; back the way it came whenever ||X||_F passes the limit. The largest ||X||_2 seen."""
+    rng = np.random.default_rng(seed)
+    largest, done = 0.0, 0
+    while done < steps:
+        pairs = random_pairs(signature.n, chunk, seed=rng)
+        V = steps_of_every_kind(signature.signs[pairs], int(rng.integers(2**32)), reach=0.7)
+        apply_pairs(X, pairs, V)
+        done += chunk
+        frobenius = np.linalg.norm(X)
+        if frobenius > largest:
+            largest = max(largest, np.linalg.norm(X, 2))
+        if frobenius > limit:  # the inverse steps J V^T J in reverse order
+            J = signature.signs[pairs].astype(float)
+            inverse = J[:, :, None] * V.swapaxes(1, 2) * J[:, None, :]
+            apply_pairs(X, pairs[::-1].copy(), inverse[::-1].copy())
+            done += chunk
+    return largest
+
+
+@pytest.mark.parametrize(
+    "signature",
+    [Signature(25, 25), Signature(45, 5), Signature.of([1, -1] * 25)],
+    ids=["25-25", "45-5", "unsorted"],
+)
+def test_a_million_steps_stay_feasible(signature):
+    X = np.eye(50)
+    largest = random_walk(X, signature, 1_000_000, seed=1)
+    assert 50 < largest < 1e3
+    violation = residual(X, signature) * max(1.0, np.linalg.norm(X, 2) ** 2)
+    assert violation / largest**2 <= 100 * 50 * UNIT
+
+
+def test_batched_rounds_stay_feasible():
+    signature = Signature(25, 25)
+    rng = np.random.default_rng(2)
+    X = random_point(signature, cond=100.0, seed=2)
+    target = random_point(signature, cond=100.0, seed=3)
+    largest = 10.0
+    for _ in range(2000):
+        pairs = random_matching(50, seed=rng)
+        Z = X[pairs]
+        P = (Z - target[pairs]) @ Z.swapaxes(1, 2)
+        sigma = np.linalg.norm(Z @ Z.swapaxes(1, 2), 2, axis=(1, 2))
+        apply_rows(X, pairs, solve_plane(P, sigma, signature.signs[pairs]).V)
+        largest = max(largest, np.linalg.norm(X))
+    assert residual(X, signature) * np.linalg.norm(X, 2) ** 2 / largest**2 <= 100 * 50 * UNIT
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (dict(pairs=np.array([[0, 1], [1, 2]])), ValueError, "pairs must be disjoint, got an index twice"),
+        (
+            dict(pairs=np.array([[0, 4], [1, 2]])),
+            ValueError,
+            "pairs must index 0 .. 3, got values from 0 to 4",
+        ),
+        (dict(pairs=np.array([[0, -1], [1, 2]])), ValueError, "pairs must index 0 .. 3"),
+        (dict(pairs=np.array([[0.0, 1], [2, 3]])), ValueError, "pairs must be integers of shape \\(m, 2\\)"),
+        (dict(pairs=np.array([0, 1])), ValueError, "pairs must be integers of shape \\(m, 2\\)"),
+        (dict(V=np.eye(2)), ValueError, "V must have shape \\(..., 2, 2, 2\\) to go with pairs, got"),
+        (dict(V=np.zeros((2, 2, 2), np.float32)), TypeError, "V must have the dtype and device of X"),
+        (dict(X=np.eye(4, dtype=int)), TypeError, "X must be float64 or float32, got a int64 array"),
+        (dict(X=np.broadcast_to(1.0, (4, 4))), ValueError, "X must be writable"),
+        (dict(X=np.ones(4)), ValueError, "X must have shape \\(..., n, k\\)"),
+    ],
+)
+def test_bad_input(change, error, message):
+    arguments = dict(X=np.eye(4), pairs=np.array([[0, 1], [2, 3]]), V=np.stack([np.eye(2)] * 2)) | change
+    with pytest.raises(error, match=message):
+        apply_rows(**arguments)

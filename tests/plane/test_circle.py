@@ -1,0 +1,93 @@
+"""The circle problem: against a dense grid with Newton polish, and answers written down."""
+
+import numpy as np
+import pytest
+
+from jorth.plane import minimize_circle
+from jorth.plane.compiled import circle as compiled_circle
+from tests.plane.reference import grid_circle
+
+
+def value_of(coefficients, x, y):
+    a, b, c, d, e = (np.asarray(t, dtype=np.longdouble) for t in coefficients)
+    x, y = np.asarray(x, dtype=np.longdouble), np.asarray(y, dtype=np.longdouble)
+    return a * x + b * y + c * x * x + d * x * y + e * y * y
+
+
+def random_cases(seed, size, reach):
+    rng = np.random.default_rng(seed)
+    return [rng.choice([-1, 1], size) * 10.0 ** rng.uniform(-reach, reach, size) for _ in range(5)]
+
+
+def near_double_minimum(seed, size):
+    """al close to 4 R and be close to 0 in turned axes: two minima merge at the cusp."""
+    rng = np.random.default_rng(seed)
+    R = 10.0 ** rng.uniform(-3, 3, size)
+    al = 4 * R * (1 + rng.choice([-1, 1], size) * 10.0 ** rng.uniform(-15, -1, size))
+    be = R * rng.choice([-1, 1], size) * 10.0 ** rng.uniform(-20, -1, size)
+    t = rng.uniform(-np.pi, np.pi, size)
+    p, q = np.cos(t), np.sin(t)
+    return [al * p - be * q, al * q + be * p, 2 * R * p * p, 4 * R * p * q, 2 * R * q * q]
+
+
+@pytest.mark.parametrize(
+    "cases",
+    [
+        random_cases(1, 10_000, 1),
+        random_cases(2, 10_000, 6),
+        random_cases(3, 10_000, 150),
+        near_double_minimum(4, 10_000),
+    ],
+    ids=["order one", "graded", "wide", "cusp"],
+)
+def test_never_above_the_grid(cases):
+    scale = sum(np.abs(t) for t in cases)
+    compiled = np.array([compiled_circle(*case) for case in zip(*cases, strict=True)]).T
+    for x, y in (minimize_circle(*cases)[:2], compiled):
+        assert np.abs(x * x + y * y - 1).max() <= 8 * 2.0**-53
+        excess = value_of(cases, x, y) - grid_circle(*cases)
+        assert (excess <= 1e-13 * scale).all()
+
+
+def test_value_is_the_value_at_the_point():
+    cases = random_cases(5, 1000, 2)
+    x, y, value = minimize_circle(*cases)
+    assert (np.abs(value - value_of(cases, x, y)) <= 1e-15 * sum(np.abs(t) for t in cases)).all()
+
+
+S = np.sqrt(0.5)
+EDGES = {
+    "all zero": ((0, 0, 0, 0, 0), (1, 0)),
+    "constant": ((0, 0, 3, 0, 3), (1, 0)),
+    "linear": ((3, 4, 0, 0, 0), (-0.6, -0.8)),
+    "linear with a constant": ((3, 4, 7, 0, 7), (-0.6, -0.8)),
+    "quadratic, tie of +-(0, 1)": ((0, 0, 1, 0, 0), None),
+    "quadratic, tie of +-(1, 0)": ((0, 0, 0, 0, 1), (1, 0)),
+    "cross term, tie of +-(1, -1)": ((0, 0, 0, 1, 0), (S, -S)),
+    "hard case": ((-2, 0, 2, 0, 0), (0.5, np.sqrt(0.75))),  # be = 0, al < 4 R: x = al / 4R, both y are minima
+    "hard case, at the cusp": ((-4, 0, 2, 0, 0), (1, 0)),
+    "beyond the cusp": ((-8, 0, 2, 0, 0), (1, 0)),
+    "huge": ((3e300, 4e300, 0, 0, 0), (-0.6, -0.8)),
+    "tiny": ((3e-300, 4e-300, 0, 0, 0), (-0.6, -0.8)),
+}
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_edges(name):
+    coefficients, expected = EDGES[name]
+    coefficients = [float(t) for t in coefficients]
+    for x, y in (minimize_circle(*coefficients)[:2], compiled_circle(*coefficients)):
+        if expected is None:
+            assert (x, abs(y)) == pytest.approx((0, 1), abs=1e-15)
+        elif name == "hard case":
+            assert (x, abs(y)) == pytest.approx(expected, rel=1e-14)
+        else:
+            assert (x, y) == pytest.approx(expected, rel=1e-14, abs=1e-15)
+
+
+def test_float32():
+    cases = [t.astype(np.float32) for t in random_cases(6, 5000, 1)]
+    x, y, _ = minimize_circle(*cases)
+    assert x.dtype == np.float32
+    scale = sum(np.abs(t) for t in cases)
+    assert (value_of(cases, x, y) - grid_circle(*cases) <= 16 * 2.0**-24 * scale).all()

@@ -1,0 +1,73 @@
+"""Bad input: the error names the argument, what it got and what it expects."""
+
+import numpy as np
+import pytest
+import torch
+
+import jorth
+from jorth import Signature
+from jorth.plane import minimize_circle, minimize_lightcone, solve_plane
+
+SIG = Signature(2, 1)
+P, Q, SIGNS = np.zeros((3, 2, 2)), np.stack([np.eye(4)] * 3), np.ones((3, 2))
+SKEWED = Q + np.triu(np.ones((4, 4)), 1)
+NAN = np.full((3, 2, 2), np.nan)
+
+CASES = {
+    # group: p + q different from n, shapes, dtypes, NaN
+    "inverse, n differs": (lambda: jorth.inverse(np.eye(4), SIG), ValueError, r"X must have shape \(..., 3, 3\) for Signature\(2, 1\) \(p \+ q = 3\), got a float64 array of shape \(4, 4\)"),
+    "inverse, not square": (lambda: jorth.inverse(np.ones((3, 2)), SIG), ValueError, r"X must have shape \(..., 3, 3\)"),
+    "inverse, a vector": (lambda: jorth.inverse(np.ones(3), SIG), ValueError, r"X must have shape"),
+    "inverse, integers": (lambda: jorth.inverse(np.eye(3, dtype=int), SIG), TypeError, "X must be float64 or float32, got a int64 array"),
+    "inverse, half precision": (lambda: jorth.inverse(torch.eye(3, dtype=torch.float16), SIG), TypeError, "X must be float64 or float32, got a torch.float16 tensor"),
+    "inverse, complex": (lambda: jorth.inverse(np.eye(3, dtype=complex), SIG), TypeError, "X must be float64 or float32"),
+    "inverse, a list": (lambda: jorth.inverse([[1.0]], SIG), TypeError, "X must be a NumPy array or a torch tensor, got list"),
+    "inverse, no signature": (lambda: jorth.inverse(np.eye(3), (2, 1)), TypeError, "signature must be a jorth.Signature, got tuple"),
+    "residual, rows differ": (lambda: jorth.residual(np.ones((4, 2)), SIG), ValueError, r"X must have shape \(..., 3, k\)"),
+    "residual, gram shape": (lambda: jorth.residual(np.ones((3, 2)), SIG, gram=np.eye(3)), ValueError, r"gram must have shape \(..., 2, 2\), got"),
+    "component, NaN": (lambda: jorth.component(np.full((3, 3), np.nan), SIG), ValueError, "X must be finite, got 9 NaN or infinite of 9 entries"),
+    "component, singular": (lambda: jorth.component(np.zeros((3, 3)), SIG), ValueError, "X must be J-orthogonal, got a matrix with a singular diagonal block"),
+    "exchange, singular": (lambda: jorth.exchange(np.zeros((3, 3)), SIG), ValueError, "X has no exchange: a diagonal block of it is singular"),
+    "polish, infinite": (lambda: jorth.polish(np.full((3, 3), np.inf), SIG), ValueError, "X must be finite"),
+    "exp, NaN": (lambda: jorth.exp(np.full((3, 3), np.nan), SIG), ValueError, "K must be finite"),
+    "cayley, n differs": (lambda: jorth.cayley(np.zeros((2, 2)), SIG), ValueError, r"K must have shape \(..., 3, 3\)"),
+    "cs_decomposition, NaN": (lambda: jorth.cs_decomposition(np.full((3, 3), np.nan), SIG), ValueError, "X must be finite"),
+    "random_point, cond below 1": (lambda: jorth.random_point(SIG, cond=0.5), ValueError, "cond must be a finite number of at least 1, got 0.5"),
+    "random_point, cond NaN": (lambda: jorth.random_point(SIG, cond=float("nan")), ValueError, "cond must be a finite number"),
+    "random_point, component": (lambda: jorth.random_point(SIG, component=(1, 0)), ValueError, r"component must be two signs \+1 or -1, got \(1, 0\)"),
+    "random_point, empty block": (lambda: jorth.random_point(Signature(3, 0), component=(1, -1)), ValueError, "component must have .* empty block, got .* with q = 0"),
+    "random_point, columns": (lambda: jorth.random_point(SIG, columns=(3, 0)), ValueError, r"columns must be \(r, c\) with r <= p = 2, .* got \(3, 0\)"),
+    "random_point, integers": (lambda: jorth.random_point(SIG, dtype=np.int64), TypeError, "dtype must be float64 or float32"),
+    "random_point, bfloat16": (lambda: jorth.random_point(SIG, dtype=torch.bfloat16), TypeError, "dtype must be float64 or float32"),
+    # solve_plane
+    "P shape": (lambda: solve_plane(np.zeros((3, 2)), Q, SIGNS), ValueError, r"P must have shape \(..., 2, 2\), got a float64 array of shape \(3, 2\)"),
+    "P integers": (lambda: solve_plane(P.astype(int), Q, SIGNS), TypeError, "P must be float64 or float32"),
+    "P NaN": (lambda: solve_plane(NAN, Q, SIGNS), ValueError, "P must be finite, got 12 NaN or infinite of 12 entries"),
+    "Q shape": (lambda: solve_plane(P, np.zeros((3, 3, 3)), SIGNS), ValueError, r"Q must have shape \(3, 4, 4\) or \(3,\) to go with P, got a float64 array of shape \(3, 3, 3\)"),
+    "Q length": (lambda: solve_plane(P, np.ones(2), SIGNS), ValueError, r"Q must have shape \(3, 4, 4\) or \(3,\)"),
+    "Q asymmetric": (lambda: solve_plane(P, SKEWED, SIGNS), ValueError, r"Q must be symmetric, got max \|Q - Q\^T\| = 1 in 3 of 3 pairs"),
+    "Q NaN": (lambda: solve_plane(P, Q * np.nan, SIGNS), ValueError, "Q must be finite"),
+    "Q scalar NaN": (lambda: solve_plane(P, float("nan"), SIGNS), ValueError, "Q must be finite"),
+    "Q dtype": (lambda: solve_plane(P, Q.astype(np.float32), SIGNS), TypeError, r"Q must have the dtype and device of P \(torch.float64, cpu\), got \(torch.float32, cpu\)"),
+    "Q integers": (lambda: solve_plane(P, Q.astype(int), SIGNS), TypeError, "Q must be float64 or float32"),
+    "Q a string": (lambda: solve_plane(P, "large", SIGNS), TypeError, "Q must be a NumPy array or a torch tensor, got str"),
+    "signs shape": (lambda: solve_plane(P, Q, np.ones(3)), ValueError, r"signs must have shape \(3, 2\) to go with P, got"),
+    "signs zero": (lambda: solve_plane(P, Q, np.zeros((3, 2))), ValueError, r"signs must each be \+1 or -1, got a float64 array of shape \(3, 2\) with 6 other values"),
+    "signs NaN": (lambda: solve_plane(P, Q, SIGNS * np.nan), ValueError, r"signs must each be \+1 or -1"),
+    "theta shape": (lambda: solve_plane(P, Q, SIGNS, theta=np.ones(2)), ValueError, r"theta must be a number or have shape \(3,\), got"),
+    "theta NaN": (lambda: solve_plane(P, Q, SIGNS, theta=float("nan")), ValueError, "theta must be finite"),
+    "components": (lambda: solve_plane(P, Q, SIGNS, components="some"), ValueError, "components must be \"all\" or \"identity\", got 'some'"),
+    # one-dimensional minimisers
+    "lightcone dtype": (lambda: minimize_lightcone(np.ones(2), np.ones(2, np.float32), 1.0, 1.0), TypeError, "B must have the dtype and device of the other arrays"),
+    "lightcone shapes": (lambda: minimize_lightcone(np.ones(2), np.ones(3), 1.0, 1.0), ValueError, r"shapes must broadcast against each other, got A \(2,\), B \(3,\)"),
+    "lightcone integers": (lambda: minimize_lightcone(np.ones(2, int), 1.0, 1.0, 1.0), TypeError, "A must be float64 or float32"),
+    "lightcone text": (lambda: minimize_lightcone("1", 1.0, 1.0, 1.0), TypeError, "A must be a number, a NumPy array or a tensor, got str"),
+    "circle None": (lambda: minimize_circle(1.0, None, 1.0, 1.0, 1.0), TypeError, "b must be a number, a NumPy array or a tensor, got NoneType"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_error_names_the_argument(name):
+    call, error, message = CASES[name]
+    with pytest.raises(error, match=message):
+        call()

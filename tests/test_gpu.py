@@ -1,0 +1,79 @@
+"""On a CUDA device: the same answers as on the CPU, and nothing read back."""
+
+import numpy as np
+import pytest
+import torch
+
+import jorth
+from jorth import Signature
+from jorth.plane import apply_columns, apply_rows, greedy_matching, random_matching, solve_plane
+from tests.plane.test_solve import random_problems
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.mark.parametrize("components", ["all", "identity"])
+@pytest.mark.parametrize("general", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_solve_plane_equals_the_cpu(components, general, dtype):
+    P, Q, signs = (torch.from_numpy(t) for t in random_problems(1, 20_000))
+    Q = Q if general else Q[:, 0, 0].contiguous()
+    cpu = solve_plane(P.to(dtype), Q.to(dtype), signs, components=components)
+    gpu = solve_plane(P.to(dtype).cuda(), Q.to(dtype).cuda(), signs.cuda(), components=components)
+    size = cpu.V.abs().amax(dim=(1, 2))
+    relative = (gpu.V.cpu() - cpu.V).abs().amax(dim=(1, 2)) / size
+    # V is as well determined as the minimum is sharp: Q has condition up to 1e3, and a tie may fall either way
+    assert (relative > 1e4 * torch.finfo(dtype).eps).float().mean() < 1e-3
+    scale = (P.abs().amax(dim=(1, 2)) + Q.abs().reshape(len(P), -1).amax(dim=1)) * size**2
+    assert ((gpu.decrease.cpu() - cpu.decrease).abs() <= 64 * torch.finfo(dtype).eps * scale).all()
+    assert torch.equal(gpu.unbounded.cpu(), cpu.unbounded)
+
+
+@pytest.mark.parametrize("general", [False, True])
+def test_solve_plane_does_not_synchronise(general):
+    P, Q, signs = (torch.from_numpy(t).cuda() for t in random_problems(2, 100))
+    Q = Q if general else Q[:, 0, 0].contiguous()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        solve_plane(P, Q, signs, theta=0.1, check=False)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_group_on_the_device(dtype):
+    sig = Signature.of([1, -1, 1, 1, -1, 1])
+    X = jorth.random_point(sig, cond=100.0, component=(-1, 1), batch=(3,), dtype=dtype, device="cuda")
+    unit = torch.finfo(dtype).eps / 2
+    assert X.is_cuda
+    assert jorth.residual(X, sig).amax() <= 30 * 6 * unit
+    assert jorth.component(X, sig).tolist() == [[-1, 1]] * 3
+    assert (jorth.inverse(X, sig) @ X - torch.eye(6, device="cuda")).abs().amax() <= 100 * 60 * unit
+    assert (jorth.exchange(jorth.exchange(X, sig), sig) - X).abs().amax() <= 1e5 * unit
+    assert (jorth.cs_decomposition(X, sig).compose() - X).abs().amax() <= 1e3 * unit
+    assert jorth.residual(jorth.polish(X + 1e-3, sig), sig).amax() <= 30 * 6 * unit
+    K = torch.randn(6, 6, dtype=dtype, device="cuda")
+    K = sig.vector(K)[:, None] * (K - K.mT) / 8
+    for retract in (jorth.exp, jorth.cayley):
+        assert jorth.residual(retract(K, sig), sig) <= 30 * 6 * unit
+
+
+def test_steps_and_matchings_on_the_device():
+    sig = Signature(25, 26)
+    X = jorth.random_point(sig, cond=100.0, device="cuda")
+    pairs = random_matching(51, seed=0)
+    P = torch.randn(25, 2, 2, dtype=torch.float64, device="cuda")
+    V = solve_plane(P, 1.0, torch.from_numpy(sig.signs[pairs]).cuda()).V
+    rows, columns = X.clone(), X.clone()
+    apply_rows(rows, torch.from_numpy(pairs).cuda(), V)
+    apply_columns(columns, torch.from_numpy(pairs).cuda(), V)
+    expected_rows, expected_columns = X.cpu().numpy(), X.cpu().numpy().copy()
+    apply_rows(expected_rows, pairs, V.cpu().numpy())
+    apply_columns(expected_columns, pairs, V.cpu().numpy())
+    assert np.abs(rows.cpu().numpy() - expected_rows).max() < 1e-12
+    assert np.abs(columns.cpu().numpy() - expected_columns).max() < 1e-12
+    weights = torch.rand(51, 51, dtype=torch.float64, device="cuda")
+    weights = weights + weights.mT
+    matching = greedy_matching(weights, seed=0)
+    assert matching.is_cuda
+    np.testing.assert_array_equal(matching.cpu().numpy(), greedy_matching(weights.cpu().numpy(), seed=0))

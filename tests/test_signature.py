@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+import torch
+
+from jorth import Signature
+
+
+def test_sorted_signature():
+    sig = Signature(3, 2)
+    assert (sig.p, sig.q, sig.n) == (3, 2, 5)
+    np.testing.assert_array_equal(sig.signs, [1, 1, 1, -1, -1])
+    assert repr(sig) == "Signature(3, 2)"
+
+
+def test_any_order():
+    sig = Signature.of([1, -1, -1, 1])
+    assert (sig.p, sig.q) == (2, 2)
+    np.testing.assert_array_equal(sig.positive, [0, 3])
+    np.testing.assert_array_equal(sig.negative, [1, 2])
+    assert repr(sig) == "Signature.of([1, -1, -1, 1])"
+    assert eval(repr(sig)) == sig
+
+
+@pytest.mark.parametrize(("time", "expected"), [("first", [-1, 1, 1]), ("last", [1, 1, -1])])
+def test_lorentz(time, expected):
+    np.testing.assert_array_equal(Signature.lorentz(3, time=time).signs, expected)
+
+
+def test_definite_signatures():
+    assert Signature(4, 0).q == 0
+    assert Signature(0, 4).p == 0
+
+
+def test_value_semantics():
+    assert Signature(1, 1) == Signature.of([1, -1])
+    assert Signature(1, 1) != Signature.of([-1, 1])
+    assert len({Signature(2, 1), Signature.of((1.0, 1.0, -1.0)), Signature.of(np.array([1, 1, -1]))}) == 1
+
+
+def test_signs_cannot_be_changed():
+    with pytest.raises(ValueError, match="read-only"):
+        Signature(2, 1).signs[0] = -1
+
+
+def test_vector_follows_the_tensor():
+    like = torch.zeros(1, dtype=torch.float32)
+    vector = Signature(1, 2).vector(like)
+    assert vector.dtype == torch.float32
+    assert vector.tolist() == [1, -1, -1]
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Signature(-1, 2), ValueError, "p must be at least 0, got -1"),
+        (lambda: Signature(1.5, 2), TypeError, "p must be an integer, got float"),
+        (lambda: Signature(True, 2), TypeError, "p must be an integer, got bool"),
+        (lambda: Signature(0, 0), ValueError, "p \\+ q must be at least 1"),
+        (lambda: Signature.of([1, 0, -1]), ValueError, "signs must each be \\+1 or -1, got 0 at position 1"),
+        (lambda: Signature.of([1, float("nan")]), ValueError, "signs must each be .* got nan at position 1"),
+        (lambda: Signature.of([]), ValueError, "signs must not be empty"),
+        (lambda: Signature.lorentz(3, time="middle"), ValueError, 'time must be "first" or "last"'),
+        (lambda: Signature.lorentz(0), ValueError, "n must be at least 1, got 0"),
+    ],
+)
+def test_bad_signatures(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
