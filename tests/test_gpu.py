@@ -29,6 +29,7 @@ def test_solve_plane_equals_the_cpu(components, general, dtype):
     assert torch.equal(gpu.unbounded.cpu(), cpu.unbounded)
 
 
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")
 @pytest.mark.parametrize("general", [False, True])
 def test_solve_plane_does_not_synchronise(general):
     P, Q, signs = (torch.from_numpy(t).cuda() for t in random_problems(2, 100))
