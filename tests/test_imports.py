@@ -18,8 +18,11 @@ LEVELS = {
     "group": 2,
     "plane": 3,
     "decompositions": 3,
-    "demo": 4,
-    "cli": 5,
+    "objectives": 4,
+    "solvers": 5,
+    "datasets": 6,
+    "demo": 7,
+    "cli": 8,
 }
 MODULES = sorted(
     path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if path.name != "__init__.py" or path.parent != PACKAGE

@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jorth import plane
+    from jorth import datasets, plane
     from jorth.decompositions import CS, cs_decomposition
     from jorth.group import (
         PolishError,
@@ -22,55 +22,83 @@ if TYPE_CHECKING:
         random_point,
         residual,
     )
+    from jorth.objectives import FiniteSum, Objective, Procrustes, Quadratic
     from jorth.plane import PlaneSolution, solve_plane
     from jorth.signature import Signature
+    from jorth.solvers import (
+        BlockStationarity,
+        CheckpointMismatch,
+        GaussSeidel,
+        Jacobi,
+        Result,
+        Status,
+        VarianceReduced,
+        block_stationarity,
+        minimize,
+        multiplier,
+        riemannian_gradient,
+        stopping,
+    )
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "CS": "jorth.decompositions",
-    "PlaneSolution": "jorth.plane",
-    "PolishError": "jorth.group",
-    "Signature": "jorth.signature",
-    "cayley": "jorth.group",
-    "component": "jorth.group",
-    "cs_decomposition": "jorth.decompositions",
-    "exchange": "jorth.group",
-    "exp": "jorth.group",
-    "inverse": "jorth.group",
-    "polish": "jorth.group",
-    "random_point": "jorth.group",
-    "residual": "jorth.group",
-    "solve_plane": "jorth.plane",
+_ROOMS = {
+    "jorth.decompositions": "CS cs_decomposition",
+    "jorth.group": "PolishError cayley component exchange exp inverse polish random_point residual",
+    "jorth.objectives": "FiniteSum Objective Procrustes Quadratic",
+    "jorth.plane": "PlaneSolution solve_plane",
+    "jorth.signature": "Signature",
+    "jorth.solvers": "BlockStationarity CheckpointMismatch GaussSeidel Jacobi Result Status VarianceReduced "
+    "block_stationarity minimize multiplier riemannian_gradient",
 }
+_HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
+_MODULES = {"datasets": "jorth.datasets", "plane": "jorth.plane", "stopping": "jorth.solvers.stopping"}
 
 __all__ = [
     "CS",
+    "BlockStationarity",
+    "CheckpointMismatch",
+    "FiniteSum",
+    "GaussSeidel",
+    "Jacobi",
+    "Objective",
     "PlaneSolution",
     "PolishError",
+    "Procrustes",
+    "Quadratic",
+    "Result",
     "Signature",
+    "Status",
+    "VarianceReduced",
+    "block_stationarity",
     "cayley",
     "component",
     "cs_decomposition",
+    "datasets",
     "exchange",
     "exp",
     "inverse",
+    "minimize",
+    "multiplier",
     "plane",
     "polish",
     "random_point",
     "residual",
+    "riemannian_gradient",
     "solve_plane",
+    "stopping",
 ]
 
 
 def __getattr__(name: str) -> object:
-    if name == "plane":
-        return importlib.import_module("jorth.plane")
-    if name in _HOME:
+    if name in _MODULES:
+        value: object = importlib.import_module(_MODULES[name])
+    elif name in _HOME:
         value = getattr(importlib.import_module(_HOME[name]), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'jorth' has no attribute {name!r}")
+    else:
+        raise AttributeError(f"module 'jorth' has no attribute {name!r}")
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -5,7 +5,8 @@ Every public function validates here, so that an error names the argument, what 
 
 from __future__ import annotations
 
-from typing import TypeAlias, TypeVar
+import numbers
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -70,6 +71,29 @@ def check_finite(tensor: Tensor, name: str) -> None:
     bad = int((~torch.isfinite(tensor)).sum())
     if bad:
         raise ValueError(f"{name} must be finite, got {bad} NaN or infinite of {tensor.numel()} entries")
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is one real number, of Python or of NumPy."""
+    return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+
+
+def whole_number(value: Any, name: str, least: int) -> int:
+    """An integer of at least ``least``, or an error that names the argument."""
+    if type(value) is bool or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be an integer, got {describe(value)}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, got {value}")
+    return int(value)
+
+
+def generator(seed: object) -> np.random.Generator:
+    """The generator that a seed stands for. Randomness is by explicit seed only: None is refused."""
+    if isinstance(seed, np.random.Generator):
+        return seed
+    if type(seed) is bool or not isinstance(seed, numbers.Integral) or int(seed) < 0:
+        raise TypeError(f"seed must be an integer of at least 0 or a NumPy generator, got {describe(seed)}")
+    return np.random.default_rng(int(seed))
 
 
 def unit_roundoff(tensor: Tensor) -> float:

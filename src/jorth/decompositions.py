@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Generic
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import ArrayT, check_finite, like_input, square_matrix, to_tensor
+from jorth.arrays import ArrayT, check_finite, like_input, square_matrix, to_tensor, unit_roundoff
+from jorth.group import residual
 from jorth.group.cs_form import compose_cs
 from jorth.signature import Signature
 
@@ -48,6 +51,9 @@ def cs_decomposition(X: ArrayT, signature: Signature) -> CS[ArrayT]:
     """
     matrix = square_matrix(X, signature)
     check_finite(matrix, "X")
+    worst = np.max(np.asarray(residual(matrix.cpu(), signature)), initial=0.0)
+    if worst > math.sqrt(unit_roundoff(matrix)):
+        raise ValueError(f"X must be J-orthogonal for {signature}, got a scaled residual of {worst:.3g}")
     plus, minus = signature.positions(matrix.device)
     U2, sinh, V1h = torch.linalg.svd(matrix[..., minus[:, None], plus])
     V1 = V1h.mT.contiguous()

@@ -25,11 +25,8 @@ class Signature:
     _signs: tuple[int, ...]
 
     def __init__(self, p: int, q: int) -> None:
-        for name, count in (("p", p), ("q", q)):
-            if isinstance(count, bool) or not isinstance(count, (int, np.integer)):
-                raise TypeError(f"{name} must be an integer, got {type(count).__name__}")
-            if count < 0:
-                raise ValueError(f"{name} must be at least 0, got {count}")
+        _check_count("p", p, least=0)
+        _check_count("q", q, least=0)
         if p + q == 0:
             raise ValueError("p + q must be at least 1, got p = 0 and q = 0")
         object.__setattr__(self, "_signs", (1,) * int(p) + (-1,) * int(q))
@@ -37,7 +34,10 @@ class Signature:
     @classmethod
     def of(cls, signs: Iterable[float]) -> Signature:
         """The signature with the given signs, each +1 or -1, in the given order."""
-        values = list(signs)
+        try:
+            values = list(np.asarray(signs).tolist() if isinstance(signs, np.ndarray) else signs)
+        except TypeError:
+            raise TypeError(f"signs must be a sequence of +1 and -1, got {type(signs).__name__}") from None
         for position, sign in enumerate(values):
             if sign not in (1, -1):
                 raise ValueError(f"signs must each be +1 or -1, got {sign!r} at position {position}")
@@ -52,8 +52,7 @@ class Signature:
         """One negative sign, n - 1 positive ones: the signature of the hyperboloid model in R^n."""
         if time not in ("first", "last"):
             raise ValueError(f'time must be "first" or "last", got {time!r}')
-        if n < 1:
-            raise ValueError(f"n must be at least 1, got {n}")
+        _check_count("n", n, least=1)
         space = [1] * (n - 1)
         return cls.of([-1, *space] if time == "first" else [*space, -1])
 
@@ -103,6 +102,13 @@ class Signature:
         if self._signs == (1,) * self.p + (-1,) * self.q:
             return f"Signature({self.p}, {self.q})"
         return f"Signature.of({list(self._signs)})"
+
+
+def _check_count(name: str, count: object, least: int) -> None:
+    if isinstance(count, bool) or not isinstance(count, (int, np.integer)):
+        raise TypeError(f"{name} must be an integer, got {type(count).__name__}")
+    if count < least:
+        raise ValueError(f"{name} must be at least {least}, got {count}")
 
 
 def _frozen(array: NDArray) -> NDArray:  # type: ignore[type-arg]

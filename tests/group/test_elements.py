@@ -8,7 +8,18 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jorth import Signature, component, exchange, inverse, random_point, residual
+from jorth import (
+    Signature,
+    cayley,
+    component,
+    cs_decomposition,
+    exchange,
+    exp,
+    inverse,
+    polish,
+    random_point,
+    residual,
+)
 from tests.group.strategies import UNIT, dense_j, points, signatures
 
 
@@ -84,8 +95,26 @@ def test_exchange_gives_orthogonal_matrices_and_is_an_involution(data):
     X = data.draw(points(sig, 6))
     Q = exchange(X, sig)
     cond = size(X) ** 2
-    assert np.abs(Q.T @ Q - np.eye(sig.n)).max() <= 50 * sig.n * UNIT * cond
+    # the blocks have condition cosh(mu): the error is that of ||X||, not of its square
+    assert np.abs(Q.T @ Q - np.eye(sig.n)).max() <= 50 * sig.n * UNIT * size(X)
     assert np.abs(exchange(Q, sig) - X).max() <= 50 * sig.n * UNIT * cond * size(X)
+
+
+def test_arrays_of_any_memory_layout():
+    sig = Signature(2, 1)
+    X = random_point(sig, seed=4)
+    backwards = Signature.of(sig.signs[::-1])
+    assert residual(X[::-1, ::-1], backwards) < 30 * 3 * UNIT
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    np.testing.assert_array_equal(inverse(frozen, sig), inverse(X, sig))
+    np.testing.assert_array_equal(inverse(np.asfortranarray(X), sig), inverse(X, sig))
+
+
+def test_float32_is_measured_in_float64():
+    sig = Signature(20, 20)
+    X = random_point(sig, cond=1e4, dtype=torch.float32, seed=1)
+    assert residual(X, sig) == residual(X.double(), sig)
 
 
 def test_exchange_of_a_boost_is_known():
@@ -102,6 +131,24 @@ def test_residual_is_scaled_and_sees_a_dropped_sign():
     rotation = np.array([[0.6, -0.8], [0.8, 0.6]])  # orthogonal, not J-orthogonal
     assert residual(rotation, sig) > 0.9
     assert residual(rotation, Signature(2, 0)) < 4 * UNIT
+
+
+def test_residual_of_broken_iterates():
+    """The diagnostic must not fail on what it diagnoses."""
+    sig = Signature(2, 1)
+    assert np.isnan(residual(np.full((3, 3), np.nan), sig))
+    assert np.isnan(residual(np.full((3, 3), np.inf), sig))
+    assert residual(1e200 * np.eye(3), sig) == pytest.approx(1.0)
+    batch = np.stack([np.eye(3), np.full((3, 3), np.nan)])
+    np.testing.assert_array_equal(residual(batch, sig), [0.0, np.nan])
+
+
+def test_empty_batches():
+    sig = Signature(2, 1)
+    X = np.zeros((0, 3, 3))
+    assert inverse(X, sig).shape == exchange(X, sig).shape == exp(X, sig).shape == cayley(X, sig).shape == (0, 3, 3)
+    assert residual(X, sig).shape == (0,)
+    assert polish(X, sig).shape == cs_decomposition(X, sig).compose().shape == (0, 3, 3)
 
 
 def test_residual_of_thin_and_batched_matrices():

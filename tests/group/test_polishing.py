@@ -36,6 +36,13 @@ def test_a_feasible_point_is_left_alone():
     for cond in (1.0, 1e8, 1e15):
         X = random_point(sig, cond=cond, seed=4)
         np.testing.assert_array_equal(polish(X, sig), X)
+        assert not np.shares_memory(polish(X, sig), X)
+
+
+def test_far_from_the_group_newton_keeps_the_component():
+    """The Schulz step would send 2 I to -I."""
+    np.testing.assert_allclose(polish(2 * np.eye(3), Signature(2, 1)), np.eye(3), atol=1e-14)
+    np.testing.assert_allclose(polish(0.3 * np.eye(3), Signature(2, 1)), np.eye(3), atol=1e-14)
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,20 @@ def test_cayley_refuses_to_pass_the_pole(w):
     assert component(exp(K, Signature(1, 1)), Signature(1, 1)) == (1, 1)
 
 
+def test_two_boosts_below_the_pole_are_allowed():
+    """The guard is on the 2-norm of the boost part: two boosts of 1.5 in separate planes have Frobenius norm 2.1."""
+    sig = Signature(2, 2)
+    K = np.zeros((4, 4))
+    K[0, 2] = K[2, 0] = K[1, 3] = K[3, 1] = 1.5
+    assert component(cayley(K, sig), sig) == (1, 1)
+    np.testing.assert_allclose(cayley(K, sig)[0, 0] + cayley(K, sig)[0, 2], 1.75 / 0.25)
+
+
+def test_a_small_defect_is_seen():
+    with pytest.raises(ValueError, match="K must be in the Lie algebra"):
+        exp(np.array([[0, 1.0], [1 + 1e-10, 0]]), Signature(1, 1))
+
+
 def test_rotations_of_any_size_are_allowed():
     K = np.array([[0, -50.0], [50.0, 0]])
     assert residual(cayley(K, Signature(2, 0)), Signature(2, 0)) < 20 * UNIT
@@ -69,6 +83,18 @@ def test_batches_and_float32(retract):
     X = retract(K, sig)
     assert X.dtype == torch.float32
     assert residual(X, sig).amax() < 30 * 4 * 2**-24
+
+
+def test_conjugated_element_is_let_through_and_a_bad_one_in_a_batch_is_not():
+    sig = Signature(100, 100)
+    K = algebra_element(sig, 3, 1.0)
+    Y = exp(algebra_element(sig, 4, 2.0), sig)
+    conjugated = Y @ K @ (sig.signs[:, None] * Y.T * sig.signs)
+    assert residual(cayley(conjugated / 4, sig), sig) <= 30 * 200 * UNIT
+    small = Signature(1, 1)
+    batch = np.array([[[0, 1.0], [1.0, 0]], [[0, 1e-8], [2e-8, 0]]])
+    with pytest.raises(ValueError, match="K must be in the Lie algebra"):
+        exp(batch * np.array([1e8, 1.0])[:, None, None] / 1e8, small)
 
 
 @pytest.mark.parametrize("retract", [exp, cayley])

@@ -112,14 +112,12 @@ def surrogate(V, P, Q):
 
 def family(name, x, y):
     """V of the four families, from their definition as matrices."""
-    zero = np.zeros_like(x)
     boost = np.stack([x, y, y, x], axis=-1).reshape(*x.shape, 2, 2)
     if name == "boost":
         return boost
     if name == "flip":
         return np.diag([-1, 1]) @ boost
     rotation = np.stack([x, -y, y, x], axis=-1).reshape(*x.shape, 2, 2)
-    assert zero.shape == x.shape
     return rotation if name == "rotation" else rotation @ np.diag([1, -1])
 
 

@@ -49,6 +49,18 @@ def test_never_above_the_grid(cases):
         assert (excess <= 1e-13 * scale).all()
 
 
+@pytest.mark.parametrize(
+    "cases", [random_cases(7, 10_000, 1), near_double_minimum(8, 10_000)], ids=["order one", "cusp"]
+)
+def test_the_slope_vanishes_at_the_point(cases):
+    """Values hide errors in position: the derivative in the angle is at rounding level, at the cusp too."""
+    a, b, c, d, e = (np.asarray(t, dtype=np.longdouble) for t in cases)
+    compiled = np.array([compiled_circle(*case) for case in zip(*cases, strict=True)]).T
+    for x, y in (minimize_circle(*cases)[:2], compiled):
+        slope = b * x - a * y + d * (x * x - y * y) - 2 * (c - e) * x * y
+        assert (np.abs(slope) <= 16 * 2.0**-53 * sum(np.abs(t) for t in cases)).all()
+
+
 def test_value_is_the_value_at_the_point():
     cases = random_cases(5, 1000, 2)
     x, y, value = minimize_circle(*cases)

@@ -107,6 +107,8 @@ def _moderate_cases(rng, size):
     """Minimisers up to e^mu = 1e6: D/C over 1e-16 .. 1e16 and one dominant linear term now and then."""
     C, D = log_uniform(rng, -8, 8, size), log_uniform(rng, -8, 8, size)
     al, be = signed(rng, -2, 2, size), signed(rng, -2, 2, size)
+    al[::4] *= 10.0 ** rng.uniform(0, 6, len(al[::4]))
+    C[::4] *= 1e-12  # so that the outer term dominates and u stays within range
     return np.stack([*_denormalised(al, be, C, D), C, D], axis=1).tolist()
 
 
@@ -144,6 +146,8 @@ EDGES = {
     "huge": ((-4e300, 0, 1e300, 1e-300), 2.0, 2.0),
     "D/C = 1e200": ((0, 0, 1e-100, 1e100), 1e50, 1e50),
     "D/C = 1e-200": ((0, 0, 1e100, 1e-100), 1e-50, 1e-50),
+    "C = D = 0, far apart": ((1e-150, 1e150, 0, 0), None, 1e150),
+    "C and D negligible": ((4e-9, 9e-9, 1e-300, 1e-300), -2e-300 / 9e-9, 1.5),
     "beyond the range": ((-1e300, 0, 1e-300, 1), None, None),
 }
 

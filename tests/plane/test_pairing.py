@@ -67,6 +67,12 @@ def test_round_robin_holds_every_pair_once(n, seed):
     assert as_set(rounds.reshape(-1, 2)) == set(itertools.combinations(range(n), 2))
 
 
+def test_round_robin_is_shuffled_by_seed():
+    rounds = {frozenset(frozenset(as_set(r)) for r in round_robin(8, seed=seed)) for seed in range(4)}
+    assert len(rounds) == 4  # other matchings, not only another order of the same
+    assert (round_robin(8, seed=1) == round_robin(8, seed=1)).all()
+
+
 def greedy_by_sorting(weights):
     n = len(weights)
     edges = sorted(itertools.combinations(range(n), 2), key=lambda pair: -weights[pair])
@@ -83,6 +89,7 @@ def greedy_by_sorting(weights):
 def test_greedy_matching_equals_the_sorted_one(n, kind):
     W = np.random.default_rng(n).random((n, n))
     W = W + W.T
+    W -= 3 * (n % 2)  # negative weights too
     np.fill_diagonal(W, 100.0)  # ignored
     pairs = greedy_matching(W if kind == "numpy" else torch.from_numpy(W), seed=0)
     assert isinstance(pairs, np.ndarray if kind == "numpy" else torch.Tensor)
@@ -98,10 +105,31 @@ def test_greedy_matching_with_equal_weights_is_a_matching_by_seed(n):
         assert as_set(greedy_matching(W, seed=1)) != as_set(greedy_matching(W, seed=2))
 
 
+def test_greedy_matching_of_a_chain_and_of_sums():
+    """Weights that give one mutual pair a round: the rest is sorted."""
+    n = 300
+    chain = np.diag(np.arange(1.0, n), 1)
+    assert as_set(greedy_matching(chain, seed=0)) >= {(n - 2, n - 1), (n - 4, n - 3)}
+    a = np.random.default_rng(1).random(n)
+    assert as_set(greedy_matching(a[:, None] + a, seed=0)) == greedy_by_sorting(a[:, None] + a)
+
+
+def test_greedy_matching_of_asymmetric_weights_takes_the_larger():
+    cycle = np.array([[0, 2.0, 1], [1, 0, 2.5], [2, 1, 0]])
+    assert as_set(greedy_matching(cycle, seed=0)) == {(1, 2)}
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: random_matching(1, seed=0), ValueError, "n must be at least 2 to form pairs, got 1"),
+        (lambda: random_matching(4.0, seed=0), TypeError, "n must be an integer, got float 4.0"),
+        (
+            lambda: random_matching(4, seed=None),
+            TypeError,
+            "seed must be an integer of at least 0 or a NumPy generator",
+        ),
+        (lambda: random_pairs(4, -1, seed=0), ValueError, "count must be at least 0, got -1"),
+        (lambda: random_matching(1, seed=0), ValueError, "n must be at least 2, got 1"),
         (lambda: round_robin(0), ValueError, "n must be at least 2"),
         (lambda: greedy_matching(np.zeros((2, 3)), seed=0), ValueError, "weights must have shape \\(n, n\\)"),
         (lambda: greedy_matching(np.full((2, 2), np.nan), seed=0), ValueError, "weights must not be NaN"),

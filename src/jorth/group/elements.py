@@ -42,7 +42,7 @@ def residual(X: Array, signature: Signature, *, gram: Array | None = None) -> An
         gram: (..., k, k), what X^T J X should be; J itself when omitted.
 
     Returns:
-        A float for one matrix, an array (...) of the kind of X for a batch.
+        A float for one matrix, an array (...) of the kind of X for a batch; NaN where X is not finite.
     """
     matrix = to_tensor(X, "X").to(torch.float64)
     n = check_signature(signature).n
@@ -58,12 +58,23 @@ def residual(X: Array, signature: Signature, *, gram: Array | None = None) -> An
         target = torch.diag(s)
     else:
         raise ValueError(f"gram is needed for a thin X: X^T J X of shape ({columns}, {columns}), got None")
-    violation = (matrix.mT @ (s[:, None] * matrix) - target).abs().amax(dim=(-2, -1))
-    norm = torch.linalg.matrix_norm(matrix, ord=2)
-    scaled = violation / norm.square().clamp(min=1.0)
+    scaled = _scaled_violation(matrix, s, target)
     if scaled.ndim == 0:
         return scaled.item()
     return scaled if isinstance(X, Tensor) else scaled.numpy()
+
+
+def _scaled_violation(X: Tensor, s: Tensor, target: Tensor) -> Tensor:
+    """Max |X^T J X - target| / max(1, ||X||_2^2), free of overflow; NaN where X is not finite."""
+    finite = torch.isfinite(X).all(dim=-1).all(dim=-1)
+    X = torch.where(finite[..., None, None], X, 0.0)
+    scale = X.abs().flatten(-2).max(dim=-1).values.clamp(min=1.0)
+    Y = X / scale[..., None, None]
+    violation = (
+        (Y.mT @ (s[:, None] * Y) - target / scale[..., None, None].square()).abs().flatten(-2).max(dim=-1).values
+    )
+    norm = torch.linalg.matrix_norm(Y, ord=2)
+    return torch.where(finite, violation / torch.maximum(norm, 1 / scale).square(), torch.nan)
 
 
 def component(X: Array, signature: Signature) -> Any:
@@ -88,7 +99,8 @@ def exchange(X: ArrayT, signature: Signature) -> ArrayT:
 
     With X partitioned by the signs, exc(X) = [[X11^-1, -X11^-1 X12], [X21 X11^-1, X22^-T]]. It is its own
     inverse. The (2, 2) block is the Schur complement X22 - X21 X11^-1 X12 of the textbook form, which equals
-    X22^-T both for J-orthogonal and for orthogonal X, without its cancellation.
+    X22^-T both for J-orthogonal and for orthogonal X, without its cancellation. X must be one of the two; that is not
+    checked.
 
     Reference: N. J. Higham, J-orthogonal matrices: properties and generation, SIAM Review 45 (2003).
     """

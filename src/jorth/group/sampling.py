@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.arrays import FLOATS, check_signature
+from jorth.arrays import FLOATS, check_signature, generator, is_number
 from jorth.group.cs_form import compose_cs
 from jorth.signature import Signature
 
@@ -47,10 +47,12 @@ def random_point(
         (*batch, n, n) or (*batch, n, r + c): a tensor when ``dtype`` is torch's or a device is given, else NumPy.
     """
     check_signature(signature)
-    if not (math.isfinite(cond) and cond >= 1):
+    if not (is_number(cond) and math.isfinite(cond) and cond >= 1):
         raise ValueError(f"cond must be a finite number of at least 1, got {cond!r}")
+    if not isinstance(batch, tuple) or not all(isinstance(size, int) and size >= 0 for size in batch):
+        raise ValueError(f"batch must be a tuple of sizes, got {batch!r}")
     _check_component(component, signature)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     X = _draw(signature, 0.5 * math.log(cond), component, batch, rng)
     if columns is not None:
         X = X[..., _chosen_columns(columns, signature)]
@@ -58,7 +60,7 @@ def random_point(
 
 
 def _check_component(component: tuple[int, int], signature: Signature) -> None:
-    if len(component) != 2 or any(sign not in (1, -1) for sign in component):
+    if not isinstance(component, tuple) or len(component) != 2 or any(sign not in (1, -1) for sign in component):
         raise ValueError(f"component must be two signs +1 or -1, got {component!r}")
     for sign, size, name in zip(component, (signature.p, signature.q), ("p", "q"), strict=True):
         if size == 0 and sign == -1:
@@ -66,8 +68,10 @@ def _check_component(component: tuple[int, int], signature: Signature) -> None:
 
 
 def _chosen_columns(columns: tuple[int, int], signature: Signature) -> NDArray[np.intp]:
-    r, c = columns
-    if not (0 <= r <= signature.p and 0 <= c <= signature.q and r + c > 0):
+    r, c = columns if isinstance(columns, tuple) and len(columns) == 2 else (-1, -1)
+    if not (
+        isinstance(r, int) and isinstance(c, int) and 0 <= r <= signature.p and 0 <= c <= signature.q and r + c > 0
+    ):
         raise ValueError(
             f"columns must be (r, c) with r <= p = {signature.p}, c <= q = {signature.q} and r + c > 0, got {columns!r}"
         )
@@ -106,6 +110,8 @@ def _cast(X: Tensor, dtype: Any, device: Any) -> Any:
     if wanted not in FLOATS:
         raise TypeError(f"dtype must be float64 or float32, got {dtype}")
     X = X.to(dtype=wanted, device=device).contiguous()
+    if not bool(torch.isfinite(X).all()):
+        raise ValueError(f"cond must be small enough for {wanted}, got one at which X overflows")
     return X if wants_torch else X.numpy()
 
 

@@ -16,9 +16,14 @@ def improper_matrix(x: Tensor, y: Tensor, opposite: Tensor) -> Tensor:
     return _matrix(torch.where(opposite, -x, x), torch.where(opposite, -y, y), y, torch.where(opposite, x, -x))
 
 
-def better(V: Tensor, decrease: Tensor, other: Tensor, other_decrease: Tensor) -> tuple[Tensor, Tensor]:
-    """The candidate with the larger decrease, the first on a tie."""
-    take = other_decrease > decrease
+def above_rounding(decrease: Tensor, noise: Tensor) -> Tensor:
+    """The decrease, or zero where it is no larger than its own rounding error."""
+    return torch.where(decrease <= noise, 0.0, decrease)
+
+
+def better(V: Tensor, decrease: Tensor, other: Tensor, other_decrease: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """The second candidate where it is better by more than ``noise``, else the first."""
+    take = other_decrease > decrease + noise
     return torch.where(take[..., None, None], other, V), torch.where(take, other_decrease, decrease)
 
 

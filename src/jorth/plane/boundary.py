@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import to_tensor
+from jorth.arrays import is_number, to_tensor
 
 
 def common_tensors(arguments: Mapping[str, Any]) -> tuple[list[Tensor], type]:
@@ -18,12 +18,12 @@ def common_tensors(arguments: Mapping[str, Any]) -> tuple[list[Tensor], type]:
     Python numbers take the dtype and device of the arrays; numbers alone are float64.
     """
     arrays = {name: value for name, value in arguments.items() if isinstance(value, (np.ndarray, Tensor))}
-    tensors = {name: to_tensor(value, name) for name, value in arrays.items()}
+    tensors = {name: to_tensor(value, name).detach() for name, value in arrays.items()}
     kind: type = Tensor if any(isinstance(value, Tensor) for value in arrays.values()) else np.ndarray
     if not arrays:
         kind = float
     for name, value in arguments.items():
-        if name not in arrays and (isinstance(value, bool) or not isinstance(value, (int, float, np.floating))):
+        if name not in arrays and not is_number(value):
             raise TypeError(f"{name} must be a number, a NumPy array or a tensor, got {type(value).__name__}")
     first = next(iter(tensors.values()), torch.zeros((), dtype=torch.float64))
     for name, tensor in tensors.items():
@@ -33,7 +33,7 @@ def common_tensors(arguments: Mapping[str, Any]) -> tuple[list[Tensor], type]:
                 f"got ({tensor.dtype}, {tensor.device})"
             )
     full = [
-        tensors.get(name, torch.as_tensor(value, dtype=first.dtype, device=first.device))
+        tensors[name] if name in tensors else torch.full((), float(value), dtype=first.dtype, device=first.device)
         for name, value in arguments.items()
     ]
     try:

@@ -11,7 +11,9 @@ from jorth.plane.boundary import common_tensors, restore
 
 # Worst case over 2e6 problems in 1e-150 .. 1e150 and around the cusp: error of the angle 6e-8, 3e-14 and rounding
 # after 4, 5 and 6 steps.
-NEWTON_STEPS = {torch.float64: 6, torch.float32: 5}
+NEWTON_STEPS = 6
+DEFINITE = 1e-5
+"""The curvature, relative to the coefficients, below which a Newton step near the cusp would be noise."""
 
 
 class CircleMinimum(NamedTuple):
@@ -28,7 +30,7 @@ def minimize_circle(a: Any, b: Any, c: Any, d: Any, e: Any) -> CircleMinimum:
     In the eigenvectors of the quadratic part it is al x + be y + 2 R x^2 + const with R >= 0, whose minimiser has the
     signs of (-al, -be): a trust-region problem in the plane, with the one multiplier L >= 0 of
     (|al| / (4 R + L))^2 + (|be| / L)^2 = 1. Newton on 1 / norm from a lower bound rises to it monotonically
-    (Moré and Sorensen 1983). Of two equal minima the one nearer (1, 0) is returned.
+    (Moré and Sorensen 1983). Of two equal minima the one nearer (1, 0) is returned; where a coefficient is NaN, NaN.
 
     Args:
         a: Coefficients, broadcast against each other: floats, NumPy arrays or tensors.
@@ -38,13 +40,18 @@ def minimize_circle(a: Any, b: Any, c: Any, d: Any, e: Any) -> CircleMinimum:
         e: See a.
     """
     (a_, b_, c_, d_, e_), kind = common_tensors({"a": a, "b": b, "c": c, "d": d, "e": e})
+    dtype = a_.dtype
+    a_, b_, c_, d_, e_ = a_.double(), b_.double(), c_.double(), d_.double(), e_.double()
     x, y = circle(a_, b_, c_, d_, e_)
     value = a_ * x + b_ * y + c_ * x * x + d_ * x * y + e_ * y * y
-    return CircleMinimum(*(restore(t, kind) for t in (x, y, value)))
+    return CircleMinimum(*(restore(t.to(dtype), kind) for t in (x, y, value)))
 
 
 def circle(a: Tensor, b: Tensor, c: Tensor, d: Tensor, e: Tensor) -> tuple[Tensor, Tensor]:
-    """The minimiser (x, y) for tensors of one shape."""
+    """The minimiser (x, y) for float64 tensors of one shape."""
+    size = torch.stack([t.abs() for t in (a, b, c, d, e)]).amax(dim=0)
+    size = torch.where(size > 0, size, 1.0)
+    a, b, c, d, e = a / size, b / size, c / size, d / size, e / size
     half_difference, half_cross = (c - e) / 2, d / 2
     R = torch.hypot(half_difference, half_cross)
     p, q = _half_angle(half_difference, half_cross, R)
@@ -74,7 +81,7 @@ def _quadrant(al: Tensor, be: Tensor, R4: Tensor) -> tuple[Tensor, Tensor]:
     L = torch.maximum(torch.maximum(be, excess), below)
     hard = L <= 0  # be = 0 and al <= R4: the multiplier is zero
     L = torch.where(hard, 1.0, L)
-    for _ in range(NEWTON_STEPS[al.dtype]):
+    for _ in range(NEWTON_STEPS):
         x, y = al / (R4 + L), be / L
         square = x * x + y * y
         L = L + (square * (square.sqrt() - 1) / (x * x / (R4 + L) + y * y / L)).nan_to_num_(0.0).clamp_(min=0)
@@ -89,12 +96,12 @@ def _renew(a: Tensor, b: Tensor, c_minus_e: Tensor, d: Tensor, x: Tensor, y: Ten
     """One Newton step in the angle on the data as given, free of the rounding of the change of axes."""
     slope = b * x - a * y + d * (x * x - y * y) - 2 * c_minus_e * x * y
     curvature = -a * x - b * y - 2 * c_minus_e * (x * x - y * y) - 4 * d * x * y
-    return turn(x, y, -slope / curvature, curvature)
+    return turn(x, y, -slope / curvature, curvature, DEFINITE)
 
 
-def turn(x: Tensor, y: Tensor, angle: Tensor, curvature: Tensor) -> tuple[Tensor, Tensor]:
-    """(x, y) turned by a correcting angle; left alone where the correction is no small step to a minimum."""
-    sound = (curvature > 0) & (angle.abs() < 1e-3)
+def turn(x: Tensor, y: Tensor, angle: Tensor, curvature: Tensor, floor: Tensor | float) -> tuple[Tensor, Tensor]:
+    """(x, y) turned by a correcting angle; left alone where that is no small step to a definite minimum."""
+    sound = (curvature > floor) & (angle.abs() < 1e-3)
     angle = torch.where(sound, angle, 0.0)
     even = 1 - angle * angle / 2
     x, y = x * even - y * angle, y * even + x * angle

@@ -9,7 +9,7 @@ the hyperbola x^2 - y^2 = 1 (both branches) for opposite ones. In the light-cone
 u N+ + N- / u with N+- = (I +- K) / 2, and a flip is diag(-1, 1) times that.
 
 The surrogate <V - I, P> + 1/2 ||V - I||^2_Q, vec(V) = (V11, V21, V12, V22), needs the linear forms <P, .> and the
-quadratic forms of Q in these directions; `Forms` holds them.
+quadratic forms of Q in these directions: `Linear` and `Quadratic`.
 """
 
 from __future__ import annotations

@@ -5,32 +5,41 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from jorth.plane.assemble import better, improper_matrix, proper_matrix
-from jorth.plane.circle import circle, turn
+from jorth.plane.assemble import above_rounding, better, improper_matrix, proper_matrix
+from jorth.plane.circle import DEFINITE, circle, turn
 from jorth.plane.families import Linear, Quadratic, linear_forms, quadratic_forms
 from jorth.plane.lightcone import lightcone
 
 
 def solve_general(
-    P: Tensor, Q: Tensor, opposite: Tensor, theta: Tensor, all_components: bool
+    P: Tensor, Q: Tensor, opposite: Tensor, theta: Tensor, all_components: bool, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """V, decrease and unbounded for pairs P (..., 2, 2), Q (..., 4, 4), opposite (...), theta (...)."""
-    eps = torch.finfo(P.dtype).eps
-    size_q = Q.abs().amax(dim=(-2, -1))
-    size = P.abs().amax(dim=(-2, -1)) + size_q
+    """V, decrease and unbounded for float64 pairs P (..., 2, 2), Q (..., 4, 4), opposite (...), theta (...).
+
+    A step counts as a decrease if that is above rounding, and an improper one must be better than the proper one by as
+    much: at a stationary point with a singular Q the differences are rounding and V is I. ``eps`` is that of the data.
+    """
+    noise = 16 * eps
+    size_p, size_q = P.abs().amax(dim=(-2, -1)), Q.abs().amax(dim=(-2, -1))
     linear = linear_forms(P)
-    quadratic = quadratic_forms(Q, theta, 16 * eps * size_q)
+    quadratic = quadratic_forms(Q, theta, noise * size_q)
+    rounding = noise * (size_p + size_q)
 
     x_rotation, y_rotation, gain_rotation = _rotation(linear, quadratic)
-    x_boost, y_boost, gain_boost, unbounded = _boost(linear, quadratic, 16 * eps * size, not all_components)
+    x_boost, y_boost, gain_boost, step, unbounded = _boost(linear, quadratic, rounding, not all_components)
     x, y = torch.where(opposite, x_boost, x_rotation), torch.where(opposite, y_boost, y_rotation)
-    V, decrease = proper_matrix(x, y, opposite), torch.where(opposite, gain_boost, gain_rotation)
+    step = torch.where(opposite, step, 1 - x_rotation + y_rotation.abs())
+    decrease = torch.where(opposite, gain_boost, gain_rotation)
+    decrease = above_rounding(decrease, noise * step * (size_p + step * size_q))
+    V = proper_matrix(x, y, opposite)
     if all_components:
         x_reflection, y_reflection, gain_reflection = _reflection(linear, quadratic)
-        x_flip, y_flip, gain_flip, endless = _flip(linear, quadratic, 16 * eps * size)
+        x_flip, y_flip, gain_flip, endless = _flip(linear, quadratic, rounding)
         x, y = torch.where(opposite, x_flip, x_reflection), torch.where(opposite, y_flip, y_reflection)
         gain = torch.where(opposite, gain_flip, gain_reflection)
-        V, decrease = better(V, decrease, improper_matrix(x, y, opposite), gain)
+        step = 1 + x.abs() + y.abs()
+        gain_noise = noise * step * (size_p + step * size_q)
+        V, decrease = better(V, decrease, improper_matrix(x, y, opposite), gain, gain_noise)
         unbounded = unbounded | endless
     return V, decrease, unbounded & opposite
 
@@ -44,7 +53,8 @@ def _rotation(linear: Linear, quadratic: Quadratic) -> tuple[Tensor, Tensor, Ten
     h = torch.where(x > 0, y * y / (1 + x), 1 - x)
     slope = x * r + y * (h * ii + x * rr - i) - ir * h * (1 + 2 * x)
     curvature = -x * i - y * r + (y * y + h * x) * ii - ir * y * (3 * x - h) + (x * x - y * y) * rr
-    x, y = turn(x, y, -slope / curvature, curvature)
+    size = i.abs() + r.abs() + ii.abs() + ir.abs() + rr.abs()
+    x, y = turn(x, y, -slope / curvature, curvature, DEFINITE * size)
     h = torch.where(x > 0, y * y / (1 + x), 1 - x)
     decrease = h * i - y * r - (h * h * ii - 2 * h * y * ir + y * y * rr) / 2
     return x, y, decrease
@@ -61,14 +71,14 @@ def _reflection(linear: Linear, quadratic: Quadratic) -> tuple[Tensor, Tensor, T
 
 def _boost(
     linear: Linear, quadratic: Quadratic, rounding: Tensor, positive: bool
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """(x, y, decrease, unbounded) of V = u N+ + N- / u."""
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """(x, y, decrease, |u - 1| + |1/u - 1|, unbounded) of V = u N+ + N- / u."""
     out, into = quadratic.boost_out, quadratic.boost_in
     al, be = linear.i - quadratic.ii, linear.k - quadratic.ik
     A, B = _clean((al + be) / 2, out, rounding), _clean((al - be) / 2, into, rounding)
     u, unbounded = lightcone(A, B, out, into, positive)
     # One Newton step in w = u - 1 on u^3 F'(u) = u <P, K> + w g(u), which has no cancellation near u = 1
-    p_out, p_in = (linear.i + linear.k) / 2, (linear.i - linear.k) / 2
+    p_out = (linear.i + linear.k) / 2
     cross = (quadratic.ii - quadratic.kk) / 4
     w = u - 1
     tilt = p_out - cross
@@ -77,10 +87,10 @@ def _boost(
     step = (u * linear.k + w * g) / slope
     sound = (w.abs() < 0.5) & (slope > 0) & (step.abs() < 1e-3)
     w = torch.where(sound, w - step, w)
-    u = 1 + w
+    u = torch.where(sound, 1 + w, u)
     z = -w / u
-    decrease = -(w * p_out + z * p_in + out * w * w + into * z * z + cross * w * z)
-    return 1 + w * w / (2 * u), w * (u + 1) / (2 * u), decrease, unbounded
+    decrease = -(w * linear.k / u + w * w / u * p_out + out * w * w + into * z * z + cross * w * z)
+    return 1 + w * w / (2 * u), w * (u + 1) / (2 * u), decrease, w.abs() + z.abs(), unbounded
 
 
 def _flip(linear: Linear, quadratic: Quadratic, rounding: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:

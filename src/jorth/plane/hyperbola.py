@@ -18,17 +18,18 @@ from torch import Tensor
 
 # Worst case over 3e6 (a, d) in 1e-300 .. 1e300 and around the cusp m = 4, d = 0: relative error of S + c is
 # 1e-7, 1e-13 and rounding after 4, 5 and 6 Newton steps.
-NEWTON_STEPS = {torch.float64: 6, torch.float32: 5}
+NEWTON_STEPS = 6
+LARGE = torch.finfo(torch.float64).max ** 0.45
 
 
 def hyperbola_root(a: Tensor, d: Tensor) -> Tensor:
-    """S = sinh mu >= 0 with S (4 - a / c) = d / (c (S + c)): the global minimiser for m = a - d, d >= 0.
+    """S = sinh mu >= 0 with S (4 - a / c) = d / (c (S + c)): the global minimiser for m = a - d, d >= 0, in float64.
 
     Newton's method from the dominant balance of the terms.
     """
     m = a - d
     S = _dominant_balance(a, d, m)
-    for _ in range(NEWTON_STEPS[a.dtype]):
+    for _ in range(NEWTON_STEPS):
         c = cosh_of(S)
         value = S * (4 - a / c) - (d / c) / (S + c)
         slope = 4 - m / c / c / c
@@ -39,16 +40,14 @@ def hyperbola_root(a: Tensor, d: Tensor) -> Tensor:
 
 def cosh_of(S: Tensor) -> Tensor:
     """sqrt(1 + S^2) for S >= 0, without overflow."""
-    limit = torch.finfo(S.dtype).max ** 0.45
-    return torch.maximum((1 + S.clamp(max=limit).square()).sqrt(), S)
+    return torch.maximum((1 + S.clamp(max=LARGE).square()).sqrt(), S)
 
 
 def _dominant_balance(a: Tensor, d: Tensor, m: Tensor) -> Tensor:
     """A start within a small factor of the root at every magnitude: the least upper bound, term against term."""
-    limit = torch.finfo(a.dtype).max ** 0.45
     # m >= 0: S <= a/4 (S/c <= 1), S <= d/(4 - m) (1/c <= 1), S <= about S(d = 0) + (2 d/m)^(1/3) near the cusp
     quarter = m.clamp(min=0) / 4
-    at_zero_d = torch.where(quarter > limit, quarter, (quarter.clamp(max=limit).square() - 1).clamp(min=0).sqrt())
+    at_zero_d = torch.where(quarter > LARGE, quarter, (quarter.clamp(max=LARGE).square() - 1).clamp(min=0).sqrt())
     cubic = at_zero_d + (2 * d / m.clamp(min=1)).pow(1 / 3)
     linear = torch.where(m < 4, d / (4 - m), torch.inf)
     attracted = torch.minimum(torch.minimum(a / 4, linear), cubic)

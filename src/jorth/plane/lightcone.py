@@ -37,12 +37,17 @@ def minimize_lightcone(A: Any, B: Any, C: Any, D: Any, *, positive: bool = False
     Returns:
         (u, value, unbounded). ``unbounded`` marks problems without a minimiser: the value falls without bound, or
         towards an infimum that no u attains, or the minimiser is beyond the range of the dtype; u is 1 there. When all
-        four are zero, u is 1. Where any coefficient is NaN, u is 1 and the value NaN.
+        four are zero, u is 1. Where any coefficient is NaN, u is 1 and the value NaN. A value beyond the range is -inf
+        at a u that is not. float32 is computed in float64 and rounded at the end.
     """
     (A_, B_, C_, D_), kind = common_tensors({"A": A, "B": B, "C": C, "D": D})
+    dtype = A_.dtype
+    A_, B_, C_, D_ = A_.double(), B_.double(), C_.double(), D_.double()
     u, unbounded = lightcone(A_, B_, C_, D_, positive)
+    fits = torch.isfinite(u.to(dtype)) & (u.to(dtype) != 0)
+    u, unbounded = torch.where(fits, u, 1.0), unbounded | ~fits
     value = (A_ + C_ * u) * u + (B_ + D_ / u) / u
-    return LightconeMinimum(*(restore(t, kind) for t in (u, value, unbounded)))
+    return LightconeMinimum(*(restore(t, kind) for t in (u.to(dtype), value.to(dtype), unbounded)))
 
 
 def lightcone(A: Tensor, B: Tensor, C: Tensor, D: Tensor, positive: bool) -> tuple[Tensor, Tensor]:
@@ -56,6 +61,8 @@ def lightcone(A: Tensor, B: Tensor, C: Tensor, D: Tensor, positive: bool) -> tup
     else:
         C_, D_ = torch.where(C > 0, C, 1.0), torch.where(D > 0, D, 1.0)
     u = torch.where(interior, _interior(A, B, C_, D_, positive), u)
+    if positive:
+        u = _linear_only(A, B, C, D, u)
     nan = torch.isnan(A + B + C + D)
     unbounded = ~(_attained(A, B, C, D, positive) & torch.isfinite(u) & (u != 0)) & ~nan
     return torch.where(unbounded | nan, 1.0, u), unbounded
@@ -84,6 +91,14 @@ def _degenerate(A: Tensor, B: Tensor, C: Tensor, D: Tensor) -> Tensor:
     u = torch.ones_like(A)
     u = torch.where((C == 0) & (A == 0) & (B != 0), -2 * D / B, u)
     return torch.where((D == 0) & (B == 0) & (A != 0), -A / (2 * C), u)
+
+
+def _linear_only(A: Tensor, B: Tensor, C: Tensor, D: Tensor, u: Tensor) -> Tensor:
+    """sqrt(B / A) where A, B > 0 hold the minimiser by themselves and the other terms are below rounding there."""
+    root_a, root_b = A.sqrt(), B.sqrt()
+    balance = root_b / root_a
+    small = (C * balance) * balance + (D / balance) / balance <= torch.finfo(A.dtype).eps / 8 * (root_a * root_b)
+    return torch.where((A > 0) & (B > 0) & (C >= 0) & (D >= 0) & small, balance, u)
 
 
 def _fill_vanishing(A: Tensor, B: Tensor, C: Tensor, D: Tensor) -> tuple[Tensor, Tensor]:

@@ -12,22 +12,24 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.arrays import describe, to_tensor
+from jorth.arrays import describe, generator, to_tensor, whole_number
 
 Pairs = NDArray[np.int64]
 Seed = int | np.random.Generator
 
+MUTUAL_ROUNDS = 32
+
 
 def random_matching(n: int, *, seed: Seed) -> Pairs:
     """A uniformly random matching: a permutation cut into twos. Shape (n // 2, 2)."""
-    order = np.random.default_rng(seed).permutation(_at_least_two(n))
+    order = generator(seed).permutation(_at_least_two(n))
     return order[: n - n % 2].reshape(-1, 2)
 
 
 def random_pairs(n: int, count: int, *, seed: Seed) -> Pairs:
     """``count`` pairs of different indices, uniform with replacement. Shape (count, 2)."""
-    rng = np.random.default_rng(seed)
-    first = rng.integers(_at_least_two(n), size=count)
+    rng = generator(seed)
+    first = rng.integers(_at_least_two(n), size=whole_number(count, "count", 0))
     second = rng.integers(n - 1, size=count)
     return np.stack([first, second + (second >= first)], axis=1)
 
@@ -35,7 +37,7 @@ def random_pairs(n: int, count: int, *, seed: Seed) -> Pairs:
 def all_pairs(n: int, *, seed: Seed | None = None) -> Pairs:
     """All n (n - 1) / 2 pairs i < j: in random order with a seed, row by row with None. Shape (n (n - 1) / 2, 2)."""
     pairs = np.stack(np.triu_indices(_at_least_two(n), k=1), axis=1).astype(np.int64)
-    return pairs if seed is None else pairs[np.random.default_rng(seed).permutation(len(pairs))]
+    return pairs if seed is None else pairs[generator(seed).permutation(len(pairs))]
 
 
 def round_robin(n: int, *, seed: Seed | None = None) -> Pairs:
@@ -52,7 +54,7 @@ def round_robin(n: int, *, seed: Seed | None = None) -> Pairs:
     if n % 2:
         pairs = pairs[:, 1:]  # the first pair of each round holds the bye
     if seed is not None:
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         pairs = rng.permutation(n)[pairs][rng.permutation(len(pairs))]
     return pairs.astype(np.int64)
 
@@ -61,33 +63,40 @@ def greedy_matching(weights: Any, *, seed: Seed) -> Any:
     """The matching that takes the heaviest remaining pair again and again. Shape (n // 2, 2).
 
     Found by rounds of mutual choice: every free index points at its heaviest free partner, and pairs that point at each
-    other are heaviest among all that meet them. A few rounds of O(n^2) in place of a sort of all pairs.
+    other are heaviest among all that meet them. Some ten rounds of O(n^2) in place of a sort of all pairs, which is
+    left for what an adversarial order of the weights leaves over.
 
     Args:
-        weights: (n, n) symmetric, NumPy or torch, larger is sooner; the diagonal is ignored.
+        weights: (n, n), NumPy or torch, larger is sooner; of w_ij and w_ji the larger counts, the diagonal does not.
         seed: Decides between equal weights.
 
     Returns:
         An integer array, or a tensor on the device of ``weights``.
     """
-    matrix = to_tensor(weights, "weights")
+    matrix = to_tensor(weights, "weights").detach()
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] < 2:
         raise ValueError(f"weights must have shape (n, n) with n at least 2, got {describe(weights)}")
     if bool(torch.isnan(matrix).any()):
         raise ValueError("weights must not be NaN, got NaN")
-    n = matrix.shape[0]
-    # shuffled positions decide ties: of equal partners the one that comes first
-    order = torch.from_numpy(np.random.default_rng(seed).permutation(n)).to(matrix.device)
-    pairs = order[_mutual_choices(matrix[order][:, order])]
+    pairs = _mutual_choices(
+        torch.maximum(matrix, matrix.mT), _random_ranks(len(matrix), generator(seed), matrix.device)
+    )
     return pairs if isinstance(weights, Tensor) else pairs.numpy()
 
 
-def _mutual_choices(weights: Tensor) -> Tensor:
-    n = len(weights)
-    free = torch.arange(n, device=weights.device)
+def _random_ranks(n: int, rng: np.random.Generator, device: torch.device) -> Tensor:
+    """A symmetric matrix of numbers in [0, 1) that decides ties: products of random numbers, cut off."""
+    number = torch.from_numpy(rng.random(n)).to(device)
+    return torch.frac(1e6 * number[:, None] * number)
+
+
+def _mutual_choices(weights: Tensor, ranks: Tensor) -> Tensor:
+    free = torch.arange(len(weights), device=weights.device)
     found = []
-    while len(free) > 1:
-        choice = _first_largest(weights[free][:, free])
+    for _ in range(MUTUAL_ROUNDS):
+        if len(free) < 2:
+            break
+        choice = _favourite(weights[free][:, free], ranks[free][:, free])
         here = torch.arange(len(free), device=weights.device)
         mutual = (choice[choice] == here) & (here < choice)
         found.append(torch.stack([free[mutual], free[choice[mutual]]], dim=1))
@@ -95,22 +104,29 @@ def _mutual_choices(weights: Tensor) -> Tensor:
         left[here[mutual]] = False
         left[choice[mutual]] = False
         free = free[left]
+    if len(free) > 1:
+        found.append(_by_sorting(weights[free][:, free], ranks[free][:, free], free))
     return torch.cat(found)
 
 
-def _first_largest(weights: Tensor) -> Tensor:
-    """Each row's heaviest partner, ties by one order on all pairs, so that some two always choose each other."""
-    n = len(weights)
+def _favourite(weights: Tensor, ranks: Tensor) -> Tensor:
+    """Each row's heaviest partner, ties by rank: one order on all pairs, so that some two always choose each other."""
     masked = weights.clone().fill_diagonal_(-torch.inf)
     best = masked.amax(dim=1, keepdim=True)
-    index = torch.arange(n, device=weights.device)
-    low, high = torch.minimum(index[:, None], index), torch.maximum(index[:, None], index)
-    rank = torch.where(masked == best, low * n + high, n * n)
-    rank.fill_diagonal_(n * n)
-    return rank.argmin(dim=1)
+    return torch.where(masked == best, ranks, 2.0).fill_diagonal_(3.0).argmin(dim=1)
+
+
+def _by_sorting(weights: Tensor, ranks: Tensor, names: Tensor) -> Tensor:
+    rows, columns = np.triu_indices(len(weights), k=1)
+    order = np.lexsort((ranks.cpu().numpy()[rows, columns], -weights.cpu().numpy()[rows, columns]))
+    used, chosen = np.zeros(len(weights), dtype=bool), []
+    for edge in order:
+        i, j = rows[edge], columns[edge]
+        if not (used[i] or used[j]):
+            used[i] = used[j] = True
+            chosen.append((i, j))
+    return names[torch.tensor(chosen, dtype=torch.int64, device=names.device).reshape(-1, 2)]
 
 
 def _at_least_two(n: int) -> int:
-    if n < 2:
-        raise ValueError(f"n must be at least 2 to form pairs, got {n}")
-    return n
+    return whole_number(n, "n", 2)

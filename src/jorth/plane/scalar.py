@@ -5,31 +5,36 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from jorth.plane.assemble import better, improper_matrix, proper_matrix
+from jorth.plane.assemble import above_rounding, better, improper_matrix, proper_matrix
 from jorth.plane.families import linear_forms
 from jorth.plane.hyperbola import cosh_of, hyperbola_root
 
 
-def solve_scalar(P: Tensor, kappa: Tensor, opposite: Tensor, all_components: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """V, decrease and unbounded for pairs P (..., 2, 2), kappa (...), opposite (...).
+def solve_scalar(
+    P: Tensor, kappa: Tensor, opposite: Tensor, all_components: bool, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """V, decrease and unbounded for float64 pairs P (..., 2, 2), kappa (...), opposite (...); eps is that of the data.
 
     The surrogate on a family is al x + be y + const, plus 2 kappa y^2 on the hyperbola. Small steps come out with
     full relative accuracy, since be at the identity is the slope itself.
     """
-    linear = linear_forms(P)
+    linear, noise = linear_forms(P), 16 * eps
+    size = P.abs().amax(dim=(-2, -1)) + kappa.abs()
     al, be = linear.i - 2 * kappa, torch.where(opposite, linear.k, linear.r)
     x, y, unbounded = _minimum(al, be, kappa, opposite, positive=not all_components)
     curved = torch.where(opposite, 2 * kappa * y * y, 0.0)
     shift = torch.where(x > 0, torch.where(opposite, y, -y) * y / (1 + x), x - 1)  # x - 1 without cancellation
     decrease = -(shift * al + y * be + curved)
+    decrease = above_rounding(decrease, noise * (size * (shift.abs() + y.abs()) + curved.abs()))
     V = proper_matrix(x, y, opposite)
     if not all_components:
         return V, decrease, unbounded
     al, be = torch.where(opposite, -linear.z, linear.z), torch.where(opposite, linear.r, linear.k)
     x, y, endless = _minimum(al, be, kappa, opposite, positive=False)
     curved = torch.where(opposite, 2 * kappa * y * y, 0.0)
-    improper_decrease = linear.i - 2 * kappa - (x * al + y * be + curved)
-    V, decrease = better(V, decrease, improper_matrix(x, y, opposite), improper_decrease)
+    gain = linear.i - 2 * kappa - (x * al + y * be + curved)
+    gain_noise = noise * (size * (1 + x.abs() + y.abs()) + curved.abs())
+    V, decrease = better(V, decrease, improper_matrix(x, y, opposite), gain, gain_noise)
     return V, decrease, unbounded | endless
 
 
@@ -42,13 +47,14 @@ def _minimum(al: Tensor, be: Tensor, kappa: Tensor, opposite: Tensor, positive: 
     branch = torch.ones_like(al) if positive else torch.where(al > 0, -1.0, 1.0).to(al)
     S = hyperbola_root((be.abs() - branch * al) / kappa, be.abs() / kappa)
     c = cosh_of(S)
-    if positive:  # kappa = 0 is attained where al > |be|
-        flat = (kappa == 0) & (al > be.abs())
-        length = torch.where(flat, (al - be) * (al + be), 1.0).sqrt()
-        S, c = torch.where(flat, be.abs() / length, S), torch.where(flat, al / length, c)
-        attained = (kappa > 0) | flat
-    else:
-        attained = kappa > 0
+    attained = kappa > 0
+    if positive:  # the linear terms alone hold the minimiser where al > |be|, and kappa may be negligible beside them
+        inside = (kappa >= 0) & (al > be.abs())
+        length = torch.where(inside, (al - be) * (al + be), 1.0).sqrt()
+        cosh = al / length
+        flat = inside & (4 * kappa * cosh * cosh * cosh <= torch.finfo(al.dtype).eps / 8 * al)
+        S, c = torch.where(flat, be.abs() / length, S), torch.where(flat, cosh, c)
+        attained = attained | flat
     still = (kappa == 0) & (al == 0) & (be == 0)
     x_hyperbola, y_hyperbola = torch.where(still, 1.0, branch * c), torch.where(still, 0.0, -be.sign() * S)
     x = torch.where(opposite, x_hyperbola, x_circle)

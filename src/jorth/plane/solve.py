@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import check_finite, describe, to_tensor
+from jorth.arrays import check_finite, describe, is_number, to_tensor
 from jorth.plane.general import solve_general
 from jorth.plane.scalar import solve_scalar
 
@@ -48,22 +48,27 @@ def solve_plane(
     Returns:
         V, decrease >= 0 of the surrogate, and the flag unbounded: no minimiser exists, because the surrogate falls for
         ever, or towards a value it never attains, or beyond the range of the dtype. There V = I and decrease = 0. Of
-        equal minima the proper V (rotation or boost) is taken; if nothing decreases, V = I.
+        equal minima the proper V (rotation or boost) is taken; if nothing decreases by more than rounding, V = I. V
+        carries no gradient. float32 is computed in float64 and rounded at the end.
     """
     if components not in ("all", "identity"):
         raise ValueError(f'components must be "all" or "identity", got {components!r}')
     P_, Q_, opposite, theta_ = _tensors(P, Q, signs, theta, check)
-    general = Q_.ndim == P_.ndim
+    general, eps = Q_.ndim == P_.ndim, torch.finfo(P_.dtype).eps
     if check:
         _check_values(P_, Q_, theta_, general)
     valid = torch.isfinite(P_).all(-1).all(-1) & torch.isfinite(theta_)
     if general:
         valid = valid & torch.isfinite(Q_).all(-1).all(-1) & _symmetric(Q_)
-        V, decrease, unbounded = solve_general(P_, Q_, opposite, theta_, components == "all")
+        V, decrease, unbounded = solve_general(
+            P_.double(), Q_.double(), opposite, theta_.double(), components == "all", eps
+        )
     else:
         valid = valid & torch.isfinite(Q_)
-        V, decrease, unbounded = solve_scalar(P_, Q_ + theta_, opposite, components == "all")
-    unbounded = (unbounded | ~torch.isfinite(decrease)) & valid
+        kappa = (Q_.double() + theta_.double()).expand(P_.shape[:-2])
+        V, decrease, unbounded = solve_scalar(P_.double(), kappa, opposite, components == "all", eps)
+    V, decrease = V.to(P_.dtype), decrease.to(P_.dtype)
+    unbounded = (unbounded | ~torch.isfinite(decrease) | ~torch.isfinite(V).all(-1).all(-1)) & valid
     keep = (decrease > 0) & ~unbounded & valid
     V = torch.where(keep[..., None, None], V, torch.eye(2, dtype=P_.dtype, device=P_.device))
     decrease = torch.where(keep, decrease, torch.where(valid, 0.0, torch.nan))
@@ -90,7 +95,7 @@ def _symmetric(Q: Tensor) -> Tensor:
 
 
 def _tensors(P: Any, Q: Any, signs: Any, theta: Any, check: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    P_ = to_tensor(P, "P")
+    P_ = to_tensor(P, "P").detach()
     if P_.ndim < 2 or P_.shape[-2:] != (2, 2):
         raise ValueError(f"P must have shape (..., 2, 2), got {describe(P)}")
     batch = P_.shape[:-2]
@@ -100,7 +105,9 @@ def _tensors(P: Any, Q: Any, signs: Any, theta: Any, check: bool) -> tuple[Tenso
     theta_ = _coefficient(theta, "theta", P_)
     if theta_.shape not in ((), batch):
         raise ValueError(f"theta must be a number or have shape {tuple(batch)}, got {describe(theta)}")
-    signs_ = torch.as_tensor(signs, device=P_.device)
+    signs_ = torch.as_tensor(np.array(signs) if isinstance(signs, np.ndarray) else signs, device=P_.device)
+    if signs_.dtype == torch.bool:
+        raise TypeError(f"signs must be numbers +1 or -1, got {describe(signs)}")
     if signs_.shape != (*batch, 2):
         raise ValueError(f"signs must have shape {(*batch, 2)} to go with P, got {describe(signs)}")
     if check and (other := int((signs_.abs() != 1).sum())):
@@ -110,9 +117,11 @@ def _tensors(P: Any, Q: Any, signs: Any, theta: Any, check: bool) -> tuple[Tenso
 
 def _coefficient(value: Any, name: str, P: Tensor) -> Tensor:
     """A number or an array as a tensor with the dtype and device of P."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+    if is_number(value):
         return torch.full((), float(value), dtype=P.dtype, device=P.device)  # a fill, not a transfer
-    tensor = to_tensor(value, name)
+    if not isinstance(value, (np.ndarray, Tensor)):
+        raise TypeError(f"{name} must be a number, a NumPy array or a tensor, got {describe(value)}")
+    tensor = to_tensor(value, name).detach()
     if tensor.dtype != P.dtype or tensor.device != P.device:
         raise TypeError(
             f"{name} must have the dtype and device of P ({P.dtype}, {P.device}), got ({tensor.dtype}, {tensor.device})"

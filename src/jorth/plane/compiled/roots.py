@@ -7,6 +7,8 @@ import math
 import numpy as np
 from numba import njit
 
+from jorth.plane.circle import DEFINITE
+
 EPS = float(np.finfo(np.float64).eps)
 LARGE = float(np.finfo(np.float64).max) ** 0.45
 MAX_STEPS = 12
@@ -61,6 +63,11 @@ def lightcone(A: float, B: float, C: float, D: float, positive: bool) -> tuple[f
     """(u, unbounded) of min A u + B / u + C u^2 + D / u^2: see `jorth.plane.lightcone`."""
     if math.isnan(A + B + C + D):
         return 1.0, False
+    if positive and A > 0.0 and B > 0.0 and C >= 0.0 and D >= 0.0:
+        root_a, root_b = math.sqrt(A), math.sqrt(B)
+        u = root_b / root_a
+        if (C * u) * u + (D / u) / u <= 0.125 * EPS * (root_a * root_b):
+            return u, False
     if C > 0.0 and D > 0.0:
         u = _interior(A, B, C, D, positive)
     else:
@@ -115,6 +122,11 @@ def _boundary(A: float, B: float, C: float, D: float, positive: bool) -> float:
 @compiled
 def circle(a: float, b: float, c: float, d: float, e: float) -> tuple[float, float]:
     """(x, y) of min a x + b y + c x^2 + d x y + e y^2 on the unit circle: see `jorth.plane.circle`."""
+    size = max(abs(a), abs(b), abs(c), abs(d), abs(e))
+    if size > LARGE or size < 1.0 / LARGE:
+        if not 0.0 < size < math.inf:
+            return (1.0, 0.0) if size == 0.0 else (math.nan, math.nan)
+        a, b, c, d, e = a / size, b / size, c / size, d / size, e / size
     half_difference, half_cross = 0.5 * (c - e), 0.5 * d
     R = math.hypot(half_difference, half_cross)
     p, q = 1.0, 0.0
@@ -134,7 +146,7 @@ def circle(a: float, b: float, c: float, d: float, e: float) -> tuple[float, flo
     squares, cross = x * x - y * y, x * y
     slope = b * x - a * y + d * squares - 2.0 * (c - e) * cross
     curvature = -a * x - b * y - 2.0 * (c - e) * squares - 4.0 * d * cross
-    return turn(x, y, slope, curvature)
+    return turn(x, y, slope, curvature, max(abs(a), abs(b), abs(c), abs(d), abs(e)))
 
 
 @compiled
@@ -162,10 +174,10 @@ def _quadrant(al: float, be: float, R4: float) -> tuple[float, float]:
 
 
 @compiled
-def turn(x: float, y: float, slope: float, curvature: float) -> tuple[float, float]:
-    """(x, y) after one Newton step in the angle, where that is a small step to a minimum."""
+def turn(x: float, y: float, slope: float, curvature: float, size: float) -> tuple[float, float]:
+    """(x, y) after one Newton step in the angle, where that is a small step to a minimum of definite curvature."""
     angle = -slope / curvature
-    if not (curvature > 0.0 and abs(angle) < 1e-3):
+    if not (curvature > DEFINITE * size and abs(angle) < 1e-3):
         return x, y
     even = 1.0 - 0.5 * angle * angle
     x, y = x * even - y * angle, y * even + x * angle

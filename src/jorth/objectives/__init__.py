@@ -1,0 +1,17 @@
+"""What is minimised: a function of a matrix, and whatever else is known about it."""
+
+from jorth.objectives.autograd import AutogradObjective
+from jorth.objectives.base import AbstractObjective, Objective, QuadraticForm
+from jorth.objectives.finite_sum import FiniteSum
+from jorth.objectives.procrustes import Procrustes
+from jorth.objectives.quadratic import Quadratic
+
+__all__ = [
+    "AbstractObjective",
+    "AutogradObjective",
+    "FiniteSum",
+    "Objective",
+    "Procrustes",
+    "Quadratic",
+    "QuadraticForm",
+]

@@ -1,0 +1,115 @@
+"""The protocol of an objective: value and gradient; optionally more, which a solver uses if it is there."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from jorth.signature import Signature
+
+
+@dataclass(frozen=True)
+class QuadraticForm:
+    """f(X) = 1/2 tr(X^T A X D) + <C, X> + constant, A (n, n) and D (k, k) symmetric, C (n, k).
+
+    None stands for D = I and for C = 0. A solver that is given this form takes exact steps.
+    """
+
+    A: Tensor
+    C: Tensor | None
+    D: Tensor | None
+    constant: float = 0.0
+
+
+class AbstractObjective(ABC):
+    """A differentiable function of X (n, k). Only `value_and_gradient` must be given.
+
+    What else an objective can do it states by overriding: `quadratic` (an exact quadratic form), `curvature` (a
+    Lipschitz constant of the gradient), `samples` and `sample_gradient` (a finite sum).
+    """
+
+    signature: Signature | None = None
+    """The signature, for objectives that are tied to one."""
+    samples: int = 0
+    """The number N of terms of f = 1/N sum f_i; 0 when f is not a finite sum."""
+    speaks_torch: bool = False
+    """Whether the data came as tensors: the result then comes as one where no start says otherwise."""
+
+    @abstractmethod
+    def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """f(X), a scalar tensor, and the Euclidean gradient, shaped like X."""
+
+    def value(self, X: Tensor) -> Tensor:
+        """f(X), a scalar tensor."""
+        return self.value_and_gradient(X)[0]
+
+    def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
+        """The mean gradient of the terms f_i, i in ``index``."""
+        raise NotImplementedError(f"{type(self).__name__} is not a finite sum")
+
+    def quadratic(self) -> QuadraticForm | None:
+        """The quadratic form that f is, or None."""
+        return None
+
+    def curvature(self) -> float | None:
+        """A Lipschitz constant of the gradient, or None where none is known."""
+        return None
+
+    def data(self) -> Tensor | None:
+        """A tensor of the data, for its dtype and device; None where there is none."""
+        return None
+
+    def shape(self) -> tuple[int | None, int | None]:
+        """The (n, k) that X must have; None where anything goes."""
+        return None, None
+
+    def fingerprint(self) -> str:
+        """A hash of the data, by which a checkpoint knows its problem."""
+        return type(self).__name__
+
+
+class Objective(AbstractObjective):
+    """An objective from two plain NumPy functions.
+
+    Args:
+        value: X (n, k) -> float.
+        gradient: X (n, k) -> (n, k), the Euclidean gradient.
+    """
+
+    def __init__(self, value: Callable[[Any], float], gradient: Callable[[Any], Any]) -> None:
+        for name, function in (("value", value), ("gradient", gradient)):
+            if not callable(function):
+                raise TypeError(f"{name} must be a function of X, got {type(function).__name__}")
+        self._value = value
+        self._gradient = gradient
+
+    def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """f(X) and its gradient through NumPy."""
+        gradient = np.asarray(self._gradient(X.detach().cpu().numpy()))
+        if gradient.shape != tuple(X.shape):
+            raise ValueError(f"gradient must return shape {tuple(X.shape)}, got {gradient.shape}")
+        return self.value(X), torch.as_tensor(gradient).to(X)
+
+    def value(self, X: Tensor) -> Tensor:
+        """f(X) through NumPy."""
+        value = np.asarray(self._value(X.detach().cpu().numpy()))
+        if value.size != 1:
+            raise ValueError(f"value must return a number, got shape {value.shape}")
+        return torch.as_tensor(float(value.reshape(())), dtype=X.dtype, device=X.device)
+
+
+def hash_tensors(name: str, *tensors: Tensor | None) -> str:
+    """A short hash of the bytes of some tensors."""
+    digest = hashlib.sha256(name.encode())
+    for tensor in tensors:
+        if tensor is not None:
+            digest.update(str((tuple(tensor.shape), tensor.dtype)).encode())
+            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,62 @@
+"""f(X) = 1/N sum f_i(X) from a torch function of X and a batch of data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from jorth.objectives.autograd import differentiate, scalar_result
+from jorth.objectives.base import AbstractObjective, hash_tensors
+
+
+class FiniteSum(AbstractObjective):
+    """f(X) = 1/N sum f_i(X), given the mean loss of a batch.
+
+    Args:
+        fn: (X, batch) -> the mean loss of the batch, a scalar tensor, by any torch operations.
+        data: A tensor or array (N, ...), or a tuple of them with the same N: ``batch`` is the same with fewer rows.
+    """
+
+    def __init__(self, fn: Callable[[Tensor, Any], Tensor], data: Any) -> None:
+        if not callable(fn):
+            raise TypeError(f"fn must be a function of (X, batch), got {type(fn).__name__}")
+        self._single = not isinstance(data, (tuple, list))
+        parts = (data,) if self._single else tuple(data)
+        self.speaks_torch = any(isinstance(part, Tensor) for part in parts)
+        self._data = tuple(torch.as_tensor(np.array(part) if isinstance(part, np.ndarray) else part) for part in parts)
+        sizes = {len(part) if part.ndim else 0 for part in self._data}
+        if len(sizes) != 1 or 0 in sizes:
+            raise ValueError(
+                f"data must hold the same number of samples, at least 1, in each part, got {sorted(sizes)}"
+            )
+        self._fn = fn
+        self.samples = sizes.pop()
+
+    def _batch(self, index: Tensor | slice) -> Any:
+        parts = tuple(part[index] for part in self._data)
+        return parts[0] if self._single else parts
+
+    def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """The mean over all samples and its gradient."""
+        return differentiate(lambda Y: self._fn(Y, self._batch(slice(None))), X)
+
+    def value(self, X: Tensor) -> Tensor:
+        """The mean over all samples."""
+        with torch.no_grad():
+            return scalar_result(self._fn(X, self._batch(slice(None))))
+
+    def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
+        """The gradient of the mean over the samples ``index``."""
+        return differentiate(lambda Y: self._fn(Y, self._batch(index)), X)[1]
+
+    def data(self) -> Tensor | None:
+        """The first floating part of the data."""
+        return next((part for part in self._data if part.is_floating_point()), None)
+
+    def fingerprint(self) -> str:
+        """Hash of the data; the function itself has none."""
+        return hash_tensors("FiniteSum", *self._data)

@@ -1,0 +1,95 @@
+"""J-orthogonal Procrustes: align two clouds of points by an isometry of O(p, q)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from jorth.arrays import Array, check_finite, describe, to_tensor
+from jorth.objectives.base import AbstractObjective, QuadraticForm, hash_tensors
+
+BLOCK = 4096
+
+
+class Procrustes(AbstractObjective):
+    """f(X) = 1/(2m) ||source X - target||_F^2, a finite sum over the m rows.
+
+    The data are compressed once: with [source target] = Q [[R, T1], [0, R2]] (QR in blocks of rows),
+    f(X) = (||R X - T1||^2 + ||R2||^2) / 2m. An evaluation then costs O(n^2 k) whatever m is, and is as accurate as
+    the residual itself: nothing is squared, and f is never negative.
+
+    Args:
+        source: (m, n), dense or scipy.sparse.
+        target: (m, k), dense.
+    """
+
+    def __init__(self, source: Any, target: Array) -> None:
+        self.speaks_torch = isinstance(target, Tensor)
+        self._target = to_tensor(target, "target")
+        self._sparse = source.tocsr() if hasattr(source, "tocsr") else None
+        self._dense = None if self._sparse is not None else to_tensor(source, "source").to(self._target)
+        rows = self._sparse.shape if self._sparse is not None else tuple(self._dense.shape)  # type: ignore[union-attr]
+        if len(rows) != 2 or rows[0] == 0:
+            raise ValueError(f"source must have shape (m, n) with m at least 1, got {describe(source)}")
+        if self._target.ndim != 2 or self._target.shape[0] != rows[0]:
+            raise ValueError(f"target must have shape ({rows[0]}, k) to go with source, got {describe(target)}")
+        self.samples, self._n = int(rows[0]), int(rows[1])
+        check_finite(self._target, "target")
+        self._compress()
+
+    def _compress(self) -> None:
+        n, k = self._n, self._target.shape[1]
+        stack = torch.zeros((0, n + k), dtype=self._target.dtype, device=self._target.device)
+        for start in range(0, self.samples, BLOCK):
+            rows = torch.arange(start, min(start + BLOCK, self.samples), device=self._target.device)
+            block = torch.cat([self._rows(rows), self._target[rows]], dim=1)
+            stack = torch.linalg.qr(torch.cat([stack, block]), mode="r").R
+        check_finite(stack, "source")
+        self.R, self.T1 = stack[:n, :n].contiguous(), stack[:n, n:].contiguous()
+        self._floor = stack[n:, n:].square().sum().item()
+
+    def _rows(self, index: Tensor) -> Tensor:
+        if self._dense is not None:
+            return self._dense[index]
+        assert self._sparse is not None
+        return torch.from_numpy(np.asarray(self._sparse[index.cpu().numpy()].toarray())).to(self._target)
+
+    def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """F and R^T (R X - T1) / m."""
+        difference = self.R @ X - self.T1
+        value = (difference.square().sum() + self._floor) / (2 * self.samples)
+        return value, self.R.mT @ difference / self.samples
+
+    def value(self, X: Tensor) -> Tensor:
+        """F alone."""
+        return ((self.R @ X - self.T1).square().sum() + self._floor) / (2 * self.samples)
+
+    def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
+        """S_b^T (S_b X - T_b) / b."""
+        S = self._rows(index)
+        return S.mT @ (S @ X - self._target[index]) / len(index)
+
+    def quadratic(self) -> QuadraticForm:
+        """A = S^T S / m, C = -S^T T / m, D = I."""
+        m = self.samples
+        constant = (self.T1.square().sum().item() + self._floor) / (2 * m)
+        return QuadraticForm(self.R.mT @ self.R / m, -self.R.mT @ self.T1 / m, None, constant)
+
+    def curvature(self) -> float:
+        """||S||_2^2 / m."""
+        return float(torch.linalg.matrix_norm(self.R, ord=2)) ** 2 / self.samples
+
+    def data(self) -> Tensor:
+        """The target."""
+        return self._target
+
+    def shape(self) -> tuple[int, int]:
+        """(n, k)."""
+        return self._n, self._target.shape[1]
+
+    def fingerprint(self) -> str:
+        """Hash of the compressed data."""
+        return hash_tensors("Procrustes", self.R, self.T1)

@@ -1,0 +1,72 @@
+"""f(X) = 1/2 tr(X^T A X D) + <C, X>."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from jorth.arrays import Array, check_finite, describe, to_tensor
+from jorth.objectives.base import AbstractObjective, QuadraticForm, hash_tensors
+
+
+class Quadratic(AbstractObjective):
+    """f(X) = 1/2 tr(X^T A X D) + <C, X> for X (n, k).
+
+    Args:
+        A: (n, n) symmetric.
+        C: (n, k), zero when omitted.
+        D: (k, k) symmetric, the identity when omitted.
+    """
+
+    def __init__(self, A: Array, C: Array | None = None, D: Array | None = None) -> None:
+        self.speaks_torch = isinstance(A, Tensor)
+        self.A = _symmetric(A, "A")
+        self.C = None if C is None else to_tensor(C, "C").to(self.A)
+        self.D = None if D is None else _symmetric(D, "D").to(self.A)
+        if self.C is not None:
+            check_finite(self.C, "C")
+            if self.C.ndim != 2 or self.C.shape[0] != self.A.shape[0]:
+                raise ValueError(f"C must have shape ({self.A.shape[0]}, k) to go with A, got {describe(C)}")
+            if self.D is not None and self.D.shape[0] != self.C.shape[1]:
+                raise ValueError(f"D must have shape {(self.C.shape[1],) * 2} to go with C, got {describe(D)}")
+
+    def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """F and A X D + C."""
+        product = self.A @ X if self.D is None else self.A @ X @ self.D
+        value = (X * product).sum() / 2
+        if self.C is None:
+            return value, product
+        return value + (self.C * X).sum(), product + self.C
+
+    def quadratic(self) -> QuadraticForm:
+        """Itself."""
+        return QuadraticForm(self.A, self.C, self.D)
+
+    def curvature(self) -> float:
+        """||A||_2 ||D||_2."""
+        norm = float(torch.linalg.matrix_norm(self.A, ord=2))
+        return norm if self.D is None else norm * float(torch.linalg.matrix_norm(self.D, ord=2))
+
+    def data(self) -> Tensor:
+        """A."""
+        return self.A
+
+    def shape(self) -> tuple[int, int | None]:
+        """(n, k), k free unless C or D fix it."""
+        fixed = self.C.shape[1] if self.C is not None else None if self.D is None else self.D.shape[0]
+        return self.A.shape[0], fixed
+
+    def fingerprint(self) -> str:
+        """Hash of A, C and D."""
+        return hash_tensors("Quadratic", self.A, self.C, self.D)
+
+
+def _symmetric(value: Array, name: str) -> Tensor:
+    matrix = to_tensor(value, name)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"{name} must have shape (n, n), got {describe(value)}")
+    check_finite(matrix, name)
+    defect, size = (matrix - matrix.mT).abs().amax().item(), matrix.abs().amax().item()
+    if defect > 64 * torch.finfo(matrix.dtype).eps * size:
+        raise ValueError(f"{name} must be symmetric, got max |{name} - {name}^T| = {defect:.3g}")
+    return (matrix + matrix.mT) / 2

@@ -1,0 +1,72 @@
+"""The contract of a solver: make a state, then step. The loop does everything else."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from jorth.solvers.counting import all_finite
+from jorth.solvers.problem import Problem
+from jorth.solvers.status import Status, StopRun
+
+
+@dataclass
+class State:
+    """Where a run stands. A checkpoint holds all of it but the cache.
+
+    X changes in place and is feasible at any moment. ``value`` and ``gradient`` are those of f at X when ``exact``; a
+    stochastic solver has estimates in between.
+    """
+
+    X: Tensor
+    value: float
+    gradient: Tensor
+    exact: bool = True
+    unbounded: bool = False
+    stalled: bool = False
+    numbers: dict[str, float] = field(default_factory=dict)
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    cache: dict[str, Any] = field(default_factory=dict)
+    """What can be made again from the problem: not part of a checkpoint."""
+
+
+class AbstractSolver(ABC):
+    """A method: its options are its fields, all of its memory is in the state."""
+
+    name: str
+
+    def init(self, problem: Problem, X: Tensor) -> State:
+        """The state at the start: value and gradient at X, which must be finite."""
+        value, gradient = problem.objective.value_and_gradient(X)
+        if not all_finite(value, gradient):
+            raise StopRun(Status.NON_FINITE)
+        return State(X, value, gradient)
+
+    @abstractmethod
+    def step(self, problem: Problem, state: State) -> None:
+        """One iteration, in place."""
+
+
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    """A ValueError unless an option is one of its choices."""
+    if value not in choices:
+        listed = ", ".join(f'"{choice}"' for choice in choices)
+        raise ValueError(f"{name} must be one of {listed}, got {value!r}")
+
+
+def check_theta(theta: float | None) -> None:
+    """A ValueError unless theta is None or at least zero."""
+    if theta is not None and not (0 <= theta < float("inf")):
+        raise ValueError(f"theta must be None (relative) or a number of at least 0, got {theta!r}")
+
+
+RELATIVE_THETA = 1e-12
+"""The default proximal weight, relative to the curvature of each pair."""
+
+
+def signed_theta(theta: float | None) -> float:
+    """Theta as the compiled kernels take it: negative means relative."""
+    return -RELATIVE_THETA if theta is None else theta

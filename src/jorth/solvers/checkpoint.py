@@ -1,0 +1,62 @@
+"""Checkpoints: a folder whose one file is replaced atomically. Arrays as safetensors, the rest as JSON; no pickle."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+FILE = "state.safetensors"
+ABOUT = "problem.json"
+
+
+class CheckpointMismatch(ValueError):
+    """The folder holds a checkpoint of another problem, method or start."""
+
+
+def save(folder: Path, identity: dict[str, str], tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
+    """Write the state; a reader sees the old one or the new one, never half of one."""
+    from safetensors.torch import save_file
+
+    folder.mkdir(parents=True, exist_ok=True)
+    about = folder / ABOUT
+    if not about.exists():
+        _replace(about, json.dumps(identity, indent=2).encode())
+    metadata = {"identity": json.dumps(identity), "numbers": json.dumps(numbers)}
+    temporary = folder / f"{FILE}.{os.getpid()}.tmp"
+    save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, temporary, metadata)
+    with temporary.open("rb+") as handle:
+        os.fsync(handle.fileno())
+    temporary.replace(folder / FILE)
+
+
+def load(
+    folder: Path, identity: dict[str, str], device: torch.device
+) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+    """The state in the folder, or None when there is none; CheckpointMismatch when it belongs to something else."""
+    from safetensors import safe_open
+
+    path = folder / FILE
+    if not path.exists():
+        return None
+    with safe_open(path, framework="pt", device=str(device)) as handle:
+        metadata = handle.metadata()
+        found = json.loads(metadata["identity"])
+        for key in identity:
+            if found.get(key) != identity[key]:
+                raise CheckpointMismatch(
+                    f"checkpoint {folder} belongs to another run: {key} is {found.get(key)} there and {identity[key]} "
+                    "here; nothing was overwritten"
+                )
+        tensors = {name: handle.get_tensor(name) for name in handle.keys()}  # noqa: SIM118 - not a dict
+    return tensors, json.loads(metadata["numbers"])
+
+
+def _replace(path: Path, content: bytes) -> None:
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    temporary.write_bytes(content)
+    temporary.replace(path)

@@ -1,0 +1,131 @@
+"""True counts of what a run evaluated, and limits that hold inside a step as well."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+import torch
+from torch import Tensor
+
+from jorth.objectives import AbstractObjective, QuadraticForm
+from jorth.solvers.status import Status, StopRun
+
+
+@dataclass
+class Evaluations:
+    """How often f, its gradient, and the gradient of one sample were evaluated, and how many pairs were updated."""
+
+    value: int = 0
+    gradient: int = 0
+    sample_gradient: int = 0
+    pair_updates: int = 0
+
+    def as_dict(self) -> dict[str, int]:
+        """The counts by name."""
+        return asdict(self)
+
+    def columns(self) -> dict[str, float]:
+        """The counts under the names they have in a history."""
+        return {f"{name}_evaluations" if name != "pair_updates" else name: float(n) for name, n in asdict(self).items()}
+
+
+class Clock:
+    """Seconds spent solving: pauses while the loop records, reports or saves."""
+
+    def __init__(self, spent: float = 0.0) -> None:
+        self._spent = spent
+        self._since: float | None = None
+
+    def start(self) -> None:
+        """Let the time run."""
+        self._since = time.perf_counter()
+
+    def pause(self) -> None:
+        """Hold the time."""
+        self._spent = self.seconds
+        self._since = None
+
+    @property
+    def seconds(self) -> float:
+        """The time spent so far."""
+        running = 0.0 if self._since is None else time.perf_counter() - self._since
+        return self._spent + running
+
+
+class CountedObjective:
+    """An objective that counts its evaluations and ends the run when a limit is passed.
+
+    Full gradients of a finite sum of N terms count as N sample gradients too.
+    """
+
+    def __init__(
+        self,
+        objective: AbstractObjective,
+        clock: Clock,
+        *,
+        max_time: float | None = None,
+        max_evaluations: int | None = None,
+        interrupted: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.objective = objective
+        self.count = Evaluations()
+        self.clock = clock
+        self._max_time = max_time
+        self._max_evaluations = max_evaluations
+        self._interrupted = interrupted
+
+    @property
+    def samples(self) -> int:
+        """The number of terms of a finite sum."""
+        return self.objective.samples
+
+    def quadratic(self) -> QuadraticForm | None:
+        """The quadratic form, if there is one."""
+        return self.objective.quadratic()
+
+    def curvature(self) -> float | None:
+        """The Lipschitz constant, if one is known."""
+        return self.objective.curvature()
+
+    def check_limits(self) -> None:
+        """End the run if time, evaluations or the user's patience are used up."""
+        if self._interrupted():
+            raise StopRun(Status.INTERRUPTED)
+        if self._max_time is not None and self.clock.seconds > self._max_time:
+            raise StopRun(Status.MAX_TIME)
+        if self._max_evaluations is not None and self.spent >= self._max_evaluations:
+            raise StopRun(Status.MAX_EVALUATIONS)
+
+    @property
+    def spent(self) -> int:
+        """What `max_evaluations` limits: gradients, or their equivalent in sample gradients."""
+        samples = self.samples
+        return self.count.gradient if not samples else -(-self.count.sample_gradient // samples)
+
+    def value_and_gradient(self, X: Tensor) -> tuple[float, Tensor]:
+        """f(X) and its gradient."""
+        self.check_limits()
+        value, gradient = self.objective.value_and_gradient(X)
+        self.count.value += 1
+        self.count.gradient += 1
+        self.count.sample_gradient += self.samples
+        return value.item(), gradient.detach()
+
+    def value(self, X: Tensor) -> float:
+        """f(X)."""
+        self.check_limits()
+        self.count.value += 1
+        return self.objective.value(X).item()
+
+    def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
+        """The mean gradient of some samples."""
+        self.check_limits()
+        self.count.sample_gradient += len(index)
+        return self.objective.sample_gradient(X, index).detach()
+
+
+def all_finite(value: float, gradient: Tensor) -> bool:
+    """Whether a value and a gradient can be used."""
+    return bool(torch.isfinite(gradient).all()) and value == value and abs(value) != float("inf")

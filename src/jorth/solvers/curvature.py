@@ -1,0 +1,70 @@
+"""The curvature estimate L of a majorised step: where it starts, how it doubles and falls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+from jorth.arrays import is_number
+from jorth.solvers.base import State
+from jorth.solvers.pair_steps import Proposal, accept, oriented
+from jorth.solvers.problem import Problem
+from jorth.solvers.status import Status, StopRun
+
+Curvature = float | Literal["auto"]
+
+DOUBLINGS = 60
+RELAX = 0.9
+"""The estimate falls by this factor after a success."""
+
+
+def check_curvature(curvature: Curvature) -> None:
+    """A ValueError unless the option is "auto" or a positive number."""
+    if curvature != "auto" and not (is_number(curvature) and 0 < curvature < math.inf):
+        raise ValueError(f'curvature must be "auto" or a positive number, got {curvature!r}')
+
+
+def first_curvature(problem: Problem, state: State, curvature: Curvature) -> None:
+    """Set L once: the number given, the bound that the objective knows, or a guess that backtracking corrects."""
+    if "curvature" in state.numbers:
+        return
+    if curvature != "auto":
+        state.numbers["curvature"] = float(curvature)
+        return
+    bound = problem.objective.curvature()
+    size = state.X.norm().item()
+    guess = state.gradient.norm().item() / size if size else 1.0
+    state.numbers["curvature"] = bound if bound else (guess or 1.0)
+
+
+def majorised_step(
+    problem: Problem,
+    state: State,
+    propose: Callable[[float], Proposal],
+    *,
+    side: str,
+    adaptive: bool,
+    key: str = "curvature",
+    floor: float = 0.0,
+) -> None:
+    """Propose until the majoriser holds; double the estimate on failure, let it fall after a success."""
+    for _ in range(DOUBLINGS):
+        estimate = state.numbers[key]
+        proposal = propose(estimate)
+        if proposal.unbounded and problem.stop_unbounded:
+            state.unbounded = True
+            return
+        if proposal.decrease <= 0:  # every pair is at its best already
+            problem.objective.count.pair_updates += proposal.pairs
+            return
+        if accept(problem, state, proposal, side, strict=adaptive):
+            if adaptive:
+                state.numbers[key] = max(RELAX * estimate, floor)
+            return
+        if not adaptive:  # only a value that is not finite is refused
+            raise StopRun(Status.NON_FINITE)
+        state.numbers[key] = 2 * estimate
+    if not math.isfinite(problem.objective.value(oriented(proposal.X, side))):
+        raise StopRun(Status.NON_FINITE)
+    state.stalled = True

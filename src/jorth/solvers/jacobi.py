@@ -1,0 +1,136 @@
+"""J-JOBCD: disjoint pairs at once, one gradient an iteration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from jorth.objectives import QuadraticForm
+from jorth.plane import greedy_matching, random_matching, round_robin
+from jorth.solvers.base import AbstractSolver, State, check_choice, check_theta
+from jorth.solvers.criticality import skew_gradient
+from jorth.solvers.curvature import check_curvature, first_curvature, majorised_step
+from jorth.solvers.pair_steps import Proposal, oriented, propose_pairs, propose_rounds, transposed_form
+from jorth.solvers.problem import Problem
+
+Matching = Literal["random", "round-robin", "greedy"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Jacobi(AbstractSolver):
+    """J-JOBCD (Algorithm 2 of the paper with the full gradient), on any objective, CPU or CUDA.
+
+    Several rounds of disjoint pairs can be run on the majoriser of one gradient; a whole tournament of them solves it
+    almost exactly and needs 10 to 50 times fewer gradients than one random matching.
+
+    Args:
+        side: "left" changes rows, "right" columns.
+        components: "start" stays in the component of the start, "all" may leave it (the paper).
+        matching: With one round per gradient: "random" (the paper), "round-robin", or "greedy" on the slopes.
+        rounds_per_gradient: A number; None takes a tournament of all pairs on the CPU and one round on a device.
+        theta: The proximal weight; None takes 1e-12 of each pair's curvature.
+        curvature: "auto" backtracks, starting from what the objective knows; a number is fixed (the paper).
+    """
+
+    side: Literal["left", "right"] = "left"
+    components: Literal["start", "all"] = "start"
+    matching: Matching = "random"
+    rounds_per_gradient: int | None = None
+    theta: float | None = None
+    curvature: float | Literal["auto"] = "auto"
+    name = "j-jobcd"
+
+    def __post_init__(self) -> None:
+        check_choice("side", self.side, ("left", "right"))
+        check_choice("components", self.components, ("start", "all"))
+        check_choice("matching", self.matching, ("random", "round-robin", "greedy"))
+        if self.rounds_per_gradient is not None and self.rounds_per_gradient < 1:
+            raise ValueError(f"rounds_per_gradient must be None or at least 1, got {self.rounds_per_gradient!r}")
+        check_theta(self.theta)
+        check_curvature(self.curvature)
+
+    def step(self, problem: Problem, state: State) -> None:
+        """One gradient step."""
+        X, G = oriented(state.X, self.side), oriented(state.gradient, self.side)
+        form, key = self._exact_form(problem, state), "curvature"
+        first_curvature(problem, state, self.curvature)
+        if form is not None:  # the exact curvature of each pair, times a factor for what the pairs have in common
+            key = "safeguard"
+            state.numbers.setdefault(key, 1.0)
+        pairs = self.choose(problem, state, X, G)
+        majorised_step(
+            problem,
+            state,
+            lambda L: self.propose(problem, X, G, pairs, L, form),
+            side=self.side,
+            adaptive=self.curvature == "auto",
+            key=key,
+            floor=0.0 if form is None else 1.0,
+        )
+
+    def _exact_form(self, problem: Problem, state: State) -> QuadraticForm | None:
+        """The quadratic form, where the exact curvature of pairs can be used and majorises with some factor."""
+        if self.curvature != "auto" or self.rounds(state.X) > 1:
+            return None
+        if "form" not in state.cache:
+            form = problem.objective.quadratic()
+            usable = form is not None and positive_semidefinite(form)
+            state.cache["form"] = transposed_form(form, self.side, state.X.shape[1]) if form and usable else None
+        found: QuadraticForm | None = state.cache["form"]
+        return found
+
+    def rounds(self, X: Tensor) -> int:
+        """The number of rounds per gradient."""
+        if self.rounds_per_gradient is not None:
+            return self.rounds_per_gradient
+        n = X.shape[0]
+        return (n - 1 + n % 2) if X.device.type == "cpu" else 1
+
+    def choose(self, problem: Problem, state: State, X: Tensor, G: Tensor) -> NDArray[np.int64]:
+        """The rounds of this iteration: (r, n // 2, 2)."""
+        n, rounds = X.shape[0], self.rounds(X)
+        if rounds > 1:
+            tournaments = [round_robin(n, seed=problem.rng) for _ in range(-(-rounds // (n - 1 + n % 2)))]
+            return np.concatenate(tournaments)[:rounds]
+        if self.matching == "random":
+            return random_matching(n, seed=problem.rng)[None]
+        if self.matching == "greedy":
+            S = skew_gradient(X, G, problem.signs).abs()
+            greedy: NDArray[np.int64] = greedy_matching(S, seed=problem.rng).cpu().numpy()
+            return greedy[None]
+        turn = int(state.numbers.get("round", 0))
+        state.numbers["round"] = turn + 1
+        table = round_robin(n)
+        start = turn % len(table)
+        return table[start : start + 1]
+
+    def propose(
+        self,
+        problem: Problem,
+        X: Tensor,
+        G: Tensor,
+        rounds: NDArray[np.int64],
+        L: float,
+        form: QuadraticForm | None,
+    ) -> Proposal:
+        """The step with curvature L."""
+        everywhere = self.components == "all"
+        if len(rounds) == 1:
+            return propose_pairs(problem, X, G, rounds[0], L, form=form, theta=self.theta, everywhere=everywhere)
+        return propose_rounds(problem, X, G, rounds, L=L, theta=self.theta, everywhere=everywhere)
+
+
+def positive_semidefinite(form: QuadraticForm) -> bool:
+    """Whether the form is convex, up to rounding: else no factor need make its pairs a majoriser together."""
+    import torch
+
+    for matrix in (form.A, form.D):
+        if matrix is not None:
+            eigenvalues = torch.linalg.eigvalsh(matrix)
+            if eigenvalues[0] < -1e-12 * eigenvalues.abs().max():
+                return False
+    return True

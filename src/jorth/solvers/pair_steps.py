@@ -1,0 +1,161 @@
+"""One majorised step on disjoint pairs, shared by Gauss-Seidel (one pair at a time) and Jacobi (many).
+
+Steps act on the left, on rows. A right step is a left step on the transposes: f(X) as a function of X^T has the
+gradient G^T, and X^T is J-orthogonal too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from jorth.objectives import QuadraticForm
+from jorth.plane import apply_rows, solve_plane
+from jorth.plane.solve import Components
+from jorth.solvers.base import RELATIVE_THETA, State, signed_theta
+from jorth.solvers.counting import all_finite
+from jorth.solvers.criticality import kronecker
+from jorth.solvers.problem import Problem
+
+
+@dataclass
+class Proposal:
+    """A trial point, the decrease its majoriser promises, and the majoriser's quadratic term there."""
+
+    X: Tensor
+    decrease: float
+    quadratic: float
+    pairs: int
+    unbounded: bool = False
+
+
+def oriented(X: Tensor, side: str) -> Tensor:
+    """The matrix whose rows are changed: X for left steps, a copy of X^T for right ones."""
+    return X if side == "left" else X.mT.contiguous()
+
+
+def transposed_form(form: QuadraticForm, side: str, columns: int) -> QuadraticForm:
+    """The quadratic form in the matrix whose rows are changed."""
+    if side == "left":
+        return form
+    D = form.D if form.D is not None else torch.eye(columns, dtype=form.A.dtype, device=form.A.device)
+    return QuadraticForm(D, None if form.C is None else form.C.mT, form.A, form.constant)
+
+
+def propose_pairs(
+    problem: Problem,
+    X: Tensor,
+    G: Tensor,
+    pairs: NDArray[np.int64],
+    L: float,
+    *,
+    form: QuadraticForm | None,
+    theta: float | None,
+    everywhere: bool,
+) -> Proposal:
+    """The best steps on disjoint pairs of rows of X at once.
+
+    Q = L (Z Z^T) (x) I_2 for an L-smooth f; with a quadratic form Q = L (Z D Z^T) (x) A_BB, where L >= 1 makes up for
+    what the pairs have in common.
+    """
+    index = torch.from_numpy(pairs).to(X.device)
+    Z = X[index]
+    P = G[index] @ Z.mT
+    if form is None:
+        Q = kronecker(Z @ Z.mT, L * torch.eye(2, dtype=X.dtype, device=X.device).expand(len(pairs), 2, 2))
+    else:
+        A = form.A[index[:, :, None], index[:, None, :]]
+        Q = kronecker(Z @ Z.mT if form.D is None else Z @ form.D @ Z.mT, L * A)
+    weight = RELATIVE_THETA * Q.abs().amax(dim=(-2, -1)) if theta is None else torch.full_like(P[:, 0, 0], theta)
+    V, decrease, unbounded = _solve(P, Q, problem.signature.signs[pairs], weight, everywhere)
+    trial = X.clone()
+    apply_rows(trial, index, V)
+    step = V - torch.eye(2, dtype=V.dtype, device=V.device)
+    total = decrease.sum().item()
+    quadratic = -2 * (total + (step * P).sum().item())
+    return Proposal(trial, total, quadratic, len(pairs), bool(unbounded.any()))
+
+
+def _solve(
+    P: Tensor, Q: Tensor, signs: NDArray[np.int8], theta: Tensor, everywhere: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`solve_plane` on a device, the compiled solver on the CPU, where batches are small."""
+    if P.device.type != "cpu":
+        components: Components = "all" if everywhere else "identity"
+        return solve_plane(P, Q, torch.from_numpy(signs).to(P.device), theta=theta, components=components, check=False)
+    from jorth.plane.compiled import solve_pairs
+
+    shifted = (Q + theta[:, None, None] * torch.eye(4, dtype=Q.dtype)).double().numpy()
+    V, decrease, unbounded = solve_pairs(P.double().numpy(), shifted, signs[:, 0] != signs[:, 1], 0.0, everywhere)
+    return torch.from_numpy(V).to(P), torch.from_numpy(decrease).to(P), torch.from_numpy(unbounded)
+
+
+def propose_rounds(
+    problem: Problem,
+    X: Tensor,
+    G: Tensor,
+    rounds: NDArray[np.int64],
+    *,
+    L: float,
+    theta: float | None,
+    everywhere: bool,
+) -> Proposal:
+    """Several rounds (r, m, 2) of disjoint pairs on the majoriser <Y - X, G> + L/2 ||Y - X||^2, with one gradient."""
+    if X.device.type != "cpu":
+        return _rounds_on_device(problem, X, G, rounds, L=L, theta=theta, everywhere=everywhere)
+    from jorth.solvers.sweeps import sweep_majoriser
+
+    trial = X.double().numpy().copy()
+    centre = (X - G / L).double().numpy()
+    pairs = rounds.reshape(-1, 2)
+    decrease = sweep_majoriser(trial, centre, L, problem.signature.signs, pairs, signed_theta(theta), everywhere)
+    result = torch.from_numpy(trial).to(X)
+    return Proposal(result, decrease, L * (result - X).square().sum().item(), len(pairs))
+
+
+def _rounds_on_device(
+    problem: Problem,
+    X: Tensor,
+    G: Tensor,
+    rounds: NDArray[np.int64],
+    *,
+    L: float,
+    theta: float | None,
+    everywhere: bool,
+) -> Proposal:
+    trial, decrease, count = X, 0.0, 0
+    for pairs in rounds:
+        inner = propose_pairs(
+            problem, trial, G + L * (trial - X), pairs, L, form=None, theta=theta, everywhere=everywhere
+        )
+        trial, decrease, count = inner.X, decrease + inner.decrease, count + inner.pairs
+    return Proposal(trial, decrease, L * (trial - X).square().sum().item(), count)
+
+
+def accept(problem: Problem, state: State, proposal: Proposal, side: str, *, strict: bool) -> bool:
+    """Evaluate f at the trial point and move there if the majoriser majorised; without ``strict`` if f is finite.
+
+    The test is f(trial) <= f - decrease. Where the decrease drowns in the rounding of f, it is <dX, dG> <= dX^T Q dX:
+    the curvature met is not above the curvature assumed.
+    """
+    X = oriented(proposal.X, side)
+    value, gradient = problem.objective.value_and_gradient(X)
+    problem.objective.count.pair_updates += proposal.pairs
+    if not all_finite(value, gradient):
+        return False
+    eps = torch.finfo(X.dtype).eps
+    if not strict:
+        sound = True
+    elif proposal.decrease > 50 * eps * abs(state.value):
+        sound = value <= state.value - proposal.decrease + 4 * eps * abs(state.value)
+    else:
+        met = ((X - state.X) * (gradient - state.gradient)).sum().item()
+        sound = met <= proposal.quadratic * (1 + 1e-6) and value <= state.value + 8 * eps * abs(state.value)
+    if sound:
+        state.X.copy_(X)
+        state.value, state.gradient = value, gradient
+    return sound

@@ -1,0 +1,71 @@
+"""What `minimize` returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jorth.solvers.counting import Evaluations
+from jorth.solvers.status import Status
+
+COLUMNS = ("time", "iteration", "value", "gradient_norm", "residual", "norm", *Evaluations().columns())
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of a run.
+
+    Attributes:
+        x: The point, of the kind, dtype and device of the start.
+        value: f(x).
+        status: Why the run ended.
+        message: The same in words.
+        iterations: Sweeps for Gauss-Seidel, gradient steps for all others.
+        evaluations: Counts of value, gradient, sample_gradient, pair_updates.
+        time: Seconds spent solving, without recording, callbacks and checkpoints.
+        gradient_norm: ||skew(J G x^T)||_F.
+        residual: max |x^T J x - J| / max(1, ||x||_2^2).
+        history: Arrays of equal length, one row a recorded iteration; ``norm`` is ||X||_2 to about one per cent.
+    """
+
+    x: Any
+    value: float
+    status: Status
+    message: str
+    iterations: int
+    evaluations: Evaluations
+    time: float
+    gradient_norm: float
+    residual: float
+    history: dict[str, NDArray[np.float64]] = field(repr=False)
+
+    @property
+    def success(self) -> bool:
+        """Whether a stopping criterion was met."""
+        return self.status is Status.CONVERGED
+
+
+class History:
+    """Rows of numbers while a run goes on."""
+
+    def __init__(self, rows: list[list[float]] | None = None) -> None:
+        self.rows = rows or []
+
+    def add(self, **row: float) -> None:
+        """Append a row; every column must be given."""
+        self.rows.append([float(row[name]) for name in COLUMNS])
+
+    def last(self, name: str, back: int = 1) -> float:
+        """The value of a column ``back`` rows from the end."""
+        return self.rows[-back][COLUMNS.index(name)]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def arrays(self) -> dict[str, NDArray[np.float64]]:
+        """The columns as arrays."""
+        table = np.array(self.rows, dtype=np.float64).reshape(-1, len(COLUMNS))
+        return {name: table[:, column].copy() for column, name in enumerate(COLUMNS)}

@@ -1,0 +1,26 @@
+"""How a run ended. The value of a status is its message."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Status(Enum):
+    """Why `minimize` stopped."""
+
+    CONVERGED = "a stopping criterion was met"
+    MAX_ITERATIONS = "the limit on iterations was reached"
+    MAX_TIME = "the limit on time was reached"
+    MAX_EVALUATIONS = "the limit on evaluations was reached"
+    STALLED = "no further decrease is possible in this precision"
+    UNBOUNDED = "the objective is unbounded below on the feasible set"
+    NON_FINITE = "the objective returned NaN or infinity; x is the last good point"
+    INTERRUPTED = "interrupted; x is the last complete point"
+
+
+class StopRun(Exception):
+    """Raised inside a step to end the run at once; the state is valid as it stands."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status.value)
+        self.status = status

@@ -1,0 +1,177 @@
+"""Sweeps of exact pair steps, compiled: no Python between pairs. Import where used: it loads numba."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from jorth.plane.compiled.pair import clip_null, solve_forms
+from jorth.plane.compiled.roots import EPS, compiled
+from jorth.plane.compiled.rows import apply_pair
+
+# sums may be reassociated into vector registers; nothing else of IEEE arithmetic is given up
+_summing = njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+
+
+@_summing
+def _cross_products(U: np.ndarray, W: np.ndarray, i: int, j: int) -> tuple[float, float, float, float]:
+    """<U_i, W_i>, <U_i, W_j>, <U_j, W_i>, <U_j, W_j> of rows."""
+    ii, ij, ji, jj = 0.0, 0.0, 0.0, 0.0
+    for c in range(U.shape[1]):
+        a, b, x, y = U[i, c], U[j, c], W[i, c], W[j, c]
+        ii += a * x
+        ij += a * y
+        ji += b * x
+        jj += b * y
+    return ii, ij, ji, jj
+
+
+@_summing
+def _null_lengths(X: np.ndarray, i: int, j: int) -> tuple[float, float]:
+    """||x_i + x_j||^2 and ||x_i - x_j||^2, each to full relative accuracy."""
+    plus, minus = 0.0, 0.0
+    for c in range(X.shape[1]):
+        a, b = X[i, c], X[j, c]
+        plus += (a + b) * (a + b)
+        minus += (a - b) * (a - b)
+    return plus, minus
+
+
+@compiled
+def kronecker_step(
+    p11: float,
+    p12: float,
+    p21: float,
+    p22: float,
+    y11: float,
+    y12: float,
+    y22: float,
+    y_plus: float,
+    y_minus: float,
+    a11: float,
+    a12: float,
+    a22: float,
+    theta: float,
+    opposite: bool,
+    all_components: bool,
+) -> tuple[float, float, float, float, float, bool]:
+    """The best V for P and Q = Y (x) A, 2x2 each; ``theta`` < 0 is relative to the largest entry of Q.
+
+    The null forms of Q factor: (y11 +- 2 y12 + y22)(a11 +- 2 a12 + a22) / 8, with y_plus and y_minus given.
+    """
+    size_a, size_y = max(abs(a11), abs(a22), abs(a12)), max(abs(y11), abs(y22), abs(y12))
+    size_p = max(abs(p11), abs(p12), abs(p21), abs(p22))
+    a_plus = clip_null(a11 + 2.0 * a12 + a22, 16.0 * EPS * size_a)
+    a_minus = clip_null(a11 - 2.0 * a12 + a22, 16.0 * EPS * size_a)
+    absolute = theta if theta >= 0.0 else -theta * size_a * size_y
+    cross = y12 * a12
+    return solve_forms(
+        p11 + p22,
+        p21 - p12,
+        p11 - p22,
+        p21 + p12,
+        y11 * a11 + y22 * a22 + 2.0 * cross,
+        (y11 - y22) * a12 - y12 * (a11 - a22),
+        y11 * a11 - y22 * a22,
+        (y11 + y22) * a12 + y12 * (a11 + a22),
+        y11 * a22 + y22 * a11 - 2.0 * cross,
+        y11 * a11 + y22 * a22 - 2.0 * cross,
+        (y11 - y22) * a12 + y12 * (a11 - a22),
+        y11 * a22 + y22 * a11 + 2.0 * cross,
+        0.125 * y_plus * a_plus,
+        0.125 * y_minus * a_minus,
+        0.125 * y_plus * a_minus,
+        0.125 * y_minus * a_plus,
+        size_p,
+        size_a * size_y,
+        0.0,
+        absolute,
+        opposite,
+        all_components,
+    )
+
+
+@compiled
+def sweep_quadratic(
+    A: np.ndarray,
+    C: np.ndarray,
+    X: np.ndarray,
+    Y: np.ndarray,
+    has_d: bool,
+    signs: np.ndarray,
+    pairs: np.ndarray,
+    theta: float,
+    all_components: bool,
+    stop_unbounded: bool,
+) -> tuple[int, float]:
+    """Pair steps on rows of X for f = 1/2 tr(X^T A X D) + <C, X>, keeping Y = X D X^T: O(n) each.
+
+    C has no columns where it is zero. X and Y are changed in place. Returns the number of pairs done (negative, minus
+    one, if it stopped at an unbounded one) and the total decrease.
+    """
+    total = 0.0
+    for t in range(pairs.shape[0]):
+        i, j = pairs[t, 0], pairs[t, 1]
+        p11, p12, p21, p22 = _cross_products(A, Y, i, j)
+        if C.shape[1] > 0:
+            c11, c12, c21, c22 = _cross_products(C, X, i, j)
+            p11, p12, p21, p22 = p11 + c11, p12 + c12, p21 + c21, p22 + c22
+        y11, y12, y22 = Y[i, i], Y[i, j], Y[j, j]
+        y_plus, y_minus = y11 + 2.0 * y12 + y22, y11 - 2.0 * y12 + y22
+        if not has_d and min(y_plus, y_minus) < 1e-4 * (y11 + y22):
+            y_plus, y_minus = _null_lengths(X, i, j)
+        v11, v12, v21, v22, decrease, unbounded = kronecker_step(
+            p11, p12, p21, p22, y11, y12, y22, y_plus, y_minus, A[i, i], A[i, j], A[j, j],
+            theta, signs[i] != signs[j], all_components,
+        )  # fmt: skip
+        if unbounded and stop_unbounded:
+            return -t - 1, total
+        if decrease > 0.0:
+            total += decrease
+            apply_pair(X, i, j, v11, v12, v21, v22)
+            _conjugate(Y, i, j, v11, v12, v21, v22)
+    return pairs.shape[0], total
+
+
+@compiled
+def _conjugate(Y: np.ndarray, i: int, j: int, v11: float, v12: float, v21: float, v22: float) -> None:
+    """Y <- V Y V^T on rows and columns (i, j) of a symmetric Y."""
+    apply_pair(Y, i, j, v11, v12, v21, v22)
+    a, b, c, d = Y[i, i], Y[i, j], Y[j, i], Y[j, j]
+    for row in range(Y.shape[0]):
+        Y[row, i] = Y[i, row]
+        Y[row, j] = Y[j, row]
+    Y[i, i], Y[j, j] = a * v11 + b * v12, c * v21 + d * v22
+    Y[i, j] = Y[j, i] = 0.5 * ((a * v21 + b * v22) + (c * v11 + d * v12))
+
+
+@compiled
+def sweep_majoriser(
+    X: np.ndarray,
+    centre: np.ndarray,
+    L: float,
+    signs: np.ndarray,
+    pairs: np.ndarray,
+    theta: float,
+    all_components: bool,
+) -> float:
+    """Pair steps on rows of X for L/2 ||X - centre||^2, the majoriser of an L-smooth f: the total decrease.
+
+    With centre = X_t - G / L this is <X - X_t, G> + L/2 ||X - X_t||^2 up to a constant; its pairs are uncoupled.
+    """
+    total = 0.0
+    for t in range(pairs.shape[0]):
+        i, j = pairs[t, 0], pairs[t, 1]
+        y11, y12, _, y22 = _cross_products(X, X, i, j)
+        c11, c12, c21, c22 = _cross_products(centre, X, i, j)
+        y_plus, y_minus = y11 + 2.0 * y12 + y22, y11 - 2.0 * y12 + y22
+        if min(y_plus, y_minus) < 1e-4 * (y11 + y22):
+            y_plus, y_minus = _null_lengths(X, i, j)
+        v11, v12, v21, v22, decrease, _ = kronecker_step(
+            L * (y11 - c11), L * (y12 - c12), L * (y12 - c21), L * (y22 - c22),
+            y11, y12, y22, y_plus, y_minus, L, 0.0, L, theta, signs[i] != signs[j], all_components,
+        )  # fmt: skip
+        if decrease > 0.0:
+            total += decrease
+            apply_pair(X, i, j, v11, v12, v21, v22)
+    return total

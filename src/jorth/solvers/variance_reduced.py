@@ -1,0 +1,151 @@
+"""VR-J-JOBCD: Jacobi steps on a variance-reduced gradient estimate of a finite sum."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from jorth.solvers.base import AbstractSolver, State, check_choice, check_theta
+from jorth.solvers.counting import all_finite
+from jorth.solvers.curvature import check_curvature, first_curvature
+from jorth.solvers.jacobi import Jacobi, Matching
+from jorth.solvers.pair_steps import oriented
+from jorth.solvers.problem import Problem
+from jorth.solvers.status import Status, StopRun
+
+SMOOTHING = 0.9
+
+
+@dataclass(frozen=True, kw_only=True)
+class VarianceReduced(AbstractSolver):
+    """VR-J-JOBCD (Algorithm 2 of the paper) with the PAGE estimator, for f = 1/N sum f_i.
+
+    With probability pr the estimate is the gradient over a large batch (all N samples by default), else the last
+    estimate plus the mean of grad f_i(X_t) - grad f_i(X_{t-1}) over a small batch, the same samples at both points. It
+    touches O(sqrt N) samples a step on average. Value and gradient norm are known, recorded and tested when a large
+    batch was drawn.
+
+    Args:
+        batch: The size b of the large batch; N when None.
+        difference_batch: The size b' of the small one; ceil(sqrt N) when None.
+        probability: Of the large batch; b' / (b + b') when None.
+        side: "left" changes rows, "right" columns.
+        components: "start" or "all", see `Jacobi`.
+        matching: See `Jacobi`.
+        rounds_per_gradient: See `Jacobi`.
+        theta: The proximal weight; None takes 1e-12 of each pair's curvature.
+        curvature: "auto" takes what the objective knows, else a smoothed secant of the difference batches; or a number.
+        safety: The factor on the curvature: 2 is what the theory of PAGE asks for with these batches.
+    """
+
+    batch: int | None = None
+    difference_batch: int | None = None
+    probability: float | None = None
+    side: Literal["left", "right"] = "left"
+    components: Literal["start", "all"] = "start"
+    matching: Matching = "random"
+    rounds_per_gradient: int | None = None
+    theta: float | None = None
+    curvature: float | Literal["auto"] = "auto"
+    safety: float = 2.0
+    name = "vr-j-jobcd"
+
+    def __post_init__(self) -> None:
+        check_choice("side", self.side, ("left", "right"))
+        check_theta(self.theta)
+        check_curvature(self.curvature)
+        for name, size in (("batch", self.batch), ("difference_batch", self.difference_batch)):
+            if size is not None and size < 1:
+                raise ValueError(f"{name} must be None or at least 1, got {size!r}")
+        if self.probability is not None and not 0 < self.probability <= 1:
+            raise ValueError(f"probability must be None or in (0, 1], got {self.probability!r}")
+        if not self.safety > 0:
+            raise ValueError(f"safety must be positive, got {self.safety!r}")
+
+    def _sizes(self, problem: Problem) -> tuple[int, int, float]:
+        N = problem.objective.samples
+        if N == 0:
+            raise ValueError(
+                "method vr-j-jobcd needs a finite sum (FiniteSum, Procrustes, ...), got an objective without samples"
+            )
+        large = self.batch or N
+        small = self.difference_batch or math.ceil(math.sqrt(N))
+        for name, size in (("batch", large), ("difference_batch", small)):
+            if size > N:
+                raise ValueError(f"{name} must be at most the number of samples {N}, got {size}")
+        return large, small, self.probability or small / (large + small)
+
+    def init(self, problem: Problem, X: Tensor) -> State:
+        """A full gradient at the start."""
+        self._sizes(problem)
+        return super().init(problem, X)
+
+    def step(self, problem: Problem, state: State) -> None:
+        """One step along the current estimate, and the estimate at the new point."""
+        self._known_curvature(problem, state)
+        jacobi = Jacobi(
+            side=self.side,
+            components=self.components,
+            matching=self.matching,
+            rounds_per_gradient=self.rounds_per_gradient,
+            theta=self.theta,
+        )
+        X, G = oriented(state.X, self.side), oriented(state.gradient, self.side)
+        L = self.safety * state.numbers["curvature"]
+        proposal = jacobi.propose(problem, X, G, jacobi.choose(problem, state, X, G), L, None)
+        problem.objective.count.pair_updates += proposal.pairs
+        moved = oriented(proposal.X, self.side)
+        if not bool(torch.isfinite(moved).all()):
+            raise StopRun(Status.NON_FINITE)
+        self._estimate(problem, state, moved)
+
+    def _estimate(self, problem: Problem, state: State, moved: Tensor) -> None:
+        """Move to ``moved`` with the PAGE estimate of its gradient."""
+        objective, N = problem.objective, problem.objective.samples
+        large, small, probability = self._sizes(problem)
+        refresh = problem.rng.random() < probability
+        if refresh and large == N:
+            value, gradient = objective.value_and_gradient(moved)
+        elif refresh:
+            value, gradient = (
+                objective.value(moved),
+                objective.sample_gradient(moved, self._draw(problem, large, moved)),
+            )
+        else:
+            value, gradient = state.value, self._difference(problem, state, moved, small)
+        if not all_finite(value, gradient):
+            raise StopRun(Status.NON_FINITE)
+        state.X.copy_(moved)
+        state.value, state.gradient, state.exact = value, gradient, refresh
+
+    def _difference(self, problem: Problem, state: State, moved: Tensor, small: int) -> Tensor:
+        index = self._draw(problem, small, moved)
+        after = problem.objective.sample_gradient(moved, index)
+        difference = after - problem.objective.sample_gradient(state.X, index)
+        distance = (moved - state.X).norm().item()
+        if self.curvature == "auto" and distance > 0 and problem.objective.curvature() is None:
+            secant = difference.norm().item() / distance
+            state.numbers["curvature"] = max(secant, SMOOTHING * state.numbers["curvature"] + (1 - SMOOTHING) * secant)
+        return state.gradient + difference
+
+    def _known_curvature(self, problem: Problem, state: State) -> None:
+        """L at the start, where the objective knows none: a secant over one small batch along a short step."""
+        fresh = "curvature" not in state.numbers
+        first_curvature(problem, state, self.curvature)
+        if not fresh or self.curvature != "auto" or problem.objective.curvature() is not None:
+            return
+        _, small, _ = self._sizes(problem)
+        index = self._draw(problem, small, state.X)
+        probe = state.X - 1e-4 * state.X.norm() / state.gradient.norm().clamp(min=1e-30) * state.gradient
+        difference = problem.objective.sample_gradient(probe, index) - problem.objective.sample_gradient(state.X, index)
+        secant = difference.norm().item() / (probe - state.X).norm().clamp(min=1e-30).item()
+        if math.isfinite(secant) and secant > 0:
+            state.numbers["curvature"] = secant
+
+    def _draw(self, problem: Problem, size: int, like: Tensor) -> Tensor:
+        index = problem.rng.choice(problem.objective.samples, size=size, replace=False)
+        return torch.from_numpy(index).to(like.device)
