@@ -20,6 +20,7 @@ LEVELS = {
     "decompositions": 3,
     "objectives": 4,
     "solvers": 5,
+    "stopping": 6,
     "datasets": 6,
     "demo": 7,
     "cli": 8,

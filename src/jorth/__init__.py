@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jorth import datasets, plane
+    from jorth import datasets, plane, stopping
     from jorth.decompositions import CS, cs_decomposition
     from jorth.group import (
         PolishError,
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
         minimize,
         multiplier,
         riemannian_gradient,
-        stopping,
     )
 
 __version__ = "0.1.0"
@@ -52,7 +51,7 @@ _ROOMS = {
     "block_stationarity minimize multiplier riemannian_gradient",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
-_MODULES = {"datasets": "jorth.datasets", "plane": "jorth.plane", "stopping": "jorth.solvers.stopping"}
+_MODULES = ("datasets", "plane", "stopping")
 
 __all__ = [
     "CS",
@@ -92,7 +91,7 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name in _MODULES:
-        value: object = importlib.import_module(_MODULES[name])
+        value: object = importlib.import_module(f"jorth.{name}")
     elif name in _HOME:
         value = getattr(importlib.import_module(_HOME[name]), name)
     else:

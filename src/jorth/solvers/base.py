@@ -27,6 +27,8 @@ class State:
     exact: bool = True
     unbounded: bool = False
     stalled: bool = False
+    whole: bool = True
+    """False inside an iteration: such a state is not saved."""
     numbers: dict[str, float] = field(default_factory=dict)
     tensors: dict[str, Tensor] = field(default_factory=dict)
     cache: dict[str, Any] = field(default_factory=dict)

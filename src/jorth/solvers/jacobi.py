@@ -33,7 +33,9 @@ class Jacobi(AbstractSolver):
         matching: With one round per gradient: "random" (the paper), "round-robin", or "greedy" on the slopes.
         rounds_per_gradient: A number; None takes a tournament of all pairs on the CPU and one round on a device.
         theta: The proximal weight; None takes 1e-12 of each pair's curvature.
-        curvature: "auto" backtracks, starting from what the objective knows; a number is fixed (the paper).
+        curvature: "auto" backtracks, starting from what the objective knows; a number L is fixed.
+        majoriser: With one round per gradient: "rows" is Q = L (Z Z^T) (x) I_2, which majorises an L-smooth f; "scalar"
+            is Q = L I, the paper's sigma, which does so only for sigma >= L lambda_max(Z Z^T).
     """
 
     side: Literal["left", "right"] = "left"
@@ -42,6 +44,7 @@ class Jacobi(AbstractSolver):
     rounds_per_gradient: int | None = None
     theta: float | None = None
     curvature: float | Literal["auto"] = "auto"
+    majoriser: Literal["rows", "scalar"] = "rows"
     name = "j-jobcd"
 
     def __post_init__(self) -> None:
@@ -52,6 +55,11 @@ class Jacobi(AbstractSolver):
             raise ValueError(f"rounds_per_gradient must be None or at least 1, got {self.rounds_per_gradient!r}")
         check_theta(self.theta)
         check_curvature(self.curvature)
+        check_choice("majoriser", self.majoriser, ("rows", "scalar"))
+        if self.majoriser == "scalar" and self.rounds_per_gradient != 1:
+            raise ValueError(
+                f"rounds_per_gradient must be 1 for the scalar majoriser, got {self.rounds_per_gradient!r}"
+            )
 
     def step(self, problem: Problem, state: State) -> None:
         """One gradient step."""
@@ -74,7 +82,7 @@ class Jacobi(AbstractSolver):
 
     def _exact_form(self, problem: Problem, state: State) -> QuadraticForm | None:
         """The quadratic form, where the exact curvature of pairs can be used and majorises with some factor."""
-        if self.curvature != "auto" or self.rounds(state.X) > 1:
+        if self.curvature != "auto" or self.rounds(state.X) > 1 or self.majoriser == "scalar":
             return None
         if "form" not in state.cache:
             form = problem.objective.quadratic()
@@ -120,7 +128,17 @@ class Jacobi(AbstractSolver):
         """The step with curvature L."""
         everywhere = self.components == "all"
         if len(rounds) == 1:
-            return propose_pairs(problem, X, G, rounds[0], L, form=form, theta=self.theta, everywhere=everywhere)
+            return propose_pairs(
+                problem,
+                X,
+                G,
+                rounds[0],
+                L,
+                form=form,
+                theta=self.theta,
+                everywhere=everywhere,
+                scalar=self.majoriser == "scalar",
+            )
         return propose_rounds(problem, X, G, rounds, L=L, theta=self.theta, everywhere=everywhere)
 
 

@@ -171,7 +171,9 @@ class _Run:
         assert self.state is not None
         self.problem.objective.clock.start()
         self.problem.objective.check_limits()
+        self.state.whole = False
         self.solver.step(self.problem, self.state)
+        self.state.whole = True
         self.problem.objective.clock.pause()
         self.iteration += 1
         self._save()
@@ -284,8 +286,8 @@ class _Run:
             return
         if not force and clock_time.monotonic() - self.saved_at < self.interval:
             return
-        if force and not self.state.exact and self.solver.name != "vr-j-jobcd":
-            return  # stopped inside an iteration: the last whole one stands
+        if not self.state.whole:  # stopped inside an iteration: the last one that was saved stands
+            return
         state = self.state
         tensors = {"X": state.X, "gradient": state.gradient}
         tensors |= {f"tensors.{name}": tensor for name, tensor in state.tensors.items()}

@@ -56,16 +56,19 @@ def propose_pairs(
     form: QuadraticForm | None,
     theta: float | None,
     everywhere: bool,
+    scalar: bool = False,
 ) -> Proposal:
     """The best steps on disjoint pairs of rows of X at once.
 
     Q = L (Z Z^T) (x) I_2 for an L-smooth f; with a quadratic form Q = L (Z D Z^T) (x) A_BB, where L >= 1 makes up for
-    what the pairs have in common.
+    what the pairs have in common; Q = L I if ``scalar``.
     """
     index = torch.from_numpy(pairs).to(X.device)
     Z = X[index]
     P = G[index] @ Z.mT
-    if form is None:
+    if scalar:
+        Q = (L * torch.eye(4, dtype=X.dtype, device=X.device)).repeat(len(pairs), 1, 1)
+    elif form is None:
         Q = kronecker(Z @ Z.mT, L * torch.eye(2, dtype=X.dtype, device=X.device).expand(len(pairs), 2, 2))
     else:
         A = form.A[index[:, :, None], index[:, None, :]]

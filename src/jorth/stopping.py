@@ -1,0 +1,21 @@
+"""Stopping criteria for `jorth.minimize`: they combine with | (either) and & (both)."""
+
+from jorth.solvers.stopping import (
+    BlockStationary,
+    Criterion,
+    GradientNorm,
+    MaxIterations,
+    MaxTime,
+    RelativeDecrease,
+    ValueBelow,
+)
+
+__all__ = [
+    "BlockStationary",
+    "Criterion",
+    "GradientNorm",
+    "MaxIterations",
+    "MaxTime",
+    "RelativeDecrease",
+    "ValueBelow",
+]

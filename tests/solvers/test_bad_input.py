@@ -1,0 +1,58 @@
+"""Bad input to objectives, solvers and minimize: the error names the argument, what it got and what it expects."""
+
+import numpy as np
+import pytest
+
+import jorth
+from jorth import GaussSeidel, Jacobi, Signature
+from tests.solvers.registry import case
+
+
+def minimize(**options):
+    this = case("procrustes noisy")
+    return jorth.minimize(this.objective, **({"signature": this.signature} | options))
+
+
+SIG = Signature(2, 1)
+QUADRATIC = jorth.Quadratic(np.eye(3))
+BAD = {
+    "no signature": (lambda: jorth.minimize(QUADRATIC), ValueError, "signature must be given"),
+    "not a signature": (lambda: jorth.minimize(QUADRATIC, signature=(2, 1)), TypeError, "signature must be a jorth.Signature"),
+    "size": (lambda: jorth.minimize(QUADRATIC, signature=Signature(2, 2)), ValueError, r"x0 must have the shape \(3, 'any'\) that the objective expects, got \(4, 4\)"),
+    "infeasible": (lambda: jorth.minimize(QUADRATIC, np.ones((3, 3)), signature=SIG), ValueError, r"x0 must be J-orthogonal for Signature\(2, 1\), got a scaled residual of .* jorth.polish"),
+    "x0 NaN": (lambda: jorth.minimize(QUADRATIC, np.full((3, 3), np.nan), signature=SIG), ValueError, "x0 must be finite"),
+    "x0 shape": (lambda: jorth.minimize(QUADRATIC, np.eye(4), signature=SIG), ValueError, r"x0 must have shape \(3, k\)"),
+    "dtype mix": (lambda: jorth.minimize(QUADRATIC, np.eye(3, dtype=np.float32), signature=SIG), TypeError, "x0 must have the dtype and device of the objective's data"),
+    "not callable": (lambda: jorth.minimize(3.0, signature=SIG), TypeError, "objective must be a jorth objective or a function"),
+    "not scalar": (lambda: jorth.minimize(lambda X: X, signature=SIG), ValueError, r"objective must return a scalar tensor, got shape \(3, 3\)"),
+    "no tensor": (lambda: jorth.minimize(lambda X: 1.0, signature=SIG), TypeError, "objective must return a scalar tensor, got float"),
+    "no gradient": (lambda: jorth.minimize(lambda X: X.detach().sum(), signature=SIG), ValueError, "objective must return a tensor that depends on X"),
+    "method": (lambda: jorth.minimize(QUADRATIC, signature=SIG, method="newton"), ValueError, "method must be one of gs-jobcd, j-jobcd, vr-j-jobcd or a solver, got 'newton'"),
+    "option": (lambda: jorth.minimize(QUADRATIC, signature=SIG, sweep=1), TypeError, "gs-jobcd has no option 'sweep'; it has side"),
+    "option beside an instance": (lambda: jorth.minimize(QUADRATIC, signature=SIG, method=Jacobi(), theta=1.0), TypeError, "options must be given to the solver itself"),
+    "order": (lambda: GaussSeidel(order="best"), ValueError, 'order must be one of "sweep"'),
+    "theta": (lambda: GaussSeidel(theta=-1.0), ValueError, "theta must be None"),
+    "curvature": (lambda: Jacobi(curvature=0.0), ValueError, 'curvature must be "auto" or a positive number, got 0.0'),
+    "rounds": (lambda: Jacobi(rounds_per_gradient=0), ValueError, "rounds_per_gradient must be None or at least 1"),
+    "on_unbounded": (lambda: jorth.minimize(QUADRATIC, signature=SIG, on_unbounded="raise"), ValueError, "on_unbounded must be one of"),
+    "vr without samples": (lambda: jorth.minimize(QUADRATIC, signature=SIG, method="vr-j-jobcd"), ValueError, "needs a finite sum"),
+    "vr batch": (lambda: minimize(method="vr-j-jobcd", batch=1000), ValueError, "batch must be at most the number of samples 20, got 1000"),
+    "vr probability": (lambda: jorth.VarianceReduced(probability=0.0), ValueError, "probability must be None or in"),
+    "empty data": (lambda: jorth.FiniteSum(lambda X, b: X.sum(), np.zeros((0, 3))), ValueError, "data must hold the same number of samples, at least 1"),
+    "uneven data": (lambda: jorth.FiniteSum(lambda X, b: X.sum(), (np.zeros(2), np.zeros(3))), ValueError, "data must hold the same number of samples"),
+    "procrustes rows": (lambda: jorth.Procrustes(np.eye(3), np.eye(4)), ValueError, r"target must have shape \(3, k\) to go with source"),
+    "procrustes empty": (lambda: jorth.Procrustes(np.zeros((0, 3)), np.zeros((0, 3))), ValueError, "source must have shape .* m at least 1"),
+    "procrustes NaN": (lambda: jorth.Procrustes(np.full((4, 3), np.nan), np.zeros((4, 3))), ValueError, "source must be finite"),
+    "quadratic asymmetric": (lambda: jorth.Quadratic(np.triu(np.ones((3, 3)))), ValueError, "A must be symmetric, got"),
+    "quadratic C": (lambda: jorth.Quadratic(np.eye(3), np.eye(4)), ValueError, r"C must have shape \(3, k\) to go with A"),
+    "objective gradient": (lambda: jorth.minimize(jorth.Objective(lambda X: 0.0, lambda X: X[:2]), signature=SIG), ValueError, r"gradient must return shape \(3, 3\), got \(2, 3\)"),
+    "objective value": (lambda: jorth.minimize(jorth.Objective(lambda X: X, lambda X: X), signature=SIG), ValueError, r"value must return a number, got shape \(3, 3\)"),
+    "objective parts": (lambda: jorth.Objective(1.0, lambda X: X), TypeError, "value must be a function of X, got float"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input(name):
+    call, error, message = BAD[name]
+    with pytest.raises(error, match=message):
+        call()

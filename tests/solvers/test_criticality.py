@@ -1,0 +1,140 @@
+"""Riemannian gradient, multiplier and block stationarity; where the paper must not be followed literally (MATH 9)."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import jorth
+from jorth import Jacobi, Signature, block_stationarity, multiplier, riemannian_gradient, solve_plane
+from jorth.datasets import planted_procrustes
+from tests.group.strategies import dense_j, points, signatures
+
+
+@given(st.data())
+def test_gradient_is_tangent_and_is_the_derivative(data):
+    sig = data.draw(signatures(max_n=6))
+    X = data.draw(points(sig, 2))
+    G = np.random.default_rng(data.draw(st.integers(0, 2**32))).standard_normal(X.shape)
+    direction = riemannian_gradient(X, G, sig)
+    J = dense_j(sig)
+    scale = np.linalg.norm(X, 2) ** 3 * np.linalg.norm(G)
+    tangency = direction.T @ J @ X
+    assert np.abs(tangency + tangency.T).max() <= 1e-14 * 10 * scale
+    S = (J @ G @ X.T - (J @ G @ X.T).T) / 2
+    assert (G * direction).sum() == pytest.approx(np.linalg.norm(S) ** 2, rel=1e-10, abs=1e-12)
+
+
+def test_slope_in_a_plane_is_twice_s():
+    """The derivative of f along exp(t J (e_i e_j^T - e_j e_i^T)) X is 2 S_ij (MATH 5)."""
+    sig = Signature(3, 2)
+    X = jorth.random_point(sig, seed=1)
+    M = np.random.default_rng(0).standard_normal((5, 5))
+    S = sig.signs[:, None] * (M @ X.T)
+    S = (S - S.T) / 2
+    for i, j in ((0, 1), (1, 3), (3, 4)):
+        E = np.zeros((5, 5))
+        E[i, j], E[j, i] = 1, -1
+        K = sig.signs[:, None] * E
+        h = 1e-5
+        slope = ((M * (jorth.exp(h * K, sig) @ X)).sum() - (M * (jorth.exp(-h * K, sig) @ X)).sum()) / (2 * h)
+        assert slope == pytest.approx(2 * S[i, j], rel=1e-7)
+
+
+def test_multiplier_at_a_critical_point():
+    """G = J X Lambda at the solution."""
+    sig = Signature(4, 3)
+    source, target, _ = planted_procrustes(20, sig, noise=0.3, seed=1)
+    objective = jorth.Procrustes(source, target)
+    X = jorth.minimize(objective, signature=sig, gradient_tolerance=1e-11).x
+    G = objective.value_and_gradient(torch.from_numpy(X))[1].numpy()
+    np.testing.assert_allclose(sig.signs[:, None] * (X @ multiplier(X, G, sig)), G, atol=1e-9)
+
+
+def test_block_stationarity():
+    sig = Signature(5, 4)
+    source, target, planted = planted_procrustes(30, sig, seed=2)
+    objective = jorth.Procrustes(source, target)
+    assert block_stationarity(objective, planted, sig).value < 1e-24
+    everywhere = block_stationarity(objective, np.eye(9), sig)
+    assert everywhere.value > 1e-2
+    assert everywhere.pairs == 36
+    assert everywhere.standard_error == 0
+    sampled = block_stationarity(objective, np.eye(9), sig, pairs=2000, seed=1)
+    assert 0 < sampled.standard_error < everywhere.value
+    assert abs(sampled.value - everywhere.value) < 4 * sampled.standard_error
+    with pytest.raises(ValueError, match="curvature must be given"):
+        block_stationarity(lambda X: X.sum(), np.eye(9), sig)
+
+
+def test_the_papers_gradient_is_not_tangent_and_can_raise_f():
+    """MATH 9.9: G - J X G^T X J leaves the tangent space, and a step against it may go up. Ours never does."""
+    sig = Signature(3, 3)
+    J, ups = dense_j(sig), 0
+    for seed in range(200):
+        X = jorth.random_point(sig, cond=10.0, seed=seed)
+        G = X - np.random.default_rng(seed).standard_normal((6, 6))
+        paper, ours = G - J @ X @ G.T @ X @ J, riemannian_gradient(X, G, sig)
+        assert np.abs(X.T @ J @ paper + paper.T @ J @ X).max() > 1e-3 * np.linalg.norm(paper)
+        ups += (G * paper).sum() < 0  # the slope of f along it
+        assert (G * ours).sum() > 0
+    assert ups > 2
+
+
+def test_the_papers_sigma_is_too_small_where_rows_are_long():
+    """MATH 9.3: sigma = L_f with Q = sigma I raises f where ||X[B,:]|| > 1; Q = L (Z Z^T) (x) I lowers it."""
+    sig = Signature(4, 4)
+    source, target, _ = planted_procrustes(40, sig, source_condition=1.0, point_condition=30.0, seed=3)
+    objective = jorth.Procrustes(source, target)
+    x0 = jorth.random_point(sig, cond=400.0, seed=4)
+    L = objective.curvature()
+
+    def first_values(**options):
+        method = Jacobi(rounds_per_gradient=1, curvature=L, **options)
+        history = jorth.minimize(
+            objective, x0, signature=sig, method=method, max_iterations=40, gradient_tolerance=0.0
+        ).history
+        return history["value"]
+
+    paper, ours = first_values(majoriser="scalar"), first_values(majoriser="rows")
+    assert (np.diff(ours) < 0).all()
+    assert (np.diff(paper) > 1e-3 * np.abs(paper[:-1])).any()
+
+
+def test_exact_pairs_together_are_no_majoriser_without_a_factor():
+    """MATH 9.4: disjoint pairs with exact Q each miss what A couples; a factor, the number of pairs, repairs it."""
+    n = 8
+    sig = Signature(4, 4)
+    A = np.full((n, n), 1.0) + 0.01 * np.eye(n)  # every two pairs are coupled
+    C = np.random.default_rng(1).standard_normal((n, n))
+    X = jorth.random_point(sig, cond=10.0, seed=5)  # rows that are not orthogonal: the coupling is A_ij <x_i, x_j>
+    pairs = np.arange(n).reshape(-1, 2)
+    G = A @ X + C
+
+    def f(X):
+        return 0.5 * np.trace(X.T @ A @ X) + (C * X).sum()
+
+    def after(factor):
+        P = np.stack([(G @ X.T)[np.ix_(pair, pair)] for pair in pairs])
+        Q = np.stack([factor * np.kron(X[pair] @ X[pair].T, A[np.ix_(pair, pair)]) for pair in pairs])
+        step = solve_plane(P, Q, sig.signs[pairs])
+        Y = X.copy()
+        jorth.plane.apply_rows(Y, pairs, step.V)
+        return f(Y), f(X) - step.decrease.sum()
+
+    value, promised = after(1.0)
+    assert value > promised + 0.01 * abs(promised)
+    value, promised = after(len(pairs))
+    assert value <= promised + 1e-12
+
+
+def test_subtracting_theta_twice_changes_the_step():
+    """MATH 9.5: Algorithm 2 takes P - theta I where the shift by Q + theta I is made already."""
+    rng = np.random.default_rng(2)
+    P, theta = rng.standard_normal((50, 2, 2)), 0.5
+    Q = np.stack([np.eye(4)] * 50)
+    signs = np.tile([1, -1], (50, 1))
+    right = solve_plane(P, Q, signs, theta=theta).V
+    doubled = solve_plane(P - theta * np.eye(2), Q, signs, theta=theta).V
+    assert np.median(np.abs(right - doubled).max(axis=(1, 2))) > 0.05

@@ -1,0 +1,132 @@
+"""Every solver on every problem: reaches the known optimum, stays feasible, counts and records truthfully."""
+
+import numpy as np
+import pytest
+import torch
+
+import jorth
+from jorth import GaussSeidel, Status, VarianceReduced
+from tests.solvers.registry import PROBLEMS, SOLVERS, case
+
+UNIT = 2.0**-53
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_reaches_the_optimum(solver, problem):
+    this, method = case(problem), SOLVERS[solver]
+    if isinstance(method, VarianceReduced) and not this.finite_sum:
+        pytest.skip("not a finite sum")
+    # a gradient per pair: a thousand times the work, so a looser target
+    slow = this.dear and isinstance(method, GaussSeidel)
+    gap_wanted = 1e-3 if slow else 1e-9
+    function = this.objective
+    start = jorth.minimize(function, signature=this.signature, method=method, max_iterations=0)
+    target = this.optimum + gap_wanted * (start.value - this.optimum)
+    result = jorth.minimize(
+        function,
+        signature=this.signature,
+        method=method,
+        gradient_tolerance=0.0,
+        stop=jorth.stopping.ValueBelow(target),
+        max_iterations=20_000,
+    )
+    assert result.status is Status.CONVERGED, result
+    assert result.value <= target
+    assert result.value >= this.optimum - 1e-12 * max(1.0, abs(this.optimum))
+    n, X = this.signature.n, np.asarray(result.x)
+    largest = max(1.0, result.history["norm"].max())
+    assert result.residual * max(1.0, np.linalg.norm(X, 2)) ** 2 <= 100 * n * UNIT * largest**2
+    assert jorth.component(X, this.signature) == (1, 1)
+    assert len({len(column) for column in result.history.values()}) == 1
+    assert result.history["value"][-1] == result.value
+    assert (np.diff(result.history["time"]) >= 0).all()
+
+
+@pytest.mark.parametrize("problem", ["procrustes", "procrustes noisy", "trace", "general quadratic", "autograd"])
+@pytest.mark.parametrize("solver", [name for name in SOLVERS if name.startswith("j ")])
+def test_jacobi_is_monotone(solver, problem):
+    this = case(problem)
+    result = jorth.minimize(
+        this.objective, signature=this.signature, method=SOLVERS[solver], gradient_tolerance=1e-9, max_iterations=300
+    )
+    value = result.history["value"]
+    assert (np.diff(value) <= this.signature.n * 2 * UNIT * np.abs(value[:-1])).all()
+
+
+@pytest.mark.parametrize("order", ["sweep", "random", "cyclic", "greedy"])
+def test_components_all_leaves_the_start_and_ends_no_higher(order):
+    """From a start in another component of a problem planted in the identity component."""
+    this = case("procrustes")
+    x0 = jorth.random_point(this.signature, cond=2.0, component=(-1, 1), seed=3)
+    stay = jorth.minimize(this.objective, x0, signature=this.signature, order=order)
+    jump = jorth.minimize(this.objective, x0, signature=this.signature, order=order, components="all")
+    assert jorth.component(stay.x, this.signature) == (-1, 1)
+    assert jorth.component(jump.x, this.signature) == (1, 1)
+    assert jump.value < 1e-10 < 1e-3 < stay.value
+
+
+@pytest.mark.parametrize("method", ["gs-jobcd", "j-jobcd", "vr-j-jobcd"])
+def test_float32(method):
+    this = case("procrustes")
+    source, target = this.objective._dense.float(), this.objective._target.float()
+    result = jorth.minimize(
+        jorth.Procrustes(source, target), signature=this.signature, method=method, gradient_tolerance=1e-4, max_time=20
+    )
+    assert isinstance(result.x, torch.Tensor)
+    assert result.x.dtype == torch.float32
+    assert result.gradient_norm <= 1e-3 * result.history["gradient_norm"][0]
+    assert result.residual <= 100 * this.signature.n * 2**-24 * result.history["norm"].max() ** 2
+
+
+@pytest.mark.parametrize("method", ["gs-jobcd", "j-jobcd", "vr-j-jobcd"])
+def test_same_seed_same_run_and_input_unchanged(method):
+    this = case("procrustes noisy")
+    x0 = jorth.random_point(this.signature, cond=2.0, seed=5)
+    before = x0.copy()
+    first, second, other = (
+        jorth.minimize(this.objective, x0, signature=this.signature, method=method, max_iterations=30, seed=s)
+        for s in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(first.x, second.x)
+    assert (first.x != other.x).any()
+    np.testing.assert_array_equal(x0, before)
+
+
+def test_counts_are_true():
+    calls = {"value": 0, "gradient": 0}
+    this = case("procrustes")
+    inner = this.objective
+
+    def value(X):
+        calls["value"] += 1
+        return inner.value(torch.from_numpy(X)).item()
+
+    def gradient(X):
+        calls["gradient"] += 1
+        return inner.value_and_gradient(torch.from_numpy(X))[1].numpy()
+
+    for method in ("j-jobcd", "gs-jobcd"):
+        calls.update(value=0, gradient=0)
+        result = jorth.minimize(
+            jorth.Objective(value, gradient), signature=this.signature, method=method, max_iterations=3
+        )
+        assert result.evaluations.value == calls["value"]
+        assert result.evaluations.gradient == calls["gradient"]
+        assert result.iterations == 3
+    n = this.signature.n
+    exact = jorth.minimize(inner, signature=this.signature, max_iterations=3)
+    assert exact.evaluations.pair_updates == 3 * n * (n - 1) // 2
+    assert exact.evaluations.gradient == 4  # the start and one after each sweep
+
+
+def test_variance_reduced_counts_samples():
+    this = case("procrustes")
+    N = this.objective.samples
+    result = jorth.minimize(
+        this.objective, signature=this.signature, method="vr-j-jobcd", max_iterations=200, difference_batch=3, seed=4
+    )
+    full = result.evaluations.gradient
+    assert result.evaluations.sample_gradient == N * full + 2 * 3 * (200 - (full - 1))
+    # the large batch comes with probability b' / (b + b')
+    assert abs((full - 1) / 200 - 3 / (N + 3)) < 0.08

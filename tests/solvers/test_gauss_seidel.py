@@ -1,0 +1,118 @@
+"""GS-JOBCD: the decrease of every step, planted Procrustes at size, thin X, and the state that is kept."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+import torch
+
+import jorth
+from jorth import Signature, Status
+from jorth.datasets import planted_procrustes
+from jorth.plane import all_pairs
+from jorth.solvers.sweeps import sweep_quadratic
+
+UNIT = 2.0**-53
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+@pytest.mark.parametrize("general_d", [False, True])
+def test_every_step_decreases_by_the_proximal_term(everywhere, general_d):
+    """f(X+) <= f(X) - theta/2 ||V - I||^2, on every step (MATH 5)."""
+    rng = np.random.default_rng(0)
+    sig = Signature.of([1, -1, 1, 1, -1, -1, 1])
+    n, theta = sig.n, 0.05
+    M, N, C = rng.standard_normal((3, n, n))
+    A, D = M @ M.T / n, (N @ N.T / n if general_d else np.eye(n))
+    X = jorth.random_point(sig, cond=5.0, seed=1)
+
+    def f(X):
+        return 0.5 * np.trace(X.T @ A @ X @ D) + (C * X).sum()
+
+    steps = 0
+    for sweep in range(4):
+        for pair in all_pairs(n, seed=sweep):
+            before = X.copy()
+            Y = X @ D @ X.T
+            sweep_quadratic(A, C, X, Y, general_d, sig.signs, pair[None], theta, everywhere, True)
+            V = (X @ jorth.inverse(before, sig))[np.ix_(pair, pair)]
+            promised = theta / 2 * np.linalg.norm(V - np.eye(2)) ** 2
+            rounding = 100 * n * UNIT * (np.abs(A).max() * np.linalg.norm(X) ** 2 * np.linalg.norm(D, 2) + 1)
+            assert f(X) <= f(before) - promised + rounding
+            np.testing.assert_allclose(Y, X @ D @ X.T, atol=1e-12 * np.abs(Y).max())
+            steps += promised > 1e-8
+    assert steps > 40
+
+
+@pytest.mark.parametrize("n", [10, 50, 51])
+@pytest.mark.parametrize("share", ["half", "0.9", "one", "all"])
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_planted_procrustes(n, share, shuffled):
+    check_planted(n, share, shuffled)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", ["half", "0.9", "one", "all"])
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_planted_procrustes_large(share, shuffled):
+    check_planted(200, share, shuffled)
+
+
+def check_planted(n, share, shuffled):
+    p = {"half": n // 2, "0.9": round(0.9 * n), "one": 1, "all": n}[share]
+    sig = Signature(p, n - p)
+    if shuffled:
+        sig = Signature.of(np.random.default_rng(n).permutation(sig.signs))
+    source, target, X = planted_procrustes(2 * n, sig, seed=2)
+    result = jorth.minimize(jorth.Procrustes(source, target), signature=sig, gradient_tolerance=1e-9)
+    assert result.status is Status.CONVERGED
+    assert result.gradient_norm <= 1e-9
+    assert np.abs(result.x - X).max() < 1e-6
+    assert result.residual <= 100 * n * UNIT
+
+
+def test_planted_procrustes_float32():
+    sig = Signature(25, 25)
+    source, target, X = planted_procrustes(100, sig, seed=2)
+    objective = jorth.Procrustes(source.astype(np.float32), target.astype(np.float32))
+    result = jorth.minimize(objective, signature=sig, gradient_tolerance=1e-5, max_iterations=1000)
+    assert result.x.dtype == np.float32
+    assert result.gradient_norm <= 1e-3 * result.history["gradient_norm"][0]
+    assert np.abs(result.x - X).max() < 1e-2
+
+
+def test_thin_trace_minimisation():
+    """(r, c) = (3, 2) columns in n = 40: the sum of the extreme eigenvalues of A x = lambda J x (MATH 7)."""
+    n, sig = 40, Signature(24, 16)
+    M = np.random.default_rng(5).standard_normal((n, n))
+    A = M @ M.T / n + 0.1 * np.eye(n)
+    eigenvalues = 1 / scipy.linalg.eigh(np.diag(sig.signs.astype(float)), A, eigvals_only=True)
+    positive, negative = np.sort(eigenvalues[eigenvalues > 0]), np.sort(-eigenvalues[eigenvalues < 0])
+    optimum = positive[:3].sum() + negative[:2].sum()
+    x0 = jorth.random_point(sig, cond=3.0, columns=(3, 2), seed=6)
+    gram = np.diag([1.0, 1, 1, -1, -1])
+    A_ = torch.from_numpy(A)
+    rows = jorth.FiniteSum(lambda X, rows: (rows @ X).square().sum() * n / len(rows), np.linalg.cholesky(A).T.copy())
+    for objective, method in (
+        (jorth.Quadratic(2 * A), "gs-jobcd"),
+        (jorth.Quadratic(2 * A), "j-jobcd"),
+        (lambda X: (X * (A_ @ X)).sum(), "j-jobcd"),
+        (rows, "vr-j-jobcd"),
+    ):
+        result = jorth.minimize(
+            objective, x0, signature=sig, method=method, gradient_tolerance=1e-8, components="all", max_time=60
+        )
+        assert result.value == pytest.approx(optimum, rel=1e-8), method
+        assert jorth.residual(np.asarray(result.x), sig, gram=gram) <= 100 * n * UNIT
+        assert result.residual <= 100 * n * UNIT
+
+
+def test_rounding_of_the_state_never_shows():
+    """At the end the value that the sweep predicts and the value computed afresh agree."""
+    sig = Signature(30, 20)
+    source, target, _ = planted_procrustes(100, sig, noise=0.1, seed=3)
+    A, C = source.T @ source / 100, -source.T @ target / 100
+    X = np.eye(50)
+    Y = X @ X.T
+    for sweep in range(20):
+        sweep_quadratic(A, C, X, Y, False, sig.signs, all_pairs(50, seed=sweep), -1e-12, False, True)
+    assert np.abs(Y - X @ X.T).max() <= 1e-12 * np.abs(Y).max()

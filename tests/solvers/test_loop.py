@@ -1,0 +1,192 @@
+"""The loop: stopping, statuses, callbacks, progress, interrupts, checkpoints."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+import torch
+
+import jorth
+from jorth import CheckpointMismatch, Signature, Status
+from jorth.stopping import BlockStationary, GradientNorm, MaxIterations, MaxTime, RelativeDecrease
+from tests.solvers.registry import case
+
+
+def minimize(**options):
+    this = case("procrustes noisy")
+    return jorth.minimize(this.objective, **({"signature": this.signature} | options))
+
+
+def test_statuses_and_messages():
+    assert minimize().status is Status.CONVERGED
+    assert "gradient norm is at most 1e-06" in minimize().message
+    assert minimize(max_iterations=2, gradient_tolerance=0.0).status is Status.MAX_ITERATIONS
+    assert minimize(max_time=0.0, gradient_tolerance=0.0).status is Status.MAX_TIME
+    limited = minimize(method="j-jobcd", max_evaluations=5, gradient_tolerance=0.0)
+    assert limited.status is Status.MAX_EVALUATIONS
+    assert limited.evaluations.gradient == 5
+    stalled = minimize(gradient_tolerance=0.0)
+    assert stalled.status is Status.STALLED
+    assert stalled.gradient_norm < 1e-13
+
+
+def test_criteria_combine():
+    either = minimize(gradient_tolerance=0.0, stop=MaxIterations(500) | RelativeDecrease(1e-6))
+    assert either.status is Status.CONVERGED
+    assert "relative decrease" in either.message
+    both = minimize(gradient_tolerance=0.0, stop=GradientNorm(1e-2) & MaxIterations(7))
+    assert both.iterations >= 7
+    assert both.gradient_norm <= 1e-2
+    assert minimize(gradient_tolerance=0.0, stop=MaxTime(0.0)).status is Status.MAX_TIME
+    blocks = minimize(gradient_tolerance=0.0, stop=BlockStationary(1e-12, every=5))
+    assert "block stationarity" in blocks.message
+    assert blocks.iterations % 5 == 0
+
+
+def test_callback_sees_rows_and_can_stop():
+    seen = []
+
+    def callback(X, row):
+        seen.append((X.copy(), row["value"]))
+        X[:] = np.nan  # a copy: no harm to the run
+        return len(seen) == 4
+
+    result = minimize(callback=callback, gradient_tolerance=0.0)
+    assert result.iterations == 3
+    assert result.message == "the callback asked to stop"
+    np.testing.assert_array_equal(result.history["value"], [value for _, value in seen])
+
+
+def test_progress_line_is_silent_unless_asked(capsys):
+    minimize(max_iterations=3)
+    assert capsys.readouterr() == ("", "")
+    minimize(max_iterations=3, progress=True)
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("method", ["gs-jobcd", "j-jobcd"])
+def test_unbounded_problems_are_recognised(method):
+    """MATH 9.1: the hyperbolic eigenvalue problem with the paper's minus sign."""
+    D = np.random.default_rng(0).standard_normal((20, 8))
+    sig = Signature(5, 3)
+    objective = jorth.Quadratic(-2 * D.T @ D)
+    result = jorth.minimize(objective, signature=sig, method=method, max_iterations=100_000, gradient_tolerance=0.0)
+    assert result.status is Status.UNBOUNDED
+    assert np.isfinite(result.x).all()
+    assert result.value <= objective.value(torch.eye(8, dtype=torch.float64)).item()
+    if method == "j-jobcd":
+        assert np.linalg.norm(result.x, 2) > (2**-53) ** -0.5
+    going_on = jorth.minimize(objective, signature=sig, method=method, on_unbounded="continue", max_iterations=5)
+    assert going_on.status is Status.MAX_ITERATIONS
+
+
+def test_non_finite_values_end_with_the_last_good_point():
+    calls = []
+
+    def poisoned(X):
+        calls.append(1)
+        value = (X - 2).square().sum()
+        return value * torch.nan if len(calls) > 6 else value
+
+    result = jorth.minimize(poisoned, signature=Signature(2, 2), method="j-jobcd", curvature=2.0)
+    assert result.status is Status.NON_FINITE
+    assert np.isfinite(np.asarray(result.x)).all()
+    assert jorth.residual(result.x, Signature(2, 2)) < 1e-14
+    at_start = jorth.minimize(lambda X: X.sum() * torch.inf, signature=Signature(2, 2), method="j-jobcd")
+    assert at_start.status is Status.NON_FINITE
+    np.testing.assert_array_equal(at_start.x, np.eye(4))
+
+
+def test_a_trial_outside_the_domain_is_only_a_shorter_step():
+    """-log of a margin: infinite where it is crossed, so the curvature doubles until the step stays inside."""
+
+    def barrier(X):
+        margin = 1.2 - X[0, 0]
+        return torch.where(margin > 0, -torch.log(margin.clamp(min=1e-300)), torch.inf) - 0.5 * X[0, 1]
+
+    result = jorth.minimize(barrier, signature=Signature(1, 1), method="j-jobcd", gradient_tolerance=1e-8)
+    assert result.status is Status.CONVERGED
+    assert result.x[0, 0] < 1.2
+
+
+@pytest.mark.parametrize("method", ["gs-jobcd", "j-jobcd", "vr-j-jobcd"])
+def test_ctrl_c_returns_the_point_so_far(method):
+    def interrupt(X, row):
+        if row["iteration"] >= 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    result = minimize(method=method, callback=interrupt, gradient_tolerance=0.0, seed=3)
+    assert result.status is Status.INTERRUPTED
+    assert result.iterations >= 3
+    assert result.value < result.history["value"][0]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+SCRIPT = """
+import os, signal, sys
+import numpy as np
+import jorth
+sys.path.insert(0, {root!r})
+from tests.solvers.registry import case
+this = case("procrustes noisy")
+kill_at = int(sys.argv[1])
+def callback(X, row):
+    if row["iteration"] >= kill_at > 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+result = jorth.minimize(this.objective, signature=this.signature, method={method!r}, gradient_tolerance=0.0,
+    max_iterations=60, checkpoint=sys.argv[2], checkpoint_interval=0.0, callback=callback, seed=7)
+np.save(sys.argv[2] + "/x.npy", result.x)
+counts = result.evaluations
+print(result.iterations, counts.pair_updates, counts.sample_gradient, len(result.history["time"]))
+"""
+
+
+@pytest.mark.parametrize("method", ["gs-jobcd", "j-jobcd", "vr-j-jobcd"])
+def test_killed_and_resumed_equals_uninterrupted(method, tmp_path, pytestconfig):
+    script = tmp_path / "run.py"
+    script.write_text(textwrap.dedent(SCRIPT.format(root=str(pytestconfig.rootpath), method=method)))
+
+    def run(kill_at, folder):
+        command = [sys.executable, str(script), str(kill_at), str(tmp_path / folder)]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert run(17, "killed").returncode == -signal.SIGKILL
+    resumed, straight = run(0, "killed"), run(0, "straight")
+    assert resumed.returncode == straight.returncode == 0, resumed.stderr
+    assert resumed.stdout == straight.stdout
+    np.testing.assert_array_equal(np.load(tmp_path / "killed" / "x.npy"), np.load(tmp_path / "straight" / "x.npy"))
+
+
+def test_checkpoints_are_not_mistaken(tmp_path):
+    minimize(checkpoint=tmp_path, max_iterations=3, gradient_tolerance=0.0)
+    saved = (tmp_path / "state.safetensors").read_bytes()
+    other = case("procrustes")
+    for change in (
+        dict(seed=1),
+        dict(method="j-jobcd"),
+        dict(theta=0.1),
+        dict(x0=jorth.random_point(other.signature, seed=9)),
+    ):
+        with pytest.raises(CheckpointMismatch, match=r"belongs to another run: .* nothing was overwritten"):
+            minimize(checkpoint=tmp_path, **change)
+    with pytest.raises(CheckpointMismatch, match="objective is"):
+        jorth.minimize(other.objective, signature=other.signature, checkpoint=tmp_path)
+    assert (tmp_path / "state.safetensors").read_bytes() == saved
+    # limits and tolerances may change: the run goes on
+    longer = minimize(checkpoint=tmp_path, max_iterations=9, gradient_tolerance=0.0)
+    straight = minimize(max_iterations=9, gradient_tolerance=0.0)
+    np.testing.assert_array_equal(longer.x, straight.x)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["problem.json", "state.safetensors"]
+
+
+def test_kinds_of_arrays_and_starts():
+    this = case("procrustes")
+    x0 = torch.eye(this.signature.n, dtype=torch.float64)
+    assert isinstance(minimize(x0=x0, max_iterations=1).x, torch.Tensor)
+    assert isinstance(minimize(max_iterations=1).x, np.ndarray)
+    by_function = jorth.minimize(lambda X: X.square().sum(), signature=Signature(1, 1), method="j-jobcd")
+    assert isinstance(by_function.x, torch.Tensor)
