@@ -1,5 +1,6 @@
 """Data and problems with known answers."""
 
-from jorth.datasets.generated import planted_procrustes
+from jorth.datasets.embedded import TraceProblem, digits_trace
+from jorth.datasets.generated import PlantedProcrustes, planted_procrustes
 
-__all__ = ["planted_procrustes"]
+__all__ = ["PlantedProcrustes", "TraceProblem", "digits_trace", "planted_procrustes"]

@@ -40,6 +40,9 @@ class AbstractSolver(ABC):
 
     name: str
 
+    def prepare(self) -> None:
+        """Load and compile what the steps need, before the clock starts."""
+
     def init(self, problem: Problem, X: Tensor) -> State:
         """The state at the start: value and gradient at X, which must be finite."""
         value, gradient = problem.objective.value_and_gradient(X)

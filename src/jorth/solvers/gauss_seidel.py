@@ -15,7 +15,7 @@ from jorth.plane import all_pairs, random_pairs
 from jorth.solvers.base import AbstractSolver, State, check_choice, check_theta, signed_theta
 from jorth.solvers.criticality import skew_gradient
 from jorth.solvers.curvature import check_curvature, first_curvature, majorised_step
-from jorth.solvers.pair_steps import oriented, propose_pairs, transposed_form
+from jorth.solvers.pair_steps import compile_kernels, oriented, propose_pairs, transposed_form
 from jorth.solvers.problem import Problem
 
 CHUNK = 50_000
@@ -52,6 +52,10 @@ class GaussSeidel(AbstractSolver):
         check_choice("order", self.order, ("sweep", "random", "cyclic", "greedy"))
         check_theta(self.theta)
         check_curvature(self.curvature)
+
+    def prepare(self) -> None:
+        """Compile the sweep."""
+        compile_kernels()
 
     def step(self, problem: Problem, state: State) -> None:
         """One sweep."""

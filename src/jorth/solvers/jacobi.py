@@ -14,7 +14,7 @@ from jorth.plane import greedy_matching, random_matching, round_robin
 from jorth.solvers.base import AbstractSolver, State, check_choice, check_theta
 from jorth.solvers.criticality import skew_gradient
 from jorth.solvers.curvature import check_curvature, first_curvature, majorised_step
-from jorth.solvers.pair_steps import Proposal, oriented, propose_pairs, propose_rounds, transposed_form
+from jorth.solvers.pair_steps import Proposal, compile_kernels, oriented, propose_pairs, propose_rounds, transposed_form
 from jorth.solvers.problem import Problem
 
 Matching = Literal["random", "round-robin", "greedy"]
@@ -60,6 +60,10 @@ class Jacobi(AbstractSolver):
             raise ValueError(
                 f"rounds_per_gradient must be 1 for the scalar majoriser, got {self.rounds_per_gradient!r}"
             )
+
+    def prepare(self) -> None:
+        """Compile the pair solvers."""
+        compile_kernels()
 
     def step(self, problem: Problem, state: State) -> None:
         """One gradient step."""

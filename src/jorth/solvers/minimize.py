@@ -162,6 +162,7 @@ class _Run:
         return self._result(status, message or status.value)
 
     def _begin(self) -> None:
+        self.solver.prepare()
         if self.state is None:
             self.problem.objective.clock.start()
             self.state = self.solver.init(self.problem, self.start)

@@ -7,6 +7,7 @@ gradient G^T, and X^T is J-orthogonal too.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor
 from jorth.objectives import QuadraticForm
 from jorth.plane import apply_rows, solve_plane
 from jorth.plane.solve import Components
+from jorth.signature import Signature
 from jorth.solvers.base import RELATIVE_THETA, State, signed_theta
 from jorth.solvers.counting import all_finite
 from jorth.solvers.criticality import kronecker
@@ -95,6 +97,24 @@ def _solve(
     shifted = (Q + theta[:, None, None] * torch.eye(4, dtype=Q.dtype)).double().numpy()
     V, decrease, unbounded = solve_pairs(P.double().numpy(), shifted, signs[:, 0] != signs[:, 1], 0.0, everywhere)
     return torch.from_numpy(V).to(P), torch.from_numpy(decrease).to(P), torch.from_numpy(unbounded)
+
+
+@cache
+def compile_kernels() -> None:
+    """Call every compiled kernel once on a problem of two rows: loading and compiling stay off the clock.
+
+    Where numba is not installed the solvers still run on a device, and say what is missing on the CPU.
+    """
+    try:
+        from jorth.plane.compiled import solve_pairs
+        from jorth.solvers.sweeps import sweep_majoriser, sweep_quadratic
+    except ImportError:
+        return
+    identity, pairs, signs = np.eye(2), np.array([[0, 1]]), Signature(1, 1).signs
+    solve_pairs(identity[None], np.eye(4)[None], np.array([True]), 0.0, False)
+    sweep_majoriser(identity.copy(), identity, 1.0, signs, pairs, 0.0, False)
+    for C in (np.zeros((2, 0)), identity):
+        sweep_quadratic(identity, C, identity.copy(), identity.copy(), False, signs, pairs, 0.0, False, True)
 
 
 def propose_rounds(

@@ -13,7 +13,7 @@ from jorth.solvers.base import AbstractSolver, State, check_choice, check_theta
 from jorth.solvers.counting import all_finite
 from jorth.solvers.curvature import check_curvature, first_curvature
 from jorth.solvers.jacobi import Jacobi, Matching
-from jorth.solvers.pair_steps import oriented
+from jorth.solvers.pair_steps import compile_kernels, oriented
 from jorth.solvers.problem import Problem
 from jorth.solvers.status import Status, StopRun
 
@@ -78,6 +78,10 @@ class VarianceReduced(AbstractSolver):
             if size > N:
                 raise ValueError(f"{name} must be at most the number of samples {N}, got {size}")
         return large, small, self.probability or small / (large + small)
+
+    def prepare(self) -> None:
+        """Compile the pair solvers."""
+        compile_kernels()
 
     def init(self, problem: Problem, X: Tensor) -> State:
         """A full gradient at the start."""

@@ -1,0 +1,276 @@
+"""Time to a relative gap on planted noisy Procrustes: GS-JOBCD and J-JOBCD against pymanopt and cdopt, one thread.
+
+Peers: pymanopt's conjugate gradients on O(p, q) with the left-invariant metric and Cayley retraction, and cdopt's
+constraint dissolving with scipy's L-BFGS, its penalty beta tuned per cell over a grid. Gap: (f - f*) / (f(I) - f*), f*
+from Gauss-Seidel run to a gradient norm of 1e-12. Recording is off the clock. Needs the extra `bench`.
+
+    python benchmarks/speed.py --sizes 50 100 200 500 --budget 60 --output out/speed.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+import warnings
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+import torch
+
+import jorth
+
+GAPS = (1e-2, 1e-4, 1e-8)
+BETAS = (0.1, 1.0, 10.0, 100.0)
+
+
+class OutOfTime(Exception):
+    pass
+
+
+class Trace:
+    """Times and values, with a clock that stands still while it records."""
+
+    def __init__(self, objective, budget):
+        self.objective, self.budget = objective, budget
+        self.rows, self.spent, self.since = [], 0.0, time.perf_counter()
+
+    def record(self, X):
+        self.spent += time.perf_counter() - self.since
+        self.rows.append((self.spent, self.objective.value(torch.from_numpy(np.asarray(X))).item()))
+        if self.spent > self.budget:
+            raise OutOfTime
+        self.since = time.perf_counter()
+
+    def times_to(self, optimum):
+        first = self.rows[0][1]
+        return {
+            f"{gap:g}": next((t for t, f in self.rows if f - optimum <= gap * (first - optimum)), None) for gap in GAPS
+        }
+
+
+def run_jorth(objective, signature, budget, optimum, **options):
+    first = objective.value(torch.eye(signature.n, dtype=torch.float64)).item()
+    target = optimum + 0.9 * GAPS[-1] * (first - optimum)
+    result = jorth.minimize(
+        objective,
+        signature=signature,
+        gradient_tolerance=0.0,
+        max_time=budget,
+        stop=jorth.stopping.ValueBelow(target),
+        **options,
+    )
+    trace = Trace(objective, budget)
+    trace.rows = list(zip(result.history["time"], result.history["value"], strict=True))
+    return trace
+
+
+def run_pymanopt(objective, signature, budget):
+    import pymanopt
+    from pymanopt.manifolds.manifold import RiemannianSubmanifold
+
+    n, s = signature.n, signature.signs.astype(float)
+    identity = np.eye(n)
+
+    class IndefiniteOrthogonal(RiemannianSubmanifold):
+        """Tangent vectors J S X are held as the skew S."""
+
+        def __init__(self):
+            super().__init__(f"O({signature.p},{signature.q})", n * (n - 1) // 2)
+
+        def inner_product(self, point, a, b):
+            return np.tensordot(a, b)
+
+        def norm(self, point, a):
+            return np.linalg.norm(a)
+
+        def projection(self, point, vector):
+            return (vector - vector.T) / 2
+
+        def euclidean_to_riemannian_gradient(self, point, gradient):
+            M = s[:, None] * (gradient @ point.T)
+            return (M - M.T) / 2
+
+        def retraction(self, point, a):
+            K = s[:, None] * a / 2
+            return np.linalg.solve(identity - K, point + K @ point)
+
+        def transport(self, start, end, a):
+            return a
+
+        def zero_vector(self, point):
+            return np.zeros((n, n))
+
+        def random_point(self):
+            return identity.copy()
+
+        def random_tangent_vector(self, point):
+            return np.zeros((n, n))
+
+        @property
+        def typical_dist(self):
+            return 1.0
+
+    manifold = IndefiniteOrthogonal()
+    R, T1, m, floor = objective.R.numpy(), objective.T1.numpy(), objective.samples, objective._floor
+    trace = Trace(objective, budget)
+
+    @pymanopt.function.numpy(manifold)
+    def cost(X):
+        return (np.linalg.norm(R @ X - T1) ** 2 + floor) / (2 * m)
+
+    @pymanopt.function.numpy(manifold)
+    def gradient(X):
+        trace.record(X)
+        return R.T @ (R @ X - T1) / m
+
+    optimizer = pymanopt.optimizers.ConjugateGradient(
+        verbosity=0, max_iterations=10**6, max_time=budget, min_gradient_norm=1e-12, min_step_size=1e-16
+    )
+    try:
+        optimizer.run(pymanopt.Problem(manifold, cost, euclidean_gradient=gradient), initial_point=identity.copy())
+    except OutOfTime:
+        pass
+    return trace
+
+
+def run_cdopt(objective, signature, budget, beta):
+    from cdopt.core.problem import problem as dissolve
+    from cdopt.manifold_np import basic_manifold_np
+    from scipy.optimize import minimize
+
+    n, s = signature.n, signature.signs.astype(float)
+    J, identity = np.diag(s), np.eye(n)
+
+    class IndefiniteOrthogonal(basic_manifold_np):
+        """X^T J X = J with the dissolving map A(X) = X (3 I - J X^T J X) / 2."""
+
+        def __init__(self):
+            super().__init__("O(p,q)", (n, n), (n, n))
+
+        def C(self, X):
+            return X.T @ (s[:, None] * X) - J
+
+        def A(self, X):
+            return 1.5 * X - 0.5 * X @ (s[:, None] * (X.T @ (s[:, None] * X)))
+
+        def JA_transpose(self, X, D):
+            JX = s[:, None] * X
+            gram = (X.T @ JX) * s
+            return D @ (1.5 * identity - 0.5 * gram) - 0.5 * (JX @ ((D.T @ X) * s) + (JX * s) @ (X.T @ D))
+
+        def JC(self, X, Lambda):
+            return 2 * (s[:, None] * X) @ ((Lambda + Lambda.T) / 2)
+
+        def generate_cdf_fun(self, f, beta):
+            return lambda X: f(self.A(X)) + beta / 4 * np.linalg.norm(self.C(X)) ** 2
+
+        def generate_cdf_grad(self, g, beta):
+            return lambda X: self.JA_transpose(X, g(self.A(X))) + beta / 2 * self.JC(X, self.C(X))
+
+        def Init_point(self, Xinit=None):
+            return identity.copy()
+
+    R, T1, m, floor = objective.R.numpy(), objective.T1.numpy(), objective.samples, objective._floor
+    problem = dissolve(
+        IndefiniteOrthogonal(),
+        lambda X: (np.linalg.norm(R @ X - T1) ** 2 + floor) / (2 * m),
+        obj_grad=lambda X: R.T @ (R @ X - T1) / m,
+        obj_hvp=lambda X, D: R.T @ (R @ D) / m,
+        beta=beta,
+    )
+    trace = Trace(objective, budget)
+
+    def callback(x):
+        try:
+            trace.record(jorth.polish(x.reshape(n, n).copy(), signature))
+        except jorth.PolishError:
+            trace.since = time.perf_counter()
+
+    trace.record(identity)
+    try:
+        minimize(
+            problem.cdf_fun_vec_np,
+            identity.ravel(),
+            jac=problem.cdf_grad_vec_np,
+            method="L-BFGS-B",
+            callback=callback,
+            options={"maxiter": 10**6, "maxfun": 10**7, "ftol": 0, "gtol": 1e-13, "maxcor": 10},
+        )
+    except OutOfTime:
+        pass
+    return trace
+
+
+def cell(n, p, budget, seed):
+    signature = jorth.Signature(p, n - p)
+    source, target, _ = jorth.datasets.planted_procrustes(2 * n, signature, noise=0.1, seed=seed)
+    objective = jorth.Procrustes(source, target)
+    best = jorth.minimize(objective, signature=signature, gradient_tolerance=1e-12, max_time=6 * budget)
+    optimum = best.value
+    rows = {
+        "gs-jobcd": run_jorth(objective, signature, budget, optimum),
+        "gs-jobcd greedy": run_jorth(objective, signature, budget, optimum, order="greedy"),
+        "j-jobcd": run_jorth(objective, signature, budget, optimum, method="j-jobcd"),
+        "pymanopt cg": run_pymanopt(objective, signature, budget),
+    }
+    dissolved = {}
+    for beta in BETAS:
+        try:
+            dissolved[beta] = run_cdopt(objective, signature, budget, beta)
+        except (ValueError, np.linalg.LinAlgError) as error:
+            print(f"  cdopt beta {beta}: {error}")
+    tuned = min(dissolved, key=lambda b: _score(dissolved[b].times_to(optimum)))
+    rows[f"cdopt l-bfgs (beta {tuned:g})"] = dissolved[tuned]
+    return {"gradient norm of the reference": best.gradient_norm} | {
+        name: trace.times_to(optimum) | {"last": trace.rows[-1][1] - optimum} for name, trace in rows.items()
+    }
+
+
+def _score(times):
+    """Deepest gap reached first, then the least time to it."""
+    for gap in reversed(GAPS):
+        if times[f"{gap:g}"] is not None:
+            return (GAPS[::-1].index(gap), times[f"{gap:g}"])
+    return (len(GAPS), 0.0)
+
+
+def _shown(seconds):
+    return "       -" if seconds is None else f"{seconds:8.3f}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[50, 100])
+    parser.add_argument("--budget", type=float, default=30.0, help="seconds per run")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--output", type=Path)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    run_jorth(*_warm_up())  # compile
+    report = {}
+    for n in arguments.sizes:
+        for p in (n // 2, round(0.9 * n)):
+            report[f"n={n} p={p}"] = found = cell(n, p, arguments.budget, arguments.seed)
+            print(f"n = {n}, p = {p}")
+            for name, row in found.items():
+                if isinstance(row, dict):
+                    shown = "  ".join(f"{g:g}: {_shown(row[f'{g:g}'])}" for g in GAPS)
+                    print(f"  {name:28s} {shown}  end {row['last']:.1e}", flush=True)
+    if arguments.output:
+        arguments.output.parent.mkdir(parents=True, exist_ok=True)
+        arguments.output.write_text(json.dumps(report, indent=1))
+
+
+def _warm_up():
+    signature = jorth.Signature(4, 4)
+    source, target, _ = jorth.datasets.planted_procrustes(16, signature, noise=0.1)
+    return jorth.Procrustes(source, target), signature, 1.0, 0.0
+
+
+if __name__ == "__main__":
+    main()

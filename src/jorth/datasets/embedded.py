@@ -1,0 +1,38 @@
+"""Data that comes with scikit-learn: no download."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from jorth.signature import Signature
+
+
+class TraceProblem(NamedTuple):
+    """rows (m, n) with A = rows^T rows / m, A itself, and the minimum of tr(X^T A X) over X^T J X = J."""
+
+    rows: NDArray[np.float64]
+    A: NDArray[np.float64]
+    optimum: float
+
+
+def digits_trace(signature: Signature, *, ridge: float = 0.05) -> TraceProblem:
+    """The trace problem of the 1797 digits images (64 pixels, scaled to [0, 1]), with a ridge on A.
+
+    The ridge is made of further rows, so that A stays a mean over rows. The optimum is the sum of |lambda| over the
+    eigenvalues of A x = lambda J x, by `scipy.linalg.eigh`.
+    """
+    from sklearn.datasets import load_digits
+
+    if signature.n != 64:
+        raise ValueError(f"signature must have n = 64 for the digits, got {signature}")
+    images = load_digits().data / 16.0
+    count = len(images) + 64
+    ridge_rows = np.sqrt(ridge * count) * np.eye(64)
+    rows = np.concatenate([images, ridge_rows])
+    A = rows.T @ rows / count
+    inverse = scipy.linalg.eigh(np.diag(signature.signs.astype(float)), A, eigvals_only=True)
+    return TraceProblem(rows, A, float(np.abs(1 / inverse).sum()))
