@@ -1,4 +1,4 @@
-"""Evaluations that the strategies need on planted Procrustes, as plots in docs/: J-JOBCD's matchings, VR-J-JOBCD's samples.
+"""Evaluations that the strategies need on planted Procrustes, as plots in docs/images.
 
 python benchmarks/strategies.py [--quick]
 """
@@ -21,7 +21,7 @@ DOCS = Path(__file__).parent.parent / "docs" / "images"
 
 
 def gradients_to_gap(n: int, gap: float, limit: int) -> dict[str, dict]:
-    """Gradient evaluations of J-JOBCD to a relative gap, for one random matching, greedy, and a tournament a gradient."""
+    """Gradient evaluations of J-JOBCD to a relative gap: one random matching, greedy, a tournament a gradient."""
     signature = jorth.Signature(n // 2, n - n // 2)
     source, target, _ = jorth.datasets.planted_procrustes(2 * n, signature, seed=0)
     objective = jorth.Procrustes(source, target)
@@ -101,7 +101,7 @@ def draw_gradients(found: dict[str, dict], gap: float, path: Path) -> None:
     axes.set(
         xlabel="gradient evaluations", ylabel="relative gap", title="J-JOBCD on planted Procrustes, n = 50, p = 25"
     )
-    axes.legend(fontsize=8)
+    figure.legend(loc="outside lower center", fontsize=8, ncols=2)
     figure.savefig(path, dpi=150)
 
 

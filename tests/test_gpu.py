@@ -78,3 +78,39 @@ def test_steps_and_matchings_on_the_device():
     matching = greedy_matching(weights, seed=0)
     assert matching.is_cuda
     np.testing.assert_array_equal(matching.cpu().numpy(), greedy_matching(weights.cpu().numpy(), seed=0))
+
+
+@pytest.mark.parametrize(
+    "options", [{}, dict(matching="greedy"), dict(rounds_per_gradient=5), dict(side="right")], ids=str
+)
+def test_jacobi_on_the_device(options):
+    sig = Signature(6, 5)
+    source, target, X = jorth.datasets.planted_procrustes(40, sig, source_condition=3.0, seed=1)
+    S, T = torch.from_numpy(source).cuda(), torch.from_numpy(target).cuda()
+    first = (S - T).square().sum().item() / 80
+    for objective in (jorth.Procrustes(S, T), lambda X: (S @ X - T).square().sum() / 80):
+        x0 = torch.eye(11, dtype=torch.float64, device="cuda")
+        result = jorth.minimize(
+            objective,
+            x0,
+            signature=sig,
+            method="j-jobcd",
+            gradient_tolerance=0.0,
+            stop=jorth.stopping.ValueBelow(1e-3 * first),
+            max_time=40,
+            **options,
+        )
+        assert result.status is jorth.Status.CONVERGED
+        assert result.x.is_cuda
+        assert result.residual <= 100 * 11 * 2.0**-53
+
+
+@pytest.mark.parametrize("method", ["gs-jobcd", "vr-j-jobcd", "riemannian-lbfgs"])
+def test_other_methods_take_device_tensors(method):
+    sig = Signature(6, 5)
+    source, target, X = jorth.datasets.planted_procrustes(40, sig, source_condition=3.0, seed=1)
+    objective = jorth.Procrustes(torch.from_numpy(source).cuda(), torch.from_numpy(target).cuda())
+    result = jorth.minimize(objective, signature=sig, method=method, max_time=20, gradient_tolerance=1e-3)
+    assert result.x.is_cuda
+    assert result.gradient_norm <= 1e-2
+    assert result.residual <= 100 * 11 * 2.0**-53

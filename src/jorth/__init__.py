@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         GaussSeidel,
         Jacobi,
         Result,
+        RiemannianLBFGS,
         Status,
         VarianceReduced,
         block_stationarity,
@@ -47,8 +48,8 @@ _ROOMS = {
     "jorth.objectives": "FiniteSum Objective Procrustes Quadratic",
     "jorth.plane": "PlaneSolution solve_plane",
     "jorth.signature": "Signature",
-    "jorth.solvers": "BlockStationarity CheckpointMismatch GaussSeidel Jacobi Result Status VarianceReduced "
-    "block_stationarity minimize multiplier riemannian_gradient",
+    "jorth.solvers": "BlockStationarity CheckpointMismatch GaussSeidel Jacobi Result RiemannianLBFGS Status "
+    "VarianceReduced block_stationarity minimize multiplier riemannian_gradient",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 _MODULES = ("datasets", "plane", "stopping")
@@ -66,6 +67,7 @@ __all__ = [
     "Procrustes",
     "Quadratic",
     "Result",
+    "RiemannianLBFGS",
     "Signature",
     "Status",
     "VarianceReduced",

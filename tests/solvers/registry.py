@@ -9,7 +9,7 @@ import scipy.linalg
 import torch
 
 import jorth
-from jorth import GaussSeidel, Jacobi, Signature, VarianceReduced
+from jorth import GaussSeidel, Jacobi, RiemannianLBFGS, Signature, VarianceReduced
 from jorth.datasets import planted_procrustes
 
 SOLVERS = {
@@ -24,6 +24,8 @@ SOLVERS = {
     "j random": Jacobi(rounds_per_gradient=1),
     "j greedy": Jacobi(rounds_per_gradient=1, matching="greedy"),
     "j round robin": Jacobi(rounds_per_gradient=1, matching="round-robin"),
+    "lbfgs": RiemannianLBFGS(),
+    "lbfgs plain": RiemannianLBFGS(preconditioner="none"),
     "vr": VarianceReduced(),
     "vr right": VarianceReduced(side="right"),
 }

@@ -32,7 +32,15 @@ def cayley(K: ArrayT, signature: Signature) -> ArrayT:
     algebra = _algebra_element(K, signature)
     _check_before_pole(algebra, signature)
     identity = torch.eye(signature.n, dtype=algebra.dtype, device=algebra.device)
-    return like_input(torch.linalg.solve(identity - algebra / 2, identity + algebra / 2), K)
+    return like_input(cayley_step(algebra, identity), K)
+
+
+def cayley_step(K: Tensor, X: Tensor) -> Tensor:
+    """(I - K/2)^-1 (I + K/2) X for a K that is known to be in the algebra and before the pole."""
+    half = K / 2
+    identity = torch.eye(K.shape[-1], dtype=K.dtype, device=K.device)
+    moved: Tensor = torch.linalg.solve(identity - half, X + half @ X)
+    return moved
 
 
 def _algebra_element(K: ArrayT, signature: Signature) -> Tensor:

@@ -6,6 +6,7 @@ from jorth.solvers.gauss_seidel import GaussSeidel
 from jorth.solvers.jacobi import Jacobi
 from jorth.solvers.minimize import minimize
 from jorth.solvers.result import Result
+from jorth.solvers.riemannian import RiemannianLBFGS
 from jorth.solvers.status import Status
 from jorth.solvers.variance_reduced import VarianceReduced
 
@@ -15,6 +16,7 @@ __all__ = [
     "GaussSeidel",
     "Jacobi",
     "Result",
+    "RiemannianLBFGS",
     "Status",
     "VarianceReduced",
     "block_stationarity",

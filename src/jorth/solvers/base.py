@@ -40,7 +40,7 @@ class AbstractSolver(ABC):
 
     name: str
 
-    def prepare(self) -> None:
+    def prepare(self) -> None:  # noqa: B027 - most solvers need nothing
         """Load and compile what the steps need, before the clock starts."""
 
     def init(self, problem: Problem, X: Tensor) -> State:

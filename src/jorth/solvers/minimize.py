@@ -27,11 +27,14 @@ from jorth.solvers.monitor import NormEstimate, Progress, escaped, gradient_norm
 from jorth.solvers.problem import Problem, agreed_signature, as_objective, starting_point
 from jorth.solvers.progress import ProgressLine
 from jorth.solvers.result import History, Result
+from jorth.solvers.riemannian import RiemannianLBFGS
 from jorth.solvers.status import Status, StopRun
 from jorth.solvers.stopping import Criterion, GradientNorm, MaxIterations, Report
 from jorth.solvers.variance_reduced import VarianceReduced
 
-METHODS: dict[str, type[AbstractSolver]] = {solver.name: solver for solver in (GaussSeidel, Jacobi, VarianceReduced)}
+METHODS: dict[str, type[AbstractSolver]] = {
+    solver.name: solver for solver in (GaussSeidel, Jacobi, VarianceReduced, RiemannianLBFGS)
+}
 
 
 def minimize(
@@ -59,7 +62,7 @@ def minimize(
         objective: A jorth objective, or a function of a tensor X that returns a scalar tensor (autograd).
         x0: The start, (n, n) J-orthogonal or thin (n, k); the identity when omitted. It is not changed.
         signature: The signs of J; may be omitted where the objective has them.
-        method: "gs-jobcd", "j-jobcd", "vr-j-jobcd", or a solver: jorth.GaussSeidel(...), ...
+        method: "gs-jobcd", "j-jobcd", "vr-j-jobcd", "riemannian-lbfgs", or a solver: jorth.GaussSeidel(...), ...
         max_iterations: Sweeps for Gauss-Seidel, gradient steps for all others.
         max_time: Seconds of solving; recording, callbacks and checkpoints do not count.
         max_evaluations: Gradients; for finite sums the equivalent in samples.
