@@ -85,7 +85,7 @@ def test_steps_and_matchings_on_the_device():
 )
 def test_jacobi_on_the_device(options):
     sig = Signature(6, 5)
-    source, target, X = jorth.datasets.planted_procrustes(40, sig, source_condition=3.0, seed=1)
+    source, target, _ = jorth.datasets.planted_procrustes(40, sig, source_condition=3.0, seed=1)
     S, T = torch.from_numpy(source).cuda(), torch.from_numpy(target).cuda()
     first = (S - T).square().sum().item() / 80
     for objective in (jorth.Procrustes(S, T), lambda X: (S @ X - T).square().sum() / 80):
@@ -108,9 +108,9 @@ def test_jacobi_on_the_device(options):
 @pytest.mark.parametrize("method", ["gs-jobcd", "vr-j-jobcd", "riemannian-lbfgs"])
 def test_other_methods_take_device_tensors(method):
     sig = Signature(6, 5)
-    source, target, X = jorth.datasets.planted_procrustes(40, sig, source_condition=3.0, seed=1)
+    source, target, _ = jorth.datasets.planted_procrustes(40, sig, source_condition=3.0, seed=1)
     objective = jorth.Procrustes(torch.from_numpy(source).cuda(), torch.from_numpy(target).cuda())
-    result = jorth.minimize(objective, signature=sig, method=method, max_time=20, gradient_tolerance=1e-3)
+    result = jorth.minimize(objective, signature=sig, method=method, max_time=10, gradient_tolerance=1e-3)
     assert result.x.is_cuda
-    assert result.gradient_norm <= 1e-2
+    assert result.value <= 0.2 * result.history["value"][0]
     assert result.residual <= 100 * 11 * 2.0**-53

@@ -27,7 +27,9 @@ class FiniteSum(AbstractObjective):
         self._single = not isinstance(data, (tuple, list))
         parts = (data,) if self._single else tuple(data)
         self.speaks_torch = any(isinstance(part, Tensor) for part in parts)
-        self._data = tuple(torch.as_tensor(np.array(part) if isinstance(part, np.ndarray) else part) for part in parts)
+        self._data = tuple(
+            torch.tensor(part) if isinstance(part, np.ndarray) else torch.as_tensor(part) for part in parts
+        )
         sizes = {len(part) if part.ndim else 0 for part in self._data}
         if len(sizes) != 1 or 0 in sizes:
             raise ValueError(
@@ -60,3 +62,8 @@ class FiniteSum(AbstractObjective):
     def fingerprint(self) -> str:
         """Hash of the data; the function itself has none."""
         return hash_tensors("FiniteSum", *self._data)
+
+
+def _owned(part: Any) -> Tensor:
+    """A tensor; a copy of what is NumPy's, in memory of torch's own alignment."""
+    return torch.tensor(part) if isinstance(part, np.ndarray) else torch.as_tensor(part)

@@ -21,7 +21,7 @@ class Quadratic(AbstractObjective):
     def __init__(self, A: Array, C: Array | None = None, D: Array | None = None) -> None:
         self.speaks_torch = isinstance(A, Tensor)
         self.A = _symmetric(A, "A")
-        self.C = None if C is None else to_tensor(C, "C").to(self.A)
+        self.C = None if C is None else to_tensor(C, "C").to(self.A, copy=True)
         self.D = None if D is None else _symmetric(D, "D").to(self.A)
         if self.C is not None:
             check_finite(self.C, "C")

@@ -52,7 +52,8 @@ def load(
                     f"checkpoint {folder} belongs to another run: {key} is {found.get(key)} there and {identity[key]} "
                     "here; nothing was overwritten"
                 )
-        tensors = {name: handle.get_tensor(name) for name in handle.keys()}  # noqa: SIM118 - not a dict
+        # copies in memory of torch's own alignment: BLAS may round differently on other alignments
+        tensors = {name: handle.get_tensor(name).clone() for name in handle.keys()}  # noqa: SIM118 - not a dict
     return tensors, json.loads(metadata["numbers"])
 
 

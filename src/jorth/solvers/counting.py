@@ -111,7 +111,8 @@ class CountedObjective:
         self.count.value += 1
         self.count.gradient += 1
         self.count.sample_gradient += self.samples
-        return value.item(), gradient.detach()
+        # one memory layout, whatever the user's function returns: a resumed run must round as this one does
+        return value.item(), gradient.detach().contiguous()
 
     def value(self, X: Tensor) -> float:
         """f(X)."""
@@ -123,7 +124,7 @@ class CountedObjective:
         """The mean gradient of some samples."""
         self.check_limits()
         self.count.sample_gradient += len(index)
-        return self.objective.sample_gradient(X, index).detach()
+        return self.objective.sample_gradient(X, index).detach().contiguous()
 
 
 def all_finite(value: float, gradient: Tensor) -> bool:

@@ -17,10 +17,10 @@ from jorth.solvers.status import Status, StopRun
 
 ARMIJO = 1e-4
 HALVINGS = 50
-LONGEST = 1.0
-"""The norm of the boost part of a step: well before the pole of the Cayley transform at 2."""
+LONGEST = 1.4
+"""The norm of the boost part of a step: before the pole of the Cayley transform at 2."""
 STALE = 0.05
-"""The relative change of X after which the preconditioner is made anew."""
+"""The relative change of X after which the preconditioner is made anew, and the pairs of the old metric are dropped."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ class RiemannianLBFGS(AbstractSolver):
         t = min(1.0, LONGEST / max(_boost_norm(problem, direction), 1e-300))
         for _ in range(HALVINGS):
             S = t * direction
-            trial = cayley_step(problem.signs[:, None] * S, state.X)
+            trial = cayley_step(problem.signs[:, None] * S, state.X).contiguous()
             value, gradient = problem.objective.value_and_gradient(trial)
             new_g = skew_gradient(trial, gradient, problem.signs)
             # within rounding of f the slope decides: it must not have turned
@@ -150,6 +150,7 @@ class RiemannianLBFGS(AbstractSolver):
         if made_at is None or (state.X - made_at).norm() > STALE * state.X.norm():
             made_at = state.tensors["made_at"] = state.X.clone()
             state.cache.pop("basis", None)
+            self._forget(state)
         if "basis" not in state.cache:
             s = problem.signs
             B = s[:, None] * (made_at.mT @ form.A @ made_at) * s
@@ -172,4 +173,7 @@ def _boost_norm(problem: Problem, S: Tensor) -> float:
     plus, minus = problem.signature.positions(S.device)
     block = S[plus[:, None], minus]
     frobenius = float(block.norm())
-    return frobenius if frobenius <= LONGEST else float(torch.linalg.matrix_norm(block, ord=2))
+    if frobenius <= LONGEST:
+        return frobenius
+    gram = block.mT @ block if len(plus) > len(minus) else block @ block.mT
+    return float(torch.linalg.eigvalsh(gram)[-1].sqrt())
