@@ -82,6 +82,17 @@ def test_the_papers_gradient_is_not_tangent_and_can_raise_f():
     assert ups > 2
 
 
+def test_the_papers_probe_is_constant_on_the_feasible_set():
+    """MATH 9.2: with Q = phi(D) X the inner products phi(D) X J X^T phi(D)^T do not depend on X."""
+    sig = Signature(5, 3)
+    lifted = np.random.default_rng(4).standard_normal((12, 8))
+    before = (lifted * sig.signs) @ lifted.T
+    for seed in range(20):
+        X = jorth.random_point(sig, cond=100.0, seed=seed)
+        moved = lifted @ X
+        assert np.abs((moved * sig.signs) @ moved.T - before).max() <= 1e-11
+
+
 def test_the_papers_sigma_is_too_small_where_rows_are_long():
     """MATH 9.3: sigma = L_f with Q = sigma I raises f where ||X[B,:]|| > 1; Q = L (Z Z^T) (x) I lowers it."""
     sig = Signature(4, 4)

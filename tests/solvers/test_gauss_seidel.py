@@ -57,13 +57,19 @@ def test_planted_procrustes_large(share, shuffled):
     check_planted(200, share, shuffled)
 
 
-def check_planted(n, share, shuffled):
+@pytest.mark.parametrize("n", [10, 50, 51])
+@pytest.mark.parametrize("share", ["half", "0.9", "one", "all"])
+def test_planted_procrustes_by_jacobi(n, share):
+    check_planted(n, share, shuffled=n == 51, method="j-jobcd")
+
+
+def check_planted(n, share, shuffled, method="gs-jobcd"):
     p = {"half": n // 2, "0.9": round(0.9 * n), "one": 1, "all": n}[share]
     sig = Signature(p, n - p)
     if shuffled:
         sig = Signature.of(np.random.default_rng(n).permutation(sig.signs))
     source, target, X = planted_procrustes(2 * n, sig, seed=2)
-    result = jorth.minimize(jorth.Procrustes(source, target), signature=sig, gradient_tolerance=1e-9)
+    result = jorth.minimize(jorth.Procrustes(source, target), signature=sig, method=method, gradient_tolerance=1e-9)
     assert result.status is Status.CONVERGED
     assert result.gradient_norm <= 1e-9
     assert np.abs(result.x - X).max() < 1e-6
