@@ -241,6 +241,33 @@ def _score(times):
     return (len(GAPS), 0.0)
 
 
+def draw(report, path):
+    """Time to a gap of 1e-8 (hollow: 1e-4, where that is all) by size, one panel for each share of positive signs."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    panels = figure.subplots(1, 2, sharey=True)
+    for axes, half in zip(panels, (True, False), strict=True):
+        cells = {}
+        for key, rows in report.items():
+            n, p = (int(part.split("=")[1]) for part in key.split())
+            if (2 * p == n) == half:
+                cells[n] = {name.split(" (")[0]: row for name, row in rows.items() if isinstance(row, dict)}
+        for name in next(iter(cells.values())):
+            times = {n: rows[name]["1e-08"] for n, rows in cells.items()}
+            reached = {n: t for n, t in times.items() if t is not None}
+            (line,) = axes.loglog(list(reached), list(reached.values()), "o-", label=name)
+            short = {n: cells[n][name]["0.0001"] for n, t in times.items() if t is None and cells[n][name]["0.0001"]}
+            axes.loglog(list(short), list(short.values()), "o", color=line.get_color(), fillstyle="none")
+        axes.set(title="p = n/2" if half else "p = 0.9 n", xlabel="n", xticks=list(cells), xticklabels=list(cells))
+        axes.minorticks_off()
+        axes.grid(alpha=0.3)
+    panels[0].set_ylabel("seconds to a relative gap of 1e-8")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+
+
 def _shown(seconds):
     return "       -" if seconds is None else f"{seconds:8.3f}"
 
@@ -267,6 +294,7 @@ def main():
     if arguments.output:
         arguments.output.parent.mkdir(parents=True, exist_ok=True)
         arguments.output.write_text(json.dumps(report, indent=1))
+        draw(report, arguments.output.with_suffix(".png"))
 
 
 def _warm_up():

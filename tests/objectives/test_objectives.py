@@ -65,6 +65,8 @@ def test_sample_gradients_average_to_the_gradient(name):
     X = torch.from_numpy(RNG.standard_normal((N, K)))
     parts = [objective.sample_gradient(X, torch.tensor([i])) for i in range(objective.samples)]
     full = objective.value_and_gradient(X)[1]
+    by_hand = np.outer(SOURCE[2], SOURCE[2] @ X.numpy() - TARGET[2])
+    np.testing.assert_allclose(parts[2].numpy(), by_hand, rtol=1e-11)
     torch.testing.assert_close(torch.stack(parts).mean(dim=0), full, rtol=1e-11, atol=1e-12)
     index = torch.tensor([0, 2, 3])
     torch.testing.assert_close(objective.sample_gradient(X, index), torch.stack(parts)[index].mean(dim=0))

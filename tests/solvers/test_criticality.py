@@ -61,6 +61,24 @@ def test_block_stationarity():
     assert everywhere.value > 1e-2
     assert everywhere.pairs == 36
     assert everywhere.standard_error == 0
+    heavy = block_stationarity(objective, np.eye(9), sig, theta=100.0)
+    assert heavy.value < 1e-2 * everywhere.value
+    weight = np.diag(np.linspace(1.0, 3.0, 9))
+    A = source.T @ source / 30
+    weighted = jorth.Quadratic(A, -A @ planted @ weight, weight)  # 1/2 ||A^(1/2) (X - planted) D^(1/2)||^2
+    assert block_stationarity(weighted, planted, sig).value < 1e-20
+    near = jorth.exp(1e-3 * sig.signs[:, None] * (np.eye(9, k=1) - np.eye(9, k=-1)), sig) @ planted
+    steps = [
+        jorth.solve_plane(
+            ((A @ (near - planted) @ weight) @ near.T)[np.ix_(pair, pair)],
+            np.kron(near[pair] @ weight @ near[pair].T, A[np.ix_(pair, pair)]),
+            sig.signs[pair],
+            theta=1e-5,
+        ).V
+        for pair in jorth.plane.all_pairs(9)
+    ]
+    by_hand = np.mean([np.linalg.norm(V - np.eye(2)) ** 2 for V in steps])
+    assert block_stationarity(weighted, near, sig).value == pytest.approx(by_hand, rel=1e-6)
     sampled = block_stationarity(objective, np.eye(9), sig, pairs=2000, seed=1)
     assert 0 < sampled.standard_error < everywhere.value
     assert abs(sampled.value - everywhere.value) < 4 * sampled.standard_error

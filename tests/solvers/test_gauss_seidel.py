@@ -112,6 +112,38 @@ def test_thin_trace_minimisation():
         assert result.residual <= 100 * n * UNIT
 
 
+@pytest.mark.parametrize("theta", [0.0, 0.3, 20.0])
+@pytest.mark.parametrize("everywhere", [False, True])
+@pytest.mark.parametrize("cond", [2.0, 1e9])
+def test_a_step_of_the_sweep_is_the_plane_solution(theta, everywhere, cond):
+    """Against solve_plane with the Kronecker Q, theta included; at condition 1e9 with rows near the light cone."""
+    rng = np.random.default_rng(6)
+    sig = Signature(3, 3)
+    M, C = rng.standard_normal((2, 6, 6))
+    A = M @ M.T + np.eye(6)
+    for pair in all_pairs(6):
+        X = jorth.random_point(sig, cond=cond, seed=7)
+        before, Y = X.copy(), X @ X.T
+        P = ((A @ X + C) @ X.T)[np.ix_(pair, pair)]
+        Q = np.kron(X[pair] @ X[pair].T, A[np.ix_(pair, pair)])
+        step = jorth.solve_plane(P, Q, sig.signs[pair], theta=theta, components="all" if everywhere else "identity")
+        sweep_quadratic(A, C, X, Y, False, sig.signs, pair[None], theta, everywhere, True)
+        if cond < 10:
+            expected = before.copy()
+            expected[pair] = step.V @ before[pair]
+            np.testing.assert_allclose(X, expected, atol=1e-11)
+        else:  # the 4x4 Q has lost its small null form; the sweep has not, and does at least as well
+
+            def f(X):
+                return 0.5 * np.trace(X.T @ A @ X) + (C * X).sum()
+
+            moved = before.copy()
+            moved[pair] = step.V @ before[pair]
+            assert f(X) <= f(before) + 1e-9 * abs(f(before))
+            if theta == 0.0:
+                assert f(X) <= f(moved) + 1e-7 * abs(f(before))
+
+
 def test_rounding_of_the_state_never_shows():
     """At the end the value that the sweep predicts and the value computed afresh agree."""
     sig = Signature(30, 20)

@@ -60,6 +60,53 @@ def test_trace_minimisation(p):
     assert result.residual <= 100 * n * 2.0**-53
 
 
+def dense_inverse_hessian(pairs, first, size):
+    """BFGS from its definition: H <- (I - rho s y^T) H (I - rho y s^T) + rho s s^T, oldest pair first."""
+    H, identity = first * np.eye(size), np.eye(size)
+    for s, y in pairs:
+        rho = 1 / (s @ y)
+        H = (identity - rho * np.outer(s, y)) @ H @ (identity - rho * np.outer(y, s)) + rho * np.outer(s, s)
+    return H
+
+
+def test_two_loop_recursion_is_bfgs():
+    rng = np.random.default_rng(4)
+    solver = RiemannianLBFGS(memory=3, preconditioner="none")
+    objective = CountedObjective(jorth.Quadratic(np.eye(4)), Clock())
+    sig, point = Signature(2, 2), torch.eye(4, dtype=torch.float64)
+    problem, state = Problem(objective, sig, sig.vector(point), rng), State(point, 0.0, point)
+    pairs = []
+    for _ in range(5):  # more than it keeps
+        M = rng.standard_normal((4, 4))
+        s = M - M.T
+        y = s + 0.1 * (lambda K: K - K.T)(rng.standard_normal((4, 4)))
+        solver._remember(state, torch.from_numpy(s), torch.from_numpy(y))
+        pairs.append((s.ravel(), y.ravel()))
+    s, y = pairs[-1]
+    H = dense_inverse_hessian(pairs[-3:], (s @ y) / (y @ y), 16)
+    g = rng.standard_normal((4, 4))
+    found = solver._inverse_hessian(problem, state, torch.from_numpy(g))
+    np.testing.assert_allclose(found.numpy().ravel(), H @ g.ravel(), rtol=1e-10)
+
+
+@pytest.mark.parametrize("preconditioner", ["auto", "none"])
+def test_values_fall_and_the_pole_is_not_passed(preconditioner):
+    """A far target: the first directions reach beyond the pole of the Cayley transform, and none may cross it."""
+    sig = Signature(4, 4)
+    source, target, _ = planted_procrustes(40, sig, source_condition=2.0, point_condition=1e4, noise=0.1, seed=5)
+    result = jorth.minimize(
+        jorth.Procrustes(source, target),
+        signature=sig,
+        method=RiemannianLBFGS(preconditioner=preconditioner),
+        gradient_tolerance=0.0,
+        callback=lambda X, row: jorth.component(X, sig) != (1, 1),
+    )
+    assert result.message != "the callback asked to stop"
+    assert result.gradient_norm < 1e-9 * result.history["gradient_norm"][0]  # on to rounding, though f is not zero
+    value = result.history["value"]
+    assert (np.diff(value) <= 1e-14 * np.abs(value[:-1])).all()
+
+
 def test_thin_start_and_indefinite_quadratic_go_without_the_preconditioner():
     sig = Signature(6, 4)
     M = np.random.default_rng(3).standard_normal((10, 10))

@@ -23,7 +23,7 @@ class AutogradObjective(AbstractObjective):
     def value(self, X: Tensor) -> Tensor:
         """f(X) without a graph."""
         with torch.no_grad():
-            return scalar_result(self._function(X))
+            return scalar_result(self._function(X.detach().clone()))
 
 
 def differentiate(function: Callable[[Tensor], Tensor], X: Tensor) -> tuple[Tensor, Tensor]:
@@ -36,7 +36,9 @@ def differentiate(function: Callable[[Tensor], Tensor], X: Tensor) -> tuple[Tens
                 "objective must return a tensor that depends on X through torch operations, got one without a "
                 "gradient; for NumPy functions use jorth.Objective(value=..., gradient=...)"
             )
-        (gradient,) = torch.autograd.grad(value, leaf)
+        (gradient,) = torch.autograd.grad(value, leaf, allow_unused=True)
+        if gradient is None:
+            raise ValueError("objective must depend on X, got a value that does not")
     return value.detach(), gradient
 
 

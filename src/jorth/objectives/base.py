@@ -27,6 +27,11 @@ class QuadraticForm:
     D: Tensor | None
     constant: float = 0.0
 
+    def like(self, X: Tensor) -> QuadraticForm:
+        """The same with the dtype and device of X."""
+        C = None if self.C is None else self.C.to(X)
+        return QuadraticForm(self.A.to(X), C, None if self.D is None else self.D.to(X), self.constant)
+
 
 class AbstractObjective(ABC):
     """A differentiable function of X (n, k). Only `value_and_gradient` must be given.
@@ -92,17 +97,22 @@ class Objective(AbstractObjective):
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """f(X) and its gradient through NumPy."""
-        gradient = np.asarray(self._gradient(X.detach().cpu().numpy()))
+        gradient = np.asarray(self._gradient(_copy(X)))
         if gradient.shape != tuple(X.shape):
             raise ValueError(f"gradient must return shape {tuple(X.shape)}, got {gradient.shape}")
         return self.value(X), torch.as_tensor(gradient).to(X)
 
     def value(self, X: Tensor) -> Tensor:
         """f(X) through NumPy."""
-        value = np.asarray(self._value(X.detach().cpu().numpy()))
+        value = np.asarray(self._value(_copy(X)))
         if value.size != 1:
             raise ValueError(f"value must return a number, got shape {value.shape}")
         return torch.as_tensor(float(value.reshape(())), dtype=X.dtype, device=X.device)
+
+
+def _copy(X: Tensor) -> Any:
+    """X for the user's functions, which may write into it."""
+    return X.detach().cpu().numpy().copy()
 
 
 def hash_tensors(name: str, *tensors: Tensor | None) -> str:

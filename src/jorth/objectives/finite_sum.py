@@ -24,12 +24,10 @@ class FiniteSum(AbstractObjective):
     def __init__(self, fn: Callable[[Tensor, Any], Tensor], data: Any) -> None:
         if not callable(fn):
             raise TypeError(f"fn must be a function of (X, batch), got {type(fn).__name__}")
-        self._single = not isinstance(data, (tuple, list))
+        self._single = not isinstance(data, tuple)
         parts = (data,) if self._single else tuple(data)
         self.speaks_torch = any(isinstance(part, Tensor) for part in parts)
-        self._data = tuple(
-            torch.tensor(part) if isinstance(part, np.ndarray) else torch.as_tensor(part) for part in parts
-        )
+        self._data = tuple(_owned(part) for part in parts)
         sizes = {len(part) if part.ndim else 0 for part in self._data}
         if len(sizes) != 1 or 0 in sizes:
             raise ValueError(
@@ -49,7 +47,7 @@ class FiniteSum(AbstractObjective):
     def value(self, X: Tensor) -> Tensor:
         """The mean over all samples."""
         with torch.no_grad():
-            return scalar_result(self._fn(X, self._batch(slice(None))))
+            return scalar_result(self._fn(X.detach().clone(), self._batch(slice(None))))
 
     def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
         """The gradient of the mean over the samples ``index``."""

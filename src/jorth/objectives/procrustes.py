@@ -28,7 +28,7 @@ class Procrustes(AbstractObjective):
 
     def __init__(self, source: Any, target: Array) -> None:
         self.speaks_torch = isinstance(target, Tensor)
-        self._target = to_tensor(target, "target")
+        self._target = to_tensor(target, "target").detach().clone()
         self._sparse = source.tocsr() if hasattr(source, "tocsr") else None
         self._dense = None if self._sparse is not None else to_tensor(source, "source").to(self._target)
         rows = self._sparse.shape if self._sparse is not None else tuple(self._dense.shape)  # type: ignore[union-attr]
@@ -73,10 +73,10 @@ class Procrustes(AbstractObjective):
         return S.mT @ (S @ X - self._target[index]) / len(index)
 
     def quadratic(self) -> QuadraticForm:
-        """A = S^T S / m, C = -S^T T / m, D = I."""
-        m = self.samples
-        constant = (self.T1.square().sum().item() + self._floor) / (2 * m)
-        return QuadraticForm(self.R.mT @ self.R / m, -self.R.mT @ self.T1 / m, None, constant)
+        """A = S^T S / m, C = -S^T T / m, D = I; in float64, so that A is positive semidefinite to that rounding."""
+        m, R, T1 = self.samples, self.R.double(), self.T1.double()
+        constant = (T1.square().sum().item() + self._floor) / (2 * m)
+        return QuadraticForm(R.mT @ R / m, -R.mT @ T1 / m, None, constant)
 
     def curvature(self) -> float:
         """||S||_2^2 / m."""

@@ -21,7 +21,7 @@ class Quadratic(AbstractObjective):
     def __init__(self, A: Array, C: Array | None = None, D: Array | None = None) -> None:
         self.speaks_torch = isinstance(A, Tensor)
         self.A = _symmetric(A, "A")
-        self.C = None if C is None else to_tensor(C, "C").to(self.A, copy=True)
+        self.C = None if C is None else to_tensor(C, "C").detach().to(self.A, copy=True)
         self.D = None if D is None else _symmetric(D, "D").to(self.A)
         if self.C is not None:
             check_finite(self.C, "C")
@@ -69,4 +69,4 @@ def _symmetric(value: Array, name: str) -> Tensor:
     defect, size = (matrix - matrix.mT).abs().amax().item(), matrix.abs().amax().item()
     if defect > 64 * torch.finfo(matrix.dtype).eps * size:
         raise ValueError(f"{name} must be symmetric, got max |{name} - {name}^T| = {defect:.3g}")
-    return (matrix + matrix.mT) / 2
+    return (matrix + matrix.mT).detach() / 2

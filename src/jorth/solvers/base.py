@@ -45,6 +45,10 @@ class AbstractSolver(ABC):
 
     def init(self, problem: Problem, X: Tensor) -> State:
         """The state at the start: value and gradient at X, which must be finite."""
+        if getattr(self, "side", "left") == "right" and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f'side must be "left" for a thin x0: columns have no signs, got "right" and {tuple(X.shape)}'
+            )
         value, gradient = problem.objective.value_and_gradient(X)
         if not all_finite(value, gradient):
             raise StopRun(Status.NON_FINITE)

@@ -22,10 +22,6 @@ def save(folder: Path, identity: dict[str, str], tensors: dict[str, Tensor], num
     """Write the state; a reader sees the old one or the new one, never half of one."""
     from safetensors.torch import save_file
 
-    folder.mkdir(parents=True, exist_ok=True)
-    about = folder / ABOUT
-    if not about.exists():
-        _replace(about, json.dumps(identity, indent=2).encode())
     metadata = {"identity": json.dumps(identity), "numbers": json.dumps(numbers)}
     temporary = folder / f"{FILE}.{os.getpid()}.tmp"
     save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, temporary, metadata)
@@ -34,16 +30,26 @@ def save(folder: Path, identity: dict[str, str], tensors: dict[str, Tensor], num
     temporary.replace(folder / FILE)
 
 
+def prepare(folder: Path, identity: dict[str, str]) -> None:
+    """Make the folder and say in words whose it is; an OSError here comes before any work is done."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _replace(folder / ABOUT, json.dumps(identity, indent=2).encode())
+
+
 def load(
     folder: Path, identity: dict[str, str], device: torch.device
 ) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
     """The state in the folder, or None when there is none; CheckpointMismatch when it belongs to something else."""
-    from safetensors import safe_open
+    from safetensors import SafetensorError, safe_open
 
     path = folder / FILE
     if not path.exists():
         return None
-    with safe_open(path, framework="pt", device=str(device)) as handle:
+    try:
+        opened = safe_open(path, framework="pt", device=str(device))
+    except SafetensorError as error:
+        raise ValueError(f"checkpoint {path} cannot be read ({error}); remove it to start anew") from error
+    with opened as handle:
         metadata = handle.metadata()
         found = json.loads(metadata["identity"])
         for key in identity:

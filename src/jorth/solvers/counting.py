@@ -54,6 +54,9 @@ class Clock:
         return self._spent + running
 
 
+_UNKNOWN = object()
+
+
 class CountedObjective:
     """An objective that counts its evaluations and ends the run when a limit is passed.
 
@@ -75,6 +78,8 @@ class CountedObjective:
         self._max_time = max_time
         self._max_evaluations = max_evaluations
         self._interrupted = interrupted
+        self._form: object = _UNKNOWN
+        self._curvature: object = _UNKNOWN
 
     @property
     def samples(self) -> int:
@@ -83,11 +88,15 @@ class CountedObjective:
 
     def quadratic(self) -> QuadraticForm | None:
         """The quadratic form, if there is one."""
-        return self.objective.quadratic()
+        if self._form is _UNKNOWN:
+            self._form = self.objective.quadratic()
+        return self._form  # type: ignore[return-value]
 
     def curvature(self) -> float | None:
         """The Lipschitz constant, if one is known."""
-        return self.objective.curvature()
+        if self._curvature is _UNKNOWN:
+            self._curvature = self.objective.curvature()
+        return self._curvature  # type: ignore[return-value]
 
     def check_limits(self) -> None:
         """End the run if time, evaluations or the user's patience are used up."""
@@ -102,7 +111,7 @@ class CountedObjective:
     def spent(self) -> int:
         """What `max_evaluations` limits: gradients, or their equivalent in sample gradients."""
         samples = self.samples
-        return self.count.gradient if not samples else -(-self.count.sample_gradient // samples)
+        return self.count.sample_gradient // samples if samples else self.count.gradient
 
     def value_and_gradient(self, X: Tensor) -> tuple[float, Tensor]:
         """f(X) and its gradient."""

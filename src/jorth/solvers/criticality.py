@@ -92,6 +92,7 @@ def pair_coefficients(
     P = G @ Z.mT
     form = objective.quadratic()
     if form is not None:
+        form = form.like(X)
         Y = Z @ Z.mT if form.D is None else Z @ form.D @ Z.mT
         A = form.A[index[:, :, None], index[:, None, :]]
         return P, kronecker(Y, A)

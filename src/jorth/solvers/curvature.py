@@ -8,7 +8,7 @@ from typing import Literal
 
 from jorth.arrays import is_number
 from jorth.solvers.base import State
-from jorth.solvers.pair_steps import Proposal, accept, oriented
+from jorth.solvers.pair_steps import Outcome, Proposal, accept
 from jorth.solvers.problem import Problem
 from jorth.solvers.status import Status, StopRun
 
@@ -49,22 +49,26 @@ def majorised_step(
     floor: float = 0.0,
 ) -> None:
     """Propose until the majoriser holds; double the estimate on failure, let it fall after a success."""
+    before, outcome = state.numbers[key], Outcome.REFUSED
     for _ in range(DOUBLINGS):
         estimate = state.numbers[key]
         proposal = propose(estimate)
         if proposal.unbounded and problem.stop_unbounded:
             state.unbounded = True
             return
-        if proposal.decrease <= 0:  # every pair is at its best already
+        if proposal.decrease <= 0:  # every pair is at its best already, or the step has shrunk to nothing
             problem.objective.count.pair_updates += proposal.pairs
-            return
-        if accept(problem, state, proposal, side, strict=adaptive):
+            break
+        outcome = accept(problem, state, proposal, side, strict=adaptive)
+        if outcome is Outcome.TAKEN:
             if adaptive:
                 state.numbers[key] = max(RELAX * estimate, floor)
             return
-        if not adaptive:  # only a value that is not finite is refused
-            raise StopRun(Status.NON_FINITE)
+        if not adaptive:
+            break
         state.numbers[key] = 2 * estimate
-    if not math.isfinite(problem.objective.value(oriented(proposal.X, side))):
+    else:
+        state.stalled = True
+    state.numbers[key] = before
+    if outcome is Outcome.NOT_FINITE:
         raise StopRun(Status.NON_FINITE)
-    state.stalled = True

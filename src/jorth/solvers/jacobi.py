@@ -91,7 +91,9 @@ class Jacobi(AbstractSolver):
         if "form" not in state.cache:
             form = problem.objective.quadratic()
             usable = form is not None and positive_semidefinite(form)
-            state.cache["form"] = transposed_form(form, self.side, state.X.shape[1]) if form and usable else None
+            state.cache["form"] = (
+                transposed_form(form.like(state.X), self.side, state.X.shape[1]) if form and usable else None
+            )
         found: QuadraticForm | None = state.cache["form"]
         return found
 

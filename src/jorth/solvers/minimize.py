@@ -11,7 +11,9 @@ from typing import Any, Literal
 import numpy as np
 from torch import Tensor
 
+from jorth.arrays import describe, generator, is_number, whole_number
 from jorth.objectives import AbstractObjective
+from jorth.objectives.base import hash_tensors
 from jorth.signature import Signature
 from jorth.solvers.base import AbstractSolver, check_choice
 from jorth.solvers.counting import Clock, CountedObjective
@@ -58,12 +60,12 @@ def minimize(
         signature: The signs of J; may be omitted where the objective has them.
         method: "gs-jobcd", "j-jobcd", "vr-j-jobcd", "riemannian-lbfgs", or a solver: jorth.GaussSeidel(...), ...
         max_iterations: Sweeps for Gauss-Seidel, gradient steps for all others.
-        max_time: Seconds of solving; recording, callbacks and checkpoints do not count.
+        max_time: Seconds of solving; recording, callbacks and checkpoints do not count. A resumed run adds up.
         max_evaluations: Gradients; for finite sums the equivalent in samples.
         gradient_tolerance: Stop when ||skew(J G X^T)||_F is at most this.
         stop: Further criteria from `jorth.stopping`, combined with | and &.
         seed: Of everything random.
-        callback: Called with X and the row of the history after every recorded iteration; returning True stops the run.
+        callback: Called with X and the row of the history after every recorded iteration; a true answer stops the run.
         progress: Show a line on the terminal.
         checkpoint: A folder. A run that finds its own checkpoint there goes on from it.
         checkpoint_interval: Seconds between two of them; 0 saves every iteration.
@@ -75,6 +77,9 @@ def minimize(
         precision, an unbounded problem, a value that is not finite, Ctrl-C. In every case x is the last complete point.
     """
     check_choice("on_unbounded", on_unbounded, ("stop", "continue"))
+    _check_limits(max_iterations, max_time, max_evaluations, gradient_tolerance, checkpoint_interval)
+    if stop is not None and not isinstance(stop, Criterion):
+        raise TypeError(f"stop must be a criterion from jorth.stopping, got {describe(stop)}")
     function = as_objective(objective)
     agreed = agreed_signature(signature, function)
     X = starting_point(x0, function, agreed)
@@ -90,7 +95,7 @@ def minimize(
         counted = CountedObjective(
             function, clock, max_time=max_time, max_evaluations=max_evaluations, interrupted=interrupt.requested
         )
-        problem = Problem(counted, agreed, agreed.vector(X), np.random.default_rng(seed), on_unbounded == "stop")
+        problem = Problem(counted, agreed, agreed.vector(X), generator(seed), on_unbounded == "stop")
         run = Run(problem, solver, X, criterion, callback, numpy_out)
         if checkpoint is not None:
             run.keep(Path(checkpoint), _identity(function, solver, agreed, X, seed), checkpoint_interval)
@@ -104,13 +109,32 @@ def resolve(method: str | AbstractSolver, options: dict[str, Any]) -> AbstractSo
         if options:
             raise TypeError(f"options must be given to the solver itself, got {sorted(options)} beside an instance")
         return method
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)} or a solver, got {method!r}")
     known = [field.name for field in fields(METHODS[method])]  # type: ignore[arg-type]
     for name in options:
         if name not in known:
             raise TypeError(f"{method} has no option {name!r}; it has {', '.join(known)}")
     return METHODS[method](**options)
+
+
+def _check_limits(
+    max_iterations: int | None,
+    max_time: float | None,
+    max_evaluations: int | None,
+    gradient_tolerance: float,
+    checkpoint_interval: float,
+) -> None:
+    for name, count in (("max_iterations", max_iterations), ("max_evaluations", max_evaluations)):
+        if count is not None:
+            whole_number(count, name, 0)
+    for name, number in (
+        ("max_time", 0.0 if max_time is None else max_time),
+        ("gradient_tolerance", gradient_tolerance),
+        ("checkpoint_interval", checkpoint_interval),
+    ):
+        if not (is_number(number) and number >= 0):
+            raise ValueError(f"{name} must be a number of at least 0, got {number!r}")
 
 
 def _torch_data(objective: Any) -> bool:
@@ -123,10 +147,11 @@ def _identity(
 ) -> dict[str, str]:
     """By what a checkpoint knows its problem."""
     start = hashlib.sha256(X.detach().cpu().numpy().tobytes()).hexdigest()[:16]
-    value = objective.value(X).item()
+    value, gradient = objective.value_and_gradient(X)
     return {
         "objective": objective.fingerprint(),
-        "value at the start": repr(value),
+        "value at the start": repr(value.item()),
+        "gradient at the start": hash_tensors("gradient", gradient.detach()),
         "start": f"{tuple(X.shape)} {X.dtype} {start}",
         "signature": repr(signature),
         "method": repr(solver),

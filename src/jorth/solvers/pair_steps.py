@@ -7,6 +7,7 @@ gradient G^T, and X^T is J-orthogonal too.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from functools import cache
 
 import numpy as np
@@ -22,6 +23,14 @@ from jorth.solvers.base import RELATIVE_THETA, State, signed_theta
 from jorth.solvers.counting import all_finite
 from jorth.solvers.criticality import kronecker
 from jorth.solvers.problem import Problem
+
+
+class Outcome(Enum):
+    """What became of a proposal."""
+
+    TAKEN = "taken"
+    REFUSED = "the majoriser did not majorise"
+    NOT_FINITE = "the value or gradient there is not finite"
 
 
 @dataclass
@@ -159,7 +168,7 @@ def _rounds_on_device(
     return Proposal(trial, decrease, L * (trial - X).square().sum().item(), count)
 
 
-def accept(problem: Problem, state: State, proposal: Proposal, side: str, *, strict: bool) -> bool:
+def accept(problem: Problem, state: State, proposal: Proposal, side: str, *, strict: bool) -> Outcome:
     """Evaluate f at the trial point and move there if the majoriser majorised; without ``strict`` if f is finite.
 
     The test is f(trial) <= f - decrease. Where the decrease drowns in the rounding of f, it is <dX, dG> <= dX^T Q dX:
@@ -169,16 +178,17 @@ def accept(problem: Problem, state: State, proposal: Proposal, side: str, *, str
     value, gradient = problem.objective.value_and_gradient(X)
     problem.objective.count.pair_updates += proposal.pairs
     if not all_finite(value, gradient):
-        return False
-    eps = torch.finfo(X.dtype).eps
+        return Outcome.NOT_FINITE
+    # the rounding of f is that of its terms, which may cancel: <G, X> stands for their size
+    rounding = torch.finfo(X.dtype).eps * (abs(state.value) + abs(float((state.gradient * state.X).sum())))
     if not strict:
         sound = True
-    elif proposal.decrease > 50 * eps * abs(state.value):
-        sound = value <= state.value - proposal.decrease + 4 * eps * abs(state.value)
+    elif proposal.decrease > 50 * rounding:
+        sound = value <= state.value - proposal.decrease + 4 * rounding
     else:
         met = ((X - state.X) * (gradient - state.gradient)).sum().item()
-        sound = met <= proposal.quadratic * (1 + 1e-6) and value <= state.value + 8 * eps * abs(state.value)
+        sound = met <= proposal.quadratic * (1 + 1e-6) and value <= state.value + 8 * rounding
     if sound:
         state.X.copy_(X)
         state.value, state.gradient = value, gradient
-    return sound
+    return Outcome.TAKEN if sound else Outcome.REFUSED

@@ -19,6 +19,8 @@ ARMIJO = 1e-4
 HALVINGS = 50
 LONGEST = 1.4
 """The norm of the boost part of a step: before the pole of the Cayley transform at 2."""
+FAR = 4e4
+"""||X||_F^2 - n beyond which the model is no good: there the steps that it asks for are cut to nothing at the pole."""
 STALE = 0.05
 """The relative change of X after which the preconditioner is made anew, and the pairs of the old metric are dropped."""
 
@@ -31,7 +33,7 @@ class RiemannianLBFGS(AbstractSolver):
     unchanged. For a convex quadratic f = 1/2 tr(X^T A X) + <C, X> (`Procrustes`, `Quadratic` without D) the curvature
     is S -> (J A J S X X^T + X X^T S J A J) / 2 up to a term that vanishes with G. That operator is inverted exactly:
     with J X^T A X J = U diag(l) U^T and W = J X J U it is Z -> (l_i + l_j) Z_ij / 2 in S = W Z W^T. With it as the
-    first metric some tens of iterations suffice, whatever the condition numbers of A and X.
+    first metric some tens of iterations suffice. Far out, at condition numbers of X beyond 1e4, it is not used.
 
     Args:
         memory: The number of pairs kept; None takes 3 with the preconditioner and 10 without.
@@ -141,9 +143,7 @@ class RiemannianLBFGS(AbstractSolver):
         """W and l of the preconditioner, made at the point stored in the state so that a resumed run makes the same."""
         if self.preconditioner == "none" or state.X.shape[0] != state.X.shape[1]:
             return None
-        if "form" not in state.cache:
-            state.cache["form"] = problem.objective.quadratic()
-        form = state.cache["form"]
+        form = problem.objective.quadratic()
         if form is None or form.D is not None:
             return None
         made_at = state.tensors.get("made_at")
@@ -153,11 +153,12 @@ class RiemannianLBFGS(AbstractSolver):
             self._forget(state)
         if "basis" not in state.cache:
             s = problem.signs
-            B = s[:, None] * (made_at.mT @ form.A @ made_at) * s
+            B = s[:, None] * (made_at.mT @ form.A.to(made_at) @ made_at) * s
             eigenvalues, U = torch.linalg.eigh((B + B.mT) / 2)
             floor = 1e-8 * eigenvalues[-1]
-            if eigenvalues[0] <= -floor or not floor > 0:
-                state.cache["basis"] = None  # not convex
+            convex = bool(eigenvalues[0] > -floor) and bool(floor > 0)
+            if not convex or float(made_at.square().sum()) > len(made_at) + FAR:
+                state.cache["basis"] = None
             else:
                 state.cache["basis"] = (s[:, None] * made_at * s) @ U, eigenvalues.clamp(min=floor.item())
         found: tuple[Tensor, Tensor] | None = state.cache["basis"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time as clock_time
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -17,9 +19,9 @@ from jorth.solvers.base import AbstractSolver, State
 from jorth.solvers.counting import Clock, Evaluations
 from jorth.solvers.criticality import block_stationarity
 from jorth.solvers.monitor import NormEstimate, Progress, escaped, gradient_norm, scaled_violation
-from jorth.solvers.problem import Problem
+from jorth.solvers.problem import FEASIBLE, Problem
 from jorth.solvers.progress import ProgressLine
-from jorth.solvers.result import History, Result
+from jorth.solvers.result import COLUMNS, History, Result
 from jorth.solvers.status import Status, StopRun
 from jorth.solvers.stopping import Criterion, Report
 
@@ -45,12 +47,14 @@ class Run:
         self.improvement = Progress()
         self.gram = X.mT @ (problem.signs[:, None] * X) if X.shape[1] < X.shape[0] else torch.diag(problem.signs)
         self.norm = NormEstimate(X.shape[1], X)
+        self.recorded: State | None = None
+        self.recorded_at = -1
         self.folder: Path | None = None
 
     # -- the loop
 
     def go(self, line: ProgressLine) -> Result:
-        """Step until something ends the run."""
+        """Step until something ends the run. Whatever does, the last whole iteration is saved."""
         status, message = Status.INTERRUPTED, None
         try:
             self._begin()
@@ -66,7 +70,7 @@ class Run:
             status = Status.INTERRUPTED
         finally:
             self.problem.objective.clock.pause()
-        self._save(force=True)
+            self._save_at_the_end()
         return self._result(status, message or status.value)
 
     def _begin(self) -> None:
@@ -78,6 +82,8 @@ class Run:
 
     def _step(self) -> None:
         assert self.state is not None
+        if self.folder is not None:
+            self.last_whole = self._snapshot()
         self.problem.objective.clock.start()
         self.problem.objective.check_limits()
         self.state.whole = False
@@ -93,28 +99,35 @@ class Run:
         assert state is not None
         if state.unbounded:
             return Status.UNBOUNDED, f"{Status.UNBOUNDED.value}: a plane problem has no minimiser"
-        if not state.exact:
-            return None
+        if not state.exact:  # value and gradient are unknown: only limits can end the run
+            return self._fired(dict.fromkeys(COLUMNS, math.nan) | {"time": self.problem.objective.clock.seconds})
         row = self._record(state)
         line.show(self.iteration, row)
-        if self.callback is not None and self.callback(self._public(state.X), row) is True:
+        if self.callback is not None and bool(self.callback(self._public(state.X), row)):
             return Status.CONVERGED, "the callback asked to stop"
-        report = self._report(row)
-        fired = self.criterion.fired(report)
-        if fired is not None:
-            return fired.status, f"{fired.status.value}: {fired.reason()}"
-        if self.problem.stop_unbounded and escaped(state.X):
+        ended = self._fired(row)
+        if ended is not None:
+            return ended
+        if self.problem.stop_unbounded and self._runs_away(state):
             return (
                 Status.UNBOUNDED,
-                f"{Status.UNBOUNDED.value}: ||X|| has passed the square root of 1/u and f still falls",
+                f"{Status.UNBOUNDED.value}: ||X|| has grown beyond u^(-1/2) and f still falls",
             )
         if state.stalled or self.improvement.stalled(row["value"], row["gradient_norm"], 2 * unit_roundoff(state.X)):
             return Status.STALLED, None
         return None
 
+    def _fired(self, row: dict[str, float]) -> tuple[Status, str] | None:
+        fired = self.criterion.fired(self._report(row))
+        return None if fired is None else (fired.status, f"{fired.status.value}: {fired.reason()}")
+
+    def _runs_away(self, state: State) -> bool:
+        if len(self.history) < 2 or not escaped(state.X):
+            return False
+        grown = self.history.last("norm") > 10 * self.history.last("norm", len(self.history))
+        return grown and self.history.last("value") < self.history.last("value", 2)
+
     def _record(self, state: State) -> dict[str, float]:
-        if len(self.history) and self.history.last("iteration") == self.iteration:
-            return self._row_again()
         norm = self.norm(state.X)
         row = {
             "time": self.problem.objective.clock.seconds,
@@ -126,18 +139,18 @@ class Run:
             **self.problem.objective.count.columns(),
         }
         self.history.add(**row)
+        self.recorded, self.recorded_at = state, self.iteration
         return row
-
-    def _row_again(self) -> dict[str, float]:
-        """The last row, of a run that was just resumed."""
-        return {name: float(column[-1]) for name, column in self.history.arrays().items()}
 
     def _report(self, row: dict[str, float]) -> Report:
         state, problem = self.state, self.problem
         assert state is not None
 
         def stationarity(pairs: int | None) -> float:
-            L = state.numbers.get("curvature")
+            if not state.exact:
+                return math.nan
+            L = state.numbers.get("curvature") or problem.objective.curvature()
+            L = L or float(state.gradient.norm() / state.X.norm())
             return block_stationarity(
                 problem.objective.objective, state.X, problem.signature, pairs=pairs, curvature=L
             ).value
@@ -159,24 +172,28 @@ class Run:
         return copy.cpu().numpy() if self.numpy_out else copy
 
     def _result(self, status: Status, message: str) -> Result:
-        X = self.start if self.state is None else self.state.X
-        objective = self.problem.objective
-        if self.state is None or not self.state.exact:  # score the last point; not part of the run's counts
-            value, gradient = objective.objective.value_and_gradient(X)
-            final_value, gradient = value.item(), gradient.detach()
-        else:
-            final_value, gradient = self.state.value, self.state.gradient
-        norm = torch.linalg.matrix_norm(X.double(), ord=2).item()
+        """The last point, scored afresh where the solver had only an estimate; it is the last row of the history."""
+        state, objective = self.state, self.problem.objective
+        if state is None or not state.exact:
+            X = self.start if state is None else state.X
+            value, gradient = objective.objective.value_and_gradient(X)  # not part of the run's counts
+            state = State(X, value.item(), gradient.detach())
+        if self.recorded is not state or self.recorded_at != self.iteration:
+            self._record(state)
+        norm = torch.linalg.matrix_norm(state.X.double(), ord=2).item()
+        residual = scaled_violation(state.X, self.problem.signs, self.gram, norm)
+        if residual > FEASIBLE * len(state.X) * unit_roundoff(state.X):
+            message += f"; the path was long or went far out and left a residual of {residual:.1g}: polish x"
         return Result(
-            x=self._public(X),
-            value=final_value,
+            x=self._public(state.X),
+            value=state.value,
             status=status,
             message=message,
             iterations=self.iteration,
             evaluations=objective.count,
             time=objective.clock.seconds,
-            gradient_norm=gradient_norm(X, gradient, self.problem.signs),
-            residual=scaled_violation(X, self.problem.signs, self.gram, norm),
+            gradient_norm=gradient_norm(state.X, state.gradient, self.problem.signs),
+            residual=residual,
             history=self.history.arrays(),
         )
 
@@ -187,34 +204,42 @@ class Run:
         self.folder, self.identity, self.interval = folder, identity, interval
         self.saved_at = clock_time.monotonic()
         found = checkpoints.load(folder, identity, self.start.device)
+        checkpoints.prepare(folder, identity)
         if found is not None:
             self._restore(*found)
 
-    def _save(self, force: bool = False) -> None:
+    def _save(self) -> None:
+        if self.folder is not None and clock_time.monotonic() - self.saved_at >= self.interval:
+            checkpoints.save(self.folder, self.identity, *self._snapshot())
+            self.saved_at = clock_time.monotonic()
+
+    def _save_at_the_end(self) -> None:
         if self.folder is None or self.state is None:
             return
-        if not force and clock_time.monotonic() - self.saved_at < self.interval:
-            return
-        if not self.state.whole:  # stopped inside an iteration: the last one that was saved stands
-            return
+        snapshot = self._snapshot() if self.state.whole else self.last_whole
+        try:
+            checkpoints.save(self.folder, self.identity, *snapshot)
+        except OSError as error:  # the result is worth more than the checkpoint
+            warnings.warn(f"the last checkpoint could not be written: {error}", stacklevel=2)
+
+    def _snapshot(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         state = self.state
-        tensors = {"X": state.X, "gradient": state.gradient}
-        tensors |= {f"tensors.{name}": tensor for name, tensor in state.tensors.items()}
+        assert state is not None
+        tensors = {"X": state.X.clone(), "gradient": state.gradient.clone()}
+        tensors |= {f"tensors.{name}": tensor.clone() for name, tensor in state.tensors.items()}
         numbers = {
             "value": state.value,
             "exact": state.exact,
-            "stalled": state.stalled,
-            "unbounded": state.unbounded,
-            "numbers": state.numbers,
+            "numbers": dict(state.numbers),
             "iteration": self.iteration,
             "count": self.problem.objective.count.as_dict(),
             "seconds": self.problem.objective.clock.seconds,
             "history": self.history.rows,
+            "rows": len(self.history),
             "improvement": asdict(self.improvement),
             "rng": self.problem.rng.bit_generator.state,
         }
-        checkpoints.save(self.folder, self.identity, tensors, numbers)
-        self.saved_at = clock_time.monotonic()
+        return tensors, numbers
 
     def _restore(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
         extra = {name.removeprefix("tensors."): t for name, t in tensors.items() if name.startswith("tensors.")}
@@ -227,7 +252,10 @@ class Run:
             tensors=extra,
         )
         self.iteration = numbers["iteration"]
-        self.history = History(numbers["history"])
+        rows = numbers["history"][: numbers["rows"]]
+        if rows and rows[-1][COLUMNS.index("iteration")] == self.iteration:
+            rows.pop()  # it is recorded again at the first look
+        self.history = History(rows)
         self.improvement = Progress(**numbers["improvement"])
         objective = self.problem.objective
         objective.count = Evaluations(**numbers["count"])

@@ -26,8 +26,8 @@ class VarianceReduced(AbstractSolver):
 
     With probability pr the estimate is the gradient over a large batch (all N samples by default), else the last
     estimate plus the mean of grad f_i(X_t) - grad f_i(X_{t-1}) over a small batch, the same samples at both points. It
-    touches O(sqrt N) samples a step on average. Value and gradient norm are known, recorded and tested when a large
-    batch was drawn.
+    touches O(sqrt N) samples a step on average. Value and gradient norm are known, recorded and tested after a pass
+    over all samples: at every large batch of N, about once an epoch when ``batch`` is smaller.
 
     Args:
         batch: The size b of the large batch; N when None.
@@ -112,19 +112,19 @@ class VarianceReduced(AbstractSolver):
         objective, N = problem.objective, problem.objective.samples
         large, small, probability = self._sizes(problem)
         refresh = problem.rng.random() < probability
-        if refresh and large == N:
+        drawn = state.numbers.get("drawn", 0.0) + (large if refresh else 0)
+        full = refresh and (large == N or drawn >= N)  # with a smaller large batch, about once an epoch
+        state.numbers["drawn"] = 0.0 if full else drawn
+        if full:
             value, gradient = objective.value_and_gradient(moved)
         elif refresh:
-            value, gradient = (
-                objective.value(moved),
-                objective.sample_gradient(moved, self._draw(problem, large, moved)),
-            )
+            value, gradient = state.value, objective.sample_gradient(moved, self._draw(problem, large, moved))
         else:
             value, gradient = state.value, self._difference(problem, state, moved, small)
         if not all_finite(value, gradient):
             raise StopRun(Status.NON_FINITE)
         state.X.copy_(moved)
-        state.value, state.gradient, state.exact = value, gradient, refresh
+        state.value, state.gradient, state.exact = value, gradient, full
 
     def _difference(self, problem: Problem, state: State, moved: Tensor, small: int) -> Tensor:
         index = self._draw(problem, small, moved)

@@ -1,0 +1,276 @@
+"""What hostile use showed: limits between records, far starts, checkpoints of runs that end badly, user code."""
+
+import numpy as np
+import pytest
+import torch
+
+import jorth
+import jorth.objectives
+import jorth.solvers.counting
+import jorth.solvers.result
+import jorth.solvers.stopping
+from jorth import CheckpointMismatch, GaussSeidel, Jacobi, Signature, Status, VarianceReduced
+
+SIG = Signature(3, 3)
+SOURCE, TARGET, _ = jorth.datasets.planted_procrustes(40, SIG, noise=0.1, seed=1)
+PROCRUSTES = jorth.Procrustes(SOURCE, TARGET)
+
+
+@pytest.mark.parametrize("method", [GaussSeidel(side="right"), Jacobi(side="right"), VarianceReduced(side="right")])
+def test_right_steps_need_a_square_x(method):
+    x0 = jorth.random_point(SIG, columns=(1, 2), seed=1)
+    objective = jorth.FiniteSum(lambda X, rows: (rows @ X).square().sum() / len(rows), SOURCE)
+    with pytest.raises(ValueError, match='side must be "left" for a thin x0'):
+        jorth.minimize(objective, x0, signature=SIG, method=method)
+
+
+def test_limits_hold_between_the_records_of_a_stochastic_run():
+    rows = np.random.default_rng(0).standard_normal((100_000, 4))
+    objective = jorth.FiniteSum(lambda X, b: (b @ X).square().sum() / len(b), rows)
+    result = jorth.minimize(objective, signature=Signature(2, 2), method="vr-j-jobcd", max_iterations=5)
+    assert result.iterations == 5
+    assert result.status is Status.MAX_ITERATIONS
+    assert result.history["value"][-1] == result.value
+    timed = jorth.minimize(
+        objective,
+        signature=Signature(2, 2),
+        method="vr-j-jobcd",
+        stop=jorth.stopping.MaxTime(0.01),
+        gradient_tolerance=0.0,
+    )
+    assert timed.status is Status.MAX_TIME
+
+
+def test_a_smaller_large_batch_still_reports_true_gradient_norms():
+    result = jorth.minimize(
+        PROCRUSTES,
+        signature=SIG,
+        method="vr-j-jobcd",
+        batch=5,
+        difference_batch=3,
+        gradient_tolerance=0.05,
+        max_time=20,
+    )
+    X = torch.from_numpy(result.x)
+    value, G = PROCRUSTES.value_and_gradient(X)
+    M = SIG.vector(X)[:, None] * (G @ X.mT)
+    assert result.gradient_norm == pytest.approx((M - M.mT).norm().item() / 2, rel=1e-12)
+    assert result.value == value.item()
+
+
+@pytest.mark.parametrize("method", ["gs-jobcd", "j-jobcd", "riemannian-lbfgs"])
+@pytest.mark.parametrize("cond", [1e6, 1e12, 1e17])
+def test_far_starts_of_bounded_problems_are_not_unbounded(method, cond):
+    x0 = jorth.random_point(SIG, cond=cond, seed=4)
+    result = jorth.minimize(PROCRUSTES, x0, signature=SIG, method=method, max_iterations=3000, max_time=20)
+    assert result.status is not Status.UNBOUNDED
+    assert result.value < 1e-3 * result.history["value"][0]
+    if cond >= 1e12:  # the drift of the way back is said
+        assert "polish" in result.message
+    if cond == 1e12:  # and can be mended; at 1e17 the start itself has no digits of feasibility
+        assert jorth.residual(jorth.polish(result.x, SIG), SIG) < 1e-14
+
+
+def test_rank_deficient_float32_data_is_not_unbounded():
+    for k in range(20):
+        rng = np.random.default_rng(k)
+        F = rng.standard_normal((20, 4))
+        F[:, 3], F[:, 2] = F[:, 0] * (-1) ** k, F[:, 1]
+        objective = jorth.Procrustes(F.astype(np.float32), rng.standard_normal((20, 4)).astype(np.float32))
+        result = jorth.minimize(objective, signature=Signature(2, 2), max_iterations=30)
+        assert result.value <= result.history["value"][0]
+
+
+def test_value_that_vanishes_by_cancellation():
+    x0 = jorth.random_point(SIG, seed=2)
+    for method in ("gs-jobcd", "j-jobcd"):
+        result = jorth.minimize(lambda X: X.square().sum() - 6, x0, signature=SIG, method=method)
+        assert result.status is Status.CONVERGED, result.message
+
+
+def test_block_stationarity_without_a_known_curvature():
+    result = jorth.minimize(
+        lambda X: X.square().sum(),
+        jorth.random_point(SIG, seed=3),
+        signature=SIG,
+        method="riemannian-lbfgs",
+        gradient_tolerance=0.0,
+        stop=jorth.stopping.BlockStationary(1e-8, every=1),
+    )
+    assert result.status is Status.CONVERGED
+    assert "block stationarity" in result.message
+
+
+def test_user_functions_may_write_into_their_argument():
+    planted = jorth.random_point(SIG, seed=9)
+
+    def value(X):
+        X -= planted
+        return float((X**2).sum())
+
+    def gradient(X):
+        X -= planted
+        X *= 2
+        return X
+
+    result = jorth.minimize(jorth.Objective(value, gradient), signature=SIG, method="j-jobcd", max_iterations=30)
+    assert result.residual < 1e-13
+
+
+def test_data_may_change_afterwards():
+    target = TARGET.copy()
+    objective = jorth.Procrustes(SOURCE, target)
+    X, index = torch.eye(6, dtype=torch.float64), torch.arange(40)
+    before = objective.sample_gradient(X, index)
+    target[:] = 0
+    torch.testing.assert_close(objective.sample_gradient(X, index), before)
+
+
+def test_a_callback_may_answer_with_a_numpy_bool():
+    result = jorth.minimize(PROCRUSTES, signature=SIG, gradient_tolerance=0.0, callback=lambda X, row: np.bool_(True))
+    assert result.iterations == 0
+
+
+def test_a_run_cut_inside_an_iteration_saves_the_last_whole_one(tmp_path):
+    signature = Signature(40, 40)
+    source, target, _ = jorth.datasets.planted_procrustes(200, signature, source_condition=1e3, noise=0.1, seed=1)
+    objective = jorth.Procrustes(source, target)
+    options = dict(signature=signature, method="j-jobcd", gradient_tolerance=0.0, checkpoint=tmp_path)
+    cut = jorth.minimize(objective, max_evaluations=17, **options)
+    assert cut.status is Status.MAX_EVALUATIONS
+    assert (tmp_path / "state.safetensors").exists()
+    resumed = jorth.minimize(objective, max_iterations=30, **options)
+    straight = jorth.minimize(
+        objective, signature=signature, method="j-jobcd", gradient_tolerance=0.0, max_iterations=30
+    )
+    np.testing.assert_array_equal(resumed.x, straight.x)
+    np.testing.assert_array_equal(resumed.history["value"], straight.history["value"])
+
+
+def test_an_exception_from_the_user_leaves_a_checkpoint(tmp_path):
+    calls = []
+
+    def failing(X):
+        calls.append(1)
+        if len(calls) == 12:
+            raise RuntimeError("out of patience")
+        return (X - 2).square().sum()
+
+    options = dict(signature=SIG, method="j-jobcd", gradient_tolerance=0.0, checkpoint=tmp_path, max_iterations=20)
+    with pytest.raises(RuntimeError, match="out of patience"):
+        jorth.minimize(failing, **options)
+    resumed = jorth.minimize(failing, **options)
+    straight = jorth.minimize(lambda X: (X - 2).square().sum(), **(options | {"checkpoint": None}))
+    np.testing.assert_array_equal(np.asarray(resumed.x), np.asarray(straight.x))
+
+
+def test_checkpoints_tell_functions_apart_and_say_when_they_cannot_be_read(tmp_path):
+    first = torch.diag(torch.arange(1.0, 7, dtype=torch.float64))
+    second = first.flip(0).flip(1)  # the same value at the identity
+
+    def run(D, folder):
+        return jorth.minimize(
+            lambda X: (X * (D @ X)).sum(), signature=SIG, method="j-jobcd", checkpoint=folder, max_iterations=3
+        )
+
+    run(first, tmp_path)
+    with pytest.raises(CheckpointMismatch, match="gradient at the start"):
+        run(second, tmp_path)
+    (tmp_path / "state.safetensors").write_bytes(b"broken")
+    with pytest.raises(ValueError, match=r"checkpoint .* cannot be read .* remove it to start anew"):
+        run(first, tmp_path)
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    with pytest.raises(OSError, match="file"):
+        run(first, blocked / "folder")
+
+
+@pytest.mark.parametrize("options", [dict(max_time=0.0), dict(max_evaluations=0), dict(max_iterations=0)])
+def test_the_history_is_never_empty(options):
+    result = jorth.minimize(PROCRUSTES, signature=SIG, gradient_tolerance=0.0, **options)
+    assert result.history["value"][-1] == result.value
+    unbounded = jorth.minimize(jorth.Quadratic(-SOURCE.T @ SOURCE), signature=SIG)
+    assert unbounded.status is Status.UNBOUNDED
+    assert unbounded.history["value"][-1] == unbounded.value
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        (dict(max_iterations=-1), ValueError, "max_iterations must be at least 0, got -1"),
+        (dict(max_iterations=2.5), TypeError, "max_iterations must be an integer, got float 2.5"),
+        (dict(max_time=-1), ValueError, "max_time must be a number of at least 0, got -1"),
+        (dict(gradient_tolerance=float("nan")), ValueError, "gradient_tolerance must be a number of at least 0"),
+        (dict(stop=lambda report: True), TypeError, "stop must be a criterion from jorth.stopping"),
+        (dict(seed=-1), TypeError, "seed must be an integer of at least 0"),
+        (dict(method=["gs-jobcd"]), ValueError, "method must be one of"),
+    ],
+)
+def test_limits_are_checked(options, error, message):
+    with pytest.raises(error, match=message):
+        jorth.minimize(PROCRUSTES, signature=SIG, **options)
+
+
+@pytest.mark.parametrize("method", ["gs-jobcd", "j-jobcd", "vr-j-jobcd", "riemannian-lbfgs"])
+@pytest.mark.parametrize("broken", ["value", "gradient"])
+def test_either_a_value_or_a_gradient_that_is_not_finite_ends_the_run(method, broken):
+    """Finite at first, then NaN in one of the two."""
+
+    class Breaking(jorth.objectives.AbstractObjective):
+        samples = 50
+        calls = 0
+
+        def value_and_gradient(self, X):
+            self.calls += 1
+            bad = torch.nan if self.calls > 3 else 1.0
+            value, gradient = (X - 2).square().sum(), 2 * (X - 2)
+            return (value * bad, gradient) if broken == "value" else (value, gradient * bad)
+
+        def sample_gradient(self, X, index):
+            return 2 * (X - 2)
+
+    options = dict(signature=SIG, gradient_tolerance=0.0, max_iterations=5000, seed=1)
+    result = jorth.minimize(Breaking(), method=method, **options)
+    assert result.status is Status.NON_FINITE
+    assert np.isfinite(np.asarray(result.x)).all()
+
+
+def test_evaluations_of_a_stochastic_run_are_limited_in_full_gradients():
+    result = jorth.minimize(
+        PROCRUSTES, signature=SIG, method="vr-j-jobcd", max_evaluations=10, gradient_tolerance=0.0, difference_batch=2
+    )
+    assert result.status is Status.MAX_EVALUATIONS
+    assert 10 * 40 <= result.evaluations.sample_gradient < 11 * 40
+
+
+def test_relative_decrease_looks_back_over_its_window():
+    """Alternating good and idle iterations: a window of one sees an idle one, a window of two does not."""
+    history = jorth.solvers.result.History()
+    columns = dict.fromkeys(jorth.solvers.result.COLUMNS, 0.0)
+    for value in (8.0, 4.0, 4.0):
+        history.add(**(columns | {"value": value}))
+    report = jorth.solvers.stopping.Report(
+        2, 4.0, 1.0, 0.0, jorth.solvers.counting.Evaluations(), history, lambda p: 1.0
+    )
+    assert jorth.stopping.RelativeDecrease(1e-3, window=1).met(report)
+    assert not jorth.stopping.RelativeDecrease(1e-3, window=2).met(report)
+    assert not jorth.stopping.RelativeDecrease(1e-3, window=3).met(report)
+
+
+def test_a_checkpoint_of_another_signature(tmp_path):
+    objective = jorth.Quadratic(np.diag(np.arange(1.0, 7.0)))
+    jorth.minimize(objective, signature=SIG, checkpoint=tmp_path, max_iterations=1)
+    with pytest.raises(CheckpointMismatch, match="signature is"):
+        jorth.minimize(objective, signature=Signature(4, 2), checkpoint=tmp_path)
+
+
+def test_stochastic_run_resumed_between_records(tmp_path):
+    options = dict(signature=SIG, method="vr-j-jobcd", gradient_tolerance=0.0, seed=5)
+    for stop in (7, 13, 30):
+        resumed = jorth.minimize(
+            PROCRUSTES, max_iterations=stop, checkpoint=tmp_path, checkpoint_interval=0.0, **options
+        )
+    straight = jorth.minimize(PROCRUSTES, max_iterations=30, **options)
+    np.testing.assert_array_equal(resumed.x, straight.x)
+    assert resumed.evaluations == straight.evaluations
+    assert (np.diff(resumed.history["time"]) >= 0).all()
