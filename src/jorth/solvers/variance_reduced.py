@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
 
-from jorth.solvers.base import AbstractSolver, State, check_choice, check_theta
+from jorth.solvers.base import State
 from jorth.solvers.counting import all_finite
-from jorth.solvers.curvature import check_curvature, first_curvature
-from jorth.solvers.jacobi import Jacobi, Matching
-from jorth.solvers.pair_steps import compile_kernels, oriented
+from jorth.solvers.curvature import first_curvature
+from jorth.solvers.jacobi import Jacobi
+from jorth.solvers.pair_steps import oriented
 from jorth.solvers.problem import Problem
 from jorth.solvers.status import Status, StopRun
 
@@ -21,43 +20,32 @@ SMOOTHING = 0.9
 
 
 @dataclass(frozen=True, kw_only=True)
-class VarianceReduced(AbstractSolver):
-    """VR-J-JOBCD (Algorithm 2 of the paper) with the PAGE estimator, for f = 1/N sum f_i.
+class VarianceReduced(Jacobi):
+    """VR-J-JOBCD (Algorithm 2 of the paper): `Jacobi` steps on the PAGE estimate of the gradient, for f = 1/N sum f_i.
 
     With probability pr the estimate is the gradient over a large batch (all N samples by default), else the last
     estimate plus the mean of grad f_i(X_t) - grad f_i(X_{t-1}) over a small batch, the same samples at both points. It
     touches O(sqrt N) samples a step on average. Value and gradient norm are known, recorded and tested after a pass
     over all samples: at every large batch of N, about once an epoch when ``batch`` is smaller.
 
+    The options of `Jacobi` hold too; curvature="auto" takes what the objective knows, else a smoothed secant of the
+    difference batches.
+
     Args:
         batch: The size b of the large batch; N when None.
         difference_batch: The size b' of the small one; ceil(sqrt N) when None.
         probability: Of the large batch; b' / (b + b') when None.
-        side: "left" changes rows, "right" columns.
-        components: "start" or "all", see `Jacobi`.
-        matching: See `Jacobi`.
-        rounds_per_gradient: See `Jacobi`.
-        theta: The proximal weight; None takes 1e-12 of each pair's curvature.
-        curvature: "auto" takes what the objective knows, else a smoothed secant of the difference batches; or a number.
         safety: The factor on the curvature: 2 is what the theory of PAGE asks for with these batches.
     """
 
     batch: int | None = None
     difference_batch: int | None = None
     probability: float | None = None
-    side: Literal["left", "right"] = "left"
-    components: Literal["start", "all"] = "start"
-    matching: Matching = "random"
-    rounds_per_gradient: int | None = None
-    theta: float | None = None
-    curvature: float | Literal["auto"] = "auto"
     safety: float = 2.0
     name = "vr-j-jobcd"
 
     def __post_init__(self) -> None:
-        check_choice("side", self.side, ("left", "right"))
-        check_theta(self.theta)
-        check_curvature(self.curvature)
+        super().__post_init__()
         for name, size in (("batch", self.batch), ("difference_batch", self.difference_batch)):
             if size is not None and size < 1:
                 raise ValueError(f"{name} must be None or at least 1, got {size!r}")
@@ -79,10 +67,6 @@ class VarianceReduced(AbstractSolver):
                 raise ValueError(f"{name} must be at most the number of samples {N}, got {size}")
         return large, small, self.probability or small / (large + small)
 
-    def prepare(self) -> None:
-        """Compile the pair solvers."""
-        compile_kernels()
-
     def init(self, problem: Problem, X: Tensor) -> State:
         """A full gradient at the start."""
         self._sizes(problem)
@@ -91,16 +75,9 @@ class VarianceReduced(AbstractSolver):
     def step(self, problem: Problem, state: State) -> None:
         """One step along the current estimate, and the estimate at the new point."""
         self._known_curvature(problem, state)
-        jacobi = Jacobi(
-            side=self.side,
-            components=self.components,
-            matching=self.matching,
-            rounds_per_gradient=self.rounds_per_gradient,
-            theta=self.theta,
-        )
         X, G = oriented(state.X, self.side), oriented(state.gradient, self.side)
         L = self.safety * state.numbers["curvature"]
-        proposal = jacobi.propose(problem, X, G, jacobi.choose(problem, state, X, G), L, None)
+        proposal = self.propose(problem, X, G, self.choose(problem, state, X, G), L, None)
         problem.objective.count.pair_updates += proposal.pairs
         moved = oriented(proposal.X, self.side)
         if not bool(torch.isfinite(moved).all()):
