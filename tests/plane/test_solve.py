@@ -201,7 +201,7 @@ def test_numpy_scalars_and_read_only_signs():
 
 
 def test_exact_on_a_quadratic():
-    """With Q = (Z D Z^T) (x) A_BB the surrogate equals f along the step (MATH 2)."""
+    """With Q = (Z D Z^T) (x) A_BB the surrogate equals f along the step."""
     rng = np.random.default_rng(6)
     n, B = 6, [1, 4]
     M, N = rng.standard_normal((2, n, n))
@@ -396,7 +396,7 @@ def paper_coefficients(case, Q):
     [("b", [[-1, 0], [0, 1]], [[0, -1], [1, 0]]), ("c", [[1, 0], [0, -1]], [[0, -1], [1, 0]])],
 )
 def test_the_papers_cross_coefficient_has_the_wrong_sign(case, x_direction, y_direction):
-    """MATH 9.6: d must be x^T Q y for V = cosh x + sinh y; as printed it is its negative. Ours is right."""
+    """docs/paper.md: d must be x^T Q y for V = cosh x + sinh y; as printed it is its negative. Ours is right."""
     M = np.random.default_rng(10).standard_normal((4, 4))
     Q = M @ M.T
     x, y = (np.array(direction, dtype=float).T.reshape(4) for direction in (x_direction, y_direction))
@@ -409,7 +409,7 @@ def test_the_papers_cross_coefficient_has_the_wrong_sign(case, x_direction, y_di
 
 
 def test_two_families_cover_what_the_paper_lists_as_four():
-    """MATH 9.7: case (a) is the first family with mu negated; (c) is (b) negated. Two families with both signs of u."""
+    """docs/paper.md: case (a) is the first family with mu negated; (c) is (b) negated. Two families cover all."""
     mu = np.linspace(-2, 2, 9)
     x, y = np.cosh(mu), np.sinh(mu)
     first, case_b = family("boost", x, y), family("flip", x, y)

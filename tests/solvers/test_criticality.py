@@ -1,4 +1,4 @@
-"""Riemannian gradient, multiplier and block stationarity; where the paper must not be followed literally (MATH 9)."""
+"""Riemannian gradient, multiplier and block stationarity; where the paper must not be followed literally."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def test_gradient_is_tangent_and_is_the_derivative(data):
 
 
 def test_slope_in_a_plane_is_twice_s():
-    """The derivative of f along exp(t J (e_i e_j^T - e_j e_i^T)) X is 2 S_ij (MATH 5)."""
+    """The derivative of f along exp(t J (e_i e_j^T - e_j e_i^T)) X is 2 S_ij."""
     sig = Signature(3, 2)
     X = jorth.random_point(sig, seed=1)
     M = np.random.default_rng(0).standard_normal((5, 5))
@@ -87,7 +87,7 @@ def test_block_stationarity():
 
 
 def test_the_papers_gradient_is_not_tangent_and_can_raise_f():
-    """MATH 9.9: G - J X G^T X J leaves the tangent space, and a step against it may go up. Ours never does."""
+    """docs/paper.md: G - J X G^T X J leaves the tangent space, and a step against it may go up. Ours never does."""
     sig = Signature(3, 3)
     J, ups = dense_j(sig), 0
     for seed in range(200):
@@ -101,7 +101,7 @@ def test_the_papers_gradient_is_not_tangent_and_can_raise_f():
 
 
 def test_the_papers_probe_is_constant_on_the_feasible_set():
-    """MATH 9.2: with Q = phi(D) X the inner products phi(D) X J X^T phi(D)^T do not depend on X."""
+    """docs/paper.md: with Q = phi(D) X the inner products phi(D) X J X^T phi(D)^T do not depend on X."""
     sig = Signature(5, 3)
     lifted = np.random.default_rng(4).standard_normal((12, 8))
     before = (lifted * sig.signs) @ lifted.T
@@ -112,7 +112,7 @@ def test_the_papers_probe_is_constant_on_the_feasible_set():
 
 
 def test_the_papers_sigma_is_too_small_where_rows_are_long():
-    """MATH 9.3: sigma = L_f with Q = sigma I raises f where ||X[B,:]|| > 1; Q = L (Z Z^T) (x) I lowers it."""
+    """docs/paper.md: sigma = L_f with Q = sigma I raises f where ||X[B,:]|| > 1; Q = L (Z Z^T) (x) I lowers it."""
     sig = Signature(4, 4)
     source, target, _ = planted_procrustes(40, sig, source_condition=1.0, point_condition=30.0, seed=3)
     objective = jorth.Procrustes(source, target)
@@ -132,7 +132,7 @@ def test_the_papers_sigma_is_too_small_where_rows_are_long():
 
 
 def test_exact_pairs_together_are_no_majoriser_without_a_factor():
-    """MATH 9.4: disjoint pairs with exact Q each miss what A couples; a factor, the number of pairs, repairs it."""
+    """docs/paper.md: disjoint pairs with exact Q each miss what A couples; a factor repairs it."""
     n = 8
     sig = Signature(4, 4)
     A = np.full((n, n), 1.0) + 0.01 * np.eye(n)  # every two pairs are coupled
@@ -159,7 +159,7 @@ def test_exact_pairs_together_are_no_majoriser_without_a_factor():
 
 
 def test_subtracting_theta_twice_changes_the_step():
-    """MATH 9.5: Algorithm 2 takes P - theta I where the shift by Q + theta I is made already."""
+    """docs/paper.md: Algorithm 2 takes P - theta I where the shift by Q + theta I is made already."""
     rng = np.random.default_rng(2)
     P, theta = rng.standard_normal((50, 2, 2)), 0.5
     Q = np.stack([np.eye(4)] * 50)

@@ -17,7 +17,7 @@ UNIT = 2.0**-53
 @pytest.mark.parametrize("everywhere", [False, True])
 @pytest.mark.parametrize("general_d", [False, True])
 def test_every_step_decreases_by_the_proximal_term(everywhere, general_d):
-    """f(X+) <= f(X) - theta/2 ||V - I||^2, on every step (MATH 5)."""
+    """f(X+) <= f(X) - theta/2 ||V - I||^2, on every step."""
     rng = np.random.default_rng(0)
     sig = Signature.of([1, -1, 1, 1, -1, -1, 1])
     n, theta = sig.n, 0.05
@@ -87,7 +87,7 @@ def test_planted_procrustes_float32():
 
 
 def test_thin_trace_minimisation():
-    """(r, c) = (3, 2) columns in n = 40: the sum of the extreme eigenvalues of A x = lambda J x (MATH 7)."""
+    """(r, c) = (3, 2) columns in n = 40: the sum of the extreme eigenvalues of A x = lambda J x."""
     n, sig = 40, Signature(24, 16)
     M = np.random.default_rng(5).standard_normal((n, n))
     A = M @ M.T / n + 0.1 * np.eye(n)
