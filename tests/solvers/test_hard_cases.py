@@ -274,3 +274,32 @@ def test_stochastic_run_resumed_between_records(tmp_path):
     np.testing.assert_array_equal(resumed.x, straight.x)
     assert resumed.evaluations == straight.evaluations
     assert (np.diff(resumed.history["time"]) >= 0).all()
+
+
+def test_the_curvature_estimate_falls_again_where_it_was_too_large():
+    """A bound of 1e4 on a function of curvature 2: backtracking must find its way down."""
+
+    class Cautious(jorth.objectives.AutogradObjective):
+        def curvature(self):
+            return 1e4
+
+    x0 = jorth.random_point(SIG, seed=3)
+    result = jorth.minimize(
+        Cautious(lambda X: X.square().sum()), x0, signature=SIG, method="j-jobcd", gradient_tolerance=1e-8
+    )
+    assert result.status is Status.CONVERGED
+    assert result.iterations < 400  # at a fixed 1e4 it would take tens of thousands
+
+
+def test_safety_shortens_the_steps_of_a_stochastic_run():
+    """The first step is the Jacobi step at safety times the curvature."""
+    first = [
+        jorth.minimize(PROCRUSTES, signature=SIG, method="vr-j-jobcd", safety=s, max_iterations=1, seed=2).x
+        for s in (1.0, 8.0)
+    ]
+    moved = [np.linalg.norm(X - np.eye(6)) for X in first]
+    assert moved[1] < 0.5 * moved[0]
+    plain = jorth.minimize(
+        PROCRUSTES, signature=SIG, method=Jacobi(curvature=8 * PROCRUSTES.curvature()), max_iterations=1, seed=2
+    )
+    np.testing.assert_allclose(first[1], plain.x, atol=1e-12)
