@@ -26,12 +26,18 @@ if TYPE_CHECKING:
     from jorth.plane import PlaneSolution, solve_plane
     from jorth.signature import Signature
     from jorth.solvers import (
+        ADMM,
+        CSDM,
+        UMCM,
         BlockStationarity,
         CheckpointMismatch,
+        Exponential,
         GaussSeidel,
         Jacobi,
         Result,
+        RiemannianCG,
         RiemannianLBFGS,
+        RiemannianSD,
         Status,
         VarianceReduced,
         block_stationarity,
@@ -48,16 +54,21 @@ _ROOMS = {
     "jorth.objectives": "FiniteSum Objective Procrustes Quadratic",
     "jorth.plane": "PlaneSolution solve_plane",
     "jorth.signature": "Signature",
-    "jorth.solvers": "BlockStationarity CheckpointMismatch GaussSeidel Jacobi Result RiemannianLBFGS Status "
-    "VarianceReduced block_stationarity minimize multiplier riemannian_gradient",
+    "jorth.solvers": "ADMM BlockStationarity CSDM CheckpointMismatch Exponential GaussSeidel Jacobi Result "
+    "RiemannianCG RiemannianLBFGS RiemannianSD Status UMCM VarianceReduced block_stationarity minimize multiplier "
+    "riemannian_gradient",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 _MODULES = ("datasets", "plane", "stopping")
 
 __all__ = [
+    "ADMM",
     "CS",
+    "CSDM",
+    "UMCM",
     "BlockStationarity",
     "CheckpointMismatch",
+    "Exponential",
     "FiniteSum",
     "GaussSeidel",
     "Jacobi",
@@ -67,7 +78,9 @@ __all__ = [
     "Procrustes",
     "Quadratic",
     "Result",
+    "RiemannianCG",
     "RiemannianLBFGS",
+    "RiemannianSD",
     "Signature",
     "Status",
     "VarianceReduced",

@@ -9,7 +9,19 @@ import scipy.linalg
 import torch
 
 import jorth
-from jorth import GaussSeidel, Jacobi, RiemannianLBFGS, Signature, VarianceReduced
+from jorth import (
+    ADMM,
+    CSDM,
+    UMCM,
+    Exponential,
+    GaussSeidel,
+    Jacobi,
+    RiemannianCG,
+    RiemannianLBFGS,
+    RiemannianSD,
+    Signature,
+    VarianceReduced,
+)
 from jorth.datasets import planted_procrustes
 
 SOLVERS = {
@@ -24,6 +36,15 @@ SOLVERS = {
     "j random": Jacobi(rounds_per_gradient=1),
     "j greedy": Jacobi(rounds_per_gradient=1, matching="greedy"),
     "j round robin": Jacobi(rounds_per_gradient=1, matching="round-robin"),
+    "umcm": UMCM(),
+    "admm": ADMM(),
+    "csdm": CSDM(),
+    "exponential": Exponential(),
+    "exponential adam": Exponential(optimizer="adam"),
+    "sd": RiemannianSD(),
+    "sd plain": RiemannianSD(preconditioner="none"),
+    "cg": RiemannianCG(),
+    "cg plain": RiemannianCG(preconditioner="none"),
     "lbfgs": RiemannianLBFGS(),
     "lbfgs plain": RiemannianLBFGS(preconditioner="none"),
     "vr": VarianceReduced(),

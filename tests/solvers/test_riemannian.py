@@ -12,6 +12,8 @@ from jorth.solvers.base import State
 from jorth.solvers.counting import Clock, CountedObjective
 from jorth.solvers.problem import Problem
 from jorth.solvers.riemannian import RiemannianLBFGS
+from jorth.solvers.riemannian.line_search import Trial
+from jorth.solvers.riemannian.preconditioner import precondition, renew
 
 
 def test_preconditioner_inverts_the_curvature():
@@ -29,7 +31,9 @@ def test_preconditioner_inverts_the_curvature():
     point = torch.from_numpy(X)
     problem = Problem(objective, sig, sig.vector(point), np.random.default_rng(0))
     state = State(point, 0.0, point)
-    found = RiemannianLBFGS()._first_metric(problem, state, torch.from_numpy(image))
+    assert renew(problem, state)
+    assert not renew(problem, state)
+    found = precondition(state, torch.from_numpy(image))
     np.testing.assert_allclose(found.numpy(), S, atol=1e-10)
 
 
@@ -72,21 +76,21 @@ def dense_inverse_hessian(pairs, first, size):
 def test_two_loop_recursion_is_bfgs():
     rng = np.random.default_rng(4)
     solver = RiemannianLBFGS(memory=3, preconditioner="none")
-    objective = CountedObjective(jorth.Quadratic(np.eye(4)), Clock())
-    sig, point = Signature(2, 2), torch.eye(4, dtype=torch.float64)
-    problem, state = Problem(objective, sig, sig.vector(point), rng), State(point, 0.0, point)
+    point = torch.eye(4, dtype=torch.float64)
+    state = State(point, 0.0, point)
     pairs = []
     for _ in range(5):  # more than it keeps
         M = rng.standard_normal((4, 4))
         s = M - M.T
         y = s + 0.1 * (lambda K: K - K.T)(rng.standard_normal((4, 4)))
-        solver._remember(state, torch.from_numpy(s), torch.from_numpy(y))
+        zero, step, change = torch.zeros(4, 4, dtype=torch.float64), torch.from_numpy(s), torch.from_numpy(y)
+        solver.remember(state, zero, step, 0.0, Trial(1.0, step, point, 0.0, point, change))
         pairs.append((s.ravel(), y.ravel()))
     s, y = pairs[-1]
     H = dense_inverse_hessian(pairs[-3:], (s @ y) / (y @ y), 16)
     g = rng.standard_normal((4, 4))
-    found = solver._inverse_hessian(problem, state, torch.from_numpy(g))
-    np.testing.assert_allclose(found.numpy().ravel(), H @ g.ravel(), rtol=1e-10)
+    found = solver.direction(state, torch.from_numpy(g))
+    np.testing.assert_allclose(found.numpy().ravel(), -H @ g.ravel(), rtol=1e-10)
 
 
 @pytest.mark.parametrize("preconditioner", ["auto", "none"])

@@ -17,8 +17,8 @@ from jorth.solvers.status import Status, StopRun
 class State:
     """Where a run stands. A checkpoint holds all of it but the cache.
 
-    X changes in place and is feasible at any moment. ``value`` and ``gradient`` are those of f at X when ``exact``; a
-    stochastic solver has estimates in between.
+    X changes in place; it is feasible at any moment unless the solver says that it is not. ``value`` and ``gradient``
+    are those of f at X when ``exact``; a stochastic solver has estimates in between.
     """
 
     X: Tensor
@@ -39,9 +39,16 @@ class AbstractSolver(ABC):
     """A method: its options are its fields, all of its memory is in the state."""
 
     name: str
+    feasible: bool = True
+    """False for a method whose points leave the constraint: the loop polishes them before it scores them."""
+    thin: bool = True
+    """Whether x0 may have fewer columns than rows."""
 
     def prepare(self) -> None:  # noqa: B027 - most solvers need nothing
         """Load and compile what the steps need, before the clock starts."""
+
+    def pack(self, state: State) -> None:  # noqa: B027 - most solvers keep all they need in the state
+        """Put what is in the cache, and cannot be made again from the problem, into the state: it is to be saved."""
 
     def init(self, problem: Problem, X: Tensor) -> State:
         """The state at the start: value and gradient at X, which must be finite."""
@@ -49,6 +56,8 @@ class AbstractSolver(ABC):
             raise ValueError(
                 f'side must be "left" for a thin x0: columns have no signs, got "right" and {tuple(X.shape)}'
             )
+        if not self.thin and X.shape[0] != X.shape[1]:
+            raise ValueError(f"x0 must be square for {self.name}, got {tuple(X.shape)}")
         value, gradient = problem.objective.value_and_gradient(X)
         if not all_finite(value, gradient):
             raise StopRun(Status.NON_FINITE)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,21 +16,38 @@ from jorth.arrays import describe, generator, is_number, whole_number
 from jorth.objectives import AbstractObjective
 from jorth.objectives.base import hash_tensors
 from jorth.signature import Signature
+from jorth.solvers.admm import ADMM
 from jorth.solvers.base import AbstractSolver, check_choice
+from jorth.solvers.chain import run_chain
 from jorth.solvers.counting import Clock, CountedObjective
+from jorth.solvers.cs_decomposition import CSDM
+from jorth.solvers.exponential import Exponential
 from jorth.solvers.gauss_seidel import GaussSeidel
 from jorth.solvers.interrupt import Interrupt
 from jorth.solvers.jacobi import Jacobi
+from jorth.solvers.multiplier_correction import UMCM
 from jorth.solvers.problem import Problem, agreed_signature, as_objective, starting_point
 from jorth.solvers.progress import ProgressLine
 from jorth.solvers.result import Result
-from jorth.solvers.riemannian import RiemannianLBFGS
+from jorth.solvers.riemannian import RiemannianCG, RiemannianLBFGS, RiemannianSD
 from jorth.solvers.run import Run
 from jorth.solvers.stopping import Criterion, GradientNorm, MaxIterations
 from jorth.solvers.variance_reduced import VarianceReduced
 
 METHODS: dict[str, type[AbstractSolver]] = {
-    solver.name: solver for solver in (GaussSeidel, Jacobi, VarianceReduced, RiemannianLBFGS)
+    solver.name: solver
+    for solver in (
+        GaussSeidel,
+        Jacobi,
+        VarianceReduced,
+        UMCM,
+        ADMM,
+        CSDM,
+        Exponential,
+        RiemannianSD,
+        RiemannianCG,
+        RiemannianLBFGS,
+    )
 }
 
 
@@ -38,7 +56,7 @@ def minimize(
     x0: Any = None,
     *,
     signature: Signature | None = None,
-    method: str | AbstractSolver = "gs-jobcd",
+    method: str | AbstractSolver | Sequence[str | AbstractSolver] = "gs-jobcd",
     max_iterations: int | None = None,
     max_time: float | None = None,
     max_evaluations: int | None = None,
@@ -58,7 +76,9 @@ def minimize(
         objective: A jorth objective, or a function of a tensor X that returns a scalar tensor (autograd).
         x0: The start, (n, n) J-orthogonal or thin (n, k); the identity when omitted. It is not changed.
         signature: The signs of J; may be omitted where the objective has them.
-        method: "gs-jobcd", "j-jobcd", "vr-j-jobcd", "riemannian-lbfgs", or a solver: jorth.GaussSeidel(...), ...
+        method: "gs-jobcd", "j-jobcd", "vr-j-jobcd", "umcm", "admm", "csdm", "exponential", "riemannian-sd",
+            "riemannian-cg", "riemannian-lbfgs", or a solver: jorth.GaussSeidel(...), ... A list runs one after the
+            other, each from the point of the one before; limits are then for the chain, in equal shares.
         max_iterations: Sweeps for Gauss-Seidel, gradient steps for all others.
         max_time: Seconds of solving; recording, callbacks and checkpoints do not count. A resumed run adds up.
         max_evaluations: Gradients; for finite sums the equivalent in samples.
@@ -83,6 +103,29 @@ def minimize(
     function = as_objective(objective)
     agreed = agreed_signature(signature, function)
     X = starting_point(x0, function, agreed)
+    if isinstance(method, (list, tuple)):
+        _check_chain(method, options)
+        stage = partial(
+            minimize,
+            objective,
+            signature=agreed,
+            gradient_tolerance=gradient_tolerance,
+            stop=stop,
+            seed=seed,
+            progress=progress,
+            checkpoint_interval=checkpoint_interval,
+            on_unbounded=on_unbounded,
+        )
+        return run_chain(
+            stage,
+            method,
+            x0,
+            signature=agreed,
+            samples=function.samples,
+            limits=dict(max_iterations=max_iterations, max_time=max_time, max_evaluations=max_evaluations),
+            callback=callback,
+            checkpoint=checkpoint,
+        )
     solver = resolve(method, options)
     criterion: Criterion = GradientNorm(gradient_tolerance)
     if stop is not None:
@@ -103,19 +146,27 @@ def minimize(
             return run.go(line)
 
 
-def resolve(method: str | AbstractSolver, options: dict[str, Any]) -> AbstractSolver:
+def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
     """The solver that ``method`` and ``options`` describe."""
     if isinstance(method, AbstractSolver):
         if options:
             raise TypeError(f"options must be given to the solver itself, got {sorted(options)} beside an instance")
         return method
     if not isinstance(method, str) or method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)} or a solver, got {method!r}")
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, a solver, or a list of these, got {method!r}")
     known = [field.name for field in fields(METHODS[method])]  # type: ignore[arg-type]
     for name in options:
         if name not in known:
             raise TypeError(f"{method} has no option {name!r}; it has {', '.join(known)}")
     return METHODS[method](**options)
+
+
+def _check_chain(methods: Sequence[Any], options: dict[str, Any]) -> None:
+    """All errors before any work is done."""
+    if options:
+        raise TypeError(f"options must be given to the solvers themselves, got {sorted(options)} beside a list")
+    for method in methods:
+        resolve(method, {})
 
 
 def _check_limits(

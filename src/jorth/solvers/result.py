@@ -28,7 +28,11 @@ class Result:
         time: Seconds spent solving, without recording, callbacks and checkpoints.
         gradient_norm: ||skew(J G x^T)||_F.
         residual: max |x^T J x - J| / max(1, ||x||_2^2).
-        history: Arrays of equal length, one row a recorded iteration; ``norm`` is ||X||_2 to about one per cent.
+        violation: The same before polishing, for the methods that leave the constraint; for all others the residual.
+        history: Arrays of equal length, one row a recorded iteration; ``norm`` is ||X||_2 to about one per cent. Of a
+            method that leaves the constraint value and gradient norm are those of the polished point, what x would
+            be if the run ended there (NaN where it cannot be polished), and ``residual`` is the violation.
+        stages: The results of the methods of a chain, one after the other; empty for a single method.
     """
 
     x: Any
@@ -40,7 +44,9 @@ class Result:
     time: float
     gradient_norm: float
     residual: float
+    violation: float
     history: dict[str, NDArray[np.float64]] = field(repr=False)
+    stages: tuple[Result, ...] = field(default=(), repr=False)
 
     @property
     def success(self) -> bool:

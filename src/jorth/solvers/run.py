@@ -8,12 +8,13 @@ import warnings
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from jorth.arrays import unit_roundoff
+from jorth.group import polish
 from jorth.solvers import checkpoint as checkpoints
 from jorth.solvers.base import AbstractSolver, State
 from jorth.solvers.counting import Clock, Evaluations
@@ -24,6 +25,15 @@ from jorth.solvers.progress import ProgressLine
 from jorth.solvers.result import COLUMNS, History, Result
 from jorth.solvers.status import Status, StopRun
 from jorth.solvers.stopping import Criterion, Report
+
+
+class Scored(NamedTuple):
+    """A feasible point with its value and gradient, and the violation that it had before polishing."""
+
+    X: Tensor
+    value: float
+    gradient: Tensor
+    violation: float
 
 
 class Run:
@@ -47,8 +57,8 @@ class Run:
         self.improvement = Progress()
         self.gram = X.mT @ (problem.signs[:, None] * X) if X.shape[1] < X.shape[0] else torch.diag(problem.signs)
         self.norm = NormEstimate(X.shape[1], X)
-        self.recorded: State | None = None
-        self.recorded_at = -1
+        self.scored = Scored(X, math.nan, X, math.nan)
+        self.scored_at = -1
         self.folder: Path | None = None
 
     # -- the loop
@@ -103,7 +113,7 @@ class Run:
             return self._fired(dict.fromkeys(COLUMNS, math.nan) | {"time": self.problem.objective.clock.seconds})
         row = self._record(state)
         line.show(self.iteration, row)
-        if self.callback is not None and bool(self.callback(self._public(state.X), row)):
+        if self.callback is not None and bool(self.callback(self._public(self.scored.X), row)):
             return Status.CONVERGED, "the callback asked to stop"
         ended = self._fired(row)
         if ended is not None:
@@ -128,19 +138,37 @@ class Run:
         return grown and self.history.last("value") < self.history.last("value", 2)
 
     def _record(self, state: State) -> dict[str, float]:
+        """Score the point and append a row."""
         norm = self.norm(state.X)
+        violation = scaled_violation(state.X, self.problem.signs, self.gram, norm)
+        point = self._score(state, violation)
+        if point is not None:
+            self.scored, self.scored_at = point, self.iteration
         row = {
             "time": self.problem.objective.clock.seconds,
             "iteration": float(self.iteration),
-            "value": state.value,
-            "gradient_norm": gradient_norm(state.X, state.gradient, self.problem.signs),
-            "residual": scaled_violation(state.X, self.problem.signs, self.gram, norm),
+            "value": math.nan if point is None else point.value,
+            "gradient_norm": math.nan if point is None else self._gradient_norm(point),
+            "residual": violation,
             "norm": norm,
             **self.problem.objective.count.columns(),
         }
         self.history.add(**row)
-        self.recorded, self.recorded_at = state, self.iteration
         return row
+
+    def _score(self, state: State, violation: float) -> Scored | None:
+        """The point as the user would get it, by the objective's word; None where it cannot be polished."""
+        if self.solver.feasible:
+            return Scored(state.X, state.value, state.gradient, violation)
+        try:
+            X = polish(state.X, self.problem.signature)
+        except ValueError:  # not near a feasible point, or not finite
+            return None
+        value, gradient = self.problem.objective.objective.value_and_gradient(X)  # not part of the run's counts
+        return Scored(X, value.item(), gradient.detach(), violation)
+
+    def _gradient_norm(self, point: Scored) -> float:
+        return gradient_norm(point.X, point.gradient, self.problem.signs)
 
     def _report(self, row: dict[str, float]) -> Report:
         state, problem = self.state, self.problem
@@ -149,10 +177,11 @@ class Run:
         def stationarity(pairs: int | None) -> float:
             if not state.exact:
                 return math.nan
+            point = self.scored
             L = state.numbers.get("curvature") or problem.objective.curvature()
-            L = L or float(state.gradient.norm() / state.X.norm())
+            L = L or float(point.gradient.norm() / point.X.norm())
             return block_stationarity(
-                problem.objective.objective, state.X, problem.signature, pairs=pairs, curvature=L
+                problem.objective.objective, point.X, problem.signature, pairs=pairs, curvature=L
             ).value
 
         return Report(
@@ -178,24 +207,34 @@ class Run:
             X = self.start if state is None else state.X
             value, gradient = objective.objective.value_and_gradient(X)  # not part of the run's counts
             state = State(X, value.item(), gradient.detach())
-        if self.recorded is not state or self.recorded_at != self.iteration:
+        if not self._is_recorded(state):
             self._record(state)
-        norm = torch.linalg.matrix_norm(state.X.double(), ord=2).item()
-        residual = scaled_violation(state.X, self.problem.signs, self.gram, norm)
-        if residual > FEASIBLE * len(state.X) * unit_roundoff(state.X):
+        point = self.scored
+        if self.scored_at != self.iteration:
+            message += f"; the last point cannot be polished, x is that of iteration {max(self.scored_at, 0)}"
+        norm = torch.linalg.matrix_norm(point.X.double(), ord=2).item()
+        residual = scaled_violation(point.X, self.problem.signs, self.gram, norm)
+        if residual > FEASIBLE * len(point.X) * unit_roundoff(point.X):
             message += f"; the path was long or went far out and left a residual of {residual:.1g}: polish x"
         return Result(
-            x=self._public(state.X),
-            value=state.value,
+            x=self._public(point.X),
+            value=point.value,
             status=status,
             message=message,
             iterations=self.iteration,
             evaluations=objective.count,
             time=objective.clock.seconds,
-            gradient_norm=gradient_norm(state.X, state.gradient, self.problem.signs),
+            gradient_norm=self._gradient_norm(point),
             residual=residual,
+            violation=residual if self.solver.feasible else point.violation,
             history=self.history.arrays(),
         )
+
+    def _is_recorded(self, state: State) -> bool:
+        """Whether the last row is of this point; a step that was cut short may have moved on from it."""
+        if not len(self.history) or self.history.last("iteration") != self.iteration:
+            return False
+        return not self.solver.feasible or self.history.last("value") == state.value
 
     # -- checkpoints
 
@@ -225,6 +264,7 @@ class Run:
     def _snapshot(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         state = self.state
         assert state is not None
+        self.solver.pack(state)
         tensors = {"X": state.X.clone(), "gradient": state.gradient.clone()}
         tensors |= {f"tensors.{name}": tensor.clone() for name, tensor in state.tensors.items()}
         numbers = {

@@ -1,0 +1,124 @@
+"""ADMM: the constraint split over two copies of X."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from jorth.arrays import is_number
+from jorth.solvers.base import AbstractSolver, State
+from jorth.solvers.counting import all_finite
+from jorth.solvers.problem import Problem
+from jorth.solvers.status import Status, StopRun
+
+EQUALITY = 0.1
+"""The penalty of X = Y relative to that of X^T J Y = J."""
+PATIENCE = 100
+"""Steps over which the constraints must have come closer, else the penalties double."""
+LOOSE = 0.1
+"""Violations below this are left to the multipliers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ADMM(AbstractSolver):
+    """The alternating direction method of multipliers on min f(X) subject to X = Y, X^T J Y = J.
+
+    With scaled multipliers U, W and penalties rho = penalty L / 10 and sigma = penalty L, a step is three lines, two
+    of them symmetric positive definite solves:
+
+        (H + rho I + sigma J Y Y^T J) X' = H X - G + rho (Y - U) + sigma J Y (J - W^T)
+        (rho I + sigma J X' X'^T J) Y' = rho (X' + U) + sigma J X' (J - W)
+        U += X' - Y',  W += X'^T J Y' - J
+
+    H is the curvature of f: A itself for a convex quadratic f = 1/2 tr(X^T A X) + <C, X>, so that the first line
+    is exact, and L I otherwise, L the Lipschitz constant or the largest secant seen. X is what the loop polishes,
+    scores and returns.
+
+    Args:
+        penalty: Of the constraints, in units of the curvature; "auto" starts from 1 and doubles whenever the
+            constraints come no closer over 100 steps.
+    """
+
+    penalty: float | Literal["auto"] = "auto"
+    name = "admm"
+    feasible = False
+    thin = False
+
+    def __post_init__(self) -> None:
+        if self.penalty != "auto" and not (is_number(self.penalty) and 0 < self.penalty < math.inf):
+            raise ValueError(f'penalty must be "auto" or a positive number, got {self.penalty!r}')
+
+    def init(self, problem: Problem, X: Tensor) -> State:
+        """Both copies at the start, multipliers zero."""
+        state = super().init(problem, X)
+        known = problem.objective.curvature()
+        state.numbers["curvature"] = known or float(state.gradient.norm() / X.norm()) or 1.0
+        state.numbers["penalty"] = 1.0 if self.penalty == "auto" else float(self.penalty)
+        state.numbers["gap"] = math.inf
+        state.tensors.update(Y=X.clone(), U=torch.zeros_like(X), W=torch.zeros_like(X))
+        return state
+
+    def step(self, problem: Problem, state: State) -> None:
+        """X, then Y, then the multipliers; then curvature and penalties where they must grow."""
+        s, numbers, tensors = problem.signs, state.numbers, state.tensors
+        X, Y, U, W = state.X, tensors["Y"], tensors["U"], tensors["W"]
+        sigma = numbers["penalty"] * numbers["curvature"]
+        rho, J = EQUALITY * sigma, torch.diag(s)
+        H, JY = self._curvature(problem, state), s[:, None] * Y
+        near = rho * (Y - U) + sigma * (JY @ (J - W.mT))
+        new = _solve(H + rho * torch.eye(len(s)).to(X) + sigma * (JY @ JY.mT), H @ X - state.gradient + near)
+        JX = s[:, None] * new
+        Y = _solve(rho * torch.eye(len(s)).to(X) + sigma * (JX @ JX.mT), rho * (new + U) + sigma * (JX @ (J - W)))
+        apart, violation = new - Y, JX.mT @ Y - J
+        value, gradient = problem.objective.value_and_gradient(new)
+        if not all_finite(value, gradient):
+            raise StopRun(Status.NON_FINITE)
+        if problem.objective.curvature() is None:
+            moved = float((new - X).norm())
+            secant = float((gradient - state.gradient).norm()) / moved if moved > 0 else 0.0
+            self._rescale(state, max(secant, numbers["curvature"]), numbers["penalty"])
+        tensors.update(Y=Y, U=tensors["U"] + apart, W=tensors["W"] + violation)
+        X.copy_(new)
+        state.value, state.gradient = value, gradient
+        self._balance(state, math.hypot(float(apart.norm()), float(violation.norm())))
+
+    def _curvature(self, problem: Problem, state: State) -> Tensor:
+        """H: A where it is positive semidefinite and alone, else L I."""
+        if "H" not in state.cache:
+            form = problem.objective.quadratic()
+            convex = form is not None and form.D is None and bool(torch.linalg.eigvalsh(form.A)[0] >= 0)
+            state.cache["H"] = form.A.to(state.X) if form is not None and convex else None
+        if state.cache["H"] is not None:
+            exact: Tensor = state.cache["H"]
+            return exact
+        return state.numbers["curvature"] * torch.eye(len(state.X)).to(state.X)
+
+    def _balance(self, state: State, gap: float) -> None:
+        """Double the penalties where the constraints have come no closer for a while."""
+        numbers = state.numbers
+        numbers["steps"] = numbers.get("steps", 0.0) + 1
+        if self.penalty != "auto" or numbers["steps"] % PATIENCE:
+            return
+        if gap > max(LOOSE, numbers["gap"]):
+            self._rescale(state, numbers["curvature"], 2 * numbers["penalty"])
+        numbers["gap"] = gap
+
+    def _rescale(self, state: State, curvature: float, penalty: float) -> None:
+        """New penalties; the scaled multipliers shrink as these grow."""
+        numbers = state.numbers
+        ratio = numbers["curvature"] * numbers["penalty"] / (curvature * penalty)
+        numbers.update(curvature=curvature, penalty=penalty)
+        for name in ("U", "W"):
+            state.tensors[name] = ratio * state.tensors[name]
+
+
+def _solve(K: Tensor, right: Tensor) -> Tensor:
+    """K^-1 right for a symmetric positive definite K."""
+    factor, failed = torch.linalg.cholesky_ex(K)
+    if bool(failed):
+        raise StopRun(Status.NON_FINITE)
+    return torch.cholesky_solve(right, factor)

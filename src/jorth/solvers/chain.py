@@ -1,0 +1,130 @@
+"""Chains: one method after the other, each from the point of the one before."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jorth.arrays import describe, to_tensor, unit_roundoff
+from jorth.group import polish
+from jorth.signature import Signature
+from jorth.solvers.base import AbstractSolver
+from jorth.solvers.counting import Evaluations
+from jorth.solvers.problem import FEASIBLE
+from jorth.solvers.result import Result
+from jorth.solvers.status import Status
+
+ADDITIVE = ("time", "iteration", *Evaluations().columns())
+"""The columns of a history that go on counting from stage to stage."""
+FINAL = (Status.UNBOUNDED, Status.NON_FINITE, Status.INTERRUPTED)
+"""After these there is no point in another method."""
+
+
+def run_chain(
+    run: Callable[..., Result],
+    methods: Sequence[str | AbstractSolver],
+    x0: Any,
+    *,
+    signature: Signature,
+    samples: int,
+    limits: dict[str, float | None],
+    callback: Callable[[Any, dict[str, float]], object] | None,
+    checkpoint: str | Path | None,
+) -> Result:
+    """Run the methods in turn and join their records.
+
+    Limits are for the chain as a whole: a stage may use an equal share of what is left, and what it leaves goes to
+    those after it. A chain ends early when a stage meets the stopping criteria, or when no method could go on. A point
+    that has drifted off the constraint is polished before it is handed on, and the message says so.
+
+    Args:
+        run: `minimize` with the problem filled in: run(x0, method=..., max_time=..., callback=..., checkpoint=...).
+        methods: Names or solvers, at least one.
+        x0: The start of the first.
+        signature: The signs of J.
+        samples: The number of terms of a finite sum, in which its evaluations are counted.
+        limits: max_iterations, max_time, max_evaluations; None is no limit.
+        callback: As in `minimize`; its rows count on through the stages.
+        checkpoint: A folder; each stage keeps its own below it.
+    """
+    if not methods:
+        raise ValueError("method must be a name, a solver, or a list of at least one of these, got an empty list")
+    stages: list[Result] = []
+    note = ""
+    for position, method in enumerate(methods):
+        done = _totals(stages, samples)
+        shares = {name: _share(name, limit, done[name], len(methods) - position) for name, limit in limits.items()}
+        name = method if isinstance(method, str) else getattr(method, "name", describe(method))
+        folder = None if checkpoint is None else Path(checkpoint) / f"{position + 1}-{name}"
+        start = x0
+        if stages:
+            start, note = _handed_over(stages[-1], signature)
+        stages.append(run(start, method=method, callback=_counting_on(callback, done), checkpoint=folder, **shares))
+        stages[-1] = replace(stages[-1], message=stages[-1].message + note)
+        if stages[-1].status in FINAL or stages[-1].status is Status.CONVERGED:
+            break
+    return join(stages)
+
+
+def join(stages: Sequence[Result]) -> Result:
+    """One record of several runs: the point of the last, the histories end to end, the counts added up."""
+    last, before = stages[-1], _totals(stages[:-1])
+    offsets = [_totals(stages[:at])["columns"] for at in range(len(stages))]
+    history = {
+        name: np.concatenate(
+            [stage.history[name] + offset.get(name, 0.0) for stage, offset in zip(stages, offsets, strict=True)]
+        )
+        for name in last.history
+    }
+    counts = {name: sum(stage.evaluations.as_dict()[name] for stage in stages) for name in Evaluations().as_dict()}
+    return replace(
+        last,
+        iterations=last.iterations + before["max_iterations"],
+        time=last.time + before["max_time"],
+        evaluations=Evaluations(**counts),
+        history=history,
+        stages=tuple(stages),
+    )
+
+
+def _handed_over(stage: Result, signature: Signature) -> tuple[Any, str]:
+    """The point of a stage as a start: feasible, and a word if it had to be polished for that."""
+    n, columns = stage.x.shape
+    if n != columns or stage.residual <= FEASIBLE * n * unit_roundoff(to_tensor(stage.x, "x")):
+        return stage.x, ""
+    return polish(stage.x, signature), f"; started from a polished point (residual {stage.residual:.1g})"
+
+
+def _totals(stages: Sequence[Result], samples: int = 0) -> dict[str, Any]:
+    """What the stages have used of each limit, and where their columns end."""
+    evaluations = [stage.evaluations for stage in stages]
+    columns = {name: sum(float(stage.history[name][-1]) for stage in stages) for name in ADDITIVE}
+    return {
+        "max_iterations": sum(stage.iterations for stage in stages),
+        "max_time": sum(stage.time for stage in stages),
+        "max_evaluations": sum(e.sample_gradient // samples if samples else e.gradient for e in evaluations),
+        "columns": columns,
+    }
+
+
+def _share(name: str, limit: float | None, used: float, stages_left: int) -> float | None:
+    """An equal share of what is left; counts are rounded up."""
+    if limit is None:
+        return None
+    share = max(limit - used, 0) / stages_left
+    return share if name == "max_time" else math.ceil(share)
+
+
+def _counting_on(
+    callback: Callable[[Any, dict[str, float]], object] | None, done: dict[str, Any]
+) -> Callable[[Any, dict[str, float]], object] | None:
+    """The callback with rows that start where the stages before ended."""
+    if callback is None:
+        return None
+    offsets = done["columns"]
+    return lambda X, row: callback(X, {name: value + offsets.get(name, 0.0) for name, value in row.items()})

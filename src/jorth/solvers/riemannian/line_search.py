@@ -1,0 +1,117 @@
+"""A line search along the Cayley retraction that never crosses its pole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from jorth.group.retractions import cayley_step
+from jorth.solvers.base import State
+from jorth.solvers.counting import all_finite
+from jorth.solvers.criticality import skew_gradient
+from jorth.solvers.problem import Problem
+from jorth.solvers.status import Status, StopRun
+
+ARMIJO = 1e-4
+TRIALS = 50
+REFINEMENTS = 3
+LONGEST = 1.4
+"""The norm of the boost part of a step: before the pole of the Cayley transform at 2."""
+
+
+@dataclass
+class Trial:
+    """A point X <- R(J S) X, S = t times the direction, with what is known there."""
+
+    t: float
+    S: Tensor
+    X: Tensor
+    value: float
+    gradient: Tensor
+    g: Tensor
+
+
+def search(
+    problem: Problem,
+    state: State,
+    g: Tensor,
+    direction: Tensor,
+    slope: float,
+    *,
+    first: float = 1.0,
+    reference: float | None = None,
+    flatten: float | None = None,
+) -> Trial | None:
+    """Backtrack from ``first`` until f has fallen enough below ``reference`` (f itself when None).
+
+    With ``flatten`` the slope must also have fallen to that fraction of itself (the strong Wolfe condition); a few
+    secant steps try for it, and the best point found is taken.
+
+    Returns:
+        None when no step decreases f.
+    """
+    rounding = torch.finfo(state.X.dtype).eps * abs(state.value)
+    level = state.value if reference is None else reference
+    longest = LONGEST / max(_boost_norm(problem, direction), 1e-300)
+    t, best, refined, finite = min(first, longest), None, 0, True
+    for _ in range(TRIALS):
+        trial = _trial(problem, state, direction, t)
+        finite = all_finite(trial.value, trial.gradient)
+        # within rounding of f the gradient decides: it must not have grown
+        flat = abs(t * slope) < 100 * rounding and trial.value <= state.value + 10 * rounding
+        enough = trial.value <= level + ARMIJO * t * slope
+        accepted = finite and (enough or (flat and bool(trial.g.norm() < g.norm())))
+        if accepted and (best is None or trial.value < best.value):
+            best = trial
+        if best is None:
+            t = _shorter(t, state.value, slope, trial.value) if finite else t / 2
+            continue
+        if flatten is None or flat or refined == REFINEMENTS or not finite:
+            return best
+        new_slope = inner(trial.g, direction)
+        if abs(new_slope) <= flatten * abs(slope):
+            return best
+        t, refined = min(_secant(t, slope, new_slope), longest), refined + 1
+        if t == trial.t:  # at the longest step already
+            return best
+    if best is None and not finite:
+        raise StopRun(Status.NON_FINITE)
+    return best
+
+
+def inner(a: Tensor, b: Tensor) -> float:
+    """<a, b>_F."""
+    return float(torch.dot(a.flatten(), b.flatten()))
+
+
+def _trial(problem: Problem, state: State, direction: Tensor, t: float) -> Trial:
+    S = t * direction
+    X = cayley_step(problem.signs[:, None] * S, state.X).contiguous()
+    value, gradient = problem.objective.value_and_gradient(X)
+    return Trial(t, S, X, value, gradient, skew_gradient(X, gradient, problem.signs))
+
+
+def _shorter(t: float, value: float, slope: float, found: float) -> float:
+    """The minimiser of the parabola through f, its slope and the value found, kept in [t/10, t/2]."""
+    excess = found - value - t * slope
+    best = -slope * t * t / (2 * excess) if excess > 0 else t / 2
+    return min(max(best, t / 10), t / 2)
+
+
+def _secant(t: float, slope: float, new_slope: float) -> float:
+    """Where the slope would vanish if it were linear, kept in [t/10, 10 t]."""
+    rise = new_slope - slope
+    return min(max(-slope * t / rise, t / 10), 10 * t) if rise > 0 else 10 * t
+
+
+def _boost_norm(problem: Problem, S: Tensor) -> float:
+    """||S[+,-]||_2, or its Frobenius norm where that is short of the limit already."""
+    plus, minus = problem.signature.positions(S.device)
+    block = S[plus[:, None], minus]
+    frobenius = float(block.norm())
+    if frobenius <= LONGEST:
+        return frobenius
+    gram = block.mT @ block if len(plus) > len(minus) else block @ block.mT
+    return float(torch.linalg.eigvalsh(gram)[-1].sqrt())

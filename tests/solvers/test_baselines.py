@@ -1,0 +1,235 @@
+"""UMCM, ADMM, CSDM, the exponential form and the Riemannian methods: as strong as the comparison needs them to be."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+import torch
+
+import jorth
+from jorth import ADMM, CSDM, UMCM, Exponential, Signature, Status
+from jorth.datasets import planted_procrustes
+from jorth.stopping import ValueBelow
+
+UNIT = 2.0**-53
+GAPS = {
+    "umcm": 1e-4,
+    "admm": 1e-4,
+    "csdm": 1e-4,
+    "exponential": 1e-4,
+    "riemannian-sd": 1e-8,
+    "riemannian-cg": 1e-8,
+    "riemannian-lbfgs": 1e-8,
+}
+INFEASIBLE = ["umcm", "admm"]
+
+
+def procrustes(n, p, seed=0):
+    sig = Signature(p, n - p)
+    source, target, _ = planted_procrustes(2 * n, sig, source_condition=10.0, seed=seed)
+    return jorth.Procrustes(source, target), sig, 0.0
+
+
+def trace(n, p, seed=0):
+    sig = Signature(p, n - p)
+    M = np.random.default_rng(seed).standard_normal((n, n))
+    A = M @ M.T / n + 0.05 * np.eye(n)
+    eigenvalues = 1 / scipy.linalg.eigh(np.diag(sig.signs.astype(float)), A, eigvals_only=True)
+    return jorth.Quadratic(2 * A), sig, float(np.abs(eigenvalues).sum())
+
+
+def start_value(objective, sig):
+    return objective.value(torch.eye(sig.n, dtype=torch.float64)).item()
+
+
+@pytest.mark.parametrize("problem", [procrustes, trace])
+@pytest.mark.parametrize("share", [0.5, 0.9])
+@pytest.mark.parametrize("n", [20, 50])
+@pytest.mark.parametrize("method", GAPS)
+def test_reaches_its_gap_with_default_options(method, n, share, problem):
+    objective, sig, optimum = problem(n, round(share * n))
+    goal = optimum + GAPS[method] * (start_value(objective, sig) - optimum)
+    result = jorth.minimize(
+        objective, signature=sig, method=method, gradient_tolerance=0.0, stop=ValueBelow(goal), max_iterations=20_000
+    )
+    assert result.status is Status.CONVERGED, result.message
+    assert result.value <= goal
+    assert result.value == pytest.approx(objective.value(torch.from_numpy(result.x)).item(), rel=1e-12)
+    assert result.residual <= 10 * n * UNIT * max(result.history["norm"].max(), 1.0) ** 2
+    assert jorth.component(result.x, sig) == (1, 1)
+
+
+@pytest.mark.parametrize("method", INFEASIBLE)
+def test_infeasible_methods_record_their_violation_before_polishing(method):
+    objective, sig, _ = procrustes(20, 10)
+    result = jorth.minimize(objective, signature=sig, method=method, max_iterations=30, gradient_tolerance=0.0)
+    assert result.violation == result.history["residual"][-1] > 1e-6
+    assert result.residual <= 10 * sig.n * UNIT
+    assert jorth.residual(result.x, sig) == pytest.approx(result.residual)
+    # the values are those of polished points: never below the optimum, the last one that of x
+    assert result.history["value"][-1] == result.value
+    assert result.value == pytest.approx(objective.value(torch.from_numpy(result.x)).item(), rel=1e-12)
+    assert (result.history["value"] >= 0).all()
+    feasible = jorth.minimize(objective, signature=sig, method="gs-jobcd", max_iterations=3)
+    assert feasible.violation == feasible.residual
+
+
+@pytest.mark.parametrize("method", INFEASIBLE)
+def test_violation_falls_with_the_gradient(method):
+    objective, sig, _ = trace(20, 10)
+    result = jorth.minimize(objective, signature=sig, method=method, gradient_tolerance=1e-8, max_iterations=5000)
+    assert result.status is Status.CONVERGED
+    assert result.violation < 1e-7
+    assert result.gradient_norm <= 1e-8
+
+
+def test_umcm_repairs_a_penalty_that_is_too_low():
+    """A fixed penalty of a tenth of the curvature lets X run off to infinity; the tube and "auto" do not."""
+    objective, sig, optimum = trace(20, 10)
+    low = 0.1 * objective.curvature()
+    result = jorth.minimize(objective, signature=sig, method=UMCM(beta=low), max_iterations=300, gradient_tolerance=0.0)
+    assert np.isfinite(result.value)
+    assert result.history["residual"].max() * result.history["norm"].max() ** 2 <= 0.91
+    raised = jorth.minimize(objective, signature=sig, method="umcm", gradient_tolerance=1e-7)
+    assert raised.value == pytest.approx(optimum, rel=1e-9)
+
+
+@pytest.mark.parametrize("method", ["umcm", "admm", "csdm", "exponential", "riemannian-sd", "riemannian-cg"])
+def test_a_function_without_known_curvature(method):
+    """Neither a Lipschitz constant nor a quadratic form: penalties and steps come from what is seen."""
+    sig = Signature(4, 3)
+    T = torch.from_numpy(jorth.random_point(sig, cond=5.0, seed=3))
+    result = jorth.minimize(
+        lambda X: torch.cosh(3 * (X - T)).sum(), signature=sig, method=method, gradient_tolerance=1e-5, max_time=30
+    )
+    assert result.status is Status.CONVERGED, result.message
+    assert result.value == pytest.approx(49, abs=1e-6)
+
+
+@pytest.mark.parametrize("signs", [[1] * 3 + [-1] * 5, [1, -1, -1, 1, -1], [1, 1, 1, 1, -1], [1, 1, 1], [-1, -1, -1]])
+@pytest.mark.parametrize("orthogonal_map", ["cayley", "matrix_exp", "householder"])
+def test_csdm_works_for_every_signature(signs, orthogonal_map):
+    sig = Signature.of(signs)
+    source, target, X = planted_procrustes(40, sig, source_condition=2.0, point_condition=4.0, seed=2)
+    # when the target is orthogonal it can be anywhere in its component: a start near it
+    x0 = jorth.random_point(sig, cond=1.5, seed=1) if sig.p and sig.q else X @ rotation(sig.n, 0.3)
+    result = jorth.minimize(
+        jorth.Procrustes(source, target),
+        x0,
+        signature=sig,
+        method=CSDM(orthogonal_map=orthogonal_map),
+        gradient_tolerance=1e-6,
+        max_iterations=3000,
+    )
+    assert result.value < 1e-8
+    np.testing.assert_allclose(result.x, X, atol=1e-3)
+    assert result.residual <= 20 * sig.n * UNIT
+
+
+def rotation(n, angle):
+    K = np.zeros((n, n))
+    K[0, 1], K[1, 0] = angle, -angle
+    return scipy.linalg.expm(K)
+
+
+@pytest.mark.parametrize("method", ["csdm", "exponential", "umcm", "admm", "riemannian-sd", "riemannian-cg"])
+@pytest.mark.parametrize("component", [(-1, 1), (1, -1), (-1, -1)])
+def test_the_component_of_the_start_is_kept(method, component):
+    sig = Signature(4, 3)
+    source, target, _ = planted_procrustes(30, sig, source_condition=2.0, point_condition=3.0, seed=4)
+    x0 = jorth.random_point(sig, cond=2.0, component=component, seed=5)
+    result = jorth.minimize(
+        jorth.Procrustes(source, target), x0, signature=sig, method=method, max_iterations=200, gradient_tolerance=1e-5
+    )
+    assert result.value < result.history["value"][0]
+    assert jorth.component(result.x, sig) == component
+
+
+def test_exponential_is_what_one_would_write():
+    """The same iterates as a few lines of torch: Adam on S, X = exp(J (S - S^T)) X0, upper triangle."""
+    objective, sig, _ = procrustes(8, 5)
+    x0 = torch.from_numpy(jorth.random_point(sig, cond=2.0, seed=6))
+    J = torch.diag(torch.from_numpy(sig.signs.astype(float)))
+    W = torch.zeros(8, 8, dtype=torch.float64, requires_grad=True)
+    adam = torch.optim.Adam([W], lr=0.02)
+    for _ in range(25):
+        adam.zero_grad()
+        X = torch.linalg.matrix_exp(J @ (W.triu(1) - W.triu(1).T)) @ x0
+        ((objective.R @ X - objective.T1).square().sum() / (2 * objective.samples)).backward()
+        adam.step()
+    X = torch.linalg.matrix_exp(J @ (W.triu(1) - W.triu(1).T)) @ x0
+    method = Exponential(optimizer="adam", learning_rate=0.02)
+    result = jorth.minimize(objective, x0, signature=sig, method=method, max_iterations=25, gradient_tolerance=0.0)
+    np.testing.assert_allclose(result.x.numpy(), X.detach().numpy(), rtol=1e-10, atol=1e-12)
+    assert result.evaluations.gradient == 26
+
+
+def test_adam_on_the_cs_form_comes_down():
+    objective, sig, _ = procrustes(8, 5)
+    result = jorth.minimize(
+        objective, signature=sig, method=CSDM(optimizer="adam"), gradient_tolerance=0.0, max_iterations=1500
+    )
+    assert result.value < 1e-3 * result.history["value"][0]
+    assert result.residual <= 10 * sig.n * UNIT
+
+
+def test_exponential_takes_a_thin_start_and_the_others_refuse_it():
+    sig = Signature(5, 3)
+    M = np.random.default_rng(0).standard_normal((8, 8))
+    objective = jorth.Quadratic(M @ M.T + np.eye(8))
+    x0 = jorth.random_point(sig, cond=2.0, columns=(2, 1), seed=1)
+    best = jorth.minimize(objective, x0, signature=sig, method="riemannian-lbfgs", gradient_tolerance=1e-9)
+    thin = jorth.minimize(objective, x0, signature=sig, method="exponential", gradient_tolerance=1e-6)
+    assert thin.value == pytest.approx(best.value, rel=1e-8)
+    for method in ("umcm", "admm", "csdm"):
+        with pytest.raises(ValueError, match=rf"x0 must be square for {method}, got \(8, 3\)"):
+            jorth.minimize(objective, x0, signature=sig, method=method)
+
+
+@pytest.mark.parametrize("method", list(GAPS))
+def test_float32(method):
+    objective, sig, _ = procrustes(10, 6)
+    single = jorth.Procrustes(objective._dense.float(), objective._target.float())
+    result = jorth.minimize(single, signature=sig, method=method, gradient_tolerance=1e-3, max_time=20)
+    assert result.x.dtype == torch.float32
+    assert result.gradient_norm <= 1e-2 * result.history["gradient_norm"][0]
+    assert result.residual <= 100 * sig.n * 2**-24 * result.history["norm"].max() ** 2
+
+
+@pytest.mark.parametrize("method", ["umcm", "admm", "csdm", "exponential", "riemannian-sd", "riemannian-cg"])
+def test_counts_are_true(method):
+    calls = {"value": 0, "gradient": 0}
+    inner, sig, _ = procrustes(8, 5)
+
+    def value(X):
+        calls["value"] += 1
+        return inner.value(torch.from_numpy(X)).item()
+
+    def gradient(X):
+        calls["gradient"] += 1
+        return inner.value_and_gradient(torch.from_numpy(X))[1].numpy()
+
+    result = jorth.minimize(jorth.Objective(value, gradient), signature=sig, method=method, max_iterations=7)
+    # polished points are scored outside the counts: the start and one after each of seven steps
+    scored = 8 if method in INFEASIBLE else 0
+    assert result.evaluations.gradient == calls["gradient"] - scored
+    assert result.evaluations.value == calls["value"] - scored
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: UMCM(beta=0.0), 'beta must be "auto" or a positive number, got 0.0'),
+        (lambda: UMCM(beta="best"), 'beta must be "auto" or a positive number'),
+        (lambda: ADMM(penalty=-1.0), 'penalty must be "auto" or a positive number, got -1.0'),
+        (lambda: CSDM(optimizer="sgd"), 'optimizer must be one of "adam", "lbfgs", got'),
+        (lambda: CSDM(learning_rate=0.0), "learning_rate must be None or a positive number, got 0.0"),
+        (lambda: CSDM(memory=0), "memory must be at least 1, got 0"),
+        (lambda: CSDM(rebase=0), "rebase must be None or at least 1, got 0"),
+        (lambda: CSDM(orthogonal_map="qr"), 'orthogonal_map must be one of "cayley", "matrix_exp", "householder", got'),
+        (lambda: Exponential(optimizer="sgd"), 'optimizer must be one of "adam", "lbfgs", got'),
+        (lambda: jorth.RiemannianCG(preconditioner="best"), 'preconditioner must be one of "auto"'),
+    ],
+)
+def test_bad_options(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

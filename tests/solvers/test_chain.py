@@ -1,0 +1,109 @@
+"""Chains: each method from the point of the one before, one record of all."""
+
+import numpy as np
+import pytest
+
+import jorth
+from jorth import GaussSeidel, Status
+from jorth.stopping import ValueBelow
+from tests.solvers.registry import case
+
+
+def minimize(method, problem="procrustes noisy", **options):
+    this = case(problem)
+    return jorth.minimize(this.objective, **({"signature": this.signature, "method": method} | options))
+
+
+@pytest.mark.parametrize("problem", ["procrustes", "procrustes unsorted", "procrustes noisy", "trace"])
+@pytest.mark.parametrize("iterations", [1, 3, 10, 50])
+def test_csdm_then_gauss_seidel_never_ends_above_csdm(problem, iterations):
+    alone = minimize("csdm", problem, max_iterations=iterations, gradient_tolerance=0.0)
+    chain = minimize(["csdm", "gs-jobcd"], problem, max_iterations=2 * iterations, gradient_tolerance=0.0)
+    assert chain.stages[0].value == alone.value
+    assert chain.value <= alone.value
+    assert len(chain.stages) == 2
+    assert chain.value == chain.stages[1].value
+
+
+def test_the_record_is_joined():
+    first, second = minimize("csdm", max_iterations=4), None
+    chain = minimize(["csdm", "gs-jobcd"], max_iterations=8, gradient_tolerance=0.0)
+    second = minimize("gs-jobcd", x0=first.x, max_iterations=4, gradient_tolerance=0.0)
+    np.testing.assert_array_equal(chain.x, second.x)
+    assert chain.iterations == 8
+    assert chain.evaluations.gradient == first.evaluations.gradient + second.evaluations.gradient
+    assert chain.evaluations.pair_updates == second.evaluations.pair_updates
+    np.testing.assert_array_equal(chain.history["iteration"], [0, 1, 2, 3, 4, 4, 5, 6, 7, 8])
+    np.testing.assert_array_equal(
+        chain.history["value"], np.concatenate([first.history["value"], second.history["value"]])
+    )
+    assert (np.diff(chain.history["time"]) >= 0).all()
+    assert chain.time == chain.stages[0].time + chain.stages[1].time
+    assert chain.history["gradient_evaluations"][-1] == chain.evaluations.gradient
+
+
+def test_limits_are_shared_and_what_is_left_is_passed_on():
+    thirds = minimize(["j-jobcd"] * 3, max_evaluations=10, gradient_tolerance=0.0)
+    assert [stage.evaluations.gradient for stage in thirds.stages] == [4, 3, 3]
+    goal = minimize("gs-jobcd", max_iterations=3, gradient_tolerance=0.0).value
+    # the first stage stalls at rounding level, long before its share of a thousand is used up
+    chain = minimize(["riemannian-lbfgs", "gs-jobcd"], max_iterations=1000, gradient_tolerance=0.0)
+    assert chain.stages[0].status is Status.STALLED
+    met = minimize(["gs-jobcd", "j-jobcd"], stop=ValueBelow(goal), gradient_tolerance=0.0)
+    assert met.status is Status.CONVERGED
+    assert len(met.stages) == 1
+
+
+def test_callback_counts_on_and_ends_the_chain():
+    seen = []
+
+    def callback(X, row):
+        seen.append(row["iteration"])
+        return len(seen) == 7
+
+    chain = minimize(["umcm", GaussSeidel()], max_iterations=8, callback=callback, gradient_tolerance=0.0)
+    assert seen == [0, 1, 2, 3, 4, 4, 5]
+    assert chain.message.startswith("the callback asked to stop")
+
+
+def test_a_drifted_point_is_polished_before_it_is_handed_on(monkeypatch):
+    from dataclasses import replace
+
+    from jorth.solvers import chain
+
+    this = case("procrustes noisy")
+    first = minimize("exponential", max_iterations=3)
+    off = first.x + 1e-9 * np.random.default_rng(0).standard_normal(first.x.shape)
+    drifted = replace(first, x=off, residual=jorth.residual(off, this.signature))
+    x, note = chain._handed_over(drifted, this.signature)
+    assert jorth.residual(x, this.signature) < 1e-15
+    assert "polished" in note
+    same, quiet = chain._handed_over(first, this.signature)
+    assert same is first.x
+    assert quiet == ""
+
+
+def test_any_method_starts_from_any_other():
+    names = ["umcm", "admm", "csdm", "exponential", "riemannian-sd", "riemannian-cg", "riemannian-lbfgs", "j-jobcd"]
+    for name in names:
+        warm = minimize(name, max_iterations=5, gradient_tolerance=0.0)
+        for other in names:
+            result = minimize(other, x0=warm.x, max_iterations=2, gradient_tolerance=0.0)
+            assert result.history["value"][0] == pytest.approx(warm.value, rel=1e-12)
+
+
+def test_a_chain_resumes(tmp_path):
+    whole = minimize(["umcm", "gs-jobcd"], max_iterations=40, gradient_tolerance=0.0)
+    folder = tmp_path / "run"
+
+    def interrupt(X, row):
+        return row["iteration"] >= 25
+
+    part = minimize(
+        ["umcm", "gs-jobcd"], max_iterations=40, gradient_tolerance=0.0, checkpoint=folder, callback=interrupt
+    )
+    assert part.iterations == 25
+    assert sorted(path.name for path in folder.iterdir()) == ["1-umcm", "2-gs-jobcd"]
+    resumed = minimize(["umcm", "gs-jobcd"], max_iterations=40, gradient_tolerance=0.0, checkpoint=folder)
+    np.testing.assert_array_equal(resumed.x, whole.x)
+    assert resumed.iterations == 40
