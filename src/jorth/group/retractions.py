@@ -24,8 +24,8 @@ def exp(K: ArrayT, signature: Signature) -> ArrayT:
 def _matrix_exp(K: Tensor) -> Tensor:
     """torch.linalg.matrix_exp, kept away from a fault in it.
 
-    For one matrix of 1-norm 3e-4 to 5e-2 in float64, and 5e-2 to 0.6 in float32, torch 2.13 takes a Taylor polynomial of
-    degree 8 with a wrong coefficient, and is off by up to 3e-10 and 3e-5. A batch of two takes another. The
+    For one matrix of 1-norm 3e-4 to 5e-2 in float64, and 5e-2 to 0.6 in float32, torch 2.13 takes a Taylor polynomial
+    of degree 8 with a wrong coefficient, and is off by up to 3e-10 and 3e-5. A batch of two takes another. The
     derivative is the exponential of a larger matrix, so there the norm of K does not tell.
 
     Reference: github.com/pytorch/pytorch/issues/196592.
