@@ -22,6 +22,7 @@ LEVELS = {
     "solvers": 5,
     "stopping": 6,
     "datasets": 6,
+    "adapters": 6,
     "demo": 7,
     "cli": 8,
 }
@@ -62,11 +63,11 @@ def loaded_after(code):
     return set(output.splitlines()[-1].split())
 
 
-HEAVY = {"numba", "matplotlib", "sklearn", "pykeen", "scipy", "rich"}
+HEAVY = {"numba", "matplotlib", "sklearn", "pykeen", "scipy", "rich", "pymanopt", "geoopt"}
 
 
 def test_import_is_light():
-    assert not loaded_after("import jorth") & (HEAVY | {"torch"})
+    assert not loaded_after("import jorth; jorth.adapters") & (HEAVY | {"torch"})
 
 
 def test_help_does_not_import_torch():

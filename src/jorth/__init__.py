@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jorth import datasets, plane, stopping
+    from jorth import adapters, datasets, plane, stopping
     from jorth.decompositions import CS, cs_decomposition
     from jorth.group import (
         PolishError,
@@ -59,7 +59,7 @@ _ROOMS = {
     "riemannian_gradient",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
-_MODULES = ("datasets", "plane", "stopping")
+_MODULES = ("adapters", "datasets", "plane", "stopping")
 
 __all__ = [
     "ADMM",
@@ -84,6 +84,7 @@ __all__ = [
     "Signature",
     "Status",
     "VarianceReduced",
+    "adapters",
     "block_stationarity",
     "cayley",
     "component",

@@ -1,0 +1,243 @@
+"""pymanopt's own diagnostics and optimisers on O(p, q)."""
+
+from unittest.mock import MagicMock
+
+import numpy as np
+import pymanopt
+import pytest
+import torch
+from pymanopt.optimizers import ConjugateGradient, SteepestDescent, TrustRegions
+from pymanopt.tools import diagnostics
+
+import jorth
+from jorth import Signature
+from jorth.adapters.pymanopt import JOrthogonal
+from tests.adapters.problems import INDEFINITE, SIGNATURES, least_trace, positive_definite
+
+UNIT = 2.0**-53
+
+
+def quadratic_problem(manifold, A, C):
+    """tr(X^T A X) + <C, X>."""
+
+    @pymanopt.function.numpy(manifold)
+    def cost(X):
+        return np.trace(X.T @ A @ X) + np.sum(C * X)
+
+    @pymanopt.function.numpy(manifold)
+    def gradient(X):
+        return 2 * A @ X + C
+
+    @pymanopt.function.numpy(manifold)
+    def hessian(X, V):
+        return 2 * A @ V
+
+    return pymanopt.Problem(manifold, cost, euclidean_gradient=gradient, euclidean_hessian=hessian)
+
+
+def general_problem(signature, seed=0):
+    """A quadratic with a linear term, so that no derivative vanishes by symmetry."""
+    C = np.random.default_rng(seed).standard_normal((signature.n, signature.n))
+    return quadratic_problem(JOrthogonal(signature, seed=seed), positive_definite(signature.n, seed), C)
+
+
+@pytest.fixture
+def slopes(monkeypatch):
+    """The slopes that pymanopt's diagnostics fit; nothing is plotted.
+
+    Its own fit of a line fails with NumPy 2.4 (an array of length one as a number). This one does the same, the
+    best fit of 11 points in a row, among the points that are above rounding.
+    """
+    found = []
+
+    def identify_linear_piece(x, y, window_length):
+        starts = [k for k in range(len(x) - window_length) if y[k : k + window_length + 1].min() > -12]
+        windows = [np.arange(k, k + window_length + 1) for k in starts]
+        fits = [np.polyfit(x[window], y[window], deg=1, full=True)[:2] for window in windows]
+        best = int(np.argmin([error.item() for _, error in fits]))
+        found.append(fits[best][0][0])
+        return windows[best], fits[best][0]
+
+    monkeypatch.setattr(diagnostics, "identify_linear_piece", identify_linear_piece)
+    monkeypatch.setattr(diagnostics, "plt", MagicMock())
+    np.random.seed(0)  # noqa: NPY002 - check_hessian draws its weights from there
+    return found
+
+
+@pytest.mark.parametrize("signature", SIGNATURES, ids=str)
+def test_check_gradient(signature, slopes, capsys):
+    problem = general_problem(signature)
+    diagnostics.check_gradient(problem)
+    assert abs(slopes[0] - 2) < 0.05
+    assert "The residual should be close to 0: 0." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("signature", SIGNATURES, ids=str)
+def test_check_hessian(signature, slopes, capsys):
+    problem = general_problem(signature)
+    manifold = problem.manifold
+    diagnostics.check_hessian(problem)
+    assert abs(slopes[0] - 3) < 0.05
+    assert "The residual should be 0, or very close. Residual: 0." in capsys.readouterr().out
+    X = manifold.random_point()
+    a, b = manifold.random_tangent_vector(X), manifold.random_tangent_vector(X)
+    Ha, Hb = problem.riemannian_hessian(X, a), problem.riemannian_hessian(X, b)
+    scale = np.linalg.norm(Ha) + np.linalg.norm(Hb)
+    assert abs(manifold.inner_product(X, a, Hb) - manifold.inner_product(X, Ha, b)) < 1e-13 * scale
+    np.testing.assert_allclose(problem.riemannian_hessian(X, 2 * a - b), 2 * Ha - Hb, atol=1e-13 * scale)
+
+
+class Measured(JOrthogonal):
+    """With the distance of the ambient space, which check_retraction needs; its slopes are those of the true one."""
+
+    def dist(self, point_a, point_b):
+        return np.linalg.norm(point_a - point_b) + 1e-300
+
+
+@pytest.mark.parametrize("signature", INDEFINITE, ids=str)
+def test_check_retraction(signature, slopes):
+    diagnostics.check_retraction(Measured(signature))
+    assert abs(slopes[0] - 2) < 0.05
+
+
+@pytest.mark.parametrize("signature", SIGNATURES, ids=str)
+@pytest.mark.parametrize("optimizer", [SteepestDescent, ConjugateGradient, TrustRegions])
+def test_optimisers_reach_the_optimum(signature, optimizer):
+    manifold = JOrthogonal(signature, seed=1)
+    A = positive_definite(signature.n, seed=2)
+    problem = quadratic_problem(manifold, A, 0.0)
+    result = optimizer(verbosity=0, min_gradient_norm=1e-6).run(problem)
+    # f is known to the square of the gradient; near the optimum the line searches see no more than rounding
+    np.testing.assert_allclose(result.cost, least_trace(A, signature), rtol=1e-11)
+    assert jorth.residual(result.point, signature) <= 200 * signature.n * UNIT
+    assert jorth.component(result.point, signature) == (1, 1)
+
+
+@pytest.mark.parametrize("component", [(1, 1), (-1, 1), (1, -1), (-1, -1)])
+def test_optimisers_stay_in_the_component_of_the_start(component):
+    signature = Signature.of([1, -1, -1, 1])
+    manifold = JOrthogonal(signature, component=component, cond=1e4, seed=1)
+    A = positive_definite(4, seed=3)
+    result = ConjugateGradient(verbosity=0).run(quadratic_problem(manifold, A, 0.0))
+    np.testing.assert_allclose(result.cost, least_trace(A, signature), rtol=1e-9)
+    assert jorth.component(result.point, signature) == component
+
+
+def test_trust_regions_with_torch_derivatives():
+    signature = Signature(3, 2)
+    manifold = JOrthogonal(signature)
+    A = positive_definite(5, seed=4)
+
+    @pymanopt.function.pytorch(manifold)
+    def cost(X):
+        return torch.trace(X.T @ torch.from_numpy(A) @ X)
+
+    result = TrustRegions(verbosity=0).run(pymanopt.Problem(manifold, cost), initial_point=np.eye(5))
+    np.testing.assert_allclose(result.cost, least_trace(A, signature), rtol=1e-12)
+
+
+@pytest.mark.parametrize("signature", SIGNATURES, ids=str)
+def test_tangent_vectors(signature):
+    manifold = JOrthogonal(signature, cond=100.0, seed=5)
+    s, X = signature.signs, manifold.random_point()
+    a, b = manifold.random_tangent_vector(X), manifold.random_tangent_vector(X)
+    assert manifold.dim == signature.n * (signature.n - 1) // 2
+    assert abs(manifold.norm(X, a) - 1) < 1e-15
+    np.testing.assert_array_equal(a, -a.T)
+    U, V = manifold.embedding(X, a), manifold.embedding(X, b)
+    M = X.T @ (s[:, None] * U)  # tangent: the derivative of X^T J X vanishes
+    assert np.abs(M + M.T).max() < 1e-13 * np.linalg.norm(X, 2) ** 2
+    inverse = np.linalg.inv(X)
+    np.testing.assert_allclose(manifold.inner_product(X, a, b), np.sum((U @ inverse) * (V @ inverse)), atol=1e-12)
+    np.testing.assert_allclose(manifold.projection(X, U), a, atol=1e-12)
+    np.testing.assert_array_equal(manifold.to_tangent_space(X, a), a)
+    np.testing.assert_array_equal(manifold.zero_vector(X), np.zeros_like(X))
+    np.testing.assert_array_equal(manifold.retraction(X, manifold.zero_vector(X)), X)
+    np.testing.assert_array_equal(manifold.exp(X, manifold.zero_vector(X)), X)
+
+
+@pytest.mark.parametrize("signature", INDEFINITE, ids=str)
+def test_projection_is_orthogonal(signature):
+    manifold = JOrthogonal(signature, cond=100.0, seed=6)
+    X = manifold.random_point()
+    U = np.random.default_rng(7).standard_normal(X.shape)
+    rest = (U - manifold.embedding(X, manifold.projection(X, U))) @ np.linalg.inv(X)
+    K = signature.signs[:, None] * manifold.random_tangent_vector(X)
+    assert abs(np.sum(rest * K)) < 1e-12 * np.linalg.norm(rest)
+
+
+@pytest.mark.parametrize("signature", INDEFINITE, ids=str)
+def test_transport_is_right_translation(signature):
+    manifold = JOrthogonal(signature, seed=8)
+    X, Y = manifold.random_point(), manifold.random_point()
+    a = manifold.random_tangent_vector(X)
+    moved = manifold.transport(X, Y, a)
+    np.testing.assert_allclose(
+        manifold.embedding(Y, moved), manifold.embedding(X, a) @ np.linalg.inv(X) @ Y, atol=1e-13
+    )
+    assert manifold.norm(Y, moved) == manifold.norm(X, a)
+
+
+@pytest.mark.parametrize("size", [3.0, 1e2, 1e4, 1e100])
+@pytest.mark.parametrize("component", [(1, 1), (1, -1)])
+def test_no_step_changes_the_component(size, component):
+    signature = Signature.of([1, -1, 1, -1])
+    manifold = JOrthogonal(signature, component=component, seed=9)
+    X = manifold.random_point()
+    Y = manifold.retraction(X, size * manifold.random_tangent_vector(X))
+    assert jorth.component(Y, signature) == component
+    assert jorth.residual(Y, signature) <= 100 * 4 * UNIT
+
+
+def test_randomness_is_by_seed():
+    one, same, other = (JOrthogonal(Signature(2, 1), seed=seed) for seed in (3, 3, 4))
+    X = one.random_point()
+    np.testing.assert_array_equal(X, same.random_point())
+    assert np.abs(X - other.random_point()).max() > 0.1
+    assert np.abs(X - one.random_point()).max() > 0.1
+    same.random_point()
+    np.testing.assert_array_equal(one.random_tangent_vector(X), same.random_tangent_vector(X))
+    assert np.linalg.cond(JOrthogonal(Signature(2, 1), cond=1e4).random_point()) == pytest.approx(1e4, rel=1e-6)
+
+
+def test_one_dimension():
+    manifold = JOrthogonal(Signature(1, 0))
+    assert manifold.dim == 0
+    np.testing.assert_array_equal(manifold.random_tangent_vector(np.eye(1)), np.zeros((1, 1)))
+
+
+@pytest.mark.parametrize("method", ["log", "dist", "pair_mean"])
+def test_there_is_no_logarithm(method):
+    manifold = JOrthogonal(Signature(2, 1))
+    with pytest.raises(NotImplementedError, match=method):
+        getattr(manifold, method)(np.eye(3), np.eye(3))
+
+
+GOOD, BAD = np.eye(3), np.zeros((3, 2))
+CASES = {
+    "signature": (lambda m: JOrthogonal((2, 1)), TypeError, "signature must be a jorth.Signature, got tuple"),
+    "seed": (lambda m: JOrthogonal(Signature(2, 1), seed=None), TypeError, "seed must be an integer"),
+    "point": (lambda m: m.retraction(BAD, GOOD), ValueError, "point must have shape"),
+    "step": (lambda m: m.retraction(GOOD, BAD), ValueError, "tangent_vector must have shape"),
+    "gradient": (lambda m: m.euclidean_to_riemannian_gradient(GOOD, BAD), ValueError, "euclidean_gradient must have"),
+    "hessian": (
+        lambda m: m.euclidean_to_riemannian_hessian(GOOD, GOOD, BAD, GOOD),
+        ValueError,
+        r"euclidean_hessian must have shape \(3, 3\) for Signature\(2, 1\), got a float64 array of shape \(3, 2\)",
+    ),
+    "inner product": (lambda m: m.inner_product(GOOD, GOOD, BAD), ValueError, "tangent_vector_b must have shape"),
+    "a batch": (lambda m: m.exp(np.stack([GOOD] * 2), GOOD), ValueError, "point must have shape"),
+    "NaN": (lambda m: m.retraction(GOOD, np.full((3, 3), np.nan)), ValueError, "must be finite"),
+    "component": (
+        lambda m: JOrthogonal(Signature(2, 1), component=(1, 0)).random_point(),
+        ValueError,
+        "component must",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bad_input(case):
+    call, error, message = CASES[case]
+    with pytest.raises(error, match=message):
+        call(JOrthogonal(Signature(2, 1)))
