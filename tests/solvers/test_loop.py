@@ -12,6 +12,7 @@ import torch
 
 import jorth
 from jorth import CheckpointMismatch, Signature, Status
+from jorth.solvers.minimize import METHODS
 from jorth.stopping import BlockStationary, GradientNorm, MaxIterations, MaxTime, RelativeDecrease
 from tests.solvers.registry import case
 
@@ -145,7 +146,7 @@ print(result.iterations, counts.pair_updates, counts.sample_gradient, len(result
 """
 
 
-@pytest.mark.parametrize("method", ["gs-jobcd", "j-jobcd", "vr-j-jobcd", "riemannian-lbfgs"])
+@pytest.mark.parametrize("method", list(METHODS))
 def test_killed_and_resumed_equals_uninterrupted(method, tmp_path, pytestconfig):
     script = tmp_path / "run.py"
     script.write_text(textwrap.dedent(SCRIPT.format(root=str(pytestconfig.rootpath), method=method)))

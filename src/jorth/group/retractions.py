@@ -15,13 +15,13 @@ def exp(K: ArrayT, signature: Signature) -> ArrayT:
     Scaling and squaring: the scaled residual is a few n u for steps of moderate size and grows like ||K|| u for
     rotations by many turns; `cayley` has no such growth.
     """
-    X = _matrix_exp(_algebra_element(K, signature))
+    X = matrix_exp(_algebra_element(K, signature))
     if not bool(torch.isfinite(X).all()):
         raise ValueError("K must be small enough for exp(K) to be finite, got one at which it overflows")
     return like_input(X, K)
 
 
-def _matrix_exp(K: Tensor) -> Tensor:
+def matrix_exp(K: Tensor) -> Tensor:
     """torch.linalg.matrix_exp, kept away from a fault in it.
 
     For one matrix of 1-norm 3e-4 to 5e-2 in float64, and 5e-2 to 0.6 in float32, torch 2.13 takes a Taylor polynomial

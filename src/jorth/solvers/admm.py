@@ -121,4 +121,5 @@ def _solve(K: Tensor, right: Tensor) -> Tensor:
     factor, failed = torch.linalg.cholesky_ex(K)
     if bool(failed):
         raise StopRun(Status.NON_FINITE)
-    return torch.cholesky_solve(right, factor)
+    # one memory layout: a resumed run must round as this one does
+    return torch.cholesky_solve(right, factor).contiguous()

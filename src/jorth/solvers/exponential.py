@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
+from jorth.group.retractions import matrix_exp
 from jorth.solvers.parametrized import Parametrized
 from jorth.solvers.problem import Problem
 
@@ -44,7 +45,7 @@ class ExponentialForm(nn.Module):
 
     def forward(self) -> Tensor:
         """X."""
-        X: Tensor = torch.linalg.matrix_exp(self.signs[:, None] * self.S) @ self.X0
+        X: Tensor = matrix_exp(self.signs[:, None] * self.S) @ self.X0
         return X
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -17,6 +18,8 @@ from jorth.solvers.status import Status, StopRun
 ARMIJO = 1e-4
 TRIALS = 50
 REFINEMENTS = 3
+TURNED = 0.9
+"""The largest slope, relative to that at the start, after a step whose decrease is lost in rounding."""
 LONGEST = 1.4
 """The norm of the boost part of a step: before the pole of the Cayley transform at 2."""
 
@@ -52,26 +55,25 @@ def search(
     Returns:
         None when no step decreases f.
     """
-    rounding = torch.finfo(state.X.dtype).eps * abs(state.value)
+    rounding = torch.finfo(state.X.dtype).eps * max(abs(state.value), float(state.gradient.norm() * state.X.norm()))
     level = state.value if reference is None else reference
     longest = LONGEST / max(_boost_norm(problem, direction), 1e-300)
     t, best, refined, finite = min(first, longest), None, 0, True
     for _ in range(TRIALS):
         trial = _trial(problem, state, direction, t)
         finite = all_finite(trial.value, trial.gradient)
-        # within rounding of f the gradient decides: it must not have grown
-        flat = abs(t * slope) < 100 * rounding and trial.value <= state.value + 10 * rounding
-        enough = trial.value <= level + ARMIJO * t * slope
-        accepted = finite and (enough or (flat and bool(trial.g.norm() < g.norm())))
+        new_slope = inner(trial.g, direction) if finite else math.nan
+        flat = abs(t * slope) < 100 * rounding
+        if flat:  # f is rounding only: the slope decides, as in the approximate Wolfe condition of Hager and Zhang
+            accepted = trial.value <= state.value + 10 * rounding and abs(new_slope) <= TURNED * abs(slope)
+        else:
+            accepted = finite and trial.value <= level + ARMIJO * t * slope
         if accepted and (best is None or trial.value < best.value):
             best = trial
         if best is None:
-            t = _shorter(t, state.value, slope, trial.value) if finite else t / 2
+            t = _secant(t, slope, new_slope) if flat else _shorter(t, state.value, slope, trial.value)
             continue
-        if flatten is None or flat or refined == REFINEMENTS or not finite:
-            return best
-        new_slope = inner(trial.g, direction)
-        if abs(new_slope) <= flatten * abs(slope):
+        if flatten is None or flat or refined == REFINEMENTS or abs(new_slope) <= flatten * abs(slope) or not finite:
             return best
         t, refined = min(_secant(t, slope, new_slope), longest), refined + 1
         if t == trial.t:  # at the longest step already
@@ -96,12 +98,14 @@ def _trial(problem: Problem, state: State, direction: Tensor, t: float) -> Trial
 def _shorter(t: float, value: float, slope: float, found: float) -> float:
     """The minimiser of the parabola through f, its slope and the value found, kept in [t/10, t/2]."""
     excess = found - value - t * slope
-    best = -slope * t * t / (2 * excess) if excess > 0 else t / 2
+    best = -slope * t * t / (2 * excess) if excess > 0 and math.isfinite(excess) else t / 2
     return min(max(best, t / 10), t / 2)
 
 
 def _secant(t: float, slope: float, new_slope: float) -> float:
-    """Where the slope would vanish if it were linear, kept in [t/10, 10 t]."""
+    """Where the slope would vanish if it were linear, kept in [t/10, 10 t]; half as far where that is unknown."""
+    if not math.isfinite(new_slope):
+        return t / 2
     rise = new_slope - slope
     return min(max(-slope * t / rise, t / 10), 10 * t) if rise > 0 else 10 * t
 
