@@ -203,7 +203,7 @@ def run_cdopt(objective, signature, budget, beta):
     return trace
 
 
-def cell(n, p, budget, seed):
+def cell(n, p, budget, seed, only=None):
     signature = jorth.Signature(p, n - p)
     source, target, _ = jorth.datasets.planted_procrustes(2 * n, signature, noise=0.1, seed=seed)
     objective = jorth.Procrustes(source, target)
@@ -218,10 +218,12 @@ def cell(n, p, budget, seed):
     }
     for beta in BETAS:
         runs[f"cdopt l-bfgs (beta {beta:g})"] = lambda beta=beta: run_cdopt(objective, signature, budget, beta)
-    repeats = 3 if n <= 100 else 1
+    if only:
+        runs = {name: run for name, run in runs.items() if name in only}
+    repeats = 3 if n <= 100 or only else 1
     found = {name: median_times([run().times_to(optimum) for _ in range(repeats)]) for name, run in runs.items()}
     dissolved = {name: row for name, row in found.items() if name.startswith("cdopt")}
-    tuned = min(dissolved, key=lambda name: _score(dissolved[name]))
+    tuned = min(dissolved, key=lambda name: _score(dissolved[name]), default=None)
     return {"reference gradient norm": best.gradient_norm} | {
         name: row for name, row in found.items() if name not in dissolved or name == tuned
     }
@@ -277,6 +279,7 @@ def main():
     parser.add_argument("--sizes", type=int, nargs="+", default=[50, 100])
     parser.add_argument("--budget", type=float, default=30.0, help="seconds per run")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", nargs="+", help="names of runs; medians of three at every size then")
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -285,7 +288,7 @@ def main():
     report = {}
     for n in arguments.sizes:
         for p in (n // 2, round(0.9 * n)):
-            report[f"n={n} p={p}"] = found = cell(n, p, arguments.budget, arguments.seed)
+            report[f"n={n} p={p}"] = found = cell(n, p, arguments.budget, arguments.seed, arguments.only)
             print(f"n = {n}, p = {p}")
             for name, row in found.items():
                 if isinstance(row, dict):

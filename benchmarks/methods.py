@@ -1,0 +1,160 @@
+"""Every method of `jorth.minimize` on one Procrustes and one trace problem: value against time and against gradients.
+
+Both from the identity, one thread, median of three runs (by time to the deepest gap reached). The gap is
+(f - f*) / (f(I) - f*); f* is known in closed form for the trace problem and from Riemannian L-BFGS at a gradient norm
+of 1e-12 for the other. Of UMCM and ADMM the values are those of polished points, and polishing is off the clock.
+
+    python benchmarks/methods.py --output out/methods.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+import scipy.linalg
+import torch
+
+import jorth
+
+GAPS = (1e-2, 1e-4, 1e-8)
+METHODS = {
+    "GS-JOBCD": "gs-jobcd",
+    "J-JOBCD": "j-jobcd",
+    "VR-J-JOBCD": "vr-j-jobcd",
+    "UMCM": "umcm",
+    "ADMM": "admm",
+    "CSDM": "csdm",
+    "CSDM, Adam": jorth.CSDM(optimizer="adam"),
+    "exponential": "exponential",
+    "exponential, Adam": jorth.Exponential(optimizer="adam"),
+    "Riemannian SD": "riemannian-sd",
+    "Riemannian SD, no preconditioner": jorth.RiemannianSD(preconditioner="none"),
+    "Riemannian CG": "riemannian-cg",
+    "Riemannian CG, no preconditioner": jorth.RiemannianCG(preconditioner="none"),
+    "Riemannian L-BFGS": "riemannian-lbfgs",
+    "Riemannian L-BFGS, no preconditioner": jorth.RiemannianLBFGS(preconditioner="none"),
+    "CSDM + GS-JOBCD": ["csdm", "gs-jobcd"],
+}
+COLOURS = ["#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000", "#999933"]
+STYLES = ["-", "--"]
+
+
+def procrustes(n, p, seed):
+    sig = jorth.Signature(p, n - p)
+    source, target, _ = jorth.datasets.planted_procrustes(2 * n, sig, noise=0.1, seed=seed)
+    objective = jorth.Procrustes(source, target)
+    return (
+        objective,
+        sig,
+        jorth.minimize(objective, signature=sig, method="riemannian-lbfgs", gradient_tolerance=1e-12).value,
+    )
+
+
+def trace(n, p, seed):
+    sig = jorth.Signature(p, n - p)
+    M = np.random.default_rng(seed).standard_normal((n, n))
+    A = M @ M.T / n + 0.05 * np.eye(n)
+    m = scipy.linalg.eigh(np.diag(sig.signs.astype(float)), A, eigvals_only=True)
+    return jorth.Quadratic(2 * A), sig, float(np.abs(1 / m).sum())
+
+
+def measure(objective, sig, optimum, method, budget):
+    first = objective.value(torch.eye(sig.n, dtype=torch.float64)).item()
+    stop = jorth.stopping.ValueBelow(optimum + 0.9 * GAPS[-1] * (first - optimum))
+    result = jorth.minimize(objective, signature=sig, method=method, gradient_tolerance=0.0, max_time=budget, stop=stop)
+    gap = (result.history["value"] - optimum) / (first - optimum)
+    samples = objective.samples
+    gradients = result.history["sample_gradient_evaluations"] / samples if samples else None
+    gradients = result.history["gradient_evaluations"] if gradients is None else gradients
+    return {
+        "status": result.status.name,
+        "gap": gap.tolist(),
+        "time": result.history["time"].tolist(),
+        "gradients": gradients.tolist(),
+        "violation": result.violation,
+        "residual": result.residual,
+    }
+
+
+def reached(run, gap, axis):
+    return next((x for x, g in zip(run[axis], run["gap"], strict=True) if g <= gap), None)
+
+
+def score(run):
+    depth = sum(reached(run, gap, "time") is not None for gap in GAPS)
+    return -depth, reached(run, GAPS[depth - 1], "time") if depth else 0.0
+
+
+def table(runs):
+    print("| method | s to 10⁻² | 10⁻⁴ | 10⁻⁸ | gradients to 10⁻⁸ | ended at a gap of | violation | residual |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name, run in runs.items():
+        times = " | ".join("-" if (t := reached(run, gap, "time")) is None else f"{t:.3g}" for gap in GAPS)
+        gradients = reached(run, GAPS[-1], "gradients")
+        shown = "-" if gradients is None else f"{gradients:.0f}"
+        last = f"{run['gap'][-1]:.0e}"
+        print(f"| {name} | {times} | {shown} | {last} | {run['violation']:.0e} | {run['residual']:.0e} |")
+
+
+def draw(report, path):
+    """Gap against time and against gradients; one row a problem, one colour a family."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 8.5), layout="constrained")
+    panels = figure.subplots(2, 2, sharey="row")
+    for row, (title, runs) in zip(panels, report.items(), strict=True):
+        for axes, (axis, label) in zip(row, (("time", "seconds"), ("gradients", "gradients")), strict=True):
+            families = list(dict.fromkeys(name.split(",")[0] for name in runs))
+            for name, run in runs.items():
+                family, variant = name.split(",")[0], "," in name
+                colour = COLOURS[families.index(family) % len(COLOURS)]
+                style = STYLES[variant] if families.index(family) < len(COLOURS) else (":", "-.")[variant]
+                x = np.maximum(run[axis], 1e-4 if axis == "time" else 1)
+                y = np.maximum(np.minimum.accumulate(np.nan_to_num(run["gap"], nan=np.inf)), 1e-10)
+                axes.loglog(x, y, style, color=colour, label=name, linewidth=1.4)
+            axes.set(xlabel=label, ylim=(5e-9, 2))
+            axes.grid(alpha=0.3)
+        row[0].set(ylabel=f"{title}\nrelative gap")
+    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=130)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", type=int, default=50)
+    parser.add_argument("--budget", type=float, default=20.0, help="seconds per run")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--output", type=Path)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    n, report = arguments.size, {}
+    warm = procrustes(8, 4, 1)
+    for method in METHODS.values():
+        measure(*warm, method, 0.5)
+    for title, make in (("noisy Procrustes", procrustes), ("trace minimisation", trace)):
+        problem = make(n, n // 2, arguments.seed)
+        runs = {}
+        for name, method in METHODS.items():
+            if name.startswith("VR") and not problem[0].samples:
+                continue
+            found = [measure(*problem, method, arguments.budget) for _ in range(arguments.repeats)]
+            runs[name] = sorted(found, key=score)[len(found) // 2]
+        report[title] = runs
+        print(f"\n{title}, n = {n}, p = {n // 2}\n")
+        table(runs)
+    if arguments.output:
+        arguments.output.parent.mkdir(parents=True, exist_ok=True)
+        arguments.output.write_text(json.dumps(report))
+        draw(report, arguments.output.with_suffix(".png"))
+
+
+if __name__ == "__main__":
+    main()
