@@ -23,7 +23,8 @@ LEVELS = {
     "stopping": 6,
     "datasets": 6,
     "demo": 7,
-    "cli": 8,
+    "commands": 8,
+    "cli": 9,
 }
 MODULES = sorted(
     path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if path.name != "__init__.py" or path.parent != PACKAGE
@@ -62,15 +63,16 @@ def loaded_after(code):
     return set(output.splitlines()[-1].split())
 
 
-HEAVY = {"numba", "matplotlib", "sklearn", "pykeen", "scipy", "rich"}
+HEAVY = {"numba", "matplotlib", "sklearn", "pykeen", "scipy", "rich", "pooch"}
 
 
 def test_import_is_light():
     assert not loaded_after("import jorth") & (HEAVY | {"torch"})
 
 
-def test_help_does_not_import_torch():
-    code = "import jorth.cli\ntry: jorth.cli.main(['--help'])\nexcept SystemExit as stop: assert stop.code == 0"
+@pytest.mark.parametrize("arguments", [["--help"], ["demo", "--help"]])
+def test_help_does_not_import_torch(arguments):
+    code = f"import jorth.cli\ntry: jorth.cli.main({arguments})\nexcept SystemExit as stop: assert stop.code == 0"
     assert not loaded_after(code) & (HEAVY | {"torch"})
 
 
