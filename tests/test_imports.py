@@ -70,7 +70,7 @@ def test_import_is_light():
     assert not loaded_after("import jorth") & (HEAVY | {"torch"})
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["demo", "--help"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["data", "--help"], ["data", "fetch", "--help"]])
 def test_help_does_not_import_torch(arguments):
     code = f"import jorth.cli\ntry: jorth.cli.main({arguments})\nexcept SystemExit as stop: assert stop.code == 0"
     assert not loaded_after(code) & (HEAVY | {"torch"})

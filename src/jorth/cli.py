@@ -10,6 +10,7 @@ from jorth import __version__
 
 # name: module and the click command in it
 COMMANDS = {
+    "data": "jorth.commands.data:data",
     "demo": "jorth.commands.demo:demo",
 }
 
