@@ -24,7 +24,8 @@ LEVELS = {
     "datasets": 6,
     "adapters": 6,
     "demo": 7,
-    "cli": 8,
+    "commands": 8,
+    "cli": 9,
 }
 MODULES = sorted(
     path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if path.name != "__init__.py" or path.parent != PACKAGE
@@ -63,15 +64,16 @@ def loaded_after(code):
     return set(output.splitlines()[-1].split())
 
 
-HEAVY = {"numba", "matplotlib", "sklearn", "pykeen", "scipy", "rich", "pymanopt", "geoopt"}
+HEAVY = {"numba", "matplotlib", "sklearn", "pykeen", "scipy", "rich", "pymanopt", "geoopt", "pooch"}
 
 
 def test_import_is_light():
     assert not loaded_after("import jorth; jorth.adapters") & (HEAVY | {"torch"})
 
 
-def test_help_does_not_import_torch():
-    code = "import jorth.cli\ntry: jorth.cli.main(['--help'])\nexcept SystemExit as stop: assert stop.code == 0"
+@pytest.mark.parametrize("arguments", [["--help"], ["data", "--help"], ["data", "fetch", "--help"]])
+def test_help_does_not_import_torch(arguments):
+    code = f"import jorth.cli\ntry: jorth.cli.main({arguments})\nexcept SystemExit as stop: assert stop.code == 0"
     assert not loaded_after(code) & (HEAVY | {"torch"})
 
 

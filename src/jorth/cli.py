@@ -1,32 +1,37 @@
-"""The command line: jorth demo. Heavy imports wait until a command runs."""
+"""The command line. A command is loaded when it is named; to add one, write it in `jorth.commands` and name it here."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import importlib
 
 import click
 
 from jorth import __version__
 
+# name: module and the click command in it
+COMMANDS = {
+    "data": "jorth.commands.data:data",
+    "demo": "jorth.commands.demo:demo",
+}
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+
+class LazyGroup(click.Group):
+    """A group that imports a command of COMMANDS only when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in alphabetical order."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name, or None when there is none."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute = COMMANDS[cmd_name].split(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="jorth")
 def main() -> None:
     """Compute with J-orthogonal matrices, the isometries of hyperbolic and ultrahyperbolic space."""
-
-
-@main.command()
-@click.option(
-    "--output",
-    "-o",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("out"),
-    show_default=True,
-    help="Folder for the picture.",
-)
-@click.option("--seed", default=0, show_default=True, help="Seed of everything random.")
-def demo(output: Path, seed: int) -> None:
-    """Solve two problems with known answers by the three strategies; a table and a picture, in under a minute."""
-    from jorth.demo import run
-
-    run(output, seed)

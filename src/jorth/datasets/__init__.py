@@ -1,6 +1,23 @@
-"""Data and problems with known answers."""
+"""Matrices and problems: generated, embedded, and the data sets of the paper from a folder or by download."""
 
-from jorth.datasets.embedded import TraceProblem, digits_trace
-from jorth.datasets.generated import PlantedProcrustes, planted_procrustes
+from jorth.datasets.download import DownloadError, fetch
+from jorth.datasets.embedded import TraceProblem, digits, digits_trace
+from jorth.datasets.generated import PlantedProcrustes, graded, planted_procrustes, positive_definite, randn
+from jorth.datasets.loading import load
+from jorth.datasets.registry import REGISTRY, DataSet
 
-__all__ = ["PlantedProcrustes", "TraceProblem", "digits_trace", "planted_procrustes"]
+__all__ = [
+    "REGISTRY",
+    "DataSet",
+    "DownloadError",
+    "PlantedProcrustes",
+    "TraceProblem",
+    "digits",
+    "digits_trace",
+    "fetch",
+    "graded",
+    "load",
+    "planted_procrustes",
+    "positive_definite",
+    "randn",
+]

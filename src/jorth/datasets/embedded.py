@@ -19,17 +19,23 @@ class TraceProblem(NamedTuple):
     optimum: float
 
 
+def digits() -> NDArray[np.float64]:
+    """The 1797 digits images (1797, 64), 8 x 8 pixels scaled to [0, 1]. Three of the columns are all zero."""
+    from sklearn.datasets import load_digits
+
+    images: NDArray[np.float64] = load_digits().data / 16.0
+    return images
+
+
 def digits_trace(signature: Signature, *, ridge: float = 0.05) -> TraceProblem:
     """The trace problem of the 1797 digits images (64 pixels, scaled to [0, 1]), with a ridge on A.
 
     The ridge is made of further rows, so that A stays a mean over rows. The optimum is the sum of |lambda| over the
     eigenvalues of A x = lambda J x, by `scipy.linalg.eigh`.
     """
-    from sklearn.datasets import load_digits
-
     if signature.n != 64:
         raise ValueError(f"signature must have n = 64 for the digits, got {signature}")
-    images = load_digits().data / 16.0
+    images = digits()
     count = len(images) + 64
     ridge_rows = np.sqrt(ridge * count) * np.eye(64)
     rows = np.concatenate([images, ridge_rows])

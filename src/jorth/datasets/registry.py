@@ -1,0 +1,148 @@
+"""The paper's data sets by name: what they are, where they come from, on what terms, and the sizes the paper uses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from jorth.arrays import describe
+
+LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets"
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """One data set of the paper.
+
+    Attributes:
+        name: The name under which `load` and `jorth data` know it.
+        description: What the rows and columns are.
+        shape: Rows and columns of the complete set, None where unknown.
+        values: What the entries are.
+        terms: Terms of use as far as known; check them before you publish.
+        url: A public address, or None.
+        sha256: The checksum of what the address serves, or None where no trusted one is known.
+        hevp: (m, n) of the paper's hyperbolic eigenvalue problem (Table 1 and the figures), or None.
+        hspp: (m, n) of the paper's hyperbolic structural probe problem (figures), or None.
+        scale: `load` divides by it when the file holds whole numbers of 0 to ``scale`` with some above 1. Only mnist
+            has one; nothing else is normalised, and nothing is centred.
+    """
+
+    name: str
+    description: str
+    shape: tuple[int, int] | None
+    values: str
+    terms: str
+    url: str | None = None
+    sha256: str | None = None
+    hevp: tuple[int, int] | None = None
+    hspp: tuple[int, int] | None = None
+    scale: float | None = None
+
+
+_SETS = (
+    DataSet(
+        "cifar",
+        "CIFAR-10 training images, 32 x 32 pixels in three colours",
+        (50000, 3072),
+        "pixels",
+        "no explicit licence (Krizhevsky 2009)",
+        url=f"{LIBSVM}/multiclass/cifar10.bz2",
+        hevp=(1000, 100),
+        hspp=(10000, 50),
+    ),
+    DataSet(
+        "mnist",
+        "MNIST training images; LIBSVM leaves out the last 4 of 784 pixels, which are never set",
+        (60000, 780),
+        "pixels 0 to 255",
+        "often listed as CC BY-SA 3.0 (LeCun, Cortes, Burges)",
+        url=f"{LIBSVM}/multiclass/mnist.bz2",
+        hevp=(1000, 780),
+        hspp=(6000, 92),
+        scale=255.0,
+    ),
+    DataSet(
+        "w1a",
+        "Web pages by key words; 10 of the columns are all zero",
+        (2477, 300),
+        "0 and 1",
+        "no explicit licence (Platt 1998)",
+        url=f"{LIBSVM}/binary/w1a",
+        hevp=(2470, 290),
+        hspp=(2477, 100),
+    ),
+    DataSet(
+        "gisette",
+        "Handwritten 4 and 9 with distractor features (NIPS 2003 feature selection)",
+        (6000, 5000),
+        "scaled to [-1, 1] by LIBSVM",
+        "no explicit licence (Guyon et al. 2004)",
+        url=f"{LIBSVM}/binary/gisette_scale.bz2",
+        hevp=(3000, 1000),
+        hspp=(6000, 50),
+    ),
+    DataSet(
+        "sector",
+        "Company web pages by industry sector, training part",
+        (6412, 55197),
+        "term weights, sparse",
+        "no explicit licence (McCallum and Nigam 1998)",
+        url=f"{LIBSVM}/multiclass/sector/sector.bz2",
+        hevp=(500, 1000),
+    ),
+    DataSet(
+        "tdt2",
+        "TDT2 news stories in 30 topics by term (D. Cai's matrix)",
+        (9394, 36771),
+        "term counts, sparse",
+        "research use; the texts are an LDC corpus under LDC terms",
+        hevp=(1000, 1000),
+    ),
+    DataSet(
+        "20news",
+        "20 Newsgroups, by date, by term (D. Cai's matrix)",
+        (18846, 26214),
+        "term counts, sparse",
+        "research use; no explicit licence (Lang 1995)",
+        hspp=(9423, 50),
+    ),
+    DataSet(
+        "news20",
+        "20 Newsgroups, training part, by term (LIBSVM's matrix)",
+        (15935, 62061),
+        "term counts, sparse",
+        "no explicit licence (Lang 1995)",
+        url=f"{LIBSVM}/multiclass/news20.bz2",
+        hspp=(7967, 50),
+    ),
+    DataSet(
+        "e2006",
+        "Annual company reports (10-K) of E2006-tfidf by term, training part",
+        (16087, 150360),
+        "tf-idf weights, sparse",
+        "no explicit licence (Kogan et al. 2009)",
+        url=f"{LIBSVM}/regression/E2006.train.bz2",
+        hspp=(5000, 100),
+    ),
+    DataSet(
+        "cnncaltech",
+        "Features of Caltech images from a convolutional network, 4096 of them",
+        None,
+        "network activations",
+        "unknown",
+        hevp=(2000, 1000),
+        hspp=(3000, 96),
+    ),
+)
+
+REGISTRY = MappingProxyType({entry.name: entry for entry in _SETS})
+
+
+def lookup(name: str) -> DataSet:
+    """The entry of a name, in upper or lower case; a ValueError lists the names."""
+    if not isinstance(name, str):
+        raise TypeError(f"name must be a string, got {describe(name)}")
+    if name.lower() not in REGISTRY:
+        raise ValueError(f"name must be one of {', '.join(REGISTRY)}; got {name!r}")
+    return REGISTRY[name.lower()]

@@ -1,0 +1,279 @@
+"""Every format and the rule of the subsets, on small files written here."""
+
+import bz2
+import gzip
+import lzma
+import sys
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse
+from sklearn.datasets import dump_svmlight_file
+
+from jorth.datasets import REGISTRY, load
+from jorth.datasets.files import ending_of
+from jorth.datasets.loading import data_folder
+
+M, N = 30, 12
+PACKERS = {"": open, ".bz2": bz2.open, ".gz": gzip.open, ".xz": lzma.open}
+LIBSVM = [kind + packing for kind in ("", ".txt", ".libsvm", ".svm") for packing in PACKERS]
+
+
+def matrix(seed=0):
+    """Whole numbers with zero columns 3 and 7 and a non-zero last column (LIBSVM text knows no other width)."""
+    X = np.random.default_rng(seed).integers(0, 9, (M, N)).astype(float)
+    X[X < 4] = 0
+    X[:, [3, 7]] = 0
+    X[0, -1] = 5
+    return X
+
+
+def write_libsvm(path, X):
+    with PACKERS[path.suffix if path.suffix in PACKERS else ""](path, "wb") as stream:
+        dump_svmlight_file(X, np.zeros(len(X)), stream, zero_based=False)
+
+
+WRITERS = {
+    ".npz": lambda path, X: np.savez(path, X=X, y=np.zeros(len(X))),
+    "_csr.npz": lambda path, X: scipy.sparse.save_npz(path, scipy.sparse.csr_matrix(X)),
+    **dict.fromkeys(LIBSVM, write_libsvm),
+    ".mat": lambda path, X: scipy.io.savemat(path, {"fea": scipy.sparse.csc_matrix(X), "gnd": np.zeros((len(X), 1))}),
+}
+
+
+def put(folder, ending, X, name="sector"):
+    path = folder / f"{name}{ending}"
+    WRITERS[ending](path, X)
+    return path
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_every_format(tmp_path, ending, sparse):
+    put(tmp_path, ending, matrix())
+    X = load("sector", folder=tmp_path, sparse=sparse)
+    assert isinstance(X, scipy.sparse.csr_array if sparse else np.ndarray)
+    assert X.dtype == np.float64
+    np.testing.assert_array_equal(X.toarray() if sparse else X, matrix())
+
+
+@pytest.mark.parametrize("key", ["X", "x", "fea", "data"])
+def test_keys_of_mat_files(tmp_path, key):
+    scipy.io.savemat(tmp_path / "sector.mat", {key: matrix().astype(np.uint8), "rows": np.arange(3)})
+    np.testing.assert_array_equal(load("sector", folder=tmp_path), matrix())
+
+
+def test_which_file_comes_first(tmp_path):
+    """Dense, CSR, text, MATLAB; with sparse=True the dense file comes last."""
+    order = [".npz", "_csr.npz", "", ".txt.bz2", ".svm.xz", ".mat"]
+    for seed, ending in enumerate(order):
+        put(tmp_path, ending, matrix(seed))
+    np.testing.assert_array_equal(load("sector", folder=tmp_path, sparse=True).toarray(), matrix(1))
+    for seed, ending in enumerate(order):
+        np.testing.assert_array_equal(load("sector", folder=tmp_path), matrix(seed))
+        (tmp_path / f"sector{ending}").unlink()
+
+
+def test_a_folder_of_the_same_name_is_no_file(tmp_path):
+    (tmp_path / "sector").mkdir()
+    put(tmp_path, ".mat", matrix())
+    assert load("SECTOR", folder=tmp_path).shape == (M, N)
+
+
+def test_endings():
+    assert [ending_of(name) for name in ("a/w1a", "x/E2006.train.bz2", "s.svm.xz", "m_csr.npz", "m.npz")] == [
+        "",
+        ".bz2",
+        ".svm.xz",
+        "_csr.npz",
+        ".npz",
+    ]
+
+
+# subsets
+
+
+@pytest.mark.parametrize("ending", [".npz", "_csr.npz"])
+def test_random_subset_by_hand(tmp_path, ending):
+    put(tmp_path, ending, matrix())
+    X = load("sector", 8, 6, seed=4, folder=tmp_path)
+    rng = np.random.default_rng(4)
+    rows = rng.choice(M, 8, replace=False)
+    used = [j for j in range(N) if any(matrix()[i, j] != 0 for i in rows)]
+    columns = rng.choice(used, 6, replace=False)
+    np.testing.assert_array_equal(X, matrix()[np.ix_(rows, columns)])
+    np.testing.assert_array_equal(X, load("sector", 8, 6, seed=np.random.default_rng(4), folder=tmp_path))
+    np.testing.assert_array_equal(X, load("sector", 8, 6, seed=4, folder=tmp_path, sparse=True).toarray())
+    assert not np.array_equal(X, load("sector", 8, 6, seed=5, folder=tmp_path))
+
+
+def test_columns_are_dropped_on_the_rows_drawn(tmp_path):
+    """A column that is non-zero in one row only is there exactly when that row is drawn."""
+    X = np.ones((M, 3))
+    X[:, 1] = 0
+    X[11, 1] = 2
+    put(tmp_path, ".npz", X)
+    kept = 0
+    for seed in range(20):
+        drawn = 11 in np.random.default_rng(seed).choice(M, 15, replace=False)
+        kept += drawn
+        if drawn:
+            assert 2 in load("sector", 15, 3, seed=seed, folder=tmp_path)
+        else:
+            with pytest.raises(ValueError, match=r"n must be at most 2: that many of the 3 columns .* on the 15 rows"):
+                load("sector", 15, 3, seed=seed, folder=tmp_path)
+    assert 0 < kept < 20
+
+
+def test_stored_zeros_are_zeros(tmp_path):
+    X = scipy.sparse.csr_array(matrix())
+    X.data[X.indices == 5] = 0
+    scipy.sparse.save_npz(tmp_path / "sector_csr.npz", X)
+    assert load("sector", n=9, folder=tmp_path).any(axis=0).all()
+    with pytest.raises(ValueError, match="n must be at most 9"):
+        load("sector", n=10, folder=tmp_path)
+
+
+@pytest.mark.parametrize("ending", [".npz", "_csr.npz"])
+def test_first_subset_drops_nothing(tmp_path, ending):
+    put(tmp_path, ending, matrix())
+    np.testing.assert_array_equal(load("sector", 7, 5, subset="first", folder=tmp_path), matrix()[:7, :5])
+
+
+def test_without_m_or_n_all_stay_in_order(tmp_path):
+    put(tmp_path, ".npz", matrix())
+    np.testing.assert_array_equal(load("sector", n=10, seed=1, folder=tmp_path).sum(axis=1), matrix().sum(axis=1))
+    rows = np.random.default_rng(1).choice(M, 9, replace=False)
+    np.testing.assert_array_equal(load("sector", m=9, seed=1, folder=tmp_path), matrix()[rows])
+
+
+@pytest.mark.parametrize("subset", ["random", "first"])
+def test_more_than_there_is(tmp_path, subset):
+    put(tmp_path, ".npz", matrix())
+    with pytest.raises(ValueError, match=r"m must be at most 30: data set sector .* has shape \(30, 12\), got 31"):
+        load("sector", 31, 5, subset=subset, folder=tmp_path)
+    with pytest.raises(ValueError, match=r"n must be at most 12: .*, got 13"):
+        load("sector", 3, 13, subset=subset, folder=tmp_path)
+
+
+# scale
+
+
+@pytest.mark.parametrize("ending", [".npz", "_csr.npz", ".bz2"])
+def test_mnist_bytes_are_scaled(tmp_path, ending):
+    put(tmp_path, ending, 28 * matrix(), name="mnist")  # up to 224
+    np.testing.assert_array_equal(load("mnist", folder=tmp_path), 28 * matrix() / 255)
+    np.testing.assert_array_equal(load("mnist", folder=tmp_path, sparse=True).toarray(), 28 * matrix() / 255)
+
+
+def test_the_whole_file_decides_about_the_scale(tmp_path):
+    X = np.ones((4, 3), dtype=np.uint8)
+    X[-1, -1] = 255
+    put(tmp_path, ".npz", X, name="mnist")
+    np.testing.assert_array_equal(load("mnist", 2, 2, subset="first", folder=tmp_path), np.full((2, 2), 1 / 255))
+
+
+@pytest.mark.parametrize("factor", [1 / 8, 1 / 3, 1000.0, -1.0])
+def test_mnist_in_other_units_is_left_alone(tmp_path, factor):
+    put(tmp_path, ".npz", factor * matrix(), name="mnist")
+    np.testing.assert_array_equal(load("mnist", folder=tmp_path), factor * matrix())
+
+
+def test_black_and_white_mnist_is_left_alone(tmp_path):
+    put(tmp_path, ".npz", (matrix() > 0).astype(np.uint8), name="mnist")
+    np.testing.assert_array_equal(load("mnist", folder=tmp_path), matrix() > 0)
+
+
+def test_nothing_else_is_scaled(tmp_path):
+    assert [entry.name for entry in REGISTRY.values() if entry.scale is not None] == ["mnist"]
+    put(tmp_path, ".npz", (28 * matrix()).astype(np.uint8), name="cifar")
+    np.testing.assert_array_equal(load("cifar", folder=tmp_path), 28 * matrix())
+
+
+# folders and errors
+
+
+def test_folder_argument_then_variable_then_cache(tmp_path, monkeypatch):
+    for seed, place in enumerate(("argument", "variable")):
+        (tmp_path / place).mkdir()
+        put(tmp_path / place, ".npz", matrix(seed))
+    monkeypatch.setenv("JORTH_DATA", str(tmp_path / "variable"))
+    np.testing.assert_array_equal(load("sector"), matrix(1))
+    np.testing.assert_array_equal(load("sector", folder=tmp_path / "argument"), matrix(0))
+    monkeypatch.delenv("JORTH_DATA")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert data_folder().name == "jorth"
+
+
+def test_missing_set_says_how_to_get_it(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"data set w1a is not in .*`jorth data fetch w1a` downloads it.*JORTH"):
+        load("w1a", folder=tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"data set tdt2 is not in .*no public address"):
+        load("tdt2", folder=tmp_path / "nowhere")
+
+
+def test_without_pooch_a_folder_is_asked_for(monkeypatch):
+    monkeypatch.delenv("JORTH_DATA", raising=False)
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(ImportError, match=r"pip install 'jorth\[data\]'; or name a folder by folder= or JORTH_DATA"):
+        load("w1a")
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+@pytest.mark.parametrize("damage", ["cut", "noise", "empty"])
+def test_broken_files_are_named(tmp_path, ending, damage):
+    path = put(tmp_path, ending, matrix())
+    content = path.read_bytes()
+    noise = np.random.default_rng(0).bytes(200)
+    # cut text inside a pair, so that it cannot be a shorter file
+    cut = content[: content.rindex(b":") + 1] if ending in ("", ".txt", ".libsvm", ".svm") else content[:-20]
+    path.write_bytes({"cut": cut, "noise": noise, "empty": b""}[damage])
+    with pytest.raises(ValueError, match=rf"data set sector: .*sector{ending} (cannot be read|must hold)"):
+        load("sector", folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"Z": np.eye(3)}, "it must hold X, it holds Z"),
+        ({"X": np.ones(3)}, r"must hold a real matrix \(m, n\), got float64 of shape \(3,\)"),
+        ({"X": np.eye(3) * 1j}, "must hold a real matrix"),
+        ({"X": np.array([["a"]])}, "must hold a real matrix"),
+        ({"X": np.array([[1.0, np.nan]])}, "must be finite, got NaN"),
+        ({"X": np.array([[None]])}, "cannot be read"),  # would need pickle
+    ],
+)
+def test_files_with_something_else(tmp_path, content, message):
+    np.savez(tmp_path / "sector.npz", **content)
+    with pytest.raises(ValueError, match=message):
+        load("sector", folder=tmp_path)
+
+
+def test_hdf5_mat_file(tmp_path):
+    (tmp_path / "sector.mat").write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM")
+    with pytest.raises(ValueError, match=r"sector.mat is a MATLAB 7.3 file; save it with -v7"):
+        load("sector", folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        (dict(m=0), ValueError, "m must be at least 1, got 0"),
+        (dict(m=2.0), TypeError, "m must be an integer, got float"),
+        (dict(n=True), TypeError, "n must be an integer"),
+        (dict(subset="last"), ValueError, 'subset must be "random" or "first", got \'last\''),
+        (dict(seed=None), TypeError, "seed must be an integer"),
+    ],
+)
+def test_bad_options(tmp_path, options, error, message):
+    put(tmp_path, ".npz", matrix())
+    with pytest.raises(error, match=message):
+        load("sector", folder=tmp_path, **options)
+
+
+def test_unknown_name():
+    with pytest.raises(ValueError, match=r"name must be one of cifar, mnist, .*; got 'fashion'"):
+        load("fashion")
+    with pytest.raises(TypeError, match="name must be a string, got int 3"):
+        load(3)
