@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         random_point,
         residual,
     )
-    from jorth.objectives import FiniteSum, Objective, Procrustes, Quadratic
+    from jorth.objectives import FiniteSum, HyperbolicEigenvalue, Objective, Procrustes, Quadratic
     from jorth.plane import PlaneSolution, solve_plane
     from jorth.signature import Signature
     from jorth.solvers import (
@@ -51,7 +51,7 @@ __version__ = "0.1.0"
 _ROOMS = {
     "jorth.decompositions": "CS cs_decomposition",
     "jorth.group": "PolishError cayley component exchange exp inverse polish random_point residual",
-    "jorth.objectives": "FiniteSum Objective Procrustes Quadratic",
+    "jorth.objectives": "FiniteSum HyperbolicEigenvalue Objective Procrustes Quadratic",
     "jorth.plane": "PlaneSolution solve_plane",
     "jorth.signature": "Signature",
     "jorth.solvers": "ADMM BlockStationarity CSDM CheckpointMismatch Exponential GaussSeidel Jacobi Result "
@@ -71,6 +71,7 @@ __all__ = [
     "Exponential",
     "FiniteSum",
     "GaussSeidel",
+    "HyperbolicEigenvalue",
     "Jacobi",
     "Objective",
     "PlaneSolution",

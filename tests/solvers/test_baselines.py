@@ -21,9 +21,9 @@ GAPS = {
     "riemannian-lbfgs": 1e-8,
 }
 FALLS_SHORT = {("exponential", 20, 0.5, "procrustes"): 3e-4}
-"""Where a method does not reach its gap with default options, what it reaches in 2,000 iterations. The exponential chart
-is singular where a rotation comes near a half turn; its base does not move, and L-BFGS crawls: 2.3e-4 here. With
-``rebase=30`` it is at 1e-4 after 70 iterations (the next test)."""
+"""Where a method does not reach its gap with default options, what it reaches in 2,000 iterations. The exponential
+chart is singular where a rotation comes near a half turn; its base does not move, and L-BFGS crawls: 2.3e-4 here.
+With ``rebase=30`` it is at 1e-4 after 70 iterations (the next test)."""
 INFEASIBLE = ["umcm", "admm"]
 
 

@@ -2,6 +2,7 @@
 
 from jorth.objectives.autograd import AutogradObjective
 from jorth.objectives.base import AbstractObjective, Objective, QuadraticForm
+from jorth.objectives.eigenvalue import HyperbolicEigenvalue
 from jorth.objectives.finite_sum import FiniteSum
 from jorth.objectives.procrustes import Procrustes
 from jorth.objectives.quadratic import Quadratic
@@ -10,6 +11,7 @@ __all__ = [
     "AbstractObjective",
     "AutogradObjective",
     "FiniteSum",
+    "HyperbolicEigenvalue",
     "Objective",
     "Procrustes",
     "Quadratic",

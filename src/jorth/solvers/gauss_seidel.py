@@ -15,6 +15,7 @@ from jorth.plane import all_pairs, random_pairs
 from jorth.solvers.base import AbstractSolver, State, check_choice, check_theta, signed_theta
 from jorth.solvers.criticality import skew_gradient
 from jorth.solvers.curvature import check_curvature, first_curvature, majorised_step
+from jorth.solvers.diagonalisation import is_diagonalisation, rotate_pairs
 from jorth.solvers.pair_steps import compile_kernels, oriented, propose_pairs, transposed_form
 from jorth.solvers.problem import Problem
 
@@ -27,7 +28,8 @@ class GaussSeidel(AbstractSolver):
     """GS-JOBCD (Algorithm 1 of the paper). An iteration is a sweep of n (n - 1) / 2 pair updates.
 
     On a quadratic objective (`Quadratic`, `Procrustes`) the steps are exact, cost O(n) each, and run in compiled code
-    on the CPU. On any other objective each pair takes a gradient and a scalar majoriser with backtracking: right, but
+    on the CPU. Right steps on tr(X^T A X) are the J-Jacobi method: they diagonalise X^T A X and converge quadratically.
+    On any other objective each pair takes a gradient and a scalar majoriser with backtracking: right, but
     dear; prefer `Jacobi` there.
 
     Args:
@@ -60,7 +62,9 @@ class GaussSeidel(AbstractSolver):
     def step(self, problem: Problem, state: State) -> None:
         """One sweep."""
         pairs = self._pairs(problem, state)
-        if problem.objective.quadratic() is not None:
+        if is_diagonalisation(problem, state, self.side, self.theta):
+            rotate_pairs(problem, state, pairs)
+        elif problem.objective.quadratic() is not None:
             self._exact_sweep(problem, state, pairs)
         else:
             self._majorised_sweep(problem, state, pairs)

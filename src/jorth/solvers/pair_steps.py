@@ -116,12 +116,13 @@ def compile_kernels() -> None:
     """
     try:
         from jorth.plane.compiled import solve_pairs
-        from jorth.solvers.sweeps import sweep_majoriser, sweep_quadratic
+        from jorth.solvers.sweeps import sweep_majoriser, sweep_quadratic, sweep_trace
     except ImportError:
         return
     identity, pairs, signs = np.eye(2), np.array([[0, 1]]), Signature(1, 1).signs
     solve_pairs(identity[None], np.eye(4)[None], np.array([True]), 0.0, False)
     sweep_majoriser(identity.copy(), identity, 1.0, signs, pairs, 0.0, False)
+    sweep_trace(identity.copy(), identity.copy(), signs, pairs, True)
     for C in (np.zeros((2, 0)), identity):
         sweep_quadratic(identity, C, identity.copy(), identity.copy(), False, signs, pairs, 0.0, False, True)
 

@@ -134,6 +134,40 @@ def sweep_quadratic(
 
 
 @compiled
+def sweep_trace(W: np.ndarray, rows: np.ndarray, signs: np.ndarray, pairs: np.ndarray, stop_unbounded: bool) -> int:
+    """J-Jacobi rotations on W = X^T A X, applied to W and to the columns of X, which are the rows given: O(n) each.
+
+    Every w_ij that is met becomes zero. Opposite signs: tanh 2 mu = -2 w_ij / (w_ii + w_jj), the minimiser of the trace
+    in that plane; equal signs: tan 2 phi = 2 w_ij / (w_jj - w_ii), which leaves the trace as it is and makes
+    convergence quadratic. Returns the number of pairs done, negative and minus one if it stopped at an unbounded one.
+    """
+    for t in range(pairs.shape[0]):
+        i, j = pairs[t, 0], pairs[t, 1]
+        c, total = W[i, j], W[i, i] + W[j, j]
+        if c == 0.0:
+            continue
+        if signs[i] == signs[j]:
+            ratio = 0.5 * (W[j, j] - W[i, i]) / c
+            tangent = np.copysign(1.0, ratio) / (abs(ratio) + np.hypot(1.0, ratio))
+            cosine = 1.0 / np.sqrt(1.0 + tangent * tangent)
+            v11, v12, v21, v22 = cosine, -tangent * cosine, tangent * cosine, cosine
+        elif total - 2.0 * abs(c) > 0.0:
+            x = -2.0 * c / total
+            root = np.sqrt((total - 2.0 * abs(c)) / total) * np.sqrt((total + 2.0 * abs(c)) / total)
+            tangent = x / (1.0 + root)
+            cosh = 1.0 / np.sqrt((1.0 - tangent) * (1.0 + tangent))
+            v11, v12, v21, v22 = cosh, tangent * cosh, tangent * cosh, cosh
+        elif stop_unbounded:
+            return -t - 1
+        else:
+            continue
+        apply_pair(rows, i, j, v11, v12, v21, v22)
+        _conjugate(W, i, j, v11, v12, v21, v22)
+        W[i, j] = W[j, i] = 0.0
+    return pairs.shape[0]
+
+
+@compiled
 def _conjugate(Y: np.ndarray, i: int, j: int, v11: float, v12: float, v21: float, v22: float) -> None:
     """Y <- V Y V^T on rows and columns (i, j) of a symmetric Y."""
     apply_pair(Y, i, j, v11, v12, v21, v22)

@@ -1,0 +1,54 @@
+"""The hyperbolic eigenvalue problem: the trace of X^T A X."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from jorth.arrays import Array, check_finite, describe, to_tensor
+from jorth.objectives.quadratic import Quadratic
+
+
+class HyperbolicEigenvalue(Quadratic):
+    """f(X) = tr(X^T A X), or minus that.
+
+    With ``sense="min"`` and A positive definite the minimum over X^T J X = J is the sum of |lambda| over the
+    eigenvalues of A x = lambda J x, which `jorth.eigh` finds directly. With ``sense="max"``, the paper's
+    -tr(X^T A X), the problem is unbounded below whenever p, q > 0: along a boost f falls like -e^(2 mu). Solvers then
+    end as UNBOUNDED; ``on_unbounded="continue"`` races on.
+
+    Args:
+        A: (n, n) symmetric.
+        data: (m, n), dense or scipy.sparse, in place of A = data^T data.
+        sense: "min" for tr(X^T A X), "max" for the paper's -tr(X^T A X).
+    """
+
+    def __init__(self, A: Array | None = None, *, data: Any = None, sense: Literal["min", "max"] = "min") -> None:
+        if (A is None) == (data is None):
+            given = "both" if A is not None else "neither"
+            raise ValueError(f"one of A and data must be given, got {given}")
+        if sense not in ("min", "max"):
+            raise ValueError(f'sense must be "min" or "max", got {sense!r}')
+        matrix = to_tensor(A, "A") if A is not None else _gram(data)
+        self.sense = sense
+        super().__init__((2.0 if sense == "min" else -2.0) * matrix)
+        self.speaks_torch = isinstance(A if A is not None else data, Tensor)
+
+
+def _gram(data: Any) -> Tensor:
+    """data^T data, dense."""
+    if hasattr(data, "tocsr"):
+        rows = data.tocsr()
+        if rows.shape[0] == 0:
+            raise ValueError(f"data must have shape (m, n) with m at least 1, got shape {rows.shape}")
+        product = (rows.T @ rows).toarray().astype("float64")
+        matrix = torch.from_numpy(product)
+    else:
+        dense = to_tensor(data, "data")
+        if dense.ndim != 2 or dense.shape[0] == 0:
+            raise ValueError(f"data must have shape (m, n) with m at least 1, got {describe(data)}")
+        matrix = dense.mT @ dense
+    check_finite(matrix, "data")
+    return matrix
