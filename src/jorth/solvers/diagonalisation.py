@@ -63,7 +63,7 @@ def _move(problem: Problem, state: State, X: Tensor) -> None:
 
 
 def _rotations(B: Tensor, signs: Tensor) -> tuple[Tensor, Tensor]:
-    """V (m, 2, 2) that makes the off-diagonal of V B V^T zero, and where there is none; formulas as in `sweep_trace`."""
+    """V (m, 2, 2) with V B V^T diagonal, and where there is none; formulas as in `sweep_trace`."""
     a, b, c = B[:, 0, 0], B[:, 1, 1], (B[:, 0, 1] + B[:, 1, 0]) / 2
     total, equal, zero = a + b, signs[:, 0] == signs[:, 1], c == 0
     ratio = (b - a) / (2 * torch.where(zero, 1.0, c))

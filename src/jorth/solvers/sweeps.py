@@ -164,7 +164,7 @@ def sweep_trace(W: np.ndarray, rows: np.ndarray, signs: np.ndarray, pairs: np.nd
         apply_pair(rows, i, j, v11, v12, v21, v22)
         _conjugate(W, i, j, v11, v12, v21, v22)
         W[i, j] = W[j, i] = 0.0
-    return pairs.shape[0]
+    return len(pairs)
 
 
 @compiled
