@@ -6,6 +6,7 @@ from jorth.solvers.stopping import (
     GradientNorm,
     MaxIterations,
     MaxTime,
+    NormAbove,
     RelativeDecrease,
     ValueBelow,
 )
@@ -16,6 +17,7 @@ __all__ = [
     "GradientNorm",
     "MaxIterations",
     "MaxTime",
+    "NormAbove",
     "RelativeDecrease",
     "ValueBelow",
 ]

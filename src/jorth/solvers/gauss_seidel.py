@@ -37,7 +37,8 @@ class GaussSeidel(AbstractSolver):
         components: "start" stays in the component of the start, "all" may leave it (the paper).
         order: "sweep" all pairs once, in random order; "random" with replacement (the paper); "cyclic" row by row;
             "greedy" all pairs once, the steepest first.
-        theta: The proximal weight; None takes 1e-12 of each pair's curvature.
+        theta: The proximal weight; None takes 1e-12 of each pair's curvature. With ``on_unbounded="continue"`` on a
+            concave quadratic (the paper's eigenvalue problem) it alone bounds the steps; None then takes the curvature.
         curvature: Of non-quadratic objectives: "auto" backtracks, a number is fixed.
     """
 
@@ -86,6 +87,7 @@ class GaussSeidel(AbstractSolver):
         from jorth.solvers.sweeps import sweep_quadratic
 
         A, C, D = self._arrays(problem, state)
+        concave = not problem.stop_unbounded and _is_concave(A, D)
         rows = np.array(oriented(state.X, self.side).double().cpu().numpy(), order="C")
         Y = rows @ rows.T if D is None else rows @ D @ rows.T
         try:
@@ -93,7 +95,7 @@ class GaussSeidel(AbstractSolver):
                 problem.objective.check_limits()
                 done, _ = sweep_quadratic(
                     A, C, rows, Y, D is not None, problem.signature.signs, pairs[start : start + CHUNK],
-                    signed_theta(self.theta), self.components == "all", problem.stop_unbounded,
+                    signed_theta(self.theta), self.components == "all", problem.stop_unbounded, concave,
                 )  # fmt: skip
                 state.unbounded = done < 0
                 problem.objective.count.pair_updates += done if done >= 0 else -done - 1
@@ -132,6 +134,14 @@ class GaussSeidel(AbstractSolver):
                 everywhere=self.components == "all",
             )
             majorised_step(problem, state, propose, side=self.side, adaptive=self.curvature == "auto")
+
+
+def _is_concave(A: NDArray[np.float64], D: NDArray[np.float64] | None) -> bool:
+    """Whether tr(X^T A X D) is concave: -A and D, or A and -D, positive semidefinite up to rounding."""
+    low, high = np.linalg.eigvalsh(A)[[0, -1]]
+    least, most = (1.0, 1.0) if D is None else np.linalg.eigvalsh(D)[[0, -1]]
+    tiny_a, tiny_d = 1e-12 * max(abs(low), abs(high)), 1e-12 * max(abs(least), abs(most))
+    return bool((high <= tiny_a and least >= -tiny_d) or (low >= -tiny_a and most <= tiny_d))
 
 
 def _contiguous(tensor: Tensor) -> NDArray[np.float64]:

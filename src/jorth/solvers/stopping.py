@@ -147,6 +147,22 @@ class ValueBelow(Criterion):
 
 
 @dataclass(frozen=True)
+class NormAbove(Criterion):
+    """||X||_2 is at least ``limit``: the run has left for infinity, or for where feasibility has no digits left."""
+
+    limit: float
+    status = Status.UNBOUNDED
+
+    def met(self, report: Report) -> bool:
+        """Whether X is that large, to about one per cent."""
+        return report.history.last("norm") >= self.limit
+
+    def reason(self) -> str:
+        """In words."""
+        return f"||X|| is at least {self.limit:g}"
+
+
+@dataclass(frozen=True)
 class MaxIterations(Criterion):
     """A number of iterations."""
 

@@ -9,6 +9,9 @@ from jorth.plane.compiled.pair import clip_null, solve_forms
 from jorth.plane.compiled.roots import EPS, compiled
 from jorth.plane.compiled.rows import apply_pair
 
+RUNAWAY = 2.0**53
+"""The square of a row's length beyond which feasibility has no digits left: a race ends there."""
+
 # sums may be reassociated into vector registers; nothing else of IEEE arithmetic is given up
 _summing = njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
 
@@ -103,10 +106,12 @@ def sweep_quadratic(
     theta: float,
     all_components: bool,
     stop_unbounded: bool,
+    concave: bool = False,
 ) -> tuple[int, float]:
     """Pair steps on rows of X for f = 1/2 tr(X^T A X D) + <C, X>, keeping Y = X D X^T: O(n) each.
 
-    C has no columns where it is zero. X and Y are changed in place. Returns the number of pairs done (negative, minus
+    C has no columns where it is zero. X and Y are changed in place. A ``concave`` f is majorised by its linear part:
+    Q = 0, and theta alone bounds the step (relative: the size of Q). Returns the number of pairs done (negative, minus
     one, if it stopped at an unbounded one) and the total decrease.
     """
     total = 0.0
@@ -120,9 +125,15 @@ def sweep_quadratic(
         y_plus, y_minus = y11 + 2.0 * y12 + y22, y11 - 2.0 * y12 + y22
         if not has_d and min(y_plus, y_minus) < 1e-4 * (y11 + y22):
             y_plus, y_minus = _null_lengths(X, i, j)
+        a11, a12, a22, weight = A[i, i], A[i, j], A[j, j], theta
+        if concave:
+            if y11 + y22 > RUNAWAY:
+                return -t - 1, total
+            size = max(abs(a11), abs(a22), abs(a12)) * max(abs(y11), abs(y22), abs(y12))
+            a11, a12, a22, weight = 0.0, 0.0, 0.0, theta if theta >= 0.0 else size
         v11, v12, v21, v22, decrease, unbounded = kronecker_step(
-            p11, p12, p21, p22, y11, y12, y22, y_plus, y_minus, A[i, i], A[i, j], A[j, j],
-            theta, signs[i] != signs[j], all_components,
+            p11, p12, p21, p22, y11, y12, y22, y_plus, y_minus, a11, a12, a22,
+            weight, signs[i] != signs[j], all_components,
         )  # fmt: skip
         if unbounded and stop_unbounded:
             return -t - 1, total

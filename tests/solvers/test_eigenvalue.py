@@ -1,0 +1,151 @@
+"""The hyperbolic eigenvalue problem: well-posed it is diagonalisation; with the paper's sign it runs away."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.sparse
+import torch
+
+import jorth
+from jorth import GaussSeidel, HyperbolicEigenvalue, Jacobi, Signature, Status
+from jorth.stopping import NormAbove
+
+UNIT = 2.0**-53
+
+
+def pencil(n, p, cond=1e3, seed=0):
+    rng = np.random.default_rng(seed)
+    Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    A = (Q * np.geomspace(1.0, cond, n)) @ Q.T
+    signs = rng.permutation([1] * p + [-1] * (n - p))
+    sig = Signature.of(signs)
+    eigenvalues = 1 / scipy.linalg.eigh(np.diag(signs.astype(float)), (A + A.T) / 2, eigvals_only=True)
+    return (A + A.T) / 2, sig, np.sort(eigenvalues)
+
+
+def off_diagonal(W):
+    """max |w_ij| / sqrt(w_ii w_jj): the angles that are left."""
+    lengths = np.sqrt(np.diag(W))
+    return np.abs(W / np.outer(lengths, lengths) - np.eye(len(W))).max()
+
+
+@pytest.mark.parametrize("method", [GaussSeidel(side="right"), Jacobi(side="right")])
+@pytest.mark.parametrize(("n", "p"), [(20, 10), (31, 27), (60, 30)])
+def test_right_steps_converge_quadratically(method, n, p):
+    A, sig, eigenvalues = pencil(n, p)
+    off = []
+    result = jorth.minimize(
+        HyperbolicEigenvalue(A),
+        signature=sig,
+        method=method,
+        gradient_tolerance=0.0,
+        max_iterations=12,
+        callback=lambda X, row: off.append(off_diagonal(X.T @ A @ X)),
+    )
+    assert result.value == pytest.approx(np.abs(eigenvalues).sum(), rel=1e-12)
+    assert result.residual <= 10 * n * UNIT
+    W = result.x.T @ A @ result.x
+    np.testing.assert_allclose(np.sort(np.diag(W) * sig.signs), eigenvalues, rtol=1e-11)
+    # the exponents of the last sweeps: below 5e-3 the off-diagonal is squared by each sweep, down to rounding
+    exponents = [np.log(b) / np.log(a) for a, b in pairwise(off) if 1e-8 < a < 5e-3]
+    assert exponents, off
+    assert min(exponents) > 1.9, off
+    assert off[-1] < 1e-12
+
+
+def test_equal_signs_are_rotated_too():
+    """Without it the off-diagonal within a sign never falls; with it X^T A X is diagonal, eigenvalues and all."""
+    A, sig, _ = pencil(10, 9)
+    result = jorth.minimize(
+        HyperbolicEigenvalue(A), signature=sig, side="right", gradient_tolerance=0.0, max_iterations=12
+    )
+    W = result.x.T @ A @ result.x
+    same = np.equal.outer(sig.signs, sig.signs) & ~np.eye(10, dtype=bool)
+    assert np.abs(W[same]).max() < 1e-10 * np.abs(W).max()
+
+
+def test_both_sides_and_a_proximal_weight_agree():
+    A, sig, eigenvalues = pencil(8, 5, cond=10.0)
+    optimum = np.abs(eigenvalues).sum()
+    for method in (GaussSeidel(), GaussSeidel(side="right", theta=1e-3), Jacobi(side="right", theta=1e-3)):
+        result = jorth.minimize(HyperbolicEigenvalue(A), signature=sig, method=method, gradient_tolerance=1e-8)
+        assert result.value == pytest.approx(optimum, rel=1e-10)
+
+
+def test_data_dense_sparse_and_torch():
+    rng = np.random.default_rng(1)
+    D = rng.standard_normal((30, 6)) * (rng.uniform(size=(30, 6)) < 0.5)
+    X = torch.from_numpy(jorth.random_point(Signature(4, 2), seed=2))
+    wanted = np.linalg.norm(D @ X.numpy()) ** 2
+    for objective, sign in (
+        (HyperbolicEigenvalue(D.T @ D), 1),
+        (HyperbolicEigenvalue(data=D), 1),
+        (HyperbolicEigenvalue(data=torch.from_numpy(D)), 1),
+        (HyperbolicEigenvalue(data=scipy.sparse.csr_array(D)), 1),
+        (HyperbolicEigenvalue(data=D, sense="max"), -1),
+    ):
+        assert objective.value(X).item() == pytest.approx(sign * wanted, rel=1e-13)
+    assert HyperbolicEigenvalue(data=torch.from_numpy(D)).speaks_torch
+    assert not HyperbolicEigenvalue(data=D).speaks_torch
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (dict(), "one of A and data must be given, got neither"),
+        (dict(A=np.eye(3), data=np.eye(3)), "one of A and data must be given, got both"),
+        (dict(A=np.eye(3), sense="up"), 'sense must be "min" or "max", got \'up\''),
+        (dict(data=np.zeros((0, 3))), "data must have shape .m, n. with m at least 1"),
+        (dict(data=np.full((2, 2), np.nan)), "data must be finite"),
+        (dict(A=np.triu(np.ones((3, 3)))), "A must be symmetric"),
+    ],
+)
+def test_bad_input(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        HyperbolicEigenvalue(**arguments)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_the_papers_sign_is_unbounded(side):
+    """docs/paper.md: -tr(X^T A X) falls for ever along a boost."""
+    A, sig, _ = pencil(8, 4, cond=10.0)
+    objective = HyperbolicEigenvalue(A, sense="max")
+    stopped = jorth.minimize(objective, signature=sig, side=side, gradient_tolerance=0.0, max_iterations=1000)
+    assert stopped.status is Status.UNBOUNDED
+
+
+def race(theta, **options):
+    A, sig, _ = pencil(8, 4, cond=10.0)
+    return jorth.minimize(
+        HyperbolicEigenvalue(A, sense="max"),
+        signature=sig,
+        theta=theta,
+        on_unbounded="continue",
+        gradient_tolerance=0.0,
+        stop=NormAbove(1e6),
+        max_iterations=100_000,
+        **options,
+    )
+
+
+def test_theta_alone_decides_how_fast_the_race_goes():
+    """A concave f is majorised by its linear part; the smaller theta, the longer the steps."""
+    slow, fast, default = race(1e4), race(100.0), race(None)
+    for result in (slow, fast, default):
+        assert result.status is Status.UNBOUNDED
+        assert (np.diff(result.history["value"]) < 0).all()
+        assert result.residual <= 100 * 8 * UNIT
+    assert fast.iterations < slow.iterations / 10
+    assert "||X|| is at least 1e+06" in slow.message
+    # steps lengthen as X grows: within one sweep this one passes the point where feasibility has digits, and ends there
+    wild = race(1.0)
+    assert wild.status is Status.UNBOUNDED
+    assert np.isfinite(wild.x).all()
+
+
+def test_jacobi_races_with_a_scalar_majoriser():
+    result = race(10.0, method="j-jobcd", majoriser="scalar", rounds_per_gradient=1, curvature=1e-9)
+    assert result.status is Status.UNBOUNDED
+    assert (np.diff(result.history["value"]) <= 0).all()  # a matching of equal signs only leaves f as it is
