@@ -17,7 +17,7 @@ LEVELS = {
     "arrays": 1,
     "group": 2,
     "plane": 3,
-    "decompositions": 3,
+    "decompositions": 4,
     "objectives": 4,
     "solvers": 5,
     "stopping": 6,

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jorth import datasets, plane, stopping
-    from jorth.decompositions import CS, cs_decomposition
+    from jorth.decompositions import (
+        CS,
+        HSVD,
+        cs_decomposition,
+        eigh,
+        hsvd,
+    )
     from jorth.group import (
         PolishError,
         cayley,
@@ -43,7 +49,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _ROOMS = {
-    "jorth.decompositions": "CS cs_decomposition",
+    "jorth.decompositions": "CS HSVD cs_decomposition eigh hsvd",
     "jorth.group": "PolishError cayley component exchange exp inverse polish random_point residual",
     "jorth.objectives": "FiniteSum Objective Procrustes Quadratic",
     "jorth.plane": "PlaneSolution solve_plane",
@@ -56,6 +62,7 @@ _MODULES = ("datasets", "plane", "stopping")
 
 __all__ = [
     "CS",
+    "HSVD",
     "BlockStationarity",
     "CheckpointMismatch",
     "FiniteSum",
@@ -76,8 +83,10 @@ __all__ = [
     "component",
     "cs_decomposition",
     "datasets",
+    "eigh",
     "exchange",
     "exp",
+    "hsvd",
     "inverse",
     "minimize",
     "multiplier",
