@@ -16,6 +16,9 @@ if TYPE_CHECKING:
         cs_decomposition,
         eigh,
         hsvd,
+        hyperbolic_qr,
+        indefinite_lstsq,
+        polar,
     )
     from jorth.group import (
         PolishError,
@@ -49,7 +52,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _ROOMS = {
-    "jorth.decompositions": "CS HSVD cs_decomposition eigh hsvd",
+    "jorth.decompositions": "CS HSVD cs_decomposition eigh hsvd hyperbolic_qr indefinite_lstsq polar",
     "jorth.group": "PolishError cayley component exchange exp inverse polish random_point residual",
     "jorth.objectives": "FiniteSum Objective Procrustes Quadratic",
     "jorth.plane": "PlaneSolution solve_plane",
@@ -87,10 +90,13 @@ __all__ = [
     "exchange",
     "exp",
     "hsvd",
+    "hyperbolic_qr",
+    "indefinite_lstsq",
     "inverse",
     "minimize",
     "multiplier",
     "plane",
+    "polar",
     "polish",
     "random_point",
     "residual",
