@@ -1,5 +1,7 @@
 """A x = lambda J x: against 60 digits, against scipy, and the answer where there is none."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -181,6 +183,15 @@ def test_the_error_tells_the_bounds():
     """e_1 asks for mu < 3e200, e_2 for mu > 5e200."""
     with pytest.raises(ValueError, match=r"above 5e\+200 and below 3e\+200"):
         eigh(np.diag([3e200, -5e200]), Signature(1, 1))
+
+
+def test_the_bounds_contradict_each_other():
+    """Every cut is as deep as its vector proves: not a bisection down to a point."""
+    A = np.array([[3.0, 4, 0, 1], [4, 5, 2, 0], [0, 2, 3, 3], [1, 0, 3, 4]])
+    with pytest.raises(ValueError, match=r"above .* and below") as caught:
+        eigh(A, Signature(2, 2))
+    low, high = (float(word) for word in re.findall(r"(?:above|below) (\S+)", str(caught.value)))
+    assert low > high + 1
 
 
 @pytest.mark.parametrize("scale", [1e-290, 1e-150, 1e150, 1e290])

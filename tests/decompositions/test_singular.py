@@ -137,6 +137,12 @@ def test_nearly_parallel_columns_of_opposite_sign(distance):
     assert np.linalg.norm(found.X, 2) ** 2 == pytest.approx(np.linalg.norm(mean) / np.linalg.norm(half), rel=1e-6)
 
 
+def test_a_boost_beyond_working_precision():
+    """Parallel to 40 digits, yet the rows tell the columns apart: S = 1e-20 twice, ||X||^2 = 1e40."""
+    found = check(np.array([[1.0, 1.0], [0.0, 1e-40]]), Signature(1, 1))
+    np.testing.assert_allclose(found.S, 1e-20, rtol=1e-14)
+
+
 @pytest.mark.parametrize("sig", [Signature(6, 0), Signature(0, 6)], ids=repr)
 def test_one_sign_is_the_ordinary_svd(sig):
     G = np.random.default_rng(5).standard_normal((9, 6))

@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numba import njit
 
-from jorth.plane.compiled.roots import EPS, compiled
+from jorth.plane.compiled.roots import compiled
 from jorth.plane.compiled.rows import apply_pair
 
 # sums may be reassociated into vector registers; nothing else of IEEE arithmetic is given up
@@ -113,7 +113,7 @@ def sweep(G: np.ndarray, X: np.ndarray, lengths: np.ndarray, signs: np.ndarray, 
                 apply_pair(X, i, j, c, -s, s, c)
             else:
                 cosh, sinh = boost(G[i], G[j], cosine, lengths[i], lengths[j])
-                if not cosh * EPS < 1.0:
+                if not math.isfinite(cosh):
                     return -1
                 apply_pair(G, i, j, cosh, sinh, sinh, cosh)
                 apply_pair(X, i, j, cosh, sinh, sinh, cosh)

@@ -47,8 +47,8 @@ def hsvd(G: ArrayT, signature: Signature) -> HSVD[ArrayT]:
     grading, each value comes with a relative error of about u cond(B) ||X||^2, however small it is beside the others.
     A QR factorisation with sorted rows and pivoted columns comes first; it keeps both gradings.
 
-    A rank-deficient G is refused: with a null vector x of G, x^T J x = 0, there is no such decomposition. Rank is that
-    of G with its rows and columns brought to equal size, so grading does not count against it.
+    A rank-deficient G is refused: where a null vector x of G has x^T J x = 0 there is no such decomposition, elsewhere
+    U is not determined. Rank is that of G with its rows and columns brought to equal size: grading does not count.
 
     Computed in float64 on the CPU, in about 10 sweeps of O(m n^2); no gradient is carried.
 
@@ -70,16 +70,12 @@ def hsvd(G: ArrayT, signature: Signature) -> HSVD[ArrayT]:
 
 
 def _checked(G: Floats, signs: NDArray[np.int8]) -> tuple[Floats, Floats, Floats]:
-    largest = float(np.abs(G).max())
-    exponent = math.frexp(largest)[1]
-    G = np.ldexp(G, -exponent)
     if _rank_defect(G):
         raise ValueError(
             "G must have full column rank, got a matrix that is rank-deficient to rounding "
             "even after its rows and columns were brought to equal size"
         )
-    U, S, X = one_sided_jacobi(G, signs)
-    return U, np.ldexp(S, exponent), X
+    return one_sided_jacobi(G, signs)
 
 
 def _rank_defect(G: Floats) -> bool:
@@ -95,7 +91,7 @@ def _rank_defect(G: Floats) -> bool:
 
 
 def one_sided_jacobi(G: Floats, signs: NDArray[np.int8]) -> tuple[Floats, Floats, Floats]:
-    """(U, S, X) of one matrix (m, n) with full column rank and entries of at most 1 in size."""
+    """(U, S, X) of one matrix (m, n) with full column rank."""
     from scipy.linalg import qr
 
     from jorth.decompositions.jacobi import length
