@@ -113,14 +113,16 @@ def seconds(call: Callable[[], object]) -> float:
 
 
 def speed(sizes: tuple[int, ...]) -> None:
-    print("seconds: jorth.eigh, jorth.hsvd, scipy.linalg.eigh(J, A); cond(A) = 1e3, p = n/2, median of three")
+    print("seconds: eigh(A), hsvd(G), hsvd(G, graded columns), scipy.linalg.eigh(J, A); medians of three")
     for n in sizes:
         signature = jorth.Signature(n // 2, n - n // 2)
         A, J = positive_definite(n, 1e3), np.diag(signature.signs.astype(float))
         G = np.linalg.cholesky(A).T
+        columns = G * np.geomspace(1, 1e-12, n)
         calls = (
             lambda A=A, s=signature: jorth.eigh(A, s),
             lambda G=G, s=signature: jorth.hsvd(G, s),
+            lambda G=columns, s=signature: jorth.hsvd(G, s),
             lambda A=A, J=J: scipy.linalg.eigh(J, A),
         )
         print(f"  n = {n:4d}: " + " ".join(f"{seconds(call):9.4f}" for call in calls), flush=True)

@@ -7,7 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jorth import Signature, hsvd, residual
+from jorth import Signature, hsvd, inverse, random_point, residual
+from jorth.decompositions import singular, warm_start
 from tests.decompositions.reference import hyperbolic_values
 from tests.group.strategies import UNIT, dense_j, signatures
 
@@ -84,6 +85,33 @@ def test_every_value_to_high_relative_accuracy(kind, seed):
     assert relative_errors(found.S, G, MIXED).max() <= 1e-12  # asked for: 1e-10
 
 
+@pytest.mark.parametrize("kind", ["plain", "rows", "rows, shuffled"])
+def test_warm_start(kind, monkeypatch):
+    """What large matrices get unless their columns are graded: the same accuracy from a start near the answer."""
+    calls = []
+
+    def start(R, signs):
+        calls.append(warm_start.nearly_orthogonal(R, signs))
+        return calls[-1]
+
+    monkeypatch.setattr(warm_start, "SMALLEST", 0)
+    monkeypatch.setattr(singular, "nearly_orthogonal", start)
+    for seed in range(3):
+        G = graded(kind, MIXED, seed)
+        assert relative_errors(check(G, MIXED).S, G, MIXED).max() <= 1e-12
+    assert kind != "plain" or all(X is not None for X in calls)
+
+
+def test_large_with_the_start_and_without(monkeypatch):
+    """Rows over eight orders of magnitude, n = 80: both ways agree on every value."""
+    sig = Signature.of(np.where(np.arange(80) % 3 > 0, 1, -1))
+    rows = np.geomspace(1, 1e-8, 84)[:, None]
+    G = rows * np.random.default_rng(11).standard_normal((84, 80))
+    warm = check(G, sig).S
+    monkeypatch.setattr(warm_start, "SMALLEST", 1000)
+    np.testing.assert_allclose(warm, check(G, sig).S, rtol=1e-11)
+
+
 def test_beside_the_product():
     """Values over twelve orders of magnitude: either product loses one end of them, J-Jacobi keeps them all.
 
@@ -152,6 +180,18 @@ def test_one_sign_is_the_ordinary_svd(sig):
 @pytest.mark.parametrize("sig", [Signature(40, 20), Signature(1, 49), Signature(49, 1)], ids=repr)
 def test_large(sig):
     check(np.random.default_rng(6).standard_normal((70, sig.n)), sig)
+
+
+@pytest.mark.parametrize("cond", [10.0, 1e6, 1e12])
+def test_large_with_large_boosts(cond):
+    """||X||^2 = cond, with the start that large matrices get."""
+    sig = Signature.of(np.where(np.arange(70) % 3 > 0, 1, -1))
+    rng = np.random.default_rng(10)
+    U = np.linalg.qr(rng.standard_normal((75, 70)))[0]
+    G = (U * rng.uniform(1, 3, 70)) @ inverse(random_point(sig, cond=cond, seed=0), sig)
+    found = check(G, sig)
+    for scale in (2.0**-660, 2.0**660):
+        np.testing.assert_allclose(hsvd(scale * G, sig).S / scale, found.S, rtol=1e-14 * cond)
 
 
 def test_sorted_input_is_left_alone():

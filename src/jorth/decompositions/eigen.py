@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from jorth.arrays import ArrayT, check_finite, like_input, square_matrix, unit_roundoff
 from jorth.decompositions.batch import Floats, over_batch
 from jorth.decompositions.singular import one_sided_jacobi
-from jorth.decompositions.warm_start import nearly_orthogonal
 from jorth.signature import Signature
 
 MAX_BISECTIONS = 100
@@ -27,8 +26,7 @@ def eigh(A: ArrayT, signature: Signature) -> tuple[ArrayT, ArrayT]:
     A - mu J = R^T R by Cholesky, then one-sided J-Jacobi on R (see `hsvd`): |lambda - mu| = S^2. X is a product of
     rotations and boosts, so that its residual is a few n u whatever the condition of A, which the reduction to a
     symmetric problem, `scipy.linalg.eigh(J, A)`, does not give. For A = D B D, D diagonal of any grading, each lambda
-    has a relative error of about u cond(B) ||X||^2. From n = 64 on, unless the diagonal is graded, the sweeps start
-    from the J-orthogonal polar factor of the symmetric problem's answer, which saves most of them.
+    has a relative error of about u cond(B) ||X||^2.
 
     mu = 0 where A is positive definite; else mu is found by bisection, every cut with a vector z,
     z^T (A - mu J) z <= 0, as its proof. Each lambda then has an error of a few n u ||A - mu J|| ||x||^2.
@@ -62,9 +60,7 @@ def _eigh(A: Floats, signs: NDArray[np.int8]) -> tuple[Floats, Floats]:
         if np.all(signs == signs[0]):
             return _one_sign(A, signs)
         shift, R = _definite_shift(A, signs)
-    start = nearly_orthogonal(R, signs)
-    _, S, X = one_sided_jacobi(R if start is None else R @ start, signs)
-    X = X if start is None else start @ X
+    _, S, X = one_sided_jacobi(R, signs)
     # S descends within each sign; eigenvalues go outwards
     order = np.empty(len(signs), dtype=np.intp)
     for sign in (1, -1):

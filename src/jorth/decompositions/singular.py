@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from jorth.arrays import ArrayT, check_finite, check_signature, describe, like_input, to_tensor
 from jorth.decompositions.batch import Floats, over_batch
+from jorth.decompositions.warm_start import nearly_orthogonal
 from jorth.signature import Signature
 
 EPS = float(np.finfo(np.float64).eps)
 MAX_SWEEPS = 60
-"""Some 10 sweeps are usual, 15 with rows over twelve orders of magnitude: convergence is quadratic at the end."""
+"""Some 10 sweeps are usual, 23 the most seen, with large boosts; convergence is quadratic at the end."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,9 @@ def hsvd(G: ArrayT, signature: Signature) -> HSVD[ArrayT]:
     A rank-deficient G is refused: where a null vector x of G has x^T J x = 0 there is no such decomposition, elsewhere
     U is not determined. Rank is that of G with its rows and columns brought to equal size: grading does not count.
 
-    Computed in float64 on the CPU, in about 10 sweeps of O(m n^2); no gradient is carried.
+    From n = 64 on, unless the columns are graded, the sweeps start from the J-orthogonal polar factor of what a
+    symmetric eigenvalue solver finds, which saves most of them. Computed in float64 on the CPU, in about 10 sweeps of
+    O(n^3), or 3 from such a start; no gradient is carried.
 
     References: R. Onn, A. O. Steinhardt, A. W. Bojanczyk, The hyperbolic singular value decomposition and applications,
     IEEE Trans. Signal Processing 39 (1991); K. Veselic, A Jacobi eigenreduction algorithm for definite matrix pairs,
@@ -94,28 +97,30 @@ def one_sided_jacobi(G: Floats, signs: NDArray[np.int8]) -> tuple[Floats, Floats
     """(U, S, X) of one matrix (m, n) with full column rank."""
     from scipy.linalg import qr
 
-    from jorth.decompositions.jacobi import length
-
     # Householder QR keeps a grading of the rows when the large ones come first (Cox and Higham, 1998)
     rows = np.argsort(-np.abs(G).max(axis=1), kind="stable")
     Q, R, columns = qr(G[rows], mode="economic", pivoting=True)
-    work, turned = np.ascontiguousarray(R.T), np.eye(len(signs))[columns]
     permuted = signs[columns]
-    lengths = np.array([length(row) for row in work])
-    _orthogonalise(work, turned, lengths, permuted, math.sqrt(len(G)) * EPS)
+    start = nearly_orthogonal(R, permuted)
+    turned = np.zeros((len(signs), len(signs)))
+    turned[:, columns] = np.eye(len(signs)) if start is None else start.T
+    work = np.ascontiguousarray(R.T if start is None else (R @ start).T)
+    lengths = _orthogonalise(work, turned, permuted, math.sqrt(len(G)) * EPS)
     order = _by_sign(lengths, permuted, signs)
     U = np.empty_like(G)
     U[rows] = Q @ (work / lengths[:, None])[order].T
     return U, lengths[order], np.ascontiguousarray(turned[order].T)
 
 
-def _orthogonalise(work: Floats, turned: Floats, lengths: Floats, signs: NDArray[np.int8], tolerance: float) -> None:
-    from jorth.decompositions.jacobi import sweep
+def _orthogonalise(work: Floats, turned: Floats, signs: NDArray[np.int8], tolerance: float) -> Floats:
+    """Sweeps over the rows of ``work`` until they are orthogonal, the same steps on ``turned``: their lengths."""
+    from jorth.decompositions.jacobi import length, sweep
 
+    lengths = np.array([length(row) for row in work])
     for _ in range(MAX_SWEEPS):
         steps = sweep(work, turned, lengths, signs, tolerance)
         if steps == 0:
-            return
+            return lengths
         if steps < 0:
             raise ValueError(
                 "G has no hyperbolic singular value decomposition that can be computed: "
