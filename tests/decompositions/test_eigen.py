@@ -89,7 +89,8 @@ def test_warm_start_leaves_graded_and_hopeless_matrices_alone(monkeypatch):
     assert warm_start.nearly_orthogonal(R, MIXED.signs) is not None
     assert warm_start.nearly_orthogonal(R * np.geomspace(1, 1e-3, MIXED.n), MIXED.signs) is None
     assert warm_start.nearly_orthogonal(np.geomspace(1, 1e-12, MIXED.n)[:, None] * R, MIXED.signs) is None
-    assert warm_start.nearly_orthogonal(np.ones((MIXED.n, MIXED.n)), MIXED.signs) is None
+    for first in (1.0, 2.0):  # R J R^T is zero, or has one positive and one zero eigenvalue
+        assert warm_start.nearly_orthogonal(np.array([[first, 1.0], [0.0, 0.0]]), Signature(1, 1).signs) is None
 
 
 @pytest.mark.parametrize("cond", [10.0, 1e6])
