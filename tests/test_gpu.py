@@ -114,3 +114,22 @@ def test_other_methods_take_device_tensors(method):
     assert result.x.is_cuda
     assert result.value <= 0.2 * result.history["value"][0]
     assert result.residual <= 100 * 11 * 2.0**-53
+
+
+def test_decompositions_equal_the_cpu():
+    """torch in, torch out, on the device of the input; eigh and hsvd compute on the CPU in between."""
+    sig = Signature.of([1, -1, 1, 1, -1, 1])
+    A = torch.from_numpy(jorth.random_point(sig, cond=3.0, batch=(4,), seed=0))
+    thin = A[..., sig.positive[:3].tolist()].contiguous()
+    b = torch.arange(24.0, dtype=torch.float64).reshape(4, 6)
+    calls = {
+        "eigh": lambda A, thin, b: jorth.eigh(A.mT @ A, sig)[0],
+        "hsvd": lambda A, thin, b: jorth.hsvd(A, sig).S,
+        "hyperbolic_qr": lambda A, thin, b: jorth.hyperbolic_qr(thin, sig)[1],
+        "indefinite_lstsq": lambda A, thin, b: jorth.indefinite_lstsq(thin, b, sig),
+        "polar": lambda A, thin, b: jorth.polar(A + 0.01, sig)[1],
+    }
+    for name, call in calls.items():
+        gpu = call(A.cuda(), thin.cuda(), b.cuda())
+        assert gpu.is_cuda, name
+        torch.testing.assert_close(gpu.cpu(), call(A, thin, b), rtol=1e-10, atol=1e-10, msg=name)

@@ -17,7 +17,7 @@ LEVELS = {
     "arrays": 1,
     "group": 2,
     "plane": 3,
-    "decompositions": 3,
+    "decompositions": 4,
     "objectives": 4,
     "solvers": 5,
     "stopping": 6,
@@ -79,7 +79,7 @@ def test_help_does_not_import_torch(arguments):
 
 def test_plane_and_group_do_not_load_numba():
     """The GPU path must run where numba is not installed."""
-    assert not loaded_after("import jorth; jorth.solve_plane; jorth.polish; jorth.cs_decomposition") & HEAVY
+    assert not loaded_after("import jorth; jorth.solve_plane; jorth.polish; jorth.hyperbolic_qr; jorth.hsvd") & HEAVY
 
 
 def test_public_names_load():

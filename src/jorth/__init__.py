@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jorth import adapters, datasets, plane, stopping
-    from jorth.decompositions import CS, cs_decomposition
+    from jorth.decompositions import (
+        CS,
+        HSVD,
+        cs_decomposition,
+        eigh,
+        hsvd,
+        hyperbolic_qr,
+        indefinite_lstsq,
+        polar,
+    )
     from jorth.group import (
         PolishError,
         cayley,
@@ -49,7 +58,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _ROOMS = {
-    "jorth.decompositions": "CS cs_decomposition",
+    "jorth.decompositions": "CS HSVD cs_decomposition eigh hsvd hyperbolic_qr indefinite_lstsq polar",
     "jorth.group": "PolishError cayley component exchange exp inverse polish random_point residual",
     "jorth.objectives": "FiniteSum HyperbolicEigenvalue Objective Procrustes Quadratic",
     "jorth.plane": "PlaneSolution solve_plane",
@@ -65,6 +74,7 @@ __all__ = [
     "ADMM",
     "CS",
     "CSDM",
+    "HSVD",
     "UMCM",
     "BlockStationarity",
     "CheckpointMismatch",
@@ -91,12 +101,17 @@ __all__ = [
     "component",
     "cs_decomposition",
     "datasets",
+    "eigh",
     "exchange",
     "exp",
+    "hsvd",
+    "hyperbolic_qr",
+    "indefinite_lstsq",
     "inverse",
     "minimize",
     "multiplier",
     "plane",
+    "polar",
     "polish",
     "random_point",
     "residual",

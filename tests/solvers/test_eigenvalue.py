@@ -138,11 +138,10 @@ def test_theta_alone_decides_how_fast_the_race_goes():
         assert (np.diff(result.history["value"]) < 0).all()
         assert result.residual <= 100 * 8 * UNIT
     assert fast.iterations < slow.iterations / 10
-    assert "||X|| is at least 1e+06" in slow.message
-    # steps lengthen as X grows: within one sweep this one passes the point where feasibility has digits, and ends there
+    # steps lengthen as X grows, doubly exponentially: the run ends before the one beyond u^(-1/2)
     wild = race(1.0)
     assert wild.status is Status.UNBOUNDED
-    assert np.isfinite(wild.x).all()
+    assert np.linalg.norm(wild.x, 2) < 2 * UNIT**-0.5
 
 
 def test_jacobi_races_with_a_scalar_majoriser():

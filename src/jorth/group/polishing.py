@@ -28,6 +28,11 @@ def polish(X: ArrayT, signature: Signature) -> ArrayT:
     """
     matrix = square_matrix(X, signature)
     check_finite(matrix, "X")
+    return like_input(orthogonal_factor(matrix, signature, "X"), X)
+
+
+def orthogonal_factor(matrix: Tensor, signature: Signature, name: str) -> Tensor:
+    """The J-orthogonal factor of finite tensors (..., n, n): see `polish`. ``name`` is what errors call them."""
     s = signature.vector(matrix)
     identity = torch.eye(signature.n, dtype=matrix.dtype, device=matrix.device)
     rounding_level = 4 * signature.n * unit_roundoff(matrix)
@@ -38,14 +43,14 @@ def polish(X: ArrayT, signature: Signature) -> ArrayT:
         scaled = distance / torch.linalg.matrix_norm(point).square().clamp(min=1.0)
         done = scaled <= rounding_level
         if bool(done.all()):
-            return like_input(point, X)
+            return point
         if not bool(torch.isfinite(scaled).all()):
             break
         point = torch.where(done[..., None, None], point, _step(point, M, distance, s))
     raise PolishError(
-        f"X has no J-orthogonal factor that the iteration can reach ({int((~done).sum())} of {done.numel()} matrices, "
-        f"last scaled residual {scaled.amax().item():.3g}); a perturbation E of a feasible X needs about "
-        "||E|| ||X|| < 1"
+        f"{name} has no J-orthogonal factor that the iteration can reach "
+        f"({int((~done).sum())} of {done.numel()} matrices, last scaled residual {scaled.amax().item():.3g}); "
+        f"a perturbation E of a feasible {name} needs about ||E|| ||{name}|| < 1"
     )
 
 

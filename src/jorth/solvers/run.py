@@ -108,7 +108,8 @@ class Run:
         state = self.state
         assert state is not None
         if state.unbounded:
-            return Status.UNBOUNDED, f"{Status.UNBOUNDED.value}: a plane problem has no minimiser"
+            reason = "a plane problem has no minimiser, or one where feasibility has no digits left"
+            return Status.UNBOUNDED, f"{Status.UNBOUNDED.value}: {reason}"
         if not state.exact:  # value and gradient are unknown: only limits can end the run
             return self._fired(dict.fromkeys(COLUMNS, math.nan) | {"time": self.problem.objective.clock.seconds})
         row = self._record(state)

@@ -10,7 +10,7 @@ from jorth.plane.compiled.roots import EPS, compiled
 from jorth.plane.compiled.rows import apply_pair
 
 RUNAWAY = 2.0**53
-"""The square of a row's length beyond which feasibility has no digits left: a race ends there."""
+"""The square of a row's length beyond which feasibility has no digits left: a race ends before a step to there."""
 
 # sums may be reassociated into vector registers; nothing else of IEEE arithmetic is given up
 _summing = njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
@@ -127,8 +127,6 @@ def sweep_quadratic(
             y_plus, y_minus = _null_lengths(X, i, j)
         a11, a12, a22, weight = A[i, i], A[i, j], A[j, j], theta
         if concave:
-            if y11 + y22 > RUNAWAY:
-                return -t - 1, total
             size = max(abs(a11), abs(a22), abs(a12)) * max(abs(y11), abs(y22), abs(y12))
             a11, a12, a22, weight = 0.0, 0.0, 0.0, theta if theta >= 0.0 else size
         v11, v12, v21, v22, decrease, unbounded = kronecker_step(
@@ -136,6 +134,8 @@ def sweep_quadratic(
             weight, signs[i] != signs[j], all_components,
         )  # fmt: skip
         if unbounded and stop_unbounded:
+            return -t - 1, total
+        if concave and (v11 * v11 + v12 * v12) * (y11 + y22) > RUNAWAY:
             return -t - 1, total
         if decrease > 0.0:
             total += decrease

@@ -1,4 +1,4 @@
-"""Decompositions of J-orthogonal matrices: the hyperbolic CS decomposition."""
+"""The hyperbolic CS decomposition of a J-orthogonal matrix."""
 
 from __future__ import annotations
 

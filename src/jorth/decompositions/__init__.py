@@ -1,0 +1,10 @@
+"""Decompositions for the indefinite product x^T J y: CS, eigenvalues, singular values, QR, least squares, polar."""
+
+from jorth.decompositions.cs import CS, cs_decomposition
+from jorth.decompositions.eigen import eigh
+from jorth.decompositions.least_squares import indefinite_lstsq
+from jorth.decompositions.polar import polar
+from jorth.decompositions.qr import hyperbolic_qr
+from jorth.decompositions.singular import HSVD, hsvd
+
+__all__ = ["CS", "HSVD", "cs_decomposition", "eigh", "hsvd", "hyperbolic_qr", "indefinite_lstsq", "polar"]

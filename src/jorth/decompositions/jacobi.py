@@ -1,0 +1,121 @@
+"""One-sided J-Jacobi sweeps, compiled. Import where used: it loads numba.
+
+The columns of G are the rows of the array here, so that they lie in memory one after the other.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from jorth.plane.compiled.roots import compiled
+from jorth.plane.compiled.rows import apply_pair
+
+# sums may be reassociated into vector registers; nothing else of IEEE arithmetic is given up
+_summing = njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+
+STEEP = 0.9
+"""Above this |tanh 2 mu| the boost is taken from lengths of sums and differences, which do not cancel."""
+
+
+@compiled
+def length(row: np.ndarray) -> float:
+    """||row||_2 without overflow or underflow."""
+    largest = 0.0
+    for value in row:
+        largest = max(largest, abs(value))
+    if largest == 0.0:
+        return 0.0
+    return largest * math.sqrt(_squares(row, 1.0 / largest))
+
+
+@compiled
+def _length_near(row: np.ndarray, size: float) -> float:
+    """`length` in one pass where ``size`` is of its order of magnitude."""
+    total = _squares(row, 1.0 / size)
+    return size * math.sqrt(total) if 1e-100 < total < 1e100 else length(row)
+
+
+@_summing
+def _squares(row: np.ndarray, scale: float) -> float:
+    total = 0.0
+    for value in row:
+        total += (value * scale) * (value * scale)
+    return total
+
+
+@_summing
+def _cosine(a: np.ndarray, b: np.ndarray, scale_a: float, scale_b: float) -> float:
+    total = 0.0
+    for k in range(a.shape[0]):
+        total += (a[k] * scale_a) * (b[k] * scale_b)
+    return total
+
+
+@_summing
+def _null_lengths(a: np.ndarray, b: np.ndarray, scale: float) -> tuple[float, float]:
+    """The lengths of a + b and of a - b, times ``scale``, each to full relative accuracy."""
+    plus, minus = 0.0, 0.0
+    for k in range(a.shape[0]):
+        x, y = a[k] * scale, b[k] * scale
+        plus += (x + y) * (x + y)
+        minus += (x - y) * (x - y)
+    return math.sqrt(plus), math.sqrt(minus)
+
+
+@compiled
+def rotation(cosine: float, length_i: float, length_j: float) -> tuple[float, float]:
+    """(c, s) of the smaller angle with (c g_i - s g_j) . (s g_i + c g_j) = 0; ``cosine`` is that of g_i and g_j."""
+    cotangent = (length_j / length_i - length_i / length_j) / (2.0 * cosine)  # of twice the angle
+    t = math.copysign(1.0, cotangent) / (abs(cotangent) + math.hypot(1.0, cotangent))
+    c = 1.0 / math.sqrt(1.0 + t * t)
+    return c, t * c
+
+
+@compiled
+def boost(a: np.ndarray, b: np.ndarray, cosine: float, length_a: float, length_b: float) -> tuple[float, float]:
+    """(cosh mu, sinh mu) with (cosh a + sinh b) . (sinh a + cosh b) = 0; cosh = inf where there is none.
+
+    tanh 2 mu = -2 a . b / (|a|^2 + |b|^2); where that is close to +-1, e^(2 mu) = |a - b| / |a + b|.
+    """
+    steepness = -2.0 * cosine / (length_a / length_b + length_b / length_a)
+    if abs(steepness) < STEEP:
+        t = steepness / (1.0 + math.sqrt((1.0 - steepness) * (1.0 + steepness)))
+        cosh = 1.0 / math.sqrt((1.0 - t) * (1.0 + t))
+        return cosh, t * cosh
+    plus, minus = _null_lengths(a, b, 1.0 / length_a)
+    u = math.sqrt(minus / plus)
+    return 0.5 * (u + 1.0 / u), 0.5 * (u - 1.0 / u)
+
+
+@compiled
+def sweep(G: np.ndarray, X: np.ndarray, lengths: np.ndarray, signs: np.ndarray, tolerance: float) -> int:
+    """One pass over all pairs of rows of G (n, m), the same steps on X (n, n): the number of steps taken.
+
+    A pair is left alone when |g_i . g_j| <= tolerance |g_i| |g_j|. ``lengths`` (n,) are those of the rows of G and are
+    kept up to date. Minus one when two rows of opposite sign are parallel and equally long, or a row is zero.
+    """
+    n = G.shape[0]
+    steps = 0
+    for i in range(n - 1):
+        for j in range(i + 1, n):
+            if lengths[i] == 0.0 or lengths[j] == 0.0:
+                return -1
+            cosine = _cosine(G[i], G[j], 1.0 / lengths[i], 1.0 / lengths[j])
+            if abs(cosine) <= tolerance:
+                continue
+            steps += 1
+            if signs[i] == signs[j]:
+                c, s = rotation(cosine, lengths[i], lengths[j])
+                apply_pair(G, i, j, c, -s, s, c)
+                apply_pair(X, i, j, c, -s, s, c)
+            else:
+                cosh, sinh = boost(G[i], G[j], cosine, lengths[i], lengths[j])
+                if not math.isfinite(cosh):
+                    return -1
+                apply_pair(G, i, j, cosh, sinh, sinh, cosh)
+                apply_pair(X, i, j, cosh, sinh, sinh, cosh)
+            lengths[i], lengths[j] = _length_near(G[i], lengths[i]), _length_near(G[j], lengths[j])
+    return steps

@@ -1,0 +1,58 @@
+"""Indefinite least squares: the stationary point of (b - A x)^T J (b - A x)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from jorth.arrays import ArrayT, check_finite, describe, like_input, to_tensor
+from jorth.decompositions.qr import check_definite, column_basis, tall_matrix
+from jorth.signature import Signature
+
+
+def indefinite_lstsq(A: ArrayT, b: ArrayT, signature: Signature) -> ArrayT:
+    """The x that minimises (b - A x)^T J (b - A x), for A (..., m, k) with A^T J A positive definite, m = p + q.
+
+    A plain QR, A = V R, and a Cholesky factor of V^T J V give R x = (V^T J V)^-1 V^T J b. The method is backward
+    stable, where the normal equations A^T J A x = A^T J b are not. It needs k <= p; with q = 0 it is ordinary least
+    squares.
+
+    Computed in float64.
+
+    Reference: S. Chandrasekaran, M. Gu, A. H. Sayed, A stable and efficient algorithm for the indefinite linear
+    least-squares problem, SIAM J. Matrix Anal. Appl. 20 (1998).
+
+    Args:
+        A: (..., m, k).
+        b: One right-hand side per matrix, (..., m), or r of them, (..., m, r); the batch is that of A.
+        signature: The signs of J, one for each row.
+
+    Returns:
+        x, (..., k) or (..., k, r), like A.
+
+    Raises:
+        ValueError: A^T J A is not positive definite, or A has linearly dependent columns.
+    """
+    matrix = tall_matrix(A, signature)
+    right = _right_hand_side(b, matrix)
+    V, R, scale = column_basis(matrix.to(torch.float64))
+    VtJ = V.mT * signature.vector(V)
+    M = VtJ @ V
+    check_definite(torch.linalg.eigvalsh(M), signature.n)
+    columns = right[..., None] if right.ndim < matrix.ndim else right
+    y = torch.cholesky_solve(VtJ @ columns.to(V), torch.linalg.cholesky(M))
+    x = torch.linalg.solve_triangular(R, y, upper=True) / scale[..., None]
+    return like_input(x.reshape(*matrix.shape[:-2], matrix.shape[-1], *right.shape[matrix.ndim - 1 :]).to(matrix), A)
+
+
+def _right_hand_side(b: object, A: Tensor) -> Tensor:
+    right = to_tensor(b, "b")
+    if right.shape[: A.ndim - 1] != A.shape[:-1] or right.ndim not in (A.ndim - 1, A.ndim):
+        rows = ", ".join(map(str, A.shape[:-1]))
+        raise ValueError(f"b must have shape ({rows},) or ({rows}, r) to go with A, got {describe(b)}")
+    if right.dtype != A.dtype or right.device != A.device:
+        raise TypeError(
+            f"b must have the dtype and device of A ({A.dtype}, {A.device}), got ({right.dtype}, {right.device})"
+        )
+    check_finite(right, "b")
+    return right

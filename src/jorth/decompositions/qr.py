@@ -1,0 +1,109 @@
+"""Hyperbolic QR: a J-orthogonal Q and a triangular R."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from jorth.arrays import ArrayT, check_finite, check_signature, describe, like_input, to_tensor, unit_roundoff
+from jorth.decompositions.batch import check_not_empty
+from jorth.decompositions.scaling import power_of_two
+from jorth.group.cs_form import compose_cs
+from jorth.signature import Signature
+
+
+def hyperbolic_qr(A: ArrayT, signature: Signature) -> tuple[ArrayT, ArrayT]:
+    """A = Q[:, signature.positive[:k]] R for A (..., m, k) with A^T J A positive definite, m = p + q.
+
+    For sorted signs that is A = Q [R; 0]. Q (..., m, m) is J-orthogonal, R (..., k, k) upper triangular with a positive
+    diagonal, so that A^T J A = R^T R: a Cholesky factor without the product. It needs k <= p.
+
+    A plain QR, A = V R0, and the CS decomposition of V with its rows parted by sign, V+ = U1 C Z^T and
+    V- = U2 S Z^T, give tanh(mu) = S / C. Then A = diag(U1, U2) [cosh mu; sinh mu] (D Z^T R0) with D = C / cosh(mu), and
+    one more plain QR makes the last factor triangular. All factors but R0 and H(mu) are orthogonal: the
+    residual of Q is a few m u at any condition, and A - Q [R; 0] is a few m u ||Q|| ||R||.
+
+    Computed in float64.
+
+    Reference: A. Bojanczyk, N. J. Higham, H. Patel, Solving the indefinite least squares problem by hyperbolic QR
+    factorization, SIAM J. Matrix Anal. Appl. 24 (2003). They multiply hyperbolic rotations; here the CS form gives Q as
+    a whole.
+
+    Returns:
+        (Q, R), like A.
+
+    Raises:
+        ValueError: A^T J A is not positive definite, or A has linearly dependent columns.
+    """
+    matrix = tall_matrix(A, signature)
+    V, R0, scale = column_basis(matrix.to(torch.float64))
+    plus, minus = signature.positions(matrix.device)
+    U2, sine, Zh = torch.linalg.svd(V[..., minus, :])
+    U1, cosine = _complete_basis(V[..., plus, :] @ Zh.mT)
+    r, k = sine.shape[-1], V.shape[-1]
+    check_definite((cosine[..., :r] - sine) * (cosine[..., :r] + sine), signature.n)
+    mu = torch.atanh(sine / cosine[..., :r])
+    D = torch.cat([cosine[..., :r] / mu.cosh(), cosine[..., r:]], dim=-1)
+    Y, R = positive_qr(D[..., None] * (Zh @ R0))
+    V1 = torch.eye(signature.p, dtype=V.dtype, device=V.device).repeat(*V.shape[:-2], 1, 1)
+    V1[..., :k, :k] = Y.mT
+    V2 = torch.eye(signature.q, dtype=V.dtype, device=V.device).expand(*V.shape[:-2], -1, -1)
+    mu = torch.nn.functional.pad(mu, (0, min(signature.p, signature.q) - r))
+    Q = compose_cs(U1, U2, mu, V1, V2, signature)
+    return like_input(Q.to(matrix.dtype), A), like_input((R * scale[..., None, :]).to(matrix.dtype), A)
+
+
+def tall_matrix(A: object, signature: Signature) -> Tensor:
+    """A tensor (..., m, k) with m = p + q rows and 1 <= k <= p columns."""
+    matrix = to_tensor(A, "A")
+    m, p = check_signature(signature).n, signature.p
+    if matrix.ndim < 2 or matrix.shape[-2] != m or not 1 <= matrix.shape[-1] <= p:
+        raise ValueError(
+            f"A must have shape (..., {m}, k) with 1 <= k <= p = {p} for {signature} "
+            f"(A^T J A is not positive definite otherwise), got {describe(A)}"
+        )
+    check_finite(matrix, "A")
+    check_not_empty(matrix)
+    return matrix
+
+
+def column_basis(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """(V, R, d) with A = V R diag(d): V has orthonormal columns, and d (..., k) makes those of A about equally long.
+
+    A ValueError where the columns of A are dependent to rounding.
+    """
+    scale = power_of_two(A.abs().amax(dim=-2))
+    V, R = torch.linalg.qr(A / scale[..., None, :])
+    smallest = torch.linalg.svdvals(R)[..., -1].min().item()
+    if smallest <= A.shape[-2] * unit_roundoff(A):
+        raise ValueError(
+            "A must have linearly independent columns, got a smallest singular value of "
+            f"{smallest:.3g} with columns scaled to entries of at most 2"
+        )
+    return V, R, scale
+
+
+def check_definite(eigenvalues: Tensor, rows: int) -> None:
+    """A ValueError where an eigenvalue of V^T J V, V an orthonormal basis, is not above rounding."""
+    worst = min(eigenvalues.flatten().tolist(), default=1.0)
+    if not worst > 4 * rows * unit_roundoff(eigenvalues):
+        raise ValueError(
+            "A^T J A must be positive definite, got a matrix A whose smallest eigenvalue of A^T J A "
+            f"relative to A^T A is {worst:.3g}"
+        )
+
+
+def positive_qr(A: Tensor) -> tuple[Tensor, Tensor]:
+    """The QR factorisation with a positive diagonal of R, Q (..., m, k)."""
+    Q, R = torch.linalg.qr(A)
+    signs = torch.where(torch.diagonal(R, dim1=-2, dim2=-1) < 0, -1.0, 1.0).to(Q)
+    return Q * signs[..., None, :], signs[..., None] * R
+
+
+def _complete_basis(columns: Tensor) -> tuple[Tensor, Tensor]:
+    """U (..., p, p) orthogonal and c > 0 (..., k) with columns = U[:, :k] diag(c), for orthogonal columns."""
+    Q, R = torch.linalg.qr(columns, mode="complete")
+    diagonal = torch.diagonal(R, dim1=-2, dim2=-1)
+    U = Q.clone()
+    U[..., : columns.shape[-1]] *= torch.where(diagonal < 0, -1.0, 1.0).to(Q)[..., None, :]
+    return U, diagonal.abs()

@@ -1,0 +1,138 @@
+"""The hyperbolic singular value decomposition by one-sided J-Jacobi."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jorth.arrays import ArrayT, check_finite, check_signature, describe, like_input, to_tensor
+from jorth.decompositions.batch import Floats, over_batch
+from jorth.decompositions.warm_start import nearly_orthogonal
+from jorth.signature import Signature
+
+EPS = float(np.finfo(np.float64).eps)
+MAX_SWEEPS = 60
+"""Some 10 sweeps are usual, 23 the most seen, with large boosts; convergence is quadratic at the end."""
+
+
+@dataclass(frozen=True)
+class HSVD(Generic[ArrayT]):
+    """G X = U diag(S), so that G = U diag(S) X^-1 with X^-1 = J X^T J, and G J G^T = U (J S^2) U^T.
+
+    U (..., m, n) has orthonormal columns, S (..., n) is positive, X (..., n, n) is J-orthogonal.
+    """
+
+    U: ArrayT
+    S: ArrayT
+    X: ArrayT
+    signature: Signature
+
+    def compose(self) -> ArrayT:
+        """The matrix G (..., m, n)."""
+        U, S, X = (to_tensor(part, "factor") for part in (self.U, self.S, self.X))
+        s = self.signature.vector(X)
+        return like_input((U * (S * s)[..., None, :]) @ X.mT * s, self.S)
+
+
+def hsvd(G: ArrayT, signature: Signature) -> HSVD[ArrayT]:
+    """The hyperbolic SVD G X = U diag(S) of G (..., m, n) with full column rank, m >= n = p + q.
+
+    The squares of S are the |lambda| of G^T G x = lambda J x, and s_i S_i^2 are the nonzero eigenvalues of G J G^T.
+    One-sided J-Jacobi never forms either product: columns of equal sign are rotated, columns of opposite sign boosted,
+    until |g_i . g_j| <= sqrt(m) eps |g_i| |g_j| for every pair. On G = D1 B D2, D1 and D2 diagonal and of any
+    grading, each value comes with a relative error of about u cond(B) ||X||^2, however small it is beside the others.
+    A QR factorisation with sorted rows and pivoted columns comes first; it keeps both gradings.
+
+    A rank-deficient G is refused: where a null vector x of G has x^T J x = 0 there is no such decomposition, elsewhere
+    U is not determined. Rank is that of G with its rows and columns brought to equal size: grading does not count.
+
+    From n = 64 on, unless the columns are graded, the sweeps start from the J-orthogonal polar factor of what a
+    symmetric eigenvalue solver finds, which saves most of them. Computed in float64 on the CPU, in about 10 sweeps of
+    O(n^3), or 3 from such a start; no gradient is carried.
+
+    References: R. Onn, A. O. Steinhardt, A. W. Bojanczyk, The hyperbolic singular value decomposition and applications,
+    IEEE Trans. Signal Processing 39 (1991); K. Veselic, A Jacobi eigenreduction algorithm for definite matrix pairs,
+    Numer. Math. 64 (1993); I. Slapnicar, Highly accurate symmetric eigenvalue decomposition and hyperbolic SVD,
+    Linear Algebra Appl. 358 (2003).
+
+    Returns:
+        HSVD(U, S, X). Among the positions of each sign, S descends.
+    """
+    matrix = to_tensor(G, "G")
+    n = check_signature(signature).n
+    if matrix.ndim < 2 or matrix.shape[-1] != n or matrix.shape[-2] < n:
+        raise ValueError(f"G must have shape (..., m, {n}) with m >= {n} for {signature}, got {describe(G)}")
+    check_finite(matrix, "G")
+    U, S, X = over_batch(partial(_checked, signs=signature.signs), matrix)
+    return HSVD(U=like_input(U, G), S=like_input(S, G), X=like_input(X, G), signature=signature)
+
+
+def _checked(G: Floats, signs: NDArray[np.int8]) -> tuple[Floats, Floats, Floats]:
+    if _rank_defect(G):
+        raise ValueError(
+            "G must have full column rank, got a matrix that is rank-deficient to rounding "
+            "even after its rows and columns were brought to equal size"
+        )
+    return one_sided_jacobi(G, signs)
+
+
+def _rank_defect(G: Floats) -> bool:
+    """Whether G, its rows and columns divided by their largest entries, has linearly dependent columns."""
+    from scipy.linalg import qr
+
+    for axis in (1, 0, 1, 0):
+        largest = np.abs(G).max(axis=axis, keepdims=True)
+        G = G / np.where(largest > 0, largest, 1.0)
+    (R,) = qr(G, mode="r", pivoting=True)[:1]
+    pivots = np.abs(np.diagonal(R))
+    return bool(pivots[-1] <= len(G) * EPS * pivots[0])
+
+
+def one_sided_jacobi(G: Floats, signs: NDArray[np.int8]) -> tuple[Floats, Floats, Floats]:
+    """(U, S, X) of one matrix (m, n) with full column rank."""
+    from scipy.linalg import qr
+
+    # Householder QR keeps a grading of the rows when the large ones come first (Cox and Higham, 1998)
+    rows = np.argsort(-np.abs(G).max(axis=1), kind="stable")
+    Q, R, columns = qr(G[rows], mode="economic", pivoting=True)
+    permuted = signs[columns]
+    start = nearly_orthogonal(R, permuted)
+    turned = np.zeros((len(signs), len(signs)))
+    turned[:, columns] = np.eye(len(signs)) if start is None else start.T
+    work = np.ascontiguousarray(R.T if start is None else (R @ start).T)
+    lengths = _orthogonalise(work, turned, permuted, math.sqrt(len(G)) * EPS)
+    order = _by_sign(lengths, permuted, signs)
+    U = np.empty_like(G)
+    U[rows] = Q @ (work / lengths[:, None])[order].T
+    return U, lengths[order], np.ascontiguousarray(turned[order].T)
+
+
+def _orthogonalise(work: Floats, turned: Floats, signs: NDArray[np.int8], tolerance: float) -> Floats:
+    """Sweeps over the rows of ``work`` until they are orthogonal, the same steps on ``turned``: their lengths."""
+    from jorth.decompositions.jacobi import length, sweep
+
+    lengths = np.array([length(row) for row in work])
+    for _ in range(MAX_SWEEPS):
+        steps = sweep(work, turned, lengths, signs, tolerance)
+        if steps == 0:
+            return lengths
+        if steps < 0:
+            raise ValueError(
+                "G has no hyperbolic singular value decomposition that can be computed: "
+                "two columns of opposite sign became parallel and equally long (G is too close to rank-deficient)"
+            )
+    raise RuntimeError(f"one-sided J-Jacobi did not converge: {steps} pairs were not orthogonal in sweep {MAX_SWEEPS}")
+
+
+def _by_sign(lengths: Floats, permuted: NDArray[np.int8], signs: NDArray[np.int8]) -> NDArray[np.intp]:
+    """Where the column for each position of ``signs`` is: of the same sign, longest first."""
+    order = np.empty(len(signs), dtype=np.intp)
+    for sign in (1, -1):
+        found = np.flatnonzero(permuted == sign)
+        order[signs == sign] = found[np.argsort(-lengths[found], kind="stable")]
+    return order
