@@ -23,26 +23,33 @@ import torch
 import jorth
 
 GAPS = (1e-2, 1e-4, 1e-8)
+BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BLACK, GREY = (
+    "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000", "#888888",
+)  # fmt: skip
 METHODS = {
-    "GS-JOBCD": "gs-jobcd",
-    "J-JOBCD": "j-jobcd",
-    "VR-J-JOBCD": "vr-j-jobcd",
-    "UMCM": "umcm",
-    "ADMM": "admm",
-    "CSDM": "csdm",
-    "CSDM, Adam": jorth.CSDM(optimizer="adam"),
-    "exponential": "exponential",
-    "exponential, Adam": jorth.Exponential(optimizer="adam"),
-    "Riemannian SD": "riemannian-sd",
-    "Riemannian SD, no preconditioner": jorth.RiemannianSD(preconditioner="none"),
-    "Riemannian CG": "riemannian-cg",
-    "Riemannian CG, no preconditioner": jorth.RiemannianCG(preconditioner="none"),
-    "Riemannian L-BFGS": "riemannian-lbfgs",
-    "Riemannian L-BFGS, no preconditioner": jorth.RiemannianLBFGS(preconditioner="none"),
-    "CSDM + GS-JOBCD": ["csdm", "gs-jobcd"],
+    # name: the method, the colour and the style of its line
+    "GS-JOBCD": ("gs-jobcd", BLUE, "-"),
+    "GS-JOBCD, right": (jorth.GaussSeidel(side="right"), BLUE, "--"),
+    "J-JOBCD": ("j-jobcd", ORANGE, "-"),
+    "J-JOBCD, right": (jorth.Jacobi(side="right"), ORANGE, "--"),
+    "VR-J-JOBCD": ("vr-j-jobcd", GREEN, "-"),
+    "UMCM": ("umcm", RED, "-"),
+    "ADMM": ("admm", PURPLE, "-"),
+    "CSDM": ("csdm", SKY, "-"),
+    "CSDM, Adam": (jorth.CSDM(optimizer="adam"), SKY, "--"),
+    "CSDM + GS-JOBCD": (["csdm", "gs-jobcd"], SKY, ":"),
+    "exponential": ("exponential", BLACK, "-"),
+    "exponential, Adam": (jorth.Exponential(optimizer="adam"), BLACK, "--"),
+    "Riemannian SD": ("riemannian-sd", GREY, ":"),
+    "Riemannian CG": ("riemannian-cg", GREY, "--"),
+    "Riemannian L-BFGS": ("riemannian-lbfgs", GREY, "-"),
+    "Riemannian CG, no preconditioner": (jorth.RiemannianCG(preconditioner="none"), GREY, "-."),
+    "Riemannian L-BFGS, no preconditioner": (
+        jorth.RiemannianLBFGS(preconditioner="none"),
+        GREY,
+        (0, (6, 1, 1, 1, 1, 1)),
+    ),
 }
-COLOURS = ["#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000", "#999933"]
-STYLES = ["-", "--"]
 
 
 def procrustes(n, p, seed):
@@ -103,27 +110,24 @@ def table(runs):
 
 
 def draw(report, path):
-    """Gap against time and against gradients; one row a problem, one colour a family."""
+    """The best gap so far against time and against gradients; one row a problem, one colour a family of methods."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 8.5), layout="constrained")
     panels = figure.subplots(2, 2, sharey="row")
     for row, (title, runs) in zip(panels, report.items(), strict=True):
         for axes, (axis, label) in zip(row, (("time", "seconds"), ("gradients", "gradients")), strict=True):
-            families = list(dict.fromkeys(name.split(",")[0] for name in runs))
             for name, run in runs.items():
-                family, variant = name.split(",")[0], "," in name
-                colour = COLOURS[families.index(family) % len(COLOURS)]
-                style = STYLES[variant] if families.index(family) < len(COLOURS) else (":", "-.")[variant]
+                _, colour, style = METHODS[name]
                 x = np.maximum(run[axis], 1e-4 if axis == "time" else 1)
                 y = np.maximum(np.minimum.accumulate(np.nan_to_num(run["gap"], nan=np.inf)), 1e-10)
-                axes.loglog(x, y, style, color=colour, label=name, linewidth=1.4)
+                axes.loglog(x, y, linestyle=style, color=colour, label=name, linewidth=1.5)
             axes.set(xlabel=label, ylim=(5e-9, 2))
             axes.grid(alpha=0.3)
         row[0].set(ylabel=f"{title}\nrelative gap")
     figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=130)
+    figure.savefig(path, dpi=100)
 
 
 def main():
@@ -137,12 +141,12 @@ def main():
     torch.set_num_threads(1)
     n, report = arguments.size, {}
     warm = procrustes(8, 4, 1)
-    for method in METHODS.values():
+    for method, _, _ in METHODS.values():
         measure(*warm, method, 0.5)
     for title, make in (("noisy Procrustes", procrustes), ("trace minimisation", trace)):
         problem = make(n, n // 2, arguments.seed)
         runs = {}
-        for name, method in METHODS.items():
+        for name, (method, _, _) in METHODS.items():
             if name.startswith("VR") and not problem[0].samples:
                 continue
             found = [measure(*problem, method, arguments.budget) for _ in range(arguments.repeats)]
