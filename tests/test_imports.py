@@ -17,6 +17,7 @@ LEVELS = {
     "arrays": 1,
     "group": 2,
     "plane": 3,
+    "ultrahyperbolic": 3,
     "decompositions": 4,
     "objectives": 4,
     "solvers": 5,

@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jorth import adapters, datasets, plane, stopping
+    from jorth import adapters, datasets, plane, stopping, ultrahyperbolic
     from jorth.decompositions import (
         CS,
         HSVD,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         random_point,
         residual,
     )
-    from jorth.objectives import FiniteSum, HyperbolicEigenvalue, Objective, Procrustes, Quadratic
+    from jorth.objectives import FiniteSum, HyperbolicEigenvalue, Objective, Procrustes, Quadratic, StructuralProbe
     from jorth.plane import PlaneSolution, solve_plane
     from jorth.signature import Signature
     from jorth.solvers import (
@@ -60,7 +60,7 @@ __version__ = "0.1.0"
 _ROOMS = {
     "jorth.decompositions": "CS HSVD cs_decomposition eigh hsvd hyperbolic_qr indefinite_lstsq polar",
     "jorth.group": "PolishError cayley component exchange exp inverse polish random_point residual",
-    "jorth.objectives": "FiniteSum HyperbolicEigenvalue Objective Procrustes Quadratic",
+    "jorth.objectives": "FiniteSum HyperbolicEigenvalue Objective Procrustes Quadratic StructuralProbe",
     "jorth.plane": "PlaneSolution solve_plane",
     "jorth.signature": "Signature",
     "jorth.solvers": "ADMM BlockStationarity CSDM CheckpointMismatch Exponential GaussSeidel Jacobi Result "
@@ -68,7 +68,7 @@ _ROOMS = {
     "riemannian_gradient",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
-_MODULES = ("adapters", "datasets", "plane", "stopping")
+_MODULES = ("adapters", "datasets", "plane", "stopping", "ultrahyperbolic")
 
 __all__ = [
     "ADMM",
@@ -94,6 +94,7 @@ __all__ = [
     "RiemannianSD",
     "Signature",
     "Status",
+    "StructuralProbe",
     "VarianceReduced",
     "adapters",
     "block_stationarity",
@@ -118,6 +119,7 @@ __all__ = [
     "riemannian_gradient",
     "solve_plane",
     "stopping",
+    "ultrahyperbolic",
 ]
 
 

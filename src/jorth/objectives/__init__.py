@@ -4,6 +4,7 @@ from jorth.objectives.autograd import AutogradObjective
 from jorth.objectives.base import AbstractObjective, Objective, QuadraticForm
 from jorth.objectives.eigenvalue import HyperbolicEigenvalue
 from jorth.objectives.finite_sum import FiniteSum
+from jorth.objectives.probe import StructuralProbe
 from jorth.objectives.procrustes import Procrustes
 from jorth.objectives.quadratic import Quadratic
 
@@ -16,4 +17,5 @@ __all__ = [
     "Procrustes",
     "Quadratic",
     "QuadraticForm",
+    "StructuralProbe",
 ]

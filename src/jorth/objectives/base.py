@@ -44,6 +44,8 @@ class AbstractObjective(ABC):
     """The signature, for objectives that are tied to one."""
     samples: int = 0
     """The number N of terms of f = 1/N sum f_i; 0 when f is not a finite sum."""
+    constant: str | None = None
+    """Why f is the same for every feasible X, where it is: a run then ends at once and says so."""
     speaks_torch: bool = False
     """Whether the data came as tensors: the result then comes as one where no start says otherwise."""
 

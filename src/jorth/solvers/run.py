@@ -116,6 +116,9 @@ class Run:
         line.show(self.iteration, row)
         if self.callback is not None and bool(self.callback(self._public(self.scored.X), row)):
             return Status.CONVERGED, "the callback asked to stop"
+        constant = self.problem.objective.objective.constant
+        if constant is not None:
+            return Status.CONVERGED, f"{Status.CONVERGED.value}: {constant}"
         ended = self._fired(row)
         if ended is not None:
             return ended

@@ -1,0 +1,243 @@
+"""The hyperbolic structural probe: a linear map after which geodesic distances match given ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from jorth.arrays import Array, check_finite, check_signature, describe, is_number, to_tensor
+from jorth.objectives.base import AbstractObjective, hash_tensors
+from jorth.objectives.probe_targets import EuclideanTargets, FunctionTargets, MatrixTargets, Targets
+from jorth.signature import Signature
+from jorth.ultrahyperbolic import SLOPE_FLOOR, height, lift_rows
+
+BLOCK = 512
+"""Rows and columns of the blocks that are worked on: 2 MB a matrix, in the second-level cache."""
+
+Distances = Array | Callable[[Tensor, Tensor], Tensor] | Literal["euclidean"]
+
+
+class StructuralProbe(AbstractObjective):
+    """f(X) = 1/m^2 sum_ij (T_ij - c d(q_i, q_j))^2 + ridge/2 ||X||_F^2, a finite sum over the m rows.
+
+    With order="transform-lift" q_i = phi(d_i X): the rows of the data are mapped by X, then lifted onto the
+    pseudo-hyperboloid (`jorth.ultrahyperbolic`). With order="lift-transform", the paper's Q = phi(D) X, the value is
+    the same for every feasible X, since X is an isometry; a run then ends at once and says so.
+
+    Pairs of rows are worked on in blocks, so memory grows with m n, not with m^2, unless the distances are given as a
+    matrix. A gradient costs three matrix products over half of the pairs and one compiled pass. Where |g| = 1 the
+    distance has an infinite derivative; zero stands there (see `jorth.ultrahyperbolic.distance`).
+
+    The value can go on falling while ||X|| runs away, by cancellation in far points: watch ``norm`` in the history,
+    and see ``ridge`` and ``scale``.
+
+    Args:
+        data: (m, n), the rows.
+        distances: "euclidean" distances of the rows (the paper); a matrix (m, m), symmetric, none negative; or a
+            function of two index tensors (a,), (b,) that returns the (a, b) distances.
+        signature: Of size n, with q of at least 1.
+        alpha: The radius of the pseudo-hyperboloid.
+        order: "transform-lift" or "lift-transform".
+        scale: c, a number; "fit" takes the best c for each X, sum T d / sum d^2, at the cost of a second pass.
+        ridge: At least 0; keeps ||X|| in bounds.
+    """
+
+    def __init__(
+        self,
+        data: Array,
+        distances: Distances = "euclidean",
+        *,
+        signature: Signature,
+        alpha: float = 1.0,
+        order: Literal["transform-lift", "lift-transform"] = "transform-lift",
+        scale: float | Literal["fit"] = 1.0,
+        ridge: float = 0.0,
+    ) -> None:
+        self.speaks_torch = isinstance(data, Tensor)
+        self._data = _rows(data, signature)
+        self._signs = signature.vector(self._data)
+        self.signature, self.alpha = signature, _number("alpha", alpha, positive=True)
+        self.scale = scale if scale == "fit" else _number("scale", scale, positive=True)
+        self.ridge = _number("ridge", ridge, positive=False)
+        if order not in ("transform-lift", "lift-transform"):
+            raise ValueError(f'order must be "transform-lift" or "lift-transform", got {order!r}')
+        self.order = order
+        self.samples = len(self._data)
+        self._targets = _targets(distances, self._data)
+        self._lifted = lift_rows(self._data, signature, self.alpha) if order == "lift-transform" else None
+        if order == "lift-transform" and self.ridge == 0:
+            self.constant = (
+                "f is the same for every feasible X: with order='lift-transform' X is an isometry of the lifted "
+                "points; take order='transform-lift'"
+            )
+
+    # -- value and gradient
+
+    def value(self, X: Tensor) -> Tensor:
+        """F alone."""
+        Q = self._points(X)
+        loss, _ = self._loss(Q, None, self._scale(Q))
+        return X.new_tensor(loss) + self.ridge / 2 * X.square().sum()
+
+    def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """F and its gradient D^T dZ."""
+        Q = self._points(X)
+        dQ = torch.zeros_like(Q)
+        loss, _ = self._loss(Q, dQ, self._scale(Q))
+        value = X.new_tensor(loss) + self.ridge / 2 * X.square().sum()
+        return value, self._pull_back(X, dQ) + self.ridge * X
+
+    def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
+        """The mean gradient of f_i = 1/m sum_j (T_ij - c d_ij)^2 for the rows i given: O(m n) each."""
+        Q = self._points(X)
+        scale, QJ, dQ = self._scale(Q), Q * self._signs, torch.zeros_like(Q)
+        weight = 1 / (len(index) * self.samples * self.alpha**2)
+        every = torch.arange(self.samples, device=Q.device)
+        for rows in torch.split(index, BLOCK):
+            g = (Q[rows] / self.alpha**2) @ QJ.mT
+            self._terms(g, self._targets(rows, every), scale, own=rows, upper=False)
+            dQ.index_add_(0, rows, g @ QJ, alpha=weight)
+            dQ.addmm_(g.mT, QJ[rows], alpha=weight)
+        return self._pull_back(X, dQ) + self.ridge * X
+
+    def fitted_scale(self, X: Array) -> float:
+        """The c that goes with X."""
+        return self._scale(self._points(to_tensor(X, "X").to(self._data)))
+
+    def points(self, X: Tensor) -> Tensor:
+        """The points (m, n) on the pseudo-hyperboloid that X makes of the rows."""
+        return self._points(X)
+
+    def _points(self, X: Tensor) -> Tensor:
+        if self._lifted is not None:
+            return self._lifted @ X
+        assert self.signature is not None
+        return lift_rows(self._data @ X, self.signature, self.alpha)
+
+    def _scale(self, Q: Tensor) -> float:
+        if self.scale != "fit":
+            return float(self.scale)
+        _, (mixed, squares) = self._loss(Q, None, 1.0)
+        return mixed / squares if squares > 0 else 1.0
+
+    def _loss(self, Q: Tensor, dQ: Tensor | None, scale: float) -> tuple[float, tuple[float, float]]:
+        """The mean of (T - c d)^2 over all pairs, its derivative in Q added to dQ, and the sums of T d and d^2."""
+        QJ = Q * self._signs
+        weight = 2 / (self.samples * self.alpha) ** 2
+        loss = mixed = squares = 0.0
+        for rows, columns in self._blocks():
+            a, b = slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
+            g = (Q[a] / self.alpha**2) @ QJ[b].mT
+            part = self._terms(g, self._targets(rows, columns), scale, own=rows - b.start, upper=True)
+            loss, mixed, squares = loss + part[0], mixed + part[1], squares + part[2]
+            if dQ is not None:
+                dQ[a].addmm_(g, QJ[b], alpha=weight)
+                dQ[b].addmm_(g.mT, QJ[a], alpha=weight)
+        return 2 * loss / self.samples**2, (mixed, squares)
+
+    def _blocks(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Index ranges that cover every pair i < j once."""
+        every = torch.arange(self.samples, device=self._data.device)
+        ranges = torch.split(every, BLOCK if self._on_cpu else 8 * BLOCK)
+        for at, rows in enumerate(ranges):
+            for columns in ranges[at:]:
+                yield rows, columns
+
+    @property
+    def _on_cpu(self) -> bool:
+        return self._data.device.type == "cpu"
+
+    def _terms(
+        self, g: Tensor, targets: Tensor, scale: float, *, own: Tensor, upper: bool
+    ) -> tuple[float, float, float]:
+        """`block_terms`, compiled on the CPU and in torch elsewhere."""
+        if not self._on_cpu:
+            return _block_terms_in_torch(g, targets, scale, self.alpha, own, upper)
+        from jorth.objectives.probe_kernel import block_terms
+
+        sums: tuple[float, float, float] = block_terms(
+            g.numpy(), targets.numpy(), scale, self.alpha, own.numpy(), upper
+        )
+        return sums
+
+    def _pull_back(self, X: Tensor, dQ: Tensor) -> Tensor:
+        """From the derivative in the points to that in X."""
+        if self._lifted is not None:
+            return self._lifted.mT @ dQ
+        assert self.signature is not None
+        plus, minus = self.signature.positions(X.device)
+        Z = self._data @ X
+        s, t = Z[:, plus], Z[:, minus]
+        rho, length = height(s, self.alpha), torch.linalg.vector_norm(t, dim=-1, keepdim=True)
+        direction = t / length
+        along = (dQ[:, minus] * direction).sum(dim=-1, keepdim=True)
+        dZ = torch.empty_like(Z)
+        dZ[:, plus] = dQ[:, plus] + along * (s / rho)
+        dZ[:, minus] = (dQ[:, minus] - along * direction) * (rho / length)
+        return self._data.mT @ dZ
+
+    # -- what a solver asks for
+
+    def data(self) -> Tensor:
+        """The rows."""
+        return self._data
+
+    def shape(self) -> tuple[int, int]:
+        """(n, n)."""
+        n = self._data.shape[1]
+        return n, n
+
+    def fingerprint(self) -> str:
+        """Hash of the data, the distances and the options."""
+        options = f"{self.signature} {self.alpha} {self.order} {self.scale} {self.ridge} {self._targets.fingerprint()}"
+        return hash_tensors(f"StructuralProbe {options}", self._data)
+
+
+def _block_terms_in_torch(
+    g: Tensor, targets: Tensor, scale: float, alpha: float, own: Tensor, upper: bool
+) -> tuple[float, float, float]:
+    """`block_terms` for any device: g is overwritten."""
+    columns = torch.arange(g.shape[1], device=g.device)
+    skip = columns <= own[:, None] if upper else columns == own[:, None]
+    x = g.abs()
+    far, square = x > 1e8, (x - 1) * (x + 1)
+    root = square.abs().sqrt()
+    outside = torch.where(far, x.log() + math.log(2.0), torch.log1p((x - 1).clamp(min=0) + root))
+    d = alpha * torch.where(x >= 1, outside, torch.atan2(root, x))
+    slope = torch.where(far, 1 / x, square.sign() / square.abs().clamp(min=SLOPE_FLOOR).sqrt())
+    rest = (targets - scale * d).masked_fill_(skip, 0.0)
+    d = d.masked_fill(skip, 0.0)
+    g.copy_(-2 * scale * alpha * rest * slope * torch.where(g >= 0, 1.0, -1.0).to(g))
+    sums = torch.stack([rest.square().sum(), (targets * d).sum(), d.square().sum()]).double().tolist()
+    return sums[0], sums[1], sums[2]
+
+
+def _rows(data: Any, signature: Signature) -> Tensor:
+    rows = to_tensor(data, "data").detach()
+    n = check_signature(signature).n
+    if rows.ndim != 2 or rows.shape[0] < 2 or rows.shape[1] != n:
+        raise ValueError(f"data must have shape (m, {n}) with m at least 2 for {signature}, got {describe(data)}")
+    check_finite(rows, "data")
+    if signature.q == 0:
+        raise ValueError(f"signature must have q of at least 1 for the pseudo-hyperboloid, got {signature}")
+    return rows.clone(memory_format=torch.contiguous_format)
+
+
+def _number(name: str, value: object, *, positive: bool) -> float:
+    if not (is_number(value) and value < math.inf and (value > 0 if positive else value >= 0)):  # type: ignore[operator]
+        raise ValueError(f"{name} must be a {'positive number' if positive else 'number of at least 0'}, got {value!r}")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _targets(distances: Any, data: Tensor) -> Targets:
+    if isinstance(distances, str):
+        if distances != "euclidean":
+            raise ValueError(f'distances must be "euclidean", a matrix or a function, got {distances!r}')
+        return EuclideanTargets(data)
+    if callable(distances) and not isinstance(distances, Tensor):
+        return FunctionTargets(distances, data)
+    return MatrixTargets(distances, data)

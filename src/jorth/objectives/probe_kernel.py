@@ -1,0 +1,50 @@
+"""One block of the structural probe's loss, fused and compiled. Import where used: it loads numba."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from jorth.ultrahyperbolic import SLOPE_FLOOR
+
+LARGE = 1e8
+"""|g| beyond which acosh|g| is log 2|g| to rounding; g^2 need not be formed there."""
+
+
+@njit(cache=True, error_model="numpy", fastmath={"contract"})
+def block_terms(
+    g: np.ndarray, targets: np.ndarray, scale: float, alpha: float, own: np.ndarray, upper: bool
+) -> tuple[float, float, float]:
+    """Overwrite g (a, b) by d(T - c d)^2 / dg; return the sums of (T - c d)^2, T d and d^2.
+
+    ``own`` (a,) is the column in which a row meets itself, which may be outside the block: it does not count, and with
+    ``upper`` nothing before it either.
+    """
+    loss, mixed, squares = 0.0, 0.0, 0.0
+    for i in range(g.shape[0]):
+        for j in range(g.shape[1]):
+            if j == own[i] or (upper and j < own[i]):
+                g[i, j] = 0.0
+                continue
+            x = abs(g[i, j])
+            if x > LARGE:
+                d, slope = math.log(x) + math.log(2.0), 1.0 / x
+            elif x >= 1.0:
+                square = (x - 1.0) * (x + 1.0)
+                root = math.sqrt(square)
+                d, slope = math.log1p((x - 1.0) + root), 1.0 / math.sqrt(max(square, SLOPE_FLOOR))
+            else:
+                square = (1.0 - x) * (1.0 + x)
+                d, slope = math.atan2(math.sqrt(square), x), -1.0 / math.sqrt(max(square, SLOPE_FLOOR))
+            if x == 1.0:
+                slope = 0.0
+            d *= alpha
+            target = targets[i, j]
+            rest = target - scale * d
+            loss += rest * rest
+            mixed += target * d
+            squares += d * d
+            g[i, j] = -2.0 * scale * alpha * rest * (slope if g[i, j] >= 0.0 else -slope)
+    return loss, mixed, squares
