@@ -31,23 +31,28 @@ def lift(x: ArrayT, signature: Signature, *, alpha: float = 1.0) -> ArrayT:
     if signature.q == 0:
         raise ValueError(f"signature must have q of at least 1 for points with <x, x> = -alpha^2, got {signature}")
     _, minus = signature.positions(point.device)
-    length = torch.linalg.vector_norm(point[..., minus], dim=-1)
-    if bool((length == 0).any()):
-        raise ValueError(f"x must have t != 0 in every row, got {int((length == 0).sum())} with t = 0")
+    lost = (point[..., minus] == 0).all(dim=-1)
+    if bool(lost.any()):
+        raise ValueError(f"x must have t != 0 in every row, got {int(lost.sum())} with t = 0")
     return like_input(lift_rows(point, signature, alpha), x)
 
 
 def lift_rows(x: Tensor, signature: Signature, alpha: float) -> Tensor:
-    """`lift` without its checks."""
+    """`lift` without its checks: NaN where t = 0."""
     plus, minus = signature.positions(x.device)
-    s, t = x[..., plus], x[..., minus]
-    size = t.abs().amax(dim=-1, keepdim=True)  # t / |t| without overflow
-    direction = t / size
-    direction = direction / torch.linalg.vector_norm(direction, dim=-1, keepdim=True)
+    s = x[..., plus]
     lifted = torch.empty_like(x)
     lifted[..., plus] = s
-    lifted[..., minus] = height(s, alpha) * direction
+    lifted[..., minus] = height(s, alpha) * polar(x[..., minus])[1]
     return lifted
+
+
+def polar(t: Tensor) -> tuple[Tensor, Tensor]:
+    """|t| (..., 1) and t / |t|, free of overflow and underflow."""
+    size = t.abs().amax(dim=-1, keepdim=True)
+    scaled = t / size
+    length = torch.linalg.vector_norm(scaled, dim=-1, keepdim=True)
+    return size * length, scaled / length
 
 
 def height(s: Tensor, alpha: float) -> Tensor:

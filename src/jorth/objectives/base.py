@@ -77,6 +77,9 @@ class AbstractObjective(ABC):
         """The (n, k) that X must have; None where anything goes."""
         return None, None
 
+    def check_start(self, X: Tensor) -> None:  # noqa: B027 - most functions are defined everywhere
+        """A ValueError with a remedy where f is not defined at a start."""
+
     def fingerprint(self) -> str:
         """A hash of the data, by which a checkpoint knows its problem."""
         return type(self).__name__

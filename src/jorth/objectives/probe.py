@@ -13,7 +13,7 @@ from jorth.arrays import Array, check_finite, check_signature, describe, is_numb
 from jorth.objectives.base import AbstractObjective, hash_tensors
 from jorth.objectives.probe_targets import EuclideanTargets, FunctionTargets, MatrixTargets, Targets
 from jorth.signature import Signature
-from jorth.ultrahyperbolic import SLOPE_FLOOR, height, lift_rows
+from jorth.ultrahyperbolic import SLOPE_FLOOR, height, lift_rows, polar
 
 BLOCK = 512
 """Rows and columns of the blocks that are worked on: 2 MB a matrix, in the second-level cache."""
@@ -44,6 +44,8 @@ class StructuralProbe(AbstractObjective):
         order: "transform-lift" or "lift-transform".
         scale: c, a number; "fit" takes the best c for each X, sum T d / sum d^2, at the cost of a second pass.
         ridge: At least 0; keeps ||X|| in bounds.
+        zero_rows: A row of zeros is sent to t = 0 by every X, where there is no lift. "error" refuses such data; "base"
+            puts these rows at the base point, alpha on the first negative axis, where they stay.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class StructuralProbe(AbstractObjective):
         order: Literal["transform-lift", "lift-transform"] = "transform-lift",
         scale: float | Literal["fit"] = 1.0,
         ridge: float = 0.0,
+        zero_rows: Literal["error", "base"] = "error",
     ) -> None:
         self.speaks_torch = isinstance(data, Tensor)
         self._data = _rows(data, signature)
@@ -66,9 +69,13 @@ class StructuralProbe(AbstractObjective):
         if order not in ("transform-lift", "lift-transform"):
             raise ValueError(f'order must be "transform-lift" or "lift-transform", got {order!r}')
         self.order = order
+        self._zero = _zero_rows(self._data, zero_rows)
         self.samples = len(self._data)
         self._targets = _targets(distances, self._data)
-        self._lifted = lift_rows(self._data, signature, self.alpha) if order == "lift-transform" else None
+        self._lifted = None
+        if order == "lift-transform":
+            self._lifted = self._lift(self._data)
+            self._check_lifted(self._lifted, "data must have t != 0 in every row to be lifted")
         if order == "lift-transform" and self.ridge == 0:
             self.constant = (
                 "f is the same for every feasible X: with order='lift-transform' X is an isometry of the lifted "
@@ -115,8 +122,25 @@ class StructuralProbe(AbstractObjective):
     def _points(self, X: Tensor) -> Tensor:
         if self._lifted is not None:
             return self._lifted @ X
+        return self._lift(self._data @ X)
+
+    def _lift(self, Z: Tensor) -> Tensor:
         assert self.signature is not None
-        return lift_rows(self._data @ X, self.signature, self.alpha)
+        Q = lift_rows(Z, self.signature, self.alpha)
+        if self._zero is not None:
+            Q[self._zero] = 0.0
+            Q[self._zero, int(self.signature.negative[0])] = self.alpha
+        return Q
+
+    def _check_lifted(self, Q: Tensor, complaint: str) -> None:
+        lost = int((~torch.isfinite(Q)).any(dim=-1).sum())
+        if lost:
+            raise ValueError(f"{complaint}, got {lost} of {len(Q)} rows with t = 0")
+
+    def check_start(self, X: Tensor) -> None:
+        """Every row must have a t to be lifted; a random start gives them one where the identity does not."""
+        remedy = "x0 must send no row to t = 0 (jorth.random_point(signature, cond=1.1) does not)"
+        self._check_lifted(self._points(X), remedy)
 
     def _scale(self, Q: Tensor) -> float:
         if self.scale != "fit":
@@ -172,8 +196,10 @@ class StructuralProbe(AbstractObjective):
         plus, minus = self.signature.positions(X.device)
         Z = self._data @ X
         s, t = Z[:, plus], Z[:, minus]
-        rho, length = height(s, self.alpha), torch.linalg.vector_norm(t, dim=-1, keepdim=True)
-        direction = t / length
+        rho, (length, direction) = height(s, self.alpha), polar(t)
+        if self._zero is not None:  # these do not move
+            dQ = dQ.masked_fill(self._zero[:, None], 0.0)
+            direction, length = direction.nan_to_num(0.0), length.masked_fill(self._zero[:, None], 1.0)
         along = (dQ[:, minus] * direction).sum(dim=-1, keepdim=True)
         dZ = torch.empty_like(Z)
         dZ[:, plus] = dQ[:, plus] + along * (s / rho)
@@ -225,6 +251,20 @@ def _rows(data: Any, signature: Signature) -> Tensor:
     if signature.q == 0:
         raise ValueError(f"signature must have q of at least 1 for the pseudo-hyperboloid, got {signature}")
     return rows.clone(memory_format=torch.contiguous_format)
+
+
+def _zero_rows(data: Tensor, rule: str) -> Tensor | None:
+    """Which rows are all zero, or None when none is."""
+    if rule not in ("error", "base"):
+        raise ValueError(f'zero_rows must be "error" or "base", got {rule!r}')
+    zero = (data == 0).all(dim=1)
+    count = int(zero.sum())
+    if count and rule == "error":
+        raise ValueError(
+            f"data must have no row of zeros, which no X moves and which has no lift, got {count} of {len(data)}; "
+            'drop them, or take zero_rows="base"'
+        )
+    return zero if count else None
 
 
 def _number(name: str, value: object, *, positive: bool) -> float:

@@ -77,6 +77,7 @@ def starting_point(x0: Any, objective: AbstractObjective, signature: Signature) 
     check_finite(X, "x0")
     if X.shape[1] == n:
         _check_feasible(X, signature)
+    objective.check_start(X)
     return X
 
 
