@@ -14,6 +14,7 @@ PACKAGE = Path(jorth.__file__).parent
 # A room may import rooms of a lower level, and itself.
 LEVELS = {
     "signature": 0,
+    "matrix_files": 0,
     "arrays": 1,
     "group": 2,
     "plane": 3,
