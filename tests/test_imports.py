@@ -25,6 +25,7 @@ LEVELS = {
     "datasets": 6,
     "adapters": 6,
     "demo": 7,
+    "file_problems": 7,
     "commands": 8,
     "cli": 9,
 }
@@ -72,7 +73,9 @@ def test_import_is_light():
     assert not loaded_after("import jorth; jorth.adapters") & (HEAVY | {"torch"})
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["data", "--help"], ["data", "fetch", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["data", "--help"], ["data", "fetch", "--help"], ["solve", "eigen", "--help"]]
+)
 def test_help_does_not_import_torch(arguments):
     code = f"import jorth.cli\ntry: jorth.cli.main({arguments})\nexcept SystemExit as stop: assert stop.code == 0"
     assert not loaded_after(code) & (HEAVY | {"torch"})
