@@ -88,18 +88,18 @@ def table(request: Request, outcome: Outcome) -> Table:
 
     made = Table(title=_title(request, outcome), title_justify="left", box=SIMPLE_HEAD, padding=0, pad_edge=False)
     made.add_column("method", no_wrap=True)
-    for heading in ("value", "status", "gradient", "residual", "norm", "time"):
-        made.add_column(heading, justify="right", no_wrap=True)
+    for heading in ("value", "status", "gradient", "residual", "norm", "seconds"):
+        made.add_column(heading, justify="right", no_wrap=heading != "status")  # all fits into 80 characters
     stages = outcome.result.stages or (outcome.result,)
     for method, stage in zip(request.methods, stages, strict=False):
         made.add_row(
             method,
-            f"{stage.value:.9g}",
+            f"{stage.value:.8g}",
             stage.status.name.lower().replace("_", " "),
             f"{stage.gradient_norm:.1e}",
             f"{stage.residual:.1e}",
             f"{_norm(stage):.3g}",
-            f"{stage.time:.3g} s",
+            f"{stage.time:.3g}",
         )
     return made
 
