@@ -14,6 +14,7 @@ PACKAGE = Path(jorth.__file__).parent
 # A room may import rooms of a lower level, and itself.
 LEVELS = {
     "signature": 0,
+    "matrix_files": 0,
     "arrays": 1,
     "group": 2,
     "plane": 3,
@@ -25,6 +26,7 @@ LEVELS = {
     "datasets": 6,
     "adapters": 6,
     "demo": 7,
+    "file_problems": 7,
     "commands": 8,
     "cli": 9,
 }
@@ -72,7 +74,9 @@ def test_import_is_light():
     assert not loaded_after("import jorth; jorth.adapters") & (HEAVY | {"torch"})
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["data", "--help"], ["data", "fetch", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["data", "--help"], ["data", "fetch", "--help"], ["solve", "eigen", "--help"]]
+)
 def test_help_does_not_import_torch(arguments):
     code = f"import jorth.cli\ntry: jorth.cli.main({arguments})\nexcept SystemExit as stop: assert stop.code == 0"
     assert not loaded_after(code) & (HEAVY | {"torch"})

@@ -12,6 +12,7 @@ from jorth import __version__
 COMMANDS = {
     "data": "jorth.commands.data:data",
     "demo": "jorth.commands.demo:demo",
+    "solve": "jorth.commands.solve:solve",
 }
 
 

@@ -7,7 +7,6 @@ half-downloaded or wrong file never gets its final name.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import re
@@ -18,6 +17,7 @@ from urllib.parse import urlsplit
 from jorth.datasets import files
 from jorth.datasets.loading import NEEDS_POOCH, data_folder
 from jorth.datasets.registry import DataSet, lookup
+from jorth.matrix_files import checksum
 
 log = logging.getLogger(__name__)
 
@@ -81,15 +81,6 @@ def recorded(target: Path) -> str | None:
         return _digest(_record_of(target).read_text().split()[0])
     except (FileNotFoundError, IndexError):
         return None
-
-
-def checksum(path: Path) -> str:
-    """The sha256 of a file."""
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _address(entry: DataSet, url: str | None, place: Path) -> str:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from jorth.datasets import files
 from jorth.datasets.registry import DataSet, lookup
 from jorth.datasets.subset import take
+from jorth.matrix_files import Matrix, entries
 
 VARIABLE = "JORTH_DATA"
 NEEDS_POOCH = "this needs the package pooch: pip install 'jorth[data]'"
@@ -104,7 +105,7 @@ class OpenSet(NamedTuple):
     """A file, the matrix in it as it is stored, and what `load` divides it by."""
 
     path: Path
-    matrix: files.Matrix
+    matrix: Matrix
     divisor: float
 
 
@@ -129,7 +130,7 @@ def _locate(entry: DataSet, folder: Path, sparse_first: bool) -> Path:
     return path
 
 
-def _has_bytes(matrix: files.Matrix, largest: float) -> bool:
+def _has_bytes(matrix: Matrix, largest: float) -> bool:
     """Whether a matrix holds whole numbers from 0 to ``largest``, some above 1: images not yet scaled."""
-    values = files.entries(matrix)
+    values = entries(matrix)
     return bool(values.size and values.min() >= 0 and 1 < values.max() <= largest and (values == np.rint(values)).all())

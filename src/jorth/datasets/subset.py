@@ -7,7 +7,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from jorth.arrays import generator, whole_number
-from jorth.datasets.files import Matrix
+from jorth.matrix_files import Matrix
 
 
 def take(

@@ -7,9 +7,9 @@ import os
 import numpy as np
 import scipy.sparse
 
-from jorth.datasets.files import entries
 from jorth.datasets.loading import data_folder, open_set
 from jorth.datasets.registry import lookup
+from jorth.matrix_files import entries
 
 
 def summarise(name: str, *, folder: str | os.PathLike[str] | None = None, sparse_first: bool = False) -> dict[str, str]:

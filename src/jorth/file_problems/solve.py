@@ -1,0 +1,228 @@
+"""From files to a result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+from numpy.typing import NDArray
+
+from jorth.decompositions import eigh, hsvd
+from jorth.file_problems.errors import OptionError
+from jorth.file_problems.request import DIRECT, Request
+from jorth.file_problems.signature_text import signature_from
+from jorth.group import residual
+from jorth.matrix_files import Matrix, checksum, read
+from jorth.objectives import AbstractObjective, HyperbolicEigenvalue, Procrustes, Quadratic
+from jorth.signature import Signature
+from jorth.solvers import Result, Status, minimize
+from jorth.solvers.base import AbstractSolver
+from jorth.solvers.counting import Clock, Evaluations
+from jorth.solvers.minimize import METHODS, resolve
+from jorth.solvers.monitor import gradient_norm
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A result with what belongs to it.
+
+    Attributes:
+        result: Of the run.
+        signature: The signs of J.
+        solvers: The methods with their options; none for the direct one.
+        checksums: The sha256 of every file that was read.
+        eigenvalues: (n,), of the direct method alone.
+    """
+
+    result: Result
+    signature: Signature
+    solvers: tuple[AbstractSolver, ...]
+    checksums: dict[str, str]
+    eigenvalues: NDArray[np.floating] | None = None
+
+
+def solve(request: Request) -> Outcome:
+    """Check the request, read its files, solve.
+
+    Raises:
+        OptionError: An option cannot be; nothing was done.
+        ValueError: A file, or the matrices together, are not what the problem needs.
+    """
+    request.check()
+    solvers = _solvers(request)
+    dtype = np.dtype(np.float32 if request.float32 else np.float64)
+    keys = request.key_of()
+    checksums = {name: checksum(path) for name, path in request.inputs().items()}
+    matrices = {name: _cast(read(path, key=keys[name]), path, dtype) for name, path in request.matrices.items()}
+    signature = signature_from(request.signature, next(iter(matrices.values())).shape[1])
+    request.make_folders()
+    eigenvalues = None
+    with _files_named(request):
+        if request.direct:
+            result, eigenvalues = _direct(matrices, signature)
+        else:
+            result = _iterate(request, PROBLEMS[request.problem](matrices), signature, solvers, dtype)
+    return Outcome(result, signature, solvers, checksums, eigenvalues)
+
+
+def _cast(matrix: Matrix, path: Any, dtype: np.dtype[Any]) -> Matrix:
+    """The matrix in the precision of the run; a sparse one stays sparse."""
+    with np.errstate(over="ignore"):
+        cast = matrix.astype(dtype) if scipy.sparse.issparse(matrix) else np.array(matrix, dtype=dtype, order="C")
+    if not np.isfinite(cast.data if scipy.sparse.issparse(cast) else cast).all():
+        raise OptionError("--float32", f"must be left out: {path} has entries beyond the range of {dtype}")
+    return cast
+
+
+def _dense(matrix: Matrix) -> NDArray[Any]:
+    return matrix.toarray() if scipy.sparse.issparse(matrix) else matrix  # type: ignore[no-any-return]
+
+
+@contextmanager
+def _files_named(request: Request) -> Iterator[None]:
+    """Errors speak of A and x0; say which files these are."""
+    try:
+        yield
+    except OptionError:
+        raise
+    except ValueError as error:
+        names = ", ".join(f"{name} is {path}" for name, path in request.inputs().items() if name != "signature")
+        raise ValueError(f"{error} ({names})") from error
+
+
+# -- the problems
+
+
+def _eigen(matrices: dict[str, Matrix]) -> AbstractObjective:
+    if "A" in matrices:
+        return HyperbolicEigenvalue(_dense(matrices["A"]))
+    data = matrices["data"]
+    if scipy.sparse.issparse(data):  # its product is dense, in the precision of the run
+        return HyperbolicEigenvalue((data.T @ data).toarray())
+    return HyperbolicEigenvalue(data=data)
+
+
+def _procrustes(matrices: dict[str, Matrix]) -> AbstractObjective:
+    return Procrustes(matrices["source"], _dense(matrices["target"]))
+
+
+def _quadratic(matrices: dict[str, Matrix]) -> AbstractObjective:
+    return Quadratic(**{name: _dense(matrix) for name, matrix in matrices.items()})
+
+
+PROBLEMS: dict[str, Callable[[dict[str, Matrix]], AbstractObjective]] = {
+    "eigen": _eigen,
+    "procrustes": _procrustes,
+    "quadratic": _quadratic,
+}
+
+
+# -- without iterations
+
+
+def _direct(matrices: dict[str, Matrix], signature: Signature) -> tuple[Result, NDArray[np.floating]]:
+    """`eigh` of A; of data the hyperbolic singular values, which have the digits that data^T data would lose."""
+    clock = Clock()
+    clock.start()
+    if "A" in matrices:
+        values, X = eigh(_dense(matrices["A"]), signature)
+    else:
+        factors = hsvd(_dense(matrices["data"]), signature)
+        order = _outwards(signature)
+        values, X = (signature.signs * factors.S**2)[order], np.ascontiguousarray(factors.X[:, order])
+    clock.pause()
+    objective, point = _eigen(matrices), torch.from_numpy(X)
+    value, gradient = objective.value_and_gradient(point)
+    found = residual(X, signature)
+    result = Result(
+        x=X,
+        value=value.item(),
+        status=Status.CONVERGED,
+        message="solved directly, without iterations",
+        iterations=0,
+        evaluations=Evaluations(),
+        time=clock.seconds,
+        gradient_norm=gradient_norm(point, gradient, signature.vector(point)),
+        residual=found,
+        violation=found,
+        history={},
+    )
+    return result, values
+
+
+def _outwards(signature: Signature) -> NDArray[np.intp]:
+    """Descending within each sign becomes ascending, the order of `eigh`."""
+    order = np.empty(signature.n, dtype=np.intp)
+    for positions in (signature.positive, signature.negative):
+        order[positions] = positions[::-1]
+    return order
+
+
+# -- with iterations
+
+WORDS = {"None": None, "True": True, "False": False}
+"""As Python writes them: none in small letters is a choice that some options have."""
+
+
+def _solvers(request: Request) -> tuple[AbstractSolver, ...]:
+    """The methods with their options, each checked by the solver itself."""
+    if request.direct:
+        return ()
+    for name in request.methods:
+        if name not in METHODS:
+            choices = [DIRECT, *METHODS] if request.problem == "eigen" else list(METHODS)
+            raise OptionError("--method", f"must be one of {', '.join(choices)}, got {name!r}")
+    if request.options and len(request.methods) > 1:
+        raise OptionError("--option", f"is for one method, got {len(request.methods)}: {', '.join(request.methods)}")
+    options = dict(_option(text) for text in request.options)
+    try:
+        return tuple(resolve(name, options) for name in request.methods)
+    except (TypeError, ValueError) as error:
+        raise OptionError("--option", f"{' '.join(request.options)}: {error}") from error
+
+
+def _option(text: str) -> tuple[str, Any]:
+    """A name and a value: a number, None, True, False, or a word."""
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        raise OptionError("--option", f"must be name=value, got {text!r}")
+    if value in WORDS:
+        return name, WORDS[value]
+    for kind in (int, float):
+        with suppress(ValueError):
+            return name, kind(value)
+    return name, value
+
+
+def _iterate(
+    request: Request,
+    objective: AbstractObjective,
+    signature: Signature,
+    solvers: tuple[AbstractSolver, ...],
+    dtype: np.dtype[Any],
+) -> Result:
+    columns = objective.shape()[1]
+    if request.start is not None:
+        x0 = _dense(_cast(read(request.start), request.start, dtype))
+    elif columns not in (None, signature.n):
+        raise OptionError(
+            "--start", f"must be given where X is thin: it has {signature.n} rows and {columns} columns here"
+        )
+    else:
+        x0 = np.eye(signature.n, dtype=dtype)
+    return minimize(
+        objective,
+        x0,
+        signature=signature,
+        method=solvers[0] if len(solvers) == 1 else solvers,
+        gradient_tolerance=request.tolerance,
+        seed=request.seed,
+        progress=request.progress,
+        checkpoint=request.checkpoint,
+        **request.limits,  # type: ignore[arg-type]
+    )

@@ -1,0 +1,454 @@
+"""`jorth solve`: results are checked against SciPy and by NumPy alone."""
+
+import csv
+import hashlib
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.linalg
+import scipy.sparse
+from click.testing import CliRunner
+from rich.console import Console
+
+import jorth
+from jorth.cli import main
+from jorth.commands.solve import METHODS as LISTED
+from jorth.file_problems import Outcome, Request, table
+from jorth.matrix_files import read, stored
+from jorth.solvers.minimize import METHODS
+
+SIGNS = np.array([1.0] * 5 + [-1.0] * 3)
+N = len(SIGNS)
+U = 2.0**-53
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A working folder with the matrices of all problems."""
+    rng = np.random.default_rng(0)
+    D = rng.standard_normal((30, N))
+    source, target, planted = jorth.datasets.planted_procrustes(40, jorth.Signature(5, 3), seed=1)
+    C = rng.standard_normal((N, N))
+    for name, matrix in dict(D=D, A=D.T @ D, S=source, T=target, planted=planted, C=C).items():
+        np.save(tmp_path / f"{name}.npy", matrix)
+    np.save(tmp_path / "weights.npy", np.diag(np.arange(1.0, N + 1)))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def solve(*arguments, code=0):
+    result = CliRunner().invoke(main, ["solve", *map(str, arguments)])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def record(name="X.json"):
+    with open(name) as stream:
+        return json.load(stream)
+
+
+def assert_feasible(X, signs=SIGNS):
+    J = np.diag(signs)
+    assert np.abs(X.T @ J @ X - J).max() <= 100 * N * U * np.linalg.norm(X, 2) ** 2
+
+
+def sorted_pencil(A, signs=SIGNS):
+    """The eigenvalues of A x = lambda J x from J x = (1 / lambda) A x."""
+    return np.sort(1 / scipy.linalg.eigh(np.diag(signs), A, eigvals_only=True))
+
+
+# -- eigen
+
+
+@pytest.mark.parametrize("ending", [".npy", ".csv", ".mat"])
+def test_eigen_against_scipy(folder, ending):
+    output = solve("eigen", "A.npy", "-s", "5,3", "-o", f"X{ending}").output
+    A, X, values = np.load("A.npy"), read(folder / f"X{ending}"), np.ravel(stored(folder / f"X_eigenvalues{ending}"))
+    wanted = sorted_pencil(A)
+    assert_feasible(X)
+    assert np.sort(values) == pytest.approx(wanted, rel=1e-11)
+    assert np.abs(X.T @ A @ X - np.diag(SIGNS * values)).max() < 1e-12 * np.abs(values).max()
+    about = record()
+    assert about["status"] == "CONVERGED"
+    assert about["value"] == pytest.approx(np.abs(wanted).sum(), rel=1e-12)
+    assert about["gradient_norm"] < 1e-10
+    assert about["norm"] == pytest.approx(np.linalg.norm(X, 2))
+    assert "direct" in output
+    assert f"{about['value']:.8g}" in output
+    assert f"written: X{ending}, X_eigenvalues{ending}, X.json" in output
+
+
+def test_every_format_holds_the_same_bits(folder):
+    for ending in (".npy", ".csv", ".mat"):
+        solve("eigen", "A.npy", "-s", "5,3", "-o", f"X{ending}", "--quiet")
+    first = np.load("X.npy").tobytes()
+    assert read(folder / "X.csv").tobytes() == first
+    assert np.ascontiguousarray(read(folder / "X.mat")).tobytes() == first
+
+
+def test_eigen_of_data_keeps_the_digits_that_the_product_loses(folder):
+    """D graded over 1e-9: D^T D has lost its small eigenvalues, the hyperbolic singular values of D have not."""
+    grades = 10.0 ** -np.linspace(0, 9, N)
+    np.save("graded.npy", np.load("D.npy") * grades)
+    solve("eigen", "graded.npy", "--data", "-s", "5,3", "-o", "G.npy")
+    solve("eigen", "D.npy", "--data", "-s", "5,3", "-o", "X.npy")
+    solve("eigen", "A.npy", "-s", "5,3", "-o", "Y.npy")
+    values, G = np.load("G_eigenvalues.npy"), np.load("G.npy")
+    image = np.load("graded.npy") @ G
+    assert_feasible(G)
+    assert (image**2).sum(axis=0) == pytest.approx(np.abs(values), rel=1e-9)
+    assert np.sign(values).tolist() == SIGNS.tolist()
+    # the order is that of A
+    assert np.load("X_eigenvalues.npy") == pytest.approx(np.load("Y_eigenvalues.npy"), rel=1e-10)
+
+
+@pytest.mark.parametrize("method", ["direct", "gs-jobcd", "riemannian-lbfgs"])
+def test_eigen_of_sparse_data(folder, method):
+    scipy.io.savemat("D.mat", {"D": scipy.sparse.csc_array(np.load("D.npy")), "note": np.ones((1, 1))})
+    arguments = ["--method", method, "--tolerance", 1e-9]
+    solve("eigen", "D.mat", "--data", "--key", "D", "-s", "5,3", "-o", "X.npy", *arguments)
+    assert_feasible(np.load("X.npy"))
+    assert record()["value"] == pytest.approx(np.abs(sorted_pencil(np.load("A.npy"))).sum(), rel=1e-10)
+    assert (folder / "X_eigenvalues.npy").exists() == (method == "direct")
+
+
+@pytest.mark.parametrize(
+    ("text", "signs"),
+    [
+        ("5,3", SIGNS),
+        ("--+-++++", [-1, -1, 1, -1, 1, 1, 1, 1]),
+        ("lorentz", [-1] + [1] * 7),
+        ("lorentz-first", [-1] + [1] * 7),
+        ("lorentz-last", [1] * 7 + [-1]),
+        ("row.csv", [1, -1] * 4),
+        ("column.npy", [-1, 1] * 4),
+        ("8,0", [1] * 8),
+    ],
+)
+def test_signatures(folder, text, signs):
+    (folder / "row.csv").write_text("+1,-1,1,-1,1,-1,1,-1\n")
+    np.save("column.npy", np.array([-1, 1] * 4))
+    solve("eigen", "A.npy", "--signature", text, "-o", "X.npy", "--quiet")
+    assert_feasible(np.load("X.npy"), np.array(signs, dtype=float))
+    about = record()
+    assert about["signature"] == "".join("+" if sign > 0 else "-" for sign in signs)
+    assert ("signature" in about["inputs"]) == ("." in text)
+
+
+def test_many_signs(folder):
+    """Longer than any file name may be."""
+    solve("eigen", "A.npy", "-s", "+" * 300, "-o", "X.npy", code=2)
+    result = solve("eigen", "A.npy", "-s", "1," * 300, "-o", "X.npy", code=2)
+    assert "there is no such file" in " ".join(result.output.split())
+
+
+# -- procrustes and quadratic
+
+
+def test_procrustes_finds_the_planted_point(folder):
+    solve("procrustes", "S.npy", "T.npy", "-s", "5,3", "-o", "X.npy", "--tolerance", 1e-10)
+    X = np.load("X.npy")
+    assert_feasible(X)
+    assert np.abs(X - np.load("planted.npy")).max() < 1e-7
+    about = record()
+    assert about["method"] == ["riemannian-lbfgs"]
+    assert about["gradient_norm"] <= 1e-10
+
+
+def test_procrustes_from_one_file_and_sparse(folder):
+    arrays = {"source": scipy.sparse.csc_array(np.load("S.npy")), "target": np.load("T.npy") + 0.1}
+    scipy.io.savemat("both.mat", arrays)
+    solve("procrustes", "both.mat", "both.mat", "--key", "source", "--key", "target", "-s", "5,3", "-o", "X.npy")
+    X = np.load("X.npy")
+    misfit = np.linalg.norm(np.load("S.npy") @ X - arrays["target"]) ** 2 / (2 * 40)
+    assert misfit > 1e-3
+    assert record()["value"] == pytest.approx(misfit, rel=1e-9)
+
+
+def test_quadratic_value_and_stationarity(folder):
+    solve("quadratic", "A.npy", "C.npy", "weights.npy", "-s", "5,3", "-o", "X.npy", "--tolerance", 1e-8)
+    A, C, D, X = (np.load(f"{name}.npy") for name in ("A", "C", "weights", "X"))
+    about = record()
+    assert_feasible(X)
+    assert about["value"] == pytest.approx(np.trace(X.T @ A @ X @ D) / 2 + (C * X).sum(), rel=1e-12)
+    M = np.diag(SIGNS) @ (A @ X @ D + C) @ X.T
+    assert np.linalg.norm(M - M.T) / 2 == pytest.approx(about["gradient_norm"], abs=1e-10)
+    assert about["gradient_norm"] <= 1e-8
+
+
+def test_quadratic_without_the_linear_term(folder):
+    solve("quadratic", "A.npy", "-", "weights.npy", "-s", "5,3", "-o", "X.npy")
+    A, D, X = (np.load(f"{name}.npy") for name in ("A", "weights", "X"))
+    assert record()["value"] == pytest.approx(np.trace(X.T @ A @ X @ D) / 2, rel=1e-12)
+    assert set(record()["inputs"]) == {"A", "D"}
+
+
+def test_a_thin_start(folder):
+    signature = jorth.Signature(5, 3)
+    start = jorth.random_point(signature, columns=(2, 1), seed=2)
+    np.save("start.npy", start)
+    arguments = ["quadratic", "A.npy", "-s", "5,3", "-o", "X.npy", "--method", "gs-jobcd", "--tolerance", 1e-7]
+    solve(*arguments, "--start", "start.npy")
+    X = np.load("X.npy")
+    assert X.shape == (N, 3)
+    assert np.abs(X.T @ np.diag(SIGNS) @ X - start.T @ np.diag(SIGNS) @ start).max() < 1e-12
+    np.save("C.npy", np.load("C.npy")[:, :3])
+    result = solve("quadratic", "A.npy", "C.npy", "-s", "5,3", "-o", "X.npy", code=2)
+    assert "--start must be given where X is thin: it has 8 rows and 3 columns here" in result.output
+
+
+def test_float32(folder):
+    solve("procrustes", "S.npy", "T.npy", "-s", "5,3", "-o", "X.npy", "--float32", "--tolerance", 1e-3)
+    X = np.load("X.npy")
+    assert X.dtype == np.float32
+    assert np.abs(X - np.load("planted.npy")).max() < 1e-2
+    assert record()["dtype"] == "float32"
+    np.save("S.npy", np.load("S.npy") * 1e60)
+    result = solve("procrustes", "S.npy", "T.npy", "-s", "5,3", "-o", "X.npy", "--float32", code=2)
+    assert "--float32 must be left out: S.npy has entries beyond the range of float32" in result.output
+
+
+# -- methods, options, records
+
+
+def test_the_table_fits_into_80_characters():
+    """The longest of everything: no figure is cut off."""
+    result = jorth.Result(
+        x=1e8 * np.eye(2),
+        value=-1.23456789e-105,
+        status=jorth.Status.MAX_EVALUATIONS,
+        message="",
+        iterations=0,
+        evaluations=None,
+        time=0.00123456,
+        gradient_norm=1.234e-100,
+        residual=1.23e-16,
+        violation=0.0,
+        history={},
+    )
+    request = Request("procrustes", {}, "1,1", Path("X.npy"), ("riemannian-lbfgs",))
+    console = Console(width=80, file=io.StringIO())
+    console.print(table(request, Outcome(result, jorth.Signature(1, 1), (), {})))
+    text = console.file.getvalue()
+    for figure in ("riemannian-lbfgs", "-1.2345679e-105", "evaluations", "1.2e-100", "1.2e-16", "1e+08", "0.00123"):
+        assert f" {figure}" in text
+    assert "…" not in text
+
+
+def test_chain_and_history(folder):
+    arguments = ["eigen", "A.npy", "-s", "5,3", "-o", "X.npy", "--history", "h.csv", "--max-iterations", 40]
+    output = solve(*arguments, "--method", "gs-jobcd, riemannian-cg", "--method", "riemannian-lbfgs").output
+    about = record()
+    assert about["method"] == ["gs-jobcd", "riemannian-cg", "riemannian-lbfgs"]
+    assert len(about["stages"]) >= 2
+    assert about["stages"][0]["status"] == "MAX_ITERATIONS"
+    assert sum(stage["iterations"] for stage in about["stages"]) == about["iterations"]
+    assert all(f"\n {stage['method']} " in output for stage in about["stages"])
+    with open("h.csv") as stream:
+        rows = list(csv.DictReader(stream))
+    assert float(rows[-1]["value"]) == about["value"]
+    assert [float(row["iteration"]) for row in rows] == sorted(float(row["iteration"]) for row in rows)
+    assert about["outputs"]["history"]["file"] == "h.csv"
+
+
+def test_options_reach_the_solver(folder):
+    arguments = ["quadratic", "A.npy", "-s", "5,3", "-o", "X.npy", "--method", "gs-jobcd", "--seed", 7]
+    options = ["components=all", "order=cyclic", "theta=1e-9", "curvature=auto", "side=left"]
+    solve(*arguments, *(word for option in options for word in ("--option", option)))
+    about = record()
+    assert about["options"] == [
+        {"side": "left", "components": "all", "order": "cyclic", "theta": 1e-9, "curvature": "auto"}
+    ]
+    assert about["seed"] == 7
+    solve(*arguments, "--option", "theta=None")
+    assert record()["options"][0]["theta"] is None
+
+
+def test_the_record_says_all(folder):
+    words = ["eigen", "A.npy", "--signature", "5,3", "-o", "a b.npy", "--method", "j-jobcd", "--max-time", "60"]
+    solve(*words)
+    about = record("a b.json")
+    assert about["command"] == ("jorth solve eigen A.npy --signature 5,3 -o 'a b.npy' --method j-jobcd --max-time 60")
+    for name, file in (("inputs", "A.npy"), ("outputs", "a b.npy")):
+        (entry,) = about[name].values()
+        assert entry["file"] == file
+        assert entry["sha256"] == hashlib.sha256((folder / file).read_bytes()).hexdigest()
+    assert about["versions"]["jorth"] == jorth.__version__
+    assert about["versions"]["numpy"] == np.__version__
+    assert about["limits"] == {"max_iterations": None, "max_time": 60, "max_evaluations": None}
+    assert about["evaluations"]["gradient"] > 0
+    assert about["iterations"] > 0
+    assert about["time"] > 0
+    assert about["residual"] < 1e-14
+
+
+def test_the_record_is_strict_json(folder):
+    """JSON knows no infinity."""
+    solve("eigen", "A.npy", "-s", "5,3", "-o", "X.npy", "--method", "gs-jobcd", "--max-time", "inf")
+    text = (folder / "X.json").read_text()
+    assert json.loads(text, parse_constant=pytest.fail)["limits"]["max_time"] is None
+
+
+def test_help_lists_every_method():
+    assert LISTED.split(", ") == list(METHODS)
+
+
+def test_quiet_prints_nothing_and_folders_are_made(folder):
+    assert solve("eigen", "A.npy", "-s", "5,3", "-o", "new/deep/X.npy", "--quiet").output == ""
+    assert sorted(path.name for path in (folder / "new" / "deep").iterdir()) == [
+        "X.json",
+        "X.npy",
+        "X_eigenvalues.npy",
+    ]
+
+
+# -- how it ends
+
+
+def test_limits_end_with_3_and_write_x(folder):
+    arguments = ["procrustes", "S.npy", "T.npy", "-s", "5,3", "-o", "X.npy", "--method", "gs-jobcd"]
+    result = solve(*arguments, "--max-iterations", 2, code=3)
+    assert "max iterations" in result.output
+    assert record()["status"] == "MAX_ITERATIONS"
+    assert record()["iterations"] == 2
+    assert_feasible(np.load("X.npy"))
+
+
+def test_unbounded_ends_with_3(folder):
+    np.save("concave.npy", -np.load("A.npy"))
+    solve("quadratic", "concave.npy", "-s", "5,3", "-o", "X.npy", "--method", "gs-jobcd", code=3)
+    assert record()["status"] == "UNBOUNDED"
+    assert np.load("X.npy").shape == (N, N)
+
+
+def test_resume_from_a_checkpoint(folder):
+    """Two halves are bit for bit the whole."""
+    arguments = ["procrustes", "S.npy", "T.npy", "-s", "5,3", "--method", "gs-jobcd", "--tolerance", 0]
+    solve(*arguments, "-o", "whole.npy", "--max-iterations", 20, code=3)
+    solve(*arguments, "-o", "X.npy", "--max-iterations", 8, "--checkpoint", "saved", code=3)
+    assert not np.array_equal(np.load("X.npy"), np.load("whole.npy"))
+    solve(*arguments, "-o", "X.npy", "--max-iterations", 20, "--checkpoint", "saved", code=3)
+    assert record()["iterations"] == 20
+    assert np.load("X.npy").tobytes() == np.load("whole.npy").tobytes()
+    result = solve(*arguments, "-o", "X.npy", "--seed", 1, "--checkpoint", "saved", code=1)
+    assert result.output.startswith("Error: checkpoint saved belongs to another run: seed is 0 there and 1 here")
+
+
+def jorth_process(*arguments):
+    script = "from jorth.cli import main; main(prog_name='jorth')"
+    path = os.pathsep.join(filter(None, sys.path))
+    return subprocess.Popen(
+        [sys.executable, "-c", script, "solve", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+
+
+def test_a_real_process(folder):
+    process = jorth_process("procrustes", "S.npy", "T.npy", "-s", "5,3", "-o", "X.csv")
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    assert "converged" in output
+    assert errors == ""
+    assert np.abs(np.loadtxt("X.csv", delimiter=",") - np.load("planted.npy")).max() < 1e-4
+
+
+def test_ctrl_c_writes_what_there_is(folder):
+    """A run without end, interrupted once it has begun: X is there, the code is 130."""
+    arguments = ["--method", "riemannian-sd", "--option", "preconditioner=none", "--tolerance", 0, "--checkpoint", "c"]
+    np.save("big.npy", jorth.datasets.positive_definite(300, cond=1e12, seed=0))
+    process = jorth_process("quadratic", "big.npy", "-s", "150,150", "-o", "X.npy", *arguments)
+    while not (folder / "c" / "problem.json").exists() and process.poll() is None:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 130, output + errors
+    assert record()["status"] == "INTERRUPTED"
+    assert jorth.residual(np.load("X.npy"), jorth.Signature(150, 150)) < 1e3 * 300 * U
+
+
+# -- what is wrong
+
+
+@pytest.fixture
+def bad_files(folder):
+    np.save("complex.npy", np.eye(N) * 1j)
+    np.save("deep.npy", np.ones((2, 2, 2)))
+    np.save("tilted.npy", np.load("A.npy") + np.triu(np.ones((N, N)), 1))
+    np.save("indefinite.npy", np.diag([-1.0] * 5 + [-2.0] * 3))
+    np.save("short.npy", np.load("T.npy")[:-1])
+    np.save("far.npy", 2 * np.eye(N))
+    np.save("signs.npy", np.array([1, 1, 0, 1, 1, -1, -1, -1]))
+    np.savez("two.npz", A=np.eye(N), B=np.eye(N))
+    (folder / "words.csv").write_text("1,2\n3,four\n")
+    (folder / "A.xls").write_text("1")
+    os.link("A.npy", "link.npy")
+    np.save("X.npy", np.eye(N))
+    return folder
+
+
+OUT = ["-s", "5,3", "-o", "out.npy"]
+BAD = {
+    # exit code 1: a file or the matrices
+    "complex": (1, ["eigen", "complex.npy", *OUT], "complex.npy must hold a real matrix (m, n), got complex128"),
+    "3-D": (1, ["eigen", "deep.npy", *OUT], "deep.npy must hold a real matrix (m, n), got float64 of shape (2, 2, 2)"),
+    "a word": (1, ["eigen", "words.csv", *OUT], "words.csv cannot be read (line 2, column 2: 'four' is not a number)"),
+    "several variables": (1, ["eigen", "two.npz", *OUT], "it must hold one variable, or key must name one; it holds A, B"),
+    "no such variable": (1, ["eigen", "two.npz", "--key", "C", *OUT], "got C; it holds A, B"),
+    "not symmetric": (1, ["eigen", "tilted.npy", *OUT], "A must be symmetric, got max |A - A^T| = 1 (A is tilted.npy)"),
+    "no definite pencil": (1, ["eigen", "indefinite.npy", *OUT], "A must form a definite pencil with J"),
+    "rows differ": (1, ["procrustes", "S.npy", "short.npy", *OUT], "target must have shape (40, k) to go with source, got a float64 array of shape (39, 8) (source is S.npy, target is short.npy)"),
+    "an infeasible start": (1, ["procrustes", "S.npy", "T.npy", "--start", "far.npy", *OUT], "x0 must be J-orthogonal for Signature(5, 3)"),
+    "not a finite sum": (1, ["quadratic", "A.npy", "--method", "vr-j-jobcd", *OUT], "finite sum"),
+    # exit code 2: the options
+    "no file": (2, ["eigen", "none.npy", *OUT], "File 'none.npy' does not exist"),
+    "an unknown ending": (2, ["eigen", "A.xls", *OUT], "A must end in .npy, .npz, .mat, .csv, .tsv, .txt, got A.xls"),
+    "an unknown output": (2, ["eigen", "A.npy", "-s", "5,3", "-o", "X.xls"], "--output must end in .npy, .csv, .mat, got X.xls"),
+    "no output": (2, ["eigen", "A.npy", "-s", "5,3"], "Missing option '--output'"),
+    "no signature": (2, ["eigen", "A.npy", "-o", "out.npy"], "Missing option '--signature'"),
+    "too few signs": (2, ["eigen", "A.npy", "-s", "5,2", "-o", "out.npy"], "--signature must have 8 signs, one a column of the data, got 5,2 with 7"),
+    "too many signs": (2, ["eigen", "A.npy", "-s", "++++-----", "-o", "out.npy"], "--signature must have 8 signs, one a column of the data, got ++++----- with 9"),
+    "a signature of nothing": (2, ["eigen", "A.npy", "-s", "minkowski", "-o", "out.npy"], "--signature must be p,q (like 12,8), signs (like ++--+), lorentz, lorentz-first, lorentz-last, or a file of +1 and -1; got 'minkowski', and there is no such file"),
+    "a zero among the signs": (2, ["eigen", "A.npy", "-s", "signs.npy", "-o", "out.npy"], "--signature must name a file of +1 and -1, got signs.npy: signs must each be +1 or -1, got 0 at position 2"),
+    "a matrix of signs": (2, ["eigen", "A.npy", "-s", "far.npy", "-o", "out.npy"], "--signature must name a file with one row or column, got far.npy of shape (8, 8)"),
+    "an unknown method": (2, ["procrustes", "S.npy", "T.npy", "--method", "newton", *OUT], "--method must be one of gs-jobcd, j-jobcd, vr-j-jobcd, umcm, admm, csdm, exponential, riemannian-sd, riemannian-cg, riemannian-lbfgs, got 'newton'"),
+    "direct elsewhere": (2, ["procrustes", "S.npy", "T.npy", "--method", "direct", *OUT], "--method direct is for eigen and stands alone, got direct"),
+    "direct in a chain": (2, ["eigen", "A.npy", "--method", "gs-jobcd,direct", *OUT], "--method direct is for eigen and stands alone, got gs-jobcd, direct"),
+    "direct with a limit": (2, ["eigen", "A.npy", "--max-iterations", "0", *OUT], "--max-iterations is for iterations, and direct has none; choose another --method"),
+    "direct with a start": (2, ["eigen", "A.npy", "--start", "A.npy", *OUT], "--start is for iterations"),
+    "an unknown option": (2, ["quadratic", "A.npy", "--option", "side=left", *OUT], "--option side=left: riemannian-lbfgs has no option 'side'; it has preconditioner, memory"),
+    "a bad value": (2, ["quadratic", "A.npy", "--option", "memory=-3", *OUT], "--option memory=-3: memory must be"),
+    "no value": (2, ["quadratic", "A.npy", "--option", "memory", *OUT], "--option must be name=value, got 'memory'"),
+    "an option of a chain": (2, ["quadratic", "A.npy", "--method", "gs-jobcd,j-jobcd", "--option", "side=left", *OUT], "--option is for one method, got 2: gs-jobcd, j-jobcd"),
+    "a negative time": (2, ["quadratic", "A.npy", "--max-time", "-1", *OUT], "it must be a number of at least 0, got -1.0"),
+    "no time": (2, ["quadratic", "A.npy", "--max-time", "nan", *OUT], "it must be a number of at least 0, got nan"),
+    "a key for nothing": (2, ["eigen", "A.npy", "--key", "A", *OUT], "--key must be given once, or once for each .npz or .mat file (0 here), got A"),
+    "too many keys": (2, ["eigen", "two.npz", "--key", "A", "--key", "B", *OUT], "--key must be given once, or once for each .npz or .mat file (1 here), got A, B"),
+    "a history of another kind": (2, ["quadratic", "A.npy", "--history", "h.npy", *OUT], "--history must end in .csv, got h.npy"),
+    "an input as output": (2, ["eigen", "A.npy", "-s", "5,3", "-o", "A.npy"], "--output must not replace an input: A.npy, the x, is A.npy"),
+    "through a link": (2, ["eigen", "A.npy", "-s", "5,3", "-o", "link.npy"], "--output must not replace an input: link.npy, the x, is A.npy"),
+    "signs as output": (2, ["eigen", "A.npy", "-s", "signs.npy", "-o", "signs.npy"], "--output must not replace an input"),
+    "one file for two": (2, ["quadratic", "A.npy", "-s", "5,3", "-o", "X.csv", "--history", "./X.csv"], "--history must be another file: X.csv is written already"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "arguments", "message"), BAD.values(), ids=BAD)
+def test_bad_input(bad_files, code, arguments, message):
+    before = {path.name: path.read_bytes() for path in bad_files.iterdir()}
+    result = solve(*arguments, code=code)
+    assert message in " ".join(result.output.split())
+    if code == 1:
+        assert result.output.startswith("Error: ")
+        assert result.output.count("\n") == 1
+    assert {path.name: path.read_bytes() for path in bad_files.iterdir()} == before
