@@ -53,7 +53,7 @@ def test_taylor_slope():
     probe, X = StructuralProbe(data(), signature=SIG), torch.from_numpy(jorth.random_point(SIG, cond=3.0, seed=2))
     V = torch.randn(6, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     value, G = probe.value_and_gradient(X)
-    steps = np.geomspace(1e-3, 1e-5, 5)
+    steps = np.geomspace(1e-4, 1e-6, 5)  # short: some pair is always near |g| = 1, where f bends sharply
     rest = [abs((probe.value(X + h * V) - value - h * (G * V).sum()).item()) for h in steps]
     slope = np.polyfit(np.log(steps), np.log(rest), 1)[0]
     assert slope == pytest.approx(2.0, abs=0.1)
@@ -192,11 +192,14 @@ def test_rows_of_zeros_and_rows_without_t():
         StructuralProbe(flat, signature=SIG, order="lift-transform")
 
 
-@pytest.mark.parametrize("method", ["j-jobcd", "riemannian-lbfgs", "csdm"])
-def test_solvers_come_down(method):
-    probe = StructuralProbe(data(60), signature=SIG, scale="fit")
-    result = jorth.minimize(probe, method=method, max_iterations=40)
-    assert result.value < 0.8 * result.history["value"][0]
+@pytest.mark.parametrize(("method", "left"), [("j-jobcd", 0.6), ("riemannian-lbfgs", 0.01), ("csdm", 0.01)])
+def test_solvers_come_down(method, left):
+    """From a hyperbolic signature, where every |g| >= 1 and f is smooth."""
+    sig = Signature(5, 1)
+    probe = StructuralProbe(data(60), signature=sig, scale="fit")
+    result = jorth.minimize(probe, method=method, max_iterations=60)
+    best = jorth.minimize(probe, method="riemannian-lbfgs", gradient_tolerance=1e-9, max_time=20).value
+    assert result.value - best < left * (result.history["value"][0] - best)
 
 
 @pytest.mark.parametrize(

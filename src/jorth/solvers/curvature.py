@@ -15,8 +15,8 @@ from jorth.solvers.status import Status, StopRun
 Curvature = float | Literal["auto"]
 
 DOUBLINGS = 60
-RELAX = 0.9
-"""The estimate falls by this factor after a success."""
+RELAX = {0.9: 0.5, 0.5: 0.9, -math.inf: 1.0}
+"""By which factor the estimate falls after a success, for the least part of the promised decrease that was met."""
 
 
 def check_curvature(curvature: Curvature) -> None:
@@ -48,8 +48,8 @@ def majorised_step(
     key: str = "curvature",
     floor: float = 0.0,
 ) -> None:
-    """Propose until the majoriser holds; double the estimate on failure, let it fall after a success."""
-    before, outcome = state.numbers[key], Outcome.REFUSED
+    """Propose until f falls enough; double the estimate on failure, let it fall after a success."""
+    before, outcome, value = state.numbers[key], Outcome.REFUSED, state.value
     for _ in range(DOUBLINGS):
         estimate = state.numbers[key]
         proposal = propose(estimate)
@@ -62,7 +62,9 @@ def majorised_step(
         outcome = accept(problem, state, proposal, side, strict=adaptive)
         if outcome is Outcome.TAKEN:
             if adaptive:
-                state.numbers[key] = max(RELAX * estimate, floor)
+                met = (value - state.value) / proposal.decrease
+                factor = next(factor for least, factor in RELAX.items() if met >= least)
+                state.numbers[key] = max(factor * estimate, floor)
             return
         if not adaptive:
             break
