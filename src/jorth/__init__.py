@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         block_stationarity,
         minimize,
         multiplier,
+        procrustes,
         riemannian_gradient,
     )
 
@@ -65,7 +66,7 @@ _ROOMS = {
     "jorth.signature": "Signature",
     "jorth.solvers": "ADMM BlockStationarity CSDM CheckpointMismatch Exponential GaussSeidel Jacobi Result "
     "RiemannianCG RiemannianLBFGS RiemannianSD Status UMCM VarianceReduced block_stationarity minimize multiplier "
-    "riemannian_gradient",
+    "procrustes riemannian_gradient",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 _MODULES = ("adapters", "datasets", "plane", "stopping")
@@ -113,6 +114,7 @@ __all__ = [
     "plane",
     "polar",
     "polish",
+    "procrustes",
     "random_point",
     "residual",
     "riemannian_gradient",
