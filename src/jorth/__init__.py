@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jorth import adapters, datasets, plane, stopping
+    from jorth import adapters, datasets, estimators, plane, stopping
     from jorth.decompositions import (
         CS,
         HSVD,
@@ -69,7 +69,7 @@ _ROOMS = {
     "procrustes riemannian_gradient",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
-_MODULES = ("adapters", "datasets", "plane", "stopping")
+_MODULES = ("adapters", "datasets", "estimators", "plane", "stopping")
 
 __all__ = [
     "ADMM",
@@ -103,6 +103,7 @@ __all__ = [
     "cs_decomposition",
     "datasets",
     "eigh",
+    "estimators",
     "exchange",
     "exp",
     "hsvd",
