@@ -167,7 +167,6 @@ def _principal_frame(points: Floats) -> tuple[Floats, Floats]:
 
 
 def _signs(axes: Floats) -> Floats:
-    """Signs that make the largest entry of each row positive, and the time of the last."""
+    """Signs that make the largest entry of each row positive: of the base point that is the time."""
     largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=1)[:, None], axis=1)[:, 0]
-    largest[-1] = axes[-1, -1]
     return np.where(largest < 0, -1.0, 1.0)
