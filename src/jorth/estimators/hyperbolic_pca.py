@@ -32,7 +32,7 @@ class HyperbolicPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     **Points that do not span.** lambda >= 0 on the spacelike and lambda <= -1 on the timelike vectors, since
     (x^T J v)^2 >= 1 for points x and v of the hyperboloid. So C + J/2 is positive definite whatever the rank of C, and
     `jorth.eigh` of it gives all lambda, moved by 1/2, with an error of the order of u ||C|| after the points were
-    boosted to their centre. float64 coordinates, too, say nothing more of points that are more than 17 apart.
+    boosted to their centre. Points at more than about 17 from it are refused: float64 coordinates do not resolve them.
 
     Args:
         n_components: k, the dimension of the subspace; all d when omitted.
