@@ -25,10 +25,11 @@ LEVELS = {
     "stopping": 6,
     "datasets": 6,
     "adapters": 6,
-    "demo": 7,
-    "file_problems": 7,
-    "commands": 8,
-    "cli": 9,
+    "estimators": 7,
+    "demo": 8,
+    "file_problems": 8,
+    "commands": 9,
+    "cli": 10,
 }
 MODULES = sorted(
     path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if path.name != "__init__.py" or path.parent != PACKAGE

@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jorth import adapters, datasets, plane, stopping, ultrahyperbolic
+    from jorth import adapters, datasets, estimators, plane, stopping, ultrahyperbolic
     from jorth.decompositions import (
         CS,
         HSVD,
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         block_stationarity,
         minimize,
         multiplier,
+        procrustes,
         riemannian_gradient,
     )
 
@@ -65,10 +66,10 @@ _ROOMS = {
     "jorth.signature": "Signature",
     "jorth.solvers": "ADMM BlockStationarity CSDM CheckpointMismatch Exponential GaussSeidel Jacobi Result "
     "RiemannianCG RiemannianLBFGS RiemannianSD Status UMCM VarianceReduced block_stationarity minimize multiplier "
-    "riemannian_gradient",
+    "procrustes riemannian_gradient",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
-_MODULES = ("adapters", "datasets", "plane", "stopping", "ultrahyperbolic")
+_MODULES = ("adapters", "datasets", "estimators", "plane", "stopping", "ultrahyperbolic")
 
 __all__ = [
     "ADMM",
@@ -103,6 +104,7 @@ __all__ = [
     "cs_decomposition",
     "datasets",
     "eigh",
+    "estimators",
     "exchange",
     "exp",
     "hsvd",
@@ -114,6 +116,7 @@ __all__ = [
     "plane",
     "polar",
     "polish",
+    "procrustes",
     "random_point",
     "residual",
     "riemannian_gradient",

@@ -14,7 +14,8 @@ def minimize(**options):
 
 
 SIG = Signature(2, 1)
-QUADRATIC = jorth.Quadratic(np.eye(3))
+EYE = np.eye(3)
+QUADRATIC = jorth.Quadratic(EYE)
 BAD = {
     "no signature": (lambda: jorth.minimize(QUADRATIC), ValueError, "signature must be given"),
     "not a signature": (lambda: jorth.minimize(QUADRATIC, signature=(2, 1)), TypeError, "signature must be a jorth.Signature"),
@@ -50,6 +51,16 @@ BAD = {
     "objective gradient": (lambda: jorth.minimize(jorth.Objective(lambda X: 0.0, lambda X: X[:2]), signature=SIG), ValueError, r"gradient must return shape \(3, 3\), got \(2, 3\)"),
     "objective value": (lambda: jorth.minimize(jorth.Objective(lambda X: X, lambda X: X), signature=SIG), ValueError, r"value must return a number, got shape \(3, 3\)"),
     "objective parts": (lambda: jorth.Objective(1.0, lambda X: X), TypeError, "value must be a function of X, got float"),
+    "procrustes, components": (lambda: jorth.procrustes(EYE, EYE, SIG, components="identity"), ValueError, 'components must be one of "all", "start", got'),
+    "procrustes, signature": (lambda: jorth.procrustes(EYE, EYE, (2, 1)), TypeError, "signature must be a jorth.Signature, got tuple"),
+    "procrustes, source": (lambda: jorth.procrustes(np.eye(4), np.eye(4), SIG), ValueError, r"source must have shape \(m, 3\) for Signature\(2, 1\), got a float64 array of shape \(4, 4\)"),
+    "procrustes, target rows": (lambda: jorth.procrustes(EYE, np.eye(4), SIG), ValueError, r"target must have shape \(3, k\) to go with source"),
+    "procrustes, target columns": (lambda: jorth.procrustes(EYE, np.ones((3, 4)), SIG), ValueError, r"target must have shape \(m, k\) with k at most 3, got a float64 array of shape \(3, 4\)"),
+    "procrustes, target NaN": (lambda: jorth.procrustes(EYE, EYE * np.nan, SIG), ValueError, "target must be finite"),
+    "procrustes, source integers": (lambda: jorth.procrustes(EYE.astype(int), EYE, SIG), TypeError, "source must be float64 or float32"),
+    "procrustes, x0": (lambda: jorth.procrustes(EYE, EYE, SIG, x0=np.ones((3, 3))), ValueError, "x0 must be J-orthogonal"),
+    "procrustes, option": (lambda: jorth.procrustes(EYE, EYE, SIG, sweeps=3), TypeError, "riemannian-lbfgs has no option 'sweeps'"),
+    "procrustes, tolerance": (lambda: jorth.procrustes(EYE, EYE, SIG, gradient_tolerance=-1.0), ValueError, "gradient_tolerance must be a number of at least 0"),
 }  # fmt: skip
 
 

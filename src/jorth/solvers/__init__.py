@@ -1,6 +1,7 @@
 """How to minimise: one loop, and solvers that only step."""
 
 from jorth.solvers.admm import ADMM
+from jorth.solvers.alignment import procrustes
 from jorth.solvers.checkpoint import CheckpointMismatch
 from jorth.solvers.criticality import BlockStationarity, block_stationarity, multiplier, riemannian_gradient
 from jorth.solvers.cs_decomposition import CSDM
@@ -32,5 +33,6 @@ __all__ = [
     "block_stationarity",
     "minimize",
     "multiplier",
+    "procrustes",
     "riemannian_gradient",
 ]

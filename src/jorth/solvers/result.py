@@ -32,7 +32,8 @@ class Result:
         history: Arrays of equal length, one row a recorded iteration; ``norm`` is ||X||_2 to about one per cent. Of a
             method that leaves the constraint value and gradient norm are those of the polished point, what x would
             be if the run ended there (NaN where it cannot be polished), and ``residual`` is the violation.
-        stages: The results of the methods of a chain, one after the other; empty for a single method.
+        stages: The results of the methods of a chain, one after the other, or of runs from several starts;
+            empty for a single run.
     """
 
     x: Any

@@ -1,0 +1,63 @@
+"""Bad input to the estimators: the error names the argument, what it got and what it expects."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.exceptions import NotFittedError
+
+from jorth import Signature
+from jorth.estimators import HyperbolicPCA, LorentzAligner
+
+X = np.random.default_rng(0).standard_normal((20, 3))
+POINTS = np.column_stack([X, np.sqrt(1 + np.square(X).sum(axis=1))])
+FIT = HyperbolicPCA(2).fit(X)
+ALIGNED = LorentzAligner().fit(X, X)
+
+
+def fit(data=X, **options):
+    return HyperbolicPCA(**options).fit(data)
+
+
+CASES = {
+    "n_components above d": (lambda: fit(n_components=4), ValueError, "n_components must be at most 3, the dimension of the hyperbolic space, got 4"),
+    "n_components above d, hyperboloid": (lambda: fit(POINTS, n_components=4, input="hyperboloid"), ValueError, "n_components must be at most 3"),
+    "n_components zero": (lambda: fit(n_components=0), ValueError, "n_components must be at least 1, got 0"),
+    "n_components a fraction": (lambda: fit(n_components=0.5), TypeError, "n_components must be an integer, got float 0.5"),
+    "input": (lambda: fit(input="poincare"), ValueError, 'input must be one of "euclidean", "hyperboloid", got \'poincare\''),
+    "output": (lambda: fit(output="ball"), ValueError, 'output must be one of "tangent", "hyperboloid"'),
+    "time": (lambda: fit(time="middle"), ValueError, 'time must be one of "last", "first"'),
+    "scale zero": (lambda: fit(scale=0.0), ValueError, "scale must be a positive number, got 0.0"),
+    "scale infinite": (lambda: fit(scale=np.inf), ValueError, "scale must be a positive number, got inf"),
+    "scale a string": (lambda: fit(scale="auto"), ValueError, "scale must be a positive number, got 'auto'"),
+    "scale on the hyperboloid": (lambda: fit(POINTS, input="hyperboloid", scale=2.0), ValueError, "scale must be 1 where the rows are points of the hyperboloid, got 2.0"),
+    "off the hyperboloid": (lambda: fit(X, input="hyperboloid"), ValueError, r"X must hold points of the hyperboloid, \|space\|\^2 - time\^2 = -1 with time > 0, got"),
+    "slightly off": (lambda: fit(POINTS * (1 + 1e-5), input="hyperboloid"), ValueError, "X must hold points of the hyperboloid"),
+    "the other sheet": (lambda: fit(-POINTS, input="hyperboloid"), ValueError, "X must hold points of the hyperboloid, .* and time = -.* in row 0"),
+    "time first": (lambda: fit(POINTS, input="hyperboloid", time="first"), ValueError, "X must hold points of the hyperboloid"),
+    "one column of the hyperboloid": (lambda: fit(np.ones((3, 1)), input="hyperboloid"), ValueError, "X must have at least 2 columns for points of the hyperboloid, got 1"),
+    "too far": (lambda: fit(1e9 * X), ValueError, "X must lie within a hyperbolic radius of about 17 of its centre, .* got a largest radius of 2.*; for Euclidean rows a smaller scale helps"),
+    "NaN": (lambda: fit(X * np.nan), ValueError, "Input X contains NaN"),
+    "sparse": (lambda: fit(scipy.sparse.csr_array(X)), TypeError, "Sparse data was passed"),
+    "one row": (lambda: fit(X[:1]), ValueError, "minimum of 2 is required"),
+    "not fitted": (lambda: HyperbolicPCA().transform(X), NotFittedError, "not fitted yet"),
+    "transform, columns": (lambda: FIT.transform(X[:, :2]), ValueError, "X has 2 features, but HyperbolicPCA is expecting 3 features"),
+    "inverse_transform, columns": (lambda: FIT.inverse_transform(X), ValueError, "X must have 2 columns, as transform gives, got 3"),
+    "aligner, signature": (lambda: LorentzAligner((2, 1)).fit(X, X), TypeError, "signature must be a jorth.Signature, got tuple"),
+    "aligner, signs": (lambda: LorentzAligner(Signature(2, 2)).fit(X, X), ValueError, r"signature must have 3 signs, one for each column of X, got Signature\(2, 2\)"),
+    "aligner, too many columns": (lambda: LorentzAligner().fit(X, POINTS), ValueError, "y must have at most the 3 columns of X, got 4"),
+    "aligner, rows": (lambda: LorentzAligner().fit(X, X[:5]), ValueError, "inconsistent numbers of samples"),
+    "aligner, no target": (lambda: LorentzAligner().fit(X), ValueError, "requires y to be passed"),
+    "aligner, components": (lambda: LorentzAligner(components="none").fit(X, X), ValueError, 'components must be one of "all", "start"'),
+    "aligner, method": (lambda: LorentzAligner(method="newton").fit(X, X), ValueError, "method must be one of"),
+    "aligner, sparse": (lambda: LorentzAligner().fit(scipy.sparse.csr_array(X), X), TypeError, "Sparse data was passed"),
+    "aligner, NaN": (lambda: LorentzAligner().fit(X, X * np.nan), ValueError, "contains NaN"),
+    "aligner, not fitted": (lambda: LorentzAligner().transform(X), NotFittedError, "not fitted yet"),
+    "aligner, inverse_transform, columns": (lambda: ALIGNED.inverse_transform(POINTS), ValueError, "X must have 3 columns, as transform gives, got 4"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_error_names_the_argument(name):
+    call, error, message = CASES[name]
+    with pytest.raises(error, match=message):
+        call()

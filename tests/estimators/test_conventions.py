@@ -1,0 +1,16 @@
+"""scikit-learn's own checks, without an exception."""
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from jorth.estimators import HyperbolicPCA, LorentzAligner
+
+ESTIMATORS = [
+    HyperbolicPCA(),
+    HyperbolicPCA(n_components=1, output="hyperboloid", time="first", scale=0.1),
+    LorentzAligner(),
+]
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)

@@ -1,0 +1,222 @@
+"""Hyperbolic PCA against its definition: the least mean of sinh^2(distance)."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.decomposition import PCA
+
+import jorth
+from jorth import Signature
+from jorth.estimators import HyperbolicPCA
+
+
+def lift(space):
+    return np.column_stack([space, np.sqrt(1 + np.square(space).sum(axis=1))])
+
+
+def cloud(m=60, d=4, *, seed=0, spread=1.0):
+    """Points of the hyperboloid, time last: anisotropic, skew, off the origin."""
+    rng = np.random.default_rng(seed)
+    tangent = spread * rng.standard_normal((m, d)) * np.linspace(1.2, 0.3, d) + rng.exponential(0.4, (m, d))
+    return lift(tangent) @ jorth.random_point(Signature(d, 1), cond=4.0, seed=seed)
+
+
+def product(d):
+    return np.diag(Signature(d, 1).signs.astype(float))
+
+
+def mean_sinh2(points, basis):
+    """The mean of sinh^2(distance) to the span of the rows of ``basis``: -1 - x^T J B (B^T J B)^-1 B^T J x."""
+    J = product(points.shape[1] - 1)
+    inner = points @ J @ basis.T
+    return float(np.mean(-1 - np.einsum("mi,ij,mj->m", inner, np.linalg.inv(basis @ J @ basis.T), inner)))
+
+
+def fitted(points, k=None, **options):
+    return HyperbolicPCA(k, input="hyperboloid", **options).fit(points)
+
+
+def test_axes_are_the_j_eigenvectors():
+    points = cloud()
+    model = fitted(points)
+    J, C = product(4), points.T @ points / len(points)
+    axes = np.vstack([model.components_, model.base_point_])
+    np.testing.assert_allclose(axes @ J @ axes.T, J, atol=1e-13)
+    for v, value in zip(model.components_, model.eigenvalues_, strict=True):
+        np.testing.assert_allclose(C @ J @ v, value * v, atol=1e-13 * np.linalg.norm(C))
+    assert (np.diff(model.eigenvalues_) < 0).all()
+    base = model.base_point_
+    assert base[-1] > 0
+    np.testing.assert_allclose(C @ J @ base, -(1 + model.eigenvalues_.sum()) * base, atol=1e-13 * np.linalg.norm(C))
+    assert (model.components_[np.arange(4), np.abs(model.components_).argmax(axis=1)] > 0).all()
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_no_subspace_is_nearer(k):
+    """The minimum that a quasi-Newton method finds over all spans, from random starts, is the one in closed form."""
+    points = cloud()
+    everything, model = fitted(points), fitted(points, k)
+    least = everything.eigenvalues_[k:].sum()
+    axes = np.vstack([model.components_, model.base_point_])
+    assert mean_sinh2(points, axes) == pytest.approx(least, rel=1e-12)
+
+    def cost(flat):
+        basis = flat.reshape(k + 1, 5)
+        signs = np.linalg.eigvalsh(basis @ product(4) @ basis.T)
+        # a span without a timelike vector misses the hyperboloid
+        return mean_sinh2(points, basis) if signs[0] < -1e-9 else 1e6
+
+    rng = np.random.default_rng(k)
+    ends = []
+    for _ in range(4):
+        start = np.vstack([rng.standard_normal((k, 5)), points.mean(axis=0)])
+        assert cost(start.ravel()) > least
+        ends.append(minimize(cost, start.ravel(), method="BFGS", options={"gtol": 1e-9}).fun)
+    assert min(ends) == pytest.approx(least, rel=1e-6)
+    assert min(ends) >= least * (1 - 1e-9)
+
+
+def test_the_base_point_is_the_nearest_point():
+    points = cloud()
+    model = fitted(points)
+
+    def cost(space):
+        return np.mean(np.square(points @ product(4) @ lift(space[None, :])[0])) - 1
+
+    end = minimize(cost, np.zeros(4), method="BFGS", options={"gtol": 1e-10})
+    np.testing.assert_allclose(end.x, model.base_point_[:-1], atol=1e-6)
+    assert model.eigenvalues_.sum() == pytest.approx(cost(model.base_point_[:-1]), rel=1e-12)
+    assert model.explained_dispersion_ratio_.sum() == pytest.approx(1.0, rel=1e-14)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_tangent_pca_is_not_better(k):
+    points = cloud(spread=1.5)
+    model = fitted(points, k)
+    tangent = fitted(points).transform(points)  # at the same base point
+    _, _, directions = np.linalg.svd(tangent, full_matrices=False)
+    frame = fitted(points).components_
+    by_tangent = mean_sinh2(points, np.vstack([directions[:k] @ frame, model.base_point_]))
+    ours = mean_sinh2(points, np.vstack([model.components_, model.base_point_]))
+    assert ours < by_tangent * (1 - 1e-3)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_transform_is_the_nearest_point(k):
+    points = cloud()
+    model = fitted(points, k, output="hyperboloid")
+    there = model.transform(points)
+    np.testing.assert_allclose(np.square(there) @ [*[1] * k, -1], -1, atol=1e-12)
+    nearest = model.inverse_transform(there)
+    cosh = -np.einsum("mi,ij,mj->m", points, product(4), nearest)
+    assert np.mean(cosh**2 - 1) == pytest.approx(fitted(points).eigenvalues_[k:].sum(), rel=1e-10)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        moved = model.inverse_transform(lift(there[:, :-1] + 0.1 * rng.standard_normal((len(there), k))))
+        assert (-np.einsum("mi,ij,mj->m", points, product(4), moved) >= cosh * (1 - 1e-13)).all()
+
+
+def test_tangent_coordinates_are_as_long_as_distances():
+    points = cloud()
+    model = fitted(points, 2)
+    tangent, there = model.transform(points), model.set_params(output="hyperboloid").transform(points)
+    distances = np.arccosh(-points @ product(4) @ model.base_point_)
+    whole = fitted(points).transform(points)
+    np.testing.assert_allclose(np.linalg.norm(whole, axis=1), distances, rtol=1e-10)
+    np.testing.assert_allclose(np.linalg.norm(tangent, axis=1), np.arccosh(there[:, -1]), rtol=1e-7)
+    scaled = tangent / np.linalg.norm(tangent, axis=1, keepdims=True)
+    np.testing.assert_allclose(scaled, there[:, :2] / np.linalg.norm(there[:, :2], axis=1, keepdims=True), atol=1e-13)
+
+
+@pytest.mark.parametrize("output", ["tangent", "hyperboloid"])
+@pytest.mark.parametrize("form", ["euclidean", "hyperboloid"])
+@pytest.mark.parametrize("time", ["first", "last"])
+def test_inverse_transform_undoes(output, form, time):
+    X = cloud() if time == "last" else np.roll(cloud(), 1, axis=1)
+    options = dict(input=form, output=output, time=time, scale=1.0 if form == "hyperboloid" else 0.3)
+    whole = HyperbolicPCA(**options).fit(X)
+    np.testing.assert_allclose(whole.inverse_transform(whole.transform(X)), X, atol=1e-11)
+    thin = HyperbolicPCA(2, **options).fit(X)
+    there = thin.transform(X)
+    assert there.shape == (60, 2 if output == "tangent" else 3)
+    assert list(thin.get_feature_names_out()) == [f"hyperbolicpca{i}" for i in range(there.shape[1])]
+    np.testing.assert_allclose(thin.transform(thin.inverse_transform(there)), there, atol=1e-11)
+
+
+def test_time_first_is_time_last_rolled():
+    points = cloud()
+    last, first = fitted(points, 2), fitted(np.roll(points, 1, axis=1), 2, time="first")
+    np.testing.assert_array_equal(np.roll(last.components_, 1, axis=1), first.components_)
+    np.testing.assert_array_equal(np.roll(last.base_point_, 1), first.base_point_)
+    np.testing.assert_array_equal(last.transform(points), first.transform(np.roll(points, 1, axis=1)))
+    assert first.base_point_[0] > 1
+
+
+def test_an_isometry_of_the_data_changes_nothing_else():
+    points, R = cloud(), jorth.random_point(Signature(4, 1), cond=100.0, seed=5)
+    one, other = fitted(points, 2), fitted(points @ R, 2)
+    np.testing.assert_allclose(other.eigenvalues_, one.eigenvalues_, rtol=1e-11)
+    np.testing.assert_allclose(other.base_point_, one.base_point_ @ R, rtol=1e-10)
+    np.testing.assert_allclose(np.abs(other.transform(points @ R)), np.abs(one.transform(points)), atol=1e-10)
+
+
+def test_small_scale_is_euclidean_pca():
+    X = np.random.default_rng(0).standard_normal((50, 4)) * [3, 2, 1, 0.5] + 1.0
+    scale = 1e-5
+    model, euclidean = HyperbolicPCA(2, scale=scale).fit(X), PCA(2).fit(X)
+    # the two differ by the curvature: scale^2 |x|^2 = 1e-8, relative
+    np.testing.assert_allclose(np.abs(model.transform(X)) / scale, np.abs(euclidean.transform(X)), atol=1e-5)
+    np.testing.assert_allclose(model.eigenvalues_ / scale**2, euclidean.explained_variance_ * 49 / 50, rtol=1e-5)
+    back = euclidean.inverse_transform(euclidean.transform(X))
+    np.testing.assert_allclose(model.inverse_transform(model.transform(X)), back, atol=1e-5)
+    np.testing.assert_allclose(model.explained_dispersion_ratio_, euclidean.explained_variance_ratio_, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("m", "dimension"), [(60, 2), (3, 2), (60, 0)])
+def test_points_that_do_not_span(m, dimension):
+    """Points of an H^dimension in H^5, tilted: C has rank dimension + 1, and the rest of lambda is zero."""
+    small = cloud(m, 2)[:, :dimension] if dimension else np.full((m, 1), 0.7)
+    flat = np.column_stack([small, np.zeros((m, 5 - small.shape[1]))])
+    points = lift(flat) @ jorth.random_point(Signature(5, 1), cond=9.0, seed=1)
+    model = fitted(points)
+    roundoff = 10 * 6 * 2.0**-53 * np.square(points).sum(axis=1).max()
+    assert (model.eigenvalues_[dimension:] < roundoff).all()
+    assert (model.eigenvalues_[:dimension] > 1e-3).all()
+    axes = np.vstack([model.components_, model.base_point_])
+    assert jorth.residual(axes.T, Signature(5, 1)) < 1e-14
+    if dimension:
+        thin = fitted(points, dimension)
+        np.testing.assert_allclose(thin.inverse_transform(thin.transform(points)), points, atol=1e-12 * points.max())
+    else:
+        np.testing.assert_allclose(model.base_point_, points[0], rtol=1e-12)
+
+
+def test_far_from_the_origin():
+    """A cloud at a distance of 9: rounding its coordinates, u e^9, moves points by u e^18 = 1e-8; we add no more."""
+    near = cloud(spread=0.5)
+    boost = np.eye(5)
+    boost[1, 1] = boost[4, 4] = np.cosh(9.0)
+    boost[1, 4] = boost[4, 1] = np.sinh(9.0)
+    one, other = fitted(near, 2), fitted(near @ boost, 2)
+    np.testing.assert_allclose(other.eigenvalues_, one.eigenvalues_, rtol=1e-7)
+    np.testing.assert_allclose(np.abs(other.transform(near @ boost)), np.abs(one.transform(near)), atol=1e-7)
+
+
+def test_float32():
+    points = cloud().astype(np.float32)
+    model = fitted(points, 2)
+    there = model.transform(points)
+    assert there.dtype == np.float32
+    assert model.inverse_transform(there).dtype == np.float32
+    np.testing.assert_allclose(
+        there, fitted(points.astype(np.float64), 2).transform(points.astype(np.float64)), atol=1e-5
+    )
+    np.testing.assert_allclose(fitted(points).eigenvalues_, fitted(cloud()).eigenvalues_, rtol=1e-4)
+
+
+def test_long_tangent_vectors_and_zero():
+    model = fitted(cloud(), 2)
+    there = np.array([[0.0, 0.0], [1e-200, 0.0], [3.0, 4.0]])
+    back = model.inverse_transform(there)
+    np.testing.assert_allclose(back[0], model.base_point_, rtol=1e-14)
+    assert np.arccosh(-back[2] @ product(4) @ model.base_point_) == pytest.approx(5.0, rel=1e-9)

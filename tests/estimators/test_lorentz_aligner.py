@@ -1,0 +1,116 @@
+"""The aligner recovers planted isometries to the level that the noise allows."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+
+import jorth
+from jorth import Signature
+from jorth.estimators import LorentzAligner
+
+SIGNATURES = {"Lorentz": Signature.lorentz(8, "last"), "(5, 3)": Signature.of([1, -1, 1, 1, -1, 1, -1, 1])}
+
+
+def digits(n=8):
+    scores = PCA(n, svd_solver="full").fit_transform(load_digits().data)
+    return scores / scores.std()
+
+
+def expected_error(X, R, signature):
+    """The Cramer-Rao bound: the root of the least E ||R^ - R||_F^2 of an unbiased estimate, by the noise.
+
+    Near R the isometries are R + R J A, A skew; with the directions R J A_j as columns of D, the information of Y is
+    D^T (X^T X (x) I) D.
+    """
+    n = signature.n
+    directions = []
+    for i, j in combinations(range(n), 2):
+        A = np.zeros((n, n))
+        A[i, j], A[j, i] = 1.0, -1.0
+        directions.append(R @ (signature.signs[:, None] * A))
+    D = np.stack(directions)
+    information = np.einsum("aik,il,blk->ab", D, X.T @ X, D)
+    return np.sqrt(np.trace(np.linalg.solve(information, np.einsum("aik,bik->ab", D, D))))
+
+
+@pytest.mark.parametrize("noise", [1e-6, 1e-4, 1e-2, 1e-1])
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_digits_are_aligned_to_the_noise_level(name, noise):
+    signature, X = SIGNATURES[name], digits()
+    R = jorth.random_point(signature, cond=10.0, component=(-1, 1), seed=3)
+    Y = X @ R + noise * np.random.default_rng(0).standard_normal(X.shape)
+    model = LorentzAligner(signature).fit(X, Y)
+    error = np.linalg.norm(model.rotation_ - R) / (noise * expected_error(X, R, signature))
+    # 28 squared normal variables in the mean: between 0.6 and 1.5 in all but one of a thousand cases
+    assert 0.6 < error < 1.5
+    assert jorth.residual(model.rotation_, signature) < 1e-14
+    unconstrained = np.linalg.norm(np.linalg.lstsq(X, Y, rcond=None)[0] - R)
+    assert np.linalg.norm(model.rotation_ - R) < unconstrained
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_without_noise_the_isometry_comes_back(name):
+    signature, X = SIGNATURES[name], digits()
+    R = jorth.random_point(signature, cond=10.0, component=(1, -1), seed=3)
+    model = LorentzAligner(signature).fit(X, X @ R)
+    assert np.abs(model.rotation_ - R).max() < 1e-13
+    assert model.score(X, X @ R) == pytest.approx(1.0, abs=1e-14)
+    np.testing.assert_allclose(model.inverse_transform(model.transform(X)), X, atol=1e-12)
+    assert model.result_.success
+    assert model.signature_ == signature
+
+
+def test_the_default_signature_is_lorentz_with_time_last():
+    X = digits(4)
+    R = jorth.random_point(Signature(3, 1), cond=10.0, seed=0)
+    model = LorentzAligner().fit(X, X @ R)
+    assert model.signature_ == Signature.lorentz(4, "last")
+    np.testing.assert_allclose(model.rotation_, R, atol=1e-12)
+
+
+def test_the_score_is_r2_of_all_columns_together():
+    X = digits(4)
+    Y = np.random.default_rng(0).standard_normal((len(X), 4)) * [1, 2, 3, 4]
+    model = LorentzAligner().fit(X, Y)
+    by_hand = 1 - np.square(X @ model.rotation_ - Y).sum() / np.square(Y - Y.mean(axis=0)).sum()
+    assert model.score(X, Y) == pytest.approx(by_hand, rel=1e-12)
+
+
+def test_fewer_columns():
+    X = digits(5)
+    R = jorth.random_point(Signature(4, 1), cond=4.0, seed=1)[:, :3].copy()
+    model = LorentzAligner(gradient_tolerance=1e-11).fit(X, X @ R)
+    assert model.rotation_.shape == (5, 3)
+    np.testing.assert_allclose(model.rotation_, R, atol=1e-8)
+    there = model.transform(X)
+    np.testing.assert_allclose(model.transform(model.inverse_transform(there)), there, atol=1e-10)
+    assert list(model.get_feature_names_out()) == ["lorentzaligner0", "lorentzaligner1", "lorentzaligner2"]
+
+
+def test_components_and_limits_are_passed_on():
+    X = digits(4)
+    R = jorth.random_point(Signature(3, 1), cond=1.5, component=(-1, 1), seed=0)
+    Y = X @ R + 3.0 * np.random.default_rng(0).standard_normal(X.shape)
+    assert len(LorentzAligner(components="start").fit(X, Y).result_.stages) == 1
+    with pytest.warns(ConvergenceWarning, match="the fit did not converge: .*limit on iterations"):
+        LorentzAligner(max_iterations=1).fit(X, Y)
+    by_planes = LorentzAligner(method="gs-jobcd", gradient_tolerance=1e-9).fit(X, Y)
+    np.testing.assert_allclose(by_planes.rotation_, LorentzAligner().fit(X, Y).rotation_, atol=1e-7)
+
+
+def test_it_clones_and_works_in_a_pipeline():
+    images = load_digits().data[:300] / 16
+    R = jorth.random_point(Signature(3, 1), cond=10.0, seed=0)
+    Y = PCA(4, svd_solver="full").fit_transform(images) @ R
+    model = make_pipeline(PCA(4, svd_solver="full"), LorentzAligner(Signature(3, 1)))
+    assert clone(model).fit(images, Y).score(images, Y) == pytest.approx(1.0, abs=1e-12)
+    single = LorentzAligner().fit(digits(4).astype(np.float32), (digits(4) @ R).astype(np.float32))
+    assert single.rotation_.dtype == np.float32
+    assert single.transform(digits(4).astype(np.float32)).dtype == np.float32
+    np.testing.assert_allclose(single.rotation_, R, atol=1e-4)

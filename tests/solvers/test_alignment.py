@@ -1,0 +1,213 @@
+"""`procrustes`: the best isometry, in whichever component it lies."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+
+import jorth
+from jorth import Signature, Status
+from jorth.solvers.alignment import _bounds, _least_squares, _starts, _tolerance
+
+SIGNATURES = {
+    "Lorentz, time last": Signature.lorentz(5, "last"),
+    "Lorentz, time first": Signature.lorentz(4),
+    "unsorted": Signature.of([1, -1, 1, -1, 1, 1]),
+    "orthogonal": Signature(4, 0),
+    "negative": Signature(0, 3),
+}
+COMPONENTS = list(product((1, -1), repeat=2))
+
+
+def planted(signature, component=(1, 1), *, noise=0.0, cond=10.0, seed=0):
+    rng = np.random.default_rng(seed)
+    X = jorth.random_point(signature, cond=cond, component=component, seed=rng)
+    source = rng.standard_normal((5 * signature.n, signature.n))
+    return source, source @ X + noise * rng.standard_normal(source.shape), X
+
+
+def components_of(signature):
+    return [c for c in COMPONENTS if not (signature.p == 0 and c[0] < 0) and not (signature.q == 0 and c[1] < 0)]
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_a_planted_isometry_is_found_in_every_component(name):
+    signature = SIGNATURES[name]
+    for component in components_of(signature):
+        source, target, X = planted(signature, component)
+        result = jorth.procrustes(source, target, signature)
+        assert result.status is Status.CONVERGED
+        assert len(result.stages) == 1  # the bound rules the others out
+        # the least-squares solution is accurate to cond(source) u, its polar factor to ||X||^2 times that
+        assert np.abs(result.x - X).max() < 1e-12
+        assert jorth.residual(result.x, signature) < 1e-14
+
+
+@pytest.mark.parametrize("noise", [0.1, 2.0])
+@pytest.mark.parametrize("name", ["Lorentz, time last", "unsorted"])
+def test_no_start_of_many_ends_lower(name, noise):
+    signature = SIGNATURES[name]
+    for trial, component in enumerate(COMPONENTS[1:3]):
+        source, target, _ = planted(signature, component, noise=noise, seed=trial)
+        found = jorth.procrustes(source, target, signature)
+        objective = jorth.Procrustes(source, target)
+        starts = [jorth.random_point(signature, component=c, seed=9) for c in COMPONENTS]
+        others = [jorth.minimize(objective, x0, signature=signature, method="riemannian-cg").value for x0 in starts]
+        assert found.value <= min(others) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("smallest", [1.0, 0.1])
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_the_bound_is_below_every_value(name, smallest):
+    """Points near the least-squares solution in every component, where the bound is nearly attained, and far ones."""
+    signature = SIGNATURES[name]
+    rng = np.random.default_rng(1)
+    for trial in range(2):
+        Q = np.linalg.qr(rng.standard_normal((20, signature.n)))[0] * np.geomspace(1.0, smallest, signature.n)
+        M = 0.7 * jorth.random_point(signature, cond=2.0, seed=trial)
+        objective = jorth.Procrustes(Q, Q @ M)
+        bounds = _bounds(objective, signature, _least_squares(objective))
+        for component in components_of(signature):
+            fits = [jorth.random_point(signature, cond=c, component=component, seed=1) for c in (1.0, 1.5, 2.0, 5.0)]
+            best = jorth.minimize(objective, fits[0], signature=signature, method="riemannian-lbfgs").x
+            for X in [*fits, best]:
+                assert objective.value(torch.from_numpy(X)).item() >= bounds[component] * (1 - 1e-12)
+
+
+def test_the_bound_is_attained():
+    """M diagonal with entries below 1: the nearest X has the sign of the smallest entry of a block turned, or none."""
+    signature = Signature(2, 1)
+    source = np.eye(3)
+    M = np.diag([0.9, 0.5, 0.8])
+    objective = jorth.Procrustes(source, M)
+    bounds = _bounds(objective, signature, _least_squares(objective))
+    for component, X in {
+        (1, 1): np.diag([1.0, 1, 1]),
+        (-1, 1): np.diag([1.0, -1, 1]),
+        (1, -1): np.diag([1.0, 1, -1]),
+        (-1, -1): np.diag([1.0, -1, -1]),
+    }.items():
+        assert bounds[component] == pytest.approx(np.square(M - X).sum() / 6, rel=1e-14)
+
+
+def test_starts_lie_in_their_components():
+    signature = SIGNATURES["unsorted"]
+    source, target, X = planted(signature, (-1, 1), noise=0.01)
+    objective = jorth.Procrustes(source, target)
+    starts = _starts(objective, signature, _least_squares(objective), None)
+    assert set(starts) == set(COMPONENTS)
+    for component, start in starts.items():
+        assert jorth.component(start, signature) == component
+    assert next(iter(starts)) == (-1, 1)  # the polar factor is by far the lowest
+    assert np.abs(starts[-1, 1].numpy() - X).max() < 0.1
+
+
+def test_where_no_polar_factor_exists_the_identity_starts():
+    signature = Signature(1, 1)
+    source, target = np.eye(2), np.array([[0.0, 2.0], [3.0, 0.0]])
+    with pytest.raises(jorth.PolishError):
+        jorth.polar(target, signature)
+    result = jorth.procrustes(source, target, signature)
+    assert result.success
+    grid = np.linspace(-5, 5, 200001)
+    cosh, sinh = np.cosh(grid), np.sinh(grid)  # [[a cosh, b sinh], [a sinh, b cosh]]
+    values = [2 * cosh**2 + (b * sinh - 2) ** 2 + (a * sinh - 3) ** 2 for a, b in COMPONENTS]
+    assert result.value == pytest.approx(np.min(values) / 4, rel=1e-8)
+
+
+def test_components_start_stays_with_x0():
+    signature = Signature(3, 2)
+    source, target, X = planted(signature, (-1, -1))
+    x0 = np.eye(5)
+    stayed = jorth.procrustes(source, target, signature, x0=x0, components="start")
+    assert jorth.component(stayed.x, signature) == (1, 1)
+    assert len(stayed.stages) == 1
+    assert stayed.value > 0.1
+    everywhere = jorth.procrustes(source, target, signature, x0=x0)
+    assert np.abs(everywhere.x - X).max() < 1e-12
+    assert len(everywhere.stages) > 1
+    assert everywhere.time == sum(stage.time for stage in everywhere.stages)
+    assert everywhere.evaluations.gradient == sum(stage.evaluations.gradient for stage in everywhere.stages)
+    assert everywhere.iterations == sum(stage.iterations for stage in everywhere.stages)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_the_tolerance_goes_with_the_data(scale):
+    """From the identity, so that it takes steps: x is the same for data in any unit."""
+    signature = Signature(3, 2)
+    source, target, X = planted(signature, noise=1e-3)
+    one, other = (
+        jorth.procrustes(c * source, c * target, signature, x0=np.eye(5), components="start") for c in (1.0, scale)
+    )
+    assert other.success
+    assert one.iterations > 3
+    assert np.abs(one.x - other.x).max() < 1e-8
+    assert np.abs(one.x - X).max() < 1e-2
+
+
+def test_the_tolerance_does_not_go_with_the_number_of_rows():
+    """Rows that are there twice make the same f."""
+    source, target, _ = planted(Signature(3, 2), noise=1e-3)
+    once = _tolerance(jorth.Procrustes(source, target), None)
+    twice = _tolerance(jorth.Procrustes(np.vstack([source, source]), np.vstack([target, target])), None)
+    assert once == pytest.approx(twice, rel=1e-12)
+    assert once == pytest.approx(2.0 ** (-53 * 2 / 3) * np.linalg.norm(source) * np.linalg.norm(target) / 25, rel=1e-3)
+
+
+def test_kinds_of_arrays():
+    signature = Signature(3, 2)
+    source, target, X = planted(signature)
+    dense = jorth.procrustes(source, target, signature)
+    sparse = jorth.procrustes(scipy.sparse.csr_array(source), target, signature)
+    np.testing.assert_allclose(sparse.x, dense.x, atol=1e-13)
+    single = jorth.procrustes(torch.from_numpy(source).float(), torch.from_numpy(target).float(), signature)
+    assert single.x.dtype == torch.float32
+    assert single.success
+    # 20 n u ||X||^2 cond(source)
+    assert np.abs(single.x.numpy() - X).max() < 20 * 5 * 6e-8 * 10 * np.linalg.cond(source)
+
+
+def test_a_thin_target_has_a_thin_answer():
+    """k = 1: r^T J r = 1; by the secular equation (S^T S + t J) r = S^T y in scipy."""
+    from scipy.optimize import brentq
+
+    signature = Signature.lorentz(4, "last")
+    rng = np.random.default_rng(0)
+    source, y = rng.standard_normal((30, 4)), rng.standard_normal((30, 1))
+    result = jorth.procrustes(source, y, signature)
+    assert result.success
+    J = np.diag(signature.signs.astype(float))
+    A, b = source.T @ source, source.T @ y[:, 0]
+
+    def defect(t):
+        r = np.linalg.solve(A + t * J, b)
+        return r @ J @ r - 1
+
+    spectrum = 1 / np.linalg.eigvals(np.linalg.solve(A, J)).real  # A + t J is positive definite between -low and high
+    low, high = spectrum[spectrum > 0].min(), -spectrum[spectrum < 0].max()
+    t = brentq(defect, -low * (1 - 1e-9), high * (1 - 1e-9), xtol=1e-14)
+    np.testing.assert_allclose(result.x[:, 0], np.linalg.solve(A + t * J, b), atol=1e-7)
+
+
+def test_a_checkpoint_for_each_component(tmp_path):
+    signature = Signature(3, 2)
+    source, target, _ = planted(signature, (-1, -1), noise=5.0)
+    result = jorth.procrustes(source, target, signature, checkpoint=tmp_path, checkpoint_interval=0.0)
+    assert len(list(tmp_path.iterdir())) == len(result.stages) > 1
+    again = jorth.procrustes(source, target, signature, checkpoint=tmp_path)
+    np.testing.assert_array_equal(again.x, result.x)
+
+
+def test_other_methods_and_limits():
+    signature = Signature(3, 2)
+    source, target, _ = planted(signature, noise=0.5)
+    best = jorth.procrustes(source, target, signature)
+    slow = jorth.procrustes(source, target, signature, method="gs-jobcd", gradient_tolerance=1e-8)
+    assert slow.value == pytest.approx(best.value, rel=1e-9)
+    short = jorth.procrustes(source, target, signature, max_iterations=1, components="start")
+    assert short.iterations == 1
+    assert short.status is Status.MAX_ITERATIONS
+    nothing = jorth.procrustes(source, source, signature)
+    np.testing.assert_allclose(nothing.x, np.eye(5), atol=1e-13)
