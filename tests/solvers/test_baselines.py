@@ -120,6 +120,80 @@ def test_a_function_without_known_curvature(method):
     assert result.value == pytest.approx(49, abs=1e-6)
 
 
+@pytest.mark.parametrize("scale", [1e-20, 1e20])
+@pytest.mark.parametrize("method", GAPS)
+def test_the_scale_of_the_objective_does_not_matter(method, scale):
+    objective, sig, optimum = trace(10, 5)
+    scaled = jorth.Quadratic(scale * objective.quadratic().A)
+    goal = optimum + 1e-4 * (start_value(objective, sig) - optimum)
+    stop = ValueBelow(scale * goal)
+    result = jorth.minimize(scaled, signature=sig, method=method, gradient_tolerance=0.0, stop=stop, max_iterations=500)
+    assert result.status is Status.CONVERGED, result.message
+
+
+def test_umcm_at_scales_whose_squares_overflow():
+    for scale in (1e-150, 1e150):
+        objective, sig, optimum = trace(10, 5)
+        scaled = jorth.Quadratic(scale * objective.quadratic().A)
+        result = jorth.minimize(scaled, signature=sig, method="umcm", gradient_tolerance=0.0, max_iterations=1000)
+        assert result.value == pytest.approx(scale * optimum, rel=1e-9)
+
+
+def test_umcm_moves_from_a_far_start():
+    """The tube is a hair's breadth there: the first step is cut until it stays inside."""
+    objective, sig, _ = procrustes(8, 5)
+    for cond in (1e4, 1e8):
+        x0 = jorth.random_point(sig, cond=cond, seed=3)
+        result = jorth.minimize(objective, x0, signature=sig, method="umcm", max_iterations=200)
+        assert result.value < 0.2 * result.history["value"][0]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("method", ["csdm", "exponential", "riemannian-sd", "riemannian-cg", "riemannian-lbfgs"])
+def test_unbounded_problems_are_recognised(method, dtype):
+    D = np.random.default_rng(0).standard_normal((20, 7))
+    objective = jorth.HyperbolicEigenvalue((D.T @ D).astype(dtype), sense="max")
+    result = jorth.minimize(
+        objective, signature=Signature(4, 3), method=method, gradient_tolerance=0.0, max_iterations=100
+    )
+    assert result.status is Status.UNBOUNDED
+    assert np.isfinite(result.x).all()
+    assert result.value < 1e3 * result.history["value"][0]
+    assert result.residual <= 1e3 * 7 * np.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("method", GAPS)
+def test_not_a_number_beyond_the_start_is_not_called_stalled(method):
+    objective, sig, _ = procrustes(6, 4)
+    x0 = torch.eye(6, dtype=torch.float64)
+
+    def poisoned(X):
+        return (X * objective.value_and_gradient(x0)[1]).sum() * (1.0 if torch.equal(X.detach(), x0) else torch.nan)
+
+    result = jorth.minimize(poisoned, x0, signature=sig, method=method, gradient_tolerance=0.0)
+    assert result.status is Status.NON_FINITE
+    assert torch.equal(result.x, x0)
+
+
+@pytest.mark.parametrize("method", INFEASIBLE)
+def test_a_polished_point_outside_the_domain_is_not_the_answer(method):
+    """Infinite with a zero gradient: it would look stationary."""
+    sig = Signature.of([1, -1, 1, 1, -1])
+    source, target, _ = planted_procrustes(20, sig, source_condition=3.0, point_condition=3.0, noise=0.1, seed=1)
+    S, T = torch.from_numpy(source), torch.from_numpy(target)
+
+    def inside(X):
+        return torch.where(X.norm() < 2.4, (S @ X - T).square().sum(), torch.inf)
+
+    result = jorth.minimize(inside, signature=sig, method=method, max_iterations=500)
+    assert result.status is Status.NON_FINITE
+    assert np.isfinite(result.value)
+    assert result.gradient_norm > 1.0
+    at_start = jorth.minimize(lambda X: X.sum() * torch.nan, signature=sig, method=method)
+    assert at_start.status is Status.NON_FINITE
+    assert np.isnan([at_start.value, at_start.gradient_norm]).all()
+
+
 @pytest.mark.parametrize("signs", [[1] * 3 + [-1] * 5, [1, -1, -1, 1, -1], [1, 1, 1, 1, -1], [1, 1, 1], [-1, -1, -1]])
 @pytest.mark.parametrize("orthogonal_map", ["cayley", "matrix_exp", "householder"])
 def test_csdm_works_for_every_signature(signs, orthogonal_map):

@@ -1,5 +1,8 @@
 """Chains: each method from the point of the one before, one record of all."""
 
+import os
+import signal
+
 import numpy as np
 import pytest
 
@@ -107,3 +110,52 @@ def test_a_chain_resumes(tmp_path):
     resumed = minimize(["umcm", "gs-jobcd"], max_iterations=40, gradient_tolerance=0.0, checkpoint=folder)
     np.testing.assert_array_equal(resumed.x, whole.x)
     assert resumed.iterations == 40
+
+
+def test_a_chain_resumes_with_other_limits(tmp_path):
+    """A stage after which the next has begun stays as it ended; the last takes all that is left."""
+    methods = ["umcm", "csdm", "gs-jobcd"]
+    first = minimize(methods, max_iterations=9, gradient_tolerance=0.0, checkpoint=tmp_path)
+    longer = minimize(methods, max_iterations=20, gradient_tolerance=0.0, checkpoint=tmp_path)
+    assert [stage.iterations for stage in longer.stages] == [3, 3, 14]
+    assert longer.stages[0].message == "it was over when the chain was resumed"
+    np.testing.assert_array_equal(longer.stages[1].x, first.stages[1].x)
+    straight = minimize("gs-jobcd", x0=first.stages[1].x, max_iterations=14, gradient_tolerance=0.0)
+    np.testing.assert_array_equal(longer.x, straight.x)
+    # another first method is another chain
+    with pytest.raises(jorth.CheckpointMismatch):
+        minimize(["admm", "csdm", "gs-jobcd"], max_iterations=9, gradient_tolerance=0.0, checkpoint=tmp_path)
+
+
+def test_ctrl_c_at_the_last_look_of_a_stage_ends_the_chain():
+    def interrupt(X, row):
+        if row["iteration"] == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    chain = minimize(["csdm", "gs-jobcd"], max_iterations=6, callback=interrupt, gradient_tolerance=0.0)
+    assert chain.status is Status.INTERRUPTED
+    assert len(chain.stages) == 1
+
+
+def test_a_start_that_a_later_method_cannot_take_is_refused_before_any_work():
+    calls = []
+    x0 = jorth.random_point(jorth.Signature(3, 2), columns=(1, 1), seed=0)
+    with pytest.raises(ValueError, match="x0 must be square for umcm"):
+        jorth.minimize(calls.append, x0, signature=jorth.Signature(3, 2), method=["exponential", "umcm"])
+    assert calls == []
+
+
+@pytest.mark.parametrize(("name", "count"), [("max_evaluations", "gradient"), ("max_iterations", None)])
+def test_shares_are_rounded_up_and_what_is_used_is_taken_off(name, count):
+    chain = minimize(["j-jobcd"] * 3, "autograd", gradient_tolerance=0.0, **{name: 10})
+    used = [stage.evaluations.gradient if count else stage.iterations for stage in chain.stages]
+    assert used == [4, 3, 3]
+
+
+def test_a_chain_ends_where_no_method_could_go_on():
+    A = -np.eye(5) - np.ones((5, 5))
+    sig = jorth.Signature(3, 2)
+    options = dict(signature=sig, gradient_tolerance=0.0, max_iterations=100)
+    chain = jorth.minimize(jorth.Quadratic(A), method=["riemannian-cg", "gs-jobcd"], **options)
+    assert chain.status is Status.UNBOUNDED
+    assert len(chain.stages) == 1

@@ -130,18 +130,25 @@ def race(theta, **options):
     )
 
 
-def test_theta_alone_decides_how_fast_the_race_goes():
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_theta_alone_decides_how_fast_the_race_goes(side):
     """A concave f is majorised by its linear part; the smaller theta, the longer the steps."""
-    slow, fast, default = race(1e4), race(100.0), race(None)
+    slow, fast, default = (race(theta, side=side) for theta in (1e4, 100.0, None))
     for result in (slow, fast, default):
         assert result.status is Status.UNBOUNDED
         assert (np.diff(result.history["value"]) < 0).all()
         assert result.residual <= 100 * 8 * UNIT
     assert fast.iterations < slow.iterations / 10
     # steps lengthen as X grows, doubly exponentially: the run ends before the one beyond u^(-1/2)
-    wild = race(1.0)
+    wild = race(1.0, side=side)
     assert wild.status is Status.UNBOUNDED
     assert np.linalg.norm(wild.x, 2) < 2 * UNIT**-0.5
+
+
+def test_right_steps_of_jacobi_race_too():
+    result = race(None, method="j-jobcd", side="right")
+    assert result.status is Status.UNBOUNDED
+    assert result.value < 1e6 * result.history["value"][0]
 
 
 def test_jacobi_races_with_a_scalar_majoriser():

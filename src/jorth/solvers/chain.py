@@ -14,6 +14,7 @@ from jorth.arrays import describe, to_tensor, unit_roundoff
 from jorth.group import polish
 from jorth.signature import Signature
 from jorth.solvers.base import AbstractSolver
+from jorth.solvers.checkpoint import FILE
 from jorth.solvers.counting import Evaluations
 from jorth.solvers.problem import FEASIBLE
 from jorth.solvers.result import Result
@@ -40,7 +41,8 @@ def run_chain(
 
     Limits are for the chain as a whole: a stage may use an equal share of what is left, and what it leaves goes to
     those after it. A chain ends early when a stage meets the stopping criteria, or when no method could go on. A point
-    that has drifted off the constraint is polished before it is handed on, and the message says so.
+    that has drifted off the constraint is polished before it is handed on, and the message says so. A resumed chain
+    goes on in the stage that it had come to, whatever its limits are now.
 
     Args:
         run: `minimize` with the problem filled in: run(x0, method=..., max_time=..., callback=..., checkpoint=...).
@@ -61,11 +63,15 @@ def run_chain(
         shares = {name: _share(name, limit, done[name], len(methods) - position) for name, limit in limits.items()}
         name = method if isinstance(method, str) else getattr(method, "name", describe(method))
         folder = None if checkpoint is None else Path(checkpoint) / f"{position + 1}-{name}"
+        over = folder is not None and _is_over(folder, position)
+        if over:
+            shares = dict.fromkeys(limits, 0)
         start = x0
         if stages:
             start, note = _handed_over(stages[-1], signature)
         stages.append(run(start, method=method, callback=_counting_on(callback, done), checkpoint=folder, **shares))
-        stages[-1] = replace(stages[-1], message=stages[-1].message + note)
+        message = "it was over when the chain was resumed" if over else stages[-1].message
+        stages[-1] = replace(stages[-1], message=message + note)
         if stages[-1].status in FINAL or stages[-1].status is Status.CONVERGED:
             break
     return join(stages)
@@ -90,6 +96,11 @@ def join(stages: Sequence[Result]) -> Result:
         history=history,
         stages=tuple(stages),
     )
+
+
+def _is_over(folder: Path, position: int) -> bool:
+    """Whether the stage of that folder has ended and the next has begun from its point: it must not move on then."""
+    return (folder / FILE).exists() and any(folder.parent.glob(f"{position + 2}-*"))
 
 
 def _handed_over(stage: Result, signature: Signature) -> tuple[Any, str]:

@@ -77,7 +77,7 @@ class CountedObjective:
         self.clock = clock
         self._max_time = max_time
         self._max_evaluations = max_evaluations
-        self._interrupted = interrupted
+        self.interrupted = interrupted
         self._form: object = _UNKNOWN
         self._curvature: object = _UNKNOWN
 
@@ -100,7 +100,7 @@ class CountedObjective:
 
     def check_limits(self) -> None:
         """End the run if time, evaluations or the user's patience are used up."""
-        if self._interrupted():
+        if self.interrupted():
             raise StopRun(Status.INTERRUPTED)
         if self._max_time is not None and self.clock.seconds > self._max_time:
             raise StopRun(Status.MAX_TIME)

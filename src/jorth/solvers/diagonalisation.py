@@ -13,11 +13,13 @@ from jorth.solvers.problem import Problem
 
 
 def is_diagonalisation(problem: Problem, state: State, side: str, theta: float | None) -> bool:
-    """Whether right steps decouple: f = 1/2 tr(X^T A X) alone, X square, no proximal weight asked for."""
+    """Whether right steps decouple: f = 1/2 tr(X^T A X) alone, X square, no proximal weight asked for, not a race."""
     if side != "right" or theta is not None or state.X.shape[0] != state.X.shape[1]:
         return False
     form = problem.objective.quadratic()
-    return form is not None and form.C is None and form.D is None
+    if form is None or form.C is not None or form.D is not None:
+        return False
+    return problem.stop_unbounded or bool((form.A.diagonal() > 0).any())  # else f may be concave
 
 
 def rotate_pairs(problem: Problem, state: State, pairs: NDArray[np.int64]) -> None:

@@ -104,7 +104,7 @@ def minimize(
     agreed = agreed_signature(signature, function)
     X = starting_point(x0, function, agreed)
     if isinstance(method, (list, tuple)):
-        _check_chain(method, options)
+        _check_chain(method, options, X)
         stage = partial(
             minimize,
             objective,
@@ -161,12 +161,12 @@ def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
     return METHODS[method](**options)
 
 
-def _check_chain(methods: Sequence[Any], options: dict[str, Any]) -> None:
+def _check_chain(methods: Sequence[Any], options: dict[str, Any], X: Tensor) -> None:
     """All errors before any work is done."""
     if options:
         raise TypeError(f"options must be given to the solvers themselves, got {sorted(options)} beside a list")
     for method in methods:
-        resolve(method, {})
+        resolve(method, {}).check_start(X)
 
 
 def _check_limits(

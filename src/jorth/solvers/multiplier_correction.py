@@ -71,7 +71,7 @@ class UMCM(AbstractSolver):
             self._set_back(problem, state)
             return
         moved, bent = trial.X - state.X, trial.direction(numbers["beta"]) - D
-        numbers["step"] = _barzilai_borwein(moved, bent, long=int(numbers["steps"]) % 2 == 0)
+        numbers["step"] = _barzilai_borwein(moved, bent, long=int(numbers["steps"]) % 2 == 0) or numbers["step"]
         numbers["steps"] += 1
         weight = AVERAGING * numbers["weight"] + 1
         merit = trial.merit(numbers["beta"])
@@ -109,7 +109,7 @@ class UMCM(AbstractSolver):
             finite = all_finite(value, gradient)
             trial = _look(problem, X, value, gradient)
             outside += finite and float(trial.C.norm()) > TUBE
-            if outside == OUTSIDE:
+            if outside == OUTSIDE and state.numbers["steps"] > 0:
                 return None
             if finite and float(trial.C.norm()) <= TUBE:
                 slack = 100 * eps * (abs(reference) + abs(value))  # within rounding of the merit any step will do
@@ -148,7 +148,9 @@ def _look(problem: Problem, X: Tensor, value: float, gradient: Tensor) -> _Point
 
 
 def _barzilai_borwein(moved: Tensor, bent: Tensor, *, long: bool) -> float:
-    """<s, s> / |<s, y>| or |<s, y>| / <y, y>."""
-    sy = abs(float((moved * bent).sum()))
-    length = float(moved.square().sum()) / max(sy, 1e-300) if long else sy / max(float(bent.square().sum()), 1e-300)
-    return min(max(length, 1e-10), 1e10)
+    """<s, s> / |<s, y>| or |<s, y>| / <y, y>, at any scale of f; 0 where X or D has not moved."""
+    s, y = float(moved.norm()), float(bent.norm())
+    if s == 0 or y == 0:
+        return 0.0
+    cosine = max(abs(float((moved / s * (bent / y)).sum())), 1e-10)
+    return s / y / cosine if long else s / y * cosine

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from jorth.arrays import is_number
+from jorth.arrays import is_number, unit_roundoff
 from jorth.solvers.base import AbstractSolver, State, check_choice
 from jorth.solvers.counting import all_finite
 from jorth.solvers.problem import Problem
@@ -67,7 +67,12 @@ class Parametrized(AbstractSolver):
         """The form at X, and an optimiser with an empty memory."""
         state.tensors["base"], state.numbers["age"] = state.X.clone(), 0.0
         state.cache["form"] = self.form(problem, state.X)
-        state.cache["optimizer"] = self._fresh_optimizer(state)
+        self._start_anew(state)
+
+    def _scale(self, state: State) -> float:
+        """A power of two that brings a small gradient to about one: torch's L-BFGS has absolute thresholds."""
+        size = float(state.gradient.norm())
+        return 2.0 ** -math.frexp(size)[1] if self.optimizer == "lbfgs" and 0 < size < 1 else 1.0
 
     def step(self, problem: Problem, state: State) -> None:
         """One step of the optimiser, then value and gradient at the new X."""
@@ -75,40 +80,53 @@ class Parametrized(AbstractSolver):
             self._unpack(problem, state)
         if self.optimizer == "lbfgs" and state.numbers["age"] == self.rebase:
             self._set_up(problem, state)
-        form, optimizer = state.cache["form"], state.cache["optimizer"]
+        form, optimizer, scale = state.cache["form"], state.cache["optimizer"], state.numbers["scale"]
         seen: list[tuple[Tensor, float, Tensor]] = [(state.X.clone(), state.value, state.gradient)]
-        before = {name: tensor.clone() for name, tensor in form.state_dict().items()}
+        best, limit = _Best(state.value, _weights(form)), 1 / unit_roundoff(state.X)
 
         def closure() -> float:
             optimizer.zero_grad()
             X = form()
             value, gradient = _evaluate(problem, X.detach(), seen)
-            X.backward(gradient)
+            if all_finite(value, gradient) and value < best.value and float(X.detach().norm()) < limit:
+                best.value, best.weights = value, _weights(form)
+            X.backward(scale * gradient)
             for weight in form.parameters():  # torch's L-BFGS wants them contiguous
                 weight.grad = torch.zeros_like(weight) if weight.grad is None else weight.grad.contiguous()
-            return value
+            return scale * value
 
-        optimizer.step(closure)
-        with torch.no_grad():
-            X = form()
-        value, gradient = _evaluate(problem, X, seen)
+        try:
+            optimizer.step(closure)
+            X, value, gradient = _point(problem, form, seen)
+        except torch.linalg.LinAlgError:  # type: ignore[attr-defined]  # there is no form at such weights
+            X, value, gradient = state.X, math.nan, state.gradient
         finite = all_finite(value, gradient)
         if self.optimizer == "lbfgs" and not (finite and value < state.value):
-            form.load_state_dict(before)
-            self._restart(state)
-            return
-        if not finite:
+            form.load_state_dict(best.weights)
+            if not best.value < state.value:
+                self._shorten(state, finite)
+                return
+            self._start_anew(state)
+            X, value, gradient = _point(problem, form, seen)
+        elif not finite:
             raise StopRun(Status.NON_FINITE)
         state.X.copy_(X)
         state.value, state.gradient = value, gradient
         state.numbers["age"] += 1
         self._adapt(state)
 
-    def _restart(self, state: State) -> None:
-        """An empty memory and shorter first steps; after some in a row there is nothing to gain."""
+    def _shorten(self, state: State, finite: bool) -> None:
+        """Shorter first steps with an empty memory; after some in a row there is nothing to gain."""
         state.numbers["restarts"] = state.numbers.get("restarts", 0.0) + 1
         state.stalled = state.numbers["restarts"] > RESTARTS
+        if state.stalled and not finite:
+            raise StopRun(Status.NON_FINITE)
         state.numbers["rate"] /= 4
+        self._start_anew(state)
+
+    def _start_anew(self, state: State) -> None:
+        """An optimiser without a memory, and the scale of what it is shown."""
+        state.numbers["scale"] = self._scale(state)
         state.cache["optimizer"] = self._fresh_optimizer(state)
 
     def _adapt(self, state: State) -> None:
@@ -161,6 +179,25 @@ class Parametrized(AbstractSolver):
         optimizer = state.cache["optimizer"] = self._fresh_optimizer(state)
         kept = {n.removeprefix("optimizer."): t for n, t in state.tensors.items() if n.startswith("optimizer.")}
         optimizer.load_state_dict(optimizer.state_dict() | {"state": _unflatten(kept)})
+
+
+@dataclass
+class _Best:
+    """The lowest value that a step has seen, and the weights there."""
+
+    value: float
+    weights: dict[str, Tensor]
+
+
+def _weights(form: nn.Module) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in form.state_dict().items()}
+
+
+def _point(problem: Problem, form: nn.Module, seen: list[tuple[Tensor, float, Tensor]]) -> tuple[Tensor, float, Tensor]:
+    """X, and f and its gradient there."""
+    with torch.no_grad():
+        X = form()
+    return (X, *_evaluate(problem, X, seen))
 
 
 def _evaluate(problem: Problem, X: Tensor, seen: list[tuple[Tensor, float, Tensor]]) -> tuple[float, Tensor]:

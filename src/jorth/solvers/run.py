@@ -17,7 +17,7 @@ from jorth.arrays import unit_roundoff
 from jorth.group import polish
 from jorth.solvers import checkpoint as checkpoints
 from jorth.solvers.base import AbstractSolver, State
-from jorth.solvers.counting import Clock, Evaluations
+from jorth.solvers.counting import Clock, Evaluations, all_finite
 from jorth.solvers.criticality import block_stationarity
 from jorth.solvers.monitor import NormEstimate, Progress, escaped, gradient_norm, scaled_violation
 from jorth.solvers.problem import FEASIBLE, Problem
@@ -57,7 +57,7 @@ class Run:
         self.improvement = Progress()
         self.gram = X.mT @ (problem.signs[:, None] * X) if X.shape[1] < X.shape[0] else torch.diag(problem.signs)
         self.norm = NormEstimate(X.shape[1], X)
-        self.scored = Scored(X, math.nan, X, math.nan)
+        self.scored = Scored(X, math.nan, torch.full_like(X, math.nan), math.nan)
         self.scored_at = -1
         self.folder: Path | None = None
 
@@ -71,7 +71,7 @@ class Run:
             while True:
                 ended = self._look(line)
                 if ended is not None:
-                    status, message = ended
+                    status, message = self._unless_interrupted(*ended)
                     break
                 self._step()
         except StopRun as signal:
@@ -82,6 +82,11 @@ class Run:
             self.problem.objective.clock.pause()
             self._save_at_the_end()
         return self._result(status, message or status.value)
+
+    def _unless_interrupted(self, status: Status, message: str | None) -> tuple[Status, str | None]:
+        """Ctrl-C at the last look: a chain must not go on after it."""
+        asked = self.problem.objective.interrupted() and status is not Status.CONVERGED
+        return (Status.INTERRUPTED, None) if asked else (status, message)
 
     def _begin(self) -> None:
         self.solver.prepare()
@@ -161,7 +166,7 @@ class Run:
         return row
 
     def _score(self, state: State, violation: float) -> Scored | None:
-        """The point as the user would get it, by the objective's word; None where it cannot be polished."""
+        """The point as the user would get it, by the objective's word; None where it cannot be polished or has none."""
         if self.solver.feasible:
             return Scored(state.X, state.value, state.gradient, violation)
         try:
@@ -169,7 +174,7 @@ class Run:
         except ValueError:  # not near a feasible point, or not finite
             return None
         value, gradient = self.problem.objective.objective.value_and_gradient(X)  # not part of the run's counts
-        return Scored(X, value.item(), gradient.detach(), violation)
+        return Scored(X, value.item(), gradient.detach(), violation) if all_finite(value.item(), gradient) else None
 
     def _gradient_norm(self, point: Scored) -> float:
         return gradient_norm(point.X, point.gradient, self.problem.signs)
@@ -215,7 +220,7 @@ class Run:
             self._record(state)
         point = self.scored
         if self.scored_at != self.iteration:
-            message += f"; the last point cannot be polished, x is that of iteration {max(self.scored_at, 0)}"
+            message += f"; the last point cannot be polished or scored, x is that of iteration {max(self.scored_at, 0)}"
         norm = torch.linalg.matrix_norm(point.X.double(), ord=2).item()
         residual = scaled_violation(point.X, self.problem.signs, self.gram, norm)
         if residual > FEASIBLE * len(point.X) * unit_roundoff(point.X):

@@ -135,8 +135,10 @@ def sweep_quadratic(
         )  # fmt: skip
         if unbounded and stop_unbounded:
             return -t - 1, total
-        if concave and (v11 * v11 + v12 * v12) * (y11 + y22) > RUNAWAY:
-            return -t - 1, total
+        if concave:
+            plus, minus = _null_lengths(X, i, j)
+            if (v11 * v11 + v12 * v12) * 0.5 * (plus + minus) > RUNAWAY:
+                return -t - 1, total
         if decrease > 0.0:
             total += decrease
             apply_pair(X, i, j, v11, v12, v21, v22)
