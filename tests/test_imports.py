@@ -24,6 +24,7 @@ LEVELS = {
     "datasets": 6,
     "adapters": 6,
     "demo": 7,
+    "bench": 7,
     "commands": 8,
     "cli": 9,
 }
