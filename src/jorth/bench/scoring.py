@@ -34,6 +34,7 @@ def score(problem: BenchProblem, result: Result) -> dict[str, Any]:
         "claim_holds": bool(abs(value - result.value) <= AGREES * max(abs(value), abs(problem.first) * AGREES)),
         "violation": float(np.abs(X.T @ (signs[:, None] * X) - np.diag(signs)).sum()),
         "residual": float(residual(X, problem.signature)),
+        "residual_before_polishing": result.violation,
         "norm": float(np.linalg.norm(X, 2)),
         "gap": relative_gap(value, problem),
         "iterations": result.iterations,
@@ -76,13 +77,14 @@ def reached(problem: BenchProblem, result: Result) -> dict[str, dict[str, float]
 
 
 def curve(problem: BenchProblem, result: Result) -> dict[str, list[float]]:
-    """Time, gradients, value, norm and residual at POINTS places at most, with seven digits."""
+    """Time, gradients, value, norm, residual and gap at POINTS places at most, with seven digits."""
     columns = dict(result.history, gradients=epochs(problem, result.history))
+    names = ["time", "gradients", "value", "norm", "residual"]
+    if problem.optimum is not None:
+        columns["gap"] = relative_gap(result.history["value"], problem)
+        names.append("gap")
     keep = thinned(len(columns["time"]))
-    return {
-        name: [_digits(number) for number in columns[name][keep]]
-        for name in ("time", "gradients", "value", "norm", "residual")
-    }
+    return {name: [_digits(number) for number in columns[name][keep]] for name in names}
 
 
 def thinned(length: int, points: int = POINTS) -> NDArray[np.int64]:

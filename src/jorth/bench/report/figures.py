@@ -93,11 +93,7 @@ def against_theta(groups: list[Group]) -> bytes:
 
 def _curve(row: Row, race: bool) -> dict[str, NDArray[np.float64]]:
     history = {name: np.array([np.nan if x is None else x for x in row["history"][name]]) for name in row["history"]}
-    if race:
-        y = -history["value"]
-    else:
-        optimum, first = row["optimum"], row["start_value"]
-        y = np.maximum((history["value"] - optimum) / (first - optimum), DEEPEST / 10)
+    y = -history["value"] if race else np.maximum(history["gap"], DEEPEST / 10)
     shown = np.isfinite(y) & (y > 0)
     return {"time": history["time"][shown], "gradients": history["gradients"][shown], "y": y[shown]}
 

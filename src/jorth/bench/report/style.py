@@ -30,6 +30,7 @@ figure { margin: 1rem 0; }
 figure img { max-width: 100%; height: auto; border: 1px solid #ddd; }
 figcaption { font-size: .85rem; max-width: 60rem; }
 footer { margin-top: 2.5rem; border-top: 2px solid #1a1a1a; font-size: .82rem; }
+@page { size: A4 landscape; margin: 12mm; }
 @media print {
   body { font-size: 10pt; max-width: none; padding: 0; }
   .scroll { overflow: visible; }
