@@ -72,7 +72,9 @@ def test_import_is_light():
     assert not loaded_after("import jorth; jorth.adapters") & (HEAVY | {"torch"})
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["data", "--help"], ["data", "fetch", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["data", "fetch", "--help"], ["bench", "hevp", "--help"], ["report", "--help"]]
+)
 def test_help_does_not_import_torch(arguments):
     code = f"import jorth.cli\ntry: jorth.cli.main({arguments})\nexcept SystemExit as stop: assert stop.code == 0"
     assert not loaded_after(code) & (HEAVY | {"torch"})

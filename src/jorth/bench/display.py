@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jorth.bench.cells import Cell
-from jorth.bench.records import Row, cell_of
+from jorth.bench.records import NAME, Row, cell_of, remaining
 from jorth.bench.runner import Outcome, run_cells
 
 
@@ -37,28 +37,24 @@ def run_shown(
             progress.update(bar, description=escape(f"{cell.size} {cell.problem} {cell.method}"), total=len(left))
 
         def finished(row: Row) -> None:
-            progress.console.print(escape(line(row)), highlight=False)
+            if row["outcome"] != "missing":
+                progress.console.print(escape(line(row)), highlight=False)
+            elif row["error"] not in said:
+                progress.console.print(escape(row["error"]), highlight=False)
+                said.add(row["error"])
             progress.advance(bar)
 
-        left = unfinished(cells, folder, retry_failed)
+        said: set[str] = set()
+
+        left = remaining(cells, folder / NAME, retry_failed=retry_failed)
         return run_cells(cells, folder, data_dir=data_dir, retry_failed=retry_failed, on_row=finished, on_start=started)
-
-
-def unfinished(cells: Sequence[Cell], folder: Path, retry_failed: bool) -> list[Cell]:
-    """The cells that `run_cells` will run."""
-    from jorth.bench.records import NAME, read_rows
-    from jorth.bench.records import finished as finished_keys
-
-    path = folder / NAME
-    over = finished_keys(read_rows(path), retry_failed=retry_failed) if path.exists() else set()
-    return [cell for cell in dict.fromkeys(cells) if cell.key not in over]
 
 
 def line(row: Row) -> str:
     """A row in one line."""
     cell = cell_of(row)
     theta = "" if cell.theta is None else f" theta {cell.theta:g}"
-    head = f"{cell.size:<24} {cell.problem:<10} {cell.method + theta:<26}"
+    head = f"{cell.size:<26} {cell.problem:<10} {cell.method + theta:<26}"
     if row["outcome"] != "done":
         return f"{head} {row['outcome']}: {row['error']}"
     gap = "" if row["gap"] is None else f" gap {row['gap']:.1e}"

@@ -43,10 +43,12 @@ def read_rows(source: str | Path) -> list[Row]:
     return list(rows.values())
 
 
-def finished(rows: Iterable[Row], *, retry_failed: bool = False) -> set[str]:
-    """The keys of the cells that need no further run: done, and failed ones unless they are to be tried again."""
+def remaining(cells: Iterable[Cell], path: Path, *, retry_failed: bool = False) -> list[Cell]:
+    """The cells, each once, that the file has no result for; failed ones count as run unless they are to be retried."""
     over = {"done"} if retry_failed else {"done", "failed"}
-    return {row["key"] for row in rows if row["outcome"] in over}
+    rows = read_rows(path) if path.exists() else []
+    keys = {row["key"] for row in rows if row["outcome"] in over}
+    return [cell for cell in dict.fromkeys(cells) if cell.key not in keys]
 
 
 def cell_of(row: Row) -> Cell:

@@ -14,8 +14,10 @@ from jorth.bench import machine
 from jorth.bench.cells import Cell
 from jorth.bench.methods import method_of
 from jorth.bench.problems import BenchProblem, prepare
-from jorth.bench.records import NAME, Row, append_row, finished, read_rows
+from jorth.bench.records import NAME, Row, append_row, remaining
 from jorth.bench.scoring import score
+from jorth.datasets.loading import VARIABLE
+from jorth.datasets.registry import REGISTRY
 from jorth.solvers import Result, Status, minimize
 from jorth.stopping import NormAbove, ValueBelow
 
@@ -58,10 +60,9 @@ def run_cells(
         on_start: Told every cell before it runs.
     """
     path = folder / NAME
-    before = finished(read_rows(path), retry_failed=retry_failed) if path.exists() else set()
-    todo = [cell for cell in dict.fromkeys(cells) if cell.key not in before]
-    count = len(set(cells)) - len(todo)
-    total, interrupted = count + len(todo), False
+    todo = remaining(cells, path, retry_failed=retry_failed)
+    total = len(set(cells))
+    count, interrupted = total - len(todo), False
     try:
         warm_up(todo)
         shared = _Shared(data_dir)
@@ -120,10 +121,9 @@ def run_cell(cell: Cell, shared: _Shared) -> Row:
     began = time.perf_counter()
     try:
         problem = shared.problem(cell)
-    except (FileNotFoundError, ImportError) as error:
-        return row | {"outcome": "missing", "error": str(error)}
     except Exception as error:
-        return row | _failure(error)
+        missing = cell.data in REGISTRY and isinstance(error, (FileNotFoundError, ImportError))
+        return row | ({"outcome": "missing", "error": _how_to_get(cell.data)} if missing else _failure(error))
     row |= {
         "start_value": problem.first,
         "optimum": problem.optimum,
@@ -162,6 +162,12 @@ def _solve(cell: Cell, problem: BenchProblem) -> tuple[Any, Result]:
     if result.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     return method, result
+
+
+def _how_to_get(data: str) -> str:
+    """Without the folder that was looked at: rows are published, and it is nobody else's business."""
+    how = f"`jorth data fetch {data}` downloads it" if REGISTRY[data].url else "it has no public address known here"
+    return f"data set {data} is not at hand: {how}; or name a folder that has it by --data-dir or {VARIABLE}"
 
 
 def _failure(error: Exception) -> Row:

@@ -209,7 +209,7 @@ def _run(cells: list[Cell], shared: dict[str, Any], name: str, data_dir: Path | 
         raise click.ClickException(str(error)) from error
     click.echo(f"{outcome.finished} of {outcome.total} runs are in {outcome.path}")
     if outcome.interrupted:
-        command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+        command = shlex.join(["jorth", *sys.argv[1:]])
         click.echo(f"Stopped. What is done is kept; the same command goes on:\n    {command}")
         raise SystemExit(130)
     click.echo(f"A page of it: jorth report {shlex.quote(str(folder))}")

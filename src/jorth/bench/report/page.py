@@ -9,7 +9,7 @@ from html import escape
 from itertools import groupby
 from pathlib import Path
 
-from jorth.bench.records import Row, read_rows
+from jorth.bench.records import Row, cell_of, read_rows
 from jorth.bench.report import figures, tables, words
 from jorth.bench.report.groups import Group, group_rows
 from jorth.bench.report.style import CSS
@@ -136,18 +136,23 @@ def _slug(group: Group) -> str:
 
 
 def _troubles(rows: list[Row]) -> str:
-    body = []
+    """Failed runs one by one, missing ones by data set."""
+    body, missing = [], set()
     for row in rows:
-        if row["outcome"] == "done":
+        cell = cell_of(row)
+        if row["outcome"] == "done" or (row["outcome"] == "missing" and cell.size in missing):
             continue
-        cell = row["cell"]
-        head = escape(f"{cell['problem']} {cell['data']}({cell['m']}-{cell['n']}-{cell['p']}) {cell['method']}")
-        body.append(tables.line(head, [f"<td>{row['outcome']}</td>", f'<td class="text">{escape(row["error"])}</td>']))
+        head = cell.size
+        if row["outcome"] == "missing":
+            missing.add(cell.size)
+        else:
+            head += f", {cell.problem}, {cell.method}"
+        cells = [f"<td>{row['outcome']}</td>", f'<td class="text">{escape(row["error"])}</td>']
+        body.append(tables.line(escape(head), cells))
     if not body:
         return ""
-    return "<h2>Failed and missing</h2>" + tables.table(
-        "Runs without a result; missing data are looked for again by the next call.", ["cell", "outcome", "why"], body
-    )
+    caption = "Runs without a result. Missing data are looked for again by the next call."
+    return "<h2>Failed and missing</h2>" + tables.table(caption, ["run", "outcome", "why"], body)
 
 
 def _footer(rows: list[Row]) -> str:
