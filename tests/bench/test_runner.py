@@ -13,7 +13,7 @@ from jorth.bench import runner as runner_module
 from jorth.bench.grids import Crossing, hevp_cells, procrustes_cells
 from jorth.bench.problems import prepare
 from jorth.bench.runner import run_cell, warm_up
-from jorth.bench.scoring import POINTS, thinned
+from jorth.bench.scoring import POINTS, epochs, thinned
 from jorth.solvers import Status
 
 CELLS = hevp_cells([("randn", 12, 8, 4)], Crossing(max_evaluations=6))
@@ -199,6 +199,19 @@ def test_procrustes_reaches_its_gaps():
     assert reached["1e-08"]["gradients"] <= quasi_newton["counts"]["gradient"]
     # the curve is in full gradients, not in samples
     assert max(variance_reduced["history"]["gradients"]) <= 201
+
+
+def test_epochs_are_full_gradients():
+    """Of a sum of m terms m sample gradients are one; values cost nothing."""
+    history = {
+        "value_evaluations": np.array([1.0, 9.0]),
+        "gradient_evaluations": np.array([1.0, 2.0]),
+        "sample_gradient_evaluations": np.array([12.0, 30.0]),
+    }
+    assert epochs(prepare(CELLS[0]), history).tolist() == [1.0, 2.0]
+    (cell,) = procrustes_cells([6], [0.5], [3.0], Crossing(solvers=["UMCM"]))
+    assert cell.m == 12
+    assert epochs(prepare(cell), history).tolist() == [1.0, 2.5]
 
 
 def test_warm_up_runs_each_method_once(monkeypatch):

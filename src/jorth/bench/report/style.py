@@ -2,7 +2,7 @@
 
 CSS = """
 :root { color-scheme: light; }
-body { font: 16px/1.5 system-ui, "Segoe UI", sans-serif; color: #1a1a1a; background: #fff; max-width: 78rem;
+body { font: 16px/1.5 system-ui, "Segoe UI", sans-serif; color: #1a1a1a; background: #fff; max-width: 92rem;
   margin: 0 auto; padding: 1.5rem; }
 h1 { font-size: 1.7rem; margin: 0 0 .5rem; }
 h2 { font-size: 1.3rem; margin: 2.2rem 0 .6rem; border-bottom: 2px solid #1a1a1a; }
