@@ -44,9 +44,10 @@ def convergence(group: Group) -> bytes | None:
         for name, columns in curves.items():
             colour, style = LOOKS[name]
             x = _positive(columns[axis])
-            axes.loglog(x, columns["y"], color=colour, linestyle=style, linewidth=1.6, label=name)
+            # steps: between two records nothing is known to be better
+            axes.step(x, columns["y"], where="post", color=colour, linestyle=style, linewidth=1.6, label=name)
             axes.plot(x[-1:], columns["y"][-1:], "o", color=colour, markersize=3)
-        axes.set_xlabel(label)
+        axes.set(xscale="log", yscale="log", xlabel=label)
         axes.grid(alpha=0.3)
     left = figure.axes[0]
     left.set_ylabel("−f(X), higher is further" if race else "relative gap")

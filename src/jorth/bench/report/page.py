@@ -130,9 +130,14 @@ def _figure(png: bytes, name: str, caption: str, place: Path) -> str:
 
 def _slug(group: Group) -> str:
     cell = group.cell
-    extra = "" if cell.condition is None else f"-c{cell.condition:g}"
-    limits = f"-{cell.max_time or 0:g}s-{cell.max_evaluations or 0}"
-    return re.sub(r"[^a-z0-9-]+", "-", f"{cell.data}-{cell.m}-{cell.n}-{cell.p}{extra}-seed{cell.seed}{limits}")
+    parts = [
+        f"{cell.data}-{cell.m}-{cell.n}-{cell.p}",
+        "" if cell.condition is None else f"condition{cell.condition:g}",
+        f"seed{cell.seed}" if cell.seed else "",
+        "" if cell.max_time is None else f"{cell.max_time:g}s",
+        "" if cell.max_evaluations is None else f"{cell.max_evaluations}gradients",
+    ]
+    return re.sub(r"[^a-z0-9.-]+", "-", "-".join(filter(None, parts)))
 
 
 def _troubles(rows: list[Row]) -> str:
