@@ -90,8 +90,11 @@ def test_a_key_tells_every_field():
     )  # fmt: skip
     fields = cell.__dict__
     assert set(changed) == set(fields)
-    keys = {Cell(**(fields | {name: value})).key for name, value in changed.items()}
-    assert len(keys | {cell.key}) == len(changed) + 1
+    others = {name: Cell(**(fields | {name: value})) for name, value in changed.items()}
+    assert len({other.key for other in others.values()} | {cell.key}) == len(changed) + 1
+    # the same matrix, start and optimum: only these may differ
+    same = {name for name, other in others.items() if other.problem_key == cell.problem_key}
+    assert same == {"method", "theta", "max_time", "max_evaluations"}
 
 
 def test_methods():
