@@ -42,11 +42,10 @@ def convergence(group: Group) -> bytes | None:
     figure = _figure(8.6, 3.9)
     for axes, (axis, label) in zip(figure.subplots(1, 2, sharey=True), _AXES.items(), strict=True):
         for name, columns in curves.items():
-            colour, style = LOOKS[name]
-            x = _positive(columns[axis])
+            x, look = _positive(columns[axis]), _look(name)
             # steps: between two records nothing is known to be better
-            axes.step(x, columns["y"], where="post", color=colour, linestyle=style, linewidth=1.6, label=name)
-            axes.plot(x[-1:], columns["y"][-1:], "o", color=colour, markersize=3)
+            axes.step(x, columns["y"], where="post", label=name, **look)
+            axes.plot(x[-1:], columns["y"][-1:], "o", color=look["color"], markersize=3)
         axes.set(xscale="log", yscale="log", xlabel=label)
         axes.grid(alpha=0.3)
     left = figure.axes[0]
@@ -66,30 +65,45 @@ _TITLES = {
 
 
 def against_theta(groups: list[Group]) -> bytes:
-    """-f at the end of the budget against theta, for the groups of one problem."""
-    figure = _figure(6.4, 3.9)
-    axes = figure.subplots()
+    """Where the methods stood at the end of the budget, and how soon they left for infinity, against theta.
+
+    The groups are of one problem. Values beyond ROOM times the first are drawn above it, one height a method.
+    """
+    top = ROOM * max(-row["start_value"] for group in groups for row in group.done.values())
+    figure = _figure(8.6, 3.9)
+    ends, times = figure.subplots(1, 2)
     for name in LOOKS:
-        found = sorted(
-            (group.theta, -row["value"], is_away(row))
-            for group in groups
-            if group.theta is not None and (row := group.done.get(name)) and row["value"] is not None
-        )
-        if not found:
-            continue
-        colour, style = LOOKS[name]
-        thetas, values, away = (np.array(column) for column in zip(*found, strict=True))
-        if cell_of(groups[0].rows[name]).theta is None:
-            axes.axhline(values[0], color=colour, linestyle=style, linewidth=1.2, label=f"{name} (no θ)")
-            continue
-        axes.loglog(thetas, values, color=colour, linestyle=style, linewidth=1.6, label=name)
-        axes.plot(thetas[~away], values[~away], "o", color=colour, markersize=5)
-        axes.plot(thetas[away], values[away], "^", color=colour, markersize=8, markerfacecolor="white")
-    axes.set(xscale="log", yscale="log", xlabel="θ, in units of the curvature of f", ylabel="−f(X) when the run ended")
-    axes.set_title(f"{groups[0].name}: {groups[0].budget} a run (△: unbounded)", fontsize=10)
-    axes.grid(alpha=0.3)
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
+        runs = [(group.theta, row) for group in groups if (row := group.done.get(name)) and row["value"] is not None]
+        if runs and cell_of(runs[0][1]).theta is None:
+            ends.axhline(min(-runs[0][1]["value"], top), label=name, **_look(name, 1.2))
+        elif runs:
+            top *= 1.8
+            _draw_theta(ends, times, name, runs, top)
+    for axes in (ends, times):
+        axes.set(xscale="log", yscale="log", xlabel="θ, in units of the curvature of f")
+        axes.grid(alpha=0.3)
+    ends.set_ylabel("−f(X) when the run ended (△: unbounded)")
+    times.set(ylabel="seconds until the run was unbounded", xlim=ends.get_xlim())
+    figure.suptitle(f"{groups[0].name}: the race, {groups[0].budget} a run", fontsize=10)
+    figure.legend(*ends.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
     return _png(figure)
+
+
+def _draw_theta(ends: Any, times: Any, name: str, runs: list[tuple[float | None, Row]], top: float) -> None:
+    """The line of one method in both panels; open triangles are runs that are away."""
+    look, triangle = _look(name), {"marker": "^", "markersize": 8, "markerfacecolor": "white"}
+    thetas, values = [theta for theta, _ in runs], [min(-row["value"], top) for _, row in runs]
+    ends.plot(thetas, values, label=name, **look)
+    for theta, value, (_, row) in zip(thetas, values, runs, strict=True):
+        ends.plot(theta, value, color=look["color"], **(triangle if is_away(row) else {"marker": "o"}))
+    gone = [(theta, row["time"]) for theta, row in runs if is_away(row)]
+    if gone:
+        times.plot(*zip(*gone, strict=True), **triangle, **look)
+
+
+def _look(name: str, width: float = 1.6) -> dict[str, Any]:
+    colour, style = LOOKS[name]
+    return {"color": colour, "linestyle": style, "linewidth": width}
 
 
 def _curve(row: Row, race: bool) -> dict[str, NDArray[np.float64]]:

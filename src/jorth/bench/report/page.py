@@ -77,9 +77,10 @@ def _thetas(groups: list[Group], place: Path) -> str:
             continue
         name = several[0].name
         caption = (
-            f"{name}: where the JOBCD methods stood at the end of the same budget, for {len(several)} values of θ "
-            f"between {several[0].theta:g} and {several[-1].theta:g}. Nothing else was changed. Open triangles ended "
-            "as unbounded."
+            f"{name}: where the JOBCD methods stood at the end of the same budget, and how soon they had left for "
+            f"infinity, for {len(several)} values of θ between {several[0].theta:g} and {several[-1].theta:g}. Nothing "
+            "else was changed. Open triangles ended as unbounded and are drawn at the upper edge; methods without θ "
+            "are horizontal lines."
         )
         parts.append(_figure(figures.against_theta(several), f"theta-{_slug(several[0])}", caption, place))
     return f"<h3>The value against θ</h3>{''.join(parts)}" if parts else ""
