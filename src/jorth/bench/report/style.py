@@ -11,9 +11,9 @@ p, li { max-width: 60rem; }
 .note { border-left: 4px solid #0072B2; padding: .1rem 1rem; background: #f4f7fa; }
 .warning { border-left: 4px solid #D55E00; padding: .1rem 1rem; background: #fdf5f0; }
 .scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .82rem; margin: .6rem 0 1.2rem; font-variant-numeric: tabular-nums; }
+table { border-collapse: collapse; font-size: .77rem; margin: .6rem 0 1.2rem; font-variant-numeric: tabular-nums; }
 caption { text-align: left; padding: .3rem 0; font-size: .9rem; }
-th, td { border: 1px solid #9a9a9a; padding: .3rem .5rem; text-align: left; vertical-align: top; }
+th, td { border: 1px solid #9a9a9a; padding: .25rem .4rem; text-align: left; vertical-align: top; }
 td { white-space: nowrap; }
 td.text { white-space: normal; min-width: 14rem; }
 thead th { background: #ececec; }
@@ -34,7 +34,8 @@ footer { margin-top: 2.5rem; border-top: 2px solid #1a1a1a; font-size: .82rem; }
 @media print {
   body { font-size: 10pt; max-width: none; padding: 0; }
   .scroll { overflow: visible; }
-  table { font-size: 7pt; }
+  table { font-size: 6.5pt; }
+  th, td { padding: 1px 3px; }
   figure, tr { break-inside: avoid; }
   h2, h3 { break-after: avoid; }
   .rank1 { color: #000; background: #fff; border: 2.5px solid #000; }

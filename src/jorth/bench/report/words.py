@@ -21,8 +21,9 @@ WELL_POSED = (
 RACE = (
     '<h2>The problem as printed: a race</h2><div class="warning"><p>The paper states min −tr(XᵀDᵀDX) over '
     "XᵀJX = J. <b>This problem is unbounded below</b>: along a boost f falls like −e^(2μ), so there is no best value, "
-    "and a run never ends by itself. The table shows where each method stood when its budget was used up or ‖X‖ had "
-    "grown to 10⁶ (∞: the run left for infinity, and its value only says how far the last step went).</p>"
+    "and a run never ends by itself. The table shows where each method stood when its budget was used up, ‖X‖ had "
+    "grown to 10⁶, or the next step would have gone beyond what floating point keeps feasible (∞: the run left for "
+    "infinity, and its value only says how far the last step went).</p>"
     "<p><b>What the race means.</b> f is concave, so its linear part bounds it from above, and the proximal weight θ "
     "alone limits the steps of the JOBCD methods: θ alone decides how fast they go. A value at a fixed time "
     "compares step rules, not optimisers. Which method is better the well-posed table tells.</p></div>"
