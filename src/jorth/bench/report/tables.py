@@ -44,9 +44,10 @@ def results(groups: list[Group], caption: str) -> str:
     names = columns_of(groups)
     several = len({group.cell.seed for group in groups}) > 1
     body = []
-    for group in groups:
+    for group, following in zip(groups, [*groups[1:], None], strict=True):
         body.append(line(_label(group, several), _cells(group, names)))
-        if group.cell.problem == "race" and group.size in TABLE:
+        last = following is None or following.size != group.size
+        if group.cell.problem == "race" and group.size in TABLE and last:
             body.append(line("<small>paper, 90 s</small>", _paper_cells(group, names), "paper"))
     return table(caption, ["data (m-n-p)", *names], body)
 
@@ -57,9 +58,9 @@ def columns_of(groups: list[Group]) -> list[str]:
 
 
 def _label(group: Group, several_seeds: bool) -> str:
-    theta = "" if group.theta is None else f"<br><small>θ = {group.theta:g}</small>"
-    seed = f"<br><small>seed {group.cell.seed}</small>" if several_seeds else ""
-    return f"{escape(group.name)}{theta}{seed}<br><small>{escape(group.budget)}</small>"
+    theta = "" if group.theta is None else f"θ = {group.theta:g}, "
+    seed = f"seed {group.cell.seed}, " if several_seeds else ""
+    return f"{escape(group.name)}<br><small>{theta}{seed}{escape(group.budget)}</small>"
 
 
 def _cells(group: Group, names: list[str]) -> list[str]:
