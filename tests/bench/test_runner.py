@@ -15,6 +15,7 @@ from jorth.bench.problems import prepare
 from jorth.bench.runner import run_cell, warm_up
 from jorth.bench.scoring import POINTS, epochs, thinned
 from jorth.solvers import Status
+from jorth.stopping import NormAbove, ValueBelow
 
 CELLS = hevp_cells([("randn", 12, 8, 4)], Crossing(max_evaluations=6))
 
@@ -185,6 +186,30 @@ def test_the_race_is_minus_the_norm_of_DX_from_one_start_near_orthogonal(finishe
         assert row["optimum"] is None
         assert row["gap"] is None
     assert any(row["status"] == "UNBOUNDED" for row in rows)
+
+
+def test_what_minimize_is_told(monkeypatch):
+    """Seed, limits and start of the cell; a race goes on where others stop, and ends when ||X|| runs away."""
+    told = {}
+
+    def listen(objective, x0, **options):
+        told.update(options, x0=x0)
+        raise RuntimeError("heard")
+
+    monkeypatch.setattr(runner_module, "minimize", listen)
+    crossing = Crossing(seeds=(0, 4), max_time=2.5, max_evaluations=6, solvers=["J-JOBCD"])
+    starts = {}
+    for cell in hevp_cells([("randn", 12, 8, 4)], crossing):
+        run_cell(cell, runner_module._Shared(None))
+        race = cell.problem == "race"
+        assert told["seed"] == cell.seed
+        assert (told["max_time"], told["max_evaluations"], told["gradient_tolerance"]) == (2.5, 6, 0.0)
+        assert told["on_unbounded"] == ("continue" if race else "stop")
+        assert told["stop"] == NormAbove(1e6) if race else isinstance(told["stop"], ValueBelow)
+        starts.setdefault(cell.seed, []).append(told["x0"])
+    (race, trace), (other, _) = starts.values()
+    assert (race == trace).all()
+    assert np.abs(race - other).max() > 0.01
 
 
 def test_procrustes_reaches_its_gaps():
