@@ -27,6 +27,7 @@ LEVELS = {
     "adapters": 6,
     "estimators": 7,
     "demo": 8,
+    "bench": 8,
     "file_problems": 8,
     "commands": 9,
     "cli": 10,

@@ -10,8 +10,10 @@ from jorth import __version__
 
 # name: module and the click command in it
 COMMANDS = {
+    "bench": "jorth.commands.bench:bench",
     "data": "jorth.commands.data:data",
     "demo": "jorth.commands.demo:demo",
+    "report": "jorth.commands.report:report",
     "solve": "jorth.commands.solve:solve",
 }
 

@@ -10,6 +10,7 @@ import torch
 
 import jorth
 from jorth import GaussSeidel, HyperbolicEigenvalue, Jacobi, Signature, Status
+from jorth.solvers import sweeps
 from jorth.stopping import NormAbove
 
 UNIT = 2.0**-53
@@ -53,6 +54,25 @@ def test_right_steps_converge_quadratically(method, n, p):
     assert exponents, off
     assert min(exponents) > 1.9, off
     assert off[-1] < 1e-12
+
+
+@pytest.mark.parametrize("method", [GaussSeidel(side="right"), Jacobi(side="right")])
+def test_a_limit_within_a_sweep_leaves_the_value_of_x(method, monkeypatch):
+    """Time is up when X has moved already: the value must be that of the new X."""
+    A, sig, _ = pencil(12, 6)
+    seconds, sweep = [0.0], sweeps.sweep_trace
+
+    def slow(*arguments):
+        seconds[0] += 10.0
+        return sweep(*arguments)
+
+    monkeypatch.setattr(sweeps, "sweep_trace", slow)
+    monkeypatch.setattr("time.perf_counter", lambda: seconds[0])
+    result = jorth.minimize(HyperbolicEigenvalue(A), signature=sig, method=method, max_time=5.0)
+    assert result.status is Status.MAX_TIME
+    assert result.value < np.trace(A) * 0.99
+    assert result.value == pytest.approx(np.trace(result.x.T @ A @ result.x), rel=1e-13)
+    assert result.value == result.history["value"][-1]
 
 
 def test_equal_signs_are_rotated_too():

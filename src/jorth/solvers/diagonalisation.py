@@ -61,7 +61,9 @@ def rotate_rounds(problem: Problem, state: State, rounds: NDArray[np.int64]) -> 
 
 def _move(problem: Problem, state: State, X: Tensor) -> None:
     state.X.copy_(X)
+    state.exact = False  # until the value is known: a limit may end the run before
     state.value, state.gradient = problem.objective.value_and_gradient(state.X)
+    state.exact = True
 
 
 def _rotations(B: Tensor, signs: Tensor) -> tuple[Tensor, Tensor]:

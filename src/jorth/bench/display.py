@@ -1,0 +1,62 @@
+"""A benchmark on the terminal: a line a run, and a bar with the time left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from jorth.bench.cells import Cell
+from jorth.bench.records import NAME, Row, cell_of, remaining
+from jorth.bench.runner import Outcome, run_cells
+
+
+def run_shown(
+    cells: Sequence[Cell], folder: Path, *, data_dir: Path | None = None, retry_failed: bool = False
+) -> Outcome:
+    """`run_cells` with its progress on the terminal. The time left is judged from the runs of this call."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(soft_wrap=True)
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"),
+        TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=console, speed_estimate_period=3600, transient=True) as progress:
+        bar = progress.add_task("warm-up", total=None)
+
+        def started(cell: Cell) -> None:
+            progress.update(bar, description=escape(f"{cell.size} {cell.problem} {cell.method}"), total=len(left))
+
+        def finished(row: Row) -> None:
+            if row["outcome"] != "missing":
+                progress.console.print(escape(line(row)), highlight=False)
+            elif row["error"] not in said:
+                progress.console.print(escape(row["error"]), highlight=False)
+                said.add(row["error"])
+            progress.advance(bar)
+
+        said: set[str] = set()
+
+        left = remaining(cells, folder / NAME, retry_failed=retry_failed)
+        return run_cells(cells, folder, data_dir=data_dir, retry_failed=retry_failed, on_row=finished, on_start=started)
+
+
+def line(row: Row) -> str:
+    """A row in one line."""
+    cell = cell_of(row)
+    theta = "" if cell.theta is None else f" theta {cell.theta:g}"
+    head = f"{cell.size:<26} {cell.problem:<10} {cell.method + theta:<26}"
+    if row["outcome"] != "done":
+        return f"{head} {row['outcome']}: {row['error']}"
+    gap = "" if row["gap"] is None else f" gap {row['gap']:.1e}"
+    value = "not finite" if row["value"] is None else f"{row['value']:.3e}"
+    return f"{head} {value}{gap}  {row['status']}  {row['time']:.2f} s"

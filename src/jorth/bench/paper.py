@@ -1,0 +1,97 @@
+"""The paper's Table 1, and how the order of its methods compares with another.
+
+He, Yuan, Wang and Xu, *Block Coordinate Descent Methods for Optimization under J-Orthogonality Constraints with
+Applications*, Table 1: values of -tr(X^T D^T D X) after 90 seconds and, in brackets, sum |X^T J X - J|.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from types import MappingProxyType
+
+from jorth.bench.methods import PAPER
+
+CITATION = (
+    "He, Yuan, Wang and Xu, Block Coordinate Descent Methods for Optimization under J-Orthogonality Constraints with "
+    "Applications, Table 1"
+)
+Size = tuple[str, int, int, int]
+"""The data, m, n and p."""
+
+_ROWS = """
+cifar 1000 100 50: -1.05e+04(3.0e-09) -1.05e+04(3.0e-09) -5.28e+04(5.4e-09) -1.03e+05(2.6e-08) -1.11e+05(1.4e-07) -1.24e+05(2.6e-08)
+cnncaltech 2000 1000 500: -5.89e+02(2.9e-08) -5.89e+02(3.1e-10) -1.11e+03(5.2e-10) -1.07e+03(1.3e-09) -9.16e+03(6.9e-08) -1.15e+03(6.9e-10)
+gisette 3000 1000 500: -3.22e+06(3.1e-10) -3.22e+06(3.1e-10) -8.53e+06(4.9e-10) -9.49e+06(1.2e-09) -1.36e+07(2.6e-08) -9.65e+06(7.9e-10)
+mnist 1000 780 390: -8.65e+04(4.1e-10) -8.65e+04(4.1e-10) -2.56e+05(5.6e-10) -3.14e+05(1.2e-09) -1.20e+06(4.1e-08) -3.06e+05(7.6e-10)
+randn 10 10 5: 1.29e+02(9.7e-02) 1.29e+02(9.7e-02) 2.45e+02(2.3e-01) -3.96e+01(9.7e-02) -3.97e+02(9.7e-02) 1.55e+01(2.3e-01)
+randn 100 100 50: -1.03e+04(3.0e-09) -1.03e+04(2.5e-07) -1.98e+04(4.4e-09) -2.28e+04(5.6e-08) -4.37e+04(2.6e-07) -2.41e+04(4.2e-08)
+randn 1000 1000 500: -1.16e+06(3.1e-10) -1.16e+06(3.1e-10) -1.93e+06(5.0e-10) -1.22e+06(6.9e-10) -1.04e+07(2.3e-07) -1.95e+06(6.7e-10)
+sector 500 1000 500: -3.61e+03(3.1e-10) -3.61e+03(3.1e-10) -7.90e+03(4.9e-10) -9.24e+03(1.3e-09) -1.06e+04(2.0e-08) -8.51e+03(6.4e-10)
+tdt2 1000 1000 500: -4.25e+06(3.1e-10) -4.25e+06(3.1e-10) -9.39e+06(4.8e-10) -1.05e+07(1.1e-09) -1.42e+07(2.1e-08) -1.04e+07(6.5e-10)
+w1a 2470 290 145: -3.02e+04(1.1e-04) -3.02e+04(1.1e-04) -5.72e+04(2.7e-05) -9.21e+04(1.1e-04) -9.32e+06(1.1e-04) -7.94e+04(2.7e-05)
+"""  # noqa: E501 - a table, one row a line
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A value of the table and the violation beside it."""
+
+    value: float
+    violation: float
+
+
+def _parse(text: str) -> dict[Size, Mapping[str, Entry]]:
+    table: dict[Size, Mapping[str, Entry]] = {}
+    for line in text.strip().splitlines():
+        head, body = line.split(": ")
+        name, m, n, p = head.split()
+        pairs = (entry.rstrip(")").split("(") for entry in body.split())
+        entries = [Entry(float(value), float(violation)) for value, violation in pairs]
+        table[name, int(m), int(n), int(p)] = MappingProxyType(dict(zip(PAPER, entries, strict=True)))
+    return table
+
+
+TABLE: Mapping[Size, Mapping[str, Entry]] = MappingProxyType(_parse(_ROWS))
+APPENDIX_P: Mapping[str, tuple[int, int]] = MappingProxyType({"mnist": (500, 650), "w1a": (200, 250)})
+"""The larger p of the appendix where they are not 0.7 n and 0.9 n; its table is missing from the published source."""
+
+
+def impossible(size: Size) -> bool:
+    """Whether a row of the paper has values that -||D X||^2 cannot take: positive ones."""
+    return any(entry.value > 0 for entry in TABLE[size].values())
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two orders of the same methods, best first, and how many pairs of methods they rank alike.
+
+    Pairs that are equal on one side, in the paper to the digits it prints, count for neither.
+    """
+
+    ours: tuple[str, ...]
+    papers: tuple[str, ...]
+    alike: int
+    reversed: int
+
+
+def compare_orders(scores: Mapping[str, float], size: Size) -> Comparison:
+    """Compare scores by method, lower is better, with the paper's row; methods that it does not have are left out."""
+    entries = TABLE[size]
+    shared = [name for name in PAPER if name in scores]
+    alike = turned = 0
+    for first, second in combinations(shared, 2):
+        agreement = _sign(scores[first], scores[second]) * _sign(entries[first].value, entries[second].value)
+        alike += agreement > 0
+        turned += agreement < 0
+    return Comparison(
+        tuple(sorted(shared, key=lambda name: scores[name])),
+        tuple(sorted(shared, key=lambda name: entries[name].value)),
+        alike,
+        turned,
+    )
+
+
+def _sign(first: float, second: float) -> int:
+    return (first > second) - (first < second)

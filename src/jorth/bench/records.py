@@ -1,0 +1,95 @@
+"""Rows on disk: JSON lines, one row a run, appended as runs finish."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from jorth.bench.cells import Cell
+
+NAME = "runs.jsonl"
+"""The file in a run's folder."""
+Row = dict[str, Any]
+
+
+def append_row(path: Path, row: Row) -> None:
+    """Add a row and see it onto the disk. NaN and infinity become null: JSON has neither."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _drop_torn_line(path)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(_plain(row), allow_nan=False) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_rows(source: str | Path) -> list[Row]:
+    """The rows of a file, or of all ``*.jsonl`` of a folder, the last of each cell where it was run again.
+
+    A last line that was torn, by a crash or a full disk, is passed over.
+    """
+    place = Path(source)
+    if not place.exists():
+        raise FileNotFoundError(f"no run at {place}: it must be a folder with {NAME}, or such a file")
+    paths = sorted(place.glob("*.jsonl")) if place.is_dir() else [place]
+    rows: dict[str, Row] = {}
+    for path in paths:
+        for row in _lines(path):
+            rows.pop(row["key"], None)
+            rows[row["key"]] = row
+    return list(rows.values())
+
+
+def remaining(cells: Iterable[Cell], path: Path, *, retry_failed: bool = False) -> list[Cell]:
+    """The cells, each once, that the file has no result for; failed ones count as run unless they are to be retried."""
+    over = {"done"} if retry_failed else {"done", "failed"}
+    rows = read_rows(path) if path.exists() else []
+    keys = {row["key"] for row in rows if row["outcome"] in over}
+    return [cell for cell in dict.fromkeys(cells) if cell.key not in keys]
+
+
+def cell_of(row: Row) -> Cell:
+    """The cell that a row is of."""
+    return Cell.from_json(row["cell"])
+
+
+def _lines(path: Path) -> list[Row]:
+    raw = path.read_bytes().split(b"\n")
+    rows = []
+    for number, line in enumerate(raw, 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            if not isinstance(row, dict) or not {"key", "cell", "outcome"} <= row.keys():
+                raise ValueError("not a row of a benchmark")
+        except ValueError as error:
+            if number == len(raw):  # no newline behind it: torn
+                break
+            raise ValueError(f"{path}, line {number}: {error}") from error
+        rows.append(row)
+    return rows
+
+
+def _drop_torn_line(path: Path) -> None:
+    """Cut off what stands behind the last newline."""
+    if not path.exists():
+        return
+    with path.open("rb+") as file:
+        content = file.read()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            file.truncate(whole)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value

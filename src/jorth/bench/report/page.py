@@ -1,0 +1,184 @@
+"""The page: words, tables and figures put together."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable
+from html import escape
+from itertools import groupby
+from pathlib import Path
+
+from jorth.bench.records import Row, cell_of, read_rows
+from jorth.bench.report import figures, tables, words
+from jorth.bench.report.groups import Group, group_rows
+from jorth.bench.report.style import CSS
+
+NAME = "index.html"
+
+
+def write_report(run: str | Path, folder: str | Path) -> Path:
+    """Write the page of a run, a folder or file of `jorth bench`, into ``folder``, its figures as PNG beside it.
+
+    The page is one file: styles inline, figures as data, nothing from the network. Runs that are not complete, cells
+    that failed and data that are missing are shown as they are.
+    """
+    rows = read_rows(run)
+    if not rows:
+        raise ValueError(f"no rows in {run}: nothing to report yet")
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    race, trace, planted = (group_rows(rows, problem) for problem in ("race", "trace", "procrustes"))
+    parts = [_summary(rows)]
+    parts += [_well_posed(trace, place)] if trace else []
+    parts += [_race(race, place)] if race else []
+    parts += [_planted(planted, place)] if planted else []
+    parts += [_troubles(rows), f"<h2>The problems</h2>{tables.problems(race + trace + planted)}"]
+    page = place / NAME
+    page.write_text(_document("".join(parts), _footer(rows)), encoding="utf-8")
+    return page
+
+
+def _document(body: str, footer: str) -> str:
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<link rel="icon" href="data:,">'
+        f"<title>jorth benchmark</title><style>{CSS}</style></head>\n<body><main><h1>Benchmark of methods over "
+        f"J-orthogonal matrices</h1>\n{body}</main>\n<footer>{footer}</footer></body></html>\n"
+    )
+
+
+def _summary(rows: list[Row]) -> str:
+    counts = {outcome: sum(row["outcome"] == outcome for row in rows) for outcome in ("done", "failed", "missing")}
+    return f"<p>{counts['done']} runs done, {counts['failed']} failed, {counts['missing']} missing.</p>{words.READING}"
+
+
+def _well_posed(groups: list[Group], place: Path) -> str:
+    table = tables.results(groups, words.GAP_CAPTION)
+    return f"{words.WELL_POSED}{table}{tables.speed(groups)}{_curves(groups, place)}"
+
+
+def _race(groups: list[Group], place: Path) -> str:
+    table = tables.results(groups, words.RACE_CAPTION)
+    return f"{words.RACE}{table}{_orders(groups)}{_thetas(groups, place)}{_curves(_first_theta(groups), place)}"
+
+
+def _orders(groups: list[Group]) -> str:
+    found = tables.comparisons(groups)
+    return words.on_orders([comparison for _, comparison in found]) + tables.orders(found) if found else ""
+
+
+def _thetas(groups: list[Group], place: Path) -> str:
+    parts = []
+    for _, members in groupby(groups, key=lambda group: (group.cell.problem_key, group.budget)):
+        several = list(members)
+        if len(several) < 2:
+            continue
+        name = several[0].name
+        caption = (
+            f"{name}: where the JOBCD methods stood at the end of the same budget, and how soon they had left for "
+            f"infinity, for {len(several)} values of θ between {several[0].theta:g} and {several[-1].theta:g}. Nothing "
+            "else was changed. Open triangles ended as unbounded and are drawn at the upper edge; methods without θ "
+            "are horizontal lines."
+        )
+        parts.append(_figure(figures.against_theta(several), f"theta-{_slug(several[0])}", caption, place))
+    return f"<h3>The value against θ</h3>{''.join(parts)}" if parts else ""
+
+
+def _first_theta(groups: list[Group]) -> list[Group]:
+    """Of each problem the group whose theta is nearest to 1, for the curves."""
+    chosen = []
+    for _, members in groupby(groups, key=lambda group: (group.cell.problem_key, group.budget)):
+        chosen.append(min(members, key=lambda group: abs((group.theta or 1.0) - 1.0)))
+    return chosen
+
+
+def _planted(groups: list[Group], place: Path) -> str:
+    table = tables.results(groups, words.GAP_CAPTION)
+    return f"{words.PROCRUSTES}{table}{tables.speed(groups)}{_curves(groups, place)}"
+
+
+def _curves(groups: list[Group], place: Path) -> str:
+    parts = []
+    for group in groups:
+        drawing = figures.convergence(group)
+        if drawing is None:
+            continue
+        parts.append(_figure(drawing, f"{group.cell.problem}-{_slug(group)}", _curve_caption(group), place))
+    return f"<h3>Convergence</h3>{''.join(parts)}" if parts else ""
+
+
+def _curve_caption(group: Group) -> str:
+    what = "−f" if group.cell.problem == "race" else "the relative gap"
+    theta = "" if group.theta is None else f", θ = {group.theta:g}"
+    ends = ", ".join(
+        f"{name} {-row['value'] if row['gap'] is None else row['gap']:.1e}"
+        for name, row in group.done.items()
+        if row["value"] is not None
+    )
+    return f"{group.name}{theta}, {group.budget} a run: {what} against time and against gradients. At the end: {ends}."
+
+
+def _figure(png: bytes, name: str, caption: str, place: Path) -> str:
+    (place / f"{name}.png").write_bytes(png)
+    data = base64.b64encode(png).decode()
+    return (
+        f'<figure id="{name}"><img alt="{escape(caption)}" src="data:image/png;base64,{data}">'
+        f"<figcaption>{escape(caption)}</figcaption></figure>\n"
+    )
+
+
+def _slug(group: Group) -> str:
+    cell = group.cell
+    parts = [
+        f"{cell.data}-{cell.m}-{cell.n}-{cell.p}",
+        "" if cell.condition is None else f"condition{cell.condition:g}",
+        f"seed{cell.seed}" if cell.seed else "",
+        "" if cell.max_time is None else f"{cell.max_time:g}s",
+        "" if cell.max_evaluations is None else f"{cell.max_evaluations}gradients",
+    ]
+    return re.sub(r"[^a-z0-9.-]+", "-", "-".join(filter(None, parts)))
+
+
+def _troubles(rows: list[Row]) -> str:
+    """Failed runs one by one, missing ones by data set."""
+    body, missing = [], set()
+    for row in rows:
+        cell = cell_of(row)
+        if row["outcome"] == "done" or (row["outcome"] == "missing" and cell.size in missing):
+            continue
+        head = cell.size
+        if row["outcome"] == "missing":
+            missing.add(cell.size)
+        else:
+            head += f", {cell.problem}, {cell.method}"
+        cells = [f"<td>{row['outcome']}</td>", f'<td class="text">{escape(row["error"])}</td>']
+        body.append(tables.line(escape(head), cells))
+    if not body:
+        return ""
+    caption = "Runs without a result. Missing data are looked for again by the next call."
+    return "<h2>Failed and missing</h2>" + tables.table(caption, ["run", "outcome", "why"], body)
+
+
+def _footer(rows: list[Row]) -> str:
+    machines = _distinct(", ".join(_machine(row)) for row in rows)
+    versions = _distinct(", ".join(f"{name} {number}" for name, number in row["versions"].items()) for row in rows)
+    commits = _distinct(row["commit"] or "unknown" for row in rows)
+    dates = sorted(row["date"] for row in rows)
+    lines = (("Machine", machines), ("Versions", versions), ("Commit", commits), ("Runs", f"{dates[0]} to {dates[-1]}"))
+    return "".join(f"<p><b>{name}:</b> {escape(text)}</p>" for name, text in lines)
+
+
+def _machine(row: Row) -> Iterable[str]:
+    hardware = row["hardware"]
+    yield hardware["cpu"]
+    yield f"{hardware['usable_cores']} of {hardware['cores']} cores usable"
+    yield f"{hardware['threads']} torch threads"
+    yield hardware["system"]
+    if hardware["gpu"]:
+        yield f"GPU {hardware['gpu']} (not used)"
+
+
+def _distinct(texts: Iterable[str]) -> str:
+    return "; ".join(dict.fromkeys(texts))

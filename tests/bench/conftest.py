@@ -1,0 +1,27 @@
+"""Quick runs that the tests of the report and of the browser share."""
+
+import pytest
+
+from jorth.bench import Cell, run_cells
+from jorth.bench.grids import Crossing, hevp_cells, quick_cells
+from jorth.bench.report import write_report
+
+
+@pytest.fixture(scope="session")
+def quick_run(tmp_path_factory):
+    """The quick grids, a second theta, a cell that fails and a data set that is not there."""
+    folder = tmp_path_factory.mktemp("quick")
+    crossing = Crossing(max_evaluations=5, thetas=(1.0, 20.0))
+    cells = [*quick_cells("hevp", crossing), *quick_cells("procrustes", crossing)]
+    cells += hevp_cells([("gisette", 3000, 1000, 500)], Crossing(max_evaluations=5))
+    # more columns than the digits have: an error, not missing data
+    cells.append(Cell(problem="trace", data="digits", m=20, n=70, p=35, method="UMCM", ridge=0.1, max_evaluations=5))
+    outcome = run_cells(cells, folder, data_dir=folder / "nothing")
+    assert outcome.finished == len(cells)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def written(quick_run, tmp_path_factory):
+    """The page of the quick run."""
+    return write_report(quick_run, tmp_path_factory.mktemp("page"))

@@ -1,0 +1,232 @@
+"""The page: complete, alone in the world, and right about who is first."""
+
+import base64
+import re
+from html.parser import HTMLParser
+
+import pytest
+from PIL import Image
+
+from jorth.bench import read_rows
+from jorth.bench.methods import PAPER
+from jorth.bench.records import append_row, cell_of
+from jorth.bench.report import write_report
+from jorth.bench.report.groups import group_rows, is_away, is_improved, ranks
+from jorth.bench.report.speed import ratio_lines, ratios
+from jorth.bench.report.tables import comparisons
+
+
+class Page(HTMLParser):
+    """Every start tag with its attributes, and the tables as text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.open, self.tables = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in ("meta", "link", "img", "br"):
+            self.open.append(tag)
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and {"td", "th"} & set(self.open):
+            self.tables[-1][-1][-1] += data
+
+
+@pytest.fixture(scope="session")
+def page(written):
+    found = Page(written.read_text(encoding="utf-8"))
+    assert found.open == []
+    return found
+
+
+def test_every_cell_is_on_the_page(quick_run, page):
+    rows = read_rows(quick_run)
+    heads = {tuple(table[0]): table for table in page.tables}
+    results = [table for head, table in heads.items() if head[0] == "data (m-n-p)" and "UMCM" in head]
+    assert len(results) == 3
+    for problem, table in zip(("trace", "race", "procrustes"), results, strict=True):
+        for group in group_rows(rows, problem):
+            theta = "" if group.theta is None else f"θ = {group.theta:g}"
+            (line,) = (r for r in table if r[0].startswith(group.name + theta) and "paper" not in r[0])
+            for name, row in group.rows.items():
+                if row["outcome"] == "missing":
+                    assert "data set gisette is not at hand" in line[1]
+                    continue
+                text = line[table[0].index(name)]
+                if row["outcome"] == "failed":
+                    assert "failed: ValueError: n must be at most" in text
+                else:
+                    assert f"{row['value']:.2e}({row['violation']:.1e})" in text
+
+
+def test_failed_and_missing_are_listed(page):
+    (table,) = (table for table in page.tables if table[0] == ["run", "outcome", "why"])
+    assert [line[:2] for line in table[1:]] == [
+        ["gisette(3000-1000-500)", "missing"],
+        ["digits(20-70-35), trace, UMCM", "failed"],
+    ]
+
+
+def test_the_papers_rows_stand_beside_ours(page):
+    table = next(table for table in page.tables if tuple(table[0][1:]) == PAPER)
+    papers = [line for line in table if line[0].startswith("paper")]
+    assert papers[-1][4:6] == ["3" + "-9.49e+06(1.2e-09)", "1" + "-1.36e+07(2.6e-08)"]
+
+
+def test_it_needs_nothing_from_outside(written, page):
+    text = written.read_text(encoding="utf-8")
+    for tag, attributes in page.tags:
+        assert tag not in ("script", "iframe", "object", "embed")
+        for name in ("src", "href", "srcset", "data"):
+            assert attributes.get(name, "data:").startswith(("data:", "#")), (tag, attributes[name][:80])
+    assert not re.search(r"https?://|url\(|@import", text)
+
+
+def test_figures_are_embedded_and_beside_the_page(written, page):
+    images = [attributes for tag, attributes in page.tags if tag == "img"]
+    beside = {path.read_bytes() for path in written.parent.glob("*.png")}
+    embedded = {base64.b64decode(image["src"].split(",", 1)[1]) for image in images}
+    assert embedded == beside
+    assert len(images) == len(beside) == 2 + 2 + 2 + 1  # race, theta, trace, procrustes
+    for path in written.parent.glob("*.png"):
+        assert path.stat().st_size < 150_000
+        with Image.open(path) as picture:
+            assert min(picture.size) >= 300
+            assert picture.convert("L").getextrema() == (0, 255)
+
+
+def test_it_can_be_read_by_machines(page):
+    for tag, attributes in page.tags:
+        if tag == "img":
+            assert len(attributes["alt"]) > 40
+        if tag == "th":
+            assert attributes["scope"] in ("col", "row")
+        if tag == "html":
+            assert attributes["lang"] == "en"
+    tags = [tag for tag, _ in page.tags]
+    assert tags.count("caption") == tags.count("table")
+    assert tags.count("h1") == tags.count("main") == 1
+
+
+def test_it_says_what_must_be_known(written):
+    text = re.sub(r"<[^>]+>", "", written.read_text(encoding="utf-8"))
+    for words in (
+        "This problem is unbounded below",
+        "θ alone decides how fast they go",
+        "compares step rules, not optimisers",
+        "The well-posed problem: the table to read",
+        "He, Yuan, Wang and Xu",
+        "Machine:",
+        "torch 2.",
+    ):
+        assert words in text
+
+
+def test_partial_runs_render(quick_run, tmp_path):
+    """Any part of the rows is a page, and a torn line at the end does no harm."""
+    rows = read_rows(quick_run)
+    for count in (1, 8):
+        path = tmp_path / str(count) / "runs.jsonl"
+        for row in rows[:count]:
+            append_row(path, row)
+        with path.open("a") as file:
+            file.write('{"torn')
+        found = Page(write_report(path, tmp_path / str(count) / "page").read_text(encoding="utf-8"))
+        assert found.open == []
+    only_missing = [row for row in rows if row["outcome"] == "missing"]
+    append_row(tmp_path / "missing.jsonl", only_missing[0])
+    assert "is not at hand" in write_report(tmp_path / "missing.jsonl", tmp_path / "m").read_text(encoding="utf-8")
+    (tmp_path / "empty.jsonl").touch()
+    with pytest.raises(ValueError, match="nothing to report yet"):
+        write_report(tmp_path / "empty.jsonl", tmp_path / "e")
+
+
+def test_errors_are_escaped(quick_run, tmp_path):
+    row = next(r for r in read_rows(quick_run) if r["outcome"] == "failed")
+    append_row(tmp_path / "runs.jsonl", row | {"error": "<script>alert(1)</script>"})
+    assert "<script" not in write_report(tmp_path, tmp_path / "page").read_text(encoding="utf-8")
+
+
+def made(cell, method, **fields):
+    cell = {**cell.__dict__, "method": method, "theta": None}
+    usual = dict(outcome="done", status="MAX_TIME", value=-1.0, start_value=-1.0, gap=None, time=1.0, stages=[])
+    return {"key": method, "cell": cell, **usual, **fields}
+
+
+@pytest.fixture
+def race(quick_run):
+    return next(cell_of(row) for row in read_rows(quick_run) if row["cell"]["problem"] == "race")
+
+
+def test_ranks_of_a_race(race):
+    """By value; those that are away are equal; what failed or is not finite has no place."""
+    rows = [
+        made(race, "UMCM", value=-5.0),
+        made(race, "ADMM", value=-3e9, status="UNBOUNDED"),
+        made(race, "CSDM", value=-9.0),
+        made(race, "GS-JOBCD", value=-1e18, status="UNBOUNDED"),
+        made(race, "J-JOBCD", value=None),
+        made(race, "CSDM+GS-JOBCD", outcome="failed", error="no"),
+    ]
+    (group,) = group_rows(rows, "race")
+    assert ranks(group) == {"ADMM": 1, "GS-JOBCD": 1, "CSDM": 3}
+    assert is_away(rows[1])
+    assert not is_away(rows[0])
+    # unbounded by the iterates alone: the polished point has not gone anywhere
+    assert not is_away(made(race, "ADMM", value=-2.0, status="UNBOUNDED"))
+
+
+def test_ranks_by_gap_and_then_by_time(race):
+    rows = [
+        made(race, "UMCM", gap=1e-3, time=0.1),
+        made(race, "ADMM", gap=-1e-15, time=3.0),
+        made(race, "CSDM", gap=1e-13, time=2.0),
+        made(race, "GS-JOBCD", gap=1e-6, time=1.0),
+    ]
+    (group,) = group_rows(rows, "race")
+    assert ranks(group) == {"CSDM": 1, "ADMM": 2, "GS-JOBCD": 3}
+
+
+def test_improved_warm_starts(race):
+    def chain(first, last):
+        return made(race, "CSDM+GS-JOBCD", value=last, stages=[{"value": first}, {"value": last}])
+
+    assert is_improved(chain(-100.0, -101.0))
+    assert not is_improved(chain(-100.0, -100.01))
+    assert is_improved(chain(100.0, 50.0))
+    assert not is_improved(chain(50.0, 100.0))
+    assert not is_improved(made(race, "CSDM", value=-5.0, stages=[{"value": -1.0}]))
+
+
+def test_orders_leave_out_the_impossible_row(quick_run):
+    """randn(10-10-5) is the paper's only size in the quick run, and its values cannot be."""
+    assert comparisons(group_rows(read_rows(quick_run), "race")) == []
+
+
+def test_ratios(race):
+    def run(name, **times):
+        return made(race, name, gap=0.1, reached={gap: {"time": time} for gap, time in times.items()})
+
+    rows = [run("UMCM", **{"0.01": 3.0}), run("ADMM", **{"0.01": 1.5, "1e-08": 4.0}), made(race, "CSDM", reached={})]
+    (group,) = group_rows(rows, "race")
+    assert ratios(group, 1e-2) == (1.5, {"UMCM": 2.0, "ADMM": 1.0, "CSDM": None})
+    assert ratios(group, 1e-4) == (None, {"UMCM": None, "ADMM": None, "CSDM": None})
+    assert ratios(group, 1e-8) == (4.0, {"UMCM": None, "ADMM": 1.0, "CSDM": None})
+
+
+def test_ratio_lines(quick_run):
+    lines = ratio_lines(read_rows(quick_run))
+    (best,) = (line for line in lines if line.startswith("Riemannian L-BFGS"))
+    assert len(best.split()) == 2 + 3
+    assert any("planted(24-12-6), source condition 10" in line for line in lines)
