@@ -8,6 +8,9 @@ import torch
 import jorth
 from jorth import ADMM, CSDM, UMCM, Exponential, Signature, Status
 from jorth.datasets import planted_procrustes
+from jorth.objectives import AutogradObjective
+from jorth.solvers.counting import Clock, CountedObjective
+from jorth.solvers.problem import Problem
 from jorth.stopping import ValueBelow
 
 UNIT = 2.0**-53
@@ -118,6 +121,75 @@ def test_a_function_without_known_curvature(method):
     )
     assert result.status is Status.CONVERGED, result.message
     assert result.value == pytest.approx(49, abs=1e-6)
+
+
+def begun(method, objective, sig):
+    """A solver's problem and its state at the identity."""
+    X = torch.eye(sig.n, dtype=torch.float64)
+    problem = Problem(CountedObjective(objective, Clock()), sig, sig.vector(X), np.random.default_rng(0))
+    return problem, method.init(problem, X)
+
+
+def test_umcm_sets_back_with_a_higher_penalty():
+    objective, sig, _ = trace(6, 3)
+    for method, factor in ((UMCM(), 3.0), (UMCM(beta=2.0), 1.0)):
+        problem, state = begun(method, objective, sig)
+        for _ in range(3):
+            method.step(problem, state)
+        before, off = state.numbers["beta"], state.X.clone()
+        assert jorth.residual(off, sig) > 1e-6
+        state.numbers["reference"] = -1e9  # no step is as low as that
+        method.step(problem, state)
+        assert state.numbers["beta"] == factor * before
+        np.testing.assert_allclose(state.X, jorth.polish(off, sig), atol=1e-14)
+        assert state.value == pytest.approx(objective.value(state.X).item())
+
+
+def test_umcm_keeps_a_running_mean_of_the_augmented_lagrangian():
+    objective, sig, _ = trace(6, 3)
+    method = UMCM(beta=7.0)
+    problem, state = begun(method, objective, sig)
+    J, first = torch.diag(sig.vector(state.X)), state.value
+    method.step(problem, state)
+    C, M = state.X.mT @ J @ state.X - J, J @ state.X.mT @ state.gradient
+    merit = state.value - ((M + M.mT) / 2 * C).sum() / 2 + 7.0 * C.square().sum() / 4
+    assert state.numbers["reference"] == pytest.approx((0.85 * first + merit.item()) / 1.85, rel=1e-12)
+
+
+def test_admm_carries_its_multipliers_over_to_new_penalties():
+    """rho U and sigma W are the multipliers: they stay what they are when the penalties grow."""
+    objective, sig, _ = trace(6, 3)
+    method = ADMM()
+    problem, state = begun(method, objective, sig)
+    for _ in range(99):
+        method.step(problem, state)
+    scaled = {name: state.tensors[name].clone() for name in ("U", "W")}
+    method._rescale(state, 3 * state.numbers["curvature"], 2 * state.numbers["penalty"])
+    for name, before in scaled.items():
+        np.testing.assert_allclose(6 * state.tensors[name], before, rtol=1e-12)
+    state.numbers["gap"] = 0.0
+    method._balance(state, 1.0)  # the hundredth step, and no closer
+    assert state.numbers["penalty"] == 4.0
+    assert state.numbers["gap"] == 1.0
+
+
+def test_admm_takes_the_exact_curvature_of_convex_quadratics_only():
+    _, sig, _ = trace(4, 2)
+    for diagonal, exact in (((1.0, 2.0, 3.0, 4.0), True), ((1.0, 2.0, 3.0, -4.0), False)):
+        A = np.diag(diagonal)
+        problem, state = begun(ADMM(), jorth.Quadratic(A), sig)
+        found = ADMM()._curvature(problem, state).numpy()
+        np.testing.assert_allclose(found, A if exact else state.numbers["curvature"] * np.eye(4))
+
+
+def test_admm_follows_the_largest_secant():
+    sig = Signature(2, 2)
+    problem, state = begun(ADMM(), AutogradObjective(lambda X: (X**4).sum() + X.sum()), sig)
+    before, X, gradient = state.numbers["curvature"], state.X.clone(), state.gradient
+    ADMM().step(problem, state)
+    secant = float((state.gradient - gradient).norm() / (state.X - X).norm())
+    assert state.numbers["curvature"] == pytest.approx(max(before, secant))
+    assert secant > before
 
 
 @pytest.mark.parametrize("scale", [1e-20, 1e20])

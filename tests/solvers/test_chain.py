@@ -152,6 +152,13 @@ def test_shares_are_rounded_up_and_what_is_used_is_taken_off(name, count):
     assert used == [4, 3, 3]
 
 
+def test_evaluations_of_a_finite_sum_are_shared_in_samples():
+    chain = minimize(["vr-j-jobcd"] * 2, max_evaluations=20, gradient_tolerance=0.0)
+    samples = case("procrustes noisy").objective.samples
+    assert 19 <= chain.evaluations.sample_gradient / samples <= 22
+    assert chain.evaluations.gradient < 15
+
+
 def test_a_chain_ends_where_no_method_could_go_on():
     A = -np.eye(5) - np.ones((5, 5))
     sig = jorth.Signature(3, 2)

@@ -11,6 +11,7 @@ import torch
 import jorth
 from jorth import GaussSeidel, HyperbolicEigenvalue, Jacobi, Signature, Status
 from jorth.solvers import sweeps
+from jorth.solvers.diagonalisation import _rotations
 from jorth.stopping import NormAbove
 
 UNIT = 2.0**-53
@@ -134,6 +135,23 @@ def test_the_papers_sign_is_unbounded(side):
     objective = HyperbolicEigenvalue(A, sense="max")
     stopped = jorth.minimize(objective, signature=sig, side=side, gradient_tolerance=0.0, max_iterations=1000)
     assert stopped.status is Status.UNBOUNDED
+    assert stopped.evaluations.pair_updates >= 0
+
+
+def test_rotations_of_a_batch_diagonalise():
+    """What runs on a device, one round at once: V W V^T is diagonal and V^T J V = J, or there is no such V."""
+    rng = np.random.default_rng(2)
+    M = torch.from_numpy(rng.standard_normal((50, 2, 2)))
+    signs = torch.from_numpy(rng.choice([-1.0, 1.0], size=(50, 2)))
+    W = M @ M.mT
+    V, unbounded = _rotations(W, signs)
+    assert not unbounded.any()
+    turned, J = V @ W @ V.mT, torch.diag_embed(signs)
+    assert (turned[:, 0, 1].abs() <= 1e-13 * W.norm(dim=(1, 2)) * V.norm(dim=(1, 2)) ** 2).all()
+    assert ((V.mT @ J @ V - J).abs().amax(dim=(1, 2)) <= 1e-14 * V.norm(dim=(1, 2)) ** 2).all()
+    V, unbounded = _rotations(-W, signs)
+    assert torch.equal(unbounded, signs[:, 0] != signs[:, 1])
+    assert torch.equal(V[unbounded], torch.eye(2, dtype=V.dtype).expand(int(unbounded.sum()), 2, 2))
 
 
 def race(theta, **options):

@@ -10,9 +10,10 @@ from jorth import Signature, Status
 from jorth.datasets import planted_procrustes
 from jorth.solvers.base import State
 from jorth.solvers.counting import Clock, CountedObjective
-from jorth.solvers.problem import Problem
+from jorth.solvers.criticality import skew_gradient
+from jorth.solvers.problem import Problem, as_objective
 from jorth.solvers.riemannian import RiemannianCG, RiemannianLBFGS, RiemannianSD
-from jorth.solvers.riemannian.line_search import Trial
+from jorth.solvers.riemannian.line_search import Trial, _secant, _shorter, inner, search
 from jorth.solvers.riemannian.preconditioner import precondition, renew
 
 
@@ -91,6 +92,100 @@ def test_two_loop_recursion_is_bfgs():
     g = rng.standard_normal((4, 4))
     found = solver.direction(state, torch.from_numpy(g))
     np.testing.assert_allclose(found.numpy().ravel(), -H @ g.ravel(), rtol=1e-10)
+
+
+def line(function, signs=(1, -1)):
+    """A problem, a state at the identity, the gradient g there and the direction -g."""
+    sig = Signature.of(signs)
+    objective = CountedObjective(as_objective(function), Clock())
+    X = torch.eye(sig.n, dtype=torch.float64)
+    problem = Problem(objective, sig, sig.vector(X), np.random.default_rng(0))
+    state = State(X, *objective.value_and_gradient(X))
+    g = skew_gradient(X, state.gradient, problem.signs)
+    return problem, state, g, -g
+
+
+def test_the_line_search_flattens_the_slope():
+    """Armijo alone takes the first step that is offered; strong Wolfe goes on to where the slope is small."""
+    target = torch.from_numpy(jorth.random_point(Signature(1, 1), cond=2.0, seed=0))
+    problem, state, g, direction = line(lambda X: (X - target).square().sum())
+    slope = inner(g, direction)
+    short = search(problem, state, g, direction, slope, first=0.05)
+    assert short.t == 0.05
+    assert short.value <= state.value + 1e-4 * short.t * slope
+    flat = search(problem, state, g, direction, slope, first=0.05, flatten=0.3)
+    assert abs(inner(flat.g, direction)) <= 0.3 * abs(slope)
+    assert flat.value < short.value
+
+
+@pytest.mark.parametrize(("method", "fraction"), [(RiemannianCG, 0.3), (RiemannianLBFGS, 0.7)])
+def test_who_asks_for_the_strong_wolfe_condition(method, fraction):
+    """A first step that is far too short: steepest descent takes it, the others look further."""
+    target = torch.from_numpy(jorth.random_point(Signature(1, 1), cond=2.0, seed=0))
+    problem, state, g, direction = line(lambda X: 0.01 * (X - target).square().sum())
+    slope = inner(g, direction)
+    assert RiemannianSD().search(problem, state, g, direction, slope).t == 1.0
+    assert abs(inner(method().search(problem, state, g, direction, slope).g, direction)) <= fraction * abs(slope)
+
+
+def test_the_line_search_asks_for_a_decrease_in_proportion():
+    """A step that only comes down to the reference is refused, as are shorter ones; below a high one any will do."""
+    problem, state, g, direction = line(lambda X: X[0, 1])
+    slope = inner(g, direction)
+    taken = search(problem, state, g, direction, slope, first=0.1)
+    assert taken.t == 0.1
+    assert search(problem, state, g, direction, slope, first=0.1, reference=taken.value) is None
+    risen = search(problem, state, g, -direction, -slope, first=0.1, reference=state.value + 1.0)
+    assert risen.value > state.value
+
+
+def test_slopes_decide_where_values_are_rounding():
+    """f = 1e16 + a parabola: no value tells steps apart, and the search still finds where the slope falls."""
+    target = torch.from_numpy(jorth.random_point(Signature(1, 1), cond=1.5, seed=0))
+    problem, state, g, direction = line(lambda X: (X - target).square().sum() + 1e16)
+    slope = inner(g, direction)
+    found = search(problem, state, g, direction, slope, first=1e-6)
+    assert abs(inner(found.g, direction)) <= 0.9 * abs(slope)
+
+
+def test_brackets_of_the_line_search():
+    assert _secant(1.0, -1.0, 1.0) == 0.5  # the zero of a line
+    assert _secant(1.0, -1.0, -0.99) == 10.0
+    assert _secant(1.0, -1.0, 1e9) == 0.1
+    assert _secant(1.0, -1.0, -2.0) == 10.0  # steeper: far beyond
+    assert _secant(1.0, -1.0, float("nan")) == 0.5
+    assert _shorter(1.0, 0.0, -1.0, 1.0) == 0.25  # the vertex of -t + 2 t^2
+    assert _shorter(1.0, 0.0, -1.0, 1e9) == 0.1
+    assert _shorter(1.0, 0.0, -1.0, -0.5) == 0.5
+    assert _shorter(1.0, 0.0, -1.0, float("inf")) == 0.5
+
+
+def test_steepest_descent_remembers_a_running_mean():
+    solver, g = RiemannianSD(), torch.tensor([[0.0, 2.0], [-2.0, 0.0]], dtype=torch.float64)
+    state = State(torch.eye(2, dtype=torch.float64), 10.0, g)
+    solver.remember(state, g, -g, inner(g, -g), Trial(0.1, g, g, 4.0, g, 0.5 * g))
+    assert state.numbers["reference"] == pytest.approx((0.85 * 10.0 + 4.0) / 1.85)
+    assert state.numbers["step"] == pytest.approx(0.2)  # the slope halved: the zero is twice as far
+    solver.remember(state, g, -g, inner(g, -g), Trial(0.1, g, g, 4.0, g, 2.0 * g))
+    assert state.numbers["step"] == pytest.approx(0.2)  # no curvature: twice the step
+
+
+def test_pairs_without_curvature_are_not_kept():
+    solver, g = RiemannianLBFGS(), torch.tensor([[0.0, 2.0], [-2.0, 0.0]], dtype=torch.float64)
+    state = State(torch.eye(2, dtype=torch.float64), 10.0, g)
+    solver.remember(state, g, -g, 0.0, Trial(0.1, -g, g, 4.0, g, 2.0 * g))
+    assert not solver.remembers(state)
+
+
+def test_the_preconditioner_is_for_convex_problems_near_by():
+    sig = Signature(2, 2)
+    near, far = jorth.random_point(sig, cond=10.0, seed=1), jorth.random_point(sig, cond=1e6, seed=1)
+    for A, X, there in ((np.eye(4), near, True), (np.eye(4), far, False), (np.diag([1.0, 1, 1, -1]), near, False)):
+        point = torch.from_numpy(X)
+        objective = CountedObjective(jorth.Quadratic(A), Clock())
+        state = State(point, 0.0, point)
+        renew(Problem(objective, sig, sig.vector(point), np.random.default_rng(0)), state)
+        assert (precondition(state, point - point.mT) is not None) == there
 
 
 @pytest.mark.parametrize("method", [RiemannianSD, RiemannianCG, RiemannianLBFGS])

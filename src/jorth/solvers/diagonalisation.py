@@ -11,6 +11,9 @@ from jorth.plane import apply_rows
 from jorth.solvers.base import State
 from jorth.solvers.problem import Problem
 
+CHUNK = 50_000
+"""Pairs between two looks at the clock."""
+
 
 def is_diagonalisation(problem: Problem, state: State, side: str, theta: float | None) -> bool:
     """Whether right steps decouple: f = 1/2 tr(X^T A X) alone, X square, no proximal weight asked for, not a race."""
@@ -30,10 +33,20 @@ def rotate_pairs(problem: Problem, state: State, pairs: NDArray[np.int64]) -> No
     assert form is not None
     A, rows = form.A.double().cpu().numpy(), np.array(state.X.mT.double().cpu().numpy(), order="C")
     W = rows @ A @ rows.T
-    done = sweep_trace(np.ascontiguousarray(W + W.T) / 2, rows, problem.signature.signs, pairs, problem.stop_unbounded)
-    state.unbounded = done < 0
-    problem.objective.count.pair_updates += done if done >= 0 else -done - 1
-    _move(problem, state, torch.from_numpy(rows).mT.to(state.X))
+    W = np.ascontiguousarray(W + W.T) / 2
+    try:
+        for start in range(0, len(pairs), CHUNK):
+            problem.objective.check_limits()
+            part = pairs[start : start + CHUNK]
+            done = sweep_trace(W, rows, problem.signature.signs, part, problem.stop_unbounded)
+            state.unbounded = done < 0
+            problem.objective.count.pair_updates += done if done >= 0 else -done - 1
+            if state.unbounded:
+                break
+    finally:
+        state.X.copy_(torch.from_numpy(rows).mT)
+        state.exact = False  # until the value is known: a limit may end the run before
+    _score(problem, state)
 
 
 def rotate_rounds(problem: Problem, state: State, rounds: NDArray[np.int64]) -> None:
@@ -56,12 +69,12 @@ def rotate_rounds(problem: Problem, state: State, rounds: NDArray[np.int64]) -> 
         W = W.mT.contiguous()
         apply_rows(W, index, V)
         problem.objective.count.pair_updates += len(pairs)
-    _move(problem, state, rows.mT)
+    state.X.copy_(rows.mT)
+    state.exact = False
+    _score(problem, state)
 
 
-def _move(problem: Problem, state: State, X: Tensor) -> None:
-    state.X.copy_(X)
-    state.exact = False  # until the value is known: a limit may end the run before
+def _score(problem: Problem, state: State) -> None:
     state.value, state.gradient = problem.objective.value_and_gradient(state.X)
     state.exact = True
 
