@@ -15,7 +15,7 @@ from jorth.solvers.status import Status, StopRun
 Curvature = float | Literal["auto"]
 
 DOUBLINGS = 60
-RELAX = {0.9: 0.5, 0.5: 0.9, -math.inf: 1.0}
+RELAX = {0.9: 0.8, 0.5: 0.9, -math.inf: 1.0}
 """By which factor the estimate falls after a success, for the least part of the promised decrease that was met."""
 
 
