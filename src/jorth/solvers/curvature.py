@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Literal
 
+from torch import Tensor
+
 from jorth.arrays import is_number
 from jorth.solvers.base import State
 from jorth.solvers.pair_steps import Outcome, Proposal, accept
@@ -47,9 +49,14 @@ def majorised_step(
     adaptive: bool,
     key: str = "curvature",
     floor: float = 0.0,
+    secant: bool = False,
 ) -> None:
-    """Propose until f falls enough; double the estimate on failure, let it fall after a success."""
+    """Propose until f falls enough; double the estimate on failure, let it fall after a success.
+
+    With ``secant`` the estimate after a success is the curvature that was met along the step.
+    """
     before, outcome, value = state.numbers[key], Outcome.REFUSED, state.value
+    X, G = state.X.clone(), state.gradient
     for _ in range(DOUBLINGS):
         estimate = state.numbers[key]
         proposal = propose(estimate)
@@ -63,8 +70,9 @@ def majorised_step(
         if outcome is Outcome.TAKEN:
             if adaptive:
                 met = (value - state.value) / proposal.decrease
-                factor = next(factor for least, factor in RELAX.items() if met >= least)
-                state.numbers[key] = max(factor * estimate, floor)
+                fallen = estimate * next(factor for least, factor in RELAX.items() if met >= least)
+                found = _secant(state, state.X - X, state.gradient - G, before) if secant else fallen
+                state.numbers[key] = max(found, floor)
             return
         if not adaptive:
             break
@@ -74,3 +82,15 @@ def majorised_step(
     state.numbers[key] = before
     if outcome is Outcome.NOT_FINITE:
         raise StopRun(Status.NON_FINITE)
+
+
+def _secant(state: State, moved: Tensor, bent: Tensor, before: float) -> float:
+    """The curvature met along a step: <s, y> / <s, s> twice, then <y, y> / <s, y>; half of ``before`` if negative.
+
+    These are the lengths of Barzilai and Borwein. The second alone is what a rough f shows at its sharpest.
+    """
+    along, length = float((moved * bent).sum()), float(moved.square().sum())
+    if not (along > 0 and length > 0):
+        return before / 2
+    state.numbers["secants"] = count = state.numbers.get("secants", 0.0) + 1
+    return float(bent.square().sum()) / along if count % 3 == 0 else along / length

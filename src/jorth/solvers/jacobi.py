@@ -87,6 +87,7 @@ class Jacobi(AbstractSolver):
             adaptive=self.curvature == "auto",
             key=key,
             floor=0.0 if form is None else 1.0,
+            secant=form is None,
         )
 
     def _exact_form(self, problem: Problem, state: State) -> QuadraticForm | None:
