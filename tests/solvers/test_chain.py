@@ -166,3 +166,15 @@ def test_a_chain_ends_where_no_method_could_go_on():
     chain = jorth.minimize(jorth.Quadratic(A), method=["riemannian-cg", "gs-jobcd"], **options)
     assert chain.status is Status.UNBOUNDED
     assert len(chain.stages) == 1
+
+
+def test_a_later_stage_that_cannot_run_is_refused_before_any_work():
+    calls = []
+
+    def counted(X):
+        calls.append(1)
+        return X.square().sum()
+
+    with pytest.raises(ValueError, match="vr-j-jobcd needs a finite sum"):
+        jorth.minimize(counted, signature=jorth.Signature(2, 2), method=["j-jobcd", "vr-j-jobcd"])
+    assert not calls

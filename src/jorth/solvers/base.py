@@ -50,8 +50,8 @@ class AbstractSolver(ABC):
     def pack(self, state: State) -> None:  # noqa: B027 - most solvers keep all they need in the state
         """Put what is in the cache, and cannot be made again from the problem, into the state: it is to be saved."""
 
-    def check_start(self, X: Tensor) -> None:
-        """A ValueError where the method cannot start from X."""
+    def check_start(self, samples: int, X: Tensor) -> None:
+        """A ValueError where the method cannot start at X, or not on a sum of so many terms (0: not a sum)."""
         if getattr(self, "side", "left") == "right" and X.shape[0] != X.shape[1]:
             raise ValueError(
                 f'side must be "left" for a thin x0: columns have no signs, got "right" and {tuple(X.shape)}'
@@ -61,7 +61,7 @@ class AbstractSolver(ABC):
 
     def init(self, problem: Problem, X: Tensor) -> State:
         """The state at the start: value and gradient at X, which must be finite."""
-        self.check_start(X)
+        self.check_start(problem.objective.samples, X)
         value, gradient = problem.objective.value_and_gradient(X)
         if not all_finite(value, gradient):
             raise StopRun(Status.NON_FINITE)

@@ -104,7 +104,7 @@ def minimize(
     agreed = agreed_signature(signature, function)
     X = starting_point(x0, function, agreed)
     if isinstance(method, (list, tuple)):
-        _check_chain(method, options, X)
+        _check_chain(method, options, function.samples, X)
         stage = partial(
             minimize,
             objective,
@@ -161,12 +161,12 @@ def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
     return METHODS[method](**options)
 
 
-def _check_chain(methods: Sequence[Any], options: dict[str, Any], X: Tensor) -> None:
+def _check_chain(methods: Sequence[Any], options: dict[str, Any], samples: int, X: Tensor) -> None:
     """All errors before any work is done."""
     if options:
         raise TypeError(f"options must be given to the solvers themselves, got {sorted(options)} beside a list")
     for method in methods:
-        resolve(method, {}).check_start(X)
+        resolve(method, {}).check_start(samples, X)
 
 
 def _check_limits(

@@ -54,23 +54,22 @@ class VarianceReduced(Jacobi):
         if not self.safety > 0:
             raise ValueError(f"safety must be positive, got {self.safety!r}")
 
-    def _sizes(self, problem: Problem) -> tuple[int, int, float]:
-        N = problem.objective.samples
-        if N == 0:
+    def check_start(self, samples: int, X: Tensor) -> None:
+        """The batches must fit the samples."""
+        super().check_start(samples, X)
+        self._sizes(samples)
+
+    def _sizes(self, samples: int) -> tuple[int, int, float]:
+        if samples == 0:
             raise ValueError(
                 "method vr-j-jobcd needs a finite sum (FiniteSum, Procrustes, ...), got an objective without samples"
             )
-        large = self.batch or N
-        small = self.difference_batch or math.ceil(math.sqrt(N))
+        large = self.batch or samples
+        small = self.difference_batch or math.ceil(math.sqrt(samples))
         for name, size in (("batch", large), ("difference_batch", small)):
-            if size > N:
-                raise ValueError(f"{name} must be at most the number of samples {N}, got {size}")
+            if size > samples:
+                raise ValueError(f"{name} must be at most the number of samples {samples}, got {size}")
         return large, small, self.probability or small / (large + small)
-
-    def init(self, problem: Problem, X: Tensor) -> State:
-        """A full gradient at the start."""
-        self._sizes(problem)
-        return super().init(problem, X)
 
     def step(self, problem: Problem, state: State) -> None:
         """One step along the current estimate, and the estimate at the new point."""
@@ -87,7 +86,7 @@ class VarianceReduced(Jacobi):
     def _estimate(self, problem: Problem, state: State, moved: Tensor) -> None:
         """Move to ``moved`` with the PAGE estimate of its gradient."""
         objective, N = problem.objective, problem.objective.samples
-        large, small, probability = self._sizes(problem)
+        large, small, probability = self._sizes(problem.objective.samples)
         refresh = problem.rng.random() < probability
         drawn = state.numbers.get("drawn", 0.0) + (large if refresh else 0)
         full = refresh and (large == N or drawn >= N)  # with a smaller large batch, about once an epoch
@@ -119,7 +118,7 @@ class VarianceReduced(Jacobi):
         first_curvature(problem, state, self.curvature)
         if not fresh or self.curvature != "auto" or problem.objective.curvature() is not None:
             return
-        _, small, _ = self._sizes(problem)
+        _, small, _ = self._sizes(problem.objective.samples)
         index = self._draw(problem, small, state.X)
         probe = state.X - 1e-4 * state.X.norm() / state.gradient.norm().clamp(min=1e-30) * state.gradient
         difference = problem.objective.sample_gradient(probe, index) - problem.objective.sample_gradient(state.X, index)
