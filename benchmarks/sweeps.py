@@ -25,7 +25,7 @@ def microseconds_per_pair(n: int, sweeps: int) -> float:
     for sweep in range(sweeps + 1):
         Y, pairs = X @ X.T, all_pairs(n, seed=rng)
         start = time.perf_counter()
-        sweep_quadratic(A, C, X, Y, False, signature.signs, pairs, -1e-12, False, True)
+        sweep_quadratic(A, C, X, Y, False, signature.signs, pairs, -1e-12, False, True, False)
         if sweep:
             times.append((time.perf_counter() - start) / len(pairs) * 1e6)
     return statistics.median(times)

@@ -224,3 +224,14 @@ def test_solvers_come_down(method, left):
 def test_bad_input(arguments, message):
     with pytest.raises(ValueError, match=message):
         StructuralProbe(data(), **({"signature": SIG} | arguments))
+
+
+def test_nothing_is_compiled_on_the_clock():
+    T = cdist(data(600), data(600))
+    probe = StructuralProbe(data(600), T, signature=SIG)
+    before = len(block_terms.signatures)
+    X = torch.from_numpy(jorth.random_point(SIG, cond=2.0, seed=3))
+    probe.value_and_gradient(X)
+    probe.sample_gradient(X, torch.tensor([5, 2, 599]))
+    StructuralProbe(data(600), signature=SIG).value_and_gradient(X)
+    assert len(block_terms.signatures) == before

@@ -9,6 +9,8 @@ import jorth
 from jorth import Signature, Status
 from jorth.datasets import planted_procrustes
 from jorth.plane import all_pairs
+from jorth.solvers import sweeps
+from jorth.solvers.pair_steps import compile_kernels
 from jorth.solvers.sweeps import sweep_quadratic
 
 UNIT = 2.0**-53
@@ -33,7 +35,7 @@ def test_every_step_decreases_by_the_proximal_term(everywhere, general_d):
         for pair in all_pairs(n, seed=sweep):
             before = X.copy()
             Y = X @ D @ X.T
-            sweep_quadratic(A, C, X, Y, general_d, sig.signs, pair[None], theta, everywhere, True)
+            sweep_quadratic(A, C, X, Y, general_d, sig.signs, pair[None], theta, everywhere, True, False)
             V = (X @ jorth.inverse(before, sig))[np.ix_(pair, pair)]
             promised = theta / 2 * np.linalg.norm(V - np.eye(2)) ** 2
             rounding = 100 * n * UNIT * (np.abs(A).max() * np.linalg.norm(X) ** 2 * np.linalg.norm(D, 2) + 1)
@@ -127,7 +129,7 @@ def test_a_step_of_the_sweep_is_the_plane_solution(theta, everywhere, cond):
         P = ((A @ X + C) @ X.T)[np.ix_(pair, pair)]
         Q = np.kron(X[pair] @ X[pair].T, A[np.ix_(pair, pair)])
         step = jorth.solve_plane(P, Q, sig.signs[pair], theta=theta, components="all" if everywhere else "identity")
-        sweep_quadratic(A, C, X, Y, False, sig.signs, pair[None], theta, everywhere, True)
+        sweep_quadratic(A, C, X, Y, False, sig.signs, pair[None], theta, everywhere, True, False)
         if cond < 10:
             expected = before.copy()
             expected[pair] = step.V @ before[pair]
@@ -152,5 +154,20 @@ def test_rounding_of_the_state_never_shows():
     X = np.eye(50)
     Y = X @ X.T
     for sweep in range(20):
-        sweep_quadratic(A, C, X, Y, False, sig.signs, all_pairs(50, seed=sweep), -1e-12, False, True)
+        sweep_quadratic(A, C, X, Y, False, sig.signs, all_pairs(50, seed=sweep), -1e-12, False, True, False)
     assert np.abs(Y - X @ X.T).max() <= 1e-12 * np.abs(Y).max()
+
+
+@pytest.mark.parametrize("method", ["gs-jobcd", "j-jobcd"])
+def test_nothing_is_compiled_on_the_clock(method):
+    """What `prepare` has compiled is what the steps call: left, right, with and without C and D, races."""
+    compile_kernels()
+    kernels = (sweep_quadratic, sweeps.sweep_trace, sweeps.sweep_majoriser)
+    M = np.random.default_rng(0).standard_normal((5, 5))
+    A, sig = M @ M.T + np.eye(5), Signature(3, 2)
+    for objective in (jorth.Quadratic(A), jorth.Quadratic(A, M), jorth.Quadratic(A, M, A), jorth.Quadratic(-A)):
+        for side in ("left", "right"):
+            jorth.minimize(
+                objective, signature=sig, method=method, side=side, on_unbounded="continue", max_iterations=2
+            )
+    assert [len(kernel.signatures) for kernel in kernels] == [1, 1, 1]

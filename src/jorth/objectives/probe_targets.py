@@ -77,7 +77,7 @@ class MatrixTargets:
         """The block."""
         if _is_range(rows) and _is_range(columns):
             at, to = int(rows[0]), int(columns[0])
-            return self._matrix[at : at + len(rows), to : to + len(columns)]
+            return self._matrix[at : at + len(rows), to : to + len(columns)].contiguous()
         return self._matrix[rows[:, None], columns]
 
     def fingerprint(self) -> str:

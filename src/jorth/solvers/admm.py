@@ -9,8 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from jorth.arrays import is_number
-from jorth.solvers.base import AbstractSolver, State
+from jorth.solvers.base import AbstractSolver, State, check_auto
 from jorth.solvers.counting import all_finite
 from jorth.solvers.problem import Problem
 from jorth.solvers.status import Status, StopRun
@@ -49,8 +48,7 @@ class ADMM(AbstractSolver):
     thin = False
 
     def __post_init__(self) -> None:
-        if self.penalty != "auto" and not (is_number(self.penalty) and 0 < self.penalty < math.inf):
-            raise ValueError(f'penalty must be "auto" or a positive number, got {self.penalty!r}')
+        check_auto("penalty", self.penalty)
 
     def init(self, problem: Problem, X: Tensor) -> State:
         """Both copies at the start, multipliers zero."""

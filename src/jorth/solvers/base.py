@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor
 
+from jorth.arrays import is_number
 from jorth.solvers.counting import all_finite
 from jorth.solvers.problem import Problem
 from jorth.solvers.status import Status, StopRun
@@ -77,6 +79,12 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     if value not in choices:
         listed = ", ".join(f'"{choice}"' for choice in choices)
         raise ValueError(f"{name} must be one of {listed}, got {value!r}")
+
+
+def check_auto(name: str, value: object) -> None:
+    """A ValueError unless an option is "auto" or a positive number."""
+    if value != "auto" and not (is_number(value) and 0 < value < math.inf):  # type: ignore[operator]
+        raise ValueError(f'{name} must be "auto" or a positive number, got {value!r}')
 
 
 def check_theta(theta: float | None) -> None:

@@ -30,14 +30,19 @@ def riemannian_gradient(X: ArrayT, G: ArrayT, signature: Signature) -> ArrayT:
 def multiplier(X: ArrayT, G: ArrayT, signature: Signature) -> ArrayT:
     """The Lagrange multiplier sym(J X^T G) of the constraint X^T J X = J, for square X."""
     point, gradient = _pair_of(X, G, signature)
-    M = signature.vector(point)[:, None] * (point.mT @ gradient)
-    return like_input((M + M.mT) / 2, X)
+    return like_input(symmetric_multiplier(point, gradient, signature.vector(point)), X)
 
 
 def skew_gradient(X: Tensor, G: Tensor, s: Tensor) -> Tensor:
     """S = skew(J G X^T): zero exactly at critical points; 2 S_ij is the slope in the plane (i, j)."""
     M = s[:, None] * (G @ X.mT)
     return (M - M.mT) / 2
+
+
+def symmetric_multiplier(X: Tensor, G: Tensor, s: Tensor) -> Tensor:
+    """Lambda = sym(J X^T G)."""
+    M = s[:, None] * (X.mT @ G)
+    return (M + M.mT) / 2
 
 
 class BlockStationarity(NamedTuple):

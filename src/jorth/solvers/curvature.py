@@ -8,8 +8,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from jorth.arrays import is_number
-from jorth.solvers.base import State
+from jorth.solvers.base import State, check_auto
 from jorth.solvers.pair_steps import Outcome, Proposal, accept
 from jorth.solvers.problem import Problem
 from jorth.solvers.status import Status, StopRun
@@ -23,8 +22,7 @@ RELAX = {0.9: 0.8, 0.5: 0.9, -math.inf: 1.0}
 
 def check_curvature(curvature: Curvature) -> None:
     """A ValueError unless the option is "auto" or a positive number."""
-    if curvature != "auto" and not (is_number(curvature) and 0 < curvature < math.inf):
-        raise ValueError(f'curvature must be "auto" or a positive number, got {curvature!r}')
+    check_auto("curvature", curvature)
 
 
 def first_curvature(problem: Problem, state: State, curvature: Curvature) -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
-from jorth.arrays import is_number
 from jorth.group import polish
-from jorth.solvers.base import AbstractSolver, State
+from jorth.solvers.base import AbstractSolver, State, check_auto
 from jorth.solvers.counting import all_finite
+from jorth.solvers.criticality import symmetric_multiplier
 from jorth.solvers.problem import Problem
 from jorth.solvers.status import Status, StopRun
 
@@ -50,8 +49,7 @@ class UMCM(AbstractSolver):
     thin = False
 
     def __post_init__(self) -> None:
-        if self.beta != "auto" and not (is_number(self.beta) and 0 < self.beta < math.inf):
-            raise ValueError(f'beta must be "auto" or a positive number, got {self.beta!r}')
+        check_auto("beta", self.beta)
 
     def init(self, problem: Problem, X: Tensor) -> State:
         """The state at the start, with a first penalty."""
@@ -143,8 +141,7 @@ class _Point(NamedTuple):
 def _look(problem: Problem, X: Tensor, value: float, gradient: Tensor) -> _Point:
     s = problem.signs
     JX = s[:, None] * X
-    M = s[:, None] * (X.mT @ gradient)
-    return _Point(X, value, gradient, X.mT @ JX - torch.diag(s), JX, (M + M.mT) / 2)
+    return _Point(X, value, gradient, X.mT @ JX - torch.diag(s), JX, symmetric_multiplier(X, gradient, s))
 
 
 def _barzilai_borwein(moved: Tensor, bent: Tensor, *, long: bool) -> float:

@@ -128,7 +128,7 @@ def compile_kernels() -> None:
     sweep_majoriser(identity.copy(), identity, 1.0, signs, pairs, 0.0, False)
     sweep_trace(identity.copy(), identity.copy(), signs, pairs, True)
     for C in (np.zeros((2, 0)), identity):
-        sweep_quadratic(identity, C, identity.copy(), identity.copy(), False, signs, pairs, 0.0, False, True)
+        sweep_quadratic(identity, C, identity.copy(), identity.copy(), False, signs, pairs, 0.0, False, True, False)
 
 
 def propose_rounds(

@@ -106,7 +106,7 @@ def sweep_quadratic(
     theta: float,
     all_components: bool,
     stop_unbounded: bool,
-    concave: bool = False,
+    concave: bool,
 ) -> tuple[int, float]:
     """Pair steps on rows of X for f = 1/2 tr(X^T A X D) + <C, X>, keeping Y = X D X^T: O(n) each.
 
