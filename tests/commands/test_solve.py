@@ -16,39 +16,16 @@ import pytest
 import scipy.io
 import scipy.linalg
 import scipy.sparse
-from click.testing import CliRunner
 from rich.console import Console
 
 import jorth
-from jorth.cli import main
 from jorth.commands.solve import METHODS as LISTED
 from jorth.file_problems import Outcome, Request, table
 from jorth.matrix_files import read, stored
 from jorth.solvers.minimize import METHODS
+from tests.commands.conftest import SIGNS, N, solve
 
-SIGNS = np.array([1.0] * 5 + [-1.0] * 3)
-N = len(SIGNS)
 U = 2.0**-53
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A working folder with the matrices of all problems."""
-    rng = np.random.default_rng(0)
-    D = rng.standard_normal((30, N))
-    source, target, planted = jorth.datasets.planted_procrustes(40, jorth.Signature(5, 3), seed=1)
-    C = rng.standard_normal((N, N))
-    for name, matrix in dict(D=D, A=D.T @ D, S=source, T=target, planted=planted, C=C).items():
-        np.save(tmp_path / f"{name}.npy", matrix)
-    np.save(tmp_path / "weights.npy", np.diag(np.arange(1.0, N + 1)))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def solve(*arguments, code=0):
-    result = CliRunner().invoke(main, ["solve", *map(str, arguments)])
-    assert result.exit_code == code, result.output
-    return result
 
 
 def record(name="X.json"):
@@ -376,79 +353,3 @@ def test_ctrl_c_writes_what_there_is(folder):
     assert process.returncode == 130, output + errors
     assert record()["status"] == "INTERRUPTED"
     assert jorth.residual(np.load("X.npy"), jorth.Signature(150, 150)) < 1e3 * 300 * U
-
-
-# -- what is wrong
-
-
-@pytest.fixture
-def bad_files(folder):
-    np.save("complex.npy", np.eye(N) * 1j)
-    np.save("deep.npy", np.ones((2, 2, 2)))
-    np.save("tilted.npy", np.load("A.npy") + np.triu(np.ones((N, N)), 1))
-    np.save("indefinite.npy", np.diag([-1.0] * 5 + [-2.0] * 3))
-    np.save("short.npy", np.load("T.npy")[:-1])
-    np.save("far.npy", 2 * np.eye(N))
-    np.save("signs.npy", np.array([1, 1, 0, 1, 1, -1, -1, -1]))
-    np.savez("two.npz", A=np.eye(N), B=np.eye(N))
-    (folder / "words.csv").write_text("1,2\n3,four\n")
-    (folder / "A.xls").write_text("1")
-    os.link("A.npy", "link.npy")
-    np.save("X.npy", np.eye(N))
-    return folder
-
-
-OUT = ["-s", "5,3", "-o", "out.npy"]
-BAD = {
-    # exit code 1: a file or the matrices
-    "complex": (1, ["eigen", "complex.npy", *OUT], "complex.npy must hold a real matrix (m, n), got complex128"),
-    "3-D": (1, ["eigen", "deep.npy", *OUT], "deep.npy must hold a real matrix (m, n), got float64 of shape (2, 2, 2)"),
-    "a word": (1, ["eigen", "words.csv", *OUT], "words.csv cannot be read (line 2, column 2: 'four' is not a number)"),
-    "several variables": (1, ["eigen", "two.npz", *OUT], "it must hold one variable, or key must name one; it holds A, B"),
-    "no such variable": (1, ["eigen", "two.npz", "--key", "C", *OUT], "got C; it holds A, B"),
-    "not symmetric": (1, ["eigen", "tilted.npy", *OUT], "A must be symmetric, got max |A - A^T| = 1 (A is tilted.npy)"),
-    "no definite pencil": (1, ["eigen", "indefinite.npy", *OUT], "A must form a definite pencil with J"),
-    "rows differ": (1, ["procrustes", "S.npy", "short.npy", *OUT], "target must have shape (40, k) to go with source, got a float64 array of shape (39, 8) (source is S.npy, target is short.npy)"),
-    "an infeasible start": (1, ["procrustes", "S.npy", "T.npy", "--start", "far.npy", *OUT], "x0 must be J-orthogonal for Signature(5, 3)"),
-    "not a finite sum": (1, ["quadratic", "A.npy", "--method", "vr-j-jobcd", *OUT], "finite sum"),
-    # exit code 2: the options
-    "no file": (2, ["eigen", "none.npy", *OUT], "File 'none.npy' does not exist"),
-    "an unknown ending": (2, ["eigen", "A.xls", *OUT], "A must end in .npy, .npz, .mat, .csv, .tsv, .txt, got A.xls"),
-    "an unknown output": (2, ["eigen", "A.npy", "-s", "5,3", "-o", "X.xls"], "--output must end in .npy, .csv, .mat, got X.xls"),
-    "no output": (2, ["eigen", "A.npy", "-s", "5,3"], "Missing option '--output'"),
-    "no signature": (2, ["eigen", "A.npy", "-o", "out.npy"], "Missing option '--signature'"),
-    "too few signs": (2, ["eigen", "A.npy", "-s", "5,2", "-o", "out.npy"], "--signature must have 8 signs, one a column of the data, got 5,2 with 7"),
-    "too many signs": (2, ["eigen", "A.npy", "-s", "++++-----", "-o", "out.npy"], "--signature must have 8 signs, one a column of the data, got ++++----- with 9"),
-    "a signature of nothing": (2, ["eigen", "A.npy", "-s", "minkowski", "-o", "out.npy"], "--signature must be p,q (like 12,8), signs (like ++--+), lorentz, lorentz-first, lorentz-last, or a file of +1 and -1; got 'minkowski', and there is no such file"),
-    "a zero among the signs": (2, ["eigen", "A.npy", "-s", "signs.npy", "-o", "out.npy"], "--signature must name a file of +1 and -1, got signs.npy: signs must each be +1 or -1, got 0 at position 2"),
-    "a matrix of signs": (2, ["eigen", "A.npy", "-s", "far.npy", "-o", "out.npy"], "--signature must name a file with one row or column, got far.npy of shape (8, 8)"),
-    "an unknown method": (2, ["procrustes", "S.npy", "T.npy", "--method", "newton", *OUT], "--method must be one of gs-jobcd, j-jobcd, vr-j-jobcd, umcm, admm, csdm, exponential, riemannian-sd, riemannian-cg, riemannian-lbfgs, got 'newton'"),
-    "direct elsewhere": (2, ["procrustes", "S.npy", "T.npy", "--method", "direct", *OUT], "--method direct is for eigen and stands alone, got direct"),
-    "direct in a chain": (2, ["eigen", "A.npy", "--method", "gs-jobcd,direct", *OUT], "--method direct is for eigen and stands alone, got gs-jobcd, direct"),
-    "direct with a limit": (2, ["eigen", "A.npy", "--max-iterations", "0", *OUT], "--max-iterations is for iterations, and direct has none; choose another --method"),
-    "direct with a start": (2, ["eigen", "A.npy", "--start", "A.npy", *OUT], "--start is for iterations"),
-    "an unknown option": (2, ["quadratic", "A.npy", "--option", "side=left", *OUT], "--option side=left: riemannian-lbfgs has no option 'side'; it has preconditioner, memory"),
-    "a bad value": (2, ["quadratic", "A.npy", "--option", "memory=-3", *OUT], "--option memory=-3: memory must be"),
-    "no value": (2, ["quadratic", "A.npy", "--option", "memory", *OUT], "--option must be name=value, got 'memory'"),
-    "an option of a chain": (2, ["quadratic", "A.npy", "--method", "gs-jobcd,j-jobcd", "--option", "side=left", *OUT], "--option is for one method, got 2: gs-jobcd, j-jobcd"),
-    "a negative time": (2, ["quadratic", "A.npy", "--max-time", "-1", *OUT], "it must be a number of at least 0, got -1.0"),
-    "no time": (2, ["quadratic", "A.npy", "--max-time", "nan", *OUT], "it must be a number of at least 0, got nan"),
-    "a key for nothing": (2, ["eigen", "A.npy", "--key", "A", *OUT], "--key must be given once, or once for each .npz or .mat file (0 here), got A"),
-    "too many keys": (2, ["eigen", "two.npz", "--key", "A", "--key", "B", *OUT], "--key must be given once, or once for each .npz or .mat file (1 here), got A, B"),
-    "a history of another kind": (2, ["quadratic", "A.npy", "--history", "h.npy", *OUT], "--history must end in .csv, got h.npy"),
-    "an input as output": (2, ["eigen", "A.npy", "-s", "5,3", "-o", "A.npy"], "--output must not replace an input: A.npy, the x, is A.npy"),
-    "through a link": (2, ["eigen", "A.npy", "-s", "5,3", "-o", "link.npy"], "--output must not replace an input: link.npy, the x, is A.npy"),
-    "signs as output": (2, ["eigen", "A.npy", "-s", "signs.npy", "-o", "signs.npy"], "--output must not replace an input"),
-    "one file for two": (2, ["quadratic", "A.npy", "-s", "5,3", "-o", "X.csv", "--history", "./X.csv"], "--history must be another file: X.csv is written already"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("code", "arguments", "message"), BAD.values(), ids=BAD)
-def test_bad_input(bad_files, code, arguments, message):
-    before = {path.name: path.read_bytes() for path in bad_files.iterdir()}
-    result = solve(*arguments, code=code)
-    assert message in " ".join(result.output.split())
-    if code == 1:
-        assert result.output.startswith("Error: ")
-        assert result.output.count("\n") == 1
-    assert {path.name: path.read_bytes() for path in bad_files.iterdir()} == before
