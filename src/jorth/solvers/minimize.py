@@ -105,19 +105,10 @@ def minimize(
     X = starting_point(x0, function, agreed)
     if isinstance(method, (list, tuple)):
         _check_chain(method, options, function.samples, X)
-        stage = partial(
-            minimize,
-            objective,
-            signature=agreed,
-            gradient_tolerance=gradient_tolerance,
-            stop=stop,
-            seed=seed,
-            progress=progress,
-            checkpoint_interval=checkpoint_interval,
-            on_unbounded=on_unbounded,
-        )
+        common = dict(gradient_tolerance=gradient_tolerance, stop=stop, seed=seed, progress=progress)
+        stage = partial(minimize, objective, signature=agreed, on_unbounded=on_unbounded, **common)  # type: ignore[arg-type]
         return run_chain(
-            stage,
+            partial(stage, checkpoint_interval=checkpoint_interval),
             method,
             x0,
             signature=agreed,
@@ -127,23 +118,25 @@ def minimize(
             checkpoint=checkpoint,
         )
     solver = resolve(method, options)
-    criterion: Criterion = GradientNorm(gradient_tolerance)
-    if stop is not None:
-        criterion = criterion | stop
-    if max_iterations is not None:
-        criterion = criterion | MaxIterations(max_iterations)
+    criterion = _criterion(gradient_tolerance, stop, max_iterations)
     numpy_out = isinstance(x0, np.ndarray) or (x0 is None and X.device.type == "cpu" and not _torch_data(objective))
-    with Interrupt() as interrupt:
-        clock = Clock()
+    with Interrupt() as interrupt, ProgressLine(progress, solver.name) as line:
         counted = CountedObjective(
-            function, clock, max_time=max_time, max_evaluations=max_evaluations, interrupted=interrupt.requested
+            function, Clock(), max_time=max_time, max_evaluations=max_evaluations, interrupted=interrupt.requested
         )
         problem = Problem(counted, agreed, agreed.vector(X), generator(seed), on_unbounded == "stop")
         run = Run(problem, solver, X, criterion, callback, numpy_out)
         if checkpoint is not None:
             run.keep(Path(checkpoint), _identity(function, solver, agreed, X, seed), checkpoint_interval)
-        with ProgressLine(progress, solver.name) as line:
-            return run.go(line)
+        return run.go(line)
+
+
+def _criterion(gradient_tolerance: float, stop: Criterion | None, max_iterations: int | None) -> Criterion:
+    """All that may end the run after an iteration."""
+    criterion: Criterion = GradientNorm(gradient_tolerance)
+    if stop is not None:
+        criterion = criterion | stop
+    return criterion if max_iterations is None else criterion | MaxIterations(max_iterations)
 
 
 def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
