@@ -25,6 +25,8 @@ LEVELS = {
     "stopping": 6,
     "datasets": 6,
     "adapters": 6,
+    "nn": 6,
+    "optim": 7,
     "estimators": 7,
     "demo": 8,
     "bench": 8,

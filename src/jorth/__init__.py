@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jorth import adapters, datasets, estimators, plane, stopping, ultrahyperbolic
+    from jorth import adapters, datasets, estimators, nn, optim, plane, stopping, ultrahyperbolic
     from jorth.decompositions import (
         CS,
         HSVD,
@@ -69,7 +69,7 @@ _ROOMS = {
     "procrustes riemannian_gradient",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
-_MODULES = ("adapters", "datasets", "estimators", "plane", "stopping", "ultrahyperbolic")
+_MODULES = ("adapters", "datasets", "estimators", "nn", "optim", "plane", "stopping", "ultrahyperbolic")
 
 __all__ = [
     "ADMM",
@@ -113,6 +113,8 @@ __all__ = [
     "inverse",
     "minimize",
     "multiplier",
+    "nn",
+    "optim",
     "plane",
     "polar",
     "polish",
