@@ -30,8 +30,8 @@ class JOBCD(Optimizer):
     belongs to the plane (i, j) at every X, so that no transport is needed.
 
     Args:
-        params: Parameters, named parameters or groups of them; float32 or float64, J-orthogonal. A group may have options
-            of its own, the signature included.
+        params: Parameters, named parameters or groups of them; float32 or float64, J-orthogonal. A group may have
+            options of its own, the signature included.
         signature: The signs of J; may be left out if every group has one.
         lr: 1 / L. For an adaptive curvature the typical angle (rapidity) of a pair in one step.
         momentum: The decay of the average of slopes, 0 for none; 0.9 is common.
@@ -68,9 +68,23 @@ class JOBCD(Optimizer):
         maximize: bool = False,
         seed: int = 0,
     ) -> None:
-        options = dict(signature=signature, lr=lr, momentum=momentum, curvature=curvature, decay=decay, eps=eps)
-        options |= dict(metric=metric, matching=matching, rounds=rounds, side=side, components=components)
-        super().__init__(params, options | dict(maximize=maximize, seed=seed, turn=0))
+        options: dict[str, Any] = dict(
+            signature=signature,
+            lr=lr,
+            momentum=momentum,
+            curvature=curvature,
+            decay=decay,
+            eps=eps,
+            metric=metric,
+            matching=matching,
+            rounds=rounds,
+            side=side,
+            components=components,
+            maximize=maximize,
+            seed=seed,
+            turn=0,  # steps so far
+        )
+        super().__init__(params, options)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group; its parameters must be J-orthogonal for its signature."""
@@ -82,7 +96,7 @@ class JOBCD(Optimizer):
             raise
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """One step of every group; the loss if a closure is given, which is called first, with gradients enabled."""
         loss = None
         if closure is not None:
@@ -100,7 +114,7 @@ class JOBCD(Optimizer):
                 raise RuntimeError(
                     "JOBCD does not take sparse gradients, got one: use sparse=False in the layer that makes it"
                 )
-            if not self.state[p]:
+            if "step" not in self.state[p]:
                 self.state[p].update(start_averages(group, p))
             self.state[p]["step"] += 1
             buckets.setdefault((p.dtype, p.device), []).append(p)
@@ -165,7 +179,7 @@ def _stack(tensors: list[Tensor]) -> Tensor:
 
 def _unstack(batch: Tensor, tensors: list[Tensor]) -> None:
     """Copy a batch back into the tensors that it was stacked from."""
-    for tensor, part in zip(tensors, batch.split([t.shape[:-2].numel() for t in tensors]), strict=True):
+    for tensor, part in zip(tensors, torch.split(batch, [t.shape[:-2].numel() for t in tensors]), strict=True):
         tensor.copy_(part.reshape(tensor.shape))
 
 

@@ -1,7 +1,8 @@
 """Rounds of disjoint pairs on the majoriser of one gradient, for a batch of matrices.
 
-The majoriser <Y - X, G> + L/2 ||Y - X||_F^2 of an L-smooth function has the gradient G + L (Y - X) at any Y, so that one
-round after the other can be run on it without a new gradient, each pair exactly: Q = L (Z Z^T) (x) I_2, Z the two rows.
+The majoriser <Y - X, G> + L/2 ||Y - X||_F^2 of an L-smooth function has the gradient G + L (Y - X) at any Y, so that
+one round after the other can be run on it without a new gradient, each pair exactly: Q = L (Z Z^T) (x) I_2, Z the two
+rows.
 """
 
 from __future__ import annotations
