@@ -206,7 +206,7 @@ def test_maximize_mirrors():
 def noisy_walk(signature, steps, **options):
     """(dtype, violation over the largest squared norm met, distance travelled) of a walk in float32 and in float64."""
     start = jorth.random_point(signature, cond=4.0, dtype=torch.float64)
-    params = [torch.nn.Parameter(start.to(dtype)) for dtype in (torch.float32, torch.float64)]
+    params = [torch.nn.Parameter(start.to(dtype, copy=True)) for dtype in (torch.float32, torch.float64)]
     optimizer = JOBCD(params, signature, **options)
     noise = torch.randn((100, *start.shape), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     largest, travelled, last = [1.0, 1.0], [0.0, 0.0], [p.detach().clone() for p in params]
