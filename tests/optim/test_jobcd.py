@@ -378,16 +378,19 @@ def test_beside_adam_under_autocast():
 def test_a_matrix_without_a_finite_gradient_rests(name):
     model, clean = Alignment(SIG, batch=(3,)), Alignment(SIG, batch=(3,))
     optimizers = [JOBCD([m.weight], SIG, **({"lr": 0.1} | STRATEGIES[name])) for m in (model, clean)]
-    model().backward()
-    clean().backward()
+    for m, optimizer in zip((model, clean), optimizers, strict=True):
+        train(m, optimizer, 1)  # so that there is momentum
+        optimizer.zero_grad()
+        m().backward()
+    before = model.weight.detach().clone()
     model.weight.grad[1, 2, 2] = math.nan
     for optimizer in optimizers:
         optimizer.step()
-    assert torch.equal(model.weight[1], torch.eye(SIG.n))
+    assert torch.equal(model.weight[1], before[1])
     if name != "greedy":
         assert torch.equal(model.weight[::2], clean.weight[::2])
     assert np.isfinite(train(model, optimizers[0], 2)).all()
-    assert not torch.equal(model.weight[1], torch.eye(SIG.n, dtype=torch.float64))
+    assert not torch.equal(model.weight[1], before[1])
 
 
 def test_parameters_without_a_gradient_are_left_alone():
