@@ -1,5 +1,7 @@
 """VRJOBCD: the PAGE estimator, and the loop that its interface asks for."""
 
+import copy
+
 import pytest
 import torch
 
@@ -103,11 +105,17 @@ def test_state_dict_continues_bit_for_bit(tmp_path):
     model_state, optimizer_state, generator_state = torch.load(tmp_path / "saved", weights_only=True)
     model = Alignment(SIG, rows=ROWS)
     model.load_state_dict(model_state)
-    resumed = Loop(model=model, **options)
+    resumed = Loop(model=model)
     resumed.optimizer.load_state_dict(optimizer_state)
     resumed.generator.set_state(generator_state)
     assert resumed.run(12) == losses
     assert torch.equal(resumed.model.weight, loop.model.weight)
+
+
+def test_a_copy_continues_by_itself():
+    loop = Loop(probability=0.5)
+    loop.run(3)
+    assert copy.deepcopy(loop).run(6) == loop.run(6)
 
 
 def test_both_evaluations_see_the_same_random_numbers_and_others_get_current_gradients():
