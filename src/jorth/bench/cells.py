@@ -24,7 +24,7 @@ class Cell:
         n: Columns of the data, the size of X.
         p: The number of plus signs.
         method: A name of `jorth.bench.methods`.
-        seed: Of the subset, the start and the method.
+        seed: Of the subset, the start and the method; of "probe" of the last two, so that all seeds have one data set.
         theta: Of the JOBCD methods in the race, in units of the curvature of f; None for the others.
         ridge: Of "trace", in units of the mean eigenvalue of D^T D; of "probe" as it is.
         condition: Of the source of "procrustes".
@@ -65,6 +65,11 @@ class Cell:
         """What the cells of one problem and one budget share over all seeds and methods."""
         fields = asdict(self)
         return json.dumps({name: value for name, value in fields.items() if name not in ("seed", "method", "theta")})
+
+    @property
+    def data_seed(self) -> int:
+        """Of the subset."""
+        return 0 if self.problem == "probe" else self.seed
 
     @property
     def size(self) -> str:

@@ -78,18 +78,18 @@ def prepare(cell: Cell, data_dir: Path | None = None) -> BenchProblem:
 def load_data(cell: Cell, data_dir: Path | None) -> tuple[NDArray[np.float64], str]:
     """D (m, n) and the rule of its subset.
 
-    Rows and columns are drawn at random from the complete set by the seed of the cell; where it has too few columns
+    Rows and columns are drawn at random from the complete set by its seed in the cell; where it has too few columns
     that are not zero (mnist, 780), the first m rows and n columns are taken.
     """
     if cell.data == "randn":
-        return datasets.randn(cell.m, cell.n, seed=cell.seed), "generated"
+        return datasets.randn(cell.m, cell.n, seed=cell.data_seed), "generated"
     if cell.data == "digits":
-        found = take(datasets.digits(), cell.m, cell.n, subset="random", seed=cell.seed, source="the digits")
+        found = take(datasets.digits(), cell.m, cell.n, subset="random", seed=cell.data_seed, source="the digits")
         return np.asarray(found), "random"
     for subset in ("random", "first"):
         try:
             matrix = datasets.load(
-                cell.data, cell.m, cell.n, subset=subset, seed=cell.seed, sparse=True, folder=data_dir
+                cell.data, cell.m, cell.n, subset=subset, seed=cell.data_seed, sparse=True, folder=data_dir
             )
         except ValueError:
             if subset == "first":
