@@ -83,7 +83,7 @@ def _ended(rows: list[Row]) -> str:
 def _feasibility(rows: list[Row]) -> str:
     norm, residual = (max(row[name] or math.inf for row in rows) for name in ("norm", "residual"))
     before = max(row["residual_before_polishing"] or 0.0 for row in rows)
-    polished = f" ({before:.1e} before polishing)" if before > max(100 * residual, 1e-12) else ""
+    polished = f"<br>before polishing {before:.1e}" if before > max(100 * residual, 1e-12) else ""
     return f"‖X‖ {norm:.3g}, residual {residual:.1e}{polished}"
 
 
