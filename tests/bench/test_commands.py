@@ -83,6 +83,43 @@ def test_procrustes(tmp_path):
     assert [(c["n"], c["condition"], c["max_time"]) for c in cells_of(tmp_path)] == [(4, 2.0, 0.05), (4, 9.0, 0.05)]
 
 
+def test_probe_crosses_and_resumes(tmp_path):
+    arguments = (
+        "bench", "probe", "--data", "randn", "--size", "14x6", "--size", "12x5", "--solver", "umcm", "--solver",
+        "vr-j-jobcd", "--seed", 0, "--seed", 3, "--alpha", 2, "--scale", "fit", "--ridge", 0.1, "--max-evaluations", 2,
+        "-o", tmp_path,
+    )  # fmt: skip
+    result = jorth(*arguments)
+    assert result.exit_code == 0, result.output
+    cells = cells_of(tmp_path)
+    assert len(cells) == 2 * 2 * 2
+    assert {(c["m"], c["n"], c["p"]) for c in cells} == {(14, 6, 5), (12, 5, 4)}
+    assert {(c["problem"], c["alpha"], c["scale"], c["ridge"]) for c in cells} == {("probe", 2.0, "fit", 0.1)}
+    content = (tmp_path / "runs.jsonl").read_text()
+    assert "8 of 8 runs" in jorth(*arguments).output
+    assert (tmp_path / "runs.jsonl").read_text() == content
+
+
+def test_the_papers_probes_list_what_is_missing(tmp_path):
+    result = jorth(
+        "bench", "probe", "--protocol", "paper", "--data", "news20", "--data", "mnist", "--data-dir", tmp_path / "no",
+        "--solver", "CSDM", "-o", tmp_path,
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert [row["outcome"] for row in read_rows(tmp_path)] == ["missing"] * 2
+    assert [(c["data"], c["m"], c["n"], c["p"], c["scale"]) for c in cells_of(tmp_path)] == [
+        ("mnist", 6000, 92, 85, 1.0), ("news20", 7967, 50, 45, 1.0),
+    ]  # fmt: skip
+
+
+def test_quick_probe(tmp_path):
+    result = jorth(
+        "bench", "probe", "--quick", "--scale", "0.5", "--solver", "J-JOBCD", "--max-evaluations", 3, "-o", tmp_path
+    )
+    assert result.exit_code == 0, result.output
+    assert [(c["data"], c["scale"]) for c in cells_of(tmp_path)] == [("randn", 0.5), ("digits", 0.5)]
+
+
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path, monkeypatch):
     real, calls = runner_module.minimize, []
 
@@ -114,6 +151,12 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path, monkeypatch):
         (["bench", "hevp", "--solver", "sgd"], "solver must be one of UMCM"),
         (["bench", "hevp", "--p-share", "1"], "--p-share"),
         (["bench", "procrustes", "--time-limit", "0"], "--time-limit"),
+        (["bench", "probe", "--data", "tdt2"], "--size is needed for tdt2: the paper has no structural probe with it"),
+        (["bench", "probe", "--protocol", "paper", "--p-share", "0.5"], "--protocol paper fixes --size"),
+        (["bench", "probe", "--scale", "best"], "must be a positive number or fit; got 'best'"),
+        (["bench", "probe", "--scale", "0"], "must be a positive number or fit; got '0'"),
+        (["bench", "probe", "--ridge", "-1"], "--ridge"),
+        (["bench", "probe", "--alpha", "0"], "--alpha"),
     ],
 )
 def test_usage_errors(arguments, message):
@@ -132,7 +175,7 @@ def test_report_of_nothing_is_one_line(tmp_path):
     assert "runs.jsonl, line 1: not a row" in jorth("report", tmp_path).output
 
 
-@pytest.mark.parametrize("name", ["hevp", "procrustes", "speed"])
+@pytest.mark.parametrize("name", ["hevp", "probe", "procrustes", "speed"])
 def test_help(name):
     result = jorth("bench", name, "--help")
     assert result.exit_code == 0

@@ -86,7 +86,7 @@ def test_a_key_tells_every_field():
     cell = Cell(problem="race", data="randn", m=4, n=4, p=2, method="UMCM")
     changed = dict(
         problem="trace", data="digits", m=5, n=5, p=3, method="ADMM", seed=1, theta=2.0, ridge=0.1, condition=3.0,
-        max_time=1.0, max_evaluations=7,
+        alpha=2.0, scale="fit", max_time=1.0, max_evaluations=7,
     )  # fmt: skip
     fields = cell.__dict__
     assert set(changed) == set(fields)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Literal
 
 from jorth.bench.cells import Cell, Kind
 from jorth.bench.methods import OF_PROBLEM, WITH_THETA, full_name
-from jorth.bench.paper import APPENDIX_P, TABLE
+from jorth.bench.paper import APPENDIX_P, PROBES, TABLE, Size
 
 RIDGE = 0.01
 """The default ridge of the well-posed problem, in units of the mean eigenvalue of D^T D."""
@@ -39,7 +40,7 @@ class Crossing:
 
 
 def hevp_cells(
-    sizes: Iterable[tuple[str, int, int, int]],
+    sizes: Iterable[Size],
     crossing: Crossing,
     *,
     problems: Sequence[Kind] = ("race", "trace"),
@@ -64,7 +65,7 @@ def hevp_cells(
     return cells
 
 
-def paper_sizes(*, appendix: bool = False, only: Sequence[str] = ()) -> list[tuple[str, int, int, int]]:
+def paper_sizes(*, appendix: bool = False, only: Sequence[str] = ()) -> list[Size]:
     """(data, m, n, p) of the paper's Table 1; with ``appendix`` also those with more plus signs of its figures."""
     sizes = [size for size in TABLE if not only or size[0] in only]
     if not appendix:
@@ -83,9 +84,7 @@ def paper_cells(
     return hevp_cells(paper_sizes(appendix=appendix, only=only), crossing, ridge=ridge)
 
 
-def shares_to_sizes(
-    data: Sequence[str], sizes: Sequence[tuple[int, int]], shares: Sequence[float]
-) -> list[tuple[str, int, int, int]]:
+def shares_to_sizes(data: Sequence[str], sizes: Sequence[tuple[int, int]], shares: Sequence[float]) -> list[Size]:
     """(data, m, n, p) for every name, (m, n) and share p / n, both signs kept."""
     return [(name, m, n, min(max(round(share * n), 1), n - 1)) for name, (m, n), share in product(data, sizes, shares)]
 
@@ -107,8 +106,34 @@ def procrustes_cells(
     return cells
 
 
+def probe_cells(
+    sizes: Iterable[Size],
+    crossing: Crossing,
+    *,
+    alpha: float = 1.0,
+    scale: float | Literal["fit"] = 1.0,
+    ridge: float = 0.0,
+) -> list[Cell]:
+    """The structural probe for each (data, m, n, p); alpha = scale = 1 without a ridge is the paper's loss."""
+    return [
+        Cell(
+            problem="probe", data=data, m=m, n=n, p=p, method=method, seed=seed, alpha=alpha, scale=scale, ridge=ridge,
+            max_time=crossing.max_time, max_evaluations=crossing.max_evaluations,
+        )
+        for (data, m, n, p), seed in product(list(sizes), crossing.seeds)
+        for method in crossing.methods("probe")
+    ]  # fmt: skip
+
+
+def probe_sizes(only: Sequence[str] = ()) -> list[Size]:
+    """(data, m, n, p) of the structural probes in the paper's figures."""
+    return [size for size in PROBES if not only or size[0] in only]
+
+
 def quick_cells(problem: str, crossing: Crossing) -> list[Cell]:
-    """A few seconds of "hevp" or "procrustes", with data that every installation has."""
+    """A few seconds of "hevp", "procrustes" or "probe", with data that every installation has."""
     if problem == "procrustes":
         return procrustes_cells([12], [0.5], [10.0], crossing)
+    if problem == "probe":
+        return probe_cells([("randn", 60, 10, 9), ("digits", 120, 16, 14)], crossing)
     return hevp_cells([("randn", 10, 10, 5), ("digits", 200, 24, 12)], crossing)

@@ -15,7 +15,8 @@ PAPER = ("UMCM", "ADMM", "CSDM", "GS-JOBCD", "J-JOBCD", "CSDM+GS-JOBCD")
 RACE = PAPER
 TRACE = (*PAPER, "GS-JOBCD right", "J-JOBCD right", "Riemannian L-BFGS")
 PROCRUSTES = (*PAPER, "VR-J-JOBCD", "exponential", "Riemannian SD", "Riemannian CG", "Riemannian L-BFGS")
-OF_PROBLEM = {"race": RACE, "trace": TRACE, "procrustes": PROCRUSTES}
+PROBE = ("UMCM", "ADMM", "CSDM", "GS-JOBCD", "J-JOBCD", "VR-J-JOBCD", "CSDM L-BFGS", "Riemannian L-BFGS")
+OF_PROBLEM = {"race": RACE, "trace": TRACE, "procrustes": PROCRUSTES, "probe": PROBE}
 WITH_THETA = ("GS-JOBCD", "J-JOBCD", "CSDM+GS-JOBCD")
 """The methods whose steps in the race theta bounds."""
 
@@ -32,6 +33,7 @@ _WELL_POSED: dict[str, Callable[[], Method]] = {
     "GS-JOBCD right": lambda: GaussSeidel(side="right"),
     "J-JOBCD right": lambda: Jacobi(side="right"),
     "VR-J-JOBCD": lambda: "vr-j-jobcd",
+    "CSDM L-BFGS": lambda: CSDM(optimizer="lbfgs"),
     "exponential": lambda: "exponential",
     "Riemannian SD": lambda: "riemannian-sd",
     "Riemannian CG": lambda: "riemannian-cg",
@@ -44,13 +46,11 @@ def method_of(name: str, problem: str, theta: float | None = None, curvature: fl
     """What `minimize` is to be given.
 
     In the race -tr(X^T D^T D X) is concave: its linear part majorises it, and theta, here in units of ``curvature``,
-    alone bounds the steps of the JOBCD methods.
+    alone bounds the steps of the JOBCD methods. CSDM is the paper's where its problems are run.
     """
-    if problem != "race":
-        return _WELL_POSED[name]()
-    if name == "CSDM":
+    if name == "CSDM" and problem in ("race", "probe"):
         return _papers_csdm()
-    if name not in WITH_THETA:
+    if problem != "race" or name not in WITH_THETA:
         return _WELL_POSED[name]()
     weight = (1.0 if theta is None else theta) * curvature
     sweeps = GaussSeidel(theta=weight)

@@ -56,6 +56,19 @@ def _parse(text: str) -> dict[Size, Mapping[str, Entry]]:
 TABLE: Mapping[Size, Mapping[str, Entry]] = MappingProxyType(_parse(_ROWS))
 APPENDIX_P: Mapping[str, tuple[int, int]] = MappingProxyType({"mnist": (500, 650), "w1a": (200, 250)})
 """The larger p of the appendix where they are not 0.7 n and 0.9 n; its table is missing from the published source."""
+PROBES: tuple[Size, ...] = (
+    ("20news", 9423, 50, 45),
+    ("cifar", 10000, 50, 45),
+    ("cnncaltech", 3000, 96, 85),
+    ("e2006", 5000, 100, 90),
+    ("gisette", 6000, 50, 45),
+    ("mnist", 6000, 92, 85),
+    ("news20", 7967, 50, 45),
+    ("randn", 5000, 100, 85),
+    ("randn", 10000, 50, 45),
+    ("w1a", 2477, 100, 90),
+)
+"""The structural probes of the paper's figures; the table of their values is missing from the published source."""
 
 
 def impossible(size: Size) -> bool:

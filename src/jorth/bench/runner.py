@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,8 @@ from jorth.datasets.registry import REGISTRY
 from jorth.solvers import Result, Status, minimize
 from jorth.stopping import NormAbove, ValueBelow
 
-RUNAWAY = 1e6
-"""||X||_2 at which a race ends: the run has left for infinity."""
+RUNAWAY = {"race": 1e6, "probe": 1e4}
+"""||X||_2 at which a run has left for infinity and ends. Inner products of a probe have some eight digits there."""
 SOLVED = 1e-12
 """The relative gap at which a well-posed run ends."""
 
@@ -81,10 +81,8 @@ def warm_up(cells: Iterable[Cell]) -> None:
     """Run every method once on a tiny problem: compilation and first calls are not part of any clock."""
     seen: dict[tuple[str, str], Cell] = {}
     for cell in cells:
-        tiny = Cell(
-            problem=cell.problem, data="planted" if cell.problem == "procrustes" else "randn", m=12, n=6, p=3,
-            method=cell.method, theta=cell.theta, ridge=cell.ridge, condition=cell.condition, max_evaluations=3,
-        )  # fmt: skip
+        data = "planted" if cell.problem == "procrustes" else "randn"
+        tiny = replace(cell, data=data, m=12, n=6, p=3, seed=0, max_time=None, max_evaluations=3)
         seen.setdefault((cell.problem, cell.method), tiny)
     shared = _Shared(None)
     for cell in seen.values():
@@ -144,7 +142,7 @@ def _solve(cell: Cell, problem: BenchProblem) -> tuple[Any, Result]:
     curvature = problem.objective.curvature() or 1.0 if cell.problem == "race" else 1.0
     method = method_of(cell.method, cell.problem, cell.theta, curvature)
     if problem.optimum is None:
-        stop: Any = NormAbove(RUNAWAY)
+        stop: Any = NormAbove(RUNAWAY[cell.problem])
     else:
         stop = ValueBelow(problem.optimum + SOLVED * (problem.first - problem.optimum))
     result = minimize(

@@ -54,11 +54,11 @@ def relative_gap(value: Any, problem: BenchProblem) -> Any:
 
 
 def epochs(problem: BenchProblem, history: dict[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Full gradients; of a finite sum its sample gradients in units of them."""
-    samples = problem.objective.samples
-    if samples:
-        return history["sample_gradient_evaluations"] / samples
-    return history["gradient_evaluations"]
+    """Full gradients; of a finite sum its sample gradients in units of them; values alone at what they cost."""
+    samples, gradients = problem.objective.samples, history["gradient_evaluations"]
+    alone = history["value_evaluations"] - gradients
+    full = history["sample_gradient_evaluations"] / samples if samples else gradients
+    return full + problem.value_cost * alone
 
 
 def reached(problem: BenchProblem, result: Result) -> dict[str, dict[str, float]]:
@@ -77,12 +77,15 @@ def reached(problem: BenchProblem, result: Result) -> dict[str, dict[str, float]
 
 
 def curve(problem: BenchProblem, result: Result) -> dict[str, list[float]]:
-    """Time, gradients, value, norm, residual and gap at POINTS places at most, with seven digits."""
+    """Time, gradients, value, norm, residual, gap, sample gradients at POINTS places at most, with seven digits."""
     columns = dict(result.history, gradients=epochs(problem, result.history))
     names = ["time", "gradients", "value", "norm", "residual"]
     if problem.optimum is not None:
         columns["gap"] = relative_gap(result.history["value"], problem)
         names.append("gap")
+    if problem.objective.samples:
+        columns["samples"] = result.history["sample_gradient_evaluations"]
+        names.append("samples")
     keep = thinned(len(columns["time"]))
     return {name: [_digits(number) for number in columns[name][keep]] for name in names}
 

@@ -4,105 +4,51 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
+
+from jorth.commands.bench_options import (
+    DATA,
+    HEVP,
+    PAPER_TIME_LIMIT,
+    PLANTED,
+    PROBE,
+    QUICK_EVALUATIONS,
+    QUICK_TIME_LIMIT,
+    SHARED,
+    TIME_LIMIT,
+    with_options,
+)
 
 if TYPE_CHECKING:
     from jorth.bench import Cell
     from jorth.bench.grids import Crossing
+    from jorth.bench.paper import Size
 
-TIME_LIMIT = 10.0
-PAPER_TIME_LIMIT = 90.0
-QUICK_EVALUATIONS = 30
-QUICK_TIME_LIMIT = 0.5
-
-
-def parse_sizes(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
-    """Rows x columns, as 1000x780."""
-    sizes = []
-    for value in values:
-        parts = value.lower().split("x")
-        if len(parts) != 2 or not all(part.isdecimal() and int(part) >= 1 for part in parts):
-            raise click.BadParameter(f"must be rows x columns, as 1000x780; got {value!r}")
-        sizes.append((int(parts[0]), int(parts[1])))
-    return tuple(sizes)
-
-
-LIMIT_HELP = (
-    f"Seconds a run. Default {TIME_LIMIT:g}, or {PAPER_TIME_LIMIT:g} for the paper's protocol; none beside "
-    "--max-evaluations."
-)
-share = click.FloatRange(0, 1, min_open=True, max_open=True)
-positive = click.FloatRange(0, min_open=True)
-folder = click.Path(file_okay=False, path_type=Path)
-Options = tuple[Callable[[Any], Any], ...]
-SHARED: Options = (
-    click.option("--p-share", "shares", multiple=True, type=share, help="p / n. Default 0.5."),
-    click.option("--solver", "solvers", multiple=True, help="A method, by its name in the tables. Default: all."),
-    click.option("--seed", "seeds", multiple=True, type=click.IntRange(0), default=(0,), show_default=True),
-    click.option("--time-limit", type=positive, help=LIMIT_HELP),
-    click.option("--max-evaluations", type=click.IntRange(1), help="Gradients a run."),
-    click.option("--output", "-o", type=folder, help="Folder; a second call goes on. Default: out/bench/NAME."),
-    click.option("--quick", is_flag=True, help="A small grid in a few seconds."),
-    click.option("--retry-failed", is_flag=True, help="Run the cells that failed again."),
-)
-PLANTED: Options = (
-    click.option("--n", "sizes", multiple=True, type=click.IntRange(2), help="Size of X. Default: 50 and 100."),
-    click.option("--condition", "conditions", multiple=True, type=click.FloatRange(1), help="Of S. Default: 10."),
-)
-HEVP: Options = (
-    click.option(
-        "--data", "names", multiple=True,
-        help="randn, digits, or a data set of `jorth data list`. Default: randn and digits.",
-    ),
-    click.option(
-        "--size", "sizes", multiple=True, metavar="MxN", callback=parse_sizes, help="Default: the size in the paper."
-    ),
-    click.option(
-        "--problem", type=click.Choice(["race", "trace", "both"]), default="both", show_default=True,
-        help="race: as printed in the paper, unbounded. trace: well-posed.",
-    ),
-    click.option(
-        "--theta", "thetas", multiple=True, type=positive, default=(1.0,), show_default=True,
-        help="Of the JOBCD methods in the race, in units of the curvature.",
-    ),
-    click.option("--ridge", type=positive, help="Of the trace problem, in mean eigenvalues of D^T D. Default: 0.01."),
-    click.option("--protocol", type=click.Choice(["paper"]), help="paper: the grid of the paper's Table 1."),
-    click.option("--appendix", is_flag=True, help="With --protocol paper: also the larger p of its appendix."),
-    click.option("--data-dir", type=folder, help="Folder of the data. Default: $JORTH_DATA, else a cache of jorth."),
-)  # fmt: skip
-
-
-def with_options(*groups: Options) -> Callable[[Any], Any]:
-    """All options of some groups on a command; those that take a list are repeated."""
-
-    def decorate(command: Any) -> Any:
-        for option in reversed([option for group in groups for option in group]):
-            command = option(command)
-        return command
-
-    return decorate
+SMALL = {"hevp": {"randn": (100, 100), "digits": (1797, 61)}, "probe": {"randn": (500, 50), "digits": (1797, 61)}}
+"""(m, n) of the data that every installation has, where --size does not say."""
+PROBE_SHARE = 0.9
+"""p / n of a probe where --p-share does not say; the paper's are from 0.85 to 0.92."""
 
 
 @click.group()
 def bench() -> None:
-    """Run methods on equal budgets: hevp, procrustes, speed. `jorth report` makes a page of it."""
+    """Run methods on equal budgets: hevp, probe, procrustes, speed. `jorth report` makes a page of it."""
 
 
 @bench.command()
-@with_options(HEVP, SHARED)
+@with_options(DATA, HEVP, SHARED)
 def hevp(
     names: tuple[str, ...],
     sizes: tuple[tuple[int, int], ...],
+    protocol: str | None,
+    data_dir: Path | None,
     problem: str,
     thetas: tuple[float, ...],
     ridge: float | None,
-    protocol: str | None,
     appendix: bool,
-    data_dir: Path | None,
     shares: tuple[float, ...],
     **shared: Any,
 ) -> None:
@@ -111,18 +57,44 @@ def hevp(
 
     if appendix and protocol is None:
         raise click.UsageError("--appendix needs --protocol paper")
-    if protocol and (sizes or shares):
-        raise click.UsageError("--protocol paper fixes --size and --p-share")
+    chosen = _chosen(names, protocol, sizes, shares)
     crossing = _crossing(shared, thetas=thetas, paper=protocol is not None)
     problems = ("race", "trace") if problem == "both" else (problem,)
-    _check_names(names)
     if shared["quick"]:
         cells = [cell for cell in quick_cells("hevp", crossing) if cell.problem in problems]
     else:
-        chosen = [name.lower() for name in names]
-        grid = paper_sizes(appendix=appendix, only=chosen) if protocol else _grid(chosen, sizes, shares or (0.5,))
+        papers = paper_sizes(appendix=appendix, only=chosen)
+        grid = papers if protocol else _grid("hevp", chosen, sizes, shares or (0.5,))
         cells = hevp_cells(grid, crossing, problems=problems, ridge=ridge or RIDGE)  # type: ignore[arg-type]
     _run(cells, shared, "hevp", data_dir)
+
+
+@bench.command()
+@with_options(DATA, PROBE, SHARED)
+def probe(
+    names: tuple[str, ...],
+    sizes: tuple[tuple[int, int], ...],
+    protocol: str | None,
+    data_dir: Path | None,
+    alpha: float,
+    scale: float | Literal["fit"],
+    ridge: float,
+    shares: tuple[float, ...],
+    **shared: Any,
+) -> None:
+    """The structural probe: distances of the rows matched on the pseudo-hyperboloid, transform then lift."""
+    from dataclasses import replace
+
+    from jorth.bench.grids import probe_cells, probe_sizes, quick_cells
+
+    chosen = _chosen(names, protocol, sizes, shares)
+    crossing = _crossing(shared, paper=protocol is not None)
+    if shared["quick"]:
+        cells = [replace(c, alpha=alpha, scale=scale, ridge=ridge) for c in quick_cells("probe", crossing)]
+    else:
+        grid = probe_sizes(chosen) if protocol else _grid("probe", chosen, sizes, shares or (PROBE_SHARE,))
+        cells = probe_cells(grid, crossing, alpha=alpha, scale=scale, ridge=ridge)
+    _run(cells, shared, "probe", data_dir)
 
 
 @bench.command()
@@ -173,18 +145,31 @@ def _crossing(shared: dict[str, Any], *, thetas: tuple[float, ...] = (1.0,), pap
     return Crossing(solvers=solvers, seeds=shared["seeds"], thetas=thetas, max_time=limit, max_evaluations=evaluations)
 
 
-def _grid(
-    names: list[str], sizes: tuple[tuple[int, int], ...], shares: tuple[float, ...]
-) -> list[tuple[str, int, int, int]]:
+def _chosen(
+    names: tuple[str, ...],
+    protocol: str | None,
+    sizes: tuple[tuple[int, int], ...],
+    shares: tuple[float, ...],
+) -> list[str]:
+    """The names of the data in lower case; a UsageError where they are not known or the protocol leaves no choice."""
+    if protocol and (sizes or shares):
+        raise click.UsageError("--protocol paper fixes --size and --p-share")
+    _check_names(names)
+    return [name.lower() for name in names]
+
+
+def _grid(problem: str, names: list[str], sizes: tuple[tuple[int, int], ...], shares: tuple[float, ...]) -> list[Size]:
     """(data, m, n, p) crossed; a data set without a size takes the paper's."""
     from jorth.bench.grids import shares_to_sizes
     from jorth.datasets import REGISTRY
 
-    usual = {"randn": (100, 100), "digits": (1797, 61)} | {n: e.hevp for n, e in REGISTRY.items() if e.hevp}
-    grid = []
+    papers = {name: entry.hevp if problem == "hevp" else entry.hspp for name, entry in REGISTRY.items()}
+    usual = SMALL[problem] | {name: size for name, size in papers.items() if size}
+    grid: list[Size] = []
     for name in names or ["randn", "digits"]:
         if not sizes and name not in usual:
-            raise click.UsageError(f"--size is needed for {name}: the paper has no eigenvalue problem with it")
+            what = "eigenvalue problem" if problem == "hevp" else "structural probe"
+            raise click.UsageError(f"--size is needed for {name}: the paper has no {what} with it")
         grid += shares_to_sizes([name], sizes or [usual[name]], shares)
     return grid
 

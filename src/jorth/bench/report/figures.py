@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-from io import BytesIO
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jorth.bench.records import Row, cell_of
+from jorth.bench.report.drawing import AXES, LOOKS, look, new_figure, png, positive
 from jorth.bench.report.groups import Group, is_away
 
-# Okabe and Ito's colours, and a line style that tells the methods apart without them
-LOOKS: dict[str, tuple[str, Any]] = {
-    "UMCM": ("#56B4E9", ":"),
-    "ADMM": ("#CC79A7", "-."),
-    "CSDM": ("#E69F00", "--"),
-    "GS-JOBCD": ("#0072B2", "-"),
-    "J-JOBCD": ("#D55E00", "-"),
-    "CSDM+GS-JOBCD": ("#009E73", (0, (5, 1, 1, 1, 1, 1))),
-    "GS-JOBCD right": ("#0072B2", (0, (1, 1))),
-    "J-JOBCD right": ("#D55E00", (0, (1, 1))),
-    "VR-J-JOBCD": ("#D55E00", "--"),
-    "exponential": ("#E69F00", ":"),
-    "Riemannian SD": ("#000000", ":"),
-    "Riemannian CG": ("#000000", "--"),
-    "Riemannian L-BFGS": ("#000000", "-"),
-}
 ROOM = 1e4
 """A race is drawn up to this multiple of its starting value."""
 DEEPEST = 1e-13
-DOTS_PER_INCH = 100
 
 
 def convergence(group: Group) -> bytes | None:
@@ -39,13 +22,13 @@ def convergence(group: Group) -> bytes | None:
     curves = {name: _curve(row, race) for name, row in group.done.items() if len(row["history"]["time"]) > 1}
     if not curves:
         return None
-    figure = _figure(8.6, 3.9)
-    for axes, (axis, label) in zip(figure.subplots(1, 2, sharey=True), _AXES.items(), strict=True):
+    figure = new_figure()
+    for axes, (axis, label) in zip(figure.subplots(1, 2, sharey=True), AXES.items(), strict=True):
         for name, columns in curves.items():
-            x, look = _positive(columns[axis]), _look(name)
+            x, line = positive(columns[axis]), look(name)
             # steps: between two records nothing is known to be better
-            axes.step(x, columns["y"], where="post", label=name, **look)
-            axes.plot(x[-1:], columns["y"][-1:], "o", color=look["color"], markersize=3)
+            axes.step(x, columns["y"], where="post", label=name, **line)
+            axes.plot(x[-1:], columns["y"][-1:], "o", color=line["color"], markersize=3)
         axes.set(xscale="log", yscale="log", xlabel=label)
         axes.grid(alpha=0.3)
     left = figure.axes[0]
@@ -53,10 +36,9 @@ def convergence(group: Group) -> bytes | None:
     left.set_ylim(*_limits(group, curves, race))
     figure.suptitle(f"{group.name}: {_TITLES[group.cell.problem]}", fontsize=10)
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=8)
-    return _png(figure)
+    return png(figure)
 
 
-_AXES = {"time": "seconds", "gradients": "gradient evaluations (epochs)"}
 _TITLES = {
     "race": "the race, unbounded below",
     "trace": "the well-posed problem",
@@ -70,12 +52,12 @@ def against_theta(groups: list[Group]) -> bytes:
     The groups are of one problem. Values beyond ROOM times the first are drawn above it, one height a method.
     """
     top = ROOM * max(-row["start_value"] for group in groups for row in group.done.values())
-    figure = _figure(8.6, 3.9)
+    figure = new_figure()
     ends, times = figure.subplots(1, 2)
     for name in LOOKS:
         runs = [(group.theta, row) for group in groups if (row := group.done.get(name)) and row["value"] is not None]
         if runs and cell_of(runs[0][1]).theta is None:
-            ends.axhline(min(-runs[0][1]["value"], top), label=name, **_look(name, 1.2))
+            ends.axhline(min(-runs[0][1]["value"], top), label=name, **look(name, 1.2))
         elif runs:
             top *= 1.8
             _draw_theta(ends, times, name, runs, top)
@@ -86,24 +68,19 @@ def against_theta(groups: list[Group]) -> bytes:
     times.set(ylabel="seconds until the run was unbounded", xlim=ends.get_xlim())
     figure.suptitle(f"{groups[0].name}: the race, {groups[0].budget} a run", fontsize=10)
     figure.legend(*ends.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
-    return _png(figure)
+    return png(figure)
 
 
 def _draw_theta(ends: Any, times: Any, name: str, runs: list[tuple[float | None, Row]], top: float) -> None:
     """The line of one method in both panels; open triangles are runs that are away."""
-    look, triangle = _look(name), {"marker": "^", "markersize": 8, "markerfacecolor": "white"}
+    line, triangle = look(name), {"marker": "^", "markersize": 8, "markerfacecolor": "white"}
     thetas, values = [theta for theta, _ in runs], [min(-row["value"], top) for _, row in runs]
-    ends.plot(thetas, values, label=name, **look)
+    ends.plot(thetas, values, label=name, **line)
     for theta, value, (_, row) in zip(thetas, values, runs, strict=True):
-        ends.plot(theta, value, color=look["color"], **(triangle if is_away(row) else {"marker": "o"}))
+        ends.plot(theta, value, color=line["color"], **(triangle if is_away(row) else {"marker": "o"}))
     gone = [(theta, row["time"]) for theta, row in runs if is_away(row)]
     if gone:
-        times.plot(*zip(*gone, strict=True), **triangle, **look)
-
-
-def _look(name: str, width: float = 1.6) -> dict[str, Any]:
-    colour, style = LOOKS[name]
-    return {"color": colour, "linestyle": style, "linewidth": width}
+        times.plot(*zip(*gone, strict=True), **triangle, **line)
 
 
 def _curve(row: Row, race: bool) -> dict[str, NDArray[np.float64]]:
@@ -119,21 +96,3 @@ def _limits(group: Group, curves: dict[str, dict[str, NDArray[np.float64]]], rac
     first = -next(iter(group.done.values()))["start_value"]
     top = max(float(columns["y"].max()) for columns in curves.values() if len(columns["y"]))
     return first / 1.5, min(2.0 * top, ROOM * first)
-
-
-def _positive(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """For a logarithmic axis: a zero at the start becomes a third of what follows."""
-    later = x[x > 0]
-    return np.maximum(x, later[0] / 3 if len(later) else 1e-6)
-
-
-def _figure(width: float, height: float) -> Any:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained", facecolor="white")
-
-
-def _png(figure: Any) -> bytes:
-    buffer = BytesIO()
-    figure.savefig(buffer, dpi=DOTS_PER_INCH, metadata={"Software": None})
-    return buffer.getvalue()

@@ -36,8 +36,7 @@ class Group:
     @property
     def name(self) -> str:
         """Data and size, and what else sets the problem apart."""
-        extra = f", source condition {self.cell.condition:g}" if self.cell.condition is not None else ""
-        return f"{self.cell.size}{extra}"
+        return title(self.cell)
 
     @property
     def budget(self) -> str:
@@ -48,6 +47,15 @@ class Group:
     def done(self) -> dict[str, Row]:
         """The runs with a result."""
         return {name: row for name, row in self.rows.items() if row["outcome"] == "done"}
+
+
+def title(cell: Cell) -> str:
+    """Data and size of a cell, and what else sets its problem apart: options where they are not the usual ones."""
+    parts = [] if cell.condition is None else [f"source condition {cell.condition:g}"]
+    if cell.problem == "probe":
+        options = (("α", cell.alpha, 1.0), ("scale", cell.scale, 1.0), ("ridge", cell.ridge, 0.0))
+        parts += [f"{name} {value}" for name, value, usual in options if value != usual]
+    return ", ".join([cell.size, *parts])
 
 
 def budget(cell: Cell) -> str:
@@ -81,7 +89,7 @@ def group_rows(rows: list[Row], problem: str) -> list[Group]:
 def is_away(row: Row) -> bool:
     """Whether a race has left for infinity."""
     value, first = row.get("value"), row.get("start_value")
-    if row.get("status") != "UNBOUNDED" or value is None or first is None:
+    if row["cell"]["problem"] != "race" or row.get("status") != "UNBOUNDED" or value is None or first is None:
         return False
     return bool(value <= AWAY * first)  # both are negative
 

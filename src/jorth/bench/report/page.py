@@ -9,8 +9,10 @@ from html import escape
 from itertools import groupby
 from pathlib import Path
 
+from jorth.bench.cells import Cell
 from jorth.bench.records import Row, cell_of, read_rows
-from jorth.bench.report import figures, tables, words
+from jorth.bench.report import bands, figures, probe_tables, tables, words
+from jorth.bench.report.families import Family, families
 from jorth.bench.report.groups import Group, group_rows
 from jorth.bench.report.style import CSS
 
@@ -28,12 +30,13 @@ def write_report(run: str | Path, folder: str | Path) -> Path:
         raise ValueError(f"no rows in {run}: nothing to report yet")
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    race, trace, planted = (group_rows(rows, problem) for problem in ("race", "trace", "procrustes"))
+    race, trace, planted, probe = (group_rows(rows, name) for name in ("race", "trace", "procrustes", "probe"))
     parts = [_summary(rows)]
     parts += [_well_posed(trace, place)] if trace else []
     parts += [_race(race, place)] if race else []
     parts += [_planted(planted, place)] if planted else []
-    parts += [_troubles(rows), f"<h2>The problems</h2>{tables.problems(race + trace + planted)}"]
+    parts += [_probe(families(rows, "probe"), place)] if probe else []
+    parts += [_troubles(rows), f"<h2>The problems</h2>{tables.problems(race + trace + planted + probe)}"]
     page = place / NAME
     page.write_text(_document("".join(parts), _footer(rows)), encoding="utf-8")
     return page
@@ -82,7 +85,7 @@ def _thetas(groups: list[Group], place: Path) -> str:
             "else was changed. Open triangles ended as unbounded and are drawn at the upper edge; methods without θ "
             "are horizontal lines."
         )
-        parts.append(_figure(figures.against_theta(several), f"theta-{_slug(several[0])}", caption, place))
+        parts.append(_figure(figures.against_theta(several), f"theta-{_slug(several[0].cell)}", caption, place))
     return f"<h3>The value against θ</h3>{''.join(parts)}" if parts else ""
 
 
@@ -99,13 +102,24 @@ def _planted(groups: list[Group], place: Path) -> str:
     return f"{words.PROCRUSTES}{table}{tables.speed(groups)}{_curves(groups, place)}"
 
 
+def _probe(found: list[Family], place: Path) -> str:
+    parts = []
+    for family in found:
+        drawing = bands.convergence(family)
+        if drawing is not None:
+            caption = words.on_curves(family)
+            parts.append(_figure(drawing, f"probe-{_slug(family.cell)}", caption, place))
+    drawn = f"<h3>Convergence</h3>{''.join(parts)}" if parts else ""
+    return f"{words.PROBE}{words.on_probes(found)}{probe_tables.ends(found)}{probe_tables.matching(found)}{drawn}"
+
+
 def _curves(groups: list[Group], place: Path) -> str:
     parts = []
     for group in groups:
         drawing = figures.convergence(group)
         if drawing is None:
             continue
-        parts.append(_figure(drawing, f"{group.cell.problem}-{_slug(group)}", _curve_caption(group), place))
+        parts.append(_figure(drawing, f"{group.cell.problem}-{_slug(group.cell)}", _curve_caption(group), place))
     return f"<h3>Convergence</h3>{''.join(parts)}" if parts else ""
 
 
@@ -129,12 +143,15 @@ def _figure(png: bytes, name: str, caption: str, place: Path) -> str:
     )
 
 
-def _slug(group: Group) -> str:
-    cell = group.cell
+def _slug(cell: Cell) -> str:
+    probe = cell.problem == "probe"
     parts = [
         f"{cell.data}-{cell.m}-{cell.n}-{cell.p}",
         "" if cell.condition is None else f"condition{cell.condition:g}",
-        f"seed{cell.seed}" if cell.seed else "",
+        f"alpha{cell.alpha:g}" if cell.alpha not in (None, 1.0) else "",
+        f"scale{cell.scale}" if cell.scale not in (None, 1.0) else "",
+        f"ridge{cell.ridge:g}" if probe and cell.ridge else "",
+        f"seed{cell.seed}" if cell.seed and not probe else "",
         "" if cell.max_time is None else f"{cell.max_time:g}s",
         "" if cell.max_evaluations is None else f"{cell.max_evaluations}gradients",
     ]

@@ -81,11 +81,12 @@ def _cell(row: Row | None, place: int | None) -> str:
     gap = "" if row["gap"] is None else f"gap {row['gap']:.1e}<br>"
     doubt = "" if row["claim_holds"] else f'<br><span class="failed">the solver said {_number(row["claimed"])}</span>'
     ended = STATUS.get(row["status"], row["status"].lower())
-    head = f"{_badge(place)}{gap}{value}({_number(row['violation'])}){marks}"
+    head = f"{badge(place)}{gap}{value}({_number(row['violation'])}){marks}"
     return f"<td>{head}<br><small>{ended}, {row['time']:.2g} s</small>{doubt}</td>"
 
 
-def _badge(place: int | None) -> str:
+def badge(place: int | None) -> str:
+    """The mark of the first three."""
     if place is None:
         return ""
     word = {1: "first", 2: "second", 3: "third"}[place]
@@ -106,7 +107,7 @@ def _paper_cells(group: Group, names: list[str]) -> list[str]:
         entry = entries[name]
         place = 1 + sum(other.value < entry.value for other in entries.values())
         plus = " (+)" if "+" in name else ""
-        cells.append(f"<td>{_badge(place if place <= 3 else None)}{entry.value:.2e}({entry.violation:.1e}){plus}</td>")
+        cells.append(f"<td>{badge(place if place <= 3 else None)}{entry.value:.2e}({entry.violation:.1e}){plus}</td>")
     return cells
 
 
@@ -147,10 +148,10 @@ def problems(groups: list[Group]) -> str:
         cells = [
             notes.get("subset", "planted"), _plain(notes.get("data_norm_squared")), _plain(notes.get("start_ratio"), 4),
             _plain(notes.get("ridge")), _plain(row["start_value"]), _plain(row["optimum"], 7),
-            notes.get("optimum_by", "none: unbounded"),
+            notes.get("optimum_by", "none: unbounded"), notes.get("zero_rows", ""),
         ]  # fmt: skip
         body.append(line(f"{escape(group.name)}, {group.cell.problem}", (f"<td>{escape(str(c))}</td>" for c in cells)))
-    heads = ["problem", "subset", "‖D‖²", "‖D X₀‖² / ‖D‖²", "ridge", "f(X₀)", "optimum", "optimum by"]
+    heads = ["problem", "subset", "‖D‖²", "‖D X₀‖² / ‖D‖²", "ridge", "f(X₀)", "optimum", "optimum by", "rows of zeros"]
     return table("The problems and where they start.", heads, body)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from html import escape
+from statistics import median
 
 from jorth.bench.paper import CITATION, Comparison
+from jorth.bench.report.families import RIVALS, Family, matches, no_worse
 
 READING = (
     "<p>Every value was computed anew from the returned X through the objective; clocks leave out recording, "
@@ -35,6 +37,43 @@ PROCRUSTES = (
     "is that of a reference run of the preconditioned Riemannian L-BFGS to a gradient norm of 10⁻¹² or a stall: the "
     "best known, not certified.</p>"
 )
+PROBE = (
+    '<h2>The structural probe</h2><div class="note"><p>min 1/m² Σ (T_ij − c d(q_i, q_j))² + ridge/2 ‖X‖² over '
+    "XᵀJX = J: T are the Euclidean distances of the rows of D, q_i = φ(d_i X) the points that X and the lift make of "
+    "them, d geodesic distances on the pseudo-hyperboloid. (The paper lifts first and maps then, Q = φ(D) X; that f is "
+    "constant on the feasible set.) Rows of zeros stay at the base point. The least value is not known. f is "
+    "at least 0, so a smaller value is a better answer; but it can go on falling while ‖X‖ runs away, and a run "
+    "ends when ‖X‖ has grown to 10⁴: the tables say “left”, the figures have an open triangle.</p>"
+    "<p>Epochs are full gradients: m sample gradients count as one, a value without its gradient as a half. A sweep of "
+    "GS-JOBCD takes a gradient for each of its n(n − 1)/2 pairs and is recorded when it is complete.</p></div>"
+)
+
+
+def on_curves(family: Family) -> str:
+    """The caption of the curves of a probe."""
+    ends = ", ".join(f"{name} {value:.4g}" for name, value in family.medians.items() if value < float("inf"))
+    return (
+        f"{family.name}, {family.budget} a run, seeds {', '.join(map(str, family.seeds))}: f against epochs and "
+        f"against time. Medians at the end: {ends}."
+    )
+
+
+def on_probes(found: list[Family]) -> str:
+    """How J-JOBCD and VR-J-JOBCD compare, by medians."""
+    sentences = []
+    for method in ("J-JOBCD", "VR-J-JOBCD"):
+        verdicts = [verdict for family in found if (verdict := no_worse(family, method)) is not None]
+        if verdicts:
+            against = f"{', '.join(RIVALS[:-1])} and {RIVALS[-1]}"
+            sentences.append(f"{method} ends no worse than {against} on {sum(verdicts)} of {len(verdicts)} data sets.")
+    ratios = [median(pair.ratio for pair in pairs) for family in found if (pairs := matches(family))]
+    if ratios:
+        few = sum(ratio <= 1 / 3 for ratio in ratios)
+        sentences.append(
+            "VR-J-JOBCD reaches the last value of J-JOBCD with at most a third of its sample gradients on "
+            f"{few} of {len(ratios)}."
+        )
+    return f"<p>By medians over the seeds: {' '.join(sentences)}</p>" if sentences else ""
 
 
 def on_orders(found: list[Comparison]) -> str:
