@@ -46,6 +46,9 @@ class AbstractObjective(ABC):
     """The number N of terms of f = 1/N sum f_i; 0 when f is not a finite sum."""
     constant: str | None = None
     """Why f is the same for every feasible X, where it is: a run then ends at once and says so."""
+    rough: bool = False
+    """Whether f has narrow peaks nearly everywhere, so that curvature found along a step says nothing: coordinate
+    methods then average slopes over steps instead."""
     speaks_torch: bool = False
     """Whether the data came as tensors: the result then comes as one where no start says otherwise."""
 

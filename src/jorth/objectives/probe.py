@@ -11,9 +11,10 @@ from torch import Tensor
 
 from jorth.arrays import Array, check_finite, check_signature, describe, is_number, to_tensor
 from jorth.objectives.base import AbstractObjective, hash_tensors
+from jorth.objectives.probe_points import RowMap
 from jorth.objectives.probe_targets import EuclideanTargets, FunctionTargets, MatrixTargets, Targets
 from jorth.signature import Signature
-from jorth.ultrahyperbolic import SLOPE_FLOOR, height, lift_rows, polar
+from jorth.ultrahyperbolic import SLOPE_FLOOR
 
 BLOCK = 512
 """Rows and columns of the blocks that are worked on: 2 MB a matrix, in the second-level cache."""
@@ -62,22 +63,23 @@ class StructuralProbe(AbstractObjective):
     ) -> None:
         self.speaks_torch = isinstance(data, Tensor)
         self._data = _rows(data, signature)
-        self._signs = signature.vector(self._data)
         self.signature, self.alpha = signature, _number("alpha", alpha, positive=True)
         self.scale = scale if scale == "fit" else _number("scale", scale, positive=True)
         self.ridge = _number("ridge", ridge, positive=False)
         if order not in ("transform-lift", "lift-transform"):
             raise ValueError(f'order must be "transform-lift" or "lift-transform", got {order!r}')
         self.order = order
+        self.rough = order == "transform-lift" and signature.q > 1
         self._zero = _zero_rows(self._data, zero_rows)
         self.samples = len(self._data)
         self._targets = _targets(distances, self._data)
         two = torch.arange(2, device=self._data.device)  # compile now, not on a solver's clock
         self._terms(self._data.new_zeros(2, 2), self._targets(two, two), 1.0, own=two, upper=True)
-        self._lifted = None
-        if order == "lift-transform":
-            self._lifted = self._lift(self._data)
-            self._check_lifted(self._lifted, "data must have t != 0 in every row to be lifted")
+        lift_first = order == "lift-transform"
+        self._map = RowMap(self._data, signature, self.alpha, self._zero, lift_first=lift_first)
+        if lift_first:
+            start = torch.eye(signature.n, dtype=self._data.dtype, device=self._data.device)
+            self._check_lifted(self._map(start).Q, "data must have t != 0 in every row to be lifted")
         if order == "lift-transform" and self.ridge == 0:
             self.constant = (
                 "f is the same for every feasible X: with order='lift-transform' X is an isometry of the lifted "
@@ -88,22 +90,23 @@ class StructuralProbe(AbstractObjective):
 
     def value(self, X: Tensor) -> Tensor:
         """F alone."""
-        Q = self._points(X)
+        Q = self._map(X).Q
         loss, _ = self._loss(Q, None, self._scale(Q))
         return X.new_tensor(loss) + self.ridge / 2 * X.square().sum()
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """F and its gradient D^T dZ."""
-        Q = self._points(X)
-        dQ = torch.zeros_like(Q)
-        loss, _ = self._loss(Q, dQ, self._scale(Q))
+        points = self._map(X)
+        dQ = torch.zeros_like(points.Q)
+        loss, _ = self._loss(points.Q, dQ, self._scale(points.Q))
         value = X.new_tensor(loss) + self.ridge / 2 * X.square().sum()
-        return value, self._pull_back(X, dQ) + self.ridge * X
+        return value, self._map.pull_back(points, dQ) + self.ridge * X
 
     def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
         """The mean gradient of f_i = 1/m sum_j (T_ij - c d_ij)^2 for the rows i given: O(m n) each."""
-        Q = self._points(X)
-        scale, QJ, dQ = self._scale(Q), Q * self._signs, torch.zeros_like(Q)
+        points = self._map(X)
+        Q = points.Q
+        scale, QJ, dQ = self._scale(Q), Q * self._map.signs, torch.zeros_like(Q)
         weight = 1 / (len(index) * self.samples * self.alpha**2)
         every = torch.arange(self.samples, device=Q.device)
         for rows in torch.split(index, BLOCK):
@@ -111,28 +114,15 @@ class StructuralProbe(AbstractObjective):
             self._terms(g, self._targets(rows, every), scale, own=rows, upper=False)
             dQ.index_add_(0, rows, g @ QJ, alpha=weight)
             dQ.addmm_(g.mT, QJ[rows], alpha=weight)
-        return self._pull_back(X, dQ) + self.ridge * X
+        return self._map.pull_back(points, dQ) + self.ridge * X
 
     def fitted_scale(self, X: Array) -> float:
         """The c that goes with X."""
-        return self._scale(self._points(to_tensor(X, "X").to(self._data)))
+        return self._scale(self._map(to_tensor(X, "X").to(self._data)).Q)
 
     def points(self, X: Tensor) -> Tensor:
         """The points (m, n) on the pseudo-hyperboloid that X makes of the rows."""
-        return self._points(X)
-
-    def _points(self, X: Tensor) -> Tensor:
-        if self._lifted is not None:
-            return self._lifted @ X
-        return self._lift(self._data @ X)
-
-    def _lift(self, Z: Tensor) -> Tensor:
-        assert self.signature is not None
-        Q = lift_rows(Z, self.signature, self.alpha)
-        if self._zero is not None:
-            Q[self._zero] = 0.0
-            Q[self._zero, int(self.signature.negative[0])] = self.alpha
-        return Q
+        return self._map.in_place_order(self._map(X))
 
     def _check_lifted(self, Q: Tensor, complaint: str) -> None:
         lost = int((~torch.isfinite(Q)).any(dim=-1).sum())
@@ -142,7 +132,7 @@ class StructuralProbe(AbstractObjective):
     def check_start(self, X: Tensor) -> None:
         """Every row must have a t to be lifted; a random start gives them one where the identity does not."""
         remedy = "x0 must send no row to t = 0 (jorth.random_point(signature, cond=1.1) does not)"
-        self._check_lifted(self._points(X), remedy)
+        self._check_lifted(self._map(X).Q, remedy)
 
     def _scale(self, Q: Tensor) -> float:
         if self.scale != "fit":
@@ -152,7 +142,7 @@ class StructuralProbe(AbstractObjective):
 
     def _loss(self, Q: Tensor, dQ: Tensor | None, scale: float) -> tuple[float, tuple[float, float]]:
         """The mean of (T - c d)^2 over all pairs, its derivative in Q added to dQ, and the sums of T d and d^2."""
-        QJ = Q * self._signs
+        QJ = Q * self._map.signs
         weight = 2 / (self.samples * self.alpha) ** 2
         loss = mixed = squares = 0.0
         for rows, columns in self._blocks():
@@ -189,24 +179,6 @@ class StructuralProbe(AbstractObjective):
             g.numpy(), targets.numpy(), scale, self.alpha, own.numpy(), upper
         )
         return sums
-
-    def _pull_back(self, X: Tensor, dQ: Tensor) -> Tensor:
-        """From the derivative in the points to that in X."""
-        if self._lifted is not None:
-            return self._lifted.mT @ dQ
-        assert self.signature is not None
-        plus, minus = self.signature.positions(X.device)
-        Z = self._data @ X
-        s, t = Z[:, plus], Z[:, minus]
-        rho, (length, direction) = height(s, self.alpha), polar(t)
-        if self._zero is not None:  # these do not move
-            dQ = dQ.masked_fill(self._zero[:, None], 0.0)
-            direction, length = direction.nan_to_num(0.0), length.masked_fill(self._zero[:, None], 1.0)
-        along = (dQ[:, minus] * direction).sum(dim=-1, keepdim=True)
-        dZ = torch.empty_like(Z)
-        dZ[:, plus] = dQ[:, plus] + along * (s / rho)
-        dZ[:, minus] = (dQ[:, minus] - along * direction) * (rho / length)
-        return self._data.mT @ dZ
 
     # -- what a solver asks for
 

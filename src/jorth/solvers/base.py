@@ -54,9 +54,10 @@ class AbstractSolver(ABC):
 
     def check_start(self, samples: int, X: Tensor) -> None:
         """A ValueError where the method cannot start at X, or not on a sum of so many terms (0: not a sum)."""
-        if getattr(self, "side", "left") == "right" and X.shape[0] != X.shape[1]:
+        side = getattr(self, "side", "left")
+        if side in ("right", "both") and X.shape[0] != X.shape[1]:
             raise ValueError(
-                f'side must be "left" for a thin x0: columns have no signs, got "right" and {tuple(X.shape)}'
+                f'side must be "left" for a thin x0: columns have no signs, got "{side}" and {tuple(X.shape)}'
             )
         if not self.thin and X.shape[0] != X.shape[1]:
             raise ValueError(f"x0 must be square for {self.name}, got {tuple(X.shape)}")
@@ -72,6 +73,10 @@ class AbstractSolver(ABC):
     @abstractmethod
     def step(self, problem: Problem, state: State) -> None:
         """One iteration, in place."""
+
+    def settle(self, state: State, last: State) -> State:
+        """What a run returns: ``last``, the last point, scored; a solver may remember a better one."""
+        return last
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

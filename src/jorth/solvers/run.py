@@ -210,12 +210,17 @@ class Run:
         return copy.cpu().numpy() if self.numpy_out else copy
 
     def _result(self, status: Status, message: str) -> Result:
-        """The last point, scored afresh where the solver had only an estimate; it is the last row of the history."""
+        """The last point, scored afresh where the solver had only an estimate, or a better one that it remembers.
+
+        It is the last row of the history.
+        """
         state, objective = self.state, self.problem.objective
         if state is None or not state.exact:
             X = self.start if state is None else state.X
             value, gradient = objective.objective.value_and_gradient(X)  # not part of the run's counts
             state = State(X, value.item(), gradient.detach())
+        if self.state is not None:
+            state = self.solver.settle(self.state, state)
         if not self._is_recorded(state):
             self._record(state)
         point = self.scored

@@ -8,15 +8,18 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from jorth.solvers.averaged_steps import Averaging, keep_best
 from jorth.solvers.base import State
 from jorth.solvers.counting import all_finite
 from jorth.solvers.curvature import first_curvature
-from jorth.solvers.jacobi import Jacobi
+from jorth.solvers.jacobi import DECAY, MOMENTUM, Jacobi
 from jorth.solvers.pair_steps import oriented
 from jorth.solvers.problem import Problem
 from jorth.solvers.status import Status, StopRun
 
 SMOOTHING = 0.9
+SCORED_EVERY = 1.0
+"""Epochs between two scored points of a walk, on average."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,19 +32,22 @@ class VarianceReduced(Jacobi):
     over all samples: at every large batch of N, about once an epoch when ``batch`` is smaller.
 
     The options of `Jacobi` hold too; curvature="auto" takes what the objective knows, else a smoothed secant of the
-    difference batches.
+    difference batches. With averaged slopes ("per-plane", or "auto" on a rough objective) each point takes the
+    gradient over a small batch of its own, and all N samples about once an epoch.
 
     Args:
         batch: The size b of the large batch; N when None.
         difference_batch: The size b' of the small one; ceil(sqrt N) when None.
         probability: Of the large batch; b' / (b + b') when None.
         safety: The factor on the curvature: 2 is what the theory of PAGE asks for with these batches.
+        angle: As that of `Jacobi`; smaller, since there are more steps.
     """
 
     batch: int | None = None
     difference_batch: int | None = None
     probability: float | None = None
     safety: float = 2.0
+    angle: float = 0.01
     name = "vr-j-jobcd"
 
     def __post_init__(self) -> None:
@@ -73,15 +79,45 @@ class VarianceReduced(Jacobi):
 
     def step(self, problem: Problem, state: State) -> None:
         """One step along the current estimate, and the estimate at the new point."""
+        if self.averages(problem):
+            self._walk(problem, state)
+            return
         self._known_curvature(problem, state)
-        X, G = oriented(state.X, self.side), oriented(state.gradient, self.side)
+        side = self.take_side(state)
+        X, G = oriented(state.X, side), oriented(state.gradient, side)
         L = self.safety * state.numbers["curvature"]
         proposal = self.propose(problem, X, G, self.choose(problem, state, X, G), L, None)
         problem.objective.count.pair_updates += proposal.pairs
-        moved = oriented(proposal.X, self.side)
+        moved = oriented(proposal.X, side)
         if not bool(torch.isfinite(moved).all()):
             raise StopRun(Status.NON_FINITE)
         self._estimate(problem, state, moved)
+
+    def _walk(self, problem: Problem, state: State) -> None:
+        """One step of a walk. Its averages reduce the variance of a fresh batch at each point.
+
+        On a rough f the differences of PAGE are no smaller than the gradients themselves: their sum is of no use.
+        """
+        if "best" not in state.numbers:
+            keep_best(state, self.averaging)
+        moved = self.walk(problem, state)
+        objective, (_, small, _) = problem.objective, self._sizes(problem.objective.samples)
+        full = problem.rng.random() < (self.probability or min(1.0, small / (SCORED_EVERY * objective.samples)))
+        if full:
+            value, gradient = objective.value_and_gradient(moved)
+        else:
+            value, gradient = state.value, objective.sample_gradient(moved, self._draw(problem, small, moved))
+        if not all_finite(value, gradient):
+            raise StopRun(Status.NON_FINITE)
+        state.X.copy_(moved)
+        state.value, state.gradient, state.exact = value, gradient, full
+        if full:
+            keep_best(state, self.averaging)
+
+    @property
+    def averaging(self) -> Averaging:
+        """Points are scored once an epoch: the first that is not better ends an angle."""
+        return Averaging(self.angle, MOMENTUM, DECAY, 1)
 
     def _estimate(self, problem: Problem, state: State, moved: Tensor) -> None:
         """Move to ``moved`` with the PAGE estimate of its gradient."""
@@ -115,7 +151,7 @@ class VarianceReduced(Jacobi):
     def _known_curvature(self, problem: Problem, state: State) -> None:
         """L at the start, where the objective knows none: a secant over one small batch along a short step."""
         fresh = "curvature" not in state.numbers
-        first_curvature(problem, state, self.curvature)
+        first_curvature(problem, state, self._bound)
         if not fresh or self.curvature != "auto" or problem.objective.curvature() is not None:
             return
         _, small, _ = self._sizes(problem.objective.samples)
