@@ -18,7 +18,7 @@ from jorth.group import random_point
 from jorth.objectives import StructuralProbe
 from jorth.signature import Signature
 from jorth.solvers import Result, Status, minimize
-from jorth.solvers.base import AbstractSolver
+from jorth.solvers.base import AbstractSolver, check_choice
 from jorth.ultrahyperbolic import distance, lift
 
 START_CONDITION = 1.5
@@ -33,7 +33,8 @@ class StructuralProbeRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     Block-orthogonal factors on the right of R are isometries that commute with the lift: they change no distance. So
     all components of O(p, q) hold the same minima, R is determined up to O(p) x O(q), and p q parameters are fitted:
-    none for the sphere p = 0. For q > 1 the objective is rough; more starts and a ridge help.
+    none for the sphere p = 0. For q > 1 the objective is rough, and for q = 1 it jumps where a row changes the sign of
+    its t; more starts and a ridge help. Rows with a last column of ones start with one sign.
 
     Args:
         signature: The signs of J, one for each column of X, q at least 1; when omitted, Lorentz with the time last:
@@ -42,8 +43,8 @@ class StructuralProbeRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             number multiplies all d by it.
         scale: c, a number; "fit" takes the best one, sum T d / sum d^2.
         ridge: At least 0; keeps ||R|| in bounds.
-        zero_rows: A row of zeros has no lift. "base" puts it at the base point, alpha on the first negative axis; "error"
-            refuses it.
+        zero_rows: A row of zeros has no lift. "base" puts it at the base point, alpha on the first negative axis;
+            "error" refuses it.
         method: A method of `jorth.minimize`.
         n_init: Random starts; the fit with the least objective is kept.
         max_iterations: The limit for each start; none when omitted. A fit that it or ``max_time`` cuts short warns.
@@ -94,6 +95,7 @@ class StructuralProbeRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         The distances y are a matrix T (m, m), symmetric, none negative; or numbers (m,), for |y_i - y_j|; or, when
         omitted, the Euclidean distances of the rows.
         """
+        self._check_parameters()
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2).astype(np.float64)
         n = X.shape[1]
         self.signature_ = Signature.lorentz(n, "last") if self.signature is None else check_signature(self.signature)
@@ -101,6 +103,7 @@ class StructuralProbeRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             raise ValueError(f"signature must have {n} signs, one for each column of X, got {self.signature_}")
         T = squareform(pdist(X)) if y is None else _distance_matrix(y, len(X))
         unit = np.sqrt(np.square(T).mean()) or 1.0  # in this unit the mean of (T - c d)^2 is the squared stress
+        self._check_zero_rows(X)
         probe = self._probe(X, T / unit, unit)
         self.result_ = self._best(probe)
         if self.result_.status not in (Status.CONVERGED, Status.STALLED):
@@ -128,18 +131,32 @@ class StructuralProbeRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def score(self, X: Any, y: Any = None) -> float:
         """The distance correlation: Pearson's correlation of T_ij and d_ij over the pairs i < j.
 
-        Mantel's statistic (1967): it compares two matrices of distances pair by pair, which Szekely's coefficient of the
-        same name, a measure of dependence between samples, does not. NaN where T or d is the same for all pairs.
+        It is the statistic of N. Mantel, Cancer Research 27, 1967, which compares two matrices of distances pair by
+        pair; Szekely's coefficient of the same name does not, it is a measure of dependence between two samples. NaN
+        where T or d is the same for all pairs.
         """
         return _pearson(*self._pairs(X, y))
 
     def spearman(self, X: Any, y: Any = None) -> float:
-        """Spearman's rank correlation of T_ij and d_ij over the pairs i < j, NaN where one is the same for all pairs."""
+        """Spearman's rank correlation of T_ij and d_ij over the pairs i < j; NaN where one is the same for all."""
         return _spearman(*self._pairs(X, y))
 
     def stress(self, X: Any, y: Any = None) -> float:
         """Sqrt(sum (T - c d)^2 / sum T^2) with the c of the fit; NaN where T is zero."""
         return _stress(*self._pairs(X, y))
+
+    def _check_parameters(self) -> None:
+        check_choice("zero_rows", self.zero_rows, ("error", "base"))
+        if self.scale != "fit" and not (is_number(self.scale) and 0 < self.scale < np.inf):
+            raise ValueError(f'scale must be a positive number or "fit", got {self.scale!r}')
+
+    def _check_zero_rows(self, X: Floats) -> None:
+        count = int((~X.any(axis=1)).sum())
+        if count and self.zero_rows == "error":
+            raise ValueError(
+                f"X must have no row of zeros, which no map moves and which has no lift, got {count} of {len(X)}; "
+                'drop them, or take zero_rows="base"'
+            )
 
     def _probe(self, X: Floats, T: Floats, unit: float) -> StructuralProbe:
         """The objective, with the distances and a given scale in the same unit."""
@@ -148,7 +165,7 @@ class StructuralProbeRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             T,
             signature=self.signature_,
             alpha=self.alpha,
-            scale=self.scale / unit if is_number(self.scale) else self.scale,  # type: ignore[operator, arg-type]
+            scale=self.scale if isinstance(self.scale, str) else self.scale / unit,
             ridge=self.ridge,
             zero_rows=self.zero_rows,
         )
@@ -172,12 +189,10 @@ class StructuralProbeRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return min(runs, key=lambda run: run.value)
 
     def _points(self, X: Floats) -> Floats:
-        """The points in float64; rows of zeros where ``zero_rows`` says."""
+        """The points in float64; rows of zeros at the base point."""
+        self._check_zero_rows(X)
         moved = X.astype(np.float64) @ self.rotation_
-        if self.zero_rows == "base":
-            base = np.zeros(len(self.rotation_))
-            base[self.signature_.negative[0]] = self.alpha
-            moved[~X.any(axis=1)] = base
+        moved[~X.any(axis=1), self.signature_.negative[0]] = 1.0
         return np.asarray(lift(moved, self.signature_, alpha=self.alpha))
 
     def _pairs(self, X: Any, y: Any) -> tuple[Floats, Floats]:
@@ -202,7 +217,9 @@ def _distance_matrix(y: Any, m: int) -> Floats:
     if T.shape == (m,):
         return np.asarray(np.abs(T[:, None] - T))
     if T.shape != (m, m):
-        raise ValueError(f"y must have shape ({m}, {m}), distances, or ({m},), numbers, for the rows of X, got {T.shape}")
+        raise ValueError(
+            f"y must have shape ({m}, {m}), distances, or ({m},), numbers, for the rows of X, got {T.shape}"
+        )
     if T.min() < 0:
         raise ValueError(f"y must hold distances that are not negative, got {T.min():.3g}")
     defect = np.abs(T - T.T).max()
