@@ -116,14 +116,14 @@ def free(
 
 
 def table(T: np.ndarray, n: int, seeds: int) -> dict[str, np.ndarray]:
-    """Print medians over the seeds; returns the layouts with the least stress, for the picture."""
+    """Print medians over the seeds; returns the best hyperbolic points and the layout below them, for the picture."""
     layouts = [flat_layout(T, n - 1, seed) for seed in range(seeds)]
     print(f"\nspaces of dimension {n - 1}, medians of {seeds} seeds (least, largest)\n")
     print("| space | stress of the probe | Spearman | distance correlation | radius | stress of free points |")
     print("|---|---|---|---|---|---|")
     flat = [(stress(T, d), spearmanr(d, pairs(T))[0], pearsonr(d, pairs(T))[0]) for d in map(pdist, layouts)]
     row(f"Euclidean, R^{n - 1}", flat, "", [free(T, layout, None)[0] for layout in layouts])
-    shown: dict[str, np.ndarray] = dict(flat=layouts[int(np.argmin([scores[0] for scores in flat]))])
+    shown: dict[str, np.ndarray] = {}
     for q in range(1, n + 1):
         signature = Signature(n - q, q)
         fits = [probe(T, layout, signature, seed) for seed, layout in enumerate(layouts)]
@@ -134,7 +134,8 @@ def table(T: np.ndarray, n: int, seeds: int) -> dict[str, np.ndarray]:
         if q == 1:
             model, X = min(fits, key=lambda fit: fit[0].stress_)
             best = int(np.argmin([value for value, _ in loose]))
-            shown |= dict(probe=model.transform(X) / model.alpha, free=loose[best][1] / fits[best][0].alpha)
+            shown = dict(flat=X[:, :-1], probe=model.transform(X) / model.alpha)
+            shown["free"] = loose[best][1] / fits[best][0].alpha
     return shown
 
 
@@ -159,18 +160,39 @@ def spread(values: list[float]) -> str:
 def draw(T: np.ndarray, parents: np.ndarray, shown: dict[str, np.ndarray]) -> None:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(12, 4.4), layout="constrained")
-    panels = figure.subplots(1, 3)
+    figure = Figure(figsize=(12, 4.6), layout="constrained")
     colours = [f"C{branch(node, parents)}" if node else "black" for node in range(len(parents))]
-    sizes = 4 + 14 * (T[0].max() - T[0])
-    draw_flat(panels[0], shown["flat"], parents, colours, sizes, stress(T, pdist(shown["flat"])))
-    for axes, title in ((panels[1], "probe"), (panels[2], "free")):
-        points = shown[title] * np.sign(shown[title][:, -1:])  # q and -q are one point to the distance
-        found = stress(T, pairs(np.stack([distance(point, points, Signature(2, 1)) for point in points])))
-        draw_disc(axes, centred(points), parents, colours, sizes)
-        words = {"probe": "structural probe of the same layout", "free": "free points"}[title]
-        axes.set(title=f"hyperbolic plane, {words}: stress {found:.3f}")
+    probed, loose = ascending(shown["probe"]), ascending(shown["free"])
+    edges = list(enumerate(parents))[1:]
+    panels = {
+        f"Euclidean plane (SMACOF): stress {stress(T, pdist(shown['flat'])):.3f}\n": (
+            shown["flat"],
+            [shown["flat"][list(edge)] for edge in edges],
+        ),
+        f"the same layout through a probe of O(2, 1): stress {hyperbolic_stress(T, probed):.3f}\nPoincaré disc": (
+            poincare(probed),
+            [poincare(geodesic(*probed[list(edge)])) for edge in edges],
+        ),
+        f"free hyperbolic points: stress {hyperbolic_stress(T, loose):.3f}\nradius = distance from the root": (
+            native(loose),
+            [native(geodesic(*loose[list(edge)])) for edge in edges],
+        ),
+    }
+    for axes, (title, (places, curves)) in zip(figure.subplots(1, 3), panels.items(), strict=True):
+        for (node, _), curve in zip(edges, curves, strict=True):
+            axes.plot(*curve.T, color=colours[node], linewidth=0.6, alpha=0.6)
+        axes.scatter(*places.T, c=colours, s=4 + 14 * (T[0].max() - T[0]), zorder=3, linewidths=0)
+        reach = 1.04 * np.abs(places).max() if "Poincaré" not in title else 1.02
+        axes.set(aspect="equal", xticks=[], yticks=[], frame_on=False, xlim=(-reach, reach), ylim=(-reach, reach))
+        axes.set_title(title, fontsize=10)
+        if "Poincaré" in title:
+            angle = np.linspace(0, 2 * np.pi, 300)
+            axes.plot(np.cos(angle), np.sin(angle), color="0.6", linewidth=0.8)
     figure.savefig(IMAGES / "tree_probe.png", dpi=130)
+
+
+def hyperbolic_stress(T: np.ndarray, points: np.ndarray) -> float:
+    return stress(T, pairs(np.stack([distance(point, points, Signature(2, 1)) for point in points])))
 
 
 def branch(node: int, parents: np.ndarray) -> int:
@@ -180,29 +202,12 @@ def branch(node: int, parents: np.ndarray) -> int:
     return node - 1
 
 
-def centred(points: np.ndarray) -> np.ndarray:
-    """The points moved by an isometry that takes the first, the root, to the base point."""
+def ascending(points: np.ndarray) -> np.ndarray:
+    """All on the upper sheet (q and -q are one point to the distance), the first, the root, moved to the base point."""
+    points = points * np.sign(points[:, -1:])
     x, t = points[0, :-1], points[0, -1]
     boost = np.block([[np.eye(2) + np.outer(x, x) / (1 + t), -x[:, None]], [-x[None], np.array([[t]])]])
     return points @ boost
-
-
-def draw_flat(axes, layout, parents, colours, sizes, found) -> None:
-    for node, parent in enumerate(parents[1:], start=1):
-        axes.plot(*layout[[node, parent]].T, color=colours[node], linewidth=0.6, alpha=0.6)
-    axes.scatter(*layout.T, c=colours, s=sizes, zorder=3, linewidths=0)
-    axes.set(title=f"Euclidean plane, SMACOF: stress {found:.3f}", aspect="equal", xticks=[], yticks=[])
-
-
-def draw_disc(axes, points, parents, colours, sizes) -> None:
-    """The Poincare disc with edges as geodesics."""
-    angle = np.linspace(0, 2 * np.pi, 300)
-    axes.fill(np.cos(angle), np.sin(angle), color="0.97")
-    axes.plot(np.cos(angle), np.sin(angle), color="0.6", linewidth=0.8)
-    for node, parent in enumerate(parents[1:], start=1):
-        axes.plot(*poincare(geodesic(points[node], points[parent])).T, color=colours[node], linewidth=0.6, alpha=0.6)
-    axes.scatter(*poincare(points).T, c=colours, s=sizes, zorder=3, linewidths=0)
-    axes.set(aspect="equal", xticks=[], yticks=[], frame_on=False)
 
 
 def geodesic(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -213,6 +218,12 @@ def geodesic(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def poincare(points: np.ndarray) -> np.ndarray:
     return points[:, :-1] / (1 + points[:, -1:])
+
+
+def native(points: np.ndarray) -> np.ndarray:
+    """Polar coordinates whose radius is the distance from the base point."""
+    length = np.linalg.norm(points[:, :-1], axis=1, keepdims=True)
+    return points[:, :-1] * (np.arcsinh(length) / np.maximum(length, 1e-300))
 
 
 def main() -> None:
