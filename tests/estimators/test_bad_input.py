@@ -6,16 +6,24 @@ import scipy.sparse
 from sklearn.exceptions import NotFittedError
 
 from jorth import Signature
-from jorth.estimators import HyperbolicPCA, LorentzAligner
+from jorth.estimators import HyperbolicPCA, LorentzAligner, StructuralProbeRegressor
 
 X = np.random.default_rng(0).standard_normal((20, 3))
 POINTS = np.column_stack([X, np.sqrt(1 + np.square(X).sum(axis=1))])
 FIT = HyperbolicPCA(2).fit(X)
 ALIGNED = LorentzAligner().fit(X, X)
+T = np.abs(X[:, :1] - X[:, 0])
+PROBE = StructuralProbeRegressor().fit(X, T)
+STRICT = StructuralProbeRegressor(zero_rows="error").fit(X, T)
+WITH_ZERO = np.vstack([X[:-1], np.zeros(3)])
 
 
 def fit(data=X, **options):
     return HyperbolicPCA(**options).fit(data)
+
+
+def probe(data=X, distances=T, **options):
+    return StructuralProbeRegressor(**options).fit(data, distances)
 
 
 CASES = {
@@ -53,6 +61,40 @@ CASES = {
     "aligner, NaN": (lambda: LorentzAligner().fit(X, X * np.nan), ValueError, "contains NaN"),
     "aligner, not fitted": (lambda: LorentzAligner().transform(X), NotFittedError, "not fitted yet"),
     "aligner, inverse_transform, columns": (lambda: ALIGNED.inverse_transform(POINTS), ValueError, "X must have 3 columns, as transform gives, got 4"),
+    "probe, signature": (lambda: probe(signature=(2, 1)), TypeError, "signature must be a jorth.Signature, got tuple"),
+    "probe, too few columns": (lambda: probe(signature=Signature(3, 1)), ValueError, r"signature must have 3 signs, one for each column of X, got Signature\(3, 1\)"),
+    "probe, too many columns": (lambda: probe(signature=Signature(1, 1)), ValueError, "signature must have 3 signs, one for each column of X"),
+    "probe, q zero": (lambda: probe(signature=Signature(3, 0)), ValueError, "signature must have q of at least 1"),
+    "probe, alpha": (lambda: probe(alpha=0.0), ValueError, "alpha must be a positive number, got 0.0"),
+    "probe, alpha infinite": (lambda: probe(alpha=np.inf), ValueError, "alpha must be a positive number, got inf"),
+    "probe, scale": (lambda: probe(scale=-1.0), ValueError, "scale must be a positive number or \"fit\", got -1.0"),
+    "probe, scale a word": (lambda: probe(scale="auto"), ValueError, "scale must be a positive number or \"fit\", got 'auto'"),
+    "probe, scale a bool": (lambda: probe(scale=True), ValueError, "scale must be a positive number or \"fit\", got True"),
+    "probe, ridge": (lambda: probe(ridge=-1e-3), ValueError, "ridge must be a number of at least 0, got -0.001"),
+    "probe, zero_rows": (lambda: probe(zero_rows="drop"), ValueError, 'zero_rows must be one of "error", "base", got \'drop\''),
+    "probe, method": (lambda: probe(method="newton"), ValueError, "method must be one of"),
+    "probe, n_init": (lambda: probe(n_init=0), ValueError, "n_init must be at least 1, got 0"),
+    "probe, n_init a fraction": (lambda: probe(n_init=1.5), TypeError, "n_init must be an integer, got float 1.5"),
+    "probe, max_iterations": (lambda: probe(max_iterations=-1), ValueError, "max_iterations must be at least 0, got -1"),
+    "probe, max_time": (lambda: probe(max_time=-1.0), ValueError, "max_time must be a number of at least 0, got -1.0"),
+    "probe, random_state": (lambda: probe(random_state=None), TypeError, "random_state must be an integer, got NoneType None"),
+    "probe, random_state negative": (lambda: probe(random_state=-1), ValueError, "random_state must be at least 0, got -1"),
+    "probe, a row of zeros": (lambda: probe(WITH_ZERO, zero_rows="error"), ValueError, "X must have no row of zeros, which no map moves and which has no lift, got 1 of 20"),
+    "probe, a row of zeros to transform": (lambda: STRICT.transform(WITH_ZERO), ValueError, "X must have no row of zeros, .* got 1 of 20"),
+    "probe, not square": (lambda: probe(distances=T[:, :5]), ValueError, r"y must have shape \(20, 20\), distances, or \(20,\), numbers, for the rows of X, got \(20, 5\)"),
+    "probe, of other rows": (lambda: probe(distances=T[:5, :5]), ValueError, r"y must have shape \(20, 20\), .* got \(5, 5\)"),
+    "probe, too few numbers": (lambda: probe(distances=X[:5, 0]), ValueError, r"y must have shape \(20, 20\), .* got \(5,\)"),
+    "probe, negative": (lambda: probe(distances=-T), ValueError, "y must hold distances that are not negative, got -"),
+    "probe, not symmetric": (lambda: probe(distances=np.triu(T)), ValueError, r"y must be symmetric, got max \|T - T\^T\| = "),
+    "probe, NaN": (lambda: probe(distances=T * np.nan), ValueError, "Input y contains NaN"),
+    "probe, NaN in the rows": (lambda: probe(X * np.nan), ValueError, "Input X contains NaN"),
+    "probe, one row": (lambda: probe(X[:1], T[:1, :1]), ValueError, "minimum of 2 is required"),
+    "probe, sparse": (lambda: probe(scipy.sparse.csr_array(X)), TypeError, "Sparse data was passed"),
+    "probe, not fitted": (lambda: StructuralProbeRegressor().transform(X), NotFittedError, "not fitted yet"),
+    "probe, distances not fitted": (lambda: StructuralProbeRegressor().distances(X), NotFittedError, "not fitted yet"),
+    "probe, transform, columns": (lambda: PROBE.transform(X[:, :2]), ValueError, "X has 2 features, but StructuralProbeRegressor is expecting 3 features"),
+    "probe, score, shape": (lambda: PROBE.score(X, T[:5]), ValueError, r"y must have shape \(20, 20\)"),
+    "probe, stress, rows": (lambda: PROBE.stress(X[:5], T), ValueError, r"y must have shape \(5, 5\)"),
 }  # fmt: skip
 
 

@@ -1,16 +1,24 @@
 """scikit-learn's own checks, without an exception."""
 
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from jorth.estimators import HyperbolicPCA, LorentzAligner
+from jorth.estimators import HyperbolicPCA, LorentzAligner, StructuralProbeRegressor
 
 ESTIMATORS = [
     HyperbolicPCA(),
     HyperbolicPCA(n_components=1, output="hyperboloid", time="first", scale=0.1),
     LorentzAligner(),
+    StructuralProbeRegressor(alpha=2.0, scale=1.0, ridge=0.1),
 ]
 
 
 @parametrize_with_checks(ESTIMATORS)
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow  # half a minute: without a ridge the targets of the checks, which are noise, take long to fit
+@parametrize_with_checks([StructuralProbeRegressor()])
+def test_scikit_learn_checks_of_the_probe(estimator, check):
     check(estimator)
