@@ -76,10 +76,10 @@ class StructuralProbe(AbstractObjective):
         two = torch.arange(2, device=self._data.device)  # compile now, not on a solver's clock
         self._terms(self._data.new_zeros(2, 2), self._targets(two, two), 1.0, own=two, upper=True)
         lift_first = order == "lift-transform"
-        self._map = RowMap(self._data, signature, self.alpha, self._zero, lift_first=lift_first)
+        self._map = RowMap(self._data, signature, self.alpha, lift_first=lift_first)
         if lift_first:
-            start = torch.eye(signature.n, dtype=self._data.dtype, device=self._data.device)
-            self._check_lifted(self._map(start).Q, "data must have t != 0 in every row to be lifted")
+            t = self._data[:, signature.positions(self._data.device)[1]]
+            self._check_lifted((t == 0).all(dim=1), "data must have t != 0 in every row to be lifted")
         if order == "lift-transform" and self.ridge == 0:
             self.constant = (
                 "f is the same for every feasible X: with order='lift-transform' X is an isometry of the lifted "
@@ -124,15 +124,16 @@ class StructuralProbe(AbstractObjective):
         """The points (m, n) on the pseudo-hyperboloid that X makes of the rows."""
         return self._map.in_place_order(self._map(X))
 
-    def _check_lifted(self, Q: Tensor, complaint: str) -> None:
-        lost = int((~torch.isfinite(Q)).any(dim=-1).sum())
-        if lost:
-            raise ValueError(f"{complaint}, got {lost} of {len(Q)} rows with t = 0")
+    def _check_lifted(self, lost: Tensor, complaint: str) -> None:
+        count = int((lost if self._zero is None else lost & ~self._zero).sum())
+        if count:
+            raise ValueError(f"{complaint}, got {count} of {len(lost)} rows with t = 0")
 
     def check_start(self, X: Tensor) -> None:
         """Every row must have a t to be lifted; a random start gives them one where the identity does not."""
-        remedy = "x0 must send no row to t = 0 (jorth.random_point(signature, cond=1.1) does not)"
-        self._check_lifted(self._map(X).Q, remedy)
+        if self.order == "transform-lift":
+            remedy = "x0 must send no row to t = 0 (jorth.random_point(signature, cond=1.1) does not)"
+            self._check_lifted(self._map.without_t(X), remedy)
 
     def _scale(self, Q: Tensor) -> float:
         if self.scale != "fit":
@@ -193,7 +194,9 @@ class StructuralProbe(AbstractObjective):
 
     def fingerprint(self) -> str:
         """Hash of the data, the distances and the options."""
-        options = f"{self.signature} {self.alpha} {self.order} {self.scale} {self.ridge} {self._targets.fingerprint()}"
+        zeros = 0 if self._zero is None else int(self._zero.sum())
+        options = f"{self.signature} {self.alpha} {self.order} {self.scale} {self.ridge} {zeros}"
+        options = f"{options} {self._targets.fingerprint()}"
         return hash_tensors(f"StructuralProbe {options}", self._data)
 
 

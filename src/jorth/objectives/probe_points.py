@@ -25,15 +25,14 @@ class Points:
 
 
 class RowMap:
-    """X -> phi(D X), or phi(D) X with ``lift_first``; rows of D marked in ``zero`` stay at the base point.
+    """X -> phi(D X), or phi(D) X with ``lift_first``. A row with t = 0 is lifted along the first negative axis.
 
-    Columns are taken in the order of their signs, so that s and t are slices.
+    That is one of the limits there, and its derivative in t is set to zero: a run that lands on t = 0, across which f
+    jumps when q = 1, goes on. Columns are taken in the order of their signs, so that s and t are slices.
     """
 
-    def __init__(
-        self, data: Tensor, signature: Signature, alpha: float, zero: Tensor | None, *, lift_first: bool
-    ) -> None:
-        self.p, self.alpha, self._zero = signature.p, alpha, zero
+    def __init__(self, data: Tensor, signature: Signature, alpha: float, *, lift_first: bool) -> None:
+        self.p, self.alpha = signature.p, alpha
         self._order = torch.cat(signature.positions(data.device))
         self.signs = signature.vector(data)[self._order]
         self._lift_first, self._data = lift_first, data
@@ -42,9 +41,13 @@ class RowMap:
             self._data[:, self._order] = self._lift(data[:, self._order]).Q
 
     def __call__(self, X: Tensor) -> Points:
-        """The points for X; NaN in rows with t = 0."""
+        """The points for X."""
         Z = self._data @ X[:, self._order]
         return Points(Z) if self._lift_first else self._lift(Z)
+
+    def without_t(self, X: Tensor) -> Tensor:
+        """Which rows (m,) of D X have t = 0."""
+        return (self._data @ X[:, self._order[self.p :]] == 0).all(dim=1)
 
     def in_place_order(self, points: Points) -> Tensor:
         """The points with their coordinates where the signature has them."""
@@ -55,8 +58,6 @@ class RowMap:
     def pull_back(self, points: Points, dQ: Tensor) -> Tensor:
         """The gradient in X (n, n) for the derivative dQ (m, n) in the points; dQ is overwritten."""
         if points.height is not None and points.length is not None:
-            if self._zero is not None:
-                dQ[self._zero] = 0.0  # these do not move
             s, t, ds, dt = points.Q[:, : self.p], points.Q[:, self.p :], dQ[:, : self.p], dQ[:, self.p :]
             direction = t / points.height
             along = (dt * direction).sum(dim=-1, keepdim=True)
@@ -69,9 +70,8 @@ class RowMap:
     def _lift(self, Z: Tensor) -> Points:
         """(s, sqrt(alpha^2 + |s|^2) t / |t|), in Z itself."""
         rho, (length, direction) = height(Z[:, : self.p], self.alpha), polar(Z[:, self.p :])
+        lost = length.isnan() & ~Z[:, self.p :].isnan().any(dim=1, keepdim=True)
+        direction.masked_fill_(lost, 0.0)
+        direction[:, :1].masked_fill_(lost, 1.0)
         torch.mul(direction, rho, out=Z[:, self.p :])
-        if self._zero is not None:
-            Z[self._zero] = 0.0
-            Z[self._zero, self.p] = self.alpha
-            length = length.masked_fill(self._zero[:, None], 1.0)
-        return Points(Z, rho, length)
+        return Points(Z, rho, length.masked_fill_(lost, torch.inf))
