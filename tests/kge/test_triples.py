@@ -50,7 +50,7 @@ def test_blank_lines_byte_order_mark_and_windows_ends(tmp_path):
         ({"test": ""}, ValueError, r"test.txt is empty"),
         ({"test": None}, FileNotFoundError, r"must hold test.txt or test.tsv"),
         ({"train": None}, FileNotFoundError, r"must hold train.txt or train.tsv"),
-        ({"train": "a\tr\tb\nb\ts\ta\n", "valid": None, "test": "a\tr\tb"}, ValueError, r"train has 2 triples, too few"),
+        ({"train": "a\tr\tb\nb\ts\ta\n", "valid": None, "test": "a\tr\tb"}, ValueError, "has 2 triples, too few"),
     ],
 )  # fmt: skip
 def test_errors_name_file_and_line(tmp_path, parts, error, message):
@@ -103,12 +103,8 @@ def test_known_answers_by_brute_force():
     known = Known(triples, 9, 4)
     facts = {tuple(row) for row in triples.tolist()}
     anchor, code = (grid.ravel() for grid in torch.meshgrid(torch.arange(9), torch.arange(8), indexing="ij"))
-    expected = torch.tensor(
-        [
-            [(a, c, x) in facts or (x, c - 4, a) in facts for x in range(9)]
-            for a, c in torch.stack([anchor, code], 1).tolist()
-        ]
-    )
+    queries = torch.stack([anchor, code], dim=1).tolist()
+    expected = torch.tensor([[(a, c, x) in facts or (x, c - 4, a) in facts for x in range(9)] for a, c in queries])
     assert torch.equal(known.contains(anchor, code, torch.arange(9)), expected)
     found = torch.zeros_like(expected)
     rows, answers = known.answers(anchor, code)

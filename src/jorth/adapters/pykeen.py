@@ -151,7 +151,7 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
         base = model.relations.detach()
         if model.reciprocal:  # PyKEEN numbers the inverse of 2 r as 2 r + 1
             base = torch.stack(torch.split(base, model.n_relations), dim=1).flatten(0, 1)
-        adapted = cls(
+        adapted: UltraE = cls(
             signature=model.signature,
             alpha=model.alpha,
             delta=model.delta,
