@@ -24,14 +24,16 @@ LEVELS = {
     "solvers": 5,
     "stopping": 6,
     "datasets": 6,
-    "kge": 7,
-    "adapters": 8,
+    "nn": 6,
+    "optim": 7,
+    "kge": 8,
+    "adapters": 9,
     "estimators": 7,
-    "demo": 8,
-    "bench": 8,
-    "file_problems": 8,
-    "commands": 9,
-    "cli": 10,
+    "demo": 9,
+    "bench": 9,
+    "file_problems": 9,
+    "commands": 10,
+    "cli": 11,
 }
 MODULES = sorted(
     path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if path.name != "__init__.py" or path.parent != PACKAGE

@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jorth import adapters, datasets, estimators, kge, plane, stopping, ultrahyperbolic
+    from jorth import adapters, datasets, estimators, kge, nn, optim, plane, stopping, ultrahyperbolic
     from jorth.decompositions import (
         CS,
         HSVD,
@@ -69,7 +69,7 @@ _ROOMS = {
     "procrustes riemannian_gradient",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
-_MODULES = ("adapters", "datasets", "estimators", "kge", "plane", "stopping", "ultrahyperbolic")
+_MODULES = ("adapters", "datasets", "estimators", "kge", "nn", "optim", "plane", "stopping", "ultrahyperbolic")
 
 __all__ = [
     "ADMM",
@@ -114,6 +114,8 @@ __all__ = [
     "kge",
     "minimize",
     "multiplier",
+    "nn",
+    "optim",
     "plane",
     "polar",
     "polish",

@@ -1,0 +1,76 @@
+"""A linear layer that keeps x^T J y."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from jorth.arrays import check_signature, describe
+from jorth.nn.init import j_orthogonal_
+from jorth.signature import Signature
+
+
+class JOrthogonalLinear(nn.Module):
+    """y = W x + b with W^T J W = J: without bias <y, y'>_J = <x, x'>_J.
+
+    Train ``weight`` with `jorth.optim.JOBCD` or `jorth.optim.VRJOBCD`, or under `cs_parametrization` with any
+    optimiser; a plain optimiser would leave the group.
+
+    Args:
+        signature: The signs of J; inputs and outputs have n features.
+        bias: Whether to add a bias (*batch, n), zero at first.
+        batch: The layer holds that many independent matrices, and takes inputs (..., *batch, n).
+        cond: The condition number of the initial matrices.
+        seed: Of the initial matrices: see `jorth.nn.init.j_orthogonal_`.
+        device: Of the parameters.
+        dtype: Of the parameters: float32 or float64; torch's default when omitted.
+    """
+
+    weight: Tensor
+    bias: Tensor | None
+
+    def __init__(
+        self,
+        signature: Signature,
+        *,
+        bias: bool = False,
+        batch: tuple[int, ...] = (),
+        cond: float = 1.0,
+        seed: int | np.random.Generator | torch.Generator = 0,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.signature = check_signature(signature)
+        self.batch, self.cond = tuple(batch), cond
+        n = signature.n
+        self.weight = nn.Parameter(torch.empty((*self.batch, n, n), device=device, dtype=dtype))
+        if bias:
+            self.bias = nn.Parameter(torch.empty((*self.batch, n), device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters(seed)
+
+    def reset_parameters(self, seed: int | np.random.Generator | torch.Generator = 0) -> None:
+        """Draw new matrices; set the bias to zero."""
+        j_orthogonal_(self.weight, self.signature, cond=self.cond, seed=seed)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., *batch, n) to (..., *batch, n)."""
+        wanted = (*self.batch, self.signature.n)
+        if tuple(x.shape[x.ndim - len(wanted) :]) != wanted:
+            shape = ", ".join(["...", *map(str, wanted)])
+            raise ValueError(f"x must have shape ({shape}), got {describe(x)}")
+        if not self.batch:
+            return nn.functional.linear(x, self.weight, self.bias)
+        y = (self.weight @ x[..., None])[..., 0]
+        return y if self.bias is None else y + self.bias
+
+    def extra_repr(self) -> str:
+        """Signature, batch and bias."""
+        return f"{self.signature}, batch={self.batch}, bias={self.bias is not None}"

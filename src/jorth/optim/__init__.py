@@ -1,0 +1,7 @@
+"""Optimisers of torch for J-orthogonal parameters."""
+
+from jorth.optim.by_name import make
+from jorth.optim.jobcd import JOBCD
+from jorth.optim.variance_reduced import VRJOBCD
+
+__all__ = ["JOBCD", "VRJOBCD", "make"]

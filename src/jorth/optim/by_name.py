@@ -1,0 +1,44 @@
+"""The three ways to train a J-orthogonal parameter, one word apart."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from jorth.nn import cs_parametrization
+from jorth.optim.jobcd import JOBCD
+from jorth.optim.variance_reduced import VRJOBCD
+from jorth.signature import Signature
+from jorth.solvers.base import check_choice
+
+Method = Literal["jobcd", "vr-jobcd", "csdm"]
+METHODS = ("jobcd", "vr-jobcd", "csdm")
+
+
+def make(
+    method: Method, module: nn.Module, signature: Signature | None = None, *, name: str = "weight", **options: Any
+) -> torch.optim.Optimizer:
+    """An optimiser for the J-orthogonal parameter ``module.name``; the module's other parameters need their own.
+
+    All three take ``lr`` and step with a closure.
+
+    Args:
+        method: "jobcd", "vr-jobcd", or "csdm": `cs_parametrization` of the parameter, which changes the module, and
+            Adam on the free weights.
+        module: The owner of the parameter.
+        signature: The signs of J; that of the module, such as a `JOrthogonalLinear`, when omitted.
+        name: Of the parameter.
+        options: Those of `JOBCD`, `VRJOBCD` or torch.optim.Adam.
+    """
+    check_choice("method", method, METHODS)
+    found = getattr(module, "signature", None) if signature is None else signature
+    if not isinstance(found, Signature):
+        raise TypeError(f"signature must be given for a {type(module).__name__}, which has none, got {signature!r}")
+    if method == "csdm":
+        cs_parametrization(module, name, found)
+        return torch.optim.Adam(module.parametrizations[name].parameters(), **options)  # type: ignore[index, union-attr]
+    if not isinstance(getattr(module, name, None), nn.Parameter):
+        raise ValueError(f"name must be that of a parameter of {type(module).__name__}, got {name!r}")
+    return (JOBCD if method == "jobcd" else VRJOBCD)([getattr(module, name)], found, **options)

@@ -1,0 +1,206 @@
+"""JOBCD as a torch optimiser."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from jorth.arrays import check_signature, is_number, whole_number
+from jorth.optim.direction import CURVATURES, Curvature, averaged_gradient, averages_needed, start_averages
+from jorth.optim.feasibility import check_feasible
+from jorth.optim.pairings import MATCHINGS, Matching, choose_rounds, greedy_round, whole_tournament
+from jorth.optim.rounds import run_rounds
+from jorth.signature import Signature
+from jorth.solvers.base import check_choice
+
+
+class JOBCD(Optimizer):
+    """J-orthogonal parameters (..., n, n) under block coordinate descent, in an ordinary training loop.
+
+    Each step minimises the majoriser <Y - X, G> + L/2 ||Y - X||^2 of the loss, L = 1 / lr, over pairs of rows, each
+    pair exactly, with rotations and boosts: X^T J X = J is kept to rounding, and nothing is ever projected back. All
+    matrices of a group are treated as one batch, and with the same pairs. A matrix whose gradient is not finite rests.
+
+    With momentum or an adaptive curvature the slopes S = skew(J G X^T) are averaged in place of the gradient: S_ij
+    belongs to the plane (i, j) at every X, so that no transport is needed.
+
+    Args:
+        params: Parameters, named parameters or groups of them; float32 or float64, J-orthogonal. A group may have
+            options of its own, the signature included.
+        signature: The signs of J; may be left out if every group has one.
+        lr: 1 / L. For an adaptive curvature the typical angle (rapidity) of a pair in one step.
+        momentum: The decay of the average of slopes, 0 for none; 0.9 is common.
+        curvature: "scheduled" is 1 / lr. "per-matrix" and "per-plane" multiply it by the root of the running mean
+            square of the slopes: of all slopes of a matrix, or of each one (as Adam does).
+        decay: Of the running mean square.
+        eps: Added to its root.
+        metric: "embedding" is ||Y - X||_F, the paper's; "invariant" is ||Y X^-1 - I||_F, in which steps do not shrink
+            where X is large.
+        matching: "tournament" goes through all pairs, "random" draws each round (the paper), "greedy" is one
+            round of the steepest pairs, shared by the matrices of a group.
+        rounds: Rounds of disjoint pairs in one step; None is a whole tournament (one round for "greedy").
+        side: "left" changes rows, "right" columns.
+        components: "start" stays in the component of the start, "all" may leave it (the paper).
+        maximize: Ascend.
+        seed: Of the pairings, which depend on it and on the number of the step alone.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        signature: Signature | None = None,
+        *,
+        lr: float = 1e-2,
+        momentum: float = 0.0,
+        curvature: Curvature = "scheduled",
+        decay: float = 0.999,
+        eps: float = 1e-8,
+        metric: Literal["embedding", "invariant"] = "embedding",
+        matching: Matching = "tournament",
+        rounds: int | None = None,
+        side: Literal["left", "right"] = "left",
+        components: Literal["start", "all"] = "start",
+        maximize: bool = False,
+        seed: int = 0,
+    ) -> None:
+        options: dict[str, Any] = dict(
+            signature=signature,
+            lr=lr,
+            momentum=momentum,
+            curvature=curvature,
+            decay=decay,
+            eps=eps,
+            metric=metric,
+            matching=matching,
+            rounds=rounds,
+            side=side,
+            components=components,
+            maximize=maximize,
+            seed=seed,
+            turn=0,  # steps so far
+        )
+        super().__init__(params, options)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a group; its parameters must be J-orthogonal for its signature."""
+        super().add_param_group(param_group)
+        try:
+            _check_group(self.param_groups[-1])
+        except (TypeError, ValueError):
+            self.param_groups.pop()
+            raise
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """One step of every group; the loss if a closure is given, which is called first, with gradients enabled."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            self._step_group(group, {p: p.grad for p in group["params"] if p.grad is not None})
+        return loss
+
+    def _step_group(self, group: dict[str, Any], gradients: dict[Tensor, Tensor]) -> None:
+        """One step along the given gradients, one batch for each dtype and device."""
+        buckets: dict[tuple[torch.dtype, torch.device], list[Tensor]] = {}
+        for p, gradient in gradients.items():
+            if gradient.is_sparse:
+                raise RuntimeError(
+                    "JOBCD does not take sparse gradients, got one: use sparse=False in the layer that makes it"
+                )
+            if "step" not in self.state[p]:
+                self.state[p].update(start_averages(group, p))
+            self.state[p]["step"] += 1
+            buckets.setdefault((p.dtype, p.device), []).append(p)
+        for params in buckets.values():
+            self._step_batch(group, params, [gradients[p] for p in params])
+        if buckets:
+            group["turn"] += 1
+
+    def _step_batch(self, group: dict[str, Any], params: list[Tensor], gradients: list[Tensor]) -> None:
+        lr = float(group["lr"])
+        X, G = _stack(params), _stack([gradient.to(p.dtype) for p, gradient in zip(params, gradients, strict=True)])
+        G = -G if group["maximize"] else G
+        if group["side"] == "right":
+            X, G = X.mT, G.mT
+        signs = group["signature"].vector(X)
+        averages = {name: _stack([self.state[p][name] for p in params]) for name in averages_needed(group)}
+        step = torch.cat([X.new_full((p.shape[:-2].numel(), 1, 1), self.state[p]["step"]) for p in params])
+        G = averaged_gradient(X, G, signs, group, averages, step)
+        for name, average in averages.items():
+            _unstack(average, [self.state[p][name] for p in params])
+        if lr == 0:  # as schedulers begin: there is no majoriser
+            return
+        rounds = _rounds(group, X, G, signs)
+        everywhere = group["components"] == "all"
+        if group["metric"] == "embedding":
+            moved = run_rounds(X, G, 1 / lr, rounds, group["signature"], everywhere=everywhere)
+        else:
+            identity = torch.eye(len(signs), dtype=X.dtype, device=X.device).expand_as(X)
+            V = run_rounds(identity, G @ X.mT, 1 / lr, rounds, group["signature"], everywhere=everywhere)
+            moved = V @ X
+        _unstack(moved.mT if group["side"] == "right" else moved, params)
+
+    def state_dict(self) -> dict[str, Any]:
+        """As torch's, in plain types: signatures are lists of signs, so that `torch.load` takes it as it is."""
+        packed = super().state_dict()
+        for group in packed["param_groups"]:
+            group["signature"] = group["signature"].signs.tolist()
+        return packed
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """As torch's; the signatures must be those of the groups."""
+        groups = [group | {"signature": Signature.of(group["signature"])} for group in state_dict["param_groups"]]
+        for own, saved in zip(self.param_groups, groups, strict=False):
+            if own["signature"] != saved["signature"]:
+                raise ValueError(f"state_dict must be of {own['signature']}, got one of {saved['signature']}")
+        super().load_state_dict(state_dict | {"param_groups": groups})
+
+
+def _rounds(group: dict[str, Any], X: Tensor, G: Tensor, signs: Tensor) -> Any:
+    n, matching, turn = len(signs), group["matching"], group["turn"]
+    if matching == "greedy" and n > 1:
+        return greedy_round(X, G, signs, group["seed"], turn)
+    count = whole_tournament(n) if group["rounds"] is None else group["rounds"]
+    return choose_rounds(n, matching, count, group["seed"], turn)
+
+
+def _stack(tensors: list[Tensor]) -> Tensor:
+    """Tensors (..., n, m) as one batch (b, n, m); a view if there is one only."""
+    flat = [tensor.reshape(-1, *tensor.shape[-2:]) for tensor in tensors]
+    return flat[0] if len(flat) == 1 else torch.cat(flat)
+
+
+def _unstack(batch: Tensor, tensors: list[Tensor]) -> None:
+    """Copy a batch back into the tensors that it was stacked from."""
+    for tensor, part in zip(tensors, torch.split(batch, [t.shape[:-2].numel() for t in tensors]), strict=True):
+        tensor.copy_(part.reshape(tensor.shape))
+
+
+def _check_group(group: dict[str, Any]) -> None:
+    signature = check_signature(group["signature"])
+    for name, choices in (
+        ("curvature", CURVATURES),
+        ("metric", ("embedding", "invariant")),
+        ("matching", MATCHINGS),
+        ("side", ("left", "right")),
+        ("components", ("start", "all")),
+    ):
+        check_choice(name, group[name], choices)
+    for name, below in (("lr", math.inf), ("momentum", 1), ("decay", 1), ("eps", math.inf)):
+        value = group[name].item() if isinstance(group[name], Tensor) else group[name]
+        if not (is_number(value) and 0 <= value < below):
+            raise ValueError(f"{name} must be a number in [0, {below}), got {group[name]!r}")
+    whole_number(group["seed"], "seed", 0)
+    if group["rounds"] is not None:
+        whole_number(group["rounds"], "rounds", 1)
+        if group["matching"] == "greedy" and group["rounds"] != 1:
+            raise ValueError(f'rounds must be None or 1 for matching="greedy", got {group["rounds"]}')
+    for position, p in enumerate(group["params"]):
+        check_feasible(p.detach(), signature, f"params[{position}]")

@@ -1,0 +1,101 @@
+"""VR-JOBCD as a torch optimiser: JOBCD on the PAGE estimate of the gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from jorth.arrays import is_number
+from jorth.optim.jobcd import JOBCD
+from jorth.signature import Signature
+
+REFRESH = 1
+"""The stream of random numbers that decides on refreshes; pairings have streams of their own."""
+
+
+class VRJOBCD(JOBCD):
+    """`JOBCD` with a variance-reduced gradient, for losses that are means over many samples.
+
+    With probability pr a step is a refresh: the estimate is the gradient over a large batch. Else it is the last
+    estimate plus grad f(X_t) - grad f(X_{t-1}) over a small batch, the same samples at both points (PAGE). The loop
+    asks which batch to draw, and the closure is called once or twice:
+
+        for _ in range(steps):
+            batch = draw(large if optimizer.wants_large_batch() else small)
+
+            def closure():
+                model.zero_grad()
+                loss = criterion(model(batch))
+                loss.backward()
+                return loss
+
+            loss = optimizer.step(closure)
+
+    The last call is at the current point, so that loss, and gradients of parameters of other optimisers, belong to it.
+    Both calls see the same random numbers of torch (dropout, negative samples); draw what comes from elsewhere before
+    the closure. Where other parameters move too, the estimate lags behind them until the next refresh.
+
+    Args:
+        params: See `JOBCD`.
+        signature: See `JOBCD`.
+        probability: Of a refresh. The theory has b' / (b + b') for batches of b and b' = sqrt(b) samples.
+        options: Those of `JOBCD`.
+    """
+
+    def __init__(
+        self, params: Any, signature: Signature | None = None, *, probability: float = 0.1, **options: Any
+    ) -> None:
+        if not (is_number(probability) and 0 < probability <= 1):
+            raise ValueError(f"probability must be in (0, 1], got {probability!r}")
+        self.probability = probability
+        super().__init__(params, signature, **options)
+
+    def wants_large_batch(self) -> bool:
+        """Whether the coming step is a refresh: the first is, the others by chance. Asking twice changes nothing."""
+        turn = max(group["turn"] for group in self.param_groups)
+        draw = np.random.default_rng([self.param_groups[0]["seed"], turn, REFRESH]).random()
+        return turn == 0 or bool(draw < self.probability)
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """One step; the loss at the point before it.
+
+        Args:
+            closure: Clears all gradients, computes the loss of the drawn batch and its gradients, returns the loss.
+        """
+        if closure is None:
+            raise TypeError("closure must be a function that computes the loss and its gradients, got None")
+        params = [p for group in self.param_groups for p in group["params"]]
+        before = {} if self.wants_large_batch() else self._gradients_before(params, closure)
+        with torch.enable_grad():
+            loss = closure()
+        for group in self.param_groups:
+            estimates = {p: self._estimate(p, before) for p in group["params"] if p.grad is not None or p in before}
+            self._step_group(group, estimates)
+        return loss
+
+    def _gradients_before(self, params: list[Tensor], closure: Callable[[], Any]) -> dict[Tensor, Tensor]:
+        """The gradients of the batch at the points before the last step; points and random numbers stay as they are."""
+        known = [p for p in params if "estimate" in self.state.get(p, {})]
+        now = {p: p.clone() for p in known}
+        try:
+            for p in known:
+                p.copy_(self.state[p]["previous"])
+            with torch.enable_grad(), torch.random.fork_rng(list({p.device for p in params if p.is_cuda})):
+                closure()
+            return {p: torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in known}
+        finally:
+            for p in known:
+                p.copy_(now[p])
+
+    def _estimate(self, p: Tensor, before: dict[Tensor, Tensor]) -> Tensor:
+        """The estimate of the gradient at p, which is kept, with p, for the next step."""
+        state, gradient = self.state[p], torch.zeros_like(p) if p.grad is None else p.grad
+        if p in before:
+            gradient = state["estimate"] + (gradient - before[p])
+        state["estimate"], state["previous"] = gradient.clone(), p.clone()
+        return gradient
