@@ -95,16 +95,20 @@ class UltraE(torch.nn.Module):
         moved: Tensor = (self.matrices()[code] @ self.embeddings(anchor)[..., None]).squeeze(-1)
         return moved
 
-    def score_queries(self, anchor: Tensor, code: Tensor, candidates: Tensor | None = None) -> Tensor:
-        """Scores (B, k) of the queries (B,) with ``candidates`` (k,) or (B, k), all entities by default.
+    def score_moved(self, moved: Tensor, anchor: Tensor, candidates: Tensor | None = None) -> Tensor:
+        """Scores (B, k) of what `move` gives with ``candidates`` (k,) or (B, k), all entities by default.
 
         With candidates common to the batch it is one matrix product <R E_anchor, E>_J.
         """
-        moved = self.move(anchor, code) * self.signs
         E = self.embeddings(candidates)
-        products = (E @ moved[..., None]).squeeze(-1) if E.ndim == 3 else moved @ E.mT
+        signed = moved * self.signs
+        products = (E @ signed[..., None]).squeeze(-1) if E.ndim == 3 else signed @ E.mT
         bias = self.bias if candidates is None else self.bias[candidates]
         return self._score(products, self.bias[anchor][:, None], bias)
+
+    def score_queries(self, anchor: Tensor, code: Tensor, candidates: Tensor | None = None) -> Tensor:
+        """Scores (B, k) of the queries (B,) with ``candidates`` (k,) or (B, k), all entities by default."""
+        return self.score_moved(self.move(anchor, code), anchor, candidates)
 
     def score_tails(self, head: Tensor, relation: Tensor) -> Tensor:
         """Scores (B, entities) of (head, relation, ?) for every entity as the tail."""
