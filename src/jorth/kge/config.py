@@ -35,6 +35,7 @@ class Config:
         delta: The margin.
         reciprocal: Whether the other direction of a relation has a matrix of its own.
         spread: Of the random start of the entities.
+        rotate: Whether the relations start at random rotations of the positive coordinates, not at I.
         dtype: "float64" or "float32".
         device: "cpu", "cuda", "cuda:1", ...
         method: How the relations are optimised: "j-jobcd", "vr-j-jobcd" or "csdm".
@@ -66,6 +67,7 @@ class Config:
     delta: float = 5.0
     reciprocal: bool = False
     spread: float = 0.05
+    rotate: bool = True
     dtype: str = "float64"
     device: str = "cpu"
     method: str = "j-jobcd"
@@ -101,7 +103,7 @@ class Config:
         _number(self.delta, "delta")
         if self.max_time is not None:
             _number(self.max_time, "max_time", least=0, least_allowed=False)
-        for name in ("reciprocal", "shared", "reject"):
+        for name in ("reciprocal", "rotate", "shared", "reject"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be true or false, got {getattr(self, name)!r}")
         if self.negatives != ALL:

@@ -13,7 +13,7 @@ INFERRED = ("ancestor", "second_next")
 Named = tuple[str, str, str]
 
 
-def hierarchy_with_cycles(*, branching: int = 4, depth: int = 3, share: float = 0.1, seed: int = 0) -> Triples:
+def hierarchy_with_cycles(*, branching: int = 3, depth: int = 4, share: float = 0.1, seed: int = 0) -> Triples:
     """A tree in which the nodes of every level also form a cycle: hyperbolic one way, circular the other.
 
     ``parent`` leads a node to its parent, ``ancestor`` to everything above that, ``next`` to its neighbour on the cycle

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from jorth.arrays import check_signature, describe, generator, is_number, whole_number
+from jorth.group import random_point
 from jorth.kge.distance import squared_arc
 from jorth.signature import Signature
 from jorth.ultrahyperbolic import lift_at
@@ -36,7 +38,9 @@ class UltraE(torch.nn.Module):
         alpha: The radius of U.
         delta: The margin.
         reciprocal: Whether the other direction of a relation has its own matrix.
-        spread: Standard deviation of the random start of ``points`` around one point; relations start at I.
+        spread: Standard deviation of the random start of ``points`` around one point.
+        rotate: Whether the relations start at random rotations of the positive coordinates, not at I. At I every entity
+            is its own best answer, and training takes long to leave that.
         seed: Of the random start.
         dtype: float64 by default, or float32.
         device: Of the parameters.
@@ -56,6 +60,7 @@ class UltraE(torch.nn.Module):
         delta: float = 5.0,
         reciprocal: bool = False,
         spread: float = SPREAD,
+        rotate: bool = True,
         seed: int = 0,
         dtype: torch.dtype = torch.float64,
         device: Any = None,
@@ -68,11 +73,10 @@ class UltraE(torch.nn.Module):
             raise ValueError(f"signature must have q of at least 1 for points with <x, x> = -alpha^2, got {signature}")
         self.alpha, self.delta = _positive(alpha, "alpha"), _finite(delta, "delta")
         self.reciprocal = bool(reciprocal)
-        n = signature.n
         self.points = torch.nn.Parameter(start_points(self.n_entities, signature, spread, seed).to(device, dtype))
         self.bias = torch.nn.Parameter(torch.zeros(self.n_entities, dtype=dtype, device=device))
         matrices = self.n_relations * (1 + self.reciprocal)
-        self.relations = torch.nn.Parameter(torch.eye(n, dtype=dtype, device=device).repeat(matrices, 1, 1))
+        self.relations = torch.nn.Parameter(start_relations(matrices, signature, rotate, seed).to(device, dtype))
         plus, minus = signature.positions(self.points.device)
         self.register_buffer("signs", signature.vector(self.points), persistent=False)
         self.register_buffer("plus", plus, persistent=False)
@@ -142,6 +146,17 @@ def start_points(entities: int, signature: Signature, spread: float, seed: int) 
     points = spread * torch.from_numpy(generator(seed).standard_normal((entities, signature.n)))
     points[:, int(signature.negative[0])] += 1.0
     return points
+
+
+def start_relations(count: int, signature: Signature, rotate: bool, seed: int) -> Tensor:
+    """J-orthogonal matrices (count, n, n): random rotations of the positive coordinates, or I."""
+    start = torch.eye(signature.n, dtype=torch.float64).repeat(count, 1, 1)
+    if rotate and signature.p:
+        random = np.random.default_rng([seed, 1])  # another stream than that of the points
+        rotations = random_point(Signature(signature.p, 0), batch=(count,), seed=random)
+        plus = torch.tensor(signature.positive)
+        start[:, plus[:, None], plus] = torch.as_tensor(rotations)
+    return start
 
 
 def _positive(value: object, name: str) -> float:

@@ -49,7 +49,8 @@ class Optimisers:
             value.backward()  # type: ignore[no-untyped-call]
             return value.detach()
 
-        value: Tensor = self._relations.step(closure)  # type: ignore[assignment]
+        relations: Any = self._relations  # torch's stub wants a float of the closure
+        value: Tensor = relations.step(closure)
         self._entities.step()
         return value
 

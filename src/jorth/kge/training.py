@@ -102,6 +102,7 @@ class _Run:
             delta=config.delta,
             reciprocal=config.reciprocal,
             spread=config.spread,
+            rotate=config.rotate,
             seed=config.seed,
             dtype=DTYPES[config.dtype],
             device=device,
