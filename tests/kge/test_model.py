@@ -74,9 +74,20 @@ def test_slopes_at_the_light_cone_are_finite(dtype):
 
 
 def test_a_triple_of_an_entity_with_itself_has_finite_gradients():
-    model = UltraE(3, 1, signature=SIGNATURE)  # relations start at I: d = 0
+    model = UltraE(3, 1, signature=SIGNATURE, rotate=False)  # relations start at I: d = 0
     model(torch.tensor([1, 0, 1])).backward()
     assert all(torch.isfinite(parameter.grad).all() for parameter in model.parameters())
+
+
+def test_relations_start_as_rotations_of_the_positive_coordinates():
+    R = UltraE(3, 2, signature=SIGNATURE).relations.detach()
+    plus, minus = SIGNATURE.positions(R.device)
+    assert torch.equal(R[:, minus][:, :, minus], torch.eye(3, dtype=torch.float64).expand(2, 3, 3))
+    assert (R[:, plus][:, :, minus] == 0).all()
+    rotations = R[:, plus][:, :, plus]
+    assert torch.allclose(rotations.mT @ rotations, torch.eye(4, dtype=torch.float64).expand(2, 4, 4), atol=1e-14)
+    assert torch.allclose(torch.linalg.det(rotations), torch.ones(2, dtype=torch.float64))
+    assert not torch.allclose(rotations[0], rotations[1])
 
 
 def test_start():
@@ -85,7 +96,11 @@ def test_start():
     assert (model.alpha, model.delta) == (1.0, 5.0)
     assert torch.equal(model.points, same.points)
     assert not torch.equal(model.points, other.points)
-    assert torch.equal(model.relations, torch.eye(36, dtype=torch.float64).expand(2, 36, 36))
+    assert torch.equal(model.relations, same.relations)
+    assert not torch.equal(model.relations, other.relations)
+    assert (jorth.residual(model.relations.detach(), model.signature) < 1e-14).all()
+    at_identity = UltraE(5, 2, rotate=False).relations
+    assert torch.equal(at_identity, torch.eye(36, dtype=torch.float64).expand(2, 36, 36))
     assert UltraE(5, 2, reciprocal=True).relations.shape == (4, 36, 36)
     assert UltraE(5, 2, dtype=torch.float32)(torch.tensor([0, 1, 2])).dtype == torch.float32
     assert "5 entities, 2 relations, Signature(18, 18), alpha=1, delta=5" in repr(model)

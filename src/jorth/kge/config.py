@@ -41,6 +41,8 @@ class Config:
         method: How the relations are optimised: "j-jobcd", "vr-j-jobcd" or "csdm".
         relation_lr: Of the relations.
         relation_options: Further options of `jorth.optim.JOBCD`, `VRJOBCD` or, for "csdm", torch.optim.Adam.
+        relation_device: Where the relations are stepped, that of the model by default. "cpu" beside a GPU: the compiled
+            steps of a few small matrices are faster than many small kernels, and worth the copies.
         lr: Of Adam on entities and biases.
         schedule: Of both rates over the epochs: "constant", "linear" or "cosine", the last two down to zero.
         warmup: Epochs in which the rates rise from zero.
@@ -73,6 +75,7 @@ class Config:
     method: str = "j-jobcd"
     relation_lr: float = 1e-2
     relation_options: dict[str, Any] = field(default_factory=dict)
+    relation_device: str | None = None
     lr: float = 5e-4
     schedule: str = "constant"
     warmup: int = 0

@@ -20,4 +20,5 @@ def self_adversarial(positive: Tensor, negative: Tensor, temperature: float = 1.
 
 def softmax(positive: Tensor, negative: Tensor) -> Tensor:
     """The mean of -log(e^positive / (e^positive + sum e^negative)): cross-entropy among the candidates."""
-    return -logsigmoid(positive - torch.logsumexp(negative, dim=-1)).mean()
+    both = torch.cat([positive[..., None], negative], dim=-1)
+    return (torch.logsumexp(both, dim=-1) - positive).mean()

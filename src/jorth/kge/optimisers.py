@@ -26,8 +26,12 @@ class Optimisers:
         if config.method != "csdm":
             options.setdefault("seed", config.seed)
         self._entities = torch.optim.Adam([model.points, model.bias], lr=config.lr)
-        self._relations = make(NAMES[config.method], model, name="relations", **options)  # type: ignore[arg-type]
-        self._params = [model.points, model.bias, *(p for g in self._relations.param_groups for p in g["params"])]
+        self._away = _away(model, config)
+        owner: torch.nn.Module = model if self._away is None else self._away
+        name: Any = NAMES[config.method]
+        self._relations = make(name, owner, model.signature, name="relations", **options)
+        self._model = model
+        self._params = [p for o in (self._entities, self._relations) for g in o.param_groups for p in g["params"]]
 
     def set_rates(self, factor: float) -> None:
         """Both learning rates as the ``factor`` of their start."""
@@ -45,13 +49,19 @@ class Optimisers:
         def closure() -> Tensor:
             for parameter in self._params:
                 parameter.grad = None
+            if self._away is not None:
+                self._away.bring(self._model)
             value = loss()
             value.backward()  # type: ignore[no-untyped-call]
+            if self._away is not None:
+                self._away.take_gradient(self._model)
             return value.detach()
 
         relations: Any = self._relations  # torch's stub wants a float of the closure
         value: Tensor = relations.step(closure)
         self._entities.step()
+        if self._away is not None:
+            self._away.bring(self._model)
         return value
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -83,9 +93,43 @@ class Optimisers:
             for group, saved in zip(packed["param_groups"], rest[name]["groups"], strict=True):
                 group.update(saved)
             optimiser.load_state_dict(packed | {"state": entries})
+        if self._away is not None:
+            self._away.fetch(self._model)
 
     def _named(self) -> tuple[tuple[str, torch.optim.Optimizer], ...]:
         return ("entities", self._entities), ("relations", self._relations)
+
+
+class _Away(torch.nn.Module):
+    """The relations on another device than that of the model, and the way there and back."""
+
+    def __init__(self, model: UltraE, device: torch.device) -> None:
+        super().__init__()
+        self.relations = torch.nn.Parameter(model.relations.detach().to(device, copy=True))
+
+    @torch.no_grad()
+    def bring(self, model: UltraE) -> None:
+        """The matrices to the model."""
+        model.relations.copy_(self.relations)
+
+    @torch.no_grad()
+    def fetch(self, model: UltraE) -> None:
+        """The matrices from the model."""
+        self.relations.copy_(model.relations)
+
+    def take_gradient(self, model: UltraE) -> None:
+        """The gradient from the model."""
+        if model.relations.grad is not None:
+            self.relations.grad = model.relations.grad.to(self.relations.device)
+            model.relations.grad = None
+
+
+def _away(model: UltraE, config: Config) -> _Away | None:
+    if config.relation_device is None or torch.device(config.relation_device) == model.relations.device:
+        return None
+    if config.method == "csdm":
+        raise ValueError('relation_device must be that of the model for method "csdm"')
+    return _Away(model, torch.device(config.relation_device))
 
 
 def _check_options(config: Config) -> None:

@@ -22,12 +22,11 @@ from jorth.kge.triples import Triples, load_triples
 from jorth.matrix_files import replacing
 
 GENERATED = Config(
-    p=16,
-    q=4,
-    reciprocal=True,
-    relation_lr=3e-3,
+    p=15,
+    q=1,
+    relation_lr=0.03,
     relation_options={"momentum": 0.9, "curvature": "per-plane", "metric": "invariant"},
-    lr=0.02,
+    lr=0.05,
     schedule="linear",
     epochs=60,
     batch_size=128,

@@ -176,17 +176,22 @@ class _Run:
             positive = scores.gather(1, answer[:, None])[:, 0]
         else:
             positive = self.model.score_moved(moved, anchor, answer[:, None])[:, 0]
-        negative = self._negatives.leave_out(scores, queries, candidates)
-        if self.config.loss == "logistic":
-            loss = losses.logistic(positive, negative)
-        elif self.config.loss == "softmax":
-            loss = losses.softmax(positive, negative)
-        else:
-            loss = losses.self_adversarial(positive, negative, self.config.temperature)
+        loss = self._compare_scores(positive, scores, queries, candidates)
         if self.config.regularisation:
             s = self.model.points[torch.cat([anchor, answer])][:, self.model.plus]
             loss = loss + self.config.regularisation * s.square().sum(-1).mean()
         return loss
+
+    def _compare_scores(self, positive: Tensor, scores: Tensor, queries: Tensor, candidates: Tensor | None) -> Tensor:
+        config = self.config
+        if candidates is None and config.loss == "softmax" and not config.reject:  # the same with half the memory
+            return torch.nn.functional.cross_entropy(scores, queries[:, 2])
+        negative = self._negatives.leave_out(scores, queries, candidates)
+        if config.loss == "logistic":
+            return losses.logistic(positive, negative)
+        if config.loss == "softmax":
+            return losses.softmax(positive, negative)
+        return losses.self_adversarial(positive, negative, config.temperature)
 
     def _valid(self) -> Tensor:
         return self.triples.valid.to(self.model.points.device)
