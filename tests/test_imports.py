@@ -80,7 +80,14 @@ def test_import_is_light():
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["data", "--help"], ["data", "fetch", "--help"], ["solve", "eigen", "--help"]]
+    "arguments",
+    [
+        ["--help"],
+        ["data", "--help"],
+        ["data", "fetch", "--help"],
+        ["solve", "eigen", "--help"],
+        ["kge", "train", "--help"],
+    ],
 )
 def test_help_does_not_import_torch(arguments):
     code = f"import jorth.cli\ntry: jorth.cli.main({arguments})\nexcept SystemExit as stop: assert stop.code == 0"
@@ -90,6 +97,11 @@ def test_help_does_not_import_torch(arguments):
 def test_plane_and_group_do_not_load_numba():
     """The GPU path must run where numba is not installed."""
     assert not loaded_after("import jorth; jorth.solve_plane; jorth.polish; jorth.hyperbolic_qr; jorth.hsvd") & HEAVY
+
+
+def test_training_of_graphs_needs_no_optional_package():
+    """A machine that trains may have neither a terminal nor PyKEEN."""
+    assert not loaded_after("import jorth.kge") & {"rich", "matplotlib", "pykeen", "pooch", "pandas"}
 
 
 def test_public_names_load():
