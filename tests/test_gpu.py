@@ -157,3 +157,50 @@ def test_decompositions_equal_the_cpu():
         gpu = call(A.cuda(), thin.cuda(), b.cuda())
         assert gpu.is_cuda, name
         torch.testing.assert_close(gpu.cpu(), call(A, thin, b), rtol=1e-10, atol=1e-10, msg=name)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize(
+    "options",
+    [{}, dict(side="right"), dict(matching="greedy"), dict(curvature="per-plane", momentum=0.9, metric="invariant")],
+    ids=str,
+)
+def test_optimiser_equals_the_cpu(options, dtype):
+    sig = Signature.of([1, -1, 1, 1, -1, 1])
+    start = jorth.random_point(sig, cond=4.0, batch=(7,), dtype=dtype)
+    pull = jorth.random_point(sig, cond=4.0, batch=(7,), seed=1, dtype=dtype)
+    ends = []
+    for device in ("cpu", "cuda"):
+        X = torch.nn.Parameter(start.to(device, copy=True))
+        optimizer = jorth.optim.JOBCD([X], sig, lr=0.05, **options)
+        for _ in range(10):
+            optimizer.zero_grad()
+            (X - pull.to(device)).square().sum().backward()
+            optimizer.step()
+        assert X.device.type == device
+        ends.append(X.detach().cpu())
+    unit = torch.finfo(dtype).eps / 2
+    assert (ends[1] - start).abs().amax() > 0.05
+    # ten steps, whose averages divide by slopes that may be small
+    torch.testing.assert_close(ends[1], ends[0], rtol=0, atol=1e4 * unit)
+    assert jorth.residual(ends[1], sig).amax() <= 100 * 6 * unit
+
+
+def test_variance_reduction_and_csdm_on_the_device():
+    sig = Signature(3, 2)
+    source, target, _ = jorth.datasets.planted_procrustes(40, sig, seed=1)
+    x, y = torch.from_numpy(source).cuda(), torch.from_numpy(target).cuda()
+    for method, lr in (("jobcd", 0.5), ("vr-jobcd", 0.5), ("csdm", 0.05)):
+        layer = jorth.nn.JOrthogonalLinear(sig, dtype=torch.float64, device="cuda")
+        optimizer = jorth.optim.make(method, layer, lr=lr)
+
+        def closure(layer=layer, optimizer=optimizer):
+            optimizer.zero_grad()
+            loss = (layer(x) - y).square().mean()
+            loss.backward()
+            return loss
+
+        losses = [optimizer.step(closure).item() for _ in range(60)]
+        assert losses[-1] < 0.3 * losses[0], method
+        assert layer.weight.is_cuda
+        assert jorth.residual(layer.weight.detach(), sig) <= 100 * 5 * 2.0**-53

@@ -141,10 +141,11 @@ class JOBCD(Optimizer):
         everywhere = group["components"] == "all"
         if group["metric"] == "embedding":
             moved = run_rounds(X, G, 1 / lr, rounds, group["signature"], everywhere=everywhere)
-        else:
-            identity = torch.eye(len(signs), dtype=X.dtype, device=X.device).expand_as(X)
-            V = run_rounds(identity, G @ X.mT, 1 / lr, rounds, group["signature"], everywhere=everywhere)
-            moved = V @ X
+        else:  # the increment in float64, so that X is rounded once
+            identity = torch.eye(len(signs), dtype=torch.float64, device=X.device).expand_as(X)
+            X_, G_ = X.double(), G.double()
+            V = run_rounds(identity, G_ @ X_.mT, 1 / lr, rounds, group["signature"], everywhere=everywhere)
+            moved = (X_ + (V - identity) @ X_).to(X.dtype)
         _unstack(moved.mT if group["side"] == "right" else moved, params)
 
     def state_dict(self) -> dict[str, Any]:

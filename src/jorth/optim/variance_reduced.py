@@ -51,14 +51,17 @@ class VRJOBCD(JOBCD):
     ) -> None:
         if not (is_number(probability) and 0 < probability <= 1):
             raise ValueError(f"probability must be in (0, 1], got {probability!r}")
-        self.probability = probability
         super().__init__(params, signature, **options)
+        self.defaults["probability"] = probability  # saved with the groups
+        for group in self.param_groups:
+            group["probability"] = probability
 
     def wants_large_batch(self) -> bool:
         """Whether the coming step is a refresh: the first is, the others by chance. Asking twice changes nothing."""
         turn = max(group["turn"] for group in self.param_groups)
-        draw = np.random.default_rng([self.param_groups[0]["seed"], turn, REFRESH]).random()
-        return turn == 0 or bool(draw < self.probability)
+        first = self.param_groups[0]
+        draw = np.random.default_rng([first["seed"], turn, REFRESH]).random()
+        return turn == 0 or bool(draw < first["probability"])
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:

@@ -47,7 +47,7 @@ def round_robin(n: int, *, seed: Seed | None = None) -> Pairs:
     """
     size = _at_least_two(n) + n % 2  # an odd n plays with a bye
     turning = np.arange(size - 1)
-    rounds = np.stack([np.roll(turning, shift) for shift in range(size - 1)])
+    rounds = (turning - turning[:, None]) % (size - 1)
     table = np.concatenate([np.full((size - 1, 1), size - 1), rounds], axis=1)
     half = size // 2
     pairs = np.stack([table[:, :half], table[:, half:][:, ::-1]], axis=2)

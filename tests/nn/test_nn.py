@@ -1,0 +1,154 @@
+"""The layer, the initialiser and the CS parametrisation."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+
+import jorth
+from jorth import Signature
+from jorth.nn import JOrthogonalLinear, cs_parametrization
+from jorth.nn.init import j_orthogonal_
+
+SIG = Signature.of([1, -1, 1, 1, -1])
+
+
+def inner(x, y, signature=SIG):
+    return (x * signature.vector(x) * y).sum(dim=-1)
+
+
+# -- initialiser
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_initialiser_fills_in_place(dtype):
+    X = torch.nn.Parameter(torch.empty(2, 3, SIG.n, SIG.n, dtype=dtype))
+    assert j_orthogonal_(X, SIG, cond=9.0, component=(-1, 1), seed=1) is X
+    assert jorth.residual(X.detach(), SIG).max() < 10 * SIG.n * torch.finfo(dtype).eps
+    assert torch.allclose(torch.linalg.cond(X.detach()), torch.tensor(9.0, dtype=dtype), rtol=1e-4)
+    assert (jorth.component(X.detach(), SIG) == torch.tensor([-1, 1])).all()
+    assert len(torch.unique(X.detach()[..., 0, 0])) == 6
+
+
+def test_initialiser_is_orthogonal_by_default():
+    X = j_orthogonal_(torch.empty(SIG.n, SIG.n, dtype=torch.float64), SIG)
+    assert torch.allclose(X.mT @ X, torch.eye(SIG.n, dtype=torch.float64), atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: 3, lambda: np.random.default_rng(3), lambda: torch.Generator().manual_seed(3)]
+)
+def test_seeds(make):
+    draw = lambda seed: j_orthogonal_(torch.empty(SIG.n, SIG.n), SIG, seed=seed)  # noqa: E731
+    shared = make()
+    first, second = draw(shared), draw(shared)
+    assert torch.equal(first, draw(make()))
+    assert torch.equal(first, second) == isinstance(shared, int)  # a generator moves on
+
+
+# -- layer
+
+
+def test_layer_is_an_isometry():
+    layer = JOrthogonalLinear(SIG, cond=50.0, dtype=torch.float64)
+    x, y = torch.randn(2, 7, SIG.n, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    assert torch.allclose(inner(layer(x), layer(y)), inner(x, y), atol=1e-12 * 50)
+    assert torch.allclose(layer(x), x @ layer.weight.mT)
+    assert not torch.allclose(layer(x).square().sum(-1), x.square().sum(-1))
+
+
+def test_layer_with_a_batch_is_its_matrices_side_by_side():
+    layer = JOrthogonalLinear(SIG, batch=(2, 3), cond=4.0, bias=True)
+    torch.nn.init.normal_(layer.bias, generator=torch.Generator().manual_seed(0))
+    x = torch.randn(7, 2, 3, SIG.n, generator=torch.Generator().manual_seed(1))
+    y = layer(x)
+    for i, j in np.ndindex(2, 3):
+        assert torch.allclose(y[:, i, j], x[:, i, j] @ layer.weight[i, j].T + layer.bias[i, j], atol=1e-5)
+    assert not torch.equal(layer.weight[0, 0], layer.weight[1, 2])
+    assert "Signature.of([1, -1, 1, 1, -1]), batch=(2, 3), bias=True" in repr(layer)
+
+
+def test_layer_resets_and_copies():
+    layer = JOrthogonalLinear(SIG, bias=True, seed=2)
+    twin = copy.deepcopy(layer)
+    layer.reset_parameters(seed=3)
+    assert not torch.equal(layer.weight, twin.weight)
+    layer.load_state_dict(twin.state_dict())
+    assert torch.equal(layer.weight, twin.weight)
+    assert torch.equal(layer.bias, torch.zeros(SIG.n))
+
+
+# -- CS parametrisation
+
+
+@pytest.mark.parametrize(
+    "signature", [SIG, Signature(3, 0), Signature(0, 2), Signature(1, 4), Signature(1, 0)], ids=str
+)
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_parametrisation_keeps_the_weight_and_the_group(signature, batch):
+    component = (1, 1) if min(signature.p, signature.q) == 0 else (-1, 1)
+    layer = JOrthogonalLinear(signature, batch=batch, dtype=torch.float64)
+    j_orthogonal_(layer.weight, signature, cond=5.0, component=component, seed=2)
+    before = layer.weight.detach().clone()
+    assert cs_parametrization(layer, "weight", signature) is layer
+    assert (layer.weight - before).abs().max() < 1e-14
+    optimizer = torch.optim.Adam(layer.parameters(), lr=0.1)
+    x = torch.randn(4, *batch, signature.n, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    for _ in range(20):
+        optimizer.zero_grad()
+        (layer(x) - 1).square().sum().backward()
+        optimizer.step()
+    assert (signature.n == 1) or (layer.weight - before).abs().max() > 0.1
+    assert torch.as_tensor(jorth.residual(layer.weight.detach(), signature)).max() < 10 * signature.n * 2.0**-53
+    found = torch.as_tensor(jorth.component(layer.weight.detach(), signature))
+    assert (found == torch.tensor(component)).all()
+
+
+def test_parametrisation_reaches_every_direction():
+    """At a generic point the derivative of X in the free weights spans the tangent space, n (n - 1) / 2 dimensions."""
+    layer = cs_parametrization(JOrthogonalLinear(SIG, cond=5.0, dtype=torch.float64), "weight", SIG)
+    weights = tuple(layer.parametrizations.weight.parameters())
+    form = layer.parametrizations.weight[0]
+    jacobian = torch.autograd.functional.jacobian(lambda *w: form(*w), weights)
+    matrix = torch.cat([part.reshape(SIG.n**2, -1) for part in jacobian], dim=1)
+    assert int(torch.linalg.matrix_rank(matrix, rtol=1e-10)) == SIG.n * (SIG.n - 1) // 2
+
+
+def test_parametrisation_passes_gradcheck():
+    layer = cs_parametrization(JOrthogonalLinear(SIG, cond=5.0, dtype=torch.float64), "weight", SIG)
+    weights = [w.detach() + 0.1 * torch.randn_like(w) for w in layer.parametrizations.weight.parameters()]
+    assert torch.autograd.gradcheck(layer.parametrizations.weight[0], [w.requires_grad_() for w in weights])
+
+
+def test_assigning_and_loading():
+    layer, other = (
+        cs_parametrization(JOrthogonalLinear(SIG, seed=k, dtype=torch.float64), "weight", SIG) for k in (1, 2)
+    )
+    wanted = jorth.random_point(SIG, cond=9.0, component=(1, -1), dtype=torch.float64)
+    layer.weight = wanted
+    assert torch.allclose(layer.weight, wanted, atol=1e-13)
+    other.load_state_dict(layer.state_dict())
+    assert torch.equal(other.weight, layer.weight)
+
+
+CASES = {
+    "not J-orthogonal": (lambda: cs_parametrization(torch.nn.Linear(5, 5), "weight", SIG), ValueError, "X must be J-orthogonal"),
+    "no such name": (lambda: cs_parametrization(torch.nn.Linear(5, 5), "wait", SIG), ValueError, "name must be that of a parameter of Linear, got 'wait'"),
+    "shape": (lambda: cs_parametrization(torch.nn.Linear(4, 4), "weight", SIG), ValueError, r"weight must have shape \(..., 5, 5\)"),
+    "parametrisation, signature": (lambda: cs_parametrization(torch.nn.Linear(5, 5), "weight", (3, 2)), TypeError, "signature must be a jorth.Signature"),
+    "layer, signature": (lambda: JOrthogonalLinear((3, 2)), TypeError, "signature must be a jorth.Signature, got tuple"),
+    "layer, dtype": (lambda: JOrthogonalLinear(SIG, dtype=torch.float16), TypeError, "tensor must be float64 or float32"),
+    "layer, input": (lambda: JOrthogonalLinear(SIG)(torch.ones(2, 4)), ValueError, r"x must have shape \(..., 5\), got a torch.float32 tensor of shape \(2, 4\)"),
+    "layer, batched input": (lambda: JOrthogonalLinear(SIG, batch=(3,))(torch.ones(2, 5)), ValueError, r"x must have shape \(..., 3, 5\)"),
+    "initialiser, shape": (lambda: j_orthogonal_(torch.empty(4, 4), SIG), ValueError, r"tensor must have shape \(..., 5, 5\)"),
+    "initialiser, cond": (lambda: j_orthogonal_(torch.empty(5, 5), SIG, cond=0.1), ValueError, "cond must be a finite number of at least 1"),
+    "initialiser, seed": (lambda: j_orthogonal_(torch.empty(5, 5), SIG, seed=None), TypeError, "seed must be an integer"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_error_names_the_argument(name):
+    call, error, message = CASES[name]
+    with pytest.raises(error, match=message):
+        call()

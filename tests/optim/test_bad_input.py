@@ -1,0 +1,73 @@
+"""Bad input: the error names the argument, what it got and what it expects."""
+
+import pytest
+import torch
+
+import jorth
+from jorth import Signature
+from jorth.optim import JOBCD, VRJOBCD, make
+
+SIG = Signature(2, 1)
+
+
+def point(*shape, dtype=torch.float32):
+    return torch.nn.Parameter(torch.eye(3, dtype=dtype).repeat(*shape, 1, 1))
+
+
+def sparse_gradient():
+    X = point()
+    X.grad = torch.eye(3).to_sparse()
+    JOBCD([X], SIG).step()
+
+
+def other_signature():
+    JOBCD([point()], Signature.of([1, -1, 1])).load_state_dict(JOBCD([point()], SIG).state_dict())
+
+
+CASES = {
+    "not J-orthogonal": (lambda: JOBCD([point(), torch.nn.Parameter(torch.full((3, 3), 0.5))], SIG), ValueError, r"params\[1\] must be J-orthogonal for Signature\(2, 1\), got a scaled residual of .*; start with jorth.nn.init.j_orthogonal_"),
+    "noisy": (lambda: JOBCD([torch.nn.Parameter(torch.eye(3) + 1e-2)], SIG), ValueError, "must be J-orthogonal"),
+    "one of a batch": (lambda: JOBCD([torch.nn.Parameter(torch.stack([torch.eye(3), 2 * torch.eye(3)]))], SIG), ValueError, "scaled residual of 0.75"),
+    "NaN": (lambda: JOBCD([torch.nn.Parameter(torch.full((3, 3), torch.nan))], SIG), ValueError, r"params\[0\] must be finite, got 9 NaN"),
+    "shape": (lambda: JOBCD([torch.nn.Parameter(torch.eye(4))], SIG), ValueError, r"params\[0\] must have shape \(..., 3, 3\) for Signature\(2, 1\)"),
+    "half precision": (lambda: JOBCD([point(dtype=torch.bfloat16)], SIG), TypeError, r"params\[0\] must be float64 or float32, got a torch.bfloat16 tensor"),
+    "no signature": (lambda: JOBCD([point()]), TypeError, "signature must be a jorth.Signature, got NoneType"),
+    "signature a tuple": (lambda: JOBCD([{"params": [point()], "signature": (2, 1)}]), TypeError, "signature must be a jorth.Signature, got tuple"),
+    "lr": (lambda: JOBCD([point()], SIG, lr=-1.0), ValueError, r"lr must be a number in \[0, inf\), got -1.0"),
+    "lr NaN": (lambda: JOBCD([point()], SIG, lr=float("nan")), ValueError, "lr must be a number"),
+    "lr text": (lambda: JOBCD([point()], SIG, lr="fast"), ValueError, "lr must be a number .*, got 'fast'"),
+    "momentum": (lambda: JOBCD([point()], SIG, momentum=1.0), ValueError, r"momentum must be a number in \[0, 1\), got 1.0"),
+    "decay": (lambda: JOBCD([point()], SIG, decay=1.5), ValueError, "decay must be a number"),
+    "eps": (lambda: JOBCD([point()], SIG, eps=-1e-8), ValueError, "eps must be a number"),
+    "curvature": (lambda: JOBCD([point()], SIG, curvature="auto"), ValueError, "curvature must be one of \"scheduled\", \"per-matrix\", \"per-plane\", got 'auto'"),
+    "metric": (lambda: JOBCD([point()], SIG, metric="flat"), ValueError, "metric must be one of"),
+    "matching": (lambda: JOBCD([point()], SIG, matching="all"), ValueError, "matching must be one of"),
+    "side": (lambda: JOBCD([point()], SIG, side="both"), ValueError, "side must be one of"),
+    "components": (lambda: JOBCD([point()], SIG, components="identity"), ValueError, "components must be one of"),
+    "rounds": (lambda: JOBCD([point()], SIG, rounds=0), ValueError, "rounds must be at least 1, got 0"),
+    "greedy rounds": (lambda: JOBCD([point()], SIG, rounds=2, matching="greedy"), ValueError, 'rounds must be None or 1 for matching="greedy", got 2'),
+    "seed": (lambda: JOBCD([point()], SIG, seed=None), TypeError, "seed must be an integer, got NoneType"),
+    "seed negative": (lambda: JOBCD([point()], SIG, seed=-1), ValueError, "seed must be at least 0, got -1"),
+    "sparse gradient": (sparse_gradient, RuntimeError, "JOBCD does not take sparse gradients"),
+    "state of another signature": (other_signature, ValueError, r"state_dict must be of Signature.of\(\[1, -1, 1\]\), got one of Signature\(2, 1\)"),
+    "probability": (lambda: VRJOBCD([point()], SIG, probability=0.0), ValueError, r"probability must be in \(0, 1\], got 0.0"),
+    "no closure": (lambda: VRJOBCD([point()], SIG).step(), TypeError, "closure must be a function .*, got None"),
+    "make, method": (lambda: make("adam", jorth.nn.JOrthogonalLinear(SIG)), ValueError, "method must be one of \"jobcd\", \"vr-jobcd\", \"csdm\", got 'adam'"),
+    "make, no signature": (lambda: make("jobcd", torch.nn.Linear(3, 3)), TypeError, "signature must be given for a Linear, which has none, got None"),
+    "make, name": (lambda: make("jobcd", jorth.nn.JOrthogonalLinear(SIG), name="wait"), ValueError, "name must be that of a parameter of JOrthogonalLinear, got 'wait'"),
+    "make, CSDM, name": (lambda: make("csdm", jorth.nn.JOrthogonalLinear(SIG), name="wait"), ValueError, "name must be that of a parameter of JOrthogonalLinear, got 'wait'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_error_names_the_argument(name):
+    call, error, message = CASES[name]
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_a_refused_group_is_not_kept():
+    optimizer = JOBCD([point()], SIG)
+    with pytest.raises(ValueError, match="must be J-orthogonal"):
+        optimizer.add_param_group({"params": [torch.nn.Parameter(torch.ones(3, 3))]})
+    assert len(optimizer.param_groups) == 1

@@ -1,0 +1,427 @@
+"""JOBCD in a training loop: what it reaches, what it keeps, how it resumes."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import jorth
+from jorth import Signature
+from jorth.optim import JOBCD
+from jorth.optim.pairings import choose_rounds, whole_tournament
+from jorth.optim.rounds import batched_rounds, compiled_rounds
+from jorth.plane import round_robin
+from tests.optim.problems import Alignment, train
+
+SIG = Signature.of([1, -1, 1, 1, -1])
+STRATEGIES = {
+    "default": {},
+    "right": {"side": "right"},
+    "random": {"matching": "random", "rounds": 1},
+    "three rounds": {"matching": "tournament", "rounds": 3},
+    "greedy": {"matching": "greedy"},
+    "all components": {"components": "all"},
+    "momentum": {"momentum": 0.8},
+    "invariant": {"metric": "invariant", "lr": 0.1},
+    "per matrix": {"curvature": "per-matrix", "momentum": 0.9, "lr": 0.03},
+    "per plane": {"curvature": "per-plane", "momentum": 0.9, "lr": 0.03, "decay": 0.99},
+    "all at once": {
+        "curvature": "per-plane", "metric": "invariant", "side": "right", "momentum": 0.9, "lr": 0.03, "decay": 0.99,
+    },
+}  # fmt: skip
+
+
+def optimum(model):
+    objective = jorth.Procrustes(model.source.numpy(), model.target.numpy())
+    return jorth.minimize(objective, signature=model.signature, gradient_tolerance=1e-10).value
+
+
+def optimizer_of(model, **options):
+    return JOBCD([model.weight], model.signature, **({"lr": 1 / model.curvature()} | options))
+
+
+def random_batch(dtype=torch.float64, count=5, cond=30.0, signature=SIG):
+    X = jorth.random_point(signature, cond=cond, batch=(count,), dtype=dtype)
+    return X, torch.randn(X.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64).to(dtype)
+
+
+# -- what one step is
+
+
+def rotation_or_boost(i, j, parameter):
+    V = np.eye(SIG.n)
+    if SIG.signs[i] == SIG.signs[j]:
+        V[np.ix_([i, j], [i, j])] = [
+            [math.cos(parameter), -math.sin(parameter)],
+            [math.sin(parameter), math.cos(parameter)],
+        ]
+    else:
+        V[np.ix_([i, j], [i, j])] = [
+            [math.cosh(parameter), math.sinh(parameter)],
+            [math.sinh(parameter), math.cosh(parameter)],
+        ]
+    return V
+
+
+@pytest.mark.parametrize("lr", [1e-3, 0.1, 10.0])
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("metric", ["embedding", "invariant"])
+def test_one_round_minimises_the_majoriser_over_each_pair(lr, side, metric):
+    """Independent oracle: a fine grid over the angle or rapidity of each pair, the others held."""
+    X0, G = random_batch(count=1, cond=4.0)
+    X = torch.nn.Parameter(X0[0].clone())
+    X.grad = G[0].clone()
+    JOBCD([X], SIG, lr=lr, side=side, metric=metric, matching="random", rounds=1, seed=3).step()
+    (pairs,) = choose_rounds(SIG.n, "random", 1, 3, 0)
+    start, moved, gradient = X0[0].numpy(), X.detach().numpy(), G[0].numpy()
+    if side == "right":
+        start, moved, gradient = start.T, moved.T, gradient.T
+
+    def majoriser(Y):
+        step = Y - start if metric == "embedding" else Y @ jorth.inverse(start, SIG) - np.eye(SIG.n)
+        return ((Y - start) * gradient).sum() + (step**2).sum() / (2 * lr)
+
+    value = majoriser(moved)
+    for i, j in pairs:
+        trials = [majoriser(rotation_or_boost(i, j, mu) @ moved) for mu in np.linspace(-3, 3, 601)]
+        assert value <= min(trials) + 1e-12 * (1 + abs(value))
+    assert value < majoriser(start)
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+@pytest.mark.parametrize("L", [0.01, 1.0, 100.0])
+def test_compiled_rounds_equal_batched_rounds(everywhere, L):
+    X, G = random_batch()
+    rounds = round_robin(SIG.n, seed=3)
+    compiled, batched = (run(X, G, L, rounds, SIG, everywhere) for run in (compiled_rounds, batched_rounds))
+    assert (compiled - batched).abs().max() < 1e-13 * max(1.0, float(compiled.abs().max()) ** 2)
+    assert (compiled - X).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("name", ["default", "right", "random", "per matrix", "per plane", "all at once"])
+def test_a_batch_equals_one_by_one(name):
+    options = {"lr": 0.1} | STRATEGIES[name]
+    together = Alignment(SIG, batch=(2, 2))
+    train(together, JOBCD([together.weight], SIG, **options), 5)
+    apart = Alignment(SIG, batch=(2, 2)).weight.detach().reshape(4, SIG.n, SIG.n)
+    single = [torch.nn.Parameter(matrix.clone()) for matrix in apart]
+    optimizer = JOBCD(single, SIG, **options)
+    for _ in range(5):
+        optimizer.zero_grad()
+        stacked = torch.stack(single).reshape(together.weight.shape)
+        torch.func.functional_call(together, {"weight": stacked}, ()).backward()
+        optimizer.step()
+    assert torch.equal(torch.stack([p.detach() for p in single]), together.weight.detach().reshape(4, SIG.n, SIG.n))
+    assert not torch.equal(single[0], single[1])
+
+
+def test_small_steps_descend_along_the_riemannian_gradient():
+    """To first order a whole tournament moves X by -lr J S X in the invariant metric."""
+    X0, G = random_batch(count=3)
+    X = torch.nn.Parameter(X0.clone())
+    X.grad = G.clone()
+    JOBCD([X], SIG, lr=1e-7, metric="invariant").step()
+    wanted = -1e-7 * jorth.riemannian_gradient(X0, G, SIG)
+    assert (X.detach() - X0 - wanted).abs().max() < 1e-4 * wanted.abs().max()
+
+
+@pytest.mark.parametrize("curvature", ["per-matrix", "per-plane"])
+def test_adaptive_curvature_is_blind_to_the_scale_of_the_gradient(curvature):
+    X0, G = random_batch(count=3)
+    ends = []
+    for scale in (1.0, 2.0**12):
+        X = torch.nn.Parameter(X0.clone())
+        optimizer = JOBCD([X], SIG, lr=0.01, curvature=curvature, momentum=0.5, eps=0.0)
+        for _ in range(3):
+            X.grad = scale * G
+            optimizer.step()
+        ends.append(X.detach())
+    assert torch.allclose(ends[0], ends[1], rtol=0, atol=1e-12 * float(X0.abs().max()))
+
+
+def test_per_plane_steps_are_adams():
+    """The first step of Adam is lr times a sign: here in every plane, as an angle or a rapidity."""
+    X0, G = random_batch(count=2)
+    X = torch.nn.Parameter(X0.clone())
+    X.grad = G.clone()
+    JOBCD([X], SIG, lr=1e-6, metric="invariant", curvature="per-plane", momentum=0.9).step()
+    s = SIG.vector(X0)
+    S = jorth.riemannian_gradient(X0, G, SIG) @ jorth.inverse(X0, SIG)
+    K = (X.detach() - X0) @ jorth.inverse(X0, SIG)
+    assert (K + 1e-6 * S.sign() * (1 - torch.eye(SIG.n))).abs().max() < 1e-4 * 1e-6
+    assert (s[:, None] * K + (s[:, None] * K).mT).abs().max() < 1e-10
+
+
+# -- where it leads
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_reaches_the_optimum(name):
+    model = Alignment(SIG)
+    values = train(model, optimizer_of(model, **STRATEGIES[name]), 1500 if name in ("random", "invariant") else 700)
+    assert values[0] - values[-1] > 0.1
+    assert 0 <= values[-1] - optimum(model) + 1e-12 < 1e-4
+    assert jorth.residual(model.weight.detach(), SIG) < 100 * SIG.n * 2.0**-53
+    if name != "all components":
+        assert jorth.component(model.weight.detach(), SIG) == (1, 1)
+
+
+@pytest.mark.parametrize("name", ["default", "right", "random", "greedy", "all components", "three rounds"])
+def test_descends_on_every_step_when_lr_is_one_over_the_curvature(name):
+    model = Alignment(SIG)
+    values = train(model, optimizer_of(model, **STRATEGIES[name]), 60)
+    assert np.all(np.diff(values) <= 1e-14)
+
+
+def test_other_components_are_left_and_kept():
+    target = jorth.random_point(SIG, cond=2.0, component=(-1, 1), dtype=torch.float64, seed=4)
+    for components, wanted in (("start", (1, 1)), ("all", (-1, 1))):
+        X = torch.nn.Parameter(torch.eye(SIG.n, dtype=torch.float64))
+        optimizer = JOBCD([X], SIG, lr=1.0, components=components)
+        for _ in range(200):
+            optimizer.zero_grad()
+            ((X - target) ** 2).sum().div(2).backward()
+            optimizer.step()
+        assert jorth.component(X.detach(), SIG) == wanted
+
+
+def test_maximize_mirrors():
+    ends = []
+    for sign, maximize in ((1, False), (-1, True)):
+        model = Alignment(SIG)
+        optimizer = optimizer_of(model, maximize=maximize)
+        for _ in range(4):
+            optimizer.zero_grad()
+            (sign * model()).backward()
+            optimizer.step()
+        ends.append(model.weight.detach())
+    assert torch.equal(*ends)
+
+
+# -- feasibility
+
+
+def noisy_walk(signature, steps, **options):
+    """(dtype, violation over the largest squared norm met, distance travelled) of a walk in float32 and in float64."""
+    start = jorth.random_point(signature, cond=4.0, dtype=torch.float64)
+    params = [torch.nn.Parameter(start.to(dtype, copy=True)) for dtype in (torch.float32, torch.float64)]
+    optimizer = JOBCD(params, signature, **options)
+    noise = torch.randn((100, *start.shape), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    largest, travelled, last = [1.0, 1.0], [0.0, 0.0], [p.detach().clone() for p in params]
+    for step in range(steps):
+        for k, p in enumerate(params):
+            X = p.detach()
+            p.grad = noise[step % 100].to(p.dtype) + (X - start.to(p.dtype))
+            if step % 20 == 0:
+                largest[k] = max(largest[k], float(torch.linalg.matrix_norm(X, ord=2)) ** 2)
+                travelled[k] += float((X - last[k]).norm())
+                last[k].copy_(X)
+        optimizer.step()
+    found = []
+    for p, norm, path in zip(params, largest, travelled, strict=True):
+        X, s = p.detach().double(), signature.vector(start)
+        found.append((p.dtype, float((X.mT @ (s[:, None] * X) - torch.diag(s)).abs().max()) / norm, path))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("signature", "options"),
+    [
+        (Signature(7, 5), {"lr": 0.05}),
+        pytest.param(
+            Signature(7, 5), {"lr": 0.01, "metric": "invariant", "curvature": "per-plane"}, marks=pytest.mark.slow
+        ),
+        pytest.param(
+            Signature(18, 18), {"lr": 0.01, "momentum": 0.9, "curvature": "per-matrix"}, marks=pytest.mark.slow
+        ),
+    ],
+    ids=["n = 12", "n = 12, invariant", "n = 36"],
+)
+def test_feasible_after_ten_thousand_steps(signature, options):
+    for dtype, violation, travelled in noisy_walk(signature, 10_000, **options):
+        assert travelled > 30
+        assert violation < 100 * signature.n * torch.finfo(dtype).eps / 2
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_batched_rounds_stay_feasible(dtype):
+    """The path of a device: every round is rounded to the dtype."""
+    X, _ = random_batch(dtype, cond=4.0)
+    start, draw = X.clone(), torch.Generator().manual_seed(0)
+    for turn in range(300):
+        G = torch.randn(X.shape, generator=draw, dtype=torch.float64).to(dtype) + (X - start)
+        X = batched_rounds(X, G, 10.0, choose_rounds(SIG.n, "random", 1, 0, turn), SIG, False)
+    assert jorth.residual(X, SIG).max() < 100 * SIG.n * torch.finfo(dtype).eps / 2
+
+
+# -- torch's conventions
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_state_dict_continues_bit_for_bit(name, dtype, tmp_path):
+    options = {"lr": 0.1} | STRATEGIES[name]
+    model = Alignment(SIG, batch=(2,), dtype=dtype)
+    optimizer = JOBCD([model.weight], SIG, **options)
+    train(model, optimizer, 7)
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, tmp_path / "checkpoint.pt")
+    train(model, optimizer, 5)
+
+    saved = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
+    resumed = Alignment(SIG, batch=(2,), dtype=dtype)
+    resumed.load_state_dict(saved["model"])
+    fresh = JOBCD([resumed.weight], SIG, seed=99)
+    fresh.load_state_dict(saved["optimizer"])
+    train(resumed, fresh, 5)
+    assert torch.equal(resumed.weight, model.weight)
+    assert fresh.state_dict()["param_groups"] == optimizer.state_dict()["param_groups"]
+
+
+def test_a_copy_continues_by_itself():
+    model = Alignment(SIG)
+    optimizer = optimizer_of(model, momentum=0.9)
+    train(model, optimizer, 3)
+    twin, twin_optimizer = copy.deepcopy((model, optimizer))
+    assert train(model, optimizer, 3) == train(twin, twin_optimizer, 3)
+
+
+def test_groups_have_signatures_of_their_own():
+    first, second = Signature(3, 2), Signature.lorentz(4)
+    models = [Alignment(first), Alignment(second, seed=5, dtype=torch.float32)]
+    optimizer = JOBCD(
+        [
+            {"params": [models[0].weight], "signature": first},
+            {"params": [models[1].weight], "signature": second, "lr": 0.5},
+        ]
+    )
+    for _ in range(20):
+        optimizer.zero_grad()
+        sum(model().double() for model in models).backward()
+        optimizer.step()
+    alone = [Alignment(first), Alignment(second, seed=5, dtype=torch.float32)]
+    for model, lr in zip(alone, (1e-2, 0.5), strict=True):
+        train(model, JOBCD([model.weight], model.signature, lr=lr), 20)
+    for model, other in zip(models, alone, strict=True):
+        assert torch.equal(model.weight, other.weight)
+
+
+def test_a_scheduler_sets_the_curvature():
+    model, scheduled = Alignment(SIG), Alignment(SIG)
+    optimizer = JOBCD([scheduled.weight], SIG, lr=0.4)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.0 if epoch == 0 else 0.5**epoch)
+    for lr in (0.0, 0.2, 0.1):
+        before = scheduled.weight.detach().clone()
+        train(scheduled, optimizer, 1)
+        scheduler.step()
+        assert torch.equal(before, scheduled.weight) == (lr == 0)
+    by_hand = JOBCD([model.weight], SIG, lr=0.0)
+    for lr in (0.0, 0.2, 0.1):
+        by_hand.param_groups[0]["lr"] = lr
+        train(model, by_hand, 1)
+    assert torch.equal(model.weight, scheduled.weight)
+
+
+def test_closure_is_called_once_with_gradients():
+    model, other = Alignment(SIG), Alignment(SIG)
+    optimizer, calls = optimizer_of(model), []
+
+    def closure():
+        calls.append(torch.is_grad_enabled())
+        optimizer.zero_grad()
+        loss = model()
+        loss.backward()
+        return loss
+
+    value = optimizer.step(closure)
+    assert calls == [True]
+    assert train(other, optimizer_of(other), 1) == [value.item()]
+    assert torch.equal(model.weight, other.weight)
+
+
+def test_clipped_gradients_shorten_the_step():
+    lengths = []
+    for bound in (1e-3, 1e-2):
+        model = Alignment(SIG)
+        optimizer = optimizer_of(model, lr=0.1)
+        model().backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), bound)
+        optimizer.step()
+        lengths.append(float((model.weight.detach() - torch.eye(SIG.n)).norm()))
+    assert lengths[0] <= 1.01 * 0.1 * 1e-3  # at the identity a step is at most lr ||G||
+    assert lengths[1] / lengths[0] == pytest.approx(10, rel=0.05)
+
+
+def test_beside_adam_under_autocast():
+    torch.manual_seed(0)
+    layer = jorth.nn.JOrthogonalLinear(SIG)
+    head = torch.nn.Linear(SIG.n, 1)
+    optimizers = [JOBCD([layer.weight], SIG, lr=0.05), torch.optim.Adam(head.parameters(), lr=0.05)]
+    x, losses = torch.randn(64, SIG.n), []
+    y = x[:, :1] * 2 - x[:, 1:2]
+    for _ in range(60):
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = torch.nn.functional.mse_loss(head(layer(x)).float(), y)
+        loss.backward()
+        for optimizer in optimizers:
+            optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.05 * losses[0]
+    assert layer.weight.dtype == torch.float32
+    assert jorth.residual(layer.weight.detach(), SIG) < 100 * SIG.n * 2.0**-24
+
+
+@pytest.mark.parametrize("name", ["default", "per plane", "greedy"])
+def test_a_matrix_without_a_finite_gradient_rests(name):
+    model, clean = Alignment(SIG, batch=(3,)), Alignment(SIG, batch=(3,))
+    optimizers = [JOBCD([m.weight], SIG, **({"lr": 0.1} | STRATEGIES[name])) for m in (model, clean)]
+    for m, optimizer in zip((model, clean), optimizers, strict=True):
+        train(m, optimizer, 1)  # so that there is momentum
+        optimizer.zero_grad()
+        m().backward()
+    before = model.weight.detach().clone()
+    model.weight.grad[1, 2, 2] = math.nan
+    for optimizer in optimizers:
+        optimizer.step()
+    assert torch.equal(model.weight[1], before[1])
+    if name != "greedy":
+        assert torch.equal(model.weight[::2], clean.weight[::2])
+    assert np.isfinite(train(model, optimizers[0], 2)).all()
+    assert not torch.equal(model.weight[1], before[1])
+
+
+def test_parameters_without_a_gradient_are_left_alone():
+    used, unused = (torch.nn.Parameter(torch.eye(SIG.n)) for _ in range(2))
+    optimizer = JOBCD([unused, used], SIG, lr=0.1, momentum=0.5)
+    for _ in range(2):
+        optimizer.zero_grad()
+        (used * torch.arange(25.0).reshape(5, 5)).sum().backward()
+        optimizer.step()
+    assert torch.equal(unused, torch.eye(SIG.n))
+    assert not torch.equal(used, torch.eye(SIG.n))
+    assert list(optimizer.state_dict()["state"]) == [1]
+
+
+@pytest.mark.parametrize("signature", [Signature(1, 0), Signature(3, 0), Signature(0, 3), Signature(1, 1)])
+def test_small_and_definite_signatures(signature):
+    X = torch.nn.Parameter(torch.eye(signature.n))
+    optimizer = JOBCD([X], signature, lr=0.1)
+    X.grad = torch.arange(float(signature.n**2)).reshape(signature.n, -1)
+    optimizer.step()
+    assert jorth.residual(X.detach(), signature) < 1e-6
+    assert torch.equal(X, torch.eye(signature.n)) == (signature.n == 1)
+
+
+# -- pairings
+
+
+@pytest.mark.parametrize("n", [2, 5, 6])
+def test_tournaments_go_on_where_they_stopped(n):
+    pieces = np.concatenate([choose_rounds(n, "tournament", 2, 7, turn) for turn in range(2 * whole_tournament(n))])
+    for start in range(0, len(pieces), whole_tournament(n)):
+        met = {tuple(sorted(pair)) for pair in pieces[start : start + whole_tournament(n)].reshape(-1, 2).tolist()}
+        assert len(met) == n * (n - 1) // 2
+    assert not np.array_equal(choose_rounds(6, "random", 1, 7, 0), choose_rounds(6, "random", 1, 8, 0))
