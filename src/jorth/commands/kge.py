@@ -43,7 +43,7 @@ def train(
     max_time: float | None,
     seed: int | None,
 ) -> None:
-    """Train by the settings of a TOML file; without one, on a generated graph, in half a minute."""
+    """Train by the settings of a TOML file; without one, on a generated graph, in ten seconds."""
     from rich.console import Console
 
     from jorth.kge.display import ProgressBar, ranking_table

@@ -18,24 +18,24 @@ def squared_arc(g: Tensor) -> Tensor:
     return arc
 
 
-def _arc(e: Tensor) -> Tensor:
-    half = (e.abs() / 2).sqrt()
-    return 2 * torch.where(e >= 0, half.asinh(), half.asin())  # NaN on the side not taken
-
-
 class _SquaredArc(torch.autograd.Function):
-    """With e = |g| - 1: the derivative in g is 2 sign(g) sign(e) arc / sqrt(|e| (2 + e))."""
+    """With e = |g| - 1 and the sine sqrt(|e| (2 + e)), hyperbolic or not: log1p(e + sine) or atan2(sine, |g|), squared.
+
+    The derivative in g is 2 sign(g) sign(e) arc / sine; it shares all that is dear with the value.
+    """
 
     @staticmethod
     def forward(ctx: Any, g: Tensor) -> Tensor:
-        ctx.save_for_backward(g)
-        return _arc(g.abs() - 1).square()
+        size = g.abs()
+        e = size - 1
+        sine = e.abs().sqrt() * (size + 1).sqrt()  # in two roots, so that nothing overflows
+        arc = torch.where(e >= 0, torch.log1p(e + sine), torch.atan2(sine, size))
+        if ctx.needs_input_grad[0]:
+            ctx.save_for_backward(2 * g.sign() * e.sign() * torch.where(sine > 0, arc / sine, 1.0))
+        return arc.square()
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        (g,) = ctx.saved_tensors
-        e = g.abs() - 1
-        sine = (e.abs() * (2 + e)).sqrt()
-        ratio = torch.where(sine > 0, _arc(e) / sine, 1.0)
-        slope: Tensor = 2 * g.sign() * e.sign() * ratio
-        return gradient * slope
+        (slope,) = ctx.saved_tensors
+        scaled: Tensor = gradient * slope
+        return scaled

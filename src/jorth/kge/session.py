@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from jorth.kge.config import Config, read_config
+from jorth.kge.config import ALL, Config, read_config
 from jorth.kge.export import NamedModel, load_model, save_model
 from jorth.kge.generated import hierarchy_with_cycles
 from jorth.kge.logs import CSVLog, TensorBoardLog
@@ -34,7 +35,9 @@ GENERATED = Config(
     negatives="all",
     sides="both",
 )
-"""Of the generated graph: half a minute on one core."""
+"""Of the generated graph: ten seconds on one core."""
+SMALL = 2**17
+"""Scores in a step, below which threads do not pay."""
 OTHERS = ("data", "tensorboard")
 
 
@@ -87,7 +90,8 @@ def run(request: Request, output: Path, *, callback: Callback | None = None) -> 
         replies = [listener(row) for listener in listeners]
         return any(reply is True for reply in replies)
 
-    training = train(triples, request.config, callback=tell, checkpoint=output / "checkpoint")
+    with _threads_for(request.config, triples):
+        training = train(triples, request.config, callback=tell, checkpoint=output / "checkpoint")
     device = training.model.points.device
     test = evaluate(training.model, triples.test.to(device), triples.known.to(device))
     about: dict[str, Any] = {"data": None if request.data is None else str(request.data.resolve())}
@@ -97,6 +101,19 @@ def run(request: Request, output: Path, *, callback: Callback | None = None) -> 
         stream.write(json.dumps(figures(test, triples.relations), indent=1).encode())
     draw_history(training.history, output / "history.png", title=request.name)
     return Outcome(training, test, triples)
+
+
+@contextmanager
+def _threads_for(config: Config, triples: Triples) -> Iterator[None]:
+    """One thread while the products of a step are small: more would only wait for each other."""
+    before = torch.get_num_threads()
+    candidates = len(triples.entities) if config.negatives == ALL else int(config.negatives)
+    if config.batch_size * candidates < SMALL:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def figures(ranking: Ranking, relations: Sequence[str]) -> dict[str, Any]:
