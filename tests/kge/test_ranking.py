@@ -104,6 +104,9 @@ def test_breakdown_and_batches():
     test = random_triples(50, 30, 3, seed=1)
     whole, small = evaluate(model, test, test), evaluate(model, test, test, batch_size=7)
     assert np.array_equal(whole.optimistic, small.optimistic)
+    # what is ranked is known, whether it is among ``known`` or not
+    assert np.array_equal(whole.optimistic, evaluate(model, test, test[:1]).optimistic)
+    assert not np.array_equal(whole.optimistic, evaluate(model, test).optimistic)
     parts = whole.by_relation(["a", "b", "c"])
     assert set(parts) == {"a", "b", "c"}
     assert sum(len(part.triples) for part in parts.values()) == 50

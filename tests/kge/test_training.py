@@ -139,10 +139,12 @@ def test_resumed_run_equals_the_uninterrupted_one(method, tmp_path):
     if method != "csdm":
         config = replace(config, relation_options={"momentum": 0.8, "curvature": "per-plane"})
     whole = train(GRAPH, config)
-    train(GRAPH, config, checkpoint=tmp_path, callback=lambda row: row["epoch"] == 4)
-    resumed = train(GRAPH, config, checkpoint=tmp_path)
-    assert resumed.message == "stopped by the callback"  # a finished run is not run again
+    stopped = train(GRAPH, config, checkpoint=tmp_path / "stopped", callback=lambda row: row["epoch"] == 3)
+    assert stopped.message == "stopped by the callback"
+    assert same(whole.model, train(GRAPH, config, checkpoint=tmp_path / "stopped").model)
     rows = []
+    assert same(whole.model, train(GRAPH, config, checkpoint=tmp_path / "stopped", callback=rows.append).model)
+    assert not rows  # a finished run is not run again
     with pytest.raises(KeyboardInterrupt):
         train(GRAPH, config, checkpoint=tmp_path / "killed", callback=interrupt_at(5))
     resumed = train(GRAPH, config, checkpoint=tmp_path / "killed", callback=rows.append)

@@ -80,10 +80,11 @@ def train(
         checkpoints.prepare(folder, identity)
     while not run.message:
         row = run.epoch()
-        if callback is not None and callback(dict(row)) is True and not run.message:
-            run.message = "stopped by the callback"
-        if folder is not None and (run.message or row["mrr"] == row["mrr"]):
+        stop = callback is not None and callback(dict(row)) is True
+        if folder is not None and (stop or run.message or row["mrr"] == row["mrr"]):
             checkpoints.save(folder, identity, *run.state())
+        if stop and not run.message:  # not saved: another call goes on
+            run.message = "stopped by the callback"
     return run.result()
 
 
@@ -94,19 +95,7 @@ class _Run:
         self.config, self.triples = config, triples
         device = torch.device(config.device)
         relations = len(triples.relations)
-        self.model = UltraE(
-            len(triples.entities),
-            relations,
-            signature=config.signature,
-            alpha=config.alpha,
-            delta=config.delta,
-            reciprocal=config.reciprocal,
-            spread=config.spread,
-            rotate=config.rotate,
-            seed=config.seed,
-            dtype=DTYPES[config.dtype],
-            device=device,
-        )
+        self.model = _model(triples, config)
         self._optimisers = Optimisers(self.model, config)
         train_triples = triples.train.to(device)
         self._queries = Queries(train_triples, relations, config.sides)
@@ -228,19 +217,27 @@ class _Run:
 
     def result(self) -> Training:
         """The best model and the history."""
-        plain = UltraE(
-            self.model.n_entities,
-            self.model.n_relations,
-            signature=self.config.signature,
-            alpha=self.config.alpha,
-            delta=self.config.delta,
-            reciprocal=self.config.reciprocal,
-            dtype=DTYPES[self.config.dtype],
-            device=self.model.points.device,
-        )
+        plain = _model(self.triples, self.config)
         plain.load_state_dict(self._best or _weights(self.model))
         history = {name: np.array([row[name] for row in self.rows]) for name in COLUMNS}
         return Training(plain, history, self._best_epoch, self.message)
+
+
+def _model(triples: Triples, config: Config) -> UltraE:
+    """The model at its start."""
+    return UltraE(
+        len(triples.entities),
+        len(triples.relations),
+        signature=config.signature,
+        alpha=config.alpha,
+        delta=config.delta,
+        reciprocal=config.reciprocal,
+        spread=config.spread,
+        rotate=config.rotate,
+        seed=config.seed,
+        dtype=DTYPES[config.dtype],
+        device=config.device,
+    )
 
 
 def _weights(model: UltraE) -> dict[str, Tensor]:
