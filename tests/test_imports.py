@@ -24,15 +24,16 @@ LEVELS = {
     "solvers": 5,
     "stopping": 6,
     "datasets": 6,
-    "adapters": 6,
     "nn": 6,
     "optim": 7,
+    "kge": 8,
+    "adapters": 9,
     "estimators": 7,
-    "demo": 8,
-    "bench": 8,
-    "file_problems": 8,
-    "commands": 9,
-    "cli": 10,
+    "demo": 9,
+    "bench": 9,
+    "file_problems": 9,
+    "commands": 10,
+    "cli": 11,
 }
 MODULES = sorted(
     path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if path.name != "__init__.py" or path.parent != PACKAGE
@@ -79,7 +80,14 @@ def test_import_is_light():
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["data", "--help"], ["data", "fetch", "--help"], ["solve", "eigen", "--help"]]
+    "arguments",
+    [
+        ["--help"],
+        ["data", "--help"],
+        ["data", "fetch", "--help"],
+        ["solve", "eigen", "--help"],
+        ["kge", "train", "--help"],
+    ],
 )
 def test_help_does_not_import_torch(arguments):
     code = f"import jorth.cli\ntry: jorth.cli.main({arguments})\nexcept SystemExit as stop: assert stop.code == 0"
@@ -89,6 +97,11 @@ def test_help_does_not_import_torch(arguments):
 def test_plane_and_group_do_not_load_numba():
     """The GPU path must run where numba is not installed."""
     assert not loaded_after("import jorth; jorth.solve_plane; jorth.polish; jorth.hyperbolic_qr; jorth.hsvd") & HEAVY
+
+
+def test_training_of_graphs_needs_no_optional_package():
+    """A machine that trains may have neither a terminal nor PyKEEN."""
+    assert not loaded_after("import jorth.kge") & {"rich", "matplotlib", "pykeen", "pooch", "pandas"}
 
 
 def test_public_names_load():

@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jorth import adapters, datasets, estimators, nn, optim, plane, stopping, ultrahyperbolic
+    from jorth import adapters, datasets, estimators, kge, nn, optim, plane, stopping, ultrahyperbolic
     from jorth.decompositions import (
         CS,
         HSVD,
@@ -69,7 +69,7 @@ _ROOMS = {
     "procrustes riemannian_gradient",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
-_MODULES = ("adapters", "datasets", "estimators", "nn", "optim", "plane", "stopping", "ultrahyperbolic")
+_MODULES = ("adapters", "datasets", "estimators", "kge", "nn", "optim", "plane", "stopping", "ultrahyperbolic")
 
 __all__ = [
     "ADMM",
@@ -111,6 +111,7 @@ __all__ = [
     "hyperbolic_qr",
     "indefinite_lstsq",
     "inverse",
+    "kge",
     "minimize",
     "multiplier",
     "nn",

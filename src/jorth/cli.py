@@ -13,6 +13,7 @@ COMMANDS = {
     "bench": "jorth.commands.bench:bench",
     "data": "jorth.commands.data:data",
     "demo": "jorth.commands.demo:demo",
+    "kge": "jorth.commands.kge:kge",
     "report": "jorth.commands.report:report",
     "solve": "jorth.commands.solve:solve",
 }

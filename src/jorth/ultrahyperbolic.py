@@ -39,7 +39,11 @@ def lift(x: ArrayT, signature: Signature, *, alpha: float = 1.0) -> ArrayT:
 
 def lift_rows(x: Tensor, signature: Signature, alpha: float) -> Tensor:
     """`lift` without its checks: NaN where t = 0."""
-    plus, minus = signature.positions(x.device)
+    return lift_at(x, *signature.positions(x.device), alpha)
+
+
+def lift_at(x: Tensor, plus: Tensor, minus: Tensor, alpha: float) -> Tensor:
+    """`lift_rows` with the positions of the signs on the device already."""
     s = x[..., plus]
     lifted = torch.empty_like(x)
     lifted[..., plus] = s

@@ -1,4 +1,5 @@
-"""O(p, q) as a manifold of other libraries: `jorth.adapters.pymanopt` and `jorth.adapters.geoopt`.
+"""jorth in the hands of other libraries: `jorth.adapters.pymanopt`, `jorth.adapters.geoopt`, `jorth.adapters.pykeen`.
 
-Each is imported by its full name, since each needs its library: ``pip install 'jorth[adapters]'``.
+The first two have O(p, q) as a manifold, the third UltraE as a model. Each is imported by its full name, since each
+needs its library: ``pip install 'jorth[adapters]'`` and, for PyKEEN, ``'jorth[kge]'``.
 """

@@ -1,0 +1,166 @@
+"""UltraE as a model of PyKEEN: its pipeline trains it, evaluates it, and compares it with its own models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from jorth.arrays import check_signature
+from jorth.group.retractions import matrix_exp
+from jorth.kge import UltraE as JorthUltraE
+from jorth.kge.distance import squared_arc
+from jorth.kge.model import SIGNATURE, start_points
+from jorth.signature import Signature
+from jorth.ultrahyperbolic import lift_at
+
+try:
+    from pykeen.models import ERModel
+    from pykeen.nn.modules import Interaction
+    from pykeen.nn.representation import Embedding, Representation
+except ModuleNotFoundError as error:
+    if (error.name or "").split(".")[0] != "pykeen":
+        raise
+    raise ImportError("jorth.adapters.pykeen needs pykeen: pip install 'jorth[kge]'") from None
+
+Entity = tuple[Tensor, Tensor]
+
+
+class UltraEInteraction(Interaction[Entity, Tensor, Entity]):
+    """-d^2(R lift(x_h), lift(x_t)) + b_h + b_t + delta, from x (n,) and b () of an entity, R (n, n) of a relation.
+
+    Args:
+        signature: The signs of J.
+        alpha: The radius of the pseudo-hyperboloid.
+        delta: The margin.
+    """
+
+    entity_shape = ("d", "")
+    relation_shape = ("dd",)
+
+    signs: Tensor
+    plus: Tensor
+    minus: Tensor
+
+    def __init__(self, signature: Signature = SIGNATURE, alpha: float = 1.0, delta: float = 5.0) -> None:
+        super().__init__()
+        self.alpha, self.delta = alpha, delta
+        plus, minus = check_signature(signature).positions(torch.device("cpu"))
+        self.register_buffer("signs", torch.from_numpy(signature.signs.copy()), persistent=False)
+        self.register_buffer("plus", plus, persistent=False)
+        self.register_buffer("minus", minus, persistent=False)
+
+    def forward(self, h: Entity, r: Tensor, t: Entity) -> Tensor:
+        """The scores of representations that broadcast; the side with fewer entities is the one that R moves."""
+        (x, b_h), (y, b_t) = h, t
+        source, target = (lift_at(points, self.plus, self.minus, self.alpha) for points in (x, y))
+        if source.numel() > target.numel():
+            source, target, r = target, source, self.signs[:, None] * r.mT * self.signs
+        moved = (r @ source[..., None]).squeeze(-1) * self.signs
+        area = self.alpha**2
+        products = torch.einsum("...d,...d->...", moved, target)
+        return b_h + b_t + self.delta - area * squared_arc(products / area)
+
+
+class JOrthogonalRepresentation(Representation):
+    """The matrices exp(J S) R0 for free skew S: an unconstrained optimiser such as PyKEEN's keeps them J-orthogonal."""
+
+    signs: Tensor
+    base: Tensor
+
+    def __init__(
+        self,
+        max_id: int,
+        shape: Any = None,
+        *,
+        signature: Signature = SIGNATURE,
+        base: Tensor | None = None,
+        **kwargs: Any,
+    ) -> None:
+        n = check_signature(signature).n
+        super().__init__(max_id=max_id, shape=(n, n), **kwargs)
+        start = torch.eye(n).repeat(max_id, 1, 1) if base is None else base.detach().clone()
+        self.register_buffer("base", start)
+        self.register_buffer("signs", signature.vector(start), persistent=False)
+        self.weight = torch.nn.Parameter(torch.zeros_like(start))
+
+    def reset_parameters(self) -> None:
+        """Back to R0."""
+        torch.nn.init.zeros_(self.weight)
+
+    def _plain_forward(self, indices: Tensor | None = None) -> Tensor:
+        weight, base = (self.weight, self.base) if indices is None else (self.weight[indices], self.base[indices])
+        upper = weight.triu(1)
+        R: Tensor = matrix_exp(self.signs[:, None] * (upper - upper.mT)) @ base
+        return R
+
+
+class UltraE(ERModel[Entity, Tensor, Entity]):
+    """UltraE for PyKEEN, e.g. ``pipeline(model=UltraE, model_kwargs=dict(signature=...), ...)``.
+
+    PyKEEN's optimisers know no constraint, so relations are exp(J S) R0 here; `from_jorth` takes over a model
+    that jorth has trained. With ``create_inverse_triples`` the other direction of a relation has its own matrix.
+
+    Args:
+        signature: The signs of J.
+        alpha: The radius of the pseudo-hyperboloid.
+        delta: The margin.
+        spread: Standard deviation of the random start of the entities.
+        seed: Of that start.
+        **kwargs: For `pykeen.models.ERModel`, ``triples_factory`` among them.
+    """
+
+    def __init__(
+        self,
+        *,
+        signature: Signature = SIGNATURE,
+        alpha: float = 1.0,
+        delta: float = 5.0,
+        spread: float = 0.05,
+        seed: int = 0,
+        base: Tensor | None = None,
+        **kwargs: Any,
+    ) -> None:
+        def around_one_point(tensor: Tensor) -> Tensor:
+            return start_points(len(tensor), signature, spread, seed).to(tensor)
+
+        super().__init__(
+            interaction=UltraEInteraction(signature, alpha, delta),
+            entity_representations=[Embedding, Embedding],
+            entity_representations_kwargs=[
+                dict(shape=signature.n, initializer=around_one_point),
+                dict(shape=(), initializer=torch.nn.init.zeros_),
+            ],
+            relation_representations=JOrthogonalRepresentation,
+            relation_representations_kwargs=dict(signature=signature, base=base),
+            **kwargs,
+        )
+
+    @classmethod
+    def from_jorth(cls, model: JorthUltraE, triples_factory: Any, **kwargs: Any) -> UltraE:
+        """A model of jorth in PyKEEN's hands, with the same scores.
+
+        Entities and relations of ``triples_factory`` must have the numbers that ``model`` has them under; both sort
+        names. A reciprocal model needs a factory with ``create_inverse_triples=True``, and the other way round.
+        """
+        expected = (model.n_entities, len(model.relations))
+        found = (triples_factory.num_entities, triples_factory.num_relations)
+        if found != expected:
+            raise ValueError(f"triples_factory must have {expected} entities and relations as model, got {found}")
+        base = model.relations.detach()
+        if model.reciprocal:  # PyKEEN numbers the inverse of 2 r as 2 r + 1
+            base = torch.stack(torch.split(base, model.n_relations), dim=1).flatten(0, 1)
+        adapted: UltraE = cls(
+            signature=model.signature,
+            alpha=model.alpha,
+            delta=model.delta,
+            base=base,
+            triples_factory=triples_factory,
+            **kwargs,
+        ).to(model.points.dtype)
+        points, bias = adapted.entity_representations
+        with torch.no_grad():
+            points._embeddings.weight.copy_(model.points)
+            bias._embeddings.weight.copy_(model.bias[:, None])
+        return adapted

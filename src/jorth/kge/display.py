@@ -1,0 +1,73 @@
+"""A training run on the terminal: a progress bar, then tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from jorth.kge.ranking import Ranking, Side
+from jorth.kge.training import Row
+
+MAX_RELATIONS = 20
+COLUMNS = ("MRR", "Hits@1", "Hits@3", "Hits@10", "mean rank", "triples")
+
+
+class ProgressBar:
+    """A bar over the epochs with the last loss and validation MRR; a callback of `train`."""
+
+    def __init__(self, epochs: int) -> None:
+        self._mrr = ""
+        self._progress = Progress(
+            TextColumn("epoch"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.description}"),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+        )
+        self._task = self._progress.add_task("", total=epochs)
+
+    def __enter__(self) -> ProgressBar:
+        self._progress.start()
+        return self
+
+    def __call__(self, row: Row) -> None:
+        """Show an epoch."""
+        if row["mrr"] == row["mrr"]:
+            self._mrr = f"  MRR {row['mrr']:.3f}"
+        self._progress.update(self._task, completed=row["epoch"], description=f"loss {row['loss']:.4g}{self._mrr}")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+
+def ranking_table(ranking: Ranking, relations: Sequence[str], title: str) -> Table:
+    """Both sides together, each side, and the relations with the most triples."""
+    table = Table(title=escape(title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("", no_wrap=True)
+    for heading in COLUMNS:
+        table.add_column(heading, justify="right", no_wrap=True)
+    sides: tuple[Side, ...] = ("both", "head", "tail")
+    for side in sides:
+        _add(table, {"both": "all", "head": "heads", "tail": "tails"}[side], ranking, side)
+    table.add_section()
+    parts = sorted(ranking.by_relation(relations).items(), key=lambda item: -len(item[1].triples))
+    for name, part in parts[:MAX_RELATIONS]:
+        _add(table, name, part, "both")
+    if len(parts) > MAX_RELATIONS:
+        table.caption = f"and {len(parts) - MAX_RELATIONS} relations more"
+    return table
+
+
+def _add(table: Table, name: str, ranking: Ranking, side: Side) -> None:
+    found = ranking.metrics(side)
+    cells = [f"{found[key]:.3f}" for key in ("mrr", "hits@1", "hits@3", "hits@10")]
+    table.add_row(escape(name), *cells, f"{found['mean_rank']:.1f}", str(len(ranking.triples)))

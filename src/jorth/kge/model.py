@@ -1,0 +1,171 @@
+"""UltraE: entities on a pseudo-hyperboloid, relations as its isometries."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from jorth.arrays import check_signature, describe, generator, is_number, whole_number
+from jorth.group import random_point
+from jorth.kge.distance import squared_arc
+from jorth.signature import Signature
+from jorth.ultrahyperbolic import lift_at
+
+SIGNATURE = Signature(18, 18)
+SPREAD = 0.05
+
+
+class UltraE(torch.nn.Module):
+    """The score -d^2(R_r E_h, E_t) + b_h + b_t + delta of a triple (h, r, t).
+
+    E (entities, n) lies on U = {x : <x, x>_J = -alpha^2}, each R_r is J-orthogonal, d is the geodesic distance
+    (`jorth.ultrahyperbolic.distance`), b is one number an entity. The parameters are ``points`` (entities, n), free
+    numbers of which E is the lift, ``bias`` (entities,) and ``relations`` (m, n, n), which an optimiser has to
+    keep J-orthogonal.
+
+    A query (anchor, code) asks for the other end of a triple. Code r < ``n_relations`` asks for tails of the head
+    ``anchor``, code r + ``n_relations`` for heads of the tail ``anchor``. For heads the matrix is R_r^-1 = J R_r^T J,
+    since d(R_r x, y) = d(x, R_r^-1 y); with ``reciprocal`` it is a matrix of its own, m = 2 ``n_relations``.
+
+    Args:
+        entities: How many there are.
+        relations: How many there are.
+        signature: The signs of J: any size and order, q of at least 1. The paper has p = q = 18.
+        alpha: The radius of U.
+        delta: The margin.
+        reciprocal: Whether the other direction of a relation has its own matrix.
+        spread: Standard deviation of the random start of ``points`` around one point.
+        rotate: Whether the relations start at random rotations of the positive coordinates, not at I. At I every entity
+            is its own best answer, and training takes long to leave that.
+        seed: Of the random start.
+        dtype: float64 by default, or float32.
+        device: Of the parameters.
+    """
+
+    signs: Tensor
+    plus: Tensor
+    minus: Tensor
+
+    def __init__(
+        self,
+        entities: int,
+        relations: int,
+        *,
+        signature: Signature = SIGNATURE,
+        alpha: float = 1.0,
+        delta: float = 5.0,
+        reciprocal: bool = False,
+        spread: float = SPREAD,
+        rotate: bool = True,
+        seed: int = 0,
+        dtype: torch.dtype = torch.float64,
+        device: Any = None,
+    ) -> None:
+        super().__init__()
+        self.n_entities = whole_number(entities, "entities", 2)
+        self.n_relations = whole_number(relations, "relations", 1)
+        self.signature = check_signature(signature)
+        if signature.q == 0:
+            raise ValueError(f"signature must have q of at least 1 for points with <x, x> = -alpha^2, got {signature}")
+        self.alpha, self.delta = _positive(alpha, "alpha"), _finite(delta, "delta")
+        self.reciprocal = bool(reciprocal)
+        self.points = torch.nn.Parameter(start_points(self.n_entities, signature, spread, seed).to(device, dtype))
+        self.bias = torch.nn.Parameter(torch.zeros(self.n_entities, dtype=dtype, device=device))
+        matrices = self.n_relations * (1 + self.reciprocal)
+        self.relations = torch.nn.Parameter(start_relations(matrices, signature, rotate, seed).to(device, dtype))
+        plus, minus = signature.positions(self.points.device)
+        self.register_buffer("signs", signature.vector(self.points), persistent=False)
+        self.register_buffer("plus", plus, persistent=False)
+        self.register_buffer("minus", minus, persistent=False)
+
+    def embeddings(self, entities: Tensor | None = None) -> Tensor:
+        """The points E (..., n) of U of some entities (...), of all by default."""
+        points = self.points if entities is None else self.points[entities]
+        return lift_at(points, self.plus, self.minus, self.alpha)
+
+    def matrices(self) -> Tensor:
+        """The J-orthogonal matrix of every code: (2 n_relations, n, n)."""
+        R: Tensor = self.relations
+        if self.reciprocal:
+            return R
+        return torch.cat([R, self.signs[:, None] * R.mT * self.signs])
+
+    def move(self, anchor: Tensor, code: Tensor) -> Tensor:
+        """The points (..., n) at which the answers of the queries should lie: R_code E_anchor."""
+        moved: Tensor = (self.matrices()[code] @ self.embeddings(anchor)[..., None]).squeeze(-1)
+        return moved
+
+    def score_moved(self, moved: Tensor, anchor: Tensor, candidates: Tensor | None = None) -> Tensor:
+        """Scores (B, k) of what `move` gives with ``candidates`` (k,) or (B, k), all entities by default.
+
+        With candidates common to the batch it is one matrix product <R E_anchor, E>_J.
+        """
+        E = self.embeddings(candidates)
+        signed = moved * self.signs
+        products = (E @ signed[..., None]).squeeze(-1) if E.ndim == 3 else signed @ E.mT
+        bias = self.bias if candidates is None else self.bias[candidates]
+        return self._score(products, self.bias[anchor][:, None], bias)
+
+    def score_queries(self, anchor: Tensor, code: Tensor, candidates: Tensor | None = None) -> Tensor:
+        """Scores (B, k) of the queries (B,) with ``candidates`` (k,) or (B, k), all entities by default."""
+        return self.score_moved(self.move(anchor, code), anchor, candidates)
+
+    def score_tails(self, head: Tensor, relation: Tensor) -> Tensor:
+        """Scores (B, entities) of (head, relation, ?) for every entity as the tail."""
+        return self.score_queries(head, relation)
+
+    def score_heads(self, relation: Tensor, tail: Tensor) -> Tensor:
+        """Scores (B, entities) of (?, relation, tail) for every entity as the head."""
+        return self.score_queries(tail, relation + self.n_relations)
+
+    def forward(self, triples: Tensor) -> Tensor:
+        """Scores (...) of triples (..., 3); relation codes count too, read as (anchor, code, answer)."""
+        anchor, code, answer = triples.unbind(-1)
+        products = (self.move(anchor, code) * self.signs * self.embeddings(answer)).sum(-1)
+        return self._score(products, self.bias[anchor], self.bias[answer])
+
+    def extra_repr(self) -> str:
+        """Sizes and geometry."""
+        return (
+            f"{self.n_entities} entities, {self.n_relations} relations, {self.signature}, alpha={self.alpha:g}, "
+            f"delta={self.delta:g}, reciprocal={self.reciprocal}"
+        )
+
+    def _score(self, products: Tensor, anchor_bias: Tensor, answer_bias: Tensor) -> Tensor:
+        area = self.alpha**2
+        return answer_bias + (anchor_bias + self.delta) - area * squared_arc(products / area)
+
+
+def start_points(entities: int, signature: Signature, spread: float, seed: int) -> Tensor:
+    """Free numbers (entities, n) around the point with one negative coordinate 1 and zeros elsewhere."""
+    _positive(spread, "spread")
+    points = spread * torch.from_numpy(generator(seed).standard_normal((entities, signature.n)))
+    points[:, int(signature.negative[0])] += 1.0
+    return points
+
+
+def start_relations(count: int, signature: Signature, rotate: bool, seed: int) -> Tensor:
+    """J-orthogonal matrices (count, n, n): random rotations of the positive coordinates, or I."""
+    start = torch.eye(signature.n, dtype=torch.float64).repeat(count, 1, 1)
+    if rotate and signature.p:
+        random = np.random.default_rng([seed, 1])  # another stream than that of the points
+        rotations = random_point(Signature(signature.p, 0), batch=(count,), seed=random)
+        plus = torch.tensor(signature.positive)
+        start[:, plus[:, None], plus] = torch.as_tensor(rotations)
+    return start
+
+
+def _positive(value: object, name: str) -> float:
+    if not (is_number(value) and 0 < value < math.inf):  # type: ignore[operator]
+        raise ValueError(f"{name} must be a positive number, got {describe(value)}")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _finite(value: object, name: str) -> float:
+    if not (is_number(value) and math.isfinite(value)):  # type: ignore[arg-type]
+        raise ValueError(f"{name} must be a number, got {describe(value)}")
+    return float(value)  # type: ignore[arg-type]

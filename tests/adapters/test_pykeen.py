@@ -1,0 +1,90 @@
+import pytest
+import torch
+
+import jorth
+from tests.kge.models import SIGNATURE, scattered
+
+pytest.importorskip("pykeen")
+
+from pykeen.datasets import Nations
+from pykeen.pipeline import pipeline
+
+from jorth.adapters.pykeen import JOrthogonalRepresentation, UltraE, UltraEInteraction
+
+
+def both_models(reciprocal):
+    factory = Nations(create_inverse_triples=reciprocal).training
+    ours = scattered(factory.num_entities, factory.real_num_relations, reciprocal=reciprocal, alpha=1.3, delta=2.0)
+    return ours, UltraE.from_jorth(ours, factory, random_seed=0), factory
+
+
+@pytest.mark.parametrize("reciprocal", [False, True])
+def test_scores_agree(reciprocal):
+    ours, theirs, factory = both_models(reciprocal)
+    h, r, t = factory.mapped_triples[:20].unbind(-1)
+    if reciprocal:
+        assert int(r.max()) < ours.n_relations
+    tails = theirs.predict_t(torch.stack([h, r], 1))
+    assert torch.allclose(tails, ours.score_tails(h, r), rtol=0, atol=1e-10)
+    heads = theirs.predict_h(torch.stack([r, t], 1))
+    assert torch.allclose(heads, ours.score_heads(r, t), rtol=0, atol=1e-10)
+    if not reciprocal:
+        scores = theirs.predict_hrt(torch.stack([h, r, t], 1))[:, 0]
+        assert torch.allclose(scores, ours(torch.stack([h, r, t], 1)), rtol=0, atol=1e-10)
+
+
+def test_either_side_may_be_moved():
+    """The interaction moves the smaller side; the score is the same as with the other."""
+    ours = both_models(False)[0]
+    interaction = UltraEInteraction(ours.signature, ours.alpha, ours.delta)
+    points, bias = ours.points.detach(), ours.bias.detach()
+    R = ours.relations.detach()[3]
+    few, many = (points[:2, None], bias[:2, None]), (points[None, 2:9], bias[None, 2:9])
+    forwards = interaction(few, R, many)
+    assert forwards.shape == (2, 7)
+    backwards = interaction(many, R, few)
+    h, t = torch.meshgrid(torch.arange(2), torch.arange(2, 9), indexing="ij")
+    r = torch.full_like(h, 3)
+    assert torch.allclose(forwards, ours(torch.stack([h, r, t], -1)), rtol=0, atol=1e-10)
+    assert torch.allclose(backwards, ours(torch.stack([t, r, h], -1)), rtol=0, atol=1e-10)
+    assert not torch.allclose(forwards, backwards)
+
+
+def test_pipeline_trains_and_evaluates():
+    result = pipeline(
+        dataset="nations",
+        model=UltraE,
+        model_kwargs=dict(signature=jorth.Signature(6, 2)),
+        optimizer_kwargs=dict(lr=0.03),
+        loss="crossentropy",
+        training_loop="lcwa",
+        training_kwargs=dict(num_epochs=8, use_tqdm=False),
+        evaluator_kwargs=dict(batch_size=64),
+        evaluation_kwargs=dict(use_tqdm=False),
+        random_seed=0,
+        device="cpu",
+    )
+    assert result.losses[-1] < 0.9 * result.losses[0]
+    assert result.get_metric("both.realistic.mrr") > 0.3  # by chance: (1 + 1/2 + ... + 1/14) / 14 = 0.23
+    R = result.model.relation_representations[0]().detach()
+    assert (torch.linalg.matrix_norm(R - torch.eye(8), ord=2) > 0.05).all()
+    assert jorth.residual(R, jorth.Signature(6, 2)).max() < 100 * 8 * 2.0**-24
+
+
+def test_relations_start_at_their_base():
+    base = torch.as_tensor(jorth.random_point(SIGNATURE, batch=(3,), seed=0))
+    relations = JOrthogonalRepresentation(3, signature=SIGNATURE, base=base)
+    assert torch.equal(relations(torch.tensor([2, 0])), base[[2, 0]])
+    with torch.no_grad():
+        relations.weight.normal_(generator=torch.Generator().manual_seed(0))
+    moved = relations().detach()
+    assert not torch.allclose(moved, base)
+    assert (jorth.residual(moved, SIGNATURE) < 1e-13).all()
+    relations.reset_parameters()
+    assert torch.equal(relations(), base)
+
+
+def test_another_graph_is_refused():
+    ours = scattered(5, 2)
+    with pytest.raises(ValueError, match=r"triples_factory must have \(5, 2\) entities and relations .*got \(14, 55\)"):
+        UltraE.from_jorth(ours, Nations().training)

@@ -1,0 +1,99 @@
+"""`jorth kge` from outside."""
+
+import csv
+import json
+
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+
+from jorth.cli import main
+from jorth.kge import hierarchy_with_cycles
+
+
+def kge(*arguments):
+    return CliRunner().invoke(main, ["kge", *map(str, arguments)])
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A graph and its settings."""
+    graph = hierarchy_with_cycles(branching=3, depth=2)
+    (tmp_path / "graph").mkdir()
+    for part in ("train", "valid", "test"):
+        lines = [
+            f"{graph.entities[h]}\t{graph.relations[r]}\t{graph.entities[t]}\n" for h, r, t in getattr(graph, part)
+        ]
+        (tmp_path / "graph" / f"{part}.txt").write_text("".join(lines))
+    (tmp_path / "run.toml").write_text(
+        'data = "graph"\np = 8\nq = 1\nlr = 0.05\nrelation_lr = 0.03\nepochs = 30\nloss = "softmax"\n'
+        'negatives = "all"\nbatch_size = 32\nsides = "both"\n'
+        '[relation_options]\nmomentum = 0.9\ncurvature = "per-plane"\n'
+    )
+    return tmp_path
+
+
+def test_default_run(tmp_path):
+    result = kge("train", "-o", tmp_path, "--epochs", 4)
+    assert result.exit_code == 0, result.output
+    assert "all 4 epochs are done" in result.output
+    with Image.open(tmp_path / "history.png") as picture:
+        assert min(picture.size) >= 500
+    with (tmp_path / "history.csv").open() as stream:
+        assert [row["epoch"] for row in csv.DictReader(stream)] == ["1", "2", "3", "4"]
+    assert "test triples" in kge("evaluate", "-m", tmp_path).output
+
+
+def test_train_evaluate_predict(files):
+    output = files / "out"
+    result = kge("train", files / "run.toml", "-o", output)
+    assert result.exit_code == 0, result.output
+    figures = json.loads((output / "test.json").read_text())
+    assert set(figures) == {"both", "head", "tail", "relations"}
+    again = json.loads(kge("evaluate", "-m", output, "--json").output)
+    assert again == figures
+    elsewhere = json.loads(kge("evaluate", "-m", output, "--data", files / "graph", "--json").output)
+    assert elsewhere == figures
+    training = json.loads(kge("evaluate", "-m", output, "--part", "train", "--json").output)
+    assert training["both"]["realistic"]["mrr"] > 0.6
+    lines = kge("predict", "0.1.2", "parent", "?", "-m", output, "-k", 3).output.splitlines()
+    assert len(lines) == 3
+    assert "0.1" in [line.split()[1] for line in lines]
+    scores = [float(line.split()[0]) for line in lines]
+    assert scores == sorted(scores, reverse=True)
+    heads = kge("predict", "?", "parent", "0.1", "-m", output, "-k", 4).output
+    assert len({"0.1.0", "0.1.1", "0.1.2"} & {line.split()[1] for line in heads.splitlines()}) >= 2
+    # a second call finds the finished run and repeats its result
+    assert kge("train", files / "run.toml", "-o", output).exit_code == 0
+    assert json.loads((output / "test.json").read_text()) == figures
+
+
+def bad(result, message):
+    assert result.exit_code == 1, result.output
+    assert message in result.output.replace("\n", " ")
+    assert "Traceback" not in result.output
+
+
+def test_errors_are_one_line(files):
+    output = files / "out"
+    (files / "typo.toml").write_text('data = "graph"\nepoch = 3\n')
+    bad(kge("train", files / "typo.toml", "-o", output), "there is no key 'epoch'; the nearest is 'epochs'")
+    (files / "typo.toml").write_text("epochs = 3\n")
+    bad(kge("train", files / "typo.toml", "-o", output), "must have the key 'data'")
+    kge("train", files / "run.toml", "-o", output, "--epochs", 1)
+    bad(kge("train", files / "run.toml", "-o", output, "--epochs", 2), "epochs is 1 there and 2 here")
+    bad(kge("predict", "0.1.9", "parent", "-m", output), "there is no entity '0.1.9'; the nearest is '0.1")
+    bad(kge("predict", "0.1", "parents", "-m", output), "there is no relation 'parents'; the nearest is 'parent'")
+    bad(kge("predict", "0.1", "parent", "0", "-m", output), "one of head and tail must be '?'")
+    bad(kge("evaluate", "-m", files / "nothing"), "must hold model.safetensors and model.json")
+    with (files / "graph" / "test.txt").open("a") as stream:
+        stream.write("stranger\tparent\t0\n")
+    bad(kge("evaluate", "-m", output), "the graph must have the 13 entities of the model, got 14; 'stranger'")
+    with (files / "graph" / "test.txt").open("a") as stream:
+        stream.write("0 parent 0.1\n")
+    bad(kge("train", files / "run.toml", "-o", files / "new"), "expected three names separated by tabs")
+
+
+def test_help_lists_the_commands():
+    output = kge("--help").output
+    assert all(f"\n  {name} " in output for name in ("train", "evaluate", "predict"))

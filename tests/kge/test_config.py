@@ -1,0 +1,60 @@
+import pytest
+
+from jorth.kge import Config, hierarchy_with_cycles, read_config, train
+
+
+def write(tmp_path, text):
+    path = tmp_path / "run.toml"
+    path.write_text(text)
+    return path
+
+
+def test_the_defaults_are_the_papers():
+    config = Config()
+    assert (config.signature.p, config.signature.q) == (18, 18)
+    assert (config.alpha, config.delta, config.negatives, config.lr) == (1.0, 5.0, 50, 5e-4)
+    assert config.loss == "logistic"
+
+
+def test_a_file_is_read(tmp_path):
+    path = write(tmp_path, 'data = "here"\np = 3\nmethod = "csdm"\n[relation_options]\nbetas = [0.9, 0.99]\n')
+    config, others = read_config(path, others=("data",))
+    assert config == Config(p=3, method="csdm", relation_options={"betas": [0.9, 0.99]})
+    assert others == {"data": "here"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("epoch = 3", "run.toml: there is no key 'epoch'; the nearest is 'epochs'"),
+        ("temprature = 3", "there is no key 'temprature'; the nearest is 'temperature'"),
+        ("xyz = 3", "there is no key 'xyz'; the nearest is"),
+        ("p = ", "run.toml is not TOML"),
+        ('method = "adam"', 'run.toml: method must be one of "j-jobcd", "vr-j-jobcd", "csdm", got \'adam\''),
+        ("q = 0", "q must be at least 1, got 0"),
+        ("lr = -1", "lr must be at least 0, got -1"),
+        ("alpha = 0", "alpha must be above 0, got 0"),
+        ('negatives = "some"', 'negatives, when not "all", must be an integer'),
+        ("negatives = 0", "must be at least 1, got 0"),
+        ("reject = 1", "reject must be true or false, got 1"),
+        ("delta = nan", "delta must be a number, got nan"),
+        ("max_time = 0", "max_time must be above 0"),
+        ('dtype = "half"', 'dtype must be one of "float64", "float32"'),
+    ],
+)
+def test_what_is_wrong_with_a_file(tmp_path, text, message):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        read_config(write(tmp_path, text))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("method", "key", "near"),
+    [("j-jobcd", "momentun", "momentum"), ("vr-j-jobcd", "prob", "probability"), ("csdm", "beta", "betas")],
+)
+def test_options_of_the_relations_are_checked(method, key, near):
+    config = Config(method=method, relation_options={key: 1})
+    with pytest.raises(
+        ValueError, match=f"relation_options of {method}: there is no key '{key}'; the nearest is '{near}'"
+    ):
+        train(hierarchy_with_cycles(branching=3, depth=2), config)

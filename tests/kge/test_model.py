@@ -1,0 +1,122 @@
+import numpy as np
+import pytest
+import torch
+
+import jorth
+from jorth.kge import UltraE
+from jorth.kge.distance import squared_arc
+from jorth.ultrahyperbolic import distance, lift, membership
+from tests.kge.models import SIGNATURE, scattered
+
+
+def expected_score(model, h, r, t):
+    """The formula of the score, from the public geometry."""
+    E = lift(model.points.detach(), model.signature, alpha=model.alpha)
+    d = distance(model.relations.detach()[r] @ E[h], E[t], model.signature, alpha=model.alpha)
+    return -(d**2) + model.bias[h] + model.bias[t] + model.delta
+
+
+@pytest.mark.parametrize("alpha", [1.0, 1.7])
+def test_score_is_the_formula(alpha):
+    model = scattered(6, 2, alpha=alpha, delta=2.5)
+    for h, r, t in np.ndindex(6, 2, 6):
+        score = model(torch.tensor([h, r, t]))
+        assert abs(score - expected_score(model, h, r, t)) < 1e-12 * 50  # u |x| |y| / alpha^2 with |x|, |y| up to 20
+    assert (membership(model.embeddings().detach(), model.signature, alpha=alpha) < 1e-14).all()
+
+
+@pytest.mark.parametrize("reciprocal", [False, True])
+def test_all_ways_to_score_agree(reciprocal):
+    model = scattered(6, 2, reciprocal=reciprocal)
+    h, r, t = torch.tensor(list(np.ndindex(6, 2, 6))).unbind(-1)
+    one_by_one = model(torch.stack([h, r, t], dim=-1))
+    tails = model.score_tails(h, r)[torch.arange(len(h)), t]
+    assert torch.allclose(one_by_one, tails, rtol=0, atol=1e-11)
+    heads = model.score_heads(r, t)[torch.arange(len(h)), h]
+    backwards = model(torch.stack([t, r + 2, h], dim=-1))
+    assert torch.allclose(backwards, heads, rtol=0, atol=1e-11)
+    # without matrices of their own, heads are found by the inverse: the same score
+    assert torch.allclose(one_by_one, heads, rtol=0, atol=1e-10) != reciprocal
+    chosen = torch.tensor([4, 1])
+    assert torch.allclose(model.score_queries(h, r, chosen), model.score_tails(h, r)[:, chosen], rtol=0, atol=1e-11)
+    rows = torch.stack([t, h], dim=1)
+    assert torch.allclose(model.score_queries(h, r, rows), model.score_tails(h, r).gather(1, rows), rtol=0, atol=1e-11)
+
+
+def test_gradients():
+    model = scattered(4, 1, signature=jorth.Signature.of([1, -1, -1]))
+    names = ("points", "bias", "relations")
+
+    def scores(*values):
+        triples = torch.tensor([[0, 0, 1], [2, 0, 3], [3, 1, 1]])
+        return torch.func.functional_call(model, dict(zip(names, values, strict=True)), (triples,))
+
+    assert torch.autograd.gradcheck(scores, tuple(getattr(model, name) for name in names))
+
+
+def test_squared_arc():
+    g = torch.tensor([-3.0, -1.5, -0.7, -0.1, 0.2, 0.9, 1.1, 40.0], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(squared_arc, g)
+    size = g.detach().abs()
+    expected = torch.where(size >= 1, size.clamp(min=1).acosh(), size.clamp(max=1).acos()) ** 2
+    assert torch.allclose(squared_arc(g.detach()), expected, rtol=1e-14, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_slopes_at_the_light_cone_are_finite(dtype):
+    e = torch.finfo(dtype).eps
+    g = torch.tensor([1.0, -1.0, 1 + e, 1 - e, -1 - e, 0.0, 1e30], dtype=dtype, requires_grad=True)
+    squared_arc(g).sum().backward()
+    slopes = g.grad
+    assert (slopes[:2] == 0).all()
+    assert torch.allclose(slopes[2:5], torch.tensor([2.0, -2.0, -2.0], dtype=dtype), rtol=1e-3)
+    assert torch.isfinite(slopes).all()
+
+
+def test_a_triple_of_an_entity_with_itself_has_finite_gradients():
+    model = UltraE(3, 1, signature=SIGNATURE, rotate=False)  # relations start at I: d = 0
+    model(torch.tensor([1, 0, 1])).backward()
+    assert all(torch.isfinite(parameter.grad).all() for parameter in model.parameters())
+
+
+def test_relations_start_as_rotations_of_the_positive_coordinates():
+    R = UltraE(3, 2, signature=SIGNATURE).relations.detach()
+    plus, minus = SIGNATURE.positions(R.device)
+    assert torch.equal(R[:, minus][:, :, minus], torch.eye(3, dtype=torch.float64).expand(2, 3, 3))
+    assert (R[:, plus][:, :, minus] == 0).all()
+    rotations = R[:, plus][:, :, plus]
+    assert torch.allclose(rotations.mT @ rotations, torch.eye(4, dtype=torch.float64).expand(2, 4, 4), atol=1e-14)
+    assert torch.allclose(torch.linalg.det(rotations), torch.ones(2, dtype=torch.float64))
+    assert not torch.allclose(rotations[0], rotations[1])
+
+
+def test_start():
+    model, same, other = UltraE(5, 2, seed=3), UltraE(5, 2, seed=3), UltraE(5, 2, seed=4)
+    assert model.signature == jorth.Signature(18, 18)
+    assert (model.alpha, model.delta) == (1.0, 5.0)
+    assert torch.equal(model.points, same.points)
+    assert not torch.equal(model.points, other.points)
+    assert torch.equal(model.relations, same.relations)
+    assert not torch.equal(model.relations, other.relations)
+    assert (jorth.residual(model.relations.detach(), model.signature) < 1e-14).all()
+    at_identity = UltraE(5, 2, rotate=False).relations
+    assert torch.equal(at_identity, torch.eye(36, dtype=torch.float64).expand(2, 36, 36))
+    assert UltraE(5, 2, reciprocal=True).relations.shape == (4, 36, 36)
+    assert UltraE(5, 2, dtype=torch.float32)(torch.tensor([0, 1, 2])).dtype == torch.float32
+    assert "5 entities, 2 relations, Signature(18, 18), alpha=1, delta=5" in repr(model)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((1, 1), {}, "entities must be at least 2, got 1"),
+        ((2, 0), {}, "relations must be at least 1, got 0"),
+        ((2, 1), {"signature": jorth.Signature(4, 0)}, "signature must have q of at least 1"),
+        ((2, 1), {"alpha": -1.0}, "alpha must be a positive number, got float -1.0"),
+        ((2, 1), {"delta": float("nan")}, "delta must be a number, got float nan"),
+        ((2, 1), {"spread": 0}, "spread must be a positive number"),
+    ],
+)
+def test_bad_input(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        UltraE(*arguments, **options)

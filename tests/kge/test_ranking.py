@@ -1,0 +1,137 @@
+"""Ranking, against PyKEEN's RankBasedEvaluator and against counting by hand."""
+
+import numpy as np
+import pytest
+import torch
+
+from jorth.kge import evaluate
+from jorth.kge.ranking import SIDES, TIES
+from tests.kge.models import random_triples, scattered
+from tests.kge.real_data import folder
+
+pytest.importorskip("pykeen")
+
+from pykeen.datasets import Kinships, Nations
+from pykeen.datasets.base import PathDataset
+from pykeen.evaluation import RankBasedEvaluator
+from pykeen.metrics.ranking import HitsAtK, InverseHarmonicMeanRank
+
+from jorth.adapters.pykeen import UltraE as PykeenUltraE
+
+
+def mini(**options):
+    path = folder("WN18RR-mini")
+    return PathDataset(
+        training_path=path / "train.txt", testing_path=path / "test.txt", validation_path=path / "test.txt",
+        eager=True, **options,
+    )  # fmt: skip
+
+
+GRAPHS = {"nations": Nations, "kinships": Kinships, "WN18RR-mini": mini}
+
+
+def pykeen_metrics(evaluator, side, ties):
+    """PyKEEN's figures from its ranks. Realistic ones are float32 there: exact, but their mean reciprocal is not."""
+    sides = ("head", "tail") if side == "both" else (side,)
+    ranks = np.concatenate([part.astype(np.float64) for one in sides for part in evaluator.ranks[one, ties]])
+    hits = {f"hits@{k}": float(HitsAtK(k)(ranks)) for k in (1, 3, 10)}
+    return {"mrr": float(InverseHarmonicMeanRank()(ranks)), **hits}
+
+
+@pytest.mark.parametrize("reciprocal", [False, True])
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_equals_pykeen(name, tied, reciprocal):
+    data = GRAPHS[name](create_inverse_triples=reciprocal)
+    training, test = data.training, data.testing.mapped_triples[:200]
+    known = [training.mapped_triples, data.validation.mapped_triples, data.testing.mapped_triples]
+    model = scattered(training.num_entities, training.real_num_relations, reciprocal=reciprocal)
+    if tied:  # a third of the entities at one point, the next third at another: equal scores in every row
+        third = training.num_entities // 3
+        with torch.no_grad():
+            for first in (0, third):
+                model.points[first : first + third] = model.points[first].clone()
+                model.bias[first : first + third] = model.bias[first].clone()
+    evaluator = RankBasedEvaluator(clear_on_finalize=False)
+    theirs = evaluator.evaluate(
+        PykeenUltraE.from_jorth(model, training, random_seed=0), test, additional_filter_triples=known,
+        batch_size=64, use_tqdm=False,
+    )  # fmt: skip
+    ours = evaluate(model, test, torch.cat(known))
+    assert tied == (ours.metrics(ties="optimistic")["mrr"] > ours.metrics(ties="pessimistic")["mrr"] + 0.01)
+    for side in SIDES:
+        for ties in TIES:
+            expected, found = pykeen_metrics(evaluator, side, ties), ours.metrics(side, ties)
+            for key, value in expected.items():
+                assert abs(found[key] - value) <= 1e-12, (side, ties, key)
+            final = theirs.get_metric(f"{side}.{ties}.mrr")
+            assert abs(found["mrr"] - final) < (1e-6 if ties == "realistic" else 1e-12)  # float32 there
+    assert ours.mrr == ours.metrics()["mrr"]
+    assert ours.hits(3) == ours.metrics()["hits@3"]
+
+
+class Table:
+    """Scores from a table (entities, relations, entities)."""
+
+    def __init__(self, scores):
+        self.scores = scores
+        self.n_entities, self.n_relations = scores.shape[:2]
+
+    def score_tails(self, head, relation):
+        return self.scores[head, relation]
+
+    def score_heads(self, relation, tail):
+        return self.scores[:, relation, tail].T
+
+
+@pytest.mark.parametrize("filtered", [False, True])
+def test_counting_by_hand(filtered):
+    scores = np.random.default_rng(0).integers(4, size=(7, 2, 7)).astype(float)
+    facts = np.unique(random_triples(30, 7, 2).numpy(), axis=0)
+    test, known = torch.from_numpy(facts[::3]), torch.from_numpy(facts)
+    found = evaluate(Table(torch.from_numpy(scores)), test, known if filtered else None, batch_size=4)
+    true = {tuple(fact) for fact in facts.tolist()} if filtered else set()
+    for row, (h, r, t) in enumerate(test.tolist()):
+        heads = [scores[x, r, t] for x in range(7) if x == h or (x, r, t) not in true]
+        tails = [scores[h, r, x] for x in range(7) if x == t or (h, r, x) not in true]
+        for side, candidates in enumerate((heads, tails)):
+            assert found.optimistic[row, side] == 1 + sum(s > scores[h, r, t] for s in candidates)
+            assert found.pessimistic[row, side] == sum(s >= scores[h, r, t] for s in candidates)
+
+
+def test_breakdown_and_batches():
+    model = scattered(30, 3)
+    test = random_triples(50, 30, 3, seed=1)
+    whole, small = evaluate(model, test, test), evaluate(model, test, test, batch_size=7)
+    assert np.array_equal(whole.optimistic, small.optimistic)
+    # what is ranked is known, whether it is among ``known`` or not
+    assert np.array_equal(whole.optimistic, evaluate(model, test, test[:1]).optimistic)
+    assert not np.array_equal(whole.optimistic, evaluate(model, test).optimistic)
+    parts = whole.by_relation(["a", "b", "c"])
+    assert set(parts) == {"a", "b", "c"}
+    assert sum(len(part.triples) for part in parts.values()) == 50
+    mean = sum(part.metrics("head")["mrr"] * len(part.triples) for part in parts.values()) / 50
+    assert abs(mean - whole.metrics("head")["mrr"]) < 1e-14
+    assert whole.metrics("head") != whole.metrics("tail")
+    assert whole.metrics()["count"] == 100
+    assert set(whole.by_relation()) == {0, 1, 2}
+
+
+def test_bad_input():
+    model, test = scattered(5, 2), torch.tensor([[0, 1, 4]])
+    with pytest.raises(TypeError, match=r"triples must be an int64 tensor \(N, 3\), got a torch.float32 tensor"):
+        evaluate(model, test.float())
+    with pytest.raises(ValueError, match="triples must hold at least one"):
+        evaluate(model, test[:0])
+    with pytest.raises(
+        ValueError, match="known must number entities below 5 and relations below 2, got entities up to 5"
+    ):
+        evaluate(model, test, torch.tensor([[5, 0, 1]]))
+    with pytest.raises(ValueError, match="batch_size must be at least 1"):
+        evaluate(model, test, batch_size=0)
+    with pytest.raises(ValueError, match="side must be one of head, tail, both; got 'left'"):
+        evaluate(model, test).ranks("left")
+    with torch.no_grad():
+        model.bias[2] = torch.nan
+    with pytest.raises(ValueError, match="must be numbers, got 1 NaN"):
+        evaluate(model, test)

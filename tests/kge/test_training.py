@@ -1,0 +1,275 @@
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import jorth
+from jorth.kge import Config, CSVLog, NamedModel, evaluate, hierarchy_with_cycles, load_model, save_model, train
+from jorth.kge.logs import TensorBoardLog
+from jorth.optim import JOBCD
+
+GRAPH = hierarchy_with_cycles(branching=3, depth=2)
+QUICK = Config(
+    p=5, q=2, lr=0.02, relation_lr=0.01, epochs=6, evaluate_every=2, batch_size=16, large_batch=40, loss="softmax",
+    negatives=10, seed=3,
+)  # fmt: skip
+METHODS = ("j-jobcd", "vr-j-jobcd", "csdm")
+
+
+def same(one, other):
+    return all(torch.equal(a, b) for a, b in zip(one.state_dict().values(), other.state_dict().values(), strict=True))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("reciprocal", [False, True])
+def test_loss_falls_and_relations_stay_j_orthogonal(method, reciprocal):
+    config = replace(QUICK, method=method, reciprocal=reciprocal, epochs=10, lr=0.05)
+    result = train(GRAPH, config)
+    history = result.history
+    assert history["loss"][-1] < 0.9 * history["loss"][0]
+    assert set(history) == {"epoch", "time", "queries", "loss", "mrr", "hits@1", "hits@3", "hits@10"}
+    assert all(len(column) == 10 for column in history.values())
+    assert np.array_equal(np.flatnonzero(np.isfinite(history["mrr"])), [1, 3, 5, 7, 9])
+    assert (np.diff(history["time"]) > 0).all()
+    if method != "vr-j-jobcd":
+        assert np.array_equal(history["queries"], len(GRAPH.train) * np.arange(1, 11))
+    # some ten steps for each of ten epochs, each of rounding n u ||R||^2
+    R = result.model.relations.detach()
+    assert jorth.residual(R, config.signature).max() < 100 * config.signature.n * 2.0**-53
+    moved = train(GRAPH, replace(config, epochs=1)).model.relations
+    assert not torch.equal(R, moved)
+
+
+def test_learns_the_generated_graph():
+    config = replace(QUICK, p=12, q=1, epochs=40, evaluate_every=20, negatives="all", sides="both", lr=0.05)
+    options = {"momentum": 0.9, "curvature": "per-plane", "metric": "invariant"}
+    result = train(GRAPH, replace(config, relation_lr=0.03, relation_options=options))
+    start = train(GRAPH, replace(config, lr=0.0, relation_lr=0.0, epochs=1))
+    before, after = (evaluate(r.model, GRAPH.train, GRAPH.known).mrr for r in (start, result))
+    assert before < 0.3
+    assert after > 0.7
+
+
+def test_the_best_model_is_returned():
+    result = train(GRAPH, replace(QUICK, epochs=8, evaluate_every=1, lr=0.1))
+    mrr = result.history["mrr"]
+    assert result.best_epoch == 1 + mrr.argmax()
+    assert evaluate(result.model, GRAPH.valid, GRAPH.known).mrr == mrr.max()
+
+
+def test_early_stopping():
+    result = train(GRAPH, replace(QUICK, lr=0.0, relation_lr=0.0, epochs=50, evaluate_every=2, patience=3))
+    assert len(result.history["epoch"]) == 8  # the first evaluation is the best, then three in vain
+    assert result.message == "no better validation MRR in 3 evaluations"
+
+
+def test_limits_and_callback():
+    assert train(GRAPH, QUICK).message == "all 6 epochs are done"
+    timed = train(GRAPH, replace(QUICK, max_time=1e-9))
+    assert timed.message == "max_time of 1e-09 s is over"
+    assert np.isfinite(timed.history["mrr"]).all()  # the last model is evaluated
+    rows = []
+    stopped = train(GRAPH, QUICK, callback=lambda row: rows.append(row) or row["epoch"] == 3)
+    assert stopped.message == "stopped by the callback"
+    assert [row["epoch"] for row in rows] == [1, 2, 3]
+    assert np.array_equal([row["loss"] for row in rows], stopped.history["loss"])
+
+
+def test_every_epoch_draws_anew():
+    losses = train(GRAPH, replace(QUICK, lr=0.0, relation_lr=0.0)).history["loss"]
+    assert len(set(losses)) == len(losses)
+
+
+def test_seeds():
+    one, again, other = (train(GRAPH, replace(QUICK, epochs=2, seed=seed)) for seed in (0, 0, 1))
+    assert same(one.model, again.model)
+    assert not same(one.model, other.model)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"loss": "logistic"}, {"loss": "self-adversarial"}, {"loss": "self-adversarial", "temperature": 0.2},
+        {"negatives": "all"}, {"negatives": 25}, {"shared": True}, {"sides": "both"}, {"sides": "bernoulli"},
+        {"reject": True}, {"negatives": "all", "reject": True}, {"regularisation": 1.0}, {"schedule": "linear"},
+        {"schedule": "cosine"}, {"warmup": 3}, {"spread": 0.3}, {"rotate": False}, {"alpha": 2.0}, {"dtype": "float32"},
+        {"relation_options": {"momentum": 0.9}},
+    ],
+)  # fmt: skip
+def test_every_setting_matters(change):
+    changed = train(GRAPH, replace(QUICK, epochs=2, **change)).history["loss"]
+    assert np.isfinite(changed).all()
+    assert changed[-1] != plain_loss()
+
+
+@cache
+def plain_loss():
+    return train(GRAPH, replace(QUICK, epochs=2)).history["loss"][-1]
+
+
+def test_regularisation_shrinks_the_points():
+    free, held = (train(GRAPH, replace(QUICK, epochs=20, regularisation=w)).model for w in (0.0, 10.0))
+    size = [model.points[:, model.plus].square().mean() for model in (free, held)]
+    assert size[1] < 0.3 * size[0]
+
+
+def test_rates():
+    config = Config(epochs=10, warmup=4, schedule="linear")
+    assert [config.rate(epoch) for epoch in (0, 5, 10)] == [1 / 5, 0.5, 0.0]
+    assert Config(epochs=10, schedule="cosine").rate(5) == pytest.approx(0.5)
+    assert Config(epochs=10).rate(7.3) == 1.0
+
+
+def test_rates_reach_both_optimisers():
+    """With all rates zero from the start, nothing moves."""
+    still = train(GRAPH, replace(QUICK, lr=0.0, relation_lr=0.0)).model
+    entities = train(GRAPH, replace(QUICK, relation_lr=0.0)).model
+    assert torch.equal(entities.relations, still.relations)
+    assert not torch.equal(entities.points, still.points)
+    relations = train(GRAPH, replace(QUICK, lr=0.0)).model
+    assert torch.equal(relations.points, still.points)
+    assert not torch.equal(relations.relations, still.relations)
+
+
+def test_a_loss_that_is_not_finite_is_an_error(monkeypatch):
+    monkeypatch.setattr("jorth.kge.losses.softmax", lambda positive, negative: positive.sum() * torch.nan)
+    with pytest.raises(FloatingPointError, match="the loss is nan in epoch 1; a smaller lr or relation_lr may help"):
+        train(GRAPH, QUICK)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_resumed_run_equals_the_uninterrupted_one(method, tmp_path):
+    config = replace(QUICK, method=method, schedule="cosine", sides="bernoulli")
+    if method != "csdm":
+        config = replace(config, relation_options={"momentum": 0.8, "curvature": "per-plane"})
+    whole = train(GRAPH, config)
+    stopped = train(GRAPH, config, checkpoint=tmp_path / "stopped", callback=lambda row: row["epoch"] == 3)
+    assert stopped.message == "stopped by the callback"
+    assert same(whole.model, train(GRAPH, config, checkpoint=tmp_path / "stopped").model)
+    rows = []
+    assert same(whole.model, train(GRAPH, config, checkpoint=tmp_path / "stopped", callback=rows.append).model)
+    assert not rows  # a finished run is not run again
+    with pytest.raises(KeyboardInterrupt):
+        train(GRAPH, config, checkpoint=tmp_path / "killed", callback=interrupt_at(5))
+    resumed = train(GRAPH, config, checkpoint=tmp_path / "killed", callback=rows.append)
+    assert rows[0]["epoch"] == 5  # the checkpoint is that of epoch 4
+    assert same(whole.model, resumed.model)
+    for name in ("loss", "mrr", "queries"):
+        assert np.array_equal(whole.history[name], resumed.history[name], equal_nan=True)
+    assert resumed.history["time"][-1] > resumed.history["time"][3]
+
+
+def interrupt_at(epoch):
+    def callback(row):
+        if row["epoch"] == epoch:
+            raise KeyboardInterrupt
+
+    return callback
+
+
+KILLED = """
+import os, signal, sys
+from tests.kge.test_training import GRAPH, KILLED_CONFIG
+from jorth.kge import train
+kill = lambda row: row["epoch"] == 7 and os.kill(os.getpid(), signal.SIGKILL)
+train(GRAPH, KILLED_CONFIG, checkpoint=sys.argv[1], callback=kill)
+"""
+KILLED_CONFIG = replace(QUICK, method="vr-j-jobcd", epochs=9)
+
+
+def test_resume_after_sigkill(tmp_path):
+    run = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], cwd=Path(__file__).parents[2], check=False)
+    assert run.returncode == -signal.SIGKILL
+    rows = []
+    resumed = train(GRAPH, KILLED_CONFIG, checkpoint=tmp_path, callback=rows.append)
+    assert rows[0]["epoch"] == 7
+    assert same(train(GRAPH, KILLED_CONFIG).model, resumed.model)
+    assert not list(tmp_path.glob("*.tmp"))
+
+
+def test_checkpoint_of_another_run_is_refused(tmp_path):
+    train(GRAPH, QUICK, checkpoint=tmp_path)
+    with pytest.raises(jorth.CheckpointMismatch, match=r"lr is 0.02 there and 0.01 here"):
+        train(GRAPH, replace(QUICK, lr=0.01), checkpoint=tmp_path)
+    with pytest.raises(jorth.CheckpointMismatch, match="graph is"):
+        train(hierarchy_with_cycles(branching=3, depth=2, seed=1), QUICK, checkpoint=tmp_path)
+
+
+def test_csv_log_continues(tmp_path):
+    path, folder = tmp_path / "log" / "history.csv", tmp_path / "checkpoint"
+    log = CSVLog(path)
+    with pytest.raises(KeyboardInterrupt):
+        train(GRAPH, QUICK, checkpoint=folder, callback=lambda row: log(row) or interrupt_at(5)(row))
+    result = train(GRAPH, QUICK, checkpoint=folder, callback=CSVLog(path))
+    table = np.genfromtxt(path, delimiter=",", names=True, deletechars="")
+    assert np.array_equal(table["epoch"], np.arange(1, 7))
+    for name in ("loss", "mrr", "hits@10", "queries"):
+        assert np.array_equal(table[name], result.history[name], equal_nan=True)
+
+
+def test_tensorboard_is_asked_for_by_name(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(ImportError, match="TensorBoardLog needs tensorboard: pip install tensorboard"):
+        TensorBoardLog(tmp_path)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_exported_model_scores_the_same(method, tmp_path):
+    config = replace(QUICK, method=method, reciprocal=True, alpha=1.5, delta=2.0, dtype="float32", epochs=2)
+    model = train(GRAPH, config).model
+    save_model(tmp_path, NamedModel(model, GRAPH.entities, GRAPH.relations, {"note": "caf\u00e9"}))
+    named = load_model(tmp_path)
+    assert same(model, named.model)
+    assert torch.equal(named.model(GRAPH.test), model(GRAPH.test))
+    assert (tuple(named.entities), tuple(named.relations)) == (GRAPH.entities, GRAPH.relations)
+    assert named.about == {"note": "caf\u00e9"}
+    assert sorted(os.listdir(tmp_path)) == ["model.json", "model.safetensors"]
+    with pytest.raises(
+        FileNotFoundError, match=r"must hold model.safetensors and model.json, got no model.safetensors"
+    ):
+        load_model(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("method", ["j-jobcd", "vr-j-jobcd"])
+def test_relations_stepped_elsewhere_make_no_difference(method, tmp_path):
+    config = replace(QUICK, method=method)
+    elsewhere = replace(config, relation_device="cpu:0")  # to torch another device than "cpu"
+    here, there = train(GRAPH, config), train(GRAPH, elsewhere)
+    assert same(here.model, there.model)
+    assert np.array_equal(here.history["loss"], there.history["loss"])
+    with pytest.raises(KeyboardInterrupt):
+        train(GRAPH, elsewhere, checkpoint=tmp_path, callback=interrupt_at(5))
+    resumed = train(GRAPH, elsewhere, checkpoint=tmp_path)
+    assert np.array_equal(here.history["loss"], resumed.history["loss"])
+
+
+def test_csdm_is_stepped_where_the_model_is():
+    with pytest.raises(ValueError, match='relation_device must be that of the model for method "csdm"'):
+        train(GRAPH, replace(QUICK, method="csdm", relation_device="cpu:0"))
+
+
+def test_variance_reduction_refreshes_on_large_batches():
+    config = replace(QUICK, method="vr-j-jobcd", relation_options={"probability": 1.0}, epochs=1)
+    steps = -(-len(GRAPH.train) // config.batch_size)
+    assert train(GRAPH, config).history["queries"][0] == steps * config.large_batch
+
+
+def test_relations_take_the_options_of_the_optimiser():
+    seen = []
+
+    class Spy(JOBCD):
+        def __init__(self, *args, **options):
+            seen.append(options)
+            super().__init__(*args, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jorth.optim.by_name.JOBCD", Spy)
+        train(GRAPH, replace(QUICK, epochs=1, relation_options={"rounds": 2, "matching": "random"}))
+    assert seen == [{"lr": 0.01, "rounds": 2, "matching": "random", "seed": 3}]
