@@ -18,8 +18,8 @@ from jorth.solvers.problem import Problem
 from jorth.solvers.status import Status, StopRun
 
 SMOOTHING = 0.9
-SCORED_EVERY = 1.0
-"""Epochs between two scored points of a walk, on average."""
+SCORED_EVERY, FEWEST = 0.5, 20
+"""Epochs between two scored points of a walk, on average, and the fewest steps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class VarianceReduced(Jacobi):
 
     The options of `Jacobi` hold too; curvature="auto" takes what the objective knows, else a smoothed secant of the
     difference batches. With averaged slopes ("per-plane", or "auto" on a rough objective) each point takes the
-    gradient over a small batch of its own, and all N samples about once an epoch.
+    gradient over a small batch of its own, and all N samples after about half an epoch of these.
 
     Args:
         batch: The size b of the large batch; N when None.
@@ -47,7 +47,7 @@ class VarianceReduced(Jacobi):
     difference_batch: int | None = None
     probability: float | None = None
     safety: float = 2.0
-    angle: float = 0.01
+    angle: float = 0.02
     name = "vr-j-jobcd"
 
     def __post_init__(self) -> None:
@@ -102,7 +102,7 @@ class VarianceReduced(Jacobi):
             keep_best(state, self.averaging)
         moved = self.walk(problem, state)
         objective, (_, small, _) = problem.objective, self._sizes(problem.objective.samples)
-        full = problem.rng.random() < (self.probability or min(1.0, small / (SCORED_EVERY * objective.samples)))
+        full = problem.rng.random() < (self.probability or min(1 / FEWEST, small / (SCORED_EVERY * objective.samples)))
         if full:
             value, gradient = objective.value_and_gradient(moved)
         else:
@@ -116,7 +116,7 @@ class VarianceReduced(Jacobi):
 
     @property
     def averaging(self) -> Averaging:
-        """Points are scored once an epoch: the first that is not better ends an angle."""
+        """Points are scored twice an epoch: the first that is not better ends an angle."""
         return Averaging(self.angle, MOMENTUM, DECAY, 1)
 
     def _estimate(self, problem: Problem, state: State, moved: Tensor) -> None:
