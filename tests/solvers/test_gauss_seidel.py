@@ -163,6 +163,7 @@ def test_nothing_is_compiled_on_the_clock(method):
     """What `prepare` has compiled is what the steps call: left, right, with and without C and D, races."""
     compile_kernels()
     kernels = (sweep_quadratic, sweeps.sweep_trace, sweeps.sweep_majoriser)
+    before = [len(kernel.signatures) for kernel in kernels]  # other tests may have called them in other ways
     M = np.random.default_rng(0).standard_normal((5, 5))
     A, sig = M @ M.T + np.eye(5), Signature(3, 2)
     for objective in (jorth.Quadratic(A), jorth.Quadratic(A, M), jorth.Quadratic(A, M, A), jorth.Quadratic(-A)):
@@ -170,4 +171,4 @@ def test_nothing_is_compiled_on_the_clock(method):
             jorth.minimize(
                 objective, signature=sig, method=method, side=side, on_unbounded="continue", max_iterations=2
             )
-    assert [len(kernel.signatures) for kernel in kernels] == [1, 1, 1]
+    assert [len(kernel.signatures) for kernel in kernels] == before
