@@ -57,12 +57,15 @@ def test_a_rough_probe_falls_further_than_by_backtracking(method):
 
 @pytest.mark.parametrize("method", [Jacobi(), VarianceReduced()], ids=["j", "vr"])
 def test_the_best_point_is_returned(method):
-    probe = rough_probe()
-    result = jorth.minimize(probe, start(), method=method, max_evaluations=40, gradient_tolerance=0.0)
-    values = result.history["value"]
-    assert result.value == np.nanmin(values) == values[-1]
-    assert result.value == pytest.approx(probe.value(torch.from_numpy(result.x)).item(), rel=1e-12)
-    assert method.name == "vr-j-jobcd" or (np.diff(values) > 0).any()  # it walks over the peaks
+    """Wherever the run is cut off: some of these end on the way up."""
+    probe, climbed = rough_probe(), False
+    for evaluations in range(10, 22):
+        result = jorth.minimize(probe, start(), method=method, max_evaluations=evaluations, gradient_tolerance=0.0)
+        values = result.history["value"]
+        assert result.value == np.nanmin(values) == values[-1]
+        assert result.value == pytest.approx(probe.value(torch.from_numpy(result.x)).item(), rel=1e-12)
+        climbed |= bool((np.diff(values) > 0).any())
+    assert climbed or method.name == "vr-j-jobcd"
 
 
 def test_going_back_halves_the_angle_and_forgets():
