@@ -23,11 +23,11 @@ Setting = tuple[float, Options]
 _PLANES: Options = (("curvature", "per-plane"), ("metric", "invariant"), ("momentum", 0.9))
 _SCHEDULED: Options = (("curvature", "scheduled"), ("metric", "embedding"), ("momentum", 0.9))
 _JACOBI: tuple[Setting, ...] = (
-    *((lr, _PLANES) for lr in (1e-3, 3e-3, 1e-2)),
-    (1e-2, _SCHEDULED),
+    *((lr, _PLANES) for lr in (3e-4, 1e-3, 3e-3, 1e-2)),
+    *((lr, _SCHEDULED) for lr in (1e-2, 1e-1)),
 )
 SETTINGS: dict[str, tuple[Setting, ...]] = {
-    "CSDM": tuple((lr, ()) for lr in (1e-3, 1e-2, 3e-2, 1e-1)),
+    "CSDM": tuple((lr, ()) for lr in (3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)),
     "J-JOBCD": _JACOBI,
     "VR-J-JOBCD": _JACOBI,
 }
@@ -59,7 +59,7 @@ class GraphCell:
     options: Options = ()
     p: int = 18
     q: int = 18
-    epochs: int = 30
+    epochs: int = 50
     problem: Literal["kge"] = "kge"
 
     @property
@@ -129,7 +129,7 @@ class Plan:
     graphs: Sequence[str] = MINIS
     methods: Sequence[str] = METHODS
     seeds: Sequence[int] = (0, 1, 2)
-    epochs: int = 30
+    epochs: int = 50
     trials: int = len(_JACOBI)
     p: int = 18
     q: int = 18

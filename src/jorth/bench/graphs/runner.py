@@ -21,7 +21,7 @@ from jorth.group import residual
 from jorth.kge import Training, Triples, evaluate, hierarchy_with_cycles, load_triples, train
 
 FIGURES = ("mrr", "hits@1", "hits@3", "hits@10")
-RECORDS = 15
+RECORDS = 10
 """Evaluations on the held-out triples in a run."""
 
 
