@@ -112,7 +112,7 @@ GRAPHS: Options = (
         type=click.Choice(["CSDM", "J-JOBCD", "VR-J-JOBCD"], case_sensitive=False),
     ),
     click.option("--seed", "seeds", multiple=True, type=click.IntRange(0), help="Default: 0, 1 and 2."),
-    click.option("--epochs", type=click.IntRange(1), help="Passes over the training triples. Default: 50, quick 2."),
+    click.option("--epochs", type=click.IntRange(1), help="Passes over the training triples. Default: 25, quick 2."),
     click.option("--trials", type=click.IntRange(1, 6), help="Settings of each method. Default: 6, quick 2."),
 )  # fmt: skip
 

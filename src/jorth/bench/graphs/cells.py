@@ -59,7 +59,7 @@ class GraphCell:
     options: Options = ()
     p: int = 18
     q: int = 18
-    epochs: int = 50
+    epochs: int = 25
     problem: Literal["kge"] = "kge"
 
     @property
@@ -129,7 +129,7 @@ class Plan:
     graphs: Sequence[str] = MINIS
     methods: Sequence[str] = METHODS
     seeds: Sequence[int] = (0, 1, 2)
-    epochs: int = 50
+    epochs: int = 25
     trials: int = len(_JACOBI)
     p: int = 18
     q: int = 18
