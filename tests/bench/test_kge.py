@@ -145,6 +145,13 @@ def test_quick_tunes_tests_and_resumes(quick):
     assert (folder / "runs.jsonl").read_text() == content
 
 
+def test_the_seed_holds_out_other_triples(quick):
+    starts = {row["cell"]["seed"]: row["history"]["loss"][0] for row in read_rows(quick[0]) if "test" in row}
+    assert starts[0] != starts[4]
+    first, other = (graph_runner._triples("generated", seed, None) for seed in (0, 4))
+    assert first.test.tolist() != other.test.tolist()
+
+
 def test_failed_and_missing_rows_stay(tmp_path, monkeypatch):
     monkeypatch.setattr(
         graph_runner, "_measure", lambda *a: (_ for _ in ()).throw(FloatingPointError("the loss is inf"))
