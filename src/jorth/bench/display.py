@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from jorth.bench.cells import Cell
-from jorth.bench.records import NAME, Row, cell_of, remaining
-from jorth.bench.runner import Outcome, run_cells
+from jorth.bench.graphs.cells import GraphCell
+from jorth.bench.graphs.runner import run_graphs
+from jorth.bench.loop import Outcome
+from jorth.bench.records import NAME, Row, cell_of, is_graph, remaining
+from jorth.bench.runner import run_cells
 
 
 def run_shown(
-    cells: Sequence[Cell], folder: Path, *, data_dir: Path | None = None, retry_failed: bool = False
+    cells: Sequence[Cell] | Sequence[GraphCell],
+    folder: Path,
+    *,
+    data_dir: Path | None = None,
+    retry_failed: bool = False,
 ) -> Outcome:
-    """`run_cells` with its progress on the terminal. The time left is judged from the runs of this call."""
+    """`run_cells` or `run_graphs` with its progress on the terminal.
+
+    The time left is judged from the runs of this call.
+    """
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import (
@@ -33,7 +44,7 @@ def run_shown(
     with Progress(*columns, console=console, speed_estimate_period=3600, transient=True) as progress:
         bar = progress.add_task("warm-up", total=None)
 
-        def started(cell: Cell) -> None:
+        def started(cell: Any) -> None:
             progress.update(bar, description=escape(f"{cell.size} {cell.problem} {cell.method}"), total=len(left))
 
         def finished(row: Row) -> None:
@@ -46,12 +57,19 @@ def run_shown(
 
         said: set[str] = set()
 
-        left = remaining(cells, folder / NAME, retry_failed=retry_failed)
-        return run_cells(cells, folder, data_dir=data_dir, retry_failed=retry_failed, on_row=finished, on_start=started)
+        every: Any = cells
+        run: Any = run_graphs if any(isinstance(cell, GraphCell) for cell in cells) else run_cells
+        left = remaining(every, folder / NAME, retry_failed=retry_failed)
+        outcome: Outcome = run(
+            every, folder, data_dir=data_dir, retry_failed=retry_failed, on_row=finished, on_start=started
+        )
+        return outcome
 
 
 def line(row: Row) -> str:
     """A row in one line."""
+    if is_graph(row):
+        return _graph_line(row)
     cell = cell_of(row)
     theta = "" if cell.theta is None else f" theta {cell.theta:g}"
     head = f"{cell.size:<26} {cell.problem:<10} {cell.method + theta:<26}"
@@ -60,3 +78,12 @@ def line(row: Row) -> str:
     gap = "" if row["gap"] is None else f" gap {row['gap']:.1e}"
     value = "not finite" if row["value"] is None else f"{row['value']:.3e}"
     return f"{head} {value}{gap}  {row['status']}  {row['time']:.2f} s"
+
+
+def _graph_line(row: Row) -> str:
+    cell = GraphCell.from_json(row["cell"])
+    head = f"{cell.size:<22} {cell.stage:<5} {cell.method:<10} seed {cell.seed}, {cell.setting}:"
+    if row["outcome"] != "done":
+        return f"{head} {row['outcome']}: {row['error']}"
+    part = "test" if cell.stage == "test" else "valid"
+    return f"{head} loss {row['loss']:.4g}, {part} MRR {row[part]['mrr']:.3f}  {row['time']:.1f} s"

@@ -7,13 +7,24 @@ import math
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from jorth.bench.cells import Cell
 
 NAME = "runs.jsonl"
 """The file in a run's folder."""
 Row = dict[str, Any]
+
+
+class Keyed(Protocol):
+    """What a row can be of: something that is known by its key."""
+
+    @property
+    def key(self) -> str:
+        """All that decides the run."""
+
+
+AnyCell = TypeVar("AnyCell", bound=Keyed)
 
 
 def append_row(path: Path, row: Row) -> None:
@@ -43,7 +54,7 @@ def read_rows(source: str | Path) -> list[Row]:
     return list(rows.values())
 
 
-def remaining(cells: Iterable[Cell], path: Path, *, retry_failed: bool = False) -> list[Cell]:
+def remaining(cells: Iterable[AnyCell], path: Path, *, retry_failed: bool = False) -> list[AnyCell]:
     """The cells, each once, that the file has no result for; failed ones count as run unless they are to be retried."""
     over = {"done"} if retry_failed else {"done", "failed"}
     rows = read_rows(path) if path.exists() else []
@@ -51,8 +62,13 @@ def remaining(cells: Iterable[Cell], path: Path, *, retry_failed: bool = False) 
     return [cell for cell in dict.fromkeys(cells) if cell.key not in keys]
 
 
+def is_graph(row: Row) -> bool:
+    """Whether a row is of a knowledge graph, not of a matrix."""
+    return bool(row["cell"]["problem"] == "kge")
+
+
 def cell_of(row: Row) -> Cell:
-    """The cell that a row is of."""
+    """The cell that a row of a matrix problem is of."""
     return Cell.from_json(row["cell"])
 
 

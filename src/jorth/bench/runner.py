@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import time
-import traceback
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timezone
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from jorth.bench import machine
 from jorth.bench.cells import Cell
+from jorth.bench.loop import Outcome, failure, new_row, run_each
 from jorth.bench.methods import method_of
 from jorth.bench.problems import BenchProblem, prepare
-from jorth.bench.records import NAME, Row, append_row, remaining
+from jorth.bench.records import NAME, Row, remaining
 from jorth.bench.scoring import score
 from jorth.datasets.loading import VARIABLE
 from jorth.datasets.registry import REGISTRY
@@ -25,16 +23,6 @@ RUNAWAY = {"race": 1e6, "probe": 1e4}
 """||X||_2 at which a run has left for infinity and ends. Inner products of a probe have some eight digits there."""
 SOLVED = 1e-12
 """The relative gap at which a well-posed run ends."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a benchmark ended: cells asked for, those with a row now, and whether Ctrl-C ended it."""
-
-    path: Path
-    total: int
-    finished: int
-    interrupted: bool
 
 
 def run_cells(
@@ -62,19 +50,14 @@ def run_cells(
     path = folder / NAME
     todo = remaining(cells, path, retry_failed=retry_failed)
     total = len(set(cells))
-    count, interrupted = total - len(todo), False
+    before = total - len(todo)
     try:
         warm_up(todo)
-        shared = _Shared(data_dir)
-        for cell in todo:
-            on_start(cell)
-            row = run_cell(cell, shared)
-            append_row(path, row)
-            count += 1
-            on_row(row)
     except KeyboardInterrupt:
-        interrupted = True
-    return Outcome(path, total, count, interrupted)
+        return Outcome(path, total, before, True)
+    shared = _Shared(data_dir)
+    count, interrupted = run_each(todo, path, lambda cell: run_cell(cell, shared), on_row=on_row, on_start=on_start)
+    return Outcome(path, total, before + count, interrupted)
 
 
 def warm_up(cells: Iterable[Cell]) -> None:
@@ -107,21 +90,13 @@ class _Shared:
 
 def run_cell(cell: Cell, shared: _Shared) -> Row:
     """The row of a cell, whatever happens; only Ctrl-C passes through."""
-    row: Row = {
-        "key": cell.key,
-        "cell": asdict(cell),
-        "outcome": "done",
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "versions": machine.versions(),
-        "hardware": machine.hardware(),
-        "commit": machine.commit(),
-    }
+    row = new_row(cell.key, asdict(cell))
     began = time.perf_counter()
     try:
         problem = shared.problem(cell)
     except Exception as error:
         missing = cell.data in REGISTRY and isinstance(error, (FileNotFoundError, ImportError))
-        return row | ({"outcome": "missing", "error": _how_to_get(cell.data)} if missing else _failure(error))
+        return row | ({"outcome": "missing", "error": _how_to_get(cell.data)} if missing else failure(error))
     row |= {
         "start_value": problem.first,
         "optimum": problem.optimum,
@@ -134,7 +109,7 @@ def run_cell(cell: Cell, shared: _Shared) -> Row:
         method, result = _solve(cell, problem)
         row |= {"options": repr(method)} | score(problem, result)
     except Exception as error:
-        row |= _failure(error)
+        row |= failure(error)
     return row | {"wall": time.perf_counter() - began}
 
 
@@ -166,11 +141,3 @@ def _how_to_get(data: str) -> str:
     """Without the folder that was looked at: rows are published, and it is nobody else's business."""
     how = f"`jorth data fetch {data}` downloads it" if REGISTRY[data].url else "it has no public address known here"
     return f"data set {data} is not at hand: {how}; or name a folder that has it by --data-dir or {VARIABLE}"
-
-
-def _failure(error: Exception) -> Row:
-    return {
-        "outcome": "failed",
-        "error": f"{type(error).__name__}: {error}",
-        "traceback": traceback.format_exc(limit=-5),
-    }

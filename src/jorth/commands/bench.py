@@ -11,12 +11,14 @@ import click
 
 from jorth.commands.bench_options import (
     DATA,
+    GRAPHS,
     HEVP,
     PAPER_TIME_LIMIT,
     PLANTED,
     PROBE,
     QUICK_EVALUATIONS,
     QUICK_TIME_LIMIT,
+    RUN,
     SHARED,
     TIME_LIMIT,
     with_options,
@@ -24,6 +26,7 @@ from jorth.commands.bench_options import (
 
 if TYPE_CHECKING:
     from jorth.bench import Cell
+    from jorth.bench.graphs.cells import GraphCell
     from jorth.bench.grids import Crossing
     from jorth.bench.paper import Size
 
@@ -35,7 +38,7 @@ PROBE_SHARE = 0.9
 
 @click.group()
 def bench() -> None:
-    """Run methods on equal budgets: hevp, probe, procrustes, speed. `jorth report` makes a page of it."""
+    """Run methods on equal budgets: hevp, probe, kge, procrustes, speed. `jorth report` makes a page of it."""
 
 
 @bench.command()
@@ -95,6 +98,23 @@ def probe(
         grid = probe_sizes(chosen) if protocol else _grid("probe", chosen, sizes, shares or (PROBE_SHARE,))
         cells = probe_cells(grid, crossing, alpha=alpha, scale=scale, ridge=ridge)
     _run(cells, shared, "probe", data_dir)
+
+
+@bench.command()
+@with_options(GRAPHS, RUN)
+def kge(data_dir: Path | None, graphs: tuple[str, ...], solvers: tuple[str, ...], **options: Any) -> None:
+    """Knowledge graphs: UltraE by three methods, each tuned on held-out triples, then tested on several seeds."""
+    from dataclasses import replace
+
+    from jorth.bench.graphs.cells import QUICK, Plan
+    from jorth.bench.records import read_rows
+
+    wanted = {name: options[name] for name in ("seeds", "epochs", "trials") if options[name]}
+    wanted |= {"graphs": graphs} if graphs else {}
+    wanted |= {"methods": solvers} if solvers else {}
+    plan = replace(QUICK if options["quick"] else Plan(), **wanted)
+    path = _run(plan.trial_cells(), options, "kge", data_dir, last=False)
+    _run(plan.test_cells(read_rows(path)), options, "kge", data_dir)
 
 
 @bench.command()
@@ -183,7 +203,14 @@ def _check_names(names: tuple[str, ...]) -> None:
             raise click.UsageError(f"--data must be one of {', '.join(known)}; got {name!r}")
 
 
-def _run(cells: list[Cell], shared: dict[str, Any], name: str, data_dir: Path | None = None) -> Path:
+def _run(
+    cells: list[Cell] | list[GraphCell],
+    shared: dict[str, Any],
+    name: str,
+    data_dir: Path | None = None,
+    *,
+    last: bool = True,
+) -> Path:
     """Run the cells and say where the rows are, and how to go on after Ctrl-C."""
     from jorth.bench.display import run_shown
 
@@ -197,5 +224,6 @@ def _run(cells: list[Cell], shared: dict[str, Any], name: str, data_dir: Path | 
         command = shlex.join(["jorth", *sys.argv[1:]])
         click.echo(f"Stopped. What is done is kept; the same command goes on:\n    {command}")
         raise SystemExit(130)
-    click.echo(f"A page of it: jorth report {shlex.quote(str(folder))}")
+    if last:
+        click.echo(f"A page of it: jorth report {shlex.quote(str(folder))}")
     return outcome.path

@@ -47,6 +47,11 @@ share = click.FloatRange(0, 1, min_open=True, max_open=True)
 positive = click.FloatRange(0, min_open=True)
 folder = click.Path(file_okay=False, path_type=Path)
 Options = tuple[Callable[[Any], Any], ...]
+RUN: Options = (
+    click.option("--output", "-o", type=folder, help="Folder; a second call goes on. Default: out/bench/NAME."),
+    click.option("--quick", is_flag=True, help="A small grid in a few seconds."),
+    click.option("--retry-failed", is_flag=True, help="Run the cells that failed again."),
+)
 SHARED: Options = (
     click.option(
         "--p-share",
@@ -59,9 +64,7 @@ SHARED: Options = (
     click.option("--seed", "seeds", multiple=True, type=click.IntRange(0), default=(0,), show_default=True),
     click.option("--time-limit", type=positive, help=LIMIT_HELP),
     click.option("--max-evaluations", type=click.IntRange(1), help="Gradients a run."),
-    click.option("--output", "-o", type=folder, help="Folder; a second call goes on. Default: out/bench/NAME."),
-    click.option("--quick", is_flag=True, help="A small grid in a few seconds."),
-    click.option("--retry-failed", is_flag=True, help="Run the cells that failed again."),
+    *RUN,
 )
 PLANTED: Options = (
     click.option("--n", "sizes", multiple=True, type=click.IntRange(2), help="Size of X. Default: 50 and 100."),
@@ -97,6 +100,20 @@ PROBE: Options = (
         help="Factor on the geodesic distances; fit: the best one at every point.",
     ),
     click.option("--ridge", type=click.FloatRange(0), default=0.0, show_default=True, help="ridge/2 ||X||^2 is added."),
+)  # fmt: skip
+GRAPHS: Options = (
+    click.option(
+        "--graph", "graphs", multiple=True,
+        help="A folder of train.txt and test.txt in the data. Default: WN18RR-mini and FB15k-237-mini.",
+    ),
+    click.option("--data-dir", type=folder, help="Folder of the graphs, itself or under kg. Default: $JORTH_DATA."),
+    click.option(
+        "--solver", "solvers", multiple=True, help="Default: all.",
+        type=click.Choice(["CSDM", "J-JOBCD", "VR-J-JOBCD"], case_sensitive=False),
+    ),
+    click.option("--seed", "seeds", multiple=True, type=click.IntRange(0), help="Default: 0, 1 and 2."),
+    click.option("--epochs", type=click.IntRange(1), help="Passes over the training triples. Default: 25, quick 2."),
+    click.option("--trials", type=click.IntRange(1, 6), help="Settings of each method. Default: 6, quick 2."),
 )  # fmt: skip
 
 

@@ -1,8 +1,11 @@
-"""What all figures share: how a method looks, axes, and the way to PNG."""
+"""What all figures share: how a method looks, axes, the way to PNG and to the page."""
 
 from __future__ import annotations
 
+import base64
+from html import escape
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -54,3 +57,13 @@ def png(figure: Any) -> bytes:
     buffer = BytesIO()
     figure.savefig(buffer, dpi=DOTS_PER_INCH, metadata={"Software": None})
     return buffer.getvalue()
+
+
+def place_figure(picture: bytes, name: str, caption: str, place: Path) -> str:
+    """A figure of the page as HTML with its data in it, and as a file in the folder ``place``."""
+    (place / f"{name}.png").write_bytes(picture)
+    data = base64.b64encode(picture).decode()
+    return (
+        f'<figure id="{name}"><img alt="{escape(caption)}" src="data:image/png;base64,{data}">'
+        f"<figcaption>{escape(caption)}</figcaption></figure>\n"
+    )

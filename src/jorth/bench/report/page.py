@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 import re
-from collections.abc import Iterable
-from html import escape
 from itertools import groupby
 from pathlib import Path
 
 from jorth.bench.cells import Cell
-from jorth.bench.records import Row, cell_of, read_rows
-from jorth.bench.report import bands, figures, probe_tables, tables, words
+from jorth.bench.records import Row, is_graph, read_rows
+from jorth.bench.report import bands, colophon, figures, graph_section, probe_tables, tables, words
+from jorth.bench.report.drawing import place_figure
 from jorth.bench.report.families import Family, families
+from jorth.bench.report.graph_runs import graph_runs
 from jorth.bench.report.groups import Group, group_rows
 from jorth.bench.report.style import CSS
 
@@ -30,15 +29,13 @@ def write_report(run: str | Path, folder: str | Path) -> Path:
         raise ValueError(f"no rows in {run}: nothing to report yet")
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    race, trace, planted, probe = (group_rows(rows, name) for name in ("race", "trace", "procrustes", "probe"))
+    matrices, graphs = [row for row in rows if not is_graph(row)], [row for row in rows if is_graph(row)]
     parts = [_summary(rows)]
-    parts += [_well_posed(trace, place)] if trace else []
-    parts += [_race(race, place)] if race else []
-    parts += [_planted(planted, place)] if planted else []
-    parts += [_probe(families(rows, "probe"), place)] if probe else []
-    parts += [_troubles(rows), f"<h2>The problems</h2>{tables.problems(race + trace + planted + probe)}"]
+    parts += [_matrices(matrices, place)] if matrices else []
+    parts += [graph_section.section(graph_runs(graphs), place)] if graphs else []
+    parts += [colophon.troubles(rows)]
     page = place / NAME
-    page.write_text(_document("".join(parts), _footer(rows)), encoding="utf-8")
+    page.write_text(_document("".join(parts), colophon.footer(rows)), encoding="utf-8")
     return page
 
 
@@ -54,7 +51,17 @@ def _document(body: str, footer: str) -> str:
 
 def _summary(rows: list[Row]) -> str:
     counts = {outcome: sum(row["outcome"] == outcome for row in rows) for outcome in ("done", "failed", "missing")}
-    return f"<p>{counts['done']} runs done, {counts['failed']} failed, {counts['missing']} missing.</p>{words.READING}"
+    return f"<p>{counts['done']} runs done, {counts['failed']} failed, {counts['missing']} missing.</p>"
+
+
+def _matrices(rows: list[Row], place: Path) -> str:
+    race, trace, planted, probe = (group_rows(rows, name) for name in ("race", "trace", "procrustes", "probe"))
+    parts = [words.READING]
+    parts += [_well_posed(trace, place)] if trace else []
+    parts += [_race(race, place)] if race else []
+    parts += [_planted(planted, place)] if planted else []
+    parts += [_probe(families(rows, "probe"), place)] if probe else []
+    return "".join([*parts, f"<h2>The problems</h2>{tables.problems(race + trace + planted + probe)}"])
 
 
 def _well_posed(groups: list[Group], place: Path) -> str:
@@ -85,7 +92,7 @@ def _thetas(groups: list[Group], place: Path) -> str:
             "else was changed. Open triangles ended as unbounded and are drawn at the upper edge; methods without θ "
             "are horizontal lines."
         )
-        parts.append(_figure(figures.against_theta(several), f"theta-{_slug(several[0].cell)}", caption, place))
+        parts.append(place_figure(figures.against_theta(several), f"theta-{_slug(several[0].cell)}", caption, place))
     return f"<h3>The value against θ</h3>{''.join(parts)}" if parts else ""
 
 
@@ -108,7 +115,7 @@ def _probe(found: list[Family], place: Path) -> str:
         drawing = bands.convergence(family)
         if drawing is not None:
             caption = words.on_curves(family)
-            parts.append(_figure(drawing, f"probe-{_slug(family.cell)}", caption, place))
+            parts.append(place_figure(drawing, f"probe-{_slug(family.cell)}", caption, place))
     drawn = f"<h3>Convergence</h3>{''.join(parts)}" if parts else ""
     return f"{words.PROBE}{words.on_probes(found)}{probe_tables.ends(found)}{probe_tables.matching(found)}{drawn}"
 
@@ -119,7 +126,7 @@ def _curves(groups: list[Group], place: Path) -> str:
         drawing = figures.convergence(group)
         if drawing is None:
             continue
-        parts.append(_figure(drawing, f"{group.cell.problem}-{_slug(group.cell)}", _curve_caption(group), place))
+        parts.append(place_figure(drawing, f"{group.cell.problem}-{_slug(group.cell)}", _curve_caption(group), place))
     return f"<h3>Convergence</h3>{''.join(parts)}" if parts else ""
 
 
@@ -132,15 +139,6 @@ def _curve_caption(group: Group) -> str:
         if row["value"] is not None
     )
     return f"{group.name}{theta}, {group.budget} a run: {what} against time and against gradients. At the end: {ends}."
-
-
-def _figure(png: bytes, name: str, caption: str, place: Path) -> str:
-    (place / f"{name}.png").write_bytes(png)
-    data = base64.b64encode(png).decode()
-    return (
-        f'<figure id="{name}"><img alt="{escape(caption)}" src="data:image/png;base64,{data}">'
-        f"<figcaption>{escape(caption)}</figcaption></figure>\n"
-    )
 
 
 def _slug(cell: Cell) -> str:
@@ -156,46 +154,3 @@ def _slug(cell: Cell) -> str:
         "" if cell.max_evaluations is None else f"{cell.max_evaluations}gradients",
     ]
     return re.sub(r"[^a-z0-9.-]+", "-", "-".join(filter(None, parts)))
-
-
-def _troubles(rows: list[Row]) -> str:
-    """Failed runs one by one, missing ones by data set."""
-    body, missing = [], set()
-    for row in rows:
-        cell = cell_of(row)
-        if row["outcome"] == "done" or (row["outcome"] == "missing" and cell.size in missing):
-            continue
-        head = cell.size
-        if row["outcome"] == "missing":
-            missing.add(cell.size)
-        else:
-            head += f", {cell.problem}, {cell.method}"
-        cells = [f"<td>{row['outcome']}</td>", f'<td class="text">{escape(row["error"])}</td>']
-        body.append(tables.line(escape(head), cells))
-    if not body:
-        return ""
-    caption = "Runs without a result. Missing data are looked for again by the next call."
-    return "<h2>Failed and missing</h2>" + tables.table(caption, ["run", "outcome", "why"], body)
-
-
-def _footer(rows: list[Row]) -> str:
-    machines = _distinct(", ".join(_machine(row)) for row in rows)
-    versions = _distinct(", ".join(f"{name} {number}" for name, number in row["versions"].items()) for row in rows)
-    commits = _distinct(row["commit"] or "unknown" for row in rows)
-    dates = sorted(row["date"] for row in rows)
-    lines = (("Machine", machines), ("Versions", versions), ("Commit", commits), ("Runs", f"{dates[0]} to {dates[-1]}"))
-    return "".join(f"<p><b>{name}:</b> {escape(text)}</p>" for name, text in lines)
-
-
-def _machine(row: Row) -> Iterable[str]:
-    hardware = row["hardware"]
-    yield hardware["cpu"]
-    yield f"{hardware['usable_cores']} of {hardware['cores']} cores usable"
-    yield f"{hardware['threads']} torch threads"
-    yield hardware["system"]
-    if hardware["gpu"]:
-        yield f"GPU {hardware['gpu']} (not used)"
-
-
-def _distinct(texts: Iterable[str]) -> str:
-    return "; ".join(dict.fromkeys(texts))

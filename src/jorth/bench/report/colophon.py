@@ -1,0 +1,54 @@
+"""The end of the page: runs without a result, and where and when the others were made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+from jorth.bench.graphs.cells import GraphCell
+from jorth.bench.records import Row, cell_of, is_graph
+from jorth.bench.report import tables
+
+
+def troubles(rows: list[Row]) -> str:
+    """Failed runs one by one, missing ones by data set."""
+    body, missing = [], set()
+    for row in rows:
+        cell = GraphCell.from_json(row["cell"]) if is_graph(row) else cell_of(row)
+        if row["outcome"] == "done" or (row["outcome"] == "missing" and cell.size in missing):
+            continue
+        head = cell.size
+        if row["outcome"] == "missing":
+            missing.add(cell.size)
+        else:
+            head += f", {cell.problem}, {cell.method}"
+        cells = [f"<td>{row['outcome']}</td>", f'<td class="text">{escape(row["error"])}</td>']
+        body.append(tables.line(escape(head), cells))
+    if not body:
+        return ""
+    caption = "Runs without a result. Missing data are looked for again by the next call."
+    return "<h2>Failed and missing</h2>" + tables.table(caption, ["run", "outcome", "why"], body)
+
+
+def footer(rows: list[Row]) -> str:
+    """Machine, versions, commit and dates."""
+    machines = _distinct(", ".join(_machine(row)) for row in rows)
+    versions = _distinct(", ".join(f"{name} {number}" for name, number in row["versions"].items()) for row in rows)
+    commits = _distinct(row["commit"] or "unknown" for row in rows)
+    dates = sorted(row["date"] for row in rows)
+    lines = (("Machine", machines), ("Versions", versions), ("Commit", commits), ("Runs", f"{dates[0]} to {dates[-1]}"))
+    return "".join(f"<p><b>{name}:</b> {escape(text)}</p>" for name, text in lines)
+
+
+def _machine(row: Row) -> Iterable[str]:
+    hardware = row["hardware"]
+    yield hardware["cpu"]
+    yield f"{hardware['usable_cores']} of {hardware['cores']} cores usable"
+    yield f"{hardware['threads']} torch threads"
+    yield hardware["system"]
+    if hardware["gpu"]:
+        yield f"GPU {hardware['gpu']} (not used)"
+
+
+def _distinct(texts: Iterable[str]) -> str:
+    return "; ".join(dict.fromkeys(texts))
