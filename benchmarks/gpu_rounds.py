@@ -22,8 +22,9 @@ from jorth.kernels.quadratic import CHUNK, TILES, Tiles
 from jorth.optim.rounds import batched_rounds
 from jorth.plane import random_matching, round_robin
 
-SIZES = (1024, 2048, 4096, 8192)
+SIZES = (8192, 4096, 2048, 1024)
 DTYPES = (torch.float64, torch.float32)
+KERNELS = ("pair_coefficients", "solve_pairs", "turn_matrices")
 
 
 def seconds(work, repeats=9):
@@ -74,15 +75,14 @@ def round_time(rounds, table):
     return seconds(rounds._graph.replay) / CHUNK
 
 
-def kernel_times(rounds):
-    """Seconds of the coefficients, the pair solver and the application, each by itself."""
-    kernels, names = rounds._kernels, ("pair_coefficients", "solve_pairs", "turn_matrices")
-    code, found = kernels.code, []
-    for name in names:
-        kernels.code = _Only(code, name)
-        found.append(seconds(lambda: [kernels.round(turn) for turn in range(16)]) / 16)
+def kernel_time(rounds, name):
+    """Seconds of one of the three kernels by itself, over all the pairs that were uploaded last."""
+    kernels = rounds._kernels
+    code = kernels.code
+    kernels.code = _Only(code, name)
+    time = seconds(lambda: [kernels.round(turn) for turn in range(CHUNK)]) / CHUNK
     kernels.code = code
-    return found
+    return time
 
 
 class _Only:
@@ -121,7 +121,7 @@ def full_table(rate):
             table = pairings(n, kind)
             rounds.start(torch.eye(n, dtype=dtype, device="cuda"))
             time = round_time(rounds, table)
-            parts = kernel_times(rounds) if n >= 4096 else [float("nan")] * 3
+            parts = [kernel_time(rounds, name) if n >= 4096 else float("nan") for name in KERNELS]
             plain = plain_time(rounds, table) / floor if kind == "random" and n >= 4096 else float("nan")
             rows.append((n, dtype, with_c, kind, time / floor))
             inner = " ".join(f"{1e6 * part:6.1f}" for part in parts)
@@ -135,26 +135,31 @@ def full_table(rate):
     return rows
 
 
+DOTS = ((512, 4), (1024, 4), (1024, 8), (2048, 8))
+TURNS = ((1, 512, 4), (1, 1024, 4), (2, 256, 4), (2, 512, 4), (2, 512, 8), (4, 256, 4), (4, 256, 8))
+
+
 def sweep():
-    """Times of the two large kernels over tile sizes, at n = 4096 and 8192."""
+    """Times of the two large kernels over tile sizes, at n = 4096 and 8192; the best at 8192 are used from then on."""
     for dtype, n in product(DTYPES, (4096, 8192)):
-        width = 8 // dtype.itemsize
+        size, width = dtype.itemsize, 8 // dtype.itemsize
         rounds = problem(n, dtype, False)
-        found = {"tournament": [], "random": [], "dot": []}
-        for dot, warps in product((512, 1024, 2048), (4, 8)):
-            rounds._kernels.tiles = Tiles(dot * width, warps, *TILES[dtype.itemsize][2:])
-            rounds.run(pairings(n, "tournament", 2))
-            found["dot"].append((kernel_times(rounds)[0], dot * width, warps))
-        for rows, turn, warps in product((1, 2, 4), (256, 512, 1024, 2048), (4, 8)):
-            if not 256 <= rows * turn // (warps // 4) <= 2048:
-                continue
-            rounds._kernels.tiles = Tiles(*TILES[dtype.itemsize][:2], rows, turn * width, warps)
-            for kind in ("tournament", "random"):
-                rounds.run(pairings(n, kind, 2))
-                found[kind].append((kernel_times(rounds)[2], rows, turn * width, warps))
+        found = {"dot": {}, "tournament": {}, "random": {}}
+        for kind in ("tournament", "random"):
+            rounds.run(pairings(n, kind))
+            for dot, warps in DOTS if kind == "tournament" else ():
+                rounds._kernels.tiles = Tiles(dot * width, warps, *TILES[size][2:])
+                found["dot"][dot * width, warps] = kernel_time(rounds, "pair_coefficients")
+            for rows, turn, warps in TURNS:
+                rounds._kernels.tiles = Tiles(*TILES[size][:2], rows, turn * width, warps)
+                found[kind][rows, turn * width, warps] = kernel_time(rounds, "turn_matrices")
         for name, times in found.items():
-            best = ", ".join(f"{1e6 * t[0]:.0f}us {t[1:]}" for t in sorted(times)[:5])
-            print(f"sweep n={n} {str(dtype)[6:]} {name}: {best}; worst {1e6 * max(times)[0]:.0f}us", flush=True)
+            print(f"sweep n={n} {str(dtype)[6:]} {name}:", end=" ")
+            print(", ".join(f"{1e6 * time:.0f}us {tile}" for tile, time in sorted(times.items(), key=lambda t: t[1])))
+        best = [min(found[name], key=found[name].get) for name in ("dot", "tournament")]
+        if n == 8192:
+            TILES[size] = Tiles(*best[0], *best[1])
+            print("tiles", str(dtype)[6:], TILES[size], flush=True)
         del rounds
         torch.cuda.empty_cache()
 
@@ -214,9 +219,9 @@ def main():
     arguments = parser.parse_args()
     if arguments.sweep:
         sweep()
-    batched()
     rate = copy_rate()
     rows = full_table(rate)
+    batched()
     if arguments.plot:
         plot(rows, rate, arguments.plot)
 

@@ -54,7 +54,7 @@ def launch_rounds(
     majoriser_rounds[(batch,)](
         moved, centre, pairs[0], pairs[1], signs, curvature, rounds, n, k, m,
         EPS=2.0**-52, ALL=everywhere, LANES=_power(m), WIDTH=_power(k),
-        num_warps=4 if max(n, k) <= 64 else 16, num_stages=1,
+        num_warps=8, num_stages=1,
     )  # fmt: skip
 
 

@@ -174,7 +174,7 @@ class _Kernels:
             owner._gained, owner._endless, m,
             EPS=torch.finfo(X.dtype).eps, ALL=owner.everywhere, LANES=LANES, num_warps=1,
         )  # fmt: skip
-        self.code.turn_matrices[(_blocks(max(n, k), tiles.turn), _blocks(m, tiles.rows))](
+        self.code.turn_matrices[(_blocks(max(n, k), tiles.turn), _blocks(m, tiles.rows), 2)](
             X, Y, new_Y, first, second, partner, self.factors, self.shift, self.mix, n, k, m,
             ROWS=tiles.rows, TILE=tiles.turn, num_warps=tiles.turn_warps,
         )  # fmt: skip

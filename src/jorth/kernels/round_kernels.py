@@ -148,21 +148,10 @@ def load_factors(factors, t, live, m, X):
 
 
 @triton.jit
-def turn_rows_of_x(X, i, j, c, live, width, mixed, keep, m11, m12, m21, m22):
-    """X[(i, j), c] <- V X[(i, j), c] in place."""
-    inside = live[:, None] & (c < width)[None, :]
-    at_i, at_j = X + i * width + c[None, :], X + j * width + c[None, :]
-    a, b = tl.load(at_i, mask=inside), tl.load(at_j, mask=inside)
-    a, b = turned_rows(a, b, mixed, keep, m11, m12, m21, m22)
-    tl.store(at_i, a, mask=inside)
-    tl.store(at_j, b, mask=inside)
-
-
-@triton.jit
 def turn_matrices(
     X, Y, new_Y, first, second, partner, factors, shift, mix, n, k, m, ROWS: tl.constexpr, TILE: tl.constexpr
 ):  # fmt: skip
-    """X <- V X in place and new_Y = V Y V^T: some pairs of rows by a tile of columns a program.
+    """X <- V X in place and new_Y = V Y V^T: some pairs of rows of one of them by a tile of columns a program.
 
     Column c of V Y V^T is (1 + shift_c) of its own and mix_c of its partner's.
     """
@@ -172,13 +161,21 @@ def turn_matrices(
     i = tl.load(first + t, mask=live, other=0).to(tl.int64)[:, None]
     j = tl.load(second + t, mask=live, other=0).to(tl.int64)[:, None]
     mixed, keep, m11, m12, m21, m22 = load_factors(factors, t, live, m, X)
-    turn_rows_of_x(X, i, j, c, live, k, mixed, keep, m11, m12, m21, m22)
-    other = tl.load(partner + c, mask=c < n, other=0)[None, :]
-    own, across = tl.load(shift + c, mask=c < n, other=0.0)[None, :], tl.load(mix + c, mask=c < n, other=0.0)[None, :]
-    inside = live[:, None] & (c < n)[None, :]
-    a, b = tl.load(Y + i * n + c[None, :], mask=inside), tl.load(Y + j * n + c[None, :], mask=inside)
-    a_, b_ = tl.load(Y + i * n + other, mask=inside), tl.load(Y + j * n + other, mask=inside)
-    a, b = turned_rows(a, b, mixed, keep, m11, m12, m21, m22)
-    a_, b_ = turned_rows(a_, b_, mixed, keep, m11, m12, m21, m22)
-    tl.store(new_Y + i * n + c[None, :], a + (own * a + across * a_), mask=inside)
-    tl.store(new_Y + j * n + c[None, :], b + (own * b + across * b_), mask=inside)
+    if tl.program_id(2) == 0:
+        inside = live[:, None] & (c < n)[None, :]
+        a, b = tl.load(Y + i * n + c[None, :], mask=inside), tl.load(Y + j * n + c[None, :], mask=inside)
+        other = tl.load(partner + c, mask=c < n, other=0)[None, :]
+        a_, b_ = tl.load(Y + i * n + other, mask=inside), tl.load(Y + j * n + other, mask=inside)
+        own = tl.load(shift + c, mask=c < n, other=0.0)[None, :]
+        across = tl.load(mix + c, mask=c < n, other=0.0)[None, :]
+        a, b = turned_rows(a, b, mixed, keep, m11, m12, m21, m22)
+        a_, b_ = turned_rows(a_, b_, mixed, keep, m11, m12, m21, m22)
+        tl.store(new_Y + i * n + c[None, :], a + (own * a + across * a_), mask=inside)
+        tl.store(new_Y + j * n + c[None, :], b + (own * b + across * b_), mask=inside)
+    else:
+        inside = live[:, None] & (c < k)[None, :]
+        at_i, at_j = X + i * k + c[None, :], X + j * k + c[None, :]
+        a, b = tl.load(at_i, mask=inside), tl.load(at_j, mask=inside)
+        a, b = turned_rows(a, b, mixed, keep, m11, m12, m21, m22)
+        tl.store(at_i, a, mask=inside)
+        tl.store(at_j, b, mask=inside)
