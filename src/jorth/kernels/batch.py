@@ -10,12 +10,14 @@ from torch import Tensor
 from jorth.kernels.available import runs_triton
 
 LARGEST = 128
-"""The most rows and columns that one program holds in registers."""
+"""The most rows: few enough for the pairs of one program."""
+WIDTH = 4
+"""Columns that a lane takes at a time."""
 
 
 def fits_batch_rounds(X: Tensor) -> bool:
     """Whether `batch_rounds` takes matrices (b, n, k) like these."""
-    return runs_triton(X.device) and 2 <= X.shape[-2] <= LARGEST and 1 <= X.shape[-1] <= LARGEST and len(X) > 0
+    return runs_triton(X.device) and 2 <= X.shape[-2] <= LARGEST and len(X) > 0
 
 
 def batch_rounds(
@@ -51,13 +53,8 @@ def launch_rounds(
 
     batch, k, n = moved.shape
     _, rounds, m = pairs.shape
+    lanes = max(32, 1 << (m - 1).bit_length())
     majoriser_rounds[(batch,)](
         moved, centre, pairs[0], pairs[1], signs, curvature, rounds, n, k, m,
-        EPS=2.0**-52, ALL=everywhere, LANES=_power(m), WIDTH=_power(k),
-        num_warps=8, num_stages=1,
+        EPS=2.0**-52, ALL=everywhere, LANES=lanes, WIDTH=WIDTH, num_warps=lanes // 32, num_stages=1,
     )  # fmt: skip
-
-
-def _power(size: int) -> int:
-    """The next power of two, at least 16."""
-    return max(16, 1 << (size - 1).bit_length())

@@ -18,24 +18,41 @@ def majoriser_rounds(
     X += tl.program_id(0).to(tl.int64) * n * k
     centre += tl.program_id(0).to(tl.int64) * n * k
     L = tl.load(curvature)
-    t, c = tl.arange(0, LANES), tl.arange(0, WIDTH)[None, :] * n
-    inside = (t < m)[:, None] & (tl.arange(0, WIDTH) < k)[None, :]
+    t = tl.arange(0, LANES)
     for turn in range(rounds):
         i = tl.load(first + turn * m + t, mask=t < m, other=0)
         j = tl.load(second + turn * m + t, mask=t < m, other=0)
+        p11, p12 = tl.zeros([LANES, WIDTH], tl.float64), tl.zeros([LANES, WIDTH], tl.float64)
+        p21, p22 = tl.zeros([LANES, WIDTH], tl.float64), tl.zeros([LANES, WIDTH], tl.float64)
+        y11, y12 = tl.zeros([LANES, WIDTH], tl.float64), tl.zeros([LANES, WIDTH], tl.float64)
+        y22, plus = tl.zeros([LANES, WIDTH], tl.float64), tl.zeros([LANES, WIDTH], tl.float64)
+        minus = tl.zeros([LANES, WIDTH], tl.float64)
+        for start in range(0, k, WIDTH):
+            c = start + tl.arange(0, WIDTH)
+            inside = (t < m)[:, None] & (c < k)[None, :]
+            at_i, at_j = i[:, None] + c[None, :] * n, j[:, None] + c[None, :] * n
+            a, b = tl.load(X + at_i, mask=inside, other=0.0), tl.load(X + at_j, mask=inside, other=0.0)
+            p = a - tl.load(centre + at_i, mask=inside, other=0.0)
+            q = b - tl.load(centre + at_j, mask=inside, other=0.0)
+            p11, p12, p21, p22 = p11 + p * a, p12 + p * b, p21 + q * a, p22 + q * b
+            y11, y12, y22 = y11 + a * a, y12 + a * b, y22 + b * b
+            plus, minus = plus + (a + b) * (a + b), minus + (a - b) * (a - b)
         opposite = tl.load(signs + i) != tl.load(signs + j)
-        at_i, at_j = i[:, None] + c, j[:, None] + c
-        a, b = tl.load(X + at_i, mask=inside, other=0.0), tl.load(X + at_j, mask=inside, other=0.0)
-        p, q = tl.load(centre + at_i, mask=inside, other=0.0), tl.load(centre + at_j, mask=inside, other=0.0)
-        p, q = a - p, b - q
-        y11, y12, y22 = tl.sum(a * a, 1), tl.sum(a * b, 1), tl.sum(b * b, 1)
-        plus, minus = tl.sum((a + b) * (a + b), 1), tl.sum((a - b) * (a - b), 1)
+        y11, y12, y22 = tl.sum(y11, 1), tl.sum(y12, 1), tl.sum(y22, 1)
         v11, v12, v21, v22, _, _ = kronecker_step(
-            L * tl.sum(p * a, 1), L * tl.sum(p * b, 1), L * tl.sum(q * a, 1), L * tl.sum(q * b, 1),
-            y11, y12, y22, plus, minus, L + 0.0 * y11, 0.0 * y11, L + 0.0 * y11, 0.0 * y11, opposite, EPS, ALL,
+            L * tl.sum(p11, 1), L * tl.sum(p12, 1), L * tl.sum(p21, 1), L * tl.sum(p22, 1),
+            y11, y12, y22, tl.sum(plus, 1), tl.sum(minus, 1),
+            L + 0.0 * y11, 0.0 * y11, L + 0.0 * y11, 0.0 * y11, opposite, EPS, ALL,
         )  # fmt: skip
         mixed, keep, m11, m12, m21, m22 = row_factors(v11, v12, v21, v22)
-        a, b = turned_rows(a, b, mixed[:, None], keep[:, None], m11[:, None], m12[:, None], m21[:, None], m22[:, None])
-        tl.store(X + at_i, a, mask=inside)
-        tl.store(X + at_j, b, mask=inside)
+        for start in range(0, k, WIDTH):
+            c = start + tl.arange(0, WIDTH)
+            inside = (t < m)[:, None] & (c < k)[None, :]
+            at_i, at_j = i[:, None] + c[None, :] * n, j[:, None] + c[None, :] * n
+            a, b = tl.load(X + at_i, mask=inside, other=0.0), tl.load(X + at_j, mask=inside, other=0.0)
+            a, b = turned_rows(
+                a, b, mixed[:, None], keep[:, None], m11[:, None], m12[:, None], m21[:, None], m22[:, None]
+            )
+            tl.store(X + at_i, a, mask=inside)
+            tl.store(X + at_j, b, mask=inside)
         tl.debug_barrier()

@@ -92,6 +92,23 @@ def flip(i, r, z, ii, ir, iz, rr, zz, out, into, size_p, size_q, noise):
 
 
 @triton.jit
+def proper(
+    i, r, k, ii, ir, ik, rr, kk, out, into, size_p, size_q, noise, opposite, ALL: tl.constexpr
+):  # fmt: skip
+    """`boost` where the signs are opposite, `rotation` where they are equal; what no lane needs is skipped."""
+    x, y, decrease, rounding, unbounded = i * 0.0 + 1.0, i * 0.0, i * 0.0, i * 0.0, opposite & (opposite == 0)
+    kinds = tl.sum(opposite.to(tl.int32), 0)
+    if kinds > 0:
+        x, y, decrease, rounding, unbounded = boost(i, k, ii, ik, kk, out, into, size_p, size_q, noise, not ALL)
+    if kinds < opposite.shape[0]:
+        x_turn, y_turn, decrease_turn, rounding_turn = rotation(i, r, ii, ir, rr, size_p, noise)
+        x, y = tl.where(opposite, x, x_turn), tl.where(opposite, y, y_turn)
+        decrease = tl.where(opposite, decrease, decrease_turn)
+        rounding = tl.where(opposite, rounding, rounding_turn)
+    return x, y, decrease, rounding, unbounded
+
+
+@triton.jit
 def kronecker_step(
     p11, p12, p21, p22, y11, y12, y22, y_plus, y_minus, a11, a12, a22, theta, opposite,
     EPS: tl.constexpr, ALL: tl.constexpr,
@@ -114,13 +131,10 @@ def kronecker_step(
     ik = (y11 + y22) * a12 + y12 * (a11 + a22)
     rr = y11 * a22 + y22 * a11 - 2.0 * cross + twice
     kk = y11 * a22 + y22 * a11 + 2.0 * cross + twice
-    x, y, decrease, rounding, unbounded = boost(
-        i, k, ii, ik, kk, 0.125 * y_plus * a_plus + half, 0.125 * y_minus * a_minus + half,
-        size_p, size_q, noise, not ALL,
+    x, y, decrease, rounding, unbounded = proper(
+        i, r, k, ii, ir, ik, rr, kk, 0.125 * y_plus * a_plus + half, 0.125 * y_minus * a_minus + half,
+        size_p, size_q, noise, opposite, ALL,
     )  # fmt: skip
-    x_turn, y_turn, decrease_turn, rounding_turn = rotation(i, r, ii, ir, rr, size_p, noise)
-    x, y = tl.where(opposite, x, x_turn), tl.where(opposite, y, y_turn)
-    decrease, rounding = tl.where(opposite, decrease, decrease_turn), tl.where(opposite, rounding, rounding_turn)
     v11, v12, v21, v22 = x, tl.where(opposite, y, -y), y, x
     none = decrease <= rounding
     v11, v12, v21, v22 = (

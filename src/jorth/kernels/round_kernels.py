@@ -75,7 +75,7 @@ def pair_coefficients(
     tl.store(out + 11 * m, tl.load(A + j * n + j).to(tl.float64))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["m"])
 def solve_pairs(
     coefficients, first, second, signs, settings, factors, shift, mix, gained, endless, m,
     EPS: tl.constexpr, ALL: tl.constexpr, LANES: tl.constexpr,
