@@ -20,11 +20,9 @@ def test_tournament_rounds_are_those_of_round_robin(n):
 
 
 def test_tables_hold_every_index_once_and_the_resting_one_alone():
-    signs = np.array([1, 1, 1, -1, -1, 1, 1])
-    rounds = partners(7, np.array([[[5, 1], [2, 6], [0, 3]]]))
-    first, second, partner = round_tables(rounds, signs, torch.device("cpu"))
-    assert first.tolist() == [[1, 2, 4, 0]]  # equal signs before opposite ones
-    assert second.tolist() == [[5, 6, 4, 3]]
+    first, second, partner = round_tables(partners(7, np.array([[[5, 1], [2, 6], [0, 3]]])), torch.device("cpu"))
+    assert first.tolist() == [[0, 1, 2, 4]]
+    assert second.tolist() == [[3, 5, 6, 4]]
     assert partner.tolist() == [[3, 5, 6, 0, 4, 1, 2]]
 
 

@@ -28,7 +28,7 @@ class Tiles(NamedTuple):
 
 
 LANES = 32
-TILES = {8: Tiles(1024, 4, 1, 512, 4), 4: Tiles(2048, 8, 1, 1024, 4)}
+TILES = {8: Tiles(1024, 4, 1, 512, 4), 4: Tiles(1024, 4, 1, 1024, 4)}
 """By bytes a number: found by trial on an H200."""
 
 
@@ -53,7 +53,6 @@ class QuadraticRounds:
     ) -> None:
         self.A, self.C, self.D = A.contiguous(), None if C is None else C.contiguous(), D
         self.signs = signs.to(device=A.device, dtype=torch.int8)
-        self._signs = signs.cpu().numpy()
         self.everywhere, self.theta = everywhere, theta
         self._compiled = runs_triton(A.device)
         self._pairs = len(A) - len(A) // 2
@@ -98,7 +97,7 @@ class QuadraticRounds:
     def run(self, partners: NDArray[np.int64], factor: float = 1.0) -> None:
         """Rounds, given by the partner of every index: (r, n)."""
         for at in range(0, len(partners), CHUNK):
-            self._chunk(round_tables(partners[at : at + CHUNK], self._signs, self.A.device), factor)
+            self._chunk(round_tables(partners[at : at + CHUNK], self.A.device), factor)
 
     def _chunk(self, tables: RoundTables, factor: float) -> None:
         if self._kernels is None:

@@ -45,12 +45,10 @@ def partners(n: int, rounds: NDArray[np.int64]) -> NDArray[np.int64]:
     return table
 
 
-def round_tables(partner: NDArray[np.int64], signs: NDArray[np.int8], device: torch.device) -> RoundTables:
-    """The tables on a device, uploaded without waiting for it; pairs of equal signs first, as lanes go together."""
+def round_tables(partner: NDArray[np.int64], device: torch.device) -> RoundTables:
+    """The tables on a device, uploaded without waiting for it."""
     own = np.arange(partner.shape[1])
     first = np.broadcast_to(own, partner.shape)[own <= partner].reshape(len(partner), -1)
-    opposite = signs[first] != signs[np.take_along_axis(partner, first, axis=1)]
-    first = np.take_along_axis(first, np.argsort(opposite, axis=1, kind="stable"), axis=1)
     second = np.take_along_axis(partner, first, axis=1)
     return RoundTables(*(_upload(table, device) for table in (first, second, partner)))
 
