@@ -25,11 +25,11 @@ def value(A, C, D, X):
     return float((X * product).sum() / 2 + (0.0 if C is None else (C * X).sum()))
 
 
-def after(problem, partners, *, device, factor=1.0, everywhere=False, compiled=True):
+def after(problem, partners, *, device, factor=1.0, theta=-1e-12, everywhere=False, compiled=True):
     """X, Y, the decrease and the flag after rounds on a device, by the kernels or in plain torch."""
     sig, X, A, C, D = problem
     A, C, D = (None if tensor is None else tensor.to(device) for tensor in (A, C, D))
-    rounds = QuadraticRounds(A, C, D, torch.from_numpy(sig.signs.copy()), everywhere=everywhere, theta=-1e-12)
+    rounds = QuadraticRounds(A, C, D, torch.from_numpy(sig.signs.copy()), everywhere=everywhere, theta=theta)
     rounds._compiled = rounds._compiled and compiled
     rounds.start(X.to(device))
     rounds.run(partners, factor)
@@ -114,3 +114,13 @@ def check_edges(device, everywhere):
     torch.testing.assert_close(decrease, reference.decrease, rtol=1e-12, atol=0, equal_nan=True)
     assert torch.equal(unbounded, reference.unbounded)
     assert unbounded.tolist()[5]
+
+
+def check_nearly_null_rows(device):
+    """A boost by 2^12 is undone by one step: the short null direction is 2^-48 of the long one."""
+    sig, X = Signature.of([1, -1, 1, 1]), torch.eye(4, dtype=torch.float64)
+    X[:2, :2] = 2.0**11 - 2.0**-13 + 2.0**-12 * torch.eye(2, dtype=torch.float64)
+    problem = sig, X, torch.eye(4, dtype=torch.float64), None, None
+    moved, _, decrease, _ = after(problem, np.array([[1, 0, 3, 2]]), device=device, theta=0.0)
+    torch.testing.assert_close(moved, torch.eye(4, dtype=torch.float64), rtol=0, atol=1e-8)
+    assert abs(decrease - (float(X.square().sum()) / 2 - 2)) <= 1e-12 * decrease

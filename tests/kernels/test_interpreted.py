@@ -13,9 +13,10 @@ import torch
 from jorth.kernels import batch_rounds, partners, tournament_rounds
 from jorth.optim.rounds import batched_rounds
 from jorth.plane import random_matching, round_robin
-from tests.kernels.problems import after, check_edges, check_pairs, quadratic
+from tests.kernels.problems import after, check_edges, check_nearly_null_rows, check_pairs, quadratic
 import jorth
 
+check_nearly_null_rows("cpu")
 for everywhere in (False, True):
     check_pairs("cpu", everywhere)
     check_edges("cpu", everywhere)

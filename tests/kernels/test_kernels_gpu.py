@@ -10,7 +10,7 @@ from jorth.kernels import QuadraticRounds, batch_rounds, partners, tournament_ro
 from jorth.kernels.quadratic import CHUNK
 from jorth.optim.rounds import batched_rounds
 from jorth.plane import random_matching, round_robin
-from tests.kernels.problems import after, check_edges, check_pairs, quadratic
+from tests.kernels.problems import after, check_edges, check_nearly_null_rows, check_pairs, quadratic
 
 pytestmark = pytest.mark.gpu
 
@@ -19,6 +19,7 @@ pytestmark = pytest.mark.gpu
 def test_pair_solver(everywhere):
     check_pairs("cuda", everywhere)
     check_edges("cuda", everywhere)
+    check_nearly_null_rows("cuda")
 
 
 @pytest.mark.parametrize("kind", ["tournament", "random"])
