@@ -21,6 +21,7 @@ LEVELS = {
     "ultrahyperbolic": 3,
     "decompositions": 4,
     "objectives": 4,
+    "kernels": 4,
     "solvers": 5,
     "stopping": 6,
     "datasets": 6,

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from jorth.kernels import batch_rounds, fits_batch_rounds
 from jorth.plane import apply_rows, solve_plane
 from jorth.plane.solve import Components
 from jorth.signature import Signature
@@ -22,6 +23,8 @@ def run_rounds(
     X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64], signature: Signature, *, everywhere: bool
 ) -> Tensor:
     """The matrices (b, n, n) after the rounds (r, m, 2): compiled and in float64 on the CPU, batched on a device.
+
+    There small matrices take all rounds in one launch.
 
     Args:
         X: (b, n, n), where the majoriser is centred and the steps start.
@@ -35,6 +38,8 @@ def run_rounds(
     G = torch.where(finite, G, 0.0)
     if X.device.type == "cpu":
         return compiled_rounds(X, G, L, rounds, signature, everywhere)
+    if fits_batch_rounds(X):
+        return batch_rounds(X, G, L, rounds, signature.signs, everywhere=everywhere)
     return batched_rounds(X, G, L, rounds, signature, everywhere)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -17,6 +19,7 @@ from jorth.solvers.base import AbstractSolver, State, check_choice, check_theta
 from jorth.solvers.counting import all_finite
 from jorth.solvers.criticality import skew_gradient
 from jorth.solvers.curvature import check_curvature, first_curvature, majorised_step
+from jorth.solvers.device_rounds import exact_rounds
 from jorth.solvers.diagonalisation import is_diagonalisation, rotate_rounds
 from jorth.solvers.pair_steps import Proposal, compile_kernels, oriented, propose_pairs, propose_rounds, transposed_form
 from jorth.solvers.problem import Problem
@@ -96,11 +99,17 @@ class Jacobi(AbstractSolver):
         if form is not None:  # the exact curvature of each pair, times a factor for what the pairs have in common
             key = "safeguard"
             state.numbers.setdefault(key, 1.0)
-        pairs = self.choose(problem, state, X, G)
+        propose: Callable[[float], Proposal]
+        if form is not None and self.rounds(X) > 1:
+            everywhere = self.components == "all"
+            propose = exact_rounds(problem, state, X, form, self.rounds(X), self.theta, everywhere)
+        else:
+            pairs = self.choose(problem, state, X, G)
+            propose = partial(self.propose, problem, X, G, pairs, form=form)
         majorised_step(
             problem,
             state,
-            lambda L: self.propose(problem, X, G, pairs, L, form),
+            propose,
             side=side,
             adaptive=self.curvature == "auto",
             key=key,
@@ -165,7 +174,8 @@ class Jacobi(AbstractSolver):
 
     def _exact_form(self, problem: Problem, state: State, side: str) -> QuadraticForm | None:
         """The quadratic form, where the exact curvature of pairs can be used and majorises with some factor."""
-        if self.curvature != "auto" or self.rounds(state.X) > 1 or self.majoriser == "scalar":
+        several_on_cpu = self.rounds(state.X) > 1 and state.X.device.type == "cpu"
+        if self.curvature != "auto" or several_on_cpu or self.majoriser == "scalar":
             return None
         key = f"form {side}"
         if key not in state.cache:

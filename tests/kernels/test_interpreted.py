@@ -1,0 +1,50 @@
+"""The Triton kernels on the CPU, by Triton's interpreter: one process for all, as it must be asked for beforehand."""
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+
+SCRIPT = """
+import numpy as np
+import torch
+from jorth.kernels import batch_rounds, partners, tournament_rounds
+from jorth.optim.rounds import batched_rounds
+from jorth.plane import random_matching, round_robin
+from tests.kernels.problems import after, check_edges, check_nearly_null_rows, check_pairs, quadratic
+import jorth
+
+check_nearly_null_rows("cpu")
+for everywhere in (False, True):
+    check_pairs("cpu", everywhere)
+    check_edges("cpu", everywhere)
+for n, k, options in [(10, 10, {}), (7, 7, dict(with_c=False)), (8, 5, dict(with_d=True)),
+                      (8, 8, dict(dtype=torch.float32, with_c=False)), (6, 6, dict(cond=1e9))]:
+    problem = quadratic(n, k, **options)
+    rounds = np.concatenate([tournament_rounds(n, np.array([2, 0])), partners(n, random_matching(n, seed=1)[None])])
+    X, Y, decrease, unbounded = after(problem, rounds, device="cpu", factor=2.0)
+    X_, Y_, decrease_, _ = after(problem, rounds, device="cpu", factor=2.0, compiled=False)
+    unit = torch.finfo(X.dtype).eps / 2
+    atol = 1e3 * n * unit * float(X_.abs().max()) ** (1 if k == n else 2)
+    torch.testing.assert_close(X, X_, rtol=0, atol=atol)
+    assert abs(decrease - decrease_) <= 1e4 * unit * abs(decrease_)
+sig = jorth.Signature.of([1, -1, 1, 1, -1, 1, -1])
+X = torch.from_numpy(jorth.random_point(sig, cond=9.0, batch=(2,)))
+G = torch.randn(2, 7, 7, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+for everywhere in (False, True):
+    rounds = round_robin(7, seed=1)[:3]
+    moved = batch_rounds(X, G, 3.7, rounds, sig.signs, everywhere=everywhere)
+    torch.testing.assert_close(moved, batched_rounds(X, G, 3.7, rounds, sig, everywhere), rtol=0, atol=1e-12)
+    assert (moved - X).abs().max() > 0.1
+"""
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="needs Triton")
+def test_kernels_equal_plain_torch():
+    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONWARNINGS": "ignore"}
+    done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=False)
+    if "only 0-dimensional arrays can be converted" in done.stderr:
+        pytest.skip("this interpreter of Triton does not know this NumPy")
+    assert done.returncode == 0, done.stderr[-3000:]

@@ -1,0 +1,123 @@
+"""The Triton kernels on a CUDA device: equal to plain torch on the CPU, and nothing read back."""
+
+import numpy as np
+import pytest
+import torch
+
+import jorth
+from jorth import Signature
+from jorth.kernels import QuadraticRounds, batch_rounds, partners, tournament_rounds
+from jorth.kernels.quadratic import CHUNK
+from jorth.optim.rounds import batched_rounds
+from jorth.plane import random_matching, round_robin
+from tests.kernels.problems import after, check_edges, check_nearly_null_rows, check_pairs, quadratic
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_pair_solver(everywhere):
+    check_pairs("cuda", everywhere)
+    check_edges("cuda", everywhere)
+    check_nearly_null_rows("cuda")
+
+
+@pytest.mark.parametrize("kind", ["tournament", "random"])
+@pytest.mark.parametrize(
+    ("n", "k", "everywhere", "options"),
+    [
+        (600, 600, False, {}),
+        (257, 257, True, dict(with_c=False)),
+        (130, 40, False, dict(with_d=True)),
+        (512, 512, True, dict(dtype=torch.float32)),
+        (64, 64, False, dict(cond=1e9)),
+    ],
+)
+def test_a_round_equals_the_cpu(n, k, everywhere, options, kind):
+    problem = quadratic(n, k, **options)
+    rng = np.random.default_rng(1)
+    rounds = tournament_rounds(n, rng.permutation(n - 1)[:1])
+    if kind == "random":
+        rounds = partners(n, random_matching(n, seed=rng)[None])
+    X, Y, decrease, unbounded = after(problem, rounds, device="cuda", everywhere=everywhere)
+    X_, _, decrease_, unbounded_ = after(problem, rounds, device="cpu", everywhere=everywhere)
+    unit = torch.finfo(X.dtype).eps / 2
+    size = float(X_.abs().max()) ** (1 if k == n else 2)
+    # V is as well determined as its minimum is sharp, and a tie may fall either way: most rows agree to rounding
+    off = (X - X_).abs().amax(dim=1)
+    assert (off <= 1e3 * n * unit * size).double().mean() > 0.99
+    assert decrease == pytest.approx(decrease_, rel=1e3 * n * unit)
+    D = problem[4]
+    product = X.double() @ X.double().mT if D is None else X @ D @ X.mT
+    assert (Y - product).abs().max() <= 100 * n * unit * float(product.abs().max())
+    assert unbounded == unbounded_
+    assert (X - problem[1]).abs().max() > 1e-2
+
+
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")
+def test_replayed_graphs_equal_single_rounds_and_do_not_synchronise():
+    n = 300
+    sig, X, A, C, D = quadratic(n, n)
+    table = tournament_rounds(n, np.random.default_rng(0).permutation(n - 1)[: 2 * CHUNK + 3])
+    found = []
+    for replayed in (False, True):
+        rounds = QuadraticRounds(
+            A.cuda(), C.cuda(), D, torch.from_numpy(sig.signs.copy()), everywhere=False, theta=-1e-12
+        )
+        if replayed:
+            rounds.start(X.cuda())
+            rounds.run(table, 3.0)  # compiles and captures
+            assert rounds._graph is not None
+        rounds.start(X.cuda())
+        if replayed:
+            torch.cuda.set_sync_debug_mode("error")
+            try:
+                rounds.run(table, 2.0)
+            finally:
+                torch.cuda.set_sync_debug_mode("default")
+        else:
+            for turn in range(len(table)):
+                rounds.run(table[turn : turn + 1], 2.0)
+        found.append((rounds.X.clone(), rounds.Y.clone(), rounds.decrease.item()))
+    assert torch.equal(found[0][0], found[1][0])
+    assert torch.equal(found[0][1], found[1][1])
+    assert found[0][2] == found[1][2]
+    assert jorth.residual(found[0][0], sig) <= 100 * n * 2.0**-53
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+@pytest.mark.parametrize(
+    ("n", "dtype"), [(36, torch.float64), (36, torch.float32), (17, torch.float64), (100, torch.float64)]
+)
+def test_a_batch_equals_the_cpu(n, dtype, everywhere):
+    sig = Signature.of(np.random.default_rng(0).permutation([1] * (n // 3) + [-1] * (n - n // 3)))
+    X = torch.from_numpy(jorth.random_point(sig, cond=9.0, batch=(30,))).to(dtype)
+    G = torch.randn(30, n, n, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).to(dtype)
+    rounds = round_robin(n, seed=1)
+    moved = batch_rounds(X.cuda(), G.cuda(), 9.0, rounds, sig.signs, everywhere=everywhere).cpu()
+    expected = batched_rounds(X.double(), G.double(), 9.0, rounds, sig, everywhere)
+    unit = torch.finfo(dtype).eps / 2
+    torch.testing.assert_close(moved.double(), expected, rtol=0, atol=1e3 * n * unit)
+    assert (moved - X).abs().max() > 0.1
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("options", [dict(components="all"), dict(side="right")], ids=str)
+def test_minimize_by_exact_rounds(options, dtype):
+    sig = Signature(20, 21)
+    source, target, _ = jorth.datasets.planted_procrustes(120, sig, source_condition=3.0, noise=0.1, seed=1)
+    S, T = torch.from_numpy(source).to(dtype).cuda(), torch.from_numpy(target).to(dtype).cuda()
+    result = jorth.minimize(
+        jorth.Procrustes(S, T),
+        torch.eye(41, dtype=dtype, device="cuda"),
+        signature=sig,
+        method="j-jobcd",
+        rounds_per_gradient=41,
+        max_iterations=40,
+        gradient_tolerance=0.0,
+        **options,
+    )
+    assert result.x.is_cuda
+    assert result.value <= 0.1 * result.history["value"][0]
+    assert (np.diff(result.history["value"]) <= 1e-6 * result.history["value"][0]).all()
+    assert result.residual <= 100 * 41 * torch.finfo(dtype).eps

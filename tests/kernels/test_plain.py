@@ -1,0 +1,86 @@
+"""Rounds in plain torch, and the tables of pairs: exact decrease, Y, feasibility."""
+
+import numpy as np
+import pytest
+import torch
+
+import jorth
+from jorth import Signature
+from jorth.kernels import partners, tournament_rounds
+from jorth.kernels.tables import round_tables
+from jorth.plane import random_matching, round_robin
+from tests.kernels.problems import after, quadratic, value
+
+
+@pytest.mark.parametrize("n", [2, 3, 6, 7, 12])
+def test_tournament_rounds_are_those_of_round_robin(n):
+    table = round_robin(n)
+    turns = np.random.default_rng(0).permutation(len(table))
+    np.testing.assert_array_equal(tournament_rounds(n, turns), partners(n, table[turns]))
+
+
+def test_tables_hold_every_index_once_and_the_resting_one_alone():
+    first, second, partner = round_tables(partners(7, np.array([[[5, 1], [2, 6], [0, 3]]])), torch.device("cpu"))
+    assert first.tolist() == [[0, 1, 2, 4]]
+    assert second.tolist() == [[3, 5, 6, 4]]
+    assert partner.tolist() == [[3, 5, 6, 0, 4, 1, 2]]
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+@pytest.mark.parametrize(("k", "with_c", "with_d"), [(9, True, False), (9, False, False), (5, True, True)])
+def test_one_pair_lowers_f_by_what_it_promises(everywhere, k, with_c, with_d):
+    _, X, A, C, D = problem = quadratic(9, k, with_c=with_c, with_d=with_d)
+    for i, j in ((0, 1), (2, 7), (8, 3)):
+        moved, Y, decrease, _ = after(problem, partners(9, np.array([[[i, j]]])), device="cpu", everywhere=everywhere)
+        assert decrease > 0
+        assert value(A, C, D, X) - value(A, C, D, moved) == pytest.approx(decrease, rel=1e-11)
+        torch.testing.assert_close(Y, moved @ moved.mT if D is None else moved @ D @ moved.mT, rtol=0, atol=1e-12)
+
+
+def test_uncoupled_pairs_add_up():
+    sig, X, A, C, D = quadratic(10, 10)
+    A = torch.diag(A.diagonal())
+    rounds = partners(10, random_matching(10, seed=3)[None])
+    moved, _, decrease, _ = after((sig, X, A, C, D), rounds, device="cpu")
+    assert value(A, C, D, X) - value(A, C, D, moved) == pytest.approx(decrease, rel=1e-12)
+    doubled = after((sig, X, A, C, D), rounds, device="cpu", factor=2.0)
+    assert 0 < doubled[2] < decrease
+
+
+def test_rounds_stay_on_the_constraint():
+    problem = quadratic(11, 11, cond=100.0)
+    rounds = tournament_rounds(11, np.arange(11))
+    moved, Y, _, _ = after(problem, rounds, device="cpu", factor=4.0)
+    assert jorth.residual(moved, problem[0]) <= 10 * 11 * 2.0**-53
+    assert (Y - moved @ moved.mT).abs().max() <= 100 * 11 * 2.0**-53 * 100
+
+
+def test_a_pair_without_minimiser_is_flagged():
+    sig, X, A, C, D = quadratic(6, 6, with_c=False)
+    flagged = after((sig, X, -A, C, D), tournament_rounds(6, np.arange(2)), device="cpu")
+    assert flagged[3]
+    assert not after((sig, X, A, C, D), tournament_rounds(6, np.arange(2)), device="cpu")[3]
+
+
+def test_exact_rounds_solve_procrustes(monkeypatch):
+    """As on a device: a few exact rounds an iteration, and every iteration lowers f."""
+    from jorth.solvers import jacobi
+
+    sig = Signature(4, 3)
+    source, target, _ = jorth.datasets.planted_procrustes(30, sig, source_condition=3.0, noise=0.1, seed=1)
+    best = jorth.minimize(jorth.Procrustes(source, target), signature=sig, method="riemannian-lbfgs").value
+    monkeypatch.setattr(
+        jacobi.Jacobi, "_exact_form", lambda self, problem, state: problem.objective.quadratic().like(state.X)
+    )
+    result = jorth.minimize(
+        jorth.Procrustes(source, target),
+        signature=sig,
+        method="j-jobcd",
+        rounds_per_gradient=9,
+        max_iterations=60,
+        gradient_tolerance=0.0,
+    )
+    assert result.value <= best * (1 + 1e-4)
+    assert (np.diff(result.history["value"]) <= 1e-15).all()
+    assert result.evaluations.pair_updates == 9 * 3 * result.evaluations.gradient - 27
+    assert result.residual <= 100 * 7 * 2.0**-53
