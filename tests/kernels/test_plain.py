@@ -70,7 +70,7 @@ def test_exact_rounds_solve_procrustes(monkeypatch):
     source, target, _ = jorth.datasets.planted_procrustes(30, sig, source_condition=3.0, noise=0.1, seed=1)
     best = jorth.minimize(jorth.Procrustes(source, target), signature=sig, method="riemannian-lbfgs").value
     monkeypatch.setattr(
-        jacobi.Jacobi, "_exact_form", lambda self, problem, state: problem.objective.quadratic().like(state.X)
+        jacobi.Jacobi, "_exact_form", lambda self, problem, state, side: problem.objective.quadratic().like(state.X)
     )
     result = jorth.minimize(
         jorth.Procrustes(source, target),

@@ -21,6 +21,7 @@ def exact_rounds(
     state: State,
     X: Tensor,
     form: QuadraticForm,
+    side: str,
     count: int,
     theta: float | None,
     everywhere: bool,
@@ -30,7 +31,7 @@ def exact_rounds(
     Each round has its exact gradient, through Y = X D X^T, at O(n^2); X alone is evaluated by the objective at the end.
     Rounds are drawn from a tournament in the order of the indices, whose pairs a device reads fastest.
     """
-    key = f"rounds {id(form)}"  # one for each side: the state keeps the forms
+    key = f"rounds {side}"
     if key not in state.cache:
         signs = torch.from_numpy(problem.signature.signs.copy())
         state.cache[key] = QuadraticRounds(

@@ -102,7 +102,7 @@ class Jacobi(AbstractSolver):
         propose: Callable[[float], Proposal]
         if form is not None and self.rounds(X) > 1:
             everywhere = self.components == "all"
-            propose = exact_rounds(problem, state, X, form, self.rounds(X), self.theta, everywhere)
+            propose = exact_rounds(problem, state, X, form, side, self.rounds(X), self.theta, everywhere)
         else:
             pairs = self.choose(problem, state, X, G)
             propose = partial(self.propose, problem, X, G, pairs, form=form)
