@@ -1,6 +1,7 @@
 """Several processes take the steps of one, end together, and resume when one of them was killed."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -97,15 +98,26 @@ def test_a_killed_process_ends_the_job_and_it_resumes(two, tmp_path, what):
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["minimize", "train"])
 def test_the_same_under_torchrun(two, tmp_path, what):
-    killed = start(what, tmp_path)
+    killed = torchrun("-m", "tests.ranks.jobs", what, str(tmp_path), folder=ROOT)
     assert killed.returncode != 0
     assert "RankLost: rank " in killed.stderr
     remedy = f"start the same job again: it goes on from the checkpoint in {tmp_path / 'checkpoint'}"
     assert remedy in killed.stderr
     assert not list(tmp_path.glob("[01]"))
-    resumed = start(what, tmp_path)
+    resumed = torchrun("-m", "tests.ranks.jobs", what, str(tmp_path), folder=ROOT)
     assert resumed.returncode == 0, resumed.stderr
     check_resumed(two, tmp_path, what)
+
+
+@pytest.mark.slow
+def test_the_script_of_the_page_runs_under_torchrun(tmp_path):
+    (script,) = re.findall(
+        r"^```python\n(.*?)^```", (ROOT / "docs/distributed.md").read_text(), re.DOTALL | re.MULTILINE
+    )
+    (tmp_path / "fit.py").write_text(script)
+    printed = torchrun("fit.py", folder=tmp_path)
+    assert printed.returncode == 0, printed.stderr
+    assert float(printed.stdout) > 0  # by one of the two
 
 
 def check_resumed(two, folder, what):
@@ -123,17 +135,13 @@ def check_resumed(two, folder, what):
             assert torch.equal(found["weights"], whole["weights"])
 
 
-def start(what, folder):
-    """The job under torchrun."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    environment = os.environ | {
-        "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), *sys.path])),
-    }
+def torchrun(*arguments, folder):
+    """A job of two processes, to its end."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *arguments]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     return subprocess.run(
-        [*command, "-m", "tests.ranks.jobs", what, str(folder)],
-        cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
 
 
 def test_sharded_needs_processes_and_terms_of_one_sample():
