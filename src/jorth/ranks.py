@@ -104,7 +104,7 @@ class Ranks:
         try:
             yield
         except RuntimeError as error:
-            reason = str(error).strip().splitlines()[0]
+            reason = str(error).strip().splitlines()[0].split(". ")[0]  # advice follows
             raise RankLost(
                 f"rank {self.rank} of {self.size} can no longer reach the others; one of them has ended or does not "
                 f"answer ({reason})"

@@ -118,6 +118,21 @@ def endings(rank):
     return found
 
 
+def resuming(rank, folder):
+    """Runs in two parts, with checkpoints in folders of which each process has its own."""
+    own, case = folder / f"of {rank}", CASES[0]
+    solve(case, rank, checkpoint=own / "one", max_iterations=5)
+    found = {"resumed": solve(case, rank, checkpoint=own / "one")}
+    chain = {"method": ["j-jobcd", "gs-jobcd", "vr-j-jobcd"], "checkpoint": own / "chain"}
+    solve(case, rank, **chain, max_iterations=4)
+    found["chain"] = solve(case, rank, **chain, max_iterations=12)
+    try:
+        solve(case, rank, checkpoint=own / "one", seed=1)
+    except jorth.CheckpointMismatch as error:
+        found["mismatch"] = str(error)
+    return found | {"folder": own.exists()}
+
+
 def asked_twice():
     for _ in range(2):
         signal.raise_signal(signal.SIGTERM)
@@ -145,7 +160,7 @@ def every_run(rank, folder):
     meet(rank, folder / "meeting")
     found = {case: solve(case, rank) for case in CASES}
     found |= {name: learn(name, distributed=True) for name in GRAPH_CASES}
-    found |= endings(rank)
+    found |= endings(rank) | resuming(rank, folder)
     torch.save(found, folder / str(rank))
     torch.distributed.destroy_process_group()
 

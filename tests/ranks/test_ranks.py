@@ -82,6 +82,18 @@ def test_different_points_are_noticed(two):
         assert found["points"].startswith("the processes are at different points")
 
 
+def test_only_the_first_process_sees_the_checkpoint(two):
+    for found in two:
+        assert torch.equal(found["resumed"]["points"][-1], found[jobs.CASES[0]]["points"][-1])
+        assert len(found["resumed"]["points"]) < len(found[jobs.CASES[0]]["points"])
+    first, second = (found["chain"] for found in two)
+    assert torch.equal(first["points"], second["points"])
+    assert first["iterations"] == second["iterations"]
+    assert [found["folder"] for found in two] == [True, False]
+    assert [found["mismatch"] for found in two] == 2 * [two[0]["mismatch"]]
+    assert "belongs to another run: seed is 0 there and 1 here" in two[0]["mismatch"]
+
+
 @pytest.mark.parametrize("what", ["minimize", "train"])
 def test_a_killed_process_ends_the_job_and_it_resumes(two, tmp_path, what):
     victim = {"minimize": 1, "train": 0}[what]
@@ -111,9 +123,8 @@ def test_the_same_under_torchrun(two, tmp_path, what):
 
 @pytest.mark.slow
 def test_the_script_of_the_page_runs_under_torchrun(tmp_path):
-    (script,) = re.findall(
-        r"^```python\n(.*?)^```", (ROOT / "docs/distributed.md").read_text(), re.DOTALL | re.MULTILINE
-    )
+    page = (ROOT / "docs/distributed.md").read_text()
+    (script,) = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     (tmp_path / "fit.py").write_text(script)
     printed = torchrun("fit.py", folder=tmp_path)
     assert printed.returncode == 0, printed.stderr
