@@ -16,6 +16,7 @@ LEVELS = {
     "signature": 0,
     "matrix_files": 0,
     "arrays": 1,
+    "ranks": 1,
     "group": 2,
     "plane": 3,
     "ultrahyperbolic": 3,

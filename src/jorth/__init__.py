@@ -31,8 +31,17 @@ if TYPE_CHECKING:
         random_point,
         residual,
     )
-    from jorth.objectives import FiniteSum, HyperbolicEigenvalue, Objective, Procrustes, Quadratic, StructuralProbe
+    from jorth.objectives import (
+        FiniteSum,
+        HyperbolicEigenvalue,
+        Objective,
+        Procrustes,
+        Quadratic,
+        Sharded,
+        StructuralProbe,
+    )
     from jorth.plane import PlaneSolution, solve_plane
+    from jorth.ranks import RankLost
     from jorth.signature import Signature
     from jorth.solvers import (
         ADMM,
@@ -61,8 +70,9 @@ __version__ = "0.1.0"
 _ROOMS = {
     "jorth.decompositions": "CS HSVD cs_decomposition eigh hsvd hyperbolic_qr indefinite_lstsq polar",
     "jorth.group": "PolishError cayley component exchange exp inverse polish random_point residual",
-    "jorth.objectives": "FiniteSum HyperbolicEigenvalue Objective Procrustes Quadratic StructuralProbe",
+    "jorth.objectives": "FiniteSum HyperbolicEigenvalue Objective Procrustes Quadratic Sharded StructuralProbe",
     "jorth.plane": "PlaneSolution solve_plane",
+    "jorth.ranks": "RankLost",
     "jorth.signature": "Signature",
     "jorth.solvers": "ADMM BlockStationarity CSDM CheckpointMismatch Exponential GaussSeidel Jacobi Result "
     "RiemannianCG RiemannianLBFGS RiemannianSD Status UMCM VarianceReduced block_stationarity minimize multiplier "
@@ -89,10 +99,12 @@ __all__ = [
     "PolishError",
     "Procrustes",
     "Quadratic",
+    "RankLost",
     "Result",
     "RiemannianCG",
     "RiemannianLBFGS",
     "RiemannianSD",
+    "Sharded",
     "Signature",
     "Status",
     "StructuralProbe",

@@ -12,16 +12,21 @@ from torch import Tensor
 from jorth.kge.config import Config, check_key
 from jorth.kge.model import UltraE
 from jorth.optim import JOBCD, VRJOBCD, make
+from jorth.ranks import Ranks
 
 NAMES = {"j-jobcd": "jobcd", "vr-j-jobcd": "vr-jobcd", "csdm": "csdm"}
 
 
 class Optimisers:
-    """Steps both optimisers on the loss of a batch. With "csdm" the relations of the model become parametrised."""
+    """Steps both optimisers on the loss of a batch. With "csdm" the relations of the model become parametrised.
 
-    def __init__(self, model: UltraE, config: Config) -> None:
+    With ``ranks`` losses and gradients are summed over the processes, by one all-reduce: all take the same step.
+    """
+
+    def __init__(self, model: UltraE, config: Config, ranks: Ranks | None = None) -> None:
         _check_options(config)
         self._config = config
+        self._ranks = ranks
         options: dict[str, Any] = dict(lr=config.relation_lr, **config.relation_options)
         if config.method != "csdm":
             options.setdefault("seed", config.seed)
@@ -53,9 +58,10 @@ class Optimisers:
                 self._away.bring(self._model)
             value = loss()
             value.backward()  # type: ignore[no-untyped-call]
+            value = self._summed(value.detach())
             if self._away is not None:
                 self._away.take_gradient(self._model)
-            return value.detach()
+            return value
 
         relations: Any = self._relations  # torch's stub wants a float of the closure
         value: Tensor = relations.step(closure)
@@ -63,6 +69,16 @@ class Optimisers:
         if self._away is not None:
             self._away.bring(self._model)
         return value
+
+    def _summed(self, value: Tensor) -> Tensor:
+        """The loss of all processes; their gradients take the place of this one's."""
+        if self._ranks is None:
+            return value
+        found = [p.grad for p in self._model.parameters() if p.grad is not None]
+        total, *sums = self._ranks.sum([value, *found], same=self._model.points)
+        for gradient, whole in zip(found, sums, strict=True):
+            gradient.copy_(whole)
+        return total
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything that the next step depends on: tensors, and the rest as what JSON can hold."""

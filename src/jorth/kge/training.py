@@ -24,6 +24,7 @@ from jorth.kge.negatives import Negatives, Queries
 from jorth.kge.optimisers import Optimisers
 from jorth.kge.ranking import evaluate
 from jorth.kge.triples import Triples
+from jorth.ranks import Ranks, naming_checkpoint, only_first
 from jorth.solvers import checkpoint as checkpoints
 
 COLUMNS = ("epoch", "time", "queries", "loss", "mrr", "hits@1", "hits@3", "hits@10")
@@ -56,6 +57,7 @@ def train(
     *,
     callback: Callback | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    distributed: bool = False,
 ) -> Training:
     """Embed a knowledge graph by UltraE.
 
@@ -65,23 +67,34 @@ def train(
         callback: Is given the row of every epoch; the run ends when it returns True.
         checkpoint: A folder. It is written after every evaluation, and a run that finds its own there goes on from it:
             the result is that of the uninterrupted run, bit for bit on the CPU.
+        distributed: Whether the processes of `torch.distributed` share the queries of every batch. All of them call
+            this with the same graph and settings and return the same model; the first writes the checkpoint.
 
     Raises:
+        jorth.RankLost: Another process has ended.
         jorth.CheckpointMismatch: The folder belongs to another graph or other settings.
         FloatingPointError: The loss is not finite any more.
     """
-    run = _Run(triples, Config() if config is None else config)
+    config = Config() if config is None else config
+    ranks = Ranks(device=config.device) if distributed else None
     folder = None if checkpoint is None else Path(checkpoint)
+    with naming_checkpoint(folder, checkpoints.FILE):
+        return _train(_Run(triples, config, ranks), callback, folder, ranks)
+
+
+def _train(run: _Run, callback: Callback | None, folder: Path | None, ranks: Ranks | None) -> Training:
+    """Go on from the checkpoint, if there is one, to the end."""
     if folder is not None:
-        identity = _identity(triples, run.config)
-        found = checkpoints.load(folder, identity, run.model.points.device)
+        identity = _identity(run.triples, run.config)
+        found = checkpoints.open_folder(folder, identity, run.model.points.device, ranks)
         if found is not None:
             run.restore(*found)
-        checkpoints.prepare(folder, identity)
     while not run.message:
         row = run.epoch()
         stop = callback is not None and callback(dict(row)) is True
-        if folder is not None and (stop or run.message or row["mrr"] == row["mrr"]):
+        if ranks is not None:
+            stop = ranks.largest([stop])[0] > 0
+        if folder is not None and only_first(ranks) and (stop or run.message or row["mrr"] == row["mrr"]):
             checkpoints.save(folder, identity, *run.state())
         if stop and not run.message:  # not saved: another call goes on
             run.message = "stopped by the callback"
@@ -91,12 +104,12 @@ def train(
 class _Run:
     """A training run between two epochs: all that changes in it is written by `state`."""
 
-    def __init__(self, triples: Triples, config: Config) -> None:
-        self.config, self.triples = config, triples
+    def __init__(self, triples: Triples, config: Config, ranks: Ranks | None = None) -> None:
+        self.config, self.triples, self._ranks = config, triples, ranks
         device = torch.device(config.device)
         relations = len(triples.relations)
         self.model = _model(triples, config)
-        self._optimisers = Optimisers(self.model, config)
+        self._optimisers = Optimisers(self.model, config, ranks)
         train_triples = triples.train.to(device)
         self._queries = Queries(train_triples, relations, config.sides)
         self._negatives = Negatives(
@@ -115,10 +128,13 @@ class _Run:
         number = len(self.rows) + 1
         start = time.perf_counter()
         loss, seen = self._train(number)
+        seconds = time.perf_counter() - start
+        if self._ranks is not None:  # one time limit for all
+            (seconds,) = self._ranks.largest([seconds])
         last = self.rows[-1] if self.rows else {"time": 0.0, "queries": 0}
         row = dict.fromkeys(COLUMNS, np.nan) | {
             "epoch": number,
-            "time": last["time"] + time.perf_counter() - start,
+            "time": last["time"] + seconds,
             "queries": last["queries"] + seen,
             "loss": loss,
         }
@@ -152,10 +168,22 @@ class _Run:
                 chosen = torch.randint(len(queries), (self.config.large_batch,), generator=generator, device=device)
                 batch = queries[chosen]
             candidates = self._negatives.draw(batch, generator)
-            loss = self._optimisers.step(lambda b=batch, c=candidates: self._loss(b, c))  # type: ignore[misc]
+            loss = self._optimisers.step(lambda b=batch, c=candidates: self._share(b, c))  # type: ignore[misc]
             total += loss * len(batch)
             seen += len(batch)
         return float(total) / seen, seen
+
+    def _share(self, queries: Tensor, candidates: Tensor | None) -> Tensor:
+        """The part of this process in the mean loss of a batch: its queries are a run of them."""
+        if self._ranks is None:
+            return self._loss(queries, candidates)
+        every = torch.arange(len(queries), device=queries.device)
+        own = every.tensor_split(self._ranks.size)[self._ranks.rank]
+        weight = len(own) / len(queries)
+        own = own if len(own) else every[:1]  # of no weight, for gradients to be there
+        if candidates is not None and candidates.ndim == 2:
+            candidates = candidates[own]
+        return weight * self._loss(queries[own], candidates)
 
     def _loss(self, queries: Tensor, candidates: Tensor | None) -> Tensor:
         anchor, code, answer = queries.unbind(-1)

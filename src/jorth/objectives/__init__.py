@@ -7,6 +7,7 @@ from jorth.objectives.finite_sum import FiniteSum
 from jorth.objectives.probe import StructuralProbe
 from jorth.objectives.procrustes import Procrustes
 from jorth.objectives.quadratic import Quadratic
+from jorth.objectives.sharded import Sharded
 
 __all__ = [
     "AbstractObjective",
@@ -17,5 +18,6 @@ __all__ = [
     "Procrustes",
     "Quadratic",
     "QuadraticForm",
+    "Sharded",
     "StructuralProbe",
 ]

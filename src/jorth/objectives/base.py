@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from jorth.ranks import Ranks
 from jorth.signature import Signature
 
 
@@ -51,6 +52,8 @@ class AbstractObjective(ABC):
     methods then average slopes over steps instead."""
     speaks_torch: bool = False
     """Whether the data came as tensors: the result then comes as one where no start says otherwise."""
+    ranks: Ranks | None = None
+    """The processes that evaluate f together, where there are several: a run keeps them in step."""
 
     @abstractmethod
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
@@ -63,6 +66,10 @@ class AbstractObjective(ABC):
     def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
         """The mean gradient of the terms f_i, i in ``index``."""
         raise NotImplementedError(f"{type(self).__name__} is not a finite sum")
+
+    def sample_difference(self, X: Tensor, Y: Tensor, index: Tensor) -> Tensor:
+        """The mean of grad f_i(X) - grad f_i(Y), i in ``index``."""
+        return self.sample_gradient(X, index) - self.sample_gradient(Y, index)
 
     def quadratic(self) -> QuadraticForm | None:
         """The quadratic form that f is, or None."""

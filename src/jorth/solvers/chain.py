@@ -12,6 +12,7 @@ import numpy as np
 
 from jorth.arrays import describe, to_tensor, unit_roundoff
 from jorth.group import polish
+from jorth.ranks import Ranks
 from jorth.signature import Signature
 from jorth.solvers.base import AbstractSolver
 from jorth.solvers.checkpoint import FILE
@@ -36,6 +37,7 @@ def run_chain(
     limits: dict[str, float | None],
     callback: Callable[[Any, dict[str, float]], object] | None,
     checkpoint: str | Path | None,
+    ranks: Ranks | None = None,
 ) -> Result:
     """Run the methods in turn and join their records.
 
@@ -53,6 +55,7 @@ def run_chain(
         limits: max_iterations, max_time, max_evaluations; None is no limit.
         callback: As in `minimize`; its rows count on through the stages.
         checkpoint: A folder; each stage keeps its own below it.
+        ranks: The processes that run it together; the first of them reads the folder.
     """
     if not methods:
         raise ValueError("method must be a name, a solver, or a list of at least one of these, got an empty list")
@@ -63,7 +66,7 @@ def run_chain(
         shares = {name: _share(name, limit, done[name], len(methods) - position) for name, limit in limits.items()}
         name = method if isinstance(method, str) else getattr(method, "name", describe(method))
         folder = None if checkpoint is None else Path(checkpoint) / f"{position + 1}-{name}"
-        over = folder is not None and _is_over(folder, position)
+        over = folder is not None and _is_over(folder, position, ranks)
         if over:
             shares = dict.fromkeys(limits, 0)
         start = x0
@@ -98,9 +101,13 @@ def join(stages: Sequence[Result]) -> Result:
     )
 
 
-def _is_over(folder: Path, position: int) -> bool:
+def _is_over(folder: Path, position: int, ranks: Ranks | None) -> bool:
     """Whether the stage of that folder has ended and the next has begun from its point: it must not move on then."""
-    return (folder / FILE).exists() and any(folder.parent.glob(f"{position + 2}-*"))
+
+    def found() -> bool:
+        return (folder / FILE).exists() and any(folder.parent.glob(f"{position + 2}-*"))
+
+    return found() if ranks is None else ranks.from_first(found)
 
 
 def _handed_over(stage: Result, signature: Signature) -> tuple[Any, str]:

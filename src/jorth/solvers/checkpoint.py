@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from jorth.ranks import Ranks
+
 FILE = "state.safetensors"
 ABOUT = "problem.json"
 
@@ -61,6 +63,20 @@ def load(
         # copies in memory of torch's own alignment: BLAS may round differently on other alignments
         tensors = {name: handle.get_tensor(name).clone() for name in handle.keys()}  # noqa: SIM118 - not a dict
     return tensors, json.loads(metadata["numbers"])
+
+
+def open_folder(
+    folder: Path, identity: dict[str, str], device: torch.device, ranks: Ranks | None
+) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+    """`load`, then `prepare`. Of several processes the first does it and tells the others."""
+
+    def read() -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        found = load(folder, identity, device if ranks is None else torch.device("cpu"))
+        prepare(folder, identity)
+        return found
+
+    found = read() if ranks is None else ranks.from_first(read)
+    return None if found is None else ({name: tensor.to(device) for name, tensor in found[0].items()}, found[1])
 
 
 def _replace(path: Path, content: bytes) -> None:

@@ -77,7 +77,8 @@ class CountedObjective:
         self.clock = clock
         self._max_time = max_time
         self._max_evaluations = max_evaluations
-        self.interrupted = interrupted
+        self._interrupted = interrupted
+        self._agreed: tuple[bool, bool] | None = None if objective.ranks is None else (False, False)
         self._form: object = _UNKNOWN
         self._curvature: object = _UNKNOWN
 
@@ -98,11 +99,32 @@ class CountedObjective:
             self._curvature = self.objective.curvature()
         return self._curvature  # type: ignore[return-value]
 
+    def agree(self, asked: bool) -> bool:
+        """Whether this process or another asks to stop. Clocks are set to the latest; one's Ctrl-C is everyone's.
+
+        Each process has a clock and a Ctrl-C of its own. They hold what is said here until they agree again: all end in
+        the same place.
+        """
+        if self.objective.ranks is None:
+            return asked
+        own = [asked, self._interrupted(), self.clock.seconds]
+        anyone, interrupted, seconds = self.objective.ranks.largest(own)
+        self.clock = Clock(seconds)
+        self._agreed = bool(interrupted), self._late()
+        return bool(anyone)
+
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C was pressed."""
+        return self._interrupted() if self._agreed is None else self._agreed[0]
+
+    def _late(self) -> bool:
+        return self._max_time is not None and self.clock.seconds > self._max_time
+
     def check_limits(self) -> None:
         """End the run if time, evaluations or the user's patience are used up."""
         if self.interrupted():
             raise StopRun(Status.INTERRUPTED)
-        if self._max_time is not None and self.clock.seconds > self._max_time:
+        if self._late() if self._agreed is None else self._agreed[1]:
             raise StopRun(Status.MAX_TIME)
         if self._max_evaluations is not None and self.spent >= self._max_evaluations:
             raise StopRun(Status.MAX_EVALUATIONS)
@@ -134,6 +156,12 @@ class CountedObjective:
         self.check_limits()
         self.count.sample_gradient += len(index)
         return self.objective.sample_gradient(X, index).detach().contiguous()
+
+    def sample_difference(self, X: Tensor, Y: Tensor, index: Tensor) -> Tensor:
+        """The mean difference of the gradients of some samples at two points."""
+        self.check_limits()
+        self.count.sample_gradient += 2 * len(index)
+        return self.objective.sample_difference(X, Y, index).detach().contiguous()
 
 
 def all_finite(value: float, gradient: Tensor) -> bool:

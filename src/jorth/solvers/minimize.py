@@ -15,10 +15,12 @@ from torch import Tensor
 from jorth.arrays import describe, generator, is_number, whole_number
 from jorth.objectives import AbstractObjective
 from jorth.objectives.base import hash_tensors
+from jorth.ranks import naming_checkpoint, only_first
 from jorth.signature import Signature
 from jorth.solvers.admm import ADMM
 from jorth.solvers.base import AbstractSolver, check_choice
 from jorth.solvers.chain import run_chain
+from jorth.solvers.checkpoint import FILE
 from jorth.solvers.counting import Clock, CountedObjective
 from jorth.solvers.cs_decomposition import CSDM
 from jorth.solvers.exponential import Exponential
@@ -116,18 +118,21 @@ def minimize(
             limits=dict(max_iterations=max_iterations, max_time=max_time, max_evaluations=max_evaluations),
             callback=callback,
             checkpoint=checkpoint,
+            ranks=function.ranks,
         )
     solver = resolve(method, options)
     criterion = _criterion(gradient_tolerance, stop, max_iterations)
     numpy_out = isinstance(x0, np.ndarray) or (x0 is None and X.device.type == "cpu" and not _torch_data(objective))
-    with Interrupt() as interrupt, ProgressLine(progress, solver.name) as line:
+    folder, ranks = None if checkpoint is None else Path(checkpoint), function.ranks
+    line = ProgressLine(progress and only_first(ranks), solver.name)
+    with naming_checkpoint(folder, FILE), Interrupt(of_job=ranks is not None) as interrupt, line:
         counted = CountedObjective(
             function, Clock(), max_time=max_time, max_evaluations=max_evaluations, interrupted=interrupt.requested
         )
         problem = Problem(counted, agreed, agreed.vector(X), generator(seed), on_unbounded == "stop")
         run = Run(problem, solver, X, criterion, callback, numpy_out)
-        if checkpoint is not None:
-            run.keep(Path(checkpoint), _identity(function, solver, agreed, X, seed), checkpoint_interval)
+        if folder is not None:
+            run.keep(folder, _identity(function, solver, agreed, X, seed), checkpoint_interval)
         return run.go(line)
 
 

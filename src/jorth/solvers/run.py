@@ -15,6 +15,7 @@ from torch import Tensor
 
 from jorth.arrays import unit_roundoff
 from jorth.group import polish
+from jorth.ranks import only_first
 from jorth.solvers import checkpoint as checkpoints
 from jorth.solvers.base import AbstractSolver, State
 from jorth.solvers.counting import Clock, Evaluations, all_finite
@@ -77,6 +78,8 @@ class Run:
         except StopRun as signal:
             status = signal.status
         except KeyboardInterrupt:  # a second Ctrl-C, or not in the main thread
+            if self.problem.objective.objective.ranks is not None:  # out of step with the others
+                raise
             status = Status.INTERRUPTED
         finally:
             self.problem.objective.clock.pause()
@@ -115,12 +118,13 @@ class Run:
         if state.unbounded:
             reason = "a plane problem has no minimiser, or one where feasibility has no digits left"
             return Status.UNBOUNDED, f"{Status.UNBOUNDED.value}: {reason}"
-        if not state.exact:  # value and gradient are unknown: only limits can end the run
-            return self._fired(dict.fromkeys(COLUMNS, math.nan) | {"time": self.problem.objective.clock.seconds})
-        row = self._record(state)
-        line.show(self.iteration, row)
-        if self.callback is not None and bool(self.callback(self._public(self.scored.X), row)):
+        row = self._record(state) if state.exact else dict.fromkeys(COLUMNS, math.nan)
+        asked = state.exact and self._show(row, line)
+        if self.problem.objective.agree(asked):
             return Status.CONVERGED, "the callback asked to stop"
+        row["time"] = self.problem.objective.clock.seconds
+        if not state.exact:  # value and gradient are unknown: only limits can end the run
+            return self._fired(row)
         constant = self.problem.objective.objective.constant
         if constant is not None:
             return Status.CONVERGED, f"{Status.CONVERGED.value}: {constant}"
@@ -135,6 +139,11 @@ class Run:
         if state.stalled or self.improvement.stalled(row["value"], row["gradient_norm"], 2 * unit_roundoff(state.X)):
             return Status.STALLED, None
         return None
+
+    def _show(self, row: dict[str, float], line: ProgressLine) -> bool:
+        """Tell the terminal and the callback; whether the latter asks to stop."""
+        line.show(self.iteration, row)
+        return self.callback is not None and bool(self.callback(self._public(self.scored.X), row))
 
     def _fired(self, row: dict[str, float]) -> tuple[Status, str] | None:
         fired = self.criterion.fired(self._report(row))
@@ -253,11 +262,12 @@ class Run:
     # -- checkpoints
 
     def keep(self, folder: Path, identity: dict[str, str], interval: float) -> None:
-        """Save into ``folder`` from now on, and go on from what is there."""
-        self.folder, self.identity, self.interval = folder, identity, interval
-        self.saved_at = clock_time.monotonic()
-        found = checkpoints.load(folder, identity, self.start.device)
-        checkpoints.prepare(folder, identity)
+        """Save into ``folder`` from now on, and go on from what is there. Of several processes the first does both."""
+        ranks = self.problem.objective.objective.ranks
+        if only_first(ranks):
+            self.folder, self.identity, self.interval = folder, identity, interval
+            self.saved_at = clock_time.monotonic()
+        found = checkpoints.open_folder(folder, identity, self.start.device, ranks)
         if found is not None:
             self._restore(*found)
 

@@ -140,8 +140,7 @@ class VarianceReduced(Jacobi):
 
     def _difference(self, problem: Problem, state: State, moved: Tensor, small: int) -> Tensor:
         index = self._draw(problem, small, moved)
-        after = problem.objective.sample_gradient(moved, index)
-        difference = after - problem.objective.sample_gradient(state.X, index)
+        difference = problem.objective.sample_difference(moved, state.X, index)
         distance = (moved - state.X).norm().item()
         if self.curvature == "auto" and distance > 0 and problem.objective.curvature() is None:
             secant = difference.norm().item() / distance
@@ -157,7 +156,7 @@ class VarianceReduced(Jacobi):
         _, small, _ = self._sizes(problem.objective.samples)
         index = self._draw(problem, small, state.X)
         probe = state.X - 1e-4 * state.X.norm() / state.gradient.norm().clamp(min=1e-30) * state.gradient
-        difference = problem.objective.sample_gradient(probe, index) - problem.objective.sample_gradient(state.X, index)
+        difference = problem.objective.sample_difference(probe, state.X, index)
         secant = difference.norm().item() / (probe - state.X).norm().clamp(min=1e-30).item()
         if math.isfinite(secant) and secant > 0:
             state.numbers["curvature"] = secant

@@ -1,0 +1,137 @@
+"""The processes of a `torch.distributed` group that work on one problem, and what they tell each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+T = TypeVar("T")
+MARKS = 1021
+"""Different marks of a tensor: sums of them over 16,000 processes are exact in float32."""
+
+
+class RankLost(RuntimeError):
+    """Another process of the job has ended, or has not answered within the time limit of the process group."""
+
+
+class Ranks:
+    """The processes of a group. Every method is called by all of them, in the same order.
+
+    Sums are the same bits on every process, so that what each computes from them is the same too.
+
+    Args:
+        group: A process group; None for all processes.
+        device: Where what is exchanged lives: that of the data.
+    """
+
+    def __init__(self, group: Any = None, device: torch.device | str = "cpu") -> None:
+        import torch.distributed as distributed
+
+        if not (distributed.is_available() and distributed.is_initialized()):
+            raise RuntimeError(
+                "torch.distributed must be initialised first: start the script with torchrun and call "
+                "torch.distributed.init_process_group()"
+            )
+        self._group: Any = distributed.group.WORLD if group is None else group
+        self._device = torch.device(device)
+        self.rank, self.size = distributed.get_rank(self._group), distributed.get_world_size(self._group)
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the process that writes files and shows progress."""
+        return self.rank == 0
+
+    def sum(self, tensors: Sequence[Tensor], *, same: Tensor | None = None) -> list[Tensor]:
+        """The sums over all processes, by one all-reduce. It carries a mark of ``same``, which must not differ."""
+        import torch.distributed as distributed
+
+        mark = torch.zeros(1).to(tensors[0]) if same is None else _mark(same).to(tensors[0])
+        packed = torch.cat([tensor.detach().reshape(-1) for tensor in (*tensors, mark)])
+        with self._reaching():
+            distributed.all_reduce(packed, group=self._group)
+        if packed[-1] != self.size * mark:
+            raise RuntimeError(
+                f"the processes are at different points (seen by rank {self.rank}): they must run the same script with "
+                "the same seeds, on the same kind of machine, with the same number of threads"
+            )
+        parts = torch.split(packed[:-1], [tensor.numel() for tensor in tensors])
+        return [part.reshape(tensor.shape) for part, tensor in zip(parts, tensors, strict=True)]
+
+    def largest(self, numbers: Sequence[float]) -> list[float]:
+        """The largest of each number over all processes."""
+        import torch.distributed as distributed
+
+        packed = torch.tensor(numbers, dtype=torch.float64, device=self._device)
+        with self._reaching():
+            distributed.all_reduce(packed, distributed.ReduceOp.MAX, group=self._group)
+        return [float(number) for number in packed.tolist()]
+
+    def gather(self, mine: T) -> list[T]:
+        """What every process has, in their order."""
+        import torch.distributed as distributed
+
+        found: list[Any] = [None] * self.size
+        with self._reaching():
+            distributed.all_gather_object(found, mine, group=self._group)
+        return found
+
+    def from_first(self, make: Callable[[], T]) -> T:
+        """What ``make`` returns, or raises, on the first process: on all of them."""
+        import torch.distributed as distributed
+
+        answer: list[Any] = [None, None]
+        if self.first:
+            try:
+                answer[0] = make()
+            except Exception as error:
+                answer[1] = error
+        with self._reaching():
+            source = distributed.get_global_rank(self._group, 0)
+            distributed.broadcast_object_list(answer, source, group=self._group, device=self._device)
+        if answer[1] is not None:
+            raise answer[1]
+        made: T = answer[0]
+        return made
+
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
+        """A `RankLost` for whatever torch.distributed raises when a process does not answer."""
+        try:
+            yield
+        except RuntimeError as error:
+            reason = str(error).strip().splitlines()[0].split(". ")[0]  # advice follows
+            raise RankLost(
+                f"rank {self.rank} of {self.size} can no longer reach the others; one of them has ended or does not "
+                f"answer ({reason})"
+            ) from error
+
+
+def only_first(ranks: Ranks | None) -> bool:
+    """Whether this process writes files and shows progress: the first of several, or the only one."""
+    return ranks is None or ranks.first
+
+
+@contextmanager
+def naming_checkpoint(folder: Path | None, file: str) -> Iterator[None]:
+    """A `RankLost` from here says how to go on."""
+    try:
+        yield
+    except RankLost as lost:
+        if folder is None:
+            remedy = "with checkpoint=... a job that is started again goes on where it was"
+        elif (folder / file).exists():
+            remedy = f"start the same job again: it goes on from the checkpoint in {folder}"
+        else:
+            remedy = f"there is no checkpoint in {folder} yet (only rank 0 writes it): a new job starts afresh"
+        raise RankLost(f"{lost}; {remedy}") from lost.__cause__
+
+
+def _mark(tensor: Tensor) -> Tensor:
+    """A small whole number (1,) that depends on every bit of a float64 or float32 tensor."""
+    bits = tensor.detach().contiguous().view(torch.int64 if tensor.element_size() == 8 else torch.int32)
+    return bits.sum().remainder(MARKS).reshape(1)

@@ -1,0 +1,203 @@
+"""What the processes of the tests do, and one process for comparison; under torchrun, a job that loses one."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+import jorth
+from jorth.kge import Config, hierarchy_with_cycles, train
+
+SIG = jorth.Signature(4, 3)
+ROWS, FIRST = 41, 26  # of which the first process has the first 26
+SOURCE, TARGET, _ = (torch.from_numpy(a) for a in jorth.datasets.planted_procrustes(ROWS, SIG, noise=0.1, seed=5))
+GRAPH = hierarchy_with_cycles(branching=3, depth=2)
+BATCH = next(size for size in range(9, 99, 2) if len(GRAPH.train) % size == 1)  # odd shares, and a batch of one query
+
+
+def robust(X, batch):
+    S, T = batch
+    return (S @ X - T).square().sum(dim=1).add(1.0).sqrt().mean()
+
+
+def objective(kind, rows, *, shared):
+    S, T = SOURCE[rows], TARGET[rows]
+    own = jorth.Procrustes(S, T) if kind == "Procrustes" else jorth.FiniteSum(robust, (S, T))
+    return jorth.Sharded(own) if shared else own
+
+
+def rows_of(rank):
+    """All rows for one process on its own."""
+    return slice(None) if rank is None else slice(0, FIRST) if rank == 0 else slice(FIRST, None)
+
+
+OPTIONS = {
+    "j-jobcd": {"max_iterations": 12},
+    "one round": {"max_iterations": 25, "rounds_per_gradient": 1},
+    "vr-j-jobcd": {"max_iterations": 60, "difference_batch": 2, "probability": 0.2},
+    "small batches": {"max_iterations": 60, "difference_batch": 2, "batch": 11, "probability": 0.4},
+    "averaged": {"max_iterations": 60, "curvature": "per-plane"},
+    "gs-jobcd": {"max_iterations": 6},
+}
+METHODS = {"one round": "j-jobcd", "small batches": "vr-j-jobcd", "averaged": "vr-j-jobcd"}
+CASES = [(kind, name) for kind in ("FiniteSum", "Procrustes") for name in OPTIONS]
+"""An objective and a method."""
+
+
+def solve(case, rank, **further):
+    """The points on the way, and the result."""
+    kind, name = case
+    points = []
+    options = {"signature": SIG, "method": METHODS.get(name, name), "gradient_tolerance": 0.0, **OPTIONS[name]}
+    callback = further.pop("callback", lambda X, row: None)
+    result = jorth.minimize(
+        objective(kind, rows_of(rank), shared=rank is not None),
+        torch.eye(SIG.n, dtype=torch.float64),
+        callback=lambda X, row: points.append(X) or callback(X, row),
+        **options | further,
+    )
+    return {
+        "points": torch.stack([*points, result.x]),
+        "values": torch.tensor(result.history["value"]),
+        "iterations": result.iterations,
+        "evaluations": result.evaluations.as_dict(),
+        "status": result.status.name,
+    }
+
+
+GRAPH_CASES = {
+    "j-jobcd": {},
+    "vr-j-jobcd": {"large_batch": 40},
+    "csdm": {"loss": "logistic", "regularisation": 0.1},
+    "all entities": {"negatives": "all"},
+    "shared negatives": {"shared": True, "loss": "self-adversarial", "reject": True},
+}
+
+
+def learn(name, *, distributed, **further):
+    """The losses, and the weights of the model."""
+    method = name if name in ("vr-j-jobcd", "csdm") else "j-jobcd"
+    settings = dict(
+        p=5, q=2, lr=0.02, relation_lr=0.01, epochs=4, evaluate_every=2, loss="softmax", negatives=10, seed=3
+    )
+    settings |= {"method": method, "batch_size": BATCH, **GRAPH_CASES[name]}
+    training = train(GRAPH, Config(**settings), distributed=distributed, **further)
+    weights = [value.detach().reshape(-1) for value in training.model.state_dict().values()]
+    return {
+        "loss": torch.tensor(training.history["loss"]),
+        "mrr": torch.tensor(training.history["mrr"]),
+        "weights": torch.cat(weights),
+    }
+
+
+def endings(rank):
+    """Runs that only one of the processes wants to end, and one where they are not at the same point."""
+
+    def at(iteration, act):
+        return lambda X, row: act() if rank == 1 and row["iteration"] == iteration else None
+
+    steps = {"max_iterations": 1000}
+    case = ("FiniteSum", "j-jobcd")
+    found = {
+        "callback": solve(case, rank, callback=at(4, lambda: True), **steps),
+        "Ctrl-C": solve(case, rank, callback=at(4, lambda: signal.raise_signal(signal.SIGINT)), **steps),
+        "twice": solve(case, rank, callback=at(4, asked_twice), **steps),
+        "time": solve(
+            case, rank, max_time=0.1, stop=Slow(rank) & jorth.stopping.BlockStationary(0.0, every=1), **steps
+        ),
+    }
+    try:
+        jorth.minimize(
+            objective("FiniteSum", rows_of(rank), shared=True), jorth.random_point(SIG, seed=rank), signature=SIG
+        )
+    except RuntimeError as error:
+        found["points"] = str(error)
+    return found
+
+
+def resuming(rank, folder):
+    """Runs in two parts, with checkpoints in folders of which each process has its own."""
+    own, case = folder / f"of {rank}", CASES[0]
+    solve(case, rank, checkpoint=own / "one", max_iterations=5)
+    found = {"resumed": solve(case, rank, checkpoint=own / "one")}
+    chain = {"method": ["j-jobcd", "gs-jobcd", "vr-j-jobcd"], "checkpoint": own / "chain"}
+    solve(case, rank, **chain, max_iterations=4)
+    found["chain"] = solve(case, rank, **chain, max_iterations=12)
+    try:
+        solve(case, rank, checkpoint=own / "one", seed=1)
+    except jorth.CheckpointMismatch as error:
+        found["mismatch"] = str(error)
+    return found | {"folder": own.exists()}
+
+
+def asked_twice():
+    for _ in range(2):
+        signal.raise_signal(signal.SIGTERM)
+
+
+class Slow(jorth.stopping.Criterion):
+    """Holds the second process up, and asks for more work by the clock."""
+
+    def __init__(self, rank):
+        self.rank = rank
+
+    def met(self, report):
+        time.sleep(0.01 * self.rank)
+        return report.time >= 0.05
+
+
+def meet(rank, meeting):
+    """Two processes find each other through a file."""
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=2)
+
+
+def every_run(rank, folder):
+    """All runs of one of two processes."""
+    meet(rank, folder / "meeting")
+    found = {case: solve(case, rank) for case in CASES}
+    found |= {name: learn(name, distributed=True) for name in GRAPH_CASES}
+    found |= endings(rank) | resuming(rank, folder)
+    form = objective("Procrustes", rows_of(rank), shared=True).quadratic()
+    found["form"] = [form.A, form.C, torch.tensor(form.constant)]
+    torch.save(found, folder / str(rank))
+    torch.distributed.destroy_process_group()
+
+
+def resumable(rank, what, folder):
+    """A job with a checkpoint. When it is started first, one of its processes kills itself on the way."""
+    checkpoint = folder / "checkpoint"
+    first_time = not checkpoint.exists()
+    torch.distributed.barrier()
+    victim = {"minimize": 1, "train": 0}[what]
+
+    def die(now, when):
+        if first_time and rank == victim and now == when:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    if what == "minimize":
+        callback = lambda X, row: die(row["iteration"], 5)  # noqa: E731
+        found = solve(CASES[0], rank, checkpoint=checkpoint, checkpoint_interval=0.0, callback=callback)
+    else:
+        found = learn("j-jobcd", distributed=True, checkpoint=checkpoint, callback=lambda row: die(row["epoch"], 3))
+    torch.save(found, folder / str(rank))
+    torch.distributed.destroy_process_group()
+
+
+def telling(rank, what, folder, meeting):
+    """`resumable`, with its error in a file."""
+    meet(rank, meeting)
+    try:
+        resumable(rank, what, folder)
+    except jorth.RankLost as error:
+        (folder / f"error of {rank}").write_text(str(error))
+        raise SystemExit(1) from error
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo")
+    resumable(torch.distributed.get_rank(), sys.argv[1], Path(sys.argv[2]))
