@@ -120,13 +120,17 @@ def compile_kernels() -> None:
     """
     try:
         from jorth.plane.compiled import solve_pairs
-        from jorth.solvers.sweeps import sweep_majoriser, sweep_quadratic, sweep_trace
+        from jorth.solvers.sweeps import sweep_block, sweep_majoriser, sweep_quadratic, sweep_trace
     except ImportError:
         return
     identity, pairs, signs = np.eye(2), np.array([[0, 1]]), Signature(1, 1).signs
     solve_pairs(identity[None], np.eye(4)[None], np.array([True]), 0.0, False)
     sweep_majoriser(identity.copy(), identity, 1.0, signs, pairs, 0.0, False)
     sweep_trace(identity.copy(), identity.copy(), signs, pairs, True)
+    sweep_block(
+        identity, identity, identity.copy(), identity.copy(), np.zeros((2, 0)), False, signs.copy(), pairs,
+        0, 0.0, False, True,
+    )  # fmt: skip
     for C in (np.zeros((2, 0)), identity):
         sweep_quadratic(identity, C, identity.copy(), identity.copy(), False, signs, pairs, 0.0, False, True, False)
 
