@@ -11,7 +11,7 @@ from jorth.solvers import blocks
 from jorth.solvers.blocks import BlockedSweep
 from jorth.solvers.pair_steps import compile_kernels
 from jorth.solvers.pairwise import PairwiseSweep, StepRule
-from jorth.solvers.sweeps import FINISHED, UNBOUNDED, sweep_block
+from jorth.solvers.sweeps import FINISHED, sweep_block
 
 UNIT = 2.0**-53
 RULE = StepRule(-1e-12, all_components=False, stop_unbounded=True)
@@ -155,14 +155,13 @@ def test_an_unbounded_plane_stops_the_sweep():
     assert plain.unbounded
     result = jorth.minimize(jorth.Quadratic(A), signature=sig, block_size=4)
     assert result.status is Status.UNBOUNDED
-    assert 0 < result.evaluations["pair_updates"] < 36
+    assert 0 < result.evaluations.pair_updates < 36
     going = jorth.minimize(jorth.Quadratic(A), signature=sig, block_size=4, on_unbounded="continue", max_iterations=2)
     assert going.status is Status.MAX_ITERATIONS
-    assert going.evaluations["pair_updates"] == 2 * 36
-    assert UNBOUNDED != FINISHED
+    assert going.evaluations.pair_updates == 2 * 36
 
 
-@pytest.mark.parametrize("n", [50, 51])
+@pytest.mark.parametrize("n", [30, 31])
 @pytest.mark.parametrize("share", [0.5, 0.9, 1.0])
 def test_planted_procrustes(n, share):
     sig = Signature.of(np.random.default_rng(n).permutation(Signature(round(share * n), n - round(share * n)).signs))
@@ -171,7 +170,7 @@ def test_planted_procrustes(n, share):
     assert result.status is Status.CONVERGED
     assert np.abs(result.x - X).max() < 1e-6
     assert result.residual <= 100 * n * UNIT
-    assert result.evaluations["pair_updates"] == result.iterations * n * (n - 1) // 2
+    assert result.evaluations.pair_updates == result.iterations * n * (n - 1) // 2
 
 
 def test_float32():
@@ -202,7 +201,7 @@ def test_large_n_goes_by_blocks(monkeypatch):
         (192, {"side": "right", "theta": 1e-9}),
     ):
         A = np.diag(np.linspace(1.0, 2.0, n))
-        jorth.minimize(jorth.Quadratic(A, A), signature=Signature(n - 1, 1), max_iterations=1, **options)
+        jorth.minimize(jorth.Quadratic(A, np.tri(n)), signature=Signature(n - 1, 1), max_iterations=1, **options)
     race = jorth.Quadratic(-np.eye(192))
     jorth.minimize(race, signature=Signature(191, 1), on_unbounded="continue", max_iterations=1)
     assert used == [32, 50, 32]

@@ -75,11 +75,10 @@ class BlockedSweep:
         """Take all steps; stops after every two blocks with the number of pairs done in them."""
         for turn, block in enumerate(self._blocks):
             self._hold(block)
-            yield self._meet(None)
-            for other in self._blocks[turn + 1 :]:
+            for other in (None, *self._blocks[turn + 1 :]):
+                yield self._meet(other)
                 if self.unbounded:
                     return
-                yield self._meet(other)
             self._release()
 
     def rows(self) -> Matrix:
