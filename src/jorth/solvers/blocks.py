@@ -12,6 +12,7 @@ over each matrix n / k times in place of n.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 import scipy.linalg
@@ -110,18 +111,18 @@ class BlockedSweep:
     def _meet(self, other: slice | None) -> int:
         """Steps on all pairs of the block that is held with the other; with None on those within it. Their number."""
         n, mine = len(self._order), len(self._slopes)
-        index = np.r_[self._held] if other is None else np.r_[self._held, other]
-        panel = self._panel[: len(index)]
+        blocks = (self._held,) if other is None else (self._held, other)
+        panel = self._panel[: sum(block.stop - block.start for block in blocks)]
         M = self._slopes if other is None else self._join(other, panel)
-        A, Y = self._data[np.ix_(index, index)], np.take(panel, index, axis=1)
-        R, pairs = M - A @ Y, _pairs(mine, len(index) - mine)
-        U, done, decrease = self._pair_steps(A, R, Y, panel[:, n:], self._signs[index], pairs)
+        A, Y = np.concatenate([_columns(self._data[block], blocks) for block in blocks]), _columns(panel, blocks)
+        R, signs = M - A @ Y, np.concatenate([self._signs[block] for block in blocks])
+        U, done, decrease = self._pair_steps(A, R, Y, panel[:, n:], signs, _pairs(mine, len(panel) - mine))
         if decrease > 0.0:
-            changed = np.matmul(U, panel, out=self._spare[: len(index)])
-            changed[:, index] = Y
-            self._panel, self._spare = self._spare, self._panel
+            changed = self._apply(U, panel)
+            changed[:, self._held] = Y[:, :mine]
             self._slopes = A[:mine] @ Y[:, :mine] + R[:mine] @ U[:mine].T
             if other is not None:
+                changed[:, other] = Y[:, mine:]
                 self._store(other, changed[mine:])
         return done
 
@@ -132,6 +133,11 @@ class BlockedSweep:
         panel[mine:, self._held] = panel[:mine, other].T
         above = np.concatenate([self._slopes, self._product(self._held, panel[mine:])], axis=1)
         return np.concatenate([above, self._product(other, panel)])
+
+    def _apply(self, U: Matrix, panel: Matrix) -> Matrix:
+        changed: Matrix = np.matmul(U, panel, out=self._spare[: len(U)])
+        self._panel, self._spare = self._spare, self._panel
+        return changed
 
     def _pair_steps(
         self, A: Matrix, R: Matrix, Y: Matrix, X: Matrix, signs: NDArray[np.int8], pairs: NDArray[np.int64]
@@ -156,6 +162,11 @@ class BlockedSweep:
         return U, done, total
 
 
+def _columns(rows: Matrix, blocks: tuple[slice, ...]) -> Matrix:
+    return np.concatenate([rows[:, block] for block in blocks], axis=1)
+
+
+@cache
 def _pairs(mine: int, others: int) -> NDArray[np.int64]:
     """Each of the first rows with each of the others after them; all pairs of the first if there are no others."""
     if others == 0:
