@@ -1,5 +1,9 @@
 """Sweeps by blocks: the steps of the plain sweep in the same order, descent at each block, and rows far from I."""
 
+import itertools
+import math
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -8,7 +12,7 @@ from jorth import GaussSeidel, Signature, Status
 from jorth.datasets import planted_procrustes
 from jorth.plane import all_pairs
 from jorth.solvers import blocks
-from jorth.solvers.blocks import BlockedSweep
+from jorth.solvers.blocks import BlockedSweep, zigzags
 from jorth.solvers.pair_steps import compile_kernels
 from jorth.solvers.pairwise import PairwiseSweep, StepRule
 from jorth.solvers.sweeps import FINISHED, sweep_block
@@ -18,12 +22,20 @@ RULE = StepRule(-1e-12, all_components=False, stop_unbounded=True)
 
 
 def pairs_in_order(order, size):
-    """Each block with itself, then with every later one, row by row."""
+    """Along s, s + 1, s - 1, s + 2, ... each block with the one before it, row by row, and once with itself."""
     parts = [order[start : start + size] for start in range(0, len(order), size)]
-    found = []
-    for turn, part in enumerate(parts):
-        found += [(i, j) for place, i in enumerate(part) for j in part[place + 1 :]]
-        found += [(i, j) for other in parts[turn + 1 :] for i in part for j in other]
+    parts += [order[:0]] * (len(parts) % 2)
+    found, met = [], set()
+    for s in range(len(parts) // 2):
+        last = order[:0]
+        for step in range(len(parts)):
+            place = (s + (step + 1) // 2 * (1 if step % 2 else -1)) % len(parts)
+            part = parts[place]
+            found += [(i, j) for i in last for j in part]
+            if place not in met:
+                found += [(i, j) for k, i in enumerate(part) for j in part[k + 1 :]]
+            met.add(place)
+            last = part
     return np.array(found)
 
 
@@ -161,6 +173,13 @@ def test_an_unbounded_plane_stops_the_sweep():
     assert going.evaluations.pair_updates == 2 * 36
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 8, 21, 34])
+def test_every_two_blocks_are_neighbours_once(count):
+    met = Counter(frozenset(pair) for path in zigzags(count).tolist() for pair in itertools.pairwise(path))
+    assert all(met[frozenset(pair)] == 1 for pair in itertools.combinations(range(count), 2))
+    assert len(met) == math.comb(count + count % 2, 2)
+
+
 @pytest.mark.parametrize("n", [30, 31])
 @pytest.mark.parametrize("share", [0.5, 0.9, 1.0])
 def test_planted_procrustes(n, share):
@@ -204,8 +223,8 @@ def test_large_n_goes_by_blocks(monkeypatch):
         jorth.minimize(jorth.Quadratic(A, np.tri(n)), signature=Signature(n - 1, 1), max_iterations=1, **options)
     race = jorth.Quadratic(-np.eye(192))
     jorth.minimize(race, signature=Signature(191, 1), on_unbounded="continue", max_iterations=1)
-    assert used == [32, 50, 32]
-    assert [blocks.rows_of_a_block(n) for n in (2, 191, 192, 511, 512, 10**5)] == [1, 1, 32, 32, 48, 48]
+    assert used == [28, 50, 28]
+    assert [blocks.rows_of_a_block(n) for n in (2, 191, 192, 511, 512, 10**5)] == [1, 1, 28, 28, 60, 60]
 
 
 def test_a_limit_inside_a_sweep_leaves_a_feasible_point():

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from jorth.plane import all_pairs
 from jorth.solvers.pairwise import Matrix, StepRule
 
-SIZES = {512: 48, 192: 32}
-"""Rows of a block by the least n they are for: the fastest in trials. Below that, single pairs are as fast."""
+SIZES = {512: 60, 192: 28}
+"""Rows of a block by the least n they are for: the fastest in trials. Below that, single pairs are as fast. An odd
+multiple of 4, so that the columns of two blocks do not fall on each other in cache."""
 
 
 def rows_of_a_block(n: int) -> int:
@@ -33,7 +34,8 @@ def rows_of_a_block(n: int) -> int:
 class BlockedSweep:
     """One sweep over all pairs of rows of X for f = 1/2 tr(X^T A X D) + <C, X>, each pair once.
 
-    The first block is held while all others come by, then the second, and so on; pairs are met row by row.
+    Blocks meet along `zigzags`: of two that meet, the second is held for the next, so that one block comes and one goes
+    each time. The pairs of two blocks are met row by row; those within a block, when it is held first.
 
     Args:
         A: (n, n) symmetric.
@@ -73,13 +75,24 @@ class BlockedSweep:
         """The block that is held, and its M."""
 
     def run(self) -> Iterator[int]:
-        """Take all steps; stops after every two blocks with the number of pairs done in them."""
-        for turn, block in enumerate(self._blocks):
-            self._hold(block)
-            for other in (None, *self._blocks[turn + 1 :]):
-                yield self._meet(other)
-                if self.unbounded:
-                    return
+        """Take all steps; stops after every block, or two, with the number of pairs done there."""
+        for done in self._walk():
+            yield done
+            if self.unbounded:
+                return
+
+    def _walk(self) -> Iterator[int]:
+        for turn, path in enumerate(zigzags(len(self._blocks))):
+            for place in path:
+                if place == len(self._blocks):  # nobody: their number is odd
+                    self._release()
+                    continue
+                if len(self._slopes):
+                    yield self._meet(self._blocks[place])
+                else:
+                    self._hold(self._blocks[place])
+                if turn == 0:
+                    yield self._meet(None)
             self._release()
 
     def rows(self) -> Matrix:
@@ -109,21 +122,25 @@ class BlockedSweep:
         return product
 
     def _meet(self, other: slice | None) -> int:
-        """Steps on all pairs of the block that is held with the other; with None on those within it. Their number."""
+        """Steps on all pairs of the block that is held with the other, which is held then; with None on those within.
+
+        The rows of the block that comes next are put first: U is turned accordingly. Returns the number of pairs.
+        """
         n, mine = len(self._order), len(self._slopes)
         blocks = (self._held,) if other is None else (self._held, other)
         panel = self._panel[: sum(block.stop - block.start for block in blocks)]
         M = self._slopes if other is None else self._join(other, panel)
         A, Y = np.concatenate([_columns(self._data[block], blocks) for block in blocks]), _columns(panel, blocks)
         R, signs = M - A @ Y, np.concatenate([self._signs[block] for block in blocks])
-        U, done, decrease = self._pair_steps(A, R, Y, panel[:, n:], signs, _pairs(mine, len(panel) - mine))
-        if decrease > 0.0:
-            changed = self._apply(U, panel)
-            changed[:, self._held] = Y[:, :mine]
-            self._slopes = A[:mine] @ Y[:, :mine] + R[:mine] @ U[:mine].T
-            if other is not None:
-                changed[:, other] = Y[:, mine:]
-                self._store(other, changed[mine:])
+        U, done = self._pair_steps(A, R, Y, panel[:, n:], signs, _pairs(mine, len(panel) - mine))
+        first = 0 if other is None else mine
+        changed, turned = self._apply(np.roll(U, -first, axis=0), panel), np.roll(Y, -first, axis=0)
+        changed[:, self._held] = turned[:, :mine]
+        self._slopes = A[first:] @ Y[:, first:] + R[first:] @ U[first:].T
+        if other is not None:
+            changed[:, other] = turned[:, mine:]
+            self._store(self._held, changed[-mine:])
+            self._held = other
         return done
 
     def _join(self, other: slice, panel: Matrix) -> Matrix:
@@ -141,25 +158,35 @@ class BlockedSweep:
 
     def _pair_steps(
         self, A: Matrix, R: Matrix, Y: Matrix, X: Matrix, signs: NDArray[np.int8], pairs: NDArray[np.int64]
-    ) -> tuple[Matrix, int, float]:
-        """U, the number of pairs done and the decrease; Y is changed in place.
+    ) -> tuple[Matrix, int]:
+        """U and the number of pairs done; Y is changed in place.
 
         Where the kernel asks for rows, it gets those of U X up to an isometry: R^T of (U X)^T = Q R.
         """
         from jorth.solvers.sweeps import NEEDS_ROWS, UNBOUNDED, sweep_block
 
-        rule, U, rows, done, total, end = self._rule, np.eye(len(A)), np.empty((len(A), 0)), 0, 0.0, NEEDS_ROWS
+        rule, U, rows, done, end = self._rule, np.eye(len(A)), np.empty((len(A), 0)), 0, NEEDS_ROWS
         while end == NEEDS_ROWS:
-            done, decrease, end = sweep_block(
+            done, _, end = sweep_block(
                 A, R, U, Y, rows, self._has_d, signs, pairs, done,
                 rule.theta, rule.all_components, rule.stop_unbounded,
             )  # fmt: skip
-            total += decrease
             if end == NEEDS_ROWS:
                 triangle = scipy.linalg.qr((U @ X).T, mode="r", overwrite_a=True, check_finite=False)[0]
                 rows = np.ascontiguousarray(triangle[: len(A)].T)
         self.unbounded = end == UNBOUNDED
-        return U, done, total
+        return U, done
+
+
+def zigzags(count: int) -> NDArray[np.int64]:
+    """Paths through 0 .. count - 1 in which every two are neighbours once: s, s + 1, s - 1, s + 2, s - 2, ...
+
+    Modulo an even number; where ``count`` is odd, it stands for nobody. Shape (half of it, all of it).
+    """
+    even = count + count % 2
+    steps = np.arange(1, even + 1) // 2 * np.where(np.arange(even) % 2, 1, -1)
+    paths: NDArray[np.int64] = (np.arange(even // 2)[:, None] + steps) % even
+    return paths
 
 
 def _columns(rows: Matrix, blocks: tuple[slice, ...]) -> Matrix:
