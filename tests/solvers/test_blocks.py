@@ -137,6 +137,37 @@ def test_null_lengths_are_formed_from_rows(boost, near):
         assert np.abs(blocked.rows() - plain.rows()).max() <= near * np.abs(plain.rows()).max()
 
 
+def test_rows_are_kept_with_u():
+    """The rows given to the kernel are those of U X at the end."""
+    sig, n = Signature.of([1, -1, 1, 1, -1, -1]), 6
+    A, C, _ = quadratic(n, n)
+    X = start(sig, n)
+    U, rows = np.eye(n), X.copy()
+    sweep_block(A, C @ X.T, U, X @ X.T, rows, False, sig.signs.copy(), all_pairs(n), 0, 0.0, False, True)
+    assert np.abs(U - np.eye(n)).max() > 0.1
+    np.testing.assert_allclose(rows, U @ X, atol=1e-12 * np.abs(X).max())
+
+
+def test_rows_asked_for_midway_are_those_of_the_moment(monkeypatch):
+    """Whenever the kernel is given rows, their products are the Y that it has by then."""
+    late = []
+
+    def watched(A, R, U, Y, rows, *rest):
+        if rows.shape[1]:
+            np.testing.assert_allclose(rows @ rows.T, Y, atol=1e-13 * np.abs(Y).max())
+            late.append(np.abs(U - np.eye(len(U))).max() > 0.1)
+        return sweep_block(A, R, U, Y, rows, *rest)
+
+    monkeypatch.setattr("jorth.solvers.sweeps.sweep_block", watched)
+    sig = Signature(2, 2)
+    for seed in range(20):
+        A, C, _ = quadratic(4, 4, seed=seed)
+        X = jorth.random_point(sig, cond=1e10, seed=seed)
+        for _ in BlockedSweep(A, C, None, X, sig.signs, np.arange(4), 4, RULE).run():
+            pass
+    assert sum(late) > 3
+
+
 @pytest.mark.parametrize("cond", [1e3, 1e6, 1e12])
 def test_far_from_the_identity(cond):
     """Feasible to n u ||X||^2 and as low as the plain sweep, from condition 1e12 down."""
@@ -221,7 +252,7 @@ def test_large_n_goes_by_blocks(monkeypatch):
     ):
         A = np.diag(np.linspace(1.0, 2.0, n))
         jorth.minimize(jorth.Quadratic(A, np.tri(n)), signature=Signature(n - 1, 1), max_iterations=1, **options)
-    race = jorth.Quadratic(-np.eye(192))
+    race = jorth.Quadratic(-np.eye(192), np.tri(192))
     jorth.minimize(race, signature=Signature(191, 1), on_unbounded="continue", max_iterations=1)
     assert used == [28, 50, 28]
     assert [blocks.rows_of_a_block(n) for n in (2, 191, 192, 511, 512, 10**5)] == [1, 1, 28, 28, 60, 60]
