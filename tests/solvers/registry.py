@@ -31,6 +31,8 @@ SOLVERS = {
     "gs greedy": GaussSeidel(order="greedy"),
     "gs right": GaussSeidel(side="right"),
     "gs theta": GaussSeidel(theta=1e-3),
+    "gs blocks": GaussSeidel(block_size=3),
+    "gs blocks right": GaussSeidel(block_size=2, side="right"),
     "j tournament": Jacobi(),
     "j right": Jacobi(side="right"),
     "j random": Jacobi(rounds_per_gradient=1),

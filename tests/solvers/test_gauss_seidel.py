@@ -6,11 +6,12 @@ import scipy.linalg
 import torch
 
 import jorth
-from jorth import Signature, Status
+from jorth import Jacobi, Signature, Status
 from jorth.datasets import planted_procrustes
 from jorth.plane import all_pairs
 from jorth.solvers import sweeps
 from jorth.solvers.pair_steps import compile_kernels
+from jorth.solvers.round_kernel import propose_round
 from jorth.solvers.sweeps import sweep_quadratic
 
 UNIT = 2.0**-53
@@ -162,7 +163,7 @@ def test_rounding_of_the_state_never_shows():
 def test_nothing_is_compiled_on_the_clock(method):
     """What `prepare` has compiled is what the steps call: left, right, with and without C and D, races."""
     compile_kernels()
-    kernels = (sweep_quadratic, sweeps.sweep_trace, sweeps.sweep_majoriser)
+    kernels = (sweep_quadratic, sweeps.sweep_trace, sweeps.sweep_majoriser, propose_round)
     before = [len(kernel.signatures) for kernel in kernels]  # other tests may have called them in other ways
     M = np.random.default_rng(0).standard_normal((5, 5))
     A, sig = M @ M.T + np.eye(5), Signature(3, 2)
@@ -171,4 +172,8 @@ def test_nothing_is_compiled_on_the_clock(method):
             jorth.minimize(
                 objective, signature=sig, method=method, side=side, on_unbounded="continue", max_iterations=2
             )
+            if method == "j-jobcd":
+                jorth.minimize(
+                    objective, signature=sig, method=Jacobi(side=side, rounds_per_gradient=1), max_iterations=2
+                )
     assert [len(kernel.signatures) for kernel in kernels] == before

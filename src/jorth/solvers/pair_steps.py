@@ -78,6 +78,8 @@ def propose_pairs(
     Q = L (Z Z^T) (x) I_2 for an L-smooth f; with a quadratic form Q = L (Z D Z^T) (x) A_BB, where L >= 1 makes up for
     what the pairs have in common; Q = L I if ``scalar``.
     """
+    if X.device.type == "cpu":
+        return _compiled_round(problem, X, G, pairs, L, form=form, theta=theta, everywhere=everywhere, scalar=scalar)
     index = torch.from_numpy(pairs).to(X.device)
     Z = X[index]
     P = G[index] @ Z.mT
@@ -89,7 +91,9 @@ def propose_pairs(
         A = form.A[index[:, :, None], index[:, None, :]]
         Q = kronecker(Z @ Z.mT if form.D is None else Z @ form.D @ Z.mT, L * A)
     weight = RELATIVE_THETA * Q.abs().amax(dim=(-2, -1)) if theta is None else torch.full_like(P[:, 0, 0], theta)
-    V, decrease, unbounded = _solve(P, Q, problem.signature.signs[pairs], weight, everywhere)
+    signs = torch.from_numpy(problem.signature.signs[pairs]).to(X.device)
+    components: Components = "all" if everywhere else "identity"
+    V, decrease, unbounded = solve_plane(P, Q, signs, theta=weight, components=components, check=False)
     trial = X.clone()
     apply_rows(trial, index, V)
     step = V - torch.eye(2, dtype=V.dtype, device=V.device)
@@ -98,18 +102,30 @@ def propose_pairs(
     return Proposal(trial, total, quadratic, len(pairs), bool(unbounded.any()))
 
 
-def _solve(
-    P: Tensor, Q: Tensor, signs: NDArray[np.int8], theta: Tensor, everywhere: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    """`solve_plane` on a device, the compiled solver on the CPU, where batches are small."""
-    if P.device.type != "cpu":
-        components: Components = "all" if everywhere else "identity"
-        return solve_plane(P, Q, torch.from_numpy(signs).to(P.device), theta=theta, components=components, check=False)
-    from jorth.plane.compiled import solve_pairs
+def _compiled_round(
+    problem: Problem,
+    X: Tensor,
+    G: Tensor,
+    pairs: NDArray[np.int64],
+    L: float,
+    *,
+    form: QuadraticForm | None,
+    theta: float | None,
+    everywhere: bool,
+    scalar: bool,
+) -> Proposal:
+    """`propose_pairs` on the CPU: one pass over X and G."""
+    from jorth.solvers.round_kernel import propose_round
 
-    shifted = (Q + theta[:, None, None] * torch.eye(4, dtype=Q.dtype)).double().numpy()
-    V, decrease, unbounded = solve_pairs(P.double().numpy(), shifted, signs[:, 0] != signs[:, 1], 0.0, everywhere)
-    return torch.from_numpy(V).to(P), torch.from_numpy(decrease).to(P), torch.from_numpy(unbounded)
+    D = None if form is None else form.D
+    A = X[:0] if form is None else form.A
+    rows, weighted = X.double().numpy(), (X if D is None else X @ D).double().numpy()
+    trial = rows.copy()
+    total, linear, unbounded = propose_round(
+        trial, rows, G.double().numpy(), weighted, A.double().numpy(), float(L), scalar, D is not None,
+        problem.signature.signs, pairs, signed_theta(theta), everywhere,
+    )  # fmt: skip
+    return Proposal(torch.from_numpy(trial).to(X), total, -2 * (total + linear), len(pairs), unbounded)
 
 
 @cache
@@ -119,14 +135,18 @@ def compile_kernels() -> None:
     Where numba is not installed the solvers still run on a device, and say what is missing on the CPU.
     """
     try:
-        from jorth.plane.compiled import solve_pairs
-        from jorth.solvers.sweeps import sweep_majoriser, sweep_quadratic, sweep_trace
+        from jorth.solvers.round_kernel import propose_round
+        from jorth.solvers.sweeps import sweep_block, sweep_majoriser, sweep_quadratic, sweep_trace
     except ImportError:
         return
     identity, pairs, signs = np.eye(2), np.array([[0, 1]]), Signature(1, 1).signs
-    solve_pairs(identity[None], np.eye(4)[None], np.array([True]), 0.0, False)
+    propose_round(identity.copy(), identity, identity, identity, identity, 1.0, False, False, signs, pairs, 0.0, False)
     sweep_majoriser(identity.copy(), identity, 1.0, signs, pairs, 0.0, False)
     sweep_trace(identity.copy(), identity.copy(), signs, pairs, True)
+    sweep_block(
+        identity, identity, identity.copy(), identity.copy(), np.zeros((2, 0)), False, signs.copy(), pairs,
+        0, 0.0, False, True,
+    )  # fmt: skip
     for C in (np.zeros((2, 0)), identity):
         sweep_quadratic(identity, C, identity.copy(), identity.copy(), False, signs, pairs, 0.0, False, True, False)
 

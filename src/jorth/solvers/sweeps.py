@@ -11,13 +11,19 @@ from jorth.plane.compiled.rows import apply_pair
 
 RUNAWAY = 2.0**53
 """The square of a row's length beyond which feasibility has no digits left: a race ends before a step to there."""
+NEAR_NULL = 1e-4
+"""Below this part of ||x_i||^2 + ||x_j||^2 a null length ||x_i +- x_j||^2 is formed from rows, not from products."""
+FINISHED, UNBOUNDED, NEEDS_ROWS = 0, 1, 2
+"""How `sweep_block` ended."""
+
+Four = tuple[float, float, float, float]
 
 # sums may be reassociated into vector registers; nothing else of IEEE arithmetic is given up
 _summing = njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
 
 
 @_summing
-def _cross_products(U: np.ndarray, W: np.ndarray, i: int, j: int) -> tuple[float, float, float, float]:
+def cross_products(U: np.ndarray, W: np.ndarray, i: int, j: int) -> Four:
     """<U_i, W_i>, <U_i, W_j>, <U_j, W_i>, <U_j, W_j> of rows."""
     ii, ij, ji, jj = 0.0, 0.0, 0.0, 0.0
     for c in range(U.shape[1]):
@@ -30,7 +36,7 @@ def _cross_products(U: np.ndarray, W: np.ndarray, i: int, j: int) -> tuple[float
 
 
 @_summing
-def _null_lengths(X: np.ndarray, i: int, j: int) -> tuple[float, float]:
+def null_lengths(X: np.ndarray, i: int, j: int) -> tuple[float, float]:
     """||x_i + x_j||^2 and ||x_i - x_j||^2, each to full relative accuracy."""
     plus, minus = 0.0, 0.0
     for c in range(X.shape[1]):
@@ -95,6 +101,16 @@ def kronecker_step(
 
 
 @compiled
+def _slopes(A: np.ndarray, C: np.ndarray, X: np.ndarray, Y: np.ndarray, i: int, j: int) -> Four:
+    """The block (i, j) of P = A Y + C X^T."""
+    p11, p12, p21, p22 = cross_products(A, Y, i, j)
+    if C.shape[1] > 0:
+        c11, c12, c21, c22 = cross_products(C, X, i, j)
+        p11, p12, p21, p22 = p11 + c11, p12 + c12, p21 + c21, p22 + c22
+    return p11, p12, p21, p22
+
+
+@compiled
 def sweep_quadratic(
     A: np.ndarray,
     C: np.ndarray,
@@ -117,14 +133,11 @@ def sweep_quadratic(
     total = 0.0
     for t in range(pairs.shape[0]):
         i, j = pairs[t, 0], pairs[t, 1]
-        p11, p12, p21, p22 = _cross_products(A, Y, i, j)
-        if C.shape[1] > 0:
-            c11, c12, c21, c22 = _cross_products(C, X, i, j)
-            p11, p12, p21, p22 = p11 + c11, p12 + c12, p21 + c21, p22 + c22
+        p11, p12, p21, p22 = _slopes(A, C, X, Y, i, j)
         y11, y12, y22 = Y[i, i], Y[i, j], Y[j, j]
         y_plus, y_minus = y11 + 2.0 * y12 + y22, y11 - 2.0 * y12 + y22
-        if not has_d and min(y_plus, y_minus) < 1e-4 * (y11 + y22):
-            y_plus, y_minus = _null_lengths(X, i, j)
+        if not has_d and min(y_plus, y_minus) < NEAR_NULL * (y11 + y22):
+            y_plus, y_minus = null_lengths(X, i, j)
         a11, a12, a22, weight = A[i, i], A[i, j], A[j, j], theta
         if concave:
             size = max(abs(a11), abs(a22), abs(a12)) * max(abs(y11), abs(y22), abs(y12))
@@ -136,7 +149,7 @@ def sweep_quadratic(
         if unbounded and stop_unbounded:
             return -t - 1, total
         if concave:
-            plus, minus = _null_lengths(X, i, j)
+            plus, minus = null_lengths(X, i, j)
             if (v11 * v11 + v12 * v12) * 0.5 * (plus + minus) > RUNAWAY:
                 return -t - 1, total
         if decrease > 0.0:
@@ -144,6 +157,52 @@ def sweep_quadratic(
             apply_pair(X, i, j, v11, v12, v21, v22)
             _conjugate(Y, i, j, v11, v12, v21, v22)
     return pairs.shape[0], total
+
+
+@compiled
+def sweep_block(
+    A: np.ndarray,
+    R: np.ndarray,
+    U: np.ndarray,
+    Y: np.ndarray,
+    rows: np.ndarray,
+    has_d: bool,
+    signs: np.ndarray,
+    pairs: np.ndarray,
+    first: int,
+    theta: float,
+    all_components: bool,
+    stop_unbounded: bool,
+) -> tuple[int, float, int]:
+    """Pair steps on a few rows Z = U Z_0 of X for f(U) = 1/2 tr(U^T A U Y_0) + <R, U>, keeping Y = U Y_0 U^T.
+
+    Steps as in `sweep_quadratic`, from pair ``first`` on; U and Y are changed in place. The rows are those of Z up to
+    an isometry from the right, kept as well, or have no columns: then it stops where D = I and a null length must be
+    formed from rows. Returns the number of pairs done, the decrease, and how it ended.
+    """
+    total = 0.0
+    for t in range(first, pairs.shape[0]):
+        i, j = pairs[t, 0], pairs[t, 1]
+        y11, y12, y22 = Y[i, i], Y[i, j], Y[j, j]
+        y_plus, y_minus = y11 + 2.0 * y12 + y22, y11 - 2.0 * y12 + y22
+        if not has_d and min(y_plus, y_minus) < NEAR_NULL * (y11 + y22):
+            if rows.shape[1] == 0:
+                return t, total, NEEDS_ROWS
+            y_plus, y_minus = null_lengths(rows, i, j)
+        p11, p12, p21, p22 = _slopes(A, R, U, Y, i, j)
+        v11, v12, v21, v22, decrease, unbounded = kronecker_step(
+            p11, p12, p21, p22, y11, y12, y22, y_plus, y_minus, A[i, i], A[i, j], A[j, j],
+            theta, signs[i] != signs[j], all_components,
+        )  # fmt: skip
+        if unbounded and stop_unbounded:
+            return t, total, UNBOUNDED
+        if decrease > 0.0:
+            total += decrease
+            apply_pair(U, i, j, v11, v12, v21, v22)
+            _conjugate(Y, i, j, v11, v12, v21, v22)
+            if rows.shape[1] > 0:
+                apply_pair(rows, i, j, v11, v12, v21, v22)
+    return pairs.shape[0], total, FINISHED
 
 
 @compiled
@@ -209,11 +268,11 @@ def sweep_majoriser(
     total = 0.0
     for t in range(pairs.shape[0]):
         i, j = pairs[t, 0], pairs[t, 1]
-        y11, y12, _, y22 = _cross_products(X, X, i, j)
-        c11, c12, c21, c22 = _cross_products(centre, X, i, j)
+        y11, y12, _, y22 = cross_products(X, X, i, j)
+        c11, c12, c21, c22 = cross_products(centre, X, i, j)
         y_plus, y_minus = y11 + 2.0 * y12 + y22, y11 - 2.0 * y12 + y22
-        if min(y_plus, y_minus) < 1e-4 * (y11 + y22):
-            y_plus, y_minus = _null_lengths(X, i, j)
+        if min(y_plus, y_minus) < NEAR_NULL * (y11 + y22):
+            y_plus, y_minus = null_lengths(X, i, j)
         v11, v12, v21, v22, decrease, _ = kronecker_step(
             L * (y11 - c11), L * (y12 - c12), L * (y12 - c21), L * (y22 - c22),
             y11, y12, y22, y_plus, y_minus, L, 0.0, L, theta, signs[i] != signs[j], all_components,

@@ -1,0 +1,89 @@
+"""One round of disjoint pairs on the CPU, in one pass: against `solve_plane` on P and the 4x4 Q."""
+
+import numpy as np
+import pytest
+import torch
+
+import jorth
+from jorth import Signature
+from jorth.objectives import QuadraticForm
+from jorth.plane import random_matching
+from jorth.solvers.counting import Clock, CountedObjective
+from jorth.solvers.pair_steps import propose_pairs
+from jorth.solvers.problem import Problem
+
+N = 11
+SIG = Signature.of(np.random.default_rng(1).permutation([1] * 6 + [-1] * 5))
+L = 1.7
+
+
+def matrices(columns, seed=0):
+    rng = np.random.default_rng(seed)
+    M, B = rng.standard_normal((N, N)), rng.standard_normal((columns, columns))
+    return M @ M.T / N + np.eye(N), B @ B.T / columns + np.eye(columns), rng.standard_normal((N, columns))
+
+
+def problem():
+    objective = CountedObjective(jorth.Quadratic(np.eye(N)), Clock())
+    return Problem(objective, SIG, torch.tensor(SIG.signs, dtype=torch.float64), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("kind", ["smooth", "scalar", "form", "form with D"])
+@pytest.mark.parametrize("theta", [None, 0.0, 0.4])
+@pytest.mark.parametrize("everywhere", [False, True])
+@pytest.mark.parametrize("columns", [N, 3])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_round_is_the_plane_solutions(kind, theta, everywhere, columns, dtype):
+    A, D, G = (matrix.astype(dtype) for matrix in matrices(columns))
+    X = jorth.random_point(SIG, cond=4.0, columns=(columns - 1, 1) if columns < N else None, seed=3).astype(dtype)
+    form = {
+        "form": QuadraticForm(torch.from_numpy(A), None, None),
+        "form with D": QuadraticForm(torch.from_numpy(A), None, torch.from_numpy(D)),
+    }.get(kind)
+    pairs = random_matching(N, seed=4)
+    proposal = propose_pairs(
+        problem(), torch.from_numpy(X), torch.from_numpy(G), pairs, L,
+        form=form, theta=theta, everywhere=everywhere, scalar=kind == "scalar",
+    )  # fmt: skip
+    trial, decrease, quadratic, moved = X.astype(np.float64), 0.0, 0.0, 0.0
+    for pair in pairs:
+        Z, P = X[pair].astype(np.float64), G[pair].astype(np.float64) @ X[pair].T
+        Y = Z @ D.astype(np.float64) @ Z.T if kind == "form with D" else Z @ Z.T
+        block = A[np.ix_(pair, pair)] if form is not None else np.eye(2)
+        Q = L * (np.eye(4) if kind == "scalar" else np.kron(Y, block))
+        weight = 1e-12 * np.abs(Q).max() if theta is None else theta
+        step = jorth.solve_plane(P, Q, SIG.signs[pair], theta=weight, components="all" if everywhere else "identity")
+        trial[pair] = step.V @ Z
+        decrease += step.decrease
+        change = (step.V - np.eye(2)).ravel(order="F")
+        quadratic += change @ (Q + weight * np.eye(4)) @ change
+        moved += np.linalg.norm(change)
+    assert moved > 0.5
+    assert proposal.X.dtype == torch.from_numpy(X).dtype
+    assert proposal.pairs == len(pairs)
+    near = 1e-11 if dtype == np.float64 else 1e-4  # XD is rounded to float32
+    np.testing.assert_allclose(proposal.X.numpy(), trial, rtol=near, atol=near)
+    assert proposal.decrease == pytest.approx(decrease, rel=near)
+    assert proposal.quadratic == pytest.approx(quadratic, rel=10 * near)
+
+
+def test_a_plane_without_a_minimiser_is_reported():
+    A = torch.eye(N, dtype=torch.float64)
+    plus, minus = int(np.argmax(SIG.signs > 0)), int(np.argmax(SIG.signs < 0))
+    A[plus, minus] = A[minus, plus] = -3.0
+    X = torch.eye(N, dtype=torch.float64)
+    options = {"theta": None, "everywhere": False}
+    form = QuadraticForm(A, None, None)
+    found = propose_pairs(problem(), X, A @ X, np.array([[plus, minus]]), 1.0, form=form, **options)
+    assert found.unbounded
+    assert torch.equal(found.X, X)
+    calm = propose_pairs(problem(), X, A @ X, np.array([[plus, minus]]), 1.0, form=None, **options)
+    assert not calm.unbounded
+
+
+def test_nan_shows_in_the_decrease():
+    X = torch.eye(N, dtype=torch.float64)
+    G = torch.full_like(X, torch.nan)
+    found = propose_pairs(problem(), X, G, np.array([[0, 1], [2, 3]]), 1.0, form=None, theta=None, everywhere=False)
+    assert np.isnan(found.decrease)
+    assert torch.equal(found.X, X)
