@@ -15,7 +15,7 @@ SIG = jorth.Signature(4, 3)
 ROWS, FIRST = 41, 26  # of which the first process has the first 26
 SOURCE, TARGET, _ = (torch.from_numpy(a) for a in jorth.datasets.planted_procrustes(ROWS, SIG, noise=0.1, seed=5))
 GRAPH = hierarchy_with_cycles(branching=3, depth=2)
-QUERIES = len(GRAPH.train)
+BATCH = next(size for size in range(5, 99, 2) if len(GRAPH.train) % size == 1)  # odd shares, and a batch of one query
 
 
 def robust(X, batch):
@@ -83,7 +83,7 @@ def learn(name, *, distributed, **further):
     settings = dict(
         p=5, q=2, lr=0.02, relation_lr=0.01, epochs=4, evaluate_every=2, loss="softmax", negatives=10, seed=3
     )
-    settings |= {"method": method, "batch_size": QUERIES // 4 - (QUERIES % 4 == 0), **GRAPH_CASES[name]}
+    settings |= {"method": method, "batch_size": BATCH, **GRAPH_CASES[name]}
     training = train(GRAPH, Config(**settings), distributed=distributed, **further)
     weights = [value.detach().reshape(-1) for value in training.model.state_dict().values()]
     return {
@@ -161,6 +161,8 @@ def every_run(rank, folder):
     found = {case: solve(case, rank) for case in CASES}
     found |= {name: learn(name, distributed=True) for name in GRAPH_CASES}
     found |= endings(rank) | resuming(rank, folder)
+    form = objective("Procrustes", rows_of(rank), shared=True).quadratic()
+    found["form"] = [form.A, form.C, torch.tensor(form.constant)]
     torch.save(found, folder / str(rank))
     torch.distributed.destroy_process_group()
 

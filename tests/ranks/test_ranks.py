@@ -77,6 +77,13 @@ def test_processes_end_together(two, why, status):
         assert first["iterations"] == 4
 
 
+def test_the_quadratic_form_is_that_of_all_rows(two):
+    form = jorth.Procrustes(jobs.SOURCE, jobs.TARGET).quadratic()
+    for found in two:
+        for part, whole in zip(found["form"], (form.A, form.C, torch.tensor(form.constant)), strict=True):
+            assert torch.allclose(part, whole, rtol=1e-12, atol=1e-12)
+
+
 def test_different_points_are_noticed(two):
     for found in two:
         assert found["points"].startswith("the processes are at different points")
