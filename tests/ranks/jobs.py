@@ -15,7 +15,7 @@ SIG = jorth.Signature(4, 3)
 ROWS, FIRST = 41, 26  # of which the first process has the first 26
 SOURCE, TARGET, _ = (torch.from_numpy(a) for a in jorth.datasets.planted_procrustes(ROWS, SIG, noise=0.1, seed=5))
 GRAPH = hierarchy_with_cycles(branching=3, depth=2)
-BATCH = next(size for size in range(9, 99, 2) if len(GRAPH.train) % size == 1)  # odd shares, and a batch of one query
+BATCH = next(size for size in range(5, 99, 2) if len(GRAPH.train) % size == 1)  # odd shares, and a batch of one query
 
 
 def robust(X, batch):
