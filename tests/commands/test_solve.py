@@ -243,7 +243,14 @@ def test_options_reach_the_solver(folder):
     solve(*arguments, *(word for option in options for word in ("--option", option)))
     about = record()
     assert about["options"] == [
-        {"side": "left", "components": "all", "order": "cyclic", "theta": 1e-9, "curvature": "auto", "block_size": "auto"}
+        {
+            "side": "left",
+            "components": "all",
+            "order": "cyclic",
+            "theta": 1e-9,
+            "curvature": "auto",
+            "block_size": "auto",
+        }
     ]
     assert about["seed"] == 7
     solve(*arguments, "--option", "theta=None")
