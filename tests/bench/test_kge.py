@@ -184,6 +184,13 @@ def test_ctrl_c_keeps_what_is_done(tmp_path, monkeypatch):
     assert len(read_rows(tmp_path)) == 1
 
 
+def test_ctrl_c_in_the_warm_up_is_no_traceback(tmp_path, monkeypatch):
+    monkeypatch.setattr(graph_runner, "train", lambda *a: (_ for _ in ()).throw(KeyboardInterrupt))
+    result = jorth("--quick", "-o", tmp_path)
+    assert result.exit_code == 130
+    assert "0 of 6 runs" in result.output
+
+
 def test_the_page(quick, tmp_path):
     page = write_report(quick[0], tmp_path).read_text()
     assert "Knowledge graphs" in page

@@ -1,9 +1,11 @@
-"""A problem with a known optimum, as a torch module."""
+"""A problem with a known optimum, as a torch module; the options that tests go through."""
 
 import numpy as np
 import torch
 
 import jorth
+from jorth import Signature
+from jorth.optim import JOBCD
 
 
 class Alignment(torch.nn.Module):
@@ -42,3 +44,30 @@ def train(model, optimizer, steps, index=slice(None)):
         optimizer.step()
         values.append(value.item())
     return values
+
+
+SIG = Signature.of([1, -1, 1, 1, -1])
+STRATEGIES = {
+    "default": {},
+    "right": {"side": "right"},
+    "random": {"matching": "random", "rounds": 1},
+    "three rounds": {"matching": "tournament", "rounds": 3},
+    "greedy": {"matching": "greedy"},
+    "all components": {"components": "all"},
+    "momentum": {"momentum": 0.8},
+    "invariant": {"metric": "invariant", "lr": 0.1},
+    "per matrix": {"curvature": "per-matrix", "momentum": 0.9, "lr": 0.03},
+    "per plane": {"curvature": "per-plane", "momentum": 0.9, "lr": 0.03, "decay": 0.99},
+    "all at once": {
+        "curvature": "per-plane", "metric": "invariant", "side": "right", "momentum": 0.9, "lr": 0.03, "decay": 0.99,
+    },
+}  # fmt: skip
+
+
+def optimizer_of(model, **options):
+    return JOBCD([model.weight], model.signature, **({"lr": 1 / model.curvature()} | options))
+
+
+def random_batch(dtype=torch.float64, count=5, cond=30.0, signature=SIG):
+    X = jorth.random_point(signature, cond=cond, batch=(count,), dtype=dtype)
+    return X, torch.randn(X.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64).to(dtype)

@@ -159,12 +159,17 @@ class Jacobi(AbstractSolver):
         if "best" not in state.numbers:
             keep_best(state, self.averaging)
         moved = self.walk(problem, state)
-        value, gradient = problem.objective.value_and_gradient(moved)
+        value, gradient, exact = self.look(problem, state, moved)
         if not all_finite(value, gradient):
             raise StopRun(Status.NON_FINITE)
         state.X.copy_(moved)
-        state.value, state.gradient = value, gradient
-        keep_best(state, self.averaging)
+        state.value, state.gradient, state.exact = value, gradient, exact
+        if exact:
+            keep_best(state, self.averaging)
+
+    def look(self, problem: Problem, state: State, X: Tensor) -> tuple[float, Tensor, bool]:
+        """Value and gradient at a point of a walk, and whether they are exact."""
+        return *problem.objective.value_and_gradient(X), True
 
     def settle(self, state: State, last: State) -> State:
         """The best point of a walk."""

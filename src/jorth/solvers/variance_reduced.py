@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from jorth.solvers.averaged_steps import Averaging, keep_best
+from jorth.solvers.averaged_steps import Averaging
 from jorth.solvers.base import State
 from jorth.solvers.counting import all_finite
 from jorth.solvers.curvature import first_curvature
@@ -33,7 +33,8 @@ class VarianceReduced(Jacobi):
 
     The options of `Jacobi` hold too; curvature="auto" takes what the objective knows, else a smoothed secant of the
     difference batches. With averaged slopes ("per-plane", or "auto" on a rough objective) each point takes the
-    gradient over a small batch of its own, and all N samples after about half an epoch of these.
+    gradient over a small batch of its own, and all N samples after about half an epoch of these;
+    ``batch`` and ``safety`` play no part then.
 
     Args:
         batch: The size b of the large batch; N when None.
@@ -93,26 +94,15 @@ class VarianceReduced(Jacobi):
             raise StopRun(Status.NON_FINITE)
         self._estimate(problem, state, moved)
 
-    def _walk(self, problem: Problem, state: State) -> None:
-        """One step of a walk. Its averages reduce the variance of a fresh batch at each point.
+    def look(self, problem: Problem, state: State, X: Tensor) -> tuple[float, Tensor, bool]:
+        """Of a walk: all samples now and then, a fresh small batch elsewhere, whose variance the averages reduce.
 
         On a rough f the differences of PAGE are no smaller than the gradients themselves: their sum is of no use.
         """
-        if "best" not in state.numbers:
-            keep_best(state, self.averaging)
-        moved = self.walk(problem, state)
         objective, (_, small, _) = problem.objective, self._sizes(problem.objective.samples)
-        full = problem.rng.random() < (self.probability or min(1 / FEWEST, small / (SCORED_EVERY * objective.samples)))
-        if full:
-            value, gradient = objective.value_and_gradient(moved)
-        else:
-            value, gradient = state.value, objective.sample_gradient(moved, self._draw(problem, small, moved))
-        if not all_finite(value, gradient):
-            raise StopRun(Status.NON_FINITE)
-        state.X.copy_(moved)
-        state.value, state.gradient, state.exact = value, gradient, full
-        if full:
-            keep_best(state, self.averaging)
+        if problem.rng.random() < (self.probability or min(1 / FEWEST, small / (SCORED_EVERY * objective.samples))):
+            return *objective.value_and_gradient(X), True
+        return state.value, objective.sample_gradient(X, self._draw(problem, small, X)), False
 
     @property
     def averaging(self) -> Averaging:

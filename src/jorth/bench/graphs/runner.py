@@ -47,11 +47,19 @@ def run_graphs(
     path = folder / NAME
     todo = remaining(cells, path, retry_failed=retry_failed)
     total = len(set(cells))
-    for method in {cell.method for cell in todo}:  # compilation is not part of any clock
-        tiny = GraphCell(graph=GENERATED, method=method, stage="trial", seed=0, relation_lr=1e-3, p=4, q=2, epochs=1)
-        train(_triples(GENERATED, 0, None), tiny.config)
+    try:
+        warm_up(todo)
+    except KeyboardInterrupt:
+        return Outcome(path, total, total - len(todo), True)
     count, interrupted = run_each(todo, path, lambda c: run_graph(c, data_dir), on_row=on_row, on_start=on_start)
     return Outcome(path, total, total - len(todo) + count, interrupted)
+
+
+def warm_up(cells: Sequence[GraphCell]) -> None:
+    """Compilation is not part of any clock."""
+    for method in {cell.method for cell in cells}:
+        tiny = GraphCell(graph=GENERATED, method=method, stage="trial", seed=0, relation_lr=1e-3, p=4, q=2, epochs=1)
+        train(_triples(GENERATED, 0, None), tiny.config)
 
 
 def run_graph(cell: GraphCell, data_dir: Path | None = None) -> Row:

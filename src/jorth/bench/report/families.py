@@ -6,31 +6,19 @@ import math
 from dataclasses import dataclass
 from statistics import median
 
-from jorth.bench.cells import Cell
 from jorth.bench.methods import NAMES
 from jorth.bench.records import Row, cell_of
-from jorth.bench.report.groups import budget, title
+from jorth.bench.report.groups import OneProblem
 
 RIVALS = ("UMCM", "ADMM", "CSDM")
 """The paper's methods that J-JOBCD and VR-J-JOBCD are compared with."""
 
 
 @dataclass
-class Family:
+class Family(OneProblem):
     """Runs of one problem on one budget; a row for each seed of each method."""
 
-    cell: Cell
     rows: dict[str, list[Row]]
-
-    @property
-    def name(self) -> str:
-        """Data and size, and what else sets the problem apart."""
-        return title(self.cell)
-
-    @property
-    def budget(self) -> str:
-        """The budget in words."""
-        return budget(self.cell)
 
     @property
     def seeds(self) -> list[int]:

@@ -21,17 +21,10 @@ IMPROVED = 1e-3
 
 
 @dataclass
-class Group:
-    """Runs of one problem on one budget; ``theta`` is that of its JOBCD methods in a race."""
+class OneProblem:
+    """What runs of one problem on one budget share."""
 
     cell: Cell
-    theta: float | None
-    rows: dict[str, Row]
-
-    @property
-    def size(self) -> Size:
-        """The data, m, n and p."""
-        return self.cell.data, self.cell.m, self.cell.n, self.cell.p
 
     @property
     def name(self) -> str:
@@ -42,6 +35,19 @@ class Group:
     def budget(self) -> str:
         """The budget in words."""
         return budget(self.cell)
+
+
+@dataclass
+class Group(OneProblem):
+    """Runs of one problem on one budget; ``theta`` is that of its JOBCD methods in a race."""
+
+    theta: float | None
+    rows: dict[str, Row]
+
+    @property
+    def size(self) -> Size:
+        """The data, m, n and p."""
+        return self.cell.data, self.cell.m, self.cell.n, self.cell.p
 
     @property
     def done(self) -> dict[str, Row]:
