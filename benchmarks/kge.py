@@ -32,6 +32,7 @@ def settings(arguments: argparse.Namespace) -> Config:
     return Config(
         p=arguments.dimension - arguments.q,
         q=arguments.q,
+        alpha=arguments.alpha,
         reciprocal=not arguments.shared_inverse,
         dtype=arguments.dtype,
         device=arguments.device,
@@ -48,6 +49,7 @@ def settings(arguments: argparse.Namespace) -> Config:
         negatives="all" if arguments.negatives == 0 else arguments.negatives,
         shared=True,
         sides="both",
+        reject=arguments.reject,
         regularisation=arguments.regularisation,
         spread=arguments.spread,
         seed=arguments.seed,
@@ -116,9 +118,11 @@ def main() -> None:
     parser.add_argument("--method", default="j-jobcd", choices=("j-jobcd", "vr-j-jobcd", "csdm"))
     parser.add_argument("--dimension", type=int, default=32)
     parser.add_argument("--q", type=int, default=1)
+    parser.add_argument("--alpha", type=float, default=1.0, help="radius: the larger, the flatter")
     parser.add_argument("--shared-inverse", action="store_true", help="R^-1 for heads, no matrix of their own")
     parser.add_argument("--batch-size", type=int, default=1000)
     parser.add_argument("--negatives", type=int, default=0, help="shared by a batch; 0: all entities")
+    parser.add_argument("--reject", action="store_true", help="leave known answers out of the negatives")
     parser.add_argument("--loss", default="softmax", choices=("softmax", "logistic", "self-adversarial"))
     parser.add_argument("--lr", type=float, default=0.01)
     parser.add_argument("--relation-lr", type=float, default=0.003)

@@ -30,8 +30,9 @@ def jorth(*arguments):
     return CliRunner().invoke(main, ["bench", "kge", *map(str, arguments)])
 
 
-def tried(cell, mrr, **more):
-    return {"key": cell.key, "outcome": "done", "valid": {"mrr": mrr}, **more}
+def tried(cell, mrr, *, losses=(5.0, 4.0), norm=2.0):
+    history = {"loss": list(losses)}
+    return {"key": cell.key, "outcome": "done", "valid": {"mrr": mrr}, "history": history, "norm": norm}
 
 
 @pytest.fixture
@@ -60,22 +61,35 @@ def test_the_paper_s_setting():
 
 def test_every_method_has_as_many_trials_of_different_settings():
     cells = Plan().trial_cells()
-    assert len(cells) == len(set(cells)) == 2 * 3 * 6
-    assert {len(set(settings)) for settings in SETTINGS.values()} == {6}
+    assert len(cells) == len(set(cells)) == 2 * 3 * 8
+    assert {len(set(settings)) for settings in SETTINGS.values()} == {8}
     assert {cell.stage for cell in cells} == {"trial"}
-    assert {cell.seed for cell in cells} == {0}
+    assert {cell.seed for cell in cells} == {3}
 
 
 def test_the_best_held_out_mrr_is_chosen():
     plan = replace(QUICK, methods=("CSDM", "J-JOBCD"), seeds=(3, 5))
     csdm, second, first_jacobi, jacobi = plan.trial_cells()
-    rows = [tried(csdm, 0.3, loss=9.0), tried(second, 0.4, loss=10.0), tried(jacobi, 0.1)]
+    rows = [tried(csdm, 0.3, losses=(12.0, 9.0)), tried(second, 0.4, losses=(12.0, 10.0)), tried(jacobi, 0.1)]
     rows.append(tried(first_jacobi, 0.9) | {"outcome": "failed"})
     chosen = plan.test_cells(rows)
     assert chosen == [
         replace(cell, stage="test", seed=seed) for cell in (second, jacobi) for seed in (3, 5)
     ]  # not the lower loss, not what failed
     assert [cell.method for cell in plan.test_cells(rows[:2])] == ["CSDM", "CSDM"]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [{"losses": (5.0, 5.1)}, {"losses": (5.0, math.nan)}, {"norm": 8193.0}, {"norm": math.inf}, {"norm": math.nan}],
+)
+def test_a_trial_that_ran_away_is_the_last_choice(broken):
+    plan = replace(QUICK, methods=("J-JOBCD",), seeds=(3,))
+    first, second = plan.trial_cells()
+    (chosen,) = plan.test_cells([tried(first, 0.9, **broken), tried(second, 0.1, norm=8191.0)])
+    assert chosen.setting == second.setting
+    (chosen,) = plan.test_cells([tried(first, 0.2, **broken), tried(second, 0.1, **broken)])
+    assert chosen.setting == first.setting
 
 
 def test_a_cell_is_read_back_as_it_was():

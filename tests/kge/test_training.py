@@ -13,6 +13,7 @@ import torch
 import jorth
 from jorth.kge import Config, CSVLog, NamedModel, evaluate, hierarchy_with_cycles, load_model, save_model, train
 from jorth.kge.logs import TensorBoardLog
+from jorth.kge.training import _Run
 from jorth.optim import JOBCD
 
 GRAPH = hierarchy_with_cycles(branching=3, depth=2)
@@ -144,6 +145,27 @@ def test_a_loss_that_is_not_finite_is_an_error(monkeypatch):
         train(GRAPH, QUICK)
 
 
+@pytest.mark.parametrize("what", ["loss", "model"])
+def test_a_run_that_breaks_late_keeps_its_best_model(monkeypatch, what):
+    config = replace(QUICK, evaluate_every=2, epochs=9)
+    good = train(GRAPH, config, callback=lambda row: row["epoch"] == 4)
+    whole = _Run._train
+
+    def breaks(self, number):
+        loss, seen = whole(self, number)
+        if number == 5 and what == "model":
+            self.model.points.data[0, 0] = torch.inf
+        return (torch.nan if number == 5 and what == "loss" else loss), seen
+
+    monkeypatch.setattr(_Run, "_train", breaks)
+    result = train(GRAPH, config)
+    assert f"the {what} is n" in result.message
+    assert "in epoch 5; a smaller lr or relation_lr may help" in result.message
+    assert len(result.history["loss"]) == 5
+    assert result.best_epoch == good.best_epoch
+    assert torch.equal(result.model.points, good.model.points)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_resumed_run_equals_the_uninterrupted_one(method, tmp_path):
     config = replace(QUICK, method=method, schedule="cosine", sides="bernoulli")
@@ -218,6 +240,20 @@ def test_tensorboard_is_asked_for_by_name(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(ImportError, match="TensorBoardLog needs tensorboard: pip install tensorboard"):
         TensorBoardLog(tmp_path)
+
+
+def test_tensorboard_gets_what_the_history_has(tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    result = train(GRAPH, QUICK, callback=TensorBoardLog(tmp_path))
+    written = EventAccumulator(str(tmp_path)).Reload()
+    for name in set(result.history) - {"epoch"}:
+        column = result.history[name]
+        shown = np.flatnonzero(~np.isnan(column))
+        scalars = written.Scalars(name)
+        assert [scalar.step for scalar in scalars] == list(result.history["epoch"][shown])
+        assert np.array_equal([scalar.value for scalar in scalars], column[shown].astype(np.float32))
 
 
 @pytest.mark.parametrize("method", METHODS)

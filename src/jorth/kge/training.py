@@ -73,7 +73,8 @@ def train(
     Raises:
         jorth.RankLost: Another process has ended.
         jorth.CheckpointMismatch: The folder belongs to another graph or other settings.
-        FloatingPointError: The loss is not finite any more.
+        FloatingPointError: The loss or the model is not finite any more before the first evaluation. Later the run ends
+            with the best model, and its message says so.
     """
     config = Config() if config is None else config
     ranks = Ranks(device=config.device) if distributed else None
@@ -138,20 +139,32 @@ class _Run:
             "queries": last["queries"] + seen,
             "loss": loss,
         }
+        if not self._finite(loss):
+            return self._broken(row)
         out_of_time = self.config.max_time is not None and row["time"] >= self.config.max_time
         if number % self.config.evaluate_every == 0 or number == self.config.epochs or out_of_time:
             ranking = evaluate(self.model, self._valid(), self._known()).metrics()
             row.update({name: ranking[name] for name in ("mrr", "hits@1", "hits@3", "hits@10")})
             self._compare(number, row["mrr"])
         self.rows.append(row)
-        if not np.isfinite(loss):
-            raise FloatingPointError(f"the loss is {loss} in epoch {number}; a smaller lr or relation_lr may help")
         if number >= self.config.epochs:
             self.message = f"all {number} epochs are done"
         elif out_of_time:
             self.message = f"max_time of {self.config.max_time:g} s is over"
         elif self.config.patience and self._waited >= self.config.patience:
             self.message = f"no better validation MRR in {self._waited} evaluations"
+        return row
+
+    def _finite(self, loss: float) -> bool:
+        return np.isfinite(loss) and all(bool(part.isfinite().all()) for part in _weights(self.model).values())
+
+    def _broken(self, row: Row) -> Row:
+        """End with the best model so far; an error if there is none."""
+        what = "loss is" if not np.isfinite(row["loss"]) else "model is not finite, its loss"
+        self.message = f"the {what} {row['loss']:g} in epoch {row['epoch']}; a smaller lr or relation_lr may help"
+        if not self._best_epoch:
+            raise FloatingPointError(self.message)
+        self.rows.append(row)
         return row
 
     def _train(self, number: int) -> tuple[float, int]:
