@@ -84,7 +84,7 @@ class UltraE(torch.nn.Module):
 
     def embeddings(self, entities: Tensor | None = None) -> Tensor:
         """The points E (..., n) of U of some entities (...), of all by default."""
-        points = self.points if entities is None else self.points[entities]
+        points = self.points if entities is None else _read(self.points, entities)
         return lift_at(points, self.plus, self.minus, self.alpha)
 
     def matrices(self) -> Tensor:
@@ -94,25 +94,36 @@ class UltraE(torch.nn.Module):
             return R
         return torch.cat([R, self.signs[:, None] * R.mT * self.signs])
 
-    def move(self, anchor: Tensor, code: Tensor) -> Tensor:
-        """The points (..., n) at which the answers of the queries should lie: R_code E_anchor."""
-        moved: Tensor = (self.matrices()[code] @ self.embeddings(anchor)[..., None]).squeeze(-1)
+    def read(self, *groups: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Points E (..., n) and biases (...) of several groups (...) of entities.
+
+        The tables are read once, so that their gradients are summed once too.
+        """
+        every = torch.cat([group.reshape(-1) for group in groups])
+        sizes = [group.numel() for group in groups]
+        points, biases = (torch.split(table, sizes) for table in (self.embeddings(every), _read(self.bias, every)))
+        found = zip(groups, points, biases, strict=True)
+        return [(E.reshape(*group.shape, -1), bias.reshape(group.shape)) for group, E, bias in found]
+
+    def move(self, points: Tensor, code: Tensor) -> Tensor:
+        """Where the answers of queries should lie: R E (..., n), with the ``points`` E (..., n) of their anchors."""
+        moved: Tensor = (_read(self.matrices(), code) @ points[..., None]).squeeze(-1)
         return moved
 
-    def score_moved(self, moved: Tensor, anchor: Tensor, candidates: Tensor | None = None) -> Tensor:
-        """Scores (B, k) of what `move` gives with ``candidates`` (k,) or (B, k), all entities by default.
+    def score_points(self, moved: Tensor, anchor_bias: Tensor, candidates: Tensor, bias: Tensor) -> Tensor:
+        """Scores (B, k) of what `move` gives with the points (k, n) or (B, k, n) of candidates and their biases.
 
         With candidates common to the batch it is one matrix product <R E_anchor, E>_J.
         """
-        E = self.embeddings(candidates)
-        signed = moved * self.signs
-        products = (E @ signed[..., None]).squeeze(-1) if E.ndim == 3 else signed @ E.mT
-        bias = self.bias if candidates is None else self.bias[candidates]
-        return self._score(products, self.bias[anchor][:, None], bias)
+        signed = moved * (self.signs / self.alpha**2)
+        g = (candidates @ signed[..., None]).squeeze(-1) if candidates.ndim == 3 else signed @ candidates.mT
+        return self._score(g, anchor_bias[:, None], bias)
 
     def score_queries(self, anchor: Tensor, code: Tensor, candidates: Tensor | None = None) -> Tensor:
         """Scores (B, k) of the queries (B,) with ``candidates`` (k,) or (B, k), all entities by default."""
-        return self.score_moved(self.move(anchor, code), anchor, candidates)
+        points, anchor_bias = self.embeddings(anchor), _read(self.bias, anchor)
+        bias = self.bias if candidates is None else _read(self.bias, candidates)
+        return self.score_points(self.move(points, code), anchor_bias, self.embeddings(candidates), bias)
 
     def score_tails(self, head: Tensor, relation: Tensor) -> Tensor:
         """Scores (B, entities) of (head, relation, ?) for every entity as the tail."""
@@ -125,8 +136,9 @@ class UltraE(torch.nn.Module):
     def forward(self, triples: Tensor) -> Tensor:
         """Scores (...) of triples (..., 3); relation codes count too, read as (anchor, code, answer)."""
         anchor, code, answer = triples.unbind(-1)
-        products = (self.move(anchor, code) * self.signs * self.embeddings(answer)).sum(-1)
-        return self._score(products, self.bias[anchor], self.bias[answer])
+        (x, anchor_bias), (y, answer_bias) = self.read(anchor, answer)
+        g = (self.move(x, code) * (self.signs / self.alpha**2) * y).sum(-1)
+        return self._score(g, anchor_bias, answer_bias)
 
     def extra_repr(self) -> str:
         """Sizes and geometry."""
@@ -135,9 +147,14 @@ class UltraE(torch.nn.Module):
             f"delta={self.delta:g}, reciprocal={self.reciprocal}"
         )
 
-    def _score(self, products: Tensor, anchor_bias: Tensor, answer_bias: Tensor) -> Tensor:
-        area = self.alpha**2
-        return answer_bias + (anchor_bias + self.delta) - area * squared_arc(products / area)
+    def _score(self, g: Tensor, anchor_bias: Tensor, answer_bias: Tensor) -> Tensor:
+        """The scores of points with <R E_anchor, E_answer>_J = alpha^2 g."""
+        return torch.sub(anchor_bias + self.delta, squared_arc(g), alpha=self.alpha**2) + answer_bias
+
+
+def _read(table: Tensor, index: Tensor) -> Tensor:
+    """``table[index]``, whose gradient is summed as it comes, not sorted first."""
+    return table.index_select(0, index.reshape(-1)).reshape(*index.shape, *table.shape[1:])
 
 
 def start_points(entities: int, signature: Signature, spread: float, seed: int) -> Tensor:

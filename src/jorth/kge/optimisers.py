@@ -30,7 +30,7 @@ class Optimisers:
         options: dict[str, Any] = dict(lr=config.relation_lr, **config.relation_options)
         if config.method != "csdm":
             options.setdefault("seed", config.seed)
-        self._entities = torch.optim.Adam([model.points, model.bias], lr=config.lr)
+        self._entities = torch.optim.Adam([model.points, model.bias], lr=config.lr, fused=True)
         self._away = _away(model, config)
         owner: torch.nn.Module = model if self._away is None else self._away
         name: Any = NAMES[config.method]

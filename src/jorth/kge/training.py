@@ -200,15 +200,20 @@ class _Run:
 
     def _loss(self, queries: Tensor, candidates: Tensor | None) -> Tensor:
         anchor, code, answer = queries.unbind(-1)
-        moved = self.model.move(anchor, code)
-        scores = self.model.score_moved(moved, anchor, candidates)
+        model = self.model
         if candidates is None:
+            E = model.embeddings()
+            x, y = E.index_select(0, anchor), E.index_select(0, answer)
+            scores = model.score_points(model.move(x, code), model.bias.index_select(0, anchor), E, model.bias)
             positive = scores.gather(1, answer[:, None])[:, 0]
         else:
-            positive = self.model.score_moved(moved, anchor, answer[:, None])[:, 0]
+            (x, x_bias), (y, y_bias), (E, bias) = model.read(anchor, answer, candidates)
+            moved = model.move(x, code)
+            scores = model.score_points(moved, x_bias, E, bias)
+            positive = model.score_points(moved, x_bias, y[:, None], y_bias[:, None])[:, 0]
         loss = self._compare_scores(positive, scores, queries, candidates)
         if self.config.regularisation:
-            s = self.model.points[torch.cat([anchor, answer])][:, self.model.plus]
+            s = torch.cat([x, y]).index_select(1, model.plus)
             loss = loss + self.config.regularisation * s.square().sum(-1).mean()
         return loss
 
