@@ -12,10 +12,9 @@ from unittest import mock
 
 import numpy as np
 import torch
-from benchmarks import work
-from benchmarks.work import Work
 
 import jorth
+from benchmarks import work
 from jorth.kernels import QuadraticRounds, tournament_rounds
 from jorth.kernels.quadratic import CHUNK
 from jorth.plane import all_pairs, apply_rows, random_matching, round_robin
@@ -33,7 +32,7 @@ class Kernel(NamedTuple):
 
     name: str
     size: str
-    work: Work
+    work: work.Work
     measure: Callable[[], float]
     """Seconds of one call."""
     dtype: torch.dtype = torch.float64
@@ -47,8 +46,8 @@ def clock(device):
     return time.perf_counter()
 
 
-def seconds(call, device="cpu", *, setup=tuple, repeats=5, loops=1):
-    """The median time of one call on what ``setup`` returns, after a first call that does not count."""
+def seconds(call, device="cpu", *, setup=tuple, repeats=5, loops=1, pick=statistics.median):
+    """The time of one call on what ``setup`` returns, the median by default; the first call does not count."""
     times = []
     for _ in range(repeats + 1):
         arguments = setup()
@@ -56,7 +55,7 @@ def seconds(call, device="cpu", *, setup=tuple, repeats=5, loops=1):
         for _ in range(loops):
             call(*arguments)
         times.append((clock(device) - since) / loops)
-    return statistics.median(times[1:])
+    return pick(times[1:])
 
 
 # -- problems

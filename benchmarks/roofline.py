@@ -23,28 +23,31 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 import numpy as np
 import torch
-from benchmarks.kernels import DTYPES, cpu_kernels, cuda_kernels, seconds
 
-from benchmarks import work
+from benchmarks import kernels, work
 
-COPIED = {"cpu": (2**20, 2**24, 2**30), "cuda": (2**24, 2**32)}
+COPIED = {"cpu": (2**20, 2**24, 2**30), "cuda": (2**25, 2**32)}
 """Bytes of both arrays together."""
 MULTIPLIED = {"cpu": 2048, "cuda": 8192}
 
 
 def copy_rate(total, device):
-    """Bytes read and written a second by a copy whose two arrays hold ``total`` bytes."""
+    """The most bytes read and written a second by a copy whose two arrays hold ``total`` bytes."""
     source = torch.ones(total // 16, dtype=torch.float64, device=device)
     target = torch.empty_like(source)
-    loops = max(1, min(100, 2**26 // total))
-    return work.copy(total // 16).bytes / seconds(lambda: target.copy_(source), device, repeats=9, loops=loops)
+    loops = max(1, min(100, 2**31 // total))
+    return work.copy(total // 16).bytes / kernels.seconds(
+        lambda: target.copy_(source), device, repeats=9, loops=loops, pick=min
+    )
 
 
 def product_rate(n, dtype, device):
-    """Operations a second of a matrix product."""
+    """The most operations a second of a matrix product."""
     A, B = (torch.randn(n, n, dtype=dtype, device=device) for _ in range(2))
     C = torch.empty_like(A)
-    return work.matrix_product(n, n, n).flops / seconds(lambda: torch.matmul(A, B, out=C), device)
+    return work.matrix_product(n, n, n).flops / kernels.seconds(
+        lambda: torch.matmul(A, B, out=C), device, repeats=9, pick=min
+    )
 
 
 def roof(row, machine):
@@ -65,7 +68,7 @@ def measured(kernel, machine):
     return row | {"share": max(moving, computing) / row["seconds"], "bound": "bytes" if moving > computing else "flops"}
 
 
-def measure(device, kernels):
+def measure(device, chosen):
     """Rates of the machine and a row for each kernel, printed as they come."""
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     name = torch.cuda.get_device_name() if device == "cuda" else platform.processor() or platform.machine()
@@ -74,7 +77,7 @@ def measure(device, kernels):
         "name": name,
         "versions": {"torch": torch.__version__, "numpy": np.__version__, "python": platform.python_version()},
         "copy": [(size, copy_rate(size, device)) for size in COPIED[device]],
-        "product": {str(dtype)[6:]: product_rate(MULTIPLIED[device], dtype, device) for dtype in DTYPES},
+        "product": {str(dtype)[6:]: product_rate(MULTIPLIED[device], dtype, device) for dtype in kernels.DTYPES},
     }
     for size, rate in machine["copy"]:
         print(f"copy of {size / 2**20:6.0f} MiB  {rate / 1e9:9.1f} GB/s read and written")
@@ -82,10 +85,10 @@ def measure(device, kernels):
         print(f"product, {dtype}  {rate / 1e9:9.1f} Gflop/s")
     print(f"{'kernel':25s} {'size':15s} {'dtype':13s} time     bytes     flops      flops/byte    share of the roof")
     machine["rows"] = []
-    for kernel in kernels:
+    for kernel in chosen:
         machine["rows"].append(row := measured(kernel, machine))
         print(line(row), flush=True)
-        if device == "cuda":
+        if device == "cuda" and "error" not in row:  # after an error the device may be lost
             torch.cuda.empty_cache()
     return machine
 
@@ -186,8 +189,8 @@ def main():
     if arguments.draw:
         machine = json.loads(arguments.draw.read_text())
     else:
-        kernels = cpu_kernels if arguments.device == "cpu" else cuda_kernels
-        machine = measure(arguments.device, kernels(tuple(arguments.sizes)) if arguments.sizes else kernels())
+        listed = kernels.cpu_kernels if arguments.device == "cpu" else kernels.cuda_kernels
+        machine = measure(arguments.device, listed(tuple(arguments.sizes)) if arguments.sizes else listed())
     if arguments.output:
         arguments.output.write_text(json.dumps(machine, indent=1))
     source = arguments.draw or arguments.output

@@ -116,7 +116,7 @@ def compression(m, n, block=4096):
     """The triangle of [source target], (m, 2n), by QR of blocks below the triangle so far: 2 r c^2 - 2/3 c^3 each."""
     c, flops = 2 * n, 0.0
     for start in range(0, m, block):
-        rows = min(block, m - start) + (min(start, c))
+        rows = min(block, m - start) + min(start, c)
         flops += 2 * rows * min(rows, c) * c - 2 / 3 * min(rows, c) ** 3
     return Work(flops, (m * c + c * c) * 8, (m * c + c * c) * 8)
 

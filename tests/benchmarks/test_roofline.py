@@ -4,9 +4,8 @@ import json
 import math
 
 import pytest
-from benchmarks.work import Work
 
-from benchmarks import growth, kernels, roofline
+from benchmarks import growth, kernels, roofline, work
 
 MACHINE = {
     "device": "cpu",
@@ -16,17 +15,17 @@ MACHINE = {
 }
 
 
-def kernel(work, measure=lambda: 4.0):
-    return kernels.Kernel("kernel", "3", work, measure)
+def kernel(counted, measure=lambda: 4.0):
+    return kernels.Kernel("kernel", "3", counted, measure)
 
 
 def test_the_roof_is_that_of_the_memory_the_matrices_fit_in():
     """40 bytes at 50, 20, 10 bytes a second, beyond all sizes as for the largest; 100 operations at 200 a second."""
     for held, moving in ((100, 0.8), (101, 2.0), (10000, 4.0), (10**6, 4.0)):
-        row = roofline.measured(kernel(Work(100, 40, held)), MACHINE)
+        row = roofline.measured(kernel(work.Work(100, 40, held)), MACHINE)
         assert row["share"] == pytest.approx(moving / 4)
         assert row["bound"] == "bytes"
-    row = roofline.measured(kernel(Work(400, 40, 100)), MACHINE)
+    row = roofline.measured(kernel(work.Work(400, 40, 100)), MACHINE)
     assert row["share"] == pytest.approx(0.5)
     assert row["bound"] == "flops"
 
@@ -35,7 +34,7 @@ def test_a_kernel_that_fails_is_a_row():
     def broken():
         raise RuntimeError("no such device")
 
-    row = roofline.measured(kernel(Work(1, 1, 1), broken), MACHINE)
+    row = roofline.measured(kernel(work.Work(1, 1, 1), broken), MACHINE)
     assert row["error"] == "RuntimeError: no such device"
     assert "no such device" in roofline.line(row)
 
