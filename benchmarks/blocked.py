@@ -6,6 +6,7 @@ of the last sweep by blocks only the part that is needed is counted, in proporti
 
     taskset -c 0 python benchmarks/blocked.py --sizes 1000 --repeats 3
     taskset -c 0 python benchmarks/blocked.py --profile --sizes 1000
+    OMP_NUM_THREADS=2 python benchmarks/blocked.py --profile --wall --sizes 1000
 """
 
 from __future__ import annotations
@@ -90,15 +91,15 @@ def compare(n, p, condition, size, repeats, sweeps):
     return ratios, statistics.median(plain_times), statistics.median(block_times)
 
 
-def profile(n, size):
-    """CPU seconds of a sweep by what it is spent on: the methods of `BlockedSweep`, timed."""
+def profile(n, size, clock):
+    """Seconds of a sweep by what it is spent on: the methods of `BlockedSweep`, timed."""
     task, spent = Task(n, n // 2, 3.0, seed=0), Counter()
 
     class Timed(BlockedSweep):
         def _timed(self, name, *arguments):
-            since = time.process_time()
+            since = clock()
             result = getattr(super(), name)(*arguments)
-            spent[name.strip("_").replace("_", " ")] += time.process_time() - since
+            spent[name.strip("_").replace("_", " ")] += clock() - since
             return result
 
         def _product(self, *arguments):
@@ -117,13 +118,13 @@ def profile(n, size):
     for sweep in range(sweeps + 1):
         if sweep == 1:
             spent.clear()
-            since = time.process_time()
+            since = clock()
         order = np.random.default_rng(sweep).permutation(n)
         timed = Timed(task.A, task.C, None, X, task.signs, order, size, RULE)
         for _ in timed.run():
             pass
         X = timed.rows()
-    total = (time.process_time() - since) / sweeps
+    total = (clock() - since) / sweeps
     parts = {name: seconds / sweeps for name, seconds in spent.most_common()}
     parts["other"] = total - sum(parts.values())
     return total, parts
@@ -136,12 +137,13 @@ def main():
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--sweeps", type=int, default=2)
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--wall", action="store_true", help="profile by the clock on the wall, for several threads")
     arguments = parser.parse_args()
     compile_kernels()
     for n in arguments.sizes:
         size = arguments.block or max(rows_of_a_block(n), min(blocks.SIZES.values()))
         if arguments.profile:
-            total, parts = profile(n, size)
+            total, parts = profile(n, size, time.perf_counter if arguments.wall else time.process_time)
             shown = ", ".join(f"{name} {seconds:.3f}" for name, seconds in parts.items())
             print(f"n = {n}, blocks of {size}: {total:.3f} s a sweep: {shown}", flush=True)
             continue

@@ -84,3 +84,29 @@ def test_exact_rounds_solve_procrustes(monkeypatch):
     assert (np.diff(result.history["value"]) <= 1e-15).all()
     assert result.evaluations.pair_updates == 9 * 3 * result.evaluations.gradient - 27
     assert result.residual <= 100 * 7 * 2.0**-53
+
+
+def test_a_device_takes_as_many_exact_rounds_as_are_replayed_together(monkeypatch):
+    """The default: 32 where the form is exact, one where there is none; on the CPU a tournament."""
+    from jorth.kernels.quadratic import CHUNK
+    from jorth.solvers import jacobi
+
+    meta, tensor = torch.eye(7, device="meta"), torch.eye(7)
+    assert jorth.Jacobi().rounds(meta, exact=True) == CHUNK == 32
+    assert jorth.Jacobi().rounds(meta) == 1
+    assert jorth.Jacobi().rounds(tensor) == jorth.Jacobi().rounds(tensor, exact=True) == 7
+    assert jorth.Jacobi(rounds_per_gradient=5).rounds(meta, exact=True) == 5
+
+    source, target, _ = jorth.datasets.planted_procrustes(30, Signature(4, 3), noise=0.1, seed=1)
+    as_on_device = jacobi.Jacobi.rounds
+    monkeypatch.setattr(jacobi.Jacobi, "rounds", lambda self, X, **exact: as_on_device(self, X.to("meta"), **exact))
+    result = jorth.minimize(
+        jorth.Procrustes(source, target),
+        signature=Signature(4, 3),
+        method="j-jobcd",
+        max_iterations=5,
+        gradient_tolerance=0.0,
+    )
+    assert result.evaluations.pair_updates == 32 * 3 * (result.evaluations.gradient - 1)
+    assert (np.diff(result.history["value"]) <= 1e-15).all()
+    assert result.residual <= 100 * 7 * 2.0**-53

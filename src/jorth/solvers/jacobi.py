@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth.arrays import is_number
+from jorth.kernels.quadratic import CHUNK
 from jorth.objectives import QuadraticForm
 from jorth.plane import greedy_matching, random_matching, round_robin
 from jorth.solvers.averaged_steps import Averaging, best_of, keep_best, walk
@@ -43,7 +44,8 @@ class Jacobi(AbstractSolver):
         side: "left" changes rows, "right" columns, "both" takes turns; "auto" is left, and both with averaged slopes.
         components: "start" stays in the component of the start, "all" may leave it (the paper).
         matching: With one round per gradient: "random" (the paper), "round-robin", or "greedy" on the slopes.
-        rounds_per_gradient: A number; None takes a tournament of all pairs on the CPU and one round on a device.
+        rounds_per_gradient: A number; None takes a tournament of all pairs on the CPU, and on a device one round, or 32
+            exact ones on a convex quadratic.
         theta: The proximal weight; None takes 1e-12 of each pair's curvature.
         curvature: "auto" backtracks, starting from what the objective knows; a number L is fixed. "per-plane" averages
             slopes over steps and turns every plane by about the same angle, without asking f to fall each time;
@@ -100,9 +102,10 @@ class Jacobi(AbstractSolver):
             key = "safeguard"
             state.numbers.setdefault(key, 1.0)
         propose: Callable[[float], Proposal]
-        if form is not None and self.rounds(X) > 1:
+        rounds = self.rounds(X, exact=form is not None)
+        if form is not None and rounds > 1:
             everywhere = self.components == "all"
-            propose = exact_rounds(problem, state, X, form, side, self.rounds(X), self.theta, everywhere)
+            propose = exact_rounds(problem, state, X, form, side, rounds, self.theta, everywhere)
         else:
             pairs = self.choose(problem, state, X, G)
             propose = partial(self.propose, problem, X, G, pairs, form=form)
@@ -190,12 +193,14 @@ class Jacobi(AbstractSolver):
         found: QuadraticForm | None = state.cache[key]
         return found
 
-    def rounds(self, X: Tensor) -> int:
-        """The number of rounds per gradient."""
+    def rounds(self, X: Tensor, *, exact: bool = False) -> int:
+        """The number of rounds per gradient; exact ones on a device are as many as are replayed together."""
         if self.rounds_per_gradient is not None:
             return self.rounds_per_gradient
+        if X.device.type != "cpu":
+            return CHUNK if exact else 1
         n = X.shape[0]
-        return (n - 1 + n % 2) if X.device.type == "cpu" else 1
+        return n - 1 + n % 2
 
     def choose(
         self, problem: Problem, state: State, X: Tensor, G: Tensor, rounds: int | None = None
