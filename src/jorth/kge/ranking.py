@@ -19,8 +19,8 @@ Ties = Literal["realistic", "optimistic", "pessimistic"]
 SIDES = ("head", "tail", "both")
 TIES = ("realistic", "optimistic", "pessimistic")
 HITS = (1, 3, 10)
-CELLS = 2**23
-"""Scores held at once: 64 MiB in float64, and a few times that on the way."""
+CELLS, CPU_CELLS = 2**23, 2**21
+"""Scores held at once: 64 MiB in float64, and a few times that on the way; on a CPU less, for the cache."""
 
 
 class Scorer(Protocol):
@@ -96,11 +96,11 @@ def evaluate(model: Scorer, triples: Tensor, known: Tensor | None = None, *, bat
         model: An `UltraE`, or anything with ``n_entities``, ``n_relations``, ``score_tails`` and ``score_heads``.
         triples: What to rank.
         known: All known triples.
-        batch_size: Queries at a time; by default so many that 2^23 scores are held at once.
+        batch_size: Queries at a time; by default so many that 2^21 scores are held at once on a CPU, 2^23 elsewhere.
     """
     triples = _triples(triples, "triples", model)
     if batch_size is None:
-        batch_size = max(1, CELLS // model.n_entities)
+        batch_size = max(1, (CPU_CELLS if triples.device.type == "cpu" else CELLS) // model.n_entities)
     whole_number(batch_size, "batch_size", 1)
     index = None
     if known is not None:
