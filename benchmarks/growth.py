@@ -19,9 +19,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 import numpy as np
 import torch
-from benchmarks import kernels
 
 import jorth
+from benchmarks import kernels
 from jorth.solvers.blocks import SIZES, rows_of_a_block
 from jorth.solvers.pair_steps import compile_kernels
 
