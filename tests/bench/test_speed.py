@@ -2,6 +2,7 @@
 
 import math
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from jorth.bench.speed.pymanopt_peer import make_problem as pymanopt_problem
 from jorth.bench.speed.runner import equal_threads, run_cell, run_speed
 from jorth.bench.speed.table import entries, goal, markdown, verdict
 from jorth.bench.speed.trace import Ended, Goal, Trace, least_gap, reached
+from jorth.solvers.counting import Clock
 from tests.bench.test_commands import jorth as command
 
 SIGNATURE = jorth.Signature.of([1, -1, 1, 1, -1, 1, -1, 1])
@@ -105,7 +107,7 @@ def test_every_method_reaches_the_optimum(method):
     assert row["status"] == "reached"
     assert list(row["reached"]) == ["0.01", "0.0001", "1e-08"]
     times = list(row["reached"].values())
-    assert 0 < times[0] <= times[1] <= times[2] <= row["time"] <= row["wall"]
+    assert 0 < times[0] <= times[1] <= times[2] <= row["time"]
     assert abs(row["gap"]) <= 0.9e-8
 
 
@@ -123,7 +125,7 @@ def test_gaps_are_relative_to_the_start():
 
 def test_recording_is_off_the_clock_and_ends_the_run(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("jorth.bench.speed.trace.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr(Clock, "now", lambda: now[0])
 
     def slow_value(X):
         now[0] += 100.0
@@ -152,12 +154,22 @@ def test_threads_are_equal_for_all_and_set_back():
     assert (torch.get_num_threads(), [pool["num_threads"] for pool in threadpool_info()]) == before
 
 
-def test_a_short_run_that_was_disturbed_is_made_again(monkeypatch):
-    walls, processors = iter([0, 1, 1, 2, 2, 3, 3, 4]), iter([0, 0.5, 0.5, 1.46, 0, 0, 0, 0])
-    monkeypatch.setattr(runner.time, "perf_counter", lambda: next(walls))
-    monkeypatch.setattr(runner.time, "process_time", lambda: next(processors))
-    results = iter(["disturbed", "quiet", "never"])
-    assert runner._undisturbed(lambda: next(results), 1) == (pytest.approx(0.96), "quiet")
+def test_a_short_run_is_the_median_of_three():
+    short, long = iter([("a", 0.3), ("b", 0.1), ("c", 0.2)]), iter([("d", 1.5)])
+    assert runner._median_run(lambda: next(short)) == ("c", 0.2)
+    assert runner._median_run(lambda: next(long)) == ("d", 1.5)
+
+
+def test_one_thread_is_timed_by_the_processor():
+    with runner.clock_for(1):
+        clock = Clock()
+        clock.start()
+        time.sleep(0.2)
+        clock.pause()
+    assert clock.seconds < 0.1  # asleep
+    with runner.clock_for(2):
+        assert Clock.now is time.perf_counter
+    assert Clock.now is time.perf_counter
 
 
 # -- what is run
@@ -251,7 +263,7 @@ def test_ctrl_c_keeps_what_is_done_and_the_same_call_goes_on(monkeypatch, tmp_pa
         return real(*arguments, **options)
 
     monkeypatch.setattr(runner, "warm_up", lambda cells: None)
-    monkeypatch.setattr(runner, "QUIET", 0.0)
+    monkeypatch.setattr(runner, "SHORT", 0.0)
     monkeypatch.setattr(runner, "minimize", second_is_interrupted)
     outcome = run_speed(cells, tmp_path)
     assert (outcome.finished, outcome.interrupted) == (1, True)

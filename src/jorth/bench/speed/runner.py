@@ -28,15 +28,14 @@ from jorth.bench.speed.trace import Goal, Trace, least_gap, reached
 from jorth.objectives import Procrustes
 from jorth.signature import Signature
 from jorth.solvers import Stage, Status, minimize
+from jorth.solvers.counting import Clock
 from jorth.stopping import ValueBelow
 
 SWEEPS = 1
 """Sweeps of GS-JOBCD before L-BFGS in the chain; chosen on other seeds than those that are reported."""
-QUIET = 0.95
-"""The share of its core below which a run on one thread was disturbed by others."""
-ATTEMPTS = 5
-"""So often a short run that was disturbed is made again; the least disturbed one counts."""
-SHORT = 2.0
+REPEATS = 3
+"""So often a short run is made; the one with the median time counts."""
+SHORT = 1.0
 """Seconds."""
 Rows = list[tuple[float, float]]
 SOLVERS: dict[str, Any] = {
@@ -99,7 +98,7 @@ def run_cell(cell: SpeedCell, rows: Sequence[Row]) -> Row:
         return row | {"outcome": "left out", "error": reason}
     began = time.perf_counter()
     try:
-        with equal_threads(cell.threads):
+        with equal_threads(cell.threads), clock_for(cell.threads):
             row["versions"] = row["versions"] | peer_versions()
             row |= {"hardware": row["hardware"] | {"threads": cell.threads}} | _measure(cell)
     except ImportError as error:
@@ -121,6 +120,17 @@ def equal_threads(count: int) -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextmanager
+def clock_for(threads: int) -> Iterator[None]:
+    """Of one thread processor seconds, which others on the machine do not lengthen; of several those on the wall."""
+    before = Clock.now
+    Clock.now = time.process_time if threads == 1 else time.perf_counter
+    try:
+        yield
+    finally:
+        Clock.now = before
 
 
 def peer_versions() -> dict[str, str]:
@@ -163,7 +173,7 @@ def _measure(cell: SpeedCell) -> Row:
     planted = _planted(cell.n, cell.p, cell.condition, cell.seed)
     goal = Goal(planted.first, planted.optimum, cell.max_time)
     run = _ours if cell.method in OURS else _peer
-    share, (found, spent) = _undisturbed(lambda: run(cell, planted, goal), cell.threads)
+    found, spent = _median_run(lambda: run(cell, planted, goal))
     times = reached(found, goal)
     if f"{min(GAPS):g}" in times:
         status = "reached"
@@ -174,27 +184,18 @@ def _measure(cell: SpeedCell) -> Row:
         "reached": times,
         "gap": least_gap(found, goal),
         "time": spent,
-        "cpu_share": share,
+        "clock": "processor" if Clock.now is time.process_time else "wall",
         "steps": len(found) - 1,
         "notes": {"reference_gradient_norm": planted.gradient_norm, "start_value": goal.first, "optimum": goal.optimum},
     }
 
 
-def _undisturbed(run: Callable[[], tuple[Rows, float]], threads: int) -> tuple[float, tuple[Rows, float]]:
-    """The share of the processor that a run had (1 is one core), and its result.
-
-    Others on the machine slow a long run down in proportion, a short one by chance. On several threads the share also
-    says how much of a method is parallel, and nothing is made again.
-    """
-    runs = []
-    for _ in range(ATTEMPTS):
-        wall, processor = time.perf_counter(), time.process_time()
-        result = run()
-        seconds = time.perf_counter() - wall
-        runs.append(((time.process_time() - processor) / seconds, result))
-        if threads > 1 or seconds > SHORT or runs[-1][0] >= QUIET:
-            break
-    return max(runs, key=lambda pair: pair[0])
+def _median_run(run: Callable[[], tuple[Rows, float]]) -> tuple[Rows, float]:
+    """The rows and the time of a run, of a short one the median of several."""
+    runs = [run()]
+    while runs[0][1] < SHORT and len(runs) < REPEATS:
+        runs.append(run())
+    return sorted(runs, key=lambda pair: pair[1])[len(runs) // 2]
 
 
 def _ours(cell: SpeedCell, planted: _Planted, goal: Goal) -> tuple[Rows, float]:

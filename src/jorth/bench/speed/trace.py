@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from jorth.bench.scoring import GAPS
+from jorth.solvers.counting import Clock
 
 PAST = 0.9
 """A run ends when its gap is at most this share of the least of GAPS."""
@@ -38,7 +38,7 @@ class Goal:
 
 
 class Trace:
-    """Times and values, with a clock that stands still while it records.
+    """Times and values, by the clock of `minimize`, which stands still while it records.
 
     Args:
         goal: What ends the run.
@@ -48,16 +48,17 @@ class Trace:
     def __init__(self, goal: Goal, value: Callable[[Any], float]) -> None:
         self.goal, self._value = goal, value
         self.rows: list[tuple[float, float]] = []
-        self._spent, self._since = 0.0, time.perf_counter()
+        self._clock = Clock()
+        self._clock.start()
 
     def record(self, point: Callable[[], Any] | Any) -> None:
         """Add a row for the point, or for what the function makes of the point at hand; raise Ended where it ends."""
-        self._spent += time.perf_counter() - self._since
+        self._clock.pause()
         value = self._value(point() if callable(point) else point)
-        self.rows.append((self._spent, value))
-        if value <= self.goal.target or self._spent > self.goal.max_time:
+        self.rows.append((self._clock.seconds, value))
+        if value <= self.goal.target or self._clock.seconds > self.goal.max_time:
             raise Ended
-        self._since = time.perf_counter()
+        self._clock.start()
 
 
 def reached(rows: list[tuple[float, float]], goal: Goal) -> dict[str, float]:
