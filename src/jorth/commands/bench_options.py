@@ -135,7 +135,7 @@ SPEED: Options = (
             case_sensitive=False,
         ),
     ),
-    click.option("--time-limit", "max_time", type=positive, help="Seconds a run. Default: by size, from 3 to 45."),
+    click.option("--time-limit", "max_time", type=positive, help="Seconds a run. Default: by size, from 2 to 40."),
 )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ PEERS = ("pymanopt CG", "pymanopt TR", CDOPT)
 METHODS = (*OURS, *PEERS)
 BETAS = (0.1, 1.0, 10.0, 100.0)
 """The penalties of cdopt that are tried, on the first seed of every problem up to n = 200."""
-BUDGETS = {50: 3.0, 100: 6.0, 200: 10.0, 500: 25.0, 1000: 45.0}
+BUDGETS = {50: 2.0, 100: 3.0, 200: 5.0, 500: 20.0, 1000: 40.0}
 """Seconds a run, up to each size; beyond the last it is the last."""
 ONE_SEED = 500
 """From this size on the first seed is the only one."""
