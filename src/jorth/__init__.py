@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         RiemannianCG,
         RiemannianLBFGS,
         RiemannianSD,
+        Stage,
         Status,
         VarianceReduced,
         block_stationarity,
@@ -75,8 +76,8 @@ _ROOMS = {
     "jorth.ranks": "RankLost",
     "jorth.signature": "Signature",
     "jorth.solvers": "ADMM BlockStationarity CSDM CheckpointMismatch Exponential GaussSeidel Jacobi Result "
-    "RiemannianCG RiemannianLBFGS RiemannianSD Status UMCM VarianceReduced block_stationarity minimize multiplier "
-    "procrustes riemannian_gradient",
+    "RiemannianCG RiemannianLBFGS RiemannianSD Stage Status UMCM VarianceReduced block_stationarity minimize "
+    "multiplier procrustes riemannian_gradient",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 _MODULES = ("adapters", "datasets", "estimators", "kge", "nn", "optim", "plane", "stopping", "ultrahyperbolic")
@@ -106,6 +107,7 @@ __all__ = [
     "RiemannianSD",
     "Sharded",
     "Signature",
+    "Stage",
     "Status",
     "StructuralProbe",
     "VarianceReduced",

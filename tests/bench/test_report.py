@@ -12,7 +12,7 @@ from jorth.bench.methods import PAPER
 from jorth.bench.records import append_row, cell_of
 from jorth.bench.report import write_report
 from jorth.bench.report.groups import group_rows, is_away, is_improved, ranks
-from jorth.bench.report.speed import ratio_lines, ratios
+from jorth.bench.report.speed import ratios
 from jorth.bench.report.tables import comparisons
 
 
@@ -223,10 +223,3 @@ def test_ratios(race):
     assert ratios(group, 1e-2) == (1.5, {"UMCM": 2.0, "ADMM": 1.0, "CSDM": None})
     assert ratios(group, 1e-4) == (None, {"UMCM": None, "ADMM": None, "CSDM": None})
     assert ratios(group, 1e-8) == (4.0, {"UMCM": None, "ADMM": 1.0, "CSDM": None})
-
-
-def test_ratio_lines(quick_run):
-    lines = ratio_lines(read_rows(quick_run))
-    (best,) = (line for line in lines if line.startswith("Riemannian L-BFGS"))
-    assert len(best.split()) == 2 + 3
-    assert any("planted(24-12-6), source condition 10" in line for line in lines)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jorth
-from jorth import GaussSeidel, Status
+from jorth import GaussSeidel, Stage, Status
 from jorth.stopping import ValueBelow
 from tests.solvers.registry import case
 
@@ -178,3 +178,32 @@ def test_a_later_stage_that_cannot_run_is_refused_before_any_work():
     with pytest.raises(ValueError, match="vr-j-jobcd needs a finite sum"):
         jorth.minimize(counted, signature=jorth.Signature(2, 2), method=["j-jobcd", "vr-j-jobcd"])
     assert not calls
+
+
+def test_a_stage_has_limits_of_its_own():
+    chain = minimize([Stage("gs-jobcd", max_iterations=2), "riemannian-lbfgs"], gradient_tolerance=1e-9)
+    sweeps, rest = chain.stages
+    assert sweeps.iterations == 2
+    assert sweeps.status is Status.MAX_ITERATIONS
+    assert chain.status is Status.CONVERGED
+    alone = minimize("gs-jobcd", max_iterations=2, gradient_tolerance=1e-9)
+    again = minimize("riemannian-lbfgs", x0=alone.x, gradient_tolerance=1e-9)
+    np.testing.assert_array_equal(chain.x, again.x)
+    assert chain.iterations == 2 + rest.iterations
+
+
+def test_the_lower_of_both_limits_holds_and_what_is_left_goes_on():
+    stages = [Stage(GaussSeidel(), max_iterations=2), Stage("j-jobcd", max_iterations=50), "j-jobcd"]
+    chain = minimize(stages, max_iterations=12, gradient_tolerance=0.0)
+    assert [stage.iterations for stage in chain.stages] == [2, 5, 5]
+    counted = minimize([Stage("j-jobcd", max_evaluations=3), "j-jobcd"], max_evaluations=10, gradient_tolerance=0.0)
+    assert [stage.evaluations.gradient for stage in counted.stages] == [3, 7]
+    timed = minimize([Stage("j-jobcd", max_time=0.0), "gs-jobcd"], gradient_tolerance=1e-6)
+    assert [stage.status for stage in timed.stages] == [Status.MAX_TIME, Status.CONVERGED]
+
+
+def test_limits_of_a_stage_are_checked_before_any_work():
+    with pytest.raises(ValueError, match="max_iterations must be"):
+        minimize(["gs-jobcd", Stage("j-jobcd", max_iterations=-1)])
+    with pytest.raises(ValueError, match="method must be one of"):
+        minimize([Stage("sgd")])

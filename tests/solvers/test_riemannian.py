@@ -17,12 +17,18 @@ from jorth.solvers.riemannian.line_search import Trial, _secant, _shorter, inner
 from jorth.solvers.riemannian.preconditioner import precondition, renew
 
 
-def test_preconditioner_inverts_the_curvature():
-    """The metric applied to (J A J S Y + Y S J A J) / 2, Y = X X^T, gives S back."""
+@pytest.mark.parametrize("scale", [1.0, 1e150, 1e-150])
+@pytest.mark.parametrize(("spread", "unit"), [(1.0, 2.0**-24), (1e4, 2.0**-53)])
+def test_preconditioner_inverts_the_curvature(spread, unit, scale):
+    """The metric applied to (J A J S Y + Y S J A J) / 2, Y = X X^T, gives S back.
+
+    In single precision where the curvature is well conditioned, else in double; at any scale of f.
+    """
     sig = Signature(4, 3)
     rng = np.random.default_rng(0)
     M = rng.standard_normal((7, 7))
-    A = M @ M.T + 0.1 * np.eye(7)
+    grades = np.geomspace(1.0, spread, 7) ** 0.5
+    A = scale * (M @ M.T + 0.1 * np.eye(7)) * grades[:, None] * grades
     X = jorth.random_point(sig, cond=20.0, seed=1)
     S = rng.standard_normal((7, 7))
     S = S - S.T
@@ -35,7 +41,9 @@ def test_preconditioner_inverts_the_curvature():
     assert renew(problem, state)
     assert not renew(problem, state)
     found = precondition(state, torch.from_numpy(image))
-    np.testing.assert_allclose(found.numpy(), S, atol=1e-10)
+    assert state.cache["basis"].W.dtype is (torch.float32 if spread == 1 else torch.float64)
+    loss = 10 * unit * np.linalg.cond(X.T @ A @ X)
+    assert np.linalg.norm(found.numpy() - S) <= loss * np.linalg.norm(S)
 
 
 @pytest.mark.parametrize("source_condition", [3.0, 30.0, 300.0])

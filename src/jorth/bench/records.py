@@ -56,7 +56,7 @@ def read_rows(source: str | Path) -> list[Row]:
 
 def remaining(cells: Iterable[AnyCell], path: Path, *, retry_failed: bool = False) -> list[AnyCell]:
     """The cells, each once, that the file has no result for; failed ones count as run unless they are to be retried."""
-    over = {"done"} if retry_failed else {"done", "failed"}
+    over = {"done", "left out"} if retry_failed else {"done", "left out", "failed"}
     rows = read_rows(path) if path.exists() else []
     keys = {row["key"] for row in rows if row["outcome"] in over}
     return [cell for cell in dict.fromkeys(cells) if cell.key not in keys]
@@ -65,6 +65,11 @@ def remaining(cells: Iterable[AnyCell], path: Path, *, retry_failed: bool = Fals
 def is_graph(row: Row) -> bool:
     """Whether a row is of a knowledge graph, not of a matrix."""
     return bool(row["cell"]["problem"] == "kge")
+
+
+def is_speed(row: Row) -> bool:
+    """Whether a row is a time beside those of other libraries."""
+    return bool(row["cell"]["problem"] == "speed")
 
 
 def cell_of(row: Row) -> Cell:

@@ -20,6 +20,7 @@ from jorth.commands.bench_options import (
     QUICK_TIME_LIMIT,
     RUN,
     SHARED,
+    SPEED,
     TIME_LIMIT,
     with_options,
 )
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from jorth.bench.graphs.cells import GraphCell
     from jorth.bench.grids import Crossing
     from jorth.bench.paper import Size
+    from jorth.bench.speed.cells import SpeedCell
 
 SMALL = {"hevp": {"randn": (100, 100), "digits": (1797, 61)}, "probe": {"randn": (500, 50), "digits": (1797, 61)}}
 """(m, n) of the data that every installation has, where --size does not say."""
@@ -125,17 +127,28 @@ def procrustes(sizes: tuple[int, ...], conditions: tuple[float, ...], shares: tu
 
 
 @bench.command()
-@with_options(PLANTED, SHARED)
-def speed(sizes: tuple[int, ...], conditions: tuple[float, ...], shares: tuple[float, ...], **shared: Any) -> None:
-    """Times to gaps of 1e-2, 1e-4 and 1e-8 on planted Procrustes, as ratios to the fastest."""
-    from jorth.bench.records import read_rows
-    from jorth.bench.report.speed import ratio_lines
+@with_options(SPEED, RUN)
+def speed(**options: Any) -> None:
+    """Times to gaps of 1e-2, 1e-4 and 1e-8 on planted Procrustes, beside pymanopt and cdopt, threads equal."""
+    from dataclasses import replace
 
-    cells = _planted_cells(sizes, conditions, shares, shared)
-    path = _run(cells, shared, "speed")
-    wanted = {cell.key for cell in cells}
-    for line in ratio_lines([row for row in read_rows(path) if row["key"] in wanted]):
-        click.echo(line)
+    from jorth.bench.records import is_speed, read_rows
+    from jorth.bench.report.speed_figure import picture
+    from jorth.bench.speed.cells import QUICK, Plan
+    from jorth.bench.speed.table import entries, markdown
+
+    names = ("sizes", "shares", "conditions", "threads", "seeds", "methods", "max_time")
+    wanted = {name: options[name] for name in names if options[name]}
+    cells = replace(QUICK if options["quick"] else Plan(), **wanted).cells()
+    path = _run(cells, options, "speed")
+    keys = {cell.key for cell in cells}
+    found = entries([row for row in read_rows(path) if is_speed(row) and row["key"] in keys])
+    table = markdown(found)
+    path.with_name("speed.md").write_text("\n".join(table) + "\n", encoding="utf-8")
+    drawing = picture(found)
+    if drawing is not None:
+        path.with_name("speed.png").write_bytes(drawing)
+    click.echo("\n".join(table))
 
 
 def _planted_cells(
@@ -204,7 +217,7 @@ def _check_names(names: tuple[str, ...]) -> None:
 
 
 def _run(
-    cells: list[Cell] | list[GraphCell],
+    cells: list[Cell] | list[GraphCell] | list[SpeedCell],
     shared: dict[str, Any],
     name: str,
     data_dir: Path | None = None,

@@ -116,6 +116,28 @@ GRAPHS: Options = (
     click.option("--trials", type=click.IntRange(1, 6), help="Settings of each method. Default: 6, quick 2."),
 )  # fmt: skip
 
+SPEED: Options = (
+    click.option("--n", "sizes", multiple=True, type=click.IntRange(2), help="Default: 50, 100, 200, 500 and 1000."),
+    click.option("--p-share", "shares", multiple=True, type=share, help="p / n. Default: 0.5 and 0.9."),
+    click.option("--condition", "conditions", multiple=True, type=click.FloatRange(1), help="Default: 3 and 30."),
+    click.option("--threads", multiple=True, type=click.IntRange(1), help="Of all methods alike. Default: 1 and 2."),
+    click.option(
+        "--seed", "seeds", multiple=True, type=click.IntRange(0),
+        help="Medians are over the seeds; from n = 500 on the first alone. Default: 0, 1 and 2.",
+    ),
+    click.option(
+        "--solver", "methods", multiple=True, help="Default: all.",
+        type=click.Choice(
+            [
+                "GS-JOBCD", "J-JOBCD", "GS-JOBCD + L-BFGS", "Riemannian L-BFGS", "UMCM", "pymanopt CG", "pymanopt TR",
+                "cdopt L-BFGS",
+            ],
+            case_sensitive=False,
+        ),
+    ),
+    click.option("--time-limit", "max_time", type=positive, help="Seconds a run. Default: by size, from 2 to 40."),
+)  # fmt: skip
+
 
 def with_options(*groups: Options) -> Callable[[Any], Any]:
     """All options of some groups on a command; those that take a list are repeated."""

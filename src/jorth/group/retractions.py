@@ -54,11 +54,11 @@ def cayley(K: ArrayT, signature: Signature) -> ArrayT:
 
 
 def cayley_step(K: Tensor, X: Tensor) -> Tensor:
-    """(I - K/2)^-1 (I + K/2) X for a K that is known to be in the algebra and before the pole."""
-    half = K / 2
-    identity = torch.eye(K.shape[-1], dtype=K.dtype, device=K.device)
-    moved: Tensor = torch.linalg.solve(identity - half, X + half @ X)
-    return moved
+    """(I - K/2)^-1 (I + K/2) X = 2 (I - K/2)^-1 X - X for a K known to be in the algebra and before the pole."""
+    shifted = K / -2
+    shifted.diagonal(dim1=-2, dim2=-1).add_(1)
+    moved: Tensor = torch.linalg.solve(shifted, X)
+    return torch.add(-X, moved, alpha=2)
 
 
 def _algebra_element(K: ArrayT, signature: Signature) -> Tensor:

@@ -49,7 +49,7 @@ class Procrustes(AbstractObjective):
             stack = torch.linalg.qr(torch.cat([stack, block]), mode="r").R
         check_finite(stack, "source")
         self.R, self.T1 = stack[:n, :n].contiguous(), stack[:n, n:].contiguous()
-        self._floor = stack[n:, n:].square().sum().item()
+        self.floor = stack[n:, n:].square().sum().item()
 
     def _rows(self, index: Tensor) -> Tensor:
         if self._dense is not None:
@@ -60,12 +60,12 @@ class Procrustes(AbstractObjective):
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """F and R^T (R X - T1) / m."""
         difference = self.R @ X - self.T1
-        value = (difference.square().sum() + self._floor) / (2 * self.samples)
+        value = (difference.square().sum() + self.floor) / (2 * self.samples)
         return value, self.R.mT @ difference / self.samples
 
     def value(self, X: Tensor) -> Tensor:
         """F alone."""
-        return ((self.R @ X - self.T1).square().sum() + self._floor) / (2 * self.samples)
+        return ((self.R @ X - self.T1).square().sum() + self.floor) / (2 * self.samples)
 
     def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
         """S_b^T (S_b X - T_b) / b."""
@@ -75,7 +75,7 @@ class Procrustes(AbstractObjective):
     def quadratic(self) -> QuadraticForm:
         """A = S^T S / m, C = -S^T T / m, D = I; in float64, so that A is positive semidefinite to that rounding."""
         m, R, T1 = self.samples, self.R.double(), self.T1.double()
-        constant = (T1.square().sum().item() + self._floor) / (2 * m)
+        constant = (T1.square().sum().item() + self.floor) / (2 * m)
         return QuadraticForm(R.mT @ R / m, -R.mT @ T1 / m, None, constant)
 
     def curvature(self) -> float:

@@ -2,6 +2,7 @@
 
 from jorth.solvers.admm import ADMM
 from jorth.solvers.alignment import procrustes
+from jorth.solvers.chain import Stage
 from jorth.solvers.checkpoint import CheckpointMismatch
 from jorth.solvers.criticality import BlockStationarity, block_stationarity, multiplier, riemannian_gradient
 from jorth.solvers.cs_decomposition import CSDM
@@ -28,6 +29,7 @@ __all__ = [
     "RiemannianCG",
     "RiemannianLBFGS",
     "RiemannianSD",
+    "Stage",
     "Status",
     "VarianceReduced",
     "block_stationarity",

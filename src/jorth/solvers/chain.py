@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +27,33 @@ FINAL = (Status.UNBOUNDED, Status.NON_FINITE, Status.INTERRUPTED)
 """After these there is no point in another method."""
 
 
+@dataclass(frozen=True)
+class Stage:
+    """A method of a chain with limits of its own: `minimize(..., method=[Stage("gs-jobcd", max_iterations=1), ...])`.
+
+    The limits of the chain hold besides. What a stage leaves of them goes to those after it.
+
+    Args:
+        method: A name or a solver.
+        max_iterations: As in `minimize`, for this stage alone; so are the others.
+        max_time: Seconds of solving.
+        max_evaluations: Gradients.
+    """
+
+    method: str | AbstractSolver
+    max_iterations: int | None = None
+    max_time: float | None = None
+    max_evaluations: int | None = None
+
+    def within(self, shares: dict[str, float | None]) -> dict[str, float | None]:
+        """The lower of each limit of the chain and its own."""
+        both = {name: (share, getattr(self, name)) for name, share in shares.items()}
+        return {name: min((limit for limit in pair if limit is not None), default=None) for name, pair in both.items()}
+
+
 def run_chain(
     run: Callable[..., Result],
-    methods: Sequence[str | AbstractSolver],
+    stages: Sequence[Stage],
     x0: Any,
     *,
     signature: Signature,
@@ -48,7 +72,7 @@ def run_chain(
 
     Args:
         run: `minimize` with the problem filled in: run(x0, method=..., max_time=..., callback=..., checkpoint=...).
-        methods: Names or solvers, at least one.
+        stages: At least one.
         x0: The start of the first.
         signature: The signs of J.
         samples: The number of terms of a finite sum, in which its evaluations are counted.
@@ -57,27 +81,28 @@ def run_chain(
         checkpoint: A folder; each stage keeps its own below it.
         ranks: The processes that run it together; the first of them reads the folder.
     """
-    if not methods:
+    if not stages:
         raise ValueError("method must be a name, a solver, or a list of at least one of these, got an empty list")
-    stages: list[Result] = []
+    results: list[Result] = []
     note = ""
-    for position, method in enumerate(methods):
-        done = _totals(stages, samples)
-        shares = {name: _share(name, limit, done[name], len(methods) - position) for name, limit in limits.items()}
+    for position, stage in enumerate(stages):
+        done = _totals(results, samples)
+        shares = {name: _share(name, limit, done[name], len(stages) - position) for name, limit in limits.items()}
+        shares, method = stage.within(shares), stage.method
         name = method if isinstance(method, str) else getattr(method, "name", describe(method))
         folder = None if checkpoint is None else Path(checkpoint) / f"{position + 1}-{name}"
         over = folder is not None and _is_over(folder, position, ranks)
         if over:
             shares = dict.fromkeys(limits, 0)
         start = x0
-        if stages:
-            start, note = _handed_over(stages[-1], signature)
-        stages.append(run(start, method=method, callback=_counting_on(callback, done), checkpoint=folder, **shares))
-        message = "it was over when the chain was resumed" if over else stages[-1].message
-        stages[-1] = replace(stages[-1], message=message + note)
-        if stages[-1].status in FINAL or stages[-1].status is Status.CONVERGED:
+        if results:
+            start, note = _handed_over(results[-1], signature)
+        results.append(run(start, method=method, callback=_counting_on(callback, done), checkpoint=folder, **shares))
+        message = "it was over when the chain was resumed" if over else results[-1].message
+        results[-1] = replace(results[-1], message=message + note)
+        if results[-1].status in FINAL or results[-1].status is Status.CONVERGED:
             break
-    return join(stages)
+    return join(results)
 
 
 def join(stages: Sequence[Result]) -> Result:

@@ -19,7 +19,7 @@ from jorth.ranks import naming_checkpoint, only_first
 from jorth.signature import Signature
 from jorth.solvers.admm import ADMM
 from jorth.solvers.base import AbstractSolver, check_choice
-from jorth.solvers.chain import run_chain
+from jorth.solvers.chain import Stage, run_chain
 from jorth.solvers.checkpoint import FILE
 from jorth.solvers.counting import Clock, CountedObjective
 from jorth.solvers.cs_decomposition import CSDM
@@ -58,7 +58,7 @@ def minimize(
     x0: Any = None,
     *,
     signature: Signature | None = None,
-    method: str | AbstractSolver | Sequence[str | AbstractSolver] = "gs-jobcd",
+    method: str | AbstractSolver | Sequence[str | AbstractSolver | Stage] = "gs-jobcd",
     max_iterations: int | None = None,
     max_time: float | None = None,
     max_evaluations: int | None = None,
@@ -80,7 +80,8 @@ def minimize(
         signature: The signs of J; may be omitted where the objective has them.
         method: "gs-jobcd", "j-jobcd", "vr-j-jobcd", "umcm", "admm", "csdm", "exponential", "riemannian-sd",
             "riemannian-cg", "riemannian-lbfgs", or a solver: jorth.GaussSeidel(...), ... A list runs one after the
-            other, each from the point of the one before; limits are then for the chain, in equal shares.
+            other, each from the point of the one before; limits are then for the chain, in equal shares. A `Stage` in
+            it has limits of its own.
         max_iterations: Sweeps for Gauss-Seidel, gradient steps for all others.
         max_time: Seconds of solving; recording, callbacks and checkpoints do not count. A resumed run adds up.
         max_evaluations: Gradients; for finite sums the equivalent in samples.
@@ -106,12 +107,12 @@ def minimize(
     agreed = agreed_signature(signature, function)
     X = starting_point(x0, function, agreed)
     if isinstance(method, (list, tuple)):
-        _check_chain(method, options, function.samples, X)
+        stages = _stages(method, options, function.samples, X)
         common = dict(gradient_tolerance=gradient_tolerance, stop=stop, seed=seed, progress=progress)
         stage = partial(minimize, objective, signature=agreed, on_unbounded=on_unbounded, **common)  # type: ignore[arg-type]
         return run_chain(
             partial(stage, checkpoint_interval=checkpoint_interval),
-            method,
+            stages,
             x0,
             signature=agreed,
             samples=function.samples,
@@ -159,20 +160,23 @@ def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
     return METHODS[method](**options)
 
 
-def _check_chain(methods: Sequence[Any], options: dict[str, Any], samples: int, X: Tensor) -> None:
-    """All errors before any work is done."""
+def _stages(methods: Sequence[Any], options: dict[str, Any], samples: int, X: Tensor) -> list[Stage]:
+    """The stages of a chain; all errors before any work is done."""
     if options:
         raise TypeError(f"options must be given to the solvers themselves, got {sorted(options)} beside a list")
-    for method in methods:
-        resolve(method, {}).check_start(samples, X)
+    stages = [method if isinstance(method, Stage) else Stage(method) for method in methods]
+    for stage in stages:
+        resolve(stage.method, {}).check_start(samples, X)
+        _check_limits(stage.max_iterations, stage.max_time, stage.max_evaluations)
+    return stages
 
 
 def _check_limits(
     max_iterations: int | None,
     max_time: float | None,
     max_evaluations: int | None,
-    gradient_tolerance: float,
-    checkpoint_interval: float,
+    gradient_tolerance: float = 0.0,
+    checkpoint_interval: float = 0.0,
 ) -> None:
     for name, count in (("max_iterations", max_iterations), ("max_evaluations", max_evaluations)):
         if count is not None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
+from jorth.bench.cells import Cell
 from jorth.bench.graphs.cells import GraphCell
-from jorth.bench.records import Row, cell_of, is_graph
+from jorth.bench.records import Row, cell_of, is_graph, is_speed
 from jorth.bench.report import tables
+from jorth.bench.speed.cells import SpeedCell
 
 
 def troubles(rows: list[Row]) -> str:
     """Failed runs one by one, missing ones by data set."""
     body, missing = [], set()
     for row in rows:
-        cell = GraphCell.from_json(row["cell"]) if is_graph(row) else cell_of(row)
+        cell = _cell(row)
         if row["outcome"] == "done" or (row["outcome"] == "missing" and cell.size in missing):
             continue
         head = cell.size
@@ -28,6 +30,12 @@ def troubles(rows: list[Row]) -> str:
         return ""
     caption = "Runs without a result. Missing data are looked for again by the next call."
     return "<h2>Failed and missing</h2>" + tables.table(caption, ["run", "outcome", "why"], body)
+
+
+def _cell(row: Row) -> Cell | GraphCell | SpeedCell:
+    if is_speed(row):
+        return SpeedCell.from_json(row["cell"])
+    return GraphCell.from_json(row["cell"]) if is_graph(row) else cell_of(row)
 
 
 def footer(rows: list[Row]) -> str:

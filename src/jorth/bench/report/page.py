@@ -7,8 +7,8 @@ from itertools import groupby
 from pathlib import Path
 
 from jorth.bench.cells import Cell
-from jorth.bench.records import Row, is_graph, read_rows
-from jorth.bench.report import bands, colophon, figures, graph_section, probe_tables, tables, words
+from jorth.bench.records import Row, is_graph, is_speed, read_rows
+from jorth.bench.report import bands, colophon, figures, graph_section, probe_tables, speed_section, tables, words
 from jorth.bench.report.drawing import place_figure
 from jorth.bench.report.families import Family, families
 from jorth.bench.report.graph_runs import graph_runs
@@ -29,10 +29,12 @@ def write_report(run: str | Path, folder: str | Path) -> Path:
         raise ValueError(f"no rows in {run}: nothing to report yet")
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    matrices, graphs = [row for row in rows if not is_graph(row)], [row for row in rows if is_graph(row)]
+    graphs, times = [row for row in rows if is_graph(row)], [row for row in rows if is_speed(row)]
+    matrices = [row for row in rows if not is_graph(row) and not is_speed(row)]
     parts = [_summary(rows)]
     parts += [_matrices(matrices, place)] if matrices else []
     parts += [graph_section.section(graph_runs(graphs), place)] if graphs else []
+    parts += [speed_section.section(times, place)] if times else []
     parts += [colophon.troubles(rows)]
     page = place / NAME
     page.write_text(_document("".join(parts), colophon.footer(rows)), encoding="utf-8")

@@ -111,11 +111,17 @@ def _secant(t: float, slope: float, new_slope: float) -> float:
 
 
 def _boost_norm(problem: Problem, S: Tensor) -> float:
-    """||S[+,-]||_2, or its Frobenius norm where that is short of the limit already."""
+    """A bound on ||S[+,-]||_2: its Frobenius norm where that is short of the limit already, else ||(B B^T)^4||_F^(1/8).
+
+    With k singular values the latter is at most k^(1/16) times too large, 1.5 for k = 500 if all are equal.
+    """
     plus, minus = problem.signature.positions(S.device)
     block = S[plus[:, None], minus]
     frobenius = float(block.norm())
     if frobenius <= LONGEST:
         return frobenius
-    gram = block.mT @ block if len(plus) > len(minus) else block @ block.mT
-    return float(torch.linalg.eigvalsh(gram)[-1].sqrt())
+    block = block / frobenius
+    power = block.mT @ block if len(plus) > len(minus) else block @ block.mT
+    for _ in range(2):
+        power = power @ power
+    return frobenius * math.sqrt(math.sqrt(math.sqrt(float(power.norm()))))
