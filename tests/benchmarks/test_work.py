@@ -124,7 +124,7 @@ def test_products_of_scores():
 
 
 def test_products_of_an_lbfgs_iteration(monkeypatch):
-    """One more iteration, after the preconditioner has settled, has one trial and eight products."""
+    """One more iteration, after the preconditioner has settled, has one trial and seven products."""
     from jorth.solvers.riemannian import RiemannianLBFGS
 
     n, found = 40, []

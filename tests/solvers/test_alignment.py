@@ -9,7 +9,7 @@ import torch
 
 import jorth
 from jorth import Signature, Status
-from jorth.solvers.alignment import _bounds, _least_squares, _starts, _tolerance
+from jorth.solvers.alignment import _bounds, _least_squares, _starts, _tolerance, data_start
 
 SIGNATURES = {
     "Lorentz, time last": Signature.lorentz(5, "last"),
@@ -115,6 +115,31 @@ def test_where_no_polar_factor_exists_the_identity_starts():
     cosh, sinh = np.cosh(grid), np.sinh(grid)  # [[a cosh, b sinh], [a sinh, b cosh]]
     values = [2 * cosh**2 + (b * sinh - 2) ** 2 + (a * sinh - 3) ** 2 for a, b in COMPONENTS]
     assert result.value == pytest.approx(np.min(values) / 4, rel=1e-8)
+
+
+def test_a_factor_far_out_is_no_start():
+    """It exists and is lower than the identity, but L-BFGS takes some hundred iterations back from it."""
+    signature = Signature(50, 50)
+    source, target, X = jorth.datasets.planted_procrustes(200, signature, noise=0.1, source_condition=30, seed=0)
+    objective = jorth.Procrustes(source, target)
+    factor = jorth.polish(jorth.polar(_least_squares(objective), signature)[0], signature)
+    assert objective.value(factor) < objective.value(torch.eye(100).double())
+    assert torch.equal(data_start(objective, signature), torch.eye(100).double())
+    assert jorth.procrustes(source, target, signature, components="start").iterations < 60
+    mild, image, X = jorth.datasets.planted_procrustes(200, signature, noise=0.1, source_condition=3, seed=0)
+    start = data_start(jorth.Procrustes(mild, image), signature)
+    assert jorth.residual(start, signature) < 1e-13
+    assert np.linalg.norm(start.numpy() - X) < 0.5 * np.linalg.norm(X)
+
+
+@pytest.mark.parametrize("rank", [6, 4])
+def test_least_squares_of_any_rank(rank):
+    random = np.random.default_rng(1)
+    source = random.standard_normal((12, rank)) @ random.standard_normal((rank, 6))
+    target = random.standard_normal((12, 6))
+    expected = np.linalg.lstsq(source, target, rcond=None)[0]
+    found = _least_squares(jorth.Procrustes(source, target))
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-9, atol=1e-9)
 
 
 def test_components_start_stays_with_x0():

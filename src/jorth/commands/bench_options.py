@@ -129,8 +129,9 @@ SPEED: Options = (
         "--solver", "methods", multiple=True, help="Default: all.",
         type=click.Choice(
             [
-                "GS-JOBCD", "J-JOBCD", "GS-JOBCD + L-BFGS", "Riemannian L-BFGS", "UMCM", "pymanopt CG", "pymanopt TR",
-                "cdopt L-BFGS",
+                "GS-JOBCD", "J-JOBCD", "GS-JOBCD + L-BFGS", "GS-JOBCD + L-BFGS, data start", "Riemannian L-BFGS",
+                "Riemannian L-BFGS, data start", "UMCM", "pymanopt CG", "pymanopt TR", "cdopt L-BFGS",
+                "pymanopt TR, data start",
             ],
             case_sensitive=False,
         ),

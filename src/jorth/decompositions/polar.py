@@ -43,21 +43,21 @@ def polar(A: ArrayT, signature: Signature) -> tuple[ArrayT, ArrayT]:
     scale = power_of_two(exact.abs().amax(dim=(-2, -1), keepdim=True))
     work = exact / scale
     s = signature.vector(work)
-    X = orthogonal_factor(_balanced(work), signature, "A")
+    X = orthogonal_factor(balanced(work), signature, "A")
     JS = X.mT @ (s[:, None] * work)
     _check_root(JS, X, work, s)
     S = scale * s[:, None] * (JS + JS.mT) / 2
     return like_input(X.to(matrix), A), like_input(S.to(matrix), A)
 
 
-def _balanced(A: Tensor) -> Tensor:
+def balanced(A: Tensor) -> Tensor:
     """A multiple of A with ||A|| = ||A^-1||, which has the same factor X: the Newton iteration starts nearer to it."""
     inverse, info = torch.linalg.inv_ex(A)
     if bool((info != 0).any()):
         raise PolishError(f"A has no polar decomposition: {int((info != 0).sum())} of {info.numel()} are singular")
     ratio = torch.linalg.matrix_norm(inverse).sqrt() / torch.linalg.matrix_norm(A).sqrt()
-    balanced: Tensor = A * ratio[..., None, None]
-    return balanced
+    scaled: Tensor = A * ratio[..., None, None]
+    return scaled
 
 
 def _check_root(JS: Tensor, X: Tensor, A: Tensor, s: Tensor) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -13,8 +12,9 @@ import torch
 from torch import Tensor
 
 from jorth.arrays import check_signature, describe, like_input, unit_roundoff
-from jorth.decompositions import polar
+from jorth.decompositions.polar import balanced
 from jorth.group import PolishError, component
+from jorth.group.polishing import orthogonal_factor
 from jorth.objectives import Procrustes
 from jorth.signature import Signature
 from jorth.solvers.base import AbstractSolver, check_choice
@@ -25,6 +25,8 @@ from jorth.solvers.result import Result
 from jorth.solvers.status import Status
 
 Component = tuple[int, int]
+CLEARLY = 0.5
+"""The share of f(I) - f(M) above which the factor of M is no start: a worse one mostly lies far out."""
 
 
 def procrustes(
@@ -41,8 +43,9 @@ def procrustes(
 ) -> Result:
     """The J-orthogonal X that minimises f(X) = 1/(2m) ||source X - target||_F^2.
 
-    **Starts.** With M the unconstrained least-squares solution, a run starts at the J-orthogonal polar factor of M, or
-    at the identity where that is lower or the factor does not exist. At small noise the factor is nearly the answer.
+    **Starts.** With M the unconstrained least-squares solution, a run starts at the J-orthogonal factor of M
+    (`jorth.polish`), or at the identity where there is none or it is not clearly lower. At small noise the factor is
+    nearly the answer.
 
     **Components.** A run stays in the component of its start, and f has a least value in each of the (up to) four. The
     others are started from the same points with the sign of one + or - coordinate turned. A component is left out when
@@ -106,20 +109,39 @@ def _tolerance(objective: Procrustes, given: float | None) -> float:
     return size * float(unit_roundoff(objective.R) ** (2 / 3))
 
 
+def data_start(objective: Procrustes, signature: Signature) -> Tensor:
+    """Where `procrustes` begins: the J-orthogonal factor of the least-squares solution, or the identity."""
+    factor = _factor(objective, signature, _least_squares(objective))
+    return torch.eye(signature.n).to(objective.data()) if factor is None else factor
+
+
 def _least_squares(objective: Procrustes) -> Tensor:
     """M (n, n), of least norm where it is not unique, in float64 on the CPU."""
     R, T1 = objective.R.double().cpu(), objective.T1.double().cpu()
-    M: Tensor = torch.linalg.lstsq(R, T1, driver="gelsd").solution
+    size = R.diagonal().abs()
+    if float(size.min()) > len(R) * float(unit_roundoff(R)) * float(size.max()):
+        M: Tensor = torch.linalg.solve_triangular(R, T1, upper=True)
+    else:
+        M = torch.linalg.lstsq(R, T1, driver="gelsd").solution
     return M
+
+
+def _factor(objective: Procrustes, signature: Signature, M: Tensor) -> Tensor | None:
+    """The J-orthogonal factor of M; None where there is none, or none that is clearly lower than the identity."""
+    data = objective.data()
+    try:
+        X = orthogonal_factor(balanced(M), signature, "M").to(data)
+    except PolishError:
+        return None
+    value, least, identity = (objective.value(Y.to(data)).item() for Y in (X, M, torch.eye(signature.n)))
+    return X if value - least <= CLEARLY * (identity - least) else None
 
 
 def _starts(objective: Procrustes, signature: Signature, M: Tensor, x0: Any) -> dict[Component, Tensor]:
     """A start in each component: that of x0 first, then the lower values first."""
     found: dict[Component, Tensor] = {}
-    data = objective.data()
-    candidates = [torch.eye(signature.n).to(data)]
-    with suppress(PolishError):
-        candidates.append(polar(M, signature)[0].to(data))
+    factor = _factor(objective, signature, M)
+    candidates = [torch.eye(signature.n).to(objective.data()), *([] if factor is None else [factor])]
     turned = [X * flip.to(X) for X in candidates for flip in _flips(signature)]
     for X in sorted(turned, key=lambda X: objective.value(X).item()):
         found.setdefault(component(X, signature), X)

@@ -13,7 +13,9 @@ LOOKS: dict[str, tuple[str, Any]] = {
     "GS-JOBCD": ("#0072B2", "--"),
     "J-JOBCD": ("#D55E00", "--"),
     "GS-JOBCD + L-BFGS": ("#009E73", "-"),
+    "GS-JOBCD + L-BFGS, data start": ("#009E73", "-."),
     "Riemannian L-BFGS": ("#000000", "-"),
+    "Riemannian L-BFGS, data start": ("#000000", "-."),
     "UMCM": ("#56B4E9", ":"),
 }
 

@@ -15,8 +15,10 @@ SMALLEST = 1e-16
 """A step length and a gradient norm that end no run before its target or its budget."""
 
 
-def run_pymanopt(objective: DenseProcrustes, signature: Signature, trace: Trace, method: str) -> None:
-    """Conjugate gradients ("pymanopt CG") or trust regions ("pymanopt TR") from I, until the trace ends it."""
+def run_pymanopt(
+    objective: DenseProcrustes, signature: Signature, trace: Trace, method: str, start: Matrix | None = None
+) -> None:
+    """Conjugate gradients ("pymanopt CG") or trust regions ("pymanopt TR"), from I or ``start``, to the trace's end."""
     from pymanopt.optimizers import ConjugateGradient, TrustRegions
 
     limits: dict[str, Any] = dict(verbosity=0, max_iterations=10**6, max_time=10 * trace.goal.max_time)
@@ -24,7 +26,7 @@ def run_pymanopt(objective: DenseProcrustes, signature: Signature, trace: Trace,
     optimizer = (ConjugateGradient if method == "pymanopt CG" else TrustRegions)(**limits)
     problem = make_problem(objective, signature, trace)
     with contextlib.suppress(Ended):
-        optimizer.run(problem, initial_point=np.eye(signature.n))
+        optimizer.run(problem, initial_point=np.eye(signature.n) if start is None else start)
 
 
 def make_problem(objective: DenseProcrustes, signature: Signature, trace: Trace | None = None) -> Any:

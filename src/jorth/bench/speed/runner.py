@@ -20,7 +20,7 @@ from jorth.bench.problems import prepare
 from jorth.bench.records import NAME, Row, read_rows, remaining
 from jorth.bench.scoring import GAPS
 from jorth.bench.speed.cdopt_peer import run_cdopt
-from jorth.bench.speed.cells import CDOPT, CHAIN, OURS, SpeedCell
+from jorth.bench.speed.cells import CDOPT, CHAIN, DATA, OURS, SpeedCell
 from jorth.bench.speed.choice import left_out
 from jorth.bench.speed.dense import DenseProcrustes
 from jorth.bench.speed.pymanopt_peer import run_pymanopt
@@ -28,6 +28,7 @@ from jorth.bench.speed.trace import Goal, Trace, least_gap, reached
 from jorth.objectives import Procrustes
 from jorth.signature import Signature
 from jorth.solvers import Stage, Status, minimize
+from jorth.solvers.alignment import data_start
 from jorth.solvers.counting import Clock
 from jorth.stopping import ValueBelow
 
@@ -199,10 +200,14 @@ def _median_run(run: Callable[[], tuple[Rows, float]]) -> tuple[Rows, float]:
 
 
 def _ours(cell: SpeedCell, planted: _Planted, goal: Goal) -> tuple[Rows, float]:
+    began = Clock.now()
+    start = data_start(planted.objective, planted.signature) if cell.method.endswith(DATA) else None
+    before = 0.0 if start is None else Clock.now() - began
     result = minimize(
         planted.objective,
+        start,
         signature=planted.signature,
-        method=SOLVERS[cell.method],
+        method=SOLVERS[cell.method.removesuffix(DATA)],
         gradient_tolerance=0.0,
         max_time=goal.max_time,
         stop=ValueBelow(goal.target),
@@ -210,7 +215,8 @@ def _ours(cell: SpeedCell, planted: _Planted, goal: Goal) -> tuple[Rows, float]:
     )
     if result.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
-    return list(zip(result.history["time"].tolist(), result.history["value"].tolist(), strict=True)), result.time
+    times = (before + result.history["time"]).tolist()
+    return list(zip(times, result.history["value"].tolist(), strict=True)), before + result.time
 
 
 def _peer(cell: SpeedCell, planted: _Planted, goal: Goal) -> tuple[Rows, float]:
@@ -225,5 +231,6 @@ def _peer(cell: SpeedCell, planted: _Planted, goal: Goal) -> tuple[Rows, float]:
             assert cell.beta is not None
             run_cdopt(dense, planted.signature, trace, cell.beta)
         else:
-            run_pymanopt(dense, planted.signature, trace, cell.method)
+            start = data_start(planted.objective, planted.signature).numpy() if cell.method.endswith(DATA) else None
+            run_pymanopt(dense, planted.signature, trace, cell.method.removesuffix(DATA), start)
     return trace.rows, trace.rows[-1][0]

@@ -8,7 +8,7 @@ from statistics import median
 
 from jorth.bench.records import Row
 from jorth.bench.scoring import GAPS
-from jorth.bench.speed.cells import CDOPT, JOBCD, METHODS, OURS, PEERS, SpeedCell
+from jorth.bench.speed.cells import CDOPT, JOBCD, METHODS, PEERS, SpeedCell
 from jorth.bench.speed.choice import best_beta
 
 GOALS = ((200, 5.0), (1000, 3.0))
@@ -90,7 +90,7 @@ def goal(n: int) -> float | None:
     return next((ratio for size, ratio in GOALS if n <= size), None)
 
 
-HEADS = ("n, p", "condition", "threads", *OURS, *PEERS, "best peer, s")
+HEADS = ("n, p", "condition", "threads", *METHODS, "best peer, s")
 
 
 def cells_of(entry: Entry) -> list[str]:
