@@ -4,7 +4,7 @@ import torch
 
 import jorth
 from jorth.kge import UltraE
-from jorth.kge.distance import squared_arc
+from jorth.kge.distance import CHUNK, squared_arc
 from jorth.ultrahyperbolic import distance, lift, membership
 from tests.kge.models import SIGNATURE, scattered
 
@@ -25,9 +25,10 @@ def test_score_is_the_formula(alpha):
     assert (membership(model.embeddings().detach(), model.signature, alpha=alpha) < 1e-14).all()
 
 
+@pytest.mark.parametrize("alpha", [1.0, 1.7])
 @pytest.mark.parametrize("reciprocal", [False, True])
-def test_all_ways_to_score_agree(reciprocal):
-    model = scattered(6, 2, reciprocal=reciprocal)
+def test_all_ways_to_score_agree(reciprocal, alpha):
+    model = scattered(6, 2, reciprocal=reciprocal, alpha=alpha)
     h, r, t = torch.tensor(list(np.ndindex(6, 2, 6))).unbind(-1)
     one_by_one = model(torch.stack([h, r, t], dim=-1))
     tails = model.score_tails(h, r)[torch.arange(len(h)), t]
@@ -52,6 +53,20 @@ def test_gradients():
         return torch.func.functional_call(model, dict(zip(names, values, strict=True)), (triples,))
 
     assert torch.autograd.gradcheck(scores, tuple(getattr(model, name) for name in names))
+
+
+def test_tables_are_read_in_groups():
+    model = scattered(6, 2)
+    groups = torch.tensor([3, 0]), torch.tensor([[1, 5, 1], [2, 2, 4]])
+    for group, (E, bias) in zip(groups, model.read(*groups), strict=True):
+        assert torch.equal(E, model.embeddings()[group])
+        assert torch.equal(bias, model.bias[group])
+
+
+def test_squared_arc_of_more_than_a_chunk():
+    g = torch.linspace(-4, 4, 2 * CHUNK + 5, dtype=torch.float64).reshape(-1, 1)
+    parts = torch.cat([squared_arc(part) for part in g.split(1000)])
+    assert torch.allclose(squared_arc(g), parts, rtol=1e-14, atol=0)  # log1p differs by an ulp at the ends of arrays
 
 
 def test_squared_arc():

@@ -28,6 +28,30 @@ def same(one, other):
     return all(torch.equal(a, b) for a, b in zip(one.state_dict().values(), other.state_dict().values(), strict=True))
 
 
+@pytest.mark.parametrize("loss", ["softmax", "logistic"])
+@pytest.mark.parametrize("candidates", ["shared", "each", "all"])
+def test_the_loss_of_a_batch_is_that_of_its_triples_one_by_one(candidates, loss):
+    run = _Run(GRAPH, replace(QUICK, loss=loss, regularisation=0.3, alpha=1.3, negatives="all"))
+    model, random = run.model, torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for part in (model.points, model.bias):
+            part += 0.5 * torch.randn(part.shape, generator=random, dtype=part.dtype)
+    few = {"shared": torch.tensor([2, 7, 5]), "each": torch.tensor([[2, 7, 5], [1, 0, 9]]), "all": None}[candidates]
+    queries = torch.stack([GRAPH.train[0], GRAPH.train[5]])
+    expected = []
+    for number, (anchor, code, answer) in enumerate(queries.tolist()):
+        others = [k for k in range(len(GRAPH.entities)) if k != answer]
+        false = others if few is None else (few if few.ndim == 1 else few[number]).tolist()
+        true, *rest = (model(torch.tensor([anchor, code, k])).item() for k in [answer, *false])
+        if loss == "softmax":
+            expected.append(np.log(np.exp([true, *rest]).sum()) - true)
+        else:
+            expected.append(np.log1p(np.exp(-true)) + np.log1p(np.exp(rest)).sum())
+    s = model.points.detach()[queries[:, (0, 2)]][..., : model.signature.p]
+    whole = np.mean(expected) + 0.3 * float(s.square().sum(-1).mean())
+    assert run._loss(queries, few).item() == pytest.approx(whole, rel=1e-12)
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("reciprocal", [False, True])
 def test_loss_falls_and_relations_stay_j_orthogonal(method, reciprocal):
