@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from jorth.bench import machine
-from jorth.bench.records import AnyCell, Row, append_row
+from jorth.bench.records import NAME, AnyCell, Row, append_row, remaining
 
 
 @dataclass(frozen=True)
@@ -23,26 +23,42 @@ class Outcome:
     interrupted: bool
 
 
-def run_each(
-    todo: Iterable[AnyCell],
-    path: Path,
+def run_unfinished(
+    cells: Sequence[AnyCell],
+    folder: Path,
     run: Callable[[AnyCell], Row],
     *,
+    warm_up: Callable[[Sequence[AnyCell]], object],
+    retry_failed: bool,
     on_row: Callable[[Row], object],
     on_start: Callable[[AnyCell], object],
-) -> tuple[int, bool]:
-    """Append the row of every cell to the file: how many there are, and whether Ctrl-C ended it."""
-    count = 0
+) -> Outcome:
+    """Append a row to ``folder``/runs.jsonl for every cell that has none. Ctrl-C ends it; the cell in hand has no row.
+
+    Args:
+        cells: All that are asked for.
+        folder: Of the rows.
+        run: Gives the row of a cell.
+        warm_up: Told the cells that will be run, before the first of them.
+        retry_failed: Run the cells that failed again.
+        on_row: Told every new row.
+        on_start: Told every cell before it runs.
+    """
+    path = folder / NAME
+    todo = remaining(cells, path, retry_failed=retry_failed)
+    total = len(set(cells))
+    finished = total - len(todo)
     try:
+        warm_up(todo)
         for cell in todo:
             on_start(cell)
             row = run(cell)
             append_row(path, row)
-            count += 1
+            finished += 1
             on_row(row)
     except KeyboardInterrupt:
-        return count, True
-    return count, False
+        return Outcome(path, total, finished, True)
+    return Outcome(path, total, finished, False)
 
 
 def new_row(key: str, cell: dict[str, Any]) -> Row:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from jorth.bench.cells import Cell
-from jorth.bench.loop import Outcome, failure, new_row, run_each
+from jorth.bench.loop import Outcome, failure, new_row, run_unfinished
 from jorth.bench.methods import method_of
 from jorth.bench.problems import BenchProblem, prepare
-from jorth.bench.records import NAME, Row, remaining
+from jorth.bench.records import Row
 from jorth.bench.scoring import score
 from jorth.datasets.loading import VARIABLE
 from jorth.datasets.registry import REGISTRY
@@ -47,17 +47,16 @@ def run_cells(
         on_row: Told every new row.
         on_start: Told every cell before it runs.
     """
-    path = folder / NAME
-    todo = remaining(cells, path, retry_failed=retry_failed)
-    total = len(set(cells))
-    before = total - len(todo)
-    try:
-        warm_up(todo)
-    except KeyboardInterrupt:
-        return Outcome(path, total, before, True)
     shared = _Shared(data_dir)
-    count, interrupted = run_each(todo, path, lambda cell: run_cell(cell, shared), on_row=on_row, on_start=on_start)
-    return Outcome(path, total, before + count, interrupted)
+    return run_unfinished(
+        cells,
+        folder,
+        lambda cell: run_cell(cell, shared),
+        warm_up=warm_up,
+        retry_failed=retry_failed,
+        on_row=on_row,
+        on_start=on_start,
+    )
 
 
 def warm_up(cells: Iterable[Cell]) -> None:

@@ -84,9 +84,7 @@ def procrustes(
         raise ValueError(f"target must have shape (m, k) with k at most {n}, got {describe(target)}")
     options |= dict(signature=signature, gradient_tolerance=_tolerance(objective, gradient_tolerance))
     if k < n:
-        columns = like_input(torch.eye(n, k).to(objective.data()), target) if x0 is None else x0
-        thin = dict(method="gs-jobcd", components=components) if method is None else dict(method=method)
-        return minimize(objective, columns, checkpoint=checkpoint, **thin, **options)
+        return _thin(objective, target, x0, method, components=components, checkpoint=checkpoint, **options)
 
     M = _least_squares(objective)
     starts, bounds = _starts(objective, signature, M, x0), _bounds(objective, signature, M)
@@ -100,6 +98,17 @@ def procrustes(
         if runs[-1].status is Status.INTERRUPTED:
             break
     return _best(runs)
+
+
+def _thin(
+    objective: Procrustes, target: Any, x0: Any, method: str | AbstractSolver | None, *, components: str, **options: Any
+) -> Result:
+    """One run for X (n, k), from the first columns of the identity or x0."""
+    if x0 is None:
+        x0 = like_input(torch.eye(*objective.shape()).to(objective.data()), target)
+    if method is None:
+        return minimize(objective, x0, method="gs-jobcd", components=components, **options)
+    return minimize(objective, x0, method=method, **options)
 
 
 def _tolerance(objective: Procrustes, given: float | None) -> float:

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 
 from jorth.bench.graphs.cells import GENERATED, GraphCell
-from jorth.bench.loop import Outcome, failure, new_row, run_each
-from jorth.bench.records import NAME, Row, remaining
+from jorth.bench.loop import Outcome, failure, new_row, run_unfinished
+from jorth.bench.records import Row
 from jorth.datasets.loading import VARIABLE
 from jorth.group import residual
 from jorth.kge import Training, Triples, evaluate, hierarchy_with_cycles, load_triples, train
@@ -44,15 +44,15 @@ def run_graphs(
         on_row: Told every new row.
         on_start: Told every cell before it runs.
     """
-    path = folder / NAME
-    todo = remaining(cells, path, retry_failed=retry_failed)
-    total = len(set(cells))
-    try:
-        warm_up(todo)
-    except KeyboardInterrupt:
-        return Outcome(path, total, total - len(todo), True)
-    count, interrupted = run_each(todo, path, lambda c: run_graph(c, data_dir), on_row=on_row, on_start=on_start)
-    return Outcome(path, total, total - len(todo) + count, interrupted)
+    return run_unfinished(
+        cells,
+        folder,
+        lambda cell: run_graph(cell, data_dir),
+        warm_up=warm_up,
+        retry_failed=retry_failed,
+        on_row=on_row,
+        on_start=on_start,
+    )
 
 
 def warm_up(cells: Sequence[GraphCell]) -> None:

@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 
-from jorth.bench.loop import Outcome, failure, new_row, run_each
+from jorth.bench.loop import Outcome, failure, new_row, run_unfinished
 from jorth.bench.problems import prepare
-from jorth.bench.records import NAME, Row, read_rows, remaining
+from jorth.bench.records import NAME, Row, read_rows
 from jorth.bench.scoring import GAPS
 from jorth.bench.speed.cdopt_peer import run_cdopt
 from jorth.bench.speed.cells import CDOPT, CHAIN, DATA, OURS, SpeedCell
@@ -68,20 +68,21 @@ def run_speed(
         on_start: Told every cell before it runs.
     """
     path = folder / NAME
-    todo = remaining(cells, path, retry_failed=retry_failed)
-    total = len(set(cells))
     rows = read_rows(path) if path.exists() else []
 
     def keep(row: Row) -> None:
         rows.append(row)
         on_row(row)
 
-    try:
-        warm_up(todo)
-    except KeyboardInterrupt:
-        return Outcome(path, total, total - len(todo), True)
-    count, interrupted = run_each(todo, path, lambda cell: run_cell(cell, rows), on_row=keep, on_start=on_start)
-    return Outcome(path, total, total - len(todo) + count, interrupted)
+    return run_unfinished(
+        cells,
+        folder,
+        lambda cell: run_cell(cell, rows),
+        warm_up=warm_up,
+        retry_failed=retry_failed,
+        on_row=keep,
+        on_start=on_start,
+    )
 
 
 def warm_up(cells: Sequence[SpeedCell]) -> None:
