@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import jorth
 from jorth import GaussSeidel, Jacobi, Signature
@@ -49,6 +50,8 @@ BAD = {
     "procrustes rows": (lambda: jorth.Procrustes(np.eye(3), np.eye(4)), ValueError, r"target must have shape \(3, k\) to go with source"),
     "procrustes empty": (lambda: jorth.Procrustes(np.zeros((0, 3)), np.zeros((0, 3))), ValueError, "source must have shape .* m at least 1"),
     "procrustes NaN": (lambda: jorth.Procrustes(np.full((4, 3), np.nan), np.zeros((4, 3))), ValueError, "source must be finite"),
+    "procrustes one NaN": (lambda: jorth.Procrustes(np.diag([np.nan, 1.0, 1.0]), np.zeros((3, 3))), ValueError, "source must be finite, got 1 NaN or infinite of 9 entries"),
+    "procrustes sparse inf": (lambda: jorth.Procrustes(scipy.sparse.diags_array([1.0, np.inf, 1.0]), np.zeros((3, 3))), ValueError, "source must be finite, got 1 NaN or infinite of 3 entries"),
     "quadratic asymmetric": (lambda: jorth.Quadratic(np.triu(np.ones((3, 3)))), ValueError, "A must be symmetric, got"),
     "quadratic C": (lambda: jorth.Quadratic(np.eye(3), np.eye(4)), ValueError, r"C must have shape \(3, k\) to go with A"),
     "objective gradient": (lambda: jorth.minimize(jorth.Objective(lambda X: 0.0, lambda X: X[:2]), signature=SIG), ValueError, r"gradient must return shape \(3, 3\), got \(2, 3\)"),

@@ -38,6 +38,7 @@ class Procrustes(AbstractObjective):
             raise ValueError(f"target must have shape ({rows[0]}, k) to go with source, got {describe(target)}")
         self.samples, self._n = int(rows[0]), int(rows[1])
         check_finite(self._target, "target")
+        check_finite(self._dense if self._sparse is None else torch.as_tensor(self._sparse.data), "source")  # type: ignore[arg-type]
         self._compress()
 
     def _compress(self) -> None:
