@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= 2
 
-.PHONY: run test test-slow lint types bench clean
+.PHONY: run test test-slow test-portable lint types bench clean
 
 run: $(VENV)/.installed
 	$(BIN)/jorth demo
@@ -15,6 +15,10 @@ test: $(VENV)/.installed-dev
 
 test-slow: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -m slow
+
+# other processors and other seeds; ARGUMENTS as in tests/portable.py
+test-portable: $(VENV)/.installed-dev
+	$(BIN)/python tests/portable.py --workers $(WORKERS) $(ARGUMENTS)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -27,7 +31,7 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/plane.py
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .portable
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "jorth needs Python 3.10 or later; call make with PYTHON=...")'

@@ -1,21 +1,34 @@
-"""Shared settings: one torch thread per worker, reproducible hypothesis, the gpu marker."""
+"""Shared settings: threads of torch, reproducible hypothesis and global generators, the gpu marker."""
 
+import os
+
+import numpy as np
 import pytest
 import torch
-from hypothesis import settings
+from hypothesis import seed, settings
+
+from tests.seeds import SHIFT
 
 settings.register_profile("jorth", deadline=None, derandomize=True)
 settings.load_profile("jorth")
 
 
 @pytest.fixture(autouse=True, scope="session")
-def one_thread():
-    torch.set_num_threads(1)
+def number_of_threads():
+    """One thread of torch per worker, unless JORTH_TEST_THREADS asks for more."""
+    torch.set_num_threads(int(os.environ.get("JORTH_TEST_THREADS", "1")))
+
+
+@pytest.fixture(autouse=True)
+def global_generators():
+    """What a test draws from the global generators does not hang on the tests before it."""
+    torch.manual_seed(0)
+    np.random.seed(0)  # noqa: NPY002 - scikit-learn and pymanopt draw from there
 
 
 def pytest_collection_modifyitems(items):
-    if torch.cuda.is_available():
-        return
     for item in items:
-        if "gpu" in item.keywords:
+        if SHIFT and getattr(item.obj, "is_hypothesis_test", False):
+            seed(SHIFT)(item.obj)  # without it the examples are drawn from the name of the test
+        if not torch.cuda.is_available() and "gpu" in item.keywords:
             item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
