@@ -14,7 +14,8 @@ PACKAGE = Path(jorth.__file__).parent
 # A room may import rooms of a lower level, and itself.
 LEVELS = {
     "signature": 0,
-    "matrix_files": 0,
+    "whole_files": 0,
+    "matrix_files": 1,
     "arrays": 1,
     "ranks": 1,
     "group": 2,

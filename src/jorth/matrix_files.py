@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,8 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
+
+from jorth.whole_files import replacing as replacing
 
 # a NumPy array or a scipy.sparse.csr_array; scipy carries no types
 Matrix: TypeAlias = Any
@@ -123,20 +124,6 @@ def write(path: Path, array: NDArray[np.floating], *, name: str = "X") -> None:
     }
     with replacing(path) as stream:
         writers[path.suffix.lower()](stream)
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A stream for the new content of a file; it gets its name at the end, and only if all went well."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _write_mat(stream: IO[bytes], array: NDArray[np.floating], name: str) -> None:

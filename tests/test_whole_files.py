@@ -1,0 +1,127 @@
+"""A file is replaced whole or not at all: failures, kills, planted links, several writers."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from jorth.whole_files import replacing
+
+
+def put(path, content):
+    with replacing(path) as stream:
+        stream.write(content)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "a"
+    put(path, b"old")
+
+    def fail():
+        with replacing(path) as stream:
+            stream.write(b"half of the n")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert path.read_bytes() == b"old"
+    assert names(tmp_path) == ["a"]
+
+
+def test_content_then_name_then_folder_go_to_the_disk(tmp_path, monkeypatch):
+    """The order of calls that survives a power failure: data, rename, folder."""
+    calls = []
+    path = tmp_path / "a"
+    fsync, rename = os.fsync, os.replace
+
+    def noted_fsync(handle):
+        about = os.fstat(handle)
+        kind = "folder" if stat.S_ISDIR(about.st_mode) else f"{about.st_size} bytes"
+        calls.append(f"fsync {kind}")
+        fsync(handle)
+
+    def noted_rename(source, target, **options):
+        calls.append("rename")
+        rename(source, target, **options)
+
+    monkeypatch.setattr(os, "fsync", noted_fsync)
+    monkeypatch.setattr(os, "replace", noted_rename)
+    monkeypatch.setattr(os, "rename", noted_rename)
+    put(path, b"12345")
+    assert calls == ["fsync 5 bytes", "rename", "fsync folder"]
+
+
+def test_permissions_are_those_of_any_new_file(tmp_path):
+    put(tmp_path / "a", b"")
+    (tmp_path / "b").write_bytes(b"")
+    assert (tmp_path / "a").stat().st_mode == (tmp_path / "b").stat().st_mode
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from jorth.whole_files import replacing
+with replacing(Path(sys.argv[1])) as stream:
+    stream.write(b"half")
+    stream.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_process_left_goes_with_the_next_write(tmp_path):
+    path = tmp_path / "a"
+    put(path, b"old")
+    for _ in range(3):
+        killed = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
+        assert killed.returncode == -signal.SIGKILL
+    assert path.read_bytes() == b"old"
+    assert len(names(tmp_path)) == 2  # each has removed what the one before left
+    (tmp_path / ".ab.0.tmp").write_bytes(b"another file's")
+    put(path, b"new")
+    assert names(tmp_path) == [".ab.0.tmp", "a"]
+
+
+def test_a_planted_link_is_not_followed(tmp_path, monkeypatch):
+    """Even under the very name that is going to be used."""
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    monkeypatch.setattr("jorth.whole_files.secrets.token_hex", lambda size: "0" * 16)
+    (tmp_path / f".a.{'0' * 16}.tmp").symlink_to(victim)
+    with pytest.raises(FileExistsError):
+        put(tmp_path / "a", b"new")
+    assert victim.read_bytes() == b"precious"
+    assert (tmp_path / f".a.{'0' * 16}.tmp").is_symlink()
+    monkeypatch.undo()
+    os.mkfifo(tmp_path / ".a.1.tmp")  # nobody waits for its other end
+    put(tmp_path / "a", b"new")
+    assert victim.read_bytes() == b"precious"
+
+
+def test_writers_of_one_file_do_not_take_each_others_for_left_overs(tmp_path):
+    path = tmp_path / "a"
+    contents = [bytes([number]) * 4096 for number in range(4)]
+    failed = []
+
+    def write_often(content):
+        try:
+            for _ in range(50):
+                put(path, content)
+        except OSError as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=write_often, args=(content,)) for content in contents]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    assert path.read_bytes() in contents
+    assert names(tmp_path) == ["a"]
