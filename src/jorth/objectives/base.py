@@ -38,7 +38,7 @@ class AbstractObjective(ABC):
     """A differentiable function of X (n, k). Only `value_and_gradient` must be given.
 
     What else an objective can do it states by overriding: `quadratic` (an exact quadratic form), `curvature` (a
-    Lipschitz constant of the gradient), `samples` and `sample_gradient` (a finite sum).
+    Lipschitz constant of the gradient), `bounded_below`, `samples` and `sample_gradient` (a finite sum).
     """
 
     signature: Signature | None = None
@@ -78,6 +78,10 @@ class AbstractObjective(ABC):
     def curvature(self) -> float | None:
         """A Lipschitz constant of the gradient, or None where none is known."""
         return None
+
+    def bounded_below(self) -> bool:
+        """Whether f is known to be bounded below, over all matrices: no run on it ends as UNBOUNDED."""
+        return False
 
     def data(self) -> Tensor | None:
         """A tensor of the data, for its dtype and device; None where there is none."""

@@ -33,8 +33,13 @@ class HyperbolicEigenvalue(Quadratic):
             raise ValueError(f'sense must be "min" or "max", got {sense!r}')
         matrix = to_tensor(A, "A") if A is not None else _gram(data)
         self.sense = sense
+        self._gram = A is None
         super().__init__((2.0 if sense == "min" else -2.0) * matrix)
         self.speaks_torch = isinstance(A if A is not None else data, Tensor)
+
+    def bounded_below(self) -> bool:
+        """Whether f >= 0: as given by data, or by A up to rounding."""
+        return (self._gram and self.sense == "min") or super().bounded_below()
 
 
 def _gram(data: Any) -> Tensor:

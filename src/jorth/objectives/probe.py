@@ -183,6 +183,10 @@ class StructuralProbe(AbstractObjective):
 
     # -- what a solver asks for
 
+    def bounded_below(self) -> bool:
+        """It is: f >= 0."""
+        return True
+
     def data(self) -> Tensor:
         """The rows."""
         return self._data

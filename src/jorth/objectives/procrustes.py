@@ -87,6 +87,10 @@ class Procrustes(AbstractObjective):
         """The target."""
         return self._target
 
+    def bounded_below(self) -> bool:
+        """It is: f >= 0."""
+        return True
+
     def shape(self) -> tuple[int, int]:
         """(n, k)."""
         return self._n, self._target.shape[1]

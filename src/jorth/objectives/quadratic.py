@@ -7,6 +7,7 @@ from torch import Tensor
 
 from jorth.arrays import Array, check_finite, describe, to_tensor
 from jorth.objectives.base import AbstractObjective, QuadraticForm, hash_tensors
+from jorth.objectives.definiteness import is_definite, is_semidefinite
 
 
 class Quadratic(AbstractObjective):
@@ -46,6 +47,13 @@ class Quadratic(AbstractObjective):
         """||A||_2 ||D||_2."""
         norm = float(torch.linalg.matrix_norm(self.A, ord=2))
         return norm if self.D is None else norm * float(torch.linalg.matrix_norm(self.D, ord=2))
+
+    def bounded_below(self) -> bool:
+        """Whether A (x) D is positive semidefinite up to rounding; with C, positive definite."""
+        enough = is_semidefinite if self.C is None else is_definite
+        if self.D is None:
+            return enough(self.A)
+        return any(enough(sign * self.A) and enough(sign * self.D) for sign in (1, -1))
 
     def data(self) -> Tensor:
         """A."""

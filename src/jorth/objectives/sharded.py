@@ -92,6 +92,10 @@ class Sharded(AbstractObjective):
         bounds = [weight * bound for bound, weight in known if bound is not None]
         return sum(bounds) if len(bounds) == len(known) else None
 
+    def bounded_below(self) -> bool:
+        """Whether all parts are."""
+        return all(self.ranks.gather(self._own.bounded_below()))
+
     def data(self) -> Tensor | None:
         """That of this process."""
         return self._own.data()

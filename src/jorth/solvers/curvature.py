@@ -58,7 +58,7 @@ def majorised_step(
     for _ in range(DOUBLINGS):
         estimate = state.numbers[key]
         proposal = propose(estimate)
-        if proposal.unbounded and problem.stop_unbounded:
+        if proposal.unbounded and problem.ends_unbounded:
             state.unbounded = True
             return
         if proposal.decrease <= 0:  # every pair is at its best already, or the step has shrunk to nothing

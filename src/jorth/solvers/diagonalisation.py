@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from jorth.objectives.definiteness import is_semidefinite, square_root
 from jorth.plane import apply_rows
-from jorth.solvers.base import State
+from jorth.solvers.base import RELATIVE_THETA, State
 from jorth.solvers.problem import Problem
 
 CHUNK = 50_000
@@ -25,20 +28,51 @@ def is_diagonalisation(problem: Problem, state: State, side: str, theta: float |
     return problem.stop_unbounded or bool((form.A.diagonal() > 0).any())  # else f may be concave
 
 
+class _Trace(NamedTuple):
+    """A in float64 on the device of X, a factor F of it where it is positive semidefinite, and the rounding of both."""
+
+    A: Tensor
+    F: Tensor | None
+    rounding: float
+    """Relative to ||x||^2, of the entries of X^T A X, or of the squares ||F x||^2 that should be zero.
+
+    An entry of X^T A X is off by at most 2 n eps ||A||_F ||x_i|| ||x_j||, hence w_ii + w_jj +- 2 w_ij by four times
+    as much for the longest x; the rotations of a sweep add as much again. ||F x|| is off by n eps ||F||_F ||x||, its
+    square by the square of that.
+    """
+
+
+def _trace(problem: Problem, state: State) -> _Trace:
+    if "trace" not in state.cache:
+        form = problem.objective.quadratic()
+        assert form is not None
+        dtype = form.A.dtype if state.X.device.type != "cpu" else torch.float64
+        A, size = form.A.to(device=state.X.device, dtype=dtype), 16 * len(form.A) * torch.finfo(dtype).eps
+        F = square_root(A) if is_semidefinite(form.A) else None
+        state.cache["trace"] = _Trace(A, F, size * float(A.norm()) if F is None else (size * float(F.norm())) ** 2)
+    found: _Trace = state.cache["trace"]
+    return found
+
+
 def rotate_pairs(problem: Problem, state: State, pairs: NDArray[np.int64]) -> None:
     """One rotation for each pair (m, 2) in turn, in compiled code; then value and gradient."""
-    from jorth.solvers.sweeps import sweep_trace
+    from jorth.solvers import sweeps
 
-    form = problem.objective.quadratic()
-    assert form is not None
-    A, rows = form.A.double().cpu().numpy(), np.array(state.X.mT.double().cpu().numpy(), order="C")
-    W = rows @ A @ rows.T
-    W = np.ascontiguousarray(W + W.T) / 2
+    trace = _trace(problem, state)
+    rows = np.array(state.X.mT.double().cpu().numpy(), order="C")
+    W, half = np.zeros((0, 0)), np.zeros((len(rows), 0))
+    if trace.F is None:
+        W = rows @ trace.A.cpu().numpy() @ rows.T
+        W = np.ascontiguousarray(W + W.T) / 2
+    else:
+        half = np.ascontiguousarray(rows @ trace.F.cpu().numpy().T)
     try:
         for start in range(0, len(pairs), CHUNK):
             problem.objective.check_limits()
             part = pairs[start : start + CHUNK]
-            done = sweep_trace(W, rows, problem.signature.signs, part, problem.stop_unbounded)
+            done = sweeps.sweep_trace(
+                W, half, rows, problem.signature.signs, part, trace.rounding, problem.ends_unbounded
+            )
             state.unbounded = done < 0
             problem.objective.count.pair_updates += done if done >= 0 else -done - 1
             if state.unbounded:
@@ -54,20 +88,26 @@ def rotate_rounds(problem: Problem, state: State, rounds: NDArray[np.int64]) -> 
     if state.X.device.type == "cpu":
         rotate_pairs(problem, state, rounds.reshape(-1, 2))
         return
-    form = problem.objective.quadratic()
-    assert form is not None
-    rows = state.X.mT.contiguous()
-    W = rows @ form.A.to(rows) @ rows.mT
+    trace, rows = _trace(problem, state), state.X.mT.contiguous()
+    kept = rows @ trace.A.to(rows) @ rows.mT if trace.F is None else rows @ trace.F.mT.to(rows)
+    """X^T A X, or the rows of F X."""
     for pairs in rounds:
         index = torch.from_numpy(pairs).to(rows.device)
-        V, unbounded = _rotations(W[index[:, :, None], index[:, None, :]], problem.signs[index])
-        if problem.stop_unbounded and bool(unbounded.any()):
+        rounding = trace.rounding * float(rows.square().sum(dim=1).max())
+        if trace.F is None:
+            blocks = kept[index[:, :, None], index[:, None, :]]
+            V, unbounded = _rotations(blocks, problem.signs[index], rounding)
+        else:
+            V = _rotations_of_rows(kept[index], problem.signs[index], rounding)
+            unbounded = torch.zeros(0)
+        if problem.ends_unbounded and bool(unbounded.any()):
             state.unbounded = True
             break
-        for matrix in (rows, W):
+        for matrix in (rows, kept):
             apply_rows(matrix, index, V)
-        W = W.mT.contiguous()
-        apply_rows(W, index, V)
+        if trace.F is None:
+            kept = kept.mT.contiguous()
+            apply_rows(kept, index, V)
         problem.objective.count.pair_updates += len(pairs)
     state.X.copy_(rows.mT)
     state.exact = False
@@ -79,19 +119,37 @@ def _score(problem: Problem, state: State) -> None:
     state.exact = True
 
 
-def _rotations(B: Tensor, signs: Tensor) -> tuple[Tensor, Tensor]:
+def _rotations(B: Tensor, signs: Tensor, rounding: float = 0.0) -> tuple[Tensor, Tensor]:
     """V (m, 2, 2) with V B V^T diagonal, and where there is none; formulas as in `sweep_trace`."""
     a, b, c = B[:, 0, 0], B[:, 1, 1], (B[:, 0, 1] + B[:, 1, 0]) / 2
-    total, equal, zero = a + b, signs[:, 0] == signs[:, 1], c == 0
-    ratio = (b - a) / (2 * torch.where(zero, 1.0, c))
-    turn = torch.copysign(torch.ones_like(ratio), ratio) / (ratio.abs() + torch.hypot(torch.ones_like(ratio), ratio))
-    room = total - 2 * c.abs()
-    unbounded = ~equal & ~zero & ~(room > 0)
-    safe = torch.where(unbounded | equal, 1.0, total)
-    root = (torch.where(unbounded | equal, 1.0, room) / safe).sqrt() * ((safe + 2 * c.abs()) / safe).sqrt()
-    boost = -2 * c / safe / (1 + root)
-    tangent = torch.where(zero | unbounded, 0.0, torch.where(equal, turn, boost))
-    length = torch.where(equal, 1 / (1 + tangent.square()).sqrt(), 1 / ((1 - tangent) * (1 + tangent)).sqrt())
-    other = tangent * length
-    V = torch.stack([length, torch.where(equal, -other, other), other, length], dim=-1).reshape(-1, 2, 2)
-    return V, unbounded
+    plus, minus = a + b + 2 * c, a + b - 2 * c
+    opposite, least = signs[:, 0] != signs[:, 1], torch.minimum(plus, minus)
+    still = (c == 0) | (opposite & (least <= rounding))
+    V = _diagonalising(b - a, c, plus, minus, opposite, still)
+    return V, opposite & (c != 0) & (least < -rounding)
+
+
+def _rotations_of_rows(Z: Tensor, signs: Tensor, rounding: float) -> Tensor:
+    """The same for B = Z Z^T, Z (m, 2, n): always one, as the null lengths have a proximal weight."""
+    B, total = Z @ Z.mT, Z.square().sum(dim=(1, 2))
+    plus, minus = (Z[:, 0] + Z[:, 1]).square().sum(dim=1), (Z[:, 0] - Z[:, 1]).square().sum(dim=1)
+    weight, c = RELATIVE_THETA * (plus + minus), B[:, 0, 1]
+    still = (c == 0) | (total <= rounding)
+    opposite = signs[:, 0] != signs[:, 1]
+    return _diagonalising(B[:, 1, 1] - B[:, 0, 0], c, plus + weight, minus + weight, opposite, still)
+
+
+def _diagonalising(
+    difference: Tensor, c: Tensor, plus: Tensor, minus: Tensor, opposite: Tensor, still: Tensor
+) -> Tensor:
+    """V (m, 2, 2): rotations for w_jj - w_ii and w_ij, boosts for w_ii + w_jj +- 2 w_ij, and I where still."""
+    ratio = difference / (2 * torch.where(still, 1.0, c))
+    tangent = torch.copysign(torch.ones_like(ratio), ratio) / (ratio.abs() + torch.hypot(torch.ones_like(ratio), ratio))
+    cosine = 1 / (1 + tangent.square()).sqrt()
+    boosted = opposite & ~still
+    root_plus, root_minus = torch.where(boosted, plus, 1.0).sqrt(), torch.where(boosted, minus, 1.0).sqrt()
+    product, total = (root_plus * root_minus).sqrt(), root_plus + root_minus
+    even = torch.where(opposite, total / (2 * product), cosine)
+    odd = torch.where(opposite, (minus - plus) / (2 * total * product), tangent * cosine)
+    even, odd = torch.where(still, 1.0, even), torch.where(still, 0.0, odd)
+    return torch.stack([even, torch.where(opposite, odd, -odd), odd, even], dim=-1).reshape(-1, 2, 2)

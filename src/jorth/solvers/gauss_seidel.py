@@ -107,7 +107,7 @@ class GaussSeidel(AbstractSolver):
         A, C, D = self._arrays(problem, state)
         X, signs = np.array(oriented(state.X, self.side).double().cpu().numpy(), order="C"), problem.signature.signs
         rule = StepRule(
-            signed_theta(self.theta), self.components == "all", problem.stop_unbounded, self._races(problem, state)
+            signed_theta(self.theta), self.components == "all", problem.ends_unbounded, self._races(problem, state)
         )
         size = rows_of_a_block(len(X)) if self.block_size == "auto" else self.block_size
         if size > 1 and self.order == "sweep" and not rule.concave:

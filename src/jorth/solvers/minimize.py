@@ -28,7 +28,7 @@ from jorth.solvers.gauss_seidel import GaussSeidel
 from jorth.solvers.interrupt import Interrupt
 from jorth.solvers.jacobi import Jacobi
 from jorth.solvers.multiplier_correction import UMCM
-from jorth.solvers.problem import Problem, agreed_signature, as_objective, starting_point
+from jorth.solvers.problem import Problem, agreed_signature, as_objective, is_bounded, starting_point
 from jorth.solvers.progress import ProgressLine
 from jorth.solvers.result import Result
 from jorth.solvers.riemannian import RiemannianCG, RiemannianLBFGS, RiemannianSD
@@ -130,7 +130,14 @@ def minimize(
         counted = CountedObjective(
             function, Clock(), max_time=max_time, max_evaluations=max_evaluations, interrupted=interrupt.requested
         )
-        problem = Problem(counted, agreed, agreed.vector(X), generator(seed), on_unbounded == "stop")
+        problem = Problem(
+            counted,
+            agreed,
+            agreed.vector(X),
+            generator(seed),
+            stop_unbounded=on_unbounded == "stop",
+            bounded=is_bounded(function, agreed),
+        )
         run = Run(problem, solver, X, criterion, callback, numpy_out)
         if folder is not None:
             run.keep(folder, _identity(function, solver, agreed, X, seed), checkpoint_interval)

@@ -142,7 +142,8 @@ def compile_kernels() -> None:
     identity, pairs, signs = np.eye(2), np.array([[0, 1]]), Signature(1, 1).signs
     propose_round(identity.copy(), identity, identity, identity, identity, 1.0, False, False, signs, pairs, 0.0, False)
     sweep_majoriser(identity.copy(), identity, 1.0, signs, pairs, 0.0, False)
-    sweep_trace(identity.copy(), identity.copy(), signs, pairs, True)
+    for half in (np.zeros((2, 0)), identity.copy()):
+        sweep_trace(identity.copy(), half, identity.copy(), signs, pairs, 0.0, True)
     sweep_block(
         identity, identity, identity.copy(), identity.copy(), np.zeros((2, 0)), False, signs.copy(), pairs,
         0, 0.0, False, True,

@@ -29,6 +29,20 @@ class Problem:
     """(n,) in the dtype and on the device of X."""
     rng: np.random.Generator
     stop_unbounded: bool = True
+    """Whether the user wants a run to end where f is found to be unbounded below."""
+    bounded: bool = False
+    """Whether f is known to be bounded below: a plane without a minimiser, or ||X|| that grows for ever, then says only
+    that the infimum is not attained, or out of reach."""
+
+    @property
+    def ends_unbounded(self) -> bool:
+        """Whether a plane without a minimiser ends the run."""
+        return self.stop_unbounded and not self.bounded
+
+
+def is_bounded(objective: AbstractObjective, signature: Signature) -> bool:
+    """Whether f is known to be bounded below on the feasible set, which is compact where all signs are equal."""
+    return signature.p == 0 or signature.q == 0 or objective.bounded_below()
 
 
 def as_objective(objective: Any) -> AbstractObjective:

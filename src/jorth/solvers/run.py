@@ -132,10 +132,8 @@ class Run:
         if ended is not None:
             return ended
         if self.problem.stop_unbounded and self._runs_away(state):
-            return (
-                Status.UNBOUNDED,
-                f"{Status.UNBOUNDED.value}: ||X|| has grown beyond u^(-1/2) and f still falls",
-            )
+            status = Status.STALLED if self.problem.bounded else Status.UNBOUNDED
+            return status, f"{status.value}: ||X|| has grown beyond u^(-1/2) and f still falls"
         if state.stalled or self.improvement.stalled(row["value"], row["gradient_norm"], 2 * unit_roundoff(state.X)):
             return Status.STALLED, None
         return None

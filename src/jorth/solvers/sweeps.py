@@ -13,6 +13,8 @@ RUNAWAY = 2.0**53
 """The square of a row's length beyond which feasibility has no digits left: a race ends before a step to there."""
 NEAR_NULL = 1e-4
 """Below this part of ||x_i||^2 + ||x_j||^2 a null length ||x_i +- x_j||^2 is formed from rows, not from products."""
+PROXIMAL = 1e-12
+"""`RELATIVE_THETA`, the proximal weight relative to the curvature of a pair, of right steps."""
 FINISHED, UNBOUNDED, NEEDS_ROWS = 0, 1, 2
 """How `sweep_block` ended."""
 
@@ -206,37 +208,83 @@ def sweep_block(
 
 
 @compiled
-def sweep_trace(W: np.ndarray, rows: np.ndarray, signs: np.ndarray, pairs: np.ndarray, stop_unbounded: bool) -> int:
-    """J-Jacobi rotations on W = X^T A X, applied to W and to the columns of X, which are the rows given: O(n) each.
+def sweep_trace(
+    W: np.ndarray,
+    F: np.ndarray,
+    X: np.ndarray,
+    signs: np.ndarray,
+    pairs: np.ndarray,
+    rounding: float,
+    stop_unbounded: bool,
+) -> int:
+    """J-Jacobi rotations that diagonalise X^T A X, applied to the columns of X, which are the rows given: O(n) each.
 
     Every w_ij that is met becomes zero. Opposite signs: tanh 2 mu = -2 w_ij / (w_ii + w_jj), the minimiser of the trace
     in that plane; equal signs: tan 2 phi = 2 w_ij / (w_jj - w_ii), which leaves the trace as it is and makes
     convergence quadratic. Returns the number of pairs done, negative and minus one if it stopped at an unbounded one.
+
+    Where A = F^T F, the rows of F X are given (else F has no columns): products and null lengths are then those of
+    rows, no plane is unbounded, and W is not used. Otherwise W = X^T A X is, and is kept. ``rounding`` is that of the
+    squares a row of F X, or an entry of W, is made of, relative to the largest row of X: what is below says nothing.
     """
+    one_sided = F.shape[1] > 0
+    largest = _largest_row(X)
     for t in range(pairs.shape[0]):
         i, j = pairs[t, 0], pairs[t, 1]
-        c, total = W[i, j], W[i, i] + W[j, j]
-        if c == 0.0:
+        if one_sided:
+            a, c, _, b = cross_products(F, F, i, j)
+        else:
+            a, c, b = W[i, i], W[i, j], W[j, j]
+        if c == 0.0 or (one_sided and a + b <= rounding * largest):
             continue
         if signs[i] == signs[j]:
-            ratio = 0.5 * (W[j, j] - W[i, i]) / c
+            ratio = 0.5 * (b - a) / c
             tangent = np.copysign(1.0, ratio) / (abs(ratio) + np.hypot(1.0, ratio))
             cosine = 1.0 / np.sqrt(1.0 + tangent * tangent)
             v11, v12, v21, v22 = cosine, -tangent * cosine, tangent * cosine, cosine
-        elif total - 2.0 * abs(c) > 0.0:
-            x = -2.0 * c / total
-            root = np.sqrt((total - 2.0 * abs(c)) / total) * np.sqrt((total + 2.0 * abs(c)) / total)
-            tangent = x / (1.0 + root)
-            cosh = 1.0 / np.sqrt((1.0 - tangent) * (1.0 + tangent))
-            v11, v12, v21, v22 = cosh, tangent * cosh, tangent * cosh, cosh
-        elif stop_unbounded:
-            return -t - 1
         else:
-            continue
-        apply_pair(rows, i, j, v11, v12, v21, v22)
-        _conjugate(W, i, j, v11, v12, v21, v22)
-        W[i, j] = W[j, i] = 0.0
+            plus, minus, gap = a + b + 2.0 * c, a + b - 2.0 * c, -4.0 * c
+            least = min(plus, minus)
+            if not least > NEAR_NULL * abs(a + b):
+                x_plus, x_minus = null_lengths(X, i, j)
+                if one_sided:
+                    plus, minus = _attained_lengths(F, i, j)
+                    gap = minus - plus
+                    u2 = np.sqrt(minus / plus)
+                    if 0.5 * (u2 * x_plus + x_minus / u2) > RUNAWAY:
+                        continue
+                elif least < -rounding * max(largest, x_plus + x_minus) and stop_unbounded:
+                    return -t - 1
+                elif least <= rounding * max(largest, x_plus + x_minus):
+                    continue
+            root_plus, root_minus = np.sqrt(plus), np.sqrt(minus)
+            product, total = np.sqrt(root_plus * root_minus), root_plus + root_minus
+            cosh, sinh = 0.5 * total / product, 0.5 * gap / (total * product)
+            v11, v12, v21, v22 = cosh, sinh, sinh, cosh
+        apply_pair(X, i, j, v11, v12, v21, v22)
+        if one_sided:
+            apply_pair(F, i, j, v11, v12, v21, v22)
+        else:
+            _conjugate(W, i, j, v11, v12, v21, v22)
+            W[i, j] = W[j, i] = 0.0
     return len(pairs)
+
+
+@compiled
+def _largest_row(X: np.ndarray) -> float:
+    """The largest ||x_i||^2."""
+    largest = 0.0
+    for i in range(X.shape[0]):
+        largest = max(largest, np.sum(X[i] * X[i]))
+    return largest
+
+
+@compiled
+def _attained_lengths(F: np.ndarray, i: int, j: int) -> tuple[float, float]:
+    """`null_lengths` with a proximal weight, so that the infimum is attained."""
+    plus, minus = null_lengths(F, i, j)
+    weight = PROXIMAL * (plus + minus)
+    return plus + weight, minus + weight
 
 
 @compiled
