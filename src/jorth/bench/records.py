@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -52,6 +53,18 @@ def read_rows(source: str | Path) -> list[Row]:
             rows.pop(row["key"], None)
             rows[row["key"]] = row
     return list(rows.values())
+
+
+@contextmanager
+def naming(source: str | Path) -> Iterator[None]:
+    """Whatever rows raise that are not as they were written becomes a ValueError that names where they are from."""
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise ValueError(f"{source} has rows that jorth bench did not write ({reason})") from error
 
 
 def remaining(cells: Iterable[AnyCell], path: Path, *, retry_failed: bool = False) -> list[AnyCell]:

@@ -42,7 +42,7 @@ def convergence(family: Family) -> bytes | None:
         left.set(yscale="log", ylim=(lowest / 1.2, ROOM * first))
     else:
         left.set_ylim(lowest - 0.05 * (first - lowest), first + (ROOM - 1) * (first - lowest))
-    figure.suptitle(f"{family.name}: the structural probe{_over(family)}", fontsize=10)
+    figure.suptitle(f"{family.name}: the structural probe{_over(family)}", fontsize=10, parse_math=False)
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8)
     return png(figure)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import base64
-from html import escape
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from jorth.bench.report.templates import Html, html
+from jorth.matrix_files import replacing
 
 # Okabe and Ito's colours, and a line style that tells the methods apart without them
 LOOKS: dict[str, tuple[str, Any]] = {
@@ -59,11 +61,14 @@ def png(figure: Any) -> bytes:
     return buffer.getvalue()
 
 
-def place_figure(picture: bytes, name: str, caption: str, place: Path) -> str:
+FIGURE = """\
+<figure id="{{ name }}"><img alt="{{ caption }}" src="data:image/png;base64,{{ data }}">\
+<figcaption>{{ caption }}</figcaption></figure>
+"""
+
+
+def place_figure(picture: bytes, name: str, caption: str, place: Path) -> Html:
     """A figure of the page as HTML with its data in it, and as a file in the folder ``place``."""
-    (place / f"{name}.png").write_bytes(picture)
-    data = base64.b64encode(picture).decode()
-    return (
-        f'<figure id="{name}"><img alt="{escape(caption)}" src="data:image/png;base64,{data}">'
-        f"<figcaption>{escape(caption)}</figcaption></figure>\n"
-    )
+    with replacing(place / f"{name}.png") as stream:
+        stream.write(picture)
+    return html(FIGURE, name=name, caption=caption, data=base64.b64encode(picture).decode())

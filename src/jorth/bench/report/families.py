@@ -8,7 +8,7 @@ from statistics import median
 
 from jorth.bench.methods import NAMES
 from jorth.bench.records import Row, cell_of
-from jorth.bench.report.groups import OneProblem
+from jorth.bench.report.groups import OneProblem, in_order
 
 RIVALS = ("UMCM", "ADMM", "CSDM")
 """The paper's methods that J-JOBCD and VR-J-JOBCD are compared with."""
@@ -23,7 +23,7 @@ class Family(OneProblem):
     @property
     def seeds(self) -> list[int]:
         """All seeds."""
-        return sorted({cell_of(row).seed for rows in self.rows.values() for row in rows})
+        return in_order({cell_of(row).seed for rows in self.rows.values() for row in rows})
 
     def done(self, method: str) -> list[Row]:
         """The runs of a method with a result."""

@@ -34,7 +34,7 @@ def convergence(group: Group) -> bytes | None:
     left = figure.axes[0]
     left.set_ylabel("−f(X), higher is further" if race else "relative gap")
     left.set_ylim(*_limits(group, curves, race))
-    figure.suptitle(f"{group.name}: {_TITLES[group.cell.problem]}", fontsize=10)
+    figure.suptitle(f"{group.name}: {_TITLES[group.cell.problem]}", fontsize=10, parse_math=False)
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=8)
     return png(figure)
 
@@ -66,7 +66,7 @@ def against_theta(groups: list[Group]) -> bytes:
         axes.grid(alpha=0.3)
     ends.set_ylabel("−f(X) when the run ended (△: unbounded)")
     times.set(ylabel="seconds until the run was unbounded", xlim=ends.get_xlim())
-    figure.suptitle(f"{groups[0].name}: the race, {groups[0].budget} a run", fontsize=10)
+    figure.suptitle(f"{groups[0].name}: the race, {groups[0].budget} a run", fontsize=10, parse_math=False)
     figure.legend(*ends.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
     return png(figure)
 

@@ -8,6 +8,7 @@ from statistics import median
 
 from jorth.bench.graphs.cells import METHODS, GraphCell
 from jorth.bench.records import Row
+from jorth.bench.report.groups import in_order
 
 OURS = ("J-JOBCD", "VR-J-JOBCD")
 RIVAL = "CSDM"
@@ -35,7 +36,7 @@ class GraphRuns:
     @property
     def seeds(self) -> list[int]:
         """Of the tests."""
-        return sorted({row["cell"]["seed"] for rows in self.tests.values() for row in rows})
+        return in_order({row["cell"]["seed"] for rows in self.tests.values() for row in rows})
 
     def done(self, method: str) -> list[Row]:
         """The tests of a method with a result."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from pathlib import Path
 from statistics import median
 
@@ -12,20 +11,23 @@ from jorth.bench.records import Row
 from jorth.bench.report import graph_figure
 from jorth.bench.report.drawing import place_figure
 from jorth.bench.report.graph_runs import OURS, RIVAL, GraphRuns
-from jorth.bench.report.tables import line, table
+from jorth.bench.report.tables import entry, label, line, reason, table, without_result
+from jorth.bench.report.templates import Html, html
 
 LEAK = 0.2
 """The share of test triples with their reverse in training from which the page warns."""
-WORDS = (
+WORDS = html(
     '<h2>Knowledge graphs</h2><div class="note"><p>UltraE with J-orthogonal relations: score −d²(R E_h, E_t) + b_h + '
-    f"b_t + δ, logistic loss, δ = {BASE.delta:g}, α = {BASE.alpha:g}, {BASE.negatives} negatives, Adam with "
-    f"{BASE.lr:g} on entities and biases; {BASE.batch_size} queries a step, which share their negatives. Only the "
+    "b_t + δ, logistic loss, δ = {{ '%g' % base.delta }}, α = {{ '%g' % base.alpha }}, {{ base.negatives }} "
+    "negatives, Adam with {{ '%g' % base.lr }} on entities and biases; {{ base.batch_size }} queries a step, which "
+    "share their negatives. Only the "
     "method for the relations differs. A tenth of the training triples is held out by the seed; every method had the "
     "same number of trials on one seed, and the setting with the best MRR on the held-out triples was then run on "
     "all seeds. The model of a run is that of its best evaluation on the held-out triples; the test triples were "
     "ranked once, by it. Ranks are filtered, of both ends, ties at their mean.</p>"
     "<p>An epoch is as many queries as there are training triples, the large batches of VR-J-JOBCD included; its "
-    "small batches are differentiated twice, which the clock shows and the epochs do not.</p></div>"
+    "small batches are differentiated twice, which the clock shows and the epochs do not.</p></div>",
+    base=BASE,
 )
 TESTS = (
     "The chosen settings: training loss in the last epoch, figures of the test triples; medians over the seeds, in "
@@ -34,12 +36,21 @@ TESTS = (
 TRIALS = "All trials: figures of the held-out triples at the best evaluation; * marks the setting that was chosen."
 
 
-def section(found: list[GraphRuns], place: Path) -> str:
+SECTION = "{{ words }}{% for text in verdicts %}<p>{{ text }}</p>{% endfor %}{{ tests }}{{ figure }}{{ trials }}"
+LAST = "{{ text }}{% if failed %}<br>{{ failed }}{% endif %}"
+
+
+def section(found: list[GraphRuns], place: Path) -> Html:
     """Everything on knowledge graphs."""
     drawing = graph_figure.curves(found)
-    figure = "" if drawing is None else place_figure(drawing, "kge", _caption(found), place)
-    verdicts = "".join(f"<p>{escape(sentence)}</p>" for runs in found for sentence in verdict(runs))
-    return f"{WORDS}{verdicts}{_tests(found)}{figure}{_trials(found)}"
+    return html(
+        SECTION,
+        words=WORDS,
+        verdicts=[sentence for runs in found for sentence in verdict(runs)],
+        tests=_tests(found),
+        figure="" if drawing is None else place_figure(drawing, "kge", _caption(found), place),
+        trials=_trials(found),
+    )
 
 
 def verdict(runs: GraphRuns) -> list[str]:
@@ -72,33 +83,31 @@ def _caption(found: list[GraphRuns]) -> str:
     return f"Training loss, MRR and Hits@10 of the held-out triples against epochs and seconds. {names}."
 
 
-def _tests(found: list[GraphRuns]) -> str:
+def _tests(found: list[GraphRuns]) -> Html:
     body = [
-        line(f"{escape(runs.name)}<br><small>{name}, {_settings(rows)}</small>", _test_cells(rows))
+        line(label(runs.name, f"{name}, {_settings(rows)}"), _test_cells(rows))
         for runs in found
         for name, rows in runs.tests.items()
     ]
     heads = ["graph", "loss", "test MRR", "Hits@1", "Hits@3", "Hits@10", "seconds", "‖R‖₂, residual"]
-    return table(TESTS, heads, body) if body else ""
+    return table(TESTS, heads, body) if body else html("")
 
 
 def _settings(rows: list[Row]) -> str:
     settings = dict.fromkeys(GraphCell.from_json(row["cell"]).setting for row in rows)
-    return escape(f"{'; '.join(settings)}; {len(rows)} seeds, {rows[0]['cell']['epochs']} epochs")
+    return f"{'; '.join(settings)}; {len(rows)} seeds, {rows[0]['cell']['epochs']} epochs"
 
 
-def _test_cells(rows: list[Row]) -> list[str]:
+def _test_cells(rows: list[Row]) -> list[Html]:
     done = [row for row in rows if row["outcome"] == "done"]
-    failed = "".join(
-        f'<br><span class="failed">{row["outcome"]}: {escape(row["error"])}</span>' for row in rows if row not in done
-    )
+    failed = without_result([row for row in rows if row not in done])
     if not done:
-        return [f'<td class="text" colspan="7">{failed.removeprefix("<br>")}</td>']
+        return [entry(failed, kind="text", span=7)]
     columns = [[row["loss"] for row in done], *([row["test"][name] for row in done] for name in FIGURES)]
     texts = [spread(column) for column in columns]
     texts += [f"{median(row['time'] for row in done):.3g}"]
-    texts += [f"{max(row['norm'] for row in done):.3g}, {max(row['residual'] for row in done):.1e}{failed}"]
-    return [f"<td>{text}</td>" for text in texts]
+    last = f"{max(row['norm'] for row in done):.3g}, {max(row['residual'] for row in done):.1e}"
+    return [*map(entry, texts), entry(html(LAST, text=last, failed=failed))]
 
 
 def spread(values: list[float]) -> str:
@@ -107,7 +116,7 @@ def spread(values: list[float]) -> str:
     return f"{median(values):.3g}{bounds}"
 
 
-def _trials(found: list[GraphRuns]) -> str:
+def _trials(found: list[GraphRuns]) -> Html:
     body = []
     for runs in found:
         for name in METHODS:
@@ -115,12 +124,13 @@ def _trials(found: list[GraphRuns]) -> str:
             for row in runs.trials.get(name, []):
                 setting = GraphCell.from_json(row["cell"]).setting
                 mark = "* " if setting in chosen else ""
-                body.append(line(f"{mark}{escape(runs.name)}, {name}<br><small>{setting}</small>", _trial_cells(row)))
-    return table(TRIALS, ["trial", "loss", "MRR", "Hits@10", "seconds"], body) if body else ""
+                body.append(line(label(f"{mark}{runs.name}, {name}", setting), _trial_cells(row)))
+    heads = ["trial", "loss", "MRR", "Hits@10", "seconds"]
+    return table(TRIALS, heads, body) if body else html("")
 
 
-def _trial_cells(row: Row) -> list[str]:
+def _trial_cells(row: Row) -> list[Html]:
     if row["outcome"] != "done":
-        return [f'<td class="failed" colspan="4">{row["outcome"]}: {escape(row["error"])}</td>']
+        return [entry(reason(row), kind="failed", span=4)]
     figures = (row["loss"], row["valid"]["mrr"], row["valid"]["hits@10"], row["time"])
-    return [f"<td>{figure:.3g}</td>" for figure in figures]
+    return [entry(f"{figure:.3g}") for figure in figures]

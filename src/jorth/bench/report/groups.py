@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from jorth.arrays import is_number
 from jorth.bench.cells import Cell
 from jorth.bench.methods import NAMES
 from jorth.bench.paper import Size
@@ -62,6 +64,11 @@ def title(cell: Cell) -> str:
         options = (("α", cell.alpha, 1.0), ("scale", cell.scale, 1.0), ("ridge", cell.ridge, 0.0))
         parts += [f"{name} {value}" for name, value, usual in options if value != usual]
     return ", ".join([cell.size, *parts])
+
+
+def in_order(seeds: Iterable[Any]) -> list[Any]:
+    """Seeds in rising order; what is no number comes last."""
+    return sorted(seeds, key=lambda seed: (not is_number(seed), seed if is_number(seed) else str(seed)))
 
 
 def budget(cell: Cell) -> str:

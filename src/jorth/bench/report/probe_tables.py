@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from html import escape
 from statistics import median
 
 from jorth.bench.methods import NAMES
 from jorth.bench.records import Row
 from jorth.bench.report.families import Family, Match, last_value, matches
-from jorth.bench.report.tables import STATUS, badge, line, table
+from jorth.bench.report.tables import STATUS, badge, entry, label, line, reason, status_words, table, without_result
+from jorth.bench.report.templates import Html, html
 
 CAPTION = (
     "The value at the end of the budget, the median over the seeds, in brackets the least and the largest; how the "
@@ -22,9 +22,14 @@ MATCHED = (
     "get there; medians over the seeds. The value of VR-J-JOBCD is known at full passes only: these numbers are upper "
     "bounds."
 )
+RUNS = """\
+{{ badge }}{{ values }}<br><small>{{ ended }}<br>{{ feasibility }}\
+{% if polished %}<br>before polishing {{ polished }}{% endif %}</small>\
+{% if doubts %}<br><span class="failed">the solver said otherwise in {{ doubts }}</span>{% endif %}\
+{% if trouble %}<br>{{ trouble }}{% endif %}"""
 
 
-def ends(found: list[Family]) -> str:
+def ends(found: list[Family]) -> Html:
     """A line a data set, a column a method."""
     names = [name for name in NAMES if any(name in family.rows for family in found)]
     body = []
@@ -35,32 +40,37 @@ def ends(found: list[Family]) -> str:
     return table(CAPTION, ["data (m-n-p)", *names], body)
 
 
-def _label(family: Family) -> str:
+def _label(family: Family) -> Html:
     seeds = family.seeds
     which = f"{len(seeds)} seeds" if len(seeds) > 1 else f"seed {seeds[0]}"
-    return f"{escape(family.name)}<br><small>{which}, {escape(family.budget)}</small>"
+    return label(family.name, f"{which}, {family.budget}")
 
 
-def _missing(family: Family, columns: int) -> list[str]:
+def _missing(family: Family, columns: int) -> list[Html]:
     rows = [row for members in family.rows.values() for row in members]
     if any(row["outcome"] != "missing" for row in rows):
         return []
-    return [f'<td class="text failed" colspan="{columns}">missing: {escape(rows[0]["error"])}</td>']
+    return [entry(reason(rows[0]), kind="text failed", span=columns)]
 
 
-def _cell(rows: list[Row] | None, place: int | None) -> str:
+def _cell(rows: list[Row] | None, place: int | None) -> Html:
     if not rows:
-        return "<td>not run</td>"
+        return entry("not run")
     done = [row for row in rows if row["outcome"] == "done"]
-    trouble = "".join(
-        f'<br><span class="failed">{row["outcome"]}: {escape(row["error"])}</span>' for row in rows if row not in done
-    )
+    trouble = without_result([row for row in rows if row not in done])
     if not done:
-        return f"<td>{trouble.removeprefix('<br>')}</td>"
-    doubts = sum(not row["claim_holds"] for row in done)
-    doubt = f'<br><span class="failed">the solver said otherwise in {doubts}</span>' if doubts else ""
-    more = f"<small>{_ended(done)}<br>{_feasibility(done)}</small>{doubt}{trouble}"
-    return f"<td>{badge(place)}{_values(rows)}<br>{more}</td>"
+        return entry(trouble)
+    content = html(
+        RUNS,
+        badge=badge(place),
+        values=_values(rows),
+        ended=_ended(done),
+        feasibility=_feasibility(done),
+        polished=_polished(done),
+        doubts=sum(not row["claim_holds"] for row in done),
+        trouble=trouble,
+    )
+    return entry(content)
 
 
 def _values(rows: list[Row]) -> str:
@@ -75,26 +85,33 @@ def _value(value: float) -> str:
 
 def _ended(rows: list[Row]) -> str:
     said = STATUS | {"UNBOUNDED": "left"}
-    counts = Counter(said.get(row["status"], row["status"].lower()) for row in rows)
+    counts = Counter(status_words(row, said) for row in rows)
     words = ", ".join(f"{number} {word}" if len(rows) > 1 else word for word, number in counts.items())
     return f"{words}; {median(row['time'] for row in rows):.2g} s"
 
 
 def _feasibility(rows: list[Row]) -> str:
-    norm, residual = (max(row[name] or math.inf for row in rows) for name in ("norm", "residual"))
+    return f"‖X‖ {_largest(rows, 'norm'):.3g}, residual {_largest(rows, 'residual'):.1e}"
+
+
+def _polished(rows: list[Row]) -> str:
+    """The largest residual before polishing, where it says more than the one after."""
     before = max(row["residual_before_polishing"] or 0.0 for row in rows)
-    polished = f"<br>before polishing {before:.1e}" if before > max(100 * residual, 1e-12) else ""
-    return f"‖X‖ {norm:.3g}, residual {residual:.1e}{polished}"
+    return f"{before:.1e}" if before > max(100 * _largest(rows, "residual"), 1e-12) else ""
 
 
-def matching(found: list[Family]) -> str:
+def _largest(rows: list[Row], name: str) -> float:
+    return max(row[name] or math.inf for row in rows)
+
+
+def matching(found: list[Family]) -> Html:
     """What VR-J-JOBCD needed to match J-JOBCD, a line a data set; nothing where the two were not both run."""
     body = [line(_label(family), _match_cells(pairs)) for family in found if (pairs := matches(family))]
     heads = ["data (m-n-p)", "last value of J-JOBCD", "J-JOBCD", "VR-J-JOBCD", "ratio", "ratio by seed"]
-    return table(MATCHED, heads, body) if body else ""
+    return table(MATCHED, heads, body) if body else html("")
 
 
-def _match_cells(pairs: list[Match]) -> list[str]:
+def _match_cells(pairs: list[Match]) -> list[Html]:
     reduced = median(math.inf if pair.reduced is None else pair.reduced for pair in pairs)
     texts = [
         f"{median(pair.value for pair in pairs):.5g}",
@@ -103,7 +120,7 @@ def _match_cells(pairs: list[Match]) -> list[str]:
         ratio_text(median(pair.ratio for pair in pairs)),
         ", ".join(ratio_text(pair.ratio) for pair in pairs),
     ]
-    return [f"<td>{text}</td>" for text in texts]
+    return [entry(text) for text in texts]
 
 
 def ratio_text(ratio: float) -> str:

@@ -1,6 +1,8 @@
 """The style sheet of the page: dark on white, and readable on paper."""
 
-CSS = """
+from jorth.bench.report.templates import html
+
+CSS = html("""
 :root { color-scheme: light; }
 body { font: 16px/1.5 system-ui, "Segoe UI", sans-serif; color: #1a1a1a; background: #fff; max-width: 92rem;
   margin: 0 auto; padding: 1.5rem; }
@@ -40,4 +42,4 @@ footer { margin-top: 2.5rem; border-top: 2px solid #1a1a1a; font-size: .82rem; }
   h2, h3 { break-after: avoid; }
   .rank1 { color: #000; background: #fff; border: 2.5px solid #000; }
 }
-"""
+""")

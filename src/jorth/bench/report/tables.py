@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
+from typing import Any
 
 from jorth.bench.methods import NAMES, PAPER
 from jorth.bench.paper import TABLE, Comparison, compare_orders, impossible
 from jorth.bench.records import Row
 from jorth.bench.report.groups import Group, is_away, is_improved, ranks, score
 from jorth.bench.report.speed import ratios
+from jorth.bench.report.templates import Html, html
 from jorth.bench.scoring import GAPS
 
 STATUS = {
@@ -23,23 +24,67 @@ STATUS = {
 }
 
 
-def table(caption: str, heads: Sequence[str], body: Iterable[str]) -> str:
+TABLE_OF_ROWS = """\
+<div class="scroll" tabindex="0" role="region" aria-label="{{ heads[0] }} table"><table>\
+<caption>{{ caption }}</caption>
+<thead><tr>{% for head in heads %}<th scope="col">{{ head }}</th>{% endfor %}</tr></thead>
+<tbody>
+{{ rows | join("\n") }}
+</tbody></table></div>"""
+LINE = """\
+<tr{% if kind %} class="{{ kind }}"{% endif %}><th scope="row">{{ head }}</th>{{ cells | join }}</tr>"""
+ENTRY = """\
+<td{% if kind %} class="{{ kind }}"{% endif %}{% if span %} colspan="{{ span }}"{% endif %}>{{ content }}</td>"""
+LABEL = "{{ name }}<br><small>{{ more }}</small>"
+BADGE = """\
+{% if place in words %}\
+<span class="rank rank{{ place }}" title="{{ words[place] }}">{{ place }}</span>\
+{% endif %}"""
+RUN = """\
+{{ badge }}{% if gap %}gap {{ gap }}<br>{% endif %}{{ value }}({{ violation }}){{ marks }}\
+<br><small>{{ ended }}, {{ seconds }} s</small>\
+{% if doubt %}<br><span class="failed">the solver said {{ doubt }}</span>{% endif %}"""
+WITHOUT_RESULT = """\
+{% for why in reasons %}{% if not loop.first %}<br>{% endif %}\
+<span class="failed">{{ why }}</span>{% endfor %}"""
+
+
+def table(caption: str, heads: Sequence[str], body: Iterable[Html]) -> Html:
     """A table with a caption and column heads; ``body`` are its rows."""
-    columns = "".join(f'<th scope="col">{escape(head)}</th>' for head in heads)
-    rows = "\n".join(body)
-    return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(heads[0])} table"><table>'
-        f"<caption>{caption}</caption>\n<thead><tr>{columns}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>"
-    )
+    return html(TABLE_OF_ROWS, caption=caption, heads=heads, rows=body)
 
 
-def line(head: str, cells: Iterable[str], kind: str = "") -> str:
-    """A row of a table from cells that are HTML."""
-    opening = f'<tr class="{kind}">' if kind else "<tr>"
-    return f'{opening}<th scope="row">{head}</th>{"".join(cells)}</tr>'
+def line(head: str, cells: Iterable[Html], kind: str = "") -> Html:
+    """A row of a table; its cells are from `entry`."""
+    return html(LINE, head=head, cells=cells, kind=kind)
 
 
-def results(groups: list[Group], caption: str) -> str:
+def entry(content: Any, *, kind: str = "", span: int = 0) -> Html:
+    """A cell of a table, over ``span`` columns where that is not 0."""
+    return html(ENTRY, content=content, kind=kind, span=span)
+
+
+def label(name: str, more: str) -> Html:
+    """The head of a row: a name, and under it in small letters what is more to say."""
+    return html(LABEL, name=name, more=more)
+
+
+def without_result(rows: list[Row]) -> Html:
+    """Why some runs have no result, a line each."""
+    return html(WITHOUT_RESULT, reasons=map(reason, rows))
+
+
+def reason(row: Row) -> str:
+    """Why a run has no result."""
+    return f"{row['outcome']}: {error_of(row)}"
+
+
+def error_of(row: Row) -> str:
+    """The error of a run, where one was recorded."""
+    return str(row.get("error", "no error was recorded"))
+
+
+def results(groups: list[Group], caption: str) -> Html:
     """Value, violation in brackets, the best three marked: the form of the paper's Table 1."""
     names = columns_of(groups)
     several = len({group.cell.seed for group in groups}) > 1
@@ -48,7 +93,7 @@ def results(groups: list[Group], caption: str) -> str:
         body.append(line(_label(group, several), _cells(group, names)))
         last = following is None or following.size != group.size
         if group.cell.problem == "race" and group.size in TABLE and last:
-            body.append(line("<small>paper, 90 s</small>", _paper_cells(group, names), "paper"))
+            body.append(line(html("<small>paper, 90 s</small>"), _paper_cells(group, names), "paper"))
     return table(caption, ["data (m-n-p)", *names], body)
 
 
@@ -57,57 +102,64 @@ def columns_of(groups: list[Group]) -> list[str]:
     return [name for name in NAMES if any(name in group.rows for group in groups)]
 
 
-def _label(group: Group, several_seeds: bool) -> str:
+def _label(group: Group, several_seeds: bool) -> Html:
     theta = "" if group.theta is None else f"θ = {group.theta:g}, "
     seed = f"seed {group.cell.seed}, " if several_seeds else ""
-    return f"{escape(group.name)}<br><small>{theta}{seed}{escape(group.budget)}</small>"
+    return label(group.name, f"{theta}{seed}{group.budget}")
 
 
-def _cells(group: Group, names: list[str]) -> list[str]:
+def _cells(group: Group, names: list[str]) -> list[Html]:
     if all(row["outcome"] == "missing" for row in group.rows.values()):
-        reason = escape(next(iter(group.rows.values()))["error"])
-        return [f'<td class="text failed" colspan="{len(names)}">missing: {reason}</td>']
+        return [entry(reason(next(iter(group.rows.values()))), kind="text failed", span=len(names))]
     places = ranks(group)
     return [_cell(group.rows.get(name), places.get(name)) for name in names]
 
 
-def _cell(row: Row | None, place: int | None) -> str:
+def _cell(row: Row | None, place: int | None) -> Html:
     if row is None:
-        return "<td>not run</td>"
+        return entry("not run")
     if row["outcome"] != "done":
-        return f'<td class="failed">{row["outcome"]}: {escape(row["error"])}</td>'
-    value = "not finite" if row["value"] is None else f"{row['value']:.2e}"
-    marks = (" (+)" if is_improved(row) else "") + (" ∞" if is_away(row) else "")
-    gap = "" if row["gap"] is None else f"gap {row['gap']:.1e}<br>"
-    doubt = "" if row["claim_holds"] else f'<br><span class="failed">the solver said {_number(row["claimed"])}</span>'
-    ended = STATUS.get(row["status"], row["status"].lower())
-    head = f"{badge(place)}{gap}{value}({_number(row['violation'])}){marks}"
-    return f"<td>{head}<br><small>{ended}, {row['time']:.2g} s</small>{doubt}</td>"
+        return entry(reason(row), kind="failed")
+    content = html(
+        RUN,
+        badge=badge(place),
+        gap="" if row["gap"] is None else f"{row['gap']:.1e}",
+        value="not finite" if row["value"] is None else f"{row['value']:.2e}",
+        violation=_number(row["violation"]),
+        marks=(" (+)" if is_improved(row) else "") + (" ∞" if is_away(row) else ""),
+        ended=status_words(row, STATUS),
+        seconds=f"{row['time']:.2g}",
+        doubt="" if row["claim_holds"] else _number(row["claimed"]),
+    )
+    return entry(content)
 
 
-def badge(place: int | None) -> str:
+def status_words(row: Row, said: dict[str, str]) -> str:
+    """How a run ended, in words; a status that has none is shown as it is, in small letters."""
+    status = str(row["status"])
+    return said.get(status, status.lower())
+
+
+def badge(place: int | None) -> Html:
     """The mark of the first three."""
-    if place is None:
-        return ""
-    word = {1: "first", 2: "second", 3: "third"}[place]
-    return f'<span class="rank rank{place}" title="{word}">{place}</span>'
+    return html(BADGE, place=place, words={1: "first", 2: "second", 3: "third"})
 
 
 def _number(value: float | None) -> str:
     return "not finite" if value is None else f"{value:.1e}"
 
 
-def _paper_cells(group: Group, names: list[str]) -> list[str]:
-    entries = TABLE[group.size]
+def _paper_cells(group: Group, names: list[str]) -> list[Html]:
+    printed = TABLE[group.size]
     cells = []
     for name in names:
-        if name not in entries:
-            cells.append("<td></td>")
+        if name not in printed:
+            cells.append(entry(""))
             continue
-        entry = entries[name]
-        place = 1 + sum(other.value < entry.value for other in entries.values())
+        place = 1 + sum(other.value < printed[name].value for other in printed.values())
         plus = " (+)" if "+" in name else ""
-        cells.append(f"<td>{badge(place if place <= 3 else None)}{entry.value:.2e}({entry.violation:.1e}){plus}</td>")
+        text = f"{printed[name].value:.2e}({printed[name].violation:.1e}){plus}"
+        cells.append(entry(html("{{ badge }}{{ text }}", badge=badge(place), text=text)))
     return cells
 
 
@@ -121,22 +173,22 @@ def comparisons(groups: list[Group]) -> list[tuple[Group, Comparison]]:
     return found
 
 
-def orders(found: list[tuple[Group, Comparison]]) -> str:
+def orders(found: list[tuple[Group, Comparison]]) -> Html:
     """Our order and the paper's, row by row."""
     body = []
     for group, comparison in found:
         away = {name for name, row in group.done.items() if is_away(row)}
-        ours = " &gt; ".join(escape(name) + (" ∞" if name in away else "") for name in comparison.ours)
-        papers = " &gt; ".join(map(escape, comparison.papers))
+        ours = " > ".join(name + (" ∞" if name in away else "") for name in comparison.ours)
+        papers = " > ".join(comparison.papers)
         decided = comparison.alike + comparison.reversed
-        cells = [f'<td class="text">{order}</td>' for order in (ours, papers)]
-        cells.append(f"<td>{comparison.alike} of {decided}</td>")
+        cells = [entry(order, kind="text") for order in (ours, papers)]
+        cells.append(entry(f"{comparison.alike} of {decided}"))
         body.append(line(_label(group, False), cells))
     heads = ["data (m-n-p)", "order here, best first", "order in the paper", "pairs ranked alike"]
     return table("The order of the methods, here and in the paper.", heads, body)
 
 
-def problems(groups: list[Group]) -> str:
+def problems(groups: list[Group]) -> Html:
     """What the problems are: subset, norms, start, optimum."""
     body, seen = [], set()
     for group in groups:
@@ -150,7 +202,7 @@ def problems(groups: list[Group]) -> str:
             _plain(notes.get("ridge")), _plain(row["start_value"]), _plain(row["optimum"], 7),
             notes.get("optimum_by", "none: unbounded"), notes.get("zero_rows", ""),
         ]  # fmt: skip
-        body.append(line(f"{escape(group.name)}, {group.cell.problem}", (f"<td>{escape(str(c))}</td>" for c in cells)))
+        body.append(line(f"{group.name}, {group.cell.problem}", map(entry, cells)))
     heads = ["problem", "subset", "‖D‖²", "‖D X₀‖² / ‖D‖²", "ridge", "f(X₀)", "optimum", "optimum by", "rows of zeros"]
     return table("The problems and where they start.", heads, body)
 
@@ -159,7 +211,7 @@ def _plain(value: float | None, digits: int = 4) -> str:
     return "" if value is None else f"{value:.{digits}g}"
 
 
-def speed(groups: list[Group]) -> str:
+def speed(groups: list[Group]) -> Html:
     """Times to gaps as ratios to the fastest."""
     names, body = columns_of(groups), []
     for group in groups:
@@ -167,7 +219,7 @@ def speed(groups: list[Group]) -> str:
             best, found = ratios(group, gap)
             if best is None:
                 continue
-            cells = (f"<td>{'–' if (r := found.get(name)) is None else f'{r:.2f}'}</td>" for name in names)
-            body.append(line(f"{escape(group.name)}<br><small>gap {gap:.0e}, fastest {best:.2g} s</small>", cells))
+            cells = [entry("–" if (r := found.get(name)) is None else f"{r:.2f}") for name in names]
+            body.append(line(label(group.name, f"gap {gap:.0e}, fastest {best:.2g} s"), cells))
     caption = "Time to a relative gap, over the fastest time; – where it was not reached."
     return table(caption, ["problem", *names], body)

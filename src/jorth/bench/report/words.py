@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from html import escape
 from statistics import median
 
 from jorth.bench.paper import CITATION, Comparison
 from jorth.bench.report.families import RIVALS, Family, matches, no_worse
+from jorth.bench.report.templates import Html, html
 
-READING = (
+READING = html(
     "<p>Every value was computed anew from the returned X through the objective; clocks leave out recording, "
     "compilation and warm-up. An entry of a table is the value, then in brackets Σ|XᵀJX − J|; <b>1</b>, <b>2</b>, "
     "<b>3</b> mark the best three of a row (equal ones share a place), (+) a second method of a chain that lowered f "
     "by more than 0.1%.</p>"
 )
-WELL_POSED = (
+WELL_POSED = html(
     '<h2>The well-posed problem: the table to read</h2><div class="note"><p>min tr(Xᵀ(DᵀD + ridge·I)X) over '
     "XᵀJX = J. Its least value is known: the sum of |λ| over the eigenvalues of A x = λ J x, found directly by "
     "<code>jorth.eigh</code>. The gap is (f − f*) / (f(X₀) − f*); here a smaller value is a better answer, and "
     "runs end at a gap of 10⁻¹². Right steps change columns: on this problem they are the J-Jacobi method.</p></div>"
 )
-RACE = (
+RACE = html(
     '<h2>The problem as printed: a race</h2><div class="warning"><p>The paper states min −tr(XᵀDᵀDX) over '
     "XᵀJX = J. <b>This problem is unbounded below</b>: along a boost f falls like −e^(2μ), so there is no best value, "
     "and a run never ends by itself. The table shows where each method stood when its budget was used up, ‖X‖ had "
@@ -30,14 +30,14 @@ RACE = (
     "alone limits the steps of the JOBCD methods: θ alone decides how fast they go. A value at a fixed time "
     "compares step rules, not optimisers. Which method is better the well-posed table tells.</p></div>"
 )
-RACE_CAPTION = f"−‖D X‖² at the end of the budget; θ in units of the curvature of f. Paper: {escape(CITATION)}."
+RACE_CAPTION = f"−‖D X‖² at the end of the budget; θ in units of the curvature of f. Paper: {CITATION}."
 GAP_CAPTION = "Gap, value and violation. First is the smallest gap; where gaps are below 10⁻¹¹, the shortest time."
-PROCRUSTES = (
+PROCRUSTES = html(
     "<h2>Noisy Procrustes</h2><p>min ‖S X − T‖² / 2m for a planted X and noise on T, from the identity. The optimum "
     "is that of a reference run of the preconditioned Riemannian L-BFGS to a gradient norm of 10⁻¹² or a stall: the "
     "best known, not certified.</p>"
 )
-PROBE = (
+PROBE = html(
     '<h2>The structural probe</h2><div class="note"><p>min 1/m² Σ (T_ij − c d(q_i, q_j))² + ridge/2 ‖X‖² over '
     "XᵀJX = J: T are the Euclidean distances of the rows of D, q_i = φ(d_i X) the points that X and the lift make of "
     "them, d geodesic distances on the pseudo-hyperboloid. (The paper lifts first and maps then, Q = φ(D) X; that f is "
@@ -46,6 +46,14 @@ PROBE = (
     "ends when ‖X‖ has grown to 10⁴: the tables say “left”, the figures have an open triangle.</p>"
     "<p>Epochs are full gradients: m sample gradients count as one, a value without its gradient as a half. A sweep of "
     "GS-JOBCD takes a gradient for each of its n(n − 1)/2 pairs and is recorded when it is complete.</p></div>"
+)
+MEDIANS = "{% if sentences %}<p>By medians over the seeds: {{ sentences | join(' ') }}</p>{% endif %}"
+ORDERS = (
+    "<h3>The order of the methods, here and in the paper</h3>"
+    "<p>Of {{ decided }} pairs of methods that differ on both sides, {{ alike }} are ranked alike. "
+    "In the paper UMCM and ADMM have equal values in every row, the value at the start: they did not move there. "
+    "The paper does not say which θ it used, and another θ gives another order. Row randn(10-10-5) of the paper "
+    "is not compared: it has positive values, which −‖D X‖² cannot take.</p>"
 )
 
 
@@ -58,7 +66,7 @@ def on_curves(family: Family) -> str:
     )
 
 
-def on_probes(found: list[Family]) -> str:
+def on_probes(found: list[Family]) -> Html:
     """How J-JOBCD and VR-J-JOBCD compare, by medians."""
     sentences = []
     for method in ("J-JOBCD", "VR-J-JOBCD"):
@@ -73,17 +81,11 @@ def on_probes(found: list[Family]) -> str:
             "VR-J-JOBCD reaches the last value of J-JOBCD with at most a third of its sample gradients on "
             f"{few} of {len(ratios)}."
         )
-    return f"<p>By medians over the seeds: {' '.join(sentences)}</p>" if sentences else ""
+    return html(MEDIANS, sentences=sentences)
 
 
-def on_orders(found: list[Comparison]) -> str:
+def on_orders(found: list[Comparison]) -> Html:
     """How our order of the methods compares with the paper's."""
     alike = sum(comparison.alike for comparison in found)
     decided = alike + sum(comparison.reversed for comparison in found)
-    return (
-        "<h3>The order of the methods, here and in the paper</h3>"
-        f"<p>Of {decided} pairs of methods that differ on both sides, {alike} are ranked alike. "
-        "In the paper UMCM and ADMM have equal values in every row, the value at the start: they did not move there. "
-        "The paper does not say which θ it used, and another θ gives another order. Row randn(10-10-5) of the paper "
-        "is not compared: it has positive values, which −‖D X‖² cannot take.</p>"
-    )
+    return html(ORDERS, alike=alike, decided=decided)
