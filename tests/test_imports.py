@@ -15,6 +15,8 @@ PACKAGE = Path(jorth.__file__).parent
 LEVELS = {
     "signature": 0,
     "whole_files": 0,
+    "text_files": 0,
+    "terminal": 0,
     "matrix_files": 1,
     "arrays": 1,
     "ranks": 1,

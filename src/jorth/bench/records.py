@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import math
 import os
+import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from jorth.bench.cells import Cell
+from jorth.text_files import parse_json
 
 NAME = "runs.jsonl"
 """The file in a run's folder."""
@@ -29,13 +32,24 @@ AnyCell = TypeVar("AnyCell", bound=Keyed)
 
 
 def append_row(path: Path, row: Row) -> None:
-    """Add a row and see it onto the disk. NaN and infinity become null: JSON has neither."""
+    """Add a row and see it onto the disk. NaN and infinity become null: JSON has neither.
+
+    Several processes may add to one file. Each row is one write, by a writer that holds the file alone; where that
+    fails, nothing of the row stays. A line that a killed writer has torn is cut off first.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    _drop_torn_line(path)
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(_plain(row), allow_nan=False) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+    line = json.dumps(_plain(row), allow_nan=False).encode() + b"\n"
+    with path.open("a+b", buffering=0) as file:
+        _hold(file)
+        _mend_last_line(file)
+        whole = file.seek(0, os.SEEK_END)
+        try:
+            while line:
+                line = line[file.write(line) :]
+            os.fsync(file.fileno())
+        except BaseException:
+            file.truncate(whole)
+            raise
 
 
 def read_rows(source: str | Path) -> list[Row]:
@@ -97,26 +111,47 @@ def _lines(path: Path) -> list[Row]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
-            if not isinstance(row, dict) or not {"key", "cell", "outcome"} <= row.keys():
-                raise ValueError("not a row of a benchmark")
-        except ValueError as error:
-            if number == len(raw):  # no newline behind it: torn
-                break
-            raise ValueError(f"{path}, line {number}: {error}") from error
-        rows.append(row)
+            rows.append(_row(line, f"{path}, line {number}"))
+        except ValueError:
+            if number < len(raw):
+                raise
+            # no newline behind it: torn
     return rows
 
 
-def _drop_torn_line(path: Path) -> None:
-    """Cut off what stands behind the last newline."""
-    if not path.exists():
+def _row(line: bytes, where: str) -> Row:
+    row = parse_json(line, where)
+    kinds = {"key": str, "cell": dict, "outcome": str}
+    if not isinstance(row, dict) or not all(isinstance(row.get(name), kind) for name, kind in kinds.items()):
+        raise ValueError(f"{where}: not a row of a benchmark: it must have a key, a cell and an outcome")
+    return row
+
+
+def _hold(file: FileIO) -> None:
+    """Wait until this process has the file alone; closing it, or the end of the process, lets it go."""
+    if sys.platform != "win32":
+        import fcntl
+
+        with suppress(OSError):  # a file system without locks: one write a row has to do
+            fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def _mend_last_line(file: FileIO) -> None:
+    """End the last line, or cut it off where it is not a whole row."""
+    size = file.seek(0, os.SEEK_END)
+    if not size:
         return
-    with path.open("rb+") as file:
-        content = file.read()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            file.truncate(whole)
+    file.seek(size - 1)
+    if file.read(1) == b"\n":
+        return
+    file.seek(0)
+    content = file.readall()
+    begin = content.rfind(b"\n") + 1
+    try:
+        _row(content[begin:], "")
+        file.write(b"\n")
+    except ValueError:
+        file.truncate(begin)
 
 
 def _plain(value: Any) -> Any:

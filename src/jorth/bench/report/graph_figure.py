@@ -30,7 +30,8 @@ def curves(found: list[GraphRuns]) -> bytes | None:
             for (name, title), panel in zip(ROWS, place, strict=True):
                 _panel(panel, runs, column, name)
                 panel.set_ylabel(title if column == "passes" else "")
-            place[0].set_title(runs.name if column == "passes" else "the same against time", fontsize=9, parse_math=False)
+            heading = runs.name if column == "passes" else "the same against time"
+            place[0].set_title(heading, fontsize=9, parse_math=False)
             place[-1].set_xlabel(label)
     handles = {label: handle for panel in axes.flat for handle, label in zip(*_legend(panel), strict=True)}
     figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=3, fontsize=9)

@@ -50,7 +50,7 @@ def write_report(run: str | Path, folder: str | Path) -> Path:
         text = html(DOCUMENT, css=CSS, body=_body(rows, place), footer=colophon.footer(rows))
     page = place / NAME
     with replacing(page) as stream:
-        stream.write(text.encode())
+        stream.write(text.encode(errors="replace"))  # JSON has halves of characters too
     return page
 
 
