@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jorth import Signature, hyperbolic_qr, indefinite_lstsq
-from tests.decompositions.reference import tall
+from tests.decompositions.reference import TALL_GRID, tall
 from tests.group.strategies import UNIT, dense_j, signatures
 
 MIXED = Signature.of([1, -1, 1, 1, -1, 1, -1, 1, 1])
@@ -46,26 +46,35 @@ def backward_error(A, b, sig, x, gradient):
     return np.linalg.norm(np.linalg.lstsq(scaled, -gradient, rcond=None)[0])
 
 
-@pytest.mark.parametrize("closeness", [1.0, 1e2, 1e4, 1e6, 1e8])
-@pytest.mark.parametrize("cond", [1.0, 1e2, 1e4, 1e6, 1e8])
+def errors(A, b, x):
+    """Forward error over what a relative perturbation of n u can do, and backward error in units of n u."""
+    solution, bound, gradient = exact(A, b, MIXED, x)
+    unit = MIXED.n * UNIT
+    return np.linalg.norm(x - solution) / (unit * bound), backward_error(A, b, MIXED, x, gradient) / unit
+
+
+@pytest.mark.parametrize(("cond", "closeness"), TALL_GRID)
 def test_backward_stable(cond, closeness):
+    """A few n u, forward and backward: two plain QR-like steps. Measured: below 0.1 and 0.4 n u."""
     for seed in range(3):
         A = tall(MIXED, 4, cond, closeness, seed)
         b = np.random.default_rng(seed).standard_normal(MIXED.n)
-        x = indefinite_lstsq(A, b, MIXED)
-        solution, bound, gradient = exact(A, b, MIXED, x)
-        assert np.linalg.norm(x - solution) <= 2 * MIXED.n * UNIT * bound
-        assert backward_error(A, b, MIXED, x, gradient) <= 2 * MIXED.n * UNIT
+        assert max(errors(A, b, indefinite_lstsq(A, b, MIXED))) <= 4
 
 
 def test_the_normal_equations_are_not():
-    """What the backward error of this test reads for the textbook way: the grid above is not an easy one."""
-    A, b = tall(MIXED, 4, 1e6, 1e4, 0), np.random.default_rng(0).standard_normal(MIXED.n)
-    AtJ = A.T * MIXED.signs
-    x = np.linalg.solve(AtJ @ A, AtJ @ b)
-    solution, bound, gradient = exact(A, b, MIXED, x)
-    assert backward_error(A, b, MIXED, x, gradient) > 1e3 * MIXED.n * UNIT
-    assert np.linalg.norm(x - solution) > 1e2 * MIXED.n * UNIT * bound
+    """What `errors` reads for the textbook way: about cond(A) u, so that the grid above is not an easy one.
+
+    The right-hand side is in the range of A: a large residual would allow even the best x an error of u cond(A)^2.
+    One problem may be lucky in its roundings, half of eleven are not. Measured: 2,600 and 5,500 n u.
+    """
+    found = []
+    for seed in range(11):
+        A = tall(MIXED, 4, 1e6, 1e2, seed)
+        b = A @ np.random.default_rng(seed).standard_normal(4)
+        AtJ = A.T * MIXED.signs
+        found.append(errors(A, b, np.linalg.solve(AtJ @ A, AtJ @ b)))
+    assert (np.median(found, axis=0) > 100).all()
 
 
 @given(st.data())

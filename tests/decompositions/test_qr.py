@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jorth import Signature, hyperbolic_qr, residual
-from tests.decompositions.reference import tall
+from tests.decompositions.reference import TALL_GRID, tall
 from tests.group.strategies import UNIT, signatures
 
 MIXED = Signature.of([1, -1, 1, 1, -1, 1, -1, 1, 1])
@@ -33,16 +33,16 @@ def check(A, sig):
 def test_properties(data):
     sig = data.draw(signatures().filter(lambda sig: sig.p > 0))
     k = data.draw(st.integers(1, sig.p))
-    cond, closeness = (10.0 ** data.draw(st.floats(0, 8)) for _ in range(2))
+    cond, closeness = (10.0 ** data.draw(st.floats(0, 7)) for _ in range(2))
     check(tall(sig, k, cond, closeness, data.draw(st.integers(0, 2**32))), sig)
 
 
-@pytest.mark.parametrize("closeness", [1.0, 1e2, 1e4, 1e6, 1e8])
-@pytest.mark.parametrize("cond", [1.0, 1e2, 1e4, 1e6, 1e8])
+@pytest.mark.parametrize(("cond", "closeness"), TALL_GRID)
 def test_backward_error(cond, closeness):
+    """||Q||^2 = (C + S)^2 closeness <= 2 closeness; rounding of A changes its closeness by a few per cent at most."""
     for seed in range(3):
         Q, _ = check(tall(MIXED, 4, cond, closeness, seed), MIXED)
-        assert np.linalg.norm(Q, 2) <= 2 * np.sqrt(closeness) + 1
+        assert np.linalg.norm(Q, 2) <= 2 * np.sqrt(closeness)
 
 
 @pytest.mark.parametrize("closeness", [2.0, 1e4])
