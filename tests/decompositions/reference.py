@@ -42,8 +42,8 @@ def positive_definite(n, cond, seed):
     return (A + A.T) / 2
 
 
-# (cond, closeness) for `tall`. Rounding moves the eigenvalue 1 / closeness of V^T J V by a few u cond: where the product
-# of the two comes near 1 / u, the rounded A may have no positive definite A^T J A at all
+# (cond, closeness) for `tall`. Rounding moves the eigenvalue 1 / closeness of V^T J V by a few u cond: where the
+# product of the two comes near 1 / u, the rounded A may have no positive definite A^T J A at all
 POWERS = (1.0, 1e2, 1e4, 1e6, 1e8)
 TALL_GRID = [(cond, closeness) for cond in POWERS for closeness in POWERS if cond * closeness <= 1e14]
 
