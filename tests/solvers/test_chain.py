@@ -67,6 +67,10 @@ def test_callback_counts_on_and_ends_the_chain():
     chain = minimize(["umcm", GaussSeidel()], max_iterations=8, callback=callback, gradient_tolerance=0.0)
     assert seen == [0, 1, 2, 3, 4, 4, 5]
     assert chain.message.startswith("the callback asked to stop")
+    assert chain.status is Status.INTERRUPTED
+
+    first = minimize(["umcm", GaussSeidel()], callback=lambda X, row: True, gradient_tolerance=0.0)
+    assert len(first.stages) == 1  # no second method after it
 
 
 def test_a_drifted_point_is_polished_before_it_is_handed_on(monkeypatch):

@@ -66,13 +66,15 @@ def train(
         config: The settings; the paper's model with J-JOBCD by default.
         callback: Is given the row of every epoch; the run ends when it returns True.
         checkpoint: A folder. It is written after every evaluation, and a run that finds its own there goes on from it:
-            the result is that of the uninterrupted run, bit for bit on the CPU.
+            the result is that of the uninterrupted run, bit for bit on the CPU. Where it cannot be written any more
+            there is a warning, and the run goes on.
         distributed: Whether the processes of `torch.distributed` share the queries of every batch. All of them call
             this with the same graph and settings and return the same model; the first writes the checkpoint.
 
     Raises:
         jorth.RankLost: Another process has ended.
         jorth.CheckpointMismatch: The folder belongs to another graph or other settings.
+        ValueError: The checkpoint in it is damaged.
         FloatingPointError: The loss or the model is not finite any more before the first evaluation. Later the run ends
             with the best model, and its message says so.
     """
@@ -85,9 +87,10 @@ def train(
 
 def _train(run: _Run, callback: Callback | None, folder: Path | None, ranks: Ranks | None) -> Training:
     """Go on from the checkpoint, if there is one, to the end."""
+    keeper = None
     if folder is not None:
-        identity = _identity(run.triples, run.config)
-        found = checkpoints.open_folder(folder, identity, run.model.points.device, ranks)
+        keeper = checkpoints.Folder(folder, _identity(run.triples, run.config))
+        found = keeper.open(run.model.points.device, ranks)
         if found is not None:
             run.restore(*found)
     while not run.message:
@@ -95,8 +98,8 @@ def _train(run: _Run, callback: Callback | None, folder: Path | None, ranks: Ran
         stop = callback is not None and callback(dict(row)) is True
         if ranks is not None:
             stop = ranks.largest([stop])[0] > 0
-        if folder is not None and only_first(ranks) and (stop or run.message or row["mrr"] == row["mrr"]):
-            checkpoints.save(folder, identity, *run.state())
+        if keeper is not None and only_first(ranks) and (stop or run.message or row["mrr"] == row["mrr"]):
+            keeper.save(*run.state())
         if stop and not run.message:  # not saved: another call goes on
             run.message = "stopped by the callback"
     return run.result()
@@ -247,18 +250,21 @@ class _Run:
         tensors |= {f"best.{name}": value for name, value in self._best.items()}
         optimiser_tensors, optimisers = self._optimisers.state()
         tensors |= {f"optimiser.{name}": value for name, value in optimiser_tensors.items()}
-        own = {"rows": self.rows, "message": self.message, "optimisers": optimisers}
+        tensors["history"] = torch.tensor([[row[name] for name in COLUMNS] for row in self.rows], dtype=torch.float64)
+        own = {"message": self.message, "optimisers": optimisers}
         return tensors, own | {"best": [self._best_epoch, self._best_mrr, self._waited]}
 
     def restore(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
         """Back to what `state` gave."""
         parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimiser": {}}
+        rows = tensors.pop("history").tolist()
         for name, value in tensors.items():
             part, rest = name.split(".", 1)
             parts[part][rest] = value
         self.model.load_state_dict(parts["model"])
         self._optimisers.restore(parts["optimiser"], numbers["optimisers"])
-        self._best, self.rows, self.message = parts["best"], numbers["rows"], numbers["message"]
+        self._best, self.message = parts["best"], numbers["message"]
+        self.rows = [dict(zip(COLUMNS, row, strict=True)) for row in rows]
         self._best_epoch, self._best_mrr, self._waited = numbers["best"]
 
     def result(self) -> Training:

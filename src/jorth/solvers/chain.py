@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,14 +16,15 @@ from jorth.signature import Signature
 from jorth.solvers.base import AbstractSolver
 from jorth.solvers.checkpoint import FILE
 from jorth.solvers.counting import Evaluations
+from jorth.solvers.interrupt import Interrupt
 from jorth.solvers.problem import FEASIBLE
 from jorth.solvers.result import Result
 from jorth.solvers.status import Status
 
 ADDITIVE = ("time", "iteration", *Evaluations().columns())
 """The columns of a history that go on counting from stage to stage."""
-FINAL = (Status.UNBOUNDED, Status.NON_FINITE, Status.INTERRUPTED)
-"""After these there is no point in another method."""
+FINAL = (Status.CONVERGED, Status.UNBOUNDED, Status.NON_FINITE, Status.INTERRUPTED)
+"""After these another method is not wanted, or of no use."""
 
 
 @dataclass(frozen=True)
@@ -85,23 +85,28 @@ def run_chain(
         raise ValueError("method must be a name, a solver, or a list of at least one of these, got an empty list")
     results: list[Result] = []
     note = ""
-    for position, stage in enumerate(stages):
-        done = _totals(results, samples)
-        shares = {name: _share(name, limit, done[name], len(stages) - position) for name, limit in limits.items()}
-        shares, method = stage.within(shares), stage.method
-        name = method if isinstance(method, str) else getattr(method, "name", describe(method))
-        folder = None if checkpoint is None else Path(checkpoint) / f"{position + 1}-{name}"
-        over = folder is not None and _is_over(folder, position, ranks)
-        if over:
-            shares = dict.fromkeys(limits, 0)
-        start = x0
-        if results:
-            start, note = _handed_over(results[-1], signature)
-        results.append(run(start, method=method, callback=_counting_on(callback, done), checkpoint=folder, **shares))
-        message = "it was over when the chain was resumed" if over else results[-1].message
-        results[-1] = replace(results[-1], message=message + note)
-        if results[-1].status in FINAL or results[-1].status is Status.CONVERGED:
-            break
+    with Interrupt(of_job=ranks is not None) as interrupt:
+        interrupt.hold()  # between two stages: there are results to bring home
+        for position, stage in enumerate(stages):
+            done = _totals(results, samples)
+            shares = {name: _share(name, limit, done[name], len(stages) - position) for name, limit in limits.items()}
+            shares, method = stage.within(shares), stage.method
+            name = method if isinstance(method, str) else getattr(method, "name", describe(method))
+            folder = None if checkpoint is None else Path(checkpoint) / f"{position + 1}-{name}"
+            over = folder is not None and _is_over(folder, position, ranks)
+            if over:
+                shares = dict.fromkeys(limits, 0)
+            start = x0
+            if results:
+                start, note = _handed_over(results[-1], signature)
+            counting_on = _counting_on(callback, done)
+            result = run(start, method=method, callback=counting_on, checkpoint=folder, **shares)
+            if result.status not in FINAL and _is_asked(interrupt, ranks):
+                result = replace(result, status=Status.INTERRUPTED, message=Status.INTERRUPTED.value)
+            message = "it was over when the chain was resumed" if over else result.message
+            results.append(replace(result, message=message + note))
+            if result.status in FINAL:
+                break
     return join(results)
 
 
@@ -124,6 +129,11 @@ def join(stages: Sequence[Result]) -> Result:
         history=history,
         stages=tuple(stages),
     )
+
+
+def _is_asked(interrupt: Interrupt, ranks: Ranks | None) -> bool:
+    """Whether Ctrl-C was pressed, in one process or another, when no stage could take note of it any more."""
+    return interrupt.requested() if ranks is None else ranks.largest([interrupt.requested()])[0] > 0
 
 
 def _is_over(folder: Path, position: int, ranks: Ranks | None) -> bool:
@@ -159,8 +169,8 @@ def _share(name: str, limit: float | None, used: float, stages_left: int) -> flo
     """An equal share of what is left; counts are rounded up."""
     if limit is None:
         return None
-    share = max(limit - used, 0) / stages_left
-    return share if name == "max_time" else math.ceil(share)
+    left = max(limit - used, 0)
+    return left / stages_left if name == "max_time" else -(-left // stages_left)
 
 
 def _counting_on(

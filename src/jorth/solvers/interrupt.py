@@ -1,15 +1,23 @@
-"""Ctrl-C as a request: the run finishes its step and returns what it has. A second one is a KeyboardInterrupt."""
+"""Ctrl-C as a request: the run finishes its step and returns what it has.
+
+A second one breaks the step off. While the result is put together and saved, more of them are
+ignored for `PATIENCE` seconds; after that one more gives up.
+"""
 
 from __future__ import annotations
 
 import signal
 import threading
+import time
 from types import FrameType, TracebackType
 from typing import Any
 
+PATIENCE = 5.0
+"""Seconds from the first Ctrl-C that is ignored to one that is not."""
+
 
 class Interrupt:
-    """While active in the main thread, the first SIGINT sets a flag.
+    """While active in the main thread, the first SIGINT sets a flag; the next are KeyboardInterrupts.
 
     Args:
         of_job: The process is one of several. Then SIGTERM is a request too, and repeated signals are no more than one:
@@ -18,12 +26,18 @@ class Interrupt:
 
     def __init__(self, *, of_job: bool = False) -> None:
         self._asked = False
+        self._held = False
+        self._ignored_at: float | None = None
         self._of_job = of_job
         self._before: dict[signal.Signals, Any] = {}
 
     def requested(self) -> bool:
         """Whether Ctrl-C was pressed."""
         return self._asked
+
+    def hold(self) -> None:
+        """From now on it is only noted: there is something to bring home."""
+        self._held = True
 
     def __enter__(self) -> Interrupt:
         if threading.current_thread() is threading.main_thread():
@@ -32,12 +46,27 @@ class Interrupt:
         return self
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self._asked and not self._of_job:
-            raise KeyboardInterrupt
+        first = not self._asked
         self._asked = True
+        if self._of_job:
+            return
+        if self._held:
+            self._give_up_in_time()
+        elif not first:
+            raise KeyboardInterrupt
+
+    def _give_up_in_time(self) -> None:
+        now = time.monotonic()
+        if self._ignored_at is None:
+            self._ignored_at = now
+        elif now - self._ignored_at > PATIENCE:
+            raise KeyboardInterrupt
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for known, handler in self._before.items():
             signal.signal(known, handler)
+            outer = getattr(handler, "__self__", None)
+            if isinstance(outer, Interrupt):  # a run within a chain
+                outer._asked |= self._asked

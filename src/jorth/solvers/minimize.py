@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from torch import Tensor
 
-from jorth.arrays import describe, generator, is_number, whole_number
+from jorth.arrays import describe, generator, whole_number
 from jorth.objectives import AbstractObjective
 from jorth.objectives.base import hash_tensors
 from jorth.ranks import naming_checkpoint, only_first
@@ -33,7 +33,7 @@ from jorth.solvers.progress import ProgressLine
 from jorth.solvers.result import Result
 from jorth.solvers.riemannian import RiemannianCG, RiemannianLBFGS, RiemannianSD
 from jorth.solvers.run import Run
-from jorth.solvers.stopping import Criterion, GradientNorm, MaxIterations
+from jorth.solvers.stopping import Criterion, GradientNorm, MaxIterations, check_number
 from jorth.solvers.variance_reduced import VarianceReduced
 
 METHODS: dict[str, type[AbstractSolver]] = {
@@ -64,7 +64,7 @@ def minimize(
     max_evaluations: int | None = None,
     gradient_tolerance: float = 1e-6,
     stop: Criterion | None = None,
-    seed: int = 0,
+    seed: int | np.random.Generator = 0,
     callback: Callable[[Any, dict[str, float]], object] | None = None,
     progress: bool = False,
     checkpoint: str | Path | None = None,
@@ -87,17 +87,24 @@ def minimize(
         max_evaluations: Gradients; for finite sums the equivalent in samples.
         gradient_tolerance: Stop when ||skew(J G X^T)||_F is at most this.
         stop: Further criteria from `jorth.stopping`, combined with | and &.
-        seed: Of everything random.
-        callback: Called with X and the row of the history after every recorded iteration; a true answer stops the run.
+        seed: Of everything random: a number, or a NumPy generator.
+        callback: Called with X and the row of the history after every recorded iteration; a true answer stops the run
+            (status INTERRUPTED).
         progress: Show a line on the terminal.
-        checkpoint: A folder. A run that finds its own checkpoint there goes on from it.
+        checkpoint: A folder. A run that finds its own checkpoint there goes on from it. Where it cannot be written any
+            more there is a warning, and the run goes on.
         checkpoint_interval: Seconds between two of them; 0 saves every iteration.
         on_unbounded: "stop" returns UNBOUNDED with the last finite point; "continue" skips such pairs and goes on.
         **options: Of the method, when it is given by name.
 
     Returns:
         A `Result`. The run ends with the first of: a criterion met, a limit reached, no decrease left in this
-        precision, an unbounded problem, a value that is not finite, Ctrl-C. In every case x is the last complete point.
+        precision, an unbounded problem, a value that is not finite, Ctrl-C, a callback that asks for it. In every case
+        x is the last complete point.
+
+    Raises:
+        jorth.CheckpointMismatch: The checkpoint in the folder is of another problem, method, start or seed.
+        ValueError: It is damaged (or an argument is wrong).
     """
     check_choice("on_unbounded", on_unbounded, ("stop", "continue"))
     _check_limits(max_iterations, max_time, max_evaluations, gradient_tolerance, checkpoint_interval)
@@ -140,8 +147,8 @@ def minimize(
         )
         run = Run(problem, solver, X, criterion, callback, numpy_out)
         if folder is not None:
-            run.keep(folder, _identity(function, solver, agreed, X, seed), checkpoint_interval)
-        return run.go(line)
+            run.keep(folder, _identity(problem, solver, X, seed), checkpoint_interval)
+        return run.go(line, interrupt)
 
 
 def _criterion(gradient_tolerance: float, stop: Criterion | None, max_iterations: int | None) -> Criterion:
@@ -193,8 +200,7 @@ def _check_limits(
         ("gradient_tolerance", gradient_tolerance),
         ("checkpoint_interval", checkpoint_interval),
     ):
-        if not (is_number(number) and number >= 0):
-            raise ValueError(f"{name} must be a number of at least 0, got {number!r}")
+        check_number(number, name, 0)
 
 
 def _torch_data(objective: Any) -> bool:
@@ -202,10 +208,9 @@ def _torch_data(objective: Any) -> bool:
     return not isinstance(objective, AbstractObjective) or objective.speaks_torch
 
 
-def _identity(
-    objective: AbstractObjective, solver: AbstractSolver, signature: Signature, X: Tensor, seed: int
-) -> dict[str, str]:
+def _identity(problem: Problem, solver: AbstractSolver, X: Tensor, seed: object) -> dict[str, str]:
     """By what a checkpoint knows its problem."""
+    objective = problem.objective.objective
     start = hashlib.sha256(X.detach().cpu().numpy().tobytes()).hexdigest()[:16]
     value, gradient = objective.value_and_gradient(X)
     return {
@@ -213,7 +218,25 @@ def _identity(
         "value at the start": repr(value.item()),
         "gradient at the start": hash_tensors("gradient", gradient.detach()),
         "start": f"{tuple(X.shape)} {X.dtype} {start}",
-        "signature": repr(signature),
+        "signature": repr(problem.signature),
         "method": repr(solver),
-        "seed": str(seed),
+        "seed": _seed_in_words(seed),
+        "on_unbounded": "stop" if problem.stop_unbounded else "continue",
     }
+
+
+def _seed_in_words(seed: object) -> str:
+    """A number as it is; a generator by its kind and the state that it is in."""
+    if not isinstance(seed, np.random.Generator):
+        return str(seed)
+    state = repr(sorted(_flat(seed.bit_generator.state)))
+    return f"{seed.bit_generator.state['bit_generator']} {hashlib.sha256(state.encode()).hexdigest()[:16]}"
+
+
+def _flat(state: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """The numbers of the state of a generator, under the names that lead to them."""
+    for name, value in state.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", np.asarray(value).tolist()

@@ -18,24 +18,6 @@ def gradient_norm(X: Tensor, gradient: Tensor, signs: Tensor) -> float:
     return float(skew_gradient(X, gradient, signs).norm())
 
 
-class NormEstimate:
-    """||X||_2 by a few power iterations that start where the last ones ended: about one per cent, O(n k) each."""
-
-    def __init__(self, columns: int, like: Tensor) -> None:
-        generator = torch.Generator().manual_seed(0)
-        self._vector = torch.randn(columns, generator=generator, dtype=torch.float64).to(like)
-
-    def __call__(self, X: Tensor) -> float:
-        """The estimate at X."""
-        for _ in range(4):
-            image = X.mT @ (X @ self._vector)
-            length = image.norm()
-            if not bool(torch.isfinite(length)) or length == 0:
-                return float(X.norm())
-            self._vector = image / length
-        return float((X @ self._vector).norm())
-
-
 def scaled_violation(X: Tensor, signs: Tensor, gram: Tensor, norm: float) -> float:
     """Max |X^T J X - gram| / max(1, norm^2)."""
     violation = (X.mT @ (signs[:, None] * X) - gram).abs().max().item()

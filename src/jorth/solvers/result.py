@@ -29,7 +29,7 @@ class Result:
         gradient_norm: ||skew(J G x^T)||_F.
         residual: max |x^T J x - J| / max(1, ||x||_2^2).
         violation: The same before polishing, for the methods that leave the constraint; for all others the residual.
-        history: Arrays of equal length, one row a recorded iteration; ``norm`` is ||X||_2 to about one per cent. Of a
+        history: Arrays of equal length, one row a recorded iteration; ``norm`` is ||X||_2 to one per cent. Of a
             method that leaves the constraint value and gradient norm are those of the polished point, what x would
             be if the run ended there (NaN where it cannot be polished), and ``residual`` is the violation.
         stages: The results of the methods of a chain, one after the other, or of runs from several starts;
@@ -51,28 +51,37 @@ class Result:
 
     @property
     def success(self) -> bool:
-        """Whether a stopping criterion was met."""
+        """Whether a stopping criterion was met; a limit, Ctrl-C or a callback that stops a run is none."""
         return self.status is Status.CONVERGED
 
 
 class History:
-    """Rows of numbers while a run goes on."""
+    """Rows of numbers while a run goes on. They are only added: rows once taken do not change."""
 
-    def __init__(self, rows: list[list[float]] | None = None) -> None:
-        self.rows = rows or []
+    def __init__(self, rows: NDArray[np.float64] | None = None) -> None:
+        self._table = np.empty((0, len(COLUMNS))) if rows is None else rows
+        self._count = len(self._table)
+
+    @property
+    def rows(self) -> NDArray[np.float64]:
+        """The rows so far, not a copy."""
+        return self._table[: self._count]
 
     def add(self, **row: float) -> None:
         """Append a row; every column must be given."""
-        self.rows.append([float(row[name]) for name in COLUMNS])
+        if self._count == len(self._table):
+            room = np.empty((max(64, self._count), len(COLUMNS)))
+            self._table = np.concatenate([self._table, room])
+        self._table[self._count] = [row[name] for name in COLUMNS]
+        self._count += 1
 
     def last(self, name: str, back: int = 1) -> float:
         """The value of a column ``back`` rows from the end."""
-        return self.rows[-back][COLUMNS.index(name)]
+        return float(self.rows[-back, COLUMNS.index(name)])
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return self._count
 
     def arrays(self) -> dict[str, NDArray[np.float64]]:
         """The columns as arrays."""
-        table = np.array(self.rows, dtype=np.float64).reshape(-1, len(COLUMNS))
-        return {name: table[:, column].copy() for column, name in enumerate(COLUMNS)}
+        return {name: self.rows[:, column].copy() for column, name in enumerate(COLUMNS)}

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 import time as clock_time
-import warnings
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,25 +14,20 @@ from torch import Tensor
 from jorth.arrays import unit_roundoff
 from jorth.group import polish
 from jorth.ranks import only_first
-from jorth.solvers import checkpoint as checkpoints
+from jorth.solvers import snapshot
 from jorth.solvers.base import AbstractSolver, State
-from jorth.solvers.counting import Clock, Evaluations, all_finite
+from jorth.solvers.checkpoint import Content, Folder
+from jorth.solvers.counting import all_finite
 from jorth.solvers.criticality import block_stationarity
-from jorth.solvers.monitor import NormEstimate, Progress, escaped, gradient_norm, scaled_violation
+from jorth.solvers.interrupt import Interrupt
+from jorth.solvers.monitor import Progress, escaped, gradient_norm, scaled_violation
 from jorth.solvers.problem import FEASIBLE, Problem
 from jorth.solvers.progress import ProgressLine
 from jorth.solvers.result import COLUMNS, History, Result
+from jorth.solvers.snapshot import Scored
+from jorth.solvers.spectral_norm import spectral_norm
 from jorth.solvers.status import Status, StopRun
 from jorth.solvers.stopping import Criterion, Report
-
-
-class Scored(NamedTuple):
-    """A feasible point with its value and gradient, and the violation that it had before polishing."""
-
-    X: Tensor
-    value: float
-    gradient: Tensor
-    violation: float
 
 
 class Run:
@@ -57,34 +50,46 @@ class Run:
         self.history = History()
         self.improvement = Progress()
         self.gram = X.mT @ (problem.signs[:, None] * X) if X.shape[1] < X.shape[0] else torch.diag(problem.signs)
-        self.norm = NormEstimate(X.shape[1], X)
         self.scored = Scored(X, math.nan, torch.full_like(X, math.nan), math.nan)
         self.scored_at = -1
-        self.folder: Path | None = None
+        self.folder: Folder | None = None
+        self.last_whole: Content | None = None
 
     # -- the loop
 
-    def go(self, line: ProgressLine) -> Result:
+    def go(self, line: ProgressLine, interrupt: Interrupt) -> Result:
         """Step until something ends the run. Whatever does, the last whole iteration is saved."""
-        status, message = Status.INTERRUPTED, None
         try:
-            self._begin()
-            while True:
-                ended = self._look(line)
-                if ended is not None:
-                    status, message = self._unless_interrupted(*ended)
-                    break
-                self._step()
-        except StopRun as signal:
-            status = signal.status
-        except KeyboardInterrupt:  # a second Ctrl-C, or not in the main thread
-            if self.problem.objective.objective.ranks is not None:  # out of step with the others
-                raise
-            status = Status.INTERRUPTED
+            status, message = self._until_the_end(line, interrupt)
         finally:
             self.problem.objective.clock.pause()
             self._save_at_the_end()
         return self._result(status, message or status.value)
+
+    def _until_the_end(self, line: ProgressLine, interrupt: Interrupt) -> tuple[Status, str | None]:
+        """Step, and say why no more; from there on Ctrl-C must not take away what was found."""
+        try:
+            try:
+                return self._loop(line)
+            except StopRun as signal:
+                return signal.status, None
+            finally:
+                interrupt.hold()
+        except KeyboardInterrupt:  # a second Ctrl-C, or not in the main thread
+            interrupt.hold()
+            if self.problem.objective.objective.ranks is not None:  # out of step with the others
+                raise
+            if self.state is not None and not self.state.whole:  # cut anywhere
+                self.state.exact = False
+            return Status.INTERRUPTED, None
+
+    def _loop(self, line: ProgressLine) -> tuple[Status, str | None]:
+        self._begin()
+        while True:
+            ended = self._look(line)
+            if ended is not None:
+                return self._unless_interrupted(*ended)
+            self._step()
 
     def _unless_interrupted(self, status: Status, message: str | None) -> tuple[Status, str | None]:
         """Ctrl-C at the last look: a chain must not go on after it."""
@@ -101,15 +106,15 @@ class Run:
     def _step(self) -> None:
         assert self.state is not None
         if self.folder is not None:
-            self.last_whole = self._snapshot()
+            self.last_whole = snapshot.take(self)
         self.problem.objective.clock.start()
         self.problem.objective.check_limits()
         self.state.whole = False
         self.solver.step(self.problem, self.state)
+        self.iteration += 1
         self.state.whole = True
         self.problem.objective.clock.pause()
-        self.iteration += 1
-        self._save()
+        self._save_in_time()
 
     def _look(self, line: ProgressLine) -> tuple[Status, str | None] | None:
         """Record the iteration and say whether, and why, the run ends here."""
@@ -121,7 +126,7 @@ class Run:
         row = self._record(state) if state.exact else dict.fromkeys(COLUMNS, math.nan)
         asked = state.exact and self._show(row, line)
         if self.problem.objective.agree(asked):
-            return Status.CONVERGED, "the callback asked to stop"
+            return Status.INTERRUPTED, "the callback asked to stop"
         row["time"] = self.problem.objective.clock.seconds
         if not state.exact:  # value and gradient are unknown: only limits can end the run
             return self._fired(row)
@@ -155,7 +160,7 @@ class Run:
 
     def _record(self, state: State) -> dict[str, float]:
         """Score the point and append a row."""
-        norm = self.norm(state.X)
+        norm = spectral_norm(state.X)
         violation = scaled_violation(state.X, self.problem.signs, self.gram, norm)
         point = self._score(state, violation)
         if point is not None:
@@ -175,7 +180,7 @@ class Run:
     def _score(self, state: State, violation: float) -> Scored | None:
         """The point as the user would get it, by the objective's word; None where it cannot be polished or has none."""
         if self.solver.feasible:
-            return Scored(state.X, state.value, state.gradient, violation)
+            return Scored(state.X.clone(), state.value, state.gradient, violation)
         try:
             X = polish(state.X, self.problem.signature)
         except ValueError:  # not near a feasible point, or not finite
@@ -259,67 +264,25 @@ class Run:
 
     # -- checkpoints
 
-    def keep(self, folder: Path, identity: dict[str, str], interval: float) -> None:
-        """Save into ``folder`` from now on, and go on from what is there. Of several processes the first does both."""
+    def keep(self, path: Path, identity: dict[str, str], interval: float) -> None:
+        """Save into a folder from now on, and go on from what is there. Of several processes the first does both."""
         ranks = self.problem.objective.objective.ranks
+        folder = Folder(path, identity)
         if only_first(ranks):
-            self.folder, self.identity, self.interval = folder, identity, interval
+            self.folder, self.interval = folder, interval
             self.saved_at = clock_time.monotonic()
-        found = checkpoints.open_folder(folder, identity, self.start.device, ranks)
+        found = folder.open(self.start.device, ranks)
         if found is not None:
-            self._restore(*found)
+            snapshot.put_back(self, found, path)
 
-    def _save(self) -> None:
+    def _save_in_time(self) -> None:
         if self.folder is not None and clock_time.monotonic() - self.saved_at >= self.interval:
-            checkpoints.save(self.folder, self.identity, *self._snapshot())
+            self.folder.save(*snapshot.take(self))
             self.saved_at = clock_time.monotonic()
 
     def _save_at_the_end(self) -> None:
         if self.folder is None or self.state is None:
             return
-        snapshot = self._snapshot() if self.state.whole else self.last_whole
-        try:
-            checkpoints.save(self.folder, self.identity, *snapshot)
-        except OSError as error:  # the result is worth more than the checkpoint
-            warnings.warn(f"the last checkpoint could not be written: {error}", stacklevel=2)
-
-    def _snapshot(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        state = self.state
-        assert state is not None
-        self.solver.pack(state)
-        tensors = {"X": state.X.clone(), "gradient": state.gradient.clone()}
-        tensors |= {f"tensors.{name}": tensor.clone() for name, tensor in state.tensors.items()}
-        numbers = {
-            "value": state.value,
-            "exact": state.exact,
-            "numbers": dict(state.numbers),
-            "iteration": self.iteration,
-            "count": self.problem.objective.count.as_dict(),
-            "seconds": self.problem.objective.clock.seconds,
-            "history": self.history.rows,
-            "rows": len(self.history),
-            "improvement": asdict(self.improvement),
-            "rng": self.problem.rng.bit_generator.state,
-        }
-        return tensors, numbers
-
-    def _restore(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
-        extra = {name.removeprefix("tensors."): t for name, t in tensors.items() if name.startswith("tensors.")}
-        self.state = State(
-            tensors["X"],
-            numbers["value"],
-            tensors["gradient"],
-            exact=numbers["exact"],
-            numbers=numbers["numbers"],
-            tensors=extra,
-        )
-        self.iteration = numbers["iteration"]
-        rows = numbers["history"][: numbers["rows"]]
-        if rows and rows[-1][COLUMNS.index("iteration")] == self.iteration:
-            rows.pop()  # it is recorded again at the first look
-        self.history = History(rows)
-        self.improvement = Progress(**numbers["improvement"])
-        objective = self.problem.objective
-        objective.count = Evaluations(**numbers["count"])
-        objective.clock = Clock(numbers["seconds"])
-        self.problem.rng.bit_generator.state = numbers["rng"]
+        content = snapshot.take(self) if self.state.whole else self.last_whole
+        if content is not None:
+            self.folder.save(*content)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+from jorth.arrays import describe, is_number, whole_number
 from jorth.solvers.counting import Evaluations
 from jorth.solvers.result import History
 from jorth.solvers.status import Status
@@ -27,7 +31,10 @@ class Report:
 class Criterion(ABC):
     """A condition on the run. ``met`` says whether it holds; ``status`` how the run then ends."""
 
-    status = Status.CONVERGED
+    @property
+    def status(self) -> Status:
+        """How a run ends that this criterion stops."""
+        return Status.CONVERGED
 
     @abstractmethod
     def met(self, report: Report) -> bool:
@@ -42,10 +49,20 @@ class Criterion(ABC):
         return self if self.met(report) else None
 
     def __or__(self, other: Criterion) -> Criterion:
-        return AnyOf(self, other)
+        return AnyOf(self, other) if isinstance(other, Criterion) else NotImplemented
 
     def __and__(self, other: Criterion) -> Criterion:
-        return AllOf(self, other)
+        return AllOf(self, other) if isinstance(other, Criterion) else NotImplemented
+
+
+def check_number(value: Any, name: str, least: float) -> None:
+    """An error that names the argument, unless it is a number of at least ``least``; NaN is none."""
+    if not is_number(value):
+        raise TypeError(f"{name} must be a number of at least {least:g}, got {describe(value)}")
+    if abs(value) > sys.float_info.max and abs(value) != math.inf:
+        raise ValueError(f"{name} must be a number that a float can hold, got an integer beyond 1e308")
+    if not value >= least:
+        raise ValueError(f"{name} must be a number of at least {least:g}, got {value}")
 
 
 @dataclass(frozen=True)
@@ -71,9 +88,20 @@ class AllOf(Criterion):
     first: Criterion
     second: Criterion
 
+    @property
+    def status(self) -> Status:
+        """Converged where one of them says so; two limits are still a limit."""
+        return Status.CONVERGED if self.second.status is Status.CONVERGED else self.first.status
+
     def met(self, report: Report) -> bool:
         """Whether both are met."""
-        return self.first.met(report) and self.second.met(report)
+        return self.fired(report) is not None
+
+    def fired(self, report: Report) -> Criterion | None:
+        """What is met of the one and of the other."""
+        first = self.first.fired(report)
+        second = None if first is None else self.second.fired(report)
+        return None if first is None or second is None else AllOf(first, second)
 
     def reason(self) -> str:
         """Both in words."""
@@ -86,6 +114,9 @@ class GradientNorm(Criterion):
 
     tolerance: float
 
+    def __post_init__(self) -> None:
+        check_number(self.tolerance, "tolerance", 0)
+
     def met(self, report: Report) -> bool:
         """Whether the gradient is small."""
         return report.gradient_norm <= self.tolerance
@@ -97,17 +128,25 @@ class GradientNorm(Criterion):
 
 @dataclass(frozen=True)
 class RelativeDecrease(Criterion):
-    """The value fell by at most ``tolerance`` times its size over the last ``window`` recorded iterations."""
+    """The value fell by at most ``tolerance`` times its size over the last ``window`` recorded iterations.
+
+    A value that has risen has not fallen: then it does not hold.
+    """
 
     tolerance: float
     window: int = 1
+
+    def __post_init__(self) -> None:
+        check_number(self.tolerance, "tolerance", 0)
+        whole_number(self.window, "window", 1)
 
     def met(self, report: Report) -> bool:
         """Whether the decrease is small."""
         if len(report.history) <= self.window:
             return False
         before = report.history.last("value", self.window + 1)
-        return before - report.value <= self.tolerance * max(abs(before), abs(report.value))
+        size = max(abs(before), abs(report.value))
+        return 0 <= before - report.value <= self.tolerance * size
 
     def reason(self) -> str:
         """In words."""
@@ -121,6 +160,12 @@ class BlockStationary(Criterion):
     tolerance: float
     every: int = 10
     pairs: int | None = None
+
+    def __post_init__(self) -> None:
+        check_number(self.tolerance, "tolerance", 0)
+        whole_number(self.every, "every", 1)
+        if self.pairs is not None:
+            whole_number(self.pairs, "pairs", 1)
 
     def met(self, report: Report) -> bool:
         """Whether no plane step moves far."""
@@ -136,6 +181,9 @@ class ValueBelow(Criterion):
     """The value is at most ``target``: a known optimum, or good enough."""
 
     target: float
+
+    def __post_init__(self) -> None:
+        check_number(self.target, "target", -math.inf)
 
     def met(self, report: Report) -> bool:
         """Whether the target is reached."""
@@ -153,8 +201,11 @@ class NormAbove(Criterion):
     limit: float
     status = Status.UNBOUNDED
 
+    def __post_init__(self) -> None:
+        check_number(self.limit, "limit", 0)
+
     def met(self, report: Report) -> bool:
-        """Whether X is that large, to about one per cent."""
+        """Whether X is that large, to one per cent."""
         return report.history.last("norm") >= self.limit
 
     def reason(self) -> str:
@@ -168,6 +219,9 @@ class MaxIterations(Criterion):
 
     limit: int
     status = Status.MAX_ITERATIONS
+
+    def __post_init__(self) -> None:
+        whole_number(self.limit, "limit", 0)
 
     def met(self, report: Report) -> bool:
         """Whether they are done."""
@@ -184,6 +238,9 @@ class MaxTime(Criterion):
 
     limit: float
     status = Status.MAX_TIME
+
+    def __post_init__(self) -> None:
+        check_number(self.limit, "limit", 0)
 
     def met(self, report: Report) -> bool:
         """Whether they have passed."""
