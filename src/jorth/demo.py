@@ -15,6 +15,7 @@ from jorth.datasets import digits_trace, planted_procrustes
 from jorth.objectives import AbstractObjective, FiniteSum, Procrustes, Quadratic
 from jorth.signature import Signature
 from jorth.solvers import Result, minimize
+from jorth.whole_files import replacing
 
 METHODS = ("gs-jobcd", "j-jobcd", "vr-j-jobcd")
 
@@ -112,4 +113,5 @@ def _draw(path: Path, problems: list[DemoProblem], results: dict[str, dict[str, 
         axes.set(title=problem.name, xlabel="seconds", ylabel="relative gap", ylim=(1e-17, 2))
         axes.grid(alpha=0.3)
         axes.legend()
-    figure.savefig(path, dpi=150)
+    with replacing(path) as stream:
+        figure.savefig(stream, dpi=150, format="png")

@@ -14,6 +14,7 @@ from jorth.bench.records import NAME, Row, cell_of, is_graph, is_speed, remainin
 from jorth.bench.runner import run_cells
 from jorth.bench.speed.cells import SpeedCell
 from jorth.bench.speed.runner import run_speed
+from jorth.terminal import visible
 
 
 def run_shown(
@@ -55,9 +56,9 @@ def run_shown(
 
         def finished(row: Row) -> None:
             if row["outcome"] != "missing":
-                progress.console.print(escape(line(row)), highlight=False)
+                progress.console.print(escape(visible(line(row))), highlight=False)
             elif row["error"] not in said:
-                progress.console.print(escape(row["error"]), highlight=False)
+                progress.console.print(escape(visible(row["error"])), highlight=False)
                 said.add(row["error"])
             progress.advance(bar)
 

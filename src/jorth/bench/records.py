@@ -91,12 +91,12 @@ def remaining(cells: Iterable[AnyCell], path: Path, *, retry_failed: bool = Fals
 
 def is_graph(row: Row) -> bool:
     """Whether a row is of a knowledge graph, not of a matrix."""
-    return bool(row["cell"]["problem"] == "kge")
+    return bool(row["cell"].get("problem") == "kge")
 
 
 def is_speed(row: Row) -> bool:
     """Whether a row is a time beside those of other libraries."""
-    return bool(row["cell"]["problem"] == "speed")
+    return bool(row["cell"].get("problem") == "speed")
 
 
 def cell_of(row: Row) -> Cell:

@@ -24,6 +24,8 @@ from jorth.commands.bench_options import (
     TIME_LIMIT,
     with_options,
 )
+from jorth.commands.errors import one_line_errors
+from jorth.terminal import visible
 
 if TYPE_CHECKING:
     from jorth.bench import Cell
@@ -109,14 +111,16 @@ def kge(data_dir: Path | None, graphs: tuple[str, ...], solvers: tuple[str, ...]
     from dataclasses import replace
 
     from jorth.bench.graphs.cells import QUICK, Plan
-    from jorth.bench.records import read_rows
+    from jorth.bench.records import naming, read_rows
 
     wanted = {name: options[name] for name in ("seeds", "epochs", "trials") if options[name]}
     wanted |= {"graphs": graphs} if graphs else {}
     wanted |= {"methods": solvers} if solvers else {}
     plan = replace(QUICK if options["quick"] else Plan(), **wanted)
     path = _run(plan.trial_cells(), options, "kge", data_dir, last=False)
-    _run(plan.test_cells(read_rows(path)), options, "kge", data_dir)
+    with one_line_errors(), naming(path):
+        tests = plan.test_cells(read_rows(path))
+    _run(tests, options, "kge", data_dir)
 
 
 @bench.command()
@@ -132,7 +136,7 @@ def speed(**options: Any) -> None:
     """Times to gaps of 1e-2, 1e-4 and 1e-8 on planted Procrustes, beside pymanopt and cdopt, threads equal."""
     from dataclasses import replace
 
-    from jorth.bench.records import is_speed, read_rows
+    from jorth.bench.records import is_speed, naming, read_rows
     from jorth.bench.report.speed_figure import picture
     from jorth.bench.speed.cells import QUICK, Plan
     from jorth.bench.speed.table import entries, markdown
@@ -142,13 +146,21 @@ def speed(**options: Any) -> None:
     cells = replace(QUICK if options["quick"] else Plan(), **wanted).cells()
     path = _run(cells, options, "speed")
     keys = {cell.key for cell in cells}
-    found = entries([row for row in read_rows(path) if is_speed(row) and row["key"] in keys])
-    table = markdown(found)
-    path.with_name("speed.md").write_text("\n".join(table) + "\n", encoding="utf-8")
-    drawing = picture(found)
-    if drawing is not None:
-        path.with_name("speed.png").write_bytes(drawing)
-    click.echo("\n".join(table))
+    with one_line_errors(), naming(path):
+        found = entries([row for row in read_rows(path) if is_speed(row) and row["key"] in keys])
+        table = markdown(found)
+        drawing = picture(found)
+        _replace(path.with_name("speed.md"), "\n".join([*table, ""]).encode())
+        if drawing is not None:
+            _replace(path.with_name("speed.png"), drawing)
+    click.echo("\n".join(map(visible, table)))
+
+
+def _replace(path: Path, content: bytes) -> None:
+    from jorth.whole_files import replacing
+
+    with replacing(path) as stream:
+        stream.write(content)
 
 
 def _planted_cells(
@@ -228,10 +240,8 @@ def _run(
     from jorth.bench.display import run_shown
 
     folder = shared["output"] or Path("out") / "bench" / name
-    try:
+    with one_line_errors():
         outcome = run_shown(cells, folder, data_dir=data_dir, retry_failed=shared["retry_failed"])
-    except (OSError, ValueError) as error:
-        raise click.ClickException(str(error)) from error
     click.echo(f"{outcome.finished} of {outcome.total} runs are in {outcome.path}")
     if outcome.interrupted:
         command = shlex.join(["jorth", *sys.argv[1:]])

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
+
+from jorth.commands.errors import one_line_errors
 
 folder_option: Callable[[Any], Any] = click.option(
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder of the data. Default: $JORTH_DATA, else a cache of jorth.",
 )
-
-
-@contextmanager
-def _one_line_errors() -> Iterator[None]:
-    """Errors of the data room become one line and exit code 1."""
-    from jorth.datasets import DownloadError
-
-    try:
-        yield
-    except (ValueError, OSError, ImportError, DownloadError) as error:
-        raise click.ClickException(str(error)) from error
 
 
 @click.group()
@@ -45,7 +35,7 @@ def list_sets(folder: Path | None) -> None:
     from jorth.datasets.files import find
     from jorth.datasets.loading import data_folder
 
-    with _one_line_errors():
+    with one_line_errors():
         place = data_folder(folder)
     console = Console()
     table = Table(title=f"Data sets in {escape(str(place))}", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
@@ -74,7 +64,7 @@ def fetch(name: str, folder: Path | None, url: str | None, sha256: str | None, t
     from jorth.datasets import fetch as fetch_set
     from jorth.datasets.download import recorded
 
-    with _one_line_errors():
+    with one_line_errors():
         path = fetch_set(name, folder=folder, url=url, sha256=sha256, trust=trust, timeout=timeout)
         digest = recorded(path)
     click.echo(f"{path}")
@@ -89,7 +79,7 @@ def show(name: str, folder: Path | None, sparse: bool) -> None:
     """Show what the file of the data set NAME holds: shape, sparsity, range, norm."""
     from jorth.datasets.summary import summarise
 
-    with _one_line_errors():
+    with one_line_errors():
         lines = summarise(name, folder=folder, sparse_first=sparse)
     for label, text in lines.items():
         click.echo(f"{label:<12}{text}")

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from jorth.commands.errors import one_line_errors
+
 
 @click.command()
 @click.option(
@@ -21,4 +23,5 @@ def demo(output: Path, seed: int) -> None:
     """Solve two problems with known answers by the three strategies; a table and a picture, in under a minute."""
     from jorth.demo import run
 
-    run(output, seed)
+    with one_line_errors():
+        run(output, seed)

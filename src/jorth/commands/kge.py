@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
+from jorth.commands.errors import one_line_errors
+from jorth.terminal import visible
+
 folder = click.Path(file_okay=False, path_type=Path)
 OUTPUT = Path("out") / "kge"
 seconds = click.FloatRange(0, min_open=True)
-
-
-@contextmanager
-def _one_line_errors() -> Iterator[None]:
-    try:
-        yield
-    except (ValueError, TypeError, OSError, ImportError, FloatingPointError) as error:
-        raise click.ClickException(str(error)) from error
 
 
 @click.group()
@@ -49,7 +42,7 @@ def train(
     from jorth.kge.display import ProgressBar, ranking_table
     from jorth.kge.session import Request, changed, read_request, run
 
-    with _one_line_errors():
+    with one_line_errors():
         request = Request() if config is None else read_request(config)
         request = changed(request, data=data, device=device, epochs=epochs, max_time=max_time, seed=seed)
         with ProgressBar(request.config.epochs) as bar:
@@ -75,7 +68,7 @@ def evaluate(model: Path, data: Path | None, part: str, device: str, as_json: bo
     from jorth.kge.display import ranking_table
     from jorth.kge.session import evaluate_folder, figures
 
-    with _one_line_errors():
+    with one_line_errors():
         ranking, named = evaluate_folder(model, data=data, part=part, device=device)
     if as_json:
         click.echo(json.dumps(figures(ranking, named.relations), indent=1))
@@ -94,7 +87,7 @@ def predict(head: str, relation: str, tail: str, model: Path, count: int) -> Non
     from jorth.kge.export import load_model
     from jorth.kge.session import answers
 
-    with _one_line_errors():
+    with one_line_errors():
         found = answers(load_model(model), head, relation, tail, count)
     for name, score in found:
-        click.echo(f"{score:10.3f}  {name}")
+        click.echo(f"{score:10.3f}  {visible(name)}")

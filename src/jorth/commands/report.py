@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from jorth.commands.errors import one_line_errors
+
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
@@ -23,8 +25,6 @@ def report(run: Path, output: Path | None) -> None:
     from jorth.bench.report import write_report
 
     folder = output or (run if run.is_dir() else run.parent) / "report"
-    try:
+    with one_line_errors():
         page = write_report(run, folder)
-    except (OSError, ValueError) as error:
-        raise click.ClickException(str(error)) from error
     click.echo(str(page))

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from jorth.commands.errors import EXPECTED, one_line
+
 if TYPE_CHECKING:
     from jorth.file_problems import Request
 
@@ -159,9 +161,9 @@ def _run(ctx: click.Context, problem: Problem, matrices: dict[str, Path], *, qui
         click.echo("Interrupted before all was written.", err=True)
         ctx.exit(INTERRUPTED)
     except OptionError as error:
-        raise click.UsageError(str(error), ctx) from error
-    except (ValueError, TypeError, OSError, RuntimeError, MemoryError) as error:
-        raise click.ClickException(" ".join(str(error).split()) or type(error).__name__) from error
+        raise click.UsageError(one_line(error), ctx) from error
+    except EXPECTED as error:
+        raise click.ClickException(one_line(error)) from error
     if not quiet:
         _print(request, outcome)
     if outcome.result.status is not Status.CONVERGED:

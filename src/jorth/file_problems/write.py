@@ -16,6 +16,7 @@ from jorth import __version__, matrix_files
 from jorth.file_problems.request import Request
 from jorth.file_problems.solve import Outcome
 from jorth.solvers import Result
+from jorth.whole_files import replacing
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -30,11 +31,11 @@ def write(request: Request, outcome: Outcome) -> dict[str, Any]:
     if outcome.eigenvalues is not None:
         matrix_files.write(outputs["eigenvalues"], outcome.eigenvalues, name="eigenvalues")
     if "history" in outputs:
-        with matrix_files.replacing(outputs["history"]) as stream:
+        with replacing(outputs["history"]) as stream:
             rows = np.column_stack(list(result.history.values()))
             np.savetxt(stream, rows, fmt="%.17g", delimiter=",", header=",".join(result.history), comments="")
     about = record(request, outcome)
-    with matrix_files.replacing(outputs["record"]) as stream:
+    with replacing(outputs["record"]) as stream:
         stream.write(json.dumps(about, indent=2, allow_nan=False).encode() + b"\n")
     return about
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import torch
 from jorth.arrays import is_number, whole_number
 from jorth.signature import Signature
 from jorth.solvers.base import check_choice
+from jorth.text_files import read_toml
 
 METHODS = ("j-jobcd", "vr-j-jobcd", "csdm")
 LOSSES = ("logistic", "self-adversarial", "softmax")
@@ -109,6 +109,8 @@ class Config:
         for name in ("reciprocal", "rotate", "shared", "reject"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be true or false, got {getattr(self, name)!r}")
+        if not isinstance(self.relation_options, dict):
+            raise TypeError(f"relation_options must be a table of names and values, got {self.relation_options!r}")
         if self.negatives != ALL:
             whole_number(self.negatives, 'negatives, when not "all",', 1)
         check_choice("method", self.method, METHODS)
@@ -132,15 +134,7 @@ class Config:
 
 def read_config(path: Path, *, others: tuple[str, ...] = ()) -> tuple[Config, dict[str, Any]]:
     """The settings in a TOML file, and the values of the ``others`` keys that it may have beside them."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-    try:
-        with path.open("rb") as stream:
-            found = tomllib.load(stream)
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{path} is not TOML: {error}") from None
+    found = read_toml(path)
     names = [setting.name for setting in dataclasses.fields(Config)]
     for key in found:
         check_key(key, [*names, *others], str(path))

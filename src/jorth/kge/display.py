@@ -13,6 +13,7 @@ from rich.table import Table
 
 from jorth.kge.ranking import Ranking, Side
 from jorth.kge.training import Row
+from jorth.terminal import visible
 
 MAX_RELATIONS = 20
 COLUMNS = ("MRR", "Hits@1", "Hits@3", "Hits@10", "mean rank", "triples")
@@ -51,7 +52,7 @@ class ProgressBar:
 
 def ranking_table(ranking: Ranking, relations: Sequence[str], title: str) -> Table:
     """Both sides together, each side, and the relations with the most triples."""
-    table = Table(title=escape(title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=escape(visible(title)), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("", no_wrap=True)
     for heading in COLUMNS:
         table.add_column(heading, justify="right", no_wrap=True)
@@ -70,4 +71,4 @@ def ranking_table(ranking: Ranking, relations: Sequence[str], title: str) -> Tab
 def _add(table: Table, name: str, ranking: Ranking, side: Side) -> None:
     found = ranking.metrics(side)
     cells = [f"{found[key]:.3f}" for key in ("mrr", "hits@1", "hits@3", "hits@10")]
-    table.add_row(escape(name), *cells, f"{found['mean_rank']:.1f}", str(len(ranking.triples)))
+    table.add_row(escape(visible(name)), *cells, f"{found['mean_rank']:.1f}", str(len(ranking.triples)))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import os
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from jorth.kge.training import COLUMNS, Row
+from jorth.matrix_files import reading
+from jorth.whole_files import replacing
 
 
 class CSVLog:
@@ -27,15 +30,20 @@ class CSVLog:
 
     def _start(self, before: float) -> None:
         """Keep the lines of earlier epochs, drop what an interrupted run wrote beyond its checkpoint."""
-        kept: list[dict[str, str]] = []
+        text = StringIO(newline="")
+        writer = csv.writer(text)
+        writer.writerow(COLUMNS)
         if self._path.exists():
-            with self._path.open(newline="") as stream:
-                kept = [line for line in csv.DictReader(stream) if float(line["epoch"]) < before]
+            writer.writerows(self._lines(before))
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._path.open("w", newline="") as stream:
-            writer = csv.writer(stream)
-            writer.writerow(COLUMNS)
-            writer.writerows([line[name] for name in COLUMNS] for line in kept)
+        with replacing(self._path) as stream:
+            stream.write(text.getvalue().encode())
+
+    def _lines(self, before: float) -> list[list[str]]:
+        """The cells of earlier epochs; a line that a killed run has torn is left out."""
+        with reading(str(self._path), "; remove it to begin a new one"), self._path.open(newline="") as stream:
+            whole = [line for line in csv.DictReader(stream) if None not in line.values()]
+            return [[line[name] for name in COLUMNS] for line in whole if float(line["epoch"]) < before]
 
 
 class TensorBoardLog:

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from jorth.whole_files import replacing
+
 
 def draw_history(history: dict[str, NDArray[np.float64]], path: Path, *, title: str = "") -> None:
     """Write a picture of the `history` of a training: the loss on the left, validation MRR and Hits on the right."""
@@ -15,7 +17,8 @@ def draw_history(history: dict[str, NDArray[np.float64]], path: Path, *, title: 
     figure = Figure(figsize=(10, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
     left.plot(history["epoch"], history["loss"])
-    left.set(title=title, xlabel="epoch", ylabel="loss")
+    left.set_title(title, parse_math=False)
+    left.set(xlabel="epoch", ylabel="loss")
     there = np.isfinite(history["mrr"])
     for name, label in (("mrr", "MRR"), ("hits@1", "Hits@1"), ("hits@10", "Hits@10")):
         right.plot(history["epoch"][there], history[name][there], marker=".", label=label)
@@ -23,4 +26,5 @@ def draw_history(history: dict[str, NDArray[np.float64]], path: Path, *, title: 
     right.legend()
     for axes in (left, right):
         axes.grid(alpha=0.3)
-    figure.savefig(path, dpi=150)
+    with replacing(path) as stream:
+        figure.savefig(stream, dpi=150, format=path.suffix[1:] or "png")

@@ -8,19 +8,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import torch
 
 from jorth.kge.config import ALL, Config, read_config
-from jorth.kge.export import NamedModel, load_model, save_model
+from jorth.kge.export import ABOUT, NamedModel, load_model, save_model
 from jorth.kge.generated import hierarchy_with_cycles
 from jorth.kge.logs import CSVLog, TensorBoardLog
 from jorth.kge.picture import draw_history
 from jorth.kge.ranking import Ranking, evaluate
 from jorth.kge.training import Callback, Row, Training, train
 from jorth.kge.triples import Triples, load_triples
-from jorth.matrix_files import replacing
+from jorth.whole_files import replacing
 
 GENERATED = Config(
     p=15,
@@ -69,7 +70,12 @@ def read_request(path: Path) -> Request:
     config, others = read_config(path, others=OTHERS)
     if "data" not in others:
         raise ValueError(f"{path} must have the key 'data', the folder of train, valid and test")
-    return Request(config, path.parent / others["data"], bool(others.get("tensorboard", False)))
+    data, tensorboard = others["data"], others.get("tensorboard", False)
+    if not isinstance(data, str):
+        raise ValueError(f"{path}: data must be the name of a folder, got {type(data).__name__}")
+    if not isinstance(tensorboard, bool):
+        raise ValueError(f"{path}: tensorboard must be true or false, got {type(tensorboard).__name__}")
+    return Request(config, path.parent / data, tensorboard)
 
 
 def load_graph(data: Path | None, seed: int) -> Triples:
@@ -128,21 +134,27 @@ def figures(ranking: Ranking, relations: Sequence[str]) -> dict[str, Any]:
 def evaluate_folder(folder: Path, *, data: Path | None, part: str, device: str) -> tuple[Ranking, NamedModel]:
     """Rank a part of a graph by the model in a folder; ``data=None`` is the graph that it was trained on."""
     named = load_model(folder, device=device)
-    config = named.about.get("config", {})
-    if data is None and named.about.get("data"):
-        data = Path(named.about["data"])
-    triples = load_graph(data, config.get("seed", 0))
+    trained_on, seed = _graph_of(named, folder)
+    triples = load_graph(trained_on if data is None else data, seed)
     for what, ours, theirs in (
         ("entities", named.entities, triples.entities),
         ("relations", named.relations, triples.relations),
     ):
         if list(ours) != list(theirs):
-            other = min(set(theirs) ^ set(ours))
-            raise ValueError(
-                f"the graph must have the {len(ours)} {what} of the model, got {len(theirs)}; {other!r} is in one only"
-            )
+            other = next(iter(sorted(set(theirs) ^ set(ours))), None)
+            differ = "in another order" if other is None else f"{other!r} is in one only"
+            raise ValueError(f"the graph must have the {len(ours)} {what} of the model, got {len(theirs)}; {differ}")
     known = triples.known.to(device)
     return evaluate(named.model, getattr(triples, part).to(device), known), named
+
+
+def _graph_of(named: NamedModel, folder: Path) -> tuple[Path | None, int]:
+    """The folder of the triples that a model was trained on (None: the generated graph), and the seed."""
+    data, config = named.about.get("data"), named.about.get("config", {})
+    seed = config.get("seed", 0) if isinstance(config, dict) else None
+    if not isinstance(data, (str, NoneType)) or type(seed) is not int or seed < 0:
+        raise ValueError(f"{folder / ABOUT}: about must have data, a folder or null, and config with a seed")
+    return (Path(data) if data else None), seed
 
 
 def answers(named: NamedModel, head: str, relation: str, tail: str, count: int) -> list[tuple[str, float]]:

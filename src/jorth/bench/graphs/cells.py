@@ -154,7 +154,9 @@ class Plan:
         Equal ones: the first. A trial that ran away is chosen only if all of its method did; a method none of whose
         trials was completed is left out.
         """
-        scores = {row["key"]: (not ran_away(row), row["valid"]["mrr"]) for row in rows if row["outcome"] == "done"}
+        wanted = {cell.key for cell in self.trial_cells()}
+        done = [row for row in rows if row["key"] in wanted and row["outcome"] == "done"]
+        scores = {row["key"]: (not ran_away(row), row["valid"]["mrr"]) for row in done}
         cells = []
         for graph, method in product(self.graphs, self.methods):
             tried = [c for c in self.trial_cells() if (c.graph, c.method) == (graph, method) and c.key in scores]

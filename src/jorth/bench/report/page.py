@@ -15,7 +15,7 @@ from jorth.bench.report.graph_runs import graph_runs
 from jorth.bench.report.groups import Group, group_rows
 from jorth.bench.report.style import CSS
 from jorth.bench.report.templates import Html, html, together
-from jorth.matrix_files import replacing
+from jorth.whole_files import replacing
 
 NAME = "index.html"
 DOCUMENT = """\

@@ -17,7 +17,7 @@ import torch
 
 from jorth.bench.loop import Outcome, failure, new_row, run_unfinished
 from jorth.bench.problems import prepare
-from jorth.bench.records import NAME, Row, read_rows
+from jorth.bench.records import NAME, Row, is_speed, read_rows
 from jorth.bench.scoring import GAPS
 from jorth.bench.speed.cdopt_peer import run_cdopt
 from jorth.bench.speed.cells import CDOPT, CHAIN, DATA, OURS, SpeedCell
@@ -68,7 +68,7 @@ def run_speed(
         on_start: Told every cell before it runs.
     """
     path = folder / NAME
-    rows = read_rows(path) if path.exists() else []
+    rows = [row for row in read_rows(path) if is_speed(row)] if path.exists() else []
 
     def keep(row: Row) -> None:
         rows.append(row)
