@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -75,7 +76,9 @@ def variables(path: Path) -> dict[str, Matrix]:
     if path.suffix.lower() == ".mat":
         from scipy.io import loadmat
 
-        found = {name: value for name, value in loadmat(path).items() if not name.startswith("__")}
+        # scipy's default for sparse variables is about to change, of which it warns; older versions have no such word
+        kind = {"spmatrix": False} if "spmatrix" in inspect.signature(loadmat).parameters else {}
+        found = {name: value for name, value in loadmat(path, **kind).items() if not name.startswith("__")}
         return {name: scipy.sparse.csr_array(v) if scipy.sparse.issparse(v) else v for name, v in found.items()}
     with path.open("rb") as stream:  # np.load leaves a broken file open when it opens it itself
         with np.load(stream, allow_pickle=False) as arrays:

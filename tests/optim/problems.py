@@ -6,6 +6,7 @@ import torch
 import jorth
 from jorth import Signature
 from jorth.optim import JOBCD
+from tests.planted import near_procrustes
 
 
 class Alignment(torch.nn.Module):
@@ -16,8 +17,7 @@ class Alignment(torch.nn.Module):
         self.signature = signature
         count = int(np.prod(batch))
         problems = [
-            jorth.datasets.planted_procrustes(rows, signature, point_condition=4.0, noise=noise, seed=seed + k)
-            for k in range(count)
+            near_procrustes(rows, signature, source_condition=3.0, noise=noise, seed=seed + k) for k in range(count)
         ]
         for name, at in (("source", 0), ("target", 1)):
             stacked = np.stack([problem[at] for problem in problems]).reshape(*batch, rows, signature.n)

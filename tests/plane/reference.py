@@ -1,5 +1,7 @@
 """Independent oracles for the plane problem: companion eigenvalues, dense grids, mpmath, values in long double."""
 
+import inspect
+
 import mpmath
 import numpy as np
 
@@ -61,11 +63,19 @@ def best_lightcone(A, B, C, D, positive=False):
     return value.min(axis=1)
 
 
+def polynomial_roots(coefficients):
+    """The roots by mpmath, highest power first; from version 1.4 on it asks for the lowest first."""
+    options = dict(maxsteps=500, extraprec=400)
+    if "asc" in inspect.signature(mpmath.polyroots).parameters:
+        return mpmath.polyroots(coefficients[::-1], asc=True, **options)
+    return mpmath.polyroots(coefficients, **options)
+
+
 def mpmath_lightcone(A, B, C, D, positive=False, digits=60):
     """(best u, gap to the second best minimum, relative curvature) from the exact doubles, by mpmath's polyroots."""
     with mpmath.workdps(digits):
         A, B, C, D = map(mpmath.mpf, (A, B, C, D))
-        roots = mpmath.polyroots([2 * C, A, 0, -B, -2 * D], maxsteps=500, extraprec=400)
+        roots = polynomial_roots([2 * C, A, 0, -B, -2 * D])
         real = [root.real for root in roots if abs(root.imag) < mpmath.mpf(10) ** (-digits // 2) * abs(root)]
         real = [root for root in real if root > 0 or not positive]
 

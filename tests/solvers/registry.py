@@ -22,7 +22,7 @@ from jorth import (
     Signature,
     VarianceReduced,
 )
-from jorth.datasets import planted_procrustes
+from tests.planted import near_procrustes
 
 SOLVERS = {
     "gs sweep": GaussSeidel(),
@@ -78,7 +78,7 @@ def _trace(n=8, p=5):
 
 def _data(noise=0.0, n=6, p=3, signs=None, m=20):
     sig = Signature(p, n - p) if signs is None else Signature.of(signs)
-    source, target, _ = planted_procrustes(m, sig, source_condition=3.0, point_condition=4.0, noise=noise, seed=1)
+    source, target, _ = near_procrustes(m, sig, source_condition=3.0, noise=noise, seed=1)
     return source, target, sig
 
 

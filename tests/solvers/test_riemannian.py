@@ -15,6 +15,7 @@ from jorth.solvers.problem import Problem, as_objective
 from jorth.solvers.riemannian import RiemannianCG, RiemannianLBFGS, RiemannianSD
 from jorth.solvers.riemannian.line_search import Trial, _secant, _shorter, inner, search
 from jorth.solvers.riemannian.preconditioner import precondition, renew
+from tests.planted import near_procrustes
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e150, 1e-150])
@@ -50,7 +51,7 @@ def test_preconditioner_inverts_the_curvature(spread, unit, scale):
 @pytest.mark.parametrize("point_condition", [10.0, 100.0])
 def test_few_iterations_at_any_conditioning(source_condition, point_condition):
     sig = Signature(12, 8)
-    source, target, X = planted_procrustes(
+    source, target, X = near_procrustes(
         60, sig, source_condition=source_condition, point_condition=point_condition, seed=1
     )
     result = jorth.minimize(
