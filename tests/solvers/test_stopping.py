@@ -1,0 +1,194 @@
+"""Criteria: what they say of values that rise, of limits that meet, and of arguments that make no sense."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import jorth
+from jorth import Signature, Status
+from jorth.solvers.base import AbstractSolver
+from jorth.solvers.counting import Evaluations
+from jorth.solvers.monitor import Progress
+from jorth.solvers.result import COLUMNS, History
+from jorth.solvers.stopping import Report
+from jorth.stopping import (
+    BlockStationary,
+    GradientNorm,
+    MaxIterations,
+    MaxTime,
+    NormAbove,
+    RelativeDecrease,
+    ValueBelow,
+)
+from tests.solvers.registry import case
+
+HUGE = 2**63
+
+
+def report(*values):
+    history = History()
+    for value in values:
+        history.add(**(dict.fromkeys(COLUMNS, 0.0) | {"value": value}))
+    return Report(len(values) - 1, values[-1], 1.0, 0.0, Evaluations(), history, lambda pairs: 1.0)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_value_that_rises_has_not_decreased(sign):
+    decrease = RelativeDecrease(1e-3)
+    assert not decrease.met(report(sign * 1.0, sign * 1.0 + 1.0))
+    assert not decrease.met(report(sign * 1.0, sign * 1.0 + 1e-9))
+    assert decrease.met(report(sign * 1.0, sign * 1.0))
+    assert decrease.met(report(sign * 1.0, sign * 1.0 - 1e-4))
+    assert not decrease.met(report(sign * 1.0, sign * 1.0 - 1e-2))
+
+
+def test_no_criterion_holds_for_a_value_that_is_not_known():
+    unknown = report(1.0, math.nan)
+    unknown = Report(1, math.nan, math.nan, 0.0, Evaluations(), unknown.history, lambda pairs: math.nan)
+    for criterion in (GradientNorm(1.0), RelativeDecrease(1.0), ValueBelow(1e9), BlockStationary(1.0, every=1)):
+        assert not criterion.met(unknown)
+
+
+class Climb(AbstractSolver):
+    """Boosts by more and more: any f that grows with X rises."""
+
+    name = "climb"
+
+    def step(self, problem, state):
+        state.numbers["angle"] = angle = state.numbers.get("angle", 0.0) + 1e-3
+        boost = [[math.cosh(angle), math.sinh(angle)], [math.sinh(angle), math.cosh(angle)]]
+        state.X.copy_(torch.tensor(boost, dtype=state.X.dtype))
+        state.value, state.gradient = problem.objective.value_and_gradient(state.X)
+
+
+def test_a_run_whose_values_rise_is_not_converged_by_them():
+    result = jorth.minimize(
+        lambda X: X.square().sum(),
+        signature=Signature(1, 1),
+        method=Climb(),
+        gradient_tolerance=0.0,
+        stop=RelativeDecrease(1e-2) | RelativeDecrease(1e-2, window=3),
+        max_iterations=6,
+    )
+    assert result.status is Status.MAX_ITERATIONS
+    assert (np.diff(result.history["value"]) > 0).all()
+
+
+def test_two_limits_together_are_a_limit():
+    this = case("procrustes noisy")
+
+    def run(stop):
+        return jorth.minimize(this.objective, signature=this.signature, gradient_tolerance=0.0, stop=stop)
+
+    assert run(MaxIterations(2) & MaxTime(0.0)).status is Status.MAX_ITERATIONS
+    assert not run(NormAbove(0.5) & MaxIterations(2)).success
+    assert run(GradientNorm(1e9) & MaxIterations(2)).status is Status.CONVERGED
+    assert run((GradientNorm(0.0) | MaxTime(0.0)) & MaxIterations(2)).status is Status.MAX_TIME
+
+
+BAD = {
+    "tolerance": [
+        *(
+            lambda bad=bad, kind=kind: kind(bad)
+            for bad in (math.nan, -1, -math.inf, "1", None, True, 10**400)
+            for kind in (GradientNorm, RelativeDecrease, BlockStationary)
+        ),
+    ],
+    "window": [lambda bad=bad: RelativeDecrease(0.1, window=bad) for bad in (0, -1, 1.0, math.nan, None)],
+    "every": [lambda bad=bad: BlockStationary(0.1, every=bad) for bad in (0, -1, 2.0, math.nan)],
+    "pairs": [lambda bad=bad: BlockStationary(0.1, pairs=bad) for bad in (0, -1, 2.0, math.nan)],
+    "target": [lambda bad=bad: ValueBelow(bad) for bad in (math.nan, "low", None, -(10**400))],
+    "limit": [
+        *(
+            lambda bad=bad, kind=kind: kind(bad)
+            for bad in (math.nan, -1, "1", None)
+            for kind in (NormAbove, MaxIterations, MaxTime)
+        ),
+        lambda: MaxIterations(2.5),
+        lambda: MaxTime(10**400),
+    ],
+}
+
+
+@pytest.mark.parametrize(("name", "make"), [(name, make) for name, makes in BAD.items() for make in makes])
+def test_arguments_that_make_no_sense(name, make):
+    with pytest.raises((ValueError, TypeError), match=f"^{name} must be "):
+        make()
+
+
+def test_values_out_of_range_are_value_errors():
+    for make in (GradientNorm, RelativeDecrease, BlockStationary, NormAbove, MaxTime):
+        for bad in (math.nan, -1):
+            with pytest.raises(ValueError, match="must be a number of at least 0, got"):
+                make(bad)
+
+
+def test_criteria_combine_with_criteria_only():
+    with pytest.raises(TypeError, match="unsupported operand"):
+        GradientNorm(1.0) | 3
+    with pytest.raises(TypeError, match="unsupported operand"):
+        GradientNorm(1.0) & None
+
+
+@pytest.mark.parametrize("method", ["gs-jobcd", ["j-jobcd", "gs-jobcd"]])
+@pytest.mark.parametrize("count", [HUGE, 2**64 + 1, 10**400], ids=["2^63", "2^64", "10^400"])
+def test_counts_of_any_size(count, method):
+    this = case("procrustes noisy")
+    result = jorth.minimize(
+        this.objective,
+        signature=this.signature,
+        method=method,
+        max_iterations=count,
+        max_evaluations=count,
+        max_time=1e300,
+        stop=RelativeDecrease(0.0, window=count) | BlockStationary(0.0, every=count) | MaxIterations(count),
+    )
+    assert result.status is Status.CONVERGED
+
+
+def test_shares_of_a_large_count_are_whole():
+    from jorth.solvers.chain import _share
+
+    assert _share("max_iterations", 2**60 + 1, 0, 2) == 2**59 + 1
+    assert _share("max_iterations", 10**400, 1, 3) == (10**400 - 1 + 2) // 3
+    assert _share("max_evaluations", 7, 9, 3) == 0
+
+
+def test_numbers_that_no_float_holds_are_named():
+    for name in ("max_time", "gradient_tolerance", "checkpoint_interval"):
+        with pytest.raises(ValueError, match=f"^{name} must be a number that a float can hold"):
+            jorth.minimize(lambda X: X.sum(), signature=Signature(1, 1), **{name: 10**400})
+
+
+class Idle(AbstractSolver):
+    """Steps that go nowhere."""
+
+    name = "idle"
+
+    def step(self, problem, state):
+        pass
+
+
+def test_fifty_idle_iterations_are_a_stall():
+    result = jorth.minimize(
+        lambda X: (X - 2).square().sum(), signature=Signature(2, 1), method=Idle(), gradient_tolerance=0.0
+    )
+    assert result.status is Status.STALLED
+    assert result.iterations == 50
+
+
+def test_a_better_value_or_a_much_better_gradient_is_progress():
+    eps = float(np.finfo(float).eps)
+    progress = Progress()
+    assert not progress.stalled(1.0, 1.0, eps)
+    for _ in range(49):
+        assert not progress.stalled(1.0, 0.995, eps)
+    assert not progress.stalled(0.5, 1.0, eps)  # the value
+    for _ in range(49):
+        assert not progress.stalled(0.5, 0.999, eps)
+    assert not progress.stalled(0.6, 0.9, eps)  # the gradient
+    for _ in range(49):
+        assert not progress.stalled(0.6, 0.9, eps)
+    assert progress.stalled(0.6, 0.9, eps)
