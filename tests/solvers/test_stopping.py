@@ -65,7 +65,7 @@ class Climb(AbstractSolver):
 
 def test_a_run_whose_values_rise_is_not_converged_by_them():
     result = jorth.minimize(
-        lambda X: X.square().sum(),
+        lambda X: X.square().sum() + X[0, 1],
         signature=Signature(1, 1),
         method=Climb(),
         gradient_tolerance=0.0,

@@ -1,0 +1,253 @@
+"""A run in parts is the run in one piece: point, counts, status and every column of the history but time."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+import jorth
+from jorth import CheckpointMismatch, Signature, Status
+from jorth.solvers.base import AbstractSolver
+from jorth.stopping import NormAbove
+from tests.solvers.registry import SOLVERS, case
+
+STEPS = 14
+
+
+def assert_same_run(resumed, straight):
+    np.testing.assert_array_equal(np.asarray(resumed.x), np.asarray(straight.x))
+    for column in straight.history.keys() - {"time"}:
+        np.testing.assert_array_equal(resumed.history[column], straight.history[column], err_msg=column)
+    assert (np.diff(resumed.history["time"]) >= 0).all()
+    same = dict(x=None, history={}, time=0.0)
+    assert repr(replace(resumed, **same)) == repr(replace(straight, **same))
+
+
+def thin():
+    """A tall X."""
+    rng = np.random.default_rng(8)
+    M = rng.standard_normal((7, 7))
+    sig = Signature(4, 3)
+    x0 = jorth.random_point(sig, cond=3.0, seed=3)[:, :4].copy()
+    return jorth.Quadratic(M @ M.T), dict(signature=sig, x0=x0)
+
+
+def single():
+    source, target, _ = jorth.datasets.planted_procrustes(20, Signature(3, 3), noise=0.1, seed=1)
+    objective = jorth.Procrustes(source.astype(np.float32), target.astype(np.float32))
+    return objective, dict(signature=Signature(3, 3))
+
+
+def of_registry(name):
+    this = case(name)
+    return this.objective, dict(signature=this.signature, x0=this.x0)
+
+
+PROBLEMS = {
+    "square": lambda: of_registry("procrustes noisy"),
+    "a function": lambda: of_registry("autograd"),
+    "thin": thin,
+    "float32": single,
+}
+CASES = [
+    (problem, name)
+    for problem in PROBLEMS
+    for name, solver in SOLVERS.items()
+    if not (problem == "thin" and (not solver.thin or getattr(solver, "side", "left") != "left"))
+    and not (name.startswith("vr") and problem in ("thin", "a function"))
+    and not (problem in ("thin", "float32") and name.startswith("exponential"))
+]
+
+
+@pytest.mark.parametrize(("problem", "name"), CASES)
+def test_every_method_in_three_parts(problem, name, tmp_path):
+    objective, options = PROBLEMS[problem]()
+    options |= dict(method=SOLVERS[name], gradient_tolerance=0.0, seed=7)
+    straight = jorth.minimize(objective, max_iterations=STEPS, **options)
+    for limit in (4, 9, STEPS):
+        resumed = jorth.minimize(objective, max_iterations=limit, checkpoint=tmp_path, **options)
+    assert_same_run(resumed, straight)
+
+
+@pytest.mark.parametrize("name", ["gs sweep", "j tournament", "vr", "umcm", "admm", "csdm", "lbfgs"])
+def test_cut_inside_a_step_and_resumed(name, tmp_path):
+    this = case("procrustes noisy")
+    options = dict(signature=this.signature, method=SOLVERS[name], gradient_tolerance=0.0)
+    straight = jorth.minimize(this.objective, max_iterations=STEPS, **options)
+    for evaluations in (3, 6):
+        jorth.minimize(this.objective, max_evaluations=evaluations, checkpoint=tmp_path, **options)
+    resumed = jorth.minimize(this.objective, max_iterations=STEPS, checkpoint=tmp_path, **options)
+    np.testing.assert_array_equal(resumed.x, straight.x)
+    for column in ("iteration", "value", "gradient_norm", "norm", "residual"):
+        np.testing.assert_array_equal(resumed.history[column], straight.history[column], err_msg=column)
+
+
+class Out(AbstractSolver):
+    """Boosts in many planes at once, further with every step."""
+
+    name = "out"
+
+    def __repr__(self):
+        return "Out()"
+
+    def step(self, problem, state):
+        state.numbers["angle"] = state.numbers.get("angle", 0.0) + 0.05
+        half = len(state.X) // 2
+        angles = state.numbers["angle"] * torch.linspace(0.5, 1.0, half, dtype=state.X.dtype)
+        there, across = torch.diag(angles.cosh()), torch.diag(angles.sinh())
+        state.X.copy_(torch.cat([torch.cat([there, across], 1), torch.cat([across, there], 1)]))
+        state.value, state.gradient = problem.objective.value_and_gradient(state.X)
+
+
+def test_a_norm_that_is_passed_is_passed_at_the_same_iteration(tmp_path):
+    """Many columns, of which many are nearly as long: where the norm is an estimate."""
+    sig = Signature(130, 130)
+    objective = jorth.Quadratic(np.eye(sig.n))
+    options = dict(signature=sig, method=Out(), gradient_tolerance=0.0, stop=NormAbove(np.exp(0.5)))
+    x0 = jorth.random_point(sig, cond=1.1, seed=0)
+    straight = jorth.minimize(objective, x0, **options)
+    assert straight.status is Status.UNBOUNDED
+    assert 10 <= straight.iterations <= 11  # e^(0.05 k) to one per cent
+    for limit in (3, 4, 8):
+        jorth.minimize(objective, x0, max_iterations=limit, checkpoint=tmp_path, **options)
+    resumed = jorth.minimize(objective, x0, checkpoint=tmp_path, **options)
+    assert_same_run(resumed, straight)
+
+
+class Idle(AbstractSolver):
+    """Steps that go nowhere, and cost a gradient."""
+
+    name = "idle"
+
+    def __repr__(self):
+        return "Idle()"
+
+    def step(self, problem, state):
+        problem.objective.value_and_gradient(state.X)
+
+
+def test_a_stall_is_counted_once_however_often_the_run_is_cut(tmp_path):
+    """Each cut comes within a step: the iteration before it is looked at again."""
+    options = dict(signature=Signature(2, 1), method=Idle(), gradient_tolerance=0.0)
+    for evaluations in range(5, 50, 5):
+        jorth.minimize(lambda X: (X - 2).square().sum(), max_evaluations=evaluations, checkpoint=tmp_path, **options)
+    resumed = jorth.minimize(lambda X: (X - 2).square().sum(), checkpoint=tmp_path, **options)
+    assert resumed.status is Status.STALLED
+    assert resumed.iterations == 50
+    np.testing.assert_array_equal(resumed.history["iteration"], np.arange(51))
+
+
+def test_an_ended_run_ends_again_in_the_same_place(tmp_path):
+    D = np.random.default_rng(0).standard_normal((20, 8))
+    unbounded = dict(objective=jorth.Quadratic(-2 * D.T @ D), signature=Signature(5, 3))
+    this = case("procrustes noisy")
+    stalled = dict(objective=this.objective, signature=this.signature, gradient_tolerance=0.0)
+    for number, options in enumerate((unbounded, stalled)):
+        first = jorth.minimize(checkpoint=tmp_path / str(number), **options)
+        again = jorth.minimize(checkpoint=tmp_path / str(number), **options)
+        assert first.status in (Status.UNBOUNDED, Status.STALLED)
+        assert_same_run(again, first)
+
+
+class Lost(AbstractSolver):
+    """A step to a feasible point, then off to where nothing can be polished."""
+
+    name = "lost"
+    feasible = False
+
+    def __repr__(self):
+        return "Lost()"
+
+    def step(self, problem, state):
+        state.numbers["steps"] = state.numbers.get("steps", 0.0) + 1
+        nearby = torch.tensor([[1.25, 0.75], [0.75, 1.25]], dtype=state.X.dtype)
+        state.X.copy_(nearby if state.numbers["steps"] == 1 else torch.zeros_like(nearby))
+        state.value, state.gradient = problem.objective.value_and_gradient(state.X)
+
+
+def test_the_last_point_that_could_be_scored_is_remembered(tmp_path):
+    options = dict(signature=Signature(1, 1), method=Lost(), gradient_tolerance=0.0)
+
+    def f(X):
+        return (X - 2).square().sum()
+
+    straight = jorth.minimize(f, max_iterations=5, **options)
+    assert "x is that of iteration 1" in straight.message
+    for limit in (3, 5):
+        resumed = jorth.minimize(f, max_iterations=limit, checkpoint=tmp_path, **options)
+    assert_same_run(resumed, straight)
+
+
+def test_what_to_do_when_unbounded_belongs_to_a_run(tmp_path):
+    this = case("procrustes noisy")
+    jorth.minimize(this.objective, signature=this.signature, checkpoint=tmp_path, max_iterations=2)
+    with pytest.raises(CheckpointMismatch, match="on_unbounded is stop there and continue here"):
+        jorth.minimize(this.objective, signature=this.signature, checkpoint=tmp_path, on_unbounded="continue")
+
+
+KINDS = [np.random.PCG64, np.random.MT19937, np.random.Philox, np.random.SFC64]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_generator_as_seed_is_known_by_its_state(kind, tmp_path):
+    this = case("procrustes noisy")
+    options = dict(signature=this.signature, method="vr-j-jobcd", gradient_tolerance=0.0)
+
+    def run(limit, seed, checkpoint=None):
+        generator = np.random.Generator(kind(seed))
+        return jorth.minimize(this.objective, max_iterations=limit, seed=generator, checkpoint=checkpoint, **options)
+
+    run(6, 1, tmp_path)
+    for other in (2, 1):
+        used = np.random.Generator(kind(other))
+        used.random()
+        with pytest.raises(CheckpointMismatch, match="seed is"):
+            jorth.minimize(this.objective, seed=used, checkpoint=tmp_path, **options)
+    assert_same_run(run(STEPS, 1, tmp_path), run(STEPS, 1))
+
+
+@pytest.mark.parametrize("method", ["gs-jobcd", "j-jobcd", "umcm", "riemannian-lbfgs"])
+@pytest.mark.parametrize("steps", [1, 5])
+def test_another_objective_that_agrees_at_the_start(method, steps, tmp_path):
+    """f + c ||X - I||^2 from I: neither value nor gradient at the start depends on c."""
+    A = torch.diag(torch.arange(1.0, 5.0, dtype=torch.float64))
+    A[0, 3] = 0.7
+
+    def run(c, **options):
+        identity = torch.eye(4, dtype=torch.float64)
+        return jorth.minimize(
+            lambda X: (X * (A @ X)).sum() + c * (X - identity).square().sum(),
+            signature=Signature(2, 2),
+            method=method,
+            gradient_tolerance=0.0,
+            checkpoint=tmp_path,
+            **options,
+        )
+
+    run(0.0, max_iterations=steps)
+    for c in (5.0, 1e-3):
+        with pytest.raises(CheckpointMismatch, match=r"at the saved point is .* there and .* here; nothing was"):
+            run(c)
+    assert run(0.0, max_iterations=steps + 1).iterations == steps + 1
+
+
+def test_the_same_of_a_stochastic_run_between_two_passes(tmp_path):
+    """Its value and gradient are estimates then: what is checked is the last point that was scored."""
+    S, T = (torch.from_numpy(part) for part in jorth.datasets.planted_procrustes(40, Signature(2, 2), seed=3)[:2])
+
+    def run(c, **options):
+        def loss(X, batch):
+            off = (X - torch.eye(4, dtype=torch.float64)).square().sum()
+            return (batch[0] @ X - batch[1]).square().mean() + c * off
+
+        objective = jorth.FiniteSum(loss, (S, T))
+        return jorth.minimize(
+            objective, signature=Signature(2, 2), method="vr-j-jobcd", gradient_tolerance=0.0, probability=0.2,
+            checkpoint=tmp_path, **options,
+        )  # fmt: skip
+
+    first = run(0.0, max_iterations=30)
+    assert 0 < first.history["iteration"][-2] < 30  # a pass on the way, and none at the end
+    with pytest.raises(CheckpointMismatch, match="at the saved point"):
+        run(5.0)
