@@ -1,0 +1,124 @@
+"""Runs in processes of their own, for what only a process can suffer: limits, signals, kills.
+
+Each job is given a pipe and tells by it what it found.
+"""
+
+import multiprocessing
+import os
+import resource
+import signal
+import time
+import warnings
+from contextlib import contextmanager
+
+import numpy as np
+
+import jorth
+from jorth.datasets import planted_procrustes
+from jorth.solvers import checkpoint as checkpoints
+from jorth.solvers import interrupt
+
+SIG = jorth.Signature(3, 3)
+SOURCE, TARGET, _ = planted_procrustes(20, SIG, source_condition=3.0, point_condition=4.0, noise=0.1, seed=1)
+
+
+def minimize(**options):
+    """The problem of all jobs."""
+    options = {"signature": SIG, "method": "j-jobcd", "gradient_tolerance": 0.0, "max_iterations": 12} | options
+    return jorth.minimize(jorth.Procrustes(SOURCE, TARGET), **options)
+
+
+@contextmanager
+def process(job, *arguments):
+    """A process that does the job, and the pipe to it. It is killed at the end if it is still there."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    here, there = context.Pipe()
+    started = context.Process(target=job, args=(there, *arguments), daemon=True)
+    started.start()
+    there.close()
+    try:
+        yield started, here
+    finally:
+        if started.is_alive():
+            os.kill(started.pid, signal.SIGKILL)
+        started.join(60)
+
+
+def full(pipe, folder, interval):
+    """No file may grow beyond 100 bytes after the third iteration."""
+    infinite = resource.RLIM_INFINITY
+
+    def limit(X, row):
+        if row["iteration"] == 3:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, infinite))
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = minimize(checkpoint=folder, checkpoint_interval=interval, callback=limit)
+    pipe.send((result, [str(warning.message) for warning in caught]))
+
+
+def asked(pipe, folder, method):
+    """Ctrl-C at the fourth iteration, and a disk so slow that there is time for more of them."""
+    save = checkpoints.save
+
+    def slow(*arguments):
+        pipe.send("saving")
+        time.sleep(0.5)
+        save(*arguments)
+
+    def press(X, row):
+        if row["iteration"] == 4:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    checkpoints.save = slow
+    result = minimize(checkpoint=folder, checkpoint_interval=1e9, callback=press, method=method, max_iterations=100)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    pipe.send(result)
+
+
+def hanging(pipe, folder):
+    """A disk that does not answer."""
+
+    def hang(*arguments):
+        pipe.send("saving")
+        time.sleep(600)
+
+    interrupt.PATIENCE = 0.2
+    checkpoints.save = hang
+    try:
+        minimize(checkpoint=folder, checkpoint_interval=1e9)
+    except KeyboardInterrupt:
+        pipe.send("left")
+
+
+def broken_off(pipe, folder):
+    """Two Ctrl-C within an evaluation of f."""
+    calls = []
+
+    def f(X):
+        calls.append(1)
+        if len(calls) == 9:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+        return (X - 2).square().sum()
+
+    sig = jorth.Signature(2, 2)
+    start = np.eye(4)
+    pipe.send(jorth.minimize(f, start, signature=sig, method="j-jobcd", gradient_tolerance=0.0, checkpoint=folder))
+
+
+def killed(pipe, folder, at):
+    """Killed by itself at one of the times that it waits for the disk."""
+    sync = os.fsync
+    count = []
+
+    def fsync(handle):
+        count.append(1)
+        if len(count) == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        sync(handle)
+
+    os.fsync = fsync
+    minimize(checkpoint=folder, checkpoint_interval=0.0)

@@ -1,0 +1,278 @@
+"""What a disk, a user or a stray bit can do to a checkpoint.
+
+The result survives, and no damage is taken for a state.
+"""
+
+import json
+import os
+import shutil
+import signal
+import time
+
+import numpy as np
+import pytest
+
+import jorth
+from jorth.solvers import checkpoint as checkpoints
+from jorth.solvers.result import COLUMNS, History
+from tests.solvers import fault_jobs
+from tests.solvers.fault_jobs import minimize, process
+
+SECONDS = 120
+"""That a process may take on a machine with other things to do."""
+
+
+def answer(pipe):
+    assert pipe.poll(SECONDS)
+    return pipe.recv()
+
+
+# -- what cannot be written
+
+
+@pytest.mark.parametrize("interval", [0.0, 1e9], ids=["on the way", "at the end"])
+def test_a_disk_that_is_full(interval, tmp_path):
+    """By a limit on the size of files: the write itself fails."""
+    with process(fault_jobs.full, tmp_path, interval) as (_, pipe):
+        result, told = answer(pipe)
+    straight = minimize()
+    assert result.status is jorth.Status.MAX_ITERATIONS
+    np.testing.assert_array_equal(result.x, straight.x)
+    assert len(told) == 1
+    assert told[0].startswith(f"the checkpoint in {tmp_path} could not be written: ")
+    assert "File too large" in told[0]
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == ({"problem.json", "state.safetensors"} if interval == 0 else {"problem.json"})
+    # what is there is the last that could be written, and good
+    np.testing.assert_array_equal(minimize(checkpoint=tmp_path).x, straight.x)
+
+
+def gone(folder):
+    shutil.rmtree(folder)
+
+
+def a_file_in_its_place(folder):
+    shutil.rmtree(folder)
+    folder.write_text("not a folder")
+
+
+def a_folder_in_place_of_the_file(folder):
+    (folder / "state.safetensors").unlink(missing_ok=True)
+    (folder / "state.safetensors").mkdir()
+
+
+@pytest.mark.parametrize("interval", [0.0, 1e9], ids=["on the way", "at the end"])
+@pytest.mark.parametrize("harm", [gone, a_file_in_its_place, a_folder_in_place_of_the_file])
+def test_a_folder_that_is_no_longer_there(harm, interval, tmp_path):
+    folder = tmp_path / "saved"
+
+    def callback(X, row):
+        if row["iteration"] == 3:
+            harm(folder)
+
+    with pytest.warns(UserWarning, match=r"the checkpoint in .*saved could not be written: ") as caught:
+        result = minimize(checkpoint=folder, checkpoint_interval=interval, callback=callback)
+    assert len(caught) == 1
+    np.testing.assert_array_equal(result.x, minimize().x)
+
+
+def test_a_disk_that_has_room_again(tmp_path, monkeypatch):
+    """One warning for each time that it fails anew; what is saved afterwards is whole."""
+    save = checkpoints.save
+    turns = iter([True, True, False, True, *([False] * 20)])
+
+    def sometimes(*arguments):
+        if next(turns):
+            raise OSError(28, "No space left on device")
+        save(*arguments)
+
+    monkeypatch.setattr(checkpoints, "save", sometimes)
+    with pytest.warns(UserWarning, match="No space left on device") as caught:
+        minimize(checkpoint=tmp_path, checkpoint_interval=0.0)
+    assert len(caught) == 2
+    monkeypatch.undo()
+    assert minimize(checkpoint=tmp_path, max_iterations=12).iterations == 12
+
+
+def test_checkpoints_go_to_the_disk(tmp_path, monkeypatch):
+    """Content first, then the name, then the folder: what a power failure leaves is a whole file."""
+    synced = []
+    fsync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle).st_size) or fsync(handle))
+    minimize(checkpoint=tmp_path)
+    assert (tmp_path / "state.safetensors").stat().st_size in synced
+
+
+# -- Ctrl-C
+
+
+@pytest.mark.parametrize("method", ["gs-jobcd", "j-jobcd", ["j-jobcd", "gs-jobcd"]])
+def test_more_ctrl_c_while_the_last_checkpoint_is_written(method, tmp_path):
+    with process(fault_jobs.asked, tmp_path, method) as (asked, pipe):
+        assert answer(pipe) == "saving"
+        for _ in range(20):
+            os.kill(asked.pid, signal.SIGINT)
+            time.sleep(0.01)
+        result = answer(pipe)
+    assert result.status is jorth.Status.INTERRUPTED
+    assert result.iterations == 4
+    (saved,) = tmp_path.rglob("state.safetensors")
+    first = method if isinstance(method, str) else method[0]
+    again = minimize(checkpoint=saved.parent, method=first, max_iterations=0)
+    assert again.iterations == 4
+    np.testing.assert_array_equal(again.x, result.x)
+
+
+def test_one_can_leave_a_save_that_hangs(tmp_path):
+    with process(fault_jobs.hanging, tmp_path) as (hanging, pipe):
+        assert answer(pipe) == "saving"
+        os.kill(hanging.pid, signal.SIGINT)
+        assert not pipe.poll(0.5)  # the first is ignored
+        os.kill(hanging.pid, signal.SIGINT)
+        assert answer(pipe) == "left"
+
+
+def test_a_step_that_is_broken_off_returns_what_is_true_of_its_point(tmp_path):
+    with process(fault_jobs.broken_off, tmp_path) as (_, pipe):
+        result = answer(pipe)
+    assert result.status is jorth.Status.INTERRUPTED
+    X = result.x
+    signs = np.array([1.0, 1.0, -1.0, -1.0])
+    S = signs[:, None] * (2 * (X - 2)) @ X.T
+    assert result.value == pytest.approx(((X - 2) ** 2).sum(), rel=1e-12)
+    assert result.gradient_norm == pytest.approx(np.linalg.norm(S - S.T) / 2, rel=1e-9)
+
+
+def test_ctrl_c_between_two_stages_ends_the_chain(monkeypatch):
+    """Pressed when the first stage has ended and its result is on the way."""
+    from jorth.solvers.run import Run
+
+    result_of = Run._result
+
+    def pressed(self, status, message):
+        os.kill(os.getpid(), signal.SIGINT)
+        return result_of(self, status, message)
+
+    monkeypatch.setattr(Run, "_result", pressed)
+    before = signal.getsignal(signal.SIGINT)
+    chain = minimize(method=["gs-jobcd", "j-jobcd"])
+    assert chain.status is jorth.Status.INTERRUPTED
+    assert len(chain.stages) == 1
+    assert chain.iterations == 6
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_nothing_is_left_by_killed_runs(tmp_path):
+    for at in (1, 3, 5, 7):
+        with process(fault_jobs.killed, tmp_path, at) as (killed, _):
+            killed.join(SECONDS)
+            assert killed.exitcode == -signal.SIGKILL
+    result = minimize(checkpoint=tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["problem.json", "state.safetensors"]
+    np.testing.assert_array_equal(result.x, minimize().x)
+
+
+# -- damage
+
+
+def content(path):
+    tensors, texts = checkpoints._read(path)
+    return {name: tensor.numpy().tobytes() for name, tensor in tensors.items()}, texts
+
+
+def bits_to_flip(data, count, rng):
+    """Places all over the file, the first bytes and the header among them."""
+    header = 8 + int.from_bytes(data[:8], "little")
+    spread = rng.integers(8 * len(data), size=count // 2)
+    in_header = 64 + rng.integers(8 * (header - 8), size=count - len(spread) - 20)
+    return np.concatenate([spread, in_header, rng.integers(64, size=20)]), header
+
+
+def refusal(folder, identity):
+    """What `load` raises, whatever it is."""
+    try:
+        checkpoints.load(folder, identity)
+    except Exception as error:
+        return error
+    return None
+
+
+def test_flipped_bits_are_refused_or_harmless(tmp_path):
+    """Every flip gives the one clear error, or a file that reads as the same state to the last bit."""
+    minimize(checkpoint=tmp_path, method="riemannian-lbfgs")
+    path = tmp_path / "state.safetensors"
+    good = path.read_bytes()
+    identity = json.loads(content(path)[1]["identity"])
+    truth = content(path)
+    places, header = bits_to_flip(good, 240, np.random.default_rng(5))
+    refused = {"header": 0, "tensors": 0}
+    for place in places:
+        data = bytearray(good)
+        data[place // 8] ^= 1 << (place % 8)
+        path.write_bytes(data)
+        error = refusal(tmp_path, identity)
+        if error is None:
+            assert content(path) == truth
+            assert place // 8 < header
+            continue
+        assert type(error) is ValueError
+        assert str(error).startswith(f"checkpoint {path} cannot be read (")
+        assert str(error).endswith("; remove it to start anew")
+        refused["header" if place // 8 < header else "tensors"] += 1
+    assert refused["tensors"] == np.count_nonzero(places // 8 >= header) >= 50
+    assert refused["header"] >= 50
+    path.write_bytes(good)
+    assert minimize(checkpoint=tmp_path, method="riemannian-lbfgs", max_iterations=15).iterations == 15
+
+
+@pytest.mark.parametrize("size", [0, 7, 8, 100, -300, -1])
+def test_a_file_that_was_cut(size, tmp_path):
+    minimize(checkpoint=tmp_path)
+    path = tmp_path / "state.safetensors"
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(ValueError, match=r"checkpoint .*state.safetensors cannot be read .*; remove it to start anew"):
+        minimize(checkpoint=tmp_path)
+
+
+def test_damage_is_told_by_minimize_and_nothing_is_overwritten(tmp_path):
+    minimize(checkpoint=tmp_path)
+    path = tmp_path / "state.safetensors"
+    data = bytearray(path.read_bytes())
+    data[-4] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match="its content does not match its checksum"):
+        minimize(checkpoint=tmp_path)
+    assert path.read_bytes() == data
+
+
+# -- long histories
+
+
+def test_a_long_history_fits(tmp_path):
+    """More rows than the header of the file could hold."""
+    minimize(checkpoint=tmp_path, max_iterations=3)
+    path = tmp_path / "state.safetensors"
+    identity = json.loads(content(path)[1]["identity"])
+    tensors, numbers = checkpoints.load(tmp_path, identity)
+    row = tensors["history"][-1:]
+    rows = row.repeat(700_000, 1)
+    rows[:, COLUMNS.index("iteration")] = -1.0
+    tensors["history"] = rows
+    checkpoints.save(tmp_path, identity, tensors, numbers)
+    header = int.from_bytes(path.read_bytes()[:8], "little")
+    assert header < 10_000
+    found, _ = checkpoints.load(tmp_path, identity)
+    assert found["history"].shape == (700_000, len(COLUMNS))
+
+
+def test_a_history_grows_without_copies_of_what_was_taken():
+    history = History()
+    taken = []
+    for number in range(1000):
+        history.add(**dict.fromkeys(COLUMNS, float(number)))
+        taken.append(history.rows)
+    for number, rows in enumerate(taken):
+        assert len(rows) == number + 1
+        assert rows[-1, 0] == number
+    buffers = {rows.__array_interface__["data"][0] for rows in taken}
+    assert len(buffers) <= 6  # doubled, not copied for each row
