@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth.kernels import batch_rounds, fits_batch_rounds
-from jorth.plane import apply_rows, solve_plane
+from jorth.plane import apply_rows, solve_plane, solve_rows
 from jorth.plane.solve import Components
 from jorth.signature import Signature
-from jorth.solvers.criticality import kronecker
 
 
 def run_rounds(
@@ -73,8 +72,7 @@ def _pair_steps(Z: Tensor, G: Tensor, L: float, signs: NDArray[np.int8], everywh
 
     ||V Z|| does not change under an orthogonal V: for equal signs the surrogate is linear, <V, P - L Z Z^T>.
     """
-    P, Y = G @ Z.mT, L * (Z @ Z.mT)
-    V = torch.empty_like(P)
+    V = Z.new_empty((*Z.shape[:2], 2, 2))
     components: Components = "all" if everywhere else "identity"
     opposite = signs[:, 0] != signs[:, 1]
     for kind in (True, False):
@@ -83,9 +81,10 @@ def _pair_steps(Z: Tensor, G: Tensor, L: float, signs: NDArray[np.int8], everywh
             continue
         at = torch.from_numpy(where).to(Z.device)
         sign = torch.from_numpy(signs[where]).to(Z.device).expand(len(Z), -1, -1)
+        rows, slopes = Z[:, at], G[:, at]
         if kind:
-            linear, quadratic = P[:, at], kronecker(Y[:, at], torch.eye(2).to(P).expand(len(Z), len(where), 2, 2))
+            V[:, at] = solve_rows(slopes, rows, L, sign, components=components, check=False).V
         else:
-            linear, quadratic = P[:, at] - Y[:, at], torch.zeros((), dtype=P.dtype, device=P.device)
-        V[:, at] = solve_plane(linear, quadratic, sign, components=components, check=False).V
+            linear = (slopes - L * rows) @ rows.mT
+            V[:, at] = solve_plane(linear, 0.0, sign, components=components, check=False).V
     return V

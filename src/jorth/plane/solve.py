@@ -10,6 +10,7 @@ from torch import Tensor
 
 from jorth.arrays import check_finite, describe, is_number, to_tensor
 from jorth.plane.general import solve_general
+from jorth.plane.row_forms import RowForms
 from jorth.plane.scalar import solve_scalar
 
 Components = Literal["all", "identity"]
@@ -51,8 +52,7 @@ def solve_plane(
         equal minima the proper V (rotation or boost) is taken; if nothing decreases by more than rounding, V = I. V
         carries no gradient. float32 is computed in float64 and rounded at the end.
     """
-    if components not in ("all", "identity"):
-        raise ValueError(f'components must be "all" or "identity", got {components!r}')
+    _check_components(components)
     P_, Q_, opposite, theta_ = _tensors(P, Q, signs, theta, check)
     general, eps = Q_.ndim == P_.ndim, torch.finfo(P_.dtype).eps
     if check:
@@ -67,24 +67,102 @@ def solve_plane(
         valid = valid & torch.isfinite(Q_)
         kappa = (Q_.double() + theta_.double()).expand(P_.shape[:-2])
         V, decrease, unbounded = solve_scalar(P_.double(), kappa, opposite, components == "all", eps)
-    V, decrease = V.to(P_.dtype), decrease.to(P_.dtype)
+    return _finished(V.to(P_.dtype), decrease.to(P_.dtype), unbounded, valid, numpy_out=isinstance(P, np.ndarray))
+
+
+def solve_rows(
+    G: Any,
+    Z: Any,
+    A: Any,
+    signs: Any,
+    *,
+    D: Any = None,
+    theta: Any = 0.0,
+    components: Components = "all",
+    check: bool = True,
+) -> PlaneSolution:
+    """`solve_plane` for P = G Z^T and Q = (Z D Z^T) (x) A, from the two rows themselves.
+
+    These are the P and Q of a left step on f(X) = 1/2 tr(X^T A X D) + <C, X>: Z = X[B, :], G the same rows of the
+    gradient, A_BB for A; and with A = L those of an L-smooth f. All null forms are products of row i plus row j and row
+    i minus row j, so that nothing is lost however close the rows are to the light cone. A 4x4 Q loses the smaller one
+    from cond(X) = u^(-1/2) on, 1e8 in float64.
+
+    Args:
+        G: (..., 2, m), two rows of the gradient.
+        Z: (..., 2, m), the same rows of X.
+        A: (..., 2, 2) symmetric; or (...) or a number for multiples of the identity.
+        signs: (..., 2), each +1 or -1.
+        D: (m, m) symmetric; the identity when omitted.
+        theta: As in `solve_plane`.
+        components: As in `solve_plane`.
+        check: As in `solve_plane`; A and D must be symmetric, too.
+
+    Returns:
+        As `solve_plane`.
+    """
+    _check_components(components)
+    G_, Z_ = to_tensor(G, "G").detach(), to_tensor(Z, "Z").detach()
+    if Z_.ndim < 2 or Z_.shape[-2] != 2 or Z_.shape[-1] == 0:
+        raise ValueError(f"Z must have shape (..., 2, m) with m at least 1, got {describe(Z)}")
+    if G_.shape != Z_.shape or G_.dtype != Z_.dtype or G_.device != Z_.device:
+        raise ValueError(f"G must have the shape, dtype and device of Z, {describe(Z)}, got {describe(G)}")
+    batch, m = Z_.shape[:-2], Z_.shape[-1]
+    A_, theta_ = _coefficient(A, "A", Z_), _theta(theta, Z_)
+    if A_.shape not in ((), batch, (*batch, 2, 2)):
+        raise ValueError(f"A must have shape {(*batch, 2, 2)} or {tuple(batch)} to go with Z, got {describe(A)}")
+    if A_.ndim < Z_.ndim or A_.shape == ():
+        A_ = A_[..., None, None] * torch.eye(2, dtype=Z_.dtype, device=Z_.device)
+    D_ = None if D is None else _coefficient(D, "D", Z_)
+    if D_ is not None and D_.shape != (m, m):
+        raise ValueError(f"D must have shape {(m, m)} to go with Z, got {describe(D)}")
+    opposite = _opposite(signs, Z_, check)
+    if check:
+        for name, tensor in (("G", G_), ("Z", Z_), ("A", A_), ("D", D_), ("theta", theta_)):
+            if tensor is not None:
+                check_finite(tensor, name)
+        for name, tensor in (("A", A_), ("D", D_)):
+            if tensor is not None:
+                _check_symmetric(tensor, name)
+    valid = torch.isfinite(G_).all(-1).all(-1) & torch.isfinite(Z_).all(-1).all(-1) & torch.isfinite(theta_)
+    valid = valid & torch.isfinite(A_).all(-1).all(-1) & _symmetric(A_)
+    if D_ is not None:
+        valid = valid & torch.isfinite(D_).all() & _symmetric(D_)
+    rows = RowForms(G_.double(), Z_.double(), A_.double(), None if D_ is None else D_.double(), theta_.double())
+    V, decrease, unbounded = rows.solve(opposite, components == "all", torch.finfo(Z_.dtype).eps)
+    return _finished(V.to(Z_.dtype), decrease.to(Z_.dtype), unbounded, valid, numpy_out=isinstance(Z, np.ndarray))
+
+
+def _finished(V: Tensor, decrease: Tensor, unbounded: Tensor, valid: Tensor, *, numpy_out: bool) -> PlaneSolution:
+    """The identity where there is no minimiser, or no decrease, or no valid problem."""
     unbounded = (unbounded | ~torch.isfinite(decrease) | ~torch.isfinite(V).all(-1).all(-1)) & valid
     keep = (decrease > 0) & ~unbounded & valid
-    V = torch.where(keep[..., None, None], V, torch.eye(2, dtype=P_.dtype, device=P_.device))
+    V = torch.where(keep[..., None, None], V, torch.eye(2, dtype=V.dtype, device=V.device))
     decrease = torch.where(keep, decrease, torch.where(valid, 0.0, torch.nan))
-    if isinstance(P, np.ndarray):
+    if numpy_out:
         return PlaneSolution(V.numpy(), decrease.numpy(), unbounded.numpy())
     return PlaneSolution(V, decrease, unbounded)
+
+
+def _check_components(components: str) -> None:
+    if components not in ("all", "identity"):
+        raise ValueError(f'components must be "all" or "identity", got {components!r}')
 
 
 def _check_values(P: Tensor, Q: Tensor, theta: Tensor, general: bool) -> None:
     for name, tensor in (("P", P), ("Q", Q), ("theta", theta)):
         check_finite(tensor, name)
-    if general and not bool(_symmetric(Q).all()):
-        bad = ~_symmetric(Q)
+    if general:
+        _check_symmetric(Q, "Q")
+
+
+def _check_symmetric(Q: Tensor, name: str) -> None:
+    bad = ~_symmetric(Q)
+    if bool(bad.any()):
         defect = (Q - Q.mT).abs().amax().item()
         raise ValueError(
-            f"Q must be symmetric, got max |Q - Q^T| = {defect:.3g} in {int(bad.sum())} of {bad.numel()} pairs"
+            f"{name} must be symmetric, got max |{name} - {name}^T| = {defect:.3g} "
+            f"in {int(bad.sum())} of {bad.numel()} pairs"
         )
 
 
@@ -102,21 +180,31 @@ def _tensors(P: Any, Q: Any, signs: Any, theta: Any, check: bool) -> tuple[Tenso
     Q_ = _coefficient(Q, "Q", P_)
     if Q_.shape not in ((), batch, (*batch, 4, 4)):
         raise ValueError(f"Q must have shape {(*batch, 4, 4)} or {tuple(batch)} to go with P, got {describe(Q)}")
-    theta_ = _coefficient(theta, "theta", P_)
-    if theta_.shape not in ((), batch):
+    return P_, Q_, _opposite(signs, P_, check), _theta(theta, P_)
+
+
+def _theta(theta: Any, P: Tensor) -> Tensor:
+    weight, batch = _coefficient(theta, "theta", P), P.shape[:-2]
+    if weight.shape not in ((), batch):
         raise ValueError(f"theta must be a number or have shape {tuple(batch)}, got {describe(theta)}")
-    signs_ = torch.as_tensor(np.array(signs) if isinstance(signs, np.ndarray) else signs, device=P_.device)
+    return weight
+
+
+def _opposite(signs: Any, P: Tensor, check: bool) -> Tensor:
+    """Whether the two signs of each pair differ."""
+    batch = P.shape[:-2]
+    signs_ = torch.as_tensor(np.array(signs) if isinstance(signs, np.ndarray) else signs, device=P.device)
     if signs_.dtype == torch.bool:
         raise TypeError(f"signs must be numbers +1 or -1, got {describe(signs)}")
     if signs_.shape != (*batch, 2):
         raise ValueError(f"signs must have shape {(*batch, 2)} to go with P, got {describe(signs)}")
     if check and (other := int((signs_.abs() != 1).sum())):
         raise ValueError(f"signs must each be +1 or -1, got {describe(signs)} with {other} other values")
-    return P_, Q_, signs_[..., 0] != signs_[..., 1], theta_
+    return signs_[..., 0] != signs_[..., 1]
 
 
 def _coefficient(value: Any, name: str, P: Tensor) -> Tensor:
-    """A number or an array as a tensor with the dtype and device of P."""
+    """A number or an array as a tensor with the dtype and device of P, the first argument."""
     if is_number(value):
         return torch.full((), float(value), dtype=P.dtype, device=P.device)  # a fill, not a transfer
     if not isinstance(value, (np.ndarray, Tensor)):
@@ -124,6 +212,7 @@ def _coefficient(value: Any, name: str, P: Tensor) -> Tensor:
     tensor = to_tensor(value, name).detach()
     if tensor.dtype != P.dtype or tensor.device != P.device:
         raise TypeError(
-            f"{name} must have the dtype and device of P ({P.dtype}, {P.device}), got ({tensor.dtype}, {tensor.device})"
+            f"{name} must have the dtype and device of the other arrays ({P.dtype}, {P.device}), "
+            f"got ({tensor.dtype}, {tensor.device})"
         )
     return tensor

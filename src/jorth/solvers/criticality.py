@@ -10,8 +10,7 @@ from torch import Tensor
 
 from jorth.arrays import ArrayT, check_signature, describe, like_input, to_tensor
 from jorth.objectives import AbstractObjective
-from jorth.plane import all_pairs, random_pairs
-from jorth.plane.solve import solve_plane
+from jorth.plane import all_pairs, random_pairs, solve_rows
 from jorth.signature import Signature
 from jorth.solvers.problem import as_objective
 
@@ -65,7 +64,9 @@ def block_stationarity(
 ) -> BlockStationarity:
     """The mean over pairs of ||V - I||_F^2, V the best plane step at X: zero exactly at block-stationary points.
 
-    Block stationarity is stronger than criticality: no step in any plane, to any component, lowers the surrogate.
+    Block stationarity is stronger than criticality: no step in any plane, to any component, lowers the surrogate. A
+    plane in which the surrogate has no minimiser, since it falls for ever, is infinitely far from it: the value and the
+    standard error are then inf.
 
     Args:
         objective: An objective or a torch function.
@@ -80,36 +81,29 @@ def block_stationarity(
     point = to_tensor(X, "X")
     n = check_signature(signature).n
     index = all_pairs(n) if pairs is None else random_pairs(n, pairs, seed=seed)
-    P, Q = pair_coefficients(function, point, index, curvature)
-    signs = torch.as_tensor(signature.signs[index], device=point.device)
-    V = solve_plane(P, Q, signs, theta=theta).V
-    distance = (V - torch.eye(2, dtype=V.dtype, device=V.device)).square().sum(dim=(-2, -1))
+    gradient = function.value_and_gradient(point)[1].detach()
+    signs, where = torch.as_tensor(signature.signs[index], device=point.device), torch.as_tensor(index)
+    A, D = _pair_curvature(function, point, where.to(point.device), curvature)
+    solution = solve_rows(gradient[where], point[where], A, signs, D=D, theta=theta)
+    distance = (solution.V - torch.eye(2, dtype=point.dtype, device=point.device)).square().sum(dim=(-2, -1))
+    distance = torch.where(solution.unbounded, torch.inf, distance)
+    value = distance.mean().item()
     spread = 0.0 if pairs is None or pairs < 2 else float(distance.std() / np.sqrt(len(index)))
-    return BlockStationarity(distance.mean().item(), spread, len(index))
+    return BlockStationarity(value, spread if value < np.inf else np.inf, len(index))
 
 
-def pair_coefficients(
-    objective: AbstractObjective, X: Tensor, pairs: Any, curvature: float | None = None
-) -> tuple[Tensor, Tensor]:
-    """P (m, 2, 2) and Q (m, 4, 4) of left steps: exact for a quadratic, L (Z Z^T) (x) I_2 otherwise."""
-    index = torch.as_tensor(pairs, device=X.device)
-    Z, G = X[index], objective.value_and_gradient(X)[1][index]
-    P = G @ Z.mT
+def _pair_curvature(
+    objective: AbstractObjective, X: Tensor, index: Tensor, curvature: float | None
+) -> tuple[Tensor | float, Tensor | None]:
+    """A and D of Q = (Z D Z^T) (x) A for left steps: A_BB of a quadratic, else L."""
     form = objective.quadratic()
     if form is not None:
         form = form.like(X)
-        Y = Z @ Z.mT if form.D is None else Z @ form.D @ Z.mT
-        A = form.A[index[:, :, None], index[:, None, :]]
-        return P, kronecker(Y, A)
+        return form.A[index[:, :, None], index[:, None, :]], form.D
     L = curvature if curvature is not None else objective.curvature()
     if L is None:
         raise ValueError("curvature must be given for an objective that knows none, got None")
-    return P, kronecker(Z @ Z.mT, L * torch.eye(2, dtype=X.dtype, device=X.device).expand(len(index), 2, 2))
-
-
-def kronecker(Y: Tensor, A: Tensor) -> Tensor:
-    """Y (x) A for batches of 2x2 matrices: (..., 4, 4)."""
-    return torch.einsum("...ac,...bd->...abcd", Y, A).reshape(*Y.shape[:-2], 4, 4)
+    return L, None
 
 
 def _pair_of(X: Any, G: Any, signature: Signature) -> tuple[Tensor, Tensor]:

@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth.objectives import QuadraticForm
-from jorth.plane import apply_rows, solve_plane
+from jorth.plane import apply_rows, solve_plane, solve_rows
 from jorth.plane.solve import Components
 from jorth.signature import Signature
 from jorth.solvers.base import RELATIVE_THETA, State, signed_theta
 from jorth.solvers.counting import all_finite
-from jorth.solvers.criticality import kronecker
 from jorth.solvers.problem import Problem
 
 ENOUGH = 0.01
@@ -83,17 +82,21 @@ def propose_pairs(
     index = torch.from_numpy(pairs).to(X.device)
     Z = X[index]
     P = G[index] @ Z.mT
-    if scalar:
-        Q = (L * torch.eye(4, dtype=X.dtype, device=X.device)).repeat(len(pairs), 1, 1)
-    elif form is None:
-        Q = kronecker(Z @ Z.mT, L * torch.eye(2, dtype=X.dtype, device=X.device).expand(len(pairs), 2, 2))
-    else:
-        A = form.A[index[:, :, None], index[:, None, :]]
-        Q = kronecker(Z @ Z.mT if form.D is None else Z @ form.D @ Z.mT, L * A)
-    weight = RELATIVE_THETA * Q.abs().amax(dim=(-2, -1)) if theta is None else torch.full_like(P[:, 0, 0], theta)
     signs = torch.from_numpy(problem.signature.signs[pairs]).to(X.device)
     components: Components = "all" if everywhere else "identity"
-    V, decrease, unbounded = solve_plane(P, Q, signs, theta=weight, components=components, check=False)
+    weight: Tensor | float
+    if scalar:
+        weight = RELATIVE_THETA * L if theta is None else theta
+        V, decrease, unbounded = solve_plane(P, L, signs, theta=weight, components=components, check=False)
+    else:
+        D = None if form is None else form.D
+        A = L if form is None else L * form.A[index[:, :, None], index[:, None, :]]
+        size = (Z @ (Z if D is None else Z @ D).mT).abs().amax(dim=(-2, -1))
+        size = size * (L if form is None else A.abs().amax(dim=(-2, -1)))  # type: ignore[union-attr]
+        weight = RELATIVE_THETA * size if theta is None else theta
+        V, decrease, unbounded = solve_rows(
+            G[index], Z, A, signs, D=D, theta=weight, components=components, check=False
+        )
     trial = X.clone()
     apply_rows(trial, index, V)
     step = V - torch.eye(2, dtype=V.dtype, device=V.device)

@@ -114,6 +114,13 @@ def clip_null(form: float, rounding: float) -> float:
 
 
 @compiled
+def certain_null(form: float, theta: float, rounding: float) -> float:
+    """A null form of Q over 8; at its upper end where, with theta, it is positive by no more than rounding."""
+    found = 0.125 * clip_null(form, rounding)
+    return found + 2.0 * rounding if 0.0 < found + 0.5 * theta < 2.0 * rounding else found
+
+
+@compiled
 def solve_pair(
     P: np.ndarray, Q: np.ndarray, opposite: bool, theta: float, all_components: bool
 ) -> tuple[float, float, float, float, float, bool]:
@@ -139,10 +146,10 @@ def solve_pair(
         corners - 2.0 * q14,
         q12 + q13 - q24 - q34,
         middles + 2.0 * q23,
-        0.125 * clip_null(diagonal + 2.0 * (outer + inner + across), fuzz),
-        0.125 * clip_null(diagonal + 2.0 * (outer - inner - across), fuzz),
-        0.125 * clip_null(diagonal + 2.0 * (across - inner - outer), fuzz),
-        0.125 * clip_null(diagonal + 2.0 * (inner - across - outer), fuzz),
+        certain_null(diagonal + 2.0 * (outer + inner + across), theta, fuzz),
+        certain_null(diagonal + 2.0 * (outer - inner - across), theta, fuzz),
+        certain_null(diagonal + 2.0 * (across - inner - outer), theta, fuzz),
+        certain_null(diagonal + 2.0 * (inner - across - outer), theta, fuzz),
         size_p,
         size_q,
         fuzz,
