@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from jorth.arrays import Array, check_finite, describe, to_tensor
 from jorth.objectives.quadratic import Quadratic
+from jorth.objectives.samples import is_sparse, sparse_rows
 
 
 class HyperbolicEigenvalue(Quadratic):
@@ -21,7 +23,8 @@ class HyperbolicEigenvalue(Quadratic):
 
     Args:
         A: (n, n) symmetric.
-        data: (m, n), dense or scipy.sparse, in place of A = data^T data.
+        data: (m, n), dense or scipy.sparse, in place of A = data^T data. Whole numbers (counts, bytes) are taken as
+            float64.
         sense: "min" for tr(X^T A X), "max" for the paper's -tr(X^T A X).
     """
 
@@ -44,14 +47,14 @@ class HyperbolicEigenvalue(Quadratic):
 
 def _gram(data: Any) -> Tensor:
     """data^T data, dense."""
-    if hasattr(data, "tocsr"):
-        rows = data.tocsr()
-        if rows.shape[0] == 0:
+    if is_sparse(data):
+        rows = sparse_rows(data, "data")
+        if rows.ndim != 2 or rows.shape[0] == 0:
             raise ValueError(f"data must have shape (m, n) with m at least 1, got shape {rows.shape}")
-        product = (rows.T @ rows).toarray().astype("float64")
-        matrix = torch.from_numpy(product)
+        matrix = torch.from_numpy((rows.T @ rows).toarray())
     else:
-        dense = to_tensor(data, "data")
+        whole = isinstance(data, np.ndarray) and data.dtype.kind in "iub"
+        dense = to_tensor(data.astype(np.float64) if whole else data, "data")
         if dense.ndim != 2 or dense.shape[0] == 0:
             raise ValueError(f"data must have shape (m, n) with m at least 1, got {describe(data)}")
         matrix = dense.mT @ dense

@@ -19,6 +19,7 @@ class FiniteSum(AbstractObjective):
     Args:
         fn: (X, batch) -> the mean loss of the batch, a scalar tensor, by any torch operations.
         data: A tensor or array (N, ...), or a tuple of them with the same N: ``batch`` is the same with fewer rows.
+            They are copied, without a graph.
     """
 
     def __init__(self, fn: Callable[[Tensor, Any], Tensor], data: Any) -> None:
@@ -63,5 +64,5 @@ class FiniteSum(AbstractObjective):
 
 
 def _owned(part: Any) -> Tensor:
-    """A tensor; a copy of what is NumPy's, in memory of torch's own alignment."""
-    return torch.tensor(part) if isinstance(part, np.ndarray) else torch.as_tensor(part)
+    """A copy as a tensor, without a graph; what is NumPy's in memory of torch's own alignment."""
+    return torch.tensor(part) if isinstance(part, np.ndarray) else torch.as_tensor(part).detach().clone()

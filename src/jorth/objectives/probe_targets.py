@@ -61,7 +61,7 @@ class MatrixTargets:
     """A symmetric matrix of distances, none negative."""
 
     def __init__(self, distances: Any, data: Tensor) -> None:
-        matrix = to_tensor(distances, "distances").detach().to(data)
+        matrix = to_tensor(distances, "distances").detach().to(data, copy=True)
         m = len(data)
         if tuple(matrix.shape) != (m, m):
             raise ValueError(f"distances must have shape ({m}, {m}) to go with data, got {describe(distances)}")

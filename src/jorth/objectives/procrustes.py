@@ -8,8 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import Array, check_finite, describe, to_tensor
+from jorth.arrays import Array, check_finite, describe
 from jorth.objectives.base import AbstractObjective, QuadraticForm, hash_tensors
+from jorth.objectives.samples import dense_rows, is_sparse, sparse_rows
 
 BLOCK = 4096
 
@@ -19,18 +20,19 @@ class Procrustes(AbstractObjective):
 
     The data are compressed once: with [source target] = Q [[R, T1], [0, R2]] (QR in blocks of rows),
     f(X) = (||R X - T1||^2 + ||R2||^2) / 2m. An evaluation then costs O(n^2 k) whatever m is, and is as accurate as
-    the residual itself: nothing is squared, and f is never negative.
+    the residual itself: nothing is squared, and f is never negative. With m < n rows, or a source of lower rank, f is
+    not coercive: it may fall towards an infimum that no X attains.
 
     Args:
-        source: (m, n), dense or scipy.sparse.
+        source: (m, n), dense or scipy.sparse. It is copied, as is the target: what becomes of yours does not matter.
         target: (m, k), dense.
     """
 
     def __init__(self, source: Any, target: Array) -> None:
         self.speaks_torch = isinstance(target, Tensor)
-        self._target = to_tensor(target, "target").detach().clone()
-        self._sparse = source.tocsr() if hasattr(source, "tocsr") else None
-        self._dense = None if self._sparse is not None else to_tensor(source, "source").to(self._target)
+        self._target = dense_rows(target, "target")
+        self._sparse = sparse_rows(source, "source") if is_sparse(source) else None
+        self._dense = None if self._sparse is not None else dense_rows(source, "source").to(self._target)
         rows = self._sparse.shape if self._sparse is not None else tuple(self._dense.shape)  # type: ignore[union-attr]
         if len(rows) != 2 or rows[0] == 0:
             raise ValueError(f"source must have shape (m, n) with m at least 1, got {describe(source)}")
@@ -49,6 +51,8 @@ class Procrustes(AbstractObjective):
             block = torch.cat([self._rows(rows), self._target[rows]], dim=1)
             stack = torch.linalg.qr(torch.cat([stack, block]), mode="r").R
         check_finite(stack, "source")
+        if len(stack) < n:  # fewer rows than columns: R has rows of zeros, and f is not coercive
+            stack = torch.cat([stack, stack.new_zeros((n - len(stack), n + k))])
         self.R, self.T1 = stack[:n, :n].contiguous(), stack[:n, n:].contiguous()
         self.floor = stack[n:, n:].square().sum().item()
 

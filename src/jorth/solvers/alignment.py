@@ -58,7 +58,10 @@ def procrustes(
     them (1 + sigma_min)^2 instead where the sign of its determinant is not the component's. Within a component the
     minimum found is a local one.
 
-    A source of full column rank makes f coercive; with less there may be no minimiser, and runs end at their limits.
+    A source of full column rank makes f coercive. With less, and always with m < n, there may be no minimiser, or many:
+    M is then the least-squares solution of least norm, no component is left out, and x is where the best run ended.
+    Where f only tends to its infimum as ||X|| grows, that is a point with a small gradient, or the last before X loses
+    its digits (STALLED).
 
     Args:
         source: (m, n), dense or scipy.sparse.
