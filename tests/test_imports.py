@@ -14,10 +14,12 @@ PACKAGE = Path(jorth.__file__).parent
 # A room may import rooms of a lower level, and itself.
 LEVELS = {
     "signature": 0,
-    "whole_files": 0,
+    "locks": 0,
+    "expansion": 0,
     "text_files": 0,
     "terminal": 0,
-    "matrix_files": 1,
+    "whole_files": 1,
+    "matrix_files": 2,
     "arrays": 1,
     "ranks": 1,
     "group": 2,

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from jorth.expansion import check_mat, check_npy, check_npz, check_sparse, most_bytes
 from jorth.whole_files import replacing as replacing
 
 # a NumPy array or a scipy.sparse.csr_array; scipy carries no types
@@ -26,7 +27,7 @@ SPARSE_NPZ = {"format", "shape", "data"}
 """Names that every file of scipy.sparse.save_npz has."""
 
 
-def read(path: Path, *, key: str | None = None) -> Matrix:
+def read(path: Path, *, key: str | None = None, max_bytes: int | None = None) -> Matrix:
     """The matrix (m, n) in a file as it is stored, dense or CSR: real, finite, not empty.
 
     Text has one row a line, entries separated by semicolons, else by commas, else by white space. Blank lines and what
@@ -35,27 +36,30 @@ def read(path: Path, *, key: str | None = None) -> Matrix:
     Args:
         path: Its ending, one of READABLE, says the format.
         key: The variable of a .npz or .mat file; it may be omitted where there is only one.
+        max_bytes: What a .npz or .mat file may expand to. Default: the environment variable JORTH_MAX_BYTES, else 2^31.
 
     Raises:
         ValueError: The message names the file and what is wrong with it.
     """
-    matrix = stored(path, key=key)
+    matrix = stored(path, key=key, max_bytes=max_bytes)
     wrong = complaint(matrix)
     if wrong:
         raise ValueError(f"{path} {wrong}")
     return matrix
 
 
-def stored(path: Path, *, key: str | None = None) -> Matrix:
+def stored(path: Path, *, key: str | None = None, max_bytes: int | None = None) -> Matrix:
     """What `read` reads, of any shape and kind."""
     ending = path.suffix.lower()
     if ending not in READABLE:
         raise ValueError(f"{path} must end in {', '.join(READABLE)}, got {path.suffix or 'no ending'!r}")
     with reading(str(path)):
         if ending in CONTAINERS:
-            return _choose(variables(path), key)
+            return _choose(variables(path, max_bytes), key)
         if ending == ".npy":
             with path.open("rb") as stream:
+                check_npy(stream, path.stat().st_size)
+                stream.seek(0)
                 return np.load(stream, allow_pickle=False)
         return _read_text(path)
 
@@ -71,21 +75,37 @@ def reading(label: str, advice: str = "") -> Iterator[None]:
         raise ValueError(f"{label} cannot be read ({error}){advice}") from error
 
 
-def variables(path: Path) -> dict[str, Matrix]:
+def variables(path: Path, max_bytes: int | None = None) -> dict[str, Matrix]:
     """The arrays of a .npz or .mat file by name; the one of scipy.sparse.save_npz is called X."""
+    limit = most_bytes(max_bytes)
     if path.suffix.lower() == ".mat":
-        from scipy.io import loadmat
-
-        # scipy's default for sparse variables is about to change, of which it warns; older versions have no such word
-        kind = {"spmatrix": False} if "spmatrix" in inspect.signature(loadmat).parameters else {}
-        found = {name: value for name, value in loadmat(path, **kind).items() if not name.startswith("__")}
-        return {name: scipy.sparse.csr_array(v) if scipy.sparse.issparse(v) else v for name, v in found.items()}
+        return _mat_variables(path, limit)
     with path.open("rb") as stream:  # np.load leaves a broken file open when it opens it itself
+        check_npz(stream, limit)
+        stream.seek(0)
         with np.load(stream, allow_pickle=False) as arrays:
             if not set(arrays.files) >= SPARSE_NPZ:
                 return dict(arrays)
         stream.seek(0)
-        return {"X": scipy.sparse.csr_array(scipy.sparse.load_npz(stream))}
+        return {"X": rows_of(scipy.sparse.load_npz(stream), limit)}
+
+
+def _mat_variables(path: Path, limit: int) -> dict[str, Matrix]:
+    from scipy.io import loadmat
+
+    # scipy's default for sparse variables is about to change, of which it warns; older versions have no such word
+    kind = {"spmatrix": False} if "spmatrix" in inspect.signature(loadmat).parameters else {}
+    with path.open("rb") as stream:
+        check_mat(stream, limit)
+        stream.seek(0)
+        found = {name: value for name, value in loadmat(stream, **kind).items() if not name.startswith("__")}
+    return {name: rows_of(v, limit) if scipy.sparse.issparse(v) else v for name, v in found.items()}
+
+
+def rows_of(matrix: Matrix, limit: int) -> scipy.sparse.csr_array:
+    """A sparse matrix as CSR, if its rows and columns are not too many."""
+    check_sparse(matrix, limit)
+    return scipy.sparse.csr_array(matrix)
 
 
 def entries(matrix: Matrix) -> NDArray[Any]:

@@ -11,6 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+from jorth.locks import held
+
 ENDING = ".tmp"
 
 
@@ -43,7 +45,7 @@ def _fresh(path: Path) -> tuple[Path, IO[bytes]]:
     while True:
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}{ENDING}")
         stream = temporary.open("xb")
-        if _held(stream.fileno(), wait=True) and os.fstat(stream.fileno()).st_nlink:
+        if held(stream.fileno(), wait=True) and os.fstat(stream.fileno()).st_nlink:
             return temporary, stream
         stream.close()  # taken for a left-over before it was held
 
@@ -62,23 +64,10 @@ def _remove_unheld(name: str) -> None:
     with suppress(OSError):  # gone already, a link, or not ours
         handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
-            if stat.S_ISREG(os.fstat(handle).st_mode) and _held(handle, wait=False):
+            if stat.S_ISREG(os.fstat(handle).st_mode) and held(handle, wait=False):
                 os.unlink(name)
         finally:
             os.close(handle)
-
-
-def _held(handle: int, *, wait: bool) -> bool:
-    """Whether the file is now this process's: a lock ends with its process, however that ends."""
-    if sys.platform == "win32":
-        return True
-    import fcntl
-
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # another's, or there are no locks: then nothing counts as left over
-        return wait
-    return True
 
 
 def _sync_folder(folder: Path) -> None:

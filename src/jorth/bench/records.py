@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import math
 import os
-import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from jorth.bench.cells import Cell
+from jorth.locks import held
 from jorth.text_files import parse_json
 
 NAME = "runs.jsonl"
@@ -40,7 +40,7 @@ def append_row(path: Path, row: Row) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     line = json.dumps(_plain(row), allow_nan=False).encode() + b"\n"
     with path.open("a+b", buffering=0) as file:
-        _hold(file)
+        held(file.fileno(), wait=True)
         _mend_last_line(file)
         whole = file.seek(0, os.SEEK_END)
         try:
@@ -125,15 +125,6 @@ def _row(line: bytes, where: str) -> Row:
     if not isinstance(row, dict) or not all(isinstance(row.get(name), kind) for name, kind in kinds.items()):
         raise ValueError(f"{where}: not a row of a benchmark: it must have a key, a cell and an outcome")
     return row
-
-
-def _hold(file: FileIO) -> None:
-    """Wait until this process has the file alone; closing it, or the end of the process, lets it go."""
-    if sys.platform != "win32":
-        import fcntl
-
-        with suppress(OSError):  # a file system without locks: one write a row has to do
-            fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def _mend_last_line(file: FileIO) -> None:

@@ -59,13 +59,25 @@ def list_sets(folder: Path | None) -> None:
 @click.option("--sha256", help="The checksum that the file must have.")
 @click.option("--trust", is_flag=True, help="Accept the first download without a checksum and record its own.")
 @click.option("--timeout", default=30.0, show_default=True, help="Seconds to wait for the server, each time.")
-def fetch(name: str, folder: Path | None, url: str | None, sha256: str | None, trust: bool, timeout: float) -> None:
+@click.option("--max-time", default=3600.0, show_default=True, help="Seconds for the whole download.")
+@click.option("--max-bytes", type=click.IntRange(1), help="Of the file. Default: $JORTH_MAX_BYTES, else 2^31.")
+def fetch(
+    name: str,
+    folder: Path | None,
+    url: str | None,
+    sha256: str | None,
+    trust: bool,
+    timeout: float,
+    max_time: float,
+    max_bytes: int | None,
+) -> None:
     """Download the data set NAME and check it. Without a checksum it is refused, unless --trust."""
     from jorth.datasets import fetch as fetch_set
     from jorth.datasets.download import recorded
 
     with one_line_errors():
-        path = fetch_set(name, folder=folder, url=url, sha256=sha256, trust=trust, timeout=timeout)
+        limits: dict[str, Any] = {"timeout": timeout, "max_time": max_time, "max_bytes": max_bytes}
+        path = fetch_set(name, folder=folder, url=url, sha256=sha256, trust=trust, **limits)
         digest = recorded(path)
     click.echo(f"{path}")
     click.echo(f"sha256 {digest}" if digest else "found there; no checksum is recorded for it")

@@ -2,24 +2,35 @@
 
 No checksum, no trust: without one `fetch` refuses, unless told to trust the first download. It then makes sure that the
 file is a matrix, and records its sha256 beside it, against which every later download under that name is checked. A
-half-downloaded or wrong file never gets its final name.
+half-downloaded or wrong file never gets its final name. Size and time have limits.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import os
 import re
+import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from jorth.arrays import is_number
 from jorth.datasets import files
 from jorth.datasets.loading import NEEDS_POOCH, data_folder
 from jorth.datasets.registry import DataSet, lookup
+from jorth.datasets.transfer import Limits, receive
+from jorth.expansion import TooLarge, most_bytes
+from jorth.locks import held
 from jorth.matrix_files import checksum
+from jorth.whole_files import replacing
 
 log = logging.getLogger(__name__)
+MAX_TIME = 3600.0
+"""Seconds that a download may take."""
 
 
 class DownloadError(RuntimeError):
@@ -34,6 +45,8 @@ def fetch(
     sha256: str | None = None,
     trust: bool = False,
     timeout: float = 30.0,
+    max_time: float = MAX_TIME,
+    max_bytes: int | None = None,
 ) -> Path:
     """Download a data set into the folder where `load` looks, and return the path of the file.
 
@@ -48,14 +61,19 @@ def fetch(
         sha256: The checksum that the file must have, 64 hexadecimal digits.
         trust: Accept the first download without a checksum, log its sha256 and record it.
         timeout: Seconds to wait for the server, each time.
+        max_time: Seconds for the whole download.
+        max_bytes: The size of the largest file, and what a first download may expand to. Default: the environment
+            variable JORTH_MAX_BYTES, else 2^31.
 
     Raises:
         ValueError: There is no address, or no checksum and no ``trust``.
-        DownloadError: The server failed, the file was cut off, or its checksum differs. Nothing was stored.
+        DownloadError: The server failed or was too slow, the file was too large or cut off, or its checksum differs; or
+            there is no checksum, and the server does not say where the file ends. Nothing was stored.
         ImportError: pooch is missing (extra ``data``).
     """
     entry = lookup(name)
     place = data_folder(folder)
+    limits = Limits(_seconds(timeout, "timeout"), _seconds(max_time, "max_time"), most_bytes(max_bytes))
     there = files.find(entry, place)
     if there is not None and url is None and sha256 is None:
         return there
@@ -71,7 +89,7 @@ def fetch(
     if target.is_file() and expected == checksum(target):
         _record(target, expected)
         return target
-    _download(entry, address, target, expected, timeout)
+    _download(entry, address, target, expected, limits)
     return target
 
 
@@ -101,22 +119,26 @@ def _digest(sha256: str | None) -> str | None:
     return sha256.lower() if sha256 else None
 
 
-def _download(entry: DataSet, address: str, target: Path, expected: str | None, timeout: float) -> None:
+def _seconds(value: float, name: str) -> float:
+    if not is_number(value) or not value > 0:
+        raise ValueError(f"{name} must be a number of seconds above 0, got {value!r}")
+    return float(value)
+
+
+def _download(entry: DataSet, address: str, target: Path, expected: str | None, limits: Limits) -> None:
     """Download into a folder of its own beside the target, check there, then rename."""
-    try:
-        import pooch
-    except ImportError as error:
-        raise ImportError(f"data set {entry.name}: {NEEDS_POOCH}") from error
-    # as the file is stored: no unpacking on the way
-    downloader = pooch.HTTPDownloader(timeout=timeout, chunk_size=1 << 16, headers={"Accept-Encoding": "identity"})
+    if importlib.util.find_spec("pooch") is None:
+        raise ImportError(f"data set {entry.name}: {NEEDS_POOCH}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{entry.name}-") as staging:
-            fresh = Path(staging) / target.name
-            downloader(address, str(fresh), None)
-            found = _verify(entry, fresh, expected)
+        with _staging(target.parent, f".{entry.name}-") as staging:
+            fresh = staging / target.name
+            with fresh.open("xb") as stream:
+                receive(address, stream, limits, end_must_show=expected is None)
+                os.fsync(stream.fileno())
+            found = _verify(entry, fresh, expected, limits.max_bytes)
             fresh.replace(target)
-    except (ValueError, OSError) as error:  # the errors of requests are OSErrors
+    except (ValueError, OSError) as error:
         raise DownloadError(
             f"data set {entry.name}: the download from {address} failed ({error}); nothing was stored. Try again, give "
             f"another address or checksum (--url, --sha256), or put the file there yourself as {target}"
@@ -126,14 +148,41 @@ def _download(entry: DataSet, address: str, target: Path, expected: str | None, 
     _record(target, found)
 
 
-def _verify(entry: DataSet, fresh: Path, expected: str | None) -> str:
+@contextmanager
+def _staging(folder: Path, prefix: str) -> Iterator[Path]:
+    """A folder that this process holds, removed at the end; those that killed processes left go first."""
+    for left in folder.glob(f"{prefix}*"):
+        _remove_unheld(left)
+    fresh = tempfile.TemporaryDirectory(dir=folder, prefix=prefix, ignore_cleanup_errors=True)
+    with fresh as name, _opened(Path(name)) as handle:
+        held(handle, wait=True)
+        yield Path(name)
+
+
+def _remove_unheld(left: Path) -> None:
+    with suppress(OSError), _opened(left) as handle:  # gone already, a link, or not ours
+        if held(handle, wait=False):
+            shutil.rmtree(left)
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _verify(entry: DataSet, fresh: Path, expected: str | None, max_bytes: int) -> str:
     """The sha256 of a download that is the expected one or, where none is expected, that holds a matrix."""
     found = checksum(fresh)
     if expected is None:
         try:
-            files.read(entry, fresh)
+            files.read(entry, fresh, max_bytes=max_bytes)
         except ValueError as error:
-            raise ValueError(f"what came is no matrix in the format of {fresh.name}") from error
+            large = f": {error.__cause__}" if isinstance(error.__cause__, TooLarge) else ""
+            raise ValueError(f"what came is no matrix in the format of {fresh.name}{large}") from error
     elif found != expected:
         raise ValueError(f"its sha256 is {found}, expected {expected}")
     return found
@@ -144,4 +193,5 @@ def _record_of(target: Path) -> Path:
 
 
 def _record(target: Path, digest: str) -> None:
-    _record_of(target).write_text(f"{digest}  {target.name}\n")
+    with replacing(_record_of(target)) as stream:
+        stream.write(f"{digest}  {target.name}\n".encode())

@@ -12,7 +12,8 @@ from typing import Any
 import scipy.sparse
 
 from jorth.datasets.registry import DataSet
-from jorth.matrix_files import Matrix, complaint, reading, variables
+from jorth.expansion import check_stream, most_bytes
+from jorth.matrix_files import Matrix, complaint, reading, rows_of, variables
 
 OPENERS: dict[str, Callable[..., Any]] = {".bz2": bz2.open, ".gz": gzip.open, ".xz": lzma.open}
 LIBSVM_ENDINGS = tuple(
@@ -35,23 +36,24 @@ def ending_of(name: str) -> str:
     return max((ending for ending in ENDINGS if name.endswith(ending)), key=len)
 
 
-def read(entry: DataSet, path: Path) -> Matrix:
+def read(entry: DataSet, path: Path, *, max_bytes: int | None = None) -> Matrix:
     """The matrix in a file as it is stored, dense or CSR, checked to be real, finite and of two dimensions."""
+    limit = most_bytes(max_bytes)
     label = f"data set {entry.name}: {path}"
     with reading(label, "; remove it and put or fetch a whole one there"):
-        matrix = _read(path)
+        matrix = _read(path, limit)
     wrong = complaint(matrix)
     if wrong:
         raise ValueError(f"{label} {wrong}")
     return matrix
 
 
-def _read(path: Path) -> Matrix:
+def _read(path: Path, limit: int) -> Matrix:
     if path.suffix == ".npz":
-        return _pick(variables(path), ("X",))
+        return _pick(variables(path, limit), ("X",))
     if path.suffix == ".mat":
-        return _pick(variables(path), MAT_KEYS)
-    return _read_libsvm(path)
+        return _pick(variables(path, limit), MAT_KEYS)
+    return _read_libsvm(path, limit)
 
 
 def _pick(arrays: dict[str, Matrix], keys: tuple[str, ...]) -> Matrix:
@@ -62,10 +64,13 @@ def _pick(arrays: dict[str, Matrix], keys: tuple[str, ...]) -> Matrix:
     raise ValueError(f"it must hold {' or '.join(keys)}, it holds {', '.join(arrays) or 'nothing'}")
 
 
-def _read_libsvm(path: Path) -> scipy.sparse.csr_array:
+def _read_libsvm(path: Path, limit: int) -> scipy.sparse.csr_array:
     """LIBSVM text; it has as many columns as its largest index says."""
     from sklearn.datasets import load_svmlight_file
 
-    with OPENERS.get(path.suffix, open)(path, "rb") as stream:
+    opened = OPENERS.get(path.suffix, open)
+    with opened(path, "rb") as stream:
+        check_stream(stream, limit)
+    with opened(path, "rb") as stream:
         matrix, _ = load_svmlight_file(stream)
-    return scipy.sparse.csr_array(matrix)
+    return rows_of(matrix, limit)

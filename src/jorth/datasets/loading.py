@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from jorth.datasets import files
 from jorth.datasets.registry import DataSet, lookup
 from jorth.datasets.subset import take
-from jorth.matrix_files import Matrix, entries
+from jorth.expansion import dense, most_bytes
+from jorth.matrix_files import Matrix, entries, reading
 
 VARIABLE = "JORTH_DATA"
 NEEDS_POOCH = "this needs the package pooch: pip install 'jorth[data]'"
@@ -29,6 +30,7 @@ def load(
     seed: int | np.random.Generator = ...,
     sparse: Literal[False] = ...,
     folder: str | os.PathLike[str] | None = ...,
+    max_bytes: int | None = ...,
 ) -> NDArray[np.float64]: ...
 @overload
 def load(
@@ -40,6 +42,7 @@ def load(
     seed: int | np.random.Generator = ...,
     sparse: Literal[True],
     folder: str | os.PathLike[str] | None = ...,
+    max_bytes: int | None = ...,
 ) -> scipy.sparse.csr_array: ...
 def load(
     name: str,
@@ -50,6 +53,7 @@ def load(
     seed: int | np.random.Generator = 0,
     sparse: bool = False,
     folder: str | os.PathLike[str] | None = None,
+    max_bytes: int | None = None,
 ) -> NDArray[np.float64] | scipy.sparse.csr_array:
     """A data set of the paper, samples in rows, as float64 (m, n).
 
@@ -73,20 +77,26 @@ def load(
         seed: An integer or a NumPy generator.
         sparse: Return a CSR array, and look for sparse files first.
         folder: Where to look. Default: the environment variable JORTH_DATA, else the cache that `fetch` fills.
+        max_bytes: What the file may expand to, and a dense copy of a sparse matrix may take. Default: the environment
+            variable JORTH_MAX_BYTES, else 2^31.
 
     Raises:
+        ValueError: The file is damaged, or too large.
         FileNotFoundError: No file of the set is in the folder; the message says how to get one.
     """
     entry = lookup(name)
-    found = open_set(entry, data_folder(folder), sparse_first=sparse)
+    limit = most_bytes(max_bytes)
+    found = open_set(entry, data_folder(folder), sparse_first=sparse, max_bytes=limit)
     source = f"data set {entry.name} ({found.path})"
     matrix = take(found.matrix, m, n, subset=subset, seed=seed, source=source)
     if sparse:
         result = scipy.sparse.csr_array(matrix, dtype=np.float64)
         result.data /= found.divisor  # scipy's own division multiplies by the rounded reciprocal
         return result
-    dense = matrix.toarray() if scipy.sparse.issparse(matrix) else matrix
-    return np.divide(dense, found.divisor, dtype=np.float64)
+    if scipy.sparse.issparse(matrix):
+        with reading(source):
+            matrix = dense(matrix.astype(np.float64), limit)
+    return np.divide(matrix, found.divisor, dtype=np.float64)
 
 
 def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:
@@ -109,10 +119,10 @@ class OpenSet(NamedTuple):
     divisor: float
 
 
-def open_set(entry: DataSet, folder: Path, *, sparse_first: bool = False) -> OpenSet:
+def open_set(entry: DataSet, folder: Path, *, sparse_first: bool = False, max_bytes: int | None = None) -> OpenSet:
     """Read the file of a set in the folder."""
     path = _locate(entry, folder, sparse_first)
-    matrix = files.read(entry, path)
+    matrix = files.read(entry, path, max_bytes=max_bytes)
     # the whole file decides about the scale: a subset of bytes may happen to be 0 and 1 only
     divisor = entry.scale if entry.scale is not None and _has_bytes(matrix, entry.scale) else 1.0
     return OpenSet(path, matrix, divisor)

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from jorth.decompositions import eigh, hsvd
+from jorth.expansion import check_size, dense, most_bytes
 from jorth.file_problems.errors import OptionError
 from jorth.file_problems.request import DIRECT, Request
 from jorth.file_problems.signature_text import signature_from
@@ -80,7 +81,7 @@ def _cast(matrix: Matrix, path: Any, dtype: np.dtype[Any]) -> Matrix:
 
 
 def _dense(matrix: Matrix) -> NDArray[Any]:
-    return matrix.toarray() if scipy.sparse.issparse(matrix) else matrix  # type: ignore[no-any-return]
+    return dense(matrix, most_bytes()) if scipy.sparse.issparse(matrix) else matrix
 
 
 @contextmanager
@@ -103,6 +104,7 @@ def _eigen(matrices: dict[str, Matrix]) -> AbstractObjective:
         return HyperbolicEigenvalue(_dense(matrices["A"]))
     data = matrices["data"]
     if scipy.sparse.issparse(data):  # its product is dense, in the precision of the run
+        check_size(data.shape[1] ** 2 * data.dtype.itemsize, most_bytes())
         return HyperbolicEigenvalue((data.T @ data).toarray())
     return HyperbolicEigenvalue(data=data)
 
