@@ -15,6 +15,7 @@ PACKAGE = Path(jorth.__file__).parent
 LEVELS = {
     "signature": 0,
     "locks": 0,
+    "compiling": 0,
     "expansion": 0,
     "text_files": 0,
     "terminal": 0,

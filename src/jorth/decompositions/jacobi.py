@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from jorth.compiling import compiler
 from jorth.plane.compiled.roots import compiled
 from jorth.plane.compiled.rows import apply_pair
 
 # sums may be reassociated into vector registers; nothing else of IEEE arithmetic is given up
-_summing = njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+_summing = compiler(fastmath={"reassoc", "contract"})
 
 STEEP = 0.9
 """Above this |tanh 2 mu| the boost is taken from lengths of sums and differences, which do not cancel."""

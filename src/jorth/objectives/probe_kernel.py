@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from jorth.compiling import compiler
 from jorth.ultrahyperbolic import SLOPE_FLOOR
 
 LARGE = 1e8
 """|g| beyond which acosh|g| is log 2|g| to rounding; g^2 need not be formed there."""
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
+@compiler(fastmath={"contract"})
 def block_terms(
     g: np.ndarray, targets: np.ndarray, scale: float, alpha: float, own: np.ndarray, upper: bool
 ) -> tuple[float, float, float]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from jorth.compiling import compiler
 from jorth.plane.compiled.pair import clip_null, solve_forms
 from jorth.plane.compiled.roots import EPS, compiled
 from jorth.plane.compiled.rows import apply_pair
@@ -21,7 +21,7 @@ FINISHED, UNBOUNDED, NEEDS_ROWS = 0, 1, 2
 Four = tuple[float, float, float, float]
 
 # sums may be reassociated into vector registers; nothing else of IEEE arithmetic is given up
-_summing = njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+_summing = compiler(fastmath={"reassoc", "contract"})
 
 
 @_summing

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from jorth.compiling import compiler
 from jorth.plane.circle import DEFINITE
 
 EPS = float(np.finfo(np.float64).eps)
@@ -15,8 +15,7 @@ MAX_STEPS = 12
 SETTLED = 1e-9
 """A relative Newton step this small leaves an error at rounding level behind it: convergence is quadratic."""
 
-compiled = njit(cache=True, error_model="numpy")
-"""IEEE arithmetic: a division by zero is inf or NaN, not an exception."""
+compiled = compiler()
 
 
 @compiled

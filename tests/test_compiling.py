@@ -1,0 +1,120 @@
+"""Compiled functions where nothing can be kept on the disk."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import pytest
+
+import jorth
+from jorth.compiling import compiler
+
+NOWHERE = "/proc/nowhere"
+MODULES = """
+import jorth.decompositions.jacobi, jorth.objectives.probe_kernel, jorth.optim.compiled
+import jorth.solvers.round_kernel, jorth.solvers.sweeps
+from jorth.plane.compiled.roots import cosh_of
+assert cosh_of(0.75) == 1.25
+assert cosh_of._cache.cache_path is None, cosh_of._cache.cache_path
+"""
+CALLS = {
+    "minimize": """
+from jorth import HyperbolicEigenvalue, Signature, minimize
+import numpy as np
+result = minimize(HyperbolicEigenvalue(np.diag([2.0, 1.0, 3.0])), signature=Signature(2, 1), method="gs-jobcd")
+assert result.success
+""",
+    "eigh": """
+from jorth import Signature, eigh
+import numpy as np
+values, X = eigh(np.diag([2.0, 1.0, 3.0]), Signature(2, 1))
+assert np.allclose(sorted(values), [-3, 1, 2])
+""",
+    "JOBCD": """
+from jorth import Signature
+from jorth.optim import JOBCD
+import torch
+x = torch.nn.Parameter(torch.eye(4, dtype=torch.float64))
+step = JOBCD([x], signature=Signature(2, 2), lr=0.01)
+(x * torch.arange(16.0).reshape(4, 4)).sum().backward()
+step.step()
+assert not torch.equal(x, torch.eye(4, dtype=torch.float64))
+""",
+    "StructuralProbe": """
+from jorth import StructuralProbe, Signature
+import numpy as np, torch
+points = np.random.default_rng(0).standard_normal((6, 4))
+targets = np.linalg.norm(points[:, None] - points, axis=-1)
+probe = StructuralProbe(points, targets, signature=Signature(3, 1))
+value, gradient = probe.value_and_gradient(torch.eye(4, dtype=torch.float64))
+assert torch.isfinite(gradient).all()
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def unwritable(tmp_path_factory):
+    """A copy of the package with files where numba would make folders: not even root can write there."""
+    root = tmp_path_factory.mktemp("installed")
+    copy = shutil.copytree(Path(jorth.__file__).parent, root / "jorth", ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in (copy, *(path for path in copy.rglob("*") if path.is_dir())):
+        (folder / "__pycache__").touch()
+    return root
+
+
+def run_there(root, code):
+    nowhere = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR"), NOWHERE)
+    environment = os.environ | nowhere | {"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
+    code = f"import jorth\nassert jorth.__file__.startswith({str(root)!r})\n{code}"
+    done = subprocess.run([sys.executable, "-c", code], env=environment, cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_everything_compiled_loads_and_runs(unwritable):
+    run_there(unwritable, MODULES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CALLS)
+def test_the_front_doors_work(unwritable, name):
+    run_there(unwritable, CALLS[name])
+
+
+@pytest.fixture
+def function(tmp_path, monkeypatch):
+    """A function in a file of its own, and the folder that its compiled form is kept in."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
+    path = tmp_path / "made.py"
+    path.write_text("def double(x):\n    return 2 * x\n")
+    specification = importlib.util.spec_from_file_location("made", path)
+    module = importlib.util.module_from_spec(specification)
+    monkeypatch.setitem(sys.modules, "made", module)
+    specification.loader.exec_module(module)
+    return module.double, tmp_path / "cache"
+
+
+def test_what_is_compiled_is_kept(function):
+    double, folder = function
+    assert compiler()(double)(3.0) == 6.0
+    assert list(folder.rglob("*.nbc"))
+    again = compiler()(double)
+    assert again(3.0) == 6.0
+    assert sum(again.stats.cache_hits.values()) == 1
+
+
+def test_a_folder_that_has_gone_costs_time_only(function):
+    double, folder = function
+    compiled = compiler()(double)
+    shutil.rmtree(folder)
+    folder.touch()
+    assert compiled(3.0) == 6.0
+
+
+def test_numba_is_asked_in_one_place():
+    root = Path(jorth.__file__).parent
+    asking = [path.relative_to(root) for path in root.rglob("*.py") if "from numba" in path.read_text()]
+    assert asking == [Path("compiling.py")]
