@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from jorth.datasets import digits_trace, planted_procrustes
@@ -42,7 +43,7 @@ def run(output: Path, seed: int) -> None:
     output.mkdir(parents=True, exist_ok=True)
     path = output / "convergence.png"
     _draw(path, problems, results)
-    console.print(f"Convergence: [bold]{path}[/bold]")
+    console.print(f"Convergence: [bold]{escape(str(path))}[/bold]")
 
 
 def _procrustes(seed: int) -> DemoProblem:

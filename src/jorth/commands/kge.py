@@ -49,7 +49,7 @@ def train(
             outcome = run(request, output, callback=bar)
     console = Console()
     console.print(ranking_table(outcome.test, outcome.triples.relations, f"test triples of {request.name}"))
-    click.echo(f"{outcome.training.message}; the model is that of epoch {outcome.training.best_epoch}.")
+    click.echo(f"{visible(outcome.training.message)}; the model is that of epoch {outcome.training.best_epoch}.")
     click.echo(f"Model, history.csv, history.png and test.json are in {output}")
 
 

@@ -1,0 +1,26 @@
+"""Every file that is written is replaced whole, or grows by lines."""
+
+import re
+from pathlib import Path
+
+import jorth
+
+PACKAGE = Path(jorth.__file__).parent
+DIRECT = re.compile(
+    r"\.write_text\(|\.write_bytes\(|\bopen\((\w+, )?\"[wxa+]|save_file\(|\bsavefig\((path|str)|\.tmp\b"
+)
+ALLOWED = {
+    "whole_files.py": "it is the one that replaces",
+    "datasets/download.py": "into a folder of its own, which a lock tells from what killed processes left",
+    "kge/logs.py": "a line an epoch",
+    "bench/records.py": "a line a run, under a lock",
+}
+
+
+def test_files_are_written_in_few_places():
+    found = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if DIRECT.search(path.read_text(encoding="utf-8"))
+    }
+    assert found == set(ALLOWED)
