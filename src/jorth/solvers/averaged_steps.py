@@ -6,6 +6,13 @@ each step stops at the first of them. What goes on is the part of the slopes tha
 S = skew(J G X^T) belong to the same planes wherever X is, so they are averaged as they stand, divided by the root of
 their mean square, and each plane turns by about the same angle. f may rise for a while; the best point is kept, and
 after some points without a better one the walk starts again from there with half the angle.
+
+Around a start f is flat but for its peaks, and often a little higher further out, before it falls: a walk that is
+called back soon, and shortened, never gets there. So as long as f stays within a quarter of what it was at the start,
+the walk has several times the patience, and the first time that this runs out the angle is doubled instead.
+
+An angle that suits one n suits another times the root of the sizes: a skew matrix of +-a has a norm of about
+2 a sqrt(n), and it is the whole step that may turn by so much and not more.
 """
 
 from __future__ import annotations
@@ -22,16 +29,23 @@ from jorth.solvers.pair_steps import Proposal, oriented
 from jorth.solvers.problem import Problem
 from jorth.solvers.status import Status, StopRun
 
+FLAT = 0.25
+"""The part of |f| at the start within which a walk is still near it: the first fall is further, the peaks are not."""
+LONGER = 4
+"""Times the patience near the start."""
+WIDENED = 1
+"""How often the angle is doubled there."""
+
 
 @dataclass(frozen=True)
 class Averaging:
     """How a walk goes.
 
     Attributes:
-        angle: By which a plane turns (rapidity of a boost) when its slope has been the same for long.
+        angle: By which a plane turns (rapidity of a boost) when its slope has been the same for long, at first.
         momentum: The decay of the mean slopes.
         decay: Of the mean squares.
-        patience: Scored points without a better one before the walk goes back.
+        patience: Scored points without a better one before the walk goes back, once f has fallen.
     """
 
     angle: float
@@ -80,17 +94,26 @@ def _averaged(state: State, side: str, S: Tensor, averaging: Averaging) -> Tenso
 
 def keep_best(state: State, averaging: Averaging) -> None:
     """Remember a scored point that is the best so far; go back to it after some that are not."""
-    if state.value < state.numbers.get("best", float("inf")):
+    numbers = state.numbers
+    numbers.setdefault("start", state.value)
+    if state.value < numbers.get("best", float("inf")):
         state.tensors["best X"], state.tensors["best gradient"] = state.X.clone(), state.gradient.clone()
-        state.numbers["best"], state.numbers["worse"] = state.value, 0.0
+        numbers["best"], numbers["worse"] = state.value, 0.0
         return
-    state.numbers["worse"] += 1
-    if state.numbers["worse"] < averaging.patience:
+    numbers["worse"] += 1
+    flat = max(state.value, numbers["start"]) - numbers["best"] < FLAT * abs(numbers["start"])
+    if numbers["worse"] < averaging.patience * (LONGER if flat else 1):
         return
+    numbers["returns"] = numbers.get("returns", 0.0) + 1
+    numbers["angle"] *= 2 if flat and numbers["returns"] <= WIDENED else 0.5
+    _go_back(state)
+
+
+def _go_back(state: State) -> None:
+    """To the best point, with no memory of slopes."""
     state.X.copy_(state.tensors["best X"])
     state.value, state.gradient = state.numbers["best"], state.tensors["best gradient"].clone()
     state.numbers["worse"] = 0.0
-    state.numbers["angle"] /= 2
     for name in [name for name in state.tensors if name.startswith(("mean ", "square "))]:
         state.tensors[name].zero_()
         state.numbers[f"steps {name.split()[1]}"] = 0.0

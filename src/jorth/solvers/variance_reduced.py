@@ -12,7 +12,7 @@ from jorth.solvers.averaged_steps import Averaging
 from jorth.solvers.base import State
 from jorth.solvers.counting import all_finite
 from jorth.solvers.curvature import first_curvature
-from jorth.solvers.jacobi import DECAY, MOMENTUM, Jacobi
+from jorth.solvers.jacobi import DECAY, MOMENTUM, REACH, Jacobi
 from jorth.solvers.pair_steps import oriented
 from jorth.solvers.problem import Problem
 from jorth.solvers.status import Status, StopRun
@@ -41,14 +41,13 @@ class VarianceReduced(Jacobi):
         difference_batch: The size b' of the small one; ceil(sqrt N) when None.
         probability: Of the large batch; b' / (b + b') when None.
         safety: The factor on the curvature: 2 is what the theory of PAGE asks for with these batches.
-        angle: As that of `Jacobi`; smaller, since there are more steps.
+        angle: As that of `Jacobi`; None takes a third of it, since there are more steps.
     """
 
     batch: int | None = None
     difference_batch: int | None = None
     probability: float | None = None
     safety: float = 2.0
-    angle: float = 0.02
     name = "vr-j-jobcd"
 
     def __post_init__(self) -> None:
@@ -104,10 +103,9 @@ class VarianceReduced(Jacobi):
             return *objective.value_and_gradient(X), True
         return state.value, objective.sample_gradient(X, self._draw(problem, small, X)), False
 
-    @property
-    def averaging(self) -> Averaging:
-        """Points are scored twice an epoch: the first that is not better ends an angle."""
-        return Averaging(self.angle, MOMENTUM, DECAY, 1)
+    def averaging(self, n: int) -> Averaging:
+        """Points are scored twice an epoch: after the first fall one that is not better ends an angle."""
+        return Averaging(self.angle or REACH / 3 / math.sqrt(n), MOMENTUM, DECAY, 1)
 
     def _estimate(self, problem: Problem, state: State, moved: Tensor) -> None:
         """Move to ``moved`` with the PAGE estimate of its gradient."""
