@@ -33,7 +33,7 @@ FLAT = 0.25
 """The part of |f| at the start within which a walk is still near it: the first fall is further, the peaks are not."""
 LONGER = 4
 """Times the patience near the start."""
-WIDENED = 1
+WIDENED = 2
 """How often the angle is doubled there."""
 
 
