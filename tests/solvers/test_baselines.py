@@ -9,6 +9,7 @@ import jorth
 from jorth import ADMM, CSDM, UMCM, Exponential, Signature, Status
 from jorth.datasets import planted_procrustes
 from jorth.objectives import AutogradObjective
+from jorth.solvers.base import Scored
 from jorth.solvers.counting import Clock, CountedObjective
 from jorth.solvers.problem import Problem
 from jorth.stopping import ValueBelow
@@ -139,10 +140,12 @@ def test_umcm_sets_back_with_a_higher_penalty():
             method.step(problem, state)
         before, off = state.numbers["beta"], state.X.clone()
         assert jorth.residual(off, sig) > 1e-6
+        near = jorth.polish(off, sig)
+        state.scored = Scored(near, *problem.objective.value_and_gradient(near), 0.0)  # as the loop does
         state.numbers["reference"] = -1e9  # no step is as low as that
         method.step(problem, state)
         assert state.numbers["beta"] == factor * before
-        np.testing.assert_allclose(state.X, jorth.polish(off, sig), atol=1e-14)
+        np.testing.assert_array_equal(state.X, near)
         assert state.value == pytest.approx(objective.value(state.X).item())
 
 
@@ -372,10 +375,9 @@ def test_counts_are_true(method):
         return inner.value_and_gradient(torch.from_numpy(X))[1].numpy()
 
     result = jorth.minimize(jorth.Objective(value, gradient), signature=sig, method=method, max_iterations=7)
-    # polished points are scored outside the counts: the start and one after each of seven steps
-    scored = 8 if method in INFEASIBLE else 0
-    assert result.evaluations.gradient == calls["gradient"] - scored
-    assert result.evaluations.value == calls["value"] - scored
+    # those of the record count too: the polished start and a polished point after each of seven steps
+    assert result.evaluations.gradient == calls["gradient"] >= (16 if method in INFEASIBLE else 8)
+    assert result.evaluations.value == calls["value"]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -13,6 +13,15 @@ from jorth.arrays import is_number
 from jorth.solvers.counting import all_finite
 from jorth.solvers.problem import Problem
 from jorth.solvers.status import Status, StopRun
+
+
+class Scored(NamedTuple):
+    """A feasible point with its value and gradient, and the violation that it had before polishing."""
+
+    X: Tensor
+    value: float
+    gradient: Tensor
+    violation: float
 
 
 @dataclass
@@ -29,6 +38,10 @@ class State:
     exact: bool = True
     unbounded: bool = False
     stalled: bool = False
+    reason: str = "no step lowers f in this precision"
+    """Why, where ``stalled``."""
+    scored: Scored | None = None
+    """The polished X, by the objective's word, where the method leaves the constraint; None where there is none."""
     whole: bool = True
     """False inside an iteration: such a state is not saved."""
     numbers: dict[str, float] = field(default_factory=dict)

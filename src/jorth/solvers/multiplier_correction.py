@@ -8,7 +8,8 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from jorth.group import polish
+from jorth.group import component
+from jorth.solvers import watch
 from jorth.solvers.base import AbstractSolver, State, check_auto
 from jorth.solvers.counting import all_finite
 from jorth.solvers.criticality import symmetric_multiplier
@@ -21,7 +22,11 @@ AVERAGING = 0.85
 SHRINK = 0.3
 TRIALS = 40
 TUBE = 0.9
-"""||J X^T J X - I||_F stays below this: there X has a J-orthogonal factor, in the component of the start."""
+"""||J X^T J X - I||_F stays below this: there X has a J-orthogonal factor, and its diagonal blocks are regular."""
+FAR = 0.2
+"""Where X gets no better with ||C||_F above this, the penalty is too low: the merit falls there, f does not."""
+FEW = 12
+"""So many trials off the constraint: -D need not be a direction of descent there."""
 OUTSIDE = 6
 """So many trials outside the tube, and X is at its wall: the penalty is too low."""
 RAISE = 3.0
@@ -35,12 +40,13 @@ class UMCM(AbstractSolver):
     The step is along minus D(X) = G - J X Lambda(X) + beta J X C, C = X^T J X - J, with the lengths of Barzilai and
     Borwein in turn, and a non-monotone line search (Zhang and Hager) on the augmented Lagrangian
     f - <Lambda(X), C> / 2 + beta ||C||^2 / 4. Trials with ||C||_F > 0.9 are refused: inside that tube X has a
-    J-orthogonal factor, which is what the loop scores and returns, and the component cannot change.
+    J-orthogonal factor, which is what the loop scores and returns. A long step could leap into the tube around
+    another component; such trials are refused too.
 
     Args:
         beta: The penalty; "auto" starts from the Lipschitz constant of the gradient, or from ||G|| / ||X|| where the
-            objective knows none. Where no step is found X is set back to its J-orthogonal factor, and "auto" raises
-            the penalty threefold.
+            objective knows none. Where no step is found X is set back to its J-orthogonal factor, where it gets no
+            better far off the constraint to the best such factor so far, and "auto" raises the penalty threefold.
     """
 
     beta: float | Literal["auto"] = "auto"
@@ -63,10 +69,13 @@ class UMCM(AbstractSolver):
         """One Barzilai-Borwein step; a step back onto the constraint where none is found."""
         numbers = state.numbers
         here = state.cache.pop("here", None) or _look(problem, state.X, state.value, state.gradient)
+        if watch.lost(state, problem.signs) and float(here.C.norm()) > FAR:
+            self._set_back(problem, state, *watch.best(state))
+            here = _look(problem, state.X, state.value, state.gradient)
         D = here.direction(numbers["beta"])
         trial = self._search(problem, state, D)
         if trial is None:
-            self._set_back(problem, state)
+            self._give_up_or_set_back(problem, state)
             return
         moved, bent = trial.X - state.X, trial.direction(numbers["beta"]) - D
         numbers["step"] = _barzilai_borwein(moved, bent, long=int(numbers["steps"]) % 2 == 0) or numbers["step"]
@@ -79,15 +88,19 @@ class UMCM(AbstractSolver):
         state.value, state.gradient = trial.value, trial.gradient
         state.cache["here"] = trial
 
-    def _set_back(self, problem: Problem, state: State) -> None:
-        """A higher penalty, from the J-orthogonal factor of X: -D is a direction of descent there."""
-        if state.numbers["steps"] == 0:  # it was tried just now
-            state.stalled = True
+    def _give_up_or_set_back(self, problem: Problem, state: State) -> None:
+        """Once more from the J-orthogonal factor of X, where -D is a direction of descent, unless X is that already."""
+        if state.numbers["steps"] == 0:
+            state.stalled, state.reason = True, "no step lowers the augmented Lagrangian in this precision"
             return
+        self._set_back(problem, state, *(state.scored or watch.best(state))[:3])
+
+    def _set_back(self, problem: Problem, state: State, X: Tensor, value: float, gradient: Tensor) -> None:
+        """Start again from a feasible point, with a higher penalty."""
         if self.beta == "auto":
             state.numbers["beta"] *= RAISE
-        state.X.copy_(polish(state.X, problem.signature))
-        state.value, state.gradient = problem.objective.value_and_gradient(state.X)
+        state.X.copy_(X)
+        state.value, state.gradient = value, gradient
         self._restart(problem, state)
 
     def _restart(self, problem: Problem, state: State) -> None:
@@ -101,15 +114,17 @@ class UMCM(AbstractSolver):
         beta, reference = state.numbers["beta"], state.numbers["reference"]
         slope, eps = float(D.square().sum()), torch.finfo(D.dtype).eps
         t, finite, outside = state.numbers["step"], True, 0
-        for _ in range(TRIALS):
+        part, at_the_factor = component(state.X, problem.signature), state.numbers["steps"] == 0
+        for _ in range(TRIALS if at_the_factor else FEW):
             X = state.X - t * D
             value, gradient = problem.objective.value_and_gradient(X)
             finite = all_finite(value, gradient)
             trial = _look(problem, X, value, gradient)
-            outside += finite and float(trial.C.norm()) > TUBE
-            if outside == OUTSIDE and state.numbers["steps"] > 0:
+            inside = finite and float(trial.C.norm()) <= TUBE and component(X, problem.signature) == part
+            outside += finite and not inside
+            if outside == OUTSIDE and not at_the_factor:
                 return None
-            if finite and float(trial.C.norm()) <= TUBE:
+            if inside:
                 slack = 100 * eps * (abs(reference) + abs(value))  # within rounding of the merit any step will do
                 if trial.merit(beta) <= reference - ARMIJO * t * slope + slack:
                     return trial

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time as clock_time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,15 @@ from jorth.arrays import unit_roundoff
 from jorth.group import polish
 from jorth.ranks import only_first
 from jorth.solvers import snapshot
-from jorth.solvers.base import AbstractSolver, State
+from jorth.solvers.base import AbstractSolver, Scored, State
 from jorth.solvers.checkpoint import Content, Folder
 from jorth.solvers.counting import all_finite
 from jorth.solvers.criticality import block_stationarity
 from jorth.solvers.interrupt import Interrupt
-from jorth.solvers.monitor import Progress, escaped, gradient_norm, scaled_violation
+from jorth.solvers.monitor import PATIENCE, Progress, escaped, gradient_norm, scaled_violation
 from jorth.solvers.problem import FEASIBLE, Problem
 from jorth.solvers.progress import ProgressLine
 from jorth.solvers.result import COLUMNS, History, Result
-from jorth.solvers.snapshot import Scored
 from jorth.solvers.spectral_norm import spectral_norm
 from jorth.solvers.status import Status, StopRun
 from jorth.solvers.stopping import Criterion, Report
@@ -52,6 +52,7 @@ class Run:
         self.gram = X.mT @ (problem.signs[:, None] * X) if X.shape[1] < X.shape[0] else torch.diag(problem.signs)
         self.scored = Scored(X, math.nan, torch.full_like(X, math.nan), math.nan)
         self.scored_at = -1
+        self.counted_at = -1
         self.folder: Folder | None = None
         self.last_whole: Content | None = None
 
@@ -136,11 +137,14 @@ class Run:
         ended = self._fired(row)
         if ended is not None:
             return ended
-        if self.problem.stop_unbounded and self._runs_away(state):
+        if self.problem.stop_unbounded and self._runs_away():
             status = Status.STALLED if self.problem.bounded else Status.UNBOUNDED
             return status, f"{status.value}: ||X|| has grown beyond u^(-1/2) and f still falls"
-        if state.stalled or self.improvement.stalled(row["value"], row["gradient_norm"], 2 * unit_roundoff(state.X)):
-            return Status.STALLED, None
+        if state.stalled:
+            return Status.STALLED, f"{Status.STALLED.value}: {state.reason}"
+        if self.improvement.stalled(row["value"], row["gradient_norm"], 2 * unit_roundoff(state.X)):
+            reason = f"{PATIENCE} iterations without a better value or gradient norm"
+            return Status.STALLED, f"{Status.STALLED.value}: {reason}"
         return None
 
     def _show(self, row: dict[str, float], line: ProgressLine) -> bool:
@@ -152,8 +156,8 @@ class Run:
         fired = self.criterion.fired(self._report(row))
         return None if fired is None else (fired.status, f"{fired.status.value}: {fired.reason()}")
 
-    def _runs_away(self, state: State) -> bool:
-        if len(self.history) < 2 or not escaped(state.X):
+    def _runs_away(self) -> bool:
+        if len(self.history) < 2 or self.scored_at != self.iteration or not escaped(self.scored.X):
             return False
         grown = self.history.last("norm") > 10 * self.history.last("norm", len(self.history))
         return grown and self.history.last("value") < self.history.last("value", 2)
@@ -181,12 +185,25 @@ class Run:
         """The point as the user would get it, by the objective's word; None where it cannot be polished or has none."""
         if self.solver.feasible:
             return Scored(state.X.clone(), state.value, state.gradient, violation)
+        state.scored = None
         try:
             X = polish(state.X, self.problem.signature)
         except ValueError:  # not near a feasible point, or not finite
             return None
-        value, gradient = self.problem.objective.objective.value_and_gradient(X)  # not part of the run's counts
-        return Scored(X, value.item(), gradient.detach(), violation) if all_finite(value.item(), gradient) else None
+        value, gradient = self._evaluated(X)
+        if all_finite(value, gradient):
+            state.scored = Scored(X, value, gradient, violation)
+        return state.scored
+
+    def _evaluated(self, X: Tensor) -> tuple[float, Tensor]:
+        """Value and gradient for the record, counted once an iteration: a resumed run records its last one again."""
+        objective = self.problem.objective
+        before = replace(objective.count)
+        value, gradient = objective.value_and_gradient_for_the_record(X)
+        if self.counted_at == self.iteration:
+            objective.count = before
+        self.counted_at = self.iteration
+        return value, gradient
 
     def _gradient_norm(self, point: Scored) -> float:
         return gradient_norm(point.X, point.gradient, self.problem.signs)
@@ -229,8 +246,8 @@ class Run:
         state, objective = self.state, self.problem.objective
         if state is None or not state.exact:
             X = self.start if state is None else state.X
-            value, gradient = objective.objective.value_and_gradient(X)  # not part of the run's counts
-            state = State(X, value.item(), gradient.detach())
+            known = self._evaluated(X) if self.solver.feasible else (math.nan, torch.full_like(X, math.nan))
+            state = State(X, *known)
         if self.state is not None:
             state = self.solver.settle(self.state, state)
         if not self._is_recorded(state):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from jorth.arrays import unit_roundoff
-from jorth.solvers.base import State
+from jorth.solvers.base import Scored, State
 from jorth.solvers.checkpoint import Content, mismatch
 from jorth.solvers.counting import Clock, Evaluations
 from jorth.solvers.monitor import Progress, scaled_violation
@@ -22,15 +22,6 @@ if TYPE_CHECKING:
     from jorth.solvers.run import Run
 
 OF_SOLVER = "solver."
-
-
-class Scored(NamedTuple):
-    """A feasible point with its value and gradient, and the violation that it had before polishing."""
-
-    X: Tensor
-    value: float
-    gradient: Tensor
-    violation: float
 
 
 def take(run: Run) -> Content:
@@ -49,8 +40,10 @@ def take(run: Run) -> Content:
         "exact": state.exact,
         "unbounded": state.unbounded,
         "stalled": state.stalled,
+        "reason": state.reason,
         "numbers": dict(state.numbers),
         "iteration": run.iteration,
+        "counted_at": run.counted_at,
         "scored": [run.scored.value, run.scored.violation, run.scored_at],
         "count": objective.count.as_dict(),
         "seconds": objective.clock.seconds,
@@ -70,10 +63,12 @@ def put_back(run: Run, content: Content, folder: Path) -> None:
         exact=numbers["exact"],
         unbounded=numbers["unbounded"],
         stalled=numbers["stalled"],
+        reason=numbers["reason"],
         numbers=numbers["numbers"],
         tensors=own,
     )
     run.iteration = numbers["iteration"]
+    run.counted_at = numbers["counted_at"]
     if "scored X" in tensors:
         value, violation, run.scored_at = numbers["scored"]
         run.scored = Scored(tensors["scored X"], value, tensors["scored gradient"], violation)
