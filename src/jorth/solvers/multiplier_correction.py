@@ -114,13 +114,13 @@ class UMCM(AbstractSolver):
         beta, reference = state.numbers["beta"], state.numbers["reference"]
         slope, eps = float(D.square().sum()), torch.finfo(D.dtype).eps
         t, finite, outside = state.numbers["step"], True, 0
-        part, at_the_factor = component(state.X, problem.signature), state.numbers["steps"] == 0
+        at_the_factor = state.numbers["steps"] == 0
         for _ in range(TRIALS if at_the_factor else FEW):
             X = state.X - t * D
             value, gradient = problem.objective.value_and_gradient(X)
             finite = all_finite(value, gradient)
             trial = _look(problem, X, value, gradient)
-            inside = finite and float(trial.C.norm()) <= TUBE and component(X, problem.signature) == part
+            inside = finite and float(trial.C.norm()) <= TUBE and _same_part(problem, state.X, X)
             outside += finite and not inside
             if outside == OUTSIDE and not at_the_factor:
                 return None
@@ -132,6 +132,17 @@ class UMCM(AbstractSolver):
         if not finite:
             raise StopRun(Status.NON_FINITE)
         return None
+
+
+def _same_part(problem: Problem, X: Tensor, Y: Tensor) -> bool:
+    """Whether two points of the tube belong to the same component.
+
+    On the way to another one det X[+,+] or det X[-,-] changes its sign. Such a block B of a point of the tube has
+    B^T B >= (1 - 0.9) I, from C: the way is longer than twice the root of that.
+    """
+    if float((X - Y).norm()) < 2 * (1 - TUBE) ** 0.5:
+        return True
+    return bool(component(X, problem.signature) == component(Y, problem.signature))
 
 
 class _Point(NamedTuple):
