@@ -12,7 +12,7 @@ class Status(Enum):
     MAX_ITERATIONS = "the limit on iterations was reached"
     MAX_TIME = "the limit on time was reached"
     MAX_EVALUATIONS = "the limit on evaluations was reached"
-    STALLED = "no further decrease was found"
+    STALLED = "the method gets no further"
     UNBOUNDED = "the objective is unbounded below on the feasible set"
     NON_FINITE = "the objective returned NaN or infinity; x is the last good point"
     INTERRUPTED = "interrupted; x is the last complete point"
