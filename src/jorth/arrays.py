@@ -19,6 +19,8 @@ Array: TypeAlias = NDArray[np.floating] | Tensor
 ArrayT = TypeVar("ArrayT", NDArray[np.floating], Tensor)
 
 FLOATS = (torch.float64, torch.float32)
+MOST = 2**31 - 1
+"""The largest count that is taken: what it stands for would fill any memory, or run for years."""
 
 
 def describe(value: object) -> str:
@@ -79,11 +81,13 @@ def is_number(value: object) -> bool:
 
 
 def whole_number(value: Any, name: str, least: int) -> int:
-    """An integer of at least ``least``, or an error that names the argument."""
-    if type(value) is bool or not isinstance(value, numbers.Integral):
+    """An integer from ``least`` to `MOST`, or an error that names the argument."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be an integer, got {describe(value)}")
     if value < least:
-        raise ValueError(f"{name} must be at least {least}, got {value}")
+        raise ValueError(f"{name} must be at least {least}, got {describe(value)}")
+    if value > MOST:
+        raise ValueError(f"{name} must be at most 2^31 - 1, got {describe(value)}")
     return int(value)
 
 

@@ -107,8 +107,8 @@ class Signature:
 def _check_count(name: str, count: object, least: int) -> None:
     if isinstance(count, bool) or not isinstance(count, (int, np.integer)):
         raise TypeError(f"{name} must be an integer, got {type(count).__name__}")
-    if count < least:
-        raise ValueError(f"{name} must be at least {least}, got {count}")
+    if not least <= count < 2**31:
+        raise ValueError(f"{name} must be at least {least} and below 2^31, got {count:.6g}")
 
 
 def _frozen(array: NDArray) -> NDArray:  # type: ignore[type-arg]

@@ -1,0 +1,23 @@
+"""The rooms of the library and their share of the cases."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from tests.fuzz import core, estimators, graphs, solvers, torch_side
+from tests.fuzz.calls import cases
+from tests.fuzz.judge import Verdict, judge
+
+ROOMS: dict[str, tuple[ModuleType, float]] = {
+    "core": (core, 0.5),
+    "solvers": (solvers, 0.25),
+    "torch_side": (torch_side, 0.1),
+    "estimators": (estimators, 0.075),
+    "graphs": (graphs, 0.075),
+}
+
+
+def run(room: str, count: int, base: int) -> list[Verdict]:
+    """The verdicts on a room's share of ``count`` cases."""
+    module, share = ROOMS[room]
+    return [judge(case) for case in cases(module.CALLS, round(share * count), base)] if module.CALLS else []
