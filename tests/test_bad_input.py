@@ -69,7 +69,7 @@ CASES = {
     "signs NaN": (lambda: solve_plane(P, Q, SIGNS * np.nan), ValueError, r"signs must each be \+1 or -1"),
     "theta shape": (lambda: solve_plane(P, Q, SIGNS, theta=np.ones(2)), ValueError, r"theta must be a number or have shape \(3,\), got"),
     "theta NaN": (lambda: solve_plane(P, Q, SIGNS, theta=float("nan")), ValueError, "theta must be finite"),
-    "components": (lambda: solve_plane(P, Q, SIGNS, components="some"), ValueError, "components must be \"all\" or \"identity\", got 'some'"),
+    "components": (lambda: solve_plane(P, Q, SIGNS, components="some"), ValueError, "components must be one of \"all\", \"identity\", got 'some'"),
     # one-dimensional minimisers
     "lightcone dtype": (lambda: minimize_lightcone(np.ones(2), np.ones(2, np.float32), 1.0, 1.0), TypeError, "B must have the dtype and device of the other arrays"),
     "lightcone shapes": (lambda: minimize_lightcone(np.ones(2), np.ones(3), 1.0, 1.0), ValueError, r"shapes must broadcast against each other, got A \(2,\), B \(3,\)"),

@@ -5,7 +5,9 @@ Every public function validates here, so that an error names the argument, what 
 
 from __future__ import annotations
 
+import math
 import numbers
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -19,32 +21,73 @@ Array: TypeAlias = NDArray[np.floating] | Tensor
 ArrayT = TypeVar("ArrayT", NDArray[np.floating], Tensor)
 
 FLOATS = (torch.float64, torch.float32)
+LONGEST_SHOWN = 40
+"""Characters of a value that an error message repeats."""
 MOST = 2**31 - 1
 """The largest count that is taken: what it stands for would fill any memory, or run for years."""
 
 
 def describe(value: object) -> str:
-    """What an argument was, in words for an error message."""
+    """What an argument was, in words for an error message: its type and its size, never its data."""
     if isinstance(value, (np.ndarray, Tensor)):
         kind = "array" if isinstance(value, np.ndarray) else "tensor"
         return f"a {value.dtype} {kind} of shape {tuple(value.shape)}"
-    return f"{type(value).__name__} {value!r}"
+    if hasattr(value, "tocsr"):
+        return f"a {value.dtype} sparse matrix of shape {value.shape}"  # type: ignore[attr-defined]
+    kind, short = type(value).__name__, _short(value)
+    if short is not None:
+        return f"{kind} {short}"
+    return f"{kind} of length {len(value)}" if isinstance(value, (str, bytes, list, tuple, dict, set)) else kind
 
 
-def to_tensor(value: object, name: str) -> Tensor:
-    """A float64 or float32 tensor that shares memory with ``value``, or a TypeError."""
-    if isinstance(value, np.ndarray):
+def shown(value: object) -> str:
+    """A number, a choice or a small tuple as it was, for an error message; anything else is described."""
+    return _short(value) or describe(value)
+
+
+def _short(value: object) -> str | None:
+    """The value as it is written, if that takes no more than a few characters."""
+    if isinstance(value, int) and abs(value) > 10**LONGEST_SHOWN:
+        return f"{'-' if value < 0 else ''}2^{value.bit_length() - 1} or more"
+    small = isinstance(value, tuple) and len(value) <= 4 and all(_short(entry) for entry in value)
+    if small or value is None or isinstance(value, (numbers.Number, np.generic, str, bytes)):
+        written = repr(value)
+        return written if len(written) <= LONGEST_SHOWN else None
+    return None
+
+
+def to_tensor(value: object, name: str, *, meta: bool = False) -> Tensor:
+    """A float64 or float32 tensor that shares memory with ``value``, or a TypeError.
+
+    A tensor on the device "meta" has no data: it is taken where nothing is read.
+    """
+    if isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray):
         if value.dtype not in (np.float64, np.float32):
             raise TypeError(f"{name} must be float64 or float32, got {describe(value)}")
         # torch takes no read-only and no negatively strided arrays
         if not value.flags.writeable or any(stride < 0 for stride in value.strides):
             value = value.copy()
         return torch.from_numpy(value)
-    if not isinstance(value, Tensor):
-        raise TypeError(f"{name} must be a NumPy array or a torch tensor, got {describe(value)}")
+    if not isinstance(value, Tensor) or value.layout is not torch.strided or (value.is_meta and not meta):
+        kind = f"{type(value).__name__}, {value.layout} on {value.device}" if isinstance(value, Tensor) else ""
+        raise TypeError(f"{name} must be a NumPy array or a torch tensor, got {kind or describe(value)}")
     if value.dtype not in FLOATS:
         raise TypeError(f"{name} must be float64 or float32, got {describe(value)}")
     return value
+
+
+def real_numbers(value: Any, name: str, expected: str, device: torch.device) -> Tensor:
+    """A tensor of whole or floating numbers from an array, a tensor or nested lists, or a TypeError."""
+    numeric = not isinstance(value, np.ndarray) or value.dtype.kind in "iuf"
+    if isinstance(value, np.ma.MaskedArray) or (isinstance(value, Tensor) and value.layout is not torch.strided):
+        numeric = False
+    try:
+        tensor = torch.as_tensor(np.array(value) if isinstance(value, np.ndarray) else value, device=device)
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        numeric = False
+    if not numeric or tensor.dtype == torch.bool or tensor.is_complex():
+        raise TypeError(f"{name} must be {expected}, got {describe(value)}")
+    return tensor.detach()
 
 
 def like_input(result: Tensor, value: ArrayT) -> ArrayT:
@@ -75,27 +118,80 @@ def check_finite(tensor: Tensor, name: str) -> None:
         raise ValueError(f"{name} must be finite, got {bad} NaN or infinite of {tensor.numel()} entries")
 
 
+def check_overflow(result: Tensor, names: str, what: str) -> None:
+    """A ValueError when a result of finite arguments is not finite."""
+    if not bool(torch.isfinite(result).all()):
+        raise ValueError(f"{names} must be of a size at which {what} is finite in {result.dtype}, got overflow")
+
+
+def check_alike(tensor: Tensor, name: str, other: Tensor, other_name: str) -> None:
+    """A TypeError unless two tensors have one dtype and device."""
+    if tensor.dtype != other.dtype or tensor.device != other.device:
+        raise TypeError(
+            f"{name} must have the dtype and device of {other_name} ({other.dtype}, {other.device}), "
+            f"got ({tensor.dtype}, {tensor.device})"
+        )
+
+
 def is_number(value: object) -> bool:
-    """Whether a value is one real number, of Python or of NumPy."""
-    return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+    """Whether a value is one real number in the range of a float, of Python or of NumPy; NaN and infinity are."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        return False
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True
+
+
+def real_number(value: Any, name: str, expected: str, allowed: Callable[[float], bool]) -> float:
+    """A float that is ``allowed``, or an error that says what was ``expected``."""
+    if not is_number(value) or not allowed(float(value)):
+        raise ValueError(f"{name} must be {expected}, got {shown(value)}")
+    return float(value)
+
+
+def positive_number(value: Any, name: str, dtype: torch.dtype = torch.float64) -> float:
+    """A float above 0 that is not infinite, in the range of a dtype."""
+    expected = "a positive number" if dtype == torch.float64 else f"a positive number in the range of {dtype}"
+    return real_number(value, name, expected, lambda number: 0 < rounded_to(dtype, number) < math.inf)
+
+
+def rounded_to(dtype: torch.dtype, number: float) -> float:
+    """A float as a dtype holds it; infinity beyond its range."""
+    return torch.tensor(number, dtype=torch.float64).to(dtype).item()
+
+
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    """A ValueError unless an option is one of its choices."""
+    if not (isinstance(value, str) and value in choices):
+        listed = ", ".join(f'"{choice}"' for choice in choices)
+        raise ValueError(f"{name} must be one of {listed}, got {shown(value)}")
+
+
+def check_flag(name: str, value: object) -> None:
+    """A TypeError unless an option is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {describe(value)}")
 
 
 def whole_number(value: Any, name: str, least: int) -> int:
     """An integer from ``least`` to `MOST`, or an error that names the argument."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be an integer, got {describe(value)}")
-    if value < least:
-        raise ValueError(f"{name} must be at least {least}, got {describe(value)}")
-    if value > MOST:
-        raise ValueError(f"{name} must be at most 2^31 - 1, got {describe(value)}")
-    return int(value)
+    count = int(value)
+    if count < least:
+        raise ValueError(f"{name} must be at least {least}, got {shown(count)}")
+    if count > MOST:
+        raise ValueError(f"{name} must be at most 2^31 - 1, got {shown(count)}")
+    return count
 
 
 def generator(seed: object) -> np.random.Generator:
     """The generator that a seed stands for. Randomness is by explicit seed only: None is refused."""
     if isinstance(seed, np.random.Generator):
         return seed
-    if type(seed) is bool or not isinstance(seed, numbers.Integral) or int(seed) < 0:
+    if isinstance(seed, (bool, np.bool_)) or not isinstance(seed, numbers.Integral) or int(seed) < 0:
         raise TypeError(f"seed must be an integer of at least 0 or a NumPy generator, got {describe(seed)}")
     return np.random.default_rng(int(seed))
 

@@ -35,12 +35,14 @@ class Signature:
     def of(cls, signs: Iterable[float]) -> Signature:
         """The signature with the given signs, each +1 or -1, in the given order."""
         try:
-            values = list(np.asarray(signs).tolist() if isinstance(signs, np.ndarray) else signs)
-        except TypeError:
+            values = list(signs.tolist() if hasattr(signs, "tolist") else signs)
+        except (TypeError, RuntimeError):  # torch has RuntimeErrors for tensors without data
             raise TypeError(f"signs must be a sequence of +1 and -1, got {type(signs).__name__}") from None
         for position, sign in enumerate(values):
-            if sign not in (1, -1):
-                raise ValueError(f"signs must each be +1 or -1, got {sign!r} at position {position}")
+            number = isinstance(sign, (int, float, np.number)) and not isinstance(sign, bool)
+            if not number or sign not in (1, -1):
+                found = repr(sign) if number else type(sign).__name__
+                raise ValueError(f"signs must each be +1 or -1, got {found:.40} at position {position}")
         if not values:
             raise ValueError("signs must not be empty")
         signature = object.__new__(cls)
@@ -50,8 +52,9 @@ class Signature:
     @classmethod
     def lorentz(cls, n: int, time: Literal["first", "last"] = "first") -> Signature:
         """One negative sign, n - 1 positive ones: the signature of the hyperboloid model in R^n."""
-        if time not in ("first", "last"):
-            raise ValueError(f'time must be "first" or "last", got {time!r}')
+        if not (isinstance(time, str) and time in ("first", "last")):
+            found = repr(time) if isinstance(time, str) else type(time).__name__
+            raise ValueError(f'time must be "first" or "last", got {found:.40}')
         _check_count("n", n, least=1)
         space = [1] * (n - 1)
         return cls.of([-1, *space] if time == "first" else [*space, -1])
@@ -103,12 +106,19 @@ class Signature:
             return f"Signature({self.p}, {self.q})"
         return f"Signature.of({list(self._signs)})"
 
+    def __str__(self) -> str:
+        """The same, cut short where there are many signs in no order: for messages."""
+        whole = repr(self)
+        return whole if len(whole) <= 80 else f"Signature.of({whole[14:40]}...) with p = {self.p} and q = {self.q}"
+
 
 def _check_count(name: str, count: object, least: int) -> None:
     if isinstance(count, bool) or not isinstance(count, (int, np.integer)):
         raise TypeError(f"{name} must be an integer, got {type(count).__name__}")
-    if not least <= count < 2**31:
-        raise ValueError(f"{name} must be at least {least} and below 2^31, got {count:.6g}")
+    if count < least:
+        raise ValueError(f"{name} must be at least {least}, got {count if count > -(10**9) else 'less'}")
+    if count >= 2**31:
+        raise ValueError(f"{name} must be below 2^31, got more")
 
 
 def _frozen(array: NDArray) -> NDArray:  # type: ignore[type-arg]

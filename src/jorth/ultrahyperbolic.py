@@ -10,10 +10,21 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import Array, ArrayT, check_finite, check_signature, describe, is_number, like_input, to_tensor
+from jorth.arrays import (
+    Array,
+    ArrayT,
+    check_finite,
+    check_overflow,
+    check_signature,
+    describe,
+    like_input,
+    positive_number,
+    to_tensor,
+)
 from jorth.signature import Signature
 
 SLOPE_FLOOR = 1e-15
@@ -26,24 +37,22 @@ def lift(x: ArrayT, signature: Signature, *, alpha: float = 1.0) -> ArrayT:
     It depends on t only through its direction. At t = 0 there is none: a ValueError. Near t = 0 the derivative in t
     is that of a direction, of size sqrt(alpha^2 + |s|^2) / |t|: finite, and as large as that.
     """
-    point = _points(x, signature, "x")
-    _check_alpha(alpha)
-    if signature.q == 0:
-        raise ValueError(f"signature must have q of at least 1 for points with <x, x> = -alpha^2, got {signature}")
-    _, minus = signature.positions(point.device)
-    lost = (point[..., minus] == 0).all(dim=-1)
-    if bool(lost.any()):
-        raise ValueError(f"x must have t != 0 in every row, got {int(lost.sum())} with t = 0")
-    return like_input(lift_rows(point, signature, alpha), x)
-
-
-def lift_rows(x: Tensor, signature: Signature, alpha: float) -> Tensor:
-    """`lift` without its checks: NaN where t = 0."""
-    return lift_at(x, *signature.positions(x.device), alpha)
+    point: Tensor = _points(x, signature, "x")
+    radius = positive_number(alpha, "alpha", point.dtype)
+    plus, minus = signature.positions(point.device)
+    _check_directions(point[..., minus], "x", signature)
+    # phi is homogeneous in (s, alpha): no square over- or underflows
+    size = torch.cat([point[..., plus].detach().abs(), point.new_full((*point.shape[:-1], 1), radius)], dim=-1)
+    size = size.amax(dim=-1, keepdim=True)
+    scaled = height(point[..., plus] / size, radius / size)
+    lifted = point.clone()
+    lifted[..., minus] = size * scaled * polar(point[..., minus])[1]
+    check_overflow(lifted, "x and alpha", "the point on the pseudo-hyperboloid")
+    return like_input(lifted, x)
 
 
 def lift_at(x: Tensor, plus: Tensor, minus: Tensor, alpha: float) -> Tensor:
-    """`lift_rows` with the positions of the signs on the device already."""
+    """`lift` without its checks, the positions of the signs on the device already: NaN where t = 0."""
     s = x[..., plus]
     lifted = torch.empty_like(x)
     lifted[..., plus] = s
@@ -59,11 +68,10 @@ def polar(t: Tensor) -> tuple[Tensor, Tensor]:
     return size * length, scaled / length
 
 
-def height(s: Tensor, alpha: float) -> Tensor:
-    """Sqrt(alpha^2 + |s|^2) (..., 1), free of overflow."""
-    return torch.hypot(
-        torch.linalg.vector_norm(s, dim=-1, keepdim=True), torch.full_like(s[..., :1].sum(-1, True), alpha)
-    )
+def height(s: Tensor, alpha: float | Tensor) -> Tensor:
+    """Sqrt(alpha^2 + |s|^2) (..., 1)."""
+    length = torch.linalg.vector_norm(s, dim=-1, keepdim=True)
+    return torch.hypot(length, alpha if isinstance(alpha, Tensor) else torch.full_like(length, alpha))
 
 
 def unlift(y: ArrayT, signature: Signature) -> ArrayT:
@@ -71,24 +79,28 @@ def unlift(y: ArrayT, signature: Signature) -> ArrayT:
     point = _points(y, signature, "y")
     _, minus = signature.positions(point.device)
     t = point[..., minus]
+    _check_directions(t, "y", signature)
     result = point.clone()
-    result[..., minus] = t / torch.linalg.vector_norm(t, dim=-1, keepdim=True)
+    result[..., minus] = polar(t)[1]
     return like_input(result, y)
 
 
 def inner(x: ArrayT, y: ArrayT, signature: Signature) -> Any:
     """<x, y>_J = sum s_i x_i y_i over the last dimension, with broadcasting."""
-    a, b = _points(x, signature, "x"), _points(y, signature, "y")
-    return _out((a * b * signature.vector(a)).sum(dim=-1), x)
+    a, b = _two_points(x, y, signature)
+    product = (a * b * signature.vector(a)).sum(dim=-1)
+    check_overflow(product, "x and y", "<x, y>")
+    return _out(product, x)
 
 
 def membership(x: Array, signature: Signature, *, alpha: float = 1.0) -> Any:
     """How far points (..., n) are from U, scaled: |<x, x>_J + alpha^2| / max(alpha^2, |x|^2); rounding is a few u."""
     point = _points(x, signature, "x").to(torch.float64)
-    _check_alpha(alpha)
-    squares = point.square()
-    defect = (squares * signature.vector(point)).sum(dim=-1) + alpha**2
-    return _out(defect.abs() / squares.sum(dim=-1).clamp(min=alpha**2), x)
+    radius = positive_number(alpha, "alpha")
+    size = point.detach().abs().amax(dim=-1, keepdim=True).clamp(min=radius)  # no square overflows
+    squares, part = (point / size).square(), (radius / size[..., 0]).square()
+    defect = (squares * signature.vector(point)).sum(dim=-1) + part
+    return _out(defect.abs() / torch.maximum(squares.sum(dim=-1), part), x)
 
 
 def distance(x: ArrayT, y: ArrayT, signature: Signature, *, alpha: float = 1.0) -> Any:
@@ -100,15 +112,16 @@ def distance(x: ArrayT, y: ArrayT, signature: Signature, *, alpha: float = 1.0) 
     The derivative in e is +-alpha / sqrt(|e| (2 + e)), infinite at e = 0 (the same point, antipodes, points joined by
     a null geodesic). What is returned there is zero, and never more than 3.2e7 alpha nearby.
     """
-    a, b = _points(x, signature, "x"), _points(y, signature, "y")
-    _check_alpha(alpha)
+    a, b = _two_points(x, y, signature)
+    radius = positive_number(alpha, "alpha", a.dtype)
     s = signature.vector(a)
     with torch.no_grad():
         same_side = ((a * b * s).sum(dim=-1, keepdim=True) <= 0).to(a.dtype)
     difference = a - b * (2 * same_side - 1)
-    e = (difference.square() * s).sum(dim=-1) / (2 * alpha**2)
-    arc: Tensor = _Arc.apply(e)  # type: ignore[no-untyped-call]
-    return _out(alpha * arc, x)
+    e = ((difference / radius).square() * s).sum(dim=-1) / 2
+    distances: Tensor = radius * _Arc.apply(e)  # type: ignore[no-untyped-call]
+    check_overflow(distances, "x, y and alpha", "<x - y, x - y> / alpha^2")
+    return _out(distances, x)
 
 
 class _Arc(torch.autograd.Function):
@@ -136,9 +149,24 @@ def _points(value: Any, signature: Signature, name: str) -> Tensor:
     return points
 
 
-def _check_alpha(alpha: object) -> None:
-    if not (is_number(alpha) and 0 < alpha < math.inf):  # type: ignore[operator]
-        raise ValueError(f"alpha must be a positive number, got {alpha!r}")
+def _two_points(x: Any, y: Any, signature: Signature) -> tuple[Tensor, Tensor]:
+    a, b = _points(x, signature, "x"), _points(y, signature, "y")
+    if a.device != b.device:
+        raise TypeError(f"y must be on the device of x, {a.device}, got {b.device}")
+    try:
+        np.broadcast_shapes(a.shape, b.shape)
+    except ValueError:
+        raise ValueError(f"y must broadcast against x, got {describe(y)} and {describe(x)}") from None
+    return a, b
+
+
+def _check_directions(t: Tensor, name: str, signature: Signature) -> None:
+    """A ValueError where there is no direction t / |t|."""
+    if signature.q == 0:
+        raise ValueError(f"signature must have q of at least 1 for points with <x, x> = -alpha^2, got {signature}")
+    lost = (t == 0).all(dim=-1)
+    if bool(lost.any()):
+        raise ValueError(f"{name} must have t != 0 in every row, got {int(lost.sum())} with t = 0")
 
 
 def _out(result: Tensor, like: Any) -> Any:

@@ -262,7 +262,7 @@ def test_hdf5_mat_file(tmp_path):
         (dict(m=0), ValueError, "m must be at least 1, got 0"),
         (dict(m=2.0), TypeError, "m must be an integer, got float"),
         (dict(n=True), TypeError, "n must be an integer"),
-        (dict(subset="last"), ValueError, 'subset must be "random" or "first", got \'last\''),
+        (dict(subset="last"), ValueError, 'subset must be one of "random", "first", got \'last\''),
         (dict(seed=None), TypeError, "seed must be an integer"),
     ],
 )

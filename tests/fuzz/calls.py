@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ class Call:
             case, changed and all: what is right for them, if they were accepted.
         changes: The arguments that a call may change, since that is what it is for.
         non_finite: Whether NaN and infinity in an answer are documented; ``check`` then judges them.
-        aliases: Other names by which a message may call an argument.
+        raises: Documented errors that are neither a ValueError nor a TypeError.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Call:
     check: Callable[[Any, Arguments], None]
     changes: tuple[str, ...] = ()
     non_finite: bool = False
-    aliases: Mapping[str, str] = field(default_factory=dict)
+    raises: tuple[type[Exception], ...] = ()
 
     @property
     def public_name(self) -> str:

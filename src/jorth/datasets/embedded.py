@@ -8,7 +8,11 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from jorth.arrays import check_signature, real_number
 from jorth.signature import Signature
+
+RIDGE_RANGE = "a number from 1e-12 to 1e12"
+"""Three pixels are never set: without a ridge A is singular, and rounding hides a smaller one."""
 
 
 class TraceProblem(NamedTuple):
@@ -33,11 +37,12 @@ def digits_trace(signature: Signature, *, ridge: float = 0.05) -> TraceProblem:
     The ridge is made of further rows, so that A stays a mean over rows. The optimum is the sum of |lambda| over the
     eigenvalues of A x = lambda J x, by `scipy.linalg.eigh`.
     """
-    if signature.n != 64:
+    if check_signature(signature).n != 64:
         raise ValueError(f"signature must have n = 64 for the digits, got {signature}")
+    weight = real_number(ridge, "ridge", RIDGE_RANGE, lambda number: 1e-12 <= number <= 1e12)
     images = digits()
     count = len(images) + 64
-    ridge_rows = np.sqrt(ridge * count) * np.eye(64)
+    ridge_rows = np.sqrt(weight * count) * np.eye(64)
     rows = np.concatenate([images, ridge_rows])
     A = rows.T @ rows / count
     inverse = scipy.linalg.eigh(np.diag(signature.signs.astype(float)), A, eigvals_only=True)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jorth.arrays import generator, is_number, whole_number
+from jorth.arrays import check_signature, generator, real_number, whole_number
 from jorth.group import random_point
 from jorth.signature import Signature
 
@@ -23,10 +23,9 @@ def graded(m: int, n: int, *, smallest: float = 1e-12, seed: int | np.random.Gen
     Its condition number is of the order of 1/smallest, but it comes from the scaling of the columns alone: methods that
     work on columns, such as one-sided Jacobi, keep high relative accuracy on it.
     """
-    if not is_number(smallest) or not 0.0 < smallest <= 1.0:
-        raise ValueError(f"smallest must be a number above 0 and at most 1, got {smallest!r}")
-    B = _conditioned(whole_number(m, "m", 1), whole_number(n, "n", 1), 10.0, generator(seed))
-    return B * np.geomspace(1.0, smallest, n)
+    least = real_number(smallest, "smallest", "a number above 0 and at most 1", lambda number: 0 < number <= 1)
+    rows, columns = whole_number(m, "m", 1), whole_number(n, "n", 1)
+    return _conditioned(rows, columns, 10.0, generator(seed)) * np.geomspace(1.0, least, columns)
 
 
 def positive_definite(n: int, *, cond: float = 1e3, seed: int | np.random.Generator = 0) -> NDArray[np.float64]:
@@ -34,11 +33,11 @@ def positive_definite(n: int, *, cond: float = 1e3, seed: int | np.random.Genera
 
     The rounding of A moves its eigenvalues by up to about n u, so 1/cond must stay above that.
     """
-    roundoff = whole_number(n, "n", 1) * np.finfo(np.float64).eps / 2
-    if not is_number(cond) or not 1.0 <= cond < 1.0 / roundoff:
-        raise ValueError(f"cond must be a number of at least 1 and below 1/(n u) = {1.0 / roundoff:.1e}, got {cond!r}")
+    limit = 2.0 / (whole_number(n, "n", 1) * np.finfo(np.float64).eps)
+    expected = f"a number of at least 1 and below 1/(n u) = {limit:.1e}"
+    ratio = real_number(cond, "cond", expected, lambda number: bool(1 <= number < limit))
     Q = np.linalg.svd(generator(seed).standard_normal((n, n)))[0]
-    A = (Q * np.geomspace(1.0, 1.0 / cond, n)) @ Q.T
+    A = (Q * np.geomspace(1.0, 1.0 / ratio, n)) @ Q.T
     symmetric: NDArray[np.float64] = (A + A.T) / 2
     return symmetric
 
@@ -73,14 +72,24 @@ def planted_procrustes(
         noise: The standard deviation of the noise on each entry of the target.
         seed: An integer or a NumPy generator.
     """
-    n = signature.n
-    if m < n:
-        raise ValueError(f"m must be at least n = {n} for a source of full rank, got {m}")
-    rng = np.random.default_rng(seed)
-    source = _conditioned(m, n, source_condition, rng, largest=np.sqrt(m))
-    X = random_point(signature, cond=point_condition, seed=rng)
-    target = source @ X + noise * rng.standard_normal((m, n))
+    n, rows, rng = check_signature(signature).n, whole_number(m, "m", 1), generator(seed)
+    if rows < n:
+        raise ValueError(f"m must be at least n = {n} of {signature} for a source of full rank, got {rows}")
+    condition, boost = (
+        _at_least_one("source_condition", source_condition),
+        _at_least_one("point_condition", point_condition),
+    )
+    deviation = real_number(noise, "noise", "a number of at least 0", lambda number: 0 <= number < np.inf)
+    source = _conditioned(rows, n, condition, rng, largest=np.sqrt(rows))
+    X = random_point(signature, cond=boost, seed=rng)
+    target = source @ X + deviation * rng.standard_normal((rows, n))
+    if not np.isfinite(target).all():
+        raise ValueError("noise must be small enough for a finite target, got one at which it overflows")
     return PlantedProcrustes(source, target, X)
+
+
+def _at_least_one(name: str, value: object) -> float:
+    return real_number(value, name, "a finite number of at least 1", lambda number: 1 <= number < np.inf)
 
 
 def _conditioned(m: int, n: int, cond: float, rng: np.random.Generator, *, largest: float = 1.0) -> NDArray[np.float64]:

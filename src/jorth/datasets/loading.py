@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from jorth.arrays import check_flag, describe
 from jorth.datasets import files
 from jorth.datasets.registry import DataSet, lookup
 from jorth.datasets.subset import take
@@ -85,6 +86,7 @@ def load(
         FileNotFoundError: No file of the set is in the folder; the message says how to get one.
     """
     entry = lookup(name)
+    check_flag("sparse", sparse)
     limit = most_bytes(max_bytes)
     found = open_set(entry, data_folder(folder), sparse_first=sparse, max_bytes=limit)
     source = f"data set {entry.name} ({found.path})"
@@ -102,6 +104,8 @@ def load(
 def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:
     """The folder of the data: the argument, else JORTH_DATA, else the cache of jorth that pooch names."""
     chosen = folder if folder is not None else os.environ.get(VARIABLE)
+    if chosen is not None and not isinstance(chosen, (str, os.PathLike)):
+        raise TypeError(f"folder must be a path, got {describe(chosen)}")
     if chosen:
         return Path(chosen).expanduser()
     try:
@@ -130,12 +134,13 @@ def open_set(entry: DataSet, folder: Path, *, sparse_first: bool = False, max_by
 
 def _locate(entry: DataSet, folder: Path, sparse_first: bool) -> Path:
     """The file of a set in the folder, or a FileNotFoundError that says how to get one."""
-    path = files.find(entry, folder, sparse_first=sparse_first)
+    path = files.find(entry, folder, sparse_first=sparse_first) if os.path.isdir(folder) else None
     if path is None:
         how = f"`jorth data fetch {entry.name}` downloads it" if entry.url else "it has no public address known here"
         raise FileNotFoundError(
-            f"data set {entry.name} is not in {folder} (as {entry.name}.npz, {entry.name}_csr.npz, LIBSVM text or "
-            f"{entry.name}.mat): {how}; or put a file there, or name another folder by folder= or {VARIABLE}"
+            f"data set {entry.name} is not in {folder!s:.80} (as {entry.name}.npz, {entry.name}_csr.npz, "
+            f"LIBSVM text or {entry.name}.mat): {how}; or put a file there, or name another folder "
+            f"by folder= or {VARIABLE}"
         )
     return path
 

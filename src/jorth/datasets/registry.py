@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from jorth.arrays import describe
+from jorth.arrays import describe, shown
 
 LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets"
 
@@ -144,5 +144,5 @@ def lookup(name: str) -> DataSet:
     if not isinstance(name, str):
         raise TypeError(f"name must be a string, got {describe(name)}")
     if name.lower() not in REGISTRY:
-        raise ValueError(f"name must be one of {', '.join(REGISTRY)}; got {name!r}")
+        raise ValueError(f"name must be one of {', '.join(REGISTRY)}; got {shown(name)}")
     return REGISTRY[name.lower()]

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from jorth.arrays import generator, whole_number
+from jorth.arrays import check_choice, generator, whole_number
 from jorth.matrix_files import Matrix
 
 
@@ -17,8 +17,7 @@ def take(
 
     ``source`` says in the error messages what the matrix is.
     """
-    if subset not in ("random", "first"):
-        raise ValueError(f'subset must be "random" or "first", got {subset!r}')
+    check_choice("subset", subset, ("random", "first"))
     rng = generator(seed)
     for name, wanted, available in (("m", m, matrix.shape[0]), ("n", n, matrix.shape[1])):
         if wanted is not None and whole_number(wanted, name, 1) > available:

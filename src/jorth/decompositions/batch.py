@@ -10,21 +10,48 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from jorth.arrays import check_alike, check_finite, describe, to_tensor
+from jorth.signature import Signature
+
 Floats: TypeAlias = NDArray[np.float64]
 
 
-def check_not_empty(matrices: Tensor) -> None:
+def check_not_empty(matrices: Tensor, name: str) -> None:
     """A ValueError for a batch of no matrices."""
     if not matrices.numel():
-        raise ValueError(f"the batch must hold at least one matrix, got shape {tuple(matrices.shape)}")
+        raise ValueError(f"{name} must hold at least one matrix, got shape {tuple(matrices.shape)}")
+
+
+def values(value: object, name: str, length: int, signature: Signature) -> Tensor:
+    """The values (..., length) of a decomposition, finite."""
+    tensor = to_tensor(value, name)
+    if tensor.ndim < 1 or tensor.shape[-1] != length:
+        raise ValueError(f"{name} must have shape (..., {length}) for {signature}, got {describe(value)}")
+    check_finite(tensor, name)
+    return tensor
+
+
+def factor(value: object, name: str, sizes: tuple[int | None, int], beside: tuple[str, Tensor]) -> Tensor:
+    """A factor (..., *sizes) of a decomposition, None for any size, finite, like its values ``beside``."""
+    tensor = to_tensor(value, name)
+    other_name, other = beside
+    batch, shape = other.shape[:-1], tuple(tensor.shape)
+    matches = len(shape) == len(batch) + 2 and shape[:-2] == tuple(batch)
+    if not matches or any(size not in (None, own) for own, size in zip(shape[-2:], sizes, strict=True)):
+        wanted = ", ".join("any" if size is None else str(size) for size in (*batch, *sizes))
+        raise ValueError(
+            f"{name} must have shape ({wanted}) to go with {other_name} and signature, got {describe(value)}"
+        )
+    check_finite(tensor, name)
+    check_alike(tensor, name, other, other_name)
+    return tensor
 
 
 def over_batch(routine: Callable[[Floats], tuple[Floats, ...]], matrices: Tensor) -> tuple[Tensor, ...]:
-    """``routine`` on every matrix of (..., m, n): its results stacked, with the dtype and device of ``matrices``.
+    """``routine`` on every matrix of (..., m, n), at least one: its results stacked, like ``matrices``.
 
     No gradient is carried.
     """
-    check_not_empty(matrices)
     batch = matrices.shape[:-2]
     work = matrices.detach().to("cpu", torch.float64).reshape(-1, *matrices.shape[-2:]).numpy()
     results = zip(*(routine(matrix) for matrix in work), strict=True)

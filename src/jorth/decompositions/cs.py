@@ -10,7 +10,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import ArrayT, check_finite, like_input, square_matrix, to_tensor, unit_roundoff
+from jorth.arrays import (
+    ArrayT,
+    check_finite,
+    check_overflow,
+    check_signature,
+    like_input,
+    square_matrix,
+    unit_roundoff,
+)
+from jorth.decompositions.batch import factor, values
 from jorth.group import residual
 from jorth.group.cs_form import compose_cs
 from jorth.signature import Signature
@@ -33,8 +42,13 @@ class CS(Generic[ArrayT]):
 
     def compose(self) -> ArrayT:
         """The matrix X (..., n, n), in the order of the signature."""
-        U1, U2, V1, V2 = (to_tensor(F, "factor") for F in (self.U1, self.U2, self.V1, self.V2))
-        X = compose_cs(U1, U2, to_tensor(self.mu, "mu"), V1, V2, self.signature)
+        p, q = check_signature(self.signature).p, self.signature.q
+        mu = values(self.mu, "mu", min(p, q), self.signature)
+        beside = ("mu", mu)
+        U1, U2 = factor(self.U1, "U1", (p, p), beside), factor(self.U2, "U2", (q, q), beside)
+        V1, V2 = factor(self.V1, "V1", (p, p), beside), factor(self.V2, "V2", (q, q), beside)
+        X = compose_cs(U1, U2, mu, V1, V2, self.signature)
+        check_overflow(X, "U1, U2, mu, V1 and V2", "X")
         return like_input(X, self.mu)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jorth.arrays import ArrayT, check_finite, like_input, square_matrix, unit_roundoff
-from jorth.decompositions.batch import Floats, over_batch
+from jorth.decompositions.batch import Floats, check_not_empty, over_batch
 from jorth.decompositions.singular import one_sided_jacobi
 from jorth.signature import Signature
 
@@ -46,6 +46,7 @@ def eigh(A: ArrayT, signature: Signature) -> tuple[ArrayT, ArrayT]:
     """
     matrix = square_matrix(A, signature, "A")
     check_finite(matrix, "A")
+    check_not_empty(matrix, "A")
     defect = (matrix - matrix.mT).abs().amax(dim=(-2, -1))
     if bool((defect > 128 * unit_roundoff(matrix) * matrix.abs().amax(dim=(-2, -1))).any()):
         raise ValueError(f"A must be symmetric, got max |A - A^T| = {defect.max().item():.3g}")

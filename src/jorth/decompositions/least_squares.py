@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from jorth.arrays import ArrayT, check_finite, describe, like_input, to_tensor
+from jorth.arrays import ArrayT, check_alike, check_finite, check_overflow, describe, like_input, to_tensor
 from jorth.decompositions.qr import check_definite, column_basis, tall_matrix
 from jorth.signature import Signature
 
@@ -38,11 +38,13 @@ def indefinite_lstsq(A: ArrayT, b: ArrayT, signature: Signature) -> ArrayT:
     V, R, scale = column_basis(matrix.to(torch.float64))
     VtJ = V.mT * signature.vector(V)
     M = VtJ @ V
-    check_definite(torch.linalg.eigvalsh(M), signature.n)
+    check_definite(torch.linalg.eigvalsh(M), signature)
     columns = right[..., None] if right.ndim < matrix.ndim else right
     y = torch.cholesky_solve(VtJ @ columns.to(V), torch.linalg.cholesky(M))
     x = torch.linalg.solve_triangular(R, y, upper=True) / scale[..., None]
-    return like_input(x.reshape(*matrix.shape[:-2], matrix.shape[-1], *right.shape[matrix.ndim - 1 :]).to(matrix), A)
+    x = x.reshape(*matrix.shape[:-2], matrix.shape[-1], *right.shape[matrix.ndim - 1 :]).to(matrix)
+    check_overflow(x, "A and b", "x")
+    return like_input(x, A)
 
 
 def _right_hand_side(b: object, A: Tensor) -> Tensor:
@@ -50,9 +52,6 @@ def _right_hand_side(b: object, A: Tensor) -> Tensor:
     if right.shape[: A.ndim - 1] != A.shape[:-1] or right.ndim not in (A.ndim - 1, A.ndim):
         rows = ", ".join(map(str, A.shape[:-1]))
         raise ValueError(f"b must have shape ({rows},) or ({rows}, r) to go with A, got {describe(b)}")
-    if right.dtype != A.dtype or right.device != A.device:
-        raise TypeError(
-            f"b must have the dtype and device of A ({A.dtype}, {A.device}), got ({right.dtype}, {right.device})"
-        )
+    check_alike(right, "b", A, "A")
     check_finite(right, "b")
     return right

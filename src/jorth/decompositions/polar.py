@@ -38,7 +38,7 @@ def polar(A: ArrayT, signature: Signature) -> tuple[ArrayT, ArrayT]:
     """
     matrix = square_matrix(A, signature, "A")
     check_finite(matrix, "A")
-    check_not_empty(matrix)
+    check_not_empty(matrix, "A")
     exact = matrix.to(torch.float64)
     scale = power_of_two(exact.abs().amax(dim=(-2, -1), keepdim=True))
     work = exact / scale

@@ -5,7 +5,16 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from jorth.arrays import ArrayT, check_finite, check_signature, describe, like_input, to_tensor, unit_roundoff
+from jorth.arrays import (
+    ArrayT,
+    check_finite,
+    check_overflow,
+    check_signature,
+    describe,
+    like_input,
+    to_tensor,
+    unit_roundoff,
+)
 from jorth.decompositions.batch import check_not_empty
 from jorth.decompositions.scaling import power_of_two
 from jorth.group.cs_form import compose_cs
@@ -41,7 +50,7 @@ def hyperbolic_qr(A: ArrayT, signature: Signature) -> tuple[ArrayT, ArrayT]:
     U2, sine, Zh = torch.linalg.svd(V[..., minus, :])
     U1, cosine = _complete_basis(V[..., plus, :] @ Zh.mT)
     r, k = sine.shape[-1], V.shape[-1]
-    check_definite((cosine[..., :r] - sine) * (cosine[..., :r] + sine), signature.n)
+    check_definite((cosine[..., :r] - sine) * (cosine[..., :r] + sine), signature)
     mu = torch.atanh(sine / cosine[..., :r])
     D = torch.cat([cosine[..., :r] / mu.cosh(), cosine[..., r:]], dim=-1)
     Y, R = positive_qr(D[..., None] * (Zh @ R0))
@@ -49,8 +58,10 @@ def hyperbolic_qr(A: ArrayT, signature: Signature) -> tuple[ArrayT, ArrayT]:
     V1[..., :k, :k] = Y.mT
     V2 = torch.eye(signature.q, dtype=V.dtype, device=V.device).expand(*V.shape[:-2], -1, -1)
     mu = torch.nn.functional.pad(mu, (0, min(signature.p, signature.q) - r))
-    Q = compose_cs(U1, U2, mu, V1, V2, signature)
-    return like_input(Q.to(matrix.dtype), A), like_input((R * scale[..., None, :]).to(matrix.dtype), A)
+    Q = compose_cs(U1, U2, mu, V1, V2, signature).to(matrix.dtype)
+    R = (R * scale[..., None, :]).to(matrix.dtype)
+    check_overflow(R, "A", "R")
+    return like_input(Q, A), like_input(R, A)
 
 
 def tall_matrix(A: object, signature: Signature) -> Tensor:
@@ -63,7 +74,7 @@ def tall_matrix(A: object, signature: Signature) -> Tensor:
             f"(A^T J A is not positive definite otherwise), got {describe(A)}"
         )
     check_finite(matrix, "A")
-    check_not_empty(matrix)
+    check_not_empty(matrix, "A")
     return matrix
 
 
@@ -83,12 +94,12 @@ def column_basis(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return V, R, scale
 
 
-def check_definite(eigenvalues: Tensor, rows: int) -> None:
+def check_definite(eigenvalues: Tensor, signature: Signature) -> None:
     """A ValueError where an eigenvalue of V^T J V, V an orthonormal basis, is not above rounding."""
     worst = min(eigenvalues.flatten().tolist(), default=1.0)
-    if not worst > 4 * rows * unit_roundoff(eigenvalues):
+    if not worst > 4 * signature.n * unit_roundoff(eigenvalues):
         raise ValueError(
-            "A^T J A must be positive definite, got a matrix A whose smallest eigenvalue of A^T J A "
+            f"A^T J A must be positive definite for {signature}, got a matrix A whose smallest eigenvalue of A^T J A "
             f"relative to A^T A is {worst:.3g}"
         )
 

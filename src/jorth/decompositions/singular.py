@@ -10,8 +10,16 @@ from typing import Generic
 import numpy as np
 from numpy.typing import NDArray
 
-from jorth.arrays import ArrayT, check_finite, check_signature, describe, like_input, to_tensor
-from jorth.decompositions.batch import Floats, over_batch
+from jorth.arrays import (
+    ArrayT,
+    check_finite,
+    check_overflow,
+    check_signature,
+    describe,
+    like_input,
+    to_tensor,
+)
+from jorth.decompositions.batch import Floats, check_not_empty, factor, over_batch, values
 from jorth.decompositions.warm_start import nearly_orthogonal
 from jorth.signature import Signature
 
@@ -34,9 +42,14 @@ class HSVD(Generic[ArrayT]):
 
     def compose(self) -> ArrayT:
         """The matrix G (..., m, n)."""
-        U, S, X = (to_tensor(part, "factor") for part in (self.U, self.S, self.X))
+        n = check_signature(self.signature).n
+        S = values(self.S, "S", n, self.signature)
+        U = factor(self.U, "U", (None, n), ("S", S))
+        X = factor(self.X, "X", (n, n), ("S", S))
         s = self.signature.vector(X)
-        return like_input((U * (S * s)[..., None, :]) @ X.mT * s, self.S)
+        G = (U * (S * s)[..., None, :]) @ X.mT * s
+        check_overflow(G, "U, S and X", "G")
+        return like_input(G, self.S)
 
 
 def hsvd(G: ArrayT, signature: Signature) -> HSVD[ArrayT]:
@@ -68,6 +81,7 @@ def hsvd(G: ArrayT, signature: Signature) -> HSVD[ArrayT]:
     if matrix.ndim < 2 or matrix.shape[-1] != n or matrix.shape[-2] < n:
         raise ValueError(f"G must have shape (..., m, {n}) with m >= {n} for {signature}, got {describe(G)}")
     check_finite(matrix, "G")
+    check_not_empty(matrix, "G")
     U, S, X = over_batch(partial(_checked, signs=signature.signs), matrix)
     return HSVD(U=like_input(U, G), S=like_input(S, G), X=like_input(X, G), signature=signature)
 

@@ -11,6 +11,7 @@ from jorth.arrays import (
     Array,
     ArrayT,
     check_finite,
+    check_overflow,
     check_signature,
     describe,
     like_input,
@@ -22,7 +23,9 @@ from jorth.signature import Signature
 
 def inverse(X: ArrayT, signature: Signature) -> ArrayT:
     """The inverse X^-1 = J X^T J of a J-orthogonal matrix (..., n, n): exact, no solve."""
-    return like_input(_inverse(square_matrix(X, signature), signature), X)
+    matrix = square_matrix(X, signature)
+    check_finite(matrix, "X")
+    return like_input(_inverse(matrix, signature), X)
 
 
 def _inverse(X: Tensor, signature: Signature) -> Tensor:
@@ -51,13 +54,18 @@ def residual(X: Array, signature: Signature, *, gram: Array | None = None) -> An
     columns = matrix.shape[-1]
     s = signature.vector(matrix)
     if gram is not None:
-        target = to_tensor(gram, "gram").to(matrix)
+        target = to_tensor(gram, "gram").to(matrix.device, matrix.dtype)
         if target.shape[-2:] != (columns, columns):
-            raise ValueError(f"gram must have shape (..., {columns}, {columns}), got {describe(gram)}")
+            raise ValueError(
+                f"gram must have shape (..., {columns}, {columns}), got {describe(gram)} beside an X of that size"
+            )
+        check_finite(target, "gram")
     elif columns == n:
         target = torch.diag(s)
     else:
-        raise ValueError(f"gram is needed for a thin X: X^T J X of shape ({columns}, {columns}), got None")
+        raise ValueError(
+            f"gram is needed for a thin X (..., {n}, {columns}), X^T J X of shape ({columns}, {columns}), got None"
+        )
     scaled = _scaled_violation(matrix, s, target)
     if scaled.ndim == 0:
         return scaled.item()
@@ -88,7 +96,7 @@ def component(X: Array, signature: Signature) -> Any:
     signs = [torch.linalg.slogdet(_block(matrix, index, index)).sign for index in signature.positions(matrix.device)]
     found = torch.stack(signs, dim=-1).to(torch.int64)
     if bool((found == 0).any()):
-        raise ValueError("X must be J-orthogonal, got a matrix with a singular diagonal block")
+        raise ValueError(f"X must be J-orthogonal, got a matrix with a singular diagonal block for {signature}")
     if found.ndim == 1:
         return int(found[0]), int(found[1])
     return found.cpu().numpy() if not isinstance(X, Tensor) else found
@@ -105,18 +113,20 @@ def exchange(X: ArrayT, signature: Signature) -> ArrayT:
     Reference: N. J. Higham, J-orthogonal matrices: properties and generation, SIAM Review 45 (2003).
     """
     matrix = square_matrix(X, signature)
+    check_finite(matrix, "X")
     plus, minus = signature.positions(matrix.device)
     X11, X12 = _block(matrix, plus, plus), _block(matrix, plus, minus)
     X21, X22 = _block(matrix, minus, plus), _block(matrix, minus, minus)
     try:
         inverse11, inverse22 = torch.linalg.inv(X11), torch.linalg.inv(X22)
     except RuntimeError as error:
-        raise ValueError("X has no exchange: a diagonal block of it is singular") from error
+        raise ValueError(f"X has no exchange: a diagonal block of it is singular for {signature}") from error
     result = torch.empty_like(matrix)
     result[..., plus[:, None], plus] = inverse11
     result[..., plus[:, None], minus] = -inverse11 @ X12
     result[..., minus[:, None], plus] = X21 @ inverse11
     result[..., minus[:, None], minus] = inverse22.mT
+    check_overflow(result, "the blocks of X", "the exchange")
     return like_input(result, X)
 
 

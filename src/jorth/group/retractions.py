@@ -72,7 +72,8 @@ def _algebra_element(K: ArrayT, signature: Signature) -> Tensor:
     if bool(bad.any()):
         defect, size = defects[bad].amax().item(), sizes[bad].amax().item()
         raise ValueError(
-            f"K must be in the Lie algebra (J K skew), got max |J K + (J K)^T| = {defect:.3g} at max |K| = {size:.3g}"
+            f"K must be in the Lie algebra (J K skew), "
+            f"got max |J K + (J K)^T| = {defect:.3g} at max |K| = {size:.3g} for {signature}"
         )
     return algebra
 

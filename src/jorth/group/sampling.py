@@ -10,9 +10,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.arrays import FLOATS, check_signature, generator, is_number
+from jorth.arrays import (
+    FLOATS,
+    MOST,
+    check_signature,
+    describe,
+    generator,
+    is_number,
+    real_number,
+    shown,
+)
 from jorth.group.cs_form import compose_cs
 from jorth.signature import Signature
+
+NUMPY_FLOATS = {np.dtype(np.float64): torch.float64, np.dtype(np.float32): torch.float32}
 
 
 def random_point(
@@ -47,33 +58,44 @@ def random_point(
         (*batch, n, n) or (*batch, n, r + c): a tensor when ``dtype`` is torch's or a device is given, else NumPy.
     """
     check_signature(signature)
-    if not (is_number(cond) and math.isfinite(cond) and cond >= 1):
-        raise ValueError(f"cond must be a finite number of at least 1, got {cond!r}")
-    if not isinstance(batch, tuple) or not all(isinstance(size, int) and size >= 0 for size in batch):
-        raise ValueError(f"batch must be a tuple of sizes, got {batch!r}")
+    size = real_number(cond, "cond", "a finite number of at least 1", lambda number: 1 <= number < math.inf)
+    _check_batch(batch)
     _check_component(component, signature)
-    rng = generator(seed)
-    X = _draw(signature, 0.5 * math.log(cond), component, batch, rng)
-    if columns is not None:
-        X = X[..., _chosen_columns(columns, signature)]
-    return _cast(X, dtype, device)
+    chosen = None if columns is None else _chosen_columns(columns, signature)
+    wanted, place = _wanted_dtype(dtype), _wanted_device(device)
+    X = _draw(signature, 0.5 * math.log(size), component, batch, generator(seed))
+    if chosen is not None:
+        X = X[..., chosen]
+    X = X.to(dtype=wanted, device=place).contiguous()
+    if not bool(torch.isfinite(X).all()):
+        raise ValueError(f"cond must be small enough for {wanted}, got one at which X overflows")
+    return X if isinstance(dtype, torch.dtype) or device is not None else X.numpy()
+
+
+def _check_batch(batch: object) -> None:
+    sizes = isinstance(batch, tuple) and all(type(size) is int and 0 <= size <= MOST for size in batch)
+    if not sizes:
+        raise ValueError(f"batch must be a tuple of sizes, got {shown(batch)}")
 
 
 def _check_component(component: tuple[int, int], signature: Signature) -> None:
-    if not isinstance(component, tuple) or len(component) != 2 or any(sign not in (1, -1) for sign in component):
-        raise ValueError(f"component must be two signs +1 or -1, got {component!r}")
+    signs = isinstance(component, tuple) and all(is_number(sign) and sign in (1, -1) for sign in component)
+    if not signs or len(component) != 2:
+        raise ValueError(f"component must be two signs +1 or -1, got {shown(component)}")
     for sign, size, name in zip(component, (signature.p, signature.q), ("p", "q"), strict=True):
         if size == 0 and sign == -1:
-            raise ValueError(f"component must have +1 for the empty block, got {component!r} with {name} = 0")
+            raise ValueError(
+                f"component must have +1 for the empty block, got {component!r} with {name} = 0 in {signature}"
+            )
 
 
 def _chosen_columns(columns: tuple[int, int], signature: Signature) -> NDArray[np.intp]:
     r, c = columns if isinstance(columns, tuple) and len(columns) == 2 else (-1, -1)
-    if not (
-        isinstance(r, int) and isinstance(c, int) and 0 <= r <= signature.p and 0 <= c <= signature.q and r + c > 0
-    ):
+    whole = type(r) is int and type(c) is int
+    if not (whole and 0 <= r <= signature.p and 0 <= c <= signature.q and r + c > 0):
         raise ValueError(
-            f"columns must be (r, c) with r <= p = {signature.p}, c <= q = {signature.q} and r + c > 0, got {columns!r}"
+            f"columns must be (r, c) with r <= p = {signature.p}, c <= q = {signature.q} and r + c > 0 "
+            f"for {signature}, got {shown(columns)}"
         )
     return np.concatenate([signature.positive[:r], signature.negative[:c]])
 
@@ -104,16 +126,23 @@ def _haar(n: int, batch: tuple[int, ...], rng: np.random.Generator) -> NDArray[n
     return Q
 
 
-def _cast(X: Tensor, dtype: Any, device: Any) -> Any:
-    wants_torch = isinstance(dtype, torch.dtype) or device is not None
-    wanted = dtype if isinstance(dtype, torch.dtype) else _torch_dtype(dtype)
+def _wanted_dtype(dtype: Any) -> torch.dtype:
+    try:
+        wanted = dtype if isinstance(dtype, torch.dtype) else NUMPY_FLOATS.get(np.dtype(dtype))
+    except (TypeError, ValueError):
+        wanted = None
     if wanted not in FLOATS:
-        raise TypeError(f"dtype must be float64 or float32, got {dtype}")
-    X = X.to(dtype=wanted, device=device).contiguous()
-    if not bool(torch.isfinite(X).all()):
-        raise ValueError(f"cond must be small enough for {wanted}, got one at which X overflows")
-    return X if wants_torch else X.numpy()
+        raise TypeError(f"dtype must be float64 or float32, got {describe(dtype)}")
+    return wanted
 
 
-def _torch_dtype(dtype: Any) -> torch.dtype:
-    return torch.from_numpy(np.empty(0, dtype=np.float64 if dtype is None else dtype)).dtype
+def _wanted_device(device: Any) -> torch.device | None:
+    if device is None:
+        return None
+    try:
+        place = torch.device(device)
+    except (TypeError, ValueError, RuntimeError):
+        place = torch.device("meta")
+    if place.type == "meta":
+        raise ValueError(f"device must be a torch device that holds data, or its name, got {describe(device)}")
+    return place

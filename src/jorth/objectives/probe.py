@@ -199,7 +199,7 @@ class StructuralProbe(AbstractObjective):
     def fingerprint(self) -> str:
         """Hash of the data, the distances and the options."""
         zeros = 0 if self._zero is None else int(self._zero.sum())
-        options = f"{self.signature} {self.alpha} {self.order} {self.scale} {self.ridge} {zeros}"
+        options = f"{self.signature!r} {self.alpha} {self.order} {self.scale} {self.ridge} {zeros}"
         options = f"{options} {self._targets.fingerprint()}"
         return hash_tensors(f"StructuralProbe {options}", self._data)
 

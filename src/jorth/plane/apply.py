@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import describe, to_tensor
+from jorth.arrays import describe, real_numbers, to_tensor
 
 SMALL_BOOST = 0.3
 SMALL_TURN = 0.9
@@ -25,7 +25,9 @@ def apply_rows(X: Any, pairs: Any, V: Any) -> None:
     Args:
         X: (..., n, k), NumPy or torch; changed in place.
         pairs: (m, 2), disjoint indices; shared by all matrices of a batch.
-        V: (..., m, 2, 2), as `solve_plane` returns them.
+        V: (..., m, 2, 2), as `solve_plane` returns them. On a device that is not read back, so not checked.
+
+    Where X is not finite, or overflows, the result is not finite either: nothing is checked about it.
     """
     matrix, index, steps = _checked(X, pairs, V, rows=True)
     with torch.no_grad():
@@ -77,22 +79,51 @@ def _checked(X: Any, pairs: Any, V: Any, rows: bool) -> tuple[Tensor, Tensor, Te
     matrix, steps = to_tensor(X, "X"), to_tensor(V, "V")
     if matrix.ndim < 2:
         raise ValueError(f"X must have shape (..., n, k), got {describe(X)}")
-    index = torch.as_tensor(pairs, device=matrix.device)
+    index = real_numbers(pairs, "pairs", "integers of shape (m, 2)", matrix.device)
     if index.ndim != 2 or index.shape[1] != 2 or index.dtype not in (torch.int64, torch.int32):
         raise ValueError(f"pairs must be integers of shape (m, 2), got {describe(pairs)}")
-    if steps.shape[-3:] != (len(index), 2, 2):
-        raise ValueError(f"V must have shape (..., {len(index)}, 2, 2) to go with pairs, got {describe(V)}")
+    if steps.shape[-3:] != (len(index), 2, 2) or not _fits(steps.shape[:-3], matrix.shape[:-2]):
+        raise ValueError(
+            f"V must have shape (..., {len(index)}, 2, 2) to go with pairs, got {describe(V)} and X {describe(X)}"
+        )
     if steps.dtype != matrix.dtype or steps.device != matrix.device:
         raise TypeError(f"V must have the dtype and device of X, got {describe(V)} and {describe(X)}")
     size = matrix.shape[-2 if rows else -1]
-    if isinstance(pairs, np.ndarray) or index.device.type == "cpu":
-        _check_disjoint(np.asarray(pairs), size)
+    if index.device.type == "cpu":
+        _check_disjoint(index.numpy(), size)
+        _check_steps(steps, V)
     return matrix, index.long(), steps
+
+
+def _fits(batch: torch.Size, own: torch.Size) -> bool:
+    """Whether the steps have a batch that broadcasts to that of X."""
+    try:
+        return np.broadcast_shapes(batch, own) == own
+    except ValueError:
+        return False
 
 
 def _check_disjoint(pairs: np.ndarray, size: int) -> None:
     flat = pairs.ravel()
     if flat.size and (flat.min() < 0 or flat.max() >= size):
-        raise ValueError(f"pairs must index 0 .. {size - 1}, got values from {flat.min()} to {flat.max()}")
+        found = f"{flat.min()} to {flat.max()}"
+        raise ValueError(f"pairs must index 0 .. {size - 1}, got values from {found} and an X of that size")
     if np.unique(flat).size != flat.size:
         raise ValueError("pairs must be disjoint, got an index twice")
+
+
+def _check_steps(steps: Tensor, V: Any) -> None:
+    """A ValueError unless every step is a rotation, a reflection, a boost or a flip to rounding."""
+    size = steps.abs().amax(dim=(-2, -1), keepdim=True).clamp(min=1.0)
+    scaled = steps / size
+    square = torch.eye(2).to(steps) / size.square()
+    defects = [
+        (scaled.mT @ (form.to(steps)[:, None] * scaled) - form.to(steps) * square).abs().amax(dim=(-2, -1))
+        for form in (torch.tensor([1.0, 1.0]), torch.tensor([1.0, -1.0]))
+    ]
+    wrong = ~(torch.minimum(*defects) <= 64 * torch.finfo(steps.dtype).eps)
+    if bool(wrong.any()):
+        raise ValueError(
+            f"V must hold rotations, reflections, boosts or flips, got {describe(V)} "
+            f"with {int(wrong.sum())} of {wrong.numel()} that are none"
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import is_number, to_tensor
+from jorth.arrays import describe, is_number, rounded_to, to_tensor
 
 
 def common_tensors(arguments: Mapping[str, Any]) -> tuple[list[Tensor], type]:
@@ -24,17 +25,16 @@ def common_tensors(arguments: Mapping[str, Any]) -> tuple[list[Tensor], type]:
         kind = float
     for name, value in arguments.items():
         if name not in arrays and not is_number(value):
-            raise TypeError(f"{name} must be a number, a NumPy array or a tensor, got {type(value).__name__}")
+            raise TypeError(f"{name} must be a number, a NumPy array or a tensor, got {describe(value)}")
     first = next(iter(tensors.values()), torch.zeros((), dtype=torch.float64))
     for name, tensor in tensors.items():
         if tensor.dtype != first.dtype or tensor.device != first.device:
             raise TypeError(
-                f"{name} must have the dtype and device of the other arrays ({first.dtype}, {first.device}), "
-                f"got ({tensor.dtype}, {tensor.device})"
+                f"{name} must have the dtype and device of the other arrays "
+                f"({next(iter(tensors))} has {first.dtype}, {first.device}), got ({tensor.dtype}, {tensor.device})"
             )
     full = [
-        tensors[name] if name in tensors else torch.full((), float(value), dtype=first.dtype, device=first.device)
-        for name, value in arguments.items()
+        tensors[name] if name in tensors else _filled(float(value), name, first) for name, value in arguments.items()
     ]
     try:
         shape = np.broadcast_shapes(*(tensor.shape for tensor in full))
@@ -42,6 +42,14 @@ def common_tensors(arguments: Mapping[str, Any]) -> tuple[list[Tensor], type]:
         shapes = ", ".join(f"{name} {tuple(t.shape)}" for name, t in zip(arguments, full, strict=True))
         raise ValueError(f"shapes must broadcast against each other, got {shapes}") from error
     return [tensor.expand(shape) for tensor in full], kind
+
+
+def _filled(number: float, name: str, like: Tensor) -> Tensor:
+    """A number as a tensor of no dimensions: a fill, not a transfer."""
+    rounded = rounded_to(like.dtype, number)
+    if math.isfinite(number) and not math.isfinite(rounded):
+        raise ValueError(f"{name} must be in the range of the other arrays, {like.dtype}, got {number!r}")
+    return torch.full((), rounded, dtype=like.dtype, device=like.device)
 
 
 def restore(tensor: Tensor, kind: type) -> Any:

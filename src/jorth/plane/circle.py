@@ -30,7 +30,8 @@ def minimize_circle(a: Any, b: Any, c: Any, d: Any, e: Any) -> CircleMinimum:
     In the eigenvectors of the quadratic part it is al x + be y + 2 R x^2 + const with R >= 0, whose minimiser has the
     signs of (-al, -be): a trust-region problem in the plane, with the one multiplier L >= 0 of
     (|al| / (4 R + L))^2 + (|be| / L)^2 = 1. Newton on 1 / norm from a lower bound rises to it monotonically
-    (Moré and Sorensen 1983). Of two equal minima the one nearer (1, 0) is returned; where a coefficient is NaN, NaN.
+    (Moré and Sorensen 1983). Of two equal minima the one nearer (1, 0) is returned; where a coefficient is NaN or
+    infinite, NaN.
 
     Args:
         a: Coefficients, broadcast against each other: floats, NumPy arrays or tensors.

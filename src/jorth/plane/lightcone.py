@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from jorth.arrays import check_flag
 from jorth.plane.boundary import common_tensors, restore
 from jorth.plane.hyperbola import cosh_of, hyperbola_root
 
@@ -37,9 +38,11 @@ def minimize_lightcone(A: Any, B: Any, C: Any, D: Any, *, positive: bool = False
     Returns:
         (u, value, unbounded). ``unbounded`` marks problems without a minimiser: the value falls without bound, or
         towards an infimum that no u attains, or the minimiser is beyond the range of the dtype; u is 1 there. When all
-        four are zero, u is 1. Where any coefficient is NaN, u is 1 and the value NaN. A value beyond the range is -inf
+        four are zero, u is 1. Where any coefficient is NaN, u is 1 and the value NaN; where one is infinite, the
+        value is not finite. A value beyond the range is -inf
         at a u that is not. float32 is computed in float64 and rounded at the end.
     """
+    check_flag("positive", positive)
     (A_, B_, C_, D_), kind = common_tensors({"A": A, "B": B, "C": C, "D": D})
     dtype = A_.dtype
     A_, B_, C_, D_ = A_.double(), B_.double(), C_.double(), D_.double()

@@ -22,15 +22,15 @@ MUTUAL_ROUNDS = 32
 
 def random_matching(n: int, *, seed: Seed) -> Pairs:
     """A uniformly random matching: a permutation cut into twos. Shape (n // 2, 2)."""
-    order = generator(seed).permutation(_at_least_two(n))
-    return order[: n - n % 2].reshape(-1, 2)
+    size = _at_least_two(n)
+    return generator(seed).permutation(size)[: size - size % 2].reshape(-1, 2)
 
 
 def random_pairs(n: int, count: int, *, seed: Seed) -> Pairs:
     """``count`` pairs of different indices, uniform with replacement. Shape (count, 2)."""
-    rng = generator(seed)
-    first = rng.integers(_at_least_two(n), size=whole_number(count, "count", 0))
-    second = rng.integers(n - 1, size=count)
+    rng, size, drawn = generator(seed), _at_least_two(n), whole_number(count, "count", 0)
+    first = rng.integers(size, size=drawn)
+    second = rng.integers(size - 1, size=drawn)
     return np.stack([first, second + (second >= first)], axis=1)
 
 
@@ -45,7 +45,8 @@ def round_robin(n: int, *, seed: Seed | None = None) -> Pairs:
 
     The circle method: one index stays, the others turn. A seed shuffles the indices and the rounds.
     """
-    size = _at_least_two(n) + n % 2  # an odd n plays with a bye
+    n = _at_least_two(n)
+    size = n + n % 2  # an odd n plays with a bye
     turning = np.arange(size - 1)
     rounds = (turning - turning[:, None]) % (size - 1)
     table = np.concatenate([np.full((size - 1, 1), size - 1), rounds], axis=1)

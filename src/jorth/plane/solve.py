@@ -8,7 +8,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import check_finite, describe, is_number, to_tensor
+from jorth.arrays import (
+    check_alike,
+    check_choice,
+    check_finite,
+    check_flag,
+    describe,
+    is_number,
+    real_numbers,
+    rounded_to,
+    to_tensor,
+)
 from jorth.plane.general import solve_general
 from jorth.plane.row_forms import RowForms
 from jorth.plane.scalar import solve_scalar
@@ -52,7 +62,8 @@ def solve_plane(
         equal minima the proper V (rotation or boost) is taken; if nothing decreases by more than rounding, V = I. V
         carries no gradient. float32 is computed in float64 and rounded at the end.
     """
-    _check_components(components)
+    check_choice("components", components, ("all", "identity"))
+    check_flag("check", check)
     P_, Q_, opposite, theta_ = _tensors(P, Q, signs, theta, check)
     general, eps = Q_.ndim == P_.ndim, torch.finfo(P_.dtype).eps
     if check:
@@ -101,19 +112,20 @@ def solve_rows(
     Returns:
         As `solve_plane`.
     """
-    _check_components(components)
+    check_choice("components", components, ("all", "identity"))
+    check_flag("check", check)
     G_, Z_ = to_tensor(G, "G").detach(), to_tensor(Z, "Z").detach()
     if Z_.ndim < 2 or Z_.shape[-2] != 2 or Z_.shape[-1] == 0:
         raise ValueError(f"Z must have shape (..., 2, m) with m at least 1, got {describe(Z)}")
     if G_.shape != Z_.shape or G_.dtype != Z_.dtype or G_.device != Z_.device:
         raise ValueError(f"G must have the shape, dtype and device of Z, {describe(Z)}, got {describe(G)}")
     batch, m = Z_.shape[:-2], Z_.shape[-1]
-    A_, theta_ = _coefficient(A, "A", Z_), _theta(theta, Z_)
+    A_, theta_ = _coefficient(A, "A", Z_, check), _theta(theta, Z_, check)
     if A_.shape not in ((), batch, (*batch, 2, 2)):
         raise ValueError(f"A must have shape {(*batch, 2, 2)} or {tuple(batch)} to go with Z, got {describe(A)}")
     if A_.ndim < Z_.ndim or A_.shape == ():
         A_ = A_[..., None, None] * torch.eye(2, dtype=Z_.dtype, device=Z_.device)
-    D_ = None if D is None else _coefficient(D, "D", Z_)
+    D_ = None if D is None else _coefficient(D, "D", Z_, check)
     if D_ is not None and D_.shape != (m, m):
         raise ValueError(f"D must have shape {(m, m)} to go with Z, got {describe(D)}")
     opposite = _opposite(signs, Z_, check)
@@ -144,11 +156,6 @@ def _finished(V: Tensor, decrease: Tensor, unbounded: Tensor, valid: Tensor, *, 
     return PlaneSolution(V, decrease, unbounded)
 
 
-def _check_components(components: str) -> None:
-    if components not in ("all", "identity"):
-        raise ValueError(f'components must be "all" or "identity", got {components!r}')
-
-
 def _check_values(P: Tensor, Q: Tensor, theta: Tensor, general: bool) -> None:
     for name, tensor in (("P", P), ("Q", Q), ("theta", theta)):
         check_finite(tensor, name)
@@ -173,18 +180,18 @@ def _symmetric(Q: Tensor) -> Tensor:
 
 
 def _tensors(P: Any, Q: Any, signs: Any, theta: Any, check: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    P_ = to_tensor(P, "P").detach()
+    P_ = to_tensor(P, "P", meta=not check).detach()
     if P_.ndim < 2 or P_.shape[-2:] != (2, 2):
         raise ValueError(f"P must have shape (..., 2, 2), got {describe(P)}")
     batch = P_.shape[:-2]
-    Q_ = _coefficient(Q, "Q", P_)
+    Q_ = _coefficient(Q, "Q", P_, check)
     if Q_.shape not in ((), batch, (*batch, 4, 4)):
         raise ValueError(f"Q must have shape {(*batch, 4, 4)} or {tuple(batch)} to go with P, got {describe(Q)}")
-    return P_, Q_, _opposite(signs, P_, check), _theta(theta, P_)
+    return P_, Q_, _opposite(signs, P_, check), _theta(theta, P_, check)
 
 
-def _theta(theta: Any, P: Tensor) -> Tensor:
-    weight, batch = _coefficient(theta, "theta", P), P.shape[:-2]
+def _theta(theta: Any, P: Tensor, check: bool) -> Tensor:
+    weight, batch = _coefficient(theta, "theta", P, check), P.shape[:-2]
     if weight.shape not in ((), batch):
         raise ValueError(f"theta must be a number or have shape {tuple(batch)}, got {describe(theta)}")
     return weight
@@ -193,9 +200,7 @@ def _theta(theta: Any, P: Tensor) -> Tensor:
 def _opposite(signs: Any, P: Tensor, check: bool) -> Tensor:
     """Whether the two signs of each pair differ."""
     batch = P.shape[:-2]
-    signs_ = torch.as_tensor(np.array(signs) if isinstance(signs, np.ndarray) else signs, device=P.device)
-    if signs_.dtype == torch.bool:
-        raise TypeError(f"signs must be numbers +1 or -1, got {describe(signs)}")
+    signs_ = real_numbers(signs, "signs", "numbers +1 or -1", P.device)
     if signs_.shape != (*batch, 2):
         raise ValueError(f"signs must have shape {(*batch, 2)} to go with P, got {describe(signs)}")
     if check and (other := int((signs_.abs() != 1).sum())):
@@ -203,16 +208,13 @@ def _opposite(signs: Any, P: Tensor, check: bool) -> Tensor:
     return signs_[..., 0] != signs_[..., 1]
 
 
-def _coefficient(value: Any, name: str, P: Tensor) -> Tensor:
+def _coefficient(value: Any, name: str, P: Tensor, check: bool) -> Tensor:
     """A number or an array as a tensor with the dtype and device of P, the first argument."""
     if is_number(value):
-        return torch.full((), float(value), dtype=P.dtype, device=P.device)  # a fill, not a transfer
+        number = rounded_to(P.dtype, float(value))
+        return torch.full((), number, dtype=P.dtype, device=P.device)  # a fill, not a transfer
     if not isinstance(value, (np.ndarray, Tensor)):
         raise TypeError(f"{name} must be a number, a NumPy array or a tensor, got {describe(value)}")
-    tensor = to_tensor(value, name).detach()
-    if tensor.dtype != P.dtype or tensor.device != P.device:
-        raise TypeError(
-            f"{name} must have the dtype and device of the other arrays ({P.dtype}, {P.device}), "
-            f"got ({tensor.dtype}, {tensor.device})"
-        )
+    tensor = to_tensor(value, name, meta=not check).detach()
+    check_alike(tensor, name, P, "the other arrays")
     return tensor

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from jorth.arrays import is_number
+from jorth.arrays import check_choice as check_choice
+from jorth.arrays import real_number
 from jorth.solvers.counting import all_finite
 from jorth.solvers.problem import Problem
 from jorth.solvers.status import Status, StopRun
@@ -92,23 +93,17 @@ class AbstractSolver(ABC):
         return last
 
 
-def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    """A ValueError unless an option is one of its choices."""
-    if value not in choices:
-        listed = ", ".join(f'"{choice}"' for choice in choices)
-        raise ValueError(f"{name} must be one of {listed}, got {value!r}")
-
-
 def check_auto(name: str, value: object) -> None:
     """A ValueError unless an option is "auto" or a positive number."""
-    if value != "auto" and not (is_number(value) and 0 < value < math.inf):  # type: ignore[operator]
-        raise ValueError(f'{name} must be "auto" or a positive number, got {value!r}')
+    if not (isinstance(value, str) and value == "auto"):
+        real_number(value, name, '"auto" or a positive number', lambda number: 0 < number < math.inf)
 
 
 def check_theta(theta: float | None) -> None:
     """A ValueError unless theta is None or at least zero."""
-    if theta is not None and not (0 <= theta < float("inf")):
-        raise ValueError(f"theta must be None (relative) or a number of at least 0, got {theta!r}")
+    if theta is not None:
+        expected = "None (relative) or a number of at least 0"
+        real_number(theta, "theta", expected, lambda number: 0 <= number < math.inf)
 
 
 RELATIVE_THETA = 1e-12
