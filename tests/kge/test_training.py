@@ -163,6 +163,7 @@ def test_rates_reach_both_optimisers():
     assert not torch.equal(relations.relations, still.relations)
 
 
+@pytest.mark.filterwarnings("ignore:a gradient is not finite")
 def test_a_loss_that_is_not_finite_is_an_error(monkeypatch):
     monkeypatch.setattr("jorth.kge.losses.softmax", lambda positive, negative: positive.sum() * torch.nan)
     with pytest.raises(FloatingPointError, match="the loss is nan in epoch 1; a smaller lr or relation_lr may help"):

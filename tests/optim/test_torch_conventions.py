@@ -139,8 +139,9 @@ def test_a_matrix_without_a_finite_gradient_rests(name):
         m().backward()
     before = model.weight.detach().clone()
     model.weight.grad[1, 2, 2] = math.nan
-    for optimizer in optimizers:
-        optimizer.step()
+    with pytest.warns(RuntimeWarning, match="a gradient is not finite"):
+        optimizers[0].step()
+    optimizers[1].step()
     assert torch.equal(model.weight[1], before[1])
     if name != "greedy":
         assert torch.equal(model.weight[::2], clean.weight[::2])

@@ -16,6 +16,9 @@ from jorth.ranks import Ranks
 
 NAMES = {"j-jobcd": "jobcd", "vr-j-jobcd": "vr-jobcd", "csdm": "csdm"}
 
+PROGRESS = ("turn", "not_finite", "too_far", "stale")
+"""What changes of a parameter group from step to step."""
+
 
 class Optimisers:
     """Steps both optimisers on the loss of a batch. With "csdm" the relations of the model become parametrised.
@@ -86,7 +89,7 @@ class Optimisers:
         rest: dict[str, Any] = {}
         for name, optimiser in self._named():
             packed = optimiser.state_dict()
-            groups = [{key: value for key, value in g.items() if key == "turn"} for g in packed["param_groups"]]
+            groups = [{key: g[key] for key in PROGRESS if key in g} for g in packed["param_groups"]]
             entries: dict[str, Any] = {}
             for number, entry in packed["state"].items():
                 for key, value in entry.items():

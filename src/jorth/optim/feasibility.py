@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
-from jorth.arrays import check_finite, square_matrix, unit_roundoff
+from jorth.arrays import check_finite, square_matrix
 from jorth.group import residual
+from jorth.optim.guard import largest_residual
 from jorth.signature import Signature
 
 
@@ -17,7 +16,7 @@ def check_feasible(X: Tensor, signature: Signature, name: str) -> None:
     square_matrix(X, signature, name)
     check_finite(X, name)
     worst = float(torch.as_tensor(residual(X, signature)).max()) if X.numel() else 0.0
-    if worst > math.sqrt(unit_roundoff(X)):
+    if worst > largest_residual(X):
         raise ValueError(
             f"{name} must be J-orthogonal for {signature}, got a scaled residual of {worst:.3g}; "
             f"start with jorth.nn.init.j_orthogonal_"

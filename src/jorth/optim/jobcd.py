@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -13,6 +15,7 @@ from torch.optim import Optimizer
 from jorth.arrays import check_signature, is_number, whole_number
 from jorth.optim.direction import CURVATURES, Curvature, averaged_gradient, averages_needed, start_averages
 from jorth.optim.feasibility import check_feasible
+from jorth.optim.guard import left_the_group, may_be_written
 from jorth.optim.pairings import MATCHINGS, Matching, choose_rounds, greedy_round, whole_tournament
 from jorth.optim.rounds import run_rounds
 from jorth.signature import Signature
@@ -24,7 +27,12 @@ class JOBCD(Optimizer):
 
     Each step minimises the majoriser <Y - X, G> + L/2 ||Y - X||^2 of the loss, L = 1 / lr, over pairs of rows, each
     pair exactly, with rotations and boosts: X^T J X = J is kept to rounding, and nothing is ever projected back. All
-    matrices of a group are treated as one batch, and with the same pairs. A matrix whose gradient is not finite rests.
+    matrices of a group are treated as one batch, and with the same pairs.
+
+    A matrix rests in a step when its gradient is not finite, which then enters no average, and when the step would end
+    where X^T J X = J is lost in rounding, beyond ||X|| = u^(-1/2) (4e3 in float32, 9e7 in float64), or with a residual
+    above u^(1/2); its momentum is dropped then. "not_finite" and "too_far" of a parameter group count these, and the
+    first of each gives a RuntimeWarning.
 
     With momentum or an adaptive curvature the slopes S = skew(J G X^T) are averaged in place of the gradient: S_ij
     belongs to the plane (i, j) at every X, so that no transport is needed.
@@ -36,7 +44,8 @@ class JOBCD(Optimizer):
         lr: 1 / L. For an adaptive curvature the typical angle (rapidity) of a pair in one step.
         momentum: The decay of the average of slopes, 0 for none; 0.9 is common.
         curvature: "scheduled" is 1 / lr. "per-matrix" and "per-plane" multiply it by the root of the running mean
-            square of the slopes: of all slopes of a matrix, or of each one (as Adam does).
+            square of the slopes: of all slopes of a matrix, or of each one (as Adam does). A gradient that would
+            multiply a settled mean square by more than ten enters it, and the momentum, scaled down to that.
         decay: Of the running mean square.
         eps: Added to its root.
         metric: "embedding" is ||Y - X||_F, the paper's; "invariant" is ||Y X^-1 - I||_F, in which steps do not shrink
@@ -83,6 +92,8 @@ class JOBCD(Optimizer):
             maximize=maximize,
             seed=seed,
             turn=0,  # steps so far
+            not_finite=0,  # how often a matrix rested for its gradient
+            too_far=0,  # how often for where the step led
         )
         super().__init__(params, options)
 
@@ -116,7 +127,6 @@ class JOBCD(Optimizer):
                 )
             if "step" not in self.state[p]:
                 self.state[p].update(start_averages(group, p))
-            self.state[p]["step"] += 1
             buckets.setdefault((p.dtype, p.device), []).append(p)
         for params in buckets.values():
             self._step_batch(group, params, [gradients[p] for p in params])
@@ -124,29 +134,34 @@ class JOBCD(Optimizer):
             group["turn"] += 1
 
     def _step_batch(self, group: dict[str, Any], params: list[Tensor], gradients: list[Tensor]) -> None:
-        lr = float(group["lr"])
         X, G = _stack(params), _stack([gradient.to(p.dtype) for p, gradient in zip(params, gradients, strict=True)])
         G = -G if group["maximize"] else G
         if group["side"] == "right":
             X, G = X.mT, G.mT
-        signs = group["signature"].vector(X)
-        averages = {name: _stack([self.state[p][name] for p in params]) for name in averages_needed(group)}
-        step = torch.cat([X.new_full((p.shape[:-2].numel(), 1, 1), self.state[p]["step"]) for p in params])
-        G = averaged_gradient(X, G, signs, group, averages, step)
+        averages = {name: _stack([self.state[p][name] for p in params]) for name in ("step", *averages_needed(group))}
+        G, finite = averaged_gradient(X, G, group["signature"].vector(X), group, averages)
+        if float(group["lr"]) >= sys.float_info.min:  # schedulers begin at 0, where there is no majoriser
+            moved = _moved(X, G, group)
+            kept = may_be_written(moved, X, group["signature"])[:, None, None]
+            moved = torch.where(kept, moved, X)
+            if "momentum" in averages:  # or it would lead there again
+                averages["momentum"] *= kept
+            _unstack(moved.mT if group["side"] == "right" else moved, params)
+            _count_rests(group, "too_far", kept, left_the_group(X))
         for name, average in averages.items():
             _unstack(average, [self.state[p][name] for p in params])
-        if lr == 0:  # as schedulers begin: there is no majoriser
-            return
-        rounds = _rounds(group, X, G, signs)
-        everywhere = group["components"] == "all"
-        if group["metric"] == "embedding":
-            moved = run_rounds(X, G, 1 / lr, rounds, group["signature"], everywhere=everywhere)
-        else:  # the increment in float64, so that X is rounded once
-            identity = torch.eye(len(signs), dtype=torch.float64, device=X.device).expand_as(X)
-            X_, G_ = X.double(), G.double()
-            V = run_rounds(identity, G_ @ X_.mT, 1 / lr, rounds, group["signature"], everywhere=everywhere)
-            moved = (X_ + (V - identity) @ X_).to(X.dtype)
-        _unstack(moved.mT if group["side"] == "right" else moved, params)
+        _count_rests(group, "not_finite", finite, "a gradient is not finite, or its squared slopes are not")
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """As torch's, also of a state without the counts that came later."""
+        super().__setstate__(state)
+        for group in self.param_groups:
+            for name in ("not_finite", "too_far"):
+                group.setdefault(name, 0)
+            for p in group["params"]:
+                if "step" in self.state.get(p, {}):
+                    one_each = p.new_zeros((*p.shape[:-2], 1, 1))
+                    self.state[p]["step"] = one_each + torch.as_tensor(self.state[p]["step"]).to(one_each)
 
     def state_dict(self) -> dict[str, Any]:
         """As torch's, in plain types: signatures are lists of signs, so that `torch.load` takes it as it is."""
@@ -162,6 +177,33 @@ class JOBCD(Optimizer):
             if own["signature"] != saved["signature"]:
                 raise ValueError(f"state_dict must be of {own['signature']}, got one of {saved['signature']}")
         super().load_state_dict(state_dict | {"param_groups": groups})
+
+
+def _moved(X: Tensor, G: Tensor, group: dict[str, Any]) -> Tensor:
+    """The matrices X (b, n, n) after the rounds of a step."""
+    L = 1 / float(group["lr"])
+    signature = group["signature"]
+    everywhere = group["components"] == "all"
+    rounds = _rounds(group, X, G, signature.vector(X))
+    if group["metric"] == "embedding":
+        return run_rounds(X, G, L, rounds, signature, everywhere=everywhere)
+    # the increment in float64, so that X is rounded once
+    identity = torch.eye(signature.n, dtype=torch.float64, device=X.device).expand_as(X)
+    V = run_rounds(identity, G.double() @ X.double().mT, L, rounds, signature, everywhere=everywhere)
+    return (X.double() + (V - identity) @ X.double()).to(X.dtype)
+
+
+def _count_rests(group: dict[str, Any], name: str, moves: Tensor, reason: str) -> None:
+    """Count the matrices that do not move, and warn of the first."""
+    rests = moves.numel() - int(moves.sum())
+    if rests and not group[name]:
+        warnings.warn(
+            f"{reason}. {rests} of {moves.numel()} matrices rest in this step; {name!r} of the parameter group counts "
+            "how often that happens, and there is no further warning",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    group[name] += rests
 
 
 def _rounds(group: dict[str, Any], X: Tensor, G: Tensor, signs: Tensor) -> Any:

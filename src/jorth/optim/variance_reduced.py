@@ -52,16 +52,28 @@ class VRJOBCD(JOBCD):
         if not (is_number(probability) and 0 < probability <= 1):
             raise ValueError(f"probability must be in (0, 1], got {probability!r}")
         super().__init__(params, signature, **options)
-        self.defaults["probability"] = probability  # saved with the groups
+        own = {"probability": probability, "stale": False}  # saved with the groups
+        self.defaults.update(own)
         for group in self.param_groups:
-            group["probability"] = probability
+            group.update(own)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """As that of `JOBCD`."""
+        super().__setstate__(state)
+        for group in self.param_groups:
+            group.setdefault("stale", False)
 
     def wants_large_batch(self) -> bool:
-        """Whether the coming step is a refresh: the first is, the others by chance. Asking twice changes nothing."""
-        turn = max(group["turn"] for group in self.param_groups)
+        """Whether the coming step is a refresh. Asking twice changes nothing.
+
+        The first step is one, until there is an estimate, and others by chance; also the step after one that had
+        a small batch and in which a matrix rested, since its gradient may be wrong though it is finite.
+        """
         first = self.param_groups[0]
-        draw = np.random.default_rng([first["seed"], turn, REFRESH]).random()
-        return turn == 0 or bool(draw < first["probability"])
+        if first["stale"] or not any("estimate" in entry for entry in self.state.values()):
+            return True
+        turn = max(group["turn"] for group in self.param_groups)
+        return bool(np.random.default_rng([first["seed"], turn, REFRESH]).random() < first["probability"])
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -73,13 +85,21 @@ class VRJOBCD(JOBCD):
         if closure is None:
             raise TypeError("closure must be a function that computes the loss and its gradients, got None")
         params = [p for group in self.param_groups for p in group["params"]]
-        before = {} if self.wants_large_batch() else self._gradients_before(params, closure)
+        refresh = self.wants_large_batch()
+        before = {} if refresh else self._gradients_before(params, closure)
         with torch.enable_grad():
             loss = closure()
+        rests = self._rests()
         for group in self.param_groups:
             estimates = {p: self._estimate(p, before) for p in group["params"] if p.grad is not None or p in before}
             self._step_group(group, estimates)
+        for group in self.param_groups:
+            group["stale"] = not refresh and self._rests() > rests
         return loss
+
+    def _rests(self) -> int:
+        """How often a matrix has rested so far."""
+        return sum(group["not_finite"] + group["too_far"] for group in self.param_groups)
 
     def _gradients_before(self, params: list[Tensor], closure: Callable[[], Any]) -> dict[Tensor, Tensor]:
         """The gradients of the batch at the points before the last step; points and random numbers stay as they are."""
@@ -96,9 +116,18 @@ class VRJOBCD(JOBCD):
                 p.copy_(now[p])
 
     def _estimate(self, p: Tensor, before: dict[Tensor, Tensor]) -> Tensor:
-        """The estimate of the gradient at p, which is kept, with p, for the next step."""
-        state, gradient = self.state[p], torch.zeros_like(p) if p.grad is None else p.grad
+        """The estimate of the gradient at p. Where it is finite it is kept, with p, for the next step."""
+        state, estimate = self.state[p], torch.zeros_like(p) if p.grad is None else p.grad.clone()
         if p in before:
-            gradient = state["estimate"] + (gradient - before[p])
-        state["estimate"], state["previous"] = gradient.clone(), p.clone()
-        return gradient
+            difference = state["estimate"] + (estimate - before[p])
+            estimate = torch.where(_finite(state["estimate"]), difference, estimate)
+        finite = _finite(estimate)
+        if finite.any():
+            state["estimate"] = torch.where(finite, estimate, state.get("estimate", estimate))
+            state["previous"] = torch.where(finite, p, state.get("previous", p))
+        return estimate
+
+
+def _finite(X: Tensor) -> Tensor:
+    """Which matrices (..., n, n) are finite: (..., 1, 1)."""
+    return torch.isfinite(X).all(dim=-1, keepdim=True).all(dim=-2, keepdim=True)

@@ -1,0 +1,52 @@
+"""What may be written into a parameter: finite matrices that are J-orthogonal still."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from jorth.arrays import unit_roundoff
+from jorth.group import residual
+from jorth.signature import Signature
+
+
+def largest_norm(X: Tensor) -> float:
+    """u^(-1/2), u the unit roundoff: rounding alone changes X^T J X by u ||X||^2 = 1 there, as much as J."""
+    return 1 / math.sqrt(unit_roundoff(X))
+
+
+def largest_residual(X: Tensor) -> float:
+    """u^(1/2): half the digits."""
+    return math.sqrt(unit_roundoff(X))
+
+
+def left_the_group(X: Tensor) -> str:
+    """The words for a step that may not be written."""
+    return (
+        f"a step would end beyond ||X|| = {largest_norm(X):.2g} or with a residual above {largest_residual(X):.2g}, "
+        f"where X^T J X = J is lost in the rounding of {X.dtype}: lr is too large, or the loss does not hold X back"
+    )
+
+
+def may_be_written(moved: Tensor, X: Tensor, signature: Signature) -> Tensor:
+    """Which of the matrices ``moved`` (b, n, n) may take the place of X: a mask (b,).
+
+    They are finite, J-orthogonal to half the digits, and not beyond `largest_norm` unless X was farther out.
+    """
+    norm, before = (torch.linalg.matrix_norm(matrix) for matrix in (moved, X))
+    near = (norm <= largest_norm(X)) | (norm <= before)  # false for NaN
+    return near & _feasible(torch.where(near[:, None, None], moved, X), signature)
+
+
+def _feasible(X: Tensor, signature: Signature) -> Tensor:
+    """Whether `residual` is at most `largest_residual`, of finite matrices (b, n, n)."""
+    s = signature.vector(X)
+    violation = (X.mT @ (s[:, None] * X) - torch.diag(s)).abs().amax(dim=(-2, -1))
+    longest = X.square().sum(dim=-1).amax(dim=-1).clamp(min=1.0)  # at most ||X||_2^2, and cheap
+    feasible = violation <= largest_residual(X) * longest
+    if bool(feasible.all()):
+        return feasible
+    exact: Tensor = residual(X, signature) <= largest_residual(X)
+    return exact

@@ -1,0 +1,372 @@
+"""Gradients that are not finite or huge, walks without bound: nothing infeasible is written, and training goes on."""
+
+import copy
+import math
+import warnings
+
+import pytest
+import torch
+
+import jorth
+from jorth import Signature
+from jorth.optim import JOBCD, VRJOBCD
+from tests.optim.problems import SIG, STRATEGIES, random_batch
+
+DTYPES = [torch.float32, torch.float64]
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
+BAD = [math.nan, math.inf, -math.inf]
+
+
+def unit_roundoff(dtype):
+    return torch.finfo(dtype).eps / 2
+
+
+def gradients(shape, dtype, seed):
+    draw = torch.Generator().manual_seed(seed)
+    while True:
+        yield torch.randn(shape, generator=draw, dtype=torch.float64).to(dtype)
+
+
+def step(optimizer, *values):
+    """One step on the given gradients, None for none."""
+    params = [p for group in optimizer.param_groups for p in group["params"]]
+    for p, value in zip(params, values, strict=True):
+        p.grad = None if value is None else value.clone()
+    optimizer.step()
+
+
+# -- walks without bound
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    ("signature", "batch", "options"),
+    [
+        (Signature(2, 1), (), {"lr": 0.1}),
+        (Signature(1, 1), (4,), {"lr": 0.3}),
+        (Signature(3, 3), (), {"lr": 0.05, "side": "right"}),
+        (Signature(6, 4), (3,), {}),
+        (SIG, (2, 2), {"lr": 0.05, "momentum": 0.9}),
+        (SIG, (), {"lr": 0.05, "components": "all", "matching": "random", "rounds": 3}),
+        (SIG, (2,), {"lr": 0.5, "curvature": "per-plane", "momentum": 0.9, "decay": 0.99}),
+    ],
+)
+def test_noise_carries_no_matrix_out_of_the_group(signature, batch, options, dtype, seed):
+    """In the invariant metric boosts add up: ||X|| grows like exp(sqrt(steps)), and faster the larger it is."""
+    X = torch.nn.Parameter(jorth.random_point(signature, batch=batch, dtype=dtype, seed=seed))
+    optimizer = JOBCD([X], signature, metric="invariant", **options)
+    draw = gradients(X.shape, dtype, seed)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(300):
+            step(optimizer, next(draw))
+            assert torch.isfinite(X).all()
+    u = unit_roundoff(dtype)
+    assert torch.as_tensor(jorth.residual(X.detach(), signature)).max() <= math.sqrt(u)
+    assert torch.linalg.matrix_norm(X.detach()).max() <= u**-0.5
+    rests = optimizer.param_groups[0]["too_far"]
+    assert len(caught) == (rests > 0)
+    if "curvature" not in options:
+        assert rests
+        assert "a step would end beyond" in str(caught[0].message)
+        assert str(dtype) in str(caught[0].message)
+    JOBCD([X], signature)  # what was written would be taken again
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("metric", ["embedding", "invariant"])
+@pytest.mark.parametrize("size", [1e30, 1e37])
+def test_a_step_that_leads_too_far_is_not_taken_and_the_next_is(size, metric, dtype):
+    X0, G = random_batch(dtype, count=3, cond=4.0)
+    X = torch.nn.Parameter(X0.clone())
+    optimizer = JOBCD([X], SIG, metric=metric, momentum=0.99)
+    huge = G.clone()
+    huge[1] *= size
+    with pytest.warns(RuntimeWarning, match="1 of 3 matrices rest"):
+        step(optimizer, huge)
+    assert torch.equal(X[1], X0[1])
+    assert not torch.equal(X[0], X0[0])
+    step(optimizer, G)
+    assert torch.isfinite(X).all()
+    assert not torch.equal(X[1], X0[1])
+    assert (X[1] - X0[1]).abs().max() < 1
+    assert optimizer.param_groups[0]["too_far"] == 1
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rounding_of_a_large_matrix_does_not_come_back_with_it(dtype):
+    """From ||X|| = M the way back to norms of one has an error of u M^2, which is not J-orthogonal."""
+    signature, u = Signature(1, 1), unit_roundoff(dtype)
+    X0 = jorth.random_point(signature, cond=0.1 / u, seed=3, dtype=dtype)
+    X = torch.nn.Parameter(X0.clone())
+    optimizer = JOBCD([X], signature, lr=1.0)
+    with pytest.warns(RuntimeWarning, match="with a residual above"):
+        step(optimizer, X0 - torch.eye(2, dtype=dtype))  # of ||X - I||^2 / 2, which its majoriser is
+    assert torch.equal(X, X0)
+    step(optimizer, 0.1 * X0)
+    assert 0.5 < X.detach().norm() / X0.norm() < 0.95
+    assert jorth.residual(X.detach(), signature) < math.sqrt(u)
+
+
+def test_a_matrix_beyond_the_limit_may_come_back():
+    signature = Signature(1, 1)
+    X0 = jorth.random_point(signature, cond=1e8, seed=3, dtype=torch.float32)
+    for sign, moves in ((1, True), (-1, False)):
+        X = torch.nn.Parameter(X0.clone())
+        optimizer = JOBCD([X], signature, lr=1.0)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            step(optimizer, sign * 0.1 * X0)
+        assert torch.equal(X, X0) != moves
+        assert len(caught) == (not moves)
+
+
+@pytest.mark.parametrize("lr", [0.0, 5e-324, 1e-300, 1e-30, 1e30, 1e300])
+@pytest.mark.parametrize("metric", ["embedding", "invariant"])
+@pytest.mark.filterwarnings("ignore:a step would end beyond")
+def test_any_learning_rate_leaves_a_feasible_matrix(lr, metric):
+    X0, G = random_batch(count=2)
+    X = torch.nn.Parameter(X0.clone())
+    optimizer = JOBCD([X], SIG, lr=lr, metric=metric)
+    for _ in range(3):
+        step(optimizer, G)
+    assert jorth.residual(X.detach(), SIG).max() < 1e-8
+    assert torch.equal(X, X0) or lr > 1
+
+
+# -- gradients that are not finite
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("bad", BAD)
+def test_a_gradient_that_is_not_finite_is_none(name, bad):
+    """The parameter and all of its state are, bit for bit, those of a run in which that gradient is None."""
+    options = {"lr": 0.1} | STRATEGIES[name]
+    for dtype in DTYPES:
+        X0, _ = random_batch(dtype, count=2, cond=4.0)
+        ends = []
+        for broken in (True, False):
+            params = [torch.nn.Parameter(X.clone()) for X in X0]
+            optimizer = JOBCD(params, SIG, **options)
+            draw = gradients(X0.shape[1:], dtype, 5)
+            for turn in range(6):
+                first, second = next(draw), next(draw)
+                if turn not in (0, 3):
+                    step(optimizer, first, second)
+                elif broken:
+                    first[2, 1] = bad
+                    with warnings.catch_warnings(record=True) as caught:
+                        warnings.simplefilter("always")
+                        step(optimizer, first, second)
+                    assert len(caught) == (turn == 0)
+                else:
+                    step(optimizer, None, second)
+            assert optimizer.param_groups[0]["not_finite"] == 2 * broken
+            ends.append((params, [optimizer.state[p] for p in params]))
+        for one, other in zip(ends[0][0], ends[1][0], strict=True):
+            assert torch.equal(one, other)
+        for one, other in zip(ends[0][1], ends[1][1], strict=True):
+            assert one.keys() == other.keys()
+            assert all(torch.equal(one[key], other[key]) for key in one)
+        assert not torch.equal(ends[0][0][0], X0[0])
+
+
+@pytest.mark.parametrize("name", ["momentum", "per matrix", "per plane", "all at once"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_one_matrix_of_a_batch_rests_alone(name, dtype):
+    """Each matrix has the state of a run of its own."""
+    X0, _ = random_batch(dtype, count=3, cond=4.0)
+    options = {"lr": 0.1} | STRATEGIES[name]
+    together = torch.nn.Parameter(X0.clone())
+    apart = [torch.nn.Parameter(X.clone()) for X in X0]
+    optimizers = [JOBCD([together], SIG, **options), JOBCD(apart, SIG, **options)]
+    draw = gradients(X0.shape, dtype, 7)
+    for turn in range(5):
+        G = next(draw)
+        if turn in (0, 2):
+            G[1, 0, 0] = math.nan
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                step(optimizers[0], G)
+            step(optimizers[1], G[0], None, G[2])
+        else:
+            step(optimizers[0], G)
+            step(optimizers[1], *G)
+    assert torch.equal(together, torch.stack([p.detach() for p in apart]))
+    assert optimizers[0].state[together]["step"].flatten().tolist() == [5, 3, 5]
+
+
+def test_greedy_pairs_do_not_depend_on_a_gradient_that_is_not_finite():
+    X0, G = random_batch(count=2, cond=4.0)
+    ends = []
+    for bad in (math.nan, 0.0):
+        X = torch.nn.Parameter(X0.clone())
+        broken = G.clone()
+        broken[1] = 0.0
+        broken[1, 0, 0] = bad
+        optimizer = JOBCD([X], SIG, lr=0.1, matching="greedy")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            step(optimizer, broken)
+        ends.append(X.detach())
+    assert torch.equal(ends[0], ends[1])
+
+
+# -- huge gradients
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize("curvature", ["per-matrix", "per-plane"])
+@pytest.mark.parametrize("size", [1e6, 1e15, 1e30])
+@pytest.mark.filterwarnings("ignore:a gradient is not finite", "ignore:a step would end beyond")
+def test_an_adaptive_curvature_recovers_from_one_huge_gradient(size, curvature, momentum, dtype, seed):
+    """Once t gradients are averaged, one more raises the root mean square sqrt(1 + 10 / (1 - decay^t)) fold at most."""
+    X0, _ = random_batch(dtype, count=2, cond=4.0)
+    options = {"lr": 0.01, "curvature": curvature, "momentum": momentum, "metric": "invariant"}
+    paths = []
+    for scale in (1.0, size):
+        X = torch.nn.Parameter(X0.clone())
+        optimizer = JOBCD([X], SIG, **options)
+        draw = gradients(X0.shape, dtype, seed)
+        for turn in range(20):
+            step(optimizer, next(draw) * (scale if turn == 15 else 1.0))
+        path = 0.0
+        for _ in range(10):
+            before = X.detach().clone()
+            step(optimizer, next(draw))
+            path += float(((X.detach() - before) @ jorth.inverse(before, SIG)).norm())
+        paths.append(path)
+    assert paths[1] > 0.1 * paths[0] / math.sqrt(1 + 10 / (1 - 0.999**15))
+
+
+@pytest.mark.parametrize("curvature", ["per-matrix", "per-plane"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_squares_that_overflow_are_not_averaged(curvature, dtype):
+    X0, G = random_batch(dtype, count=1, cond=4.0)
+    X = torch.nn.Parameter(X0.clone())
+    optimizer = JOBCD([X], SIG, curvature=curvature)
+    with pytest.warns(RuntimeWarning, match="squared slopes are not"):
+        step(optimizer, G * math.sqrt(torch.finfo(dtype).max) * 10)
+    assert torch.equal(X, X0)
+    step(optimizer, G)
+    assert not torch.equal(X, X0)
+
+
+def test_gradients_may_grow_without_an_end():
+    """Scaling down follows a growth that lasts: after it steps have the length that they had."""
+    X0, G = random_batch(count=1, cond=4.0)
+    lengths = []
+    for scale in (1.0, 1e12):
+        X = torch.nn.Parameter(X0.clone())
+        optimizer = JOBCD([X], SIG, lr=1e-3, curvature="per-plane", decay=0.9, metric="invariant")
+        for turn in range(60):
+            before = X.detach().clone()
+            step(optimizer, G * (scale if turn > 5 else 1.0))
+        lengths.append(float(((X.detach() - before) @ jorth.inverse(before, SIG)).norm()))
+    assert lengths[1] == pytest.approx(lengths[0], rel=0.1)
+
+
+# -- variance reduction
+
+
+class Sampled:
+    """VRJOBCD on a mean over samples; the loss of chosen calls of the closure is multiplied by a bad number."""
+
+    def __init__(self, bad, at, *, dtype=torch.float64, **options):
+        self.X = torch.nn.Parameter(jorth.random_point(SIG, cond=2.0, batch=(2,), dtype=dtype))
+        self.W = torch.randn((40, SIG.n, SIG.n), generator=torch.Generator().manual_seed(4), dtype=dtype)
+        self.optimizer = VRJOBCD([self.X], SIG, **({"lr": 0.05, "probability": 1e-9} | options))
+        self.bad, self.at, self.turn, self.large = bad, at, 0, []
+
+    def step(self):
+        self.large.append(self.optimizer.wants_large_batch())
+        rows = slice(None) if self.large[-1] else slice(self.turn % 40, self.turn % 40 + 1)
+        factor = self.bad if self.turn == self.at else 1.0
+
+        def closure():
+            self.X.grad = None
+            loss = ((self.X[:, None] - self.W[rows]) ** 2).mean() * factor
+            loss.backward()
+            return loss
+
+        self.optimizer.step(closure)
+        self.turn += 1
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+@pytest.mark.parametrize("at", [0, 1, 4])
+@pytest.mark.parametrize("options", [{}, {"momentum": 0.9}, {"curvature": "per-matrix"}, {"probability": 1.0}])
+def test_one_loss_that_is_not_finite_costs_one_step(options, at, bad):
+    for dtype in DTYPES:
+        run = Sampled(bad, at, dtype=dtype, **options)
+        for turn in range(8):
+            before = run.X.detach().clone()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                run.step()
+            assert torch.equal(run.X, before) == (turn == at)
+        assert torch.isfinite(run.optimizer.state[run.X]["estimate"]).all()
+        assert run.large[at + 1] or at == 0 or options.get("probability") == 1.0
+        assert run.large[0]
+        assert run.large[1] or at != 0  # there was no estimate yet
+
+
+def test_the_estimate_goes_on_from_before_a_bad_loss():
+    """PAGE over a step that was left out: the last estimate, plus the difference from the point where it was made."""
+    run = Sampled(math.nan, 3)
+    for turn in range(5):
+        state = copy.deepcopy(run.optimizer.state[run.X])
+        run.optimizer.param_groups[0]["stale"] = False  # without the refresh that would follow
+        here = run.X.detach().clone()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            run.step()
+        if turn == 3:
+            assert torch.equal(run.optimizer.state[run.X]["estimate"], state["estimate"])
+            assert torch.equal(run.optimizer.state[run.X]["previous"], state["previous"])
+    moved = here - state["previous"]
+    wanted = state["estimate"] + 2 * moved / run.X.numel()  # the gradient of the mean over its entries
+    assert torch.allclose(run.optimizer.state[run.X]["estimate"], wanted, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("curvature", ["scheduled", "per-matrix"])
+def test_a_huge_estimate_is_refreshed(curvature):
+    run = Sampled(1e30, 3, dtype=torch.float32, curvature=curvature)
+    moved = []
+    for _ in range(8):
+        before = run.X.detach().clone()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            run.step()
+        moved.append(not torch.equal(run.X, before))
+    assert moved == [turn != 3 for turn in range(8)]
+    assert run.large == [turn in (0, 4) for turn in range(8)]
+
+
+# -- state
+
+
+def test_a_state_without_counts_is_taken():
+    """As it was saved when the number of steps was one integer for all matrices."""
+    X0, G = random_batch(count=2, cond=4.0)
+    first, second = (torch.nn.Parameter(X0.clone()) for _ in range(2))
+    saved, other = (VRJOBCD([p], SIG, momentum=0.9) for p in (first, second))
+
+    def closure(p):
+        p.grad = G.clone()
+        return torch.zeros(())
+
+    saved.step(lambda: closure(first))
+    state = copy.deepcopy(saved.state_dict())
+    for name in ("not_finite", "too_far", "stale"):
+        del state["param_groups"][0][name]
+    state["state"][0]["step"] = 1
+    other.load_state_dict(state)
+    second.data.copy_(first.data)
+    saved.step(lambda: closure(first))
+    other.step(lambda: closure(second))
+    assert torch.equal(first, second)
+    assert other.state[second]["step"].flatten().tolist() == [2, 2]
