@@ -26,6 +26,9 @@ LONGEST_SHOWN = 40
 MOST = 2**31 - 1
 """The largest count that is taken: what it stands for would fill any memory, or run for years."""
 
+MOST_DIMENSIONS = 60
+"""Of a batch of matrices: torch takes tensors of 64."""
+
 
 def describe(value: object) -> str:
     """What an argument was, in words for an error message: its type and its size, never its data."""
@@ -194,6 +197,39 @@ def generator(seed: object) -> np.random.Generator:
     if isinstance(seed, (bool, np.bool_)) or not isinstance(seed, numbers.Integral) or int(seed) < 0:
         raise TypeError(f"seed must be an integer of at least 0 or a NumPy generator, got {describe(seed)}")
     return np.random.default_rng(int(seed))
+
+
+def seed_number(value: Any, name: str = "seed") -> int:
+    """An integer of at least 0, however large, or an error that names the argument."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be an integer, got {describe(value)}")
+    if value < 0:
+        raise ValueError(f"{name} must be at least 0, got {shown(int(value))}")
+    return int(value)
+
+
+def batch_sizes(batch: Any, name: str = "batch") -> tuple[int, ...]:
+    """Sizes of a batch of matrices, or a TypeError."""
+    if not isinstance(batch, (tuple, list)):
+        raise TypeError(f"{name} must be a tuple of sizes, got {describe(batch)}")
+    if len(batch) > MOST_DIMENSIONS:
+        raise ValueError(f"{name} must have at most {MOST_DIMENSIONS} sizes, got {describe(batch)}")
+    return tuple(whole_number(size, f"{name}[{position}]", 0) for position, size in enumerate(batch))
+
+
+def check_dtype(dtype: Any, name: str = "dtype", *, optional: bool = False) -> None:
+    """A TypeError unless a dtype of torch is float64 or float32, or None where that is allowed."""
+    if not (isinstance(dtype, torch.dtype) and dtype in FLOATS) and not (optional and dtype is None):
+        raise TypeError(f"{name} must be torch.float64 or torch.float32, got {shown(dtype)}")
+
+
+def check_device(device: Any, name: str = "device") -> None:
+    """A ValueError for what torch does not take as a device; None is its default."""
+    try:
+        if device is not None:
+            torch.empty(0, device=device)
+    except Exception as error:  # torch has RuntimeError, AssertionError, TypeError and others for this
+        raise ValueError(f"{name} must be a device that torch has here, got {shown(device)}") from error
 
 
 def unit_roundoff(tensor: Tensor) -> float:

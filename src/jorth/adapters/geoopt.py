@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,16 +14,24 @@ from jorth.adapters.metric import (
     embed,
     geodesic_step,
     gradient_coordinates,
+    naming,
     projection_coordinates,
 )
-from jorth.arrays import check_signature, square_matrix
-from jorth.group import polish, random_point, residual
+from jorth.arrays import (
+    batch_sizes,
+    check_alike,
+    check_finite,
+    check_overflow,
+    check_signature,
+    describe,
+    square_matrix,
+)
+from jorth.group import PolishError, polish, random_point, residual
 from jorth.signature import Signature
 
 try:
     from geoopt import ManifoldTensor
     from geoopt.manifolds.base import Manifold
-    from geoopt.utils import size2shape
 except ModuleNotFoundError as error:
     if (error.name or "").split(".")[0] != "geoopt":
         raise
@@ -64,30 +73,35 @@ class JOrthogonal(Manifold):
 
     def egrad2rgrad(self, x: Tensor, u: Tensor) -> Tensor:
         """The Riemannian gradient J skew(J G X^T) X of the Euclidean gradient G."""
-        S = gradient_coordinates(self._matrix(x, "x"), self._matrix(u, "u"), self.signature.vector(x))
-        return self._tangent(x, S)
+        self._check_pair(x, u, "u")
+        return self._tangent(x, gradient_coordinates(x, u, self.signature.vector(x)))
 
     def projx(self, x: Tensor) -> Tensor:
         """`jorth.polish`: the J-orthogonal polar factor of X; a `jorth.PolishError` where X is too far off."""
-        return polish(self._matrix(x, "x"), self.signature)
+        check_finite(self._matrix(x, "x"), "x")
+        try:
+            return polish(x, self.signature)
+        except PolishError as error:
+            raise PolishError(f"x cannot be projected: {error}") from None
 
     def retr(self, x: Tensor, u: Tensor) -> Tensor:
         """exp(K) X, its boost bounded so that no step overflows: always in the component of X.
 
         It agrees with `expmap` to first order. A Cayley transform would be cheaper, but has a pole at boosts of 2.
         """
-        return bounded_exp(self._algebra(x, u), self.signature) @ x
+        return self._step(bounded_exp, x, u)
 
     def expmap(self, x: Tensor, u: Tensor) -> Tensor:
         """The geodesic exp(K - K^T) exp(K^T) X; a ValueError where it overflows."""
-        return geodesic_step(self._algebra(x, u), self.signature) @ x
+        return self._step(geodesic_step, x, u)
 
     def transp(self, x: Tensor, y: Tensor, v: Tensor) -> Tensor:
         """Right translation K X -> K Y, V X^-1 Y for tangent V: an isometry that does not depend on a path.
 
         It is a transporter, not the parallel transport of the Levi-Civita connection.
         """
-        return self._tangent(self._matrix(y, "y"), self._coordinates(x, v, "v"))
+        self._check_pair(x, self._matrix(y, "y"), "y")
+        return self._tangent(y, self._coordinates(x, v, "v"))
 
     def random(
         self,
@@ -149,19 +163,37 @@ class JOrthogonal(Manifold):
 
     def _coordinates(self, x: Tensor, u: Tensor, name: str = "u") -> Tensor:
         """The skew S of a tangent vector U = J S X."""
-        return projection_coordinates(self._matrix(x, "x"), self._matrix(u, name), self.signature.vector(x))
+        self._check_pair(x, u, name)
+        return projection_coordinates(x, u, self.signature.vector(x))
 
-    def _algebra(self, x: Tensor, u: Tensor) -> Tensor:
-        return self.signature.vector(x)[:, None] * self._coordinates(x, u)
+    def _step(self, function: Callable[[Tensor, Signature], Tensor], x: Tensor, u: Tensor) -> Tensor:
+        """The step function(K) x along a tangent vector u = K x; an error where it is not finite."""
+        S = self._coordinates(x, u)
+        check_finite(x, "x")
+        check_finite(u, "u")
+        with naming("x and u"):
+            moved = function(self.signature.vector(x)[:, None] * S, self.signature) @ x
+        check_overflow(moved, "x and u", "the step")
+        return moved
 
     def _tangent(self, x: Tensor, S: Tensor) -> Tensor:
         return embed(x, S, self.signature.vector(x))
 
     def _matrix(self, value: Any, name: str) -> Tensor:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"{name} must be a torch tensor, got {describe(value)}")
         return square_matrix(value, self.signature, name)
 
+    def _check_pair(self, x: Any, u: Any, name: str) -> None:
+        """Matrices of one dtype and device whose batches fit."""
+        check_alike(self._matrix(u, name), name, self._matrix(x, "x"), "x")
+        try:
+            np.broadcast_shapes(u.shape, x.shape)
+        except ValueError:
+            raise ValueError(f"{name} must have a batch that fits x, {describe(x)}, got {describe(u)}") from None
+
     def _batch(self, size: Any) -> tuple[int, ...]:
-        shape = tuple(size2shape(*size))
+        shape = batch_sizes(size[0] if len(size) == 1 else size, "size")
         self._assert_check_shape(shape, "size")
         return shape[:-2]
 

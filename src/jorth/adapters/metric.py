@@ -8,6 +8,8 @@ embedding, tr(U^T V), which O(p, q) does not keep.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -72,6 +74,15 @@ def geodesic_step(K: ArrayT, signature: Signature) -> ArrayT:
     """
     Kt = K.swapaxes(-1, -2)
     return exp(K - Kt, signature) @ exp(Kt, signature)
+
+
+@contextmanager
+def naming(names: str) -> Iterator[None]:
+    """An error of a step names the arguments that it was made from."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{names} must be of a size at which the step is finite: {error}") from None
 
 
 def bounded_exp(K: ArrayT, signature: Signature) -> ArrayT:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from jorth.adapters.metric import (
     geodesic_step,
     gradient_coordinates,
     hessian_coordinates,
+    naming,
     projection_coordinates,
     skew,
 )
@@ -29,6 +30,7 @@ except ModuleNotFoundError as error:
     raise ImportError("jorth.adapters.pymanopt needs pymanopt: pip install 'jorth[adapters]'") from None
 
 Matrix = NDArray[Any]
+Result = TypeVar("Result", float, Matrix)
 
 
 class JOrthogonal(Manifold):
@@ -72,15 +74,17 @@ class JOrthogonal(Manifold):
     def inner_product(self, point: Matrix, tangent_vector_a: Matrix, tangent_vector_b: Matrix) -> float:
         """<S_a, S_b>_F."""
         a = self._matrix(tangent_vector_a, "tangent_vector_a")
-        return float(np.vdot(a, self._matrix(tangent_vector_b, "tangent_vector_b")))
+        product = float(np.vdot(a, self._matrix(tangent_vector_b, "tangent_vector_b")))
+        return _finite(product, "tangent_vector_a and tangent_vector_b")
 
     def norm(self, point: Matrix, tangent_vector: Matrix) -> float:
         """||S||_F."""
-        return float(np.linalg.norm(self._matrix(tangent_vector, "tangent_vector")))
+        return _finite(float(np.linalg.norm(self._matrix(tangent_vector, "tangent_vector"))), "tangent_vector")
 
     def projection(self, point: Matrix, vector: Matrix) -> Matrix:
         """skew(J U X^-1): the S of the tangent vector nearest to an ambient U, in the norm ||U X^-1||_F."""
-        return projection_coordinates(self._point(point), self._matrix(vector, "vector"), self._signs)
+        S = projection_coordinates(self._point(point), self._matrix(vector, "vector"), self._signs)
+        return _finite(S, "point and vector")
 
     def to_tangent_space(self, point: Matrix, vector: Matrix) -> Matrix:
         """skew(S)."""
@@ -88,35 +92,43 @@ class JOrthogonal(Manifold):
 
     def embedding(self, point: Matrix, tangent_vector: Matrix) -> Matrix:
         """The tangent vector J S X in the ambient space."""
-        return embed(self._point(point), self._matrix(tangent_vector, "tangent_vector"), self._signs)
+        U = embed(self._point(point), self._matrix(tangent_vector, "tangent_vector"), self._signs)
+        return _finite(U, "point and tangent_vector")
 
     def euclidean_to_riemannian_gradient(self, point: Matrix, euclidean_gradient: Matrix) -> Matrix:
         """skew(J G X^T)."""
         G = self._matrix(euclidean_gradient, "euclidean_gradient")
-        return gradient_coordinates(self._point(point), G, self._signs)
+        return _finite(gradient_coordinates(self._point(point), G, self._signs), "point and euclidean_gradient")
 
     def euclidean_to_riemannian_hessian(
         self, point: Matrix, euclidean_gradient: Matrix, euclidean_hessian: Matrix, tangent_vector: Matrix
     ) -> Matrix:
         """The Levi-Civita derivative of the gradient; ``euclidean_hessian`` is the derivative of G along J S X."""
-        return hessian_coordinates(
+        S = hessian_coordinates(
             self._point(point),
             self._matrix(euclidean_gradient, "euclidean_gradient"),
             self._matrix(euclidean_hessian, "euclidean_hessian"),
             self._matrix(tangent_vector, "tangent_vector"),
             self._signs,
         )
+        return _finite(S, "point, euclidean_gradient, euclidean_hessian and tangent_vector")
 
     def retraction(self, point: Matrix, tangent_vector: Matrix) -> Matrix:
         """exp(K) X for K = J S, its boost bounded so that no step overflows: always in the component of X.
 
         It agrees with `exp` to first order. A Cayley transform would be cheaper, but has a pole at boosts of 2.
         """
-        return bounded_exp(self._algebra(tangent_vector), self.signature) @ self._point(point)
+        K = self._algebra(tangent_vector)
+        with naming("tangent_vector"):
+            step = bounded_exp(K, self.signature)
+        return _finite(step @ self._point(point), "point and tangent_vector")
 
     def exp(self, point: Matrix, tangent_vector: Matrix) -> Matrix:
         """The geodesic after unit time, expm(K - K^T) expm(K^T) X with K = J S; a ValueError where it overflows."""
-        return geodesic_step(self._algebra(tangent_vector), self.signature) @ self._point(point)
+        K = self._algebra(tangent_vector)
+        with naming("tangent_vector"):
+            step = geodesic_step(K, self.signature)
+        return _finite(step @ self._point(point), "point and tangent_vector")
 
     def transport(self, point_a: Matrix, point_b: Matrix, tangent_vector_a: Matrix) -> Matrix:
         """Right translation K X -> K Y, which keeps S: an isometry that does not depend on a path.
@@ -150,7 +162,21 @@ class JOrthogonal(Manifold):
 
     def _matrix(self, value: Any, name: str) -> Matrix:
         n = self.signature.n
-        matrix = np.asarray(value)
+        try:
+            matrix = np.asarray(value) if not hasattr(value, "detach") else None
+        except ValueError:  # a ragged list
+            matrix = None
+        if matrix is None or not (matrix.dtype.kind in "iu" or matrix.dtype in (np.float64, np.float32)):
+            raise TypeError(f"{name} must be a NumPy array of numbers, float64 or float32, got {describe(value)}")
         if matrix.shape != (n, n):
             raise ValueError(f"{name} must have shape ({n}, {n}) for {self.signature}, got {describe(value)}")
-        return matrix
+        if not np.isfinite(matrix).all():
+            raise ValueError(f"{name} must be finite, got NaN or infinity")
+        return matrix if matrix.dtype.kind == "f" else matrix.astype(np.float64)
+
+
+def _finite(result: Result, names: str) -> Result:
+    """A result of finite arguments, or a ValueError where it has overflowed."""
+    if not np.isfinite(result).all():
+        raise ValueError(f"{names} must be of a size at which the result is finite, got overflow")
+    return result

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from jorth.arrays import check_signature, square_matrix
+from jorth.arrays import check_signature, describe, shown, square_matrix
 from jorth.decompositions import cs_decomposition
 from jorth.group.cs_form import compose_cs
 from jorth.group.retractions import cayley_step
@@ -27,8 +27,10 @@ def cs_parametrization(module: nn.Module, name: str, signature: Signature) -> nn
         signature: The signs of J.
     """
     check_signature(signature)
-    if not isinstance(getattr(module, name, None), Tensor):
-        raise ValueError(f"name must be that of a parameter of {type(module).__name__}, got {name!r}")
+    if not isinstance(module, nn.Module):
+        raise TypeError(f"module must be a torch.nn.Module, got {describe(module)}")
+    if not (isinstance(name, str) and isinstance(getattr(module, name, None), Tensor)):
+        raise ValueError(f"name must be that of a parameter of {type(module).__name__}, got {shown(name)}")
     square_matrix(getattr(module, name), signature, name)
     parametrize.register_parametrization(module, name, CSParametrization(signature))
     return module
@@ -48,7 +50,7 @@ class CSParametrization(nn.Module):
 
     def __init__(self, signature: Signature) -> None:
         super().__init__()
-        self.signature = signature
+        self.signature = check_signature(signature)
         for name in FACTORS:
             self.register_buffer(name, torch.empty(0))
 
@@ -59,6 +61,8 @@ class CSParametrization(nn.Module):
 
     def right_inverse(self, X: Tensor) -> tuple[Tensor, ...]:
         """Mu and zero weights, with the CS factors of X as the base."""
+        if not isinstance(X, Tensor):
+            raise TypeError(f"X must be a torch tensor, got {describe(X)}")
         cs = cs_decomposition(X.detach(), self.signature)
         for name in FACTORS:
             setattr(self, name, getattr(cs, name).contiguous())

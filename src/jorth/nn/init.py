@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import square_matrix
+from jorth.arrays import describe, square_matrix
 from jorth.group import random_point
 from jorth.signature import Signature
 
@@ -28,6 +28,8 @@ def j_orthogonal_(
         component: The signs of det X[+,+] and det X[-,-].
         seed: An integer, or a generator of NumPy or torch, which moves on: share one among layers.
     """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"tensor must be a torch tensor, got {describe(tensor)}")
     shape = square_matrix(tensor, signature, "tensor").shape
     if isinstance(seed, torch.Generator):
         seed = int(torch.randint(2**63 - 1, (), generator=seed, device=seed.device))

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from jorth.arrays import check_signature, describe
+from jorth.arrays import batch_sizes, check_device, check_dtype, check_flag, check_signature, describe
 from jorth.nn.init import j_orthogonal_
 from jorth.signature import Signature
 
@@ -45,7 +45,10 @@ class JOrthogonalLinear(nn.Module):
     ) -> None:
         super().__init__()
         self.signature = check_signature(signature)
-        self.batch, self.cond = tuple(batch), cond
+        check_flag("bias", bias)
+        self.batch, self.cond = batch_sizes(batch), cond
+        check_dtype(dtype, optional=True)
+        check_device(device)
         n = signature.n
         self.weight = nn.Parameter(torch.empty((*self.batch, n, n), device=device, dtype=dtype))
         if bias:
@@ -55,20 +58,27 @@ class JOrthogonalLinear(nn.Module):
         self.reset_parameters(seed)
 
     def reset_parameters(self, seed: int | np.random.Generator | torch.Generator = 0) -> None:
-        """Draw new matrices; set the bias to zero."""
+        """Draw new matrices; set the bias to zero. On the device "meta", which holds no numbers, nothing is drawn."""
+        if self.weight.is_meta:
+            return
         j_orthogonal_(self.weight, self.signature, cond=self.cond, seed=seed)
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., *batch, n) to (..., *batch, n)."""
+        weight = self.weight
+        if not isinstance(x, Tensor) or x.device != weight.device or x.layout != torch.strided:
+            raise TypeError(f"x must be a dense tensor on the device of the layer, {weight.device}, got {describe(x)}")
+        if x.dtype != weight.dtype and not torch.is_autocast_enabled(x.device.type):
+            raise TypeError(f"x must have the dtype of the layer, {weight.dtype}, got {describe(x)}")
         wanted = (*self.batch, self.signature.n)
         if tuple(x.shape[x.ndim - len(wanted) :]) != wanted:
             shape = ", ".join(["...", *map(str, wanted)])
             raise ValueError(f"x must have shape ({shape}), got {describe(x)}")
         if not self.batch:
-            return nn.functional.linear(x, self.weight, self.bias)
-        y = (self.weight @ x[..., None])[..., 0]
+            return nn.functional.linear(x, weight, self.bias)
+        y = (weight @ x[..., None])[..., 0]
         return y if self.bias is None else y + self.bias
 
     def extra_repr(self) -> str:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import torch
 from torch import nn
 
+from jorth.arrays import check_choice, describe, real_number, shown
 from jorth.nn import cs_parametrization
 from jorth.optim.jobcd import JOBCD
 from jorth.optim.variance_reduced import VRJOBCD
 from jorth.signature import Signature
-from jorth.solvers.base import check_choice
 
 Method = Literal["jobcd", "vr-jobcd", "csdm"]
 METHODS = ("jobcd", "vr-jobcd", "csdm")
@@ -33,12 +34,18 @@ def make(
         options: Those of `JOBCD`, `VRJOBCD` or torch.optim.Adam.
     """
     check_choice("method", method, METHODS)
+    if not isinstance(module, nn.Module):
+        raise TypeError(f"module must be a torch.nn.Module, got {describe(module)}")
     found = getattr(module, "signature", None) if signature is None else signature
     if not isinstance(found, Signature):
-        raise TypeError(f"signature must be given for a {type(module).__name__}, which has none, got {signature!r}")
+        raise TypeError(
+            f"signature must be given for a {type(module).__name__}, which has none, got {shown(signature)}"
+        )
     if method == "csdm":
+        if "lr" in options:
+            options["lr"] = real_number(options["lr"], "lr", "a number of at least 0", lambda lr: 0 <= lr < math.inf)
         cs_parametrization(module, name, found)
         return torch.optim.Adam(module.parametrizations[name].parameters(), **options)  # type: ignore[index, union-attr]
-    if not isinstance(getattr(module, name, None), nn.Parameter):
-        raise ValueError(f"name must be that of a parameter of {type(module).__name__}, got {name!r}")
+    if not (isinstance(name, str) and isinstance(getattr(module, name, None), nn.Parameter)):
+        raise ValueError(f"name must be that of a parameter of {type(module).__name__}, got {shown(name)}")
     return (JOBCD if method == "jobcd" else VRJOBCD)([getattr(module, name)], found, **options)

@@ -12,14 +12,21 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from jorth.arrays import check_signature, is_number, whole_number
+from jorth.arrays import (
+    check_choice,
+    check_flag,
+    check_signature,
+    describe,
+    real_number,
+    seed_number,
+    whole_number,
+)
 from jorth.optim.direction import CURVATURES, Curvature, averaged_gradient, averages_needed, start_averages
 from jorth.optim.feasibility import check_feasible
 from jorth.optim.guard import left_the_group, may_be_written
 from jorth.optim.pairings import MATCHINGS, Matching, choose_rounds, greedy_round, whole_tournament
 from jorth.optim.rounds import run_rounds
 from jorth.signature import Signature
-from jorth.solvers.base import check_choice
 
 
 class JOBCD(Optimizer):
@@ -95,10 +102,12 @@ class JOBCD(Optimizer):
             not_finite=0,  # how often a matrix rested for its gradient
             too_far=0,  # how often for where the step led
         )
-        super().__init__(params, options)
+        super().__init__(_listed(params), options)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group; its parameters must be J-orthogonal for its signature."""
+        if not isinstance(param_group, dict) or not isinstance(param_group.get("params"), (list, tuple, Tensor)):
+            raise TypeError(f'param_group must be a dictionary with a list "params", got {describe(param_group)}')
         super().add_param_group(param_group)
         try:
             _check_group(self.param_groups[-1])
@@ -111,6 +120,7 @@ class JOBCD(Optimizer):
         """One step of every group; the loss if a closure is given, which is called first, with gradients enabled."""
         loss = None
         if closure is not None:
+            check_closure(closure)
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
@@ -226,6 +236,32 @@ def _unstack(batch: Tensor, tensors: list[Tensor]) -> None:
         tensor.copy_(part.reshape(tensor.shape))
 
 
+def _listed(params: Any) -> Any:
+    """Parameters as torch takes them, which refuses all others by name."""
+    if isinstance(params, Tensor):
+        return params
+    try:
+        listed = list(params)
+    except (TypeError, RuntimeError):
+        raise TypeError(f"params must be a list of parameters or of groups, got {describe(params)}") from None
+    if not listed:
+        raise ValueError(f"params must hold at least one parameter, got {describe(params)}")
+    return listed
+
+
+def check_closure(closure: object) -> None:
+    """A TypeError for what cannot be called."""
+    if not callable(closure):
+        raise TypeError(f"closure must be a function that computes the loss and its gradients, got {describe(closure)}")
+
+
+def _number(value: Any, name: str, below: float) -> float:
+    """A number in [0, below), or a tensor of one, as torch has it."""
+    if isinstance(value, Tensor) and value.numel() == 1 and not value.is_meta and not value.is_complex():
+        value = value.item()
+    return real_number(value, name, f"a number in [0, {below})", lambda number: 0 <= number < below)
+
+
 def _check_group(group: dict[str, Any]) -> None:
     signature = check_signature(group["signature"])
     for name, choices in (
@@ -236,11 +272,11 @@ def _check_group(group: dict[str, Any]) -> None:
         ("components", ("start", "all")),
     ):
         check_choice(name, group[name], choices)
-    for name, below in (("lr", math.inf), ("momentum", 1), ("decay", 1), ("eps", math.inf)):
-        value = group[name].item() if isinstance(group[name], Tensor) else group[name]
-        if not (is_number(value) and 0 <= value < below):
-            raise ValueError(f"{name} must be a number in [0, {below}), got {group[name]!r}")
-    whole_number(group["seed"], "seed", 0)
+    for name, below in (("momentum", 1), ("decay", 1), ("eps", math.inf)):
+        group[name] = _number(group[name], name, below)
+    _number(group["lr"], "lr", math.inf)  # stays a tensor if it is one, for schedulers
+    check_flag("maximize", group["maximize"])
+    group["seed"] = seed_number(group["seed"])
     if group["rounds"] is not None:
         whole_number(group["rounds"], "rounds", 1)
         if group["matching"] == "greedy" and group["rounds"] != 1:

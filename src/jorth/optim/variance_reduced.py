@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import is_number
-from jorth.optim.jobcd import JOBCD
+from jorth.arrays import real_number
+from jorth.optim.jobcd import JOBCD, check_closure
 from jorth.signature import Signature
 
 REFRESH = 1
@@ -49,8 +49,7 @@ class VRJOBCD(JOBCD):
     def __init__(
         self, params: Any, signature: Signature | None = None, *, probability: float = 0.1, **options: Any
     ) -> None:
-        if not (is_number(probability) and 0 < probability <= 1):
-            raise ValueError(f"probability must be in (0, 1], got {probability!r}")
+        probability = real_number(probability, "probability", "in (0, 1]", lambda number: 0 < number <= 1)
         super().__init__(params, signature, **options)
         own = {"probability": probability, "stale": False}  # saved with the groups
         self.defaults.update(own)
@@ -82,8 +81,8 @@ class VRJOBCD(JOBCD):
         Args:
             closure: Clears all gradients, computes the loss of the drawn batch and its gradients, returns the loss.
         """
-        if closure is None:
-            raise TypeError("closure must be a function that computes the loss and its gradients, got None")
+        check_closure(closure)
+        assert closure is not None
         params = [p for group in self.param_groups for p in group["params"]]
         refresh = self.wants_large_batch()
         before = {} if refresh else self._gradients_before(params, closure)
