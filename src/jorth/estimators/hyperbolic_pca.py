@@ -6,14 +6,14 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from jorth.arrays import is_number, whole_number
+from jorth.arrays import check_choice, positive_number, shown, whole_number
 from jorth.decompositions import eigh
 from jorth.estimators.hyperboloid import Floats, boost_to, centre_of, exponential, lift, logarithm, space_of
+from jorth.estimators.validation import FLOATS, finite, numbers, rows
 from jorth.group import inverse
 from jorth.signature import Signature
-from jorth.solvers.base import check_choice
 
 SHIFT = 0.5
 """C + J/2 is positive definite for every set of points: see `HyperbolicPCA`."""
@@ -75,7 +75,7 @@ class HyperbolicPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def fit(self, X: Any, y: Any = None) -> HyperbolicPCA:
         """Find base point and components of the rows of X (m, d), or (m, d + 1) on the hyperboloid."""
         self._check_parameters()
-        points = lift(self._space(validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)))
+        points = lift(self._space(rows(self, X, ensure_min_samples=2)))
         d = points.shape[1] - 1
         k = d if self.n_components is None else whole_number(self.n_components, "n_components", 1)
         if k > d:
@@ -93,18 +93,18 @@ class HyperbolicPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def transform(self, X: Any) -> Any:
         """The coordinates (m, k), or (m, k + 1) for output "hyperboloid", of the nearest points of the subspace."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        X = rows(self, X, reset=False)
         coordinates = lift(self._space(X)) @ self._frame
         kept, dropped = coordinates[:, : self.n_components_], coordinates[:, self.n_components_ : -1]
         # the part in the subspace has length^2 -(1 + |dropped|^2); to divide by that root is to go to the nearest point
         space = kept / np.sqrt(1 + np.square(dropped).sum(axis=1, keepdims=True))
         found = logarithm(space) if self.output == "tangent" else self._time_moved(lift(space))
-        return found.astype(X.dtype, copy=False)
+        return finite(found.astype(X.dtype, copy=False), "X")
 
     def inverse_transform(self, X: Any) -> Any:
         """The points of the subspace, in the form of the input, from their coordinates."""
         check_is_fitted(self)
-        X = check_array(X, dtype=[np.float64, np.float32])
+        X = numbers(X, "X", dtype=FLOATS)
         if X.shape[1] != self._n_features_out:
             raise ValueError(f"X must have {self._n_features_out} columns, as transform gives, got {X.shape[1]}")
         wide = X.astype(np.float64)
@@ -112,7 +112,7 @@ class HyperbolicPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         rest = np.zeros((len(space), len(self._frame) - 1 - space.shape[1]))
         points = lift(np.hstack([space, rest])) @ inverse(self._frame, Signature(len(self._frame) - 1, 1))
         found = points[:, :-1] / self.scale if self.input == "euclidean" else self._time_moved(lift(points[:, :-1]))
-        return found.astype(X.dtype, copy=False)
+        return finite(found.astype(X.dtype, copy=False), "X")
 
     @property
     def _n_features_out(self) -> int:
@@ -122,10 +122,9 @@ class HyperbolicPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_choice("input", self.input, ("euclidean", "hyperboloid"))
         check_choice("output", self.output, ("tangent", "hyperboloid"))
         check_choice("time", self.time, ("last", "first"))
-        if not (is_number(self.scale) and 0 < self.scale < np.inf):
-            raise ValueError(f"scale must be a positive number, got {self.scale!r}")
+        positive_number(self.scale, "scale")
         if self.input == "hyperboloid" and self.scale != 1.0:
-            raise ValueError(f"scale must be 1 where the rows are points of the hyperboloid, got {self.scale!r}")
+            raise ValueError(f"scale must be 1 where the rows are points of the hyperboloid, got {shown(self.scale)}")
 
     def _space(self, X: Any) -> Floats:
         """The space coordinates (m, d) of the input."""

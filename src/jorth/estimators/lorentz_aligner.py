@@ -5,13 +5,13 @@ from __future__ import annotations
 import warnings
 from typing import Any, Literal
 
-import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from jorth.arrays import check_signature
+from jorth.estimators.validation import FLOATS, finite, naming, numbers, rows, rows_and_targets
 from jorth.signature import Signature
 from jorth.solvers import Status, procrustes
 from jorth.solvers.base import AbstractSolver
@@ -54,7 +54,7 @@ class LorentzAligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def fit(self, X: Any, y: Any = None) -> LorentzAligner:
         """Find R for points X (m, n) and the points y (m, k), k at most n, that they should go to."""
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True)
+        X, y = rows_and_targets(self, X, y)
         y = y.reshape(len(y), -1).astype(X.dtype, copy=False)
         n = X.shape[1]
         self.signature_ = Signature.lorentz(n, "last") if self.signature is None else check_signature(self.signature)
@@ -62,15 +62,16 @@ class LorentzAligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             raise ValueError(f"signature must have {n} signs, one for each column of X, got {self.signature_}")
         if y.shape[1] > n:
             raise ValueError(f"y must have at most the {n} columns of X, got {y.shape[1]}")
-        self.result_ = procrustes(
-            X,
-            y,
-            self.signature_,
-            components=self.components,
-            method=self.method,
-            gradient_tolerance=self.gradient_tolerance,
-            max_iterations=self.max_iterations,
-        )
+        with naming(X=X, y=y):
+            self.result_ = procrustes(
+                X,
+                y,
+                self.signature_,
+                components=self.components,
+                method=self.method,
+                gradient_tolerance=self.gradient_tolerance,
+                max_iterations=self.max_iterations,
+            )
         self.rotation_ = self.result_.x
         if self.result_.status not in (Status.CONVERGED, Status.STALLED):
             warnings.warn(f"the fit did not converge: {self.result_.message}", ConvergenceWarning, stacklevel=2)
@@ -79,21 +80,24 @@ class LorentzAligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def transform(self, X: Any) -> Any:
         """X R."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        return X @ self.rotation_.astype(X.dtype, copy=False)
+        X = rows(self, X, reset=False)
+        return finite(X @ self.rotation_.astype(X.dtype, copy=False), "X")
 
     def inverse_transform(self, X: Any) -> Any:
         """X J_k R^T J, which `transform` takes back to X (m, k); for k = n the inverse of R, exact."""
         check_is_fitted(self)
-        X = check_array(X, dtype=[np.float64, np.float32])
+        X = numbers(X, "X", dtype=FLOATS)
         if X.shape[1] != self._n_features_out:
             raise ValueError(f"X must have {self._n_features_out} columns, as transform gives, got {X.shape[1]}")
         signs = self.signature_.signs.astype(X.dtype)
-        return (X * signs[: X.shape[1]]) @ (self.rotation_.T.astype(X.dtype, copy=False) * signs)
+        found = (X * signs[: X.shape[1]]) @ (self.rotation_.T.astype(X.dtype, copy=False) * signs)
+        return finite(found, "X")
 
     def score(self, X: Any, y: Any) -> float:
         """R^2 = 1 - ||X R - y||^2 / ||y - mean(y)||^2."""
-        return float(r2_score(y, self.transform(X), multioutput="variance_weighted"))
+        moved = self.transform(X)
+        with naming(X=X, y=y):
+            return float(r2_score(y, moved, multioutput="variance_weighted"))
 
     @property
     def _n_features_out(self) -> int:

@@ -10,15 +10,16 @@ from scipy.spatial.distance import pdist, squareform
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from jorth.arrays import check_signature, is_number, whole_number
+from jorth.arrays import check_choice, check_signature, positive_number, real_number, seed_number, whole_number
 from jorth.estimators.hyperboloid import Floats
+from jorth.estimators.validation import finite, naming, numbers, rows
 from jorth.group import random_point
 from jorth.objectives import StructuralProbe
 from jorth.signature import Signature
 from jorth.solvers import Result, Status, minimize
-from jorth.solvers.base import AbstractSolver, check_choice
+from jorth.solvers.base import AbstractSolver
 from jorth.ultrahyperbolic import distance, lift
 
 START_CONDITION = 1.5
@@ -96,7 +97,7 @@ class StructuralProbeRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         omitted, the Euclidean distances of the rows.
         """
         self._check_parameters()
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2).astype(np.float64)
+        X = rows(self, X, ensure_min_samples=2).astype(np.float64)
         n = X.shape[1]
         self.signature_ = Signature.lorentz(n, "last") if self.signature is None else check_signature(self.signature)
         if self.signature_.n != n:
@@ -117,13 +118,13 @@ class StructuralProbeRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def transform(self, X: Any) -> Any:
         """The points phi(X R) (m, n) on the pseudo-hyperboloid."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        X = rows(self, X, reset=False)
         return self._points(X).astype(X.dtype, copy=False)
 
     def distances(self, X: Any) -> Floats:
         """The geodesic distances c d (m, m) of all pairs of rows, which stand for T."""
         check_is_fitted(self)
-        points = self._points(validate_data(self, X, dtype=[np.float64, np.float32], reset=False))
+        points = self._points(rows(self, X, reset=False))
         d = np.stack([distance(point, points, self.signature_, alpha=self.alpha) for point in points])
         np.fill_diagonal(d, 0.0)
         return np.asarray(self.scale_ * d)
@@ -147,8 +148,10 @@ class StructuralProbeRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     def _check_parameters(self) -> None:
         check_choice("zero_rows", self.zero_rows, ("error", "base"))
-        if self.scale != "fit" and not (is_number(self.scale) and 0 < self.scale < np.inf):
-            raise ValueError(f'scale must be a positive number or "fit", got {self.scale!r}')
+        if not (isinstance(self.scale, str) and self.scale == "fit"):
+            real_number(self.scale, "scale", 'a positive number or "fit"', lambda number: 0 < number < np.inf)
+        positive_number(self.alpha, "alpha")
+        real_number(self.ridge, "ridge", "a number of at least 0", lambda number: 0 <= number < np.inf)
 
     def _check_zero_rows(self, X: Floats) -> None:
         count = int((~X.any(axis=1)).sum())
@@ -172,7 +175,7 @@ class StructuralProbeRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     def _best(self, probe: StructuralProbe) -> Result:
         """The run with the least value of those from the random starts."""
-        seed = whole_number(self.random_state, "random_state", 0)
+        seed = seed_number(self.random_state, "random_state")
         rng = np.random.default_rng(seed)
         runs = [
             minimize(
@@ -213,7 +216,7 @@ class StructuralProbeRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 def _distance_matrix(y: Any, m: int) -> Floats:
     """T (m, m) from a matrix or from numbers (m,)."""
-    T = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+    T = numbers(y, "y", dtype=np.float64, ensure_2d=False)
     if T.shape == (m,):
         return np.asarray(np.abs(T[:, None] - T))
     if T.shape != (m, m):
