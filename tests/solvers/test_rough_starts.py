@@ -1,0 +1,108 @@
+"""Averaged slopes on rough probes work from any start: 19 of 20 at least, on rows of several kinds."""
+
+import numpy as np
+import pytest
+
+import jorth
+from jorth import Signature, StructuralProbe
+from jorth.objectives import AbstractObjective
+
+STARTS = 20
+METHODS = ["j-jobcd", "vr-j-jobcd"]
+
+
+def bags(m, n, part=0.3):
+    """Rows of zeros and ones."""
+    rows = (np.random.default_rng(7).random((m, n)) < part).astype(float)
+    return rows[rows.any(axis=1)]
+
+
+def gaussian(m, n):
+    return np.random.default_rng(8).standard_normal((m, n))
+
+
+def on_the_sphere(m, n):
+    rows = gaussian(m, n)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def counts(m, n):
+    rows = np.random.default_rng(9).poisson(0.5, (m, n)).astype(float)
+    return rows[rows.any(axis=1)]
+
+
+def near_a_subspace(m, n):
+    rng = np.random.default_rng(10)
+    return rng.standard_normal((m, 4)) @ rng.standard_normal((4, n)) + 0.1 * rng.standard_normal((m, n))
+
+
+def clusters(m, n):
+    rng = np.random.default_rng(11)
+    return 2 * rng.standard_normal((5, n))[rng.integers(5, size=m)] + 0.5 * rng.standard_normal((m, n))
+
+
+class Smooth(AbstractObjective):
+    """A probe without the word that it is rough: backtracking is what a smooth f would get."""
+
+    def __init__(self, probe):
+        self.probe, self.signature, self.samples = probe, probe.signature, probe.samples
+        self.sample_gradient = probe.sample_gradient
+
+    def value_and_gradient(self, X):
+        return self.probe.value_and_gradient(X)
+
+
+def values(objective, method, starts):
+    """First and last values, 60 gradients each."""
+    ends = []
+    for seed in range(starts):
+        x0 = jorth.random_point(objective.signature, cond=1.5, seed=100 + seed)
+        options = dict(method=method, max_evaluations=60, gradient_tolerance=0.0, seed=seed)
+        history = jorth.minimize(objective, x0, **options).history["value"]
+        ends.append((history[0], history[-1]))
+    return np.array(ends).T
+
+
+def check(rows, signature, method):
+    """A start has worked if the value is within half of the least of all, a fifth below where it was, and no higher
+    than what backtracking reaches from such starts (the median of five)."""
+    probe = StructuralProbe(rows, signature=signature)
+    first, last = values(probe, method, STARTS)
+    backtracked = np.median(values(Smooth(probe), method, 5)[1])
+    works = (last <= 1.5 * last.min()) & (last <= 0.8 * first) & (last <= backtracked)
+    assert works.sum() >= 0.95 * STARTS, sorted(last)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("rows", "signature"),
+    [(bags(80, 12), Signature(9, 3)), (gaussian(80, 8), Signature(5, 3))],
+    ids=["bags", "gaussian"],
+)
+def test_19_of_20_starts_work(rows, signature, method):
+    check(rows, signature, method)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("rows", "signature"),
+    [
+        (bags(150, 16), Signature(12, 4)),
+        (bags(300, 10), Signature(8, 2)),
+        (bags(80, 24, 0.15), Signature(18, 6)),
+        (bags(40, 8), Signature(6, 2)),
+        (bags(150, 16), Signature(4, 12)),
+        (gaussian(150, 16), Signature(12, 4)),
+        (gaussian(100, 6), Signature(3, 3)),
+        (gaussian(60, 4), Signature(2, 2)),
+        (gaussian(100, 40), Signature(30, 10)),
+        (on_the_sphere(150, 12), Signature(10, 2)),
+        (counts(150, 16), Signature(10, 6)),
+        (near_a_subspace(150, 12), Signature(9, 3)),
+        (clusters(120, 10), Signature(8, 2)),
+    ],
+    ids=lambda value: str(value) if isinstance(value, Signature) else f"{len(value)}",
+)
+def test_19_of_20_starts_work_on_other_rows(rows, signature, method):
+    check(rows, signature, method)
