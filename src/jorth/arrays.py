@@ -235,3 +235,11 @@ def check_device(device: Any, name: str = "device") -> None:
 def unit_roundoff(tensor: Tensor) -> float:
     """The unit roundoff u of the tensor's dtype: 2^-53 for float64."""
     return torch.finfo(tensor.dtype).eps / 2
+
+
+def frobenius(tensor: Tensor) -> float:
+    """||tensor||_F without overflow or underflow: the squares are those of the entries over the largest."""
+    size = float(tensor.abs().max()) if tensor.numel() else 0.0
+    if not 0 < size < np.inf:
+        return size
+    return size * float((tensor / size).norm())

@@ -8,6 +8,7 @@ from typing import Literal
 
 from torch import Tensor
 
+from jorth.arrays import frobenius
 from jorth.solvers.base import State, check_auto
 from jorth.solvers.pair_steps import Outcome, Proposal, accept
 from jorth.solvers.problem import Problem
@@ -34,7 +35,7 @@ def first_curvature(problem: Problem, state: State, curvature: Curvature) -> Non
         return
     bound = problem.objective.curvature()
     size = state.X.norm().item()
-    guess = state.gradient.norm().item() / size if size else 1.0
+    guess = frobenius(state.gradient) / size if size else 1.0
     state.numbers["curvature"] = bound if bound else (guess or 1.0)
 
 
@@ -87,8 +88,12 @@ def _secant(state: State, moved: Tensor, bent: Tensor, before: float) -> float:
 
     These are the lengths of Barzilai and Borwein. The second alone is what a rough f shows at its sharpest.
     """
-    along, length = float((moved * bent).sum()), float(moved.square().sum())
-    if not (along > 0 and length > 0):
+    far, size = float(moved.abs().max()), float(bent.abs().max())
+    if not (0 < far < math.inf and 0 < size < math.inf):
+        return before / 2
+    s, y = moved / far, bent / size  # the squares of a gradient may be beyond the range where it is not
+    along = float((s * y).sum())
+    if not along > 0:
         return before / 2
     state.numbers["secants"] = count = state.numbers.get("secants", 0.0) + 1
-    return float(bent.square().sum()) / along if count % 3 == 0 else along / length
+    return size / far * (float(y.square().sum()) / along if count % 3 == 0 else along / float(s.square().sum()))

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from jorth.arrays import frobenius
 from jorth.objectives.definiteness import is_semidefinite, square_root
 from jorth.plane import apply_rows
 from jorth.solvers.base import RELATIVE_THETA, State
@@ -49,7 +50,7 @@ def _trace(problem: Problem, state: State) -> _Trace:
         dtype = form.A.dtype if state.X.device.type != "cpu" else torch.float64
         A, size = form.A.to(device=state.X.device, dtype=dtype), 16 * len(form.A) * torch.finfo(dtype).eps
         F = square_root(A) if is_semidefinite(form.A) else None
-        state.cache["trace"] = _Trace(A, F, size * float(A.norm()) if F is None else (size * float(F.norm())) ** 2)
+        state.cache["trace"] = _Trace(A, F, size * frobenius(A) if F is None else (size * frobenius(F)) ** 2)
     found: _Trace = state.cache["trace"]
     return found
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from jorth.arrays import frobenius
 from jorth.solvers.criticality import skew_gradient
 
 PATIENCE = 50
@@ -14,8 +16,11 @@ PATIENCE = 50
 
 
 def gradient_norm(X: Tensor, gradient: Tensor, signs: Tensor) -> float:
-    """||skew(J G X^T)||_F."""
-    return float(skew_gradient(X, gradient, signs).norm())
+    """||skew(J G X^T)||_F, whatever the scale of f: no product with G overflows or underflows before the norm does."""
+    size = float(gradient.abs().max())
+    if not 0 < size < math.inf:
+        return size
+    return size * frobenius(skew_gradient(X, gradient / size, signs))
 
 
 def scaled_violation(X: Tensor, signs: Tensor, gram: Tensor, norm: float) -> float:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from jorth.arrays import is_number, unit_roundoff
+from jorth.arrays import frobenius, is_number, unit_roundoff
 from jorth.solvers.base import AbstractSolver, State, check_choice
 from jorth.solvers.counting import all_finite
 from jorth.solvers.problem import Problem
@@ -71,8 +71,8 @@ class Parametrized(AbstractSolver):
 
     def _scale(self, state: State) -> float:
         """A power of two that brings a small gradient to about one: torch's L-BFGS has absolute thresholds."""
-        size = float(state.gradient.norm())
-        return 2.0 ** -math.frexp(size)[1] if self.optimizer == "lbfgs" and 0 < size < 1 else 1.0
+        size = frobenius(state.gradient)
+        return 2.0 ** min(-math.frexp(size)[1], 1023) if self.optimizer == "lbfgs" and 0 < size < 1 else 1.0
 
     def step(self, problem: Problem, state: State) -> None:
         """One step of the optimiser, then value and gradient at the new X."""

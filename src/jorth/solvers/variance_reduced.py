@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from jorth.arrays import frobenius
 from jorth.solvers.averaged_steps import Averaging
 from jorth.solvers.base import State
 from jorth.solvers.counting import all_finite
@@ -131,7 +132,7 @@ class VarianceReduced(Jacobi):
         difference = problem.objective.sample_difference(moved, state.X, index)
         distance = (moved - state.X).norm().item()
         if self.curvature == "auto" and distance > 0 and problem.objective.curvature() is None:
-            secant = difference.norm().item() / distance
+            secant = frobenius(difference) / distance
             state.numbers["curvature"] = max(secant, SMOOTHING * state.numbers["curvature"] + (1 - SMOOTHING) * secant)
         return state.gradient + difference
 
@@ -143,9 +144,10 @@ class VarianceReduced(Jacobi):
             return
         _, small, _ = self._sizes(problem.objective.samples)
         index = self._draw(problem, small, state.X)
-        probe = state.X - 1e-4 * state.X.norm() / state.gradient.norm().clamp(min=1e-30) * state.gradient
+        length = frobenius(state.gradient) or 1.0
+        probe = state.X - (1e-4 * state.X.norm()) * (state.gradient / length)
         difference = problem.objective.sample_difference(probe, state.X, index)
-        secant = difference.norm().item() / (probe - state.X).norm().clamp(min=1e-30).item()
+        secant = frobenius(difference) / (probe - state.X).norm().clamp(min=1e-30).item()
         if math.isfinite(secant) and secant > 0:
             state.numbers["curvature"] = secant
 

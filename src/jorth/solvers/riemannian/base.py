@@ -8,6 +8,7 @@ from typing import Literal
 
 from torch import Tensor
 
+from jorth.arrays import frobenius
 from jorth.solvers.base import AbstractSolver, State, check_choice
 from jorth.solvers.criticality import skew_gradient
 from jorth.solvers.problem import Problem
@@ -64,7 +65,7 @@ class RiemannianMethod(AbstractSolver):
 
     def first_step(self, state: State, g: Tensor) -> float:
         """The first length to try: 1 where the direction is scaled, else a step of length one at most."""
-        return 1.0 if state.cache.get("basis") is not None else 1 / max(1.0, float(g.norm()))
+        return 1.0 if state.cache.get("basis") is not None else 1 / max(1.0, frobenius(g))
 
     def scaled(self, state: State, r: Tensor) -> Tensor:
         """The first metric's inverse times r: the preconditioner where there is one."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from jorth.arrays import frobenius
 from jorth.solvers.base import State
 from jorth.solvers.problem import Problem
 from jorth.solvers.riemannian.base import RiemannianMethod
@@ -68,7 +69,7 @@ class RiemannianLBFGS(RiemannianMethod):
     def remember(self, state: State, g: Tensor, direction: Tensor, slope: float, trial: Trial) -> None:
         """Keep a pair in the oldest slot, if its curvature is positive."""
         step, change = trial.S, trial.g - g
-        if inner(step, change) <= 1e-10 * float(step.norm() * change.norm()):
+        if inner(step, change) <= 1e-10 * frobenius(step) * frobenius(change):
             return
         count, size = int(state.numbers.get("pairs", 0)), self._size(state)
         state.tensors[f"step {count % size}"] = step

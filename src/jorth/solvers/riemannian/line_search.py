@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from jorth.arrays import frobenius
 from jorth.group.retractions import cayley_step
 from jorth.solvers.base import State
 from jorth.solvers.counting import all_finite
@@ -55,7 +56,7 @@ def search(
     Returns:
         None when no step decreases f.
     """
-    rounding = torch.finfo(state.X.dtype).eps * max(abs(state.value), float(state.gradient.norm() * state.X.norm()))
+    rounding = torch.finfo(state.X.dtype).eps * max(abs(state.value), frobenius(state.gradient) * frobenius(state.X))
     level = state.value if reference is None else reference
     longest = LONGEST / max(_boost_norm(problem, direction), 1e-300)
     t, best, refined, finite = min(first, longest), None, 0, True
