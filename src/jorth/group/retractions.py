@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from jorth.arrays import ArrayT, check_finite, like_input, square_matrix, unit_roundoff
+from jorth.group.elements import residual
 from jorth.signature import Signature
 
 
@@ -13,12 +14,28 @@ def exp(K: ArrayT, signature: Signature) -> ArrayT:
     """The exponential of K (..., n, n), J K skew: a J-orthogonal matrix in the identity component.
 
     Scaling and squaring: the scaled residual is a few n u for steps of moderate size and grows like ||K|| u for
-    rotations by many turns; `cayley` has no such growth.
+    rotations by many turns, as does the error of the angle that a rounded K stands for; `cayley` has no such growth. A
+    ValueError is raised where half of the digits are lost, at some 1 / sqrt(u) radians.
     """
-    X = matrix_exp(_algebra_element(K, signature))
+    algebra = _algebra_element(K, signature)
+    X = matrix_exp(algebra)
     if not bool(torch.isfinite(X).all()):
         raise ValueError("K must be small enough for exp(K) to be finite, got one at which it overflows")
+    _check_digits(X.detach(), algebra.detach(), signature)
     return like_input(X, K)
+
+
+def _check_digits(X: Tensor, K: Tensor, signature: Signature) -> None:
+    """A ValueError where exp(K) = X has a scaled residual above sqrt(u), which takes a K of that many radians."""
+    size, u = K.abs().max().item() if K.numel() else 0.0, unit_roundoff(X)
+    if signature.n * size * u <= 1e-3 * u**0.5:
+        return
+    found = float(torch.as_tensor(residual(X, signature)).max())
+    if found > u**0.5:
+        raise ValueError(
+            f"K must be small enough for exp(K) to keep its digits, got max |K| = {size:.3g}, at which the scaled "
+            f"residual is {found:.1g}"
+        )
 
 
 def matrix_exp(K: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from jorth.arrays import frobenius, is_number, unit_roundoff
 from jorth.solvers.base import AbstractSolver, State, check_choice
 from jorth.solvers.counting import all_finite
+from jorth.solvers.monitor import scaled_violation
 from jorth.solvers.problem import Problem
 from jorth.solvers.status import Status, StopRun
 
@@ -87,7 +88,7 @@ class Parametrized(AbstractSolver):
         def closure() -> float:
             optimizer.zero_grad()
             X = form()
-            value, gradient = _evaluate(problem, X.detach(), seen)
+            value, gradient = self._evaluate(problem, state, X.detach(), seen)
             if all_finite(value, gradient) and value < best.value and float(X.detach().norm()) < limit:
                 best.value, best.weights = value, _weights(form)
             X.backward(scale * gradient)
@@ -97,23 +98,53 @@ class Parametrized(AbstractSolver):
 
         try:
             optimizer.step(closure)
-            X, value, gradient = _point(problem, form, seen)
+            X, value, gradient = self._point(problem, state, form, seen)
         except torch.linalg.LinAlgError:  # type: ignore[attr-defined]  # there is no form at such weights
             X, value, gradient = state.X, math.nan, state.gradient
-        finite = all_finite(value, gradient)
+        finite, lost = all_finite(value, gradient), self._lost(problem, state, X)
+        if self.optimizer == "adam" and lost:
+            form.load_state_dict(best.weights)
+            state.numbers["rate"] = min(state.numbers["rate"], 1.0)
+            self._shorten(state, finite=True)
+            return
         if self.optimizer == "lbfgs" and not (finite and value < state.value):
             form.load_state_dict(best.weights)
             if not best.value < state.value:
-                self._shorten(state, finite)
+                self._shorten(state, finite or lost)
                 return
             self._start_anew(state)
-            X, value, gradient = _point(problem, form, seen)
+            X, value, gradient = self._point(problem, state, form, seen)
         elif not finite:
             raise StopRun(Status.NON_FINITE)
         state.X.copy_(X)
         state.value, state.gradient = value, gradient
         state.numbers["age"] += 1
         self._adapt(state)
+
+    def _point(self, problem: Problem, state: State, form: nn.Module, seen: Seen) -> tuple[Tensor, float, Tensor]:
+        """X, and f and its gradient there."""
+        with torch.no_grad():
+            X = form()
+        return (X, *self._evaluate(problem, state, X, seen))
+
+    def _evaluate(self, problem: Problem, state: State, X: Tensor, seen: Seen) -> tuple[float, Tensor]:
+        """F and its gradient, NaN where X is none; a point that was evaluated in this step already is looked up."""
+        for point, value, gradient in reversed(seen):
+            if torch.equal(point, X):
+                return value, gradient
+        if self._lost(problem, state, X):
+            return math.nan, torch.full_like(X, math.nan)
+        value, gradient = problem.objective.value_and_gradient(X)
+        seen.append((X.clone(), value, gradient))
+        return value, gradient
+
+    def _lost(self, problem: Problem, state: State, X: Tensor) -> bool:
+        """Whether X^T J X has half of its digits left at most, as after a rotation by 1 / sqrt(u) turns."""
+        n, k = X.shape
+        base = state.tensors["base"]
+        gram = torch.diag(problem.signs) if k == n else base.mT @ (problem.signs[:, None] * base)
+        violation = scaled_violation(X, problem.signs, gram, frobenius(X) / math.sqrt(k))
+        return math.isfinite(violation) and violation > math.sqrt(unit_roundoff(X))
 
     def _shorten(self, state: State, finite: bool) -> None:
         """Shorter first steps with an empty memory; after some in a row there is nothing to gain."""
@@ -181,6 +212,10 @@ class Parametrized(AbstractSolver):
         optimizer.load_state_dict(optimizer.state_dict() | {"state": _unflatten(kept)})
 
 
+Seen = list[tuple[Tensor, float, Tensor]]
+"""Points with their values and gradients."""
+
+
 @dataclass
 class _Best:
     """The lowest value that a step has seen, and the weights there."""
@@ -191,23 +226,6 @@ class _Best:
 
 def _weights(form: nn.Module) -> dict[str, Tensor]:
     return {name: tensor.detach().clone() for name, tensor in form.state_dict().items()}
-
-
-def _point(problem: Problem, form: nn.Module, seen: list[tuple[Tensor, float, Tensor]]) -> tuple[Tensor, float, Tensor]:
-    """X, and f and its gradient there."""
-    with torch.no_grad():
-        X = form()
-    return (X, *_evaluate(problem, X, seen))
-
-
-def _evaluate(problem: Problem, X: Tensor, seen: list[tuple[Tensor, float, Tensor]]) -> tuple[float, Tensor]:
-    """F and its gradient; a point that was evaluated in this step already is looked up."""
-    for point, value, gradient in reversed(seen):
-        if torch.equal(point, X):
-            return value, gradient
-    value, gradient = problem.objective.value_and_gradient(X)
-    seen.append((X.clone(), value, gradient))
-    return value, gradient
 
 
 def _flatten(path: str, entry: Any) -> list[tuple[str, Tensor]]:
