@@ -11,8 +11,6 @@ import time
 import warnings
 from contextlib import contextmanager
 
-import numpy as np
-
 import jorth
 from jorth.datasets import planted_procrustes
 from jorth.solvers import checkpoint as checkpoints
@@ -91,22 +89,6 @@ def hanging(pipe, folder):
         minimize(checkpoint=folder, checkpoint_interval=1e9)
     except KeyboardInterrupt:
         pipe.send("left")
-
-
-def broken_off(pipe, folder):
-    """Two Ctrl-C within an evaluation of f."""
-    calls = []
-
-    def f(X):
-        calls.append(1)
-        if len(calls) == 9:
-            os.kill(os.getpid(), signal.SIGINT)
-            os.kill(os.getpid(), signal.SIGINT)
-        return (X - 2).square().sum()
-
-    sig = jorth.Signature(2, 2)
-    start = np.eye(4)
-    pipe.send(jorth.minimize(f, start, signature=sig, method="j-jobcd", gradient_tolerance=0.0, checkpoint=folder))
 
 
 def killed(pipe, folder, at):

@@ -11,9 +11,12 @@ import time
 
 import numpy as np
 import pytest
+import torch
 
 import jorth
+from jorth.solvers import chain
 from jorth.solvers import checkpoint as checkpoints
+from jorth.solvers.base import AbstractSolver
 from jorth.solvers.result import COLUMNS, History
 from tests.solvers import fault_jobs
 from tests.solvers.fault_jobs import minimize, process
@@ -132,15 +135,45 @@ def test_one_can_leave_a_save_that_hangs(tmp_path):
         assert answer(pipe) == "left"
 
 
+class CutShort(AbstractSolver):
+    """Ctrl-C, twice, when X has moved and its value is not known yet."""
+
+    name = "cut short"
+
+    def __repr__(self):
+        return "CutShort()"
+
+    def step(self, problem, state):
+        state.X.copy_(torch.tensor([[1.25, 0.75], [0.75, 1.25]], dtype=state.X.dtype))
+        press(2)
+        state.value, state.gradient = problem.objective.value_and_gradient(state.X)
+
+
+def press(times):
+    for _ in range(times):
+        os.kill(os.getpid(), signal.SIGINT)
+
+
 def test_a_step_that_is_broken_off_returns_what_is_true_of_its_point(tmp_path):
-    with process(fault_jobs.broken_off, tmp_path) as (_, pipe):
-        result = answer(pipe)
+    sig = jorth.Signature(1, 1)
+    options = dict(signature=sig, gradient_tolerance=0.0, checkpoint=tmp_path)
+    result = jorth.minimize(lambda X: (X - 2).square().sum(), np.eye(2), method=CutShort(), **options)
     assert result.status is jorth.Status.INTERRUPTED
-    X = result.x
-    signs = np.array([1.0, 1.0, -1.0, -1.0])
-    S = signs[:, None] * (2 * (X - 2)) @ X.T
-    assert result.value == pytest.approx(((X - 2) ** 2).sum(), rel=1e-12)
-    assert result.gradient_norm == pytest.approx(np.linalg.norm(S - S.T) / 2, rel=1e-9)
+    assert result.x[0, 0] == 1.25
+    S = sig.signs[:, None] * (2 * (result.x - 2)) @ result.x.T
+    assert result.value == pytest.approx(((result.x - 2) ** 2).sum(), rel=1e-12)
+    assert result.gradient_norm == pytest.approx(np.linalg.norm(S - S.T) / 2, rel=1e-12)
+    saved = torch.from_numpy(np.eye(2))
+    tensors, _ = checkpoints.load(tmp_path, {})
+    assert torch.equal(tensors["X"], saved)  # the last whole iteration
+
+
+def test_ctrl_c_while_the_stages_are_joined(monkeypatch):
+    """Between stages there are results to bring home."""
+    join = chain.join
+    monkeypatch.setattr(chain, "join", lambda results: press(5) or join(results))
+    result = minimize(method=["j-jobcd", "gs-jobcd"])
+    assert result.iterations == 12
 
 
 def test_ctrl_c_between_two_stages_ends_the_chain(monkeypatch):
@@ -155,10 +188,10 @@ def test_ctrl_c_between_two_stages_ends_the_chain(monkeypatch):
 
     monkeypatch.setattr(Run, "_result", pressed)
     before = signal.getsignal(signal.SIGINT)
-    chain = minimize(method=["gs-jobcd", "j-jobcd"])
-    assert chain.status is jorth.Status.INTERRUPTED
-    assert len(chain.stages) == 1
-    assert chain.iterations == 6
+    result = minimize(method=["gs-jobcd", "j-jobcd"])
+    assert result.status is jorth.Status.INTERRUPTED
+    assert len(result.stages) == 1
+    assert result.iterations == 6
     assert signal.getsignal(signal.SIGINT) is before
 
 

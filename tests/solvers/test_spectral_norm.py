@@ -8,7 +8,7 @@ import torch
 
 import jorth
 from jorth.solvers import spectral_norm as module
-from jorth.solvers.spectral_norm import EXACT, spectral_norm, steps
+from jorth.solvers.spectral_norm import EXACT, SQUARED, by_squaring, spectral_norm, steps
 from jorth.stopping import MaxIterations
 
 RNG = np.random.default_rng(11)
@@ -42,6 +42,30 @@ def assert_within_one_per_cent(X, truth):
 def test_many_columns(name, rows, dtype):
     X = torch.from_numpy(with_singular_values(SPECTRA[name], rows)).to(dtype)
     assert_within_one_per_cent(X, SPECTRA[name].max())
+
+
+@pytest.mark.parametrize("rows", [MANY, 2 * MANY])
+@pytest.mark.parametrize("name", SPECTRA)
+def test_by_squaring(name, rows):
+    """As on a device."""
+    X = torch.from_numpy(with_singular_values(SPECTRA[name], rows)).float()
+    truth = SPECTRA[name].max()
+    bound = math.log(MANY) / (8 * 2**7) + MANY * torch.finfo(torch.float32).eps
+    scale = float(X.abs().max())
+    found = scale * math.sqrt(by_squaring(X / scale))
+    assert found == pytest.approx(truth, rel=bound)
+    assert math.log(SQUARED) / (8 * 2**7) < 0.01
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("columns", [5, 64, 65, 300, 2000, 2001])
+def test_on_a_device(columns, dtype):
+    values = np.linspace(0.01, 3.0, columns)
+    X = torch.from_numpy(with_singular_values(values, columns + 10)).to(dtype)
+    found = spectral_norm(X.cuda())
+    assert found == pytest.approx(3.0, rel=0.01)
+    assert spectral_norm(X.cuda()) == found
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (7, 7), (50, 3), (EXACT, EXACT), (300, EXACT)])

@@ -107,7 +107,7 @@ def run_chain(
             results.append(replace(result, message=message + note))
             if result.status in FINAL:
                 break
-    return join(results)
+        return join(results)
 
 
 def join(stages: Sequence[Result]) -> Result:
