@@ -6,9 +6,7 @@ from pathlib import Path
 import jorth
 
 PACKAGE = Path(jorth.__file__).parent
-DIRECT = re.compile(
-    r"\.write_text\(|\.write_bytes\(|\bopen\((\w+, )?\"[wxa+]|save_file\(|\bsavefig\((path|str)|\.tmp\b"
-)
+DIRECT = re.compile(r"\.write_text\(|\.write_bytes\(|\bopen\((\w+, )?\"[wxa+]|save_file\(|\bsavefig\(path|\.tmp\b")
 ALLOWED = {
     "whole_files.py": "it is the one that replaces",
     "datasets/download.py": "into a folder of its own, which a lock tells from what killed processes left",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -150,13 +151,17 @@ def _run(ctx: click.Context, problem: Problem, matrices: dict[str, Path], *, qui
     """Solve, write, print; the exit code says how it ended."""
     from jorth.file_problems import OptionError, Request, solve, write
     from jorth.solvers import Status
+    from jorth.solvers.interrupt import Interrupt
 
     limits = {name: common.pop(name) for name in ("max_iterations", "max_time", "max_evaluations")}
     methods = tuple(name.strip() for text in common.pop("methods") for name in text.split(","))
     request = Request(problem, matrices, methods=methods, limits=limits, command=ctx.meta["words"], **common)
     try:
-        outcome = solve(request)
-        write(request, outcome)
+        with ExitStack() as home:
+            # from here on there are results to bring home, and Ctrl-C ends the iterations alone
+            outcome = solve(request, before_iterations=lambda: home.enter_context(Interrupt()).hold())
+            home.enter_context(Interrupt()).hold()
+            write(request, outcome)
     except KeyboardInterrupt:
         click.echo("Interrupted before all was written.", err=True)
         ctx.exit(INTERRUPTED)

@@ -47,8 +47,12 @@ class Outcome:
     eigenvalues: NDArray[np.floating] | None = None
 
 
-def solve(request: Request) -> Outcome:
+def solve(request: Request, *, before_iterations: Callable[[], object] = lambda: None) -> Outcome:
     """Check the request, read its files, solve.
+
+    Args:
+        request: What is asked for.
+        before_iterations: Called when all is read and iterations begin; the direct method has none.
 
     Raises:
         OptionError: An option cannot be; nothing was done.
@@ -67,7 +71,10 @@ def solve(request: Request) -> Outcome:
         if request.direct:
             result, eigenvalues = _direct(matrices, signature)
         else:
-            result = _iterate(request, PROBLEMS[request.problem](matrices), signature, solvers, dtype)
+            objective = PROBLEMS[request.problem](matrices)
+            x0 = _start(request, objective, signature, dtype)
+            before_iterations()
+            result = _iterate(request, objective, x0, signature, solvers)
     return Outcome(result, signature, solvers, checksums, eigenvalues)
 
 
@@ -201,22 +208,27 @@ def _option(text: str) -> tuple[str, Any]:
     return name, value
 
 
-def _iterate(
-    request: Request,
-    objective: AbstractObjective,
-    signature: Signature,
-    solvers: tuple[AbstractSolver, ...],
-    dtype: np.dtype[Any],
-) -> Result:
+def _start(
+    request: Request, objective: AbstractObjective, signature: Signature, dtype: np.dtype[Any]
+) -> NDArray[np.floating]:
+    """The start that is asked for, or the identity."""
     columns = objective.shape()[1]
     if request.start is not None:
-        x0 = _dense(_cast(read(request.start), request.start, dtype))
-    elif columns not in (None, signature.n):
+        return _dense(_cast(read(request.start), request.start, dtype))
+    if columns not in (None, signature.n):
         raise OptionError(
             "--start", f"must be given where X is thin: it has {signature.n} rows and {columns} columns here"
         )
-    else:
-        x0 = np.eye(signature.n, dtype=dtype)
+    return np.eye(signature.n, dtype=dtype)
+
+
+def _iterate(
+    request: Request,
+    objective: AbstractObjective,
+    x0: NDArray[np.floating],
+    signature: Signature,
+    solvers: tuple[AbstractSolver, ...],
+) -> Result:
     return minimize(
         objective,
         x0,

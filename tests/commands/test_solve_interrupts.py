@@ -1,0 +1,82 @@
+"""Ctrl-C when `jorth solve` has something to lose: what was reached is written."""
+
+import importlib
+import json
+import os
+import signal
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from jorth import matrix_files
+from jorth.cli import main
+from jorth.signature import Signature
+from jorth.solvers import chain
+
+solving = importlib.import_module("jorth.file_problems.solve")  # the function has the same name
+TWO = "gs-jobcd,riemannian-lbfgs"
+
+
+def then_interrupt(function, times=1):
+    """The function, and Ctrl-C while it has not yet given its result to anybody."""
+
+    def interrupted(*arguments, **options):
+        result = function(*arguments, **options)
+        for _ in range(times):
+            os.kill(os.getpid(), signal.SIGINT)
+        return result
+
+    return interrupted
+
+
+@pytest.fixture
+def solve(tmp_path):
+    rng = np.random.default_rng(0)
+    G = rng.standard_normal((8, 6))
+    np.save(tmp_path / "A.npy", G.T @ G + np.eye(6))
+
+    def run(*options):
+        arguments = ["solve", "eigen", tmp_path / "A.npy", "-s", "4,2", "-o", tmp_path / "X.npy", *options]
+        result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+        X, J = np.load(tmp_path / "X.npy"), Signature(4, 2).signs
+        record = json.loads((tmp_path / "X.json").read_text())
+        assert np.abs(X.T @ (J[:, None] * X) - np.diag(J)).max() <= 1e-10  # n u ||X||^2, with a margin
+        assert not list(tmp_path.glob(".*")), "left over"
+        return result, record
+
+    return run
+
+
+@pytest.mark.parametrize("method", ["gs-jobcd", TWO])
+def test_after_the_last_iteration(solve, monkeypatch, method):
+    monkeypatch.setattr(solving, "minimize", then_interrupt(solving.minimize))
+    result, record = solve("--method", method)
+    assert result.exit_code == 0, result.output
+    assert record["status"] == "CONVERGED"
+
+
+@pytest.mark.parametrize("method", ["direct", "gs-jobcd", TWO])
+def test_while_files_are_written(solve, monkeypatch, method):
+    monkeypatch.setattr(matrix_files, "write", then_interrupt(matrix_files.write, times=3))
+    result, record = solve("--method", method)
+    assert result.exit_code == 0, result.output
+    assert record["outputs"]["x"]["sha256"]
+
+
+def test_between_two_stages(solve, monkeypatch):
+    monkeypatch.setattr(chain, "_handed_over", then_interrupt(chain._handed_over))
+    result, record = solve("--method", TWO, "--max-iterations", 4, "--tolerance", 0)
+    assert result.exit_code in (3, 130), result.output
+    assert record["status"] in ("INTERRUPTED", "MAX_ITERATIONS")
+    assert record["stages"][0]["method"] == "gs-jobcd"
+
+
+def test_while_files_are_read_nothing_is_lost(tmp_path, monkeypatch):
+    np.save(tmp_path / "A.npy", np.eye(2))
+    monkeypatch.setattr(solving, "read", then_interrupt(solving.read))
+    arguments = ["solve", "eigen", tmp_path / "A.npy", "-s", "1,1", "-o", tmp_path / "X.npy", "--method", "gs-jobcd"]
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert result.exit_code == 130
+    assert not (tmp_path / "X.npy").exists()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
