@@ -26,8 +26,8 @@ ELSE = "anything else"
 
 LONGEST = 300
 """Characters of an error message: shapes and types take less, data soon more."""
-PATIENCE = 10
-"""Seconds after which a call counts as endless. The calls take milliseconds."""
+PATIENCE = 60
+"""Seconds of processor time after which a call counts as endless. Calls take milliseconds, but may have to compile."""
 SPARE = 4 << 30
 """Bytes that a call may allocate. The calls take megabytes."""
 
@@ -54,17 +54,17 @@ def _limits() -> Iterator[None]:
     def ring(*_: object) -> None:
         raise Endless
 
-    handler = signal.signal(signal.SIGALRM, ring)
+    handler = signal.signal(signal.SIGPROF, ring)
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + SPARE, hard))
-    signal.alarm(PATIENCE)
+    signal.setitimer(signal.ITIMER_PROF, PATIENCE)
     try:
         yield
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-        signal.signal(signal.SIGALRM, handler)
+        signal.signal(signal.SIGPROF, handler)
 
 
 def judge(case: Case) -> Verdict:

@@ -61,7 +61,9 @@ class As:
 
 
 def _array(value: Any) -> np.ndarray:
-    """A copy as NumPy's."""
+    """A copy as NumPy's; where none was given, a small matrix."""
+    if value is None:
+        return np.eye(4)
     return value.detach().numpy().copy() if isinstance(value, Tensor) else np.array(value)
 
 
@@ -226,9 +228,15 @@ ANYTHING: dict[str, Mutation] = {
     "a class": lambda value, rng: int,
 }
 
+
+def _or(value: Any, number: float) -> Any:
+    """The value, or a number where it is None or a word such as "auto"."""
+    return number if value is None or isinstance(value, str) else value
+
+
 NUMBERS: dict[str, Mutation] = ANYTHING | {
-    "NumPy float32": lambda value, rng: np.float32(1.5 if value is None else value),
-    "NumPy float64": lambda value, rng: np.float64(1.5 if value is None else value),
+    "NumPy float32": lambda value, rng: np.float32(_or(value, 1.5)),
+    "NumPy float64": lambda value, rng: np.float64(_or(value, 1.5)),
     "NumPy integer": lambda value, rng: np.int64(2),
     "integer": lambda value, rng: 2,
     "fraction": lambda value, rng: fractions.Fraction(3, 2),
@@ -260,8 +268,8 @@ COUNTS: dict[str, Mutation] = ANYTHING | {
     "fraction": lambda value, rng: 2.5,
     "exact fraction": lambda value, rng: fractions.Fraction(3, 1),
     "inf": lambda value, rng: math.inf,
-    "NumPy integer": lambda value, rng: np.int64(3 if value is None else value),
-    "NumPy byte": lambda value, rng: np.uint8(3 if value is None else value),
+    "NumPy integer": lambda value, rng: np.int64(_or(value, 3)),
+    "NumPy byte": lambda value, rng: np.uint8(_or(value, 3)),
     "NumPy bool": lambda value, rng: np.bool_(True),
     "array of none": lambda value, rng: np.array(3),
     "tensor of none": lambda value, rng: torch.tensor(3),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import ModuleType
 
 from tests.fuzz import core, estimators, graphs, solvers, torch_side
-from tests.fuzz.calls import cases
-from tests.fuzz.judge import Verdict, judge
+from tests.fuzz.calls import Case, cases
+from tests.fuzz.judge import RIGHT, Verdict, judge
 
 ROOMS: dict[str, tuple[ModuleType, float]] = {
     "core": (core, 0.5),
@@ -18,6 +18,9 @@ ROOMS: dict[str, tuple[ModuleType, float]] = {
 
 
 def run(room: str, count: int, base: int) -> list[Verdict]:
-    """The verdicts on a room's share of ``count`` cases."""
+    """The verdicts on the right calls of a room and on its share of ``count`` cases."""
     module, share = ROOMS[room]
-    return [judge(case) for case in cases(module.CALLS, round(share * count), base)] if module.CALLS else []
+    right = [judge(Case(call, {}, base)) for call in module.CALLS]
+    wrong = [verdict for verdict in right if verdict.outcome != RIGHT]
+    assert not wrong, f"a right call fails: {wrong[0]}"
+    return right + [judge(case) for case in cases(module.CALLS, round(share * count), base)]

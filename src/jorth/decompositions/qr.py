@@ -99,8 +99,8 @@ def check_definite(eigenvalues: Tensor, signature: Signature) -> None:
     worst = min(eigenvalues.flatten().tolist(), default=1.0)
     if not worst > 4 * signature.n * unit_roundoff(eigenvalues):
         raise ValueError(
-            f"A^T J A must be positive definite for {signature}, got a matrix A whose smallest eigenvalue of A^T J A "
-            f"relative to A^T A is {worst:.3g}"
+            "A^T J A must be positive definite, got a matrix A whose smallest eigenvalue of A^T J A "
+            f"relative to A^T A is {worst:.3g} for {signature}"
         )
 
 
