@@ -30,7 +30,7 @@ def cloud(m=30, n=5, seed=0):
 
 
 def one_sheet(X, time=-1):
-    """With t > |s|: no map of a component changes the sign of a t, f has no kinks, and all starts end at one minimum."""
+    """With t > |s|: no map of a component changes the sign of a t; f has no kinks, all starts end at one minimum."""
     rows = X.copy()
     rows[:, time] = 0.0
     rows[:, time] = 1 + np.linalg.norm(rows, axis=1).max()

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from jorth.arrays import check_choice, check_signature, positive_number, real_number, seed_number, whole_number
 from jorth.estimators.hyperboloid import Floats
-from jorth.estimators.validation import finite, naming, numbers, rows
+from jorth.estimators.validation import numbers, rows
 from jorth.group import random_point
 from jorth.objectives import StructuralProbe
 from jorth.signature import Signature

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
@@ -50,7 +49,7 @@ def naming(**given: Any) -> Iterator[None]:
         yield
     except (ValueError, TypeError, RuntimeError, ArithmeticError) as error:
         was = ", ".join(f"{name} {describe(value)}" for name, value in given.items())
-        kind = ValueError if isinstance(error, (ValueError, ArithmeticError, torch.linalg.LinAlgError)) else TypeError
+        kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{_sentence(str(error))}; got {was}") from error
 
 
