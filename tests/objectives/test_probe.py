@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from scipy.spatial.distance import cdist
+from scipy.spatial.distance import cdist, pdist, squareform
 
 import jorth
 from jorth import Signature, Status, StructuralProbe
@@ -192,14 +192,16 @@ def test_rows_of_zeros_and_rows_without_t():
         StructuralProbe(flat, signature=SIG, order="lift-transform")
 
 
-@pytest.mark.parametrize(("method", "left"), [("j-jobcd", 0.6), ("riemannian-lbfgs", 0.01), ("csdm", 0.3)])
-def test_solvers_come_down(method, left):
-    """A hyperbolic signature, where every |g| >= 1 and f is smooth; CSDM ends in another local minimum."""
+@pytest.mark.parametrize("method", ["j-jobcd", "riemannian-lbfgs", "csdm"])
+def test_solvers_come_down(method):
+    """A hyperbolic signature and rows with t > |s|: every |g| >= 1, no t changes its sign, and f is smooth."""
     sig = Signature(5, 1)
-    probe = StructuralProbe(data(60), signature=sig, scale="fit")
+    rows = data(60, sig)
+    rows[:, 5] = 1 + np.linalg.norm(rows[:, :5], axis=1).max()
+    probe = StructuralProbe(rows, squareform(pdist(rows)) ** 0.8, signature=sig, scale="fit")
     result = jorth.minimize(probe, method=method, max_iterations=60)
     best = jorth.minimize(probe, method="riemannian-lbfgs", gradient_tolerance=1e-9, max_time=20).value
-    assert result.value - best < left * (result.history["value"][0] - best)
+    assert result.value - best < 1e-4 * (result.history["value"][0] - best)  # measured: 1e-8
 
 
 @pytest.mark.parametrize(

@@ -118,18 +118,23 @@ def test_where_no_polar_factor_exists_the_identity_starts():
 
 
 def test_a_factor_far_out_is_no_start():
-    """It exists and is lower than the identity, but L-BFGS takes some hundred iterations back from it."""
+    """The factor of s H, H a boost, is H. For s = 0.65 it is lower than the identity, but not clearly: a fifth."""
+    signature = Signature(1, 1)
+    boost = np.array([[np.cosh(1.0), np.sinh(1.0)], [np.sinh(1.0), np.cosh(1.0)]])
+    hardly, clearly = (jorth.Procrustes(np.eye(2), s * boost) for s in (0.65, 0.9))
+    np.testing.assert_allclose(jorth.polar(0.65 * boost, signature)[0], boost, rtol=1e-12)
+    identity = torch.eye(2, dtype=torch.float64)
+    assert hardly.value(torch.from_numpy(boost)) < 0.9 * hardly.value(identity)
+    assert torch.equal(data_start(hardly, signature), identity)
+    np.testing.assert_allclose(data_start(clearly, signature), boost, rtol=1e-12)
+
+
+def test_the_factor_starts_near_a_planted_isometry():
     signature = Signature(50, 50)
-    source, target, X = jorth.datasets.planted_procrustes(200, signature, noise=0.1, source_condition=30, seed=0)
-    objective = jorth.Procrustes(source, target)
-    factor = jorth.polish(jorth.polar(_least_squares(objective), signature)[0], signature)
-    assert objective.value(factor) < objective.value(torch.eye(100).double())
-    assert torch.equal(data_start(objective, signature), torch.eye(100).double())
-    assert jorth.procrustes(source, target, signature, components="start").iterations < 60
-    mild, image, X = jorth.datasets.planted_procrustes(200, signature, noise=0.1, source_condition=3, seed=0)
-    start = data_start(jorth.Procrustes(mild, image), signature)
+    source, target, X = jorth.datasets.planted_procrustes(200, signature, noise=0.1, source_condition=3, seed=0)
+    start = data_start(jorth.Procrustes(source, target), signature)
     assert jorth.residual(start, signature) < 1e-13
-    assert np.linalg.norm(start.numpy() - X) < 0.5 * np.linalg.norm(X)
+    assert np.linalg.norm(start.numpy() - X) < 0.5 * np.linalg.norm(X)  # measured: 0.11
 
 
 @pytest.mark.parametrize("rank", [6, 4])
@@ -200,7 +205,9 @@ def test_a_thin_target_has_a_thin_answer():
 
     signature = Signature.lorentz(4, "last")
     rng = np.random.default_rng(0)
-    source, y = rng.standard_normal((30, 4)), rng.standard_normal((30, 1))
+    source = rng.standard_normal((30, 4))
+    # near the image of a feasible column: with any y the set has local minima that are not the least one
+    y = source @ jorth.random_point(signature, cond=3.0, seed=1)[:, :1] + 0.3 * rng.standard_normal((30, 1))
     result = jorth.procrustes(source, y, signature)
     assert result.success
     J = np.diag(signature.signs.astype(float))

@@ -127,7 +127,8 @@ def test_the_papers_sigma_is_too_small_where_rows_are_long():
         return history["value"]
 
     paper, ours = first_values(majoriser="scalar"), first_values(majoriser="rows")
-    assert (np.diff(ours) < 0).all()
+    assert (np.diff(ours) <= 2 * sig.n * 2.0**-53 * np.abs(ours[:-1])).all()  # a step that is rounded off is no rise
+    assert ours[-1] < 0.5 * ours[0]
     assert (np.diff(paper) > 1e-3 * np.abs(paper[:-1])).any()
 
 
