@@ -9,10 +9,9 @@ after some points without a better one the walk starts again from there with hal
 
 Around a start f is flat but for its peaks, and often a little higher further out, before it falls: a walk that is
 called back soon, and shortened, never gets there. So as long as f stays within a quarter of what it was at the start,
-the walk has several times the patience, and the first time that this runs out the angle is doubled instead.
+the walk has several times the patience, and when that runs out the angle is doubled instead, twice at most.
 
-An angle that suits one n suits another times the root of the sizes: a skew matrix of +-a has a norm of about
-2 a sqrt(n), and it is the whole step that may turn by so much and not more.
+Angles go with 1 / sqrt(n): a step that turns every plane by a, this way or that, has a norm of about 2 a sqrt(n).
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ Matching = Literal["random", "round-robin", "greedy"]
 Side = Literal["auto", "left", "right", "both"]
 MOMENTUM, DECAY, PATIENCE = 0.7, 0.9, 5
 """Of averaged slopes: found on probes of 1,200 rows, seed 0."""
-REACH = 0.6
+REACH = 0.5
 """sqrt(n) times the first angle: found on sparse and on Gaussian rows, n from 4 to 100."""
 
 
@@ -53,8 +53,8 @@ class Jacobi(AbstractSolver):
         curvature: "auto" backtracks, starting from what the objective knows; a number L is fixed. "per-plane" averages
             slopes over steps and turns every plane by about the same angle, without asking f to fall each time;
             "auto" does so too where the objective says that it is rough (a structural probe with q > 1).
-        angle: Of "per-plane", at the start; None takes 0.6 / sqrt(n). It is halved when the walk goes back to the best
-            point, but doubled once where that is still near the start.
+        angle: Of "per-plane", at the start; None takes 0.5 / sqrt(n). It is halved when the walk goes back to the best
+            point, but doubled at first where that is still near the start.
         majoriser: With one round per gradient: "rows" is Q = L (Z Z^T) (x) I_2, which majorises an L-smooth f; "scalar"
             is Q = L I, the paper's sigma, which does so only for sigma >= L lambda_max(Z Z^T).
     """

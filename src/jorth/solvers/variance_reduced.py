@@ -13,12 +13,14 @@ from jorth.solvers.averaged_steps import Averaging
 from jorth.solvers.base import State
 from jorth.solvers.counting import all_finite
 from jorth.solvers.curvature import first_curvature
-from jorth.solvers.jacobi import DECAY, MOMENTUM, REACH, Jacobi
+from jorth.solvers.jacobi import DECAY, MOMENTUM, Jacobi
 from jorth.solvers.pair_steps import oriented
 from jorth.solvers.problem import Problem
 from jorth.solvers.status import Status, StopRun
 
 SMOOTHING = 0.9
+REACH = 0.2
+"""sqrt(n) times the first angle of a walk."""
 SCORED_EVERY, FEWEST = 0.5, 20
 """Epochs between two scored points of a walk, on average, and the fewest steps."""
 
@@ -42,7 +44,7 @@ class VarianceReduced(Jacobi):
         difference_batch: The size b' of the small one; ceil(sqrt N) when None.
         probability: Of the large batch; b' / (b + b') when None.
         safety: The factor on the curvature: 2 is what the theory of PAGE asks for with these batches.
-        angle: As that of `Jacobi`; None takes a third of it, since there are more steps.
+        angle: As that of `Jacobi`; None takes 0.2 / sqrt(n), less, since there are more steps.
     """
 
     batch: int | None = None
@@ -106,7 +108,7 @@ class VarianceReduced(Jacobi):
 
     def averaging(self, n: int) -> Averaging:
         """Points are scored twice an epoch: after the first fall one that is not better ends an angle."""
-        return Averaging(self.angle or REACH / 3 / math.sqrt(n), MOMENTUM, DECAY, 1)
+        return Averaging(self.angle or REACH / math.sqrt(n), MOMENTUM, DECAY, 1)
 
     def _estimate(self, problem: Problem, state: State, moved: Tensor) -> None:
         """Move to ``moved`` with the PAGE estimate of its gradient."""
