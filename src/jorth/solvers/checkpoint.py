@@ -44,7 +44,7 @@ class Folder:
         self._failed = False
 
     def open(self, device: torch.device, ranks: Ranks | None) -> Content | None:
-        """What the run has left there, if anything; then make the folder and say in words whose it is.
+        """What the run has left there, if anything; then make the folder, with words on whose it is.
 
         Of several processes the first does it and tells the others. An OSError comes before any
         work is done.

@@ -17,7 +17,7 @@ PATIENCE = 5.0
 
 
 class Interrupt:
-    """While active in the main thread, the first SIGINT sets a flag; the next are KeyboardInterrupts.
+    """While active in the main thread, the first SIGINT sets a flag; the next raises.
 
     Args:
         of_job: The process is one of several. Then SIGTERM is a request too, and repeated signals are no more than one:

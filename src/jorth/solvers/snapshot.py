@@ -81,7 +81,7 @@ def put_back(run: Run, content: Content, folder: Path) -> None:
 
 
 def _history(table: Tensor, run: Run) -> tuple[History, Progress]:
-    """The rows before the point, which is recorded again at the first look, and what they say of progress."""
+    """The rows before the point, which is recorded again at the first look, and their progress."""
     rows = table.cpu().numpy()
     if len(rows) and rows[-1, COLUMNS.index("iteration")] == run.iteration:
         rows = rows[:-1]

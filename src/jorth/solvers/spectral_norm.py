@@ -44,7 +44,7 @@ def spectral_norm(X: Tensor) -> float:
 
 
 def by_squaring(X: Tensor) -> float:
-    """The largest eigenvalue of G = X^T X (n, n), to ln(n) / (4 m) relative, with m = 2^`SQUARINGS`.
+    """The largest eigenvalue of G = X^T X (n, n), to ln(n) / (4 m) relative, m = 2^`SQUARINGS`.
 
     ||G^m||_F is between lambda^m and sqrt(n) lambda^m; this is the middle of the two.
     """
