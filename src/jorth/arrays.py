@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
@@ -138,13 +139,9 @@ def check_alike(tensor: Tensor, name: str, other: Tensor, other_name: str) -> No
 
 def is_number(value: object) -> bool:
     """Whether a value is one real number in the range of a float, of Python or of NumPy; NaN and infinity are."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
-        return False
-    try:
-        float(value)
-    except OverflowError:
-        return False
-    return True
+    if isinstance(value, int):
+        return not isinstance(value, bool) and abs(value) <= sys.float_info.max
+    return isinstance(value, (float, np.integer, np.floating))
 
 
 def real_number(value: Any, name: str, expected: str, allowed: Callable[[float], bool]) -> float:
@@ -178,15 +175,18 @@ def check_flag(name: str, value: object) -> None:
         raise TypeError(f"{name} must be True or False, got {describe(value)}")
 
 
-def whole_number(value: Any, name: str, least: int) -> int:
-    """An integer from ``least`` to `MOST`, or an error that names the argument."""
+def whole_number(value: Any, name: str, least: int, *, instead: str = "") -> int:
+    """An integer from ``least`` to `MOST`, or an error that names the argument.
+
+    ``instead`` says in it what else is taken, "None or ".
+    """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name} must be an integer, got {describe(value)}")
+        raise TypeError(f"{name} must be {instead}an integer, got {describe(value)}")
     count = int(value)
     if count < least:
-        raise ValueError(f"{name} must be at least {least}, got {shown(count)}")
+        raise ValueError(f"{name} must be {instead}at least {least}, got {shown(count)}")
     if count > MOST:
-        raise ValueError(f"{name} must be at most 2^31 - 1, got {shown(count)}")
+        raise ValueError(f"{name} must be {instead}at most 2^31 - 1, got {shown(count)}")
     return count
 
 

@@ -384,6 +384,6 @@ MUTATIONS: dict[str, dict[str, Mutation]] = {
     "flag": FLAGS,
     "sizes": SIZES,
     "function": FUNCTIONS,
-    "path": ANYTHING,
+    "path": {name: mutation for name, mutation in ANYTHING.items() if name != "long string"},
     "other": ANYTHING,
 }

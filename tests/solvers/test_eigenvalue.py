@@ -122,7 +122,7 @@ def test_data_dense_sparse_and_torch():
     [
         (dict(), "one of A and data must be given, got neither"),
         (dict(A=np.eye(3), data=np.eye(3)), "one of A and data must be given, got both"),
-        (dict(A=np.eye(3), sense="up"), 'sense must be "min" or "max", got \'up\''),
+        (dict(A=np.eye(3), sense="up"), 'sense must be one of "min", "max", got \'up\''),
         (dict(data=np.zeros((0, 3))), "data must have shape .m, n. with m at least 1"),
         (dict(data=np.full((2, 2), np.nan)), "data must be finite"),
         (dict(A=np.triu(np.ones((3, 3)))), "A must be symmetric"),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from jorth.arrays import describe
 from jorth.objectives.base import AbstractObjective
 
 
@@ -26,29 +27,31 @@ class AutogradObjective(AbstractObjective):
             return scalar_result(self._function(X.detach().clone()))
 
 
-def differentiate(function: Callable[[Tensor], Tensor], X: Tensor) -> tuple[Tensor, Tensor]:
-    """The value and gradient of a scalar torch function at X."""
+def differentiate(function: Callable[[Tensor], Tensor], X: Tensor, name: str = "objective") -> tuple[Tensor, Tensor]:
+    """The value and gradient of a scalar torch function at X; ``name`` is what errors call it."""
     leaf = X.detach().clone().requires_grad_(True)
     with torch.enable_grad():
-        value = scalar_result(function(leaf))
+        value = scalar_result(function(leaf), name)
         if not value.requires_grad:
             raise ValueError(
-                "objective must return a tensor that depends on X through torch operations, got one without a "
+                f"{name} must return a tensor that depends on X through torch operations, got one without a "
                 "gradient; for NumPy functions use jorth.Objective(value=..., gradient=...)"
             )
         (gradient,) = torch.autograd.grad(value, leaf, allow_unused=True)
         if gradient is None:
-            raise ValueError("objective must depend on X, got a value that does not")
+            raise ValueError(f"{name} must depend on X, got a value that does not")
     return value.detach(), gradient
 
 
-def scalar_result(value: object) -> Tensor:
+def scalar_result(value: object, name: str = "objective") -> Tensor:
     """``value`` if it is a scalar tensor, else an error."""
     if not isinstance(value, Tensor):
         raise TypeError(
-            f"objective must return a scalar tensor, got {type(value).__name__}; for NumPy functions use "
+            f"{name} must return a scalar tensor, got {type(value).__name__}; for NumPy functions use "
             "jorth.Objective(value=..., gradient=...)"
         )
+    if value.is_complex() or value.is_meta or value.layout is not torch.strided:
+        raise TypeError(f"{name} must return a real scalar tensor with data, got {describe(value)} on {value.device}")
     if value.numel() != 1:
-        raise ValueError(f"objective must return a scalar tensor, got shape {tuple(value.shape)}")
+        raise ValueError(f"{name} must return a scalar tensor, got shape {tuple(value.shape)}")
     return value.reshape(())

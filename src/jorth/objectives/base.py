@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from jorth.arrays import describe
 from jorth.ranks import Ranks
 from jorth.signature import Signature
 
@@ -116,17 +117,28 @@ class Objective(AbstractObjective):
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """f(X) and its gradient through NumPy."""
-        gradient = np.asarray(self._gradient(_copy(X)))
+        gradient = _real(self._gradient(_copy(X)), "gradient", f"an array of shape {tuple(X.shape)}")
         if gradient.shape != tuple(X.shape):
             raise ValueError(f"gradient must return shape {tuple(X.shape)}, got {gradient.shape}")
         return self.value(X), torch.as_tensor(gradient).to(X)
 
     def value(self, X: Tensor) -> Tensor:
         """f(X) through NumPy."""
-        value = np.asarray(self._value(_copy(X)))
+        value = _real(self._value(_copy(X)), "value", "a number")
         if value.size != 1:
             raise ValueError(f"value must return a number, got shape {value.shape}")
         return torch.as_tensor(float(value.reshape(())), dtype=X.dtype, device=X.device)
+
+
+def _real(answer: Any, name: str, expected: str) -> Any:
+    """What a function of the user's returned as a NumPy array of real numbers."""
+    try:
+        array = np.asarray(answer.detach().cpu() if isinstance(answer, Tensor) else answer)
+    except (TypeError, ValueError, RuntimeError):
+        array = np.array(None)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must return {expected}, got {describe(answer)}")
+    return array.astype(np.float64, copy=False)
 
 
 def _copy(X: Tensor) -> Any:

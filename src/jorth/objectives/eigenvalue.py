@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import Array, check_finite, describe, to_tensor
+from jorth.arrays import Array, check_choice, check_finite, describe, to_tensor
 from jorth.objectives.quadratic import Quadratic
 from jorth.objectives.samples import is_sparse, sparse_rows
 
@@ -32,8 +32,7 @@ class HyperbolicEigenvalue(Quadratic):
         if (A is None) == (data is None):
             given = "both" if A is not None else "neither"
             raise ValueError(f"one of A and data must be given, got {given}")
-        if sense not in ("min", "max"):
-            raise ValueError(f'sense must be "min" or "max", got {sense!r}')
+        check_choice("sense", sense, ("min", "max"))
         matrix = to_tensor(A, "A") if A is not None else _gram(data)
         self.sense = sense
         self._gram = A is None

@@ -43,16 +43,16 @@ class FiniteSum(AbstractObjective):
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """The mean over all samples and its gradient."""
-        return differentiate(lambda Y: self._fn(Y, self._batch(slice(None))), X)
+        return differentiate(lambda Y: self._fn(Y, self._batch(slice(None))), X, "fn")
 
     def value(self, X: Tensor) -> Tensor:
         """The mean over all samples."""
         with torch.no_grad():
-            return scalar_result(self._fn(X.detach().clone(), self._batch(slice(None))))
+            return scalar_result(self._fn(X.detach().clone(), self._batch(slice(None))), "fn")
 
     def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
         """The gradient of the mean over the samples ``index``."""
-        return differentiate(lambda Y: self._fn(Y, self._batch(index)), X)[1]
+        return differentiate(lambda Y: self._fn(Y, self._batch(index)), X, "fn")[1]
 
     def data(self) -> Tensor | None:
         """The first floating part of the data."""

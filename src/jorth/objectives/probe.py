@@ -9,7 +9,17 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from jorth.arrays import Array, check_finite, check_signature, describe, is_number, to_tensor
+from jorth.arrays import (
+    Array,
+    check_choice,
+    check_finite,
+    check_signature,
+    describe,
+    positive_number,
+    real_number,
+    shown,
+    to_tensor,
+)
 from jorth.objectives.base import AbstractObjective, hash_tensors
 from jorth.objectives.probe_points import RowMap
 from jorth.objectives.probe_targets import EuclideanTargets, FunctionTargets, MatrixTargets, Targets
@@ -64,10 +74,9 @@ class StructuralProbe(AbstractObjective):
         self.speaks_torch = isinstance(data, Tensor)
         self._data = _rows(data, signature)
         self.signature, self.alpha = signature, _number("alpha", alpha, positive=True)
-        self.scale = scale if scale == "fit" else _number("scale", scale, positive=True)
+        self.scale = scale if isinstance(scale, str) and scale == "fit" else _number("scale", scale, positive=True)
         self.ridge = _number("ridge", ridge, positive=False)
-        if order not in ("transform-lift", "lift-transform"):
-            raise ValueError(f'order must be "transform-lift" or "lift-transform", got {order!r}')
+        check_choice("order", order, ("transform-lift", "lift-transform"))
         self.order = order
         self.rough = order == "transform-lift" and signature.q > 1
         self._zero = _zero_rows(self._data, zero_rows)
@@ -236,8 +245,7 @@ def _rows(data: Any, signature: Signature) -> Tensor:
 
 def _zero_rows(data: Tensor, rule: str) -> Tensor | None:
     """Which rows are all zero, or None when none is."""
-    if rule not in ("error", "base"):
-        raise ValueError(f'zero_rows must be "error" or "base", got {rule!r}')
+    check_choice("zero_rows", rule, ("error", "base"))
     zero = (data == 0).all(dim=1)
     count = int(zero.sum())
     if count and rule == "error":
@@ -249,15 +257,15 @@ def _zero_rows(data: Tensor, rule: str) -> Tensor | None:
 
 
 def _number(name: str, value: object, *, positive: bool) -> float:
-    if not (is_number(value) and value < math.inf and (value > 0 if positive else value >= 0)):  # type: ignore[operator]
-        raise ValueError(f"{name} must be a {'positive number' if positive else 'number of at least 0'}, got {value!r}")
-    return float(value)  # type: ignore[arg-type]
+    if positive:
+        return positive_number(value, name)
+    return real_number(value, name, "a number of at least 0", lambda number: 0 <= number < math.inf)
 
 
 def _targets(distances: Any, data: Tensor) -> Targets:
     if isinstance(distances, str):
         if distances != "euclidean":
-            raise ValueError(f'distances must be "euclidean", a matrix or a function, got {distances!r}')
+            raise ValueError(f'distances must be "euclidean", a matrix or a function, got {shown(distances)}')
         return EuclideanTargets(data)
     if callable(distances) and not isinstance(distances, Tensor):
         return FunctionTargets(distances, data)

@@ -50,7 +50,12 @@ class Procrustes(AbstractObjective):
             rows = torch.arange(start, min(start + BLOCK, self.samples), device=self._target.device)
             block = torch.cat([self._rows(rows), self._target[rows]], dim=1)
             stack = torch.linalg.qr(torch.cat([stack, block]), mode="r").R
-        check_finite(stack, "source")
+        # f is a sum of squares: they must not overflow, and neither must the norms
+        size = float(stack.abs().max()) if stack.numel() else 0.0
+        if not size <= float(torch.finfo(stack.dtype).max) ** 0.5 / 1e3:
+            raise ValueError(
+                f"source and target must have squares in the range of {stack.dtype}, got a size of {size:.3g}"
+            )
         if len(stack) < n:  # fewer rows than columns: R has rows of zeros, and f is not coercive
             stack = torch.cat([stack, stack.new_zeros((n - len(stack), n + k))])
         self.R, self.T1 = stack[:n, :n].contiguous(), stack[:n, n:].contiguous()

@@ -71,7 +71,7 @@ class Quadratic(AbstractObjective):
 
 def _symmetric(value: Array, name: str) -> Tensor:
     matrix = to_tensor(value, name)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
         raise ValueError(f"{name} must have shape (n, n), got {describe(value)}")
     check_finite(matrix, name)
     defect, size = (matrix - matrix.mT).abs().amax().item(), matrix.abs().amax().item()

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from jorth.arrays import check_signature, describe, like_input, unit_roundoff
+from jorth.arrays import check_overflow, check_signature, describe, like_input, unit_roundoff
 from jorth.decompositions.polar import balanced
 from jorth.group import PolishError, component
 from jorth.group.polishing import orthogonal_factor
@@ -135,6 +135,7 @@ def _least_squares(objective: Procrustes) -> Tensor:
         M: Tensor = torch.linalg.solve_triangular(R, T1, upper=True)
     else:
         M = torch.linalg.lstsq(R, T1, driver="gelsd").solution
+    check_overflow(M, "source and target", "the least-squares solution")
     return M
 
 

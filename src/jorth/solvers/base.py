@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from jorth.arrays import check_choice as check_choice
-from jorth.arrays import real_number
+from jorth.arrays import real_number, whole_number
 from jorth.solvers.counting import all_finite
 from jorth.solvers.problem import Problem
 from jorth.solvers.status import Status, StopRun
@@ -99,6 +99,12 @@ def check_auto(name: str, value: object) -> None:
         real_number(value, name, '"auto" or a positive number', lambda number: 0 < number < math.inf)
 
 
+def check_count(name: str, value: Any) -> None:
+    """An error unless an option is None or a whole number of at least 1."""
+    if value is not None:
+        whole_number(value, name, 1, instead="None or ")
+
+
 def check_theta(theta: float | None) -> None:
     """A ValueError unless theta is None or at least zero."""
     if theta is not None:
@@ -112,4 +118,4 @@ RELATIVE_THETA = 1e-12
 
 def signed_theta(theta: float | None) -> float:
     """Theta as the compiled kernels take it: negative means relative."""
-    return -RELATIVE_THETA if theta is None else theta
+    return -RELATIVE_THETA if theta is None else float(theta)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jorth.arrays import describe, to_tensor, unit_roundoff
+from jorth.arrays import describe, real_number, to_tensor, unit_roundoff, whole_number
 from jorth.group import polish
 from jorth.ranks import Ranks
 from jorth.signature import Signature
@@ -44,6 +44,13 @@ class Stage:
     max_iterations: int | None = None
     max_time: float | None = None
     max_evaluations: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, count in (("max_iterations", self.max_iterations), ("max_evaluations", self.max_evaluations)):
+            if count is not None:
+                whole_number(count, name, 0, instead="None or ")
+        if self.max_time is not None:
+            real_number(self.max_time, "max_time", "None or a number of at least 0", lambda number: number >= 0)
 
     def within(self, shares: dict[str, float | None]) -> dict[str, float | None]:
         """The lower of each limit of the chain and its own."""

@@ -8,7 +8,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import ArrayT, check_signature, describe, like_input, to_tensor
+from jorth.arrays import (
+    ArrayT,
+    check_alike,
+    check_finite,
+    check_overflow,
+    check_signature,
+    describe,
+    like_input,
+    positive_number,
+    to_tensor,
+    whole_number,
+)
 from jorth.objectives import AbstractObjective
 from jorth.plane import all_pairs, random_pairs, solve_rows
 from jorth.signature import Signature
@@ -23,13 +34,19 @@ def riemannian_gradient(X: ArrayT, G: ArrayT, signature: Signature) -> ArrayT:
     """
     point, gradient = _pair_of(X, G, signature)
     s = signature.vector(point)
-    return like_input(s[:, None] * (skew_gradient(point, gradient, s) @ point), X)
+    tangent = s[:, None] * (skew_gradient(point, gradient, s) @ point)
+    check_overflow(tangent, "X and G", "the tangent vector")
+    return like_input(tangent, X)
 
 
 def multiplier(X: ArrayT, G: ArrayT, signature: Signature) -> ArrayT:
     """The Lagrange multiplier sym(J X^T G) of the constraint X^T J X = J, for square X."""
     point, gradient = _pair_of(X, G, signature)
-    return like_input(symmetric_multiplier(point, gradient, signature.vector(point)), X)
+    if point.shape[-1] != signature.n:
+        raise ValueError(f"X must be square for the multiplier with {signature}, got {describe(X)}")
+    found = symmetric_multiplier(point, gradient, signature.vector(point))
+    check_overflow(found, "X and G", "the multiplier")
+    return like_input(found, X)
 
 
 def skew_gradient(X: Tensor, G: Tensor, s: Tensor) -> Tensor:
@@ -77,11 +94,18 @@ def block_stationarity(
         curvature: A Lipschitz constant of the gradient, for objectives that are neither quadratic nor know one.
         seed: Of the sample.
     """
-    function = as_objective(objective)
-    point = to_tensor(X, "X")
-    n = check_signature(signature).n
+    function, n = as_objective(objective), check_signature(signature).n
+    point = _point_of(function, X, signature)
+    if n < 2:
+        raise ValueError(f"signature must have n of at least 2 for a pair, got {signature}")
+    if pairs is not None:
+        whole_number(pairs, "pairs", 1, instead="None or ")
+    if curvature is not None:
+        positive_number(curvature, "curvature")
     index = all_pairs(n) if pairs is None else random_pairs(n, pairs, seed=seed)
     gradient = function.value_and_gradient(point)[1].detach()
+    if not bool(torch.isfinite(gradient).all()):
+        raise ValueError("objective must have a finite gradient at X, got NaN or infinity")
     signs, where = torch.as_tensor(signature.signs[index], device=point.device), torch.as_tensor(index)
     A, D = _pair_curvature(function, point, where.to(point.device), curvature)
     solution = solve_rows(gradient[where], point[where], A, signs, D=D, theta=theta)
@@ -90,6 +114,20 @@ def block_stationarity(
     value = distance.mean().item()
     spread = 0.0 if pairs is None or pairs < 2 else float(distance.std() / np.sqrt(len(index)))
     return BlockStationarity(value, spread if value < np.inf else np.inf, len(index))
+
+
+def _point_of(objective: AbstractObjective, X: Any, signature: Signature) -> Tensor:
+    """X (n, k) as the objective takes it."""
+    point, n, data = to_tensor(X, "X").detach(), signature.n, objective.data()
+    rows, columns = objective.shape()
+    wanted = (n, point.shape[-1] if columns is None else columns) if point.ndim else (n,)
+    if point.ndim != 2 or tuple(point.shape) != wanted or rows not in (None, n):
+        expects = f"{rows or 'n'}, {columns or 'k'}"
+        raise ValueError(f"X must have shape ({expects}), the objective's, and fit {signature}, got {describe(X)}")
+    check_finite(point, "X")
+    if data is not None:
+        check_alike(point, "X", data, "the objective's data")
+    return point
 
 
 def _pair_curvature(
@@ -113,4 +151,7 @@ def _pair_of(X: Any, G: Any, signature: Signature) -> tuple[Tensor, Tensor]:
         raise ValueError(f"X must have shape (..., {n}, k) for {signature}, got {describe(X)}")
     if gradient.shape != point.shape:
         raise ValueError(f"G must have the shape of X {tuple(point.shape)}, got {describe(G)}")
+    check_alike(gradient, "G", point, "X")
+    check_finite(point, "X")
+    check_finite(gradient, "G")
     return point, gradient

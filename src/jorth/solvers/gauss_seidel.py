@@ -58,7 +58,7 @@ class GaussSeidel(AbstractSolver):
         check_choice("order", self.order, ("sweep", "random", "cyclic", "greedy"))
         check_theta(self.theta)
         check_curvature(self.curvature)
-        if self.block_size != "auto":
+        if not (isinstance(self.block_size, str) and self.block_size == "auto"):
             whole_number(self.block_size, "block_size", 1)
             if self.block_size > 1 and self.order != "sweep":
                 raise ValueError(f'block_size must be "auto" or 1 for order "{self.order}", got {self.block_size!r}')

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.arrays import is_number
+from jorth.arrays import real_number
 from jorth.kernels.quadratic import CHUNK
 from jorth.objectives import QuadraticForm
 from jorth.plane import greedy_matching, random_matching, round_robin
 from jorth.solvers.averaged_steps import Averaging, best_of, keep_best, walk
-from jorth.solvers.base import AbstractSolver, State, check_choice, check_theta
+from jorth.solvers.base import AbstractSolver, State, check_choice, check_count, check_theta
 from jorth.solvers.counting import all_finite
 from jorth.solvers.criticality import skew_gradient
 from jorth.solvers.curvature import check_curvature, first_curvature, majorised_step
@@ -73,13 +73,12 @@ class Jacobi(AbstractSolver):
         check_choice("side", self.side, ("auto", "left", "right", "both"))
         check_choice("components", self.components, ("start", "all"))
         check_choice("matching", self.matching, ("random", "round-robin", "greedy"))
-        if self.rounds_per_gradient is not None and self.rounds_per_gradient < 1:
-            raise ValueError(f"rounds_per_gradient must be None or at least 1, got {self.rounds_per_gradient!r}")
+        check_count("rounds_per_gradient", self.rounds_per_gradient)
         check_theta(self.theta)
-        if self.curvature != "per-plane":
+        if not (isinstance(self.curvature, str) and self.curvature == "per-plane"):
             check_curvature(self.curvature)
-        if self.angle is not None and not (is_number(self.angle) and 0 < self.angle <= 1):
-            raise ValueError(f"angle must be a number in (0, 1] or None, got {self.angle!r}")
+        if self.angle is not None:
+            real_number(self.angle, "angle", "a number in (0, 1] or None", lambda number: 0 < number <= 1)
         check_choice("majoriser", self.majoriser, ("rows", "scalar"))
         if self.majoriser == "scalar" and self.rounds_per_gradient != 1:
             raise ValueError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
@@ -12,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from torch import Tensor
 
-from jorth.arrays import describe, generator, whole_number
+from jorth.arrays import check_flag, describe, generator, shown, whole_number
 from jorth.objectives import AbstractObjective
 from jorth.objectives.base import hash_tensors
 from jorth.ranks import naming_checkpoint, only_first
@@ -108,6 +109,11 @@ def minimize(
     """
     check_choice("on_unbounded", on_unbounded, ("stop", "continue"))
     _check_limits(max_iterations, max_time, max_evaluations, gradient_tolerance, checkpoint_interval)
+    check_flag("progress", progress)
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be a function, got {describe(callback)}")
+    if checkpoint is not None and not isinstance(checkpoint, (str, os.PathLike)):
+        raise TypeError(f"checkpoint must be a path, got {describe(checkpoint)}")
     if stop is not None and not isinstance(stop, Criterion):
         raise TypeError(f"stop must be a criterion from jorth.stopping, got {describe(stop)}")
     function = as_objective(objective)
@@ -166,11 +172,13 @@ def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
             raise TypeError(f"options must be given to the solver itself, got {sorted(options)} beside an instance")
         return method
     if not isinstance(method, str) or method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}, a solver, or a list of these, got {method!r}")
-    known = [field.name for field in fields(METHODS[method])]  # type: ignore[arg-type]
+        raise ValueError(
+            f"method must be one of {', '.join(METHODS)}, a solver, or a list of these, got {shown(method)}"
+        )
+    own = [field.name for field in fields(METHODS[method])]  # type: ignore[arg-type]
     for name in options:
-        if name not in known:
-            raise TypeError(f"{method} has no option {name!r}; it has {', '.join(known)}")
+        if name not in own:
+            raise TypeError(f"{method} has no option {name!r}; it has {', '.join(own)}")
     return METHODS[method](**options)
 
 

@@ -10,8 +10,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from jorth.arrays import frobenius, is_number, unit_roundoff
-from jorth.solvers.base import AbstractSolver, State, check_choice
+from jorth.arrays import frobenius, real_number, unit_roundoff, whole_number
+from jorth.solvers.base import AbstractSolver, State, check_choice, check_count
 from jorth.solvers.counting import all_finite
 from jorth.solvers.monitor import scaled_violation
 from jorth.solvers.problem import Problem
@@ -45,13 +45,11 @@ class Parametrized(AbstractSolver):
 
     def __post_init__(self) -> None:
         check_choice("optimizer", self.optimizer, tuple(sorted(LEARNING_RATES)))
-        rate = self.learning_rate
-        if rate is not None and not (is_number(rate) and 0 < rate < math.inf):
-            raise ValueError(f"learning_rate must be None or a positive number, got {rate!r}")
-        if self.memory < 1:
-            raise ValueError(f"memory must be at least 1, got {self.memory!r}")
-        if self.rebase is not None and self.rebase < 1:
-            raise ValueError(f"rebase must be None or at least 1, got {self.rebase!r}")
+        if self.learning_rate is not None:
+            expected = "None or a positive number"
+            real_number(self.learning_rate, "learning_rate", expected, lambda number: 0 < number < math.inf)
+        whole_number(self.memory, "memory", 1)
+        check_count("rebase", self.rebase)
 
     @abstractmethod
     def form(self, problem: Problem, X: Tensor) -> nn.Module:

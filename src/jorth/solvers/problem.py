@@ -77,8 +77,10 @@ def starting_point(x0: Any, objective: AbstractObjective, signature: Signature) 
         X = torch.eye(n, dtype=dtype, device=None if data is None else data.device)
     else:
         X = to_tensor(x0, "x0").detach().clone(memory_format=torch.contiguous_format)
-    if X.ndim != 2 or X.shape[0] != n or X.shape[1] > n:
-        raise ValueError(f"x0 must have shape ({n}, k) with k at most {n} for {signature}, got {describe(x0)}")
+    if X.ndim != 2 or X.shape[0] != n or not 1 <= X.shape[1] <= n:
+        raise ValueError(
+            f"x0 must have shape ({n}, k) with k at most {n} and at least 1 for {signature}, got {describe(x0)}"
+        )
     rows, columns = objective.shape()
     if rows not in (None, n) or columns not in (None, X.shape[1]):
         wanted = tuple("any" if size is None else size for size in (rows, columns))

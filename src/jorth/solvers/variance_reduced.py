@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from jorth.arrays import frobenius
+from jorth.arrays import frobenius, real_number
 from jorth.solvers.averaged_steps import Averaging
-from jorth.solvers.base import State
+from jorth.solvers.base import State, check_count
 from jorth.solvers.counting import all_finite
 from jorth.solvers.curvature import first_curvature
 from jorth.solvers.jacobi import DECAY, MOMENTUM, Jacobi
@@ -55,13 +55,11 @@ class VarianceReduced(Jacobi):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, size in (("batch", self.batch), ("difference_batch", self.difference_batch)):
-            if size is not None and size < 1:
-                raise ValueError(f"{name} must be None or at least 1, got {size!r}")
-        if self.probability is not None and not 0 < self.probability <= 1:
-            raise ValueError(f"probability must be None or in (0, 1], got {self.probability!r}")
-        if not self.safety > 0:
-            raise ValueError(f"safety must be positive, got {self.safety!r}")
+        check_count("batch", self.batch)
+        check_count("difference_batch", self.difference_batch)
+        if self.probability is not None:
+            real_number(self.probability, "probability", "None or in (0, 1]", lambda number: 0 < number <= 1)
+        real_number(self.safety, "safety", "positive and finite", lambda number: 0 < number < math.inf)
 
     def check_start(self, samples: int, X: Tensor) -> None:
         """The batches must fit the samples."""

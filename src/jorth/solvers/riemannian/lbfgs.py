@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from jorth.arrays import frobenius
-from jorth.solvers.base import State
+from jorth.solvers.base import State, check_count
 from jorth.solvers.problem import Problem
 from jorth.solvers.riemannian.base import RiemannianMethod
 from jorth.solvers.riemannian.line_search import Trial, inner, search
@@ -34,8 +34,7 @@ class RiemannianLBFGS(RiemannianMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.memory is not None and self.memory < 1:
-            raise ValueError(f"memory must be None or at least 1, got {self.memory!r}")
+        check_count("memory", self.memory)
 
     def direction(self, state: State, g: Tensor) -> Tensor:
         """Minus the inverse Hessian times g, by the two-loop recursion."""
