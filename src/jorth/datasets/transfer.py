@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
+from threading import Thread
 from typing import IO, Any
 
 BLOCK = 1 << 16
@@ -32,14 +34,11 @@ def receive(address: str, stream: IO[bytes], limits: Limits, *, end_must_show: b
         OSError: The server failed.
         ValueError: It went beyond a limit, or ended too soon.
     """
-    import requests
     from urllib3.exceptions import HTTPError
 
     deadline = time.monotonic() + limits.max_time
-    patience = min(limits.timeout, limits.max_time)
-    as_stored = {"Accept-Encoding": "identity"}
     try:
-        with requests.get(address, headers=as_stored, timeout=patience, stream=True) as response:
+        with _answer(address, limits) as response:
             response.raise_for_status()
             length = _length(response.headers, end_must_show)
             _check_size(length or 0, limits)
@@ -48,12 +47,42 @@ def receive(address: str, stream: IO[bytes], limits: Limits, *, end_must_show: b
                 received += len(block)
                 _check_size(received, limits)
                 if time.monotonic() > deadline:
-                    raise ValueError(f"it was not complete after {limits.max_time:g} s, the time allowed")
+                    raise _too_slow(limits)
                 stream.write(block)
     except HTTPError as error:
         raise OSError(str(error)) from error
     if length is not None and received != length:
         raise ValueError(f"incomplete: {received} of {length} bytes came")
+
+
+def _answer(address: str, limits: Limits) -> Any:
+    """The response of a server once its header is complete; it may send that byte after byte too, so a thread waits."""
+    import requests
+
+    answer: Future[Any] = Future()
+    patience = min(limits.timeout, limits.max_time)
+    as_stored = {"Accept-Encoding": "identity"}
+
+    def ask() -> None:
+        try:
+            answer.set_result(requests.get(address, headers=as_stored, timeout=patience, stream=True))
+        except Exception as error:
+            answer.set_exception(error)
+
+    Thread(target=ask, daemon=True).start()
+    if wait([answer], limits.max_time).not_done:
+        answer.add_done_callback(_close)  # whenever it comes
+        raise _too_slow(limits)
+    return answer.result()
+
+
+def _close(answer: Future[Any]) -> None:
+    if answer.exception() is None:
+        answer.result().close()
+
+
+def _too_slow(limits: Limits) -> ValueError:
+    return ValueError(f"it was not complete after {limits.max_time:g} s, the time allowed")
 
 
 def _blocks(raw: Any) -> Iterator[bytes]:
