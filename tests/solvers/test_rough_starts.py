@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 import jorth
 from jorth import Signature, StructuralProbe
@@ -108,3 +109,50 @@ def test_19_of_20_starts_work(rows, signature, method):
 )
 def test_19_of_20_starts_work_on_other_rows(rows, signature, method):
     check(rows, signature, method)
+
+
+def walk_state():
+    from jorth.solvers.base import State
+
+    return State(torch.eye(2), 1.0, torch.ones(2, 2), numbers={"angle": 0.1})
+
+
+def score(state, value, times=1):
+    """Score points of that value; whether the last of them went back."""
+    from jorth.solvers.averaged_steps import Averaging, keep_best
+
+    for _ in range(times):
+        state.X, state.value = 2 * torch.eye(2), value
+        keep_best(state, Averaging(angle=0.1, momentum=0.5, decay=0.5, patience=2))
+    return torch.equal(state.X, torch.eye(2))
+
+
+def test_near_the_start_a_walk_has_more_patience_and_wider_angles():
+    state = walk_state()
+    score(state, 1.0)
+    state.tensors["best X"] = torch.eye(2)
+    angles = []
+    for _ in range(4):
+        assert not score(state, 1.2, times=7)
+        assert score(state, 1.2)
+        angles.append(state.numbers["angle"])
+    np.testing.assert_allclose(angles, [0.2, 0.4, 0.2, 0.1])
+
+
+@pytest.mark.parametrize("values", [(0.7, 0.8), (1.0, 1.3)], ids=["fallen", "risen"])
+def test_far_from_the_first_value_it_has_not(values):
+    best, other = values
+    state = walk_state()
+    score(state, 1.0)
+    score(state, best)
+    state.tensors["best X"] = torch.eye(2)
+    state.numbers["worse"] = 0.0
+    assert not score(state, other)
+    assert score(state, other)
+    assert state.numbers["angle"] == 0.05
+
+
+@pytest.mark.parametrize(("method", "reach"), [(jorth.Jacobi(), 0.5), (jorth.VarianceReduced(), 0.2)])
+def test_first_angles_go_with_the_root_of_n(method, reach):
+    assert method.averaging(16).angle == reach / 4
+    assert method.averaging(100).angle == reach / 10
