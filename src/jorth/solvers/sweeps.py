@@ -8,13 +8,12 @@ from jorth.compiling import compiler
 from jorth.plane.compiled.pair import clip_null, solve_forms
 from jorth.plane.compiled.roots import EPS, compiled
 from jorth.plane.compiled.rows import apply_pair
+from jorth.solvers.base import RELATIVE_THETA
 
 RUNAWAY = 2.0**53
 """The square of a row's length beyond which feasibility has no digits left: a race ends before a step to there."""
 NEAR_NULL = 1e-4
 """Below this part of ||x_i||^2 + ||x_j||^2 a null length ||x_i +- x_j||^2 is formed from rows, not from products."""
-PROXIMAL = 1e-12
-"""`RELATIVE_THETA`, the proximal weight relative to the curvature of a pair, of right steps."""
 FINISHED, UNBOUNDED, NEEDS_ROWS = 0, 1, 2
 """How `sweep_block` ended."""
 
@@ -283,7 +282,7 @@ def _largest_row(X: np.ndarray) -> float:
 def _attained_lengths(F: np.ndarray, i: int, j: int) -> tuple[float, float]:
     """`null_lengths` with a proximal weight, so that the infimum is attained."""
     plus, minus = null_lengths(F, i, j)
-    weight = PROXIMAL * (plus + minus)
+    weight = RELATIVE_THETA * (plus + minus)
     return plus + weight, minus + weight
 
 
