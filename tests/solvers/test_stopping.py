@@ -132,20 +132,31 @@ def test_criteria_combine_with_criteria_only():
         GradientNorm(1.0) & None
 
 
-@pytest.mark.parametrize("method", ["gs-jobcd", ["j-jobcd", "gs-jobcd"]])
 @pytest.mark.parametrize("count", [HUGE, 2**64 + 1, 10**400], ids=["2^63", "2^64", "10^400"])
-def test_counts_of_any_size(count, method):
+def test_counts_beyond_all_reason_are_refused(count):
+    for name, make in {
+        "window": lambda: RelativeDecrease(0.0, window=count),
+        "every": lambda: BlockStationary(0.0, every=count),
+        "pairs": lambda: BlockStationary(0.0, pairs=count),
+        "limit": lambda: MaxIterations(count),
+        "max_iterations": lambda: run_with(max_iterations=count),
+        "max_evaluations": lambda: run_with(method=["j-jobcd", "gs-jobcd"], max_evaluations=count),
+    }.items():
+        with pytest.raises(ValueError, match=f"^{name} must be at most 2"):
+            make()
+
+
+@pytest.mark.parametrize("method", ["gs-jobcd", ["j-jobcd", "gs-jobcd"]])
+def test_the_largest_counts_are_no_limit(method):
+    most = 2**31 - 1
+    limits = dict(max_iterations=most, max_evaluations=most, max_time=1e300)
+    stop = RelativeDecrease(0.0, window=most) | BlockStationary(0.0, every=most) | MaxIterations(most)
+    assert run_with(method=method, stop=stop, **limits).status is Status.CONVERGED
+
+
+def run_with(**options):
     this = case("procrustes noisy")
-    result = jorth.minimize(
-        this.objective,
-        signature=this.signature,
-        method=method,
-        max_iterations=count,
-        max_evaluations=count,
-        max_time=1e300,
-        stop=RelativeDecrease(0.0, window=count) | BlockStationary(0.0, every=count) | MaxIterations(count),
-    )
-    assert result.status is Status.CONVERGED
+    return jorth.minimize(this.objective, signature=this.signature, **options)
 
 
 def test_shares_of_a_large_count_are_whole():
@@ -158,7 +169,7 @@ def test_shares_of_a_large_count_are_whole():
 
 def test_numbers_that_no_float_holds_are_named():
     for name in ("max_time", "gradient_tolerance", "checkpoint_interval"):
-        with pytest.raises(ValueError, match=f"^{name} must be a number that a float can hold"):
+        with pytest.raises(ValueError, match=f"^{name} must be a number of at least 0, got 2"):
             jorth.minimize(lambda X: X.sum(), signature=Signature(1, 1), **{name: 10**400})
 
 

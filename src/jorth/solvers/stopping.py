@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from jorth.arrays import describe, is_number, whole_number
+from jorth.arrays import real_number, whole_number
 from jorth.solvers.counting import Evaluations
 from jorth.solvers.result import History
 from jorth.solvers.status import Status
@@ -56,13 +55,9 @@ class Criterion(ABC):
 
 
 def check_number(value: Any, name: str, least: float) -> None:
-    """An error that names the argument, unless it is a number of at least ``least``; NaN is none."""
-    if not is_number(value):
-        raise TypeError(f"{name} must be a number of at least {least:g}, got {describe(value)}")
-    if abs(value) > sys.float_info.max and abs(value) != math.inf:
-        raise ValueError(f"{name} must be a number that a float can hold, got an integer beyond 1e308")
-    if not value >= least:
-        raise ValueError(f"{name} must be a number of at least {least:g}, got {value}")
+    """A ValueError that names the argument, unless it is a number of at least ``least``."""
+    expected = "a number" if least == -math.inf else f"a number of at least {least:g}"
+    real_number(value, name, expected, lambda number: number >= least)
 
 
 @dataclass(frozen=True)
