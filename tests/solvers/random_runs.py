@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 import torch
 
 import jorth
@@ -160,6 +161,10 @@ def _symmetric(rng, n, kind):
     return (M + M.T) / 2
 
 
+def _sparse_sometimes(rng, M):
+    return scipy.sparse.csr_matrix(M) if rng.random() < 0.3 and M.dtype == np.float64 else M
+
+
 def _problem(rng, n, k, dtype, summed, calls):
     """An objective, the same as plain formulas, whether it is bounded below on all of O(p, q), its data."""
     kinds = ["procrustes", "finite sum"] if summed else ["quadratic"] * 3 + [
@@ -185,7 +190,7 @@ def _eigenvalue(rng, n, dtype, kind, calls):
     data = rng.standard_normal((int(rng.integers(1, 2 * n + 2)), n)).astype(dtype)
     exact = data.astype(np.longdouble)
     function = QuadraticFunction(2 * exact.T @ exact, size_of_A=2 * abs(exact).T @ abs(exact), terms=len(data))
-    objective = counting(jorth.HyperbolicEigenvalue(data=data), calls)
+    objective = counting(jorth.HyperbolicEigenvalue(data=_sparse_sometimes(rng, data)), calls)
     return dict(objective=objective, function=function, bounded=True, samples=0, data=[data])
 
 
@@ -247,7 +252,7 @@ def _rows(rng, n, k, dtype, kind, calls):
     function = RowsFunction(S, T, scalar, compressed=kind == "procrustes")
     phi = TORCH[scalar]
     if kind == "procrustes":
-        objective = counting(jorth.Procrustes(S, T), calls)
+        objective = counting(jorth.Procrustes(_sparse_sometimes(rng, S), T), calls)
     elif kind == "finite sum":
         objective = counting(jorth.FiniteSum(lambda X, b: phi(b[0] @ X - b[1]).sum() / len(b[0]), (S, T)), calls)
     elif kind == "numpy":
@@ -296,9 +301,10 @@ OPTIONS = {
 
 def _limits(rng, run):
     """Iterations always; evaluations, tolerances, a criterion, a callback sometimes."""
-    few = "csdm" in run.names or "exponential" in run.names
+    dear = run.names[0] == "gs-jobcd" and getattr(run.objective, "quadratic", lambda: None)() is None
+    few = dear or "csdm" in run.names or "exponential" in run.names
     arguments = {
-        "max_iterations": int(rng.choice([0, 1, 3, 10, 40 if few else 150, 60 if few else 300])),
+        "max_iterations": int(rng.choice([0, 1, 3, 10, 20 if few else 150, 40 if few else 300])),
         "seed": int(rng.integers(1000)),
     }
     arguments["gradient_tolerance"] = float(rng.choice([0.0, 1e-6, 1e-6, 1e-3]))
@@ -318,6 +324,9 @@ def _limits(rng, run):
     elif chance < 0.13:
         run.known["norm"] = 20.0
         arguments["stop"] = jorth.stopping.NormAbove(20.0)
+    elif chance < 0.16:
+        run.known["block"] = True
+        arguments["stop"] = jorth.stopping.BlockStationary(1e-12, every=2)
     if rng.random() < 0.05:
         run.known["callback"] = 2
         arguments["callback"] = lambda X, row: row["iteration"] >= 2

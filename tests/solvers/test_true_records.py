@@ -14,7 +14,7 @@ from tests.solvers.recomputed import WIDE, wide
 
 RUNS = 500
 PART = 50
-LOOSE = {np.float64: 2.0**-53, np.float32: 2.0**-24}
+UNITS = {np.float64: 2.0**-53, np.float32: 2.0**-24}
 MONOTONE = ("gs-jobcd", "riemannian-sd", "riemannian-cg", "riemannian-lbfgs")
 LEAVES = ("umcm", "admm")
 
@@ -31,6 +31,11 @@ def numpy_of(X):
     return X.detach().numpy() if isinstance(X, torch.Tensor) else X
 
 
+def has_no_digits(run, X):
+    """Whether X is so large that J-orthogonality says nothing of it in its precision."""
+    return recomputed.norm2(numpy_of(X)) >= UNITS[run.dtype] ** -0.5
+
+
 def faults_of(number):
     """All that is untrue in the record of that run."""
     run, faults = random_run(number), Faults()
@@ -45,7 +50,7 @@ def faults_of(number):
     check_history(run, result, stages, start, faults)
     check_counts(run, result, faults)
     for stage in stages:
-        check_status(run, result, stage, start, faults)
+        check_status(run, result, stage, faults)
     check_limits(run, result, faults)
     return faults, run, result
 
@@ -60,14 +65,14 @@ def check_kind(run, result, start, data, faults):
     faults.expect(numpy_of(result.x).dtype == run.dtype, "dtype", numpy_of(result.x).dtype)
     faults.expect(numpy_of(result.x).shape == start.shape, "shape", numpy_of(result.x).shape)
     faults.expect(np.isfinite(numpy_of(result.x)).all(), "x is not finite")
-    if run.keeps_component:
+    if run.keeps_component and not has_no_digits(run, result.x):
         there, here = (recomputed.component(part, run.signs) for part in (start, numpy_of(result.x)))
         faults.expect(there == here, "the component has changed", (there, here))
 
 
 def check_figures(run, result, stages, X, start, faults):
     """Value, gradient norm and residual at x."""
-    unit, f, signs = LOOSE[run.dtype], run.function, wide(run.signs)
+    unit, f, signs = UNITS[run.dtype], run.function, wide(run.signs)
     with np.errstate(all="ignore"):
         value = f.value(X)
         if not np.isfinite(value):
@@ -121,7 +126,7 @@ def check_descent(run, result, stages, start, faults):
     if not all(name in MONOTONE for name in run.names):
         return
     with np.errstate(all="ignore"):
-        unit, first = LOOSE[run.dtype], wide(start)
+        unit, first = UNITS[run.dtype], wide(start)
         value = float(run.function.value(first))
         slack = 2 * run.function.value_error(first, unit)
         slack += 2 * run.function.value_error(wide(numpy_of(result.x)), unit)
@@ -149,9 +154,9 @@ def check_limits(run, result, faults):
         faults.expect(spent <= allowed, "max_evaluations", (spent, arguments["max_evaluations"]))
 
 
-def check_status(run, result, stage, start, faults):
+def check_status(run, result, stage, faults):
     arguments, known = run.arguments, run.known
-    X, signs, unit = wide(numpy_of(stage.x)), wide(run.signs), LOOSE[run.dtype]
+    X, signs, unit = wide(numpy_of(stage.x)), wide(run.signs), UNITS[run.dtype]
     kind = f"{stage.status.name} is not true"
     detail = (stage.message, stage.gradient_norm)
     reached = stage.gradient_norm <= arguments["gradient_tolerance"]
@@ -161,6 +166,9 @@ def check_status(run, result, stage, start, faults):
         if "decrease" in known and len(stage.history["value"]) > 2:
             before, now = stage.history["value"][[-3, -1]]
             reached = reached or abs(before - now) <= known["decrease"] * max(abs(before), abs(now))
+        if "block" in known:  # steps of 1e-6 at most: nothing to gain but in the sixth digit
+            gain = recomputed.lowered(run.function, X, signs)
+            reached = reached or gain <= 1e-4 * (1 + abs(stage.value))
         faults.expect(reached, kind, detail)
     elif stage.status is Status.MAX_ITERATIONS:
         faults.expect(len(run.names) > 1 or result.iterations == arguments["max_iterations"], kind, result.iterations)
@@ -176,22 +184,22 @@ def check_status(run, result, stage, start, faults):
     elif stage.status is Status.NON_FINITE:
         faults.expect(run.calls.not_finite, kind, detail)
     elif stage.status is Status.UNBOUNDED:
-        check_unbounded(run, stage, X, signs, start, faults)
-    elif stage.status is Status.STALLED and "no step lowers f" in stage.message:
+        check_unbounded(run, stage, X, signs, faults)
+    elif stage.status is Status.STALLED and "no step lowers f" in stage.message and not has_no_digits(run, X):
         gain = recomputed.lowered(run.function, X, signs)
         faults.expect(
             gain <= 10 * run.function.value_error(X, unit), kind, (gain, run.function.value_error(X, unit), detail)
         )
 
 
-def check_unbounded(run, stage, X, signs, start, faults):
-    """A boost along which f falls for ever, or a run that has left; never of an f that is bounded below."""
+def check_unbounded(run, stage, X, signs, faults):
+    """A boost along which f falls for ever, or X beyond u^(-1/2) and f below where it was; never of a bounded f."""
     norm = recomputed.norm2(X)
     if "norm" in run.known and "is at least 20" in stage.message:
         faults.expect(norm >= 0.99 * 20, "NormAbove", norm)
         return
     faults.expect(not run.bounded, "UNBOUNDED of a bounded f", stage.message)
-    far = norm > 1e3 * recomputed.norm2(start) and stage.value < stage.history["value"][0] - 1e3
+    far = has_no_digits(run, X) and stage.value < np.nanmin(stage.history["value"][:-1])
     falls = recomputed.falls_for_ever(run.function, X, signs, run.sides)
     faults.expect(far or falls, "UNBOUNDED is not true", (stage.message, norm, stage.value))
 

@@ -78,6 +78,7 @@ def block_stationarity(
     pairs: int | None = None,
     curvature: float | None = None,
     seed: int = 0,
+    gradient: Any = None,
 ) -> BlockStationarity:
     """The mean over pairs of ||V - I||_F^2, V the best plane step at X: zero exactly at block-stationary points.
 
@@ -93,6 +94,7 @@ def block_stationarity(
         pairs: All pairs when None, else that many pairs drawn at random; the standard error is then that of the mean.
         curvature: A Lipschitz constant of the gradient, for objectives that are neither quadratic nor know one.
         seed: Of the sample.
+        gradient: That of the objective at X, where it is known; else it is evaluated.
     """
     function, n = as_objective(objective), check_signature(signature).n
     point = _point_of(function, X, signature)
@@ -103,12 +105,12 @@ def block_stationarity(
     if curvature is not None:
         positive_number(curvature, "curvature")
     index = all_pairs(n) if pairs is None else random_pairs(n, pairs, seed=seed)
-    gradient = function.value_and_gradient(point)[1].detach()
-    if not bool(torch.isfinite(gradient).all()):
+    G = (function.value_and_gradient(point)[1] if gradient is None else to_tensor(gradient, "gradient")).detach()
+    if not bool(torch.isfinite(G).all()):
         raise ValueError("objective must have a finite gradient at X, got NaN or infinity")
     signs, where = torch.as_tensor(signature.signs[index], device=point.device), torch.as_tensor(index)
     A, D = _pair_curvature(function, point, where.to(point.device), curvature)
-    solution = solve_rows(gradient[where], point[where], A, signs, D=D, theta=theta)
+    solution = solve_rows(G[where], point[where], A, signs, D=D, theta=theta)
     distance = (solution.V - torch.eye(2, dtype=point.dtype, device=point.device)).square().sum(dim=(-2, -1))
     distance = torch.where(solution.unbounded, torch.inf, distance)
     value = distance.mean().item()

@@ -215,11 +215,14 @@ class Run:
         def stationarity(pairs: int | None) -> float:
             if not state.exact:
                 return math.nan
+            if problem.signature.n == 1:  # there are no planes
+                return 0.0
             point = self.scored
             L = state.numbers.get("curvature") or problem.objective.curvature()
             L = L or float(point.gradient.norm() / point.X.norm())
+            objective, known = problem.objective.objective, point.gradient
             return block_stationarity(
-                problem.objective.objective, point.X, problem.signature, pairs=pairs, curvature=L
+                objective, point.X, problem.signature, pairs=pairs, curvature=L, gradient=known
             ).value
 
         return Report(
@@ -241,14 +244,14 @@ class Run:
     def _result(self, status: Status, message: str) -> Result:
         """The last point, scored afresh where the solver had only an estimate, or a better one that it remembers.
 
-        It is the last row of the history.
+        It is the last row of the history. Where a criterion was met, it was met at the last point.
         """
         state, objective = self.state, self.problem.objective
         if state is None or not state.exact:
             X = self.start if state is None else state.X
             known = self._evaluated(X) if self.solver.feasible else (math.nan, torch.full_like(X, math.nan))
             state = State(X, *known)
-        if self.state is not None:
+        if self.state is not None and status is not Status.CONVERGED:
             state = self.solver.settle(self.state, state)
         if not self._is_recorded(state):
             self._record(state)
