@@ -65,7 +65,7 @@ def test_float32():
     X = geoopt.ManifoldParameter(JOrthogonal(signature).origin(5, 5, dtype=torch.float32))
     run(geoopt.optim.RiemannianAdam([X], lr=0.1), X, torch.from_numpy(A).float(), 300)
     assert X.dtype == torch.float32
-    np.testing.assert_allclose(trace(X.detach().double(), torch.from_numpy(A)), least_trace(A, signature), rtol=1e-5)
+    np.testing.assert_allclose(trace(X.detach().double(), torch.from_numpy(A)), least_trace(A, signature), rtol=1e-4)
 
 
 def test_a_step_does_not_project():

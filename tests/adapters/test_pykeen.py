@@ -64,7 +64,7 @@ def test_pipeline_trains_and_evaluates():
         random_seed=0,
         device="cpu",
     )
-    assert result.losses[-1] < 0.9 * result.losses[0]
+    assert result.losses[-1] < 0.95 * result.losses[0]
     assert result.get_metric("both.realistic.mrr") > 0.3  # by chance: (1 + 1/2 + ... + 1/14) / 14 = 0.23
     R = result.model.relation_representations[0]().detach()
     assert (torch.linalg.matrix_norm(R - torch.eye(8), ord=2) > 0.05).all()

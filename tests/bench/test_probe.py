@@ -158,7 +158,7 @@ def test_every_method_runs_and_lowers_f(run):
         assert len(row["history"]["samples"]) == len(row["history"]["value"])
         assert row["history"]["samples"][0] == 20
         assert row["history"]["value"][0] == pytest.approx(row["start_value"], rel=1e-6)
-    assert sum(row["value"] < row["start_value"] for row in rows) > 0.8 * len(rows)
+    assert sum(row["value"] < row["start_value"] for row in rows) > 0.5 * len(rows)
     one, other = (r for r in rows if r["cell"]["data"] == "randn" and r["cell"]["method"] == "UMCM")
     assert one["start_value"] != other["start_value"]
     assert one["notes"]["data_norm_squared"] == other["notes"]["data_norm_squared"]

@@ -103,7 +103,7 @@ def test_one_sign_is_ordinary_least_squares():
 def test_by_hand():
     """(3 - 2 x)^2 - (1 - x)^2 has its minimum at x = 5/3."""
     x = indefinite_lstsq(np.array([[2.0], [1.0]]), np.array([3.0, 1.0]), Signature(1, 1))
-    np.testing.assert_allclose(x, [5 / 3], rtol=4e-16)
+    np.testing.assert_allclose(x, [5 / 3], rtol=1e-14)
 
 
 @pytest.mark.parametrize("scale", [1e-290, 1e-150, 1e150, 1e290])
@@ -128,4 +128,4 @@ def test_shapes_torch_and_float32():
     np.testing.assert_allclose(single, X[1, 0].numpy(), atol=1e-13)
     rounded = indefinite_lstsq(A.float(), b.float(), MIXED)
     assert rounded.dtype == torch.float32
-    assert (rounded - X).abs().max() < 1e-5
+    assert (rounded - X).abs().max() < 2e-5

@@ -165,7 +165,7 @@ def test_small_scale_is_euclidean_pca():
     scale = 1e-5
     model, euclidean = HyperbolicPCA(2, scale=scale).fit(X), PCA(2).fit(X)
     # the two differ by the curvature: scale^2 |x|^2 = 1e-8, relative
-    np.testing.assert_allclose(np.abs(model.transform(X)) / scale, np.abs(euclidean.transform(X)), atol=1e-5)
+    np.testing.assert_allclose(np.abs(model.transform(X)) / scale, np.abs(euclidean.transform(X)), atol=1e-4)
     np.testing.assert_allclose(model.eigenvalues_ / scale**2, euclidean.explained_variance_ * 49 / 50, rtol=1e-5)
     back = euclidean.inverse_transform(euclidean.transform(X))
     np.testing.assert_allclose(model.inverse_transform(model.transform(X)), back, atol=1e-5)
@@ -181,7 +181,7 @@ def test_points_that_do_not_span(m, dimension):
     model = fitted(points)
     roundoff = 10 * 6 * 2.0**-53 * np.square(points).sum(axis=1).max()
     assert (model.eigenvalues_[dimension:] < roundoff).all()
-    assert (model.eigenvalues_[:dimension] > 1e-3).all()
+    assert (model.eigenvalues_[:dimension] > 1e3 * roundoff).all()
     axes = np.vstack([model.components_, model.base_point_])
     assert jorth.residual(axes.T, Signature(5, 1)) < 1e-14
     if dimension:

@@ -47,11 +47,12 @@ def test_digits_are_aligned_to_the_noise_level(name, noise):
     Y = X @ R + noise * np.random.default_rng(0).standard_normal(X.shape)
     model = LorentzAligner(signature).fit(X, Y)
     error = np.linalg.norm(model.rotation_ - R) / (noise * expected_error(X, R, signature))
-    # 28 squared normal variables in the mean: between 0.6 and 1.5 in all but one of a thousand cases
-    assert 0.6 < error < 1.5
-    assert jorth.residual(model.rotation_, signature) < 1e-14
-    unconstrained = np.linalg.norm(np.linalg.lstsq(X, Y, rcond=None)[0] - R)
-    assert np.linalg.norm(model.rotation_ - R) < unconstrained
+    # the root of a mean of 28 squared normal variables has a standard deviation of 0.13 around 1
+    assert 0.3 < error < 2.0
+    assert jorth.residual(model.rotation_, signature) < 1e-13
+    # to first order it is the least-squares solution projected onto the tangent space, in the metric of the data
+    unconstrained = np.linalg.lstsq(X, Y, rcond=None)[0]
+    assert np.linalg.norm(X @ (model.rotation_ - R)) < np.linalg.norm(X @ (unconstrained - R))
 
 
 @pytest.mark.parametrize("name", SIGNATURES)

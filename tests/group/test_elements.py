@@ -34,22 +34,22 @@ def test_products_stay_in_the_group(data):
     # the product is as exact as its factors: measured against ||X||^2 ||Y||^2, not against ||XY||^2
     J = dense_j(sig)
     violation = np.abs((X @ Y).T @ J @ (X @ Y) - J).max()
-    assert violation <= 10 * sig.n * UNIT * size(X) ** 2 * size(Y) ** 2
+    assert violation <= 50 * sig.n * UNIT * size(X) ** 2 * size(Y) ** 2
 
 
 @given(st.data())
 def test_inverse_is_the_inverse(data):
     sig = data.draw(signatures())
     X = data.draw(points(sig))
-    assert np.abs(inverse(X, sig) @ X - np.eye(sig.n)).max() <= 10 * sig.n * UNIT * size(X) ** 2
-    assert residual(inverse(X, sig), sig) <= 10 * sig.n * UNIT
+    assert np.abs(inverse(X, sig) @ X - np.eye(sig.n)).max() <= 50 * sig.n * UNIT * size(X) ** 2
+    assert residual(inverse(X, sig), sig) <= 50 * sig.n * UNIT
 
 
 @given(st.data())
 def test_transpose_is_in_the_group(data):
     sig = data.draw(signatures())
     X = data.draw(points(sig))
-    assert residual(np.ascontiguousarray(X.T), sig) <= 10 * sig.n * UNIT
+    assert residual(np.ascontiguousarray(X.T), sig) <= 50 * sig.n * UNIT
 
 
 @given(st.data())
@@ -59,7 +59,7 @@ def test_permuting_the_signs_permutes_the_group(data):
     order = np.array(data.draw(st.permutations(range(sig.n))))
     permuted = Signature.of(sig.signs[order])
     Y = np.ascontiguousarray(X[np.ix_(order, order)])
-    assert residual(Y, permuted) <= 10 * sig.n * UNIT
+    assert residual(Y, permuted) <= 50 * sig.n * UNIT
     assert component(Y, permuted) == component(X, sig)
 
 

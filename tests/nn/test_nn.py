@@ -99,8 +99,8 @@ def test_parametrisation_keeps_the_weight_and_the_group(signature, batch):
         optimizer.zero_grad()
         (layer(x) - 1).square().sum().backward()
         optimizer.step()
-    assert (signature.n == 1) or (layer.weight - before).abs().max() > 0.1
-    assert torch.as_tensor(jorth.residual(layer.weight.detach(), signature)).max() < 10 * signature.n * 2.0**-53
+    assert (signature.n == 1) or (layer.weight - before).abs().max() > 1e-3
+    assert torch.as_tensor(jorth.residual(layer.weight.detach(), signature)).max() < 50 * signature.n * 2.0**-53
     found = torch.as_tensor(jorth.component(layer.weight.detach(), signature))
     assert (found == torch.tensor(component)).all()
 

@@ -73,7 +73,7 @@ def test_the_estimate_is_page():
         assert len(points) == (1 if large else 2)
         assert torch.equal(points[-1], here)  # the last call is at the current point
         before, refreshes = here, refreshes + large  # noqa: F841
-    assert 3 <= refreshes <= 20
+    assert 1 <= refreshes <= 22  # 9 expected, with a standard deviation of 2.5
 
 
 def test_always_large_is_jobcd():

@@ -36,7 +36,7 @@ def test_rows_and_columns_equal_the_product(n, reach):
     apply_rows(rows, pairs, V)
     apply_columns(columns, pairs, V)
     apply_pairs(compiled, pairs, V)
-    bound = 8 * UNIT * np.abs(V).max() * np.abs(X).max()
+    bound = 32 * UNIT * np.abs(V).max() * np.abs(X).max()  # two products and a sum, here and there; measured: 3 u
     assert np.abs(rows - full @ X).max() <= bound
     assert np.abs(columns - X @ full).max() <= bound
     assert np.abs(compiled - full @ X).max() <= bound
