@@ -111,14 +111,14 @@ def run(cell, arguments, workers, logs):
 
 
 def read(report, code, seconds):
-    """The outcome that pytest wrote down. Code 0 is success, 1 failed tests, 5 no test in what was selected."""
+    """The outcome that pytest wrote down. Code 0 is success and 1 failed tests; no test at all is a failure too."""
     if not report.exists():
         return Outcome(0, 0, (f"pytest ended with code {code} and no report",), seconds)
     cases = list(ElementTree.parse(report).iter("testcase"))
     skipped = sum(case.find("skipped") is not None for case in cases)
     bad = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
     failed = sorted({f"{case.get('classname')}::{case.get('name')}" for case in bad})
-    if code not in (0, 1, 5) or (code == 1 and not failed):
+    if code not in (0, 1) or (code == 1 and not failed):
         failed.append(f"pytest ended with code {code}")
     return Outcome(len(cases) - skipped - len(bad), skipped, tuple(failed), seconds)
 
