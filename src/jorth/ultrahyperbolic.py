@@ -27,6 +27,8 @@ from jorth.arrays import (
 )
 from jorth.signature import Signature
 
+__all__ = ["distance", "inner", "lift", "membership", "unlift"]
+
 SLOPE_FLOOR = 1e-15
 """Under the root of a derivative 1 / sqrt(|e| (2 + e)), e = |g| - 1: it is never above 3.2e7."""
 

@@ -53,8 +53,8 @@ def definite(rng):
 
 def tall(rng, columns=2):
     """A with A^T J A positive definite: large at the positive signs."""
-    A = rng.standard_normal((N, columns))
-    A[SIG.positive[:columns]] += 6 * np.eye(columns)
+    A = 0.3 * rng.standard_normal((N, columns))
+    A[SIG.positive[:columns]] += 3 * np.eye(columns)
     return as_tensor(A, rng)
 
 
@@ -329,19 +329,22 @@ def surrogate(V, P, Q):
 
 
 def check_solve_plane(result, given):
-    V, decrease, unbounded = result
-    same_kind(V, given["P"])
-    if not given["check"] and V.device.type == "meta":
+    same_kind(result.V, given["P"])
+    if isinstance(result.V, Tensor) and result.V.is_meta and not given["check"]:
         return  # no data, as documented
-    P, shape = exact(given["P"]), given["P"].shape[:-2]
-    Q, theta = exact(given["Q"]), exact(given["theta"])
-    s = exact(given["signs"])
+    best_steps(result, exact(given["P"]), exact(given["Q"]), given)
+
+
+def best_steps(result, P, Q, given):
+    """Assert that no trial step is better than the answer, for P and Q in long double."""
+    V, decrease, unbounded = result
+    shape, theta, s = P.shape[:-2], exact(given["theta"]), exact(given["signs"])
     if Q.shape != (*shape, 4, 4):
         Q = np.broadcast_to(Q, shape)[..., None, None] * np.eye(4, dtype=Exact)
     Q = Q + np.broadcast_to(theta, shape)[..., None, None] * np.eye(4, dtype=Exact)
     assert tuple(V.shape) == (*shape, 2, 2)
     V, decrease, unbounded = exact(V), exact(decrease), np.asarray(unbounded)
-    tolerance = rough(given["P"])
+    tolerance = rough(result.V)
     for at in np.ndindex(*shape):
         if not given["check"] and not np.isin(s[at], [1, -1]).all():
             continue  # garbage in, as documented
@@ -361,6 +364,31 @@ def check_solve_plane(result, given):
         trials, sizes = surrogate(trial_steps(s[at][0] != s[at][1], given["components"] == "all"), P[at], Q[at])
         better = trials < value - tolerance * np.maximum(sizes, terms)
         assert not better.any(), f"a step gives {trials[better].min():.6g}, the answer {value:.6g}"
+
+
+def row_planes(rng):
+    """Two problems by their rows."""
+    M, W = rng.standard_normal((2, 2, 2)), rng.standard_normal((N, N))
+    arrays = dict(
+        G=rng.standard_normal((2, 2, N)),
+        Z=rng.standard_normal((2, 2, N)),
+        A=M @ turned(M) + np.eye(2),
+        D=W @ W.T + np.eye(N),
+        signs=np.array([[1.0, 1.0], [1.0, -1.0]]),
+    )
+    side = _Always(bool(rng.integers(2)))
+    return {name: as_tensor(value, side) for name, value in arrays.items()}
+
+
+def check_solve_rows(result, given):
+    """What `solve_plane` has to answer for P = G Z^T and Q = (Z D Z^T) (x) A."""
+    same_kind(result.V, given["Z"])
+    Z, G, A = exact(given["Z"]), exact(given["G"]), exact(given["A"])
+    if A.shape != (*Z.shape[:-2], 2, 2):
+        A = np.broadcast_to(A, Z.shape[:-2])[..., None, None] * np.eye(2, dtype=Exact)
+    Y = Z @ turned(Z if given["D"] is None else Z @ exact(given["D"]))
+    Q = np.einsum("...ac,...bd->...abcd", Y, A).reshape(*Y.shape[:-2], 4, 4)
+    best_steps(result, G @ turned(Z), Q, given)
 
 
 def check_circle(result, given):
@@ -421,7 +449,7 @@ def applied(apply):
     """A call that gives back X as it was before, since X is changed in place."""
 
     def function(X, pairs, V):
-        before = copy.deepcopy(X)
+        before = copy.deepcopy(X) if isinstance(X, (np.ndarray, Tensor)) else None
         apply(X, pairs, V)
         return before
 
@@ -651,6 +679,12 @@ CALLS = [
         lambda rng: planes(rng) | dict(theta=0.1, components="identity", check=False),
         check_solve_plane,
         non_finite=True,
+    ),
+    Call(
+        "jorth.plane.solve_rows",
+        plane.solve_rows,
+        lambda rng: row_planes(rng) | dict(theta=0.1, components="all", check=True),
+        check_solve_rows,
     ),
     Call(
         "jorth.plane.minimize_circle",

@@ -202,8 +202,8 @@ BAD_ARRAYS: dict[str, Mutation] = {
     "a bool": lambda value, rng: True,
     "dictionary": lambda value, rng: {"X": 1.0},
     "an object": lambda value, rng: object(),
-    "a class": lambda value, rng: np.ndarray,
-    "a function": lambda value, rng: np.eye,
+    "a module": lambda value, rng: np,
+    "a function": lambda value, rng: lambda *arguments: None,
 }
 
 # -- everything else
@@ -355,7 +355,8 @@ def _returns(answer: Any) -> Mutation:
     return lambda value, rng: lambda *arguments: answer
 
 
-FUNCTIONS: dict[str, Mutation] = ANYTHING | {
+NOT_CALLABLE = {name: mutation for name, mutation in ANYTHING.items() if name != "a class"}
+FUNCTIONS: dict[str, Mutation] = NOT_CALLABLE | {
     "returns None": _returns(None),
     "returns a string": _returns("text"),
     "returns NaN": _returns(math.nan),

@@ -48,13 +48,13 @@ def _gram(data: Any) -> Tensor:
     """data^T data, dense."""
     if is_sparse(data):
         rows = sparse_rows(data, "data")
-        if rows.ndim != 2 or rows.shape[0] == 0:
+        if rows.ndim != 2 or 0 in rows.shape:
             raise ValueError(f"data must have shape (m, n) with m at least 1, got shape {rows.shape}")
         matrix = torch.from_numpy((rows.T @ rows).toarray())
     else:
         whole = isinstance(data, np.ndarray) and data.dtype.kind in "iub"
         dense = to_tensor(data.astype(np.float64) if whole else data, "data")
-        if dense.ndim != 2 or dense.shape[0] == 0:
+        if dense.ndim != 2 or not dense.numel():
             raise ValueError(f"data must have shape (m, n) with m at least 1, got {describe(data)}")
         matrix = dense.mT @ dense
     check_finite(matrix, "data")

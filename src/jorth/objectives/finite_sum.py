@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from jorth.arrays import FLOATS, describe
 from jorth.objectives.autograd import differentiate, scalar_result
 from jorth.objectives.base import AbstractObjective, hash_tensors
 
@@ -55,8 +56,8 @@ class FiniteSum(AbstractObjective):
         return differentiate(lambda Y: self._fn(Y, self._batch(index)), X, "fn")[1]
 
     def data(self) -> Tensor | None:
-        """The first floating part of the data."""
-        return next((part for part in self._data if part.is_floating_point()), None)
+        """The first part of the data that X could be like."""
+        return next((part for part in self._data if part.dtype in FLOATS), None)
 
     def fingerprint(self) -> str:
         """Hash of the data; the function itself has none."""
@@ -65,4 +66,12 @@ class FiniteSum(AbstractObjective):
 
 def _owned(part: Any) -> Tensor:
     """A copy as a tensor, without a graph; what is NumPy's in memory of torch's own alignment."""
-    return torch.tensor(part) if isinstance(part, np.ndarray) else torch.as_tensor(part).detach().clone()
+    unreadable = isinstance(part, np.ma.MaskedArray)
+    if isinstance(part, Tensor):
+        unreadable = part.is_meta or part.layout is not torch.strided
+    try:
+        if not unreadable:
+            return torch.tensor(part) if isinstance(part, np.ndarray) else torch.as_tensor(part).detach().clone()
+    except (TypeError, ValueError, RuntimeError):
+        pass  # torch's errors do not say which argument it was
+    raise TypeError(f"data must be a tensor or an array of numbers, or a tuple of these, got {describe(part)}")

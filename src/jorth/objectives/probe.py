@@ -73,7 +73,7 @@ class StructuralProbe(AbstractObjective):
     ) -> None:
         self.speaks_torch = isinstance(data, Tensor)
         self._data = _rows(data, signature)
-        self.signature, self.alpha = signature, _number("alpha", alpha, positive=True)
+        self.signature, self.alpha = signature, _radius(alpha)
         self.scale = scale if isinstance(scale, str) and scale == "fit" else _number("scale", scale, positive=True)
         self.ridge = _number("ridge", ridge, positive=False)
         check_choice("order", order, ("transform-lift", "lift-transform"))
@@ -254,6 +254,11 @@ def _zero_rows(data: Tensor, rule: str) -> Tensor | None:
             'drop them, or take zero_rows="base"'
         )
     return zero if count else None
+
+
+def _radius(alpha: object) -> float:
+    expected = "a positive number with a square in the range of floats"
+    return real_number(alpha, "alpha", expected, lambda number: number > 0 and 0 < number * number < math.inf)
 
 
 def _number(name: str, value: object, *, positive: bool) -> float:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from jorth.arrays import check_finite, describe, to_tensor
+from jorth.arrays import check_finite, describe, real_numbers, to_tensor
 from jorth.objectives.base import hash_tensors
 
 KEPT = 1 << 29
@@ -94,7 +94,8 @@ class FunctionTargets:
 
     def __call__(self, rows: Tensor, columns: Tensor) -> Tensor:
         """The block, checked for its shape."""
-        block = torch.as_tensor(self._function(rows, columns)).to(self._like)
+        found = self._function(rows, columns)
+        block = real_numbers(found, "distances", "a function that returns numbers", self._like.device).to(self._like)
         if tuple(block.shape) != (len(rows), len(columns)):
             raise ValueError(
                 f"distances must return shape {(len(rows), len(columns))} for that many rows and columns, "

@@ -34,9 +34,9 @@ class Procrustes(AbstractObjective):
         self._sparse = sparse_rows(source, "source") if is_sparse(source) else None
         self._dense = None if self._sparse is not None else dense_rows(source, "source").to(self._target)
         rows = self._sparse.shape if self._sparse is not None else tuple(self._dense.shape)  # type: ignore[union-attr]
-        if len(rows) != 2 or rows[0] == 0:
+        if len(rows) != 2 or 0 in rows:
             raise ValueError(f"source must have shape (m, n) with m at least 1, got {describe(source)}")
-        if self._target.ndim != 2 or self._target.shape[0] != rows[0]:
+        if self._target.ndim != 2 or self._target.shape[0] != rows[0] or not self._target.shape[1]:
             raise ValueError(f"target must have shape ({rows[0]}, k) to go with source, got {describe(target)}")
         self.samples, self._n = int(rows[0]), int(rows[1])
         check_finite(self._target, "target")

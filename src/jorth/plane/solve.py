@@ -120,12 +120,12 @@ def solve_rows(
     if G_.shape != Z_.shape or G_.dtype != Z_.dtype or G_.device != Z_.device:
         raise ValueError(f"G must have the shape, dtype and device of Z, {describe(Z)}, got {describe(G)}")
     batch, m = Z_.shape[:-2], Z_.shape[-1]
-    A_, theta_ = _coefficient(A, "A", Z_, check), _theta(theta, Z_, check)
+    A_, theta_ = _coefficient(A, "A", Z_, check, "Z"), _theta(theta, Z_, check, "Z")
     if A_.shape not in ((), batch, (*batch, 2, 2)):
         raise ValueError(f"A must have shape {(*batch, 2, 2)} or {tuple(batch)} to go with Z, got {describe(A)}")
     if A_.ndim < Z_.ndim or A_.shape == ():
         A_ = A_[..., None, None] * torch.eye(2, dtype=Z_.dtype, device=Z_.device)
-    D_ = None if D is None else _coefficient(D, "D", Z_, check)
+    D_ = None if D is None else _coefficient(D, "D", Z_, check, "Z")
     if D_ is not None and D_.shape != (m, m):
         raise ValueError(f"D must have shape {(m, m)} to go with Z, got {describe(D)}")
     opposite = _opposite(signs, Z_, check)
@@ -190,8 +190,8 @@ def _tensors(P: Any, Q: Any, signs: Any, theta: Any, check: bool) -> tuple[Tenso
     return P_, Q_, _opposite(signs, P_, check), _theta(theta, P_, check)
 
 
-def _theta(theta: Any, P: Tensor, check: bool) -> Tensor:
-    weight, batch = _coefficient(theta, "theta", P, check), P.shape[:-2]
+def _theta(theta: Any, P: Tensor, check: bool, first: str = "P") -> Tensor:
+    weight, batch = _coefficient(theta, "theta", P, check, first), P.shape[:-2]
     if weight.shape not in ((), batch):
         raise ValueError(f"theta must be a number or have shape {tuple(batch)}, got {describe(theta)}")
     return weight
@@ -208,7 +208,7 @@ def _opposite(signs: Any, P: Tensor, check: bool) -> Tensor:
     return signs_[..., 0] != signs_[..., 1]
 
 
-def _coefficient(value: Any, name: str, P: Tensor, check: bool) -> Tensor:
+def _coefficient(value: Any, name: str, P: Tensor, check: bool, first: str = "P") -> Tensor:
     """A number or an array as a tensor with the dtype and device of P, the first argument."""
     if is_number(value):
         number = rounded_to(P.dtype, float(value))
@@ -216,5 +216,5 @@ def _coefficient(value: Any, name: str, P: Tensor, check: bool) -> Tensor:
     if not isinstance(value, (np.ndarray, Tensor)):
         raise TypeError(f"{name} must be a number, a NumPy array or a tensor, got {describe(value)}")
     tensor = to_tensor(value, name, meta=not check).detach()
-    check_alike(tensor, name, P, "the other arrays")
+    check_alike(tensor, name, P, first)
     return tensor

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from jorth.arrays import check_overflow, check_signature, describe, like_input, unit_roundoff
+from jorth.arrays import check_alike, check_overflow, check_signature, describe, like_input, to_tensor, unit_roundoff
 from jorth.decompositions.polar import balanced
 from jorth.group import PolishError, component
 from jorth.group.polishing import orthogonal_factor
@@ -85,19 +85,25 @@ def procrustes(
         raise ValueError(f"source must have shape (m, {signature.n}) for {signature}, got {describe(source)}")
     if k > n:
         raise ValueError(f"target must have shape (m, k) with k at most {n}, got {describe(target)}")
+    if x0 is not None:
+        start = to_tensor(x0, "x0")
+        if tuple(start.shape) != (n, k):
+            raise ValueError(f"x0 must have shape {(n, k)} to go with source and target, got {describe(x0)}")
+        check_alike(start, "x0", objective.data(), "target")
     options |= dict(signature=signature, gradient_tolerance=_tolerance(objective, gradient_tolerance))
     if k < n:
         return _thin(objective, target, x0, method, components=components, checkpoint=checkpoint, **options)
 
     M = _least_squares(objective)
     starts, bounds = _starts(objective, signature, M, x0), _bounds(objective, signature, M)
+    chosen = "riemannian-lbfgs" if method is None else method
     runs: list[Result] = []
     for which in list(starts)[: None if components == "all" else 1]:
         if runs and bounds[which] > min(run.value for run in runs):
             continue
         start = like_input(starts[which], target if x0 is None else x0)
         folder = None if checkpoint is None else Path(checkpoint) / "{:+d}{:+d}".format(*which)
-        runs.append(minimize(objective, start, method=method or "riemannian-lbfgs", checkpoint=folder, **options))
+        runs.append(minimize(objective, start, method=chosen, checkpoint=folder, **options))
         if runs[-1].status is Status.INTERRUPTED:
             break
     return _best(runs)

@@ -123,7 +123,7 @@ def _point_of(objective: AbstractObjective, X: Any, signature: Signature) -> Ten
     point, n, data = to_tensor(X, "X").detach(), signature.n, objective.data()
     rows, columns = objective.shape()
     wanted = (n, point.shape[-1] if columns is None else columns) if point.ndim else (n,)
-    if point.ndim != 2 or tuple(point.shape) != wanted or rows not in (None, n):
+    if point.ndim != 2 or tuple(point.shape) != wanted or rows not in (None, n) or not point.numel():
         expects = f"{rows or 'n'}, {columns or 'k'}"
         raise ValueError(f"X must have shape ({expects}), the objective's, and fit {signature}, got {describe(X)}")
     check_finite(point, "X")

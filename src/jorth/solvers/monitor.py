@@ -24,7 +24,9 @@ def gradient_norm(X: Tensor, gradient: Tensor, signs: Tensor) -> float:
 
 
 def scaled_violation(X: Tensor, signs: Tensor, gram: Tensor, norm: float) -> float:
-    """Max |X^T J X - gram| / max(1, norm^2)."""
+    """Max |X^T J X - gram| / max(1, norm^2), also where the square of the norm overflows."""
+    if norm > math.sqrt(torch.finfo(X.dtype).max) / 1e3:
+        return scaled_violation(X / norm, signs, gram / norm / norm, 1.0)
     violation = (X.mT @ (signs[:, None] * X) - gram).abs().max().item()
     return violation / max(1.0, norm * norm)
 

@@ -77,7 +77,7 @@ class History:
 
     def last(self, name: str, back: int = 1) -> float:
         """The value of a column ``back`` rows from the end."""
-        return float(self.rows[-back, COLUMNS.index(name)])
+        return float(self.rows[-int(back), COLUMNS.index(name)])
 
     def __len__(self) -> int:
         return self._count

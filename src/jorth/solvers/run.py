@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jorth.arrays import unit_roundoff
+from jorth.arrays import describe, unit_roundoff
 from jorth.group import polish
 from jorth.ranks import only_first
 from jorth.solvers import snapshot
@@ -150,7 +150,13 @@ class Run:
     def _show(self, row: dict[str, float], line: ProgressLine) -> bool:
         """Tell the terminal and the callback; whether the latter asks to stop."""
         line.show(self.iteration, row)
-        return self.callback is not None and bool(self.callback(self._public(self.scored.X), row))
+        if self.callback is None:
+            return False
+        answer = self.callback(self._public(self.scored.X), row)
+        try:
+            return bool(answer)
+        except (TypeError, ValueError, RuntimeError):
+            raise TypeError(f"callback must return True, False or None, got {describe(answer)}") from None
 
     def _fired(self, row: dict[str, float]) -> tuple[Status, str] | None:
         fired = self.criterion.fired(self._report(row))

@@ -139,7 +139,7 @@ class RelativeDecrease(Criterion):
         """Whether the decrease is small."""
         if len(report.history) <= self.window:
             return False
-        before = report.history.last("value", self.window + 1)
+        before = report.history.last("value", int(self.window) + 1)
         size = max(abs(before), abs(report.value))
         return 0 <= before - report.value <= self.tolerance * size
 
