@@ -80,7 +80,7 @@ def cases(calls: Sequence[Call], count: int, base: int) -> Iterator[Case]:
     """``count`` cases: the changes in random order, again and again with other seeds, some with a second one."""
     changes = every_change(calls)
     order = np.random.default_rng(base).permutation(len(changes))
-    for k in range(count):
+    for k in range(count if changes else 0):
         call, name, mutation = changes[order[k % len(order)]]
         changed = {name: mutation}
         if k % TWO_AT_ONCE == TWO_AT_ONCE - 1:

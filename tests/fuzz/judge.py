@@ -69,10 +69,10 @@ def _limits() -> Iterator[None]:
 
 def judge(case: Case) -> Verdict:
     """Make the call and look at what comes of it."""
-    given = case.arguments()
-    before = {name: snapshot(value) for name, value in given.items()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        given = case.arguments()
+        before = {name: snapshot(value) for name, value in given.items()}
         try:
             with _limits():
                 result = case.call.function(**given)

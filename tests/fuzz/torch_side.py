@@ -358,12 +358,14 @@ CALLS = [
         run_listed,
         lambda rng: dict(params=As("other", [weight(rng)])),
         check_listed,
+        changes=("params",),
     ),
     Call(
         "jorth.optim.JOBCD add_param_group",
         run_group,
         lambda rng: dict(param_group=As("other", {"params": [weight(rng)], "lr": 0.1})),
         check_listed,
+        changes=("param_group",),
     ),
     Call(
         "jorth.optim.JOBCD step",

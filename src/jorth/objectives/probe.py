@@ -257,8 +257,8 @@ def _zero_rows(data: Tensor, rule: str) -> Tensor | None:
 
 
 def _radius(alpha: object) -> float:
-    expected = "a positive number with a square in the range of floats"
-    return real_number(alpha, "alpha", expected, lambda number: number > 0 and 0 < number * number < math.inf)
+    radius, expected = positive_number(alpha, "alpha"), "a number with a square in the range of floats"
+    return real_number(radius, "alpha", expected, lambda number: 0 < number * number < math.inf)
 
 
 def _number(name: str, value: object, *, positive: bool) -> float:
