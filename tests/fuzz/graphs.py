@@ -1,9 +1,333 @@
-"""kge and adapters: right calls and what their answers are."""
+"""Knowledge graphs: right calls and what their answers are."""
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from jorth import Signature, kge
 from tests.fuzz.calls import Call
+from tests.fuzz.mutations import As
+from tests.fuzz.oracles import close, exact, feasible, signs, size
 
-CALLS: list[Call] = []
+SIG = Signature.of([1, -1, 1, -1])
+N = SIG.n
+GRAPH = kge.hierarchy_with_cycles(branching=3, depth=2)
+ENTITIES, RELATIONS = len(GRAPH.entities), len(GRAPH.relations)
 
-WITHOUT: dict[str, str] = {}
+
+# -- UltraE
+
+
+def model():
+    return kge.UltraE(ENTITIES, RELATIONS, signature=SIG, seed=2)
+
+
+def made(**given):
+    found = kge.UltraE(**given)
+    return found.points.detach(), found.relations.detach(), found.bias.detach()
+
+
+def check_made(result, given):
+    points, relations, bias = result
+    assert points.shape == (given["entities"], given["signature"].n)
+    assert bias.shape == (given["entities"],)
+    assert len(relations) == given["relations"] * (2 if given["reciprocal"] else 1)
+    assert points.dtype == given["dtype"]
+    feasible(relations, given["signature"])
+
+
+def wanted_score(heads, relations, tails):
+    """-d^2(R E_h, E_t) + 5 from the definition, with R J-orthogonal."""
+    own = model()
+    E, R, s = exact(own.embeddings()), exact(own.relations), signs(SIG)
+    moved = (R[relations] @ E[heads][..., None])[..., 0]
+    g = np.abs((moved * s * E[tails]).sum(axis=-1))
+    arc = np.where(g >= 1, np.arccosh(np.maximum(g, 1)), np.arccos(np.minimum(g, 1)))
+    return 5 - arc * arc
+
+
+def scored(triples):
+    return model()(triples).detach()
+
+
+def check_scored(result, given):
+    triples = np.asarray(given["triples"])
+    wanted = wanted_score(triples[..., 0], triples[..., 1], triples[..., 2])
+    close(result, wanted, 5 + size(wanted), 1e-6)
+
+
+def scored_tails(head, relation):
+    return model().score_tails(head, relation).detach()
+
+
+def check_tails(result, given):
+    head, relation = np.asarray(given["head"]), np.asarray(given["relation"])
+    wanted = wanted_score(head[:, None], relation[:, None], np.arange(ENTITIES)[None])
+    close(result, wanted, 5 + size(wanted), 1e-6)
+
+
+def scored_heads(relation, tail):
+    return model().score_heads(relation, tail).detach()
+
+
+def check_heads(result, given):
+    tail, relation = np.asarray(given["tail"]), np.asarray(given["relation"])
+    wanted = wanted_score(np.arange(ENTITIES)[None], relation[:, None], tail[:, None])
+    close(result, wanted, 5 + size(wanted), 1e-6)
+
+
+def some_triples(rng):
+    return GRAPH.train[torch.from_numpy(rng.integers(len(GRAPH.train), size=4))]
+
+
+# -- evaluation
+
+
+def ranked(triples, known, batch_size):
+    found = kge.evaluate(model(), triples, known, batch_size=batch_size)
+    return found.ranks("tail", "pessimistic")
+
+
+def check_ranked(result, given):
+    triples = np.asarray(given["triples"])
+    wanted = []
+    known = {tuple(row) for row in triples.tolist()}
+    known |= set() if given["known"] is None else {tuple(row) for row in np.asarray(given["known"]).tolist()}
+    for h, r, t in triples.tolist():
+        scores = wanted_score(np.full(ENTITIES, h), np.full(ENTITIES, r), np.arange(ENTITIES))
+        others = [e for e in range(ENTITIES) if e != t and (given["known"] is None or (h, r, e) not in known)]
+        wanted.append(1 + sum(scores[e] >= scores[t] for e in others))
+    assert np.abs(np.array(wanted) - result).max(initial=0) <= 1  # scores may be equal to rounding
+
+
+def ranking_figures(side, ties):
+    return kge.evaluate(model(), GRAPH.valid, GRAPH.known).metrics(side, ties)
+
+
+def check_figures(result, given):
+    assert 0 < result["mrr"] <= 1
+    assert result["hits@1"] <= result["hits@3"] <= result["hits@10"]
+
+
+def ranking_hits(k):
+    return kge.evaluate(model(), GRAPH.valid, GRAPH.known).hits(k)
+
+
+def check_hits(result, given):
+    assert 0 <= result <= 1
+
+
+# -- graphs
+
+
+def check_held_out(result, given):
+    rest, held = result
+    share, train = float(given["share"]), given["train"]
+    assert len(rest) + len(held) == len(train)
+    assert len(held) == max(1, round(share * len(train)))
+    together = sorted(map(tuple, np.concatenate([rest, held]).tolist()))
+    assert together == sorted(map(tuple, np.asarray(train).tolist()))
+
+
+def generated(**given):
+    graph = kge.hierarchy_with_cycles(**given)
+    return graph.train, graph.valid, graph.test
+
+
+def check_generated(result, given):
+    b, depth = int(given["branching"]), int(given["depth"])
+    nodes = sum(b**level for level in range(depth + 1))
+    every = torch.cat(list(result))
+    assert int(every[:, (0, 2)].max()) == nodes - 1
+    assert len(result[1]) == len(result[2]) >= 1
+
+
+def _folder() -> Path:
+    name = tempfile.mkdtemp(prefix="jorth-fuzz-")
+    atexit.register(shutil.rmtree, name, ignore_errors=True)
+    return Path(name)
+
+
+FOLDER = _folder()
+for _part in ("train", "test"):
+    lines = ["\t".join((f"e{k}", "next", f"e{k + 1}")) for k in range(30)]
+    (FOLDER / f"{_part}.txt").write_text("\n".join(lines))
+(FOLDER / "settings.toml").write_text('epochs = 3\nmethod = "csdm"\n')
+MODEL = FOLDER / "model"
+kge.save_model(MODEL, kge.NamedModel(model(), GRAPH.entities, GRAPH.relations))
+
+
+def loaded_triples(folder, seed):
+    graph = kge.load_triples(folder, seed=seed)
+    return graph.train, graph.valid, graph.test
+
+
+def check_loaded(result, given):
+    train, valid, test = result
+    assert (len(train), len(valid), len(test)) == (27, 3, 30)
+
+
+def loaded_model(folder, device):
+    return kge.load_model(folder, device=device).model.points.detach()
+
+
+def check_loaded_model(result, given):
+    assert torch.equal(result, model().points.detach())
+
+
+def read(path):
+    return kge.read_config(path)[0].epochs
+
+
+def check_read(result, given):
+    assert result == 3
+
+
+# -- training
+
+
+SETTINGS = dict(
+    p=2, q=2, alpha=1.0, delta=5.0, reciprocal=False, spread=0.05, rotate=True, dtype="float64", device="cpu",
+    method="j-jobcd", relation_lr=0.01, lr=0.01, schedule="constant", warmup=0, epochs=2,
+    max_time=As("number", 20.0), batch_size=16, large_batch=20, loss="logistic", negatives=As("count", 3), shared=True,
+    sides="both", reject=False, temperature=1.0, regularisation=0.01, evaluate_every=2, patience=1, seed=0,
+)  # fmt: skip
+
+
+def configured(**given):
+    config = kge.Config(**given)
+    assert config.epochs == given["epochs"]
+    return config.rate(0.5)
+
+
+def check_configured(result, given):
+    assert 0 <= result <= 1
+
+
+def trained(**given):
+    found = kge.train(GRAPH, kge.Config(**given))
+    return found.model.points.detach(), found.model.relations.detach(), found.history["loss"]
+
+
+def check_trained(result, given):
+    points, relations, loss = result
+    feasible(relations, Signature(given["p"], given["q"]))
+    assert 1 <= len(loss) <= given["epochs"]
+
+
+def run_train(triples, config, callback, checkpoint, distributed):
+    found = kge.train(triples, config, callback=callback, checkpoint=checkpoint, distributed=distributed)
+    return found.model.relations.detach(), found.history["loss"]
+
+
+def check_run(result, given):
+    feasible(result[0], Signature(2, 2))
+
+
+QUICK = kge.Config(p=2, q=2, epochs=2, batch_size=64, negatives=3, method="j-jobcd")
+
+
+CALLS: list[Call] = [
+    Call(
+        "jorth.kge.UltraE",
+        made,
+        lambda rng: dict(
+            entities=5,
+            relations=2,
+            signature=SIG,
+            alpha=1.0,
+            delta=5.0,
+            reciprocal=bool(rng.integers(2)),
+            spread=0.05,
+            rotate=bool(rng.integers(2)),
+            seed=1,
+            dtype=As("other", torch.float64),
+            device=As("other", "cpu"),
+        ),
+        check_made,
+    ),
+    Call("jorth.kge.UltraE forward", scored, lambda rng: dict(triples=some_triples(rng)), check_scored),
+    Call(
+        "jorth.kge.UltraE score_tails",
+        scored_tails,
+        lambda rng: dict(head=some_triples(rng)[:, 0], relation=some_triples(rng)[:, 1]),
+        check_tails,
+    ),
+    Call(
+        "jorth.kge.UltraE score_heads",
+        scored_heads,
+        lambda rng: dict(relation=some_triples(rng)[:, 1], tail=some_triples(rng)[:, 2]),
+        check_heads,
+    ),
+    Call(
+        "jorth.kge.evaluate",
+        ranked,
+        lambda rng: dict(triples=some_triples(rng), known=some_triples(rng), batch_size=As("count", 3)),
+        check_ranked,
+    ),
+    Call("jorth.kge.Ranking metrics", ranking_figures, lambda rng: dict(side="head", ties="realistic"), check_figures),
+    Call("jorth.kge.Ranking hits", ranking_hits, lambda rng: dict(k=3), check_hits),
+    Call(
+        "jorth.kge.hold_out",
+        kge.hold_out,
+        lambda rng: dict(train=GRAPH.train.clone(), share=0.1, seed=1),
+        check_held_out,
+    ),
+    Call(
+        "jorth.kge.hierarchy_with_cycles",
+        generated,
+        lambda rng: dict(branching=3, depth=2, share=0.1, seed=1),
+        check_generated,
+    ),
+    Call(
+        "jorth.kge.load_triples",
+        loaded_triples,
+        lambda rng: dict(folder=FOLDER, seed=1),
+        check_loaded,
+        raises=(OSError,),
+    ),
+    Call(
+        "jorth.kge.load_model",
+        loaded_model,
+        lambda rng: dict(folder=MODEL, device=As("other", None)),
+        check_loaded_model,
+        raises=(OSError,),
+    ),
+    Call("jorth.kge.read_config", read, lambda rng: dict(path=FOLDER / "settings.toml"), check_read, raises=(OSError,)),
+    Call("jorth.kge.Config", configured, lambda rng: dict(SETTINGS), check_configured),
+    Call(
+        "jorth.kge.train settings",
+        trained,
+        lambda rng: dict(SETTINGS),
+        check_trained,
+        raises=(FloatingPointError,),
+    ),
+    Call(
+        "jorth.kge.train",
+        run_train,
+        lambda rng: dict(
+            triples=As("other", GRAPH),
+            config=As("other", QUICK),
+            callback=lambda row: False,
+            checkpoint=As("path", None),
+            distributed=False,
+        ),
+        check_run,
+    ),
+]
+
+WITHOUT: dict[str, str] = {
+    "jorth.kge.NamedModel": "a record; load_model makes it",
+    "jorth.kge.Ranking": "a result; evaluate makes it",
+    "jorth.kge.Training": "a result; train makes it",
+    "jorth.kge.Triples": "a record; load_triples makes it",
+    "jorth.kge.CSVLog": "a callback of train",
+    "jorth.kge.TensorBoardLog": "a callback of train",
+    "jorth.kge.save_model": "writes files; tests/kge has its cases",
+}

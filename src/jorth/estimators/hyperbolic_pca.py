@@ -111,7 +111,8 @@ class HyperbolicPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         space = exponential(wide) if self.output == "tangent" else space_of(self._time_moved(wide, back=True))
         rest = np.zeros((len(space), len(self._frame) - 1 - space.shape[1]))
         points = lift(np.hstack([space, rest])) @ inverse(self._frame, Signature(len(self._frame) - 1, 1))
-        found = points[:, :-1] / self.scale if self.input == "euclidean" else self._time_moved(lift(points[:, :-1]))
+        space = points[:, :-1]
+        found = space / float(self.scale) if self.input == "euclidean" else self._time_moved(lift(space))
         return finite(found.astype(X.dtype, copy=False), "X")
 
     @property
@@ -130,7 +131,7 @@ class HyperbolicPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """The space coordinates (m, d) of the input."""
         wide = X.astype(np.float64)
         if self.input == "euclidean":
-            return np.asarray(self.scale * wide)
+            return np.asarray(float(self.scale) * wide)
         if wide.shape[1] < 2:
             raise ValueError(f"X must have at least 2 columns for points of the hyperboloid, got {wide.shape[1]}")
         return space_of(self._time_moved(wide, back=True))

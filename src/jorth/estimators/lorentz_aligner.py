@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from jorth.arrays import check_signature
-from jorth.estimators.validation import FLOATS, finite, naming, numbers, rows, rows_and_targets
+from jorth.arrays import check_choice, check_signature, whole_number
+from jorth.estimators.validation import FLOATS, at_least_zero, finite, naming, numbers, rows, rows_and_targets
 from jorth.signature import Signature
 from jorth.solvers import Status, procrustes
 from jorth.solvers.base import AbstractSolver
@@ -54,6 +54,7 @@ class LorentzAligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def fit(self, X: Any, y: Any = None) -> LorentzAligner:
         """Find R for points X (m, n) and the points y (m, k), k at most n, that they should go to."""
+        self._check_parameters()
         X, y = rows_and_targets(self, X, y)
         y = y.reshape(len(y), -1).astype(X.dtype, copy=False)
         n = X.shape[1]
@@ -62,6 +63,7 @@ class LorentzAligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             raise ValueError(f"signature must have {n} signs, one for each column of X, got {self.signature_}")
         if y.shape[1] > n:
             raise ValueError(f"y must have at most the {n} columns of X, got {y.shape[1]}")
+        tolerance = at_least_zero(self.gradient_tolerance, "gradient_tolerance")
         with naming(X=X, y=y):
             self.result_ = procrustes(
                 X,
@@ -69,13 +71,18 @@ class LorentzAligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 self.signature_,
                 components=self.components,
                 method=self.method,
-                gradient_tolerance=self.gradient_tolerance,
+                gradient_tolerance=tolerance,
                 max_iterations=self.max_iterations,
             )
         self.rotation_ = self.result_.x
         if self.result_.status not in (Status.CONVERGED, Status.STALLED):
             warnings.warn(f"the fit did not converge: {self.result_.message}", ConvergenceWarning, stacklevel=2)
         return self
+
+    def _check_parameters(self) -> None:
+        check_choice("components", self.components, ("all", "start"))
+        if self.max_iterations is not None:
+            whole_number(self.max_iterations, "max_iterations", 0)
 
     def transform(self, X: Any) -> Any:
         """X R."""

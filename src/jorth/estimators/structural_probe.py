@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from jorth.arrays import check_choice, check_signature, positive_number, real_number, seed_number, whole_number
 from jorth.estimators.hyperboloid import Floats
-from jorth.estimators.validation import numbers, rows
+from jorth.estimators.validation import at_least_zero, finite, naming, numbers, rows
 from jorth.group import random_point
 from jorth.objectives import StructuralProbe
 from jorth.signature import Signature
@@ -103,7 +103,11 @@ class StructuralProbeRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         if self.signature_.n != n:
             raise ValueError(f"signature must have {n} signs, one for each column of X, got {self.signature_}")
         T = squareform(pdist(X)) if y is None else _distance_matrix(y, len(X))
-        unit = np.sqrt(np.square(T).mean()) or 1.0  # in this unit the mean of (T - c d)^2 is the squared stress
+        largest = T.max() or 1.0  # so that no square overflows
+        unit = largest * np.sqrt(np.square(T / largest).mean()) or 1.0
+        if not np.isfinite(1 / unit):
+            raise ValueError(f"y must hold distances in the range of float64, got a root mean square of {unit:.3g}")
+        # in this unit the mean of (T - c d)^2 is the squared stress
         self._check_zero_rows(X)
         probe = self._probe(X, T / unit, unit)
         self.result_ = self._best(probe)
@@ -125,7 +129,8 @@ class StructuralProbeRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """The geodesic distances c d (m, m) of all pairs of rows, which stand for T."""
         check_is_fitted(self)
         points = self._points(rows(self, X, reset=False))
-        d = np.stack([distance(point, points, self.signature_, alpha=self.alpha) for point in points])
+        with naming(X=X):
+            d = np.stack([distance(point, points, self.signature_, alpha=float(self.alpha)) for point in points])
         np.fill_diagonal(d, 0.0)
         return np.asarray(self.scale_ * d)
 
@@ -151,6 +156,8 @@ class StructuralProbeRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         if not (isinstance(self.scale, str) and self.scale == "fit"):
             real_number(self.scale, "scale", 'a positive number or "fit"', lambda number: 0 < number < np.inf)
         positive_number(self.alpha, "alpha")
+        expected = "a number whose square and its inverse are in the range of float64"
+        real_number(self.alpha, "alpha", expected, lambda alpha: 1e-307 < alpha * alpha < 1e307)
         real_number(self.ridge, "ridge", "a number of at least 0", lambda number: 0 <= number < np.inf)
 
     def _check_zero_rows(self, X: Floats) -> None:
@@ -167,9 +174,9 @@ class StructuralProbeRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             X,
             T,
             signature=self.signature_,
-            alpha=self.alpha,
-            scale=self.scale if isinstance(self.scale, str) else self.scale / unit,
-            ridge=self.ridge,
+            alpha=float(self.alpha),
+            scale=self.scale if isinstance(self.scale, str) else float(self.scale) / unit,
+            ridge=float(self.ridge),
             zero_rows=self.zero_rows,
         )
 
@@ -183,8 +190,8 @@ class StructuralProbeRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 random_point(self.signature_, cond=START_CONDITION, seed=rng),
                 method=self.method,
                 max_iterations=self.max_iterations,
-                max_time=self.max_time,
-                gradient_tolerance=self.gradient_tolerance,
+                max_time=at_least_zero(self.max_time, "max_time"),
+                gradient_tolerance=at_least_zero(self.gradient_tolerance, "gradient_tolerance"),
                 seed=seed,
             )
             for _ in range(whole_number(self.n_init, "n_init", 1))
@@ -194,9 +201,10 @@ class StructuralProbeRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _points(self, X: Floats) -> Floats:
         """The points in float64; rows of zeros at the base point."""
         self._check_zero_rows(X)
-        moved = X.astype(np.float64) @ self.rotation_
+        moved = finite(X.astype(np.float64) @ self.rotation_, "X")
         moved[~X.any(axis=1), self.signature_.negative[0]] = 1.0
-        return np.asarray(lift(moved, self.signature_, alpha=self.alpha))
+        with naming(X=X):
+            return np.asarray(lift(moved, self.signature_, alpha=float(self.alpha)))
 
     def _pairs(self, X: Any, y: Any) -> tuple[Floats, Floats]:
         """Distances of the points, and those that they should have, of the pairs i < j."""
@@ -228,7 +236,7 @@ def _distance_matrix(y: Any, m: int) -> Floats:
     defect = np.abs(T - T.T).max()
     if defect > 64 * np.finfo(np.float32).eps * T.max():  # distances computed in float32 are symmetric to this
         raise ValueError(f"y must be symmetric, got max |T - T^T| = {defect:.3g}")
-    return np.asarray((T + T.T) / 2)
+    return np.asarray(T / 2 + T.T / 2)
 
 
 def _upper(matrix: Floats) -> Floats:
@@ -236,14 +244,21 @@ def _upper(matrix: Floats) -> Floats:
 
 
 def _stress(d: Floats, T: Floats) -> float:
-    squares = np.square(T).sum()
-    return float(np.sqrt(np.square(T - d).sum() / squares)) if squares > 0 else np.nan
+    unit = T.max(initial=0.0)  # so that no square over- or underflows
+    return float(np.linalg.norm((T - d) / unit) / np.linalg.norm(T / unit)) if unit > 0 else np.nan
 
 
 def _pearson(a: Floats, b: Floats) -> float:
-    a, b = a - a.mean(), b - b.mean()
-    size = np.linalg.norm(a) * np.linalg.norm(b)
-    return float(a @ b / size) if size > 0 else np.nan
+    a, b = _centred(a), _centred(b)
+    return float(a @ b) if a.any() and b.any() else np.nan
+
+
+def _centred(a: Floats) -> Floats:
+    """The numbers minus their mean, of unit length unless all are the same; no square over- or underflows."""
+    a = a / (np.abs(a).max(initial=0.0) or 1.0)
+    a = a - a.mean()
+    a = a / (np.abs(a).max(initial=0.0) or 1.0)
+    return np.asarray(a / (np.linalg.norm(a) or 1.0))
 
 
 def _spearman(a: Floats, b: Floats) -> float:

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, validate_data
 
-from jorth.arrays import describe
+from jorth.arrays import describe, real_number
 
 FLOATS = [np.float64, np.float32]
 DATA = re.compile(r"array|tensor|\[\[|: '|<")
@@ -29,6 +30,8 @@ def rows(estimator: Any, X: Any, **options: Any) -> NDArray[Any]:
 def rows_and_targets(estimator: Any, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     """The same together with numbers (m, ...) that belong to the rows."""
     with naming(X=X, y=y):
+        if issparse(y):
+            raise TypeError("Sparse data was passed for y, but dense data is required")
         found: tuple[NDArray[Any], NDArray[Any]] = validate_data(
             estimator, X, y, dtype=FLOATS, multi_output=True, y_numeric=True
         )
@@ -58,6 +61,11 @@ def _sentence(message: str) -> str:
     if len(message) <= LONGEST and not DATA.search(message):
         return message.rstrip(".")
     return re.split(r":|\n|\. |'", message)[0][:LONGEST]
+
+
+def at_least_zero(value: Any, name: str) -> Any:
+    """A number of at least 0 as a float, or None."""
+    return None if value is None else real_number(value, name, "None or a number of at least 0", lambda x: x >= 0)
 
 
 def finite(result: NDArray[Any], name: str) -> NDArray[Any]:
