@@ -138,7 +138,7 @@ CASES = {
     "shape": (lambda: cs_parametrization(torch.nn.Linear(4, 4), "weight", SIG), ValueError, r"weight must have shape \(..., 5, 5\)"),
     "parametrisation, signature": (lambda: cs_parametrization(torch.nn.Linear(5, 5), "weight", (3, 2)), TypeError, "signature must be a jorth.Signature"),
     "layer, signature": (lambda: JOrthogonalLinear((3, 2)), TypeError, "signature must be a jorth.Signature, got tuple"),
-    "layer, dtype": (lambda: JOrthogonalLinear(SIG, dtype=torch.float16), TypeError, "tensor must be float64 or float32"),
+    "layer, dtype": (lambda: JOrthogonalLinear(SIG, dtype=torch.float16), TypeError, "dtype must be torch.float64 or torch.float32"),
     "layer, input": (lambda: JOrthogonalLinear(SIG)(torch.ones(2, 4)), ValueError, r"x must have shape \(..., 5\), got a torch.float32 tensor of shape \(2, 4\)"),
     "layer, batched input": (lambda: JOrthogonalLinear(SIG, batch=(3,))(torch.ones(2, 5)), ValueError, r"x must have shape \(..., 3, 5\)"),
     "initialiser, shape": (lambda: j_orthogonal_(torch.empty(4, 4), SIG), ValueError, r"tensor must have shape \(..., 5, 5\)"),

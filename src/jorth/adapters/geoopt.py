@@ -186,14 +186,15 @@ class JOrthogonal(Manifold):
 
     def _check_pair(self, x: Any, u: Any, name: str) -> None:
         """Matrices of one dtype and device whose batches fit."""
-        check_alike(self._matrix(u, name), name, self._matrix(x, "x"), "x")
+        point = self._matrix(x, "x")
+        check_alike(self._matrix(u, name), name, point, "x")
         try:
             np.broadcast_shapes(u.shape, x.shape)
         except ValueError:
             raise ValueError(f"{name} must have a batch that fits x, {describe(x)}, got {describe(u)}") from None
 
     def _batch(self, size: Any) -> tuple[int, ...]:
-        shape = batch_sizes(size[0] if len(size) == 1 else size, "size")
+        shape = batch_sizes(size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size, "size")
         self._assert_check_shape(shape, "size")
         return shape[:-2]
 
