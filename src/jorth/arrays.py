@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import math
 import numbers
+import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -29,6 +31,9 @@ MOST = 2**31 - 1
 
 MOST_DIMENSIONS = 60
 """Of a batch of matrices: torch takes tensors of 64."""
+
+LONGEST_NAME = 255
+"""Characters of a file's name: what file systems take."""
 
 
 def describe(value: object) -> str:
@@ -230,6 +235,35 @@ def check_device(device: Any, name: str = "device") -> None:
             torch.empty(0, device=device)
     except Exception as error:  # torch has RuntimeError, AssertionError, TypeError and others for this
         raise ValueError(f"{name} must be a device that torch has here, got {shown(device)}") from error
+
+
+def file_path(value: Any, name: str) -> Path:
+    """A path, or an error that names the argument."""
+    if not isinstance(value, (str, os.PathLike)) or isinstance(os.fspath(value), bytes):
+        raise TypeError(f"{name} must be a path, got {describe(value)}")
+    path = Path(value)
+    if any(len(part) > LONGEST_NAME for part in path.parts) or "\0" in str(path):
+        raise ValueError(f"{name} must be a path that a file can have, got {describe(value)}")
+    return path
+
+
+def check_indices(value: Any, name: str, below: int, device: torch.device) -> Tensor:
+    """A tensor of whole numbers from 0 to below ``below``, on a device, or an error that names the argument."""
+    numbers_of = isinstance(value, Tensor) and value.dtype in (torch.int64, torch.int32)
+    if not numbers_of or value.layout != torch.strided or value.device != device:
+        raise TypeError(f"{name} must be an int64 tensor on {device}, got {describe(value)}")
+    least, largest = (int(value.min()), int(value.max())) if value.numel() else (0, 0)
+    if least < 0 or largest >= below:
+        raise ValueError(f"{name} must be from 0 to {below - 1}, got {least} to {largest}")
+    found: Tensor = value
+    return found
+
+
+def check_square(value: Any, name: str) -> float:
+    """A positive number whose square, and one over it, float64 can hold."""
+    positive_number(value, name)
+    expected = "a number whose square and its inverse are in the range of float64"
+    return real_number(value, name, expected, lambda number: 1e-307 < number * number < 1e307)
 
 
 def unit_roundoff(tensor: Tensor) -> float:

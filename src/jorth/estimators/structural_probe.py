@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from jorth.arrays import check_choice, check_signature, positive_number, real_number, seed_number, whole_number
+from jorth.arrays import check_choice, check_signature, check_square, real_number, seed_number, whole_number
 from jorth.estimators.hyperboloid import Floats
 from jorth.estimators.validation import at_least_zero, finite, naming, numbers, rows
 from jorth.group import random_point
@@ -155,9 +155,7 @@ class StructuralProbeRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         check_choice("zero_rows", self.zero_rows, ("error", "base"))
         if not (isinstance(self.scale, str) and self.scale == "fit"):
             real_number(self.scale, "scale", 'a positive number or "fit"', lambda number: 0 < number < np.inf)
-        positive_number(self.alpha, "alpha")
-        expected = "a number whose square and its inverse are in the range of float64"
-        real_number(self.alpha, "alpha", expected, lambda alpha: 1e-307 < alpha * alpha < 1e307)
+        check_square(self.alpha, "alpha")
         real_number(self.ridge, "ridge", "a number of at least 0", lambda number: 0 <= number < np.inf)
 
     def _check_zero_rows(self, X: Floats) -> None:

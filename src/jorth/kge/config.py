@@ -11,9 +11,17 @@ from typing import Any
 
 import torch
 
-from jorth.arrays import is_number, whole_number
+from jorth.arrays import (
+    check_choice,
+    check_square,
+    describe,
+    file_path,
+    is_number,
+    seed_number,
+    shown,
+    whole_number,
+)
 from jorth.signature import Signature
-from jorth.solvers.base import check_choice
 from jorth.text_files import read_toml
 
 METHODS = ("j-jobcd", "vr-j-jobcd", "csdm")
@@ -95,24 +103,33 @@ class Config:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("p", "warmup", "patience", "seed"):
-            whole_number(getattr(self, name), name, 0)
+        checked: dict[str, Any] = {"seed": seed_number(self.seed)}
+        for name in ("p", "warmup", "patience"):
+            checked[name] = whole_number(getattr(self, name), name, 0)
         for name in ("q", "epochs", "batch_size", "large_batch", "evaluate_every"):
-            whole_number(getattr(self, name), name, 1)
+            checked[name] = whole_number(getattr(self, name), name, 1)
         for name in ("alpha", "spread"):
-            _number(getattr(self, name), name, least=0, least_allowed=False)
+            checked[name] = _number(getattr(self, name), name, least=0, least_allowed=False)
+        check_square(self.alpha, "alpha")
         for name in ("lr", "relation_lr", "temperature", "regularisation"):
-            _number(getattr(self, name), name, least=0)
-        _number(self.delta, "delta")
+            checked[name] = _number(getattr(self, name), name, least=0)
+        checked["delta"] = _number(self.delta, "delta")
         if self.max_time is not None:
-            _number(self.max_time, "max_time", least=0, least_allowed=False)
+            checked["max_time"] = _number(self.max_time, "max_time", least=0, least_allowed=False)
         for name in ("reciprocal", "rotate", "shared", "reject"):
             if not isinstance(getattr(self, name), bool):
-                raise TypeError(f"{name} must be true or false, got {getattr(self, name)!r}")
+                raise TypeError(f"{name} must be true or false, got {shown(getattr(self, name))}")
+        if not (isinstance(self.negatives, str) and self.negatives == ALL):
+            checked["negatives"] = whole_number(self.negatives, 'negatives, when not "all",', 1)
         if not isinstance(self.relation_options, dict):
-            raise TypeError(f"relation_options must be a table of names and values, got {self.relation_options!r}")
-        if self.negatives != ALL:
-            whole_number(self.negatives, 'negatives, when not "all",', 1)
+            raise TypeError(
+                f"relation_options must be a table of names and values, got {describe(self.relation_options)}"
+            )
+        for name, device in (("device", self.device), ("relation_device", self.relation_device or "cpu")):
+            if not isinstance(device, str):
+                raise TypeError(f"{name} must be the name of a device, got {describe(device)}")
+        for name, value in checked.items():  # numbers of NumPy and fractions as those of Python
+            object.__setattr__(self, name, value)
         check_choice("method", self.method, METHODS)
         check_choice("loss", self.loss, LOSSES)
         check_choice("sides", self.sides, SIDES)
@@ -134,6 +151,9 @@ class Config:
 
 def read_config(path: Path, *, others: tuple[str, ...] = ()) -> tuple[Config, dict[str, Any]]:
     """The settings in a TOML file, and the values of the ``others`` keys that it may have beside them."""
+    path = file_path(path, "path")
+    if not path.is_file():
+        raise FileNotFoundError(f"path must be that of a file of settings, and there is none at {path}")
     found = read_toml(path)
     names = [setting.name for setting in dataclasses.fields(Config)]
     for key in found:
@@ -154,8 +174,9 @@ def check_key(key: str, valid: list[str], where: str) -> None:
     raise ValueError(f"{where}: there is no key {key!r}; the nearest is {near[0]!r}")
 
 
-def _number(value: object, name: str, *, least: float | None = None, least_allowed: bool = True) -> None:
-    if not is_number(value) or value != value or abs(value) == float("inf"):  # type: ignore[arg-type]
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    if least is not None and (value < least or (value == least and not least_allowed)):  # type: ignore[operator]
-        raise ValueError(f"{name} must be {'at least' if least_allowed else 'above'} {least:g}, got {value!r}")
+def _number(value: Any, name: str, *, least: float | None = None, least_allowed: bool = True) -> float:
+    if not is_number(value) or not math.isfinite(value):
+        raise TypeError(f"{name} must be a number, got {shown(value)}")
+    if least is not None and (value < least or (value == least and not least_allowed)):
+        raise ValueError(f"{name} must be {'at least' if least_allowed else 'above'} {least:g}, got {shown(value)}")
+    return float(value)

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from jorth.arrays import check_device, describe, file_path
 from jorth.kge.model import UltraE
 from jorth.matrix_files import reading
 from jorth.signature import Signature
@@ -36,7 +37,9 @@ def save_model(folder: str | os.PathLike[str], named: NamedModel) -> None:
     """Write ``model.safetensors`` (points, bias, relations) and ``model.json``; each file is replaced whole."""
     from safetensors.torch import save
 
-    model, root = named.model, Path(folder)
+    if not isinstance(named, NamedModel):
+        raise TypeError(f"named must be a jorth.kge.NamedModel, got {describe(named)}")
+    model, root = named.model, file_path(folder, "folder")
     root.mkdir(parents=True, exist_ok=True)
     weights = {name: getattr(model, name) for name in ("points", "bias", "relations")}
     content = {
@@ -62,7 +65,8 @@ def load_model(folder: str | os.PathLike[str], *, device: Any = None) -> NamedMo
         FileNotFoundError: A file is missing.
         ValueError: A file is damaged, or the two do not belong together. The message names it.
     """
-    root = Path(folder)
+    root = file_path(folder, "folder")
+    check_device(device)
     for name in (WEIGHTS, ABOUT):
         if not (root / name).is_file():
             raise FileNotFoundError(f"folder {root} must hold {WEIGHTS} and {ABOUT}, got no {name}")
@@ -80,9 +84,8 @@ def load_model(folder: str | os.PathLike[str], *, device: Any = None) -> NamedMo
             dtype=weights["points"].dtype,
         )
     model.load_state_dict(weights)
-    return NamedModel(
-        model.to(torch.device(device or "cpu")), content["entities"], content["relations"], content["about"]
-    )
+    model = model.to("cpu" if device is None else device)
+    return NamedModel(model, content["entities"], content["relations"], content["about"])
 
 
 NUMBER = ((int, float), "a number")

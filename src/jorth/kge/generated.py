@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from jorth.arrays import generator, whole_number
+from jorth.arrays import generator, real_number, whole_number
 from jorth.kge.triples import Triples
 
 RELATIONS = ("ancestor", "next", "parent", "second_next")
 INFERRED = ("ancestor", "second_next")
+MOST_LEAVES = 2**24
+"""Of the tree: their triples take gigabytes."""
 Named = tuple[str, str, str]
 
 
@@ -20,10 +22,11 @@ def hierarchy_with_cycles(*, branching: int = 3, depth: int = 4, share: float = 
     of its level, ``second_next`` to the one after. Validation and test hold a ``share`` each of the triples of
     ``ancestor`` and ``second_next``, drawn by ``seed``: all follow from ``parent`` and ``next``.
     """
-    whole_number(branching, "branching", 3)
-    whole_number(depth, "depth", 2)
-    if not 0 < share < 0.5:
-        raise ValueError(f"share must be between 0 and 0.5, got {share!r}")
+    branching = whole_number(branching, "branching", 3)
+    depth = min(whole_number(depth, "depth", 2), MOST_LEAVES)
+    if branching**depth > MOST_LEAVES:
+        raise ValueError(f"branching ** depth must be at most {MOST_LEAVES}, got {branching} ** {depth}")
+    share = real_number(share, "share", "between 0 and 0.5", lambda number: 0 < number < 0.5)
     levels = _levels(branching, depth)
     entities = sorted(name for level in levels for name in level)
     numbers = {name: number for number, name in enumerate(entities)}

@@ -9,7 +9,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import check_signature, describe, generator, is_number, whole_number
+from jorth.arrays import (
+    check_device,
+    check_dtype,
+    check_flag,
+    check_indices,
+    check_signature,
+    check_square,
+    describe,
+    generator,
+    positive_number,
+    real_number,
+    seed_number,
+    whole_number,
+)
 from jorth.group import random_point
 from jorth.kge.distance import squared_arc
 from jorth.signature import Signature
@@ -71,8 +84,14 @@ class UltraE(torch.nn.Module):
         self.signature = check_signature(signature)
         if signature.q == 0:
             raise ValueError(f"signature must have q of at least 1 for points with <x, x> = -alpha^2, got {signature}")
-        self.alpha, self.delta = _positive(alpha, "alpha"), _finite(delta, "delta")
+        self.alpha = check_square(alpha, "alpha")
+        self.delta = real_number(delta, "delta", "a number", math.isfinite)
+        for name, flag in (("reciprocal", reciprocal), ("rotate", rotate)):
+            check_flag(name, flag)
         self.reciprocal = bool(reciprocal)
+        seed = seed_number(seed)
+        check_dtype(dtype)
+        check_device(device)
         self.points = torch.nn.Parameter(start_points(self.n_entities, signature, spread, seed).to(device, dtype))
         self.bias = torch.nn.Parameter(torch.zeros(self.n_entities, dtype=dtype, device=device))
         matrices = self.n_relations * (1 + self.reciprocal)
@@ -103,7 +122,8 @@ class UltraE(torch.nn.Module):
         sizes = [group.numel() for group in groups]
         points, biases = (torch.split(table, sizes) for table in (self.embeddings(every), _read(self.bias, every)))
         found = zip(groups, points, biases, strict=True)
-        return [(E.reshape(*group.shape, -1), bias.reshape(group.shape)) for group, E, bias in found]
+        n = self.signature.n
+        return [(E.reshape(*group.shape, n), bias.reshape(group.shape)) for group, E, bias in found]
 
     def move(self, points: Tensor, code: Tensor) -> Tensor:
         """Where the answers of queries should lie: R E (..., n), with the ``points`` E (..., n) of their anchors."""
@@ -121,21 +141,44 @@ class UltraE(torch.nn.Module):
 
     def score_queries(self, anchor: Tensor, code: Tensor, candidates: Tensor | None = None) -> Tensor:
         """Scores (B, k) of the queries (B,) with ``candidates`` (k,) or (B, k), all entities by default."""
+        self._check_queries(anchor, "anchor", code, "code", 2 * self.n_relations)
+        if candidates is not None:
+            check_indices(candidates, "candidates", self.n_entities, self.points.device)
+        return self._query_scores(anchor, code, candidates)
+
+    def _query_scores(self, anchor: Tensor, code: Tensor, candidates: Tensor | None) -> Tensor:
         points, anchor_bias = self.embeddings(anchor), _read(self.bias, anchor)
         bias = self.bias if candidates is None else _read(self.bias, candidates)
         return self.score_points(self.move(points, code), anchor_bias, self.embeddings(candidates), bias)
 
     def score_tails(self, head: Tensor, relation: Tensor) -> Tensor:
         """Scores (B, entities) of (head, relation, ?) for every entity as the tail."""
-        return self.score_queries(head, relation)
+        self._check_queries(head, "head", relation, "relation", self.n_relations)
+        return self._query_scores(head, relation, None)
 
     def score_heads(self, relation: Tensor, tail: Tensor) -> Tensor:
         """Scores (B, entities) of (?, relation, tail) for every entity as the head."""
-        return self.score_queries(tail, relation + self.n_relations)
+        self._check_queries(tail, "tail", relation, "relation", self.n_relations)
+        return self._query_scores(tail, relation + self.n_relations, None)
+
+    def _check_queries(self, anchor: Tensor, name: str, code: Tensor, code_name: str, codes: int) -> None:
+        """An error unless both are numbers (B,) in their range."""
+        check_indices(anchor, name, self.n_entities, self.points.device)
+        check_indices(code, code_name, codes, self.points.device)
+        for value, called in ((anchor, name), (code, code_name)):
+            if value.ndim != 1:
+                raise ValueError(f"{called} must have shape (B,), got {describe(value)}")
+        if len(anchor) != len(code):
+            raise ValueError(f"{name} and {code_name} must be as many, got {len(anchor)} and {len(code)}")
 
     def forward(self, triples: Tensor) -> Tensor:
         """Scores (...) of triples (..., 3); relation codes count too, read as (anchor, code, answer)."""
+        check_indices(triples, "triples", max(self.n_entities, 2 * self.n_relations), self.points.device)
+        if triples.ndim < 1 or triples.shape[-1] != 3:
+            raise ValueError(f"triples must have shape (..., 3), got {describe(triples)}")
         anchor, code, answer = triples.unbind(-1)
+        check_indices(triples[..., ::2], "entities of triples", self.n_entities, self.points.device)
+        check_indices(code, "relations of triples", 2 * self.n_relations, self.points.device)
         (x, anchor_bias), (y, answer_bias) = self.read(anchor, answer)
         g = (self.move(x, code) * (self.signs / self.alpha**2) * y).sum(-1)
         return self._score(g, anchor_bias, answer_bias)
@@ -159,7 +202,7 @@ def _read(table: Tensor, index: Tensor) -> Tensor:
 
 def start_points(entities: int, signature: Signature, spread: float, seed: int) -> Tensor:
     """Free numbers (entities, n) around the point with one negative coordinate 1 and zeros elsewhere."""
-    _positive(spread, "spread")
+    spread = positive_number(spread, "spread")
     points = spread * torch.from_numpy(generator(seed).standard_normal((entities, signature.n)))
     points[:, int(signature.negative[0])] += 1.0
     return points
@@ -174,15 +217,3 @@ def start_relations(count: int, signature: Signature, rotate: bool, seed: int) -
         plus = torch.tensor(signature.positive)
         start[:, plus[:, None], plus] = torch.as_tensor(rotations)
     return start
-
-
-def _positive(value: object, name: str) -> float:
-    if not (is_number(value) and 0 < value < math.inf):  # type: ignore[operator]
-        raise ValueError(f"{name} must be a positive number, got {describe(value)}")
-    return float(value)  # type: ignore[arg-type]
-
-
-def _finite(value: object, name: str) -> float:
-    if not (is_number(value) and math.isfinite(value)):  # type: ignore[arg-type]
-        raise ValueError(f"{name} must be a number, got {describe(value)}")
-    return float(value)  # type: ignore[arg-type]

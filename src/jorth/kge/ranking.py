@@ -11,8 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.arrays import describe, whole_number
+from jorth.arrays import check_choice, whole_number
 from jorth.kge.known import Known
+from jorth.kge.triples import check_triples
 
 Side = Literal["head", "tail", "both"]
 Ties = Literal["realistic", "optimistic", "pessimistic"]
@@ -52,8 +53,8 @@ class Ranking:
 
     def ranks(self, side: Side = "both", ties: Ties = "realistic") -> NDArray[np.float64]:
         """The ranks (N,) of one side, (2 N,) of both. Realistic is the mean of optimistic and pessimistic."""
-        _choice(side, SIDES, "side")
-        _choice(ties, TIES, "ties")
+        check_choice("side", side, SIDES)
+        check_choice("ties", ties, TIES)
         found = (self.optimistic + self.pessimistic) / 2 if ties == "realistic" else getattr(self, ties)
         chosen = found if side == "both" else found[:, SIDES.index(side)]
         return np.asarray(chosen.T.ravel(), dtype=np.float64)
@@ -65,7 +66,7 @@ class Ranking:
 
     def hits(self, k: int) -> float:
         """The share of realistic ranks of both sides that are at most k."""
-        return float((self.ranks() <= k).mean())
+        return float((self.ranks() <= whole_number(k, "k", 1)).mean())
 
     def metrics(self, side: Side = "both", ties: Ties = "realistic") -> dict[str, float]:
         """The figures ``mrr``, ``mean_rank``, ``hits@1``, ``hits@3``, ``hits@10`` and the number of ranks ``count``."""
@@ -101,7 +102,7 @@ def evaluate(model: Scorer, triples: Tensor, known: Tensor | None = None, *, bat
     triples = _triples(triples, "triples", model)
     if batch_size is None:
         batch_size = max(1, (CPU_CELLS if triples.device.type == "cpu" else CELLS) // model.n_entities)
-    whole_number(batch_size, "batch_size", 1)
+    batch_size = whole_number(batch_size, "batch_size", 1)
     index = None
     if known is not None:
         known = _triples(known, "known", model).to(triples.device)
@@ -133,9 +134,8 @@ def _counts(scores: Tensor, anchor: Tensor, code: Tensor, answer: Tensor, known:
     return (scores > truth).sum(dim=1), (scores == truth).sum(dim=1)
 
 
-def _triples(value: object, name: str, model: Scorer) -> Tensor:
-    if not isinstance(value, Tensor) or value.dtype != torch.int64 or value.ndim != 2 or value.shape[1] != 3:
-        raise TypeError(f"{name} must be an int64 tensor (N, 3), got {describe(value)}")
+def _triples(value: Any, name: str, model: Scorer) -> Tensor:
+    check_triples(value, name)
     if len(value) == 0:
         raise ValueError(f"{name} must hold at least one triple, got none")
     entities, relations = value[:, (0, 2)], value[:, 1]
@@ -144,9 +144,5 @@ def _triples(value: object, name: str, model: Scorer) -> Tensor:
             f"{name} must number entities below {model.n_entities} and relations below {model.n_relations}, "
             f"got entities up to {int(entities.max())}, relations up to {int(relations.max())}, from {int(value.min())}"
         )
-    return value
-
-
-def _choice(value: str, choices: tuple[str, ...], name: str) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}")
+    found: Tensor = value
+    return found

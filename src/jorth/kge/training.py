@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from jorth.arrays import check_device, check_flag, describe, file_path
 from jorth.kge import losses
 from jorth.kge.config import ALL, DTYPES, Config
 from jorth.kge.known import Known
@@ -79,8 +80,16 @@ def train(
             with the best model, and its message says so.
     """
     config = Config() if config is None else config
+    for value, kind, name in ((triples, Triples, "triples"), (config, Config, "config")):
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} must be a jorth.kge.{kind.__name__}, got {describe(value)}")
+    if callback is not None and (isinstance(callback, type) or not callable(callback)):
+        raise TypeError(f"callback must be a function of the row of an epoch, got {describe(callback)}")
+    check_flag("distributed", distributed)
+    check_device(config.device)
+    check_device(config.relation_device, "relation_device")
+    folder = None if checkpoint is None else file_path(checkpoint, "checkpoint")
     ranks = Ranks(device=config.device) if distributed else None
-    folder = None if checkpoint is None else Path(checkpoint)
     with naming_checkpoint(folder, checkpoints.FILE):
         return _train(_Run(triples, config, ranks), callback, folder, ranks)
 
@@ -164,7 +173,8 @@ class _Run:
     def _broken(self, row: Row) -> Row:
         """End with the best model so far; an error if there is none."""
         what = "loss is" if not np.isfinite(row["loss"]) else "model is not finite, its loss"
-        self.message = f"the {what} {row['loss']:g} in epoch {row['epoch']}; a smaller lr or relation_lr may help"
+        self.message = f"the {what} {row['loss']:g} in epoch {row['epoch']}; a smaller lr or relation_lr may help, "
+        self.message += "or alpha, delta, spread, temperature and regularisation nearer to one"
         if not self._best_epoch:
             raise FloatingPointError(self.message)
         self.rows.append(row)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import generator
+from jorth.arrays import describe, file_path, generator, real_number
 
 SUFFIXES = (".txt", ".tsv")
 HELD_OUT = 0.1
@@ -54,7 +54,7 @@ def load_triples(folder: str | os.PathLike[str], *, seed: int = 0) -> Triples:
         FileNotFoundError: No training or test file.
         ValueError: A malformed line, an empty part, a relation that training does not have. It names the file and line.
     """
-    root = Path(folder)
+    root = file_path(folder, "folder")
     files = {part: _find(root, part) for part in ("train", "valid", "test")}
     for part in ("train", "test"):
         if files[part] is None:
@@ -78,6 +78,8 @@ def hold_out(train: Tensor, *, share: float = HELD_OUT, seed: int = 0) -> tuple[
 
     One triple of every relation stays; the order of the rest is kept.
     """
+    check_triples(train, "train")
+    share = real_number(share, "share", "a number above 0 and below 1", lambda number: 0 < number < 1)
     order = generator(seed).permutation(len(train))
     _, first = np.unique(train[:, 1].numpy()[order], return_index=True)
     free = np.delete(order, first)
@@ -88,6 +90,13 @@ def hold_out(train: Tensor, *, share: float = HELD_OUT, seed: int = 0) -> tuple[
     held[free[:count]] = True
     mask = torch.from_numpy(held)
     return train[~mask], train[mask]
+
+
+def check_triples(value: object, name: str) -> None:
+    """A TypeError unless a value is a dense tensor (N, 3) of int64."""
+    sound = isinstance(value, Tensor) and not value.is_meta and value.layout == torch.strided
+    if not sound or value.dtype != torch.int64 or value.ndim != 2 or value.shape[1] != 3:  # type: ignore[attr-defined]
+        raise TypeError(f"{name} must be an int64 tensor (N, 3), got {describe(value)}")
 
 
 def both_directions(triples: Tensor, relations: int) -> Tensor:
