@@ -65,14 +65,15 @@ def values(objective, method, starts):
 
 
 def check(rows, signature, method):
-    """A start has worked if f went at least half of the way from the mean of its first values to the least of all last
-    ones, and ended no higher than backtracking does (the median of five starts). A walk that stays near its start
-    goes a tenth of the way."""
+    """A start has worked if f went at least half of the way from the mean of its first values to what the best quarter
+    of the starts reach, and ended no higher than backtracking does (the median of five starts). The quarter, since the
+    least of all is one draw. A walk that stays near its start goes a tenth of the way."""
     probe = StructuralProbe(rows, signature=signature)
     first, last = values(probe, method, STARTS)
     backtracked = np.median(values(Smooth(probe), method, 5)[1])
-    way = (first.mean() - last) / (first.mean() - last.min())
-    assert first.mean() - last.min() > 0.1 * first.mean()
+    fall = first.mean() - np.quantile(last, 0.25)
+    way = (first.mean() - last) / fall
+    assert fall > 0.15 * first.mean()
     assert np.sum((way >= 0.5) & (last <= backtracked)) >= 0.95 * STARTS, np.sort(way)
 
 
