@@ -145,7 +145,7 @@ def _start(rng, signs, k, dtype, problem):
     if k == n and rng.random() < 0.3 and (states_its_dtype or dtype is np.float64):
         return None
     sig = jorth.Signature.of(signs)
-    cond = float(rng.choice([1.0, 3.0, 30.0, 1e4] if dtype is np.float64 else [1.0, 3.0, 30.0]))
+    cond = float(rng.choice([1.0, 3.0, 30.0, 1e4, 1e8] if dtype is np.float64 else [1.0, 3.0, 30.0]))
     part = tuple(int(rng.choice([1, -1])) if (signs == s).any() else 1 for s in (1, -1))
     X = jorth.random_point(sig, cond=cond, component=part, seed=rng, dtype=dtype)
     X = np.ascontiguousarray(X[:, np.sort(rng.permutation(n)[:k])])
@@ -168,7 +168,7 @@ def _sparse_sometimes(rng, M):
 def _problem(rng, n, k, dtype, summed, calls):
     """An objective, the same as plain formulas, whether it is bounded below on all of O(p, q), its data."""
     kinds = ["procrustes", "finite sum"] if summed else ["quadratic"] * 3 + [
-        "eigenvalue", "eigenvalue data", "procrustes", "finite sum", "autograd", "numpy", "barrier"
+        "eigenvalue", "eigenvalue data", "eigenvalue data", "procrustes", "finite sum", "autograd", "numpy", "barrier"
     ]  # fmt: skip
     kind = str(rng.choice(kinds))
     if kind.startswith("eigenvalue"):
@@ -179,19 +179,20 @@ def _problem(rng, n, k, dtype, summed, calls):
 
 
 def _eigenvalue(rng, n, dtype, kind, calls):
+    sense = "max" if rng.random() < 0.2 else "min"
+    factor = 2 if sense == "min" else -2
     if kind == "eigenvalue":
         A = _symmetric(rng, n, "definite").astype(dtype)
         A = (A + A.T) / 2
-        return dict(
-            objective=counting(jorth.HyperbolicEigenvalue(A=A), calls),
-            function=QuadraticFunction(2 * A.astype(np.longdouble)),
-            bounded=True, samples=0, data=[A],
-        )  # fmt: skip
+        objective = counting(jorth.HyperbolicEigenvalue(A=A, sense=sense), calls)
+        function = QuadraticFunction(factor * A.astype(np.longdouble))
+        return dict(objective=objective, function=function, bounded=sense == "min", samples=0, data=[A])
     data = rng.standard_normal((int(rng.integers(1, 2 * n + 2)), n)).astype(dtype)
     exact = data.astype(np.longdouble)
-    function = QuadraticFunction(2 * exact.T @ exact, size_of_A=2 * abs(exact).T @ abs(exact), terms=len(data))
-    objective = counting(jorth.HyperbolicEigenvalue(data=_sparse_sometimes(rng, data)), calls)
-    return dict(objective=objective, function=function, bounded=True, samples=0, data=[data])
+    size = 2 * abs(exact).T @ abs(exact)
+    function = QuadraticFunction(factor * exact.T @ exact, size_of_A=size, terms=len(data))
+    objective = counting(jorth.HyperbolicEigenvalue(data=_sparse_sometimes(rng, data), sense=sense), calls)
+    return dict(objective=objective, function=function, bounded=sense == "min", samples=0, data=[data])
 
 
 def _quadratic(rng, n, k, dtype, kind, calls):
@@ -204,7 +205,8 @@ def _quadratic(rng, n, k, dtype, kind, calls):
     if rng.random() < 0.4:
         D = _symmetric(rng, k, "definite" if definite_D else "indefinite").astype(dtype)
         D = (D + D.T) / 2
-    bounded = shape == "definite" and (D is None or definite_D)
+    bounded = shape == "definite" or (shape == "semidefinite" and C is None)
+    bounded = bounded and (D is None or definite_D)
     function = QuadraticFunction(A, C, D)
     if kind == "quadratic":
         objective = counting(jorth.Quadratic(A, C, D), calls)

@@ -161,9 +161,13 @@ def _handed_over(stage: Result, signature: Signature) -> tuple[Any, str]:
 
 
 def _totals(stages: Sequence[Result], samples: int = 0) -> dict[str, Any]:
-    """What the stages have used of each limit, and where their columns end."""
+    """What the stages have used of each limit, and where the columns of the next begin.
+
+    That is beyond the last row of a stage which a limit has cut short inside a step.
+    """
     evaluations = [stage.evaluations for stage in stages]
-    columns = {name: sum(float(stage.history[name][-1]) for stage in stages) for name in ADDITIVE}
+    ends = [{"time": stage.time, "iteration": stage.iterations, **stage.evaluations.columns()} for stage in stages]
+    columns = {name: float(sum(end[name] for end in ends)) for name in ADDITIVE}
     return {
         "max_iterations": sum(stage.iterations for stage in stages),
         "max_time": sum(stage.time for stage in stages),
