@@ -188,6 +188,8 @@ def _eigenvalue(rng, n, dtype, kind, calls):
         function = QuadraticFunction(factor * A.astype(np.longdouble))
         return dict(objective=objective, function=function, bounded=sense == "min", samples=0, data=[A])
     data = rng.standard_normal((int(rng.integers(1, 2 * n + 2)), n)).astype(dtype)
+    if rng.random() < 0.5:  # whole planes of the light cone on which f vanishes
+        data = rng.integers(-1, 2, (int(rng.integers(1, 3)), n)).astype(dtype)
     exact = data.astype(np.longdouble)
     size = 2 * abs(exact).T @ abs(exact)
     function = QuadraticFunction(factor * exact.T @ exact, size_of_A=size, terms=len(data))

@@ -85,7 +85,8 @@ def minimize(
             it has limits of its own.
         max_iterations: Sweeps for Gauss-Seidel, gradient steps for all others.
         max_time: Seconds of solving; recording, callbacks and checkpoints do not count. A resumed run adds up.
-        max_evaluations: Gradients; for finite sums the equivalent in samples.
+        max_evaluations: Gradients; for finite sums the equivalent in samples. The point that is returned is scored
+            besides, where it has not been: one more.
         gradient_tolerance: Stop when ||skew(J G X^T)||_F is at most this.
         stop: Further criteria from `jorth.stopping`, combined with | and &.
         seed: Of everything random: a number, or a NumPy generator.
@@ -99,8 +100,8 @@ def minimize(
         **options: Of the method, when it is given by name.
 
     Returns:
-        A `Result`. The run ends with the first of: a criterion met, a limit reached, no decrease left in this
-        precision, an unbounded problem, a value that is not finite, Ctrl-C, a callback that asks for it. In every case
+        A `Result`. The run ends with the first of: a criterion met, a limit reached, a method that gets no
+        further, an unbounded problem, a value that is not finite, Ctrl-C, a callback that asks for it. In every case
         x is the last complete point.
 
     Raises:

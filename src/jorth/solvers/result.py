@@ -24,14 +24,16 @@ class Result:
         status: Why the run ended.
         message: The same in words.
         iterations: Sweeps for Gauss-Seidel, gradient steps for all others.
-        evaluations: Counts of value, gradient, sample_gradient, pair_updates.
+        evaluations: Counts of value, gradient, sample_gradient, pair_updates: of all calls in the run, those that score
+            a polished or a last point included.
         time: Seconds spent solving, without recording, callbacks and checkpoints.
         gradient_norm: ||skew(J G x^T)||_F.
         residual: max |x^T J x - J| / max(1, ||x||_2^2).
         violation: The same before polishing, for the methods that leave the constraint; for all others the residual.
         history: Arrays of equal length, one row a recorded iteration; ``norm`` is ||X||_2 to one per cent. Of a
             method that leaves the constraint value and gradient norm are those of the polished point, what x would
-            be if the run ended there (NaN where it cannot be polished), and ``residual`` is the violation.
+            be if the run ended there (NaN where it cannot be polished), and ``residual`` and
+            ``norm`` are those of X before polishing.
         stages: The results of the methods of a chain, one after the other, or of runs from several starts;
             empty for a single run.
     """
