@@ -259,11 +259,12 @@ def check_indices(value: Any, name: str, below: int, device: torch.device) -> Te
     return found
 
 
-def check_square(value: Any, name: str) -> float:
-    """A positive number whose square, and one over it, float64 can hold."""
+def check_square(value: Any, name: str, dtype: torch.dtype = torch.float64) -> float:
+    """A positive number whose square, and one over it, a dtype can hold."""
     positive_number(value, name)
-    expected = "a number whose square and its inverse are in the range of float64"
-    return real_number(value, name, expected, lambda number: 1e-307 < number * number < 1e307)
+    largest = torch.finfo(dtype).max / 16
+    expected = f"a number whose square and its inverse are in the range of {dtype}"
+    return real_number(value, name, expected, lambda number: 1 / largest < number * number < largest)
 
 
 def unit_roundoff(tensor: Tensor) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import importlib.util
 import os
 import shutil
 import tempfile
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+import jorth
 from jorth import Signature, kge
 from tests.fuzz.calls import Call
 from tests.fuzz.mutations import As
@@ -238,6 +240,73 @@ def check_run(result, given):
     feasible(result[0], config.signature)
 
 
+# -- PyKEEN
+
+
+def factory():
+    from pykeen.triples import TriplesFactory
+
+    entities = {name: k for k, name in enumerate(GRAPH.entities)}
+    relations = {name: k for k, name in enumerate(GRAPH.relations)}
+    return TriplesFactory(GRAPH.train, entities, relations)
+
+
+def pykeen_model(**given):
+    from jorth.adapters.pykeen import UltraE
+
+    found = UltraE(triples_factory=factory(), random_seed=0, **given)
+    return found.score_hrt(GRAPH.train[:4]).detach(), found.relation_representations[0]().detach()
+
+
+def check_pykeen(result, given):
+    feasible(result[1], given["signature"])
+
+
+def pykeen_copy(model, triples_factory):
+    from jorth.adapters.pykeen import UltraE
+
+    return UltraE.from_jorth(model, triples_factory, random_seed=0).score_hrt(GRAPH.train[:4]).detach()
+
+
+def check_copy(result, given):
+    close(result[:, 0], given["model"](GRAPH.train[:4]).detach(), 10, 1e-6)
+
+
+def pykeen_matrices(max_id, signature, base):
+    from jorth.adapters.pykeen import JOrthogonalRepresentation
+
+    return JOrthogonalRepresentation(max_id, signature=signature, base=base)().detach()
+
+
+def check_matrices(result, given):
+    wanted = np.broadcast_to(np.eye(N), (2, N, N)) if given["base"] is None else given["base"]
+    close(result, wanted, size(wanted), 1e-6)
+
+
+PYKEEN = [
+    Call(
+        "jorth.adapters.pykeen.UltraE",
+        pykeen_model,
+        lambda rng: dict(signature=SIG, alpha=1.0, delta=5.0, spread=0.05, seed=1),
+        check_pykeen,
+    ),
+    Call(
+        "jorth.adapters.pykeen.UltraE from_jorth",
+        pykeen_copy,
+        lambda rng: dict(model=As("other", model()), triples_factory=As("other", factory())),
+        check_copy,
+    ),
+    Call(
+        "jorth.adapters.pykeen.JOrthogonalRepresentation",
+        pykeen_matrices,
+        lambda rng: dict(
+            max_id=2, signature=SIG, base=jorth.random_point(SIG, batch=(2,), seed=rng, dtype=torch.float64)
+        ),
+        check_matrices,
+    ),
+]
+
+
 QUICK = kge.Config(p=2, q=2, epochs=2, batch_size=64, negatives=3, method="j-jobcd")
 
 
@@ -336,6 +405,9 @@ CALLS: list[Call] = [
         raises=(RuntimeError,),  # torch.distributed is not initialised
     ),
 ]
+
+if importlib.util.find_spec("pykeen"):
+    CALLS += PYKEEN
 
 WITHOUT: dict[str, str] = {
     "jorth.kge.NamedModel": "a record; load_model makes it",

@@ -127,8 +127,8 @@ def test_start():
         ((1, 1), {}, "entities must be at least 2, got 1"),
         ((2, 0), {}, "relations must be at least 1, got 0"),
         ((2, 1), {"signature": jorth.Signature(4, 0)}, "signature must have q of at least 1"),
-        ((2, 1), {"alpha": -1.0}, "alpha must be a positive number, got float -1.0"),
-        ((2, 1), {"delta": float("nan")}, "delta must be a number, got float nan"),
+        ((2, 1), {"alpha": -1.0}, "alpha must be a positive number, got -1.0"),
+        ((2, 1), {"delta": float("nan")}, "delta must be a number, got nan"),
         ((2, 1), {"spread": 0}, "spread must be a positive number"),
     ],
 )

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from jorth.arrays import check_signature
+from jorth.arrays import (
+    check_finite,
+    check_signature,
+    check_square,
+    describe,
+    real_number,
+    rounded_to,
+    seed_number,
+    square_matrix,
+    whole_number,
+)
 from jorth.group.retractions import matrix_exp
 from jorth.kge import UltraE as JorthUltraE
 from jorth.kge.distance import squared_arc
-from jorth.kge.model import SIGNATURE, start_points
+from jorth.kge.model import SIGNATURE, check_q, start_points
 from jorth.signature import Signature
 from jorth.ultrahyperbolic import lift_at
 
@@ -45,8 +56,11 @@ class UltraEInteraction(Interaction[Entity, Tensor, Entity]):
 
     def __init__(self, signature: Signature = SIGNATURE, alpha: float = 1.0, delta: float = 5.0) -> None:
         super().__init__()
-        self.alpha, self.delta = alpha, delta
-        plus, minus = check_signature(signature).positions(torch.device("cpu"))
+        dtype = torch.get_default_dtype()
+        self.alpha = check_square(alpha, "alpha", dtype)
+        self.delta = real_number(delta, "delta", "a number", lambda number: math.isfinite(rounded_to(dtype, number)))
+        check_q(check_signature(signature))
+        plus, minus = signature.positions(torch.device("cpu"))
         self.register_buffer("signs", torch.from_numpy(signature.signs.copy()), persistent=False)
         self.register_buffer("plus", plus, persistent=False)
         self.register_buffer("minus", minus, persistent=False)
@@ -79,8 +93,14 @@ class JOrthogonalRepresentation(Representation):
         **kwargs: Any,
     ) -> None:
         n = check_signature(signature).n
+        max_id = whole_number(max_id, "max_id", 1)
+        start = torch.eye(n).repeat(max_id, 1, 1)
+        if base is not None:
+            start = square_matrix(base, signature, "base").detach().clone()
+            check_finite(start, "base")
+        if start.shape != (max_id, n, n):
+            raise ValueError(f"base must have shape ({max_id}, {n}, {n}) for max_id = {max_id}, got {describe(base)}")
         super().__init__(max_id=max_id, shape=(n, n), **kwargs)
-        start = torch.eye(n).repeat(max_id, 1, 1) if base is None else base.detach().clone()
         self.register_buffer("base", start)
         self.register_buffer("signs", signature.vector(start), persistent=False)
         self.weight = torch.nn.Parameter(torch.zeros_like(start))
@@ -122,6 +142,13 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
         base: Tensor | None = None,
         **kwargs: Any,
     ) -> None:
+        check_q(check_signature(signature))
+        spread = check_square(spread, "spread", torch.get_default_dtype())
+        seed = seed_number(seed)
+        if not hasattr(kwargs.get("triples_factory"), "num_entities"):
+            found = describe(kwargs.get("triples_factory"))
+            raise TypeError(f"triples_factory must be a TriplesFactory of PyKEEN, got {found}")
+
         def around_one_point(tensor: Tensor) -> Tensor:
             return start_points(len(tensor), signature, spread, seed).to(tensor)
 
@@ -144,6 +171,10 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
         Entities and relations of ``triples_factory`` must have the numbers that ``model`` has them under; both sort
         names. A reciprocal model needs a factory with ``create_inverse_triples=True``, and the other way round.
         """
+        if not isinstance(model, JorthUltraE):
+            raise TypeError(f"model must be a jorth.kge.UltraE, got {describe(model)}")
+        if not hasattr(triples_factory, "num_entities"):
+            raise TypeError(f"triples_factory must be a TriplesFactory of PyKEEN, got {describe(triples_factory)}")
         expected = (model.n_entities, len(model.relations))
         found = (triples_factory.num_entities, triples_factory.num_relations)
         if found != expected:

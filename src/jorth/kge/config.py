@@ -110,7 +110,6 @@ class Config:
             checked[name] = whole_number(getattr(self, name), name, 1)
         for name in ("alpha", "spread"):
             checked[name] = _number(getattr(self, name), name, least=0, least_allowed=False)
-        check_square(self.alpha, "alpha")
         for name in ("lr", "relation_lr", "temperature", "regularisation"):
             checked[name] = _number(getattr(self, name), name, least=0)
         checked["delta"] = _number(self.delta, "delta")
@@ -135,6 +134,8 @@ class Config:
         check_choice("sides", self.sides, SIDES)
         check_choice("schedule", self.schedule, SCHEDULES)
         check_choice("dtype", self.dtype, tuple(DTYPES))
+        for name in ("alpha", "spread"):
+            check_square(getattr(self, name), name, DTYPES[self.dtype])
 
     @property
     def signature(self) -> Signature:

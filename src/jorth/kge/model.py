@@ -18,8 +18,8 @@ from jorth.arrays import (
     check_square,
     describe,
     generator,
-    positive_number,
     real_number,
+    rounded_to,
     seed_number,
     whole_number,
 )
@@ -82,15 +82,15 @@ class UltraE(torch.nn.Module):
         self.n_entities = whole_number(entities, "entities", 2)
         self.n_relations = whole_number(relations, "relations", 1)
         self.signature = check_signature(signature)
-        if signature.q == 0:
-            raise ValueError(f"signature must have q of at least 1 for points with <x, x> = -alpha^2, got {signature}")
-        self.alpha = check_square(alpha, "alpha")
-        self.delta = real_number(delta, "delta", "a number", math.isfinite)
+        check_q(signature)
+        check_dtype(dtype)
+        self.alpha = check_square(alpha, "alpha", dtype)
+        check_square(spread, "spread", dtype)
+        self.delta = real_number(delta, "delta", "a number", lambda number: math.isfinite(rounded_to(dtype, number)))
         for name, flag in (("reciprocal", reciprocal), ("rotate", rotate)):
             check_flag(name, flag)
         self.reciprocal = bool(reciprocal)
         seed = seed_number(seed)
-        check_dtype(dtype)
         check_device(device)
         self.points = torch.nn.Parameter(start_points(self.n_entities, signature, spread, seed).to(device, dtype))
         self.bias = torch.nn.Parameter(torch.zeros(self.n_entities, dtype=dtype, device=device))
@@ -200,10 +200,15 @@ def _read(table: Tensor, index: Tensor) -> Tensor:
     return table.index_select(0, index.reshape(-1)).reshape(*index.shape, *table.shape[1:])
 
 
+def check_q(signature: Signature) -> None:
+    """A ValueError for a signature without a pseudo-hyperboloid."""
+    if signature.q == 0:
+        raise ValueError(f"signature must have q of at least 1 for points with <x, x> = -alpha^2, got {signature}")
+
+
 def start_points(entities: int, signature: Signature, spread: float, seed: int) -> Tensor:
     """Free numbers (entities, n) around the point with one negative coordinate 1 and zeros elsewhere."""
-    spread = positive_number(spread, "spread")
-    points = spread * torch.from_numpy(generator(seed).standard_normal((entities, signature.n)))
+    points = float(spread) * torch.from_numpy(generator(seed).standard_normal((entities, signature.n)))
     points[:, int(signature.negative[0])] += 1.0
     return points
 
