@@ -411,7 +411,6 @@ if importlib.util.find_spec("pykeen"):
 
 WITHOUT: dict[str, str] = {
     "jorth.kge.NamedModel": "a record; load_model makes it",
-    "jorth.kge.Ranking": "a result; evaluate makes it",
     "jorth.kge.Training": "a result; train makes it",
     "jorth.kge.Triples": "a record; load_triples makes it",
     "jorth.kge.CSVLog": "a callback of train",
