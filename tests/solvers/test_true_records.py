@@ -8,6 +8,7 @@ import torch
 
 import jorth
 from jorth import Status
+from jorth.solvers.base import State
 from tests.solvers import recomputed
 from tests.solvers.random_runs import random_run
 from tests.solvers.recomputed import WIDE, wide
@@ -213,3 +214,37 @@ def test_random_runs_say_what_is_true(first):
             found[number] = [f"{kind}: {detail} [{run.names}]" for kind, detail in faults]
     table = Counter(line.split(":")[0] for lines in found.values() for line in lines)
     assert not found, "\n".join([f"{count} x {kind}" for kind, count in table.most_common()] + [f"{found}"])
+
+
+class Remembers(jorth.RiemannianSD):
+    """Claims that its first point was the best."""
+
+    def init(self, problem, X):
+        state = super().init(problem, X)
+        state.cache["first"] = State(X.clone(), state.value, state.gradient)
+        return state
+
+    def settle(self, state, last):
+        return state.cache["first"]
+
+
+def test_the_point_that_meets_the_criterion_is_returned():
+    objective, sig = jorth.Quadratic(np.diag([1.0, 2.0, 3.0]), np.ones((3, 3))), jorth.Signature(2, 1)
+    met = jorth.minimize(objective, signature=sig, method=Remembers(), gradient_tolerance=1e-5)
+    assert met.status is Status.CONVERGED
+    assert met.gradient_norm <= 1e-5
+    short = jorth.minimize(objective, signature=sig, method=Remembers(), max_iterations=2, gradient_tolerance=0.0)
+    np.testing.assert_array_equal(short.x, np.eye(3))
+
+
+def test_block_stationarity_takes_no_gradient_of_its_own():
+    calls = []
+    objective = jorth.Objective(lambda X: float((X**2).sum()), lambda X: calls.append(1) or 2 * X)
+    for signs in ([1], [1, -1, 1]):
+        calls.clear()
+        stop = jorth.stopping.BlockStationary(1e-10, every=1)
+        result = jorth.minimize(
+            objective, signature=jorth.Signature.of(signs), method="riemannian-sd", stop=stop, gradient_tolerance=0.0
+        )
+        assert result.evaluations.gradient == len(calls)
+        assert result.status is Status.CONVERGED
