@@ -10,6 +10,7 @@ import torch
 import jorth
 from jorth import Signature
 from jorth.optim import JOBCD, VRJOBCD
+from jorth.optim.guard import may_be_written
 from tests.optim.problems import SIG, STRATEGIES, random_batch
 
 DTYPES = [torch.float32, torch.float64]
@@ -107,6 +108,24 @@ def test_rounding_of_a_large_matrix_does_not_come_back_with_it(dtype):
     step(optimizer, 0.1 * X0)
     assert 0.5 < X.detach().norm() / X0.norm() < 0.95
     assert jorth.residual(X.detach(), signature) < math.sqrt(u)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("signature", [Signature(2, 1), Signature(9, 8), Signature(30, 31)])
+def test_what_may_be_written(signature, dtype):
+    """Wherever the one wrong entry is; the size of the error is known: E = X^T J D + D^T J X + D^T J D."""
+    X = jorth.random_point(signature, cond=4.0, batch=(40,), seed=1, dtype=dtype)
+    u = unit_roundoff(dtype)
+    for error, allowed in ((0.05 * math.sqrt(u), True), (100 * math.sqrt(u), False)):
+        moved = X.clone()
+        for k, where in enumerate(torch.randint(signature.n, (40, 2), generator=torch.Generator().manual_seed(2))):
+            moved[k, where[0], where[1]] += error
+        assert (may_be_written(moved, X, signature) == allowed).all()
+        assert ((jorth.residual(moved, signature) <= math.sqrt(u)) == allowed).all()
+    moved = X.clone()
+    moved[3, 0, 0] = math.nan
+    moved[5, 1, 0] = math.inf
+    assert (~may_be_written(moved, X, signature)).nonzero().flatten().tolist() == [3, 5]
 
 
 def test_a_matrix_beyond_the_limit_may_come_back():
