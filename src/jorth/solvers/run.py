@@ -259,7 +259,9 @@ class Run:
             state = State(X, *known)
         if self.state is not None and status is not Status.CONVERGED:
             state = self.solver.settle(self.state, state)
-        if not self._is_recorded(state):
+        if self.solver.feasible and len(self.history) and not all_finite(state.value, state.gradient):
+            status, message = Status.NON_FINITE, Status.NON_FINITE.value
+        elif not self._is_recorded(state):
             self._record(state)
         point = self.scored
         if self.scored_at != self.iteration:
