@@ -129,7 +129,7 @@ def test_bad_input():
         evaluate(model, test, torch.tensor([[5, 0, 1]]))
     with pytest.raises(ValueError, match="batch_size must be at least 1"):
         evaluate(model, test, batch_size=0)
-    with pytest.raises(ValueError, match="side must be one of \"head\", \"tail\", \"both\", got 'left'"):
+    with pytest.raises(ValueError, match='side must be one of "head", "tail", "both", got \'left\''):
         evaluate(model, test).ranks("left")
     with torch.no_grad():
         model.bias[2] = torch.nan
