@@ -30,6 +30,14 @@ def then_interrupt(function, times=1):
     return interrupted
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c_is_heard():
+    """A shell starts what runs in its background with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture
 def solve(tmp_path):
     rng = np.random.default_rng(0)
