@@ -19,6 +19,7 @@ from jorth.objectives import Procrustes
 from jorth.signature import Signature
 from jorth.solvers.base import AbstractSolver, check_choice
 from jorth.solvers.counting import Evaluations
+from jorth.solvers.interrupt import Interrupt
 from jorth.solvers.minimize import minimize
 from jorth.solvers.problem import starting_point
 from jorth.solvers.result import Result
@@ -98,14 +99,16 @@ def procrustes(
     starts, bounds = _starts(objective, signature, M, x0), _bounds(objective, signature, M)
     chosen = "riemannian-lbfgs" if method is None else method
     runs: list[Result] = []
-    for which in list(starts)[: None if components == "all" else 1]:
-        if runs and bounds[which] > min(run.value for run in runs):
-            continue
-        start = like_input(starts[which], target if x0 is None else x0)
-        folder = None if checkpoint is None else Path(checkpoint) / "{:+d}{:+d}".format(*which)
-        runs.append(minimize(objective, start, method=chosen, checkpoint=folder, **options))
-        if runs[-1].status is Status.INTERRUPTED:
-            break
+    with Interrupt() as interrupt:
+        interrupt.hold()  # between two runs: there are results to bring home
+        for which in list(starts)[: None if components == "all" else 1]:
+            if runs and bounds[which] > min(run.value for run in runs):
+                continue
+            start = like_input(starts[which], target if x0 is None else x0)
+            folder = None if checkpoint is None else Path(checkpoint) / "{:+d}{:+d}".format(*which)
+            runs.append(minimize(objective, start, method=chosen, checkpoint=folder, **options))
+            if runs[-1].status is Status.INTERRUPTED:
+                break
     return _best(runs)
 
 

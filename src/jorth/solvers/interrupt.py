@@ -43,6 +43,8 @@ class Interrupt:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM) if self._of_job else (signal.SIGINT,):
                 self._before[number] = signal.signal(number, self._handle)
+                outer = _owner(self._before[number])
+                self._asked |= outer is not None and outer.requested()
         return self
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
@@ -67,6 +69,12 @@ class Interrupt:
     ) -> None:
         for known, handler in self._before.items():
             signal.signal(known, handler)
-            outer = getattr(handler, "__self__", None)
-            if isinstance(outer, Interrupt):  # a run within a chain
+            outer = _owner(handler)
+            if outer is not None:
                 outer._asked |= self._asked
+
+
+def _owner(handler: Any) -> Interrupt | None:
+    """The interrupt around this one: that of a chain around its runs."""
+    owner = getattr(handler, "__self__", None)
+    return owner if isinstance(owner, Interrupt) else None
