@@ -37,7 +37,7 @@ LONGEST_NAME = 255
 
 
 def describe(value: object) -> str:
-    """What an argument was, in words for an error message: its type and its size, never its data."""
+    """What an argument was, in words for an error message: its type and its size, never an array."""
     if isinstance(value, (np.ndarray, Tensor)):
         kind = "array" if isinstance(value, np.ndarray) else "tensor"
         return f"a {value.dtype} {kind} of shape {tuple(value.shape)}"

@@ -55,16 +55,30 @@ def _limits() -> Iterator[None]:
         raise Endless
 
     handler = signal.signal(signal.SIGPROF, ring)
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + SPARE, hard))
     signal.setitimer(signal.ITIMER_PROF, PATIENCE)
+    try:
+        with _memory():
+            yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, handler)
+
+
+@contextlib.contextmanager
+def _memory() -> Iterator[None]:
+    """Not much more memory than there is in use, where Linux tells how much that is."""
+    in_use = Path("/proc/self/statm")
+    if not in_use.exists():
+        yield
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    wanted = int(in_use.read_text().split()[0]) * resource.getpagesize() + SPARE
+    limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-        signal.signal(signal.SIGPROF, handler)
 
 
 def judge(case: Case) -> Verdict:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import tempfile
+from collections.abc import Iterator
 from types import ModuleType
 
 from tests.fuzz import core, estimators, graphs, solvers, torch_side
@@ -19,10 +21,22 @@ ROOMS: dict[str, tuple[ModuleType, float]] = {
 }
 
 
+@contextlib.contextmanager
+def _empty_folder() -> Iterator[None]:
+    """A working folder of its own."""
+    before = os.getcwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            yield
+        finally:
+            os.chdir(before)
+
+
 def run(room: str, count: int, base: int) -> list[Verdict]:
     """The verdicts on the right calls of a room and on its share of ``count`` cases."""
     module, share = ROOMS[room]
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # some paths are relative
+    with _empty_folder():  # some paths are relative
         right = [judge(Case(call, {}, base)) for call in module.CALLS]
         wrong = [verdict for verdict in right if verdict.outcome != RIGHT]
         assert not wrong, f"a right call fails: {wrong[0]}"

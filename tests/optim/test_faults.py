@@ -10,7 +10,7 @@ import torch
 import jorth
 from jorth import Signature
 from jorth.optim import JOBCD, VRJOBCD
-from jorth.optim.guard import may_be_written
+from jorth.optim.guard import _probes, may_be_written
 from tests.optim.problems import SIG, STRATEGIES, random_batch
 
 DTYPES = [torch.float32, torch.float64]
@@ -389,3 +389,21 @@ def test_a_state_without_counts_is_taken():
     other.step(lambda: closure(second))
     assert torch.equal(first, second)
     assert other.state[second]["step"].flatten().tolist() == [2, 2]
+
+
+def test_the_default_device_is_no_matter():
+    """Parameters on the CPU of a program whose new tensors go elsewhere."""
+    sig = Signature(12, 8)
+    weight = torch.nn.Parameter(jorth.random_point(sig, seed=0, dtype=torch.float32))
+    optimiser = JOBCD([weight], sig, lr=0.01)
+    before = weight.detach().clone()
+    weight.grad = torch.randn(sig.n, sig.n, generator=torch.Generator().manual_seed(0))
+    _probes.cache_clear()
+    torch.set_default_device("meta")
+    try:
+        optimiser.step()
+    finally:
+        torch.set_default_device(None)
+        _probes.cache_clear()
+    assert not torch.equal(weight, before)
+    assert jorth.residual(weight.detach(), sig) < 100 * sig.n * 2.0**-24

@@ -170,3 +170,23 @@ def test_rows_that_are_rounding_are_left_alone():
     short, long = run(max_iterations=20), run(max_iterations=60)
     assert long.status is not Status.UNBOUNDED
     assert np.linalg.norm(long.x, 2) <= 2 * np.linalg.norm(short.x, 2)
+
+
+@pytest.mark.parametrize(("p", "negative"), [(2, -1e-5), (50, -5e-4)])
+def test_a_negative_eigenvalue_in_single_precision_is_one(p, negative):
+    """Beyond the rounding of A, however small: f is unbounded below."""
+    eigenvalues = np.ones(2 * p, np.float32)
+    eigenvalues[0] = 0
+    eigenvalues[-1] = negative
+    objective = jorth.HyperbolicEigenvalue(A=np.diag(eigenvalues))
+    sig = Signature(p, p)
+    start = jorth.random_point(sig, cond=3, seed=0, dtype=np.float32)
+    assert not objective.bounded_below()
+    assert jorth.minimize(objective, start, signature=sig).status is jorth.Status.UNBOUNDED
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("m", "n"), [(3, 8), (20, 60), (100, 400)])
+def test_products_of_data_with_few_rows_are_semidefinite(m, n, dtype):
+    data = np.random.default_rng(0).standard_normal((m, n)).astype(dtype)
+    assert jorth.HyperbolicEigenvalue(A=data.T @ data).bounded_below()

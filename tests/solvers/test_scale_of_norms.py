@@ -88,3 +88,38 @@ def test_the_secant_scales_with_f(scale):
         s, y = moved.numpy().ravel(), bent.numpy().ravel()
         expected = y @ y / (s @ y) if count == 2 else s @ y / (s @ s)
         assert plain == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e170, 1e-170])
+@pytest.mark.parametrize("method", ["riemannian-lbfgs", "j-jobcd", "gs-jobcd", "umcm", "admm"])
+def test_block_stationarity_is_no_matter_of_units(method, scale):
+    """From far off, after three iterations: no error, and no point that only looks stationary."""
+    A = torch.tensor([[2.0, 0.3], [0.3, 1.0]], dtype=torch.float64)
+    result = jorth.minimize(
+        lambda X: scale * ((A @ X) * X).sum(),
+        jorth.random_point(Signature(1, 1), cond=5, seed=1),
+        signature=Signature(1, 1),
+        method=method,
+        gradient_tolerance=0.0,
+        max_iterations=3,
+        stop=jorth.stopping.BlockStationary(1e-9, every=1),
+    )
+    least = np.sqrt(1 + 4 * 1.91)  # |l1| + |l2| for A x = l J x, by trace and determinant of J A
+    assert not result.success or result.value == pytest.approx(scale * least, rel=0.1)
+
+
+def test_a_checkpoint_of_another_f_is_refused_at_any_scale(tmp_path):
+    """Its norms must not overflow, or everything would be equal."""
+
+    def distance(weight):
+        target = torch.arange(9, dtype=torch.float64).reshape(3, 3)
+
+        def f(X):
+            return 1e170 * ((X - target).square().sum() + weight * (X - torch.eye(3).to(X)).square().sum())
+
+        return f
+
+    options = dict(signature=Signature(2, 1), method="j-jobcd", gradient_tolerance=0.0, checkpoint=tmp_path)
+    jorth.minimize(distance(0.0), max_iterations=3, **options)
+    with pytest.raises(jorth.CheckpointMismatch):
+        jorth.minimize(distance(5.0), max_iterations=6, **options)

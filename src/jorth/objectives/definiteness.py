@@ -1,18 +1,20 @@
-"""Whether a symmetric matrix is positive definite or semidefinite beyond doubt, and a factor of one that is."""
+"""Whether a symmetric matrix is positive definite or semidefinite up to its rounding, and a factor of one that is."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
+from jorth.arrays import frobenius
+
 
 def rounding_of(A: Tensor) -> float:
-    """64 n u max a_ii, u = eps: beyond it an eigenvalue of A has a sign of its own.
+    """16 eps ||A||_F: beyond it an eigenvalue of A has a sign of its own.
 
-    An entry that was summed up in floating point is off by a few u of the diagonal; n of them add up to n times as much
-    in the spectral norm, and so does the Cholesky factorisation (Higham 2002, Theorem 10.7).
+    Entries that were summed up in floating point are each off by a few eps of their size: A by as much of ||A||_F, and
+    so are its eigenvalues (Weyl). Single precision is factored in double: what is asked is the rounding of A alone.
     """
-    return 64 * len(A) * torch.finfo(A.dtype).eps * float(A.diagonal().abs().max())
+    return 16 * torch.finfo(A.dtype).eps * frobenius(A)
 
 
 def is_semidefinite(A: Tensor) -> bool:
@@ -38,6 +40,6 @@ def square_root(A: Tensor) -> Tensor:
 
 def _factors(A: Tensor, shift: float) -> bool:
     """Whether A + shift I has a Cholesky factor."""
-    moved = A.clone()
+    moved = A.double() if A.dtype != torch.float64 else A.clone()
     moved.diagonal().add_(shift)
     return int(torch.linalg.cholesky_ex(moved).info) == 0

@@ -65,5 +65,6 @@ def _feasible(X: Tensor, signature: Signature) -> Tensor:
 def _probes(n: int) -> Tensor:
     """Random signs (n, 16), or the identity where that is no larger."""
     if n <= PROBES:
-        return torch.eye(n)
-    return 1 - 2 * torch.randint(2, (n, PROBES), generator=torch.Generator().manual_seed(0)).float()
+        return torch.eye(n, device="cpu")
+    generator = torch.Generator("cpu").manual_seed(0)
+    return 1 - 2 * torch.randint(2, (n, PROBES), generator=generator, device="cpu").float()

@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from jorth.arrays import frobenius
 from jorth.solvers import watch
 from jorth.solvers.base import AbstractSolver, State, check_auto
 from jorth.solvers.counting import all_finite
@@ -59,7 +60,7 @@ class ADMM(AbstractSolver):
         """Both copies at the start, multipliers zero."""
         state = super().init(problem, X)
         known = problem.objective.curvature()
-        state.numbers["curvature"] = known or float(state.gradient.norm() / X.norm()) or 1.0
+        state.numbers["curvature"] = known or frobenius(state.gradient) / frobenius(X) or 1.0
         state.numbers["penalty"] = 1.0 if self.penalty == "auto" else float(self.penalty)
         state.numbers.update(gap=math.inf, steps=0.0)
         state.tensors.update(Y=X.clone(), U=torch.zeros_like(X), W=torch.zeros_like(X))
@@ -82,7 +83,7 @@ class ADMM(AbstractSolver):
             raise StopRun(Status.NON_FINITE)
         if problem.objective.curvature() is None:
             moved = float((new - X).norm())
-            secant = float((gradient - state.gradient).norm()) / moved if moved > 0 else 0.0
+            secant = frobenius(gradient - state.gradient) / moved if moved > 0 else 0.0
             self._rescale(state, max(secant, numbers["curvature"]), numbers["penalty"])
         state.tensors.update(Y=Y, U=state.tensors["U"] + apart, W=state.tensors["W"] + violation)
         X.copy_(new)

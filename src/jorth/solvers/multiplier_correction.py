@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from jorth.arrays import frobenius
 from jorth.group import component
 from jorth.solvers import watch
 from jorth.solvers.base import AbstractSolver, State, check_auto
@@ -60,7 +61,7 @@ class UMCM(AbstractSolver):
     def init(self, problem: Problem, X: Tensor) -> State:
         """The state at the start, with a first penalty."""
         state = super().init(problem, X)
-        guess = problem.objective.curvature() or float(state.gradient.norm() / X.norm()) or 1.0
+        guess = problem.objective.curvature() or frobenius(state.gradient) / frobenius(X) or 1.0
         state.numbers["beta"] = guess if self.beta == "auto" else float(self.beta)
         self._restart(problem, state)
         return state
@@ -106,7 +107,7 @@ class UMCM(AbstractSolver):
     def _restart(self, problem: Problem, state: State) -> None:
         """Forget lengths and means: the augmented Lagrangian is another one now."""
         here, beta = _look(problem, state.X, state.value, state.gradient), state.numbers["beta"]
-        size = float(here.direction(beta).norm())
+        size = frobenius(here.direction(beta))
         first = 0.1 * float(state.X.norm()) / size if size > 0 else 1.0
         state.numbers.update(step=min(first, 1 / (3 * beta)), steps=0.0, reference=here.merit(beta), weight=1.0)
 
@@ -172,7 +173,7 @@ def _look(problem: Problem, X: Tensor, value: float, gradient: Tensor) -> _Point
 
 def _barzilai_borwein(moved: Tensor, bent: Tensor, *, long: bool) -> float:
     """<s, s> / |<s, y>| or |<s, y>| / <y, y>, at any scale of f; 0 where X or D has not moved."""
-    s, y = float(moved.norm()), float(bent.norm())
+    s, y = frobenius(moved), frobenius(bent)
     if s == 0 or y == 0:
         return 0.0
     cosine = max(abs(float((moved / s * (bent / y)).sum())), 1e-10)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jorth.arrays import describe, unit_roundoff
+from jorth.arrays import describe, frobenius, unit_roundoff
 from jorth.group import polish
 from jorth.ranks import only_first
 from jorth.solvers import snapshot
@@ -28,6 +28,9 @@ from jorth.solvers.result import COLUMNS, History, Result
 from jorth.solvers.spectral_norm import spectral_norm
 from jorth.solvers.status import Status, StopRun
 from jorth.solvers.stopping import Criterion, Report
+
+STATIONARITY_THETA = 1e-5
+"""The proximal weight of `BlockStationary`, relative to the curvature: f in other units stops at the same point."""
 
 
 class Run:
@@ -225,10 +228,18 @@ class Run:
                 return 0.0
             point = self.scored
             L = state.numbers.get("curvature") or problem.objective.curvature()
-            L = L or float(point.gradient.norm() / point.X.norm())
+            L = L or frobenius(point.gradient) / frobenius(point.X)
+            if L == 0:  # f is flat here, and its curvature unknown
+                return 0.0
             objective, known = problem.objective.objective, point.gradient
             return block_stationarity(
-                objective, point.X, problem.signature, pairs=pairs, curvature=L, gradient=known
+                objective,
+                point.X,
+                problem.signature,
+                theta=STATIONARITY_THETA * L,
+                pairs=pairs,
+                curvature=L,
+                gradient=known,
             ).value
 
         return Report(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from jorth.arrays import unit_roundoff
+from jorth.arrays import frobenius, unit_roundoff
 from jorth.solvers.base import Scored, State
 from jorth.solvers.checkpoint import Content, mismatch
 from jorth.solvers.counting import Clock, Evaluations
@@ -107,12 +107,12 @@ def _check(run: Run, folder: Path) -> None:
     digits = math.sqrt(unit_roundoff(X))
     value_at_start, gradient_at_start = objective.value_and_gradient(run.start)
     value_here, gradient_here = objective.value_and_gradient(X)
-    size = float(torch.maximum(gradient.norm(), gradient_at_start.norm()))
+    size = max(frobenius(gradient), frobenius(gradient_at_start))
     apart = abs(value_here.item() - value)
-    if not apart <= digits * (max(abs(value), abs(value_at_start.item())) + size * float(X.norm())):
+    if not apart <= digits * (max(abs(value), abs(value_at_start.item())) + size * frobenius(X)):
         raise mismatch(folder, "f at the saved point", value, value_here.item())
-    if not float((gradient_here - gradient).norm()) <= digits * size:
-        norms = (f"of norm {float(part.norm()):g}" for part in (gradient, gradient_here))
+    if not frobenius(gradient_here - gradient) <= digits * size:
+        norms = (f"of norm {frobenius(part):g}" for part in (gradient, gradient_here))
         raise mismatch(folder, "the gradient at the saved point", *norms)
     if run.solver.feasible or not state.exact:
         residual = scaled_violation(X, run.problem.signs, run.gram, spectral_norm(X))

@@ -104,5 +104,6 @@ def _tridiagonal(diagonal: list[Tensor], beside: list[Tensor]) -> Tensor:
 @lru_cache(maxsize=8)
 def _starts(columns: int, starts: int) -> Tensor:
     """Unit vectors (columns, starts), random but always the same."""
-    generator = torch.Generator().manual_seed(0)
-    return torch.nn.functional.normalize(torch.randn(columns, starts, generator=generator), dim=0)
+    generator = torch.Generator("cpu").manual_seed(0)
+    start = torch.randn(columns, starts, generator=generator, dtype=torch.float32, device="cpu")
+    return torch.nn.functional.normalize(start, dim=0)
