@@ -17,6 +17,7 @@ LEVELS = {
     "locks": 0,
     "compiling": 0,
     "expansion": 0,
+    "sparse_structure": 0,
     "text_files": 0,
     "terminal": 0,
     "whole_files": 1,

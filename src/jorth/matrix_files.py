@@ -14,6 +14,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from jorth.expansion import check_mat, check_npy, check_npz, check_sparse, most_bytes
+from jorth.sparse_structure import check_structure
 from jorth.whole_files import replacing as replacing
 
 # a NumPy array or a scipy.sparse.csr_array; scipy carries no types
@@ -103,8 +104,9 @@ def _mat_variables(path: Path, limit: int) -> dict[str, Matrix]:
 
 
 def rows_of(matrix: Matrix, limit: int) -> scipy.sparse.csr_array:
-    """A sparse matrix as CSR, if its rows and columns are not too many."""
+    """A sparse matrix as CSR, if its rows and columns are not too many and hold all of its entries."""
     check_sparse(matrix, limit)
+    check_structure(matrix)
     return scipy.sparse.csr_array(matrix)
 
 
