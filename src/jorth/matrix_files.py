@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from jorth.expansion import check_mat, check_npy, check_npz, check_sparse, most_bytes
+from jorth.expansion import check_npy, check_npz, check_sparse, most_bytes, numbers_in_mat
 from jorth.sparse_structure import check_structure
 from jorth.whole_files import replacing as replacing
 
@@ -36,7 +36,8 @@ def read(path: Path, *, key: str | None = None, max_bytes: int | None = None) ->
 
     Args:
         path: Its ending, one of READABLE, says the format.
-        key: The variable of a .npz or .mat file; it may be omitted where there is only one.
+        key: The variable of a .npz or .mat file; it may be omitted where there is only one. Of a .mat file only the
+            variables that are numbers count: text, cells and structures are passed over.
         max_bytes: What a .npz or .mat file may expand to. Default: the environment variable JORTH_MAX_BYTES, else 2^31.
 
     Raises:
@@ -77,7 +78,7 @@ def reading(label: str, advice: str = "") -> Iterator[None]:
 
 
 def variables(path: Path, max_bytes: int | None = None) -> dict[str, Matrix]:
-    """The arrays of a .npz or .mat file by name; the one of scipy.sparse.save_npz is called X."""
+    """The arrays of a .npz file, and those of numbers of a .mat file, by name; that of scipy.sparse.save_npz is X."""
     limit = most_bytes(max_bytes)
     if path.suffix.lower() == ".mat":
         return _mat_variables(path, limit)
@@ -97,9 +98,9 @@ def _mat_variables(path: Path, limit: int) -> dict[str, Matrix]:
     # scipy's default for sparse variables is about to change, of which it warns; older versions have no such word
     kind = {"spmatrix": False} if "spmatrix" in inspect.signature(loadmat).parameters else {}
     with path.open("rb") as stream:
-        check_mat(stream, limit)
-        stream.seek(0)
-        found = {name: value for name, value in loadmat(stream, **kind).items() if not name.startswith("__")}
+        names = numbers_in_mat(stream, limit)
+        stored = loadmat(stream, variable_names=names, **kind)
+        found = {name: value for name, value in stored.items() if not name.startswith("__")}
     return {name: rows_of(v, limit) if scipy.sparse.issparse(v) else v for name, v in found.items()}
 
 
