@@ -84,9 +84,23 @@ def test_what_a_killed_process_left_goes_with_the_next_write(tmp_path):
         assert killed.returncode == -signal.SIGKILL
     assert path.read_bytes() == b"old"
     assert len(names(tmp_path)) == 2  # each has removed what the one before left
-    (tmp_path / ".ab.0.tmp").write_bytes(b"another file's")
+    token = "0" * 16
+    others = [f".ab.{token}.tmp", ".a.0.tmp", f".a.b.{token}.tmp", ".a.tmp", f".a.{token}.tmp~"]
+    for name in others:
+        (tmp_path / name).write_bytes(b"another's")
     put(path, b"new")
-    assert names(tmp_path) == [".ab.0.tmp", "a"]
+    assert names(tmp_path) == sorted([*others, "a"])
+
+
+def test_files_that_others_remove_at_once_are_not_made_for_ever(tmp_path, monkeypatch):
+    def removed_before_it_is_held(handle, *, wait):
+        for path in tmp_path.iterdir():
+            path.unlink()
+        return wait
+
+    monkeypatch.setattr("jorth.whole_files.held", removed_before_it_is_held)
+    with pytest.raises(OSError, match=r"new files beside .*a were removed by others"):
+        put(tmp_path / "a", b"new")
 
 
 def test_a_planted_link_is_not_followed(tmp_path, monkeypatch):
@@ -100,7 +114,7 @@ def test_a_planted_link_is_not_followed(tmp_path, monkeypatch):
     assert victim.read_bytes() == b"precious"
     assert (tmp_path / f".a.{'0' * 16}.tmp").is_symlink()
     monkeypatch.undo()
-    os.mkfifo(tmp_path / ".a.1.tmp")  # nobody waits for its other end
+    os.mkfifo(tmp_path / f".a.{'1' * 16}.tmp")  # nobody waits for its other end
     put(tmp_path / "a", b"new")
     assert victim.read_bytes() == b"precious"
 

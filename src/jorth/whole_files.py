@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 import sys
@@ -14,6 +15,8 @@ from typing import IO
 from jorth.locks import held
 
 ENDING = ".tmp"
+TRIES = 10
+"""To make a file that is not removed before it is held."""
 
 
 @contextmanager
@@ -42,21 +45,23 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 def _fresh(path: Path) -> tuple[Path, IO[bytes]]:
     """A new file, held by this process for as long as it is open."""
-    while True:
+    for _ in range(TRIES):
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}{ENDING}")
         stream = temporary.open("xb")
         if held(stream.fileno(), wait=True) and os.fstat(stream.fileno()).st_nlink:
             return temporary, stream
         stream.close()  # taken for a left-over before it was held
+    raise OSError(f"{TRIES} new files beside {path} were removed by others")
 
 
 def _remove_left_overs(path: Path) -> None:
     """Remove what writers that are no more have left: files that nobody holds."""
     if sys.platform == "win32":
         return
+    left_over = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{16}}{re.escape(ENDING)}")
     with suppress(OSError), os.scandir(path.parent) as entries:
         for entry in entries:
-            if entry.name.startswith(f".{path.name}.") and entry.name.endswith(ENDING):
+            if left_over.fullmatch(entry.name):
                 _remove_unheld(entry.path)
 
 
