@@ -154,8 +154,11 @@ def test_the_command_has_the_limits(server, tmp_path):
 
 
 def test_what_a_killed_download_left_goes_and_another_ones_stays(server, tmp_path):
-    left, linked, elsewhere = tmp_path / ".w1a-left", tmp_path / ".w1a-link", tmp_path / "elsewhere"
-    for folder in (left, elsewhere):
+    left = tmp_path / f".jorth-w1a-{'0' * 16}"
+    linked = tmp_path / f".jorth-w1a-{'1' * 16}"
+    elsewhere = tmp_path / "elsewhere"
+    others = [tmp_path / name for name in (".w1a-notes", ".jorth-w1a-notes", f".jorth-w1a-x-{'0' * 16}")]
+    for folder in (left, elsewhere, *others):
         folder.mkdir()
         (folder / "w1a").write_bytes(b"half of it")
     linked.symlink_to(elsewhere)
@@ -164,14 +167,22 @@ def test_what_a_killed_download_left_goes_and_another_ones_stays(server, tmp_pat
         with pytest.raises(DownloadError):
             fetch("w1a", folder=tmp_path, url=f"{server.url}/slow/w1a", sha256=DIGEST)
 
+    def at_work():
+        """The folder of the slow download, once there is a file in it."""
+        return {path.parent for path in tmp_path.glob(".jorth-w1a-*/w1a")} - {left, linked, *others}
+
     begun = threading.Thread(target=slowly)
     begun.start()
-    while not [name for name in names(tmp_path) if name.startswith(".w1a-") and name not in (".w1a-left", ".w1a-link")]:
+    deadline = time.monotonic() + 60
+    while not at_work():
+        assert begun.is_alive()
+        assert time.monotonic() < deadline
         time.sleep(0.01)
     fetch("w1a", folder=tmp_path, url=f"{server.url}/chunked/w1a", sha256=DIGEST)
     assert not left.exists()
-    assert (elsewhere / "w1a").read_bytes() == b"half of it"
-    assert [name for name in names(tmp_path) if name.startswith(".w1a-") and name != ".w1a-link"], "still at work"
+    for folder in (elsewhere, linked, *others):
+        assert (folder / "w1a").read_bytes() == b"half of it"
+    assert at_work()
     server.over.set()
     begun.join()
 

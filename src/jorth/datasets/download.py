@@ -11,7 +11,9 @@ import importlib.util
 import logging
 import os
 import re
+import secrets
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -31,6 +33,8 @@ from jorth.whole_files import replacing
 log = logging.getLogger(__name__)
 MAX_TIME = 3600.0
 """Seconds that a download may take."""
+TRIES = 10
+"""To make a folder that is not removed before it is held."""
 
 
 class DownloadError(RuntimeError):
@@ -131,7 +135,7 @@ def _download(entry: DataSet, address: str, target: Path, expected: str | None, 
         raise ImportError(f"data set {entry.name}: {NEEDS_POOCH}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _staging(target.parent, f".{entry.name}-") as staging:
+        with _staging(target.parent, entry.name) as staging:
             fresh = staging / target.name
             with fresh.open("xb") as stream:
                 receive(address, stream, limits, end_must_show=expected is None)
@@ -149,29 +153,59 @@ def _download(entry: DataSet, address: str, target: Path, expected: str | None, 
 
 
 @contextmanager
-def _staging(folder: Path, prefix: str) -> Iterator[Path]:
+def _staging(folder: Path, name: str) -> Iterator[Path]:
     """A folder that this process holds, removed at the end; those that killed processes left go first."""
-    for left in folder.glob(f"{prefix}*"):
-        _remove_unheld(left)
-    fresh = tempfile.TemporaryDirectory(dir=folder, prefix=prefix, ignore_cleanup_errors=True)
-    with fresh as name, _opened(Path(name)) as handle:
-        held(handle, wait=True)
-        yield Path(name)
+    if sys.platform == "win32":  # where folders cannot be held: none is taken for a left-over
+        prefix = f".jorth-{name}-"
+        with tempfile.TemporaryDirectory(dir=folder, prefix=prefix, ignore_cleanup_errors=True) as fresh:
+            yield Path(fresh)
+        return
+    left_over = re.compile(rf"\.jorth-{re.escape(name)}-[0-9a-f]{{16}}")
+    for path in folder.iterdir():
+        if left_over.fullmatch(path.name):
+            _remove_unheld(path)
+    staging, handle = _held_folder(folder, name)
+    try:
+        yield staging
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+        os.close(handle)
+
+
+def _held_folder(folder: Path, name: str) -> tuple[Path, int]:
+    """A new folder and its handle. Another process may take it for a left-over until it is held: then the next."""
+    for _ in range(TRIES):
+        path = folder / f".jorth-{name}-{secrets.token_hex(8)}"
+        path.mkdir(mode=0o700)
+        with suppress(FileNotFoundError):
+            handle = _open(path)
+            held(handle, wait=True)
+            if _is_at(path, handle):
+                return path, handle
+            os.close(handle)
+    raise OSError(f"{TRIES} new folders in {folder} were removed by others")
+
+
+def _is_at(path: Path, handle: int) -> bool:
+    """Whether an open folder still has its name."""
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(handle))
+    except FileNotFoundError:
+        return False
 
 
 def _remove_unheld(left: Path) -> None:
-    with suppress(OSError), _opened(left) as handle:  # gone already, a link, or not ours
-        if held(handle, wait=False):
-            shutil.rmtree(left)
+    with suppress(OSError):  # gone already, a link, or not ours
+        handle = _open(left)
+        try:
+            if held(handle, wait=False):
+                shutil.rmtree(left)
+        finally:
+            os.close(handle)
 
 
-@contextmanager
-def _opened(folder: Path) -> Iterator[int]:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        yield handle
-    finally:
-        os.close(handle)
+def _open(folder: Path) -> int:
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
 
 
 def _verify(entry: DataSet, fresh: Path, expected: str | None, max_bytes: int) -> str:
