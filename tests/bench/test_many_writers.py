@@ -2,10 +2,10 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -37,24 +37,34 @@ def row(key):
     return {"key": key, "cell": {}, "outcome": "done"}
 
 
-def start(path, name, rows, size):
+@contextmanager
+def writing(path, name, rows, size):
+    """A process that is ready to write, and that has ended when this does."""
     command = [sys.executable, "-c", WRITE, str(path), name, str(rows), str(size)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "ready\n"
-    return process
+    try:
+        assert process.stdout.readline() == "ready\n"
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def let_go(process):
+    process.stdin.write("\n")
+    process.stdin.flush()
 
 
 def test_no_row_is_lost(tmp_path):
     """Three processes at once, with a torn line in the file when they begin."""
     path = tmp_path / "runs.jsonl"
     path.write_text('{"key": "torn')
-    writers = [start(path, f"writer {number}", ROWS, 3000) for number in range(WRITERS)]
-    for writer in writers:
-        writer.stdin.write("\n")
-        writer.stdin.flush()
-    assert [writer.wait(120) for writer in writers] == [0] * WRITERS
-    for writer in writers:
-        writer.communicate()
+    with ExitStack() as stack:
+        waiting = [writing(path, f"writer {number}", ROWS, 3000) for number in range(WRITERS)]
+        writers = [stack.enter_context(writer) for writer in waiting]
+        for writer in writers:
+            let_go(writer)
+        assert [writer.wait(120) for writer in writers] == [0] * WRITERS
     keys = {found["key"] for found in read_rows(path)}
     assert keys == {f"writer {number} {index}" for number in range(WRITERS) for index in range(ROWS)}
     assert len(path.read_bytes().splitlines()) == WRITERS * ROWS
@@ -66,16 +76,12 @@ def test_a_killed_writer_loses_none_of_the_others_rows(tmp_path):
     victims = 6
     mine = 0
     for number in range(victims):
-        victim = start(path, f"victim {number}", 10**6, 2_000_000)
-        victim.stdin.write("\n")
-        victim.stdin.flush()
-        ends = time.monotonic() + 0.05 * (1 + number)
-        while time.monotonic() < ends:
-            append_row(path, row(f"mine {mine}"))
-            mine += 1
-        victim.send_signal(signal.SIGKILL)
-        victim.wait()
-        victim.communicate()
+        with writing(path, f"victim {number}", 10**6, 2_000_000) as victim:
+            let_go(victim)
+            ends = time.monotonic() + 0.05 * (1 + number)
+            while time.monotonic() < ends:
+                append_row(path, row(f"mine {mine}"))
+                mine += 1
         append_row(path, row(f"mine {mine}"))
         mine += 1
     keys = [found["key"] for found in read_rows(path)]
