@@ -22,6 +22,7 @@ from jorth.signature import Signature
 
 Array: TypeAlias = NDArray[np.floating] | Tensor
 ArrayT = TypeVar("ArrayT", NDArray[np.floating], Tensor)
+ResultT = TypeVar("ResultT", float, NDArray[Any])
 
 FLOATS = (torch.float64, torch.float32)
 LONGEST_SHOWN = 40
@@ -127,10 +128,17 @@ def check_finite(tensor: Tensor, name: str) -> None:
         raise ValueError(f"{name} must be finite, got {bad} NaN or infinite of {tensor.numel()} entries")
 
 
-def check_overflow(result: Tensor, names: str, what: str) -> None:
+def check_overflow(result: Tensor | NDArray[Any], names: str, what: str) -> None:
     """A ValueError when a result of finite arguments is not finite."""
-    if not bool(torch.isfinite(result).all()):
+    finite = torch.isfinite(result) if isinstance(result, Tensor) else np.isfinite(result)
+    if not bool(finite.all()):
         raise ValueError(f"{names} must be of a size at which {what} is finite in {result.dtype}, got overflow")
+
+
+def finite_result(result: ResultT, names: str) -> ResultT:
+    """A result of finite arguments, or a ValueError where it has overflowed."""
+    check_overflow(np.asarray(result), names, "the result")
+    return result
 
 
 def check_alike(tensor: Tensor, name: str, other: Tensor, other_name: str) -> None:

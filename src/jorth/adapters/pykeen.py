@@ -145,9 +145,7 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
         check_q(check_signature(signature))
         spread = check_square(spread, "spread", torch.get_default_dtype())
         seed = seed_number(seed)
-        if not hasattr(kwargs.get("triples_factory"), "num_entities"):
-            found = describe(kwargs.get("triples_factory"))
-            raise TypeError(f"triples_factory must be a TriplesFactory of PyKEEN, got {found}")
+        _check_factory(kwargs.get("triples_factory"))
 
         def around_one_point(tensor: Tensor) -> Tensor:
             return start_points(len(tensor), signature, spread, seed).to(tensor)
@@ -173,8 +171,7 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
         """
         if not isinstance(model, JorthUltraE):
             raise TypeError(f"model must be a jorth.kge.UltraE, got {describe(model)}")
-        if not hasattr(triples_factory, "num_entities"):
-            raise TypeError(f"triples_factory must be a TriplesFactory of PyKEEN, got {describe(triples_factory)}")
+        _check_factory(triples_factory)
         expected = (model.n_entities, len(model.relations))
         found = (triples_factory.num_entities, triples_factory.num_relations)
         if found != expected:
@@ -195,3 +192,8 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
             points._embeddings.weight.copy_(model.points)
             bias._embeddings.weight.copy_(model.bias[:, None])
         return adapted
+
+
+def _check_factory(triples_factory: object) -> None:
+    if not hasattr(triples_factory, "num_entities"):
+        raise TypeError(f"triples_factory must be a TriplesFactory of PyKEEN, got {describe(triples_factory)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from jorth.adapters.metric import (
     projection_coordinates,
     skew,
 )
-from jorth.arrays import check_signature, describe, generator
+from jorth.arrays import check_signature, describe, finite_result, generator
 from jorth.group import random_point
 from jorth.signature import Signature
 
@@ -30,7 +30,6 @@ except ModuleNotFoundError as error:
     raise ImportError("jorth.adapters.pymanopt needs pymanopt: pip install 'jorth[adapters]'") from None
 
 Matrix = NDArray[Any]
-Result = TypeVar("Result", float, Matrix)
 
 
 class JOrthogonal(Manifold):
@@ -75,16 +74,16 @@ class JOrthogonal(Manifold):
         """<S_a, S_b>_F."""
         a = self._matrix(tangent_vector_a, "tangent_vector_a")
         product = float(np.vdot(a, self._matrix(tangent_vector_b, "tangent_vector_b")))
-        return _finite(product, "tangent_vector_a and tangent_vector_b")
+        return finite_result(product, "tangent_vector_a and tangent_vector_b")
 
     def norm(self, point: Matrix, tangent_vector: Matrix) -> float:
         """||S||_F."""
-        return _finite(float(np.linalg.norm(self._matrix(tangent_vector, "tangent_vector"))), "tangent_vector")
+        return finite_result(float(np.linalg.norm(self._matrix(tangent_vector, "tangent_vector"))), "tangent_vector")
 
     def projection(self, point: Matrix, vector: Matrix) -> Matrix:
         """skew(J U X^-1): the S of the tangent vector nearest to an ambient U, in the norm ||U X^-1||_F."""
         S = projection_coordinates(self._point(point), self._matrix(vector, "vector"), self._signs)
-        return _finite(S, "point and vector")
+        return finite_result(S, "point and vector")
 
     def to_tangent_space(self, point: Matrix, vector: Matrix) -> Matrix:
         """skew(S)."""
@@ -93,12 +92,12 @@ class JOrthogonal(Manifold):
     def embedding(self, point: Matrix, tangent_vector: Matrix) -> Matrix:
         """The tangent vector J S X in the ambient space."""
         U = embed(self._point(point), self._matrix(tangent_vector, "tangent_vector"), self._signs)
-        return _finite(U, "point and tangent_vector")
+        return finite_result(U, "point and tangent_vector")
 
     def euclidean_to_riemannian_gradient(self, point: Matrix, euclidean_gradient: Matrix) -> Matrix:
         """skew(J G X^T)."""
         G = self._matrix(euclidean_gradient, "euclidean_gradient")
-        return _finite(gradient_coordinates(self._point(point), G, self._signs), "point and euclidean_gradient")
+        return finite_result(gradient_coordinates(self._point(point), G, self._signs), "point and euclidean_gradient")
 
     def euclidean_to_riemannian_hessian(
         self, point: Matrix, euclidean_gradient: Matrix, euclidean_hessian: Matrix, tangent_vector: Matrix
@@ -111,7 +110,7 @@ class JOrthogonal(Manifold):
             self._matrix(tangent_vector, "tangent_vector"),
             self._signs,
         )
-        return _finite(S, "point, euclidean_gradient, euclidean_hessian and tangent_vector")
+        return finite_result(S, "point, euclidean_gradient, euclidean_hessian and tangent_vector")
 
     def retraction(self, point: Matrix, tangent_vector: Matrix) -> Matrix:
         """exp(K) X for K = J S, its boost bounded so that no step overflows: always in the component of X.
@@ -121,14 +120,14 @@ class JOrthogonal(Manifold):
         K = self._algebra(tangent_vector)
         with naming("tangent_vector"):
             step = bounded_exp(K, self.signature)
-        return _finite(step @ self._point(point), "point and tangent_vector")
+        return finite_result(step @ self._point(point), "point and tangent_vector")
 
     def exp(self, point: Matrix, tangent_vector: Matrix) -> Matrix:
         """The geodesic after unit time, expm(K - K^T) expm(K^T) X with K = J S; a ValueError where it overflows."""
         K = self._algebra(tangent_vector)
         with naming("tangent_vector"):
             step = geodesic_step(K, self.signature)
-        return _finite(step @ self._point(point), "point and tangent_vector")
+        return finite_result(step @ self._point(point), "point and tangent_vector")
 
     def transport(self, point_a: Matrix, point_b: Matrix, tangent_vector_a: Matrix) -> Matrix:
         """Right translation K X -> K Y, which keeps S: an isometry that does not depend on a path.
@@ -173,10 +172,3 @@ class JOrthogonal(Manifold):
         if not np.isfinite(matrix).all():
             raise ValueError(f"{name} must be finite, got NaN or infinity")
         return matrix if matrix.dtype.kind == "f" else matrix.astype(np.float64)
-
-
-def _finite(result: Result, names: str) -> Result:
-    """A result of finite arguments, or a ValueError where it has overflowed."""
-    if not np.isfinite(result).all():
-        raise ValueError(f"{names} must be of a size at which the result is finite, got overflow")
-    return result

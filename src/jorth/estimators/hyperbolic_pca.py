@@ -8,10 +8,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from jorth.arrays import check_choice, positive_number, shown, whole_number
+from jorth.arrays import check_choice, finite_result, positive_number, shown, whole_number
 from jorth.decompositions import eigh
 from jorth.estimators.hyperboloid import Floats, boost_to, centre_of, exponential, lift, logarithm, space_of
-from jorth.estimators.validation import FLOATS, finite, numbers, rows
+from jorth.estimators.validation import FLOATS, numbers, rows
 from jorth.group import inverse
 from jorth.signature import Signature
 
@@ -99,7 +99,7 @@ class HyperbolicPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         # the part in the subspace has length^2 -(1 + |dropped|^2); to divide by that root is to go to the nearest point
         space = kept / np.sqrt(1 + np.square(dropped).sum(axis=1, keepdims=True))
         found = logarithm(space) if self.output == "tangent" else self._time_moved(lift(space))
-        return finite(found.astype(X.dtype, copy=False), "X")
+        return finite_result(found.astype(X.dtype, copy=False), "X")
 
     def inverse_transform(self, X: Any) -> Any:
         """The points of the subspace, in the form of the input, from their coordinates."""
@@ -113,7 +113,7 @@ class HyperbolicPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         points = lift(np.hstack([space, rest])) @ inverse(self._frame, Signature(len(self._frame) - 1, 1))
         space = points[:, :-1]
         found = space / float(self.scale) if self.input == "euclidean" else self._time_moved(lift(space))
-        return finite(found.astype(X.dtype, copy=False), "X")
+        return finite_result(found.astype(X.dtype, copy=False), "X")
 
     @property
     def _n_features_out(self) -> int:

@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from jorth.arrays import check_choice, check_signature, whole_number
-from jorth.estimators.validation import FLOATS, at_least_zero, finite, naming, numbers, rows, rows_and_targets
+from jorth.arrays import check_choice, check_signature, finite_result, whole_number
+from jorth.estimators.validation import FLOATS, at_least_zero, naming, numbers, rows, rows_and_targets
 from jorth.signature import Signature
 from jorth.solvers import Status, procrustes
 from jorth.solvers.base import AbstractSolver
@@ -88,7 +88,7 @@ class LorentzAligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """X R."""
         check_is_fitted(self)
         X = rows(self, X, reset=False)
-        return finite(X @ self.rotation_.astype(X.dtype, copy=False), "X")
+        return finite_result(X @ self.rotation_.astype(X.dtype, copy=False), "X")
 
     def inverse_transform(self, X: Any) -> Any:
         """X J_k R^T J, which `transform` takes back to X (m, k); for k = n the inverse of R, exact."""
@@ -98,7 +98,7 @@ class LorentzAligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             raise ValueError(f"X must have {self._n_features_out} columns, as transform gives, got {X.shape[1]}")
         signs = self.signature_.signs.astype(X.dtype)
         found = (X * signs[: X.shape[1]]) @ (self.rotation_.T.astype(X.dtype, copy=False) * signs)
-        return finite(found, "X")
+        return finite_result(found, "X")
 
     def score(self, X: Any, y: Any) -> float:
         """R^2 = 1 - ||X R - y||^2 / ||y - mean(y)||^2."""

@@ -12,9 +12,17 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from jorth.arrays import check_choice, check_signature, check_square, real_number, seed_number, whole_number
+from jorth.arrays import (
+    check_choice,
+    check_signature,
+    check_square,
+    finite_result,
+    real_number,
+    seed_number,
+    whole_number,
+)
 from jorth.estimators.hyperboloid import Floats
-from jorth.estimators.validation import at_least_zero, finite, naming, numbers, rows
+from jorth.estimators.validation import at_least_zero, naming, numbers, rows
 from jorth.group import random_point
 from jorth.objectives import StructuralProbe
 from jorth.signature import Signature
@@ -199,7 +207,7 @@ class StructuralProbeRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _points(self, X: Floats) -> Floats:
         """The points in float64; rows of zeros at the base point."""
         self._check_zero_rows(X)
-        moved = finite(X.astype(np.float64) @ self.rotation_, "X")
+        moved = finite_result(X.astype(np.float64) @ self.rotation_, "X")
         moved[~X.any(axis=1), self.signature_.negative[0]] = 1.0
         with naming(X=X):
             return np.asarray(lift(moved, self.signature_, alpha=float(self.alpha)))

@@ -68,10 +68,3 @@ def _sentence(message: str) -> str:
 def at_least_zero(value: Any, name: str) -> Any:
     """A number of at least 0 as a float, or None."""
     return None if value is None else real_number(value, name, "a number of at least 0", lambda x: x >= 0)
-
-
-def finite(result: NDArray[Any], name: str) -> NDArray[Any]:
-    """A result of finite numbers, or a ValueError where it has overflowed."""
-    if not np.isfinite(result).all():
-        raise ValueError(f"{name} must be of a size at which the result is finite in {result.dtype}, got overflow")
-    return result
