@@ -78,7 +78,8 @@ def check_npz(stream: IO[bytes], limit: int) -> None:
         check_size(sum(member.file_size for member in members), limit)
         for member in members:
             if member.compress_type not in PACKINGS:
-                raise ValueError(f"{member.filename} must be stored or packed by deflate, as NumPy does")
+                method = member.compress_type
+                raise ValueError(f"{member.filename} must be stored (0) or packed by deflate (8), got method {method}")
             with archive.open(member) as content:  # it gives no more than file_size, whatever is packed
                 check_npy(content, member.file_size)
 

@@ -42,7 +42,8 @@ def test_an_archive_that_unpacks_at_one_go(tmp_path, packing):
     content[at : at + 4] = struct.pack("<I", zlib.crc32(array))
     content[at + 8 : at + 12] = struct.pack("<I", len(array))
     (tmp_path / "A.npz").write_bytes(content)
-    with little_memory(), pytest.raises(ValueError, match=r"A\.npz .*X\.npy must be .*deflate"):
+    reason = rf"A\.npz .*X\.npy must be .*deflate .*got method {packing}"
+    with little_memory(), pytest.raises(ValueError, match=reason):
         read(tmp_path / "A.npz", max_bytes=LIMIT)
 
 
