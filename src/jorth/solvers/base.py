@@ -114,6 +114,8 @@ def check_theta(theta: float | None) -> None:
 
 RELATIVE_THETA = 1e-12
 """The default proximal weight, relative to the curvature of each pair."""
+NEAR_NULL = 1e-4
+"""Below this part of ||x_i||^2 + ||x_j||^2 a null length ||x_i +- x_j||^2 is formed from rows, not from products."""
 
 
 def signed_theta(theta: float | None) -> float:

@@ -12,7 +12,7 @@ from torch import Tensor
 from jorth.arrays import frobenius
 from jorth.objectives.definiteness import is_semidefinite, square_root
 from jorth.plane import apply_rows
-from jorth.solvers.base import RELATIVE_THETA, State
+from jorth.solvers.base import NEAR_NULL, RELATIVE_THETA, State
 from jorth.solvers.problem import Problem
 
 CHUNK = 50_000
@@ -94,7 +94,7 @@ def rotate_rounds(problem: Problem, state: State, rounds: NDArray[np.int64]) -> 
     """X^T A X, or the rows of F X."""
     for pairs in rounds:
         index = torch.from_numpy(pairs).to(rows.device)
-        rounding = trace.rounding * float(rows.square().sum(dim=1).max())
+        rounding = trace.rounding * rows.square().sum(dim=1).max()
         if trace.F is None:
             blocks = kept[index[:, :, None], index[:, None, :]]
             V, unbounded = _rotations(blocks, problem.signs[index], rounding)
@@ -120,37 +120,41 @@ def _score(problem: Problem, state: State) -> None:
     state.exact = True
 
 
-def _rotations(B: Tensor, signs: Tensor, rounding: float = 0.0) -> tuple[Tensor, Tensor]:
+def _rotations(B: Tensor, signs: Tensor, rounding: Tensor | float = 0.0) -> tuple[Tensor, Tensor]:
     """V (m, 2, 2) with V B V^T diagonal, and where there is none; formulas as in `sweep_trace`."""
     a, b, c = B[:, 0, 0], B[:, 1, 1], (B[:, 0, 1] + B[:, 1, 0]) / 2
     plus, minus = a + b + 2 * c, a + b - 2 * c
     opposite, least = signs[:, 0] != signs[:, 1], torch.minimum(plus, minus)
     still = (c == 0) | (opposite & (least <= rounding))
-    V = _diagonalising(b - a, c, plus, minus, opposite, still)
+    V = torch.where(opposite[:, None, None], _boosts(plus, minus, -4 * c, ~opposite | still), _turns(b - a, c, still))
     return V, opposite & (c != 0) & (least < -rounding)
 
 
-def _rotations_of_rows(Z: Tensor, signs: Tensor, rounding: float) -> Tensor:
+def _rotations_of_rows(Z: Tensor, signs: Tensor, rounding: Tensor | float) -> Tensor:
     """The same for B = Z Z^T, Z (m, 2, n): always one, as the null lengths have a proximal weight."""
     B, total = Z @ Z.mT, Z.square().sum(dim=(1, 2))
     plus, minus = (Z[:, 0] + Z[:, 1]).square().sum(dim=1), (Z[:, 0] - Z[:, 1]).square().sum(dim=1)
     weight, c = RELATIVE_THETA * (plus + minus), B[:, 0, 1]
+    # minus - plus cancels where c is small; near null it does not, and goes with the two lengths to rounding
+    gap = torch.where(torch.minimum(plus, minus) > NEAR_NULL * total, -4 * c, minus - plus)
     still = (c == 0) | (total <= rounding)
     opposite = signs[:, 0] != signs[:, 1]
-    return _diagonalising(B[:, 1, 1] - B[:, 0, 0], c, plus + weight, minus + weight, opposite, still)
+    boosts = _boosts(plus + weight, minus + weight, gap, ~opposite | still)
+    return torch.where(opposite[:, None, None], boosts, _turns(B[:, 1, 1] - B[:, 0, 0], c, still))
 
 
-def _diagonalising(
-    difference: Tensor, c: Tensor, plus: Tensor, minus: Tensor, opposite: Tensor, still: Tensor
-) -> Tensor:
-    """V (m, 2, 2): rotations for w_jj - w_ii and w_ij, boosts for w_ii + w_jj +- 2 w_ij, and I where still."""
+def _turns(difference: Tensor, c: Tensor, still: Tensor) -> Tensor:
+    """Rotations (m, 2, 2) for w_jj - w_ii and w_ij, and I where still."""
     ratio = difference / (2 * torch.where(still, 1.0, c))
     tangent = torch.copysign(torch.ones_like(ratio), ratio) / (ratio.abs() + torch.hypot(torch.ones_like(ratio), ratio))
     cosine = 1 / (1 + tangent.square()).sqrt()
-    boosted = opposite & ~still
-    root_plus, root_minus = torch.where(boosted, plus, 1.0).sqrt(), torch.where(boosted, minus, 1.0).sqrt()
+    even, odd = torch.where(still, 1.0, cosine), torch.where(still, 0.0, tangent * cosine)
+    return torch.stack([even, -odd, odd, even], dim=-1).reshape(-1, 2, 2)
+
+
+def _boosts(plus: Tensor, minus: Tensor, gap: Tensor, still: Tensor) -> Tensor:
+    """Boosts (m, 2, 2) for plus, minus = w_ii + w_jj +- 2 w_ij and gap = -4 w_ij, and I where still."""
+    root_plus, root_minus = torch.where(still, 1.0, plus).sqrt(), torch.where(still, 1.0, minus).sqrt()
     product, total = (root_plus * root_minus).sqrt(), root_plus + root_minus
-    even = torch.where(opposite, total / (2 * product), cosine)
-    odd = torch.where(opposite, (minus - plus) / (2 * total * product), tangent * cosine)
-    even, odd = torch.where(still, 1.0, even), torch.where(still, 0.0, odd)
-    return torch.stack([even, torch.where(opposite, odd, -odd), odd, even], dim=-1).reshape(-1, 2, 2)
+    even, odd = torch.where(still, 1.0, total / (2 * product)), torch.where(still, 0.0, gap / (2 * total * product))
+    return torch.stack([even, odd, odd, even], dim=-1).reshape(-1, 2, 2)

@@ -6,7 +6,8 @@ import numpy as np
 
 from jorth.plane.compiled.roots import compiled
 from jorth.plane.compiled.rows import apply_pair
-from jorth.solvers.sweeps import NEAR_NULL, cross_products, kronecker_step, null_lengths
+from jorth.solvers.base import NEAR_NULL
+from jorth.solvers.sweeps import cross_products, kronecker_step, null_lengths
 
 
 @compiled

@@ -8,12 +8,10 @@ from jorth.compiling import compiler
 from jorth.plane.compiled.pair import clip_null, solve_forms
 from jorth.plane.compiled.roots import EPS, compiled
 from jorth.plane.compiled.rows import apply_pair
-from jorth.solvers.base import RELATIVE_THETA
+from jorth.solvers.base import NEAR_NULL, RELATIVE_THETA
 
 RUNAWAY = 2.0**53
 """The square of a row's length beyond which feasibility has no digits left: a race ends before a step to there."""
-NEAR_NULL = 1e-4
-"""Below this part of ||x_i||^2 + ||x_j||^2 a null length ||x_i +- x_j||^2 is formed from rows, not from products."""
 FINISHED, UNBOUNDED, NEEDS_ROWS = 0, 1, 2
 """How `sweep_block` ended."""
 
