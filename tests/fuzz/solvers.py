@@ -148,6 +148,18 @@ def at(rng):
     return dict(X=X, G=G, signature=SIG)
 
 
+def stationarity(rng):
+    return dict(
+        objective=As("function", jorth.Quadratic(definite(rng))),
+        X=start(rng),
+        signature=SIG,
+        theta=1e-5,
+        pairs=As("count", 3),
+        curvature=As("number", None),
+        seed=0,
+    )
+
+
 # -- the calls
 
 
@@ -335,15 +347,14 @@ CALLS = [
     Call(
         "jorth.block_stationarity",
         jorth.block_stationarity,
-        lambda rng: dict(
-            objective=As("function", jorth.Quadratic(definite(rng))),
-            X=start(rng),
-            signature=SIG,
-            theta=1e-5,
-            pairs=As("count", 3),
-            curvature=As("number", None),
-            seed=0,
-        ),
+        stationarity,
+        check_stationarity,
+        non_finite=True,
+    ),
+    Call(
+        "jorth.block_stationarity with the gradient",
+        jorth.block_stationarity,
+        lambda rng: dict(**stationarity(rng), gradient=rng.standard_normal((N, N))),
         check_stationarity,
         non_finite=True,
     ),

@@ -44,6 +44,15 @@ class HyperbolicEigenvalue(Quadratic):
         return (self._gram and self.sense == "min") or super().bounded_below()
 
 
+def _floating(data: Any) -> Any:
+    """Whole numbers as float64; anything else as it is."""
+    if isinstance(data, np.ndarray) and data.dtype.kind in "iub":
+        return data.astype(np.float64)
+    if isinstance(data, Tensor) and not (data.is_floating_point() or data.is_complex() or data.is_quantized):
+        return data.double()
+    return data
+
+
 def _gram(data: Any) -> Tensor:
     """data^T data, dense."""
     if is_sparse(data):
@@ -52,8 +61,7 @@ def _gram(data: Any) -> Tensor:
             raise ValueError(f"data must have shape (m, n) with m at least 1, got shape {rows.shape}")
         matrix = torch.from_numpy((rows.T @ rows).toarray())
     else:
-        whole = isinstance(data, np.ndarray) and data.dtype.kind in "iub"
-        dense = to_tensor(data.astype(np.float64) if whole else data, "data")
+        dense = to_tensor(_floating(data), "data")
         if dense.ndim != 2 or not dense.numel():
             raise ValueError(f"data must have shape (m, n) with m at least 1, got {describe(data)}")
         matrix = dense.mT @ dense

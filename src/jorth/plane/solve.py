@@ -128,7 +128,7 @@ def solve_rows(
     D_ = None if D is None else _coefficient(D, "D", Z_, check, "Z")
     if D_ is not None and D_.shape != (m, m):
         raise ValueError(f"D must have shape {(m, m)} to go with Z, got {describe(D)}")
-    opposite = _opposite(signs, Z_, check)
+    opposite = _opposite(signs, Z_, check, "Z")
     if check:
         for name, tensor in (("G", G_), ("Z", Z_), ("A", A_), ("D", D_), ("theta", theta_)):
             if tensor is not None:
@@ -197,12 +197,12 @@ def _theta(theta: Any, P: Tensor, check: bool, first: str = "P") -> Tensor:
     return weight
 
 
-def _opposite(signs: Any, P: Tensor, check: bool) -> Tensor:
+def _opposite(signs: Any, P: Tensor, check: bool, first: str = "P") -> Tensor:
     """Whether the two signs of each pair differ."""
     batch = P.shape[:-2]
     signs_ = real_numbers(signs, "signs", "numbers +1 or -1", P.device)
     if signs_.shape != (*batch, 2):
-        raise ValueError(f"signs must have shape {(*batch, 2)} to go with P, got {describe(signs)}")
+        raise ValueError(f"signs must have shape {(*batch, 2)} to go with {first}, got {describe(signs)}")
     if check and (other := int((signs_.abs() != 1).sum())):
         raise ValueError(f"signs must each be +1 or -1, got {describe(signs)} with {other} other values")
     return signs_[..., 0] != signs_[..., 1]

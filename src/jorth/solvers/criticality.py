@@ -103,7 +103,7 @@ def block_stationarity(
         pairs: All pairs when None, else that many pairs drawn at random; the standard error is then that of the mean.
         curvature: A Lipschitz constant of the gradient, for objectives that are neither quadratic nor know one.
         seed: Of the sample.
-        gradient: That of the objective at X, where it is known; else it is evaluated.
+        gradient: That of the objective at X, (n, k), where it is known; else it is evaluated.
     """
     function, n = as_objective(objective), check_signature(signature).n
     point = _point_of(function, X, signature)
@@ -115,9 +115,7 @@ def block_stationarity(
         positive_number(curvature, "curvature")
     real_number(theta, "theta", "a finite number", lambda number: math.isfinite(rounded_to(point.dtype, number)))
     index = all_pairs(n) if pairs is None else random_pairs(n, pairs, seed=seed)
-    G = (function.value_and_gradient(point)[1] if gradient is None else to_tensor(gradient, "gradient")).detach()
-    if not bool(torch.isfinite(G).all()):
-        raise ValueError("objective must have a finite gradient at X, got NaN or infinity")
+    G = _gradient_at(function, point, gradient)
     distance = _distances(point, G, index, signature, theta, _curvature(function, point, curvature))
     value = distance.mean().item()
     spread = 0.0 if pairs is None or pairs < 2 else float(distance.std() / np.sqrt(len(index)))
@@ -136,6 +134,18 @@ def _point_of(objective: AbstractObjective, X: Any, signature: Signature) -> Ten
     if data is not None:
         check_alike(point, "X", data, "the objective's data")
     return point
+
+
+def _gradient_at(objective: AbstractObjective, X: Tensor, gradient: Any) -> Tensor:
+    """The gradient given, or that of the objective at X; checked either way."""
+    given = gradient is not None
+    name = "gradient" if given else "the objective's gradient at X"
+    G = to_tensor(gradient if given else objective.value_and_gradient(X)[1], name).detach()
+    if G.shape != X.shape:
+        raise ValueError(f"{name} must have the shape of X {tuple(X.shape)}, got {describe(G)}")
+    check_alike(G, name, X, "X")
+    check_finite(G, name)
+    return G
 
 
 def _distances(

@@ -1,0 +1,30 @@
+"""Data of whole numbers, as an array or a tensor: taken as float64 before anything is computed with them."""
+
+import numpy as np
+import pytest
+import torch
+
+from jorth import HyperbolicEigenvalue
+
+DATA = [[200, 0], [100, 3]]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "int64"])
+def test_tensors_and_arrays_of_integers_agree(dtype):
+    tensor = HyperbolicEigenvalue(data=torch.tensor(DATA, dtype=getattr(torch, dtype)))
+    array = HyperbolicEigenvalue(data=np.array(DATA, dtype=dtype))
+    wanted = 2 * torch.tensor([[50000.0, 300.0], [300.0, 9.0]], dtype=torch.float64)  # beyond a byte
+    for objective in (tensor, array):
+        torch.testing.assert_close(objective.quadratic().A, wanted, rtol=0, atol=0)
+    assert tensor.speaks_torch
+    assert not array.speaks_torch
+
+
+def test_flags_are_counts_of_zero_and_one():
+    flags = torch.tensor([[True, False], [True, True]])
+    assert HyperbolicEigenvalue(data=flags).quadratic().A.tolist() == [[4.0, 2.0], [2.0, 2.0]]
+
+
+def test_complex_tensors_are_refused():
+    with pytest.raises(TypeError, match="data must be float64 or float32"):
+        HyperbolicEigenvalue(data=torch.ones(2, 2, dtype=torch.complex128))
