@@ -24,7 +24,7 @@ def apply_rows(X: Any, pairs: Any, V: Any) -> None:
 
     Args:
         X: (..., n, k), NumPy or torch; changed in place.
-        pairs: (m, 2), disjoint indices; shared by all matrices of a batch.
+        pairs: (m, 2), disjoint indices; shared by all matrices of a batch. Checked unless they are on a device.
         V: (..., m, 2, 2), as `solve_plane` returns them. On a device that is not read back, so not checked.
 
     Where X is not finite, or overflows, the result is not finite either: nothing is checked about it.
@@ -79,7 +79,10 @@ def _checked(X: Any, pairs: Any, V: Any, rows: bool) -> tuple[Tensor, Tensor, Te
     matrix, steps = to_tensor(X, "X"), to_tensor(V, "V")
     if matrix.ndim < 2:
         raise ValueError(f"X must have shape (..., n, k), got {describe(X)}")
-    index = real_numbers(pairs, "pairs", "integers of shape (m, 2)", matrix.device)
+    host = torch.device("cpu")
+    index = real_numbers(
+        pairs, "pairs", "integers of shape (m, 2)", pairs.device if isinstance(pairs, Tensor) else host
+    )
     if index.ndim != 2 or index.shape[1] != 2 or index.dtype not in (torch.int64, torch.int32):
         raise ValueError(f"pairs must be integers of shape (m, 2), got {describe(pairs)}")
     if steps.shape[-3:] != (len(index), 2, 2) or not _fits(steps.shape[:-3], matrix.shape[:-2]):
@@ -89,10 +92,11 @@ def _checked(X: Any, pairs: Any, V: Any, rows: bool) -> tuple[Tensor, Tensor, Te
     if steps.dtype != matrix.dtype or steps.device != matrix.device:
         raise TypeError(f"V must have the dtype and device of X, got {describe(V)} and {describe(X)}")
     size = matrix.shape[-2 if rows else -1]
-    if index.device.type == "cpu":
+    if index.device == host:
         _check_disjoint(index.numpy(), size)
+    if steps.device == host:
         _check_steps(steps, V)
-    return matrix, index.long(), steps
+    return matrix, index.to(matrix.device).long(), steps
 
 
 def _fits(batch: torch.Size, own: torch.Size) -> bool:
