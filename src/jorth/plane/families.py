@@ -80,9 +80,9 @@ def linear_forms(P: Tensor) -> Linear:
 def quadratic_forms(Q: Tensor, theta: Tensor, rounding: Tensor) -> Quadratic:
     """The quadratic forms of Q + theta I for symmetric Q (..., 4, 4).
 
-    The null forms are summed as they stand, not through x and y: that would lose the smaller of the two. A null form
-    of Q that is negative by less than ``rounding`` is taken as zero; one that is positive, but not by more than that,
-    at its upper end: the step is then as long as it can be with a decrease that is certain.
+    The null forms are summed as they stand, not through x and y: that would lose the smaller of the two. The sum is
+    8 C: where it is negative by no more than ``rounding``, C is zero; where C, with theta, is positive but below twice
+    ``rounding``, it is taken at its upper end: the step is then as long as it can be with a decrease that is certain.
     """
     q11, q22, q33, q44 = (Q[..., i, i] for i in range(4))
     q12, q13, q14, q23, q24, q34 = (Q[..., i, j] for i, j in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)))
