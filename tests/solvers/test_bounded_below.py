@@ -95,8 +95,10 @@ def test_a_norm_that_runs_away_under_a_bounded_f_is_no_proof(method):
     result = jorth.minimize(
         objective, signature=Signature(1, 1), method=method, gradient_tolerance=0.0, max_iterations=400
     )
-    assert result.status in (Status.STALLED, Status.MAX_ITERATIONS)
-    assert np.linalg.norm(result.x, 2) <= 4 * 2.0**26.5
+    assert result.status is not Status.UNBOUNDED
+    if result.status is Status.CONVERGED:  # X D^T has been rounded to zero
+        assert result.value == result.gradient_norm == 0
+    assert np.linalg.norm(result.x, 2) <= 40 * 2.0**26.5
 
 
 def test_all_signs_equal_are_compact():
