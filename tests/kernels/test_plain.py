@@ -91,8 +91,7 @@ def test_exact_rounds_solve_procrustes(monkeypatch):
         max_iterations=60,
         gradient_tolerance=0.0,
     )
-    first = result.history["value"][0]
-    assert result.value - best <= 0.01 * (first - best)  # 1e-4 and less with most seeds
+    assert result.value <= best * (1 + 1e-4)  # 3e-12 at most, of twelve seeds
     assert (np.diff(result.history["value"]) <= 1e-15).all()
     proposals, rest = divmod(result.evaluations.pair_updates, 9 * 3)
     assert rest == 0
