@@ -47,7 +47,10 @@ def found_values(G: np.ndarray, signature: jorth.Signature) -> dict[str, np.ndar
 def graded(n: int) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
     B = rng.standard_normal((n + 4, n))
-    columns, rows = rng.permutation(np.geomspace(1, 1e-12, n)), rng.permutation(np.geomspace(1, 1e-12, n + 4))
+    columns, rows = (
+        rng.permutation(np.geomspace(1, 1e-12, n)),
+        rng.permutation(np.geomspace(1, 1e-12, n + 4)),
+    )
     return {"columns graded": B * columns, "rows and columns graded": rows[:, None] * B * columns}
 
 
@@ -56,12 +59,19 @@ def errors(n: int) -> dict[str, tuple[np.ndarray, dict[str, np.ndarray]]]:
     table = {}
     for kind, G in graded(n).items():
         exact = exact_values(G, signature)
-        table[kind] = exact, {name: np.abs(S - exact) / exact for name, S in found_values(G, signature).items()}
+        table[kind] = (
+            exact,
+            {name: np.abs(S - exact) / exact for name, S in found_values(G, signature).items()},
+        )
         print(f"{kind}: relative error of S at")
         picks = np.linspace(0, n - 1, 5).astype(int)
         print(f"  {'':16s}" + "".join(f"{exact[pick]:10.1e}" for pick in picks) + "   largest")
         for name, error in table[kind][1].items():
-            print(f"  {name:16s}" + "".join(f"{error[pick]:10.1e}" for pick in picks) + f"{error.max():10.1e}")
+            print(
+                f"  {name:16s}"
+                + "".join(f"{error[pick]:10.1e}" for pick in picks)
+                + f"{error.max():10.1e}"
+            )
     return table
 
 
@@ -113,7 +123,9 @@ def seconds(call: Callable[[], object]) -> float:
 
 
 def speed(sizes: tuple[int, ...]) -> None:
-    print("seconds: eigh(A), hsvd(G), hsvd(G, graded columns), scipy.linalg.eigh(J, A); medians of three")
+    print(
+        "seconds: eigh(A), hsvd(G), hsvd(G, graded columns), scipy.linalg.eigh(J, A); medians of three"
+    )
     for n in sizes:
         signature = jorth.Signature(n // 2, n - n // 2)
         A, J = positive_definite(n, 1e3), np.diag(signature.signs.astype(float))

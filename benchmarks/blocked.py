@@ -24,10 +24,10 @@ import numpy as np
 
 import jorth
 from jorth.plane import all_pairs
-from jorth.solvers import blocks
-from jorth.solvers.blocks import BlockedSweep, rows_of_a_block
-from jorth.solvers.pair_steps import compile_kernels
-from jorth.solvers.pairwise import PairwiseSweep, StepRule
+from jorth.solvers.jobcd import blocks
+from jorth.solvers.jobcd.blocks import BlockedSweep, rows_of_a_block
+from jorth.solvers.jobcd.pair_steps import compile_kernels
+from jorth.solvers.jobcd.pairwise import PairwiseSweep, StepRule
 
 RULE = StepRule(-1e-12, all_components=False, stop_unbounded=True)
 
@@ -40,7 +40,11 @@ class Task:
         source, target, _ = jorth.datasets.planted_procrustes(
             2 * n, signature, noise=0.1, source_condition=condition, seed=seed
         )
-        self.A, self.C, self.signs = source.T @ source / (2 * n), -source.T @ target / (2 * n), signature.signs
+        self.A, self.C, self.signs = (
+            source.T @ source / (2 * n),
+            -source.T @ target / (2 * n),
+            signature.signs,
+        )
 
     def value(self, X):
         return 0.5 * np.vdot(X, self.A @ X) + np.vdot(self.C, X)
@@ -49,7 +53,9 @@ class Task:
         return PairwiseSweep(self.A, self.C, None, X, self.signs, all_pairs(len(X), seed=rng), RULE)
 
     def blocked(self, X, rng, size):
-        return BlockedSweep(self.A, self.C, None, X, self.signs, rng.permutation(len(X)), size, RULE)
+        return BlockedSweep(
+            self.A, self.C, None, X, self.signs, rng.permutation(len(X)), size, RULE
+        )
 
 
 def trace(make, task, X, rng, *, sweeps=None, below=-np.inf):
@@ -70,7 +76,9 @@ def seconds_to(rows, value, clock):
     """When the value was reached: between two sweeps in proportion to the decrease."""
     for before, after in itertools.pairwise(rows):
         if after[2] <= value:
-            return before[clock] + (after[clock] - before[clock]) * (before[2] - value) / (before[2] - after[2])
+            return before[clock] + (after[clock] - before[clock]) * (before[2] - value) / (
+                before[2] - after[2]
+            )
     raise AssertionError("the value was not reached")
 
 
@@ -78,7 +86,9 @@ def compare(n, p, condition, size, repeats, sweeps):
     ratios, plain_times, block_times = {0: [], 1: []}, [], []
     for repeat in range(repeats):
         task, start = Task(n, p, condition, seed=repeat), np.eye(n)
-        plain = trace(task.pairwise, task, start.copy(), np.random.default_rng(repeat), sweeps=sweeps)
+        plain = trace(
+            task.pairwise, task, start.copy(), np.random.default_rng(repeat), sweeps=sweeps
+        )
         target = plain[-1][2]
         block = trace(
             lambda X, rng, task=task: task.blocked(X, rng, size), task, start, np.random.default_rng(repeat),
@@ -131,25 +141,35 @@ def profile(n, size, clock):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sizes", type=int, nargs="+", default=[1000])
-    parser.add_argument("--block", type=int, help="rows of a block; the library's choice by default")
+    parser.add_argument(
+        "--block", type=int, help="rows of a block; the library's choice by default"
+    )
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--sweeps", type=int, default=2)
     parser.add_argument("--profile", action="store_true")
-    parser.add_argument("--wall", action="store_true", help="profile by the clock on the wall, for several threads")
+    parser.add_argument(
+        "--wall", action="store_true", help="profile by the clock on the wall, for several threads"
+    )
     arguments = parser.parse_args()
     compile_kernels()
     for n in arguments.sizes:
         size = arguments.block or max(rows_of_a_block(n), min(blocks.SIZES.values()))
         if arguments.profile:
-            total, parts = profile(n, size, time.perf_counter if arguments.wall else time.process_time)
+            total, parts = profile(
+                n, size, time.perf_counter if arguments.wall else time.process_time
+            )
             shown = ", ".join(f"{name} {seconds:.3f}" for name, seconds in parts.items())
             print(f"n = {n}, blocks of {size}: {total:.3f} s a sweep: {shown}", flush=True)
             continue
         for p in (n // 2, round(0.9 * n)):
             for condition in (3.0, 30.0):
-                ratios, plain, block = compare(n, p, condition, size, arguments.repeats, arguments.sweeps)
+                ratios, plain, block = compare(
+                    n, p, condition, size, arguments.repeats, arguments.sweeps
+                )
                 print(
                     f"n = {n}, p = {p}, condition {condition:2.0f}, blocks of {size}: "
                     f"{plain:.3f} s a sweep of pairs, {block:.3f} by blocks; same decrease in "

@@ -89,7 +89,9 @@ def noisy_plane(d: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
     clean = lift(np.hstack([plane[:, :-1], np.zeros((len(plane), d - 2))]))
     clean = clean @ jorth.random_point(Signature(d, 1), cond=4.0, seed=1)
     steps = lift(exponential(noise * np.random.default_rng(0).standard_normal((len(clean), d))))
-    return clean, np.stack([step @ boost_to(node[:-1]) for step, node in zip(steps, clean, strict=True)])
+    return clean, np.stack(
+        [step @ boost_to(node[:-1]) for step, node in zip(steps, clean, strict=True)]
+    )
 
 
 # -- three ways down to k dimensions: the points (m, d + 1) of the subspace that stand for the given ones
@@ -119,7 +121,9 @@ WAYS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = dict(
 )
 
 
-def losses(points: np.ndarray, k: int, clean: np.ndarray | None = None) -> dict[str, tuple[float, float, float]]:
+def losses(
+    points: np.ndarray, k: int, clean: np.ndarray | None = None
+) -> dict[str, tuple[float, float, float]]:
     """Of each way: mean sinh^2(distance moved), mean distance moved (from the clean points), distortion.
 
     Distortion is the mean of |c d' / d - 1| over all pairs, with the best factor c.
@@ -128,7 +132,11 @@ def losses(points: np.ndarray, k: int, clean: np.ndarray | None = None) -> dict[
     true, found = distances(reference), {}
     for name, way in WAYS.items():
         moved = way(points, k)
-        sinh2 = 4 * np.square(np.sinh(distance(points, moved) / 2)) * np.square(np.cosh(distance(points, moved) / 2))
+        sinh2 = (
+            4
+            * np.square(np.sinh(distance(points, moved) / 2))
+            * np.square(np.cosh(distance(points, moved) / 2))
+        )
         ratio = distances(moved) / true
         ratio *= ratio.sum() / np.square(ratio).sum()
         found[name] = sinh2.mean(), distance(reference, moved).mean(), np.abs(ratio - 1).mean()
@@ -138,10 +146,15 @@ def losses(points: np.ndarray, k: int, clean: np.ndarray | None = None) -> dict[
 def table(
     title: str, points: np.ndarray, ks: tuple[int, ...], clean: np.ndarray | None = None
 ) -> dict[int, dict[str, tuple[float, float, float]]]:
-    print(f"{title}: {points.shape[0]} points of H^{points.shape[1] - 1}; mean sinh^2, mean distance, distortion")
+    print(
+        f"{title}: {points.shape[0]} points of H^{points.shape[1] - 1}; mean sinh^2, mean distance, distortion"
+    )
     rows = {k: losses(points, k, clean) for k in ks}
     for k, row in rows.items():
-        print(f"  k = {k:2d}: " + "   ".join(f"{name} {a:9.3g} {b:.4f} {c:.4f}" for name, (a, b, c) in row.items()))
+        print(
+            f"  k = {k:2d}: "
+            + "   ".join(f"{name} {a:9.3g} {b:.4f} {c:.4f}" for name, (a, b, c) in row.items())
+        )
     return rows
 
 
@@ -149,24 +162,37 @@ def poincare(space: np.ndarray) -> np.ndarray:
     return space / (1 + np.sqrt(1 + np.square(space).sum(axis=1, keepdims=True)))
 
 
-def draw_tree(points: np.ndarray, clean: np.ndarray, rows: list[dict[str, tuple[float, float, float]]]) -> None:
+def draw_tree(
+    points: np.ndarray, clean: np.ndarray, rows: list[dict[str, tuple[float, float, float]]]
+) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 3.6), layout="constrained")
     panels = figure.subplots(1, 3)
     parents = tree(2, 4)[1]
     for axes, (title, nodes) in zip(
-        panels, {"the tree": clean, "found in noisy points of H¹⁰": hyperbolic(points, 2)}.items(), strict=False
+        panels,
+        {"the tree": clean, "found in noisy points of H¹⁰": hyperbolic(points, 2)}.items(),
+        strict=False,
     ):
-        disc = poincare(HyperbolicPCA(2, input="hyperboloid", output="hyperboloid").fit_transform(nodes)[:, :-1])
-        axes.plot(np.cos(np.linspace(0, 7, 200)), np.sin(np.linspace(0, 7, 200)), color="0.7", linewidth=0.8)
+        disc = poincare(
+            HyperbolicPCA(2, input="hyperboloid", output="hyperboloid").fit_transform(nodes)[:, :-1]
+        )
+        axes.plot(
+            np.cos(np.linspace(0, 7, 200)),
+            np.sin(np.linspace(0, 7, 200)),
+            color="0.7",
+            linewidth=0.8,
+        )
         for node, parent in enumerate(parents):
             if parent >= 0:
                 axes.plot(*disc[[node, parent]].T, color="0.6", linewidth=0.5)
         axes.plot(*disc.T, "o", markersize=2.5)
         axes.set(title=title, aspect="equal", xticks=[], yticks=[], xlabel="Poincaré disc")
     for name in WAYS:
-        panels[2].loglog(PLANE_NOISES, [row[name][1] for row in rows], "o-", label=f"{name} PCA", markersize=4)
+        panels[2].loglog(
+            PLANE_NOISES, [row[name][1] for row in rows], "o-", label=f"{name} PCA", markersize=4
+        )
     panels[2].set(xlabel="noise", ylabel="mean distance to the tree", title="k = 2")
     panels[2].legend()
     figure.savefig(IMAGES / "hyperbolic_pca.png", dpi=130)
@@ -177,11 +203,15 @@ def draw_tree(points: np.ndarray, clean: np.ndarray, rows: list[dict[str, tuple[
 
 def starts(trials: int) -> None:
     """How often `procrustes` ends at the least value that many starts find, and how often a run from the identity."""
-    print("p, q, cond, noise: procrustes and identity at the least value, of; runs, iterations a call; of the identity")
+    print(
+        "p, q, cond, noise: procrustes and identity at the least value, of; runs, iterations a call; of the identity"
+    )
     for signature in (Signature(4, 1), Signature(6, 3)):
         for cond in (10.0, 1000.0):
             for noise in (0.01, 0.1, 0.5, 2.0):
-                rows = np.array([one_start(signature, cond, noise, trial) for trial in range(trials)])
+                rows = np.array(
+                    [one_start(signature, cond, noise, trial) for trial in range(trials)]
+                )
                 ours, identity = rows[:, :2].sum(axis=0)
                 print(
                     f"  {signature.p} {signature.q} {cond:6.0f} {noise:5.2f}: {ours:3.0f} {identity:3.0f} of {trials}; "
@@ -196,11 +226,26 @@ def one_start(signature: Signature, cond: float, noise: float, trial: int) -> tu
     X = rng.standard_normal((5 * signature.n, signature.n))
     Y = X @ R + noise * rng.standard_normal(X.shape)
     found = jorth.procrustes(X, Y, signature)
-    points = [jorth.random_point(signature, cond=c, component=w, seed=9) for w in components for c in (1.0, cond)]
-    options = dict(signature=signature, method="riemannian-lbfgs", gradient_tolerance=1e-8, max_iterations=500)
-    runs = [jorth.minimize(jorth.Procrustes(X, Y), x0, **options) for x0 in [np.eye(signature.n), *points]]
+    points = [
+        jorth.random_point(signature, cond=c, component=w, seed=9)
+        for w in components
+        for c in (1.0, cond)
+    ]
+    options = dict(
+        signature=signature, method="riemannian-lbfgs", gradient_tolerance=1e-8, max_iterations=500
+    )
+    runs = [
+        jorth.minimize(jorth.Procrustes(X, Y), x0, **options)
+        for x0 in [np.eye(signature.n), *points]
+    ]
     least = min(found.value, *(run.value for run in runs)) * (1 + 1e-7)
-    return found.value <= least, runs[0].value <= least, len(found.stages), found.iterations, runs[0].iterations
+    return (
+        found.value <= least,
+        runs[0].value <= least,
+        len(found.stages),
+        found.iterations,
+        runs[0].iterations,
+    )
 
 
 def digits(n: int) -> np.ndarray:
@@ -224,7 +269,10 @@ def cramer_rao(X: np.ndarray, R: np.ndarray, signature: Signature) -> float:
 def alignment(trials: int) -> dict[str, np.ndarray]:
     """Columns: noise, measured root mean square error, bound, least squares."""
     X, tables = digits(10), {}
-    for name, signature in {"O(9, 1)": Signature.lorentz(10, "last"), "O(6, 4)": Signature(6, 4)}.items():
+    for name, signature in {
+        "O(9, 1)": Signature.lorentz(10, "last"),
+        "O(6, 4)": Signature(6, 4),
+    }.items():
         R = jorth.random_point(signature, cond=10.0, component=(-1, -1), seed=1)
         bound = cramer_rao(X, R, signature)
         rows = []
@@ -233,12 +281,17 @@ def alignment(trials: int) -> dict[str, np.ndarray]:
             errors = []
             for _ in range(trials):
                 Y = X @ R + noise * rng.standard_normal(X.shape)
-                found = LorentzAligner(signature).fit(X, Y).rotation_, np.linalg.lstsq(X, Y, rcond=None)[0]
+                found = (
+                    LorentzAligner(signature).fit(X, Y).rotation_,
+                    np.linalg.lstsq(X, Y, rcond=None)[0],
+                )
                 errors.append([np.linalg.norm(estimate - R) for estimate in found])
             ours, free = np.sqrt(np.mean(np.square(errors), axis=0))
             rows.append((noise, ours, noise * bound, free))
         tables[name] = np.array(rows)
-        print(f"{name}, ||R|| = {np.linalg.norm(R):.3g}: noise, error of R, Cramer-Rao bound, least squares")
+        print(
+            f"{name}, ||R|| = {np.linalg.norm(R):.3g}: noise, error of R, Cramer-Rao bound, least squares"
+        )
         print("\n".join(f"  {a:7.0e} {b:10.3e} {c:10.3e} {d:10.3e}" for a, b, c, d in tables[name]))
     return tables
 
@@ -248,9 +301,19 @@ def draw_alignment(tables: dict[str, np.ndarray]) -> None:
 
     figure = Figure(figsize=(10, 3.6), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
-    for (name, rows), colour, marker, size in zip(tables.items(), ("C0", "C1"), "s.", (9, 7), strict=True):
+    for (name, rows), colour, marker, size in zip(
+        tables.items(), ("C0", "C1"), "s.", (9, 7), strict=True
+    ):
         noise, error, bound, free = rows[1:].T
-        left.loglog(noise, error, marker, color=colour, markersize=size, fillstyle="none", label=f"{name}, aligned")
+        left.loglog(
+            noise,
+            error,
+            marker,
+            color=colour,
+            markersize=size,
+            fillstyle="none",
+            label=f"{name}, aligned",
+        )
         left.loglog(noise, bound, "-", color=colour, linewidth=0.8, label=f"{name}, Cramér-Rao")
     left.loglog(noise, free, "x", color="0.5", label="least squares, either")
     left.set(xlabel="noise", ylabel="error of R", title="digits, 10 dimensions")
@@ -259,7 +322,10 @@ def draw_alignment(tables: dict[str, np.ndarray]) -> None:
     R = jorth.random_point(signature, cond=10.0, component=(-1, -1), seed=1)
     Y = X @ R + 0.1 * np.random.default_rng(2).standard_normal(X.shape)
     aligned = LorentzAligner(signature).fit(X, Y).transform(X)
-    for axes, source, title in ((middle, X, "before"), (right, aligned, "after alignment in O(6, 4)")):
+    for axes, source, title in (
+        (middle, X, "before"),
+        (right, aligned, "after alignment in O(6, 4)"),
+    ):
         axes.plot(*Y[:, :2].T, ".", markersize=3, color="0.75", label="target")
         axes.plot(*source[:, :2].T, ".", markersize=1.5, color="C1", label="source")
         axes.set(title=title, xticks=[], yticks=[], xlabel="first two coordinates, noise 0.1")

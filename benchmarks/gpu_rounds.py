@@ -101,17 +101,24 @@ class _Nothing:
 
 
 def plain_time(rounds, table):
-    pairs = torch.from_numpy(np.stack([np.flatnonzero(np.arange(len(t)) < t) for t in table[:1]])).cuda()[0]
+    pairs = torch.from_numpy(
+        np.stack([np.flatnonzero(np.arange(len(t)) < t) for t in table[:1]])
+    ).cuda()[0]
     pairs = torch.stack([pairs, torch.from_numpy(table[0]).cuda()[pairs]], dim=1)
     X, Y, signs = rounds.X.clone(), rounds.Y.clone(), rounds.signs
     return seconds(
-        lambda: plain_round(rounds.A, rounds.C, X, Y, pairs, signs, factor=1.0, theta=-1e-12, everywhere=False), 3
+        lambda: plain_round(
+            rounds.A, rounds.C, X, Y, pairs, signs, factor=1.0, theta=-1e-12, everywhere=False
+        ),
+        3,
     )
 
 
 def full_table(rate):
     print(f"copy rate {rate / 1e12:.2f} TB/s (read and written)")
-    print("    n dtype   C   pairs       floor us  round us  ratio  | coeff  solve  apply us | plain torch ratio")
+    print(
+        "    n dtype   C   pairs       floor us  round us  ratio  | coeff  solve  apply us | plain torch ratio"
+    )
     rows = []
     for dtype, n, with_c in product(DTYPES, SIZES, (False, True)):
         rounds = problem(n, dtype, with_c)
@@ -122,7 +129,11 @@ def full_table(rate):
             rounds.start(torch.eye(n, dtype=dtype, device="cuda"))
             time = round_time(rounds, table)
             parts = [kernel_time(rounds, name) if n >= 4096 else float("nan") for name in KERNELS]
-            plain = plain_time(rounds, table) / floor if kind == "random" and n >= 4096 else float("nan")
+            plain = (
+                plain_time(rounds, table) / floor
+                if kind == "random" and n >= 4096
+                else float("nan")
+            )
             rows.append((n, dtype, with_c, kind, time / floor))
             inner = " ".join(f"{1e6 * part:6.1f}" for part in parts)
             print(
@@ -155,7 +166,12 @@ def sweep():
                 found[kind][rows, turn * width, warps] = kernel_time(rounds, "turn_matrices")
         for name, times in found.items():
             print(f"sweep n={n} {str(dtype)[6:]} {name}:", end=" ")
-            print(", ".join(f"{1e6 * time:.0f}us {tile}" for tile, time in sorted(times.items(), key=lambda t: t[1])))
+            print(
+                ", ".join(
+                    f"{1e6 * time:.0f}us {tile}"
+                    for tile, time in sorted(times.items(), key=lambda t: t[1])
+                )
+            )
         best = [min(found[name], key=found[name].get) for name in ("dot", "tournament")]
         if n == 8192:
             TILES[size] = Tiles(*best[0], *best[1])
@@ -170,9 +186,14 @@ def batched():
     for dtype in DTYPES:
         X = random_point(sig, cond=4.0, batch=(300,), dtype=dtype, device="cuda")
         G = torch.randn_like(X)
-        for name, rounds in (("round", round_robin(36, seed=0)[:1]), ("tournament", round_robin(36, seed=0))):
+        for name, rounds in (
+            ("round", round_robin(36, seed=0)[:1]),
+            ("tournament", round_robin(36, seed=0)),
+        ):
             for everywhere in (False, True):
-                call = seconds(partial(batch_rounds, X, G, 10.0, rounds, sig.signs, everywhere=everywhere))
+                call = seconds(
+                    partial(batch_rounds, X, G, 10.0, rounds, sig.signs, everywhere=everywhere)
+                )
                 graph = torch.cuda.CUDAGraph()
                 kernel = seconds(_captured(graph, X, G, rounds, sig, everywhere).replay)
                 print(
@@ -181,8 +202,13 @@ def batched():
                     f"({1e6 * kernel / len(rounds):.1f} a round)",
                     flush=True,
                 )
-        plain = seconds(partial(batched_rounds, X, G, 10.0, round_robin(36, seed=0)[:1], sig, False), 3)
-        print(f"batch 300 x 36 x 36 {str(dtype)[6:]} round in plain torch: {1e6 * plain:.1f} us", flush=True)
+        plain = seconds(
+            partial(batched_rounds, X, G, 10.0, round_robin(36, seed=0)[:1], sig, False), 3
+        )
+        print(
+            f"batch 300 x 36 x 36 {str(dtype)[6:]} round in plain torch: {1e6 * plain:.1f} us",
+            flush=True,
+        )
 
 
 def _captured(graph, X, G, rounds, sig, everywhere):
@@ -206,7 +232,9 @@ def plot(rows, rate, path):
         axes.plot(*zip(*chosen, strict=True), "o-" if kind == "tournament" else "s--", label=label)
     axes.set_xscale("log", base=2)
     axes.axhline(1.3, color="grey", lw=0.8)
-    axes.set(xticks=SIZES, xticklabels=SIZES, xlabel="n", ylabel="time of a round / bytes at copy rate")
+    axes.set(
+        xticks=SIZES, xticklabels=SIZES, xlabel="n", ylabel="time of a round / bytes at copy rate"
+    )
     axes.set_title(f"Jacobi rounds on an H200, copy rate {rate / 1e12:.2f} TB/s", fontsize=10)
     axes.legend(fontsize=7)
     figure.tight_layout()

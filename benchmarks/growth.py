@@ -22,8 +22,8 @@ import torch
 
 import jorth
 from benchmarks import kernels
-from jorth.solvers.blocks import SIZES, rows_of_a_block
-from jorth.solvers.pair_steps import compile_kernels
+from jorth.solvers.jobcd.blocks import SIZES, rows_of_a_block
+from jorth.solvers.jobcd.pair_steps import compile_kernels
 
 N_SIZES = (50, 100, 200, 400, 800, 1600)
 SAMPLES = (10**3, 10**4, 10**5, 10**6)
@@ -42,7 +42,9 @@ def iteration(n):
 def finite_sum(samples):
     """Mean squared distances |s_i X - t_i|^2 / 2 by autograd, on rows that an isometry and noise make."""
     signature = jorth.Signature(WIDTH // 2, WIDTH - WIDTH // 2)
-    source, target, _ = jorth.datasets.planted_procrustes(samples, signature, noise=0.1, source_condition=3.0, seed=0)
+    source, target, _ = jorth.datasets.planted_procrustes(
+        samples, signature, noise=0.1, source_condition=3.0, seed=0
+    )
 
     def loss(X, batch):
         return (batch[0] @ X - batch[1]).square().sum() / (2 * len(batch[0]))
@@ -101,7 +103,9 @@ def table(found):
     for names in found.values():
         for name, points in names.items():
             shown = "  ".join(f"{size}: {taken:.3g}" for size, taken in points)
-            print(f"{name:22s} {shown}   all {exponent(points):.2f}, last three {exponent(points[-3:]):.2f}")
+            print(
+                f"{name:22s} {shown}   all {exponent(points):.2f}, last three {exponent(points[-3:]):.2f}"
+            )
 
 
 def draw(found, path):
@@ -113,7 +117,9 @@ def draw(found, path):
     figure, both = plt.subplots(1, 2, figsize=(10, 4))
     for axes, (label, names) in zip(both, found.items(), strict=True):
         for name, points in names.items():
-            axes.loglog(*zip(*points, strict=True), "o-", ms=4, label=f"{name}, {exponent(points[-3:]):.1f}")
+            axes.loglog(
+                *zip(*points, strict=True), "o-", ms=4, label=f"{name}, {exponent(points[-3:]):.1f}"
+            )
         axes.set(xlabel=label, ylabel="seconds")
         axes.grid(alpha=0.25)
         axes.legend(fontsize=8, title="exponent over the last three sizes", title_fontsize=8)
@@ -122,7 +128,9 @@ def draw(found, path):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--output", type=Path)
     parser.add_argument("--draw", type=Path, metavar="JSON")
     parser.add_argument("--plot", type=Path)

@@ -18,7 +18,7 @@ from benchmarks import work
 from jorth.kernels import QuadraticRounds, tournament_rounds
 from jorth.kernels.quadratic import CHUNK
 from jorth.plane import all_pairs, apply_rows, random_matching, round_robin
-from jorth.solvers import counting
+from jorth.solvers.loop import budget as counting
 
 DTYPES = (torch.float64, torch.float32)
 BATCH, SMALL = 300, jorth.Signature(18, 18)
@@ -80,7 +80,10 @@ def quadratic(n):
 def random_quadratic(n, dtype, device):
     """A random positive definite A and a small C: what is timed does not depend on them."""
     generator = torch.Generator(device).manual_seed(n)
-    A, C = (torch.randn(n, n, dtype=dtype, device=device, generator=generator) / n**0.5 for _ in range(2))
+    A, C = (
+        torch.randn(n, n, dtype=dtype, device=device, generator=generator) / n**0.5
+        for _ in range(2)
+    )
     A = A @ A.mT + torch.eye(n, dtype=dtype, device=device)
     return (A + A.mT) / 2, C
 
@@ -89,7 +92,7 @@ def random_quadratic(n, dtype, device):
 
 
 def pair_step(n, count=4000):
-    from jorth.solvers.sweeps import sweep_quadratic
+    from jorth.plane.compiled.sweeps import sweep_quadratic
 
     A, C, signs = quadratic(n)
     pairs = all_pairs(n, seed=0)[:count]
@@ -105,11 +108,14 @@ def pair_step(n, count=4000):
 
 def sweep(n, block, repeats=3):
     """By blocks of so many rows, or by single pairs if that is 1."""
-    from jorth.solvers.blocks import BlockedSweep
-    from jorth.solvers.pairwise import PairwiseSweep, StepRule
+    from jorth.solvers.jobcd.blocks import BlockedSweep
+    from jorth.solvers.jobcd.pairwise import PairwiseSweep, StepRule
 
     A, C, signs = quadratic(n)
-    rule, rng = StepRule(-1e-12, all_components=False, stop_unbounded=True), np.random.default_rng(0)
+    rule, rng = (
+        StepRule(-1e-12, all_components=False, stop_unbounded=True),
+        np.random.default_rng(0),
+    )
 
     def call(X):
         if block > 1:
@@ -124,16 +130,24 @@ def sweep(n, block, repeats=3):
 
 
 def gradient_round(n):
-    from jorth.solvers.counting import Clock, CountedObjective
-    from jorth.solvers.pair_steps import propose_pairs
-    from jorth.solvers.problem import Problem
+    from jorth.clock import Clock
+    from jorth.solvers.jobcd.pair_steps import propose_pairs
+    from jorth.solvers.loop.budget import CountedObjective
+    from jorth.solvers.loop.problem import Problem
 
     signature, source, target = planted(n)
     objective, X = jorth.Procrustes(source, target), torch.eye(n, dtype=torch.float64)
     G, form = objective.value_and_gradient(X)[1], objective.quadratic()
-    problem = Problem(CountedObjective(objective, Clock()), signature, signature.vector(X), np.random.default_rng(0))
+    problem = Problem(
+        CountedObjective(objective, Clock()),
+        signature,
+        signature.vector(X),
+        np.random.default_rng(0),
+    )
     pairs = random_matching(n, seed=0)
-    call = partial(propose_pairs, problem, X, G, pairs, 1.0, form=form, theta=None, everywhere=False)
+    call = partial(
+        propose_pairs, problem, X, G, pairs, 1.0, form=form, theta=None, everywhere=False
+    )
     return seconds(call, loops=20, repeats=9)
 
 
@@ -162,7 +176,9 @@ def probe_gradient(m, n):
 def gradient(n, dtype, device):
     objective = jorth.Quadratic(*random_quadratic(n, dtype, device))
     X = torch.eye(n, dtype=dtype, device=device)
-    return seconds(lambda: objective.value_and_gradient(X), device, loops=max(1, 400 // n), repeats=7)
+    return seconds(
+        lambda: objective.value_and_gradient(X), device, loops=max(1, 400 // n), repeats=7
+    )
 
 
 def lbfgs_iteration(n, device):
@@ -185,7 +201,9 @@ def lbfgs_iteration(n, device):
 def optimiser_step(dtype, device):
     X = jorth.random_point(SMALL, cond=4.0, batch=(BATCH,), seed=0, dtype=dtype, device=device)
     parameter = torch.nn.Parameter(X)
-    parameter.grad = torch.randn(X.shape, dtype=dtype, generator=torch.Generator().manual_seed(0)).to(device)
+    parameter.grad = torch.randn(
+        X.shape, dtype=dtype, generator=torch.Generator().manual_seed(0)
+    ).to(device)
     optimiser = jorth.optim.JOBCD([parameter], SMALL, lr=1e-3)
     return seconds(optimiser.step, device, repeats=7)
 
@@ -194,7 +212,9 @@ def optimiser_step(dtype, device):
 def scores(dtype, device):
     model = jorth.kge.UltraE(ENTITIES, 10, dtype=dtype, device=device)
     rng = torch.Generator().manual_seed(0)
-    head, relation = (torch.randint(top, (QUERIES,), generator=rng).to(device) for top in (ENTITIES, 10))
+    head, relation = (
+        torch.randint(top, (QUERIES,), generator=rng).to(device) for top in (ENTITIES, 10)
+    )
     return seconds(lambda: model.score_tails(head, relation), device, repeats=3)
 
 
@@ -219,7 +239,9 @@ def batch_launch(dtype):
     from jorth.kernels.batch import launch_rounds, prepare_rounds
 
     X = jorth.random_point(SMALL, cond=4.0, batch=(BATCH,), seed=0, dtype=dtype, device="cuda")
-    prepared = prepare_rounds(X, torch.randn_like(X), 1e3, round_robin(SMALL.n, seed=0), SMALL.signs)
+    prepared = prepare_rounds(
+        X, torch.randn_like(X), 1e3, round_robin(SMALL.n, seed=0), SMALL.signs
+    )
     return seconds(lambda: launch_rounds(*prepared, everywhere=False), "cuda", loops=20)
 
 
@@ -228,8 +250,8 @@ def batch_launch(dtype):
 
 def cpu_kernels(sizes=(100, 300, 1000), m=2000) -> Iterator[Kernel]:
     """All of them on one core."""
-    from jorth.solvers.blocks import rows_of_a_block
-    from jorth.solvers.pair_steps import compile_kernels
+    from jorth.solvers.jobcd.blocks import rows_of_a_block
+    from jorth.solvers.jobcd.pair_steps import compile_kernels
 
     compile_kernels()
     for n in sizes:
@@ -237,17 +259,29 @@ def cpu_kernels(sizes=(100, 300, 1000), m=2000) -> Iterator[Kernel]:
         yield Kernel("GS pair step", str(n), work.pair_step(n), partial(pair_step, n))
         yield Kernel("GS sweep, pairs", str(n), work.pair_sweep(n), partial(sweep, n, 1))
         if block > 1:
-            yield Kernel("GS sweep, blocks", str(n), work.blocked_sweep(n, block), partial(sweep, n, block))
+            yield Kernel(
+                "GS sweep, blocks", str(n), work.blocked_sweep(n, block), partial(sweep, n, block)
+            )
         yield Kernel("Jacobi round", str(n), work.gradient_round(n), partial(gradient_round, n))
         yield Kernel("apply_rows", str(n), work.turn_rows(n), partial(turn_rows, n))
         yield Kernel(
-            "gradient, Quadratic", str(n), work.quadratic_gradient(n), partial(gradient, n, torch.float64, "cpu")
+            "gradient, Quadratic",
+            str(n),
+            work.quadratic_gradient(n),
+            partial(gradient, n, torch.float64, "cpu"),
         )
-        yield Kernel("L-BFGS iteration", str(n), work.lbfgs_iteration(n), partial(lbfgs_iteration, n, "cpu"))
         yield Kernel(
-            "Procrustes, QR", f"{10 * m} x {2 * n}", work.compression(10 * m, n), partial(compression, 10 * m, n)
+            "L-BFGS iteration", str(n), work.lbfgs_iteration(n), partial(lbfgs_iteration, n, "cpu")
         )
-    yield Kernel("gradient, probe", f"{m} x 50", work.probe_gradient(m, 50), partial(probe_gradient, m, 50))
+        yield Kernel(
+            "Procrustes, QR",
+            f"{10 * m} x {2 * n}",
+            work.compression(10 * m, n),
+            partial(compression, 10 * m, n),
+        )
+    yield Kernel(
+        "gradient, probe", f"{m} x 50", work.probe_gradient(m, 50), partial(probe_gradient, m, 50)
+    )
     yield from _shared_kernels("cpu", torch.float64)
 
 
@@ -256,8 +290,17 @@ def cuda_kernels(sizes=(1024, 2048, 4096, 8192)) -> Iterator[Kernel]:
     for dtype in DTYPES:
         size = dtype.itemsize
         for n in sizes:
-            for name, replayed in (("Jacobi round, replayed", True), ("Jacobi round, called", False)):
-                yield Kernel(name, str(n), work.kept_round(n, size), partial(kept_round, n, dtype, replayed), dtype)
+            for name, replayed in (
+                ("Jacobi round, replayed", True),
+                ("Jacobi round, called", False),
+            ):
+                yield Kernel(
+                    name,
+                    str(n),
+                    work.kept_round(n, size),
+                    partial(kept_round, n, dtype, replayed),
+                    dtype,
+                )
             yield Kernel(
                 "gradient, Quadratic",
                 str(n),
@@ -266,10 +309,17 @@ def cuda_kernels(sizes=(1024, 2048, 4096, 8192)) -> Iterator[Kernel]:
                 dtype,
             )
         rounds = work.batch_step(BATCH, SMALL.n, SMALL.n - 1, size)
-        yield Kernel("batch tournament, launch", "300 x 36", rounds, partial(batch_launch, dtype), dtype)
+        yield Kernel(
+            "batch tournament, launch", "300 x 36", rounds, partial(batch_launch, dtype), dtype
+        )
         yield from _shared_kernels("cuda", dtype)
     yield Kernel("apply_rows", "4096", work.turn_rows(4096), partial(turn_rows, 4096, "cuda"))
-    yield Kernel("L-BFGS iteration", "1024", work.lbfgs_iteration(1024), partial(lbfgs_iteration, 1024, "cuda"))
+    yield Kernel(
+        "L-BFGS iteration",
+        "1024",
+        work.lbfgs_iteration(1024),
+        partial(lbfgs_iteration, 1024, "cuda"),
+    )
 
 
 def _shared_kernels(device, dtype) -> Iterator[Kernel]:

@@ -78,9 +78,15 @@ def run(arguments: argparse.Namespace) -> dict[str, object]:
     print(f"{triples}\n{config}\n{device}, torch {torch.__version__}", flush=True)
     seconds = measure(triples, config, arguments.measured)
     queries = 2 * len(triples.train)
-    record: dict[str, object] = {"dataset": arguments.dataset, "device": device, "torch": torch.__version__}
+    record: dict[str, object] = {
+        "dataset": arguments.dataset,
+        "device": device,
+        "torch": torch.__version__,
+    }
     record |= {"seconds_an_epoch": seconds, "triples_a_second": len(triples.train) / seconds}
-    print(f"{seconds:.2f} s an epoch: {len(triples.train) / seconds:.0f} triples/s, {queries / seconds:.0f} queries/s")
+    print(
+        f"{seconds:.2f} s an epoch: {len(triples.train) / seconds:.0f} triples/s, {queries / seconds:.0f} queries/s"
+    )
     if arguments.throughput:
         return record | {"config": asdict(config)}
     epochs = arguments.epochs or max(1, int(arguments.time_limit / seconds))
@@ -92,21 +98,30 @@ def run(arguments: argparse.Namespace) -> dict[str, object]:
     test = evaluate(result.model, triples.test.to(config.device), triples.known.to(config.device))
     norms = torch.linalg.matrix_norm(result.model.relations.detach(), ord=2)
     residual = torch.as_tensor(jorth.residual(result.model.relations.detach(), config.signature))
-    print(f"{result.message}; best epoch {result.best_epoch}; ranking of test {time.perf_counter() - started:.1f} s")
+    print(
+        f"{result.message}; best epoch {result.best_epoch}; ranking of test {time.perf_counter() - started:.1f} s"
+    )
     print(f"relations: norms up to {float(norms.max()):.1f}, residual {float(residual.max()):.1e}")
     for side in ("both", "head", "tail"):
-        print(f"test {side}: " + "  ".join(f"{name} {value:.4f}" for name, value in test.metrics(side).items()))
+        print(
+            f"test {side}: "
+            + "  ".join(f"{name} {value:.4f}" for name, value in test.metrics(side).items())
+        )
     return record | {
         "config": asdict(config),
         "history": {name: column.tolist() for name, column in result.history.items()},
         "best_epoch": result.best_epoch,
         "test": {side: test.metrics(side) for side in ("both", "head", "tail")},
-        "relations": {name: part.metrics() for name, part in test.by_relation(triples.relations).items()},
+        "relations": {
+            name: part.metrics() for name, part in test.by_relation(triples.relations).items()
+        },
     }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--dataset", default="WN18RR")
     parser.add_argument("--data-dir", default=os.path.join(os.environ.get("JORTH_DATA", "."), "kg"))
     parser.add_argument("--device", default="cpu")
@@ -114,20 +129,32 @@ def main() -> None:
     parser.add_argument("--time-limit", type=float, default=300.0, help="seconds of training")
     parser.add_argument("--epochs", type=int, default=0, help="in place of the time limit")
     parser.add_argument("--throughput", action="store_true", help="measure the speed only")
-    parser.add_argument("--measured", type=int, default=1, help="epochs over which the speed is measured")
+    parser.add_argument(
+        "--measured", type=int, default=1, help="epochs over which the speed is measured"
+    )
     parser.add_argument("--method", default="j-jobcd", choices=("j-jobcd", "vr-j-jobcd", "csdm"))
     parser.add_argument("--dimension", type=int, default=32)
     parser.add_argument("--q", type=int, default=1)
     parser.add_argument("--alpha", type=float, default=1.0, help="radius: the larger, the flatter")
-    parser.add_argument("--shared-inverse", action="store_true", help="R^-1 for heads, no matrix of their own")
+    parser.add_argument(
+        "--shared-inverse", action="store_true", help="R^-1 for heads, no matrix of their own"
+    )
     parser.add_argument("--batch-size", type=int, default=1000)
-    parser.add_argument("--negatives", type=int, default=0, help="shared by a batch; 0: all entities")
-    parser.add_argument("--reject", action="store_true", help="leave known answers out of the negatives")
-    parser.add_argument("--loss", default="softmax", choices=("softmax", "logistic", "self-adversarial"))
+    parser.add_argument(
+        "--negatives", type=int, default=0, help="shared by a batch; 0: all entities"
+    )
+    parser.add_argument(
+        "--reject", action="store_true", help="leave known answers out of the negatives"
+    )
+    parser.add_argument(
+        "--loss", default="softmax", choices=("softmax", "logistic", "self-adversarial")
+    )
     parser.add_argument("--lr", type=float, default=0.01)
     parser.add_argument("--relation-lr", type=float, default=0.003)
     parser.add_argument("--relation-device", default=None, help="cpu: compiled steps beside a GPU")
-    parser.add_argument("--rounds", type=int, default=0, help="rounds of pairs a step; 0: a whole tournament")
+    parser.add_argument(
+        "--rounds", type=int, default=0, help="rounds of pairs a step; 0: a whole tournament"
+    )
     parser.add_argument("--regularisation", type=float, default=0.0)
     parser.add_argument("--spread", type=float, default=0.05)
     parser.add_argument("--seed", type=int, default=0)

@@ -59,7 +59,9 @@ def procrustes(n, p, seed):
     return (
         objective,
         sig,
-        jorth.minimize(objective, signature=sig, method="riemannian-lbfgs", gradient_tolerance=1e-12).value,
+        jorth.minimize(
+            objective, signature=sig, method="riemannian-lbfgs", gradient_tolerance=1e-12
+        ).value,
     )
 
 
@@ -74,7 +76,9 @@ def trace(n, p, seed):
 def measure(objective, sig, optimum, method, budget):
     first = objective.value(torch.eye(sig.n, dtype=torch.float64)).item()
     stop = jorth.stopping.ValueBelow(optimum + 0.9 * GAPS[-1] * (first - optimum))
-    result = jorth.minimize(objective, signature=sig, method=method, gradient_tolerance=0.0, max_time=budget, stop=stop)
+    result = jorth.minimize(
+        objective, signature=sig, method=method, gradient_tolerance=0.0, max_time=budget, stop=stop
+    )
     gap = (result.history["value"] - optimum) / (first - optimum)
     samples = objective.samples
     gradients = result.history["sample_gradient_evaluations"] / samples if samples else None
@@ -99,14 +103,20 @@ def score(run):
 
 
 def table(runs):
-    print("| method | s to 10⁻² | 10⁻⁴ | 10⁻⁸ | gradients to 10⁻⁸ | ended at a gap of | violation | residual |")
+    print(
+        "| method | s to 10⁻² | 10⁻⁴ | 10⁻⁸ | gradients to 10⁻⁸ | ended at a gap of | violation | residual |"
+    )
     print("|---|---|---|---|---|---|---|---|")
     for name, run in runs.items():
-        times = " | ".join("-" if (t := reached(run, gap, "time")) is None else f"{t:.3g}" for gap in GAPS)
+        times = " | ".join(
+            "-" if (t := reached(run, gap, "time")) is None else f"{t:.3g}" for gap in GAPS
+        )
         gradients = reached(run, GAPS[-1], "gradients")
         shown = "-" if gradients is None else f"{gradients:.0f}"
         last = f"{run['gap'][-1]:.0e}"
-        print(f"| {name} | {times} | {shown} | {last} | {run['violation']:.0e} | {run['residual']:.0e} |")
+        print(
+            f"| {name} | {times} | {shown} | {last} | {run['violation']:.0e} | {run['residual']:.0e} |"
+        )
 
 
 def draw(report, path):
@@ -116,7 +126,9 @@ def draw(report, path):
     figure = Figure(figsize=(11, 8.5), layout="constrained")
     panels = figure.subplots(2, 2, sharey="row")
     for row, (title, runs) in zip(panels, report.items(), strict=True):
-        for axes, (axis, label) in zip(row, (("time", "seconds"), ("gradients", "gradients")), strict=True):
+        for axes, (axis, label) in zip(
+            row, (("time", "seconds"), ("gradients", "gradients")), strict=True
+        ):
             for name, run in runs.items():
                 _, colour, style = METHODS[name]
                 x = np.maximum(run[axis], 1e-4 if axis == "time" else 1)
@@ -125,7 +137,9 @@ def draw(report, path):
             axes.set(xlabel=label, ylim=(5e-9, 2))
             axes.grid(alpha=0.3)
         row[0].set(ylabel=f"{title}\nrelative gap")
-    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8)
+    figure.legend(
+        *panels[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=100)
 

@@ -19,7 +19,9 @@ from jorth.plane import apply_rows, random_matching, solve_plane
 REPEATS = 15
 
 
-def median_seconds(call: Callable[[], object], synchronise: Callable[[], None], repeats: int = REPEATS) -> float:
+def median_seconds(
+    call: Callable[[], object], synchronise: Callable[[], None], repeats: int = REPEATS
+) -> float:
     call()  # compile and warm up
     times = []
     for _ in range(repeats):
@@ -46,7 +48,9 @@ def scalar_rows() -> None:
     for name, opposite in (("opposite signs", True), ("equal signs", False)):
         flags = np.full(count, opposite)
         for components in ("all", "identity"):
-            seconds = median_seconds(lambda f=flags, c=components: solve_pairs(P, Q, f, 0.0, c == "all"), lambda: None)
+            seconds = median_seconds(
+                lambda f=flags, c=components: solve_pairs(P, Q, f, 0.0, c == "all"), lambda: None
+            )
             print(f"  {name:15s} {components:9s} {seconds / count * 1e6:.3f}")
 
 
@@ -61,14 +65,20 @@ def batched_rows(device: str) -> None:
             p, sigma, general = P.to(dtype), Q[:, 0, 0].to(dtype), Q.to(dtype)
             rates = []
             for q in (sigma, general):
-                seconds = median_seconds(lambda p=p, q=q, s=signs: solve_plane(p, q, s, check=False), synchronise, 7)
+                seconds = median_seconds(
+                    lambda p=p, q=q, s=signs: solve_plane(p, q, s, check=False), synchronise, 7
+                )
                 rates.append(count / seconds / 1e6)
-            print(f"  {count:9d} pairs {str(dtype)[6:]:8s} scalar Q {rates[0]:8.2f}   general Q {rates[1]:8.2f}")
+            print(
+                f"  {count:9d} pairs {str(dtype)[6:]:8s} scalar Q {rates[0]:8.2f}   general Q {rates[1]:8.2f}"
+            )
 
 
 def apply_rows_table(device: str) -> None:
     synchronise = torch.cuda.synchronize if device == "cuda" else (lambda: None)
-    print(f"\napply_rows on {device}, n x n float64, one matching, GB/s of the floor (each row read and written once)")
+    print(
+        f"\napply_rows on {device}, n x n float64, one matching, GB/s of the floor (each row read and written once)"
+    )
     for n in (200, 1000, 4000):
         X = torch.eye(n, dtype=torch.float64, device=device)
         pairs = torch.from_numpy(random_matching(n, seed=0)).to(device)
@@ -82,8 +92,14 @@ def main() -> None:
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     device = parser.parse_args().device
     torch.set_num_threads(1)
-    processor = torch.cuda.get_device_name() if device == "cuda" else platform.processor() or platform.machine()
-    print(f"torch {torch.__version__}, numpy {np.__version__}, Python {platform.python_version()}, {processor}")
+    processor = (
+        torch.cuda.get_device_name()
+        if device == "cuda"
+        else platform.processor() or platform.machine()
+    )
+    print(
+        f"torch {torch.__version__}, numpy {np.__version__}, Python {platform.python_version()}, {processor}"
+    )
     if device == "cpu":
         scalar_rows()
     batched_rows(device)

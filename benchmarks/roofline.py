@@ -59,31 +59,52 @@ def roof(row, machine):
 
 def measured(kernel, machine):
     """The row of one kernel; what it raised in place of its time."""
-    row = {"kernel": kernel.name, "size": kernel.size, "dtype": str(kernel.dtype)[6:], **kernel.work._asdict()}
+    row = {
+        "kernel": kernel.name,
+        "size": kernel.size,
+        "dtype": str(kernel.dtype)[6:],
+        **kernel.work._asdict(),
+    }
     try:
         row["seconds"] = kernel.measure()
     except Exception as error:  # one that fails is a row, not the end
         return row | {"error": f"{type(error).__name__}: {error}"[:200]}
     moving, computing = roof(row, machine)
-    return row | {"share": max(moving, computing) / row["seconds"], "bound": "bytes" if moving > computing else "flops"}
+    return row | {
+        "share": max(moving, computing) / row["seconds"],
+        "bound": "bytes" if moving > computing else "flops",
+    }
 
 
 def measure(device, chosen):
     """Rates of the machine and a row for each kernel, printed as they come."""
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-    name = torch.cuda.get_device_name() if device == "cuda" else platform.processor() or platform.machine()
+    name = (
+        torch.cuda.get_device_name()
+        if device == "cuda"
+        else platform.processor() or platform.machine()
+    )
     machine = {
         "device": device,
         "name": name,
-        "versions": {"torch": torch.__version__, "numpy": np.__version__, "python": platform.python_version()},
+        "versions": {
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
         "copy": [(size, copy_rate(size, device)) for size in COPIED[device]],
-        "product": {str(dtype)[6:]: product_rate(MULTIPLIED[device], dtype, device) for dtype in kernels.DTYPES},
+        "product": {
+            str(dtype)[6:]: product_rate(MULTIPLIED[device], dtype, device)
+            for dtype in kernels.DTYPES
+        },
     }
     for size, rate in machine["copy"]:
         print(f"copy of {size / 2**20:6.0f} MiB  {rate / 1e9:9.1f} GB/s read and written")
     for dtype, rate in machine["product"].items():
         print(f"product, {dtype}  {rate / 1e9:9.1f} Gflop/s")
-    print(f"{'kernel':25s} {'size':15s} {'dtype':13s} time     bytes     flops      flops/byte    share of the roof")
+    print(
+        f"{'kernel':25s} {'size':15s} {'dtype':13s} time     bytes     flops      flops/byte    share of the roof"
+    )
     machine["rows"] = []
     for kernel in chosen:
         machine["rows"].append(row := measured(kernel, machine))
@@ -119,13 +140,17 @@ def draw(machine, path):
     across = np.geomspace(min(x for x, _ in points) / 3, max(x for x, _ in points) * 3, 400)
     figure, axes = plt.subplots(figsize=(10, 5.8))
     top = 2 * max(machine["product"].values())
-    axes.set(xscale="log", yscale="log", xlim=across[[0, -1]], ylim=(min(y for _, y in points) / 3, top))
+    axes.set(
+        xscale="log", yscale="log", xlim=across[[0, -1]], ylim=(min(y for _, y in points) / 3, top)
+    )
     axes.set(xlabel="operations a byte that must be moved", ylabel="operations a second")
     _roofs(axes, machine, across)
     hollow = any(row["dtype"] == "float32" for row in rows)
     _markers(axes, rows, points)
     where = "one core" if machine["device"] == "cpu" else machine["name"]
-    axes.set_title(f"Kernels against the roof, {where}{'; hollow: float32' if hollow else ''}", fontsize=10)
+    axes.set_title(
+        f"Kernels against the roof, {where}{'; hollow: float32' if hollow else ''}", fontsize=10
+    )
     axes.grid(alpha=0.25, which="major")
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
     figure.savefig(path, dpi=150, bbox_inches="tight")
@@ -168,10 +193,14 @@ def _label(axes, text, pixel, colour, taken):
     for shift in sorted(range(-80, 81, 4), key=abs):
         for left in (x + 7 + abs(shift) / 4, x - 7 - abs(shift) / 4 - width):
             box = (left, left + width, y + shift - 4, y + shift + 4)
-            if not any(box[0] < t[1] and t[0] < box[1] and box[2] < t[3] and t[2] < box[3] for t in taken):
+            if not any(
+                box[0] < t[1] and t[0] < box[1] and box[2] < t[3] and t[2] < box[3] for t in taken
+            ):
                 taken.append(box)
                 back = axes.transData.inverted().transform
-                axes.annotate(text, back((left, y + shift)), fontsize=6.5, color=colour, va="center")
+                axes.annotate(
+                    text, back((left, y + shift)), fontsize=6.5, color=colour, va="center"
+                )
                 if shift:
                     near = left - 1 if left > x else left + width + 1
                     axes.plot(*back([(x, y), (near, y + shift)]).T, color=colour, lw=0.4)
@@ -179,18 +208,24 @@ def _label(axes, text, pixel, colour, taken):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--sizes", type=int, nargs="+", help="n of the kernels that have one")
     parser.add_argument("--output", type=Path, help="JSON file; the picture is put beside it")
-    parser.add_argument("--draw", type=Path, metavar="JSON", help="only draw what such a file holds")
+    parser.add_argument(
+        "--draw", type=Path, metavar="JSON", help="only draw what such a file holds"
+    )
     parser.add_argument("--plot", type=Path, help="PNG file")
     arguments = parser.parse_args()
     if arguments.draw:
         machine = json.loads(arguments.draw.read_text())
     else:
         listed = kernels.cpu_kernels if arguments.device == "cpu" else kernels.cuda_kernels
-        machine = measure(arguments.device, listed(tuple(arguments.sizes)) if arguments.sizes else listed())
+        machine = measure(
+            arguments.device, listed(tuple(arguments.sizes)) if arguments.sizes else listed()
+        )
     if arguments.output:
         arguments.output.write_text(json.dumps(machine, indent=1))
     source = arguments.draw or arguments.output

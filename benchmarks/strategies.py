@@ -61,7 +61,9 @@ class Reached(Exception):
 def samples_to_gap(N: int, gap: float, method: str, seed: int) -> int:
     """Sample-gradient calls until f is below the gap, scored off the counts after every step."""
     signature = jorth.Signature(5, 5)
-    source, target, _ = jorth.datasets.planted_procrustes(N, signature, source_condition=3.0, seed=100 + seed)
+    source, target, _ = jorth.datasets.planted_procrustes(
+        N, signature, source_condition=3.0, seed=100 + seed
+    )
     objective = jorth.Procrustes(source, target)
     first = objective.value(torch.eye(10, dtype=torch.float64)).item()
     calls = {"count": 0}
@@ -83,7 +85,14 @@ def samples_to_gap(N: int, gap: float, method: str, seed: int) -> int:
 
     objective.value_and_gradient, objective.sample_gradient = counted_full, counted_sample  # type: ignore[method-assign]
     try:
-        jorth.minimize(objective, signature=signature, method=method, gradient_tolerance=0.0, max_time=300, seed=seed)
+        jorth.minimize(
+            objective,
+            signature=signature,
+            method=method,
+            gradient_tolerance=0.0,
+            max_time=300,
+            seed=seed,
+        )
     except Reached:
         return calls["count"]
     raise RuntimeError(f"{method} did not reach {gap} at N = {N}")
@@ -99,21 +108,32 @@ def draw_gradients(found: dict[str, dict], gap: float, path: Path) -> None:
         axes.loglog(np.maximum(row["gradients"], 1), row["gap"], label=label)
     axes.axhline(gap, color="0.7", linewidth=0.8)
     axes.set(
-        xlabel="gradient evaluations", ylabel="relative gap", title="J-JOBCD on planted Procrustes, n = 50, p = 25"
+        xlabel="gradient evaluations",
+        ylabel="relative gap",
+        title="J-JOBCD on planted Procrustes, n = 50, p = 25",
     )
     figure.legend(loc="outside lower center", fontsize=8, ncols=2)
     figure.savefig(path, dpi=150)
 
 
-def draw_samples(table: dict[str, dict[int, list[int]]], slopes: dict[str, float], gap: float, path: Path) -> None:
+def draw_samples(
+    table: dict[str, dict[int, list[int]]], slopes: dict[str, float], gap: float, path: Path
+) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.5, 4), layout="constrained")
     axes = figure.subplots()
     for method, rows in table.items():
         sizes = list(rows)
-        axes.loglog(sizes, [np.median(rows[N]) for N in sizes], "o-", label=f"{method}: N^{slopes[method]:.2f}")
-        axes.fill_between(sizes, [min(rows[N]) for N in sizes], [max(rows[N]) for N in sizes], alpha=0.2)
+        axes.loglog(
+            sizes,
+            [np.median(rows[N]) for N in sizes],
+            "o-",
+            label=f"{method}: N^{slopes[method]:.2f}",
+        )
+        axes.fill_between(
+            sizes, [min(rows[N]) for N in sizes], [max(rows[N]) for N in sizes], alpha=0.2
+        )
     axes.set(
         xlabel="samples N",
         ylabel="sample-gradient calls",

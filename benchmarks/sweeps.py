@@ -12,7 +12,7 @@ import numpy as np
 
 import jorth
 from jorth.plane import all_pairs
-from jorth.solvers.sweeps import sweep_quadratic
+from jorth.plane.compiled.sweeps import sweep_quadratic
 
 SIZES = (10, 25, 50, 100, 200, 400, 800)
 

@@ -55,7 +55,15 @@ def tree(children: int, depth: int) -> tuple[np.ndarray, np.ndarray]:
 
 def flat_layout(T: np.ndarray, d: int, seed: int) -> np.ndarray:
     """The best of four runs of SMACOF in R^d, by descending variance, with a root mean square radius of one."""
-    Y, _ = smacof(T, n_components=d, n_init=4, max_iter=2000, eps=1e-9, random_state=seed, normalized_stress=False)
+    Y, _ = smacof(
+        T,
+        n_components=d,
+        n_init=4,
+        max_iter=2000,
+        eps=1e-9,
+        random_state=seed,
+        normalized_stress=False,
+    )
     Y = Y - Y.mean(axis=0)
     Y = Y @ np.linalg.svd(Y, full_matrices=False)[2].T
     return Y / np.sqrt(np.square(Y).sum(axis=1).mean())
@@ -83,7 +91,9 @@ def probe(T: np.ndarray, layout: np.ndarray, signature: Signature, seed: int) ->
     """The fit with the least stress over the radii, and its rows."""
     fits = []
     for radius in RADII:
-        model = StructuralProbeRegressor(signature, alpha=radius, max_iterations=ITERATIONS, random_state=seed)
+        model = StructuralProbeRegressor(
+            signature, alpha=radius, max_iterations=ITERATIONS, random_state=seed
+        )
         fits.append((model.fit(rows(layout, radius), T), rows(layout, radius)))
     return min(fits, key=lambda fit: fit[0].stress_)
 
@@ -94,7 +104,10 @@ def free(
     """Stress and points when every point moves by itself, by L-BFGS: in Euclidean space without a signature."""
     i, j = np.triu_indices(len(T), 1)
     t = torch.from_numpy(pairs(T))
-    best: list = [np.inf, start]  # L-BFGS-B may end at a worse point when a line search fails at a cusp
+    best: list = [
+        np.inf,
+        start,
+    ]  # L-BFGS-B may end at a worse point when a line search fails at a cusp
 
     def squared_stress(flat: np.ndarray) -> tuple[float, np.ndarray]:
         Z = torch.from_numpy(flat.reshape(start.shape)).requires_grad_()
@@ -108,7 +121,9 @@ def free(
         return loss.item(), Z.grad.numpy().ravel()
 
     limits = dict(maxiter=1000, maxfun=1500, ftol=1e-12, gtol=1e-9)
-    scipy.optimize.minimize(squared_stress, start.ravel(), jac=True, method="L-BFGS-B", options=limits)
+    scipy.optimize.minimize(
+        squared_stress, start.ravel(), jac=True, method="L-BFGS-B", options=limits
+    )
     return float(np.sqrt(best[0])), best[1]
 
 
@@ -119,9 +134,14 @@ def table(T: np.ndarray, n: int, seeds: int) -> dict[str, np.ndarray]:
     """Print medians over the seeds; returns the best hyperbolic points and the layout below them, for the picture."""
     layouts = [flat_layout(T, n - 1, seed) for seed in range(seeds)]
     print(f"\nspaces of dimension {n - 1}, medians of {seeds} seeds (least, largest)\n")
-    print("| space | stress of the probe | Spearman | distance correlation | radius | stress of free points |")
+    print(
+        "| space | stress of the probe | Spearman | distance correlation | radius | stress of free points |"
+    )
     print("|---|---|---|---|---|---|")
-    flat = [(stress(T, d), spearmanr(d, pairs(T))[0], pearsonr(d, pairs(T))[0]) for d in map(pdist, layouts)]
+    flat = [
+        (stress(T, d), spearmanr(d, pairs(T))[0], pearsonr(d, pairs(T))[0])
+        for d in map(pdist, layouts)
+    ]
     row(f"Euclidean, R^{n - 1}", flat, "", [free(T, layout, None)[0] for layout in layouts])
     shown: dict[str, np.ndarray] = {}
     for q in range(1, n + 1):
@@ -139,10 +159,15 @@ def table(T: np.ndarray, n: int, seeds: int) -> dict[str, np.ndarray]:
     return shown
 
 
-def row(space: str, scores: list[tuple[float, float, float]], radius: str, loose: list[float]) -> None:
+def row(
+    space: str, scores: list[tuple[float, float, float]], radius: str, loose: list[float]
+) -> None:
     _, spearman, correlation = np.median(scores, axis=0)
     stresses = spread([found for found, _, _ in scores])
-    print(f"| {space} | {stresses} | {spearman:.3f} | {correlation:.3f} | {radius} | {spread(loose)} |", flush=True)
+    print(
+        f"| {space} | {stresses} | {spearman:.3f} | {correlation:.3f} | {radius} | {spread(loose)} |",
+        flush=True,
+    )
 
 
 def name(signature: Signature) -> str:
@@ -183,7 +208,14 @@ def draw(T: np.ndarray, parents: np.ndarray, shown: dict[str, np.ndarray]) -> No
             axes.plot(*curve.T, color=colours[node], linewidth=0.6, alpha=0.6)
         axes.scatter(*places.T, c=colours, s=4 + 14 * (T[0].max() - T[0]), zorder=3, linewidths=0)
         reach = 1.04 * np.abs(places).max() if "Poincaré" not in title else 1.02
-        axes.set(aspect="equal", xticks=[], yticks=[], frame_on=False, xlim=(-reach, reach), ylim=(-reach, reach))
+        axes.set(
+            aspect="equal",
+            xticks=[],
+            yticks=[],
+            frame_on=False,
+            xlim=(-reach, reach),
+            ylim=(-reach, reach),
+        )
         axes.set_title(title, fontsize=10)
         if "Poincaré" in title:
             angle = np.linspace(0, 2 * np.pi, 300)
@@ -192,7 +224,9 @@ def draw(T: np.ndarray, parents: np.ndarray, shown: dict[str, np.ndarray]) -> No
 
 
 def hyperbolic_stress(T: np.ndarray, points: np.ndarray) -> float:
-    return stress(T, pairs(np.stack([distance(point, points, Signature(2, 1)) for point in points])))
+    return stress(
+        T, pairs(np.stack([distance(point, points, Signature(2, 1)) for point in points]))
+    )
 
 
 def branch(node: int, parents: np.ndarray) -> int:
@@ -206,7 +240,9 @@ def ascending(points: np.ndarray) -> np.ndarray:
     """All on the upper sheet (q and -q are one point to the distance), the first, the root, moved to the base point."""
     points = points * np.sign(points[:, -1:])
     x, t = points[0, :-1], points[0, -1]
-    boost = np.block([[np.eye(2) + np.outer(x, x) / (1 + t), -x[:, None]], [-x[None], np.array([[t]])]])
+    boost = np.block(
+        [[np.eye(2) + np.outer(x, x) / (1 + t), -x[:, None]], [-x[None], np.array([[t]])]]
+    )
     return points @ boost
 
 
@@ -228,9 +264,13 @@ def native(points: np.ndarray) -> np.ndarray:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a small tree in two dimensions, one seed, no files")
+    parser.add_argument(
+        "--quick", action="store_true", help="a small tree in two dimensions, one seed, no files"
+    )
     quick = parser.parse_args().quick
-    warnings.simplefilter("ignore", ConvergenceWarning)  # the limit on iterations is the same for all
+    warnings.simplefilter(
+        "ignore", ConvergenceWarning
+    )  # the limit on iterations is the same for all
     T, parents = tree(3, 2 if quick else 4)
     print(f"a tree of {len(T)} nodes, three children a node")
     print(f"stress where all distances are the same: {stress(T, np.ones(len(pairs(T)))):.3f}")

@@ -89,7 +89,9 @@ def batch_step(batch, n, rounds, size=8):
     A matrix stays at hand through all rounds: X and G are read once, X is written once.
     """
     pair = 16 * n + TURN * n + PLANE
-    return Work(batch * rounds * (n // 2) * pair, 3 * batch * n * n * size, 3 * batch * n * n * size)
+    return Work(
+        batch * rounds * (n // 2) * pair, 3 * batch * n * n * size, 3 * batch * n * n * size
+    )
 
 
 def turn_rows(n):
@@ -131,7 +133,11 @@ def probe_gradient(m, n, block=512):
     edges = [min(block, m - start) for start in range(0, m, block)]
     entries = sum(a * sum(edges[at:]) for at, a in enumerate(edges))
     passes = 2 + 4 * len(edges)
-    return Work(entries * (6 * n + ARC) + 4 * m * n * n, (entries + passes * m * n) * 8, (entries + 5 * m * n) * 8)
+    return Work(
+        entries * (6 * n + ARC) + 4 * m * n * n,
+        (entries + passes * m * n) * 8,
+        (entries + 5 * m * n) * 8,
+    )
 
 
 def scores(batch, entities, n, size=8):

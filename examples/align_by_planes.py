@@ -22,6 +22,8 @@ for sweep in range(60):
         apply_rows(X, pairs, step.V)
     if sweep % 10 == 9:
         value = 0.5 * np.linalg.norm(X - target) ** 2
-        print(f"sweep {sweep + 1:2d}: ||X - T||^2 / 2 = {value:.3e}, residual {jorth.residual(X, signature):.1e}")
+        print(
+            f"sweep {sweep + 1:2d}: ||X - T||^2 / 2 = {value:.3e}, residual {jorth.residual(X, signature):.1e}"
+        )
 
 assert value < 1e-3

@@ -21,7 +21,9 @@ def near_identity(sig, *, cond, turn=0.5, seed):
 
 def near_procrustes(rows, sig, *, source_condition=2.0, point_condition=4.0, noise=0.0, seed):
     """(source, target, X) as `jorth.datasets.planted_procrustes` has them, with an X near the identity."""
-    source, _, _ = jorth.datasets.planted_procrustes(rows, sig, source_condition=source_condition, seed=seed)
+    source, _, _ = jorth.datasets.planted_procrustes(
+        rows, sig, source_condition=source_condition, seed=seed
+    )
     X = near_identity(sig, cond=point_condition, seed=seed)
     errors = np.random.default_rng(seed + 1).standard_normal(source.shape)
     return source, source @ X + noise * errors, X

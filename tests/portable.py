@@ -101,12 +101,24 @@ def run(cell, arguments, workers, logs):
     """The suite on one cell."""
     report, log = (logs / f"{cell}.{ending}" for ending in ("xml", "log"))
     report.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", "--quiet", "-p", "no:cacheprovider", f"--junitxml={report}"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--quiet",
+        "-p",
+        "no:cacheprovider",
+        f"--junitxml={report}",
+    ]
     command += ["--numprocesses", str(workers), *arguments]
-    environment = os.environ | PROCESSORS[cell.processor].environment() | {"JORTH_TEST_SEED": str(cell.seed)}
+    environment = (
+        os.environ | PROCESSORS[cell.processor].environment() | {"JORTH_TEST_SEED": str(cell.seed)}
+    )
     began = time.monotonic()
     with log.open("w") as output:
-        code = subprocess.run(command, cwd=ROOT, env=environment, stdout=output, stderr=output, check=False).returncode
+        code = subprocess.run(
+            command, cwd=ROOT, env=environment, stdout=output, stderr=output, check=False
+        ).returncode
     return read(report, code, time.monotonic() - began)
 
 
@@ -116,7 +128,9 @@ def read(report, code, seconds):
         return Outcome(0, 0, (f"pytest ended with code {code} and no report",), seconds)
     cases = list(ElementTree.parse(report).iter("testcase"))
     skipped = sum(case.find("skipped") is not None for case in cases)
-    bad = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
+    bad = [
+        case for case in cases if case.find("failure") is not None or case.find("error") is not None
+    ]
     failed = sorted({f"{case.get('classname')}::{case.get('name')}" for case in bad})
     if code not in (0, 1) or (code == 1 and not failed):
         failed.append(f"pytest ended with code {code}")
@@ -130,7 +144,9 @@ def table(outcomes):
     yield f"{'passed/failed':14}" + "".join(f"{f'seed {seed}':>14}" for seed in seeds)
     for processor in processors:
         found = [outcomes.get(Cell(processor, seed)) for seed in seeds]
-        yield f"{processor:14}" + "".join(f"{f'{o.passed}/{len(o.failed)}' if o else '-':>14}" for o in found)
+        yield f"{processor:14}" + "".join(
+            f"{f'{o.passed}/{len(o.failed)}' if o else '-':>14}" for o in found
+        )
 
 
 def cells_of(names, seeds):
@@ -153,14 +169,27 @@ def rotated(number):
 def parse(arguments):
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--processor", action="append", choices=PROCESSORS, help="again for several; all by default")
-    parser.add_argument("--seed", action="append", type=int, help="base seed, again for several; 0 to 3 by default")
-    parser.add_argument("--part", default="1/1", metavar="K/N", help="every N-th test file from the K-th on")
-    parser.add_argument("--rotate", type=int, metavar="NUMBER", help="one cell and a quarter of the files, by a number")
+    parser.add_argument(
+        "--processor", action="append", choices=PROCESSORS, help="again for several; all by default"
+    )
+    parser.add_argument(
+        "--seed", action="append", type=int, help="base seed, again for several; 0 to 3 by default"
+    )
+    parser.add_argument(
+        "--part", default="1/1", metavar="K/N", help="every N-th test file from the K-th on"
+    )
+    parser.add_argument(
+        "--rotate",
+        type=int,
+        metavar="NUMBER",
+        help="one cell and a quarter of the files, by a number",
+    )
     parser.add_argument("--jobs", type=int, default=1, help="cells at a time")
     parser.add_argument("--workers", type=int, default=2, help="processes of each cell")
     parser.add_argument("--logs", type=Path, default=ROOT / ".portable", help="folder of the logs")
-    parser.add_argument("pytest", nargs="*", metavar="ARGUMENT", help="after --: for pytest, instead of a part")
+    parser.add_argument(
+        "pytest", nargs="*", metavar="ARGUMENT", help="after --: for pytest, instead of a part"
+    )
     return parser.parse_args(arguments)
 
 
@@ -172,7 +201,10 @@ def main(arguments=None):
     else:
         cell, options.part = rotated(options.rotate)
         cells = [cell]
-        print(f"tests/portable.py --processor {cell.processor} --seed {cell.seed} --part {options.part}", flush=True)
+        print(
+            f"tests/portable.py --processor {cell.processor} --seed {cell.seed} --part {options.part}",
+            flush=True,
+        )
     arguments = options.pytest or files_of(options.part)
     options.logs.mkdir(parents=True, exist_ok=True)
     outcomes = {}
@@ -180,8 +212,15 @@ def main(arguments=None):
         runs = pool.map(lambda cell: run(cell, arguments, options.workers, options.logs), cells)
         for cell, outcome in zip(cells, runs, strict=True):
             outcomes[cell] = outcome
-            counts = f"{outcome.passed} passed, {outcome.skipped} skipped, {len(outcome.failed)} failed"
-            print(f"{cell}: {counts} in {outcome.seconds:.0f} s", *outcome.failed, sep="\n    ", flush=True)
+            counts = (
+                f"{outcome.passed} passed, {outcome.skipped} skipped, {len(outcome.failed)} failed"
+            )
+            print(
+                f"{cell}: {counts} in {outcome.seconds:.0f} s",
+                *outcome.failed,
+                sep="\n    ",
+                flush=True,
+            )
     print(*table(outcomes), sep="\n")
     return 1 if any(outcome.failed for outcome in outcomes.values()) or not outcomes else 0
 

@@ -15,8 +15,8 @@ from jorth.compiling import compiler
 
 NOWHERE = "/proc/nowhere"
 MODULES = """
-import jorth.decompositions.jacobi, jorth.objectives.probe_kernel, jorth.optim.compiled
-import jorth.solvers.round_kernel, jorth.solvers.sweeps
+import jorth.decompositions.jacobi, jorth.objectives.probe_kernel, jorth.plane.compiled.sweeps
+import jorth.plane.compiled.rounds, jorth.plane.compiled.sweeps
 from jorth.plane.compiled.roots import cosh_of
 assert cosh_of(0.75) == 1.25
 assert cosh_of._cache.cache_path is None, cosh_of._cache.cache_path
@@ -60,7 +60,9 @@ assert torch.isfinite(gradient).all()
 def unwritable(tmp_path_factory):
     """A copy of the package with files where numba would make folders: not even root can write there."""
     root = tmp_path_factory.mktemp("installed")
-    copy = shutil.copytree(Path(jorth.__file__).parent, root / "jorth", ignore=shutil.ignore_patterns("__pycache__"))
+    copy = shutil.copytree(
+        Path(jorth.__file__).parent, root / "jorth", ignore=shutil.ignore_patterns("__pycache__")
+    )
     for folder in (copy, *(path for path in copy.rglob("*") if path.is_dir())):
         (folder / "__pycache__").touch()
     return root
@@ -70,7 +72,9 @@ def run_there(root, code):
     nowhere = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR"), NOWHERE)
     environment = os.environ | nowhere | {"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
     code = f"import jorth\nassert jorth.__file__.startswith({str(root)!r})\n{code}"
-    done = subprocess.run([sys.executable, "-c", code], env=environment, cwd=root, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, cwd=root, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr[-3000:]
 
 
@@ -116,5 +120,7 @@ def test_a_folder_that_has_gone_costs_time_only(function):
 
 def test_numba_is_asked_in_one_place():
     root = Path(jorth.__file__).parent
-    asking = [path.relative_to(root) for path in root.rglob("*.py") if "from numba" in path.read_text()]
+    asking = [
+        path.relative_to(root) for path in root.rglob("*.py") if "from numba" in path.read_text()
+    ]
     assert asking == [Path("compiling.py")]

@@ -45,7 +45,9 @@ def test_solve_plane_does_not_synchronise(general):
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_group_on_the_device(dtype):
     sig = Signature.of([1, -1, 1, 1, -1, 1])
-    X = jorth.random_point(sig, cond=100.0, component=(-1, 1), batch=(3,), dtype=dtype, device="cuda")
+    X = jorth.random_point(
+        sig, cond=100.0, component=(-1, 1), batch=(3,), dtype=dtype, device="cuda"
+    )
     unit = torch.finfo(dtype).eps / 2
     assert X.is_cuda
     assert jorth.residual(X, sig).amax() <= 30 * 6 * unit
@@ -78,11 +80,15 @@ def test_steps_and_matchings_on_the_device():
     weights = weights + weights.mT
     matching = greedy_matching(weights, seed=0)
     assert matching.is_cuda
-    np.testing.assert_array_equal(matching.cpu().numpy(), greedy_matching(weights.cpu().numpy(), seed=0))
+    np.testing.assert_array_equal(
+        matching.cpu().numpy(), greedy_matching(weights.cpu().numpy(), seed=0)
+    )
 
 
 @pytest.mark.parametrize(
-    "options", [{}, dict(matching="greedy"), dict(rounds_per_gradient=5), dict(side="right")], ids=str
+    "options",
+    [{}, dict(matching="greedy"), dict(rounds_per_gradient=5), dict(side="right")],
+    ids=str,
 )
 def test_jacobi_on_the_device(options):
     sig = Signature(6, 5)
@@ -111,7 +117,9 @@ def test_other_methods_take_device_tensors(method):
     sig = Signature(6, 5)
     source, target, _ = jorth.datasets.planted_procrustes(40, sig, source_condition=3.0, seed=1)
     objective = jorth.Procrustes(torch.from_numpy(source).cuda(), torch.from_numpy(target).cuda())
-    result = jorth.minimize(objective, signature=sig, method=method, max_time=10, gradient_tolerance=1e-3)
+    result = jorth.minimize(
+        objective, signature=sig, method=method, max_time=10, gradient_tolerance=1e-3
+    )
     assert result.x.is_cuda
     assert result.value <= 0.2 * result.history["value"][0]
     assert result.residual <= 100 * 11 * 2.0**-53
@@ -162,7 +170,12 @@ def test_decompositions_equal_the_cpu():
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize(
     "options",
-    [{}, dict(side="right"), dict(matching="greedy"), dict(curvature="per-plane", momentum=0.9, metric="invariant")],
+    [
+        {},
+        dict(side="right"),
+        dict(matching="greedy"),
+        dict(curvature="per-plane", momentum=0.9, metric="invariant"),
+    ],
     ids=str,
 )
 def test_optimiser_equals_the_cpu(options, dtype):

@@ -14,38 +14,35 @@ PACKAGE = Path(jorth.__file__).parent
 # A room may import rooms of a lower level, and itself.
 LEVELS = {
     "signature": 0,
-    "locks": 0,
+    "clock": 0,
     "compiling": 0,
-    "expansion": 0,
-    "sparse_structure": 0,
-    "text_files": 0,
     "terminal": 0,
-    "whole_files": 1,
-    "matrix_files": 2,
     "arrays": 1,
-    "ranks": 1,
-    "group": 2,
-    "plane": 3,
-    "ultrahyperbolic": 3,
-    "decompositions": 4,
-    "objectives": 4,
-    "kernels": 4,
-    "solvers": 5,
-    "stopping": 6,
-    "datasets": 6,
+    "ranks": 2,
+    "storage": 3,
+    "group": 3,
+    "plane": 4,
+    "ultrahyperbolic": 4,
+    "decompositions": 5,
+    "kernels": 5,
+    "objectives": 5,
     "nn": 6,
     "optim": 7,
+    "solvers": 7,
+    "stopping": 8,
+    "datasets": 8,
+    "estimators": 8,
     "kge": 8,
     "adapters": 9,
-    "estimators": 7,
     "demo": 9,
     "bench": 9,
     "file_problems": 9,
-    "commands": 10,
-    "cli": 11,
+    "cli": 10,
 }
 MODULES = sorted(
-    path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if path.name != "__init__.py" or path.parent != PACKAGE
+    path.relative_to(PACKAGE)
+    for path in PACKAGE.rglob("*.py")
+    if path.name != "__init__.py" or path.parent != PACKAGE
 )
 
 
@@ -59,7 +56,9 @@ def imported_rooms(path):
             parts = node.module.split(".")
             yield from [parts[1]] if len(parts) > 1 else [alias.name for alias in node.names]
         elif isinstance(node, ast.Import):
-            yield from (alias.name.split(".")[1] for alias in node.names if alias.name.startswith("jorth."))
+            yield from (
+                alias.name.split(".")[1] for alias in node.names if alias.name.startswith("jorth.")
+            )
 
 
 @pytest.mark.parametrize("path", MODULES, ids=str)
@@ -77,7 +76,9 @@ def test_every_room_has_a_level():
 def loaded_after(code):
     """The top-level packages that running ``code`` in a fresh interpreter has loaded."""
     script = f"{code}\nimport sys\nprint(*sorted({{name.split('.')[0] for name in sys.modules}}))"
-    output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout
     return set(output.splitlines()[-1].split())
 
 
@@ -105,12 +106,23 @@ def test_help_does_not_import_torch(arguments):
 
 def test_plane_and_group_do_not_load_numba():
     """The GPU path must run where numba is not installed."""
-    assert not loaded_after("import jorth; jorth.solve_plane; jorth.polish; jorth.hyperbolic_qr; jorth.hsvd") & HEAVY
+    assert (
+        not loaded_after(
+            "import jorth; jorth.solve_plane; jorth.polish; jorth.hyperbolic_qr; jorth.hsvd"
+        )
+        & HEAVY
+    )
 
 
 def test_training_of_graphs_needs_no_optional_package():
     """A machine that trains may have neither a terminal nor PyKEEN."""
-    assert not loaded_after("import jorth.kge") & {"rich", "matplotlib", "pykeen", "pooch", "pandas"}
+    assert not loaded_after("import jorth.kge") & {
+        "rich",
+        "matplotlib",
+        "pykeen",
+        "pooch",
+        "pandas",
+    }
 
 
 def test_public_names_load():

@@ -7,7 +7,7 @@ import pytest
 import scipy.io
 import scipy.sparse
 
-from jorth.matrix_files import WRITABLE, read, replacing, stored, write
+from jorth.storage.matrices import WRITABLE, read, replacing, stored, write
 
 HARD = np.array([[1 / 3, -0.0, 5e-324], [np.finfo(float).max, -np.pi * 1e-200, 1 + 2**-52]])
 
@@ -71,7 +71,10 @@ BAD_TEXT = {
     "complex": ("1,2\n3,1+2j\n", r"line 2, column 2: '1\+2j' is not a number"),
     "empty": ("", "there are no numbers in it"),
     "a header alone": ("a,b\n", "there are no numbers in it"),
-    "NaN": ("1,2\n3,nan\n", "must be finite, got NaN or infinite entries: 1, the first in row 2, column 2"),
+    "NaN": (
+        "1,2\n3,nan\n",
+        "must be finite, got NaN or infinite entries: 1, the first in row 2, column 2",
+    ),
 }
 
 
@@ -86,12 +89,18 @@ def test_bad_text(tmp_path, text, message):
 
 BAD_ARRAYS = {
     "complex": (np.eye(2) * 1j, "must hold a real matrix (m, n), got complex128 of shape (2, 2)"),
-    "three dimensions": (np.ones((2, 2, 2)), "must hold a real matrix (m, n), got float64 of shape (2, 2, 2)"),
+    "three dimensions": (
+        np.ones((2, 2, 2)),
+        "must hold a real matrix (m, n), got float64 of shape (2, 2, 2)",
+    ),
     "one dimension": (np.ones(3), "must hold a real matrix (m, n), got float64 of shape (3,)"),
     "empty": (np.ones((0, 3)), "must hold a real matrix (m, n), got float64 of shape (0, 3)"),
     "words": (np.array([["a"]]), "must hold a real matrix (m, n), got <U1 of shape (1, 1)"),
     "infinite": (np.array([[1, 2, 3], [4, 5, np.inf]]), "the first in row 2, column 3"),
-    "object": (np.array([[None]]), "cannot be read (Object arrays cannot be loaded when allow_pickle=False)"),
+    "object": (
+        np.array([[None]]),
+        "cannot be read (Object arrays cannot be loaded when allow_pickle=False)",
+    ),
 }
 
 
@@ -108,7 +117,9 @@ def test_keys(tmp_path, ending):
     arrays = {"A": np.eye(2), "B": np.ones((2, 3))}
     np.savez(path, **arrays) if ending == ".npz" else scipy.io.savemat(path, arrays)
     assert read(path, key="B").tolist() == arrays["B"].tolist()
-    with pytest.raises(ValueError, match="it must hold one variable, or key must name one; it holds A, B"):
+    with pytest.raises(
+        ValueError, match="it must hold one variable, or key must name one; it holds A, B"
+    ):
         read(path)
     with pytest.raises(ValueError, match="key must name a variable of it, got C; it holds A, B"):
         read(path, key="C")
@@ -139,7 +150,9 @@ def test_other_files(tmp_path):
     (tmp_path / "A.mat").write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM")
     with pytest.raises(ValueError, match=r"A.mat is a MATLAB 7.3 file; save it with -v7"):
         read(tmp_path / "A.mat")
-    with pytest.raises(ValueError, match=r"A.xls must end in .npy, .npz, .mat, .csv, .tsv, .txt, got '.xls'"):
+    with pytest.raises(
+        ValueError, match=r"A.xls must end in .npy, .npz, .mat, .csv, .tsv, .txt, got '.xls'"
+    ):
         read(tmp_path / "A.xls")
     with pytest.raises(ValueError, match=r"none.npy cannot be read .*No such file"):
         read(tmp_path / "none.npy")

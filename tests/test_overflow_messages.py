@@ -15,7 +15,10 @@ INFINITE = {
 @pytest.mark.parametrize("kind", INFINITE)
 def test_arrays_of_both_kinds(kind):
     result, dtype = INFINITE[kind]
-    with pytest.raises(ValueError, match=f"^x and y must be of a size at which z is finite in {dtype}, got overflow$"):
+    with pytest.raises(
+        ValueError,
+        match=f"^x and y must be of a size at which z is finite in {dtype}, got overflow$",
+    ):
         check_overflow(result, "x and y", "z")
     check_overflow(result[:1], "x and y", "z")
 
@@ -23,7 +26,8 @@ def test_arrays_of_both_kinds(kind):
 @pytest.mark.parametrize("result", [float("inf"), np.array([[np.inf]])])
 def test_results_of_numpy(result):
     with pytest.raises(
-        ValueError, match=r"^x must be of a size at which the result is finite in float64, got overflow$"
+        ValueError,
+        match=r"^x must be of a size at which the result is finite in float64, got overflow$",
     ):
         finite_result(result, "x")
     kept = 1.0 if isinstance(result, float) else np.ones((1, 1))

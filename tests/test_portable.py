@@ -36,9 +36,17 @@ print(json.dumps({
 
 
 def draws(base_seed):
-    environment = os.environ | {"JORTH_TEST_SEED": str(base_seed), "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = os.environ | {
+        "JORTH_TEST_SEED": str(base_seed),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
     run = subprocess.run(
-        [sys.executable, "-c", DRAWS], cwd=portable.ROOT, env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", DRAWS],
+        cwd=portable.ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return json.loads(run.stdout)
 
@@ -75,7 +83,10 @@ def test_what_the_machine_cannot_do_is_left_out(monkeypatch, capsys):
     needy = portable.Processor("avx512", "SkylakeX", "AVX2", needs="an instruction of the future")
     monkeypatch.setitem(portable.PROCESSORS, "future", needy)
     assert not list(portable.cells_of(["future"], [0]))
-    assert capsys.readouterr().out == "future is left out: this machine has no an instruction of the future\n"
+    assert (
+        capsys.readouterr().out
+        == "future is left out: this machine has no an instruction of the future\n"
+    )
 
 
 def test_a_cell_and_its_failures(tmp_path):
@@ -88,6 +99,13 @@ def test_a_cell_and_its_failures(tmp_path):
     outcome = portable.run(portable.Cell("prescott", 5), arguments, workers=0, logs=tmp_path)
     assert (outcome.passed, outcome.skipped) == (1, 0)
     assert [name.partition("::")[2] for name in outcome.failed] == ["test_bad"]
-    assert list(portable.table({portable.Cell("prescott", 5): outcome}))[1].split() == ["prescott", "1/1"]
-    assert portable.read(tmp_path / "prescott-5.xml", 5, 1.0).failed[-1] == "pytest ended with code 5"
-    assert portable.read(tmp_path / "none.xml", 2, 1.0).failed == ("pytest ended with code 2 and no report",)
+    assert list(portable.table({portable.Cell("prescott", 5): outcome}))[1].split() == [
+        "prescott",
+        "1/1",
+    ]
+    assert (
+        portable.read(tmp_path / "prescott-5.xml", 5, 1.0).failed[-1] == "pytest ended with code 5"
+    )
+    assert portable.read(tmp_path / "none.xml", 2, 1.0).failed == (
+        "pytest ended with code 2 and no report",
+    )

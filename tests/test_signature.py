@@ -34,7 +34,10 @@ def test_definite_signatures():
 def test_value_semantics():
     assert Signature(1, 1) == Signature.of([1, -1])
     assert Signature(1, 1) != Signature.of([-1, 1])
-    assert len({Signature(2, 1), Signature.of((1.0, 1.0, -1.0)), Signature.of(np.array([1, 1, -1]))}) == 1
+    assert (
+        len({Signature(2, 1), Signature.of((1.0, 1.0, -1.0)), Signature.of(np.array([1, 1, -1]))})
+        == 1
+    )
 
 
 def test_signs_cannot_be_changed():
@@ -56,8 +59,16 @@ def test_vector_follows_the_tensor():
         (lambda: Signature(1.5, 2), TypeError, "p must be an integer, got float"),
         (lambda: Signature(True, 2), TypeError, "p must be an integer, got bool"),
         (lambda: Signature(0, 0), ValueError, "p \\+ q must be at least 1"),
-        (lambda: Signature.of([1, 0, -1]), ValueError, "signs must each be \\+1 or -1, got 0 at position 1"),
-        (lambda: Signature.of([1, float("nan")]), ValueError, "signs must each be .* got nan at position 1"),
+        (
+            lambda: Signature.of([1, 0, -1]),
+            ValueError,
+            "signs must each be \\+1 or -1, got 0 at position 1",
+        ),
+        (
+            lambda: Signature.of([1, float("nan")]),
+            ValueError,
+            "signs must each be .* got nan at position 1",
+        ),
         (lambda: Signature.of([]), ValueError, "signs must not be empty"),
         (lambda: Signature.lorentz(3, time="middle"), ValueError, 'time must be "first" or "last"'),
         (lambda: Signature.lorentz(0), ValueError, "n must be at least 1, got 0"),

@@ -35,8 +35,12 @@ def test_membership_sees_what_is_off():
     sig = Signature(3, 2)
     y = points(sig, 5)
     squares = np.square(y).sum(axis=1)
-    np.testing.assert_allclose(membership(1.01 * y, sig), (1.01**2 - 1) / (1.01**2 * squares), rtol=1e-10)
-    np.testing.assert_allclose(membership(y, sig, alpha=1.1), (1.1**2 - 1) / np.maximum(1.1**2, squares), rtol=1e-10)
+    np.testing.assert_allclose(
+        membership(1.01 * y, sig), (1.01**2 - 1) / (1.01**2 * squares), rtol=1e-10
+    )
+    np.testing.assert_allclose(
+        membership(y, sig, alpha=1.1), (1.1**2 - 1) / np.maximum(1.1**2, squares), rtol=1e-10
+    )
 
 
 @pytest.mark.parametrize("sig", SIGS, ids=str)
@@ -50,7 +54,9 @@ def test_unlift_inverts_lift(sig):
 def exact_distance(x, y, sig, alpha):
     """From the double inputs, at 60 digits, by the definition."""
     with mpmath.workdps(60):
-        g = mpmath.fsum(int(s) * mpmath.mpf(a) * mpmath.mpf(b) for s, a, b in zip(sig.signs, x, y, strict=True))
+        g = mpmath.fsum(
+            int(s) * mpmath.mpf(a) * mpmath.mpf(b) for s, a, b in zip(sig.signs, x, y, strict=True)
+        )
         g = abs(g / mpmath.mpf(alpha) ** 2)
         return float(alpha * (mpmath.acosh(g) if g >= 1 else mpmath.acos(g)))
 
@@ -63,7 +69,9 @@ def test_distance_against_mpmath(sig, alpha):
     y = lift(rng.standard_normal((40, sig.n)), sig, alpha=alpha)
     found = distance(x, y, sig, alpha=alpha)
     wanted = [exact_distance(a, b, sig, alpha) for a, b in zip(x, y, strict=True)]
-    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-7)  # the definition is ill-conditioned at |g| = 1
+    np.testing.assert_allclose(
+        found, wanted, rtol=1e-12, atol=1e-7
+    )  # the definition is ill-conditioned at |g| = 1
 
 
 @pytest.mark.parametrize("apart", [1e-2, 1e-5, 1e-9])
@@ -92,8 +100,12 @@ def test_kinds_broadcasting_and_inner():
 
 def test_gradients_agree_with_finite_differences():
     sig = Signature(3, 2)
-    x = torch.randn(4, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
-    y = torch.randn(4, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(1)).requires_grad_()
+    x = torch.randn(
+        4, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+    ).requires_grad_()
+    y = torch.randn(
+        4, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(1)
+    ).requires_grad_()
     assert torch.autograd.gradcheck(lambda a: lift(a, sig), x)
     assert torch.autograd.gradcheck(lambda a, b: distance(lift(a, sig), lift(b, sig), sig), (x, y))
 
@@ -142,12 +154,28 @@ def test_derivative_near_t_zero_is_that_of_a_direction():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: lift(np.zeros(4), Signature(2, 2)), ValueError, "x must have t != 0 in every row, got 1 with t = 0"),
+        (
+            lambda: lift(np.zeros(4), Signature(2, 2)),
+            ValueError,
+            "x must have t != 0 in every row, got 1 with t = 0",
+        ),
         (lambda: lift(np.ones(3), Signature(2, 2)), ValueError, r"x must have shape \(..., 4\)"),
-        (lambda: lift(np.ones(2), Signature(2, 0)), ValueError, "signature must have q of at least 1"),
-        (lambda: lift(np.ones(4), Signature(2, 2), alpha=0.0), ValueError, "alpha must be a positive number, got 0.0"),
+        (
+            lambda: lift(np.ones(2), Signature(2, 0)),
+            ValueError,
+            "signature must have q of at least 1",
+        ),
+        (
+            lambda: lift(np.ones(4), Signature(2, 2), alpha=0.0),
+            ValueError,
+            "alpha must be a positive number, got 0.0",
+        ),
         (lambda: lift(np.full(4, np.nan), Signature(2, 2)), ValueError, "x must be finite"),
-        (lambda: distance(np.ones(4), [1.0], Signature(2, 2)), TypeError, "y must be a NumPy array or a torch tensor"),
+        (
+            lambda: distance(np.ones(4), [1.0], Signature(2, 2)),
+            TypeError,
+            "y must be a NumPy array or a torch tensor",
+        ),
         (lambda: membership(np.ones(4), (2, 2)), TypeError, "signature must be a jorth.Signature"),
     ],
 )

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from jorth.whole_files import replacing
+from jorth.storage.atomic import replacing
 
 
 def put(path, content):
@@ -68,7 +68,7 @@ def test_permissions_are_those_of_any_new_file(tmp_path):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from jorth.whole_files import replacing
+from jorth.storage.atomic import replacing
 with replacing(Path(sys.argv[1])) as stream:
     stream.write(b"half")
     stream.flush()
@@ -98,7 +98,7 @@ def test_files_that_others_remove_at_once_are_not_made_for_ever(tmp_path, monkey
             path.unlink()
         return wait
 
-    monkeypatch.setattr("jorth.whole_files.held", removed_before_it_is_held)
+    monkeypatch.setattr("jorth.storage.atomic.held", removed_before_it_is_held)
     with pytest.raises(OSError, match=r"new files beside .*a were removed by others"):
         put(tmp_path / "a", b"new")
 
@@ -107,7 +107,7 @@ def test_a_planted_link_is_not_followed(tmp_path, monkeypatch):
     """Even under the very name that is going to be used."""
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious")
-    monkeypatch.setattr("jorth.whole_files.secrets.token_hex", lambda size: "0" * 16)
+    monkeypatch.setattr("jorth.storage.atomic.secrets.token_hex", lambda size: "0" * 16)
     (tmp_path / f".a.{'0' * 16}.tmp").symlink_to(victim)
     with pytest.raises(FileExistsError):
         put(tmp_path / "a", b"new")

@@ -9,7 +9,17 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jorth import adapters, datasets, estimators, kge, nn, optim, plane, stopping, ultrahyperbolic
+    from jorth import (
+        adapters,
+        datasets,
+        estimators,
+        kge,
+        nn,
+        optim,
+        plane,
+        stopping,
+        ultrahyperbolic,
+    )
     from jorth.decompositions import (
         CS,
         HSVD,
@@ -80,7 +90,17 @@ _ROOMS = {
     "multiplier procrustes riemannian_gradient",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
-_MODULES = ("adapters", "datasets", "estimators", "kge", "nn", "optim", "plane", "stopping", "ultrahyperbolic")
+_MODULES = (
+    "adapters",
+    "datasets",
+    "estimators",
+    "kge",
+    "nn",
+    "optim",
+    "plane",
+    "stopping",
+    "ultrahyperbolic",
+)
 
 __all__ = [
     "ADMM",

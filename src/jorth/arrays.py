@@ -47,7 +47,11 @@ def describe(value: object) -> str:
     kind, short = type(value).__name__, _short(value)
     if short is not None:
         return f"{kind} {short}"
-    return f"{kind} of length {len(value)}" if isinstance(value, (str, bytes, list, tuple, dict, set)) else kind
+    return (
+        f"{kind} of length {len(value)}"
+        if isinstance(value, (str, bytes, list, tuple, dict, set))
+        else kind
+    )
 
 
 def shown(value: object) -> str:
@@ -78,9 +82,19 @@ def to_tensor(value: object, name: str, *, meta: bool = False) -> Tensor:
         if not value.flags.writeable or any(stride < 0 for stride in value.strides):
             value = value.copy()
         return torch.from_numpy(value)
-    if not isinstance(value, Tensor) or value.layout is not torch.strided or (value.is_meta and not meta):
-        kind = f"{type(value).__name__}, {value.layout} on {value.device}" if isinstance(value, Tensor) else ""
-        raise TypeError(f"{name} must be a NumPy array or a torch tensor, got {kind or describe(value)}")
+    if (
+        not isinstance(value, Tensor)
+        or value.layout is not torch.strided
+        or (value.is_meta and not meta)
+    ):
+        kind = (
+            f"{type(value).__name__}, {value.layout} on {value.device}"
+            if isinstance(value, Tensor)
+            else ""
+        )
+        raise TypeError(
+            f"{name} must be a NumPy array or a torch tensor, got {kind or describe(value)}"
+        )
     if value.dtype not in FLOATS:
         raise TypeError(f"{name} must be float64 or float32, got {describe(value)}")
     return value
@@ -89,10 +103,14 @@ def to_tensor(value: object, name: str, *, meta: bool = False) -> Tensor:
 def real_numbers(value: Any, name: str, expected: str, device: torch.device) -> Tensor:
     """A tensor of whole or floating numbers from an array, a tensor or nested lists, or a TypeError."""
     numeric = not isinstance(value, np.ndarray) or value.dtype.kind in "iuf"
-    if isinstance(value, np.ma.MaskedArray) or (isinstance(value, Tensor) and value.layout is not torch.strided):
+    if isinstance(value, np.ma.MaskedArray) or (
+        isinstance(value, Tensor) and value.layout is not torch.strided
+    ):
         numeric = False
     try:
-        tensor = torch.as_tensor(np.array(value) if isinstance(value, np.ndarray) else value, device=device)
+        tensor = torch.as_tensor(
+            np.array(value) if isinstance(value, np.ndarray) else value, device=device
+        )
     except (TypeError, ValueError, RuntimeError, OverflowError):
         numeric = False
     if not numeric or tensor.dtype == torch.bool or tensor.is_complex():
@@ -117,7 +135,9 @@ def square_matrix(value: object, signature: Signature, name: str = "X") -> Tenso
     matrix = to_tensor(value, name)
     n = check_signature(signature).n
     if matrix.ndim < 2 or matrix.shape[-2:] != (n, n):
-        raise ValueError(f"{name} must have shape (..., {n}, {n}) for {signature} (p + q = {n}), got {describe(value)}")
+        raise ValueError(
+            f"{name} must have shape (..., {n}, {n}) for {signature} (p + q = {n}), got {describe(value)}"
+        )
     return matrix
 
 
@@ -125,14 +145,18 @@ def check_finite(tensor: Tensor, name: str) -> None:
     """A ValueError when the tensor holds NaN or infinity."""
     bad = int((~torch.isfinite(tensor)).sum())
     if bad:
-        raise ValueError(f"{name} must be finite, got {bad} NaN or infinite of {tensor.numel()} entries")
+        raise ValueError(
+            f"{name} must be finite, got {bad} NaN or infinite of {tensor.numel()} entries"
+        )
 
 
 def check_overflow(result: Tensor | NDArray[Any], names: str, what: str) -> None:
     """A ValueError when a result of finite arguments is not finite."""
     finite = torch.isfinite(result) if isinstance(result, Tensor) else np.isfinite(result)
     if not bool(finite.all()):
-        raise ValueError(f"{names} must be of a size at which {what} is finite in {result.dtype}, got overflow")
+        raise ValueError(
+            f"{names} must be of a size at which {what} is finite in {result.dtype}, got overflow"
+        )
 
 
 def finite_result(result: ResultT, names: str) -> ResultT:
@@ -166,8 +190,14 @@ def real_number(value: Any, name: str, expected: str, allowed: Callable[[float],
 
 def positive_number(value: Any, name: str, dtype: torch.dtype = torch.float64) -> float:
     """A float above 0 that is not infinite, in the range of a dtype."""
-    expected = "a positive number" if dtype == torch.float64 else f"a positive number in the range of {dtype}"
-    return real_number(value, name, expected, lambda number: 0 < rounded_to(dtype, number) < math.inf)
+    expected = (
+        "a positive number"
+        if dtype == torch.float64
+        else f"a positive number in the range of {dtype}"
+    )
+    return real_number(
+        value, name, expected, lambda number: 0 < rounded_to(dtype, number) < math.inf
+    )
 
 
 def rounded_to(dtype: torch.dtype, number: float) -> float:
@@ -203,12 +233,45 @@ def whole_number(value: Any, name: str, least: int, *, instead: str = "") -> int
     return count
 
 
+def check_number(value: Any, name: str, least: float) -> None:
+    """A ValueError that names the argument, unless it is a number of at least ``least``."""
+    expected = "a number" if least == -math.inf else f"a number of at least {least:g}"
+    real_number(value, name, expected, lambda number: number >= least)
+
+
+def check_auto(name: str, value: object) -> None:
+    """A ValueError unless an option is "auto" or a positive number."""
+    if not (isinstance(value, str) and value == "auto"):
+        real_number(
+            value, name, '"auto" or a positive number', lambda number: 0 < number < math.inf
+        )
+
+
+def check_count(name: str, value: Any) -> None:
+    """An error unless an option is None or a whole number of at least 1."""
+    if value is not None:
+        whole_number(value, name, 1, instead="None or ")
+
+
+def check_theta(theta: float | None) -> None:
+    """A ValueError unless theta is None or at least zero."""
+    if theta is not None:
+        expected = "None (relative) or a number of at least 0"
+        real_number(theta, "theta", expected, lambda number: 0 <= number < math.inf)
+
+
 def generator(seed: object) -> np.random.Generator:
     """The generator that a seed stands for. Randomness is by explicit seed only: None is refused."""
     if isinstance(seed, np.random.Generator):
         return seed
-    if isinstance(seed, (bool, np.bool_)) or not isinstance(seed, numbers.Integral) or int(seed) < 0:
-        raise TypeError(f"seed must be an integer of at least 0 or a NumPy generator, got {describe(seed)}")
+    if (
+        isinstance(seed, (bool, np.bool_))
+        or not isinstance(seed, numbers.Integral)
+        or int(seed) < 0
+    ):
+        raise TypeError(
+            f"seed must be an integer of at least 0 or a NumPy generator, got {describe(seed)}"
+        )
     return np.random.default_rng(int(seed))
 
 
@@ -227,12 +290,16 @@ def batch_sizes(batch: Any, name: str = "batch") -> tuple[int, ...]:
         raise TypeError(f"{name} must be a tuple of sizes, got {describe(batch)}")
     if len(batch) > MOST_DIMENSIONS:
         raise ValueError(f"{name} must have at most {MOST_DIMENSIONS} sizes, got {describe(batch)}")
-    return tuple(whole_number(size, f"{name}[{position}]", 0) for position, size in enumerate(batch))
+    return tuple(
+        whole_number(size, f"{name}[{position}]", 0) for position, size in enumerate(batch)
+    )
 
 
 def check_dtype(dtype: Any, name: str = "dtype", *, optional: bool = False) -> None:
     """A TypeError unless a dtype of torch is float64 or float32, or None where that is allowed."""
-    if not (isinstance(dtype, torch.dtype) and dtype in FLOATS) and not (optional and dtype is None):
+    if not (isinstance(dtype, torch.dtype) and dtype in FLOATS) and not (
+        optional and dtype is None
+    ):
         raise TypeError(f"{name} must be torch.float64 or torch.float32, got {shown(dtype)}")
 
 
@@ -241,8 +308,12 @@ def check_device(device: Any, name: str = "device") -> None:
     try:
         if device is not None:
             torch.empty(0, device=device)
-    except Exception as error:  # torch has RuntimeError, AssertionError, TypeError and others for this
-        raise ValueError(f"{name} must be a device that torch has here, got {shown(device)}") from error
+    except (
+        Exception
+    ) as error:  # torch has RuntimeError, AssertionError, TypeError and others for this
+        raise ValueError(
+            f"{name} must be a device that torch has here, got {shown(device)}"
+        ) from error
 
 
 def file_path(value: Any, name: str) -> Path:
@@ -272,7 +343,9 @@ def check_square(value: Any, name: str, dtype: torch.dtype = torch.float64) -> f
     positive_number(value, name)
     largest = torch.finfo(dtype).max / 16
     expected = f"a number whose square and its inverse are in the range of {dtype}"
-    return real_number(value, name, expected, lambda number: 1 / largest < number * number < largest)
+    return real_number(
+        value, name, expected, lambda number: 1 / largest < number * number < largest
+    )
 
 
 def unit_roundoff(tensor: Tensor) -> float:

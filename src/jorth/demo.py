@@ -16,7 +16,7 @@ from jorth.datasets import digits_trace, planted_procrustes
 from jorth.objectives import AbstractObjective, FiniteSum, Procrustes, Quadratic
 from jorth.signature import Signature
 from jorth.solvers import Result, minimize
-from jorth.whole_files import replacing
+from jorth.storage.atomic import replacing
 
 METHODS = ("gs-jobcd", "j-jobcd", "vr-j-jobcd")
 
@@ -39,7 +39,9 @@ def run(output: Path, seed: int) -> None:
     results = {problem.name: _solve_all(problem, seed) for problem in problems}
     for problem in problems:
         console.print(_table(problem, results[problem.name]))
-    console.print("gap: (f - optimum) / (f(I) - optimum); time in s; Mpairs/s: million plane steps a second")
+    console.print(
+        "gap: (f - optimum) / (f(I) - optimum); time in s; Mpairs/s: million plane steps a second"
+    )
     output.mkdir(parents=True, exist_ok=True)
     path = output / "convergence.png"
     _draw(path, problems, results)

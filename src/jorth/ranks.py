@@ -39,7 +39,10 @@ class Ranks:
             )
         self._group: Any = distributed.group.WORLD if group is None else group
         self._device = torch.device(device)
-        self.rank, self.size = distributed.get_rank(self._group), distributed.get_world_size(self._group)
+        self.rank, self.size = (
+            distributed.get_rank(self._group),
+            distributed.get_world_size(self._group),
+        )
 
     @property
     def first(self) -> bool:
@@ -92,7 +95,9 @@ class Ranks:
                 answer[1] = error
         with self._reaching():
             source = distributed.get_global_rank(self._group, 0)
-            distributed.broadcast_object_list(answer, source, group=self._group, device=self._device)
+            distributed.broadcast_object_list(
+                answer, source, group=self._group, device=self._device
+            )
         if answer[1] is not None:
             raise answer[1]
         made: T = answer[0]
@@ -133,5 +138,9 @@ def naming_checkpoint(folder: Path | None, file: str) -> Iterator[None]:
 
 def _mark(tensor: Tensor) -> Tensor:
     """A small whole number (1,) that depends on every bit of a float64 or float32 tensor."""
-    bits = tensor.detach().contiguous().view(torch.int64 if tensor.element_size() == 8 else torch.int32)
+    bits = (
+        tensor.detach()
+        .contiguous()
+        .view(torch.int64 if tensor.element_size() == 8 else torch.int32)
+    )
     return bits.sum().remainder(MARKS).reshape(1)

@@ -37,12 +37,16 @@ class Signature:
         try:
             values = list(signs.tolist() if hasattr(signs, "tolist") else signs)
         except (TypeError, RuntimeError):  # torch has RuntimeErrors for tensors without data
-            raise TypeError(f"signs must be a sequence of +1 and -1, got {type(signs).__name__}") from None
+            raise TypeError(
+                f"signs must be a sequence of +1 and -1, got {type(signs).__name__}"
+            ) from None
         for position, sign in enumerate(values):
             number = isinstance(sign, (int, float, np.number)) and not isinstance(sign, bool)
             if not number or sign not in (1, -1):
                 found = repr(sign) if number else type(sign).__name__
-                raise ValueError(f"signs must each be +1 or -1, got {found:.40} at position {position}")
+                raise ValueError(
+                    f"signs must each be +1 or -1, got {found:.40} at position {position}"
+                )
         if not values:
             raise ValueError("signs must not be empty")
         signature = object.__new__(cls)
@@ -99,7 +103,9 @@ class Signature:
         """The positions of +1 and of -1 as index tensors on ``device``."""
         import torch
 
-        return torch.tensor(self.positive, device=device), torch.tensor(self.negative, device=device)
+        return torch.tensor(self.positive, device=device), torch.tensor(
+            self.negative, device=device
+        )
 
     def __repr__(self) -> str:
         if self._signs == (1,) * self.p + (-1,) * self.q:
@@ -109,14 +115,20 @@ class Signature:
     def __str__(self) -> str:
         """The same, cut short where there are many signs in no order: for messages."""
         whole = repr(self)
-        return whole if len(whole) <= 80 else f"Signature.of({whole[14:40]}...) with p = {self.p} and q = {self.q}"
+        return (
+            whole
+            if len(whole) <= 80
+            else f"Signature.of({whole[14:40]}...) with p = {self.p} and q = {self.q}"
+        )
 
 
 def _check_count(name: str, count: object, least: int) -> None:
     if isinstance(count, bool) or not isinstance(count, (int, np.integer)):
         raise TypeError(f"{name} must be an integer, got {type(count).__name__}")
     if count < least:
-        raise ValueError(f"{name} must be at least {least}, got {count if count > -(10**9) else 'less'}")
+        raise ValueError(
+            f"{name} must be at least {least}, got {count if count > -(10**9) else 'less'}"
+        )
     if count >= 2**31:
         raise ValueError(f"{name} must be below 2^31, got more")
 

@@ -1,6 +1,6 @@
 """Stopping criteria for `jorth.minimize`: they combine with | (either) and & (both)."""
 
-from jorth.solvers.stopping import (
+from jorth.solvers.loop.stopping import (
     BlockStationary,
     Criterion,
     GradientNorm,

@@ -8,4 +8,6 @@ def visible(text: str) -> str:
 
     Letters, marks and symbols of all scripts stay, and so does the space; line ends do not.
     """
-    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
+    return "".join(
+        sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text
+    )

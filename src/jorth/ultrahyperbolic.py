@@ -44,7 +44,9 @@ def lift(x: ArrayT, signature: Signature, *, alpha: float = 1.0) -> ArrayT:
     plus, minus = signature.positions(point.device)
     _check_directions(point[..., minus], "x", signature)
     # phi is homogeneous in (s, alpha): no square over- or underflows
-    size = torch.cat([point[..., plus].detach().abs(), point.new_full((*point.shape[:-1], 1), radius)], dim=-1)
+    size = torch.cat(
+        [point[..., plus].detach().abs(), point.new_full((*point.shape[:-1], 1), radius)], dim=-1
+    )
     size = size.amax(dim=-1, keepdim=True)
     scaled = height(point[..., plus] / size, radius / size)
     lifted = point.clone()
@@ -73,7 +75,9 @@ def polar(t: Tensor) -> tuple[Tensor, Tensor]:
 def height(s: Tensor, alpha: float | Tensor) -> Tensor:
     """Sqrt(alpha^2 + |s|^2) (..., 1)."""
     length = torch.linalg.vector_norm(s, dim=-1, keepdim=True)
-    return torch.hypot(length, alpha if isinstance(alpha, Tensor) else torch.full_like(length, alpha))
+    return torch.hypot(
+        length, alpha if isinstance(alpha, Tensor) else torch.full_like(length, alpha)
+    )
 
 
 def unlift(y: ArrayT, signature: Signature) -> ArrayT:
@@ -146,7 +150,9 @@ def _points(value: Any, signature: Signature, name: str) -> Tensor:
     points = to_tensor(value, name)
     n = check_signature(signature).n
     if points.ndim < 1 or points.shape[-1] != n:
-        raise ValueError(f"{name} must have shape (..., {n}) for {signature}, got {describe(value)}")
+        raise ValueError(
+            f"{name} must have shape (..., {n}) for {signature}, got {describe(value)}"
+        )
     check_finite(points, name)
     return points
 
@@ -158,14 +164,18 @@ def _two_points(x: Any, y: Any, signature: Signature) -> tuple[Tensor, Tensor]:
     try:
         np.broadcast_shapes(a.shape, b.shape)
     except ValueError:
-        raise ValueError(f"y must broadcast against x, got {describe(y)} and {describe(x)}") from None
+        raise ValueError(
+            f"y must broadcast against x, got {describe(y)} and {describe(x)}"
+        ) from None
     return a, b
 
 
 def _check_directions(t: Tensor, name: str, signature: Signature) -> None:
     """A ValueError where there is no direction t / |t|."""
     if signature.q == 0:
-        raise ValueError(f"signature must have q of at least 1 for points with <x, x> = -alpha^2, got {signature}")
+        raise ValueError(
+            f"signature must have q of at least 1 for points with <x, x> = -alpha^2, got {signature}"
+        )
     lost = (t == 0).all(dim=-1)
     if bool(lost.any()):
         raise ValueError(f"{name} must have t != 0 in every row, got {int(lost.sum())} with t = 0")

@@ -67,7 +67,9 @@ def test_egrad2rgrad_represents_the_differential(manifold, signature):
     gradient = manifold.egrad2rgrad(X, G)
     manifold.assert_check_vector_on_tangent(X, gradient, atol=1e-13, rtol=1e-13)
     V = manifold.proju(X, ambient(signature.n, 8))
-    torch.testing.assert_close(manifold.inner(X, gradient, V), (G * V).sum(), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(
+        manifold.inner(X, gradient, V), (G * V).sum(), rtol=1e-12, atol=1e-12
+    )
     expected = jorth.riemannian_gradient(X.data, G, signature)
     torch.testing.assert_close(gradient, expected, rtol=1e-13, atol=1e-13)
 
@@ -79,14 +81,18 @@ def test_inner_is_the_right_invariant_metric(manifold, signature):
     X = point(signature, 9, batch=(3,))
     u, v = (manifold.proju(X, ambient(signature.n, seed, (3,))) for seed in (10, 11))
     inverse = torch.linalg.inv(X.data)
-    torch.testing.assert_close(manifold.inner(X, u, v), ((u @ inverse) * (v @ inverse)).sum((-2, -1)))
+    torch.testing.assert_close(
+        manifold.inner(X, u, v), ((u @ inverse) * (v @ inverse)).sum((-2, -1))
+    )
     torch.testing.assert_close(manifold.inner(X, u), manifold.inner(X, u, u))
     torch.testing.assert_close(manifold.norm(X, u), manifold.inner(X, u).sqrt())
     assert manifold.inner(X, u, v).shape == (3,)
     assert manifold.inner(X, u, v, keepdim=True).shape == (3, 1, 1)
     assert manifold.component_inner(X, u).shape == (3, 1, 1)
     Y = point(signature, 12).data
-    torch.testing.assert_close(manifold.inner(X @ Y, u @ Y, v @ Y), manifold.inner(X, u, v), rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(
+        manifold.inner(X @ Y, u @ Y, v @ Y), manifold.inner(X, u, v), rtol=1e-9, atol=1e-9
+    )
 
 
 def test_one_point_broadcasts_against_many_vectors(manifold, signature):
@@ -96,7 +102,9 @@ def test_one_point_broadcasts_against_many_vectors(manifold, signature):
     for name in ("proju", "egrad2rgrad", "retr", "expmap"):
         many = getattr(manifold, name)(X, U)
         for k in np.ndindex(2, 3):
-            torch.testing.assert_close(many[k], getattr(manifold, name)(X, U[k]), rtol=1e-12, atol=1e-12)
+            torch.testing.assert_close(
+                many[k], getattr(manifold, name)(X, U[k]), rtol=1e-12, atol=1e-12
+            )
     moved = manifold.transp(X, manifold.retr(X, U), U)
     torch.testing.assert_close(manifold.inner(manifold.retr(X, U), moved), manifold.inner(X, U))
 
@@ -112,7 +120,9 @@ def test_moves_are_feasible_and_first_order(manifold, signature, move):
     manifold.assert_check_point_on_manifold(step(X, U), atol=1e-13, rtol=0)
     torch.testing.assert_close(step(X, 0 * U), X.data, rtol=0, atol=1e-15)
     h = 1e-5
-    torch.testing.assert_close((step(X, h * U) - step(X, -h * U)) / (2 * h), U, rtol=1e-7, atol=1e-7)
+    torch.testing.assert_close(
+        (step(X, h * U) - step(X, -h * U)) / (2 * h), U, rtol=1e-7, atol=1e-7
+    )
 
 
 def test_expmap_has_constant_speed(manifold, signature):
@@ -132,7 +142,9 @@ def test_transport_is_an_isometry_between_tangent_spaces(manifold, signature):
     w_there = manifold.transp_follow_retr(X, u, w)
     torch.testing.assert_close(Y, manifold.retr(X, u))
     manifold.assert_check_vector_on_tangent(Y, v_there, atol=1e-13, rtol=1e-13)
-    torch.testing.assert_close(manifold.inner(Y, v_there, w_there), manifold.inner(X, v, w), rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(
+        manifold.inner(Y, v_there, w_there), manifold.inner(X, v, w), rtol=1e-9, atol=1e-9
+    )
     torch.testing.assert_close(v_there, v @ torch.linalg.inv(X.data) @ Y, rtol=1e-9, atol=1e-9)
     torch.testing.assert_close(manifold.transp(Y, X, v_there), v, rtol=1e-9, atol=1e-9)
     Z, v_geodesic = manifold.expmap_transp(X, u, v)
@@ -142,7 +154,9 @@ def test_transport_is_an_isometry_between_tangent_spaces(manifold, signature):
 
 def test_transport_leaves_out_what_is_not_tangent(manifold, signature):
     X, Y, U = point(signature, 23), point(signature, 24), ambient(signature.n, 25)
-    torch.testing.assert_close(manifold.transp(X, Y, U), manifold.transp(X, Y, manifold.proju(X, U)))
+    torch.testing.assert_close(
+        manifold.transp(X, Y, U), manifold.transp(X, Y, manifold.proju(X, U))
+    )
     torch.testing.assert_close(manifold.retr(X, U), manifold.retr(X, manifold.proju(X, U)))
 
 
@@ -219,7 +233,9 @@ def test_product_and_scaled():
     u, v = one.proju(X, ambient(3, 2)), two.proju(Y, ambient(2, 3))
     XY, uv = product.pack_point(X, Y), product.pack_point(u, v)
     torch.testing.assert_close(product.inner(XY, uv), one.inner(X, u) + two.inner(Y, v))
-    torch.testing.assert_close(product.take_submanifold_value(product.retr(XY, uv), 0), one.retr(X, u))
+    torch.testing.assert_close(
+        product.take_submanifold_value(product.retr(XY, uv), 0), one.retr(X, u)
+    )
     scaled = geoopt.Scaled(one, 2.0)
     torch.testing.assert_close(scaled.retr(X, 2 * u), one.retr(X, u))
 
@@ -234,7 +250,11 @@ def test_derivatives_pass_through_a_step():
 EYE, BAD = torch.eye(3, dtype=torch.float64), torch.zeros(3, 2, dtype=torch.float64)
 SHAPE = r" must have shape \(..., 3, 3\) for Signature\(2, 1\)"
 CASES = {
-    "signature": (lambda m: JOrthogonal((2, 1)), TypeError, "signature must be a jorth.Signature, got tuple"),
+    "signature": (
+        lambda m: JOrthogonal((2, 1)),
+        TypeError,
+        "signature must be a jorth.Signature, got tuple",
+    ),
     "x": (lambda m: m.retr(BAD, EYE), ValueError, "x" + SHAPE),
     "u": (lambda m: m.expmap(EYE, BAD), ValueError, "u" + SHAPE),
     "v": (lambda m: m.inner(EYE, EYE, BAD), ValueError, "v" + SHAPE),
@@ -247,7 +267,11 @@ CASES = {
     "size": (lambda m: m.random(4, 4), ValueError, "size" + SHAPE),
     "origin": (lambda m: m.origin(3), ValueError, "size" + SHAPE),
     "seed": (lambda m: m.random(3, 3, seed=None), TypeError, "seed must be an integer"),
-    "parameter": (lambda m: geoopt.ManifoldParameter(torch.eye(4), manifold=m), ValueError, "x" + SHAPE),
+    "parameter": (
+        lambda m: geoopt.ManifoldParameter(torch.eye(4), manifold=m),
+        ValueError,
+        "x" + SHAPE,
+    ),
 }
 
 

@@ -32,7 +32,10 @@ def run(optimizer, X, A, steps):
 OPTIMISERS = {
     "sgd": (geoopt.optim.RiemannianSGD, dict(lr=0.05)),
     "momentum": (geoopt.optim.RiemannianSGD, dict(lr=0.02, momentum=0.8)),
-    "nesterov, stabilised": (geoopt.optim.RiemannianSGD, dict(lr=0.02, momentum=0.8, nesterov=True, stabilize=10)),
+    "nesterov, stabilised": (
+        geoopt.optim.RiemannianSGD,
+        dict(lr=0.02, momentum=0.8, nesterov=True, stabilize=10),
+    ),
     "adam": (geoopt.optim.RiemannianAdam, dict(lr=0.1)),
     "amsgrad, stabilised": (geoopt.optim.RiemannianAdam, dict(lr=0.1, amsgrad=True, stabilize=10)),
 }
@@ -41,7 +44,12 @@ OPTIMISERS = {
 @pytest.mark.parametrize(
     ("name", "signature"),
     [(name, INDEFINITE[2]) for name in OPTIMISERS]
-    + [(name, signature) for name in ("sgd", "adam") for signature in INDEFINITE if signature != INDEFINITE[2]],
+    + [
+        (name, signature)
+        for name in ("sgd", "adam")
+        for signature in INDEFINITE
+        if signature != INDEFINITE[2]
+    ],
     ids=str,
 )
 def test_optimisers_reach_the_optimum(name, signature):
@@ -56,7 +64,10 @@ def test_optimisers_reach_the_optimum(name, signature):
     # Adam's steps are as long as the schedule leaves them: measured 1e-8
     np.testing.assert_allclose(trace(X.detach(), torch.from_numpy(As)).numpy(), best, rtol=1e-6)
     # without `stabilize` the rounding of 250 products adds up, n u each; with it that of ten and of a projection
-    assert jorth.residual(X.detach(), signature).max() <= (100 if "stabilize" in options else 250) * n * UNIT
+    assert (
+        jorth.residual(X.detach(), signature).max()
+        <= (100 if "stabilize" in options else 250) * n * UNIT
+    )
 
 
 def test_float32():
@@ -65,7 +76,9 @@ def test_float32():
     X = geoopt.ManifoldParameter(JOrthogonal(signature).origin(5, 5, dtype=torch.float32))
     run(geoopt.optim.RiemannianAdam([X], lr=0.1), X, torch.from_numpy(A).float(), 300)
     assert X.dtype == torch.float32
-    np.testing.assert_allclose(trace(X.detach().double(), torch.from_numpy(A)), least_trace(A, signature), rtol=1e-4)
+    np.testing.assert_allclose(
+        trace(X.detach().double(), torch.from_numpy(A)), least_trace(A, signature), rtol=1e-4
+    )
 
 
 def test_a_step_does_not_project():
@@ -75,7 +88,12 @@ def test_a_step_does_not_project():
     found = {}
     for stabilize in (None, 1):
         X = geoopt.ManifoldParameter(off.clone(), manifold=JOrthogonal(signature))
-        run(geoopt.optim.RiemannianSGD([X], lr=1e-3, stabilize=stabilize), X, torch.eye(4, dtype=torch.float64), 1)
+        run(
+            geoopt.optim.RiemannianSGD([X], lr=1e-3, stabilize=stabilize),
+            X,
+            torch.eye(4, dtype=torch.float64),
+            1,
+        )
         found[stabilize] = jorth.residual(X.detach(), signature)
     assert found[None] > 1e-8
     assert found[1] < 1e-15

@@ -52,7 +52,9 @@ def test_geodesics_have_constant_speed(signature):
     h = 1e-5
     for t in (0.0, 0.5, 1.0):
         X = geodesic_step(t * K, signature)
-        velocity = (geodesic_step((t + h) * K, signature) - geodesic_step((t - h) * K, signature)) / (2 * h)
+        velocity = (
+            geodesic_step((t + h) * K, signature) - geodesic_step((t - h) * K, signature)
+        ) / (2 * h)
         assert abs(np.linalg.norm(velocity @ J @ X.T @ J) - 2.0) < 1e-8
     np.testing.assert_allclose(
         (geodesic_step(h * K, signature) - geodesic_step(-h * K, signature)) / (2 * h), K, atol=1e-9
@@ -71,14 +73,18 @@ def test_a_bounded_step_of_any_size_is_feasible(signature, size):
 
 @pytest.mark.parametrize("size", [1e8, 1e300])
 def test_a_pure_boost_reaches_the_bound_and_no_further(size):
-    rapidity = np.log(bounded_exp(np.array([[0, size], [size, 0.0]]), Signature(1, 1)).sum(axis=1)[0])
+    rapidity = np.log(
+        bounded_exp(np.array([[0, size], [size, 0.0]]), Signature(1, 1)).sum(axis=1)[0]
+    )
     np.testing.assert_allclose(rapidity, -np.log(UNIT) / 2, rtol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_a_bounded_step_is_the_exponential_where_it_is_short(dtype):
     signature = Signature(3, 2)
-    K = torch.stack([torch.from_numpy(algebra_element(signature, seed, 0.3)) for seed in range(4)]).to(dtype)
+    K = torch.stack(
+        [torch.from_numpy(algebra_element(signature, seed, 0.3)) for seed in range(4)]
+    ).to(dtype)
     K = (K - signature.vector(K)[:, None] * K.mT * signature.vector(K)) / 2
     X = bounded_exp(K, signature)
     assert X.dtype == dtype

@@ -6,10 +6,14 @@ import sys
 import pytest
 
 
-@pytest.mark.parametrize(("library", "extra"), [("pymanopt", "adapters"), ("geoopt", "adapters"), ("pykeen", "kge")])
+@pytest.mark.parametrize(
+    ("library", "extra"), [("pymanopt", "adapters"), ("geoopt", "adapters"), ("pykeen", "kge")]
+)
 def test_the_error_names_the_extra(library, extra):
     script = f"import sys\nsys.modules[{library!r}] = None\nimport jorth.adapters.{library}"
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
     assert run.returncode == 1
     message = f"ImportError: jorth.adapters.{library} needs {library}: pip install 'jorth[{extra}]'"
     assert run.stderr.splitlines()[-1] == message

@@ -14,7 +14,13 @@ from jorth.adapters.pykeen import JOrthogonalRepresentation, UltraE, UltraEInter
 
 def both_models(reciprocal):
     factory = Nations(create_inverse_triples=reciprocal).training
-    ours = scattered(factory.num_entities, factory.real_num_relations, reciprocal=reciprocal, alpha=1.3, delta=2.0)
+    ours = scattered(
+        factory.num_entities,
+        factory.real_num_relations,
+        reciprocal=reciprocal,
+        alpha=1.3,
+        delta=2.0,
+    )
     return ours, UltraE.from_jorth(ours, factory, random_seed=0), factory
 
 
@@ -65,7 +71,9 @@ def test_pipeline_trains_and_evaluates():
         device="cpu",
     )
     assert result.losses[-1] < 0.95 * result.losses[0]
-    assert result.get_metric("both.realistic.mrr") > 0.3  # by chance: (1 + 1/2 + ... + 1/14) / 14 = 0.23
+    assert (
+        result.get_metric("both.realistic.mrr") > 0.3
+    )  # by chance: (1 + 1/2 + ... + 1/14) / 14 = 0.23
     R = result.model.relation_representations[0]().detach()
     assert (torch.linalg.matrix_norm(R - torch.eye(8), ord=2) > 0.05).all()
     assert jorth.residual(R, jorth.Signature(6, 2)).max() < 100 * 8 * 2.0**-24
@@ -86,5 +94,8 @@ def test_relations_start_at_their_base():
 
 def test_another_graph_is_refused():
     ours = scattered(5, 2)
-    with pytest.raises(ValueError, match=r"triples_factory must have \(5, 2\) entities and relations .*got \(14, 55\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"triples_factory must have \(5, 2\) entities and relations .*got \(14, 55\)",
+    ):
         UltraE.from_jorth(ours, Nations().training)

@@ -38,7 +38,9 @@ def quadratic_problem(manifold, A, C):
 def general_problem(signature, seed=0):
     """A quadratic with a linear term, so that no derivative vanishes by symmetry."""
     C = np.random.default_rng(seed).standard_normal((signature.n, signature.n))
-    return quadratic_problem(JOrthogonal(signature, seed=seed), positive_definite(signature.n, seed), C)
+    return quadratic_problem(
+        JOrthogonal(signature, seed=seed), positive_definite(signature.n, seed), C
+    )
 
 
 @pytest.fixture
@@ -51,7 +53,9 @@ def slopes(monkeypatch):
     found = []
 
     def identify_linear_piece(x, y, window_length):
-        starts = [k for k in range(len(x) - window_length) if y[k : k + window_length + 1].min() > -12]
+        starts = [
+            k for k in range(len(x) - window_length) if y[k : k + window_length + 1].min() > -12
+        ]
         windows = [np.arange(k, k + window_length + 1) for k in starts]
         fits = [np.polyfit(x[window], y[window], deg=1, full=True)[:2] for window in windows]
         best = int(np.argmin([error.item() for _, error in fits]))
@@ -84,7 +88,9 @@ def test_check_hessian(signature, slopes, capsys):
     Ha, Hb = problem.riemannian_hessian(X, a), problem.riemannian_hessian(X, b)
     scale = np.linalg.norm(Ha) + np.linalg.norm(Hb)
     assert abs(manifold.inner_product(X, a, Hb) - manifold.inner_product(X, Ha, b)) < 1e-13 * scale
-    np.testing.assert_allclose(problem.riemannian_hessian(X, 2 * a - b), 2 * Ha - Hb, atol=1e-13 * scale)
+    np.testing.assert_allclose(
+        problem.riemannian_hessian(X, 2 * a - b), 2 * Ha - Hb, atol=1e-13 * scale
+    )
 
 
 class Measured(JOrthogonal):
@@ -132,7 +138,9 @@ def test_trust_regions_with_torch_derivatives():
     def cost(X):
         return torch.trace(X.T @ torch.from_numpy(A) @ X)
 
-    result = TrustRegions(verbosity=0).run(pymanopt.Problem(manifold, cost), initial_point=np.eye(5))
+    result = TrustRegions(verbosity=0).run(
+        pymanopt.Problem(manifold, cost), initial_point=np.eye(5)
+    )
     np.testing.assert_allclose(result.cost, least_trace(A, signature), rtol=1e-12)
 
 
@@ -148,7 +156,9 @@ def test_tangent_vectors(signature):
     M = X.T @ (s[:, None] * U)  # tangent: the derivative of X^T J X vanishes
     assert np.abs(M + M.T).max() < 1e-13 * np.linalg.norm(X, 2) ** 2
     inverse = np.linalg.inv(X)
-    np.testing.assert_allclose(manifold.inner_product(X, a, b), np.sum((U @ inverse) * (V @ inverse)), atol=1e-12)
+    np.testing.assert_allclose(
+        manifold.inner_product(X, a, b), np.sum((U @ inverse) * (V @ inverse)), atol=1e-12
+    )
     np.testing.assert_allclose(manifold.projection(X, U), a, atol=1e-12)
     np.testing.assert_array_equal(manifold.to_tangent_space(X, a), a)
     np.testing.assert_array_equal(manifold.zero_vector(X), np.zeros_like(X))
@@ -197,7 +207,9 @@ def test_randomness_is_by_seed():
     assert np.abs(X - one.random_point()).max() > 0.1
     same.random_point()
     np.testing.assert_array_equal(one.random_tangent_vector(X), same.random_tangent_vector(X))
-    assert np.linalg.cond(JOrthogonal(Signature(2, 1), cond=1e4).random_point()) == pytest.approx(1e4, rel=1e-6)
+    assert np.linalg.cond(JOrthogonal(Signature(2, 1), cond=1e4).random_point()) == pytest.approx(
+        1e4, rel=1e-6
+    )
 
 
 def test_one_dimension():
@@ -215,17 +227,33 @@ def test_there_is_no_logarithm(method):
 
 GOOD, BAD = np.eye(3), np.zeros((3, 2))
 CASES = {
-    "signature": (lambda m: JOrthogonal((2, 1)), TypeError, "signature must be a jorth.Signature, got tuple"),
-    "seed": (lambda m: JOrthogonal(Signature(2, 1), seed=None), TypeError, "seed must be an integer"),
+    "signature": (
+        lambda m: JOrthogonal((2, 1)),
+        TypeError,
+        "signature must be a jorth.Signature, got tuple",
+    ),
+    "seed": (
+        lambda m: JOrthogonal(Signature(2, 1), seed=None),
+        TypeError,
+        "seed must be an integer",
+    ),
     "point": (lambda m: m.retraction(BAD, GOOD), ValueError, "point must have shape"),
     "step": (lambda m: m.retraction(GOOD, BAD), ValueError, "tangent_vector must have shape"),
-    "gradient": (lambda m: m.euclidean_to_riemannian_gradient(GOOD, BAD), ValueError, "euclidean_gradient must have"),
+    "gradient": (
+        lambda m: m.euclidean_to_riemannian_gradient(GOOD, BAD),
+        ValueError,
+        "euclidean_gradient must have",
+    ),
     "hessian": (
         lambda m: m.euclidean_to_riemannian_hessian(GOOD, GOOD, BAD, GOOD),
         ValueError,
         r"euclidean_hessian must have shape \(3, 3\) for Signature\(2, 1\), got a float64 array of shape \(3, 2\)",
     ),
-    "inner product": (lambda m: m.inner_product(GOOD, GOOD, BAD), ValueError, "tangent_vector_b must have shape"),
+    "inner product": (
+        lambda m: m.inner_product(GOOD, GOOD, BAD),
+        ValueError,
+        "tangent_vector_b must have shape",
+    ),
     "a batch": (lambda m: m.exp(np.stack([GOOD] * 2), GOOD), ValueError, "point must have shape"),
     "NaN": (lambda m: m.retraction(GOOD, np.full((3, 3), np.nan)), ValueError, "must be finite"),
     "component": (

@@ -15,7 +15,18 @@ def quick_run(tmp_path_factory):
     cells = [*quick_cells("hevp", crossing), *quick_cells("procrustes", crossing)]
     cells += hevp_cells([("gisette", 3000, 1000, 500)], Crossing(max_evaluations=5))
     # more columns than the digits have: an error, not missing data
-    cells.append(Cell(problem="trace", data="digits", m=20, n=70, p=35, method="UMCM", ridge=0.1, max_evaluations=5))
+    cells.append(
+        Cell(
+            problem="trace",
+            data="digits",
+            m=20,
+            n=70,
+            p=35,
+            method="UMCM",
+            ridge=0.1,
+            max_evaluations=5,
+        )
+    )
     outcome = run_cells(cells, folder, data_dir=folder / "nothing")
     assert outcome.finished == len(cells)
     return folder

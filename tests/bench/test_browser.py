@@ -8,8 +8,12 @@ import subprocess
 import pytest
 from PIL import Image
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs Chromium, as Debian's package chromium")
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+pytestmark = pytest.mark.skipif(
+    BROWSER is None, reason="needs Chromium, as Debian's package chromium"
+)
 
 FLAGS = [
     "--headless",
@@ -45,8 +49,15 @@ window.addEventListener("load", () => {
 
 def browse(folder, *arguments):
     """The browser's output and log, with no way to reach any host."""
-    command = [BROWSER, *FLAGS, "--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={folder / 'profile'}"]
-    done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=120, check=True)
+    command = [
+        BROWSER,
+        *FLAGS,
+        "--host-resolver-rules=MAP * ~NOTFOUND",
+        f"--user-data-dir={folder / 'profile'}",
+    ]
+    done = subprocess.run(
+        [*command, *arguments], capture_output=True, text=True, timeout=120, check=True
+    )
     return done.stdout, done.stderr
 
 
@@ -54,11 +65,17 @@ def browse(folder, *arguments):
 def probed(written, tmp_path_factory):
     folder = tmp_path_factory.mktemp("browser")
     copy = folder / "probed.html"
-    copy.write_text(written.read_text(encoding="utf-8").replace("</body>", PROBE + "</body>"), encoding="utf-8")
+    copy.write_text(
+        written.read_text(encoding="utf-8").replace("</body>", PROBE + "</body>"), encoding="utf-8"
+    )
     dom, log = browse(folder, "--dump-dom", copy.as_uri())
     found = re.search(r'<pre id="probe">(.+?)</pre>', dom, re.DOTALL)
     assert found, log[-2000:]
-    return written, json.loads(found[1].replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&")), log
+    return (
+        written,
+        json.loads(found[1].replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&")),
+        log,
+    )
 
 
 def test_every_figure_is_visible(probed):

@@ -55,7 +55,17 @@ def test_the_papers_protocol_lists_what_is_missing(tmp_path):
 
 def test_quick_and_report(tmp_path):
     result = jorth(
-        "bench", "hevp", "--quick", "--solver", "CSDM", "--solver", "J-JOBCD", "--problem", "race", "-o", tmp_path
+        "bench",
+        "hevp",
+        "--quick",
+        "--solver",
+        "CSDM",
+        "--solver",
+        "J-JOBCD",
+        "--problem",
+        "race",
+        "-o",
+        tmp_path,
     )
     assert result.exit_code == 0, result.output
     assert f"jorth report {tmp_path}" in result.output
@@ -69,10 +79,24 @@ def test_quick_and_report(tmp_path):
 
 
 def test_procrustes(tmp_path):
-    arguments = ("--n", 4, "--condition", 2, "--condition", 9, "--solver", "ADMM", "--time-limit", 0.05)
+    arguments = (
+        "--n",
+        4,
+        "--condition",
+        2,
+        "--condition",
+        9,
+        "--solver",
+        "ADMM",
+        "--time-limit",
+        0.05,
+    )
     result = jorth("bench", "procrustes", *arguments, "-o", tmp_path)
     assert result.exit_code == 0, result.output
-    assert [(c["n"], c["condition"], c["max_time"]) for c in cells_of(tmp_path)] == [(4, 2.0, 0.05), (4, 9.0, 0.05)]
+    assert [(c["n"], c["condition"], c["max_time"]) for c in cells_of(tmp_path)] == [
+        (4, 2.0, 0.05),
+        (4, 9.0, 0.05),
+    ]
 
 
 def test_probe_crosses_and_resumes(tmp_path):
@@ -86,7 +110,9 @@ def test_probe_crosses_and_resumes(tmp_path):
     cells = cells_of(tmp_path)
     assert len(cells) == 2 * 2 * 2
     assert {(c["m"], c["n"], c["p"]) for c in cells} == {(14, 6, 5), (12, 5, 4)}
-    assert {(c["problem"], c["alpha"], c["scale"], c["ridge"]) for c in cells} == {("probe", 2.0, "fit", 0.1)}
+    assert {(c["problem"], c["alpha"], c["scale"], c["ridge"]) for c in cells} == {
+        ("probe", 2.0, "fit", 0.1)
+    }
     content = (tmp_path / "runs.jsonl").read_text()
     assert "8 of 8 runs" in jorth(*arguments).output
     assert (tmp_path / "runs.jsonl").read_text() == content
@@ -106,10 +132,23 @@ def test_the_papers_probes_list_what_is_missing(tmp_path):
 
 def test_quick_probe(tmp_path):
     result = jorth(
-        "bench", "probe", "--quick", "--scale", "0.5", "--solver", "J-JOBCD", "--max-evaluations", 3, "-o", tmp_path
+        "bench",
+        "probe",
+        "--quick",
+        "--scale",
+        "0.5",
+        "--solver",
+        "J-JOBCD",
+        "--max-evaluations",
+        3,
+        "-o",
+        tmp_path,
     )
     assert result.exit_code == 0, result.output
-    assert [(c["data"], c["scale"]) for c in cells_of(tmp_path)] == [("randn", 0.5), ("digits", 0.5)]
+    assert [(c["data"], c["scale"]) for c in cells_of(tmp_path)] == [
+        ("randn", 0.5),
+        ("digits", 0.5),
+    ]
 
 
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path, monkeypatch):
@@ -128,7 +167,10 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path, monkeypatch):
     result = jorth(*arguments)
     assert result.exit_code == 130
     assert "2 of 12 runs" in result.output
-    assert f"the same command goes on:\n    jorth bench hevp --quick --problem race -o {tmp_path}" in result.output
+    assert (
+        f"the same command goes on:\n    jorth bench hevp --quick --problem race -o {tmp_path}"
+        in result.output
+    )
     assert len(cells_of(tmp_path)) == 2
 
 
@@ -139,12 +181,21 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path, monkeypatch):
         (["bench", "hevp", "--data", "news20"], "--size is needed for news20"),
         (["bench", "hevp", "--size", "10"], "must be rows x columns, as 1000x780; got '10'"),
         (["bench", "hevp", "--appendix"], "--appendix needs --protocol paper"),
-        (["bench", "hevp", "--protocol", "paper", "--size", "9x9"], "--protocol paper fixes --size"),
+        (
+            ["bench", "hevp", "--protocol", "paper", "--size", "9x9"],
+            "--protocol paper fixes --size",
+        ),
         (["bench", "hevp", "--solver", "sgd"], "solver must be one of UMCM"),
         (["bench", "hevp", "--p-share", "1"], "--p-share"),
         (["bench", "procrustes", "--time-limit", "0"], "--time-limit"),
-        (["bench", "probe", "--data", "tdt2"], "--size is needed for tdt2: the paper has no structural probe with it"),
-        (["bench", "probe", "--protocol", "paper", "--p-share", "0.5"], "--protocol paper fixes --size"),
+        (
+            ["bench", "probe", "--data", "tdt2"],
+            "--size is needed for tdt2: the paper has no structural probe with it",
+        ),
+        (
+            ["bench", "probe", "--protocol", "paper", "--p-share", "0.5"],
+            "--protocol paper fixes --size",
+        ),
         (["bench", "probe", "--scale", "best"], "must be a positive number or fit; got 'best'"),
         (["bench", "probe", "--scale", "0"], "must be a positive number or fit; got '0'"),
         (["bench", "probe", "--ridge", "-1"], "--ridge"),

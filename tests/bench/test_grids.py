@@ -3,7 +3,14 @@
 import pytest
 
 from jorth.bench import Cell
-from jorth.bench.grids import Crossing, hevp_cells, paper_cells, paper_sizes, procrustes_cells, shares_to_sizes
+from jorth.bench.grids import (
+    Crossing,
+    hevp_cells,
+    paper_cells,
+    paper_sizes,
+    procrustes_cells,
+    shares_to_sizes,
+)
 from jorth.bench.methods import NAMES, PAPER, PROCRUSTES, TRACE, full_name, method_of
 from jorth.datasets import REGISTRY
 from jorth.solvers import CSDM, GaussSeidel, Jacobi
@@ -24,7 +31,11 @@ def test_everything_is_crossed_once():
         for seed in (0, 1):
             here = [c for c in cells if (c.data, c.m, c.n, c.p, c.seed) == (data, m, n, p, seed)]
             assert {c.method for c in here if c.problem == "race"} == set(PAPER)
-            assert {c.theta for c in here if c.method == "J-JOBCD" and c.problem == "race"} == {1.0, 2.0, 5.0}
+            assert {c.theta for c in here if c.method == "J-JOBCD" and c.problem == "race"} == {
+                1.0,
+                2.0,
+                5.0,
+            }
             assert [c.method for c in here if c.problem == "trace"] == list(TRACE)
 
 
@@ -39,7 +50,9 @@ def test_solvers_may_be_chosen_in_any_case():
 
 def test_cells_of_a_problem_stand_together():
     """The problem is prepared once for them."""
-    keys = [cell.problem_key for cell in hevp_cells(SIZES, Crossing(seeds=(0, 1), thetas=(1.0, 2.0)))]
+    keys = [
+        cell.problem_key for cell in hevp_cells(SIZES, Crossing(seeds=(0, 1), thetas=(1.0, 2.0)))
+    ]
     runs = [key for key, before in zip(keys, [None, *keys], strict=False) if key != before]
     assert len(runs) == len(set(runs)) == 2 * 2 * 2
 
@@ -100,7 +113,10 @@ def test_a_key_tells_every_field():
 def test_methods():
     """In a race theta is in units of the curvature; elsewhere it is left alone."""
     assert method_of("GS-JOBCD", "race", 3.0, 10.0) == GaussSeidel(theta=30.0)
-    assert method_of("CSDM+GS-JOBCD", "race", 3.0, 10.0) == [CSDM(optimizer="adam"), GaussSeidel(theta=30.0)]
+    assert method_of("CSDM+GS-JOBCD", "race", 3.0, 10.0) == [
+        CSDM(optimizer="adam"),
+        GaussSeidel(theta=30.0),
+    ]
     race = method_of("J-JOBCD", "race", 3.0, 10.0)
     assert race.theta == 30.0
     assert race.curvature < 1e-6

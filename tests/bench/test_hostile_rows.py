@@ -26,24 +26,46 @@ def graph_rows(common):
     """A trial and a test of every method."""
     history = {name: [1.0, 0.5] for name in ("loss", "mrr", "hits@10", "passes", "time")}
     figures = dict.fromkeys(("mrr", "hits@1", "hits@3", "hits@10"), 0.5)
-    result = dict(loss=0.5, valid=figures, test=figures, norm=1.0, residual=1e-15, time=1.0, history=history)
+    result = dict(
+        loss=0.5, valid=figures, test=figures, norm=1.0, residual=1e-15, time=1.0, history=history
+    )
     for method in GRAPH_METHODS:
         for stage in ("trial", "test"):
-            cell = GraphCell(graph="g", method=method, stage=stage, seed=0, relation_lr=1e-3, options=(("a", "b"),))
+            cell = GraphCell(
+                graph="g",
+                method=method,
+                stage=stage,
+                seed=0,
+                relation_lr=1e-3,
+                options=(("a", "b"),),
+            )
             fields = json.loads(cell.key)
-            yield common | result | {"key": cell.key, "cell": fields, "notes": {}, "message": "", "outcome": "done"}
+            yield (
+                common
+                | result
+                | {"key": cell.key, "cell": fields, "notes": {}, "message": "", "outcome": "done"}
+            )
 
 
 def speed_rows(common):
     for method in SPEED_METHODS:
         cell = SpeedCell(n=8, p=4, condition=3.0, threads=1, method=method, seed=0, max_time=1.0)
-        result = dict(reached={"0.01": 0.1, "0.0001": 0.2, "1e-08": 0.3}, time=0.4, gap=1e-9, status="MAX_TIME")
+        result = dict(
+            reached={"0.01": 0.1, "0.0001": 0.2, "1e-08": 0.3},
+            time=0.4,
+            gap=1e-9,
+            status="MAX_TIME",
+        )
         yield common | result | {"key": cell.key, "cell": json.loads(cell.key), "outcome": "done"}
 
 
 def probe_rows(rows):
     for row in rows:
-        if row["cell"]["problem"] == "race" and row["outcome"] == "done" and row["cell"]["theta"] != 20.0:
+        if (
+            row["cell"]["problem"] == "race"
+            and row["outcome"] == "done"
+            and row["cell"]["theta"] != 20.0
+        ):
             changes = {"problem": "probe", "theta": None, "alpha": 1.0, "scale": 1.0, "ridge": 0.0}
             cell = row["cell"] | changes
             yield row | {"cell": cell, "key": json.dumps(cell, sort_keys=True)}
@@ -84,7 +106,15 @@ def write_rows(path, rows):
     return path
 
 
-SHOWN = [("outcome",), ("status",), ("error",), ("cell", "seed"), ("cell", "data"), ("cell", "graph"), ("date",)]
+SHOWN = [
+    ("outcome",),
+    ("status",),
+    ("error",),
+    ("cell", "seed"),
+    ("cell", "data"),
+    ("cell", "graph"),
+    ("date",),
+]
 SHOWN += [("cell", "options", 0, 0), ("cell", "options", 0, 1), ("commit",), ("hardware", "cpu")]
 SHOWN += [
     ("hardware", "system"),
@@ -142,7 +172,11 @@ def test_it_is_shown_from_every_place(path, all_rows, tmp_path):
     """One by one, so that a place that is not shown does not hide behind another."""
     row = next(row for row in all_rows if path in set(places(row)) and path_is_shown(path, row))
     changed = put(row, path, HOSTILE)
-    text = Tags(write_report(write_rows(tmp_path / "runs.jsonl", [changed]), tmp_path).read_text(encoding="utf-8")).text
+    text = Tags(
+        write_report(write_rows(tmp_path / "runs.jsonl", [changed]), tmp_path).read_text(
+            encoding="utf-8"
+        )
+    ).text
     assert HOSTILE in text or HOSTILE.lower() in text
 
 
@@ -175,9 +209,13 @@ WRONG = [HOSTILE, None, [], {}, True, -1, 1e999]
 
 
 @pytest.mark.parametrize("stride", [17, pytest.param(1, marks=pytest.mark.slow)])
-def test_a_wrong_value_anywhere_is_a_page_or_one_clear_error(stride, all_rows, tmp_path, monkeypatch):
+def test_a_wrong_value_anywhere_is_a_page_or_one_clear_error(
+    stride, all_rows, tmp_path, monkeypatch
+):
     """Of every kind of row the values in turn, by ``stride``; figures are put together, not drawn."""
-    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda figure, stream, **options: stream.write(b"x"))
+    monkeypatch.setattr(
+        "matplotlib.figure.Figure.savefig", lambda figure, stream, **options: stream.write(b"x")
+    )
     kinds = {(row["cell"]["problem"], row["outcome"]): row for row in all_rows}
     source = tmp_path / "runs.jsonl"
     outcomes = []
@@ -210,14 +248,18 @@ def test_templates_are_constants_and_markup_is_made_in_one_place():
         }
         for node in ast.walk(tree):
             if isinstance(node, ast.JoinedStr):
-                literal = "".join(str(part.value) for part in node.values if isinstance(part, ast.Constant))
+                literal = "".join(
+                    str(part.value) for part in node.values if isinstance(part, ast.Constant)
+                )
                 assert not re.search(r"</?[a-z]", literal), f"{path.name}, line {node.lineno}"
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 assert node.func.id != "Markup" or path.name == "templates.py"
                 if node.func.id == "html":
                     template = node.args[0]
                     named = isinstance(template, ast.Name) and template.id in constants
-                    assert named or isinstance(template, ast.Constant), f"{path.name}, line {node.lineno}"
+                    assert named or isinstance(template, ast.Constant), (
+                        f"{path.name}, line {node.lineno}"
+                    )
         assert "| safe" not in path.read_text(encoding="utf-8")
 
 

@@ -20,7 +20,18 @@ from jorth.kge import evaluate, load_triples, train
 
 CELL = QUICK.trial_cells()[0]
 LINES = {
-    "train": ("a r b", "b r a", "b s c", "c r d", "d r c", "a s d", "d s b", "c s a", "a s c", "b r d"),
+    "train": (
+        "a r b",
+        "b r a",
+        "b s c",
+        "c r d",
+        "d r c",
+        "a s d",
+        "d s b",
+        "c s a",
+        "a s c",
+        "b r d",
+    ),
     "test": ("a r c", "d r b", "c s b"),
 }
 """(d, r, b) has its reverse among the training triples, and so has (c, s, b)."""
@@ -32,7 +43,13 @@ def jorth(*arguments):
 
 def tried(cell, mrr, *, losses=(5.0, 4.0), norm=2.0):
     history = {"loss": list(losses)}
-    return {"key": cell.key, "outcome": "done", "valid": {"mrr": mrr}, "history": history, "norm": norm}
+    return {
+        "key": cell.key,
+        "outcome": "done",
+        "valid": {"mrr": mrr},
+        "history": history,
+        "norm": norm,
+    }
 
 
 @pytest.fixture
@@ -54,7 +71,14 @@ def quick(tmp_path_factory):
 
 def test_the_paper_s_setting():
     config = Plan().trial_cells()[0].config
-    assert (config.p, config.q, config.delta, config.alpha, config.negatives, config.lr) == (18, 18, 5.0, 1.0, 50, 5e-4)
+    assert (config.p, config.q, config.delta, config.alpha, config.negatives, config.lr) == (
+        18,
+        18,
+        5.0,
+        1.0,
+        50,
+        5e-4,
+    )
     assert (config.loss, config.schedule) == ("logistic", "constant")
     assert MINIS == ("WN18RR-mini", "FB15k-237-mini")
 
@@ -70,7 +94,11 @@ def test_every_method_has_as_many_trials_of_different_settings():
 def test_the_best_held_out_mrr_is_chosen():
     plan = replace(QUICK, methods=("CSDM", "J-JOBCD"), seeds=(3, 5))
     csdm, second, first_jacobi, jacobi = plan.trial_cells()
-    rows = [tried(csdm, 0.3, losses=(12.0, 9.0)), tried(second, 0.4, losses=(12.0, 10.0)), tried(jacobi, 0.1)]
+    rows = [
+        tried(csdm, 0.3, losses=(12.0, 9.0)),
+        tried(second, 0.4, losses=(12.0, 10.0)),
+        tried(jacobi, 0.1),
+    ]
     rows.append(tried(first_jacobi, 0.9) | {"outcome": "failed"})
     chosen = plan.test_cells(rows)
     assert chosen == [
@@ -81,7 +109,13 @@ def test_the_best_held_out_mrr_is_chosen():
 
 @pytest.mark.parametrize(
     "broken",
-    [{"losses": (5.0, 5.1)}, {"losses": (5.0, math.nan)}, {"norm": 8193.0}, {"norm": math.inf}, {"norm": math.nan}],
+    [
+        {"losses": (5.0, 5.1)},
+        {"losses": (5.0, math.nan)},
+        {"norm": 8193.0},
+        {"norm": math.inf},
+        {"norm": math.nan},
+    ],
 )
 def test_a_trial_that_ran_away_is_the_last_choice(broken):
     plan = replace(QUICK, methods=("J-JOBCD",), seeds=(3,))
@@ -95,7 +129,9 @@ def test_a_trial_that_ran_away_is_the_last_choice(broken):
 def test_a_cell_is_read_back_as_it_was():
     cell = next(cell for cell in Plan().trial_cells() if cell.options)
     row = run_graph(replace(CELL, options=cell.options, method="J-JOBCD"))
-    again = GraphCell.from_json({**row["cell"], "options": [list(pair) for pair in row["cell"]["options"]]})
+    again = GraphCell.from_json(
+        {**row["cell"], "options": [list(pair) for pair in row["cell"]["options"]]}
+    )
     assert again.key == row["key"]
     assert again.config.relation_options == dict(cell.options)
 
@@ -109,7 +145,14 @@ def test_a_row_is_what_train_gives(tiny_graph, method):
     result = train(
         triples,
         replace(
-            BASE, p=4, q=2, method=method.lower(), relation_lr=cell.relation_lr, seed=2, epochs=3, evaluate_every=1
+            BASE,
+            p=4,
+            q=2,
+            method=method.lower(),
+            relation_lr=cell.relation_lr,
+            seed=2,
+            epochs=3,
+            evaluate_every=1,
         ),
         callback=lambda found: found["queries"] >= budget,
     )
@@ -133,7 +176,9 @@ def test_the_budget_is_one_of_queries():
 
 
 def test_a_trial_does_not_see_the_test_triples(monkeypatch):
-    monkeypatch.setattr(graph_runner, "evaluate", lambda *arguments: pytest.fail("a trial ranked the test triples"))
+    monkeypatch.setattr(
+        graph_runner, "evaluate", lambda *arguments: pytest.fail("a trial ranked the test triples")
+    )
     row = run_graph(CELL)
     assert row["outcome"] == "done"
     assert "test" not in row
@@ -147,7 +192,8 @@ def test_quick_tunes_tests_and_resumes(quick):
     assert output.count("A page of it") == 1
     for method in METHODS:
         trials, tests = (
-            [r for r in rows if r["cell"]["method"] == method and ("test" in r) == t] for t in (False, True)
+            [r for r in rows if r["cell"]["method"] == method and ("test" in r) == t]
+            for t in (False, True)
         )
         best = max(trials, key=lambda row: row["valid"]["mrr"])
         assert {row["cell"]["relation_lr"] for row in tests} == {best["cell"]["relation_lr"]}
@@ -160,7 +206,11 @@ def test_quick_tunes_tests_and_resumes(quick):
 
 
 def test_the_seed_holds_out_other_triples(quick):
-    starts = {row["cell"]["seed"]: row["history"]["loss"][0] for row in read_rows(quick[0]) if "test" in row}
+    starts = {
+        row["cell"]["seed"]: row["history"]["loss"][0]
+        for row in read_rows(quick[0])
+        if "test" in row
+    }
     assert starts[0] != starts[4]
     first, other = (graph_runner._triples("generated", seed, None) for seed in (0, 4))
     assert first.test.tolist() != other.test.tolist()
@@ -168,7 +218,9 @@ def test_the_seed_holds_out_other_triples(quick):
 
 def test_failed_and_missing_rows_stay(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        graph_runner, "_measure", lambda *a: (_ for _ in ()).throw(FloatingPointError("the loss is inf"))
+        graph_runner,
+        "_measure",
+        lambda *a: (_ for _ in ()).throw(FloatingPointError("the loss is inf")),
     )
     cells = [CELL, replace(CELL, graph="nowhere")]
     outcome = run_graphs(cells, tmp_path, data_dir=tmp_path / "empty")
@@ -220,15 +272,29 @@ def test_the_page(quick, tmp_path):
 
 def test_verdict_says_what_came_out_and_what_leaks():
     rows = []
-    for method, losses, mrr in (("CSDM", (9, 1, 5), 0.2), ("J-JOBCD", (4, 4, 4), 0.1), ("VR-J-JOBCD", (7, 7, 7), 0.3)):
+    for method, losses, mrr in (
+        ("CSDM", (9, 1, 5), 0.2),
+        ("J-JOBCD", (4, 4, 4), 0.1),
+        ("VR-J-JOBCD", (7, 7, 7), 0.3),
+    ):
         for seed, loss in enumerate(losses):
             cell = replace(CELL, method=method, stage="test", seed=seed)
-            fields = {"key": cell.key, "cell": cell.__dict__, "outcome": "done", "notes": {"reverse_in_train": 0.65}}
+            fields = {
+                "key": cell.key,
+                "cell": cell.__dict__,
+                "outcome": "done",
+                "notes": {"reverse_in_train": 0.65},
+            }
             rows.append(fields | {"loss": loss, "test": {"mrr": mrr}})
     (runs,) = graph_runs(rows)
     first, second, leak = verdict(runs)
-    assert "J-JOBCD ends at a lower loss than CSDM (4 and 5) and has a lower test MRR (0.1000 and 0.2000)" in first
-    assert "VR-J-JOBCD ends at a higher loss than CSDM (7 and 5) and has a higher test MRR" in second
+    assert (
+        "J-JOBCD ends at a lower loss than CSDM (4 and 5) and has a lower test MRR (0.1000 and 0.2000)"
+        in first
+    )
+    assert (
+        "VR-J-JOBCD ends at a higher loss than CSDM (7 and 5) and has a higher test MRR" in second
+    )
     assert "65% of the test triples" in leak
     rows[6] |= {"outcome": "failed", "loss": None, "test": {"mrr": None}}
     (runs,) = graph_runs(rows)

@@ -66,7 +66,9 @@ def test_no_row_is_lost(tmp_path):
             let_go(writer)
         assert [writer.wait(120) for writer in writers] == [0] * WRITERS
     keys = {found["key"] for found in read_rows(path)}
-    assert keys == {f"writer {number} {index}" for number in range(WRITERS) for index in range(ROWS)}
+    assert keys == {
+        f"writer {number} {index}" for number in range(WRITERS) for index in range(ROWS)
+    }
     assert len(path.read_bytes().splitlines()) == WRITERS * ROWS
 
 
@@ -85,7 +87,9 @@ def test_a_killed_writer_loses_none_of_the_others_rows(tmp_path):
         append_row(path, row(f"mine {mine}"))
         mine += 1
     keys = [found["key"] for found in read_rows(path)]
-    assert {key for key in keys if key.startswith("mine")} == {f"mine {number}" for number in range(mine)}
+    assert {key for key in keys if key.startswith("mine")} == {
+        f"mine {number}" for number in range(mine)
+    }
     for number in range(victims):  # of each victim's rows the first ones, without a gap
         found = sum(key.startswith(f"victim {number} ") for key in keys)
         assert {f"victim {number} {index}" for index in range(found)} <= set(keys)
@@ -130,7 +134,15 @@ def test_a_row_that_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "line",
-    ["[" * 100_000, '{"key": ' * 100_000, "null", "3", '{"key": [], "cell": {}, "outcome": "done"}', "{", b"\xff"],
+    [
+        "[" * 100_000,
+        '{"key": ' * 100_000,
+        "null",
+        "3",
+        '{"key": [], "cell": {}, "outcome": "done"}',
+        "{",
+        b"\xff",
+    ],
 )
 def test_damaged_lines_are_named(tmp_path, line):
     path = tmp_path / "runs.jsonl"

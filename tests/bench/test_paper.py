@@ -35,7 +35,12 @@ def test_the_reverse_order_disagrees_everywhere():
 
 
 def test_ties_count_for_neither_and_strangers_are_left_out():
-    scores = {"GS-JOBCD": -float("inf"), "J-JOBCD": -float("inf"), "CSDM": -2.0, "Riemannian L-BFGS": -9.0}
+    scores = {
+        "GS-JOBCD": -float("inf"),
+        "J-JOBCD": -float("inf"),
+        "CSDM": -2.0,
+        "Riemannian L-BFGS": -9.0,
+    }
     found = compare_orders(scores, MNIST)
     assert (found.alike, found.reversed) == (2, 0)
     assert set(found.ours) == {"GS-JOBCD", "J-JOBCD", "CSDM"}

@@ -40,12 +40,16 @@ def test_the_papers_grid():
     for data, m, n, p in sizes:
         assert data == "randn" or REGISTRY[data].hspp == (m, n)
         assert 0.85 <= p / n <= 0.93
-    assert {name for name, entry in REGISTRY.items() if entry.hspp} == {size[0] for size in sizes} - {"randn"}
+    assert {name for name, entry in REGISTRY.items() if entry.hspp} == {
+        size[0] for size in sizes
+    } - {"randn"}
     assert [size[0] for size in probe_sizes(["randn", "w1a"])] == ["randn", "randn", "w1a"]
 
 
 def test_the_cells():
-    cells = probe_cells([("randn", 9, 6, 5), ("digits", 9, 6, 5)], Crossing(seeds=(0, 1), max_time=2.0), ridge=0.1)
+    cells = probe_cells(
+        [("randn", 9, 6, 5), ("digits", 9, 6, 5)], Crossing(seeds=(0, 1), max_time=2.0), ridge=0.1
+    )
     assert len(set(cells)) == len(cells) == 2 * 2 * len(PROBE)
     assert [cell.method for cell in cells[: len(PROBE)]] == list(PROBE)
     assert {(c.problem, c.alpha, c.scale, c.ridge, c.theta, c.max_time) for c in cells} == {
@@ -128,7 +132,9 @@ def test_a_run_that_leaves_ends_and_says_so(monkeypatch):
     assert told["stop"] == NormAbove(1.0)
     assert told["on_unbounded"] == "stop"
     assert row["status"] == "UNBOUNDED"
-    assert not is_away(row)  # that is for races: f of a probe is bounded below, and its value counts
+    assert not is_away(
+        row
+    )  # that is for races: f of a probe is bounded below, and its value counts
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +162,10 @@ def test_every_method_runs_and_lowers_f(run):
         assert row["claim_holds"]
         assert row["residual"] < 1e-10
         assert len(row["history"]["samples"]) == len(row["history"]["value"])
-        polished = row["cell"]["method"] in ("UMCM", "ADMM")  # which are scored apart from their steps
+        polished = row["cell"]["method"] in (
+            "UMCM",
+            "ADMM",
+        )  # which are scored apart from their steps
         assert row["history"]["samples"][0] == 20 * (2 if polished else 1)
         assert row["history"]["value"][0] == pytest.approx(row["start_value"], rel=1e-6)
     assert sum(row["value"] < row["start_value"] for row in rows) > 0.5 * len(rows)
@@ -166,7 +175,11 @@ def test_every_method_runs_and_lowers_f(run):
 
 
 def test_the_value_of_a_row_is_the_objectives(run):
-    row = next(r for r in read_rows(run) if r["cell"]["data"] == "randn" and r["cell"]["method"] == "VR-J-JOBCD")
+    row = next(
+        r
+        for r in read_rows(run)
+        if r["cell"]["data"] == "randn" and r["cell"]["method"] == "VR-J-JOBCD"
+    )
     sig = jorth.Signature(5, 1)
     probe = jorth.StructuralProbe(jorth.datasets.randn(20, 6), signature=sig)
     again = jorth.minimize(
@@ -179,7 +192,10 @@ def test_the_value_of_a_row_is_the_objectives(run):
 def test_the_page(run, tmp_path):
     page = write_report(run, tmp_path).read_text(encoding="utf-8")
     names = {path.name for path in tmp_path.glob("*.png")}
-    assert names == {"probe-randn-20-6-5-5gradients.png", "probe-digits-20-6-5-scalefit-ridge0.01-5gradients.png"}
+    assert names == {
+        "probe-randn-20-6-5-5gradients.png",
+        "probe-digits-20-6-5-scalefit-ridge0.01-5gradients.png",
+    }
     assert "The structural probe" in page
     assert "digits(20-6-5), scale fit, ridge 0.01" in page
     assert "missing: data set cifar is not at hand" in page
@@ -196,7 +212,12 @@ def made(method, values, *, seed=0, status="MAX_TIME", outcome="done", **fields)
     """A row with a value at every second and every ten samples; the first is that of the start."""
     cell = {**CELL.__dict__, "method": method, "seed": seed}
     ticks = [float(k + 1) for k in range(len(values))]
-    history = {"time": ticks, "gradients": ticks, "samples": [10 * k for k in ticks], "value": list(values)}
+    history = {
+        "time": ticks,
+        "gradients": ticks,
+        "samples": [10 * k for k in ticks],
+        "value": list(values),
+    }
     return {
         "key": f"{method} {seed}", "cell": cell, "outcome": outcome, "status": status, "value": values[-1], "gap": None,
         "start_value": values[0], "time": ticks[-1], "history": history, "norm": 1.5, "residual": 1e-15,
@@ -221,7 +242,13 @@ def test_medians_and_places():
         *(made("GS-JOBCD", [9.0, 8.0], seed=seed) for seed in range(3)),
     )
     assert found.seeds == [0, 1, 2]
-    assert found.medians == {"UMCM": 4.0, "ADMM": math.inf, "CSDM": 4.0, "GS-JOBCD": 8.0, "J-JOBCD": 3.0}
+    assert found.medians == {
+        "UMCM": 4.0,
+        "ADMM": math.inf,
+        "CSDM": 4.0,
+        "GS-JOBCD": 8.0,
+        "J-JOBCD": 3.0,
+    }
     assert found.places == {"J-JOBCD": 1, "UMCM": 2, "CSDM": 2}
     assert no_worse(found, "J-JOBCD") is True
     assert no_worse(found, "GS-JOBCD") is False
@@ -270,7 +297,10 @@ def test_the_words_count_data_sets():
 
 
 def test_a_run_that_left_is_marked():
-    found = family(made("J-JOBCD", [9.0, 1.0], status="UNBOUNDED"), made("J-JOBCD", [9.0, 1.0], seed=1, norm=1e4))
+    found = family(
+        made("J-JOBCD", [9.0, 1.0], status="UNBOUNDED"),
+        made("J-JOBCD", [9.0, 1.0], seed=1, norm=1e4),
+    )
     assert "1 left, 1 time up" in ends([found])
     assert "‖X‖ 1e+04" in ends([found])
 

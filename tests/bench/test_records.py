@@ -8,7 +8,10 @@ import pytest
 from jorth.bench import Cell, read_rows
 from jorth.bench.records import append_row, cell_of, remaining
 
-CELLS = [Cell(problem="race", data="randn", m=4, n=4, p=2, method=name, max_evaluations=3) for name in ("UMCM", "ADMM")]
+CELLS = [
+    Cell(problem="race", data="randn", m=4, n=4, p=2, method=name, max_evaluations=3)
+    for name in ("UMCM", "ADMM")
+]
 
 
 def row(cell, outcome="done", **more):
@@ -17,7 +20,9 @@ def row(cell, outcome="done", **more):
 
 def test_round_trip(tmp_path):
     path = tmp_path / "new" / "runs.jsonl"
-    append_row(path, row(CELLS[0], value=1.2345678901234567e-300, text="ü\n2", numbers=[1, 2.5, None]))
+    append_row(
+        path, row(CELLS[0], value=1.2345678901234567e-300, text="ü\n2", numbers=[1, 2.5, None])
+    )
     append_row(path, row(CELLS[1]))
     first, second = read_rows(path)
     assert first["value"] == 1.2345678901234567e-300

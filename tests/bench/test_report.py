@@ -53,12 +53,16 @@ def page(written):
 def test_every_cell_is_on_the_page(quick_run, page):
     rows = read_rows(quick_run)
     heads = {tuple(table[0]): table for table in page.tables}
-    results = [table for head, table in heads.items() if head[0] == "data (m-n-p)" and "UMCM" in head]
+    results = [
+        table for head, table in heads.items() if head[0] == "data (m-n-p)" and "UMCM" in head
+    ]
     assert len(results) == 3
     for problem, table in zip(("trace", "race", "procrustes"), results, strict=True):
         for group in group_rows(rows, problem):
             theta = "" if group.theta is None else f"θ = {group.theta:g}"
-            (line,) = (r for r in table if r[0].startswith(group.name + theta) and "paper" not in r[0])
+            (line,) = (
+                r for r in table if r[0].startswith(group.name + theta) and "paper" not in r[0]
+            )
             for name, row in group.rows.items():
                 if row["outcome"] == "missing":
                     assert "data set gisette is not at hand" in line[1]
@@ -89,7 +93,10 @@ def test_it_needs_nothing_from_outside(written, page):
     for tag, attributes in page.tags:
         assert tag not in ("script", "iframe", "object", "embed")
         for name in ("src", "href", "srcset", "data"):
-            assert attributes.get(name, "data:").startswith(("data:", "#")), (tag, attributes[name][:80])
+            assert attributes.get(name, "data:").startswith(("data:", "#")), (
+                tag,
+                attributes[name][:80],
+            )
     assert not re.search(r"https?://|url\(|@import", text)
 
 
@@ -146,7 +153,9 @@ def test_partial_runs_render(quick_run, tmp_path):
         assert found.open == []
     only_missing = [row for row in rows if row["outcome"] == "missing"]
     append_row(tmp_path / "missing.jsonl", only_missing[0])
-    assert "is not at hand" in write_report(tmp_path / "missing.jsonl", tmp_path / "m").read_text(encoding="utf-8")
+    assert "is not at hand" in write_report(tmp_path / "missing.jsonl", tmp_path / "m").read_text(
+        encoding="utf-8"
+    )
     (tmp_path / "empty.jsonl").touch()
     with pytest.raises(ValueError, match="nothing to report yet"):
         write_report(tmp_path / "empty.jsonl", tmp_path / "e")
@@ -160,7 +169,15 @@ def test_errors_are_escaped(quick_run, tmp_path):
 
 def made(cell, method, **fields):
     cell = {**cell.__dict__, "method": method, "theta": None}
-    usual = dict(outcome="done", status="MAX_TIME", value=-1.0, start_value=-1.0, gap=None, time=1.0, stages=[])
+    usual = dict(
+        outcome="done",
+        status="MAX_TIME",
+        value=-1.0,
+        start_value=-1.0,
+        gap=None,
+        time=1.0,
+        stages=[],
+    )
     return {"key": method, "cell": cell, **usual, **fields}
 
 
@@ -216,9 +233,15 @@ def test_orders_leave_out_the_impossible_row(quick_run):
 
 def test_ratios(race):
     def run(name, **times):
-        return made(race, name, gap=0.1, reached={gap: {"time": time} for gap, time in times.items()})
+        return made(
+            race, name, gap=0.1, reached={gap: {"time": time} for gap, time in times.items()}
+        )
 
-    rows = [run("UMCM", **{"0.01": 3.0}), run("ADMM", **{"0.01": 1.5, "1e-08": 4.0}), made(race, "CSDM", reached={})]
+    rows = [
+        run("UMCM", **{"0.01": 3.0}),
+        run("ADMM", **{"0.01": 1.5, "1e-08": 4.0}),
+        made(race, "CSDM", reached={}),
+    ]
     (group,) = group_rows(rows, "race")
     assert ratios(group, 1e-2) == (1.5, {"UMCM": 2.0, "ADMM": 1.0, "CSDM": None})
     assert ratios(group, 1e-4) == (None, {"UMCM": None, "ADMM": None, "CSDM": None})

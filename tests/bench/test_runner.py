@@ -111,7 +111,9 @@ def test_a_failed_run_is_kept_with_its_error(tmp_path, monkeypatch):
 
 
 def test_missing_data_are_rows_and_are_looked_for_again(tmp_path):
-    cells = hevp_cells([("sector", 20, 6, 3)], Crossing(max_evaluations=3, solvers=["UMCM"]), problems=["race"])
+    cells = hevp_cells(
+        [("sector", 20, 6, 3)], Crossing(max_evaluations=3, solvers=["UMCM"]), problems=["race"]
+    )
     folder = tmp_path / "data"
     run_cells(cells, tmp_path / "run", data_dir=folder)
     (row,) = read_rows(tmp_path / "run")
@@ -142,7 +144,9 @@ def test_scores_do_not_trust_the_solver(finished, tmp_path, monkeypatch):
     problem = prepare(cell)
     X = jorth.random_point(problem.signature, cond=9.0, seed=5)
     X[0, 0] += 0.25
-    honest = runner_module.minimize(problem.objective, problem.x0, signature=problem.signature, max_iterations=1)
+    honest = runner_module.minimize(
+        problem.objective, problem.x0, signature=problem.signature, max_iterations=1
+    )
     lie = dataclasses.replace(honest, x=X, value=-1e9, residual=0.0, violation=0.0)
     monkeypatch.setattr(runner_module, "minimize", lambda *arguments, **options: lie)
     row = run_cell(cell, runner_module._Shared(None))
@@ -154,7 +158,9 @@ def test_scores_do_not_trust_the_solver(finished, tmp_path, monkeypatch):
     assert not row["claim_holds"]
     assert row["violation"] == pytest.approx(np.abs(X.T @ J @ X - J).sum(), rel=1e-12)
     assert row["violation"] > 0.5
-    assert row["residual"] == pytest.approx(np.abs(X.T @ J @ X - J).max() / np.linalg.norm(X, 2) ** 2, rel=1e-12)
+    assert row["residual"] == pytest.approx(
+        np.abs(X.T @ J @ X - J).max() / np.linalg.norm(X, 2) ** 2, rel=1e-12
+    )
     assert row["norm"] == pytest.approx(np.linalg.norm(X, 2), rel=1e-12)
     assert all(r["claim_holds"] for r in finished.values())
 
@@ -203,7 +209,11 @@ def test_what_minimize_is_told(monkeypatch):
         run_cell(cell, runner_module._Shared(None))
         race = cell.problem == "race"
         assert told["seed"] == cell.seed
-        assert (told["max_time"], told["max_evaluations"], told["gradient_tolerance"]) == (2.5, 6, 0.0)
+        assert (told["max_time"], told["max_evaluations"], told["gradient_tolerance"]) == (
+            2.5,
+            6,
+            0.0,
+        )
         assert told["on_unbounded"] == ("continue" if race else "stop")
         assert told["stop"] == NormAbove(1e6) if race else isinstance(told["stop"], ValueBelow)
         starts.setdefault(cell.seed, []).append(told["x0"])
@@ -214,13 +224,21 @@ def test_what_minimize_is_told(monkeypatch):
 
 def test_procrustes_reaches_its_gaps():
     cells = procrustes_cells(
-        [6], [0.5], [3.0], Crossing(max_evaluations=200, solvers=["riemannian l-bfgs", "vr-j-jobcd"])
+        [6],
+        [0.5],
+        [3.0],
+        Crossing(max_evaluations=200, solvers=["riemannian l-bfgs", "vr-j-jobcd"]),
     )
     shared = runner_module._Shared(None)
     variance_reduced, quasi_newton = (run_cell(cell, shared) for cell in cells)
     reached = quasi_newton["reached"]
     assert list(reached) == ["0.01", "0.0001", "1e-08"]
-    assert reached["0.01"]["time"] <= reached["0.0001"]["time"] <= reached["1e-08"]["time"] <= quasi_newton["time"]
+    assert (
+        reached["0.01"]["time"]
+        <= reached["0.0001"]["time"]
+        <= reached["1e-08"]["time"]
+        <= quasi_newton["time"]
+    )
     assert reached["1e-08"]["gradients"] <= quasi_newton["counts"]["gradient"]
     # the curve is in full gradients, not in samples; beyond the limit go one step and the score of the last point
     assert max(variance_reduced["history"]["gradients"]) <= 203

@@ -21,15 +21,17 @@ from jorth.bench.speed.pymanopt_peer import make_problem as pymanopt_problem
 from jorth.bench.speed.runner import equal_threads, run_cell, run_speed
 from jorth.bench.speed.table import entries, goal, markdown, verdict
 from jorth.bench.speed.trace import Ended, Goal, Trace, least_gap, reached
-from jorth.commands.bench import speed as bench_speed
-from jorth.solvers.counting import Clock
+from jorth.cli.bench import speed as bench_speed
+from jorth.clock import Clock
 from tests.bench.test_commands import jorth as command
 
 SIGNATURE = jorth.Signature.of([1, -1, 1, 1, -1, 1, -1, 1])
 
 
 def planted(signature=SIGNATURE, seed=3):
-    source, target, _ = jorth.datasets.planted_procrustes(2 * signature.n, signature, noise=0.1, seed=seed)
+    source, target, _ = jorth.datasets.planted_procrustes(
+        2 * signature.n, signature, noise=0.1, seed=seed
+    )
     objective = jorth.Procrustes(source, target)
     return objective, DenseProcrustes(objective)
 
@@ -40,7 +42,15 @@ def skew(seed, n=SIGNATURE.n):
 
 
 def cell(method="GS-JOBCD", **fields):
-    given = dict(n=10, p=5, condition=3.0, threads=1, seed=0, max_time=5.0, beta=10.0 if method == CDOPT else None)
+    given = dict(
+        n=10,
+        p=5,
+        condition=3.0,
+        threads=1,
+        seed=0,
+        max_time=5.0,
+        beta=10.0 if method == CDOPT else None,
+    )
     return SpeedCell(method=method, **given | fields)
 
 
@@ -91,12 +101,18 @@ def test_cdopts_gradient_is_that_of_the_dissolved_function():
     pytest.importorskip("cdopt")
     _, dense = planted()
     problem = dissolved(dense, SIGNATURE, beta=3.0)
-    X = jorth.random_point(SIGNATURE, seed=1) + 0.05 * np.random.default_rng(2).standard_normal((8, 8))
+    X = jorth.random_point(SIGNATURE, seed=1) + 0.05 * np.random.default_rng(2).standard_normal(
+        (8, 8)
+    )
     V, h = np.random.default_rng(3).standard_normal(64), 1e-5
     values = [problem.cdf_fun_vec_np(X.ravel() + t * V) for t in (-h, h)]
-    assert problem.cdf_grad_vec_np(X.ravel()) @ V == pytest.approx((values[1] - values[0]) / (2 * h), rel=1e-7)
+    assert problem.cdf_grad_vec_np(X.ravel()) @ V == pytest.approx(
+        (values[1] - values[0]) / (2 * h), rel=1e-7
+    )
     on = jorth.random_point(SIGNATURE, seed=1)
-    assert problem.cdf_fun_vec_np(on.ravel()) == pytest.approx(dense.value(on), rel=1e-12)  # A(X) = X, C(X) = 0 there
+    assert problem.cdf_fun_vec_np(on.ravel()) == pytest.approx(
+        dense.value(on), rel=1e-12
+    )  # A(X) = X, C(X) = 0 there
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -127,7 +143,7 @@ def test_a_start_from_the_data_is_lower_and_on_the_clock(method, monkeypatch):
         began = time.process_time()
         while time.process_time() < began + 0.1:
             pass
-        return jorth.solvers.alignment.data_start(*arguments)
+        return jorth.solvers.procrustes.data_start(*arguments)
 
     monkeypatch.setattr(runner, "data_start", slowly)
     slow = run_cell(cell(method + DATA), [])
@@ -211,20 +227,28 @@ def test_the_plan():
 def made(of, outcome="done", gap=1.0, **times):
     fields = {"key": of.key, "cell": of.__dict__, "outcome": outcome}
     reached_ = {name: times[name] for name in ("0.01", "0.0001", "1e-08") if name in times}
-    return fields | ({"reached": reached_, "gap": gap, "time": of.max_time} if outcome == "done" else {"error": "why"})
+    return fields | (
+        {"reached": reached_, "gap": gap, "time": of.max_time}
+        if outcome == "done"
+        else {"error": "why"}
+    )
 
 
 def test_methods_that_fell_short_are_left_out_at_the_next_size():
     large = cell("UMCM", n=1000, p=500)
     short = made(cell("UMCM", n=500, p=250), **{"0.01": 1.0})
     assert left_out(large, [short]) == "no run within 0.0001 at n = 500"
-    assert left_out(large, [made(cell("UMCM", n=500, p=250), **{"0.01": 1.0, "0.0001": 2.0})]) is None
+    assert (
+        left_out(large, [made(cell("UMCM", n=500, p=250), **{"0.01": 1.0, "0.0001": 2.0})]) is None
+    )
     assert left_out(large, []) is None
     others = [dict(p=450), dict(condition=30.0), dict(threads=2), dict(method="J-JOBCD")]
     for other in others:
         fields = dict(method="UMCM", n=500, p=250) | other
         assert left_out(large, [made(cell(**fields))]) is None
-    assert left_out(cell("UMCM", n=100, p=50), [made(cell("UMCM", n=50, p=25))]) is None  # small ones are always run
+    assert (
+        left_out(cell("UMCM", n=100, p=50), [made(cell("UMCM", n=50, p=25))]) is None
+    )  # small ones are always run
 
 
 def test_a_run_that_is_left_out_is_a_row_that_says_why():
@@ -243,7 +267,10 @@ def test_penalties_are_tuned_on_the_first_seed():
     assert left_out(cell(CDOPT, beta=10.0, seed=1), rows) is None
     assert left_out(cell(CDOPT, beta=1.0, seed=1), rows) == "beta 10 was better on the first seed"
     assert left_out(cell(CDOPT, beta=1.0), rows) is None  # the first seed tries all
-    later = [*rows, made(cell(CDOPT, beta=1.0, seed=1), **{"0.01": 0.1, "0.0001": 0.2, "1e-08": 0.3})]
+    later = [
+        *rows,
+        made(cell(CDOPT, beta=1.0, seed=1), **{"0.01": 0.1, "0.0001": 0.2, "1e-08": 0.3}),
+    ]
     assert left_out(cell(CDOPT, beta=10.0, seed=2), later) is None
     assert left_out(cell(CDOPT, n=500, p=250, beta=1.0), rows) == "beta 10 was better at n = 10"
     assert left_out(cell(CDOPT, n=500, p=250, beta=10.0), rows) is None
@@ -299,7 +326,11 @@ def test_ctrl_c_keeps_what_is_done_and_the_same_call_goes_on(monkeypatch, tmp_pa
     outcome = run_speed(cells, tmp_path)
     assert (outcome.finished, outcome.interrupted) == (3, False)
     assert (tmp_path / "runs.jsonl").read_text().startswith(first)
-    assert [row["cell"]["method"] for row in read_rows(tmp_path)] == ["GS-JOBCD", "UMCM", "Riemannian L-BFGS"]
+    assert [row["cell"]["method"] for row in read_rows(tmp_path)] == [
+        "GS-JOBCD",
+        "UMCM",
+        "Riemannian L-BFGS",
+    ]
 
 
 def test_left_out_rows_are_over(tmp_path):
@@ -328,11 +359,17 @@ def test_ratios_are_the_best_peers_time_over_ours():
         made(cell("pymanopt TR"), **{"0.01": 6.0, "0.0001": 7.0, "1e-08": 16.0}),
         made(cell(CDOPT, beta=0.1), **{"0.01": 0.5}),
         made(cell(CDOPT, beta=1.0), **{"0.01": 5.0, "0.0001": 9.0}),
-        made(cell("pymanopt TR" + DATA), **{"0.01": 0.1, "0.0001": 0.1, "1e-08": 32.0}),  # helped: no peer
+        made(
+            cell("pymanopt TR" + DATA), **{"0.01": 0.1, "0.0001": 0.1, "1e-08": 32.0}
+        ),  # helped: no peer
     ]
     (entry,) = entries(rows)
-    assert entry.ratio("GS-JOBCD", 1e-2).value == 4.0 / 2.0  # the median over the seeds; beta 1 came deeper than 0.1
-    assert entry.ratio("GS-JOBCD", 1e-8).value == 16.0 / 8.0  # a run that did not get there is infinite
+    assert (
+        entry.ratio("GS-JOBCD", 1e-2).value == 4.0 / 2.0
+    )  # the median over the seeds; beta 1 came deeper than 0.1
+    assert (
+        entry.ratio("GS-JOBCD", 1e-8).value == 16.0 / 8.0
+    )  # a run that did not get there is infinite
     assert entry.ratio("GS-JOBCD", 1e-4) is None
     assert entry.ratio("pymanopt TR", 1e-8).value == 1.0
     assert entry.best_peer(1e-8) == ("pymanopt TR", 16.0)
@@ -343,7 +380,10 @@ def test_ratios_are_the_best_peers_time_over_ours():
         "| 10, 5 | 3 | 1 | 2 / no / 2 | 4 / no / no | left out | not run | not run | not run | not run |"
         " 1 / 1 / 0.8 | 0.67 / 0.71 / 1 | 0.8 / 0.56 / no (β 1) | 40 / 50 / 0.5 | 4 / 5 / 16 |"
     )
-    assert "GS-JOBCD 2 times (the best peer is pymanopt TR), goal 5: not met; first of all: GS-JOBCD" in verdict(entry)
+    assert (
+        "GS-JOBCD 2 times (the best peer is pymanopt TR), goal 5: not met; first of all: GS-JOBCD"
+        in verdict(entry)
+    )
 
 
 def test_where_no_peer_got_there_the_ratio_is_a_bound():

@@ -11,8 +11,8 @@ import numpy as np
 
 from jorth import Signature
 from jorth.plane import random_matching
-from jorth.solvers.round_kernel import propose_round
-from jorth.solvers.sweeps import sweep_majoriser, sweep_quadratic
+from jorth.plane.compiled.rounds import propose_round
+from jorth.plane.compiled.sweeps import sweep_majoriser, sweep_quadratic
 
 done = Counter()
 
@@ -63,14 +63,21 @@ for name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv",
     setattr(Number, f"__{name}__", _arithmetic(f"__{name}__"))
 for name in ("lt", "le", "gt", "ge", "eq", "ne"):
     setattr(Number, f"__{name}__", _comparison(f"__{name}__"))
-math.sqrt, math.hypot, math.copysign = _function(math.sqrt, 1), _function(math.hypot, 1), _function(math.copysign, 0)
+math.sqrt, math.hypot, math.copysign = (
+    _function(math.sqrt, 1),
+    _function(math.hypot, 1),
+    _function(math.copysign, 0),
+)
 
 
 class Cells:
     """A matrix of such numbers that notes which of its cells are read and written."""
 
     def __init__(self, matrix):
-        self.numbers, self.shape = [[Number(entry) for entry in row] for row in matrix], matrix.shape
+        self.numbers, self.shape = (
+            [[Number(entry) for entry in row] for row in matrix],
+            matrix.shape,
+        )
         self.read, self.written = set(), set()
 
     def __getitem__(self, at):
@@ -87,7 +94,13 @@ def point(n, seed=0):
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((n, 2 * n))
     matching = random_matching(n, seed=seed)
-    return A @ A.T / n, rng.standard_normal((n, n)), np.eye(n), matching, Signature(n // 2, n - n // 2).signs
+    return (
+        A @ A.T / n,
+        rng.standard_normal((n, n)),
+        np.eye(n),
+        matching,
+        Signature(n // 2, n - n // 2).signs,
+    )
 
 
 def exact_step(n, seed):

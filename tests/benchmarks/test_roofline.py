@@ -55,9 +55,15 @@ def test_a_run_and_its_picture(tmp_path, monkeypatch, capsys):
 
 def test_the_list_for_cuda_counts_without_a_device():
     rows = list(kernels.cuda_kernels(sizes=(64,)))
-    assert {row.name for row in rows} >= {"Jacobi round, replayed", "batch tournament, launch", "UltraE scores"}
+    assert {row.name for row in rows} >= {
+        "Jacobi round, replayed",
+        "batch tournament, launch",
+        "UltraE scores",
+    }
     assert all(math.isfinite(row.work.flops / row.work.bytes) for row in rows)
-    doubles = {(row.name, row.size): row.work.bytes for row in rows if str(row.dtype) == "torch.float64"}
+    doubles = {
+        (row.name, row.size): row.work.bytes for row in rows if str(row.dtype) == "torch.float64"
+    }
     for row in rows:
         if str(row.dtype) == "torch.float32":
             assert 2 * row.work.bytes == doubles[row.name, row.size]

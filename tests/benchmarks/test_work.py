@@ -30,7 +30,12 @@ def counted():
     """The compiled kernels on numbers that count."""
     command = [sys.executable, "-m", "tests.benchmarks.counted"]
     done = subprocess.run(
-        command, cwd=ROOT, env=os.environ | {"NUMBA_DISABLE_JIT": "1"}, capture_output=True, text=True, check=True
+        command,
+        cwd=ROOT,
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return json.loads(done.stdout)
 
@@ -62,8 +67,8 @@ def test_sweeps():
 
 def test_products_of_a_blocked_sweep():
     """Every product of a sweep, by the shapes that numpy is given."""
-    from jorth.solvers import blocks
-    from jorth.solvers.pairwise import StepRule
+    from jorth.solvers.jobcd import blocks
+    from jorth.solvers.jobcd.pairwise import StepRule
 
     class Counting(np.ndarray):
         flops = 0
@@ -72,7 +77,9 @@ def test_products_of_a_blocked_sweep():
             if ufunc is np.matmul:
                 a, b = inputs
                 Counting.flops += 2 * a.shape[0] * a.shape[1] * b.shape[1]
-            plain = [part.view(np.ndarray) if isinstance(part, Counting) else part for part in inputs]
+            plain = [
+                part.view(np.ndarray) if isinstance(part, Counting) else part for part in inputs
+            ]
             found = getattr(ufunc, method)(*plain, **options)
             if out is not None:
                 out[0][...] = found
@@ -82,7 +89,9 @@ def test_products_of_a_blocked_sweep():
     n, k = 96, 8
     A, C, X = (np.eye(n).view(Counting) for _ in range(3))
     rule = StepRule(-1e-12, all_components=False, stop_unbounded=True)
-    sweep = blocks.BlockedSweep(A, C, None, X, jorth.Signature(n // 2, n // 2).signs, np.arange(n), k, rule)
+    sweep = blocks.BlockedSweep(
+        A, C, None, X, jorth.Signature(n // 2, n // 2).signs, np.arange(n), k, rule
+    )
     for name in ("_data", "_state", "_panel", "_spare"):
         setattr(sweep, name, np.asarray(getattr(sweep, name)).view(Counting))
     for _ in sweep.run():
@@ -106,7 +115,10 @@ def test_products_of_gradients():
     rng = np.random.default_rng(0)
     X = torch.eye(n, dtype=torch.float64)
     quadratic = jorth.Quadratic(np.eye(n), rng.standard_normal((n, n)))
-    assert products(lambda: quadratic.value_and_gradient(X)) == work.quadratic_gradient(n).flops - 5 * n * n
+    assert (
+        products(lambda: quadratic.value_and_gradient(X))
+        == work.quadratic_gradient(n).flops - 5 * n * n
+    )
     probe = jorth.StructuralProbe(rng.standard_normal((m, n)), signature=jorth.Signature(n - 1, 1))
     probe.value_and_gradient(X)  # the distances are kept from here on
     entries = 512 * 1100 + 512 * 588 + 76 * 76
@@ -129,7 +141,9 @@ def test_products_of_an_lbfgs_iteration(monkeypatch):
 
     n, found = 40, []
     signature = jorth.Signature(n // 2, n // 2)
-    source, target, _ = jorth.datasets.planted_procrustes(2 * n, signature, noise=0.1, source_condition=3.0, seed=0)
+    source, target, _ = jorth.datasets.planted_procrustes(
+        2 * n, signature, noise=0.1, source_condition=3.0, seed=0
+    )
     step = RiemannianLBFGS.step
 
     def counted(self, problem, state):
@@ -138,7 +152,12 @@ def test_products_of_an_lbfgs_iteration(monkeypatch):
         found.append((problem.objective.count.gradient - before, flops))
 
     monkeypatch.setattr(RiemannianLBFGS, "step", counted)
-    jorth.minimize(jorth.Procrustes(source, target), signature=signature, method="riemannian-lbfgs", max_iterations=14)
+    jorth.minimize(
+        jorth.Procrustes(source, target),
+        signature=signature,
+        method="riemannian-lbfgs",
+        max_iterations=14,
+    )
     settled = min(flops for trials, flops in found if trials == 1)
     assert settled == pytest.approx(work.lbfgs_iteration(n).flops - 8 / 3 * n**3)
 

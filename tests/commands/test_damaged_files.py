@@ -37,7 +37,12 @@ def whole(tmp_path_factory):
     """A model of five entities and two relations."""
     folder = tmp_path_factory.mktemp("models") / "whole"
     model = UltraE(5, 2, signature=Signature(3, 2))
-    save_model(folder, NamedModel(model, [f"e{number}" for number in range(5)], ["r", "s"], {"config": {"seed": 0}}))
+    save_model(
+        folder,
+        NamedModel(
+            model, [f"e{number}" for number in range(5)], ["r", "s"], {"config": {"seed": 0}}
+        ),
+    )
     return folder
 
 
@@ -49,7 +54,9 @@ def model(whole, tmp_path):
 def change_json(folder, **changes):
     path = folder / "model.json"
     content = json.loads(path.read_text()) | changes
-    path.write_text(json.dumps({name: value for name, value in content.items() if value is not ...}))
+    path.write_text(
+        json.dumps({name: value for name, value in content.items() if value is not ...})
+    )
 
 
 def change_tensors(folder, **changes):
@@ -150,7 +157,9 @@ def test_damaged_weights_of_a_model(model, damage):
     is_one_clear_line(jorth("kge", "predict", "e0", "r", "-m", model), "model.safetensors")
 
 
-@pytest.mark.parametrize("about", [{"data": 3}, {"config": []}, {"config": {"seed": "x"}}, {"config": {"seed": -1}}])
+@pytest.mark.parametrize(
+    "about", [{"data": 3}, {"config": []}, {"config": {"seed": "x"}}, {"config": {"seed": -1}}]
+)
 def test_what_a_model_says_of_its_graph(model, about):
     change_json(model, about=about)
     is_one_clear_line(jorth("kge", "evaluate", "-m", model), "model.json")
@@ -190,7 +199,9 @@ def test_damaged_settings(tmp_path, content):
     assert "\x1b" not in result.output
 
 
-@pytest.mark.parametrize("content", [b"", b"a\tb\n", b"\xff\tb\tc\n", b"a\tb\t\x1b[31m\td\n", b"[" * DEEP, b"\0" * 99])
+@pytest.mark.parametrize(
+    "content", [b"", b"a\tb\n", b"\xff\tb\tc\n", b"a\tb\t\x1b[31m\td\n", b"[" * DEEP, b"\0" * 99]
+)
 def test_damaged_triples(tmp_path, content):
     graph = tmp_path / "graph"
     graph.mkdir()
@@ -221,7 +232,9 @@ def test_damaged_rows(tmp_path, command, line):
     if command == "report":
         result = jorth("report", tmp_path)
     else:
-        result = jorth("bench", "speed", "--quick", "--solver", "UMCM", "--time-limit", 0.01, "-o", tmp_path)
+        result = jorth(
+            "bench", "speed", "--quick", "--solver", "UMCM", "--time-limit", 0.01, "-o", tmp_path
+        )
         if line.endswith('"done"}'):  # a row of something else is none of its business
             assert result.exit_code == 0, result.output
             return
@@ -234,7 +247,9 @@ def test_names_are_shown_not_obeyed(tmp_path):
     graph = tmp_path / "graph"
     graph.mkdir()
     names = [f"{ESCAPES}{number}".replace("\r\n", "") for number in range(4)]
-    triples = [f"{head}\tr{ESCAPES[:-30]}\t{tail}".replace("\r\n", "") for head in names for tail in names]
+    triples = [
+        f"{head}\tr{ESCAPES[:-30]}\t{tail}".replace("\r\n", "") for head in names for tail in names
+    ]
     for part in ("train", "valid", "test"):
         (graph / f"{part}.txt").write_text("\n".join(triples) + "\n", encoding="utf-8")
     (tmp_path / "run.toml").write_text('data = "graph"\np = 2\nq = 1\nepochs = 1')
@@ -271,7 +286,17 @@ def test_damaged_matrices(tmp_path, ending):
 
 def test_a_damaged_checkpoint(tmp_path):
     np.save(tmp_path / "A.npy", np.diag([2.0, 1.0]))
-    arguments = ("solve", "eigen", tmp_path / "A.npy", "-s", "1,1", "-o", tmp_path / "X.npy", "--method", "gs-jobcd")
+    arguments = (
+        "solve",
+        "eigen",
+        tmp_path / "A.npy",
+        "-s",
+        "1,1",
+        "-o",
+        tmp_path / "X.npy",
+        "--method",
+        "gs-jobcd",
+    )
     assert jorth(*arguments, "--checkpoint", tmp_path / "state").exit_code == 0
     for path in (tmp_path / "state").glob("*.safetensors"):
         path.write_bytes(path.read_bytes()[:40])

@@ -22,7 +22,8 @@ def files(tmp_path):
     (tmp_path / "graph").mkdir()
     for part in ("train", "valid", "test"):
         lines = [
-            f"{graph.entities[h]}\t{graph.relations[r]}\t{graph.entities[t]}\n" for h, r, t in getattr(graph, part)
+            f"{graph.entities[h]}\t{graph.relations[r]}\t{graph.entities[t]}\n"
+            for h, r, t in getattr(graph, part)
         ]
         (tmp_path / "graph" / f"{part}.txt").write_text("".join(lines))
     (tmp_path / "run.toml").write_text(
@@ -52,7 +53,9 @@ def test_train_evaluate_predict(files):
     assert set(figures) == {"both", "head", "tail", "relations"}
     again = json.loads(kge("evaluate", "-m", output, "--json").output)
     assert again == figures
-    elsewhere = json.loads(kge("evaluate", "-m", output, "--data", files / "graph", "--json").output)
+    elsewhere = json.loads(
+        kge("evaluate", "-m", output, "--data", files / "graph", "--json").output
+    )
     assert elsewhere == figures
     training = json.loads(kge("evaluate", "-m", output, "--part", "train", "--json").output)
     assert training["both"]["realistic"]["mrr"] > 0.6
@@ -77,21 +80,39 @@ def bad(result, message):
 def test_errors_are_one_line(files):
     output = files / "out"
     (files / "typo.toml").write_text('data = "graph"\nepoch = 3\n')
-    bad(kge("train", files / "typo.toml", "-o", output), "there is no key 'epoch'; the nearest is 'epochs'")
+    bad(
+        kge("train", files / "typo.toml", "-o", output),
+        "there is no key 'epoch'; the nearest is 'epochs'",
+    )
     (files / "typo.toml").write_text("epochs = 3\n")
     bad(kge("train", files / "typo.toml", "-o", output), "must have the key 'data'")
     kge("train", files / "run.toml", "-o", output, "--epochs", 1)
-    bad(kge("train", files / "run.toml", "-o", output, "--epochs", 2), "epochs is 1 there and 2 here")
-    bad(kge("predict", "0.1.9", "parent", "-m", output), "there is no entity '0.1.9'; the nearest is '0.1")
-    bad(kge("predict", "0.1", "parents", "-m", output), "there is no relation 'parents'; the nearest is 'parent'")
+    bad(
+        kge("train", files / "run.toml", "-o", output, "--epochs", 2),
+        "epochs is 1 there and 2 here",
+    )
+    bad(
+        kge("predict", "0.1.9", "parent", "-m", output),
+        "there is no entity '0.1.9'; the nearest is '0.1",
+    )
+    bad(
+        kge("predict", "0.1", "parents", "-m", output),
+        "there is no relation 'parents'; the nearest is 'parent'",
+    )
     bad(kge("predict", "0.1", "parent", "0", "-m", output), "one of head and tail must be '?'")
     bad(kge("evaluate", "-m", files / "nothing"), "must hold model.safetensors and model.json")
     with (files / "graph" / "test.txt").open("a") as stream:
         stream.write("stranger\tparent\t0\n")
-    bad(kge("evaluate", "-m", output), "the graph must have the 13 entities of the model, got 14; 'stranger'")
+    bad(
+        kge("evaluate", "-m", output),
+        "the graph must have the 13 entities of the model, got 14; 'stranger'",
+    )
     with (files / "graph" / "test.txt").open("a") as stream:
         stream.write("0 parent 0.1\n")
-    bad(kge("train", files / "run.toml", "-o", files / "new"), "expected three names separated by tabs")
+    bad(
+        kge("train", files / "run.toml", "-o", files / "new"),
+        "expected three names separated by tabs",
+    )
 
 
 def test_help_lists_the_commands():

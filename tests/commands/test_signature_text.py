@@ -40,7 +40,9 @@ def test_what_stands_for_nothing(text, tmp_path, monkeypatch):
             read(text)
 
 
-@pytest.mark.parametrize("text", [text for text in REFUSED if text.strip() and "\n" not in text], ids=repr)
+@pytest.mark.parametrize(
+    "text", [text for text in REFUSED if text.strip() and "\n" not in text], ids=repr
+)
 def test_all_other_words_are_names_of_files(text, tmp_path, monkeypatch):
     """Also those that look much like a signature."""
     monkeypatch.chdir(tmp_path)
@@ -62,5 +64,7 @@ def test_the_number_of_signs_is_that_of_the_data(text):
     if text == "lorentz":
         assert signature_from(text, 7).signs.tolist() == [-1, 1, 1, 1, 1, 1, 1]
         return
-    with pytest.raises(OptionError, match=r"must have 4 signs, one a column of the data, got .* with 5"):
+    with pytest.raises(
+        OptionError, match=r"must have 4 signs, one a column of the data, got .* with 5"
+    ):
         signature_from(text, 4)

@@ -19,10 +19,10 @@ import scipy.sparse
 from rich.console import Console
 
 import jorth
-from jorth.commands.solve import METHODS as LISTED
+from jorth.cli.solve import METHODS as LISTED
 from jorth.file_problems import Outcome, Request, table
-from jorth.matrix_files import read, stored
 from jorth.solvers.minimize import METHODS
+from jorth.storage.matrices import read, stored
 from tests.commands.conftest import SIGNS, N, solve
 
 U = 2.0**-53
@@ -49,7 +49,11 @@ def sorted_pencil(A, signs=SIGNS):
 @pytest.mark.parametrize("ending", [".npy", ".csv", ".mat"])
 def test_eigen_against_scipy(folder, ending):
     output = solve("eigen", "A.npy", "-s", "5,3", "-o", f"X{ending}").output
-    A, X, values = np.load("A.npy"), read(folder / f"X{ending}"), np.ravel(stored(folder / f"X_eigenvalues{ending}"))
+    A, X, values = (
+        np.load("A.npy"),
+        read(folder / f"X{ending}"),
+        np.ravel(stored(folder / f"X_eigenvalues{ending}")),
+    )
     wanted = sorted_pencil(A)
     assert_feasible(X)
     assert np.sort(values) == pytest.approx(wanted, rel=1e-11)
@@ -90,11 +94,15 @@ def test_eigen_of_data_keeps_the_digits_that_the_product_loses(folder):
 
 @pytest.mark.parametrize("method", ["direct", "gs-jobcd", "riemannian-lbfgs"])
 def test_eigen_of_sparse_data(folder, method):
-    scipy.io.savemat("D.mat", {"D": scipy.sparse.csc_array(np.load("D.npy")), "note": np.ones((1, 1))})
+    scipy.io.savemat(
+        "D.mat", {"D": scipy.sparse.csc_array(np.load("D.npy")), "note": np.ones((1, 1))}
+    )
     arguments = ["--method", method, "--tolerance", 1e-9]
     solve("eigen", "D.mat", "--data", "--key", "D", "-s", "5,3", "-o", "X.npy", *arguments)
     assert_feasible(np.load("X.npy"))
-    assert record()["value"] == pytest.approx(np.abs(sorted_pencil(np.load("A.npy"))).sum(), rel=1e-10)
+    assert record()["value"] == pytest.approx(
+        np.abs(sorted_pencil(np.load("A.npy"))).sum(), rel=1e-10
+    )
     assert (folder / "X_eigenvalues.npy").exists() == (method == "direct")
 
 
@@ -144,7 +152,19 @@ def test_procrustes_finds_the_planted_point(folder):
 def test_procrustes_from_one_file_and_sparse(folder):
     arrays = {"source": scipy.sparse.csc_array(np.load("S.npy")), "target": np.load("T.npy") + 0.1}
     scipy.io.savemat("both.mat", arrays)
-    solve("procrustes", "both.mat", "both.mat", "--key", "source", "--key", "target", "-s", "5,3", "-o", "X.npy")
+    solve(
+        "procrustes",
+        "both.mat",
+        "both.mat",
+        "--key",
+        "source",
+        "--key",
+        "target",
+        "-s",
+        "5,3",
+        "-o",
+        "X.npy",
+    )
     X = np.load("X.npy")
     misfit = np.linalg.norm(np.load("S.npy") @ X - arrays["target"]) ** 2 / (2 * 40)
     assert misfit > 1e-3
@@ -152,7 +172,18 @@ def test_procrustes_from_one_file_and_sparse(folder):
 
 
 def test_quadratic_value_and_stationarity(folder):
-    solve("quadratic", "A.npy", "C.npy", "weights.npy", "-s", "5,3", "-o", "X.npy", "--tolerance", 1e-8)
+    solve(
+        "quadratic",
+        "A.npy",
+        "C.npy",
+        "weights.npy",
+        "-s",
+        "5,3",
+        "-o",
+        "X.npy",
+        "--tolerance",
+        1e-8,
+    )
     A, C, D, X = (np.load(f"{name}.npy") for name in ("A", "C", "weights", "X"))
     about = record()
     assert_feasible(X)
@@ -173,25 +204,42 @@ def test_a_thin_start(folder):
     signature = jorth.Signature(5, 3)
     start = jorth.random_point(signature, columns=(2, 1), seed=2)
     np.save("start.npy", start)
-    arguments = ["quadratic", "A.npy", "-s", "5,3", "-o", "X.npy", "--method", "gs-jobcd", "--tolerance", 1e-7]
+    arguments = [
+        "quadratic",
+        "A.npy",
+        "-s",
+        "5,3",
+        "-o",
+        "X.npy",
+        "--method",
+        "gs-jobcd",
+        "--tolerance",
+        1e-7,
+    ]
     solve(*arguments, "--start", "start.npy")
     X = np.load("X.npy")
     assert X.shape == (N, 3)
     assert np.abs(X.T @ np.diag(SIGNS) @ X - start.T @ np.diag(SIGNS) @ start).max() < 1e-12
     np.save("C.npy", np.load("C.npy")[:, :3])
     result = solve("quadratic", "A.npy", "C.npy", "-s", "5,3", "-o", "X.npy", code=2)
-    assert "--start must be given where X is thin: it has 8 rows and 3 columns here" in result.output
+    assert (
+        "--start must be given where X is thin: it has 8 rows and 3 columns here" in result.output
+    )
 
 
 def test_float32(folder):
-    solve("procrustes", "S.npy", "T.npy", "-s", "5,3", "-o", "X.npy", "--float32", "--tolerance", 1e-3)
+    solve(
+        "procrustes", "S.npy", "T.npy", "-s", "5,3", "-o", "X.npy", "--float32", "--tolerance", 1e-3
+    )
     X = np.load("X.npy")
     assert X.dtype == np.float32
     assert np.abs(X - np.load("planted.npy")).max() < 1e-2
     assert record()["dtype"] == "float32"
     np.save("S.npy", np.load("S.npy") * 1e60)
     result = solve("procrustes", "S.npy", "T.npy", "-s", "5,3", "-o", "X.npy", "--float32", code=2)
-    assert "--float32 must be left out: S.npy has entries beyond the range of float32" in result.output
+    assert (
+        "--float32 must be left out: S.npy has entries beyond the range of float32" in result.output
+    )
 
 
 # -- methods, options, records
@@ -216,7 +264,15 @@ def test_the_table_fits_into_80_characters():
     console = Console(width=80, file=io.StringIO())
     console.print(table(request, Outcome(result, jorth.Signature(1, 1), (), {})))
     text = console.file.getvalue()
-    for figure in ("riemannian-lbfgs", "-1.2345679e-105", "evaluations", "1.2e-100", "1.2e-16", "1e+08", "0.00123"):
+    for figure in (
+        "riemannian-lbfgs",
+        "-1.2345679e-105",
+        "evaluations",
+        "1.2e-100",
+        "1.2e-16",
+        "1e+08",
+        "0.00123",
+    ):
         assert f" {figure}" in text
     assert "…" not in text
 
@@ -224,7 +280,9 @@ def test_the_table_fits_into_80_characters():
 def test_chain_and_history(folder):
     arguments = ["eigen", "A.npy", "-s", "5,3", "-o", "X.npy", "--history", "h.csv"]
     arguments += ["--max-iterations", 6, "--tolerance", 0]  # no stage converges
-    output = solve(*arguments, "--method", "gs-jobcd, riemannian-cg", "--method", "riemannian-lbfgs", code=3).output
+    output = solve(
+        *arguments, "--method", "gs-jobcd, riemannian-cg", "--method", "riemannian-lbfgs", code=3
+    ).output
     about = record()
     assert about["method"] == ["gs-jobcd", "riemannian-cg", "riemannian-lbfgs"]
     assert len(about["stages"]) >= 2
@@ -234,12 +292,25 @@ def test_chain_and_history(folder):
     with open("h.csv") as stream:
         rows = list(csv.DictReader(stream))
     assert float(rows[-1]["value"]) == about["value"]
-    assert [float(row["iteration"]) for row in rows] == sorted(float(row["iteration"]) for row in rows)
+    assert [float(row["iteration"]) for row in rows] == sorted(
+        float(row["iteration"]) for row in rows
+    )
     assert about["outputs"]["history"]["file"] == "h.csv"
 
 
 def test_options_reach_the_solver(folder):
-    arguments = ["quadratic", "A.npy", "-s", "5,3", "-o", "X.npy", "--method", "gs-jobcd", "--seed", 7]
+    arguments = [
+        "quadratic",
+        "A.npy",
+        "-s",
+        "5,3",
+        "-o",
+        "X.npy",
+        "--method",
+        "gs-jobcd",
+        "--seed",
+        7,
+    ]
     options = ["components=all", "order=cyclic", "theta=1e-9", "curvature=auto", "side=left"]
     solve(*arguments, *(word for option in options for word in ("--option", option)))
     about = record()
@@ -259,10 +330,23 @@ def test_options_reach_the_solver(folder):
 
 
 def test_the_record_says_all(folder):
-    words = ["eigen", "A.npy", "--signature", "5,3", "-o", "a b.npy", "--method", "j-jobcd", "--max-time", "60"]
+    words = [
+        "eigen",
+        "A.npy",
+        "--signature",
+        "5,3",
+        "-o",
+        "a b.npy",
+        "--method",
+        "j-jobcd",
+        "--max-time",
+        "60",
+    ]
     solve(*words)
     about = record("a b.json")
-    assert about["command"] == ("jorth solve eigen A.npy --signature 5,3 -o 'a b.npy' --method j-jobcd --max-time 60")
+    assert about["command"] == (
+        "jorth solve eigen A.npy --signature 5,3 -o 'a b.npy' --method j-jobcd --max-time 60"
+    )
     for name, file in (("inputs", "A.npy"), ("outputs", "a b.npy")):
         (entry,) = about[name].values()
         assert entry["file"] == file
@@ -317,7 +401,17 @@ def test_unbounded_ends_with_3(folder):
 
 def test_resume_from_a_checkpoint(folder):
     """Two halves are bit for bit the whole."""
-    arguments = ["procrustes", "S.npy", "T.npy", "-s", "5,3", "--method", "gs-jobcd", "--tolerance", 0]
+    arguments = [
+        "procrustes",
+        "S.npy",
+        "T.npy",
+        "-s",
+        "5,3",
+        "--method",
+        "gs-jobcd",
+        "--tolerance",
+        0,
+    ]
     solve(*arguments, "-o", "whole.npy", "--max-iterations", 20, code=3)
     solve(*arguments, "-o", "X.npy", "--max-iterations", 8, "--checkpoint", "saved", code=3)
     assert not np.array_equal(np.load("X.npy"), np.load("whole.npy"))
@@ -325,7 +419,9 @@ def test_resume_from_a_checkpoint(folder):
     assert record()["iterations"] == 20
     assert np.load("X.npy").tobytes() == np.load("whole.npy").tobytes()
     result = solve(*arguments, "-o", "X.npy", "--seed", 1, "--checkpoint", "saved", code=1)
-    assert result.output.startswith("Error: checkpoint saved belongs to another run: seed is 0 there and 1 here")
+    assert result.output.startswith(
+        "Error: checkpoint saved belongs to another run: seed is 0 there and 1 here"
+    )
 
 
 def jorth_process(*arguments):
@@ -351,7 +447,16 @@ def test_a_real_process(folder):
 
 def test_ctrl_c_writes_what_there_is(folder):
     """A run without end, interrupted once it has begun: X is there, the code is 130."""
-    arguments = ["--method", "riemannian-sd", "--option", "preconditioner=none", "--tolerance", 0, "--checkpoint", "c"]
+    arguments = [
+        "--method",
+        "riemannian-sd",
+        "--option",
+        "preconditioner=none",
+        "--tolerance",
+        0,
+        "--checkpoint",
+        "c",
+    ]
     np.save("big.npy", jorth.datasets.positive_definite(300, cond=1e12, seed=0))
     process = jorth_process("quadratic", "big.npy", "-s", "150,150", "-o", "X.npy", *arguments)
     while not (folder / "c" / "problem.json").exists() and process.poll() is None:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from jorth import matrix_files
 from jorth.cli import main
 from jorth.signature import Signature
-from jorth.solvers import chain
+from jorth.solvers.loop import chain
+from jorth.storage import matrices as matrix_files
 
 solving = importlib.import_module("jorth.file_problems.solve")  # the function has the same name
 TWO = "gs-jobcd,riemannian-lbfgs"
@@ -45,11 +45,22 @@ def solve(tmp_path):
     np.save(tmp_path / "A.npy", G.T @ G + np.eye(6))
 
     def run(*options):
-        arguments = ["solve", "eigen", tmp_path / "A.npy", "-s", "4,2", "-o", tmp_path / "X.npy", *options]
+        arguments = [
+            "solve",
+            "eigen",
+            tmp_path / "A.npy",
+            "-s",
+            "4,2",
+            "-o",
+            tmp_path / "X.npy",
+            *options,
+        ]
         result = CliRunner().invoke(main, [str(argument) for argument in arguments])
         X, J = np.load(tmp_path / "X.npy"), Signature(4, 2).signs
         record = json.loads((tmp_path / "X.json").read_text())
-        assert np.abs(X.T @ (J[:, None] * X) - np.diag(J)).max() <= 1e-10  # n u ||X||^2, with a margin
+        assert (
+            np.abs(X.T @ (J[:, None] * X) - np.diag(J)).max() <= 1e-10
+        )  # n u ||X||^2, with a margin
         assert not list(tmp_path.glob(".*")), "left over"
         return result, record
 
@@ -83,7 +94,17 @@ def test_between_two_stages(solve, monkeypatch):
 def test_while_files_are_read_nothing_is_lost(tmp_path, monkeypatch):
     np.save(tmp_path / "A.npy", np.eye(2))
     monkeypatch.setattr(solving, "read", then_interrupt(solving.read))
-    arguments = ["solve", "eigen", tmp_path / "A.npy", "-s", "1,1", "-o", tmp_path / "X.npy", "--method", "gs-jobcd"]
+    arguments = [
+        "solve",
+        "eigen",
+        tmp_path / "A.npy",
+        "-s",
+        "1,1",
+        "-o",
+        tmp_path / "X.npy",
+        "--method",
+        "gs-jobcd",
+    ]
     result = CliRunner().invoke(main, [str(argument) for argument in arguments])
     assert result.exit_code == 130
     assert not (tmp_path / "X.npy").exists()

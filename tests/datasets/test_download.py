@@ -70,7 +70,9 @@ def names(folder):
 
 
 def test_right_bytes(server, tmp_path):
-    path = fetch("w1a", folder=tmp_path / "new", url=f"{server.url}/good/w1a", sha256=DIGEST.upper())
+    path = fetch(
+        "w1a", folder=tmp_path / "new", url=f"{server.url}/good/w1a", sha256=DIGEST.upper()
+    )
     assert path == tmp_path / "new" / "w1a"
     assert names(path.parent) == ["w1a", "w1a.sha256"]
     assert path.read_bytes() == TEXT
@@ -79,7 +81,12 @@ def test_right_bytes(server, tmp_path):
 
 
 def test_the_address_says_the_format(server, tmp_path):
-    path = fetch("gisette", folder=tmp_path, url=f"{server.url}/good/gisette_scale.svm?download=1", sha256=DIGEST)
+    path = fetch(
+        "gisette",
+        folder=tmp_path,
+        url=f"{server.url}/good/gisette_scale.svm?download=1",
+        sha256=DIGEST,
+    )
     assert path.name == "gisette.svm"
 
 
@@ -102,7 +109,14 @@ def test_failures_store_nothing_and_say_what_to_do(server, tmp_path, failure):
         fetch("w1a", folder=tmp_path, url=url, sha256=sha256, trust=sha256 is None, timeout=0.3)
     assert server.requests
     assert names(tmp_path) == []
-    for part in ("data set w1a", url, "--url", "--sha256", str(tmp_path / "w1a"), "nothing was stored"):
+    for part in (
+        "data set w1a",
+        url,
+        "--url",
+        "--sha256",
+        str(tmp_path / "w1a"),
+        "nothing was stored",
+    ):
         assert part in str(raised.value)
 
 
@@ -127,7 +141,9 @@ def test_a_failure_leaves_the_old_file(server, tmp_path):
 
 
 def test_without_a_checksum_it_is_refused(server, tmp_path):
-    with pytest.raises(ValueError, match=r"data set w1a: no checksum is known for .*--sha256.*--trust"):
+    with pytest.raises(
+        ValueError, match=r"data set w1a: no checksum is known for .*--sha256.*--trust"
+    ):
         fetch("w1a", folder=tmp_path, url=f"{server.url}/good/w1a")
     assert not server.requests
 
@@ -160,19 +176,27 @@ def test_what_is_there_is_not_fetched_again(server, tmp_path):
     np.savez(tmp_path / "w1a.npz", X=MATRIX)
     assert fetch("w1a", folder=tmp_path) == tmp_path / "w1a.npz"
     (tmp_path / "w1a").write_bytes(TEXT)
-    assert fetch("w1a", folder=tmp_path, url=f"{server.url}/good/w1a", sha256=DIGEST) == tmp_path / "w1a"
+    assert (
+        fetch("w1a", folder=tmp_path, url=f"{server.url}/good/w1a", sha256=DIGEST)
+        == tmp_path / "w1a"
+    )
     assert not server.requests
 
 
 def test_into_a_place_that_cannot_be_written(server, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DownloadError, match=r"data set w1a: the download from .* put the file there yourself"):
+    with pytest.raises(
+        DownloadError, match=r"data set w1a: the download from .* put the file there yourself"
+    ):
         fetch("w1a", folder=tmp_path / "file", url=f"{server.url}/good/w1a", sha256=DIGEST)
 
 
 def test_without_pooch(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(ImportError, match=r"data set w1a: this needs the package pooch: pip install 'jorth\[data\]'$"):
+    with pytest.raises(
+        ImportError,
+        match=r"data set w1a: this needs the package pooch: pip install 'jorth\[data\]'$",
+    ):
         fetch("w1a", folder=tmp_path, sha256=DIGEST)
     assert names(tmp_path) == []
 
@@ -180,9 +204,17 @@ def test_without_pooch(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("tdt2", {}, r"data set tdt2 has no public address known here; .*--url, --sha256.* put tdt2\.npz"),
+        (
+            "tdt2",
+            {},
+            r"data set tdt2 has no public address known here; .*--url, --sha256.* put tdt2\.npz",
+        ),
         ("w1a", dict(sha256="abc"), "sha256 must be 64 hexadecimal digits, got 'abc'"),
-        ("w1a", dict(url="ftp://host/w1a", sha256=DIGEST), "url must begin with https:// or http://, got 'ftp"),
+        (
+            "w1a",
+            dict(url="ftp://host/w1a", sha256=DIGEST),
+            "url must begin with https:// or http://, got 'ftp",
+        ),
         ("w2a", {}, "name must be one of"),
     ],
 )
@@ -202,7 +234,15 @@ def test_registry_is_well_formed():
 
 
 def test_the_command_prints_path_and_checksum(server, tmp_path):
-    arguments = ["data", "fetch", "w1a", "--folder", str(tmp_path), "--url", f"{server.url}/good/w1a"]
+    arguments = [
+        "data",
+        "fetch",
+        "w1a",
+        "--folder",
+        str(tmp_path),
+        "--url",
+        f"{server.url}/good/w1a",
+    ]
     result = CliRunner().invoke(main, [*arguments, "--trust"])
     assert result.exit_code == 0
     assert f"{tmp_path / 'w1a'}\nsha256 {DIGEST}\n" in result.output

@@ -10,7 +10,9 @@ U = np.finfo(float).eps / 2
 
 
 def test_randn_is_the_generator_of_the_seed():
-    np.testing.assert_array_equal(randn(7, 3, seed=5), np.random.default_rng(5).standard_normal((7, 3)))
+    np.testing.assert_array_equal(
+        randn(7, 3, seed=5), np.random.default_rng(5).standard_normal((7, 3))
+    )
     assert np.abs(randn(7, 3, seed=5) - randn(7, 3, seed=6)).min() > 0
 
 
@@ -31,7 +33,9 @@ def test_positive_definite_has_the_eigenvalues():
     A = positive_definite(n, cond=cond, seed=3)
     np.testing.assert_array_equal(A, A.T)
     with mpmath.workdps(40):
-        eigenvalues = sorted(float(value) for value in mpmath.eigsy(mpmath.matrix(A.tolist()), eigvals_only=True))
+        eigenvalues = sorted(
+            float(value) for value in mpmath.eigsy(mpmath.matrix(A.tolist()), eigvals_only=True)
+        )
     # forming A in floating point moves an eigenvalue by a few n u ||A||
     np.testing.assert_allclose(eigenvalues, np.geomspace(1 / cond, 1, n), rtol=0, atol=10 * n * U)
     off_diagonal = A[~np.eye(n, dtype=bool)]
@@ -62,10 +66,16 @@ def test_planted_source_has_the_condition():
     ("call", "message"),
     [
         (lambda: randn(0, 3), "m must be at least 1, got 0"),
-        (lambda: graded(3, 3, smallest=0.0), "smallest must be a number above 0 and at most 1, got 0.0"),
+        (
+            lambda: graded(3, 3, smallest=0.0),
+            "smallest must be a number above 0 and at most 1, got 0.0",
+        ),
         (lambda: graded(3, 3, smallest=2.0), "smallest must be a number above 0"),
         (lambda: positive_definite(3, cond=0.5), "cond must be a number of at least 1 and below"),
-        (lambda: positive_definite(3, cond=1e17), r"cond must be .* below 1/\(n u\) = 3.0e\+15, got 1e\+17"),
+        (
+            lambda: positive_definite(3, cond=1e17),
+            r"cond must be .* below 1/\(n u\) = 3.0e\+15, got 1e\+17",
+        ),
         (lambda: positive_definite(3, cond=float("nan")), "cond must be a number"),
     ],
 )

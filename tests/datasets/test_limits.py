@@ -23,8 +23,8 @@ from click.testing import CliRunner
 
 from jorth.cli import main
 from jorth.datasets import DownloadError, fetch, load
-from jorth.expansion import MAX_BYTES, VARIABLE, TooLarge, check_mat, most_bytes
-from jorth.matrix_files import read
+from jorth.storage.expansion import MAX_BYTES, VARIABLE, TooLarge, check_mat, most_bytes
+from jorth.storage.matrices import read
 
 TEXT = b"+1 1:1 3:2.5\n-1 2:4\n"
 DIGEST = hashlib.sha256(TEXT).hexdigest()
@@ -113,9 +113,24 @@ def names(folder):
 
 REFUSED = {
     "an end that nobody sees": ("no_length", None, {}, "does not say how long the file is"),
-    "pieces, the last one missing": ("chunked_cut", None, {}, "IncompleteRead|incomplete|InvalidChunkLength|broken"),
-    "too large by its own account": ("announced", DIGEST, {}, f"larger than the {MAX_BYTES} bytes allowed"),
-    "too large in the end": ("endless", DIGEST, {"max_bytes": 10**6}, "larger than the 1000000 bytes allowed"),
+    "pieces, the last one missing": (
+        "chunked_cut",
+        None,
+        {},
+        "IncompleteRead|incomplete|InvalidChunkLength|broken",
+    ),
+    "too large by its own account": (
+        "announced",
+        DIGEST,
+        {},
+        f"larger than the {MAX_BYTES} bytes allowed",
+    ),
+    "too large in the end": (
+        "endless",
+        DIGEST,
+        {"max_bytes": 10**6},
+        "larger than the 1000000 bytes allowed",
+    ),
     "too slow": ("slow", DIGEST, {"max_time": 1.0}, "not complete after 1 s|timed out"),
     "too slow to begin": ("slow_header", DIGEST, {"max_time": 1.0}, "not complete after 1 s"),
 }
@@ -125,20 +140,40 @@ REFUSED = {
 def test_what_is_refused_is_not_stored(server, tmp_path, case):
     behaviour, sha256, limits, reason = REFUSED[case]
     with pytest.raises(DownloadError, match=reason):
-        fetch("w1a", folder=tmp_path, url=f"{server.url}/{behaviour}/w1a", sha256=sha256, trust=not sha256, **limits)
+        fetch(
+            "w1a",
+            folder=tmp_path,
+            url=f"{server.url}/{behaviour}/w1a",
+            sha256=sha256,
+            trust=not sha256,
+            **limits,
+        )
     assert names(tmp_path) == []
 
 
 def test_a_checksum_makes_up_for_a_missing_length(server, tmp_path):
-    assert fetch("w1a", folder=tmp_path, url=f"{server.url}/no_length/w1a", sha256=DIGEST).read_bytes() == TEXT
+    assert (
+        fetch("w1a", folder=tmp_path, url=f"{server.url}/no_length/w1a", sha256=DIGEST).read_bytes()
+        == TEXT
+    )
 
 
 def test_pieces_have_an_end_that_shows(server, tmp_path):
-    assert fetch("w1a", folder=tmp_path, url=f"{server.url}/chunked/w1a", trust=True).read_bytes() == TEXT
+    assert (
+        fetch("w1a", folder=tmp_path, url=f"{server.url}/chunked/w1a", trust=True).read_bytes()
+        == TEXT
+    )
 
 
 @pytest.mark.parametrize(
-    "limits", [{"timeout": 0}, {"max_time": float("nan")}, {"max_time": "1"}, {"max_bytes": 0}, {"max_bytes": 1.5}]
+    "limits",
+    [
+        {"timeout": 0},
+        {"max_time": float("nan")},
+        {"max_time": "1"},
+        {"max_bytes": 0},
+        {"max_bytes": 1.5},
+    ],
 )
 def test_limits_that_are_none(tmp_path, limits):
     with pytest.raises(ValueError, match=next(iter(limits))):
@@ -147,8 +182,13 @@ def test_limits_that_are_none(tmp_path, limits):
 
 def test_the_command_has_the_limits(server, tmp_path):
     arguments = ["data", "fetch", "w1a", "--folder", str(tmp_path), "--sha256", DIGEST]
-    for behaviour, option in (("endless", ("--max-bytes", "1000")), ("slow_header", ("--max-time", "0.2"))):
-        result = CliRunner().invoke(main, [*arguments, "--url", f"{server.url}/{behaviour}/w1a", *option])
+    for behaviour, option in (
+        ("endless", ("--max-bytes", "1000")),
+        ("slow_header", ("--max-time", "0.2")),
+    ):
+        result = CliRunner().invoke(
+            main, [*arguments, "--url", f"{server.url}/{behaviour}/w1a", *option]
+        )
         assert result.exit_code == 1
         assert "allowed" in result.output
 
@@ -157,7 +197,9 @@ def test_what_a_killed_download_left_goes_and_another_ones_stays(server, tmp_pat
     left = tmp_path / f".jorth-w1a-{'0' * 16}"
     linked = tmp_path / f".jorth-w1a-{'1' * 16}"
     elsewhere = tmp_path / "elsewhere"
-    others = [tmp_path / name for name in (".w1a-notes", ".jorth-w1a-notes", f".jorth-w1a-x-{'0' * 16}")]
+    others = [
+        tmp_path / name for name in (".w1a-notes", ".jorth-w1a-notes", f".jorth-w1a-x-{'0' * 16}")
+    ]
     for folder in (left, elsewhere, *others):
         folder.mkdir()
         (folder / "w1a").write_bytes(b"half of it")
@@ -195,7 +237,9 @@ LARGE = 10**8
 
 def header(shape, dtype="<f8"):
     stream = io.BytesIO()
-    np.lib.format.write_array_header_1_0(stream, {"shape": shape, "fortran_order": False, "descr": dtype})
+    np.lib.format.write_array_header_1_0(
+        stream, {"shape": shape, "fortran_order": False, "descr": dtype}
+    )
     return stream.getvalue()
 
 
@@ -219,7 +263,11 @@ def npz_that_says(path, size):
 
 def sparse_npz(path, shape, form="coo"):
     indices = np.zeros(1, dtype=np.int64)
-    places = {"row": indices, "col": indices} if form == "coo" else {"indices": indices, "indptr": np.array([0, 1])}
+    places = (
+        {"row": indices, "col": indices}
+        if form == "coo"
+        else {"indices": indices, "indptr": np.array([0, 1])}
+    )
     np.savez(path, format=form.encode(), shape=np.array(shape), data=np.ones(1), **places)
 
 
@@ -238,14 +286,38 @@ def mat_bomb_of_small_shape(path):
 BOMBS = {
     "npz": ("w1a.npz", npz_bomb, "takes 100000"),
     "npz, promised": ("w1a.npz", npz_that_promises, "promises 8000000000000 bytes"),
-    "sparse, rows": ("w1a_csr.npz", lambda path: sparse_npz(path, (10**12, 3)), "takes 8000000000024 bytes"),
-    "sparse, columns": ("w1a_csr.npz", lambda path: sparse_npz(path, (1, 10**12), "csr"), "takes 8000000000008 bytes"),
-    "sparse, dense copy": ("w1a_csr.npz", lambda path: sparse_npz(path, (10**4, 10**4)), "takes 800000000 bytes"),
+    "sparse, rows": (
+        "w1a_csr.npz",
+        lambda path: sparse_npz(path, (10**12, 3)),
+        "takes 8000000000024 bytes",
+    ),
+    "sparse, columns": (
+        "w1a_csr.npz",
+        lambda path: sparse_npz(path, (1, 10**12), "csr"),
+        "takes 8000000000008 bytes",
+    ),
+    "sparse, dense copy": (
+        "w1a_csr.npz",
+        lambda path: sparse_npz(path, (10**4, 10**4)),
+        "takes 800000000 bytes",
+    ),
     "mat": ("w1a.mat", mat_bomb, "bytes of memory or more"),
     "mat, small shape": ("w1a.mat", mat_bomb_of_small_shape, "bytes of memory or more"),
-    "gz": ("w1a.gz", lambda path: path.write_bytes(gzip.compress(b"\n" * LARGE)), "bytes of memory or more"),
-    "bz2": ("w1a.bz2", lambda path: path.write_bytes(bz2.compress(b"\n" * LARGE)), "bytes of memory or more"),
-    "xz": ("w1a.xz", lambda path: path.write_bytes(lzma.compress(b"\n" * LARGE, preset=0)), "bytes of memory or more"),
+    "gz": (
+        "w1a.gz",
+        lambda path: path.write_bytes(gzip.compress(b"\n" * LARGE)),
+        "bytes of memory or more",
+    ),
+    "bz2": (
+        "w1a.bz2",
+        lambda path: path.write_bytes(bz2.compress(b"\n" * LARGE)),
+        "bytes of memory or more",
+    ),
+    "xz": (
+        "w1a.xz",
+        lambda path: path.write_bytes(lzma.compress(b"\n" * LARGE, preset=0)),
+        "bytes of memory or more",
+    ),
     "an index": ("w1a", lambda path: path.write_bytes(b"1 999999999:1\n"), "takes 8000000"),
 }
 
@@ -278,7 +350,9 @@ def test_a_size_that_lies_gains_nothing(tmp_path):
 
 def test_the_limit_can_be_raised(tmp_path, monkeypatch):
     np.savez_compressed(tmp_path / "w1a.npz", X=np.eye(400))
-    with pytest.raises(ValueError, match=f"1280128 bytes .* 1000000 are allowed; .*raise max_bytes or .*{VARIABLE}"):
+    with pytest.raises(
+        ValueError, match=f"1280128 bytes .* 1000000 are allowed; .*raise max_bytes or .*{VARIABLE}"
+    ):
         load("w1a", folder=tmp_path, max_bytes=LIMIT)
     assert load("w1a", folder=tmp_path, max_bytes=2 * LIMIT).shape == (400, 400)
     assert load("w1a", folder=tmp_path).shape == (400, 400)
@@ -295,7 +369,9 @@ def test_the_limit_can_be_raised(tmp_path, monkeypatch):
 def test_three_gigabytes_are_too_many_unless_they_are_asked_for(tmp_path):
     path = tmp_path / "A.npz"
     npz_that_says(path, 3 * 2**30)
-    result = CliRunner().invoke(main, ["solve", "eigen", str(path), "-s", "1,1", "-o", str(tmp_path / "X.npy")])
+    result = CliRunner().invoke(
+        main, ["solve", "eigen", str(path), "-s", "1,1", "-o", str(tmp_path / "X.npy")]
+    )
     assert result.exit_code == 1
     assert "3221225" in result.output
     assert VARIABLE in " ".join(result.output.split())
@@ -308,21 +384,40 @@ def test_a_first_download_is_not_unpacked_beyond_the_limit(tmp_path, monkeypatch
         lambda address, stream, *_, **__: stream.write((tmp_path / "bomb.npz").read_bytes()),
     )
     with pytest.raises(DownloadError, match=r"no matrix .*bytes of memory or more"):
-        fetch("w1a", folder=tmp_path / "data", url="http://127.0.0.1/w1a.npz", trust=True, max_bytes=LIMIT)
+        fetch(
+            "w1a",
+            folder=tmp_path / "data",
+            url="http://127.0.0.1/w1a.npz",
+            trust=True,
+            max_bytes=LIMIT,
+        )
     assert names(tmp_path / "data") == []
 
 
 def test_an_array_that_promises_more_than_its_file_holds(tmp_path):
     path = tmp_path / "A.npy"
     path.write_bytes(header((10**6, 10**6)) + b"\0" * 80)
-    with pytest.raises(ValueError, match=r"A\.npy cannot be read \(it promises 8000000000000 bytes"):
+    with pytest.raises(
+        ValueError, match=r"A\.npy cannot be read \(it promises 8000000000000 bytes"
+    ):
         read(path)
 
 
 def test_sparse_data_whose_square_is_too_large(tmp_path, monkeypatch):
-    scipy.sparse.save_npz(tmp_path / "D.npz", scipy.sparse.csr_array(([1.0], ([0], [0])), shape=(2, 1000)))
+    scipy.sparse.save_npz(
+        tmp_path / "D.npz", scipy.sparse.csr_array(([1.0], ([0], [0])), shape=(2, 1000))
+    )
     monkeypatch.setenv(VARIABLE, str(LIMIT))
-    arguments = ["solve", "eigen", tmp_path / "D.npz", "--data", "-s", "500,500", "-o", tmp_path / "X.npy"]
+    arguments = [
+        "solve",
+        "eigen",
+        tmp_path / "D.npz",
+        "--data",
+        "-s",
+        "500,500",
+        "-o",
+        tmp_path / "X.npy",
+    ]
     result = CliRunner().invoke(main, [*map(str, arguments), "--method", "gs-jobcd"])
     assert result.exit_code == 1, result.output
     assert "8000000 bytes" in " ".join(result.output.split())
@@ -351,4 +446,6 @@ def test_whole_files_are_read_as_before(tmp_path):
     np.testing.assert_array_equal(read(tmp_path / "packed.mat", key="Y"), matrix)
     np.testing.assert_array_equal(read(tmp_path / "old.mat"), matrix)
     np.savez(tmp_path / "A.npz", X=np.asfortranarray(matrix))
-    np.testing.assert_array_equal(read(tmp_path / "A.npz", max_bytes=os.path.getsize(tmp_path / "A.npz")), matrix)
+    np.testing.assert_array_equal(
+        read(tmp_path / "A.npz", max_bytes=os.path.getsize(tmp_path / "A.npz")), matrix
+    )

@@ -12,7 +12,7 @@ import pytest
 import scipy.io
 import scipy.sparse
 
-from jorth.matrix_files import read
+from jorth.storage.matrices import read
 
 LIMIT = 10**6
 LARGE = 10**8
@@ -84,7 +84,9 @@ def cells(order=">", name=b"X", flag=0):
 
 
 def numbers(order=">", name=b"X"):
-    return matlab_matrix(DOUBLE, (1, 2), element(9, struct.pack(f"{order}2d", 3, 4), order), order, name)
+    return matlab_matrix(
+        DOUBLE, (1, 2), element(9, struct.pack(f"{order}2d", 3, 4), order), order, name
+    )
 
 
 @pytest.mark.parametrize("order", [">", "<"])
@@ -140,7 +142,9 @@ def test_a_matrix_that_promises_too_much(tmp_path):
 
 def test_a_shape_that_overflows(tmp_path):
     shape = (2**31 - 1, 2**31 - 1)
-    matlab_file(tmp_path / "A.mat", matlab_matrix(DOUBLE, shape, struct.pack(">II", 9, 8) + b"\0" * 8))
+    matlab_file(
+        tmp_path / "A.mat", matlab_matrix(DOUBLE, shape, struct.pack(">II", 9, 8) + b"\0" * 8)
+    )
     with little_memory(), pytest.raises(ValueError, match=f"takes {8 * shape[0] ** 2} bytes"):
         read(tmp_path / "A.mat", max_bytes=LIMIT)
 

@@ -38,7 +38,9 @@ WRITERS = {
     ".npz": lambda path, X: np.savez(path, X=X, y=np.zeros(len(X))),
     "_csr.npz": lambda path, X: scipy.sparse.save_npz(path, scipy.sparse.csr_matrix(X)),
     **dict.fromkeys(LIBSVM, write_libsvm),
-    ".mat": lambda path, X: scipy.io.savemat(path, {"fea": scipy.sparse.csc_matrix(X), "gnd": np.zeros((len(X), 1))}),
+    ".mat": lambda path, X: scipy.io.savemat(
+        path, {"fea": scipy.sparse.csc_matrix(X), "gnd": np.zeros((len(X), 1))}
+    ),
 }
 
 
@@ -60,7 +62,9 @@ def test_every_format(tmp_path, ending, sparse):
 
 @pytest.mark.parametrize("key", ["X", "x", "fea", "data"])
 def test_keys_of_mat_files(tmp_path, key):
-    scipy.io.savemat(tmp_path / "sector.mat", {key: matrix().astype(np.uint8), "rows": np.arange(3)})
+    scipy.io.savemat(
+        tmp_path / "sector.mat", {key: matrix().astype(np.uint8), "rows": np.arange(3)}
+    )
     np.testing.assert_array_equal(load("sector", folder=tmp_path), matrix())
 
 
@@ -82,7 +86,9 @@ def test_a_folder_of_the_same_name_is_no_file(tmp_path):
 
 
 def test_endings():
-    assert [ending_of(name) for name in ("a/w1a", "x/E2006.train.bz2", "s.svm.xz", "m_csr.npz", "m.npz")] == [
+    assert [
+        ending_of(name) for name in ("a/w1a", "x/E2006.train.bz2", "s.svm.xz", "m_csr.npz", "m.npz")
+    ] == [
         "",
         ".bz2",
         ".svm.xz",
@@ -103,8 +109,12 @@ def test_random_subset_by_hand(tmp_path, ending):
     used = [j for j in range(N) if any(matrix()[i, j] != 0 for i in rows)]
     columns = rng.choice(used, 6, replace=False)
     np.testing.assert_array_equal(X, matrix()[np.ix_(rows, columns)])
-    np.testing.assert_array_equal(X, load("sector", 8, 6, seed=np.random.default_rng(4), folder=tmp_path))
-    np.testing.assert_array_equal(X, load("sector", 8, 6, seed=4, folder=tmp_path, sparse=True).toarray())
+    np.testing.assert_array_equal(
+        X, load("sector", 8, 6, seed=np.random.default_rng(4), folder=tmp_path)
+    )
+    np.testing.assert_array_equal(
+        X, load("sector", 8, 6, seed=4, folder=tmp_path, sparse=True).toarray()
+    )
     assert not np.array_equal(X, load("sector", 8, 6, seed=5, folder=tmp_path))
 
 
@@ -121,7 +131,10 @@ def test_columns_are_dropped_on_the_rows_drawn(tmp_path):
         if drawn:
             assert 2 in load("sector", 15, 3, seed=seed, folder=tmp_path)
         else:
-            with pytest.raises(ValueError, match=r"n must be at most 2: that many of the 3 columns .* on the 15 rows"):
+            with pytest.raises(
+                ValueError,
+                match=r"n must be at most 2: that many of the 3 columns .* on the 15 rows",
+            ):
                 load("sector", 15, 3, seed=seed, folder=tmp_path)
     assert 0 < kept < 20
 
@@ -138,12 +151,16 @@ def test_stored_zeros_are_zeros(tmp_path):
 @pytest.mark.parametrize("ending", [".npz", "_csr.npz"])
 def test_first_subset_drops_nothing(tmp_path, ending):
     put(tmp_path, ending, matrix())
-    np.testing.assert_array_equal(load("sector", 7, 5, subset="first", folder=tmp_path), matrix()[:7, :5])
+    np.testing.assert_array_equal(
+        load("sector", 7, 5, subset="first", folder=tmp_path), matrix()[:7, :5]
+    )
 
 
 def test_without_m_or_n_all_stay_in_order(tmp_path):
     put(tmp_path, ".npz", matrix())
-    np.testing.assert_array_equal(load("sector", n=10, seed=1, folder=tmp_path).sum(axis=1), matrix().sum(axis=1))
+    np.testing.assert_array_equal(
+        load("sector", n=10, seed=1, folder=tmp_path).sum(axis=1), matrix().sum(axis=1)
+    )
     rows = np.random.default_rng(1).choice(M, 9, replace=False)
     np.testing.assert_array_equal(load("sector", m=9, seed=1, folder=tmp_path), matrix()[rows])
 
@@ -151,7 +168,9 @@ def test_without_m_or_n_all_stay_in_order(tmp_path):
 @pytest.mark.parametrize("subset", ["random", "first"])
 def test_more_than_there_is(tmp_path, subset):
     put(tmp_path, ".npz", matrix())
-    with pytest.raises(ValueError, match=r"m must be at most 30: data set sector .* has shape \(30, 12\), got 31"):
+    with pytest.raises(
+        ValueError, match=r"m must be at most 30: data set sector .* has shape \(30, 12\), got 31"
+    ):
         load("sector", 31, 5, subset=subset, folder=tmp_path)
     with pytest.raises(ValueError, match=r"n must be at most 12: .*, got 13"):
         load("sector", 3, 13, subset=subset, folder=tmp_path)
@@ -164,14 +183,18 @@ def test_more_than_there_is(tmp_path, subset):
 def test_mnist_bytes_are_scaled(tmp_path, ending):
     put(tmp_path, ending, 28 * matrix(), name="mnist")  # up to 224
     np.testing.assert_array_equal(load("mnist", folder=tmp_path), 28 * matrix() / 255)
-    np.testing.assert_array_equal(load("mnist", folder=tmp_path, sparse=True).toarray(), 28 * matrix() / 255)
+    np.testing.assert_array_equal(
+        load("mnist", folder=tmp_path, sparse=True).toarray(), 28 * matrix() / 255
+    )
 
 
 def test_the_whole_file_decides_about_the_scale(tmp_path):
     X = np.ones((4, 3), dtype=np.uint8)
     X[-1, -1] = 255
     put(tmp_path, ".npz", X, name="mnist")
-    np.testing.assert_array_equal(load("mnist", 2, 2, subset="first", folder=tmp_path), np.full((2, 2), 1 / 255))
+    np.testing.assert_array_equal(
+        load("mnist", 2, 2, subset="first", folder=tmp_path), np.full((2, 2), 1 / 255)
+    )
 
 
 @pytest.mark.parametrize("factor", [1 / 8, 1 / 3, 1000.0, -1.0])
@@ -207,7 +230,10 @@ def test_folder_argument_then_variable_then_cache(tmp_path, monkeypatch):
 
 
 def test_missing_set_says_how_to_get_it(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"data set w1a is not in .*`jorth data fetch w1a` downloads it.*JORTH"):
+    with pytest.raises(
+        FileNotFoundError,
+        match=r"data set w1a is not in .*`jorth data fetch w1a` downloads it.*JORTH",
+    ):
         load("w1a", folder=tmp_path)
     with pytest.raises(FileNotFoundError, match=r"data set tdt2 is not in .*no public address"):
         load("tdt2", folder=tmp_path / "nowhere")
@@ -216,7 +242,9 @@ def test_missing_set_says_how_to_get_it(tmp_path):
 def test_without_pooch_a_folder_is_asked_for(monkeypatch):
     monkeypatch.delenv("JORTH_DATA", raising=False)
     monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(ImportError, match=r"pip install 'jorth\[data\]'; or name a folder by folder= or JORTH_DATA"):
+    with pytest.raises(
+        ImportError, match=r"pip install 'jorth\[data\]'; or name a folder by folder= or JORTH_DATA"
+    ):
         load("w1a")
 
 
@@ -227,9 +255,15 @@ def test_broken_files_are_named(tmp_path, ending, damage):
     content = path.read_bytes()
     noise = np.random.default_rng(0).bytes(200)
     # cut text inside a pair, so that it cannot be a shorter file
-    cut = content[: content.rindex(b":") + 1] if ending in ("", ".txt", ".libsvm", ".svm") else content[:-20]
+    cut = (
+        content[: content.rindex(b":") + 1]
+        if ending in ("", ".txt", ".libsvm", ".svm")
+        else content[:-20]
+    )
     path.write_bytes({"cut": cut, "noise": noise, "empty": b""}[damage])
-    with pytest.raises(ValueError, match=rf"data set sector: .*sector{ending} (cannot be read|must hold)"):
+    with pytest.raises(
+        ValueError, match=rf"data set sector: .*sector{ending} (cannot be read|must hold)"
+    ):
         load("sector", folder=tmp_path)
 
 

@@ -42,7 +42,10 @@ def test_w1a_of_the_eigenvalue_problem(seed):
 
 
 SIZES = [
-    (e.name, problem, size) for e in REGISTRY.values() for problem in ("hevp", "hspp") if (size := getattr(e, problem))
+    (e.name, problem, size)
+    for e in REGISTRY.values()
+    for problem in ("hevp", "hspp")
+    if (size := getattr(e, problem))
 ]
 
 

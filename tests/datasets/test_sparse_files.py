@@ -13,7 +13,7 @@ import scipy.sparse
 from click.testing import CliRunner
 
 from jorth.cli import main
-from jorth.matrix_files import read
+from jorth.storage.matrices import read
 
 FAR = 500_000_000
 LOWEST = -(2**31)
@@ -60,7 +60,7 @@ BROKEN = {
 READ = """
 import sys
 from pathlib import Path
-from jorth.matrix_files import read
+from jorth.storage.matrices import read
 for name in sys.argv[1:]:
     try:
         read(Path(name)).toarray()
@@ -97,7 +97,9 @@ def far_mat(path):
 def test_a_sparse_variable_of_matlab(tmp_path):
     path = tmp_path / "A.mat"
     far_mat(path)
-    result = subprocess.run([sys.executable, "-c", READ, str(path)], capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        [sys.executable, "-c", READ, str(path)], capture_output=True, text=True, check=False
+    )
     assert result.returncode == 0
     assert "indices must be < 3" in result.stdout
 

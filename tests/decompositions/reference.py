@@ -19,7 +19,12 @@ def pencil_eigenvalues(A, signature, shift=0.0, digits=60):
         L = mpmath.cholesky(mpmath.matrix(A.tolist()) - mpmath.mpf(shift) * J)
         inverse = mpmath.inverse(L)
         product = inverse * J * inverse.T
-        return np.sort([float(shift + 1 / mu) for mu in mpmath.eigsy((product + product.T) / 2, eigvals_only=True)])
+        return np.sort(
+            [
+                float(shift + 1 / mu)
+                for mu in mpmath.eigsy((product + product.T) / 2, eigvals_only=True)
+            ]
+        )
 
 
 def principal_root(M, digits=60):
@@ -45,7 +50,9 @@ def positive_definite(n, cond, seed):
 # (cond, closeness) for `tall`. Rounding moves the eigenvalue 1 / closeness of V^T J V by a few u cond: where the
 # product of the two comes near 1 / u, the rounded A may have no positive definite A^T J A at all
 POWERS = (1.0, 1e2, 1e4, 1e6, 1e8)
-TALL_GRID = [(cond, closeness) for cond in POWERS for closeness in POWERS if cond * closeness <= 1e14]
+TALL_GRID = [
+    (cond, closeness) for cond in POWERS for closeness in POWERS if cond * closeness <= 1e14
+]
 
 
 def tall(signature, k, cond, closeness, seed):

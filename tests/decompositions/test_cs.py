@@ -31,7 +31,9 @@ def test_properties(data):
 
 
 @pytest.mark.parametrize("cond", [1.0, 1e4, 1e8, 1e12, 1e15])
-@pytest.mark.parametrize("sig", [Signature(30, 20), Signature(20, 30), Signature(49, 1), Signature(1, 49)], ids=repr)
+@pytest.mark.parametrize(
+    "sig", [Signature(30, 20), Signature(20, 30), Signature(49, 1), Signature(1, 49)], ids=repr
+)
 def test_large(sig, cond):
     cs = check(random_point(sig, cond=cond, seed=6), sig)
     assert cs.mu[0] == pytest.approx(np.log(cond) / 2, rel=1e-12, abs=1e-7)
@@ -45,7 +47,9 @@ def test_mu_agrees_with_cossin_of_the_exchange():
     X = random_point(sig, cond=20.0, seed=1)
     _, theta, _ = scipy.linalg.cossin(exchange(X, sig), p=4, q=4, separate=True)
     # cos(theta) = 1 / cosh(mu)
-    np.testing.assert_allclose(np.sort(1 / np.cos(theta)), np.sort(np.cosh(cs_decomposition(X, sig).mu)), rtol=1e-12)
+    np.testing.assert_allclose(
+        np.sort(1 / np.cos(theta)), np.sort(np.cosh(cs_decomposition(X, sig).mu)), rtol=1e-12
+    )
 
 
 def test_mu_is_accurate_where_cossin_is_not():

@@ -33,13 +33,20 @@ def check(A, sig):
 
 def perturbation(A, X, values, sig):
     """n u ||A - mu J|| ||x_i||^2: what a backward error of a few u does to each eigenvalue, mu between them."""
-    return sig.n * UNIT * (np.linalg.norm(A, 2) + np.abs(values).max()) * np.linalg.norm(X, axis=0) ** 2
+    return (
+        sig.n
+        * UNIT
+        * (np.linalg.norm(A, 2) + np.abs(values).max())
+        * np.linalg.norm(X, axis=0) ** 2
+    )
 
 
 @given(st.data())
 def test_properties(data):
     sig = data.draw(signatures())
-    A = positive_definite(sig.n, 10.0 ** data.draw(st.floats(0, 8)), data.draw(st.integers(0, 2**32)))
+    A = positive_definite(
+        sig.n, 10.0 ** data.draw(st.floats(0, 8)), data.draw(st.integers(0, 2**32))
+    )
     values, X = check(A, sig)
     assert (np.sign(values) == sig.signs).all()
     # the minimum of tr(Z^T A Z) over J-orthogonal Z
@@ -47,11 +54,15 @@ def test_properties(data):
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("sig", [MIXED, Signature(7, 3), Signature(1, 9), Signature(10, 0), Signature(0, 10)], ids=repr)
+@pytest.mark.parametrize(
+    "sig", [MIXED, Signature(7, 3), Signature(1, 9), Signature(10, 0), Signature(0, 10)], ids=repr
+)
 def test_against_sixty_digits(sig, seed):
     A = positive_definite(10, 1e3, seed)
     values, _ = check(A, sig)
-    np.testing.assert_allclose(np.sort(values), pencil_eigenvalues(A, sig), rtol=10 * 1e3 * UNIT)  # n u cond(A)
+    np.testing.assert_allclose(
+        np.sort(values), pencil_eigenvalues(A, sig), rtol=10 * 1e3 * UNIT
+    )  # n u cond(A)
 
 
 @pytest.mark.parametrize("cond", [1e3, 1e6, 1e10, 1e13])
@@ -63,7 +74,10 @@ def test_feasible_at_any_condition_where_the_reduction_is_not(cond):
     np.testing.assert_allclose(np.sort(values), pencil_eigenvalues(A, MIXED), rtol=10 * cond * UNIT)
     mu, V = scipy.linalg.eigh(dense_j(MIXED), A)
     naive = V / np.sqrt(np.abs(mu))
-    drift = np.abs(naive.T @ dense_j(MIXED) @ naive - np.diag(np.sign(mu))).max() / np.linalg.norm(naive, 2) ** 2
+    drift = (
+        np.abs(naive.T @ dense_j(MIXED) @ naive - np.diag(np.sign(mu))).max()
+        / np.linalg.norm(naive, 2) ** 2
+    )
     if cond >= 1e10:
         assert drift > 1e3 * MIXED.n * UNIT
 
@@ -79,7 +93,9 @@ def test_warm_start(cond, monkeypatch):
         assert residual(start, MIXED) <= 5 * MIXED.n * UNIT
         values, X = check(A, MIXED)
         assert residual(X, MIXED) <= 5 * MIXED.n * UNIT
-        np.testing.assert_allclose(np.sort(values), pencil_eigenvalues(A, MIXED), rtol=10 * cond * UNIT)
+        np.testing.assert_allclose(
+            np.sort(values), pencil_eigenvalues(A, MIXED), rtol=10 * cond * UNIT
+        )
 
 
 def test_warm_start_leaves_graded_and_hopeless_matrices_alone(monkeypatch):
@@ -87,9 +103,17 @@ def test_warm_start_leaves_graded_and_hopeless_matrices_alone(monkeypatch):
     R = np.linalg.cholesky(positive_definite(MIXED.n, 10.0, 0)).T
     assert warm_start.nearly_orthogonal(R, MIXED.signs) is not None
     assert warm_start.nearly_orthogonal(R * np.geomspace(1, 1e-3, MIXED.n), MIXED.signs) is None
-    assert warm_start.nearly_orthogonal(np.geomspace(1, 1e-12, MIXED.n)[:, None] * R, MIXED.signs) is None
+    assert (
+        warm_start.nearly_orthogonal(np.geomspace(1, 1e-12, MIXED.n)[:, None] * R, MIXED.signs)
+        is None
+    )
     for first in (1.0, 2.0):  # R J R^T is zero, or has one positive and one zero eigenvalue
-        assert warm_start.nearly_orthogonal(np.array([[first, 1.0], [0.0, 0.0]]), Signature(1, 1).signs) is None
+        assert (
+            warm_start.nearly_orthogonal(
+                np.array([[first, 1.0], [0.0, 0.0]]), Signature(1, 1).signs
+            )
+            is None
+        )
 
 
 @pytest.mark.parametrize("cond", [10.0, 1e6])
@@ -117,7 +141,9 @@ def test_graded_matrices_keep_every_eigenvalue(seed):
     D = rng.permutation(np.geomspace(1, 1e-12, MIXED.n))
     A = D[:, None] * positive_definite(MIXED.n, 100.0, seed) * D
     values, _ = check(A, MIXED)
-    np.testing.assert_allclose(np.sort(values), pencil_eigenvalues(A, MIXED, digits=120), rtol=1e-13)
+    np.testing.assert_allclose(
+        np.sort(values), pencil_eigenvalues(A, MIXED, digits=120), rtol=1e-13
+    )
 
 
 def planted(sig, gap, cond, seed, middle=20.0):
@@ -132,7 +158,9 @@ def planted(sig, gap, cond, seed, middle=20.0):
 
 
 @pytest.mark.parametrize("gap", [1.0, 1e-2, 1e-4])
-@pytest.mark.parametrize("sig", [MIXED, Signature(9, 1), Signature(1, 9), Signature(1, 1)], ids=repr)
+@pytest.mark.parametrize(
+    "sig", [MIXED, Signature(9, 1), Signature(1, 9), Signature(1, 1)], ids=repr
+)
 def test_definite_pencil(sig, gap):
     for middle in (20.0, -30.0):
         A, _ = planted(sig, gap, 10.0, 2, middle)
@@ -140,7 +168,9 @@ def test_definite_pencil(sig, gap):
         values, X = check(A, sig)
         expected = pencil_eigenvalues(A, sig, middle)
         order = np.argsort(values)
-        assert (np.abs(values - expected[np.argsort(order)]) <= 4 * perturbation(A, X, values, sig)).all()
+        assert (
+            np.abs(values - expected[np.argsort(order)]) <= 4 * perturbation(A, X, values, sig)
+        ).all()
 
 
 def test_semidefinite_with_a_gap():
@@ -162,7 +192,9 @@ def test_one_sign_takes_every_symmetric_matrix(sign):
 NOT_DEFINITE = {
     "zero": np.zeros((4, 4)),
     "negative": -np.eye(4),
-    "no gap": np.diag([1.0, 2.0, -1.0, -2.0]),  # lambda = 1, 2 at the plus signs, 1, 2 at the minus signs
+    "no gap": np.diag(
+        [1.0, 2.0, -1.0, -2.0]
+    ),  # lambda = 1, 2 at the plus signs, 1, 2 at the minus signs
     "complex": np.kron(np.array([[0.0, 1.0], [1.0, 0.0]]), np.eye(2)),  # lambda = +-i
     "a defective eigenvalue": np.array([[2.0, 0, 1, 0], [0, 3, 0, 0], [1, 0, 0, 0], [0, 0, 0, 3]]),
     "generic": np.array([[1.0, 2, 3, 4], [2, -1, 1, 0], [3, 1, 2, 1], [4, 0, 1, -5]]),
@@ -175,7 +207,9 @@ def test_not_definite(name):
     # an independent look: no shift on a grid makes A - mu J positive definite
     for mu in np.linspace(-10, 10, 401):
         assert np.linalg.eigvalsh(A - mu * np.diag([1.0, 1, -1, -1]))[0] <= 1e-12
-    with pytest.raises(ValueError, match="A must form a definite pencil with J: A - mu J positive definite"):
+    with pytest.raises(
+        ValueError, match="A must form a definite pencil with J: A - mu J positive definite"
+    ):
         eigh(A, Signature(2, 2))
 
 
@@ -204,7 +238,9 @@ def test_no_overflow(scale):
 
 
 def test_batch_torch_and_float32():
-    A = torch.from_numpy(np.stack([[positive_definite(10, 30.0, 3 * i + j) for j in range(3)] for i in range(2)]))
+    A = torch.from_numpy(
+        np.stack([[positive_definite(10, 30.0, 3 * i + j) for j in range(3)] for i in range(2)])
+    )
     values, X = eigh(A.float(), MIXED)
     assert values.shape == (2, 3, 10)
     assert X.shape == (2, 3, 10, 10)

@@ -61,11 +61,15 @@ def test_convergence_is_quadratic():
 
 def test_parallel_columns_of_opposite_sign():
     with pytest.raises(ValueError, match="two columns of opposite sign became parallel"):
-        singular.one_sided_jacobi(np.array([[1.0, 1.0], [0.0, 0.0]]), np.array([1, -1], dtype=np.int8))
+        singular.one_sided_jacobi(
+            np.array([[1.0, 1.0], [0.0, 0.0]]), np.array([1, -1], dtype=np.int8)
+        )
 
 
 def test_no_convergence_is_an_error(monkeypatch):
     monkeypatch.setattr(singular, "MAX_SWEEPS", 2)
     G = np.random.default_rng(1).standard_normal((20, 20))
-    with pytest.raises(RuntimeError, match=r"did not converge: \d+ pairs were not orthogonal in sweep 2"):
+    with pytest.raises(
+        RuntimeError, match=r"did not converge: \d+ pairs were not orthogonal in sweep 2"
+    ):
         singular.one_sided_jacobi(G / np.abs(G).max(), np.array([1, -1] * 10, dtype=np.int8))

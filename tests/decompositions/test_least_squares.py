@@ -17,13 +17,19 @@ MIXED = Signature.of([1, -1, 1, 1, -1, 1, -1, 1, 1])
 def exact(A, b, sig, x):
     """The solution, its condition bound per unit of relative perturbation, and the gradient A^T J (b - A x) at x."""
     with mpmath.workdps(80):
-        matrix, right, J = mpmath.matrix(A.tolist()), mpmath.matrix(b.tolist()), mpmath.diag(sig.signs.tolist())
+        matrix, right, J = (
+            mpmath.matrix(A.tolist()),
+            mpmath.matrix(b.tolist()),
+            mpmath.diag(sig.signs.tolist()),
+        )
         normal = matrix.T * J * matrix
         inverse = mpmath.inverse(normal)
         solution = inverse * (matrix.T * J * right)
         residual = np.array((right - matrix * solution).tolist(), dtype=float)
         pseudo = np.array((inverse * matrix.T).tolist(), dtype=float)
-        gradient = np.array((matrix.T * J * (right - matrix * mpmath.matrix(x.tolist()))).tolist(), dtype=float)[:, 0]
+        gradient = np.array(
+            (matrix.T * J * (right - matrix * mpmath.matrix(x.tolist()))).tolist(), dtype=float
+        )[:, 0]
         inverse = np.array(inverse.tolist(), dtype=float)
         solution = np.array(solution.tolist(), dtype=float)[:, 0]
     size = np.linalg.norm(A, 2)
@@ -50,7 +56,9 @@ def errors(A, b, x):
     """Forward error over what a relative perturbation of n u can do, and backward error in units of n u."""
     solution, bound, gradient = exact(A, b, MIXED, x)
     unit = MIXED.n * UNIT
-    return np.linalg.norm(x - solution) / (unit * bound), backward_error(A, b, MIXED, x, gradient) / unit
+    return np.linalg.norm(x - solution) / (unit * bound), backward_error(
+        A, b, MIXED, x, gradient
+    ) / unit
 
 
 @pytest.mark.parametrize(("cond", "closeness"), TALL_GRID)
@@ -97,7 +105,9 @@ def test_it_is_the_minimum(data):
 def test_one_sign_is_ordinary_least_squares():
     rng = np.random.default_rng(1)
     A, b = rng.standard_normal((7, 3)), rng.standard_normal((7, 2))
-    np.testing.assert_allclose(indefinite_lstsq(A, b, Signature(7, 0)), np.linalg.lstsq(A, b)[0], rtol=1e-12)
+    np.testing.assert_allclose(
+        indefinite_lstsq(A, b, Signature(7, 0)), np.linalg.lstsq(A, b)[0], rtol=1e-12
+    )
 
 
 def test_by_hand():
@@ -116,7 +126,9 @@ def test_no_overflow(scale):
 
 
 def test_shapes_torch_and_float32():
-    A = torch.from_numpy(np.stack([[tall(MIXED, 4, 3.0, 3.0, 3 * i + j) for j in range(3)] for i in range(2)]))
+    A = torch.from_numpy(
+        np.stack([[tall(MIXED, 4, 3.0, 3.0, 3 * i + j) for j in range(3)] for i in range(2)])
+    )
     b = torch.from_numpy(np.random.default_rng(2).standard_normal((2, 3, 9, 5)))
     X = indefinite_lstsq(A, b, MIXED)
     assert X.shape == (2, 3, 4, 5)

@@ -28,7 +28,9 @@ def check(A, sig):
     JS = sig.signs[:, None] * S
     np.testing.assert_array_equal(JS, JS.T)
     assert np.linalg.eigvals(S).real.min() > 0
-    assert np.abs(X @ S - A).max() <= 100 * sig.n * UNIT * np.linalg.norm(A, 2) * size**2  # measured: 8
+    assert (
+        np.abs(X @ S - A).max() <= 100 * sig.n * UNIT * np.linalg.norm(A, 2) * size**2
+    )  # measured: 8
     return X, S
 
 
@@ -47,7 +49,9 @@ def test_the_planted_factors_come_back(data):
 @pytest.mark.parametrize("seed", range(4))
 def test_root_against_sixty_digits_and_scipy(seed):
     rng = np.random.default_rng(seed)
-    A = random_point(MIXED, cond=4.0, component=(-1, 1), seed=seed) + 0.1 * rng.standard_normal((5, 5))
+    A = random_point(MIXED, cond=4.0, component=(-1, 1), seed=seed) + 0.1 * rng.standard_normal(
+        (5, 5)
+    )
     _, S = check(A, MIXED)
     J = dense_j(MIXED)
     np.testing.assert_allclose(S, principal_root((J @ A.T @ J @ A).tolist()), atol=1e-12)
@@ -122,7 +126,9 @@ def test_a_result_is_never_wrong():
     for seed in range(200):
         A = np.random.default_rng(seed).standard_normal((4, 4))
         eigenvalues = np.linalg.eigvals(J @ A.T @ J @ A)
-        exists = not ((eigenvalues.real < 0) & (np.abs(eigenvalues.imag) < 1e-9 * np.abs(eigenvalues.real))).any()
+        exists = not (
+            (eigenvalues.real < 0) & (np.abs(eigenvalues.imag) < 1e-9 * np.abs(eigenvalues.real))
+        ).any()
         try:
             X, S = polar(A, sig)
         except PolishError:
@@ -131,7 +137,9 @@ def test_a_result_is_never_wrong():
         found += 1
         assert exists
         np.testing.assert_allclose(X @ S, A, atol=1e-9 * np.linalg.norm(X, 2) ** 2)
-        np.testing.assert_allclose(S, scipy.linalg.sqrtm(J @ A.T @ J @ A), atol=1e-7 * np.linalg.norm(X, 2) ** 2)
+        np.testing.assert_allclose(
+            S, scipy.linalg.sqrtm(J @ A.T @ J @ A), atol=1e-7 * np.linalg.norm(X, 2) ** 2
+        )
     assert 20 < found < 180
 
 

@@ -73,7 +73,13 @@ def test_sorted_signs():
 
 @pytest.mark.parametrize(
     ("sig", "k"),
-    [(Signature(6, 0), 4), (Signature(6, 0), 6), (Signature(6, 2), 5), (Signature(2, 6), 2), (Signature(1, 5), 1)],
+    [
+        (Signature(6, 0), 4),
+        (Signature(6, 0), 6),
+        (Signature(6, 2), 5),
+        (Signature(2, 6), 2),
+        (Signature(1, 5), 1),
+    ],
     ids=repr,
 )
 def test_shapes(sig, k):
@@ -94,7 +100,9 @@ def test_no_overflow(scale):
 
 
 def test_batch_torch_and_float32():
-    A = torch.from_numpy(np.stack([[tall(MIXED, 4, 3.0, 3.0, 3 * i + j) for j in range(3)] for i in range(2)]))
+    A = torch.from_numpy(
+        np.stack([[tall(MIXED, 4, 3.0, 3.0, 3 * i + j) for j in range(3)] for i in range(2)])
+    )
     Q, R = hyperbolic_qr(A.float(), MIXED)
     assert Q.dtype == R.dtype == torch.float32
     assert Q.shape == (2, 3, 9, 9)

@@ -9,7 +9,9 @@ from jorth.decompositions.scaling import power_of_two
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_power_of_two(dtype):
     limits = torch.finfo(dtype)
-    sizes = torch.tensor([0.0, 0.75, 1.0, 1.999, 3.0, 1e30, 1e-30, limits.max, limits.tiny], dtype=dtype)
+    sizes = torch.tensor(
+        [0.0, 0.75, 1.0, 1.999, 3.0, 1e30, 1e-30, limits.max, limits.tiny], dtype=dtype
+    )
     found = power_of_two(sizes)
     assert found.dtype == dtype
     assert found[0] == 1.0

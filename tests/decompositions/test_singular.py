@@ -23,7 +23,9 @@ def check(G, sig):
     assert residual(found.X, sig) <= 20 * n * UNIT
     # the tolerance of the iteration is sqrt(m) eps on every pair
     assert np.abs(found.U.T @ found.U - np.eye(n)).max() <= 20 * (np.sqrt(m) + n) * UNIT
-    assert np.linalg.norm(G @ found.X - found.U * found.S) <= 20 * n * UNIT * np.linalg.norm(G) * size
+    assert (
+        np.linalg.norm(G @ found.X - found.U * found.S) <= 20 * n * UNIT * np.linalg.norm(G) * size
+    )
     assert np.abs(found.compose() - G).max() <= 20 * n * UNIT * np.linalg.norm(G) * size**2
     assert (found.S > 0).all()
     for positions in (sig.positive, sig.negative):
@@ -117,7 +119,9 @@ def test_beside_the_product():
 
     An eigenvalue solver is right to u times the largest number it returns: 1 / S^2 of (J, G^T G), S^2 of G J G^T.
     """
-    G = graded("columns", MIXED)[:, ::-1]  # a Cholesky factor keeps the values where the long columns come first
+    G = graded("columns", MIXED)[
+        :, ::-1
+    ]  # a Cholesky factor keeps the values where the long columns come first
     exact = np.sort([abs(float(value)) for value in hyperbolic_values(G, MIXED)]) ** 0.5
     pencil = 1 / scipy.linalg.eigh(dense_j(MIXED), G.T @ G, eigvals_only=True)
     outer = np.linalg.eigvalsh(G @ dense_j(MIXED) @ G.T)
@@ -129,7 +133,11 @@ def test_beside_the_product():
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-300, 1e150, 1e290])
 def test_no_overflow(scale):
-    G = graded("columns, shuffled", MIXED) if scale > 1 else np.random.default_rng(0).standard_normal((9, 8))
+    G = (
+        graded("columns, shuffled", MIXED)
+        if scale > 1
+        else np.random.default_rng(0).standard_normal((9, 8))
+    )
     found, scaled = hsvd(G, MIXED), hsvd(scale * G, MIXED)
     np.testing.assert_allclose(scaled.S, scale * found.S, rtol=1e-13)
     np.testing.assert_allclose(scaled.X, found.X, atol=1e-13 * np.linalg.norm(found.X))
@@ -150,7 +158,9 @@ def test_two_columns_by_hand():
     found = hsvd(G, Signature(1, 1))
     np.testing.assert_allclose(found.S**2, [3.0, 3.0], rtol=1e-14)
     mu = -np.arctanh(0.8) / 2
-    np.testing.assert_allclose(np.abs(found.X), [[np.cosh(mu), -np.sinh(mu)], [-np.sinh(mu), np.cosh(mu)]], rtol=1e-14)
+    np.testing.assert_allclose(
+        np.abs(found.X), [[np.cosh(mu), -np.sinh(mu)], [-np.sinh(mu), np.cosh(mu)]], rtol=1e-14
+    )
 
 
 @pytest.mark.parametrize("distance", [1e-3, 1e-6, 1e-9])
@@ -162,7 +172,9 @@ def test_nearly_parallel_columns_of_opposite_sign(distance):
     half, mean = (G[:, 0] - G[:, 1]) / 2, (G[:, 0] + G[:, 1]) / 2
     expected = np.sqrt(2 * np.linalg.norm(half) * np.linalg.norm(mean))
     np.testing.assert_allclose(found.S, expected, rtol=20 * UNIT / distance)
-    assert np.linalg.norm(found.X, 2) ** 2 == pytest.approx(np.linalg.norm(mean) / np.linalg.norm(half), rel=1e-6)
+    assert np.linalg.norm(found.X, 2) ** 2 == pytest.approx(
+        np.linalg.norm(mean) / np.linalg.norm(half), rel=1e-6
+    )
 
 
 def test_a_boost_beyond_working_precision():

@@ -17,7 +17,9 @@ def lift(space):
 def cloud(m=60, d=4, *, seed=0, spread=1.0):
     """Points of the hyperboloid, time last: anisotropic, skew, off the origin."""
     rng = np.random.default_rng(seed)
-    tangent = spread * rng.standard_normal((m, d)) * np.linspace(1.2, 0.3, d) + rng.exponential(0.4, (m, d))
+    tangent = spread * rng.standard_normal((m, d)) * np.linspace(1.2, 0.3, d) + rng.exponential(
+        0.4, (m, d)
+    )
     return lift(tangent) @ jorth.random_point(Signature(d, 1), cond=4.0, seed=seed)
 
 
@@ -29,7 +31,9 @@ def mean_sinh2(points, basis):
     """The mean of sinh^2(distance) to the span of the rows of ``basis``: -1 - x^T J B (B^T J B)^-1 B^T J x."""
     J = product(points.shape[1] - 1)
     inner = points @ J @ basis.T
-    return float(np.mean(-1 - np.einsum("mi,ij,mj->m", inner, np.linalg.inv(basis @ J @ basis.T), inner)))
+    return float(
+        np.mean(-1 - np.einsum("mi,ij,mj->m", inner, np.linalg.inv(basis @ J @ basis.T), inner))
+    )
 
 
 def fitted(points, k=None, **options):
@@ -47,7 +51,9 @@ def test_axes_are_the_j_eigenvectors():
     assert (np.diff(model.eigenvalues_) < 0).all()
     base = model.base_point_
     assert base[-1] > 0
-    np.testing.assert_allclose(C @ J @ base, -(1 + model.eigenvalues_.sum()) * base, atol=1e-13 * np.linalg.norm(C))
+    np.testing.assert_allclose(
+        C @ J @ base, -(1 + model.eigenvalues_.sum()) * base, atol=1e-13 * np.linalg.norm(C)
+    )
     assert (model.components_[np.arange(4), np.abs(model.components_).argmax(axis=1)] > 0).all()
 
 
@@ -112,20 +118,27 @@ def test_transform_is_the_nearest_point(k):
     assert np.mean(cosh**2 - 1) == pytest.approx(fitted(points).eigenvalues_[k:].sum(), rel=1e-10)
     rng = np.random.default_rng(0)
     for _ in range(20):
-        moved = model.inverse_transform(lift(there[:, :-1] + 0.1 * rng.standard_normal((len(there), k))))
+        moved = model.inverse_transform(
+            lift(there[:, :-1] + 0.1 * rng.standard_normal((len(there), k)))
+        )
         assert (-np.einsum("mi,ij,mj->m", points, product(4), moved) >= cosh * (1 - 1e-13)).all()
 
 
 def test_tangent_coordinates_are_as_long_as_distances():
     points = cloud()
     model = fitted(points, 2)
-    tangent, there = model.transform(points), model.set_params(output="hyperboloid").transform(points)
+    tangent, there = (
+        model.transform(points),
+        model.set_params(output="hyperboloid").transform(points),
+    )
     distances = np.arccosh(-points @ product(4) @ model.base_point_)
     whole = fitted(points).transform(points)
     np.testing.assert_allclose(np.linalg.norm(whole, axis=1), distances, rtol=1e-10)
     np.testing.assert_allclose(np.linalg.norm(tangent, axis=1), np.arccosh(there[:, -1]), rtol=1e-7)
     scaled = tangent / np.linalg.norm(tangent, axis=1, keepdims=True)
-    np.testing.assert_allclose(scaled, there[:, :2] / np.linalg.norm(there[:, :2], axis=1, keepdims=True), atol=1e-13)
+    np.testing.assert_allclose(
+        scaled, there[:, :2] / np.linalg.norm(there[:, :2], axis=1, keepdims=True), atol=1e-13
+    )
 
 
 @pytest.mark.parametrize("output", ["tangent", "hyperboloid"])
@@ -133,13 +146,17 @@ def test_tangent_coordinates_are_as_long_as_distances():
 @pytest.mark.parametrize("time", ["first", "last"])
 def test_inverse_transform_undoes(output, form, time):
     X = cloud() if time == "last" else np.roll(cloud(), 1, axis=1)
-    options = dict(input=form, output=output, time=time, scale=1.0 if form == "hyperboloid" else 0.3)
+    options = dict(
+        input=form, output=output, time=time, scale=1.0 if form == "hyperboloid" else 0.3
+    )
     whole = HyperbolicPCA(**options).fit(X)
     np.testing.assert_allclose(whole.inverse_transform(whole.transform(X)), X, atol=1e-11)
     thin = HyperbolicPCA(2, **options).fit(X)
     there = thin.transform(X)
     assert there.shape == (60, 2 if output == "tangent" else 3)
-    assert list(thin.get_feature_names_out()) == [f"hyperbolicpca{i}" for i in range(there.shape[1])]
+    assert list(thin.get_feature_names_out()) == [
+        f"hyperbolicpca{i}" for i in range(there.shape[1])
+    ]
     np.testing.assert_allclose(thin.transform(thin.inverse_transform(there)), there, atol=1e-11)
 
 
@@ -148,7 +165,9 @@ def test_time_first_is_time_last_rolled():
     last, first = fitted(points, 2), fitted(np.roll(points, 1, axis=1), 2, time="first")
     np.testing.assert_array_equal(np.roll(last.components_, 1, axis=1), first.components_)
     np.testing.assert_array_equal(np.roll(last.base_point_, 1), first.base_point_)
-    np.testing.assert_array_equal(last.transform(points), first.transform(np.roll(points, 1, axis=1)))
+    np.testing.assert_array_equal(
+        last.transform(points), first.transform(np.roll(points, 1, axis=1))
+    )
     assert first.base_point_[0] > 1
 
 
@@ -157,7 +176,9 @@ def test_an_isometry_of_the_data_changes_nothing_else():
     one, other = fitted(points, 2), fitted(points @ R, 2)
     np.testing.assert_allclose(other.eigenvalues_, one.eigenvalues_, rtol=1e-11)
     np.testing.assert_allclose(other.base_point_, one.base_point_ @ R, rtol=1e-10)
-    np.testing.assert_allclose(np.abs(other.transform(points @ R)), np.abs(one.transform(points)), atol=1e-10)
+    np.testing.assert_allclose(
+        np.abs(other.transform(points @ R)), np.abs(one.transform(points)), atol=1e-10
+    )
 
 
 def test_small_scale_is_euclidean_pca():
@@ -165,11 +186,17 @@ def test_small_scale_is_euclidean_pca():
     scale = 1e-5
     model, euclidean = HyperbolicPCA(2, scale=scale).fit(X), PCA(2).fit(X)
     # the two differ by the curvature: scale^2 |x|^2 = 1e-8, relative
-    np.testing.assert_allclose(np.abs(model.transform(X)) / scale, np.abs(euclidean.transform(X)), atol=1e-4)
-    np.testing.assert_allclose(model.eigenvalues_ / scale**2, euclidean.explained_variance_ * 49 / 50, rtol=1e-5)
+    np.testing.assert_allclose(
+        np.abs(model.transform(X)) / scale, np.abs(euclidean.transform(X)), atol=1e-4
+    )
+    np.testing.assert_allclose(
+        model.eigenvalues_ / scale**2, euclidean.explained_variance_ * 49 / 50, rtol=1e-5
+    )
     back = euclidean.inverse_transform(euclidean.transform(X))
     np.testing.assert_allclose(model.inverse_transform(model.transform(X)), back, atol=1e-5)
-    np.testing.assert_allclose(model.explained_dispersion_ratio_, euclidean.explained_variance_ratio_, rtol=1e-5)
+    np.testing.assert_allclose(
+        model.explained_dispersion_ratio_, euclidean.explained_variance_ratio_, rtol=1e-5
+    )
 
 
 @pytest.mark.parametrize(("m", "dimension"), [(60, 2), (3, 2), (60, 0)])
@@ -186,7 +213,9 @@ def test_points_that_do_not_span(m, dimension):
     assert jorth.residual(axes.T, Signature(5, 1)) < 1e-14
     if dimension:
         thin = fitted(points, dimension)
-        np.testing.assert_allclose(thin.inverse_transform(thin.transform(points)), points, atol=1e-12 * points.max())
+        np.testing.assert_allclose(
+            thin.inverse_transform(thin.transform(points)), points, atol=1e-12 * points.max()
+        )
     else:
         np.testing.assert_allclose(model.base_point_, points[0], rtol=1e-12)
 
@@ -199,7 +228,9 @@ def test_far_from_the_origin():
     boost[1, 4] = boost[4, 1] = np.sinh(9.0)
     one, other = fitted(near, 2), fitted(near @ boost, 2)
     np.testing.assert_allclose(other.eigenvalues_, one.eigenvalues_, rtol=1e-7)
-    np.testing.assert_allclose(np.abs(other.transform(near @ boost)), np.abs(one.transform(near)), atol=1e-7)
+    np.testing.assert_allclose(
+        np.abs(other.transform(near @ boost)), np.abs(one.transform(near)), atol=1e-7
+    )
 
 
 def test_float32():

@@ -14,7 +14,10 @@ import jorth
 from jorth import Signature
 from jorth.estimators import LorentzAligner
 
-SIGNATURES = {"Lorentz": Signature.lorentz(8, "last"), "(5, 3)": Signature.of([1, -1, 1, 1, -1, 1, -1, 1])}
+SIGNATURES = {
+    "Lorentz": Signature.lorentz(8, "last"),
+    "(5, 3)": Signature.of([1, -1, 1, 1, -1, 1, -1, 1]),
+}
 
 
 def digits(n=8):
@@ -91,7 +94,11 @@ def test_fewer_columns():
     np.testing.assert_allclose(model.rotation_, R, atol=1e-8)
     there = model.transform(X)
     np.testing.assert_allclose(model.transform(model.inverse_transform(there)), there, atol=1e-10)
-    assert list(model.get_feature_names_out()) == ["lorentzaligner0", "lorentzaligner1", "lorentzaligner2"]
+    assert list(model.get_feature_names_out()) == [
+        "lorentzaligner0",
+        "lorentzaligner1",
+        "lorentzaligner2",
+    ]
 
 
 def test_components_and_limits_are_passed_on():

@@ -81,7 +81,9 @@ def rounding(X, R, signature, alpha):
     dq = (1 + size / np.linalg.norm(Z[:, signature.negative], axis=1)) * dz
     g = products(Q, signature, alpha).astype(float)
     dg = (np.outer(dq, size) + np.outer(size, dq)) / alpha**2
-    ends = [np.vectorize(arc, otypes=[float])(np.maximum(g + side * dg, 0.0), alpha) for side in (-1, 1)]
+    ends = [
+        np.vectorize(arc, otypes=[float])(np.maximum(g + side * dg, 0.0), alpha) for side in (-1, 1)
+    ]
     lowest = np.where(np.abs(g - 1) <= dg, 0.0, np.minimum(*ends))
     return np.maximum(*ends) - lowest
 
@@ -93,7 +95,9 @@ def planted(signature, *, alpha=1.0, factor=3.0, cond=3.0):
     return X, factor * geodesic(lifted(X @ R, signature, alpha), signature, alpha), R
 
 
-@pytest.mark.parametrize("name", [name for name, signature in SIGNATURES.items() if signature.q != 2])
+@pytest.mark.parametrize(
+    "name", [name for name, signature in SIGNATURES.items() if signature.q != 2]
+)
 def test_a_planted_map_is_found(name):
     signature = SIGNATURES[name]
     X, T, R = planted(signature, alpha=0.7)
@@ -105,11 +109,15 @@ def test_a_planted_map_is_found(name):
     assert model.score(X, T) > 1 - 1e-8
     assert model.spearman_ > 0.9999
     # the same up to block-orthogonal factors: J R R^T J has none, and neither has R R^T
-    assert np.allclose(model.rotation_ @ model.rotation_.T, R @ R.T, atol=1e-4 * np.linalg.norm(R) ** 2)
+    assert np.allclose(
+        model.rotation_ @ model.rotation_.T, R @ R.T, atol=1e-4 * np.linalg.norm(R) ** 2
+    )
     assert jorth.residual(model.rotation_, signature) < 1e-13
 
 
-@pytest.mark.parametrize("name", [name for name, signature in SIGNATURES.items() if signature.q == 2])
+@pytest.mark.parametrize(
+    "name", [name for name, signature in SIGNATURES.items() if signature.q == 2]
+)
 def test_a_planted_map_is_approached_where_f_is_rough(name):
     """Each start ends on some peak near by: the best of 24 has a stress of up to 0.02, starts one of 0.13 to 0.22."""
     signature = SIGNATURES[name]
@@ -140,7 +148,10 @@ def test_scores_are_those_of_scipy(name, scale):
     t, raw = T[above], d[above]
     c = t @ raw / (raw @ raw) if scale == "fit" else scale
     assert np.isclose(model.scale_, c)
-    assert (np.abs(model.distances(X) - c * d) <= c * rounding(X, model.rotation_, signature, 1.3) + 1e-12).all()
+    assert (
+        np.abs(model.distances(X) - c * d)
+        <= c * rounding(X, model.rotation_, signature, 1.3) + 1e-12
+    ).all()
     assert np.isclose(model.score(X, T), pearsonr(raw, t).statistic)
     assert np.isclose(model.spearman_, spearmanr(raw, t).statistic, atol=1e-6)
     assert np.isclose(model.spearman(X, T), model.spearman_)
@@ -153,7 +164,9 @@ def test_ties_have_mean_ranks():
     T = np.round(squareform(pdist(cloud(seed=1))))
     model = StructuralProbeRegressor().fit(cloud(), T)
     above = np.triu_indices(30, 1)
-    assert np.isclose(model.spearman_, spearmanr(model.distances(cloud())[above], T[above]).statistic)
+    assert np.isclose(
+        model.spearman_, spearmanr(model.distances(cloud())[above], T[above]).statistic
+    )
 
 
 @pytest.mark.parametrize("name", SIGNATURES)
@@ -170,7 +183,9 @@ def test_without_targets_they_are_the_euclidean_distances():
     with_matrix = StructuralProbeRegressor().fit(X, squareform(pdist(X)))
     without = StructuralProbeRegressor().fit(X)
     assert np.allclose(without.rotation_, with_matrix.rotation_)
-    assert np.isclose(without.score(X), pearsonr(pdist(X), without.distances(X)[np.triu_indices(30, 1)]).statistic)
+    assert np.isclose(
+        without.score(X), pearsonr(pdist(X), without.distances(X)[np.triu_indices(30, 1)]).statistic
+    )
 
 
 def test_numbers_stand_for_their_differences():
@@ -187,7 +202,9 @@ def test_the_default_is_hyperbolic_with_the_time_last():
 
 def test_the_unit_of_the_distances_changes_the_scale_alone():
     X, T = cloud(), squareform(pdist(cloud(seed=1)))
-    small, large = (StructuralProbeRegressor(Signature(4, 1)).fit(X, unit * T) for unit in (1.0, 2.0**10))
+    small, large = (
+        StructuralProbeRegressor(Signature(4, 1)).fit(X, unit * T) for unit in (1.0, 2.0**10)
+    )
     assert np.array_equal(small.rotation_, large.rotation_)  # a power of two rounds nothing
     assert np.isclose(large.scale_, 2.0**10 * small.scale_)
     assert np.isclose(small.stress_, large.stress_)
@@ -195,7 +212,10 @@ def test_the_unit_of_the_distances_changes_the_scale_alone():
 
 def test_radius_and_rows_scale_together():
     X, T = cloud(), squareform(pdist(cloud(seed=1)))
-    one, four = (StructuralProbeRegressor(Signature(4, 1), alpha=unit).fit(unit * X, T) for unit in (1.0, 4.0))
+    one, four = (
+        StructuralProbeRegressor(Signature(4, 1), alpha=unit).fit(unit * X, T)
+        for unit in (1.0, 4.0)
+    )
     assert np.isclose(one.stress_, four.stress_)
     assert np.allclose(four.transform(4.0 * X), 4.0 * one.transform(X))
     assert np.isclose(one.scale_, 4.0 * four.scale_)
@@ -206,13 +226,18 @@ def test_an_orthogonal_change_of_the_space_coordinates_changes_no_distance():
     T = squareform(pdist(X)) ** 0.8
     turned = X.copy()
     turned[:, :4] = X[:, :4] @ np.linalg.qr(cloud(4, 4))[0]
-    models = [StructuralProbeRegressor(Signature(4, 1), gradient_tolerance=1e-9).fit(rows, T) for rows in (X, turned)]
+    models = [
+        StructuralProbeRegressor(Signature(4, 1), gradient_tolerance=1e-9).fit(rows, T)
+        for rows in (X, turned)
+    ]
     assert np.allclose(models[0].distances(X), models[1].distances(turned), rtol=1e-4)
 
 
 def test_the_sphere_is_not_changed_by_any_map():
     X, T = cloud(), squareform(pdist(cloud(seed=1)))
-    fits = [StructuralProbeRegressor(Signature(0, 5), random_state=seed).fit(X, T) for seed in (0, 1)]
+    fits = [
+        StructuralProbeRegressor(Signature(0, 5), random_state=seed).fit(X, T) for seed in (0, 1)
+    ]
     assert np.isclose(fits[0].stress_, fits[1].stress_)
     assert fits[0].result_.iterations == 0
 
@@ -226,7 +251,9 @@ def test_the_best_of_the_starts_is_kept(monkeypatch):
         return result
 
     monkeypatch.setattr(structural_probe, "minimize", noted)
-    model = StructuralProbeRegressor(Signature(3, 2), n_init=4).fit(cloud(), squareform(pdist(cloud(seed=1))))
+    model = StructuralProbeRegressor(Signature(3, 2), n_init=4).fit(
+        cloud(), squareform(pdist(cloud(seed=1)))
+    )
     assert len(set(values)) == 4  # f is rough: each start ends somewhere else
     assert model.result_.value == min(values)
 
@@ -243,13 +270,17 @@ def test_the_ridge_holds_the_map_back():
         assert np.isclose(model.result_.value, model.stress_**2 + ridge / 2 * norms[-1] ** 2)
     assert norms[0] > norms[1] > norms[2]
     assert stresses[0] < stresses[1] < stresses[2]
-    assert np.isclose(norms[2], np.sqrt(5), rtol=1e-2)  # the norm of orthogonal maps, the least there is
+    assert np.isclose(
+        norms[2], np.sqrt(5), rtol=1e-2
+    )  # the norm of orthogonal maps, the least there is
 
 
 def test_rows_of_zeros_go_to_the_base_point():
     X = cloud()
     X[[3, 8]] = 0.0
-    model = StructuralProbeRegressor(Signature.of([1, 1, -1, 1, -1]), alpha=2.0).fit(X, squareform(pdist(X)))
+    model = StructuralProbeRegressor(Signature.of([1, 1, -1, 1, -1]), alpha=2.0).fit(
+        X, squareform(pdist(X))
+    )
     assert np.array_equal(model.transform(X)[[3, 8]], np.tile([0.0, 0.0, 2.0, 0.0, 0.0], (2, 1)))
     assert model.distances(X)[3, 8] == 0.0
     assert np.isclose(model.result_.value, model.stress_**2)
@@ -264,7 +295,9 @@ def test_a_fit_that_is_cut_short_warns():
 
 def test_the_same_seed_gives_the_same_fit():
     X = cloud()
-    first, second, other = (StructuralProbeRegressor(Signature(3, 2), random_state=s).fit(X) for s in (1, 1, 2))
+    first, second, other = (
+        StructuralProbeRegressor(Signature(3, 2), random_state=s).fit(X) for s in (1, 1, 2)
+    )
     assert np.array_equal(first.rotation_, second.rotation_)
     assert not np.allclose(first.rotation_, other.rotation_)
 
@@ -274,7 +307,9 @@ def test_float32_in_float32_out():
     model = StructuralProbeRegressor(alpha=2.0).fit(X)
     assert model.transform(X).dtype == np.float32
     assert model.rotation_.dtype == model.distances(X).dtype == np.float64
-    assert np.isclose(model.stress_, StructuralProbeRegressor(alpha=2.0).fit(X.astype(np.float64)).stress_)
+    assert np.isclose(
+        model.stress_, StructuralProbeRegressor(alpha=2.0).fit(X.astype(np.float64)).stress_
+    )
 
 
 def test_other_methods():

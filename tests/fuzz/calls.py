@@ -60,7 +60,9 @@ class Case:
         rng = np.random.default_rng(self.seed)
         given = self.call.arguments(rng)
         kinds = {name: kind_of(name, value) for name, value in given.items()}
-        given = {name: value.value if isinstance(value, As) else value for name, value in given.items()}
+        given = {
+            name: value.value if isinstance(value, As) else value for name, value in given.items()
+        }
         for name, mutation in self.changed.items():
             given[name] = MUTATIONS[kinds[name]][mutation](given[name], rng)
         return given

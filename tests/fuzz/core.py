@@ -104,7 +104,9 @@ def check_residual(result, given):
     violation = np.abs(turned(x) @ (s[:, None] * x) - gram).max(axis=(-2, -1), initial=0)
     wanted = np.where(sound, violation / np.maximum(1, norm * norm), np.nan)
     found = exact(result)
-    assert np.array_equal(np.isnan(found), np.isnan(wanted)), "NaN where X is finite, or no NaN where it is not"
+    assert np.array_equal(np.isnan(found), np.isnan(wanted)), (
+        "NaN where X is finite, or no NaN where it is not"
+    )
     wanted = np.where(sound, wanted, 0)
     close(np.where(sound, found, 0), wanted, 1 + wanted, rough(given["X"]))
 
@@ -158,7 +160,9 @@ def check_exp(result, given):
     same_kind(result, given["K"])
     feasible(result, given["signature"])
     K = exact(given["K"]).astype(float)
-    for one, found in zip(K.reshape(-1, *K.shape[-2:]), exact(result).reshape(-1, *K.shape[-2:]), strict=True):
+    for one, found in zip(
+        K.reshape(-1, *K.shape[-2:]), exact(result).reshape(-1, *K.shape[-2:]), strict=True
+    ):
         if np.abs(one).sum() < 50:
             wanted = scipy.linalg.expm(one)
             close(found, wanted, size(wanted) * (1 + np.abs(one).sum()), rough(result))
@@ -205,7 +209,9 @@ def cs_form(U1, U2, mu, V1, V2, signature):
 def check_compose_cs(result, given):
     same_kind(result, given["mu"])
     wanted = cs_form(**given)
-    scale = size(np.cosh(exact(given["mu"]))) * np.prod([1 + size(given[name]) for name in ("U1", "U2", "V1", "V2")])
+    scale = size(np.cosh(exact(given["mu"]))) * np.prod(
+        [1 + size(given[name]) for name in ("U1", "U2", "V1", "V2")]
+    )
     close(result, wanted, scale * N, rough(result))
 
 
@@ -214,7 +220,12 @@ def check_cs(result, given):
     for factor in (result.U1, result.U2, result.V1, result.V2):
         orthonormal(factor)
     parts = {name: getattr(result, name) for name in ("U1", "U2", "mu", "V1", "V2")}
-    close(cs_form(**parts, signature=given["signature"]), given["X"], 1 + size(given["X"]), N * rough(given["X"]))
+    close(
+        cs_form(**parts, signature=given["signature"]),
+        given["X"],
+        1 + size(given["X"]),
+        N * rough(given["X"]),
+    )
 
 
 def composed_hsvd(U, S, X, signature):
@@ -262,7 +273,12 @@ def check_lstsq(result, given):
     column = np.abs(A).max(axis=-2)[..., None]
     scale = column * (size(b) + size(A[..., None] * x[..., None, :, :])) * N
     gradient = turned(A) @ (s[:, None] * (b - A @ x))
-    close(gradient, np.zeros_like(gradient), np.broadcast_to(scale, gradient.shape), 10 * rough(given["A"]))
+    close(
+        gradient,
+        np.zeros_like(gradient),
+        np.broadcast_to(scale, gradient.shape),
+        10 * rough(given["A"]),
+    )
 
 
 def check_eigh(result, given):
@@ -348,7 +364,9 @@ def best_steps(result, P, Q, given):
     for at in np.ndindex(*shape):
         if not given["check"] and not np.isin(s[at], [1, -1]).all():
             continue  # garbage in, as documented
-        if not (np.isfinite(P[at]).all() and np.isfinite(Q[at]).all()) or size(Q[at] - Q[at].T) > 1e-12 * size(Q[at]):
+        if not (np.isfinite(P[at]).all() and np.isfinite(Q[at]).all()) or size(
+            Q[at] - Q[at].T
+        ) > 1e-12 * size(Q[at]):
             assert not given["check"]
             assert np.isnan(decrease[at])
             continue
@@ -357,11 +375,17 @@ def best_steps(result, P, Q, given):
         close(V[at].T @ form @ V[at], form, 1 + size(V[at]) ** 2, tolerance)
         assert decrease[at] >= 0
         (value,), (terms,) = surrogate(V[at][None], P[at], Q[at])
-        lost = size(Q[at]) * Exact(np.finfo(np.float64).smallest_normal)  # squares of steps below 1e-154 are zero
-        assert abs(value + decrease[at]) <= tolerance * max(terms, decrease[at]) + lost, "the decrease is another"
+        lost = size(Q[at]) * Exact(
+            np.finfo(np.float64).smallest_normal
+        )  # squares of steps below 1e-154 are zero
+        assert abs(value + decrease[at]) <= tolerance * max(terms, decrease[at]) + lost, (
+            "the decrease is another"
+        )
         if unbounded[at]:
             continue
-        trials, sizes = surrogate(trial_steps(s[at][0] != s[at][1], given["components"] == "all"), P[at], Q[at])
+        trials, sizes = surrogate(
+            trial_steps(s[at][0] != s[at][1], given["components"] == "all"), P[at], Q[at]
+        )
         better = trials < value - tolerance * np.maximum(sizes, terms)
         assert not better.any(), f"a step gives {trials[better].min():.6g}, the answer {value:.6g}"
 
@@ -504,7 +528,9 @@ def check_greedy(result, given):
     found = np.sort(np.maximum(found, weights[pairs[:, 1], pairs[:, 0]]))[::-1]
     np.fill_diagonal(free, -np.inf)
     off = free[~np.eye(len(free), dtype=bool)]
-    if len(np.unique(off)) == off.size // 2 and np.isfinite(off).all():  # no ties: there is one answer
+    if (
+        len(np.unique(off)) == off.size // 2 and np.isfinite(off).all()
+    ):  # no ties: there is one answer
         for weight in found:
             i, j = np.unravel_index(np.argmax(free), free.shape)
             assert free[i, j] == weight
@@ -523,7 +549,12 @@ def check_lift(result, given):
 
 def on_U(y, signature, alpha, tolerance):
     form = (y * y * signs(signature)).sum(axis=-1)
-    close(form, np.broadcast_to(-alpha * alpha, form.shape), alpha * alpha + (y * y).sum(axis=-1), tolerance)
+    close(
+        form,
+        np.broadcast_to(-alpha * alpha, form.shape),
+        alpha * alpha + (y * y).sum(axis=-1),
+        tolerance,
+    )
 
 
 def check_unlift(result, given):
@@ -549,12 +580,21 @@ def check_membership(result, given):
 
 def check_distance(result, given):
     """alpha acosh|g| or alpha acos|g|: its rounding in x and y is sqrt(u) where |g| is near 1."""
-    x, y, s, alpha = exact(given["x"]), exact(given["y"]), signs(given["signature"]), exact(given["alpha"])
+    x, y, s, alpha = (
+        exact(given["x"]),
+        exact(given["y"]),
+        signs(given["signature"]),
+        exact(given["alpha"]),
+    )
     form = (x * y * s).sum(axis=-1)
     difference = x - np.where(form <= 0, 1, -1)[..., None] * y
     e = (difference * difference * s).sum(axis=-1) / (2 * alpha * alpha)
     half = np.sqrt(np.abs(e) / 2)
-    wanted = 2 * alpha * np.where(e >= 0, np.arcsinh(half), np.arcsin(np.minimum(half, np.sqrt(Exact(0.5)))))
+    wanted = (
+        2
+        * alpha
+        * np.where(e >= 0, np.arcsinh(half), np.arcsin(np.minimum(half, np.sqrt(Exact(0.5)))))
+    )
     noise = np.abs(difference).max(axis=-1) / alpha
     close(result, wanted, wanted + alpha * np.sqrt(noise), 10 * rough(given["x"], given["y"]))
 
@@ -579,7 +619,11 @@ def check_graded(result, given):
 def check_positive_definite(result, given):
     check_shape("n", "n")(result, given)
     values = np.linalg.eigvalsh(result)
-    wanted = np.geomspace(1.0 / float(given["cond"]), 1.0, int(given["n"])) if given["n"] > 1 else np.ones(1)
+    wanted = (
+        np.geomspace(1.0 / float(given["cond"]), 1.0, int(given["n"]))
+        if given["n"] > 1
+        else np.ones(1)
+    )
     close(values, wanted, 1, 1e-12)
 
 
@@ -619,9 +663,21 @@ def check_load(result, given):
 
 CALLS = [
     Call("jorth.Signature", Signature, lambda rng: dict(p=2, q=3), check_signature),
-    Call("jorth.Signature of", Signature.of, lambda rng: dict(signs=SIG.signs.astype(float)), check_of),
-    Call("jorth.Signature lorentz", Signature.lorentz, lambda rng: dict(n=4, time="first"), check_lorentz),
-    Call("jorth.inverse", jorth.inverse, lambda rng: dict(X=point(rng), signature=SIG), check_inverse),
+    Call(
+        "jorth.Signature of",
+        Signature.of,
+        lambda rng: dict(signs=SIG.signs.astype(float)),
+        check_of,
+    ),
+    Call(
+        "jorth.Signature lorentz",
+        Signature.lorentz,
+        lambda rng: dict(n=4, time="first"),
+        check_lorentz,
+    ),
+    Call(
+        "jorth.inverse", jorth.inverse, lambda rng: dict(X=point(rng), signature=SIG), check_inverse
+    ),
     Call(
         "jorth.residual",
         jorth.residual,
@@ -629,11 +685,28 @@ CALLS = [
         check_residual,
         non_finite=True,
     ),
-    Call("jorth.component", jorth.component, lambda rng: dict(X=point(rng), signature=SIG), check_component),
-    Call("jorth.exchange", jorth.exchange, lambda rng: dict(X=point(rng), signature=SIG), check_exchange),
-    Call("jorth.polish", jorth.polish, lambda rng: dict(X=point(rng) + 1e-3, signature=SIG), check_polish),
+    Call(
+        "jorth.component",
+        jorth.component,
+        lambda rng: dict(X=point(rng), signature=SIG),
+        check_component,
+    ),
+    Call(
+        "jorth.exchange",
+        jorth.exchange,
+        lambda rng: dict(X=point(rng), signature=SIG),
+        check_exchange,
+    ),
+    Call(
+        "jorth.polish",
+        jorth.polish,
+        lambda rng: dict(X=point(rng) + 1e-3, signature=SIG),
+        check_polish,
+    ),
     Call("jorth.exp", jorth.exp, lambda rng: dict(K=algebra(rng), signature=SIG), check_exp),
-    Call("jorth.cayley", jorth.cayley, lambda rng: dict(K=algebra(rng), signature=SIG), check_cayley),
+    Call(
+        "jorth.cayley", jorth.cayley, lambda rng: dict(K=algebra(rng), signature=SIG), check_cayley
+    ),
     Call(
         "jorth.random_point",
         jorth.random_point,
@@ -649,7 +722,12 @@ CALLS = [
         ),
         check_random_point,
     ),
-    Call("jorth.cs_decomposition", jorth.cs_decomposition, lambda rng: dict(X=point(rng), signature=SIG), check_cs),
+    Call(
+        "jorth.cs_decomposition",
+        jorth.cs_decomposition,
+        lambda rng: dict(X=point(rng), signature=SIG),
+        check_cs,
+    ),
     Call("jorth.CS compose", composed_cs, cs_arguments, check_compose_cs),
     Call(
         "jorth.hsvd",
@@ -658,7 +736,12 @@ CALLS = [
         check_hsvd,
     ),
     Call("jorth.HSVD compose", composed_hsvd, hsvd_arguments, check_compose_hsvd),
-    Call("jorth.hyperbolic_qr", jorth.hyperbolic_qr, lambda rng: dict(A=tall(rng), signature=SIG), check_qr),
+    Call(
+        "jorth.hyperbolic_qr",
+        jorth.hyperbolic_qr,
+        lambda rng: dict(A=tall(rng), signature=SIG),
+        check_qr,
+    ),
     Call(
         "jorth.indefinite_lstsq",
         jorth.indefinite_lstsq,
@@ -666,7 +749,9 @@ CALLS = [
         check_lstsq,
     ),
     Call("jorth.eigh", jorth.eigh, lambda rng: dict(A=definite(rng), signature=SIG), check_eigh),
-    Call("jorth.polar", jorth.polar, lambda rng: dict(A=1.5 * point(rng), signature=SIG), check_polar),
+    Call(
+        "jorth.polar", jorth.polar, lambda rng: dict(A=1.5 * point(rng), signature=SIG), check_polar
+    ),
     Call(
         "jorth.solve_plane",
         jorth.solve_plane,
@@ -703,14 +788,20 @@ CALLS = [
     Call(
         "jorth.plane.minimize_lightcone",
         plane.minimize_lightcone,
-        lambda rng: {name: float(rng.uniform(0.1, 2)) for name in "ABCD"} | dict(positive=bool(rng.integers(2))),
+        lambda rng: (
+            {name: float(rng.uniform(0.1, 2)) for name in "ABCD"}
+            | dict(positive=bool(rng.integers(2)))
+        ),
         check_lightcone,
         non_finite=True,
     ),
     Call(
         "jorth.plane.minimize_lightcone arrays",
         plane.minimize_lightcone,
-        lambda rng: {name: rng.uniform(0.1, 2, size=3) for name in "ABCD"} | dict(positive=bool(rng.integers(2))),
+        lambda rng: (
+            {name: rng.uniform(0.1, 2, size=3) for name in "ABCD"}
+            | dict(positive=bool(rng.integers(2)))
+        ),
         check_lightcone,
         non_finite=True,
     ),
@@ -736,14 +827,24 @@ CALLS = [
         lambda rng: dict(n=7, seed=1),
         lambda result, given: disjoint(result, int(given["n"])),
     ),
-    Call("jorth.plane.random_pairs", plane.random_pairs, lambda rng: dict(n=5, count=4, seed=1), check_random_pairs),
+    Call(
+        "jorth.plane.random_pairs",
+        plane.random_pairs,
+        lambda rng: dict(n=5, count=4, seed=1),
+        check_random_pairs,
+    ),
     Call(
         "jorth.plane.all_pairs",
         plane.all_pairs,
         lambda rng: dict(n=6, seed=1),
         lambda result, given: every_pair_once(result, int(given["n"])),
     ),
-    Call("jorth.plane.round_robin", plane.round_robin, lambda rng: dict(n=5, seed=1), check_round_robin),
+    Call(
+        "jorth.plane.round_robin",
+        plane.round_robin,
+        lambda rng: dict(n=5, seed=1),
+        check_round_robin,
+    ),
     Call(
         "jorth.plane.greedy_matching",
         plane.greedy_matching,
@@ -765,7 +866,9 @@ CALLS = [
     Call(
         "jorth.ultrahyperbolic.inner",
         ultrahyperbolic.inner,
-        lambda rng: dict(x=rng.standard_normal((3, N)), y=rng.standard_normal((3, N)), signature=SIG),
+        lambda rng: dict(
+            x=rng.standard_normal((3, N)), y=rng.standard_normal((3, N)), signature=SIG
+        ),
         check_inner,
     ),
     Call(
@@ -780,8 +883,18 @@ CALLS = [
         lambda rng: dict(x=on_sheet(rng), y=on_sheet(rng), signature=SIG, alpha=1.0),
         check_distance,
     ),
-    Call("jorth.datasets.randn", datasets.randn, lambda rng: dict(m=4, n=3, seed=1), check_shape("m", "n")),
-    Call("jorth.datasets.graded", datasets.graded, lambda rng: dict(m=6, n=4, smallest=1e-6, seed=1), check_graded),
+    Call(
+        "jorth.datasets.randn",
+        datasets.randn,
+        lambda rng: dict(m=4, n=3, seed=1),
+        check_shape("m", "n"),
+    ),
+    Call(
+        "jorth.datasets.graded",
+        datasets.graded,
+        lambda rng: dict(m=6, n=4, smallest=1e-6, seed=1),
+        check_graded,
+    ),
     Call(
         "jorth.datasets.positive_definite",
         datasets.positive_definite,
@@ -791,7 +904,9 @@ CALLS = [
     Call(
         "jorth.datasets.planted_procrustes",
         datasets.planted_procrustes,
-        lambda rng: dict(m=9, signature=SIG, source_condition=4.0, point_condition=5.0, noise=0.1, seed=1),
+        lambda rng: dict(
+            m=9, signature=SIG, source_condition=4.0, point_condition=5.0, noise=0.1, seed=1
+        ),
         check_planted,
     ),
     Call(
@@ -803,7 +918,15 @@ CALLS = [
     Call(
         "jorth.datasets.load",
         datasets.load,
-        lambda rng: dict(name="cifar", m=4, n=3, subset="random", seed=1, sparse=bool(rng.integers(2)), folder=DATA),
+        lambda rng: dict(
+            name="cifar",
+            m=4,
+            n=3,
+            subset="random",
+            seed=1,
+            sparse=bool(rng.integers(2)),
+            folder=DATA,
+        ),
         check_load,
         raises=(FileNotFoundError,),
     ),

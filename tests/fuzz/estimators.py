@@ -121,7 +121,12 @@ def check_probe(result, given):
     alpha = float(given["alpha"])
     y = exact(lifted)
     form = (y * y * signs(signature)).sum(axis=1)
-    close(form, np.full(form.shape, -alpha * alpha), alpha * alpha + (y * y).sum(axis=1), 10 * rough(lifted))
+    close(
+        form,
+        np.full(form.shape, -alpha * alpha),
+        alpha * alpha + (y * y).sum(axis=1),
+        10 * rough(lifted),
+    )
     d = exact(distances)
     assert (d >= 0).all()
     close(d, d.T, size(d) + alpha * abs(scale), 1e-4)

@@ -101,10 +101,18 @@ def check_ranked(result, given):
     triples = np.asarray(given["triples"])
     wanted = []
     known = {tuple(row) for row in triples.tolist()}
-    known |= set() if given["known"] is None else {tuple(row) for row in np.asarray(given["known"]).tolist()}
+    known |= (
+        set()
+        if given["known"] is None
+        else {tuple(row) for row in np.asarray(given["known"]).tolist()}
+    )
     for h, r, t in triples.tolist():
         scores = wanted_score(np.full(ENTITIES, h), np.full(ENTITIES, r), np.arange(ENTITIES))
-        others = [e for e in range(ENTITIES) if e != t and (given["known"] is None or (h, r, e) not in known)]
+        others = [
+            e
+            for e in range(ENTITIES)
+            if e != t and (given["known"] is None or (h, r, e) not in known)
+        ]
         wanted.append(1 + sum(scores[e] >= scores[t] for e in others))
     assert np.abs(np.array(wanted) - result).max(initial=0) <= 1  # scores may be equal to rounding
 
@@ -229,7 +237,9 @@ def run_train(triples, config, callback, checkpoint, distributed):
         before = Path.cwd()
         os.chdir(folder)  # where a checkpoint with a relative path is written
         try:
-            found = kge.train(triples, config, callback=callback, checkpoint=checkpoint, distributed=distributed)
+            found = kge.train(
+                triples, config, callback=callback, checkpoint=checkpoint, distributed=distributed
+            )
         finally:
             os.chdir(before)
     return found.model.relations.detach(), found.history["loss"]
@@ -265,7 +275,9 @@ def check_pykeen(result, given):
 def pykeen_copy(model, triples_factory):
     from jorth.adapters.pykeen import UltraE
 
-    return UltraE.from_jorth(model, triples_factory, random_seed=0).score_hrt(GRAPH.train[:4]).detach()
+    return (
+        UltraE.from_jorth(model, triples_factory, random_seed=0).score_hrt(GRAPH.train[:4]).detach()
+    )
 
 
 def check_copy(result, given):
@@ -300,7 +312,9 @@ PYKEEN = [
         "jorth.adapters.pykeen.JOrthogonalRepresentation",
         pykeen_matrices,
         lambda rng: dict(
-            max_id=2, signature=SIG, base=jorth.random_point(SIG, batch=(2,), seed=rng, dtype=torch.float64)
+            max_id=2,
+            signature=SIG,
+            base=jorth.random_point(SIG, batch=(2,), seed=rng, dtype=torch.float64),
         ),
         check_matrices,
     ),
@@ -329,7 +343,12 @@ CALLS: list[Call] = [
         ),
         check_made,
     ),
-    Call("jorth.kge.UltraE forward", scored, lambda rng: dict(triples=some_triples(rng)), check_scored),
+    Call(
+        "jorth.kge.UltraE forward",
+        scored,
+        lambda rng: dict(triples=some_triples(rng)),
+        check_scored,
+    ),
     Call(
         "jorth.kge.UltraE score_tails",
         scored_tails,
@@ -345,10 +364,17 @@ CALLS: list[Call] = [
     Call(
         "jorth.kge.evaluate",
         ranked,
-        lambda rng: dict(triples=some_triples(rng), known=some_triples(rng), batch_size=As("count", 3)),
+        lambda rng: dict(
+            triples=some_triples(rng), known=some_triples(rng), batch_size=As("count", 3)
+        ),
         check_ranked,
     ),
-    Call("jorth.kge.Ranking metrics", ranking_figures, lambda rng: dict(side="head", ties="realistic"), check_figures),
+    Call(
+        "jorth.kge.Ranking metrics",
+        ranking_figures,
+        lambda rng: dict(side="head", ties="realistic"),
+        check_figures,
+    ),
     Call("jorth.kge.Ranking hits", ranking_hits, lambda rng: dict(k=3), check_hits),
     Call(
         "jorth.kge.hold_out",

@@ -106,7 +106,9 @@ def judge(case: Case) -> Verdict:
             case.call.check(result, given)
         except Exception as error:
             where = traceback.extract_tb(error.__traceback__)[-1]
-            return Verdict(case, ELSE, f"wrong answer: {error!r:.200} at {where.name}:{where.lineno}")
+            return Verdict(
+                case, ELSE, f"wrong answer: {error!r:.200} at {where.name}:{where.lineno}"
+            )
     return Verdict(case, RIGHT)
 
 
@@ -143,8 +145,16 @@ def snapshot(value: Any) -> Any:
     if isinstance(value, Tensor):
         if value.is_meta or value.layout is not torch.strided:
             return tuple(value.shape)
-        content = value.detach().reshape(-1).contiguous().view(torch.uint8) if value.numel() else value
-        return tuple(value.shape), value.dtype, value.stride(), value.requires_grad, content.tolist()
+        content = (
+            value.detach().reshape(-1).contiguous().view(torch.uint8) if value.numel() else value
+        )
+        return (
+            tuple(value.shape),
+            value.dtype,
+            value.stride(),
+            value.requires_grad,
+            content.tolist(),
+        )
     if scipy.sparse.issparse(value):
         return value.shape, value.data.tobytes()
     if isinstance(value, dict):
@@ -155,7 +165,9 @@ def snapshot(value: Any) -> Any:
 
 
 def _changed(before: dict[str, Any], given: dict[str, Any], but: Iterable[str] = ()) -> str:
-    return ", ".join(name for name in given if name not in but and snapshot(given[name]) != before[name])
+    return ", ".join(
+        name for name in given if name not in but and snapshot(given[name]) != before[name]
+    )
 
 
 def finite(value: Any) -> bool:

@@ -132,7 +132,9 @@ ODD_ARRAYS: dict[str, Mutation] = {
     "read-only": _as_numpy(_frozen),
     "tensor": _as_torch(lambda t: t),
     "tensor, requires grad": _as_torch(lambda t: t.clone().requires_grad_(t.is_floating_point())),
-    "tensor, parameter": _as_torch(lambda t: torch.nn.Parameter(t, requires_grad=t.is_floating_point())),
+    "tensor, parameter": _as_torch(
+        lambda t: torch.nn.Parameter(t, requires_grad=t.is_floating_point())
+    ),
     "tensor, turned": _as_torch(lambda t: t.mT.contiguous().mT if t.ndim > 1 else t),
     "numpy": _as_numpy(lambda a: a),
     "np.matrix": _as_numpy(lambda a: np.asmatrix(a) if a.ndim == 2 else a),
@@ -175,8 +177,12 @@ BAD_ARRAYS: dict[str, Mutation] = {
     "tensor, complex": _as_torch(lambda t: t.to(torch.complex128)),
     "tensor, meta": _as_torch(lambda t: t.to("meta")),
     "tensor, sparse": _as_torch(lambda t: t.to_sparse()),
-    "scipy sparse": _as_numpy(lambda a: scipy.sparse.csr_array(np.atleast_2d(a)) if a.ndim < 3 else None),
-    "scipy sparse, complex": _as_numpy(lambda a: scipy.sparse.csr_array(np.atleast_2d(a) + 1j) if a.ndim < 3 else None),
+    "scipy sparse": _as_numpy(
+        lambda a: scipy.sparse.csr_array(np.atleast_2d(a)) if a.ndim < 3 else None
+    ),
+    "scipy sparse, complex": _as_numpy(
+        lambda a: scipy.sparse.csr_array(np.atleast_2d(a) + 1j) if a.ndim < 3 else None
+    ),
     "scipy sparse, NaN": _as_numpy(
         lambda a: scipy.sparse.csr_array(np.atleast_2d(a) * math.nan) if a.ndim < 3 else None
     ),

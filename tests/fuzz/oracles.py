@@ -24,7 +24,10 @@ def exact(value: Any) -> np.ndarray:
 
 def rough(*arrays: Any) -> float:
     """sqrt(u) of the coarsest dtype among arrays; Python's numbers do not count."""
-    dtypes = [a.detach().numpy().dtype if isinstance(a, Tensor) else getattr(a, "dtype", np.float64) for a in arrays]
+    dtypes = [
+        a.detach().numpy().dtype if isinstance(a, Tensor) else getattr(a, "dtype", np.float64)
+        for a in arrays
+    ]
     floats = [dtype for dtype in map(np.dtype, dtypes) if dtype.kind == "f"]
     return float(np.sqrt(max([np.finfo(dtype).eps for dtype in floats], default=2.3e-16) / 2))
 
@@ -46,7 +49,9 @@ def signs(signature: Any) -> np.ndarray:
 
 def same_kind(result: Any, value: Any) -> None:
     """Assert that the answer is an array of the kind and dtype of what was given."""
-    assert isinstance(result, Tensor) == isinstance(value, Tensor), f"{type(result)} for {type(value)}"
+    assert isinstance(result, Tensor) == isinstance(value, Tensor), (
+        f"{type(result)} for {type(value)}"
+    )
     assert result.dtype == value.dtype, f"{result.dtype} for {value.dtype}"
 
 

@@ -9,7 +9,17 @@ import jorth
 from jorth import Signature, Status, stopping
 from tests.fuzz.calls import Call
 from tests.fuzz.mutations import As
-from tests.fuzz.oracles import as_tensor, close, exact, feasible, rough, same_kind, signs, size, turned
+from tests.fuzz.oracles import (
+    as_tensor,
+    close,
+    exact,
+    feasible,
+    rough,
+    same_kind,
+    signs,
+    size,
+    turned,
+)
 
 
 def own_signature(n):
@@ -200,18 +210,38 @@ OPTIONS = dict(
     on_unbounded="stop",
 )
 
-METHODS = ("gs-jobcd", "j-jobcd", "umcm", "admm", "csdm", "exponential", "riemannian-cg", "riemannian-lbfgs")
+METHODS = (
+    "gs-jobcd",
+    "j-jobcd",
+    "umcm",
+    "admm",
+    "csdm",
+    "exponential",
+    "riemannian-cg",
+    "riemannian-lbfgs",
+)
 
 
 def minimize_arguments(rng):
     objective = jorth.Quadratic(definite(rng))
     method = METHODS[rng.integers(len(METHODS))]
-    return dict(objective=As("function", objective), x0=start(rng), signature=SIG, method=method) | OPTIONS
+    return (
+        dict(objective=As("function", objective), x0=start(rng), signature=SIG, method=method)
+        | OPTIONS
+    )
 
 
 def procrustes_arguments(rng):
-    own = dict(source=rows(rng), target=rows(rng), signature=SIG, x0=As("array", start(rng)), components="all")
-    return own | dict(method="riemannian-lbfgs", gradient_tolerance=As("number", 1e-6), max_iterations=STEPS)
+    own = dict(
+        source=rows(rng),
+        target=rows(rng),
+        signature=SIG,
+        x0=As("array", start(rng)),
+        components="all",
+    )
+    return own | dict(
+        method="riemannian-lbfgs", gradient_tolerance=As("number", 1e-6), max_iterations=STEPS
+    )
 
 
 def probe_arguments(rng):
@@ -231,7 +261,9 @@ def probe_arguments(rng):
 
 def probed(**given):
     found = jorth.StructuralProbe(**given)
-    return jorth.minimize(found, max_iterations=STEPS, method="riemannian-lbfgs", x0=random_start(found))
+    return jorth.minimize(
+        found, max_iterations=STEPS, method="riemannian-lbfgs", x0=random_start(found)
+    )
 
 
 def random_start(objective):
@@ -274,9 +306,15 @@ SOLVERS = {
     jorth.UMCM: dict(beta=As("number", 1.0)),
     jorth.ADMM: dict(penalty=As("number", 1.0)),
     jorth.CSDM: dict(
-        optimizer="adam", learning_rate=As("number", 0.01), memory=5, rebase=As("count", 2), orthogonal_map="cayley"
+        optimizer="adam",
+        learning_rate=As("number", 0.01),
+        memory=5,
+        rebase=As("count", 2),
+        orthogonal_map="cayley",
     ),
-    jorth.Exponential: dict(optimizer="adam", learning_rate=As("number", 0.01), memory=5, rebase=As("count", 2)),
+    jorth.Exponential: dict(
+        optimizer="adam", learning_rate=As("number", 0.01), memory=5, rebase=As("count", 2)
+    ),
     jorth.RiemannianSD: dict(preconditioner="auto"),
     jorth.RiemannianCG: dict(preconditioner="auto"),
     jorth.RiemannianLBFGS: dict(preconditioner="auto", memory=As("count", 3)),
@@ -295,7 +333,10 @@ CRITERIA = {
 
 def staged(method, max_iterations, max_time, max_evaluations):
     stage = jorth.Stage(
-        method=method, max_iterations=max_iterations, max_time=max_time, max_evaluations=max_evaluations
+        method=method,
+        max_iterations=max_iterations,
+        max_time=max_time,
+        max_evaluations=max_evaluations,
     )
     A = definite(np.random.default_rng(0))
     return solved(jorth.Quadratic(A), method=[stage, "riemannian-sd"])
@@ -338,7 +379,11 @@ CALLS = [
         "minimize function",
         jorth.minimize,
         lambda rng: dict(
-            objective=quadratic(definite(rng)), x0=start(rng), signature=SIG, method="j-jobcd", max_iterations=STEPS
+            objective=quadratic(definite(rng)),
+            x0=start(rng),
+            signature=SIG,
+            method="j-jobcd",
+            max_iterations=STEPS,
         ),
     ),
     run("procrustes", jorth.procrustes, procrustes_arguments, check_same_value(procrustes_value)),
@@ -362,7 +407,10 @@ CALLS = [
         "Stage",
         staged,
         lambda rng: dict(
-            method="gs-jobcd", max_iterations=1, max_time=As("number", 5.0), max_evaluations=As("count", 9)
+            method="gs-jobcd",
+            max_iterations=1,
+            max_time=As("number", 5.0),
+            max_evaluations=As("count", 9),
         ),
     ),
     *(

@@ -20,7 +20,9 @@ SHOWN = 25
 def check(room, count, base):
     verdicts = run(room, count, base)
     counts = Counter(verdict.outcome for verdict in verdicts)
-    print(f"{room}: " + ", ".join(f"{counts[outcome]} {outcome}" for outcome in (CLEAR, RIGHT, ELSE)))
+    print(
+        f"{room}: " + ", ".join(f"{counts[outcome]} {outcome}" for outcome in (CLEAR, RIGHT, ELSE))
+    )
     others = [str(verdict) for verdict in verdicts if verdict.outcome == ELSE]
     assert not others, f"{len(others)} of {len(verdicts)}:\n" + "\n".join(others[:SHOWN])
     assert min(counts[CLEAR], counts[RIGHT]) > len(verdicts) / 20, "the mutations are one-sided"
@@ -42,7 +44,9 @@ def public_names():
     modules = [name for name in jorth.__all__ if isinstance(getattr(jorth, name), ModuleType)]
     names = [f"jorth.{name}" for name in jorth.__all__ if name not in modules]
     for module in modules:
-        names += [f"jorth.{module}.{name}" for name in getattr(getattr(jorth, module), "__all__", [])]
+        names += [
+            f"jorth.{module}.{name}" for name in getattr(getattr(jorth, module), "__all__", [])
+        ]
     return sorted(names)
 
 

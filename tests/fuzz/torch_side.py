@@ -20,7 +20,9 @@ N = SIG.n
 
 
 def weight(rng, **options):
-    return torch.nn.Parameter(jorth.random_point(SIG, cond=3.0, seed=rng, dtype=torch.float64, **options))
+    return torch.nn.Parameter(
+        jorth.random_point(SIG, cond=3.0, seed=rng, dtype=torch.float64, **options)
+    )
 
 
 def options(rng):
@@ -71,10 +73,17 @@ def check_steps(points, given):
     feasible(points, given["signature"])
     if given["metric"] == "embedding" and given["curvature"] == "scheduled" and given["lr"] > 0:
         X, Y = exact(points[0]), exact(points[1])
-        G = exact(gradient_like(points[0])) * (-1 if given["maximize"] else 1) * (1 - Exact(given["momentum"]))
+        G = (
+            exact(gradient_like(points[0]))
+            * (-1 if given["maximize"] else 1)
+            * (1 - Exact(given["momentum"]))
+        )
         G = G / (1 - Exact(given["momentum"]))  # Adam's correction of the first average
         if given["momentum"] == 0:
-            linear, square = ((Y - X) * G).sum(), ((Y - X) ** 2).sum() / (2 * Exact(float(given["lr"])))
+            linear, square = (
+                ((Y - X) * G).sum(),
+                ((Y - X) ** 2).sum() / (2 * Exact(float(given["lr"]))),
+            )
             assert linear + square <= rough(points) * (abs(linear) + square)
 
 
@@ -139,11 +148,18 @@ def check_filled(X, given):
     feasible(X, given["signature"])
     if X.numel() and given["signature"].p and given["signature"].q:
         norms = torch.linalg.matrix_norm(X.double(), ord=2)
-        close(norms, np.full(norms.shape, np.sqrt(float(given["cond"]))), np.sqrt(float(given["cond"])), rough(X))
+        close(
+            norms,
+            np.full(norms.shape, np.sqrt(float(given["cond"]))),
+            np.sqrt(float(given["cond"])),
+            rough(X),
+        )
 
 
 def layer_weight(signature, bias, batch, cond, seed, dtype, device):
-    layer = nn.JOrthogonalLinear(signature, bias=bias, batch=batch, cond=cond, seed=seed, dtype=dtype, device=device)
+    layer = nn.JOrthogonalLinear(
+        signature, bias=bias, batch=batch, cond=cond, seed=seed, dtype=dtype, device=device
+    )
     return layer.weight.detach()
 
 
@@ -161,7 +177,11 @@ def check_output(y, given):
 
 
 def parametrised(module, name, signature):
-    before = getattr(module, name).detach().clone() if isinstance(name, str) and hasattr(module, name) else None
+    before = (
+        getattr(module, name).detach().clone()
+        if isinstance(name, str) and hasattr(module, name)
+        else None
+    )
     nn.cs_parametrization(module, name, signature)
     return torch.stack([before, getattr(module, name).detach()])
 
@@ -219,7 +239,9 @@ def on_geoopt(method):
 def geoopt_random(size, cond, component, seed):
     from jorth.adapters.geoopt import JOrthogonal
 
-    return torch.as_tensor(JOrthogonal(SIG).random(size, cond=cond, component=component, seed=seed)).detach()
+    return torch.as_tensor(
+        JOrthogonal(SIG).random(size, cond=cond, component=component, seed=seed)
+    ).detach()
 
 
 def check_geoopt_random(X, given):
@@ -301,7 +323,12 @@ def check_egrad(found, given):
     x, u = broadcast(given)
     s = signs(SIG)
     M = s[:, None] * (u @ turned(x))
-    close(found, s[:, None] * ((M - turned(M)) / 2 @ x), N * N * size(u) * size(x) ** 2, rough(given["x"], given["u"]))
+    close(
+        found,
+        s[:, None] * ((M - turned(M)) / 2 @ x),
+        N * N * size(u) * size(x) ** 2,
+        rough(given["x"], given["u"]),
+    )
 
 
 def check_proju(found, given):
@@ -310,7 +337,12 @@ def check_proju(found, given):
     x, u = broadcast(given)
     s = signs(SIG)
     M = s[:, None] * ((u * s) @ turned(x)) * s
-    close(found, s[:, None] * ((M - turned(M)) / 2 @ x), N * N * size(u) * size(x) ** 2, rough(given["x"], given["u"]))
+    close(
+        found,
+        s[:, None] * ((M - turned(M)) / 2 @ x),
+        N * N * size(u) * size(x) ** 2,
+        rough(given["x"], given["u"]),
+    )
 
 
 def check_geoopt_step(found, given):
@@ -349,7 +381,9 @@ CALLS = [
     Call(
         "jorth.optim.VRJOBCD",
         run_vr_jobcd,
-        lambda rng: dict(params=weight(rng, batch=(2,)), signature=SIG, probability=0.5) | options(rng),
+        lambda rng: (
+            dict(params=weight(rng, batch=(2,)), signature=SIG, probability=0.5) | options(rng)
+        ),
         check_steps,
         changes=("params",),
     ),
@@ -472,7 +506,9 @@ CALLS = [
     Call(
         "jorth.adapters.pymanopt.JOrthogonal inner_product",
         on_pymanopt("inner_product"),
-        lambda rng: dict(point=numpy_point(rng), tangent_vector_a=tangent(rng), tangent_vector_b=tangent(rng)),
+        lambda rng: dict(
+            point=numpy_point(rng), tangent_vector_a=tangent(rng), tangent_vector_b=tangent(rng)
+        ),
         check_inner,
     ),
     Call(
@@ -481,7 +517,12 @@ CALLS = [
         lambda rng: dict(point=numpy_point(rng), tangent_vector=tangent(rng)),
         check_embedding,
     ),
-    Call("jorth.adapters.geoopt.JOrthogonal", geoopt_manifold, lambda rng: dict(signature=SIG), check_origin),
+    Call(
+        "jorth.adapters.geoopt.JOrthogonal",
+        geoopt_manifold,
+        lambda rng: dict(signature=SIG),
+        check_origin,
+    ),
     Call(
         "jorth.adapters.geoopt.JOrthogonal random",
         geoopt_random,

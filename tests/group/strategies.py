@@ -17,7 +17,9 @@ def signatures(draw, max_n=8):
 @st.composite
 def points(draw, signature, max_log_cond=8):
     """A point of O(p, q) in any component."""
-    component = tuple(draw(st.sampled_from([1, -1])) if size else 1 for size in (signature.p, signature.q))
+    component = tuple(
+        draw(st.sampled_from([1, -1])) if size else 1 for size in (signature.p, signature.q)
+    )
     cond = 10.0 ** draw(st.floats(0, max_log_cond))
     return random_point(signature, cond=cond, component=component, seed=draw(st.integers(0, 2**32)))
 

@@ -146,7 +146,13 @@ def test_residual_of_broken_iterates():
 def test_empty_batches():
     sig = Signature(2, 1)
     X = np.zeros((0, 3, 3))
-    assert inverse(X, sig).shape == exchange(X, sig).shape == exp(X, sig).shape == cayley(X, sig).shape == (0, 3, 3)
+    assert (
+        inverse(X, sig).shape
+        == exchange(X, sig).shape
+        == exp(X, sig).shape
+        == cayley(X, sig).shape
+        == (0, 3, 3)
+    )
     assert residual(X, sig).shape == (0,)
     assert polish(X, sig).shape == cs_decomposition(X, sig).compose().shape == (0, 3, 3)
 

@@ -56,7 +56,9 @@ def test_no_run_ends_at_an_infeasible_point(optimizer, rate, method):
     for sig in (SIG, Signature(5, 0)):
         x0 = jorth.random_point(sig, seed=2)
         solver = method(optimizer=optimizer, learning_rate=rate)
-        result = jorth.minimize(objective, x0, signature=sig, method=solver, max_iterations=30, max_time=5)
+        result = jorth.minimize(
+            objective, x0, signature=sig, method=solver, max_iterations=30, max_time=5
+        )
         assert jorth.residual(result.x, sig) <= 2.0**-26.5
         assert result.value <= result.history["value"][0]
         if result.status is Status.CONVERGED:

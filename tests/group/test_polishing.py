@@ -23,7 +23,9 @@ def test_polishing_returns_to_the_group(distance, cond):
 def test_result_is_the_polar_factor():
     """X = W S with S J-selfadjoint: W^-1 X must equal J (W^-1 X)^T J."""
     sig = Signature(3, 2)
-    X = random_point(sig, cond=10.0, seed=2) + 0.02 * np.random.default_rng(1).standard_normal((5, 5))
+    X = random_point(sig, cond=10.0, seed=2) + 0.02 * np.random.default_rng(1).standard_normal(
+        (5, 5)
+    )
     W = polish(X, sig)
     J = np.diag(sig.signs.astype(float))
     S = J @ W.T @ J @ X

@@ -37,8 +37,14 @@ def test_exp_of_short_steps_is_exact(size, dtype):
     K = torch.tensor([[0.0, -size], [size, 0.0]], dtype=dtype)
     angle = K[1, 0].item()
     expected = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    assert np.abs(exp(K, Signature(2, 0)).double().numpy() - expected).max() <= 20 * torch.finfo(dtype).eps
-    assert np.abs(exp(K[None], Signature(2, 0))[0].double().numpy() - expected).max() <= 20 * torch.finfo(dtype).eps
+    assert (
+        np.abs(exp(K, Signature(2, 0)).double().numpy() - expected).max()
+        <= 20 * torch.finfo(dtype).eps
+    )
+    assert (
+        np.abs(exp(K[None], Signature(2, 0))[0].double().numpy() - expected).max()
+        <= 20 * torch.finfo(dtype).eps
+    )
 
 
 @pytest.mark.parametrize("size", [1e-5, 0.01, 0.02, 0.3])
@@ -98,8 +104,14 @@ def test_rotations_of_any_size_are_allowed():
 @pytest.mark.parametrize("retract", [exp, cayley])
 def test_batches_and_float32(retract):
     sig = Signature(2, 2)
-    K = torch.stack([torch.from_numpy(algebra_element(sig, seed, 1.0)) for seed in range(3)]).float()
-    K = sig.vector(K)[:, None] * ((sig.vector(K)[:, None] * K) - (sig.vector(K)[:, None] * K).mT) / 2
+    K = torch.stack(
+        [torch.from_numpy(algebra_element(sig, seed, 1.0)) for seed in range(3)]
+    ).float()
+    K = (
+        sig.vector(K)[:, None]
+        * ((sig.vector(K)[:, None] * K) - (sig.vector(K)[:, None] * K).mT)
+        / 2
+    )
     X = retract(K, sig)
     assert X.dtype == torch.float32
     assert residual(X, sig).amax() < 30 * 4 * 2**-24

@@ -8,7 +8,9 @@ from tests.group.strategies import UNIT
 
 @pytest.mark.parametrize("cond", [1.0, 1e4, 1e8, 1e12, 1e15])
 @pytest.mark.parametrize(
-    "sig", [Signature(25, 25), Signature(45, 5), Signature(1, 9), Signature.of([1, -1] * 8 + [1])], ids=repr
+    "sig",
+    [Signature(25, 25), Signature(45, 5), Signature(1, 9), Signature.of([1, -1] * 8 + [1])],
+    ids=repr,
 )
 def test_condition_number_and_residual(sig, cond):
     X = random_point(sig, cond=cond, seed=3)

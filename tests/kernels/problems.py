@@ -14,7 +14,10 @@ def quadratic(n, k, *, dtype=torch.float64, with_c=True, with_d=False, cond=4.0,
     rng = np.random.default_rng(seed)
     sig = Signature.of(rng.permutation([1] * (n // 2) + [-1] * (n - n // 2)))
     X = torch.from_numpy(jorth.random_point(sig, cond=cond, seed=seed)[:, :k].copy())
-    A, D = (torch.from_numpy(jorth.datasets.positive_definite(size, cond=20.0, seed=seed)) for size in (n, k))
+    A, D = (
+        torch.from_numpy(jorth.datasets.positive_definite(size, cond=20.0, seed=seed))
+        for size in (n, k)
+    )
     C = torch.from_numpy(rng.standard_normal((n, k)))
     A, C, D, X = (tensor.to(dtype) for tensor in (A, C, D, X))
     return sig, X, A, C if with_c else None, D if with_d else None
@@ -29,7 +32,9 @@ def after(problem, partners, *, device, factor=1.0, theta=-1e-12, everywhere=Fal
     """X, Y, the decrease and the flag after rounds on a device, by the kernels or in plain torch."""
     sig, X, A, C, D = problem
     A, C, D = (None if tensor is None else tensor.to(device) for tensor in (A, C, D))
-    rounds = QuadraticRounds(A, C, D, torch.from_numpy(sig.signs.copy()), everywhere=everywhere, theta=theta)
+    rounds = QuadraticRounds(
+        A, C, D, torch.from_numpy(sig.signs.copy()), everywhere=everywhere, theta=theta
+    )
     rounds._compiled = rounds._compiled and compiled
     rounds.start(X.to(device))
     rounds.run(partners, factor)
@@ -83,7 +88,10 @@ def check_pairs(device, everywhere):
     reference = solve_plainly(P, Y, A, signs, everywhere=everywhere)
     assert not unbounded.any()
     size = reference.V.abs().amax(dim=(1, 2))
-    scale = P.abs().amax(dim=(1, 2)) * size + Y.abs().amax(dim=(1, 2)) * A.abs().amax(dim=(1, 2)) * size**2
+    scale = (
+        P.abs().amax(dim=(1, 2)) * size
+        + Y.abs().amax(dim=(1, 2)) * A.abs().amax(dim=(1, 2)) * size**2
+    )
     assert ((decrease - reference.decrease).abs() <= 1e-13 * scale).all()
     off = (V - reference.V).abs().amax(dim=(1, 2)) / size
     # V is as well determined as the minimum is sharp: Q has condition up to 1e8, and a tie may fall either way

@@ -44,7 +44,9 @@ for everywhere in (False, True):
 @pytest.mark.skipif(find_spec("triton") is None, reason="needs Triton")
 def test_kernels_equal_plain_torch():
     environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONWARNINGS": "ignore"}
-    done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=False
+    )
     if "only 0-dimensional arrays can be converted" in done.stderr:
         pytest.skip("this interpreter of Triton does not know this NumPy")
     assert done.returncode == 0, done.stderr[-3000:]

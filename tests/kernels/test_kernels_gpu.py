@@ -10,7 +10,13 @@ from jorth.kernels import QuadraticRounds, batch_rounds, partners, tournament_ro
 from jorth.kernels.quadratic import CHUNK
 from jorth.optim.rounds import batched_rounds
 from jorth.plane import random_matching, round_robin
-from tests.kernels.problems import after, check_edges, check_nearly_null_rows, check_pairs, quadratic
+from tests.kernels.problems import (
+    after,
+    check_edges,
+    check_nearly_null_rows,
+    check_pairs,
+    quadratic,
+)
 
 pytestmark = pytest.mark.gpu
 
@@ -62,7 +68,12 @@ def test_replayed_graphs_equal_single_rounds_and_do_not_synchronise():
     found = []
     for replayed in (False, True):
         rounds = QuadraticRounds(
-            A.cuda(), C.cuda(), D, torch.from_numpy(sig.signs.copy()), everywhere=False, theta=-1e-12
+            A.cuda(),
+            C.cuda(),
+            D,
+            torch.from_numpy(sig.signs.copy()),
+            everywhere=False,
+            theta=-1e-12,
         )
         if replayed:
             rounds.start(X.cuda())
@@ -87,12 +98,15 @@ def test_replayed_graphs_equal_single_rounds_and_do_not_synchronise():
 
 @pytest.mark.parametrize("everywhere", [False, True])
 @pytest.mark.parametrize(
-    ("n", "dtype"), [(36, torch.float64), (36, torch.float32), (17, torch.float64), (100, torch.float64)]
+    ("n", "dtype"),
+    [(36, torch.float64), (36, torch.float32), (17, torch.float64), (100, torch.float64)],
 )
 def test_a_batch_equals_the_cpu(n, dtype, everywhere):
     sig = Signature.of(np.random.default_rng(0).permutation([1] * (n // 3) + [-1] * (n - n // 3)))
     X = torch.from_numpy(jorth.random_point(sig, cond=9.0, batch=(30,))).to(dtype)
-    G = torch.randn(30, n, n, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).to(dtype)
+    G = torch.randn(30, n, n, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).to(
+        dtype
+    )
     rounds = round_robin(n, seed=1)
     moved = batch_rounds(X.cuda(), G.cuda(), 9.0, rounds, sig.signs, everywhere=everywhere).cpu()
     expected = batched_rounds(X.double(), G.double(), 9.0, rounds, sig, everywhere)
@@ -105,7 +119,9 @@ def test_a_batch_equals_the_cpu(n, dtype, everywhere):
 @pytest.mark.parametrize("options", [dict(components="all"), dict(side="right")], ids=str)
 def test_minimize_by_exact_rounds(options, dtype):
     sig = Signature(20, 21)
-    source, target, _ = jorth.datasets.planted_procrustes(120, sig, source_condition=3.0, noise=0.1, seed=1)
+    source, target, _ = jorth.datasets.planted_procrustes(
+        120, sig, source_condition=3.0, noise=0.1, seed=1
+    )
     S, T = torch.from_numpy(source).to(dtype).cuda(), torch.from_numpy(target).to(dtype).cuda()
     result = jorth.minimize(
         jorth.Procrustes(S, T),

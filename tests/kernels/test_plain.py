@@ -28,23 +28,33 @@ def test_tournament_rounds_are_those_of_round_robin(n):
 
 
 def test_tables_hold_every_index_once_and_the_resting_one_alone():
-    first, second, partner = round_tables(partners(7, np.array([[[5, 1], [2, 6], [0, 3]]])), torch.device("cpu"))
+    first, second, partner = round_tables(
+        partners(7, np.array([[[5, 1], [2, 6], [0, 3]]])), torch.device("cpu")
+    )
     assert first.tolist() == [[0, 1, 2, 4]]
     assert second.tolist() == [[3, 5, 6, 4]]
     assert partner.tolist() == [[3, 5, 6, 0, 4, 1, 2]]
 
 
 @pytest.mark.parametrize("everywhere", [False, True])
-@pytest.mark.parametrize(("k", "with_c", "with_d"), [(9, True, False), (9, False, False), (5, True, True)])
+@pytest.mark.parametrize(
+    ("k", "with_c", "with_d"), [(9, True, False), (9, False, False), (5, True, True)]
+)
 def test_one_pair_lowers_f_by_what_it_promises(everywhere, k, with_c, with_d):
     _, X, A, C, D = problem = quadratic(9, k, with_c=with_c, with_d=with_d)
     for i, j in ((0, 1), (2, 7), (8, 3)):
         table = partners(9, np.array([[[i, j]]]))
-        moved, Y, decrease, _ = after(problem, table, device="cpu", theta=0.0, everywhere=everywhere)
+        moved, Y, decrease, _ = after(
+            problem, table, device="cpu", theta=0.0, everywhere=everywhere
+        )
         assert decrease > 0
         rounding = (9 + 9 * k) * UNIT * sum(value(*absolute(A, C, D, Z)) for Z in (X, moved))
-        assert value(A, C, D, X) - value(A, C, D, moved) == pytest.approx(decrease, rel=0, abs=rounding)
-        torch.testing.assert_close(Y, moved @ moved.mT if D is None else moved @ D @ moved.mT, rtol=0, atol=1e-12)
+        assert value(A, C, D, X) - value(A, C, D, moved) == pytest.approx(
+            decrease, rel=0, abs=rounding
+        )
+        torch.testing.assert_close(
+            Y, moved @ moved.mT if D is None else moved @ D @ moved.mT, rtol=0, atol=1e-12
+        )
 
 
 def test_uncoupled_pairs_add_up():
@@ -75,13 +85,17 @@ def test_a_pair_without_minimiser_is_flagged():
 
 def test_exact_rounds_solve_procrustes(monkeypatch):
     """As on a device: a few exact rounds an iteration, and every iteration lowers f."""
-    from jorth.solvers import jacobi
+    from jorth.solvers.jobcd import jacobi
 
     sig = Signature(4, 3)
     source, target, _ = near_procrustes(30, sig, noise=0.1, seed=1)
-    best = jorth.minimize(jorth.Procrustes(source, target), signature=sig, method="riemannian-lbfgs").value
+    best = jorth.minimize(
+        jorth.Procrustes(source, target), signature=sig, method="riemannian-lbfgs"
+    ).value
     monkeypatch.setattr(
-        jacobi.Jacobi, "_exact_form", lambda self, problem, state, side: problem.objective.quadratic().like(state.X)
+        jacobi.Jacobi,
+        "_exact_form",
+        lambda self, problem, state, side: problem.objective.quadratic().like(state.X),
     )
     result = jorth.minimize(
         jorth.Procrustes(source, target),
@@ -95,14 +109,16 @@ def test_exact_rounds_solve_procrustes(monkeypatch):
     assert (np.diff(result.history["value"]) <= 1e-15).all()
     proposals, rest = divmod(result.evaluations.pair_updates, 9 * 3)
     assert rest == 0
-    assert proposals >= max(60, result.evaluations.gradient - 1)  # where rounds find nothing, none is taken
+    assert proposals >= max(
+        60, result.evaluations.gradient - 1
+    )  # where rounds find nothing, none is taken
     assert result.residual <= 100 * 7 * 2.0**-53
 
 
 def test_a_device_takes_as_many_exact_rounds_as_are_replayed_together(monkeypatch):
     """The default: 32 where the form is exact, one where there is none; on the CPU a tournament."""
     from jorth.kernels.quadratic import CHUNK
-    from jorth.solvers import jacobi
+    from jorth.solvers.jobcd import jacobi
 
     meta, tensor = torch.eye(7, device="meta"), torch.eye(7)
     assert jorth.Jacobi().rounds(meta, exact=True) == CHUNK == 32
@@ -112,7 +128,9 @@ def test_a_device_takes_as_many_exact_rounds_as_are_replayed_together(monkeypatc
 
     source, target, _ = jorth.datasets.planted_procrustes(30, Signature(4, 3), noise=0.1, seed=1)
     as_on_device = jacobi.Jacobi.rounds
-    monkeypatch.setattr(jacobi.Jacobi, "rounds", lambda self, X, **exact: as_on_device(self, X.to("meta"), **exact))
+    monkeypatch.setattr(
+        jacobi.Jacobi, "rounds", lambda self, X, **exact: as_on_device(self, X.to("meta"), **exact)
+    )
     result = jorth.minimize(
         jorth.Procrustes(source, target),
         signature=Signature(4, 3),

@@ -16,7 +16,11 @@ def scattered(entities, relations, *, signature=SIGNATURE, seed=0, cond=5.0, **o
     R = jorth.random_point(signature, cond=cond, batch=shape, seed=seed + 1)
     with torch.no_grad():
         model.relations.copy_(torch.as_tensor(R))
-        model.bias.copy_(torch.randn(entities, generator=torch.Generator().manual_seed(seed), dtype=torch.float64))
+        model.bias.copy_(
+            torch.randn(
+                entities, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+            )
+        )
     return model
 
 

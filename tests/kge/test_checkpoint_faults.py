@@ -11,7 +11,9 @@ import torch
 from jorth.kge import Config, hierarchy_with_cycles, train
 
 GRAPH = hierarchy_with_cycles(branching=3, depth=2)
-QUICK = Config(p=3, q=2, lr=0.02, relation_lr=0.01, epochs=4, evaluate_every=2, batch_size=32, negatives=5)
+QUICK = Config(
+    p=3, q=2, lr=0.02, relation_lr=0.01, epochs=4, evaluate_every=2, batch_size=32, negatives=5
+)
 FILE = "state.safetensors"
 
 
@@ -30,7 +32,9 @@ def test_a_folder_that_is_gone_costs_the_checkpoint_alone(tmp_path):
             shutil.rmtree(folder)
             folder.write_text("not a folder")
 
-    with pytest.warns(UserWarning, match=r"the checkpoint in .*saved could not be written: ") as caught:
+    with pytest.warns(
+        UserWarning, match=r"the checkpoint in .*saved could not be written: "
+    ) as caught:
         found = train(GRAPH, QUICK, checkpoint=folder, callback=harm)
     assert len(caught) == 1
     assert_same(found, train(GRAPH, QUICK))
@@ -62,10 +66,14 @@ def test_flipped_bits_are_refused(tmp_path):
     good = path.read_bytes()
     header = 8 + int.from_bytes(good[:8], "little")
     rng = np.random.default_rng(2)
-    places = np.concatenate([rng.integers(8 * header, 8 * len(good), size=20), rng.integers(64, size=5)])
+    places = np.concatenate(
+        [rng.integers(8 * header, 8 * len(good), size=20), rng.integers(64, size=5)]
+    )
     for place in places:
         data = bytearray(good)
         data[place // 8] ^= 1 << (place % 8)
         path.write_bytes(data)
-        with pytest.raises(ValueError, match=rf"checkpoint .*{FILE} cannot be read .*; remove it to start anew"):
+        with pytest.raises(
+            ValueError, match=rf"checkpoint .*{FILE} cannot be read .*; remove it to start anew"
+        ):
             train(GRAPH, replace(QUICK, epochs=2), checkpoint=tmp_path)

@@ -17,7 +17,9 @@ def test_the_defaults_are_the_papers():
 
 
 def test_a_file_is_read(tmp_path):
-    path = write(tmp_path, 'data = "here"\np = 3\nmethod = "csdm"\n[relation_options]\nbetas = [0.9, 0.99]\n')
+    path = write(
+        tmp_path, 'data = "here"\np = 3\nmethod = "csdm"\n[relation_options]\nbetas = [0.9, 0.99]\n'
+    )
     config, others = read_config(path, others=("data",))
     assert config == Config(p=3, method="csdm", relation_options={"betas": [0.9, 0.99]})
     assert others == {"data": "here"}
@@ -30,7 +32,10 @@ def test_a_file_is_read(tmp_path):
         ("temprature = 3", "there is no key 'temprature'; the nearest is 'temperature'"),
         ("xyz = 3", "there is no key 'xyz'; the nearest is"),
         ("p = ", "run.toml is not TOML"),
-        ('method = "adam"', 'run.toml: method must be one of "j-jobcd", "vr-j-jobcd", "csdm", got \'adam\''),
+        (
+            'method = "adam"',
+            'run.toml: method must be one of "j-jobcd", "vr-j-jobcd", "csdm", got \'adam\'',
+        ),
         ("q = 0", "q must be at least 1, got 0"),
         ("lr = -1", "lr must be at least 0, got -1"),
         ("alpha = 0", "alpha must be above 0, got 0"),
@@ -50,11 +55,16 @@ def test_what_is_wrong_with_a_file(tmp_path, text, message):
 
 @pytest.mark.parametrize(
     ("method", "key", "near"),
-    [("j-jobcd", "momentun", "momentum"), ("vr-j-jobcd", "prob", "probability"), ("csdm", "beta", "betas")],
+    [
+        ("j-jobcd", "momentun", "momentum"),
+        ("vr-j-jobcd", "prob", "probability"),
+        ("csdm", "beta", "betas"),
+    ],
 )
 def test_options_of_the_relations_are_checked(method, key, near):
     config = Config(method=method, relation_options={key: 1})
     with pytest.raises(
-        ValueError, match=f"relation_options of {method}: there is no key '{key}'; the nearest is '{near}'"
+        ValueError,
+        match=f"relation_options of {method}: there is no key '{key}'; the nearest is '{near}'",
     ):
         train(hierarchy_with_cycles(branching=3, depth=2), config)

@@ -25,12 +25,17 @@ def test_ranks_are_those_of_the_cpu():
 @pytest.mark.parametrize("relation_device", [None, "cpu"])
 @pytest.mark.parametrize("method", ["j-jobcd", "vr-j-jobcd"])
 def test_training(method, relation_device):
-    config = replace(QUICK, method=method, device="cuda", relation_device=relation_device, epochs=10, lr=0.05)
+    config = replace(
+        QUICK, method=method, device="cuda", relation_device=relation_device, epochs=10, lr=0.05
+    )
     result = train(GRAPH, config)
     assert result.model.points.is_cuda
     assert result.history["loss"][-1] < 0.9 * result.history["loss"][0]
     R = result.model.relations.detach()
-    assert torch.as_tensor(jorth.residual(R, config.signature)).max() < 100 * config.signature.n * 2.0**-53
+    assert (
+        torch.as_tensor(jorth.residual(R, config.signature)).max()
+        < 100 * config.signature.n * 2.0**-53
+    )
 
 
 def test_csdm():

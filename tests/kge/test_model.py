@@ -21,7 +21,9 @@ def test_score_is_the_formula(alpha):
     model = scattered(6, 2, alpha=alpha, delta=2.5)
     for h, r, t in np.ndindex(6, 2, 6):
         score = model(torch.tensor([h, r, t]))
-        assert abs(score - expected_score(model, h, r, t)) < 1e-12 * 50  # u |x| |y| / alpha^2 with |x|, |y| up to 20
+        assert (
+            abs(score - expected_score(model, h, r, t)) < 1e-12 * 50
+        )  # u |x| |y| / alpha^2 with |x|, |y| up to 20
     assert (membership(model.embeddings().detach(), model.signature, alpha=alpha) < 1e-14).all()
 
 
@@ -39,9 +41,13 @@ def test_all_ways_to_score_agree(reciprocal, alpha):
     # without matrices of their own, heads are found by the inverse: the same score
     assert torch.allclose(one_by_one, heads, rtol=0, atol=1e-10) != reciprocal
     chosen = torch.tensor([4, 1])
-    assert torch.allclose(model.score_queries(h, r, chosen), model.score_tails(h, r)[:, chosen], rtol=0, atol=1e-11)
+    assert torch.allclose(
+        model.score_queries(h, r, chosen), model.score_tails(h, r)[:, chosen], rtol=0, atol=1e-11
+    )
     rows = torch.stack([t, h], dim=1)
-    assert torch.allclose(model.score_queries(h, r, rows), model.score_tails(h, r).gather(1, rows), rtol=0, atol=1e-11)
+    assert torch.allclose(
+        model.score_queries(h, r, rows), model.score_tails(h, r).gather(1, rows), rtol=0, atol=1e-11
+    )
 
 
 def test_gradients():
@@ -66,11 +72,15 @@ def test_tables_are_read_in_groups():
 def test_squared_arc_of_more_than_a_chunk():
     g = torch.linspace(-4, 4, 2 * CHUNK + 5, dtype=torch.float64).reshape(-1, 1)
     parts = torch.cat([squared_arc(part) for part in g.split(1000)])
-    assert torch.allclose(squared_arc(g), parts, rtol=1e-14, atol=0)  # log1p differs by an ulp at the ends of arrays
+    assert torch.allclose(
+        squared_arc(g), parts, rtol=1e-14, atol=0
+    )  # log1p differs by an ulp at the ends of arrays
 
 
 def test_squared_arc():
-    g = torch.tensor([-3.0, -1.5, -0.7, -0.1, 0.2, 0.9, 1.1, 40.0], dtype=torch.float64, requires_grad=True)
+    g = torch.tensor(
+        [-3.0, -1.5, -0.7, -0.1, 0.2, 0.9, 1.1, 40.0], dtype=torch.float64, requires_grad=True
+    )
     assert torch.autograd.gradcheck(squared_arc, g)
     size = g.detach().abs()
     expected = torch.where(size >= 1, size.clamp(min=1).acosh(), size.clamp(max=1).acos()) ** 2
@@ -100,7 +110,9 @@ def test_relations_start_as_rotations_of_the_positive_coordinates():
     assert torch.equal(R[:, minus][:, :, minus], torch.eye(3, dtype=torch.float64).expand(2, 3, 3))
     assert (R[:, plus][:, :, minus] == 0).all()
     rotations = R[:, plus][:, :, plus]
-    assert torch.allclose(rotations.mT @ rotations, torch.eye(4, dtype=torch.float64).expand(2, 4, 4), atol=1e-14)
+    assert torch.allclose(
+        rotations.mT @ rotations, torch.eye(4, dtype=torch.float64).expand(2, 4, 4), atol=1e-14
+    )
     assert torch.allclose(torch.linalg.det(rotations), torch.ones(2, dtype=torch.float64))
     assert not torch.allclose(rotations[0], rotations[1])
 

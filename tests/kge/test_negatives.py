@@ -41,7 +41,9 @@ def test_bernoulli_asks_where_there_are_many_answers():
         for r, share in enumerate(expected):
             tails, heads = int((epochs[:, 1] == r).sum()), int((epochs[:, 1] == r + 3).sum())
             assert tails + heads == 3000
-            assert abs(tails / 3000 - share) < 4 * math.sqrt(share * (1 - share) / 3000)  # four standard deviations
+            assert abs(tails / 3000 - share) < 4 * math.sqrt(
+                share * (1 - share) / 3000
+            )  # four standard deviations
         # a question for the head names the tail first
         backwards = epochs[epochs[:, 1] == 3 + 1]
         assert (backwards[:, 0] == 0).all()
@@ -77,7 +79,9 @@ def test_without_rejection_only_the_answer_itself_is_none():
     everything = Negatives(8, None, True, None).leave_out(torch.zeros(5, 8), queries, None)
     assert torch.equal(everything.isinf().nonzero()[:, 1], queries[:, 2])
     drawn = Negatives(8, 20, False, None)
-    assert drawn.leave_out(torch.zeros(5, 20), queries, drawn.draw(queries, seeded())).isfinite().all()
+    assert (
+        drawn.leave_out(torch.zeros(5, 20), queries, drawn.draw(queries, seeded())).isfinite().all()
+    )
 
 
 def test_losses_are_their_formulas():
@@ -106,7 +110,9 @@ def test_what_is_left_out_has_no_part(loss):
     negative = torch.tensor([[1.0, -torch.inf], [-torch.inf, -torch.inf]], requires_grad=True)
     value = loss(positive, negative)
     value.backward()
-    alone = (loss(positive[:1], negative[:1, :1]) + loss(positive[1:], torch.full((1, 1), -1e9))) / 2
+    alone = (
+        loss(positive[:1], negative[:1, :1]) + loss(positive[1:], torch.full((1, 1), -1e9))
+    ) / 2
     assert abs(value - alone) < 1e-6
     assert positive.grad.isfinite().all()
     assert (negative.grad.nan_to_num(7.0).ravel()[1:] == 0).all()

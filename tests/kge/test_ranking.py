@@ -33,7 +33,9 @@ GRAPHS = {"nations": Nations, "kinships": Kinships, "WN18RR-mini": mini}
 def pykeen_metrics(evaluator, side, ties):
     """PyKEEN's figures from its ranks. Realistic ones are float32 there: exact, but their mean reciprocal is not."""
     sides = ("head", "tail") if side == "both" else (side,)
-    ranks = np.concatenate([part.astype(np.float64) for one in sides for part in evaluator.ranks[one, ties]])
+    ranks = np.concatenate(
+        [part.astype(np.float64) for one in sides for part in evaluator.ranks[one, ties]]
+    )
     hits = {f"hits@{k}": float(HitsAtK(k)(ranks)) for k in (1, 3, 10)}
     return {"mrr": float(InverseHarmonicMeanRank()(ranks)), **hits}
 
@@ -52,7 +54,9 @@ def test_equals_pykeen(name, tied, reciprocal):
     training, test = data.training, data.testing.mapped_triples[:200]
     known = [training.mapped_triples, data.validation.mapped_triples, data.testing.mapped_triples]
     model = scattered(training.num_entities, training.real_num_relations, reciprocal=reciprocal)
-    if tied:  # a third of the entities at one point, the next third at another: equal scores in every row
+    if (
+        tied
+    ):  # a third of the entities at one point, the next third at another: equal scores in every row
         third = training.num_entities // 3
         with torch.no_grad():
             for first in (0, third):
@@ -60,20 +64,28 @@ def test_equals_pykeen(name, tied, reciprocal):
                 model.bias[first : first + third] = model.bias[first].clone()
     evaluator = RankBasedEvaluator(clear_on_finalize=False)
     pykeen_model = PykeenUltraE.from_jorth(model, training, random_seed=0)
-    if tied:  # to the bit: a product rounds equal columns differently, depending on where they stand
+    if (
+        tied
+    ):  # to the bit: a product rounds equal columns differently, depending on where they stand
         round_scores(pykeen_model.interaction, "forward")
         for name in ("score_heads", "score_tails"):
             round_scores(model, name)
-    theirs = evaluator.evaluate(pykeen_model, test, additional_filter_triples=known, batch_size=64, use_tqdm=False)
+    theirs = evaluator.evaluate(
+        pykeen_model, test, additional_filter_triples=known, batch_size=64, use_tqdm=False
+    )
     ours = evaluate(model, test, torch.cat(known))
-    assert tied == (ours.metrics(ties="optimistic")["mrr"] > ours.metrics(ties="pessimistic")["mrr"] + 0.01)
+    assert tied == (
+        ours.metrics(ties="optimistic")["mrr"] > ours.metrics(ties="pessimistic")["mrr"] + 0.01
+    )
     for side in SIDES:
         for ties in TIES:
             expected, found = pykeen_metrics(evaluator, side, ties), ours.metrics(side, ties)
             for key, value in expected.items():
                 assert abs(found[key] - value) <= 1e-12, (side, ties, key)
             final = theirs.get_metric(f"{side}.{ties}.mrr")
-            assert abs(found["mrr"] - final) < (1e-6 if ties == "realistic" else 1e-12)  # float32 there
+            assert abs(found["mrr"] - final) < (
+                1e-6 if ties == "realistic" else 1e-12
+            )  # float32 there
     assert ours.mrr == ours.metrics()["mrr"]
     assert ours.hits(3) == ours.metrics()["hits@3"]
 
@@ -97,7 +109,9 @@ def test_counting_by_hand(filtered):
     scores = np.random.default_rng(0).integers(4, size=(7, 2, 7)).astype(float)
     facts = np.unique(random_triples(30, 7, 2).numpy(), axis=0)
     test, known = torch.from_numpy(facts[::3]), torch.from_numpy(facts)
-    found = evaluate(Table(torch.from_numpy(scores)), test, known if filtered else None, batch_size=4)
+    found = evaluate(
+        Table(torch.from_numpy(scores)), test, known if filtered else None, batch_size=4
+    )
     true = {tuple(fact) for fact in facts.tolist()} if filtered else set()
     for row, (h, r, t) in enumerate(test.tolist()):
         heads = [scores[x, r, t] for x in range(7) if x == h or (x, r, t) not in true]
@@ -127,17 +141,22 @@ def test_breakdown_and_batches():
 
 def test_bad_input():
     model, test = scattered(5, 2), torch.tensor([[0, 1, 4]])
-    with pytest.raises(TypeError, match=r"triples must be an int64 tensor \(N, 3\), got a torch.float32 tensor"):
+    with pytest.raises(
+        TypeError, match=r"triples must be an int64 tensor \(N, 3\), got a torch.float32 tensor"
+    ):
         evaluate(model, test.float())
     with pytest.raises(ValueError, match="triples must hold at least one"):
         evaluate(model, test[:0])
     with pytest.raises(
-        ValueError, match="known must number entities below 5 and relations below 2, got entities up to 5"
+        ValueError,
+        match="known must number entities below 5 and relations below 2, got entities up to 5",
     ):
         evaluate(model, test, torch.tensor([[5, 0, 1]]))
     with pytest.raises(ValueError, match="batch_size must be at least 1"):
         evaluate(model, test, batch_size=0)
-    with pytest.raises(ValueError, match='side must be one of "head", "tail", "both", got \'left\''):
+    with pytest.raises(
+        ValueError, match='side must be one of "head", "tail", "both", got \'left\''
+    ):
         evaluate(model, test).ranks("left")
     with torch.no_grad():
         model.bias[2] = torch.nan

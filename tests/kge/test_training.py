@@ -11,7 +11,16 @@ import pytest
 import torch
 
 import jorth
-from jorth.kge import Config, CSVLog, NamedModel, evaluate, hierarchy_with_cycles, load_model, save_model, train
+from jorth.kge import (
+    Config,
+    CSVLog,
+    NamedModel,
+    evaluate,
+    hierarchy_with_cycles,
+    load_model,
+    save_model,
+    train,
+)
 from jorth.kge.logs import TensorBoardLog
 from jorth.kge.training import _Run
 from jorth.optim import JOBCD
@@ -25,7 +34,10 @@ METHODS = ("j-jobcd", "vr-j-jobcd", "csdm")
 
 
 def same(one, other):
-    return all(torch.equal(a, b) for a, b in zip(one.state_dict().values(), other.state_dict().values(), strict=True))
+    return all(
+        torch.equal(a, b)
+        for a, b in zip(one.state_dict().values(), other.state_dict().values(), strict=True)
+    )
 
 
 @pytest.mark.parametrize("loss", ["softmax", "logistic"])
@@ -36,7 +48,11 @@ def test_the_loss_of_a_batch_is_that_of_its_triples_one_by_one(candidates, loss)
     with torch.no_grad():
         for part in (model.points, model.bias):
             part += 0.5 * torch.randn(part.shape, generator=random, dtype=part.dtype)
-    few = {"shared": torch.tensor([2, 7, 5]), "each": torch.tensor([[2, 7, 5], [1, 0, 9]]), "all": None}[candidates]
+    few = {
+        "shared": torch.tensor([2, 7, 5]),
+        "each": torch.tensor([[2, 7, 5], [1, 0, 9]]),
+        "all": None,
+    }[candidates]
     queries = torch.stack([GRAPH.train[0], GRAPH.train[5]])
     expected = []
     for number, (anchor, code, answer) in enumerate(queries.tolist()):
@@ -59,7 +75,16 @@ def test_loss_falls_and_relations_stay_j_orthogonal(method, reciprocal):
     result = train(GRAPH, config)
     history = result.history
     assert history["loss"][-1] < 0.98 * history["loss"][0]  # measured: 0.9 and less
-    assert set(history) == {"epoch", "time", "queries", "loss", "mrr", "hits@1", "hits@3", "hits@10"}
+    assert set(history) == {
+        "epoch",
+        "time",
+        "queries",
+        "loss",
+        "mrr",
+        "hits@1",
+        "hits@3",
+        "hits@10",
+    }
     assert all(len(column) == 10 for column in history.values())
     assert np.array_equal(np.flatnonzero(np.isfinite(history["mrr"])), [1, 3, 5, 7, 9])
     assert (np.diff(history["time"]) > 0).all()
@@ -73,7 +98,9 @@ def test_loss_falls_and_relations_stay_j_orthogonal(method, reciprocal):
 
 
 def test_learns_the_generated_graph():
-    config = replace(QUICK, p=12, q=1, epochs=40, evaluate_every=20, negatives="all", sides="both", lr=0.05)
+    config = replace(
+        QUICK, p=12, q=1, epochs=40, evaluate_every=20, negatives="all", sides="both", lr=0.05
+    )
     options = {"momentum": 0.9, "curvature": "per-plane", "metric": "invariant"}
     result = train(GRAPH, replace(config, relation_lr=0.03, relation_options=options))
     start = train(GRAPH, replace(config, lr=0.0, relation_lr=0.0, epochs=1))
@@ -89,7 +116,9 @@ def test_the_best_model_is_returned():
 
 
 def test_early_stopping():
-    result = train(GRAPH, replace(QUICK, lr=0.0, relation_lr=0.0, epochs=50, evaluate_every=2, patience=3))
+    result = train(
+        GRAPH, replace(QUICK, lr=0.0, relation_lr=0.0, epochs=50, evaluate_every=2, patience=3)
+    )
     assert len(result.history["epoch"]) == 8  # the first evaluation is the best, then three in vain
     assert result.message == "no better validation MRR in 3 evaluations"
 
@@ -139,7 +168,9 @@ def plain_loss():
 
 
 def test_regularisation_shrinks_the_points():
-    free, held = (train(GRAPH, replace(QUICK, epochs=20, regularisation=w)).model for w in (0.0, 10.0))
+    free, held = (
+        train(GRAPH, replace(QUICK, epochs=20, regularisation=w)).model for w in (0.0, 10.0)
+    )
     size = [model.points[:, model.plus].square().mean() for model in (free, held)]
     assert size[1] < 0.3 * size[0]
 
@@ -164,8 +195,12 @@ def test_rates_reach_both_optimisers():
 
 @pytest.mark.filterwarnings("ignore:a gradient is not finite")
 def test_a_loss_that_is_not_finite_is_an_error(monkeypatch):
-    monkeypatch.setattr("jorth.kge.losses.softmax", lambda positive, negative: positive.sum() * torch.nan)
-    with pytest.raises(FloatingPointError, match="the loss is nan in epoch 1; a smaller lr or relation_lr may help"):
+    monkeypatch.setattr(
+        "jorth.kge.losses.softmax", lambda positive, negative: positive.sum() * torch.nan
+    )
+    with pytest.raises(
+        FloatingPointError, match="the loss is nan in epoch 1; a smaller lr or relation_lr may help"
+    ):
         train(GRAPH, QUICK)
 
 
@@ -196,11 +231,16 @@ def test_resumed_run_equals_the_uninterrupted_one(method, tmp_path):
     if method != "csdm":
         config = replace(config, relation_options={"momentum": 0.8, "curvature": "per-plane"})
     whole = train(GRAPH, config)
-    stopped = train(GRAPH, config, checkpoint=tmp_path / "stopped", callback=lambda row: row["epoch"] == 3)
+    stopped = train(
+        GRAPH, config, checkpoint=tmp_path / "stopped", callback=lambda row: row["epoch"] == 3
+    )
     assert stopped.message == "stopped by the callback"
     assert same(whole.model, train(GRAPH, config, checkpoint=tmp_path / "stopped").model)
     rows = []
-    assert same(whole.model, train(GRAPH, config, checkpoint=tmp_path / "stopped", callback=rows.append).model)
+    assert same(
+        whole.model,
+        train(GRAPH, config, checkpoint=tmp_path / "stopped", callback=rows.append).model,
+    )
     assert not rows  # a finished run is not run again
     with pytest.raises(KeyboardInterrupt):
         train(GRAPH, config, checkpoint=tmp_path / "killed", callback=interrupt_at(5))
@@ -231,7 +271,9 @@ KILLED_CONFIG = replace(QUICK, method="vr-j-jobcd", epochs=9)
 
 
 def test_resume_after_sigkill(tmp_path):
-    run = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], cwd=Path(__file__).parents[2], check=False)
+    run = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path)], cwd=Path(__file__).parents[2], check=False
+    )
     assert run.returncode == -signal.SIGKILL
     rows = []
     resumed = train(GRAPH, KILLED_CONFIG, checkpoint=tmp_path, callback=rows.append)
@@ -252,7 +294,9 @@ def test_csv_log_continues(tmp_path):
     path, folder = tmp_path / "log" / "history.csv", tmp_path / "checkpoint"
     log = CSVLog(path)
     with pytest.raises(KeyboardInterrupt):
-        train(GRAPH, QUICK, checkpoint=folder, callback=lambda row: log(row) or interrupt_at(5)(row))
+        train(
+            GRAPH, QUICK, checkpoint=folder, callback=lambda row: log(row) or interrupt_at(5)(row)
+        )
     result = train(GRAPH, QUICK, checkpoint=folder, callback=CSVLog(path))
     table = np.genfromtxt(path, delimiter=",", names=True, deletechars="")
     assert np.array_equal(table["epoch"], np.arange(1, 7))
@@ -262,7 +306,9 @@ def test_csv_log_continues(tmp_path):
 
 def test_tensorboard_is_asked_for_by_name(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(ImportError, match="TensorBoardLog needs tensorboard: pip install tensorboard"):
+    with pytest.raises(
+        ImportError, match="TensorBoardLog needs tensorboard: pip install tensorboard"
+    ):
         TensorBoardLog(tmp_path)
 
 
@@ -277,12 +323,16 @@ def test_tensorboard_gets_what_the_history_has(tmp_path):
         shown = np.flatnonzero(~np.isnan(column))
         scalars = written.Scalars(name)
         assert [scalar.step for scalar in scalars] == list(result.history["epoch"][shown])
-        assert np.array_equal([scalar.value for scalar in scalars], column[shown].astype(np.float32))
+        assert np.array_equal(
+            [scalar.value for scalar in scalars], column[shown].astype(np.float32)
+        )
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_exported_model_scores_the_same(method, tmp_path):
-    config = replace(QUICK, method=method, reciprocal=True, alpha=1.5, delta=2.0, dtype="float32", epochs=2)
+    config = replace(
+        QUICK, method=method, reciprocal=True, alpha=1.5, delta=2.0, dtype="float32", epochs=2
+    )
     model = train(GRAPH, config).model
     save_model(tmp_path, NamedModel(model, GRAPH.entities, GRAPH.relations, {"note": "caf\u00e9"}))
     named = load_model(tmp_path)
@@ -292,7 +342,8 @@ def test_exported_model_scores_the_same(method, tmp_path):
     assert named.about == {"note": "caf\u00e9"}
     assert sorted(os.listdir(tmp_path)) == ["model.json", "model.safetensors"]
     with pytest.raises(
-        FileNotFoundError, match=r"must hold model.safetensors and model.json, got no model.safetensors"
+        FileNotFoundError,
+        match=r"must hold model.safetensors and model.json, got no model.safetensors",
     ):
         load_model(tmp_path / "nothing")
 
@@ -311,7 +362,9 @@ def test_relations_stepped_elsewhere_make_no_difference(method, tmp_path):
 
 
 def test_csdm_is_stepped_where_the_model_is():
-    with pytest.raises(ValueError, match='relation_device must be that of the model for method "csdm"'):
+    with pytest.raises(
+        ValueError, match='relation_device must be that of the model for method "csdm"'
+    ):
         train(GRAPH, replace(QUICK, method="csdm", relation_device="cpu:0"))
 
 

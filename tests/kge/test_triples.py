@@ -6,13 +6,19 @@ from jorth.kge.known import Known
 from tests.kge.models import random_triples
 from tests.kge.real_data import graph
 
-GOOD = {"train": "b\tlikes\ta\na\tlikes\tc\nc\tknows\tb\n", "valid": "a\tknows\td\n", "test": "e\tlikes\ta\n"}
+GOOD = {
+    "train": "b\tlikes\ta\na\tlikes\tc\nc\tknows\tb\n",
+    "valid": "a\tknows\td\n",
+    "test": "e\tlikes\ta\n",
+}
 
 
 def write(folder, suffix=".txt", **parts):
     for part, text in (GOOD | parts).items():
         if text is not None:
-            (folder / f"{part}{suffix}").write_bytes(text if isinstance(text, bytes) else text.encode())
+            (folder / f"{part}{suffix}").write_bytes(
+                text if isinstance(text, bytes) else text.encode()
+            )
     return folder
 
 
@@ -81,7 +87,10 @@ def test_hold_out_keeps_the_order():
 
 def test_generated_graph():
     graph = hierarchy_with_cycles(branching=3, depth=3, seed=0)
-    names = {(graph.entities[h], graph.relations[r], graph.entities[t]) for h, r, t in graph.known.tolist()}
+    names = {
+        (graph.entities[h], graph.relations[r], graph.entities[t])
+        for h, r, t in graph.known.tolist()
+    }
     assert len(graph.entities) == 1 + 3 + 9 + 27
     assert len(names) == len(graph.known)
     assert ("0.1.2", "parent", "0.1") in names
@@ -92,8 +101,13 @@ def test_generated_graph():
     assert ("0.1.2", "second_next", "0.2.1") in names
     inferred = {graph.relations.index("ancestor"), graph.relations.index("second_next")}
     assert set(torch.cat([graph.valid, graph.test])[:, 1].tolist()) <= inferred
-    assert len(graph.valid) == len(graph.test) == 10  # a tenth of 9 + 2 * 27 ancestors and 39 second neighbours
-    again, other = hierarchy_with_cycles(branching=3, depth=3), hierarchy_with_cycles(branching=3, depth=3, seed=1)
+    assert (
+        len(graph.valid) == len(graph.test) == 10
+    )  # a tenth of 9 + 2 * 27 ancestors and 39 second neighbours
+    again, other = (
+        hierarchy_with_cycles(branching=3, depth=3),
+        hierarchy_with_cycles(branching=3, depth=3, seed=1),
+    )
     assert torch.equal(again.test, graph.test)
     assert not torch.equal(other.test, graph.test)
 
@@ -102,9 +116,13 @@ def test_known_answers_by_brute_force():
     triples = random_triples(80, 9, 4)
     known = Known(triples, 9, 4)
     facts = {tuple(row) for row in triples.tolist()}
-    anchor, code = (grid.ravel() for grid in torch.meshgrid(torch.arange(9), torch.arange(8), indexing="ij"))
+    anchor, code = (
+        grid.ravel() for grid in torch.meshgrid(torch.arange(9), torch.arange(8), indexing="ij")
+    )
     queries = torch.stack([anchor, code], dim=1).tolist()
-    expected = torch.tensor([[(a, c, x) in facts or (x, c - 4, a) in facts for x in range(9)] for a, c in queries])
+    expected = torch.tensor(
+        [[(a, c, x) in facts or (x, c - 4, a) in facts for x in range(9)] for a, c in queries]
+    )
     assert torch.equal(known.contains(anchor, code, torch.arange(9)), expected)
     found = torch.zeros_like(expected)
     rows, answers = known.answers(anchor, code)
@@ -124,7 +142,13 @@ def test_known_answers_by_brute_force():
 )
 def test_real_graphs(name, sizes):
     triples = graph(name)
-    found = (len(triples.entities), len(triples.relations), len(triples.train), len(triples.valid), len(triples.test))
+    found = (
+        len(triples.entities),
+        len(triples.relations),
+        len(triples.train),
+        len(triples.valid),
+        len(triples.test),
+    )
     assert found == sizes
     if name == "WN18RR":
         seen = torch.zeros(len(triples.entities), dtype=torch.bool)

@@ -64,7 +64,9 @@ def test_layer_with_a_batch_is_its_matrices_side_by_side():
     x = torch.randn(7, 2, 3, SIG.n, generator=torch.Generator().manual_seed(1))
     y = layer(x)
     for i, j in np.ndindex(2, 3):
-        assert torch.allclose(y[:, i, j], x[:, i, j] @ layer.weight[i, j].T + layer.bias[i, j], atol=1e-5)
+        assert torch.allclose(
+            y[:, i, j], x[:, i, j] @ layer.weight[i, j].T + layer.bias[i, j], atol=1e-5
+        )
     assert not torch.equal(layer.weight[0, 0], layer.weight[1, 2])
     assert "Signature.of([1, -1, 1, 1, -1]), batch=(2, 3), bias=True" in repr(layer)
 
@@ -94,13 +96,18 @@ def test_parametrisation_keeps_the_weight_and_the_group(signature, batch):
     assert cs_parametrization(layer, "weight", signature) is layer
     assert (layer.weight - before).abs().max() < 1e-14
     optimizer = torch.optim.Adam(layer.parameters(), lr=0.1)
-    x = torch.randn(4, *batch, signature.n, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    x = torch.randn(
+        4, *batch, signature.n, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+    )
     for _ in range(20):
         optimizer.zero_grad()
         (layer(x) - 1).square().sum().backward()
         optimizer.step()
     assert (signature.n == 1) or (layer.weight - before).abs().max() > 1e-3
-    assert torch.as_tensor(jorth.residual(layer.weight.detach(), signature)).max() < 50 * signature.n * 2.0**-53
+    assert (
+        torch.as_tensor(jorth.residual(layer.weight.detach(), signature)).max()
+        < 50 * signature.n * 2.0**-53
+    )
     found = torch.as_tensor(jorth.component(layer.weight.detach(), signature))
     assert (found == torch.tensor(component)).all()
 
@@ -117,13 +124,18 @@ def test_parametrisation_reaches_every_direction():
 
 def test_parametrisation_passes_gradcheck():
     layer = cs_parametrization(JOrthogonalLinear(SIG, cond=5.0, dtype=torch.float64), "weight", SIG)
-    weights = [w.detach() + 0.1 * torch.randn_like(w) for w in layer.parametrizations.weight.parameters()]
-    assert torch.autograd.gradcheck(layer.parametrizations.weight[0], [w.requires_grad_() for w in weights])
+    weights = [
+        w.detach() + 0.1 * torch.randn_like(w) for w in layer.parametrizations.weight.parameters()
+    ]
+    assert torch.autograd.gradcheck(
+        layer.parametrizations.weight[0], [w.requires_grad_() for w in weights]
+    )
 
 
 def test_assigning_and_loading():
     layer, other = (
-        cs_parametrization(JOrthogonalLinear(SIG, seed=k, dtype=torch.float64), "weight", SIG) for k in (1, 2)
+        cs_parametrization(JOrthogonalLinear(SIG, seed=k, dtype=torch.float64), "weight", SIG)
+        for k in (1, 2)
     )
     wanted = jorth.random_point(SIG, cond=9.0, component=(1, -1), dtype=torch.float64)
     layer.weight = wanted

@@ -6,14 +6,26 @@ import scipy.sparse
 import torch
 
 import jorth
-from jorth import FiniteSum, HyperbolicEigenvalue, Procrustes, Quadratic, Signature, Status, StructuralProbe
+from jorth import (
+    FiniteSum,
+    HyperbolicEigenvalue,
+    Procrustes,
+    Quadratic,
+    Signature,
+    Status,
+    StructuralProbe,
+)
 
 SIG = Signature(3, 2)
 COUNTS = np.random.default_rng(0).integers(0, 256, (30, 5))
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint16, np.int16, np.int32, np.int64, np.uint64, bool])
-@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_matrix, scipy.sparse.csc_array, scipy.sparse.coo_array])
+@pytest.mark.parametrize(
+    "dtype", [np.uint8, np.int8, np.uint16, np.int16, np.int32, np.int64, np.uint64, bool]
+)
+@pytest.mark.parametrize(
+    "kind", [np.asarray, scipy.sparse.csr_matrix, scipy.sparse.csc_array, scipy.sparse.coo_array]
+)
 def test_whole_numbers_are_cast_before_they_are_multiplied(dtype, kind):
     counts = (COUNTS % 128 if dtype is np.int8 else COUNTS).astype(dtype)
     exact = counts.astype(object).T @ counts.astype(object)
@@ -32,7 +44,9 @@ def test_half_and_single_precision_are_multiplied_in_double():
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_term_counts_are_not_unbounded(side):
     counts = scipy.sparse.csr_array(np.random.default_rng(2).poisson(30, (40, 5)).astype(np.uint16))
-    result = jorth.minimize(HyperbolicEigenvalue(data=counts), signature=SIG, side=side, max_iterations=50)
+    result = jorth.minimize(
+        HyperbolicEigenvalue(data=counts), signature=SIG, side=side, max_iterations=50
+    )
     assert result.status is not Status.UNBOUNDED
     assert result.value > 0
 
@@ -73,7 +87,11 @@ def probes():
 
     yield "procrustes", [source, target], lambda s, t: Procrustes(s, t)
     yield "finite sum", [source], lambda s: FiniteSum(loss, s)
-    yield "two parts", [source, target], lambda s, t: FiniteSum(lambda X, b: (b[0] @ X - b[1]).square().mean(), (s, t))
+    yield (
+        "two parts",
+        [source, target],
+        lambda s, t: FiniteSum(lambda X, b: (b[0] @ X - b[1]).square().mean(), (s, t)),
+    )
     yield "quadratic", [A, target[:5], A + np.eye(5)], lambda a, c, d: Quadratic(a, c, d)
     yield "eigenvalue", [A], lambda a: HyperbolicEigenvalue(a)
     yield "gram", [source], lambda s: HyperbolicEigenvalue(data=s)
@@ -116,7 +134,9 @@ def test_a_sparse_source_is_copied():
 def test_data_with_a_graph(case, method):
     """The tensors may be the parameters of something else: no gradient flows there, and nothing breaks."""
     name, arrays, make = case
-    plain, tracked = ([torch.tensor(x).requires_grad_(graph) for x in arrays] for graph in (False, True))
+    plain, tracked = (
+        [torch.tensor(x).requires_grad_(graph) for x in arrays] for graph in (False, True)
+    )
     if method == "vr-j-jobcd" and not make(*plain).samples:
         pytest.skip("no finite sum")
     options = dict(signature=SIG, method=method, max_iterations=2 if name == "finite sum" else 5)

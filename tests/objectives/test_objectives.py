@@ -26,9 +26,15 @@ def mean_loss(X, batch):
 
 
 DEFINITIONS = {
-    "quadratic": (jorth.Quadratic(A, C, D), lambda X: 0.5 * np.trace(X.T @ A @ X @ D) + (C * X).sum()),
+    "quadratic": (
+        jorth.Quadratic(A, C, D),
+        lambda X: 0.5 * np.trace(X.T @ A @ X @ D) + (C * X).sum(),
+    ),
     "quadratic, A only": (jorth.Quadratic(A), lambda X: 0.5 * np.trace(X.T @ A @ X)),
-    "procrustes": (jorth.Procrustes(SOURCE, TARGET), lambda X: 0.5 * np.linalg.norm(SOURCE @ X - TARGET) ** 2 / 30),
+    "procrustes": (
+        jorth.Procrustes(SOURCE, TARGET),
+        lambda X: 0.5 * np.linalg.norm(SOURCE @ X - TARGET) ** 2 / 30,
+    ),
     "sparse procrustes": (
         jorth.Procrustes(scipy.sparse.csr_array(SOURCE), TARGET),
         lambda X: 0.5 * np.linalg.norm(SOURCE @ X - TARGET) ** 2 / 30,
@@ -55,11 +61,15 @@ def test_value_and_gradient(name):
     assert objective.value(torch.from_numpy(X)).item() == pytest.approx(definition(X), rel=1e-13)
     slope = (gradient.numpy() * direction).sum()
     # the remainder of the first-order Taylor expansion is of second order: halving h quarters it
-    remainder = [abs(definition(X + h * direction) - definition(X) - h * slope) for h in (1e-3, 5e-4)]
+    remainder = [
+        abs(definition(X + h * direction) - definition(X) - h * slope) for h in (1e-3, 5e-4)
+    ]
     assert remainder[1] == pytest.approx(remainder[0] / 4, rel=0.05)
 
 
-@pytest.mark.parametrize("name", [name for name in DEFINITIONS if "procrustes" in name or name == "finite sum"])
+@pytest.mark.parametrize(
+    "name", [name for name in DEFINITIONS if "procrustes" in name or name == "finite sum"]
+)
 def test_sample_gradients_average_to_the_gradient(name):
     objective, _ = DEFINITIONS[name]
     X = torch.from_numpy(RNG.standard_normal((N, K)))
@@ -69,7 +79,9 @@ def test_sample_gradients_average_to_the_gradient(name):
     np.testing.assert_allclose(parts[2].numpy(), by_hand, rtol=1e-11)
     torch.testing.assert_close(torch.stack(parts).mean(dim=0), full, rtol=1e-11, atol=1e-12)
     index = torch.tensor([0, 2, 3])
-    torch.testing.assert_close(objective.sample_gradient(X, index), torch.stack(parts)[index].mean(dim=0))
+    torch.testing.assert_close(
+        objective.sample_gradient(X, index), torch.stack(parts)[index].mean(dim=0)
+    )
 
 
 @pytest.mark.parametrize(
@@ -91,7 +103,9 @@ def test_curvature_is_a_lipschitz_constant_and_is_met(name):
     form = objective.quadratic()
     weight = torch.eye(K, dtype=torch.float64) if form.D is None else form.D
     hessian = torch.kron(weight, form.A)
-    assert objective.curvature() == pytest.approx(torch.linalg.eigvalsh(hessian).abs().max().item(), rel=1e-12)
+    assert objective.curvature() == pytest.approx(
+        torch.linalg.eigvalsh(hessian).abs().max().item(), rel=1e-12
+    )
 
 
 def test_compression_in_blocks_of_rows():
@@ -110,7 +124,9 @@ def test_compression_in_blocks_of_rows():
 
 def test_planted_procrustes_is_as_described():
     sig = jorth.Signature(4, 3)
-    source, target, X = jorth.datasets.planted_procrustes(50, sig, source_condition=20.0, point_condition=9.0, seed=1)
+    source, target, X = jorth.datasets.planted_procrustes(
+        50, sig, source_condition=20.0, point_condition=9.0, seed=1
+    )
     assert np.linalg.cond(source) == pytest.approx(20.0)
     assert np.linalg.norm(source, 2) ** 2 / 50 == pytest.approx(1.0)
     assert np.linalg.cond(X) == pytest.approx(9.0)

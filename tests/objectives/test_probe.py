@@ -25,16 +25,22 @@ def reference(X, D, T, sig, alpha=1.0, scale=1.0, lift_first=False):
     s, t = Z[:, sig.positive.tolist()], Z[:, sig.negative.tolist()]
     Q = torch.empty_like(Z)
     Q[:, sig.positive.tolist()] = s
-    Q[:, sig.negative.tolist()] = t * ((alpha**2 + s.square().sum(1)) / t.square().sum(1)).sqrt()[:, None]
+    Q[:, sig.negative.tolist()] = (
+        t * ((alpha**2 + s.square().sum(1)) / t.square().sum(1)).sqrt()[:, None]
+    )
     Q = Q @ X if lift_first else Q
     off = ~torch.eye(len(D), dtype=torch.bool)
     x = ((Q * signs) @ Q.mT / alpha**2).abs()[off]
-    d = alpha * torch.where(x >= 1, torch.acosh(x.clamp(min=1.0 + 1e-15)), torch.acos(x.clamp(max=1.0 - 1e-15)))
+    d = alpha * torch.where(
+        x >= 1, torch.acosh(x.clamp(min=1.0 + 1e-15)), torch.acos(x.clamp(max=1.0 - 1e-15))
+    )
     return (torch.from_numpy(T)[off] - scale * d).square().sum() / len(D) ** 2
 
 
 @pytest.mark.parametrize("alpha", [1.0, 0.4])
-@pytest.mark.parametrize("sig", [SIG, Signature(5, 1), Signature.of([-1, 1, -1, 1, 1, -1]), Signature(0, 6)], ids=str)
+@pytest.mark.parametrize(
+    "sig", [SIG, Signature(5, 1), Signature.of([-1, 1, -1, 1, 1, -1]), Signature(0, 6)], ids=str
+)
 @pytest.mark.parametrize("m", [30, BLOCK + 7])
 def test_value_and_gradient_against_autograd(alpha, sig, m):
     D = data(m)
@@ -50,10 +56,15 @@ def test_value_and_gradient_against_autograd(alpha, sig, m):
 
 def test_taylor_slope():
     """f(X + hV) - f - h <G, V> falls like h^2."""
-    probe, X = StructuralProbe(data(), signature=SIG), torch.from_numpy(jorth.random_point(SIG, cond=3.0, seed=2))
+    probe, X = (
+        StructuralProbe(data(), signature=SIG),
+        torch.from_numpy(jorth.random_point(SIG, cond=3.0, seed=2)),
+    )
     V = torch.randn(6, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     value, G = probe.value_and_gradient(X)
-    steps = np.geomspace(1e-4, 1e-6, 5)  # short: some pair is always near |g| = 1, where f bends sharply
+    steps = np.geomspace(
+        1e-4, 1e-6, 5
+    )  # short: some pair is always near |g| = 1, where f bends sharply
     rest = [abs((probe.value(X + h * V) - value - h * (G * V).sum()).item()) for h in steps]
     slope = np.polyfit(np.log(steps), np.log(rest), 1)[0]
     assert slope == pytest.approx(2.0, abs=0.1)
@@ -64,9 +75,14 @@ def test_targets_matrix_function_and_euclidean_agree():
     T = cdist(D, D)
     X = torch.from_numpy(jorth.random_point(SIG, cond=2.0, seed=3))
     rows = torch.from_numpy(D)
-    function = lambda i, j: torch.cdist(rows[i], rows[j], compute_mode="donot_use_mm_for_euclid_dist")  # noqa: E731
+
+    def function(i, j):
+        return torch.cdist(rows[i], rows[j], compute_mode="donot_use_mm_for_euclid_dist")
+
     index = torch.tensor([3, 699, 42, 7])
-    euclid, matrix, lazy = (StructuralProbe(D, t, signature=SIG) for t in ("euclidean", T, function))
+    euclid, matrix, lazy = (
+        StructuralProbe(D, t, signature=SIG) for t in ("euclidean", T, function)
+    )
     for other in (matrix, lazy):
         assert other.value(X).item() == pytest.approx(euclid.value(X).item(), rel=1e-12)
         torch.testing.assert_close(
@@ -81,7 +97,9 @@ def test_samples_sum_to_the_gradient(scale):
     parts = torch.stack([probe.sample_gradient(X, torch.tensor([i])) for i in range(30)])
     gradient = probe.value_and_gradient(X)[1]
     torch.testing.assert_close(parts.mean(dim=0), gradient, rtol=1e-9, atol=1e-9)
-    torch.testing.assert_close(probe.sample_gradient(X, torch.tensor([4, 9])), parts[[4, 9]].mean(dim=0))
+    torch.testing.assert_close(
+        probe.sample_gradient(X, torch.tensor([4, 9])), parts[[4, 9]].mean(dim=0)
+    )
     assert probe.samples == 30
 
 
@@ -91,15 +109,22 @@ def test_scale_and_ridge():
     plain = StructuralProbe(D, signature=SIG)
     fitted = StructuralProbe(D, signature=SIG, scale="fit")
     c = fitted.fitted_scale(X)
-    values = [StructuralProbe(D, signature=SIG, scale=c * (1 + e)).value(X).item() for e in (-1e-3, 0.0, 1e-3)]
+    values = [
+        StructuralProbe(D, signature=SIG, scale=c * (1 + e)).value(X).item()
+        for e in (-1e-3, 0.0, 1e-3)
+    ]
     assert fitted.value(X).item() == pytest.approx(values[1], rel=1e-13)
     assert values[1] < min(values[0], values[2])
     step = 1e-6 * torch.randn(6, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     slope = (fitted.value(X + step) - fitted.value(X - step)).item() / 2
     assert slope == pytest.approx((fitted.value_and_gradient(X)[1] * step).sum().item(), rel=1e-4)
     ridged = StructuralProbe(D, signature=SIG, ridge=0.3)
-    assert (ridged.value(X) - plain.value(X)).item() == pytest.approx(0.15 * X.square().sum().item(), rel=1e-12)
-    torch.testing.assert_close(ridged.value_and_gradient(X)[1] - plain.value_and_gradient(X)[1], 0.3 * X)
+    assert (ridged.value(X) - plain.value(X)).item() == pytest.approx(
+        0.15 * X.square().sum().item(), rel=1e-12
+    )
+    torch.testing.assert_close(
+        ridged.value_and_gradient(X)[1] - plain.value_and_gradient(X)[1], 0.3 * X
+    )
 
 
 def test_the_papers_order_is_constant_on_the_feasible_set():
@@ -110,15 +135,21 @@ def test_the_papers_order_is_constant_on_the_feasible_set():
     for seed, cond in enumerate(conditions):
         X = torch.from_numpy(jorth.random_point(SIG, cond=cond, seed=seed))
         assert abs(probe.value(X).item() - at_identity) < 1e-10
-    X = torch.from_numpy(2.0 * np.eye(6)).requires_grad_()  # off the set it is not: any progress on it is infeasibility
+    X = torch.from_numpy(
+        2.0 * np.eye(6)
+    ).requires_grad_()  # off the set it is not: any progress on it is infeasibility
     D = data()
     assert abs(probe.value(X.detach()).item() - at_identity) > 1e-2
     value = reference(X, D, cdist(D, D), SIG, lift_first=True)
     value.backward()
-    torch.testing.assert_close(probe.value_and_gradient(X.detach())[1], X.grad, rtol=1e-8, atol=1e-8)
+    torch.testing.assert_close(
+        probe.value_and_gradient(X.detach())[1], X.grad, rtol=1e-8, atol=1e-8
+    )
 
 
-@pytest.mark.parametrize("method", ["j-jobcd", "vr-j-jobcd", "gs-jobcd", "umcm", "csdm", "riemannian-lbfgs"])
+@pytest.mark.parametrize(
+    "method", ["j-jobcd", "vr-j-jobcd", "gs-jobcd", "umcm", "csdm", "riemannian-lbfgs"]
+)
 def test_a_constant_problem_ends_at_once(method):
     probe = StructuralProbe(data(), signature=SIG, order="lift-transform")
     x0 = jorth.random_point(SIG, cond=3.0, seed=1)
@@ -161,7 +192,9 @@ def test_compiled_and_torch_blocks_agree(upper):
     T, own = rng.uniform(0, 3, (40, 50)), np.arange(40) - 5
     compiled, plain = g.copy(), torch.from_numpy(g.copy())
     sums = block_terms(compiled, T, 0.8, 1.3, own, upper)
-    others = _block_terms_in_torch(plain, torch.from_numpy(T), 0.8, 1.3, torch.from_numpy(own), upper)
+    others = _block_terms_in_torch(
+        plain, torch.from_numpy(T), 0.8, 1.3, torch.from_numpy(own), upper
+    )
     np.testing.assert_allclose(sums, others, rtol=1e-12)
     np.testing.assert_allclose(compiled, plain.numpy(), rtol=1e-9, atol=1e-12)
 
@@ -170,7 +203,8 @@ def test_rows_of_zeros_and_rows_without_t():
     D = data()
     D[3] = 0.0
     with pytest.raises(
-        ValueError, match=r'data must have no row of zeros, .* got 1 of 30; drop them, or take zero_rows="base"'
+        ValueError,
+        match=r'data must have no row of zeros, .* got 1 of 30; drop them, or take zero_rows="base"',
     ):
         StructuralProbe(D, signature=SIG)
     probe = StructuralProbe(D, signature=SIG, zero_rows="base")
@@ -186,9 +220,14 @@ def test_rows_of_zeros_and_rows_without_t():
     with pytest.raises(ValueError, match=r"x0 must send no row to t = 0 .* got 7 of 30 rows"):
         jorth.minimize(StructuralProbe(flat, signature=SIG), method="j-jobcd")
     jorth.minimize(
-        StructuralProbe(flat, signature=SIG), jorth.random_point(SIG, cond=2.0), method="j-jobcd", max_iterations=2
+        StructuralProbe(flat, signature=SIG),
+        jorth.random_point(SIG, cond=2.0),
+        method="j-jobcd",
+        max_iterations=2,
     )
-    with pytest.raises(ValueError, match="data must have t != 0 in every row to be lifted, got 7 of 30"):
+    with pytest.raises(
+        ValueError, match="data must have t != 0 in every row to be lifted, got 7 of 30"
+    ):
         StructuralProbe(flat, signature=SIG, order="lift-transform")
 
 
@@ -200,19 +239,27 @@ def test_solvers_come_down(method):
     rows[:, 5] = 1 + np.linalg.norm(rows[:, :5], axis=1).max()
     probe = StructuralProbe(rows, squareform(pdist(rows)) ** 0.8, signature=sig, scale="fit")
     result = jorth.minimize(probe, method=method, max_iterations=60)
-    best = jorth.minimize(probe, method="riemannian-lbfgs", gradient_tolerance=1e-9, max_time=20).value
+    best = jorth.minimize(
+        probe, method="riemannian-lbfgs", gradient_tolerance=1e-9, max_time=20
+    ).value
     assert result.value - best < 1e-4 * (result.history["value"][0] - best)  # measured: 1e-8
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (dict(distances=np.ones((3, 4))), r"distances must have shape \(30, 30\) to go with data, got"),
+        (
+            dict(distances=np.ones((3, 4))),
+            r"distances must have shape \(30, 30\) to go with data, got",
+        ),
         (dict(distances=-np.ones((30, 30))), "distances must not be negative, got -1"),
         (dict(distances=np.triu(np.ones((30, 30)))), "distances must be symmetric, got max .* = 1"),
         (dict(distances=np.full((30, 30), np.nan)), "distances must be finite"),
         (dict(distances="cosine"), 'distances must be "euclidean", a matrix or a function, got'),
-        (dict(distances=lambda i, j: torch.ones(1)), r"distances must return shape \(2, 1\) for that many rows"),
+        (
+            dict(distances=lambda i, j: torch.ones(1)),
+            r"distances must return shape \(2, 1\) for that many rows",
+        ),
         (dict(alpha=0.0), "alpha must be a positive number, got 0.0"),
         (dict(alpha=-1.0), "alpha must be a positive number, got -1.0"),
         (dict(scale=0.0), "scale must be a positive number, got 0.0"),

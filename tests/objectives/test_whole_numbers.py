@@ -13,7 +13,9 @@ DATA = [[200, 0], [100, 3]]
 def test_tensors_and_arrays_of_integers_agree(dtype):
     tensor = HyperbolicEigenvalue(data=torch.tensor(DATA, dtype=getattr(torch, dtype)))
     array = HyperbolicEigenvalue(data=np.array(DATA, dtype=dtype))
-    wanted = 2 * torch.tensor([[50000.0, 300.0], [300.0, 9.0]], dtype=torch.float64)  # beyond a byte
+    wanted = 2 * torch.tensor(
+        [[50000.0, 300.0], [300.0, 9.0]], dtype=torch.float64
+    )  # beyond a byte
     for objective in (tensor, array):
         torch.testing.assert_close(objective.quadratic().A, wanted, rtol=0, atol=0)
     assert tensor.speaks_torch

@@ -17,10 +17,13 @@ class Alignment(torch.nn.Module):
         self.signature = signature
         count = int(np.prod(batch))
         problems = [
-            near_procrustes(rows, signature, source_condition=3.0, noise=noise, seed=seed + k) for k in range(count)
+            near_procrustes(rows, signature, source_condition=3.0, noise=noise, seed=seed + k)
+            for k in range(count)
         ]
         for name, at in (("source", 0), ("target", 1)):
-            stacked = np.stack([problem[at] for problem in problems]).reshape(*batch, rows, signature.n)
+            stacked = np.stack([problem[at] for problem in problems]).reshape(
+                *batch, rows, signature.n
+            )
             self.register_buffer(name, torch.tensor(stacked, dtype=dtype))
         self.weight = torch.nn.Parameter(torch.eye(signature.n, dtype=dtype).repeat(*batch, 1, 1))
 
@@ -70,4 +73,6 @@ def optimizer_of(model, **options):
 
 def random_batch(dtype=torch.float64, count=5, cond=30.0, signature=SIG):
     X = jorth.random_point(signature, cond=cond, batch=(count,), dtype=dtype)
-    return X, torch.randn(X.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64).to(dtype)
+    return X, torch.randn(
+        X.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64
+    ).to(dtype)

@@ -51,7 +51,9 @@ def process(rank, folder):
     torch.distributed.destroy_process_group()
 
 
-@pytest.mark.skipif(not torch.distributed.is_available(), reason="torch was built without distributed")
+@pytest.mark.skipif(
+    not torch.distributed.is_available(), reason="torch was built without distributed"
+)
 def test_all_processes_leave_out_the_same_step(tmp_path):
     torch.multiprocessing.spawn(process, args=(str(tmp_path),), nprocs=2)
     first, second = (torch.load(tmp_path / str(rank)) for rank in range(2))

@@ -103,7 +103,9 @@ def test_rounding_of_a_large_matrix_does_not_come_back_with_it(dtype):
     X = torch.nn.Parameter(X0.clone())
     optimizer = JOBCD([X], signature, lr=1.0)
     with pytest.warns(RuntimeWarning, match="with a residual above"):
-        step(optimizer, X0 - torch.eye(2, dtype=dtype))  # of ||X - I||^2 / 2, which its majoriser is
+        step(
+            optimizer, X0 - torch.eye(2, dtype=dtype)
+        )  # of ||X - I||^2 / 2, which its majoriser is
     assert torch.equal(X, X0)
     step(optimizer, 0.1 * X0)
     assert 0.5 < X.detach().norm() / X0.norm() < 0.95
@@ -118,7 +120,9 @@ def test_what_may_be_written(signature, dtype):
     u = unit_roundoff(dtype)
     for error, allowed in ((0.05 * math.sqrt(u), True), (100 * math.sqrt(u), False)):
         moved = X.clone()
-        for k, where in enumerate(torch.randint(signature.n, (40, 2), generator=torch.Generator().manual_seed(2))):
+        for k, where in enumerate(
+            torch.randint(signature.n, (40, 2), generator=torch.Generator().manual_seed(2))
+        ):
             moved[k, where[0], where[1]] += error
         assert (may_be_written(moved, X, signature) == allowed).all()
         assert ((jorth.residual(moved, signature) <= math.sqrt(u)) == allowed).all()
@@ -241,7 +245,9 @@ def test_greedy_pairs_do_not_depend_on_a_gradient_that_is_not_finite():
 @pytest.mark.parametrize("curvature", ["per-matrix", "per-plane"])
 @pytest.mark.parametrize("size", [1e6, 1e15, 1e30])
 @pytest.mark.filterwarnings("ignore:a gradient is not finite", "ignore:a step would end beyond")
-def test_an_adaptive_curvature_recovers_from_one_huge_gradient(size, curvature, momentum, dtype, seed):
+def test_an_adaptive_curvature_recovers_from_one_huge_gradient(
+    size, curvature, momentum, dtype, seed
+):
     """Once t gradients are averaged, one more raises the root mean square sqrt(1 + 10 / (1 - decay^t)) fold at most."""
     X0, _ = random_batch(dtype, count=2, cond=4.0)
     options = {"lr": 0.01, "curvature": curvature, "momentum": momentum, "metric": "invariant"}
@@ -296,7 +302,9 @@ class Sampled:
 
     def __init__(self, bad, at, *, dtype=torch.float64, **options):
         self.X = torch.nn.Parameter(jorth.random_point(SIG, cond=2.0, batch=(2,), dtype=dtype))
-        self.W = torch.randn((40, SIG.n, SIG.n), generator=torch.Generator().manual_seed(4), dtype=dtype)
+        self.W = torch.randn(
+            (40, SIG.n, SIG.n), generator=torch.Generator().manual_seed(4), dtype=dtype
+        )
         self.optimizer = VRJOBCD([self.X], SIG, **({"lr": 0.05, "probability": 1e-9} | options))
         self.bad, self.at, self.turn, self.large = bad, at, 0, []
 
@@ -317,7 +325,9 @@ class Sampled:
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 @pytest.mark.parametrize("at", [0, 1, 4])
-@pytest.mark.parametrize("options", [{}, {"momentum": 0.9}, {"curvature": "per-matrix"}, {"probability": 1.0}])
+@pytest.mark.parametrize(
+    "options", [{}, {"momentum": 0.9}, {"curvature": "per-matrix"}, {"probability": 1.0}]
+)
 def test_one_loss_that_is_not_finite_costs_one_step(options, at, bad):
     for dtype in DTYPES:
         run = Sampled(bad, at, dtype=dtype, **options)
@@ -347,7 +357,9 @@ def test_the_estimate_goes_on_from_before_a_bad_loss():
             assert torch.equal(run.optimizer.state[run.X]["estimate"], state["estimate"])
             assert torch.equal(run.optimizer.state[run.X]["previous"], state["previous"])
     moved = here - state["previous"]
-    wanted = state["estimate"] + 2 * moved / run.X.numel()  # the gradient of the mean over its entries
+    wanted = (
+        state["estimate"] + 2 * moved / run.X.numel()
+    )  # the gradient of the mean over its entries
     assert torch.allclose(run.optimizer.state[run.X]["estimate"], wanted, rtol=0, atol=1e-14)
 
 

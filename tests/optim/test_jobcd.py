@@ -68,12 +68,16 @@ def test_one_round_minimises_the_majoriser_over_each_pair(lr, side, metric):
 def test_compiled_rounds_equal_batched_rounds(everywhere, L):
     X, G = random_batch()
     rounds = round_robin(SIG.n, seed=3)
-    compiled, batched = (run(X, G, L, rounds, SIG, everywhere) for run in (compiled_rounds, batched_rounds))
+    compiled, batched = (
+        run(X, G, L, rounds, SIG, everywhere) for run in (compiled_rounds, batched_rounds)
+    )
     assert (compiled - batched).abs().max() < 1e-13 * max(1.0, float(compiled.abs().max()) ** 2)
     assert (compiled - X).abs().max() > 1e-3
 
 
-@pytest.mark.parametrize("name", ["default", "right", "random", "per matrix", "per plane", "all at once"])
+@pytest.mark.parametrize(
+    "name", ["default", "right", "random", "per matrix", "per plane", "all at once"]
+)
 def test_a_batch_equals_one_by_one(name):
     options = {"lr": 0.1} | STRATEGIES[name]
     together = Alignment(SIG, batch=(2, 2))
@@ -86,7 +90,9 @@ def test_a_batch_equals_one_by_one(name):
         stacked = torch.stack(single).reshape(together.weight.shape)
         torch.func.functional_call(together, {"weight": stacked}, ()).backward()
         optimizer.step()
-    assert torch.equal(torch.stack([p.detach() for p in single]), together.weight.detach().reshape(4, SIG.n, SIG.n))
+    assert torch.equal(
+        torch.stack([p.detach() for p in single]), together.weight.detach().reshape(4, SIG.n, SIG.n)
+    )
     assert not torch.equal(single[0], single[1])
 
 
@@ -133,7 +139,11 @@ def test_per_plane_steps_are_adams():
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_reaches_the_optimum(name):
     model = Alignment(SIG)
-    values = train(model, optimizer_of(model, **STRATEGIES[name]), 1500 if name in ("random", "invariant") else 700)
+    values = train(
+        model,
+        optimizer_of(model, **STRATEGIES[name]),
+        1500 if name in ("random", "invariant") else 700,
+    )
     assert values[0] - values[-1] > 0.1
     assert 0 <= values[-1] - optimum(model) + 1e-12 < 1e-4
     assert jorth.residual(model.weight.detach(), SIG) < 100 * SIG.n * 2.0**-53
@@ -141,7 +151,9 @@ def test_reaches_the_optimum(name):
         assert jorth.component(model.weight.detach(), SIG) == (1, 1)
 
 
-@pytest.mark.parametrize("name", ["default", "right", "random", "greedy", "all components", "three rounds"])
+@pytest.mark.parametrize(
+    "name", ["default", "right", "random", "greedy", "all components", "three rounds"]
+)
 def test_descends_on_every_step_when_lr_is_one_over_the_curvature(name):
     model = Alignment(SIG)
     values = train(model, optimizer_of(model, **STRATEGIES[name]), 60)
@@ -179,9 +191,13 @@ def test_maximize_mirrors():
 def noisy_walk(signature, steps, **options):
     """(dtype, violation over the largest squared norm met, distance travelled) of a walk in float32 and in float64."""
     start = jorth.random_point(signature, cond=4.0, dtype=torch.float64)
-    params = [torch.nn.Parameter(start.to(dtype, copy=True)) for dtype in (torch.float32, torch.float64)]
+    params = [
+        torch.nn.Parameter(start.to(dtype, copy=True)) for dtype in (torch.float32, torch.float64)
+    ]
     optimizer = JOBCD(params, signature, **options)
-    noise = torch.randn((100, *start.shape), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    noise = torch.randn(
+        (100, *start.shape), generator=torch.Generator().manual_seed(0), dtype=torch.float64
+    )
     largest, travelled, last = [1.0, 1.0], [0.0, 0.0], [p.detach().clone() for p in params]
     for step in range(steps):
         for k, p in enumerate(params):
@@ -195,7 +211,9 @@ def noisy_walk(signature, steps, **options):
     found = []
     for p, norm, path in zip(params, largest, travelled, strict=True):
         X, s = p.detach().double(), signature.vector(start)
-        found.append((p.dtype, float((X.mT @ (s[:, None] * X) - torch.diag(s)).abs().max()) / norm, path))
+        found.append(
+            (p.dtype, float((X.mT @ (s[:, None] * X) - torch.diag(s)).abs().max()) / norm, path)
+        )
     return found
 
 
@@ -204,10 +222,14 @@ def noisy_walk(signature, steps, **options):
     [
         (Signature(7, 5), {"lr": 0.05}),
         pytest.param(
-            Signature(7, 5), {"lr": 0.01, "metric": "invariant", "curvature": "per-plane"}, marks=pytest.mark.slow
+            Signature(7, 5),
+            {"lr": 0.01, "metric": "invariant", "curvature": "per-plane"},
+            marks=pytest.mark.slow,
         ),
         pytest.param(
-            Signature(18, 18), {"lr": 0.01, "momentum": 0.9, "curvature": "per-matrix"}, marks=pytest.mark.slow
+            Signature(18, 18),
+            {"lr": 0.01, "momentum": 0.9, "curvature": "per-matrix"},
+            marks=pytest.mark.slow,
         ),
     ],
     ids=["n = 12", "n = 12, invariant", "n = 36"],

@@ -21,7 +21,10 @@ def test_state_dict_continues_bit_for_bit(name, dtype, tmp_path):
     model = Alignment(SIG, batch=(2,), dtype=dtype)
     optimizer = JOBCD([model.weight], SIG, **options)
     train(model, optimizer, 7)
-    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, tmp_path / "checkpoint.pt")
+    torch.save(
+        {"model": model.state_dict(), "optimizer": optimizer.state_dict()},
+        tmp_path / "checkpoint.pt",
+    )
     train(model, optimizer, 5)
 
     saved = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
@@ -65,7 +68,9 @@ def test_groups_have_signatures_of_their_own():
 def test_a_scheduler_sets_the_curvature():
     model, scheduled = Alignment(SIG), Alignment(SIG)
     optimizer = JOBCD([scheduled.weight], SIG, lr=0.4)
-    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.0 if epoch == 0 else 0.5**epoch)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda epoch: 0.0 if epoch == 0 else 0.5**epoch
+    )
     for lr in (0.0, 0.2, 0.1):
         before = scheduled.weight.detach().clone()
         train(scheduled, optimizer, 1)
@@ -132,7 +137,9 @@ def test_beside_adam_under_autocast():
 @pytest.mark.parametrize("name", ["default", "per plane", "greedy"])
 def test_a_matrix_without_a_finite_gradient_rests(name):
     model, clean = Alignment(SIG, batch=(3,)), Alignment(SIG, batch=(3,))
-    optimizers = [JOBCD([m.weight], SIG, **({"lr": 0.1} | STRATEGIES[name])) for m in (model, clean)]
+    optimizers = [
+        JOBCD([m.weight], SIG, **({"lr": 0.1} | STRATEGIES[name])) for m in (model, clean)
+    ]
     for m, optimizer in zip((model, clean), optimizers, strict=True):
         train(m, optimizer, 1)  # so that there is momentum
         optimizer.zero_grad()
@@ -161,7 +168,9 @@ def test_parameters_without_a_gradient_are_left_alone():
     assert list(optimizer.state_dict()["state"]) == [1]
 
 
-@pytest.mark.parametrize("signature", [Signature(1, 0), Signature(3, 0), Signature(0, 3), Signature(1, 1)])
+@pytest.mark.parametrize(
+    "signature", [Signature(1, 0), Signature(3, 0), Signature(0, 3), Signature(1, 1)]
+)
 def test_small_and_definite_signatures(signature):
     X = torch.nn.Parameter(torch.eye(signature.n))
     optimizer = JOBCD([X], signature, lr=0.1)
@@ -176,8 +185,15 @@ def test_small_and_definite_signatures(signature):
 
 @pytest.mark.parametrize("n", [2, 5, 6])
 def test_tournaments_go_on_where_they_stopped(n):
-    pieces = np.concatenate([choose_rounds(n, "tournament", 2, 7, turn) for turn in range(2 * whole_tournament(n))])
+    pieces = np.concatenate(
+        [choose_rounds(n, "tournament", 2, 7, turn) for turn in range(2 * whole_tournament(n))]
+    )
     for start in range(0, len(pieces), whole_tournament(n)):
-        met = {tuple(sorted(pair)) for pair in pieces[start : start + whole_tournament(n)].reshape(-1, 2).tolist()}
+        met = {
+            tuple(sorted(pair))
+            for pair in pieces[start : start + whole_tournament(n)].reshape(-1, 2).tolist()
+        }
         assert len(met) == n * (n - 1) // 2
-    assert not np.array_equal(choose_rounds(6, "random", 1, 7, 0), choose_rounds(6, "random", 1, 8, 0))
+    assert not np.array_equal(
+        choose_rounds(6, "random", 1, 7, 0), choose_rounds(6, "random", 1, 8, 0)
+    )

@@ -55,7 +55,9 @@ def test_the_estimate_is_page():
     for step in range(30):
         large = optimizer.wants_large_batch()
         assert large == optimizer.wants_large_batch()
-        index = torch.randperm(ROWS, generator=torch.Generator().manual_seed(step))[: ROWS if large else 20]
+        index = torch.randperm(ROWS, generator=torch.Generator().manual_seed(step))[
+            : ROWS if large else 20
+        ]
 
         def closure(index=index):
             points.append(model.weight.detach().clone())
@@ -100,9 +102,14 @@ def test_state_dict_continues_bit_for_bit(tmp_path):
     options = {"probability": 0.2, "momentum": 0.5}
     loop = Loop(**options)
     loop.run(6)
-    torch.save([loop.model.state_dict(), loop.optimizer.state_dict(), loop.generator.get_state()], tmp_path / "saved")
+    torch.save(
+        [loop.model.state_dict(), loop.optimizer.state_dict(), loop.generator.get_state()],
+        tmp_path / "saved",
+    )
     losses = loop.run(12)
-    model_state, optimizer_state, generator_state = torch.load(tmp_path / "saved", weights_only=True)
+    model_state, optimizer_state, generator_state = torch.load(
+        tmp_path / "saved", weights_only=True
+    )
     model = Alignment(SIG, rows=ROWS)
     model.load_state_dict(model_state)
     resumed = Loop(model=model)

@@ -76,7 +76,11 @@ def mpmath_lightcone(A, B, C, D, positive=False, digits=60):
     with mpmath.workdps(digits):
         A, B, C, D = map(mpmath.mpf, (A, B, C, D))
         roots = polynomial_roots([2 * C, A, 0, -B, -2 * D])
-        real = [root.real for root in roots if abs(root.imag) < mpmath.mpf(10) ** (-digits // 2) * abs(root)]
+        real = [
+            root.real
+            for root in roots
+            if abs(root.imag) < mpmath.mpf(10) ** (-digits // 2) * abs(root)
+        ]
         real = [root for root in real if root > 0 or not positive]
 
         def value(u):
@@ -101,7 +105,9 @@ def grid_circle(a, b, c, d, e, points=720):
         return a * x + b * y + c * x * x + d * x * y + e * y * y
 
     t = np.linspace(-np.pi, np.pi, points, dtype=LONG)[None, :]
-    t = np.take_along_axis(np.broadcast_to(t, (len(a), points)), value(t).argmin(axis=1)[:, None], axis=1)
+    t = np.take_along_axis(
+        np.broadcast_to(t, (len(a), points)), value(t).argmin(axis=1)[:, None], axis=1
+    )
     best = value(t)
     for _ in range(6):
         x, y = np.cos(t), np.sin(t)
@@ -117,7 +123,9 @@ def surrogate(V, P, Q):
     V, P, Q = (np.asarray(value, dtype=LONG) for value in (V, P, Q))
     step = V - np.eye(2)
     vector = step.swapaxes(-1, -2).reshape(*step.shape[:-2], 4)
-    return (step * P).sum(axis=(-2, -1)) + 0.5 * np.einsum("...a,...ab,...b->...", vector, Q, vector)
+    return (step * P).sum(axis=(-2, -1)) + 0.5 * np.einsum(
+        "...a,...ab,...b->...", vector, Q, vector
+    )
 
 
 def family(name, x, y):

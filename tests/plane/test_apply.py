@@ -36,7 +36,9 @@ def test_rows_and_columns_equal_the_product(n, reach):
     apply_rows(rows, pairs, V)
     apply_columns(columns, pairs, V)
     apply_pairs(compiled, pairs, V)
-    bound = 32 * UNIT * np.abs(V).max() * np.abs(X).max()  # two products and a sum, here and there; measured: 3 u
+    bound = (
+        32 * UNIT * np.abs(V).max() * np.abs(X).max()
+    )  # two products and a sum, here and there; measured: 3 u
     assert np.abs(rows - full @ X).max() <= bound
     assert np.abs(columns - X @ full).max() <= bound
     assert np.abs(compiled - full @ X).max() <= bound
@@ -45,7 +47,9 @@ def test_rows_and_columns_equal_the_product(n, reach):
 def test_thin_batched_float32_and_shared_pairs():
     signs = np.array([1, -1, 1, -1])
     pairs = np.array([[0, 1], [2, 3]])
-    V = torch.from_numpy(np.stack([steps_of_every_kind(signs[pairs], seed) for seed in range(3)])).float()
+    V = torch.from_numpy(
+        np.stack([steps_of_every_kind(signs[pairs], seed) for seed in range(3)])
+    ).float()
     X = torch.randn(3, 4, 2, generator=torch.Generator().manual_seed(0))
     expected = torch.stack([torch.block_diag(*V[b]) @ X[b] for b in range(3)])
     apply_rows(X, torch.from_numpy(pairs), V)
@@ -119,23 +123,45 @@ def test_batched_rounds_stay_feasible():
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        (dict(pairs=np.array([[0, 1], [1, 2]])), ValueError, "pairs must be disjoint, got an index twice"),
+        (
+            dict(pairs=np.array([[0, 1], [1, 2]])),
+            ValueError,
+            "pairs must be disjoint, got an index twice",
+        ),
         (
             dict(pairs=np.array([[0, 4], [1, 2]])),
             ValueError,
             "pairs must index 0 .. 3, got values from 0 to 4",
         ),
         (dict(pairs=np.array([[0, -1], [1, 2]])), ValueError, "pairs must index 0 .. 3"),
-        (dict(pairs=np.array([[0.0, 1], [2, 3]])), ValueError, "pairs must be integers of shape \\(m, 2\\)"),
+        (
+            dict(pairs=np.array([[0.0, 1], [2, 3]])),
+            ValueError,
+            "pairs must be integers of shape \\(m, 2\\)",
+        ),
         (dict(pairs=np.array([0, 1])), ValueError, "pairs must be integers of shape \\(m, 2\\)"),
-        (dict(V=np.eye(2)), ValueError, "V must have shape \\(..., 2, 2, 2\\) to go with pairs, got"),
-        (dict(V=np.zeros((2, 2, 2), np.float32)), TypeError, "V must have the dtype and device of X"),
-        (dict(X=np.eye(4, dtype=int)), TypeError, "X must be float64 or float32, got a int64 array"),
+        (
+            dict(V=np.eye(2)),
+            ValueError,
+            "V must have shape \\(..., 2, 2, 2\\) to go with pairs, got",
+        ),
+        (
+            dict(V=np.zeros((2, 2, 2), np.float32)),
+            TypeError,
+            "V must have the dtype and device of X",
+        ),
+        (
+            dict(X=np.eye(4, dtype=int)),
+            TypeError,
+            "X must be float64 or float32, got a int64 array",
+        ),
         (dict(X=np.broadcast_to(1.0, (4, 4))), ValueError, "X must be writable"),
         (dict(X=np.ones(4)), ValueError, "X must have shape \\(..., n, k\\)"),
     ],
 )
 def test_bad_input(change, error, message):
-    arguments = dict(X=np.eye(4), pairs=np.array([[0, 1], [2, 3]]), V=np.stack([np.eye(2)] * 2)) | change
+    arguments = (
+        dict(X=np.eye(4), pairs=np.array([[0, 1], [2, 3]]), V=np.stack([np.eye(2)] * 2)) | change
+    )
     with pytest.raises(error, match=message):
         apply_rows(**arguments)

@@ -76,7 +76,10 @@ EDGES = {
     "quadratic, tie of +-(0, 1)": ((0, 0, 1, 0, 0), None),
     "quadratic, tie of +-(1, 0)": ((0, 0, 0, 0, 1), (1, 0)),
     "cross term, tie of +-(1, -1)": ((0, 0, 0, 1, 0), (S, -S)),
-    "hard case": ((-2, 0, 2, 0, 0), (0.5, np.sqrt(0.75))),  # be = 0, al < 4 R: x = al / 4R, both y are minima
+    "hard case": (
+        (-2, 0, 2, 0, 0),
+        (0.5, np.sqrt(0.75)),
+    ),  # be = 0, al < 4 R: x = al / 4R, both y are minima
     "hard case, at the cusp": ((-4, 0, 2, 0, 0), (1, 0)),
     "beyond the cusp": ((-8, 0, 2, 0, 0), (1, 0)),
     "huge": ((3e300, 4e300, 0, 0, 0), (-0.6, -0.8)),

@@ -24,7 +24,12 @@ def wide_cases(seed, size, reach=150, ratio=200):
     rng = np.random.default_rng(seed)
     log_c = rng.uniform(-reach, reach, size)
     log_d = np.clip(log_c + rng.uniform(-ratio, ratio, size), -reach, reach)
-    return signed(rng, -reach, reach, size), signed(rng, -reach, reach, size), 10.0**log_c, 10.0**log_d
+    return (
+        signed(rng, -reach, reach, size),
+        signed(rng, -reach, reach, size),
+        10.0**log_c,
+        10.0**log_d,
+    )
 
 
 def balanced_cases(seed, size, spread=3):
@@ -32,7 +37,9 @@ def balanced_cases(seed, size, spread=3):
     rng = np.random.default_rng(seed)
     C, D = log_uniform(rng, -150, 150, size), log_uniform(rng, -150, 150, size)
     return (
-        *_denormalised(signed(rng, -spread, spread, size), signed(rng, -spread, spread, size), C, D),
+        *_denormalised(
+            signed(rng, -spread, spread, size), signed(rng, -spread, spread, size), C, D
+        ),
         C,
         D,
     )
@@ -137,7 +144,11 @@ EDGES = {
     "C = D = 0": ((4, 9, 0, 0), None, 1.5),  # 4u + 9/u
     "C = D = 0, A negative": ((-4, 9, 0, 0), None, None),
     "A = B = 0": ((0, 0, 4, 64), 2.0, 2.0),  # tie between +2 and -2: the nearer to 1
-    "tie between u and 1/u": ((-5, -5, 1, 1), 2.0, 2.0),  # u + 1/u = 5/2; 1/2 is as near the identity
+    "tie between u and 1/u": (
+        (-5, -5, 1, 1),
+        2.0,
+        2.0,
+    ),  # u + 1/u = 5/2; 1/2 is as near the identity
     "tie, nearer one above r": ((-10, -2.5, 4, 0.25), 1.0, 1.0),  # r = 1/2: u = 1 or 1/4
     "tie, nearer one below r": ((-2.5, -10, 0.25, 4), 1.0, 1.0),  # r = 2: u = 1 or 4
     "cusp": ((-4, -4, 1, 1), 1.0, 1.0),
@@ -161,7 +172,12 @@ def test_edges(name, positive):
     for u, unbounded in (
         minimize_lightcone(A, B, C, D, positive=positive)[::2],
         compiled_lightcone(A, B, C, D, positive),
-        tuple(t.item() for t in minimize_lightcone(*(np.array([t]) for t in (A, B, C, D)), positive=positive)[::2]),
+        tuple(
+            t.item()
+            for t in minimize_lightcone(*(np.array([t]) for t in (A, B, C, D)), positive=positive)[
+                ::2
+            ]
+        ),
     ):
         assert unbounded == (expected is None)
         # the one-sided root is written down to its leading term
@@ -173,7 +189,12 @@ def test_edges(name, positive):
 @pytest.mark.parametrize("position", range(4))
 @pytest.mark.parametrize("positive", [False, True])
 def test_nan_stays_in_its_place(position, positive):
-    coefficients = [np.array([-1.0, -1.0]), np.array([1.0, 1.0]), np.array([1.0, 1.0]), np.array([2.0, 2.0])]
+    coefficients = [
+        np.array([-1.0, -1.0]),
+        np.array([1.0, 1.0]),
+        np.array([1.0, 1.0]),
+        np.array([2.0, 2.0]),
+    ]
     clean = minimize_lightcone(*coefficients, positive=positive)
     coefficients[position][0] = np.nan
     u, value, unbounded = minimize_lightcone(*coefficients, positive=positive)
@@ -198,7 +219,9 @@ def test_float32():
 
 def test_mixed_batch_and_broadcast():
     A = torch.tensor([0.0, -1.0, -4.0], dtype=torch.float64)
-    u, _, unbounded = minimize_lightcone(A, 0.0, torch.tensor([0.0, 0.0, 1.0], dtype=torch.float64), 0.0)
+    u, _, unbounded = minimize_lightcone(
+        A, 0.0, torch.tensor([0.0, 0.0, 1.0], dtype=torch.float64), 0.0
+    )
     assert isinstance(u, torch.Tensor)
     assert unbounded.tolist() == [False, True, False]
     assert u.tolist() == [1.0, 1.0, 2.0]

@@ -34,14 +34,19 @@ def test_random_matching_is_uniform():
         counts[key] = counts.get(key, 0) + 1
     assert len(counts) == 3
     assert all(abs(count - 1000) < 130 for count in counts.values())
-    rests = [(set(range(5)) - set(random_matching(5, seed=rng).ravel().tolist())).pop() for _ in range(2000)]
+    rests = [
+        (set(range(5)) - set(random_matching(5, seed=rng).ravel().tolist())).pop()
+        for _ in range(2000)
+    ]
     assert all(abs(rests.count(i) - 400) < 90 for i in range(5))
 
 
 def test_random_pairs_are_uniform_over_different_indices():
     pairs = random_pairs(4, 24_000, seed=3)
     assert (pairs[:, 0] != pairs[:, 1]).all()
-    counts = [int(((pairs == (i, j)).all(axis=1)).sum()) for i, j in itertools.permutations(range(4), 2)]
+    counts = [
+        int(((pairs == (i, j)).all(axis=1)).sum()) for i, j in itertools.permutations(range(4), 2)
+    ]
     assert all(abs(count - 2000) < 220 for count in counts)
 
 
@@ -68,7 +73,9 @@ def test_round_robin_holds_every_pair_once(n, seed):
 
 
 def test_round_robin_is_shuffled_by_seed():
-    rounds = {frozenset(frozenset(as_set(r)) for r in round_robin(8, seed=seed)) for seed in range(4)}
+    rounds = {
+        frozenset(frozenset(as_set(r)) for r in round_robin(8, seed=seed)) for seed in range(4)
+    }
     assert len(rounds) == 4  # other matchings, not only another order of the same
     assert (round_robin(8, seed=1) == round_robin(8, seed=1)).all()
 
@@ -131,8 +138,16 @@ def test_greedy_matching_of_asymmetric_weights_takes_the_larger():
         (lambda: random_pairs(4, -1, seed=0), ValueError, "count must be at least 0, got -1"),
         (lambda: random_matching(1, seed=0), ValueError, "n must be at least 2, got 1"),
         (lambda: round_robin(0), ValueError, "n must be at least 2"),
-        (lambda: greedy_matching(np.zeros((2, 3)), seed=0), ValueError, "weights must have shape \\(n, n\\)"),
-        (lambda: greedy_matching(np.full((2, 2), np.nan), seed=0), ValueError, "weights must not be NaN"),
+        (
+            lambda: greedy_matching(np.zeros((2, 3)), seed=0),
+            ValueError,
+            "weights must have shape \\(n, n\\)",
+        ),
+        (
+            lambda: greedy_matching(np.full((2, 2), np.nan), seed=0),
+            ValueError,
+            "weights must not be NaN",
+        ),
         (
             lambda: greedy_matching(np.zeros((3, 3), int), seed=0),
             TypeError,

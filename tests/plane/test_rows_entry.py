@@ -34,7 +34,9 @@ def test_the_answer_is_that_of_the_four_by_four_problem(components, weighted, de
     plain = solve_plane(P, Q, signs, theta=1e-3, components=components)
     rows = solve_rows(G, Z, A, signs, D=D if weighted else None, theta=1e-3, components=components)
     assert np.array_equal(plain.unbounded, rows.unbounded)
-    size = (np.abs(Q).max(axis=(1, 2)) + np.abs(P).max(axis=(1, 2))) * np.linalg.norm(plain.V, axis=(1, 2)) ** 2
+    size = (np.abs(Q).max(axis=(1, 2)) + np.abs(P).max(axis=(1, 2))) * np.linalg.norm(
+        plain.V, axis=(1, 2)
+    ) ** 2
     assert (np.abs(plain.decrease - rows.decrease) <= 1e3 * UNIT * size).all()
     J = signs[:, :, None] * np.eye(2)
     drift = np.abs(rows.V.swapaxes(1, 2) @ J @ rows.V - J).max(axis=(1, 2))
@@ -89,7 +91,9 @@ def test_a_nearly_singular_q_still_steps(d, components):
     found = solve_plane(-np.eye(2), Q, np.array([1, -1]), components=components)
     assert not found.unbounded
     assert found.decrease > 997
-    assert solve_pair(-np.eye(2), Q, True, 0.0, components == "all")[4] == pytest.approx(found.decrease, rel=1e-12)
+    assert solve_pair(-np.eye(2), Q, True, 0.0, components == "all")[4] == pytest.approx(
+        found.decrease, rel=1e-12
+    )
     with mp.workdps(60):  # the decrease is no more than what the step brings
         step = [mp.mpf(float(x)) - y for x, y in zip(found.V.T.ravel(), (1, 0, 0, 1), strict=True)]
         bent = sum(step[i] * mp.mpf(Q[i, j]) * step[j] for i in range(4) for j in range(4)) / 2

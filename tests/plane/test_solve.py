@@ -21,7 +21,11 @@ def random_problems(seed, size, indefinite=False):
     rng = np.random.default_rng(seed)
     P = rng.standard_normal((size, 2, 2)) * 10.0 ** rng.uniform(-2, 2, (size, 1, 1))
     M = rng.standard_normal((size, 4, 4))
-    Q = M + M.swapaxes(1, 2) + 12 * np.eye(4) if indefinite else M @ M.swapaxes(1, 2) + 0.1 * np.eye(4)
+    Q = (
+        M + M.swapaxes(1, 2) + 12 * np.eye(4)
+        if indefinite
+        else M @ M.swapaxes(1, 2) + 0.1 * np.eye(4)
+    )
     return P, (Q + Q.swapaxes(1, 2)) / 2, rng.choice([-1, 1], (size, 2))
 
 
@@ -47,7 +51,9 @@ def test_global_minimum_in_a_mixed_batch(components, indefinite, theta):
         assert (excess <= 1e-12 * norms(P, Q)).all()
         assert (decrease >= 0).all()
         size = np.abs(V).max(axis=(1, 2)) ** 2
-        assert (np.abs(decrease + surrogate(V, P, Q + theta * np.eye(4))) <= 1e-14 * norms(P, Q) * size).all()
+        assert (
+            np.abs(decrease + surrogate(V, P, Q + theta * np.eye(4))) <= 1e-14 * norms(P, Q) * size
+        ).all()
         J = signs[:, :, None] * IDENTITY
         violation = np.abs(V.swapaxes(1, 2) @ J @ V - J).max(axis=(1, 2))
         assert (violation <= 100 * UNIT * size).all()  # measured: 10 u
@@ -71,7 +77,9 @@ def test_scalar_q_equals_a_multiple_of_the_identity(components):
     P, _, signs = random_problems(3, 5000)
     sigma = np.random.default_rng(0).uniform(0.1, 10, 5000)
     scalar = solve_plane(P, sigma, signs, theta=0.3, components=components)
-    general = solve_plane(P, sigma[:, None, None] * np.eye(4), signs, theta=0.3, components=components)
+    general = solve_plane(
+        P, sigma[:, None, None] * np.eye(4), signs, theta=0.3, components=components
+    )
     relative = np.abs(scalar.V - general.V).max(axis=(1, 2)) / np.abs(general.V).max(axis=(1, 2))
     # inside the identity component A may cancel: P of 1e2 against a pull of 1e-2 leaves 1e-14
     assert relative.max() <= 1e-13
@@ -107,7 +115,9 @@ def test_small_steps_keep_their_relative_accuracy(seed, sign, exponent):
     M = rng.standard_normal((4, 4))
     Q = M @ M.T + np.eye(4)
     P = rng.standard_normal((2, 2)) * 10.0**exponent
-    generator = np.array([0, 1.0, -sign, 0])  # vec of [[0, -+1], [1, 0]]: the direction of rotations or boosts
+    generator = np.array(
+        [0, 1.0, -sign, 0]
+    )  # vec of [[0, -+1], [1, 0]]: the direction of rotations or boosts
     signs = np.array([1, sign])
     slope = generator @ P.T.reshape(4)
     curvature = generator @ Q @ generator
@@ -117,7 +127,9 @@ def test_small_steps_keep_their_relative_accuracy(seed, sign, exponent):
         np.array(solve_pair(P, Q, sign == -1, 0.0, False)[:4]).reshape(2, 2),
     ):
         # second order of the step: |P| / |slope| enters through the trace of P, cubic terms through Q
-        bound = 20 * (np.abs(P).max() + np.abs(first_order) * np.abs(Q).max()) / curvature + 50 * UNIT
+        bound = (
+            20 * (np.abs(P).max() + np.abs(first_order) * np.abs(Q).max()) / curvature + 50 * UNIT
+        )
         assert abs(V[1, 0] - first_order) <= bound * abs(first_order)
 
 
@@ -128,7 +140,9 @@ def test_small_steps_against_extended_precision():
     expected = np.longdouble(0)
     for _ in range(50):
         c = np.sqrt(1 + expected**2)
-        expected = -(np.longdouble(P[0, 0, 1]) + P[0, 1, 0]) / (4 * np.longdouble(0.8) - (1.6 - np.longdouble(0.4)) / c)
+        expected = -(np.longdouble(P[0, 0, 1]) + P[0, 1, 0]) / (
+            4 * np.longdouble(0.8) - (1.6 - np.longdouble(0.4)) / c
+        )
     assert abs(V[0, 1] / expected - 1) <= 40 * UNIT  # measured: 4 u
 
 
@@ -171,8 +185,14 @@ def test_nothing_moves_at_a_stationary_point_with_a_singular_q(signs, kind):
     rng = np.random.default_rng(12)
     z = rng.standard_normal((5000, 2, 1))
     rank_one = z @ z.swapaxes(1, 2)
-    left, right = (rank_one, np.eye(2)[None]) if kind == "one column" else (np.eye(2)[None], rank_one)
-    Q = np.einsum("kac,lbd->kabcd", left, right) if len(left) > 1 else np.einsum("lac,kbd->kabcd", left, right)
+    left, right = (
+        (rank_one, np.eye(2)[None]) if kind == "one column" else (np.eye(2)[None], rank_one)
+    )
+    Q = (
+        np.einsum("kac,lbd->kabcd", left, right)
+        if len(left) > 1
+        else np.einsum("lac,kbd->kabcd", left, right)
+    )
     Q = np.ascontiguousarray(Q.reshape(-1, 4, 4))
     P, signs = np.zeros((5000, 2, 2)), np.tile(signs, (5000, 1))
     for V in (solve_plane(P, Q, signs).V, compiled(P, Q, signs, 0.0, "all")[0]):
@@ -283,7 +303,9 @@ def test_the_papers_cross_coefficient_has_the_wrong_sign(case, x_direction, y_di
     """docs/paper.md: d must be x^T Q y for V = cosh x + sinh y; as printed it is its negative. Ours is right."""
     M = np.random.default_rng(10).standard_normal((4, 4))
     Q = M @ M.T
-    x, y = (np.array(direction, dtype=float).T.reshape(4) for direction in (x_direction, y_direction))
+    x, y = (
+        np.array(direction, dtype=float).T.reshape(4) for direction in (x_direction, y_direction)
+    )
     assert paper_coefficients(case, Q) == pytest.approx(-(x @ Q @ y))
     # our light-cone coefficients C - D of the flip carry the cross term: 8 (C - D) / 4 = x^T Q y up to the branch
     forms = quadratic_forms(torch.from_numpy(Q), torch.tensor(0.0), torch.tensor(0.0))

@@ -18,7 +18,9 @@ def scalar_and_general(P, kappa, signs, **options):
     yield solve_plane(P, kappa * np.eye(4), signs, **options)
     theta = options.get("theta", 0.0)
     everywhere = options.get("components", "all") == "all"
-    *V, decrease, unbounded = solve_pair(P, kappa * np.eye(4), bool(signs[0] != signs[1]), theta, everywhere)
+    *V, decrease, unbounded = solve_pair(
+        P, kappa * np.eye(4), bool(signs[0] != signs[1]), theta, everywhere
+    )
     yield np.array(V).reshape(2, 2), decrease, unbounded
 
 
@@ -34,7 +36,14 @@ def scalar_and_general(P, kappa, signs, **options):
         ([[1, 0], [0, 1]], 0.0, [1, -1], "all", IDENTITY, True),
         ([[5, -3], [-3, 5]], 0.0, [1, -1], "identity", [[1.25, 0.75], [0.75, 1.25]], False),
         ([[3, 5], [5, 3]], 0.0, [1, -1], "identity", IDENTITY, True),
-        ([[1, 1], [1, 1]], 0.0, [1, -1], "identity", IDENTITY, True),  # falls towards 0, never there
+        (
+            [[1, 1], [1, 1]],
+            0.0,
+            [1, -1],
+            "identity",
+            IDENTITY,
+            True,
+        ),  # falls towards 0, never there
         # negative curvature: unbounded on the hyperbola, harmless on the circle
         ([[0, 1], [0, 0]], -1.0, [1, -1], "all", IDENTITY, True),
         ([[0, 1], [0, 0]], -1.0, [1, -1], "identity", IDENTITY, True),
@@ -71,9 +80,17 @@ def test_null_form_negative_by_rounding_counts_as_zero():
     for a in np.random.default_rng(13).uniform(0.1, 1.0, 50):
         Q = a * np.outer(n_minus, n_minus)
         Q[np.diag_indices(4)] = np.nextafter(np.diagonal(Q), 0)
-        seen += quadratic_forms(torch.from_numpy(Q), torch.tensor(0.0), torch.tensor(0.0)).boost_out.item() < 0
+        seen += (
+            quadratic_forms(
+                torch.from_numpy(Q), torch.tensor(0.0), torch.tensor(0.0)
+            ).boost_out.item()
+            < 0
+        )
         inwards = np.array([[1.0, -1], [-1, 1]]) / 2
-        for pull, endless in ((2 * a, True), (-2 * a, False)):  # B > 0: falls towards a value never attained
+        for pull, endless in (
+            (2 * a, True),
+            (-2 * a, False),
+        ):  # B > 0: falls towards a value never attained
             P = pull * inwards
             for V, _, unbounded in (
                 solve_plane(P, Q, np.array([1, -1]), components="identity"),

@@ -13,9 +13,13 @@ from jorth.kge import Config, hierarchy_with_cycles, train
 
 SIG = jorth.Signature(4, 3)
 ROWS, FIRST = 41, 26  # of which the first process has the first 26
-SOURCE, TARGET, _ = (torch.from_numpy(a) for a in jorth.datasets.planted_procrustes(ROWS, SIG, noise=0.1, seed=5))
+SOURCE, TARGET, _ = (
+    torch.from_numpy(a) for a in jorth.datasets.planted_procrustes(ROWS, SIG, noise=0.1, seed=5)
+)
 GRAPH = hierarchy_with_cycles(branching=3, depth=2)
-BATCH = next(size for size in range(5, 99, 2) if len(GRAPH.train) % size == 1)  # odd shares, and a batch of one query
+BATCH = next(
+    size for size in range(5, 99, 2) if len(GRAPH.train) % size == 1
+)  # odd shares, and a batch of one query
 
 
 def robust(X, batch):
@@ -51,7 +55,12 @@ def solve(case, rank, **further):
     """The points on the way, and the result."""
     kind, name = case
     points = []
-    options = {"signature": SIG, "method": METHODS.get(name, name), "gradient_tolerance": 0.0, **OPTIONS[name]}
+    options = {
+        "signature": SIG,
+        "method": METHODS.get(name, name),
+        "gradient_tolerance": 0.0,
+        **OPTIONS[name],
+    }
     callback = further.pop("callback", lambda X, row: None)
     result = jorth.minimize(
         objective(kind, rows_of(rank), shared=rank is not None),
@@ -81,7 +90,15 @@ def learn(name, *, distributed, **further):
     """The losses, and the weights of the model."""
     method = name if name in ("vr-j-jobcd", "csdm") else "j-jobcd"
     settings = dict(
-        p=5, q=2, lr=0.02, relation_lr=0.01, epochs=4, evaluate_every=2, loss="softmax", negatives=10, seed=3
+        p=5,
+        q=2,
+        lr=0.02,
+        relation_lr=0.01,
+        epochs=4,
+        evaluate_every=2,
+        loss="softmax",
+        negatives=10,
+        seed=3,
     )
     settings |= {"method": method, "batch_size": BATCH, **GRAPH_CASES[name]}
     training = train(GRAPH, Config(**settings), distributed=distributed, **further)
@@ -103,15 +120,23 @@ def endings(rank):
     case = ("FiniteSum", "j-jobcd")
     found = {
         "callback": solve(case, rank, callback=at(4, lambda: True), **steps),
-        "Ctrl-C": solve(case, rank, callback=at(4, lambda: signal.raise_signal(signal.SIGINT)), **steps),
+        "Ctrl-C": solve(
+            case, rank, callback=at(4, lambda: signal.raise_signal(signal.SIGINT)), **steps
+        ),
         "twice": solve(case, rank, callback=at(4, asked_twice), **steps),
         "time": solve(
-            case, rank, max_time=0.1, stop=Slow(rank) & jorth.stopping.BlockStationary(0.0, every=1), **steps
+            case,
+            rank,
+            max_time=0.1,
+            stop=Slow(rank) & jorth.stopping.BlockStationary(0.0, every=1),
+            **steps,
         ),
     }
     try:
         jorth.minimize(
-            objective("FiniteSum", rows_of(rank), shared=True), jorth.random_point(SIG, seed=rank), signature=SIG
+            objective("FiniteSum", rows_of(rank), shared=True),
+            jorth.random_point(SIG, seed=rank),
+            signature=SIG,
         )
     except RuntimeError as error:
         found["points"] = str(error)
@@ -152,7 +177,9 @@ class Slow(jorth.stopping.Criterion):
 def meet(rank, meeting):
     """Two processes find each other through a file."""
     torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=2)
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{meeting}", rank=rank, world_size=2
+    )
 
 
 def every_run(rank, folder):
@@ -180,9 +207,16 @@ def resumable(rank, what, folder):
 
     if what == "minimize":
         callback = lambda X, row: die(row["iteration"], 5)  # noqa: E731
-        found = solve(CASES[0], rank, checkpoint=checkpoint, checkpoint_interval=0.0, callback=callback)
+        found = solve(
+            CASES[0], rank, checkpoint=checkpoint, checkpoint_interval=0.0, callback=callback
+        )
     else:
-        found = learn("j-jobcd", distributed=True, checkpoint=checkpoint, callback=lambda row: die(row["epoch"], 3))
+        found = learn(
+            "j-jobcd",
+            distributed=True,
+            checkpoint=checkpoint,
+            callback=lambda row: die(row["epoch"], 3),
+        )
     torch.save(found, folder / str(rank))
     torch.distributed.destroy_process_group()
 

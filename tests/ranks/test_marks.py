@@ -14,7 +14,9 @@ KINDS = {torch.float64: ("<d", "<q", 64), torch.float32: ("<f", "<i", 32)}
 def bits_of(tensor):
     """The bits of every entry as a whole number with a sign, one by one."""
     real, whole, _ = KINDS[tensor.dtype]
-    return [struct.unpack(whole, struct.pack(real, entry))[0] for entry in tensor.flatten().tolist()]
+    return [
+        struct.unpack(whole, struct.pack(real, entry))[0] for entry in tensor.flatten().tolist()
+    ]
 
 
 @pytest.mark.parametrize("dtype", KINDS, ids=str)
@@ -45,7 +47,9 @@ def test_every_bit_counts(dtype):
 def test_signs_of_zero_and_last_digits_count():
     assert _mark(torch.tensor([0.0])) != _mark(torch.tensor([-0.0]))
     above = np.nextafter(1.0, 2.0)
-    assert _mark(torch.tensor([1.0], dtype=torch.float64)) != _mark(torch.tensor([above], dtype=torch.float64))
+    assert _mark(torch.tensor([1.0], dtype=torch.float64)) != _mark(
+        torch.tensor([above], dtype=torch.float64)
+    )
 
 
 def test_the_layout_does_not_count():

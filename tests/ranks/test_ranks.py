@@ -15,7 +15,9 @@ import torch.multiprocessing
 import jorth
 from tests.ranks import jobs
 
-pytestmark = pytest.mark.skipif(not torch.distributed.is_available(), reason="torch was built without distributed")
+pytestmark = pytest.mark.skipif(
+    not torch.distributed.is_available(), reason="torch was built without distributed"
+)
 ROOT = Path(__file__).parents[2]
 SUMMED = 1e-10
 """Sums in another order differ by rounding, and runs of a few dozen steps by a few hundred times that."""
@@ -32,7 +34,9 @@ def two(tmp_path_factory):
 def in_two_processes(work, *args):
     """Their exit codes. They are forks of one process that has loaded what they need."""
     context = torch.multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([jobs.__name__, "jorth.solvers", "jorth.plane.compiled", "torch._dynamo"])
+    context.set_forkserver_preload(
+        [jobs.__name__, "jorth.solvers", "jorth.plane.compiled", "torch._dynamo"]
+    )
     processes = [context.Process(target=work, args=(rank, *args), daemon=True) for rank in range(2)]
     for process in processes:
         process.start()
@@ -66,7 +70,12 @@ def test_two_processes_learn_a_graph_as_one(two, name):
 
 @pytest.mark.parametrize(
     ("why", "status"),
-    [("callback", "INTERRUPTED"), ("Ctrl-C", "INTERRUPTED"), ("twice", "INTERRUPTED"), ("time", "MAX_TIME")],
+    [
+        ("callback", "INTERRUPTED"),
+        ("Ctrl-C", "INTERRUPTED"),
+        ("twice", "INTERRUPTED"),
+        ("time", "MAX_TIME"),
+    ],
 )
 def test_processes_end_together(two, why, status):
     first, second = (found[why] for found in two)
@@ -80,7 +89,9 @@ def test_processes_end_together(two, why, status):
 def test_the_quadratic_form_is_that_of_all_rows(two):
     form = jorth.Procrustes(jobs.SOURCE, jobs.TARGET).quadratic()
     for found in two:
-        for part, whole in zip(found["form"], (form.A, form.C, torch.tensor(form.constant)), strict=True):
+        for part, whole in zip(
+            found["form"], (form.A, form.C, torch.tensor(form.constant)), strict=True
+        ):
             assert torch.allclose(part, whole, rtol=1e-12, atol=1e-12)
 
 
@@ -109,7 +120,9 @@ def test_a_killed_process_ends_the_job_and_it_resumes(two, tmp_path, what):
     assert codes[1 - victim] == 1
     error = (tmp_path / f"error of {1 - victim}").read_text()
     assert error.startswith(f"rank {1 - victim} of 2 can no longer reach the others")
-    assert error.endswith(f"start the same job again: it goes on from the checkpoint in {tmp_path / 'checkpoint'}")
+    assert error.endswith(
+        f"start the same job again: it goes on from the checkpoint in {tmp_path / 'checkpoint'}"
+    )
     assert in_two_processes(jobs.telling, what, tmp_path, tmp_path / "second meeting") == [0, 0]
     check_resumed(two, tmp_path, what)
 
@@ -120,7 +133,9 @@ def test_the_same_under_torchrun(two, tmp_path, what):
     killed = torchrun("-m", "tests.ranks.jobs", what, str(tmp_path), folder=ROOT)
     assert killed.returncode != 0
     assert "RankLost: rank " in killed.stderr
-    remedy = f"start the same job again: it goes on from the checkpoint in {tmp_path / 'checkpoint'}"
+    remedy = (
+        f"start the same job again: it goes on from the checkpoint in {tmp_path / 'checkpoint'}"
+    )
     assert remedy in killed.stderr
     assert not list(tmp_path.glob("[01]"))
     resumed = torchrun("-m", "tests.ranks.jobs", what, str(tmp_path), folder=ROOT)
@@ -155,10 +170,27 @@ def check_resumed(two, folder, what):
 
 def torchrun(*arguments, folder):
     """A job of two processes, to its end."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *arguments]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        "2",
+        *arguments,
+    ]
+    environment = os.environ | {
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]),
+    }
     return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+        command,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
 
 

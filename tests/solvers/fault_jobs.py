@@ -13,16 +13,23 @@ from contextlib import contextmanager
 
 import jorth
 from jorth.datasets import planted_procrustes
-from jorth.solvers import checkpoint as checkpoints
-from jorth.solvers import interrupt
+from jorth.solvers.loop import interrupt
+from jorth.storage import checkpoint as checkpoints
 
 SIG = jorth.Signature(3, 3)
-SOURCE, TARGET, _ = planted_procrustes(20, SIG, source_condition=3.0, point_condition=4.0, noise=0.1, seed=1)
+SOURCE, TARGET, _ = planted_procrustes(
+    20, SIG, source_condition=3.0, point_condition=4.0, noise=0.1, seed=1
+)
 
 
 def minimize(**options):
     """The problem of all jobs."""
-    options = {"signature": SIG, "method": "j-jobcd", "gradient_tolerance": 0.0, "max_iterations": 12} | options
+    options = {
+        "signature": SIG,
+        "method": "j-jobcd",
+        "gradient_tolerance": 0.0,
+        "max_iterations": 12,
+    } | options
     return jorth.minimize(jorth.Procrustes(SOURCE, TARGET), **options)
 
 
@@ -71,7 +78,13 @@ def asked(pipe, folder, method):
             os.kill(os.getpid(), signal.SIGINT)
 
     checkpoints.save = slow
-    result = minimize(checkpoint=folder, checkpoint_interval=1e9, callback=press, method=method, max_iterations=100)
+    result = minimize(
+        checkpoint=folder,
+        checkpoint_interval=1e9,
+        callback=press,
+        method=method,
+        max_iterations=100,
+    )
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     pipe.send(result)
 

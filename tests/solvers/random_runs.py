@@ -11,7 +11,15 @@ import jorth
 from jorth.solvers.minimize import METHODS
 from tests.solvers.recomputed import QuadraticFunction, RowsFunction
 
-THIN = ("gs-jobcd", "j-jobcd", "vr-j-jobcd", "exponential", "riemannian-sd", "riemannian-cg", "riemannian-lbfgs")
+THIN = (
+    "gs-jobcd",
+    "j-jobcd",
+    "vr-j-jobcd",
+    "exponential",
+    "riemannian-sd",
+    "riemannian-cg",
+    "riemannian-lbfgs",
+)
 
 
 @dataclass
@@ -145,7 +153,9 @@ def _start(rng, signs, k, dtype, problem):
     if k == n and rng.random() < 0.3 and (states_its_dtype or dtype is np.float64):
         return None
     sig = jorth.Signature.of(signs)
-    cond = float(rng.choice([1.0, 3.0, 30.0, 1e4, 1e8] if dtype is np.float64 else [1.0, 3.0, 30.0]))
+    cond = float(
+        rng.choice([1.0, 3.0, 30.0, 1e4, 1e8] if dtype is np.float64 else [1.0, 3.0, 30.0])
+    )
     part = tuple(int(rng.choice([1, -1])) if (signs == s).any() else 1 for s in (1, -1))
     X = jorth.random_point(sig, cond=cond, component=part, seed=rng, dtype=dtype)
     X = np.ascontiguousarray(X[:, np.sort(rng.permutation(n)[:k])])
@@ -186,15 +196,21 @@ def _eigenvalue(rng, n, dtype, kind, calls):
         A = (A + A.T) / 2
         objective = counting(jorth.HyperbolicEigenvalue(A=A, sense=sense), calls)
         function = QuadraticFunction(factor * A.astype(np.longdouble))
-        return dict(objective=objective, function=function, bounded=sense == "min", samples=0, data=[A])
+        return dict(
+            objective=objective, function=function, bounded=sense == "min", samples=0, data=[A]
+        )
     data = rng.standard_normal((int(rng.integers(1, 2 * n + 2)), n)).astype(dtype)
     if rng.random() < 0.5:  # whole planes of the light cone on which f vanishes
         data = rng.integers(-1, 2, (int(rng.integers(1, 3)), n)).astype(dtype)
     exact = data.astype(np.longdouble)
     size = 2 * abs(exact).T @ abs(exact)
     function = QuadraticFunction(factor * exact.T @ exact, size_of_A=size, terms=len(data))
-    objective = counting(jorth.HyperbolicEigenvalue(data=_sparse_sometimes(rng, data), sense=sense), calls)
-    return dict(objective=objective, function=function, bounded=sense == "min", samples=0, data=[data])
+    objective = counting(
+        jorth.HyperbolicEigenvalue(data=_sparse_sometimes(rng, data), sense=sense), calls
+    )
+    return dict(
+        objective=objective, function=function, bounded=sense == "min", samples=0, data=[data]
+    )
 
 
 def _quadratic(rng, n, k, dtype, kind, calls):
@@ -258,7 +274,9 @@ def _rows(rng, n, k, dtype, kind, calls):
     if kind == "procrustes":
         objective = counting(jorth.Procrustes(_sparse_sometimes(rng, S), T), calls)
     elif kind == "finite sum":
-        objective = counting(jorth.FiniteSum(lambda X, b: phi(b[0] @ X - b[1]).sum() / len(b[0]), (S, T)), calls)
+        objective = counting(
+            jorth.FiniteSum(lambda X, b: phi(b[0] @ X - b[1]).sum() / len(b[0]), (S, T)), calls
+        )
     elif kind == "numpy":
         objective = counting(_numpy_objective(function), calls)
     else:
@@ -283,7 +301,11 @@ def _solver(rng, name, thin, problem):
 COORDINATES = {"components": ["start", "start", "all"], "theta": [None, None, 1e-3]}
 OPTIONS = {
     "gs-jobcd": COORDINATES
-    | {"side": ["left", "right"], "order": ["sweep", "random", "cyclic", "greedy"], "block_size": [None, 1, 2]},
+    | {
+        "side": ["left", "right"],
+        "order": ["sweep", "random", "cyclic", "greedy"],
+        "block_size": [None, 1, 2],
+    },
     "j-jobcd": COORDINATES
     | {
         "side": ["auto", "left", "right", "both"],
@@ -292,10 +314,17 @@ OPTIONS = {
         "curvature": ["auto", "auto", "auto", "per-plane"],
     },
     "vr-j-jobcd": COORDINATES
-    | {"side": ["auto", "left", "right"], "probability": [None, None, 0.5, 1.0], "difference_batch": [None, 1]},
+    | {
+        "side": ["auto", "left", "right"],
+        "probability": [None, None, 0.5, 1.0],
+        "difference_batch": [None, 1],
+    },
     "umcm": {"beta": ["auto", "auto", "auto", 3.0]},
     "admm": {"penalty": ["auto", "auto", "auto", 3.0]},
-    "csdm": {"optimizer": ["lbfgs", "adam"], "orthogonal_map": ["cayley", "matrix_exp", "householder"]},
+    "csdm": {
+        "optimizer": ["lbfgs", "adam"],
+        "orthogonal_map": ["cayley", "matrix_exp", "householder"],
+    },
     "exponential": {"optimizer": ["lbfgs", "adam"], "rebase": [None, 5]},
     "riemannian-sd": {"preconditioner": ["auto", "none"]},
     "riemannian-cg": {"preconditioner": ["auto", "none"]},
@@ -305,7 +334,9 @@ OPTIONS = {
 
 def _limits(rng, run):
     """Iterations always; evaluations, tolerances, a criterion, a callback sometimes."""
-    dear = run.names[0] == "gs-jobcd" and getattr(run.objective, "quadratic", lambda: None)() is None
+    dear = (
+        run.names[0] == "gs-jobcd" and getattr(run.objective, "quadratic", lambda: None)() is None
+    )
     few = dear or "csdm" in run.names or "exponential" in run.names
     arguments = {
         "max_iterations": int(rng.choice([0, 1, 3, 10, 20 if few else 150, 40 if few else 300])),

@@ -44,7 +44,11 @@ class QuadraticFunction:
     def value_error(self, X, unit):
         """gamma_m sum |terms| with m the longest chain of operations, whatever the order of the sums (Higham, 3.5)."""
         n, k = X.shape
-        return (n * k + 2 * n + k + self.terms + 10) * unit * float((abs(X) * self.gradient_size(X)).sum())
+        return (
+            (n * k + 2 * n + k + self.terms + 10)
+            * unit
+            * float((abs(X) * self.gradient_size(X)).sum())
+        )
 
     def gradient_error(self, X, unit):
         n, k = X.shape
@@ -93,7 +97,9 @@ class RowsFunction:
 
     def gradient_error(self, X, unit):
         Z, error = self.S @ X - self.T, self._entry_error(X, unit)
-        slopes = self.bend(abs(Z) + error) * error + (len(self.S) + 20) * unit * (abs(self.slope(Z)) + abs(Z))
+        slopes = self.bend(abs(Z) + error) * error + (len(self.S) + 20) * unit * (
+            abs(self.slope(Z)) + abs(Z)
+        )
         if self.compressed:
             return np.full(X.shape, frobenius(self.S) * frobenius(slopes) / len(self.S), dtype=WIDE)
         return abs(self.S).T @ slopes / len(self.S)

@@ -86,7 +86,9 @@ def _noisy_optimum(source, target, sig):
     """The best polished value over methods: all must agree on it."""
     objective = jorth.Procrustes(source, target)
     values = [
-        jorth.minimize(objective, signature=sig, method=m, gradient_tolerance=1e-11, max_time=20).value
+        jorth.minimize(
+            objective, signature=sig, method=m, gradient_tolerance=1e-11, max_time=20
+        ).value
         for m in (GaussSeidel(), GaussSeidel(side="right"), Jacobi())
     ]
     assert max(values) - min(values) <= 1e-12
@@ -120,7 +122,9 @@ def case(name):
         return Case(jorth.Quadratic(A, C, D), sig, -constant)
     source, target, sig = _data()
     if name == "finite sum":
-        objective = jorth.FiniteSum(_mean_loss, (torch.from_numpy(source), torch.from_numpy(target)))
+        objective = jorth.FiniteSum(
+            _mean_loss, (torch.from_numpy(source), torch.from_numpy(target))
+        )
         return Case(objective, sig, 0.0, finite_sum=True, dear=True)
     if name == "autograd":
         S, T = torch.from_numpy(source), torch.from_numpy(target)

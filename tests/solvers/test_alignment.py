@@ -9,7 +9,7 @@ import torch
 
 import jorth
 from jorth import Signature, Status
-from jorth.solvers.alignment import _bounds, _least_squares, _starts, _tolerance, data_start
+from jorth.solvers.procrustes import _bounds, _least_squares, _starts, _tolerance, data_start
 
 SIGNATURES = {
     "Lorentz, time last": Signature.lorentz(5, "last"),
@@ -29,7 +29,11 @@ def planted(signature, component=(1, 1), *, noise=0.0, cond=10.0, seed=0):
 
 
 def components_of(signature):
-    return [c for c in COMPONENTS if not (signature.p == 0 and c[0] < 0) and not (signature.q == 0 and c[1] < 0)]
+    return [
+        c
+        for c in COMPONENTS
+        if not (signature.p == 0 and c[0] < 0) and not (signature.q == 0 and c[1] < 0)
+    ]
 
 
 @pytest.mark.parametrize("name", SIGNATURES)
@@ -54,7 +58,10 @@ def test_no_start_of_many_ends_lower(name, noise):
         found = jorth.procrustes(source, target, signature)
         objective = jorth.Procrustes(source, target)
         starts = [jorth.random_point(signature, component=c, seed=9) for c in COMPONENTS]
-        others = [jorth.minimize(objective, x0, signature=signature, method="riemannian-cg").value for x0 in starts]
+        others = [
+            jorth.minimize(objective, x0, signature=signature, method="riemannian-cg").value
+            for x0 in starts
+        ]
         assert found.value <= min(others) * (1 + 1e-9)
 
 
@@ -65,15 +72,24 @@ def test_the_bound_is_below_every_value(name, smallest):
     signature = SIGNATURES[name]
     rng = np.random.default_rng(1)
     for trial in range(2):
-        Q = np.linalg.qr(rng.standard_normal((20, signature.n)))[0] * np.geomspace(1.0, smallest, signature.n)
+        Q = np.linalg.qr(rng.standard_normal((20, signature.n)))[0] * np.geomspace(
+            1.0, smallest, signature.n
+        )
         M = 0.7 * jorth.random_point(signature, cond=2.0, seed=trial)
         objective = jorth.Procrustes(Q, Q @ M)
         bounds = _bounds(objective, signature, _least_squares(objective))
         for component in components_of(signature):
-            fits = [jorth.random_point(signature, cond=c, component=component, seed=1) for c in (1.0, 1.5, 2.0, 5.0)]
-            best = jorth.minimize(objective, fits[0], signature=signature, method="riemannian-lbfgs").x
+            fits = [
+                jorth.random_point(signature, cond=c, component=component, seed=1)
+                for c in (1.0, 1.5, 2.0, 5.0)
+            ]
+            best = jorth.minimize(
+                objective, fits[0], signature=signature, method="riemannian-lbfgs"
+            ).x
             for X in [*fits, best]:
-                assert objective.value(torch.from_numpy(X)).item() >= bounds[component] * (1 - 1e-12)
+                assert objective.value(torch.from_numpy(X)).item() >= bounds[component] * (
+                    1 - 1e-12
+                )
 
 
 def test_the_bound_is_attained():
@@ -131,7 +147,9 @@ def test_a_factor_far_out_is_no_start():
 
 def test_the_factor_starts_near_a_planted_isometry():
     signature = Signature(50, 50)
-    source, target, X = jorth.datasets.planted_procrustes(200, signature, noise=0.1, source_condition=3, seed=0)
+    source, target, X = jorth.datasets.planted_procrustes(
+        200, signature, noise=0.1, source_condition=3, seed=0
+    )
     start = data_start(jorth.Procrustes(source, target), signature)
     assert jorth.residual(start, signature) < 1e-13
     assert np.linalg.norm(start.numpy() - X) < 0.5 * np.linalg.norm(X)  # measured: 0.11
@@ -159,7 +177,9 @@ def test_components_start_stays_with_x0():
     assert np.abs(everywhere.x - X).max() < 1e-12
     assert len(everywhere.stages) > 1
     assert everywhere.time == sum(stage.time for stage in everywhere.stages)
-    assert everywhere.evaluations.gradient == sum(stage.evaluations.gradient for stage in everywhere.stages)
+    assert everywhere.evaluations.gradient == sum(
+        stage.evaluations.gradient for stage in everywhere.stages
+    )
     assert everywhere.iterations == sum(stage.iterations for stage in everywhere.stages)
 
 
@@ -169,7 +189,8 @@ def test_the_tolerance_goes_with_the_data(scale):
     signature = Signature(3, 2)
     source, target, X = planted(signature, noise=1e-3)
     one, other = (
-        jorth.procrustes(c * source, c * target, signature, x0=np.eye(5), components="start") for c in (1.0, scale)
+        jorth.procrustes(c * source, c * target, signature, x0=np.eye(5), components="start")
+        for c in (1.0, scale)
     )
     assert other.success
     assert one.iterations > 3
@@ -181,9 +202,13 @@ def test_the_tolerance_does_not_go_with_the_number_of_rows():
     """Rows that are there twice make the same f."""
     source, target, _ = planted(Signature(3, 2), noise=1e-3)
     once = _tolerance(jorth.Procrustes(source, target), None)
-    twice = _tolerance(jorth.Procrustes(np.vstack([source, source]), np.vstack([target, target])), None)
+    twice = _tolerance(
+        jorth.Procrustes(np.vstack([source, source]), np.vstack([target, target])), None
+    )
     assert once == pytest.approx(twice, rel=1e-12)
-    assert once == pytest.approx(2.0 ** (-53 * 2 / 3) * np.linalg.norm(source) * np.linalg.norm(target) / 25, rel=1e-3)
+    assert once == pytest.approx(
+        2.0 ** (-53 * 2 / 3) * np.linalg.norm(source) * np.linalg.norm(target) / 25, rel=1e-3
+    )
 
 
 def test_kinds_of_arrays():
@@ -192,7 +217,9 @@ def test_kinds_of_arrays():
     dense = jorth.procrustes(source, target, signature)
     sparse = jorth.procrustes(scipy.sparse.csr_array(source), target, signature)
     np.testing.assert_allclose(sparse.x, dense.x, atol=1e-13)
-    single = jorth.procrustes(torch.from_numpy(source).float(), torch.from_numpy(target).float(), signature)
+    single = jorth.procrustes(
+        torch.from_numpy(source).float(), torch.from_numpy(target).float(), signature
+    )
     assert single.x.dtype == torch.float32
     assert single.success
     # 20 n u ||X||^2 cond(source)
@@ -207,7 +234,9 @@ def test_a_thin_target_has_a_thin_answer():
     rng = np.random.default_rng(0)
     source = rng.standard_normal((30, 4))
     # near the image of a feasible column: with any y the set has local minima that are not the least one
-    y = source @ jorth.random_point(signature, cond=3.0, seed=1)[:, :1] + 0.3 * rng.standard_normal((30, 1))
+    y = source @ jorth.random_point(signature, cond=3.0, seed=1)[:, :1] + 0.3 * rng.standard_normal(
+        (30, 1)
+    )
     result = jorth.procrustes(source, y, signature)
     assert result.success
     J = np.diag(signature.signs.astype(float))
@@ -217,7 +246,9 @@ def test_a_thin_target_has_a_thin_answer():
         r = np.linalg.solve(A + t * J, b)
         return r @ J @ r - 1
 
-    spectrum = 1 / np.linalg.eigvals(np.linalg.solve(A, J)).real  # A + t J is positive definite between -low and high
+    spectrum = (
+        1 / np.linalg.eigvals(np.linalg.solve(A, J)).real
+    )  # A + t J is positive definite between -low and high
     low, high = spectrum[spectrum > 0].min(), -spectrum[spectrum < 0].max()
     t = brentq(defect, -low * (1 - 1e-9), high * (1 - 1e-9), xtol=1e-14)
     np.testing.assert_allclose(result.x[:, 0], np.linalg.solve(A + t * J, b), atol=1e-7)
@@ -226,7 +257,9 @@ def test_a_thin_target_has_a_thin_answer():
 def test_a_checkpoint_for_each_component(tmp_path):
     signature = Signature(3, 2)
     source, target, _ = planted(signature, (-1, -1), noise=5.0)
-    result = jorth.procrustes(source, target, signature, checkpoint=tmp_path, checkpoint_interval=0.0)
+    result = jorth.procrustes(
+        source, target, signature, checkpoint=tmp_path, checkpoint_interval=0.0
+    )
     assert len(list(tmp_path.iterdir())) == len(result.stages) > 1
     again = jorth.procrustes(source, target, signature, checkpoint=tmp_path)
     np.testing.assert_array_equal(again.x, result.x)

@@ -60,17 +60,21 @@ def test_the_best_point_is_returned(method):
     """Wherever the run is cut off: some of these end on the way up."""
     probe, climbed = rough_probe(), False
     for evaluations in range(10, 22):
-        result = jorth.minimize(probe, start(), method=method, max_evaluations=evaluations, gradient_tolerance=0.0)
+        result = jorth.minimize(
+            probe, start(), method=method, max_evaluations=evaluations, gradient_tolerance=0.0
+        )
         values = result.history["value"]
         assert result.value == np.nanmin(values) == values[-1]
-        assert result.value == pytest.approx(probe.value(torch.from_numpy(result.x)).item(), rel=1e-12)
+        assert result.value == pytest.approx(
+            probe.value(torch.from_numpy(result.x)).item(), rel=1e-12
+        )
         climbed |= bool((np.diff(values) > 0).any())
     assert climbed or method.name == "vr-j-jobcd"
 
 
 def test_going_back_halves_the_angle_and_forgets():
-    from jorth.solvers.averaged_steps import Averaging, keep_best
-    from jorth.solvers.base import State
+    from jorth.solvers.jobcd.averaged_steps import Averaging, keep_best
+    from jorth.solvers.loop.solver import State
 
     rule = Averaging(angle=0.4, momentum=0.5, decay=0.5, patience=2)
     state = State(torch.eye(2), 1.0, torch.ones(2, 2), numbers={"angle": 0.4, "steps left": 3.0})
@@ -111,12 +115,18 @@ def test_the_first_step_turns_every_plane_by_the_angle(side):
         np.testing.assert_allclose(step, -angle * J @ np.sign(M - M.T), atol=1e-4 * angle)
 
 
-@pytest.mark.parametrize("method", [Jacobi(curvature="per-plane"), VarianceReduced(curvature="per-plane")])
+@pytest.mark.parametrize(
+    "method", [Jacobi(curvature="per-plane"), VarianceReduced(curvature="per-plane")]
+)
 def test_it_gets_near_the_optimum_of_a_smooth_f(method):
     source, target, _ = planted_procrustes(40, SIG, source_condition=3.0, noise=0.1, seed=2)
     objective = jorth.Procrustes(source, target)
-    best = jorth.minimize(objective, signature=SIG, method="riemannian-lbfgs", gradient_tolerance=1e-10).value
-    result = jorth.minimize(objective, signature=SIG, method=method, max_evaluations=400, gradient_tolerance=0.0)
+    best = jorth.minimize(
+        objective, signature=SIG, method="riemannian-lbfgs", gradient_tolerance=1e-10
+    ).value
+    result = jorth.minimize(
+        objective, signature=SIG, method=method, max_evaluations=400, gradient_tolerance=0.0
+    )
     assert result.value - best < 1e-2 * (result.history["value"][0] - best)
 
 
@@ -128,7 +138,9 @@ def test_a_thin_start_takes_left_steps_only():
             return (X - 1).square().sum() / 2, X - 1
 
     X0 = jorth.random_point(SIG, columns=(2, 1), seed=0)
-    result = jorth.minimize(Distance(), X0, signature=SIG, method="j-jobcd", max_iterations=60, gradient_tolerance=0.0)
+    result = jorth.minimize(
+        Distance(), X0, signature=SIG, method="j-jobcd", max_iterations=60, gradient_tolerance=0.0
+    )
     assert result.value < 0.9 * result.history["value"][0]
     gram = X0.T @ (SIG.signs[:, None] * X0)
     np.testing.assert_allclose(result.x.T @ (SIG.signs[:, None] * result.x), gram, atol=1e-12)
@@ -152,10 +164,14 @@ def test_taking_turns_reaches_the_optimum(side):
     """Of a smooth f too, by majorised steps."""
     source, target, _ = planted_procrustes(40, SIG, source_condition=3.0, noise=0.1, seed=2)
     objective = jorth.Procrustes(source, target)
-    best = jorth.minimize(objective, signature=SIG, method="riemannian-lbfgs", gradient_tolerance=1e-10).value
+    best = jorth.minimize(
+        objective, signature=SIG, method="riemannian-lbfgs", gradient_tolerance=1e-10
+    ).value
     for rounds in (None, 1):
         method = Jacobi(side=side, rounds_per_gradient=rounds)
-        result = jorth.minimize(objective, signature=SIG, method=method, max_iterations=4000, gradient_tolerance=1e-6)
+        result = jorth.minimize(
+            objective, signature=SIG, method=method, max_iterations=4000, gradient_tolerance=1e-6
+        )
         assert result.value - best < 1e-6 * (result.history["value"][0] - best)
 
 

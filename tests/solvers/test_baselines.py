@@ -7,11 +7,12 @@ import torch
 
 import jorth
 from jorth import ADMM, CSDM, UMCM, Exponential, Signature, Status
+from jorth.clock import Clock
 from jorth.datasets import planted_procrustes
 from jorth.objectives import AutogradObjective
-from jorth.solvers.base import Scored
-from jorth.solvers.counting import Clock, CountedObjective
-from jorth.solvers.problem import Problem
+from jorth.solvers.loop.budget import CountedObjective
+from jorth.solvers.loop.problem import Problem
+from jorth.solvers.loop.solver import Scored
 from jorth.stopping import ValueBelow
 from tests.planted import near_procrustes
 
@@ -34,7 +35,9 @@ INFEASIBLE = ["umcm", "admm"]
 
 def procrustes(n, p, seed=0):
     sig = Signature(p, n - p)
-    source, target, _ = near_procrustes(2 * n, sig, source_condition=10.0, point_condition=10.0, seed=seed)
+    source, target, _ = near_procrustes(
+        2 * n, sig, source_condition=10.0, point_condition=10.0, seed=seed
+    )
     return jorth.Procrustes(source, target), sig, 0.0
 
 
@@ -59,11 +62,18 @@ def test_reaches_its_gap_with_default_options(method, n, share, problem):
     gap = FALLS_SHORT.get((method, n, share, problem.__name__), GAPS[method])
     goal = optimum + gap * (start_value(objective, sig) - optimum)
     result = jorth.minimize(
-        objective, signature=sig, method=method, gradient_tolerance=0.0, stop=ValueBelow(goal), max_iterations=2000
+        objective,
+        signature=sig,
+        method=method,
+        gradient_tolerance=0.0,
+        stop=ValueBelow(goal),
+        max_iterations=2000,
     )
     assert result.status is Status.CONVERGED, result.message
     assert result.value <= goal
-    assert result.value == pytest.approx(objective.value(torch.from_numpy(result.x)).item(), rel=1e-12)
+    assert result.value == pytest.approx(
+        objective.value(torch.from_numpy(result.x)).item(), rel=1e-12
+    )
     assert result.residual <= 10 * n * UNIT * max(result.history["norm"].max(), 1.0) ** 2
     assert jorth.component(result.x, sig) == (1, 1)
 
@@ -72,7 +82,11 @@ def test_a_base_that_moves_brings_the_exponential_home():
     objective, sig, _ = procrustes(20, 10)
     goal = GAPS["exponential"] * start_value(objective, sig)
     result = jorth.minimize(
-        objective, signature=sig, method=Exponential(rebase=30), gradient_tolerance=0.0, stop=ValueBelow(goal)
+        objective,
+        signature=sig,
+        method=Exponential(rebase=30),
+        gradient_tolerance=0.0,
+        stop=ValueBelow(goal),
     )
     assert result.status is Status.CONVERGED
     assert result.iterations < 200
@@ -81,13 +95,17 @@ def test_a_base_that_moves_brings_the_exponential_home():
 @pytest.mark.parametrize("method", INFEASIBLE)
 def test_infeasible_methods_record_their_violation_before_polishing(method):
     objective, sig, _ = procrustes(20, 10)
-    result = jorth.minimize(objective, signature=sig, method=method, max_iterations=30, gradient_tolerance=0.0)
+    result = jorth.minimize(
+        objective, signature=sig, method=method, max_iterations=30, gradient_tolerance=0.0
+    )
     assert result.violation == result.history["residual"][-1] > 1e-6
     assert result.residual <= 10 * sig.n * UNIT
     assert jorth.residual(result.x, sig) == pytest.approx(result.residual)
     # the values are those of polished points: never below the optimum, the last one that of x
     assert result.history["value"][-1] == result.value
-    assert result.value == pytest.approx(objective.value(torch.from_numpy(result.x)).item(), rel=1e-12)
+    assert result.value == pytest.approx(
+        objective.value(torch.from_numpy(result.x)).item(), rel=1e-12
+    )
     assert (result.history["value"] >= 0).all()
     feasible = jorth.minimize(objective, signature=sig, method="gs-jobcd", max_iterations=3)
     assert feasible.violation == feasible.residual
@@ -96,7 +114,9 @@ def test_infeasible_methods_record_their_violation_before_polishing(method):
 @pytest.mark.parametrize("method", INFEASIBLE)
 def test_violation_falls_with_the_gradient(method):
     objective, sig, _ = trace(20, 10)
-    result = jorth.minimize(objective, signature=sig, method=method, gradient_tolerance=1e-8, max_iterations=5000)
+    result = jorth.minimize(
+        objective, signature=sig, method=method, gradient_tolerance=1e-8, max_iterations=5000
+    )
     assert result.status is Status.CONVERGED
     assert result.violation < 1e-7
     assert result.gradient_norm <= 1e-8
@@ -106,20 +126,28 @@ def test_umcm_repairs_a_penalty_that_is_too_low():
     """A fixed penalty of a tenth of the curvature lets X run off to infinity; the tube and "auto" do not."""
     objective, sig, optimum = trace(20, 10)
     low = 0.1 * objective.curvature()
-    result = jorth.minimize(objective, signature=sig, method=UMCM(beta=low), max_iterations=300, gradient_tolerance=0.0)
+    result = jorth.minimize(
+        objective, signature=sig, method=UMCM(beta=low), max_iterations=300, gradient_tolerance=0.0
+    )
     assert np.isfinite(result.value)
     assert result.history["residual"].max() * result.history["norm"].max() ** 2 <= 0.91
     raised = jorth.minimize(objective, signature=sig, method="umcm", gradient_tolerance=1e-7)
     assert raised.value == pytest.approx(optimum, rel=1e-9)
 
 
-@pytest.mark.parametrize("method", ["umcm", "admm", "csdm", "exponential", "riemannian-sd", "riemannian-cg"])
+@pytest.mark.parametrize(
+    "method", ["umcm", "admm", "csdm", "exponential", "riemannian-sd", "riemannian-cg"]
+)
 def test_a_function_without_known_curvature(method):
     """Neither a Lipschitz constant nor a quadratic form: penalties and steps come from what is seen."""
     sig = Signature(4, 3)
     T = torch.from_numpy(jorth.random_point(sig, cond=2.0, seed=3))
     result = jorth.minimize(
-        lambda X: torch.cosh(2 * (X - T)).sum(), signature=sig, method=method, gradient_tolerance=1e-5, max_time=30
+        lambda X: torch.cosh(2 * (X - T)).sum(),
+        signature=sig,
+        method=method,
+        gradient_tolerance=1e-5,
+        max_time=30,
     )
     assert result.status is Status.CONVERGED, result.message
     assert result.value == pytest.approx(49, abs=1e-6)
@@ -128,7 +156,9 @@ def test_a_function_without_known_curvature(method):
 def begun(method, objective, sig):
     """A solver's problem and its state at the identity."""
     X = torch.eye(sig.n, dtype=torch.float64)
-    problem = Problem(CountedObjective(objective, Clock()), sig, sig.vector(X), np.random.default_rng(0))
+    problem = Problem(
+        CountedObjective(objective, Clock()), sig, sig.vector(X), np.random.default_rng(0)
+    )
     return problem, method.init(problem, X)
 
 
@@ -141,7 +171,9 @@ def test_umcm_sets_back_with_a_higher_penalty():
         before, off = state.numbers["beta"], state.X.clone()
         assert jorth.residual(off, sig) > 1e-6
         near = jorth.polish(off, sig)
-        state.scored = Scored(near, *problem.objective.value_and_gradient(near), 0.0)  # as the loop does
+        state.scored = Scored(
+            near, *problem.objective.value_and_gradient(near), 0.0
+        )  # as the loop does
         state.numbers["reference"] = -1e9  # no step is as low as that
         method.step(problem, state)
         assert state.numbers["beta"] == factor * before
@@ -157,7 +189,9 @@ def test_umcm_keeps_a_running_mean_of_the_augmented_lagrangian():
     method.step(problem, state)
     C, M = state.X.mT @ J @ state.X - J, J @ state.X.mT @ state.gradient
     merit = state.value - ((M + M.mT) / 2 * C).sum() / 2 + 7.0 * C.square().sum() / 4
-    assert state.numbers["reference"] == pytest.approx((0.85 * first + merit.item()) / 1.85, rel=1e-12)
+    assert state.numbers["reference"] == pytest.approx(
+        (0.85 * first + merit.item()) / 1.85, rel=1e-12
+    )
 
 
 def test_admm_carries_its_multipliers_over_to_new_penalties():
@@ -203,7 +237,9 @@ def test_the_scale_of_the_objective_does_not_matter(method, scale):
     scaled = jorth.Quadratic(scale * objective.quadratic().A)
     goal = optimum + 1e-4 * (start_value(objective, sig) - optimum)
     stop = ValueBelow(scale * goal)
-    result = jorth.minimize(scaled, signature=sig, method=method, gradient_tolerance=0.0, stop=stop, max_iterations=500)
+    result = jorth.minimize(
+        scaled, signature=sig, method=method, gradient_tolerance=0.0, stop=stop, max_iterations=500
+    )
     assert result.status is Status.CONVERGED, result.message
 
 
@@ -211,7 +247,9 @@ def test_umcm_at_scales_whose_squares_overflow():
     for scale in (1e-150, 1e150):
         objective, sig, optimum = trace(10, 5)
         scaled = jorth.Quadratic(scale * objective.quadratic().A)
-        result = jorth.minimize(scaled, signature=sig, method="umcm", gradient_tolerance=0.0, max_iterations=1000)
+        result = jorth.minimize(
+            scaled, signature=sig, method="umcm", gradient_tolerance=0.0, max_iterations=1000
+        )
         assert result.value == pytest.approx(scale * optimum, rel=1e-9)
 
 
@@ -225,12 +263,18 @@ def test_umcm_moves_from_a_far_start():
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("method", ["csdm", "exponential", "riemannian-sd", "riemannian-cg", "riemannian-lbfgs"])
+@pytest.mark.parametrize(
+    "method", ["csdm", "exponential", "riemannian-sd", "riemannian-cg", "riemannian-lbfgs"]
+)
 def test_unbounded_problems_are_recognised(method, dtype):
     D = np.random.default_rng(0).standard_normal((20, 7))
     objective = jorth.HyperbolicEigenvalue((D.T @ D).astype(dtype), sense="max")
     result = jorth.minimize(
-        objective, signature=Signature(4, 3), method=method, gradient_tolerance=0.0, max_iterations=100
+        objective,
+        signature=Signature(4, 3),
+        method=method,
+        gradient_tolerance=0.0,
+        max_iterations=100,
     )
     assert result.status is Status.UNBOUNDED
     assert np.isfinite(result.x).all()
@@ -244,7 +288,9 @@ def test_not_a_number_beyond_the_start_is_not_called_stalled(method):
     x0 = torch.eye(6, dtype=torch.float64)
 
     def poisoned(X):
-        return (X * objective.value_and_gradient(x0)[1]).sum() * (1.0 if torch.equal(X.detach(), x0) else torch.nan)
+        return (X * objective.value_and_gradient(x0)[1]).sum() * (
+            1.0 if torch.equal(X.detach(), x0) else torch.nan
+        )
 
     result = jorth.minimize(poisoned, x0, signature=sig, method=method, gradient_tolerance=0.0)
     assert result.status is Status.NON_FINITE
@@ -255,14 +301,18 @@ def test_not_a_number_beyond_the_start_is_not_called_stalled(method):
 def test_a_polished_point_outside_the_domain_is_not_the_answer(method):
     """Infinite with a zero gradient: it would look stationary."""
     sig = Signature.of([1, -1, 1, 1, -1])
-    source, target, _ = planted_procrustes(20, sig, source_condition=3.0, point_condition=3.0, noise=0.1, seed=1)
+    source, target, _ = planted_procrustes(
+        20, sig, source_condition=3.0, point_condition=3.0, noise=0.1, seed=1
+    )
     S, T = torch.from_numpy(source), torch.from_numpy(target)
 
     def inside(X):
         return torch.where(X.norm() < 2.4, (S @ X - T).square().sum(), torch.inf)
 
     result = jorth.minimize(inside, signature=sig, method=method, max_iterations=500)
-    assert result.status is Status.NON_FINITE or (method == "umcm" and not result.success)  # UMCM may shorten its steps
+    assert result.status is Status.NON_FINITE or (
+        method == "umcm" and not result.success
+    )  # UMCM may shorten its steps
     assert np.isfinite(result.value)
     assert result.gradient_norm > 1.0
     at_start = jorth.minimize(lambda X: X.sum() * torch.nan, signature=sig, method=method)
@@ -270,11 +320,15 @@ def test_a_polished_point_outside_the_domain_is_not_the_answer(method):
     assert np.isnan([at_start.value, at_start.gradient_norm]).all()
 
 
-@pytest.mark.parametrize("signs", [[1] * 3 + [-1] * 5, [1, -1, -1, 1, -1], [1, 1, 1, 1, -1], [1, 1, 1], [-1, -1, -1]])
+@pytest.mark.parametrize(
+    "signs", [[1] * 3 + [-1] * 5, [1, -1, -1, 1, -1], [1, 1, 1, 1, -1], [1, 1, 1], [-1, -1, -1]]
+)
 @pytest.mark.parametrize("orthogonal_map", ["cayley", "matrix_exp", "householder"])
 def test_csdm_works_for_every_signature(signs, orthogonal_map):
     sig = Signature.of(signs)
-    source, target, X = planted_procrustes(40, sig, source_condition=2.0, point_condition=4.0, seed=2)
+    source, target, X = planted_procrustes(
+        40, sig, source_condition=2.0, point_condition=4.0, seed=2
+    )
     # when the target is orthogonal it can be anywhere in its component: a start near it
     x0 = jorth.random_point(sig, cond=1.5, seed=1) if sig.p and sig.q else X @ rotation(sig.n, 0.3)
     result = jorth.minimize(
@@ -297,14 +351,23 @@ def rotation(n, angle):
 
 
 # not ADMM: its iterates are far from the set and may come back to it in another component
-@pytest.mark.parametrize("method", ["csdm", "exponential", "umcm", "riemannian-sd", "riemannian-cg"])
+@pytest.mark.parametrize(
+    "method", ["csdm", "exponential", "umcm", "riemannian-sd", "riemannian-cg"]
+)
 @pytest.mark.parametrize("component", [(-1, 1), (1, -1), (-1, -1)])
 def test_the_component_of_the_start_is_kept(method, component):
     sig = Signature(4, 3)
-    source, target, _ = planted_procrustes(30, sig, source_condition=2.0, point_condition=3.0, seed=4)
+    source, target, _ = planted_procrustes(
+        30, sig, source_condition=2.0, point_condition=3.0, seed=4
+    )
     x0 = jorth.random_point(sig, cond=2.0, component=component, seed=5)
     result = jorth.minimize(
-        jorth.Procrustes(source, target), x0, signature=sig, method=method, max_iterations=200, gradient_tolerance=1e-5
+        jorth.Procrustes(source, target),
+        x0,
+        signature=sig,
+        method=method,
+        max_iterations=200,
+        gradient_tolerance=1e-5,
     )
     assert result.value < result.history["value"][0]
     assert jorth.component(result.x, sig) == component
@@ -324,7 +387,9 @@ def test_exponential_is_what_one_would_write():
         adam.step()
     X = torch.linalg.matrix_exp(J @ (W.triu(1) - W.triu(1).T)) @ x0
     method = Exponential(optimizer="adam", learning_rate=0.02)
-    result = jorth.minimize(objective, x0, signature=sig, method=method, max_iterations=25, gradient_tolerance=0.0)
+    result = jorth.minimize(
+        objective, x0, signature=sig, method=method, max_iterations=25, gradient_tolerance=0.0
+    )
     np.testing.assert_allclose(result.x.numpy(), X.detach().numpy(), rtol=1e-10, atol=1e-12)
     assert result.evaluations.gradient == 26
 
@@ -332,7 +397,11 @@ def test_exponential_is_what_one_would_write():
 def test_adam_on_the_cs_form_comes_down():
     objective, sig, _ = procrustes(8, 5)
     result = jorth.minimize(
-        objective, signature=sig, method=CSDM(optimizer="adam"), gradient_tolerance=0.0, max_iterations=1500
+        objective,
+        signature=sig,
+        method=CSDM(optimizer="adam"),
+        gradient_tolerance=0.0,
+        max_iterations=1500,
     )
     assert result.value < 1e-3 * result.history["value"][0]
     assert result.residual <= 10 * sig.n * UNIT
@@ -343,8 +412,12 @@ def test_exponential_takes_a_thin_start_and_the_others_refuse_it():
     M = np.random.default_rng(0).standard_normal((8, 8))
     objective = jorth.Quadratic(M @ M.T + np.eye(8))
     x0 = jorth.random_point(sig, cond=2.0, columns=(2, 1), seed=1)
-    best = jorth.minimize(objective, x0, signature=sig, method="riemannian-lbfgs", gradient_tolerance=1e-9)
-    thin = jorth.minimize(objective, x0, signature=sig, method="exponential", gradient_tolerance=1e-6)
+    best = jorth.minimize(
+        objective, x0, signature=sig, method="riemannian-lbfgs", gradient_tolerance=1e-9
+    )
+    thin = jorth.minimize(
+        objective, x0, signature=sig, method="exponential", gradient_tolerance=1e-6
+    )
     assert thin.value == pytest.approx(best.value, rel=1e-8)
     for method in ("umcm", "admm", "csdm"):
         with pytest.raises(ValueError, match=rf"x0 must be square for {method}, got \(8, 3\)"):
@@ -355,13 +428,17 @@ def test_exponential_takes_a_thin_start_and_the_others_refuse_it():
 def test_float32(method):
     objective, sig, _ = procrustes(10, 6)
     single = jorth.Procrustes(objective._dense.float(), objective._target.float())
-    result = jorth.minimize(single, signature=sig, method=method, gradient_tolerance=1e-3, max_time=20)
+    result = jorth.minimize(
+        single, signature=sig, method=method, gradient_tolerance=1e-3, max_time=20
+    )
     assert result.x.dtype == torch.float32
     assert result.gradient_norm <= 1e-2 * result.history["gradient_norm"][0]
     assert result.residual <= 100 * sig.n * 2**-24 * result.history["norm"].max() ** 2
 
 
-@pytest.mark.parametrize("method", ["umcm", "admm", "csdm", "exponential", "riemannian-sd", "riemannian-cg"])
+@pytest.mark.parametrize(
+    "method", ["umcm", "admm", "csdm", "exponential", "riemannian-sd", "riemannian-cg"]
+)
 def test_counts_are_true(method):
     calls = {"value": 0, "gradient": 0}
     inner, sig, _ = procrustes(8, 5)
@@ -374,7 +451,9 @@ def test_counts_are_true(method):
         calls["gradient"] += 1
         return inner.value_and_gradient(torch.from_numpy(X))[1].numpy()
 
-    result = jorth.minimize(jorth.Objective(value, gradient), signature=sig, method=method, max_iterations=7)
+    result = jorth.minimize(
+        jorth.Objective(value, gradient), signature=sig, method=method, max_iterations=7
+    )
     # those of the record count too: the polished start and a polished point after each of seven steps
     assert result.evaluations.gradient == calls["gradient"] >= (16 if method in INFEASIBLE else 8)
     assert result.evaluations.value == calls["value"]
@@ -387,10 +466,16 @@ def test_counts_are_true(method):
         (lambda: UMCM(beta="best"), 'beta must be "auto" or a positive number'),
         (lambda: ADMM(penalty=-1.0), 'penalty must be "auto" or a positive number, got -1.0'),
         (lambda: CSDM(optimizer="sgd"), 'optimizer must be one of "adam", "lbfgs", got'),
-        (lambda: CSDM(learning_rate=0.0), "learning_rate must be None or a positive number, got 0.0"),
+        (
+            lambda: CSDM(learning_rate=0.0),
+            "learning_rate must be None or a positive number, got 0.0",
+        ),
         (lambda: CSDM(memory=0), "memory must be at least 1, got 0"),
         (lambda: CSDM(rebase=0), "rebase must be None or at least 1, got 0"),
-        (lambda: CSDM(orthogonal_map="qr"), 'orthogonal_map must be one of "cayley", "matrix_exp", "householder", got'),
+        (
+            lambda: CSDM(orthogonal_map="qr"),
+            'orthogonal_map must be one of "cayley", "matrix_exp", "householder", got',
+        ),
         (lambda: Exponential(optimizer="sgd"), 'optimizer must be one of "adam", "lbfgs", got'),
         (lambda: jorth.RiemannianCG(preconditioner="best"), 'preconditioner must be one of "auto"'),
     ],

@@ -7,7 +7,7 @@ import jorth
 from jorth import Quadratic, Signature, block_stationarity
 from jorth.objectives import AbstractObjective, QuadraticForm
 from jorth.plane import all_pairs, solve_rows
-from jorth.solvers import criticality
+from jorth.solvers import stationarity as criticality
 
 SIG = Signature(5, 4)
 
@@ -33,7 +33,9 @@ def test_the_answer_does_not_depend_on_the_chunk(monkeypatch, chunk):
     found = block_stationarity(Quadratic(A, D=weight), X, SIG)
     pairs = all_pairs(9)
     blocks = A[pairs[:, :, None], pairs[:, None, :]]
-    V = solve_rows((A @ X @ weight)[pairs], X[pairs], blocks, SIG.signs[pairs], D=weight, theta=1e-5).V
+    V = solve_rows(
+        (A @ X @ weight)[pairs], X[pairs], blocks, SIG.signs[pairs], D=weight, theta=1e-5
+    ).V
     # the mean of squares of numbers of order 1, added up in another order
     assert found.value == pytest.approx(((V - np.eye(2)) ** 2).sum(axis=(1, 2)).mean(), rel=1e-12)
     assert found.pairs == sum(sizes) == 36
@@ -64,5 +66,7 @@ class Given(AbstractObjective):
 def test_a_form_that_is_none_is_refused(entry):
     A, X = problem()
     A[3, 5] = entry
-    with pytest.raises(ValueError, match="objective must have finite curvature and a symmetric form"):
+    with pytest.raises(
+        ValueError, match="objective must have finite curvature and a symmetric form"
+    ):
         block_stationarity(Given(criticality.to_tensor(A, "A")), X, SIG)

@@ -11,11 +11,11 @@ import jorth
 from jorth import GaussSeidel, Signature, Status
 from jorth.datasets import planted_procrustes
 from jorth.plane import all_pairs
-from jorth.solvers import blocks
-from jorth.solvers.blocks import BlockedSweep, zigzags
-from jorth.solvers.pair_steps import compile_kernels
-from jorth.solvers.pairwise import PairwiseSweep, StepRule
-from jorth.solvers.sweeps import FINISHED, sweep_block
+from jorth.plane.compiled.sweeps import FINISHED, sweep_block
+from jorth.solvers.jobcd import blocks
+from jorth.solvers.jobcd.blocks import BlockedSweep, zigzags
+from jorth.solvers.jobcd.pair_steps import compile_kernels
+from jorth.solvers.jobcd.pairwise import PairwiseSweep, StepRule
 
 UNIT = 2.0**-53
 RULE = StepRule(-1e-12, all_components=False, stop_unbounded=True)
@@ -47,7 +47,10 @@ def quadratic(n, columns, *, linear=True, weighted=False, seed=0):
 
 
 def value(A, C, D, X):
-    return 0.5 * np.trace(X.T @ A @ X @ (np.eye(X.shape[1]) if D is None else D)) + (C * X[:, : C.shape[1]]).sum()
+    return (
+        0.5 * np.trace(X.T @ A @ X @ (np.eye(X.shape[1]) if D is None else D))
+        + (C * X[:, : C.shape[1]]).sum()
+    )
 
 
 def start(sig, columns, seed=1):
@@ -59,7 +62,8 @@ def start(sig, columns, seed=1):
 @pytest.mark.parametrize("everywhere", [False, True])
 @pytest.mark.parametrize("size", [2, 4, 6, 11, 13, 40])
 @pytest.mark.parametrize(
-    ("columns", "linear", "weighted"), [(13, True, False), (13, False, True), (13, True, True), (3, True, False)]
+    ("columns", "linear", "weighted"),
+    [(13, True, False), (13, False, True), (13, True, True), (3, True, False)],
 )
 def test_the_steps_of_the_plain_sweep(everywhere, size, columns, linear, weighted):
     """Same pairs, same order: the same X to rounding; n = 13 is no multiple of any size but one."""
@@ -76,7 +80,9 @@ def test_the_steps_of_the_plain_sweep(everywhere, size, columns, linear, weighte
         blocked = BlockedSweep(A, C, D, Z, sig.signs, order, size, rule)
         assert sum(plain.run()) == sum(blocked.run()) == 78
         X, Z = plain.rows(), blocked.rows()
-        np.testing.assert_allclose(Z, X, atol=1e-10 * np.abs(X).max())  # rounding, as three sweeps pass it on
+        np.testing.assert_allclose(
+            Z, X, atol=1e-10 * np.abs(X).max()
+        )  # rounding, as three sweeps pass it on
     assert value(A, C, D, X) < value(A, C, D, start(sig, columns)) - 1.0
 
 
@@ -87,7 +93,11 @@ def test_descent_at_every_block(weighted):
     n, columns = 17, 17
     A, C, D = quadratic(n, columns, weighted=weighted)
     X = start(sig, columns)
-    sweep, last, count = BlockedSweep(A, C, D, X, sig.signs, np.arange(n), 4, RULE), value(A, C, D, X), 0
+    sweep, last, count = (
+        BlockedSweep(A, C, D, X, sig.signs, np.arange(n), 4, RULE),
+        value(A, C, D, X),
+        0,
+    )
     for _ in sweep.run():
         Z = sweep.rows()
         now = value(A, C, D, Z)
@@ -109,7 +119,18 @@ def test_every_step_in_a_block_decreases_by_the_proximal_term(everywhere):
     for pair in all_pairs(n, seed=5):
         before = U.copy()
         done, decrease, end = sweep_block(
-            A, R, U, Y, np.empty((n, 0)), False, sig.signs.copy(), pair[None], 0, theta, everywhere, True
+            A,
+            R,
+            U,
+            Y,
+            np.empty((n, 0)),
+            False,
+            sig.signs.copy(),
+            pair[None],
+            0,
+            theta,
+            everywhere,
+            True,
         )
         assert (done, end) == (1, FINISHED)
         V = (U @ jorth.inverse(before, sig))[np.ix_(pair, pair)]
@@ -131,7 +152,9 @@ def test_null_lengths_are_formed_from_rows(boost, near):
         u = boost * np.random.default_rng(seed).uniform(0.5, 1.0)
         X = jorth.random_point(sig, cond=2.0, seed=seed)
         X[:2] = np.array([[u + 1 / u, u - 1 / u], [u - 1 / u, u + 1 / u]]) / 2 @ X[:2]
-        plain = PairwiseSweep(A, C, None, X.copy(), sig.signs, pairs_in_order(np.arange(4), 2), RULE)
+        plain = PairwiseSweep(
+            A, C, None, X.copy(), sig.signs, pairs_in_order(np.arange(4), 2), RULE
+        )
         blocked = BlockedSweep(A, C, None, X, sig.signs, np.arange(4), 2, RULE)
         assert sum(plain.run()) == sum(blocked.run()) == 6
         assert np.abs(blocked.rows() - plain.rows()).max() <= near * np.abs(plain.rows()).max()
@@ -143,7 +166,9 @@ def test_rows_are_kept_with_u():
     A, C, _ = quadratic(n, n)
     X = start(sig, n)
     U, rows = np.eye(n), X.copy()
-    sweep_block(A, C @ X.T, U, X @ X.T, rows, False, sig.signs.copy(), all_pairs(n), 0, 0.0, False, True)
+    sweep_block(
+        A, C @ X.T, U, X @ X.T, rows, False, sig.signs.copy(), all_pairs(n), 0, 0.0, False, True
+    )
     assert np.abs(U - np.eye(n)).max() > 0.1
     np.testing.assert_allclose(rows, U @ X, atol=1e-12 * np.abs(X).max())
 
@@ -158,7 +183,7 @@ def test_rows_asked_for_midway_are_those_of_the_moment(monkeypatch):
             late.append(np.abs(U - np.eye(len(U))).max() > 0.1)
         return sweep_block(A, R, U, Y, rows, *rest)
 
-    monkeypatch.setattr("jorth.solvers.sweeps.sweep_block", watched)
+    monkeypatch.setattr("jorth.plane.compiled.sweeps.sweep_block", watched)
     sig = Signature(2, 2)
     for seed in range(20):
         A, C, _ = quadratic(4, 4, seed=seed)
@@ -183,7 +208,10 @@ def test_far_from_the_identity(cond):
         assert sum(plain.run()) == sum(blocked.run()) == n * (n - 1) // 2
         X, Z = plain.rows(), blocked.rows()
         assert value(A, C, None, Z) <= value(A, C, None, X) * (1 + 1e-9)
-        assert np.abs(Z.T @ (sig.signs[:, None] * Z) - np.diag(sig.signs)).max() <= n * UNIT * largest**2
+        assert (
+            np.abs(Z.T @ (sig.signs[:, None] * Z) - np.diag(sig.signs)).max()
+            <= n * UNIT * largest**2
+        )
 
 
 def test_an_unbounded_plane_stops_the_sweep():
@@ -191,22 +219,30 @@ def test_an_unbounded_plane_stops_the_sweep():
     n, sig = 9, Signature.of([1, -1, 1, 1, 1, 1, 1, 1, 1])
     A = np.eye(n)
     A[0, 0], A[1, 1], A[0, 1], A[1, 0] = 1.0, 1.0, -3.0, -3.0
-    plain = PairwiseSweep(A, np.zeros((n, 0)), None, np.eye(n), sig.signs, pairs_in_order(np.arange(n)[::-1], 4), RULE)
-    sweep = BlockedSweep(A, np.zeros((n, 0)), None, np.eye(n), sig.signs, np.arange(n)[::-1].copy(), 4, RULE)
+    plain = PairwiseSweep(
+        A, np.zeros((n, 0)), None, np.eye(n), sig.signs, pairs_in_order(np.arange(n)[::-1], 4), RULE
+    )
+    sweep = BlockedSweep(
+        A, np.zeros((n, 0)), None, np.eye(n), sig.signs, np.arange(n)[::-1].copy(), 4, RULE
+    )
     assert sum(sweep.run()) == sum(plain.run()) < n * (n - 1) // 2
     assert sweep.unbounded
     assert plain.unbounded
     result = jorth.minimize(jorth.Quadratic(A), signature=sig, block_size=4)
     assert result.status is Status.UNBOUNDED
     assert 0 < result.evaluations.pair_updates < 36
-    going = jorth.minimize(jorth.Quadratic(A), signature=sig, block_size=4, on_unbounded="continue", max_iterations=2)
+    going = jorth.minimize(
+        jorth.Quadratic(A), signature=sig, block_size=4, on_unbounded="continue", max_iterations=2
+    )
     assert going.status is Status.MAX_ITERATIONS
     assert going.evaluations.pair_updates == 2 * 36
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 8, 21, 34])
 def test_every_two_blocks_are_neighbours_once(count):
-    met = Counter(frozenset(pair) for path in zigzags(count).tolist() for pair in itertools.pairwise(path))
+    met = Counter(
+        frozenset(pair) for path in zigzags(count).tolist() for pair in itertools.pairwise(path)
+    )
     assert all(met[frozenset(pair)] == 1 for pair in itertools.combinations(range(count), 2))
     assert len(met) == math.comb(count + count % 2, 2)
 
@@ -214,9 +250,15 @@ def test_every_two_blocks_are_neighbours_once(count):
 @pytest.mark.parametrize("n", [30, 31])
 @pytest.mark.parametrize("share", [0.5, 0.9, 1.0])
 def test_planted_procrustes(n, share):
-    sig = Signature.of(np.random.default_rng(n).permutation(Signature(round(share * n), n - round(share * n)).signs))
+    sig = Signature.of(
+        np.random.default_rng(n).permutation(
+            Signature(round(share * n), n - round(share * n)).signs
+        )
+    )
     source, target, X = planted_procrustes(2 * n, sig, seed=2)
-    result = jorth.minimize(jorth.Procrustes(source, target), signature=sig, block_size=8, gradient_tolerance=1e-9)
+    result = jorth.minimize(
+        jorth.Procrustes(source, target), signature=sig, block_size=8, gradient_tolerance=1e-9
+    )
     assert result.status is Status.CONVERGED
     assert np.abs(result.x - X).max() < 1e-6
     assert result.residual <= 100 * n * UNIT
@@ -227,7 +269,9 @@ def test_float32():
     sig = Signature(25, 25)
     source, target, X = planted_procrustes(100, sig, seed=2)
     objective = jorth.Procrustes(source.astype(np.float32), target.astype(np.float32))
-    result = jorth.minimize(objective, signature=sig, block_size=8, gradient_tolerance=1e-5, max_iterations=1000)
+    result = jorth.minimize(
+        objective, signature=sig, block_size=8, gradient_tolerance=1e-5, max_iterations=1000
+    )
     assert result.x.dtype == np.float32
     assert np.abs(result.x - X).max() < 1e-2
 
@@ -241,7 +285,7 @@ def test_large_n_goes_by_blocks(monkeypatch):
             used.append(arguments[6])
             super().__init__(*arguments)
 
-    monkeypatch.setattr("jorth.solvers.gauss_seidel.BlockedSweep", Watched)
+    monkeypatch.setattr("jorth.solvers.jobcd.gauss_seidel.BlockedSweep", Watched)
     for n, options in (
         (191, {}),
         (192, {}),
@@ -251,11 +295,23 @@ def test_large_n_goes_by_blocks(monkeypatch):
         (192, {"side": "right", "theta": 1e-9}),
     ):
         A = np.diag(np.linspace(1.0, 2.0, n))
-        jorth.minimize(jorth.Quadratic(A, np.tri(n)), signature=Signature(n - 1, 1), max_iterations=1, **options)
+        jorth.minimize(
+            jorth.Quadratic(A, np.tri(n)),
+            signature=Signature(n - 1, 1),
+            max_iterations=1,
+            **options,
+        )
     race = jorth.Quadratic(-np.eye(192), np.tri(192))
     jorth.minimize(race, signature=Signature(191, 1), on_unbounded="continue", max_iterations=1)
     assert used == [28, 50, 28]
-    assert [blocks.rows_of_a_block(n) for n in (2, 191, 192, 511, 512, 10**5)] == [1, 1, 28, 28, 60, 60]
+    assert [blocks.rows_of_a_block(n) for n in (2, 191, 192, 511, 512, 10**5)] == [
+        1,
+        1,
+        28,
+        28,
+        60,
+        60,
+    ]
 
 
 def test_a_limit_inside_a_sweep_leaves_a_feasible_point():
@@ -275,5 +331,7 @@ def test_nothing_is_compiled_on_the_clock():
     far = jorth.random_point(sig, cond=1e9, seed=0)
     for objective in (jorth.Quadratic(A), jorth.Quadratic(A, M), jorth.Quadratic(A, M, A)):
         for side in ("left", "right"):
-            jorth.minimize(objective, far, signature=sig, side=side, theta=0.0, block_size=2, max_iterations=2)
+            jorth.minimize(
+                objective, far, signature=sig, side=side, theta=0.0, block_size=2, max_iterations=2
+            )
     assert len(sweep_block.signatures) == 1

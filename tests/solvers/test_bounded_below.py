@@ -8,10 +8,18 @@ import torch
 from scipy.linalg import eigh
 
 import jorth
-from jorth import GaussSeidel, HyperbolicEigenvalue, Jacobi, Procrustes, Quadratic, Signature, Status
+from jorth import (
+    GaussSeidel,
+    HyperbolicEigenvalue,
+    Jacobi,
+    Procrustes,
+    Quadratic,
+    Signature,
+    Status,
+)
 from jorth.objectives.definiteness import is_definite, is_semidefinite, square_root
-from jorth.solvers.diagonalisation import _rotations_of_rows
-from jorth.solvers.sweeps import sweep_trace
+from jorth.plane.compiled.sweeps import sweep_trace
+from jorth.solvers.jobcd.diagonalisation import _rotations_of_rows
 
 RIGHT = [GaussSeidel(side="right"), Jacobi(side="right"), GaussSeidel(side="right", theta=1e-9)]
 SIDES = [GaussSeidel(), Jacobi(), *RIGHT]
@@ -45,7 +53,9 @@ def test_a_far_start_comes_back(method, rapidity):
     """A = I: X^T X does not carry its smaller eigenvalue, e^(-2 mu), beside e^(2 mu); the columns of X do."""
     c, s = np.cosh(rapidity), np.sinh(rapidity)
     x0 = np.array([[c, s], [s, c]])
-    result = jorth.minimize(HyperbolicEigenvalue(np.eye(2)), x0, signature=Signature(1, 1), method=method)
+    result = jorth.minimize(
+        HyperbolicEigenvalue(np.eye(2)), x0, signature=Signature(1, 1), method=method
+    )
     assert result.status is Status.CONVERGED
     # the start itself has a residual of u ||X||^2, and what it leaves of the way back stays
     assert abs(result.value - 2) <= 8 * 2.0**-53 * np.linalg.norm(x0, 2) ** 2
@@ -58,7 +68,9 @@ def test_the_value_from_a_far_start_is_that_of_the_pencil(cond):
     A = M @ M.T + np.eye(10)
     optimum = np.abs(1 / eigh(np.diag(sig.signs.astype(float)), A)[0]).sum()
     x0 = jorth.random_point(sig, cond=cond, seed=1)
-    result = jorth.minimize(HyperbolicEigenvalue(A), x0, signature=sig, side="right", max_iterations=60)
+    result = jorth.minimize(
+        HyperbolicEigenvalue(A), x0, signature=sig, side="right", max_iterations=60
+    )
     assert result.status is not Status.UNBOUNDED
     assert abs(result.value - optimum) <= 1e3 * 10 * 2.0**-53 * cond * optimum
 
@@ -85,7 +97,9 @@ def test_what_is_unbounded_is_still_said(method):
     sig = Signature(5, 3)
     x0 = jorth.random_point(sig, cond=10.0, seed=2)
     for A in (-np.eye(8), np.diag(np.r_[np.ones(5), -2 * np.ones(3)])):
-        result = jorth.minimize(HyperbolicEigenvalue(A), x0, signature=sig, method=method, max_iterations=500)
+        result = jorth.minimize(
+            HyperbolicEigenvalue(A), x0, signature=sig, method=method, max_iterations=500
+        )
         assert result.status is Status.UNBOUNDED
 
 
@@ -93,7 +107,11 @@ def test_what_is_unbounded_is_still_said(method):
 def test_a_norm_that_runs_away_under_a_bounded_f_is_no_proof(method):
     objective = HyperbolicEigenvalue(data=np.array([[1.0, -1.0]]))
     result = jorth.minimize(
-        objective, signature=Signature(1, 1), method=method, gradient_tolerance=0.0, max_iterations=400
+        objective,
+        signature=Signature(1, 1),
+        method=method,
+        gradient_tolerance=0.0,
+        max_iterations=400,
     )
     assert result.status is not Status.UNBOUNDED
     if result.status is Status.CONVERGED:  # X D^T has been rounded to zero
@@ -107,7 +125,10 @@ def test_all_signs_equal_are_compact():
     for sig in (Signature(3, 0), Signature(0, 3)):
         for method in SIDES[:4]:
             x0 = jorth.random_point(sig, seed=1)
-            assert jorth.minimize(Quadratic(A), x0, signature=sig, method=method).status is not Status.UNBOUNDED
+            assert (
+                jorth.minimize(Quadratic(A), x0, signature=sig, method=method).status
+                is not Status.UNBOUNDED
+            )
 
 
 def test_what_an_objective_says_of_itself():
@@ -135,7 +156,11 @@ def test_what_an_objective_says_of_itself():
 def test_definiteness_is_that_of_the_eigenvalues(n, scale):
     rng = np.random.default_rng(n)
     Q, _ = np.linalg.qr(rng.standard_normal((n, n)))
-    for least, semidefinite, definite in ((1e-9, True, True), (0.0, True, False), (-1e-9, False, False)):
+    for least, semidefinite, definite in (
+        (1e-9, True, True),
+        (0.0, True, False),
+        (-1e-9, False, False),
+    ):
         values = np.r_[np.linspace(1.0, 2.0, n - 1), least]
         A = torch.from_numpy(scale * (Q * values) @ Q.T)
         A = (A + A.mT) / 2
@@ -155,7 +180,9 @@ def test_rounds_on_a_device_take_the_steps_of_the_sweep():
         signs = np.array([1, -1 if case % 3 else 1], np.int8)
         X, half = np.eye(2), F.copy()
         sweep_trace(np.zeros((0, 0)), half, X, signs, np.array([[0, 1]]), 0.0, True)
-        V = _rotations_of_rows(torch.from_numpy(F)[None], torch.from_numpy(signs)[None], 0.0)[0].numpy()
+        V = _rotations_of_rows(torch.from_numpy(F)[None], torch.from_numpy(signs)[None], 0.0)[
+            0
+        ].numpy()
         # the weight of 1e-12 is left out on the CPU where a null length is above 1e-4 of the other: u^4 to 1e-8
         np.testing.assert_allclose(V, X, rtol=1e-8)
         J = np.diag(signs.astype(float))
@@ -168,7 +195,14 @@ def test_rows_that_are_rounding_are_left_alone():
     A = np.zeros((8, 8))
     A[:2, :2] = np.eye(2)
     x0 = jorth.random_point(sig, cond=3.0, seed=3)
-    run = partial(jorth.minimize, HyperbolicEigenvalue(A), x0, signature=sig, side="right", gradient_tolerance=0.0)
+    run = partial(
+        jorth.minimize,
+        HyperbolicEigenvalue(A),
+        x0,
+        signature=sig,
+        side="right",
+        gradient_tolerance=0.0,
+    )
     short, long = run(max_iterations=20), run(max_iterations=60)
     assert long.status is not Status.UNBOUNDED
     assert np.linalg.norm(long.x, 2) <= 2 * np.linalg.norm(short.x, 2)

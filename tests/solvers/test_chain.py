@@ -14,16 +14,24 @@ from tests.solvers.registry import case
 
 def minimize(method, problem="procrustes noisy", **options):
     this = case(problem)
-    return jorth.minimize(this.objective, **({"signature": this.signature, "method": method} | options))
+    return jorth.minimize(
+        this.objective, **({"signature": this.signature, "method": method} | options)
+    )
 
 
-@pytest.mark.parametrize("problem", ["procrustes", "procrustes unsorted", "procrustes noisy", "trace"])
+@pytest.mark.parametrize(
+    "problem", ["procrustes", "procrustes unsorted", "procrustes noisy", "trace"]
+)
 @pytest.mark.parametrize("iterations", [1, 3, 10, 50])
 def test_csdm_then_gauss_seidel_never_ends_above_csdm(problem, iterations):
     alone = minimize("csdm", problem, max_iterations=iterations, gradient_tolerance=0.0)
-    chain = minimize(["csdm", "gs-jobcd"], problem, max_iterations=2 * iterations, gradient_tolerance=0.0)
+    chain = minimize(
+        ["csdm", "gs-jobcd"], problem, max_iterations=2 * iterations, gradient_tolerance=0.0
+    )
     assert chain.stages[0].value == alone.value
-    assert chain.value <= alone.value * (1 + 1e-12)  # the rounding of f, whose last digits the two need not share
+    assert chain.value <= alone.value * (
+        1 + 1e-12
+    )  # the rounding of f, whose last digits the two need not share
     assert len(chain.stages) == 2
     assert chain.value == chain.stages[1].value
 
@@ -64,7 +72,9 @@ def test_callback_counts_on_and_ends_the_chain():
         seen.append(row["iteration"])
         return len(seen) == 7
 
-    chain = minimize(["umcm", GaussSeidel()], max_iterations=8, callback=callback, gradient_tolerance=0.0)
+    chain = minimize(
+        ["umcm", GaussSeidel()], max_iterations=8, callback=callback, gradient_tolerance=0.0
+    )
     assert seen == [0, 1, 2, 3, 4, 4, 5]
     assert chain.message.startswith("the callback asked to stop")
     assert chain.status is Status.INTERRUPTED
@@ -76,7 +86,7 @@ def test_callback_counts_on_and_ends_the_chain():
 def test_a_drifted_point_is_polished_before_it_is_handed_on(monkeypatch):
     from dataclasses import replace
 
-    from jorth.solvers import chain
+    from jorth.solvers.loop import chain
 
     this = case("procrustes noisy")
     first = minimize("exponential", max_iterations=3)
@@ -91,7 +101,16 @@ def test_a_drifted_point_is_polished_before_it_is_handed_on(monkeypatch):
 
 
 def test_any_method_starts_from_any_other():
-    names = ["umcm", "admm", "csdm", "exponential", "riemannian-sd", "riemannian-cg", "riemannian-lbfgs", "j-jobcd"]
+    names = [
+        "umcm",
+        "admm",
+        "csdm",
+        "exponential",
+        "riemannian-sd",
+        "riemannian-cg",
+        "riemannian-lbfgs",
+        "j-jobcd",
+    ]
     for name in names:
         warm = minimize(name, max_iterations=5, gradient_tolerance=0.0)
         for other in names:
@@ -107,11 +126,17 @@ def test_a_chain_resumes(tmp_path):
         return row["iteration"] >= 25
 
     part = minimize(
-        ["umcm", "gs-jobcd"], max_iterations=40, gradient_tolerance=0.0, checkpoint=folder, callback=interrupt
+        ["umcm", "gs-jobcd"],
+        max_iterations=40,
+        gradient_tolerance=0.0,
+        checkpoint=folder,
+        callback=interrupt,
     )
     assert part.iterations == 25
     assert sorted(path.name for path in folder.iterdir()) == ["1-umcm", "2-gs-jobcd"]
-    resumed = minimize(["umcm", "gs-jobcd"], max_iterations=40, gradient_tolerance=0.0, checkpoint=folder)
+    resumed = minimize(
+        ["umcm", "gs-jobcd"], max_iterations=40, gradient_tolerance=0.0, checkpoint=folder
+    )
     np.testing.assert_array_equal(resumed.x, whole.x)
     assert resumed.iterations == 40
 
@@ -128,7 +153,12 @@ def test_a_chain_resumes_with_other_limits(tmp_path):
     np.testing.assert_array_equal(longer.x, straight.x)
     # another first method is another chain
     with pytest.raises(jorth.CheckpointMismatch):
-        minimize(["admm", "csdm", "gs-jobcd"], max_iterations=9, gradient_tolerance=0.0, checkpoint=tmp_path)
+        minimize(
+            ["admm", "csdm", "gs-jobcd"],
+            max_iterations=9,
+            gradient_tolerance=0.0,
+            checkpoint=tmp_path,
+        )
 
 
 def test_ctrl_c_at_the_last_look_of_a_stage_ends_the_chain():
@@ -136,7 +166,9 @@ def test_ctrl_c_at_the_last_look_of_a_stage_ends_the_chain():
         if row["iteration"] == 3:
             os.kill(os.getpid(), signal.SIGINT)
 
-    chain = minimize(["csdm", "gs-jobcd"], max_iterations=6, callback=interrupt, gradient_tolerance=0.0)
+    chain = minimize(
+        ["csdm", "gs-jobcd"], max_iterations=6, callback=interrupt, gradient_tolerance=0.0
+    )
     assert chain.status is Status.INTERRUPTED
     assert len(chain.stages) == 1
 
@@ -145,11 +177,15 @@ def test_a_start_that_a_later_method_cannot_take_is_refused_before_any_work():
     calls = []
     x0 = jorth.random_point(jorth.Signature(3, 2), columns=(1, 1), seed=0)
     with pytest.raises(ValueError, match="x0 must be square for umcm"):
-        jorth.minimize(calls.append, x0, signature=jorth.Signature(3, 2), method=["exponential", "umcm"])
+        jorth.minimize(
+            calls.append, x0, signature=jorth.Signature(3, 2), method=["exponential", "umcm"]
+        )
     assert calls == []
 
 
-@pytest.mark.parametrize(("name", "count"), [("max_evaluations", "gradient"), ("max_iterations", None)])
+@pytest.mark.parametrize(
+    ("name", "count"), [("max_evaluations", "gradient"), ("max_iterations", None)]
+)
 def test_shares_are_rounded_up_and_what_is_used_is_taken_off(name, count):
     chain = minimize(["j-jobcd"] * 3, "autograd", gradient_tolerance=0.0, **{name: 10})
     used = [stage.evaluations.gradient if count else stage.iterations for stage in chain.stages]
@@ -185,7 +221,9 @@ def test_a_later_stage_that_cannot_run_is_refused_before_any_work():
 
 
 def test_a_stage_has_limits_of_its_own():
-    chain = minimize([Stage("gs-jobcd", max_iterations=2), "riemannian-lbfgs"], gradient_tolerance=1e-9)
+    chain = minimize(
+        [Stage("gs-jobcd", max_iterations=2), "riemannian-lbfgs"], gradient_tolerance=1e-9
+    )
     sweeps, rest = chain.stages
     assert sweeps.iterations == 2
     assert sweeps.status is Status.MAX_ITERATIONS
@@ -197,10 +235,16 @@ def test_a_stage_has_limits_of_its_own():
 
 
 def test_the_lower_of_both_limits_holds_and_what_is_left_goes_on():
-    stages = [Stage(GaussSeidel(), max_iterations=2), Stage("j-jobcd", max_iterations=50), "j-jobcd"]
+    stages = [
+        Stage(GaussSeidel(), max_iterations=2),
+        Stage("j-jobcd", max_iterations=50),
+        "j-jobcd",
+    ]
     chain = minimize(stages, max_iterations=12, gradient_tolerance=0.0)
     assert [stage.iterations for stage in chain.stages] == [2, 5, 5]
-    counted = minimize([Stage("j-jobcd", max_evaluations=3), "j-jobcd"], max_evaluations=10, gradient_tolerance=0.0)
+    counted = minimize(
+        [Stage("j-jobcd", max_evaluations=3), "j-jobcd"], max_evaluations=10, gradient_tolerance=0.0
+    )
     assert [stage.evaluations.gradient for stage in counted.stages] == [3, 7]
     timed = minimize([Stage("j-jobcd", max_time=0.0), "gs-jobcd"], gradient_tolerance=1e-6)
     assert [stage.status for stage in timed.stages] == [Status.MAX_TIME, Status.CONVERGED]

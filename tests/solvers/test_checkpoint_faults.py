@@ -14,10 +14,10 @@ import pytest
 import torch
 
 import jorth
-from jorth.solvers import chain
-from jorth.solvers import checkpoint as checkpoints
-from jorth.solvers.base import AbstractSolver
-from jorth.solvers.result import COLUMNS, History
+from jorth.solvers.loop import chain
+from jorth.solvers.loop.result import COLUMNS, History
+from jorth.solvers.loop.solver import AbstractSolver
+from jorth.storage import checkpoint as checkpoints
 from tests.solvers import fault_jobs
 from tests.solvers.fault_jobs import minimize, process
 
@@ -73,7 +73,9 @@ def test_a_folder_that_is_no_longer_there(harm, interval, tmp_path):
         if row["iteration"] == 3:
             harm(folder)
 
-    with pytest.warns(UserWarning, match=r"the checkpoint in .*saved could not be written: ") as caught:
+    with pytest.warns(
+        UserWarning, match=r"the checkpoint in .*saved could not be written: "
+    ) as caught:
         result = minimize(checkpoint=folder, checkpoint_interval=interval, callback=callback)
     assert len(caught) == 1
     np.testing.assert_array_equal(result.x, minimize().x)
@@ -101,7 +103,9 @@ def test_checkpoints_go_to_the_disk(tmp_path, monkeypatch):
     """Content first, then the name, then the folder: what a power failure leaves is a whole file."""
     synced = []
     fsync = os.fsync
-    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle).st_size) or fsync(handle))
+    monkeypatch.setattr(
+        os, "fsync", lambda handle: synced.append(os.fstat(handle).st_size) or fsync(handle)
+    )
     minimize(checkpoint=tmp_path)
     assert (tmp_path / "state.safetensors").stat().st_size in synced
 
@@ -157,7 +161,9 @@ def press(times):
 def test_a_step_that_is_broken_off_returns_what_is_true_of_its_point(tmp_path):
     sig = jorth.Signature(1, 1)
     options = dict(signature=sig, gradient_tolerance=0.0, checkpoint=tmp_path)
-    result = jorth.minimize(lambda X: (X - 2).square().sum(), np.eye(2), method=CutShort(), **options)
+    result = jorth.minimize(
+        lambda X: (X - 2).square().sum(), np.eye(2), method=CutShort(), **options
+    )
     assert result.status is jorth.Status.INTERRUPTED
     assert result.x[0, 0] == 1.25
     S = sig.signs[:, None] * (2 * (result.x - 2)) @ result.x.T
@@ -178,7 +184,7 @@ def test_ctrl_c_while_the_stages_are_joined(monkeypatch):
 
 def test_ctrl_c_between_two_stages_ends_the_chain(monkeypatch):
     """Pressed when the first stage has ended and its result is on the way."""
-    from jorth.solvers.run import Run
+    from jorth.solvers.loop.run import Run
 
     result_of = Run._result
 
@@ -255,7 +261,9 @@ def test_flipped_bits_are_refused_or_harmless(tmp_path):
     assert refused["tensors"] == np.count_nonzero(places // 8 >= header) >= 50
     assert refused["header"] >= 50
     path.write_bytes(good)
-    assert minimize(checkpoint=tmp_path, method="riemannian-lbfgs", max_iterations=15).iterations == 15
+    assert (
+        minimize(checkpoint=tmp_path, method="riemannian-lbfgs", max_iterations=15).iterations == 15
+    )
 
 
 @pytest.mark.parametrize("size", [0, 7, 8, 100, -300, -1])
@@ -263,7 +271,10 @@ def test_a_file_that_was_cut(size, tmp_path):
     minimize(checkpoint=tmp_path)
     path = tmp_path / "state.safetensors"
     path.write_bytes(path.read_bytes()[:size])
-    with pytest.raises(ValueError, match=r"checkpoint .*state.safetensors cannot be read .*; remove it to start anew"):
+    with pytest.raises(
+        ValueError,
+        match=r"checkpoint .*state.safetensors cannot be read .*; remove it to start anew",
+    ):
         minimize(checkpoint=tmp_path)
 
 

@@ -7,9 +7,14 @@ import numpy as np
 import pytest
 import torch
 
-from jorth.solvers import diagonalisation
-from jorth.solvers.diagonalisation import _rotations, _rotations_of_rows, _Trace, rotate_rounds
-from jorth.solvers.sweeps import sweep_trace
+from jorth.plane.compiled.sweeps import sweep_trace
+from jorth.solvers.jobcd import diagonalisation
+from jorth.solvers.jobcd.diagonalisation import (
+    _rotations,
+    _rotations_of_rows,
+    _Trace,
+    rotate_rounds,
+)
 
 UNIT = 2.0**-53
 OPPOSITE = torch.tensor([[1.0, -1.0]])
@@ -25,13 +30,17 @@ def boost(a, b, c):
 @pytest.mark.parametrize("a", [1.0, 3.7, 1e8])
 def test_small_boosts_are_relatively_accurate(a, c):
     """w_ii + w_jj + 2 w_ij less w_ii + w_jj - 2 w_ij is zero where w_ij is below their rounding: 4 w_ij is not."""
-    V, unbounded = _rotations(torch.tensor([[[a, c], [c, 1.0]]], dtype=torch.float64), OPPOSITE.double())
+    V, unbounded = _rotations(
+        torch.tensor([[[a, c], [c, 1.0]]], dtype=torch.float64), OPPOSITE.double()
+    )
     assert not unbounded.any()
     # a + b +- 2 c is rounded thrice and loses a factor (a + b) / (a + b - 2 |c|) <= 2 / 1.2; some ten roundings follow
     assert V[0, 1, 0].item() == pytest.approx(boost(a, 1.0, c), rel=32 * UNIT, abs=0.0)
     assert V[0, 0, 1] == V[0, 1, 0]
     W, rows = np.array([[a, c], [c, 1.0]]), np.eye(2)
-    sweep_trace(W, np.zeros((2, 0)), rows, np.array([1, -1], np.int8), np.array([[0, 1]]), 0.0, True)
+    sweep_trace(
+        W, np.zeros((2, 0)), rows, np.array([1, -1], np.int8), np.array([[0, 1]]), 0.0, True
+    )
     np.testing.assert_allclose(V[0].numpy(), rows, rtol=32 * UNIT, atol=0.0)
 
 
@@ -52,7 +61,9 @@ def test_nothing_is_read_back_from_the_device(monkeypatch):
     state = SimpleNamespace(X=matrix.clone(), cache={"trace": _Trace(matrix, matrix, 1e-16)})
     count = SimpleNamespace(pair_updates=0)
     problem = SimpleNamespace(
-        signs=torch.empty(4, device="meta"), objective=SimpleNamespace(count=count), ends_unbounded=True
+        signs=torch.empty(4, device="meta"),
+        objective=SimpleNamespace(count=count),
+        ends_unbounded=True,
     )
     rotate_rounds(problem, state, np.array([[[0, 1], [2, 3]], [[0, 2], [1, 3]]]))
     assert count.pair_updates == 4

@@ -10,9 +10,9 @@ import torch
 
 import jorth
 from jorth import GaussSeidel, HyperbolicEigenvalue, Jacobi, Signature, Status
-from jorth.solvers import sweeps
-from jorth.solvers.counting import Clock
-from jorth.solvers.diagonalisation import _rotations
+from jorth.clock import Clock
+from jorth.plane.compiled import sweeps
+from jorth.solvers.jobcd.diagonalisation import _rotations
 from jorth.stopping import NormAbove
 
 UNIT = 2.0**-53
@@ -24,7 +24,9 @@ def pencil(n, p, cond=1e3, seed=0):
     A = (Q * np.geomspace(1.0, cond, n)) @ Q.T
     signs = rng.permutation([1] * p + [-1] * (n - p))
     sig = Signature.of(signs)
-    eigenvalues = 1 / scipy.linalg.eigh(np.diag(signs.astype(float)), (A + A.T) / 2, eigvals_only=True)
+    eigenvalues = 1 / scipy.linalg.eigh(
+        np.diag(signs.astype(float)), (A + A.T) / 2, eigvals_only=True
+    )
     return (A + A.T) / 2, sig, np.sort(eigenvalues)
 
 
@@ -58,7 +60,9 @@ def test_right_steps_converge_quadratically(method, n, p):
     gap = (np.diff(eigenvalues) / (np.abs(eigenvalues[1:]) + np.abs(eigenvalues[:-1]))).min()
     squared = [(before, 3 * before**2 / gap, after) for before, after in pairwise(off)]
     assert all(after <= max(bound, rounding) for _, bound, after in squared), off
-    assert any(bound < before / 10 for before, bound, _ in squared if before > rounding), off  # it says something
+    assert any(bound < before / 10 for before, bound, _ in squared if before > rounding), (
+        off
+    )  # it says something
     assert off[-1] <= rounding
 
 
@@ -85,7 +89,11 @@ def test_equal_signs_are_rotated_too():
     """Without it the off-diagonal within a sign never falls; with it X^T A X is diagonal, eigenvalues and all."""
     A, sig, _ = pencil(10, 9)
     result = jorth.minimize(
-        HyperbolicEigenvalue(A), signature=sig, side="right", gradient_tolerance=0.0, max_iterations=12
+        HyperbolicEigenvalue(A),
+        signature=sig,
+        side="right",
+        gradient_tolerance=0.0,
+        max_iterations=12,
     )
     W = result.x.T @ A @ result.x
     same = np.equal.outer(sig.signs, sig.signs) & ~np.eye(10, dtype=bool)
@@ -95,8 +103,14 @@ def test_equal_signs_are_rotated_too():
 def test_both_sides_and_a_proximal_weight_agree():
     A, sig, eigenvalues = pencil(8, 5, cond=10.0)
     optimum = np.abs(eigenvalues).sum()
-    for method in (GaussSeidel(), GaussSeidel(side="right", theta=1e-3), Jacobi(side="right", theta=1e-3)):
-        result = jorth.minimize(HyperbolicEigenvalue(A), signature=sig, method=method, gradient_tolerance=1e-8)
+    for method in (
+        GaussSeidel(),
+        GaussSeidel(side="right", theta=1e-3),
+        Jacobi(side="right", theta=1e-3),
+    ):
+        result = jorth.minimize(
+            HyperbolicEigenvalue(A), signature=sig, method=method, gradient_tolerance=1e-8
+        )
         assert result.value == pytest.approx(optimum, rel=1e-10)
 
 
@@ -138,7 +152,9 @@ def test_the_papers_sign_is_unbounded(side):
     """docs/paper.md: -tr(X^T A X) falls for ever along a boost."""
     A, sig, _ = pencil(8, 4, cond=10.0)
     objective = HyperbolicEigenvalue(A, sense="max")
-    stopped = jorth.minimize(objective, signature=sig, side=side, gradient_tolerance=0.0, max_iterations=1000)
+    stopped = jorth.minimize(
+        objective, signature=sig, side=side, gradient_tolerance=0.0, max_iterations=1000
+    )
     assert stopped.status is Status.UNBOUNDED
     assert stopped.evaluations.pair_updates >= 0
 
@@ -197,4 +213,6 @@ def test_right_steps_of_jacobi_race_too():
 def test_jacobi_races_with_a_scalar_majoriser():
     result = race(10.0, method="j-jobcd", majoriser="scalar", rounds_per_gradient=1, curvature=1e-9)
     assert result.status is Status.UNBOUNDED
-    assert (np.diff(result.history["value"]) <= 0).all()  # a matching of equal signs only leaves f as it is
+    assert (
+        np.diff(result.history["value"]) <= 0
+    ).all()  # a matching of equal signs only leaves f as it is

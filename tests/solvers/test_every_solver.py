@@ -43,12 +43,18 @@ def test_reaches_the_optimum(solver, problem):
     assert (np.diff(result.history["time"]) >= 0).all()
 
 
-@pytest.mark.parametrize("problem", ["procrustes", "procrustes noisy", "trace", "general quadratic", "autograd"])
+@pytest.mark.parametrize(
+    "problem", ["procrustes", "procrustes noisy", "trace", "general quadratic", "autograd"]
+)
 @pytest.mark.parametrize("solver", [name for name in SOLVERS if name.startswith("j ")])
 def test_jacobi_is_monotone(solver, problem):
     this = case(problem)
     result = jorth.minimize(
-        this.objective, signature=this.signature, method=SOLVERS[solver], gradient_tolerance=1e-9, max_iterations=300
+        this.objective,
+        signature=this.signature,
+        method=SOLVERS[solver],
+        gradient_tolerance=1e-9,
+        max_iterations=300,
     )
     value = result.history["value"]
     assert (np.diff(value) <= this.signature.n * 2 * UNIT * np.abs(value[:-1])).all()
@@ -60,7 +66,9 @@ def test_components_all_leaves_the_start_and_ends_no_higher(order):
     this = case("procrustes")
     x0 = jorth.random_point(this.signature, cond=2.0, component=(-1, 1), seed=3)
     stay = jorth.minimize(this.objective, x0, signature=this.signature, order=order)
-    jump = jorth.minimize(this.objective, x0, signature=this.signature, order=order, components="all")
+    jump = jorth.minimize(
+        this.objective, x0, signature=this.signature, order=order, components="all"
+    )
     assert jorth.component(stay.x, this.signature) == (-1, 1)
     assert jorth.component(jump.x, this.signature) == (1, 1)
     assert jump.value < 1e-10 < 1e-3 < stay.value
@@ -71,7 +79,11 @@ def test_float32(method):
     this = case("procrustes")
     source, target = this.objective._dense.float(), this.objective._target.float()
     result = jorth.minimize(
-        jorth.Procrustes(source, target), signature=this.signature, method=method, gradient_tolerance=1e-4, max_time=20
+        jorth.Procrustes(source, target),
+        signature=this.signature,
+        method=method,
+        gradient_tolerance=1e-4,
+        max_time=20,
     )
     assert isinstance(result.x, torch.Tensor)
     assert result.x.dtype == torch.float32
@@ -85,7 +97,9 @@ def test_same_seed_same_run_and_input_unchanged(method):
     x0 = jorth.random_point(this.signature, cond=2.0, seed=5)
     before = x0.copy()
     first, second, other = (
-        jorth.minimize(this.objective, x0, signature=this.signature, method=method, max_iterations=30, seed=s)
+        jorth.minimize(
+            this.objective, x0, signature=this.signature, method=method, max_iterations=30, seed=s
+        )
         for s in (1, 1, 2)
     )
     np.testing.assert_array_equal(first.x, second.x)
@@ -109,7 +123,10 @@ def test_counts_are_true():
     for method in ("j-jobcd", "gs-jobcd"):
         calls.update(value=0, gradient=0)
         result = jorth.minimize(
-            jorth.Objective(value, gradient), signature=this.signature, method=method, max_iterations=3
+            jorth.Objective(value, gradient),
+            signature=this.signature,
+            method=method,
+            max_iterations=3,
         )
         assert result.evaluations.value == calls["value"]
         assert result.evaluations.gradient == calls["gradient"]
@@ -124,7 +141,12 @@ def test_variance_reduced_counts_samples():
     this = case("procrustes")
     N = this.objective.samples
     result = jorth.minimize(
-        this.objective, signature=this.signature, method="vr-j-jobcd", max_iterations=200, difference_batch=3, seed=1
+        this.objective,
+        signature=this.signature,
+        method="vr-j-jobcd",
+        max_iterations=200,
+        difference_batch=3,
+        seed=1,
     )
     assert result.iterations == 200
     full = result.evaluations.gradient

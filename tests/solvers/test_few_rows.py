@@ -26,7 +26,9 @@ def test_a_planted_isometry_of_few_points_is_met(m, n, p, kind):
     sig, rng = Signature(p, n - p), np.random.default_rng(m)
     source = rng.standard_normal((m, n))
     target = (
-        source @ jorth.random_point(sig, cond=4.0, seed=1) if 0 < p < n else source @ jorth.random_point(sig, seed=1)
+        source @ jorth.random_point(sig, cond=4.0, seed=1)
+        if 0 < p < n
+        else source @ jorth.random_point(sig, seed=1)
     )
     result = procrustes(kind(source), target, sig, max_iterations=500)
     assert result.value <= 1e-12 * np.sum(target**2)
@@ -58,7 +60,11 @@ def test_thin_and_data_of_low_rank():
 
 def test_the_value_and_gradient_are_those_of_the_rows():
     rng = np.random.default_rng(6)
-    source, target, X = rng.standard_normal((3, 8)), rng.standard_normal((3, 8)), rng.standard_normal((8, 8))
+    source, target, X = (
+        rng.standard_normal((3, 8)),
+        rng.standard_normal((3, 8)),
+        rng.standard_normal((8, 8)),
+    )
     value, gradient = Procrustes(source, target).value_and_gradient(torch.from_numpy(X))
     assert value.item() == pytest.approx(np.sum((source @ X - target) ** 2) / 6, rel=1e-13)
     np.testing.assert_allclose(gradient.numpy(), source.T @ (source @ X - target) / 3, atol=1e-12)

@@ -9,10 +9,10 @@ import jorth
 from jorth import Jacobi, Signature, Status
 from jorth.datasets import planted_procrustes
 from jorth.plane import all_pairs
-from jorth.solvers import sweeps
-from jorth.solvers.pair_steps import compile_kernels
-from jorth.solvers.round_kernel import propose_round
-from jorth.solvers.sweeps import sweep_quadratic
+from jorth.plane.compiled import sweeps
+from jorth.plane.compiled.rounds import propose_round
+from jorth.plane.compiled.sweeps import sweep_quadratic
+from jorth.solvers.jobcd.pair_steps import compile_kernels
 
 UNIT = 2.0**-53
 
@@ -36,10 +36,17 @@ def test_every_step_decreases_by_the_proximal_term(everywhere, general_d):
         for pair in all_pairs(n, seed=sweep):
             before = X.copy()
             Y = X @ D @ X.T
-            sweep_quadratic(A, C, X, Y, general_d, sig.signs, pair[None], theta, everywhere, True, False)
+            sweep_quadratic(
+                A, C, X, Y, general_d, sig.signs, pair[None], theta, everywhere, True, False
+            )
             V = (X @ jorth.inverse(before, sig))[np.ix_(pair, pair)]
             promised = theta / 2 * np.linalg.norm(V - np.eye(2)) ** 2
-            rounding = 100 * n * UNIT * (np.abs(A).max() * np.linalg.norm(X) ** 2 * np.linalg.norm(D, 2) + 1)
+            rounding = (
+                100
+                * n
+                * UNIT
+                * (np.abs(A).max() * np.linalg.norm(X) ** 2 * np.linalg.norm(D, 2) + 1)
+            )
             assert f(X) <= f(before) - promised + rounding
             np.testing.assert_allclose(Y, X @ D @ X.T, atol=1e-12 * np.abs(Y).max())
             steps += promised > 1e-8
@@ -72,7 +79,9 @@ def check_planted(n, share, shuffled, method="gs-jobcd"):
     if shuffled:
         sig = Signature.of(np.random.default_rng(n).permutation(sig.signs))
     source, target, X = planted_procrustes(2 * n, sig, seed=2)
-    result = jorth.minimize(jorth.Procrustes(source, target), signature=sig, method=method, gradient_tolerance=1e-9)
+    result = jorth.minimize(
+        jorth.Procrustes(source, target), signature=sig, method=method, gradient_tolerance=1e-9
+    )
     assert result.status is Status.CONVERGED
     assert result.gradient_norm <= 1e-9
     assert np.abs(result.x - X).max() < 1e-6
@@ -95,12 +104,17 @@ def test_thin_trace_minimisation():
     M = np.random.default_rng(5).standard_normal((n, n))
     A = M @ M.T / n + 0.1 * np.eye(n)
     eigenvalues = 1 / scipy.linalg.eigh(np.diag(sig.signs.astype(float)), A, eigvals_only=True)
-    positive, negative = np.sort(eigenvalues[eigenvalues > 0]), np.sort(-eigenvalues[eigenvalues < 0])
+    positive, negative = (
+        np.sort(eigenvalues[eigenvalues > 0]),
+        np.sort(-eigenvalues[eigenvalues < 0]),
+    )
     optimum = positive[:3].sum() + negative[:2].sum()
     x0 = jorth.random_point(sig, cond=3.0, columns=(3, 2), seed=6)
     gram = np.diag([1.0, 1, 1, -1, -1])
     A_ = torch.from_numpy(A)
-    rows = jorth.FiniteSum(lambda X, rows: (rows @ X).square().sum() * n / len(rows), np.linalg.cholesky(A).T.copy())
+    rows = jorth.FiniteSum(
+        lambda X, rows: (rows @ X).square().sum() * n / len(rows), np.linalg.cholesky(A).T.copy()
+    )
     for objective, method in (
         (jorth.Quadratic(2 * A), "gs-jobcd"),
         (jorth.Quadratic(2 * A), "j-jobcd"),
@@ -108,7 +122,13 @@ def test_thin_trace_minimisation():
         (rows, "vr-j-jobcd"),
     ):
         result = jorth.minimize(
-            objective, x0, signature=sig, method=method, gradient_tolerance=1e-8, components="all", max_time=60
+            objective,
+            x0,
+            signature=sig,
+            method=method,
+            gradient_tolerance=1e-8,
+            components="all",
+            max_time=60,
         )
         assert result.value == pytest.approx(optimum, rel=1e-8), method
         assert jorth.residual(np.asarray(result.x), sig, gram=gram) <= 100 * n * UNIT
@@ -129,7 +149,9 @@ def test_a_step_of_the_sweep_is_the_plane_solution(theta, everywhere, cond):
         before, Y = X.copy(), X @ X.T
         P = ((A @ X + C) @ X.T)[np.ix_(pair, pair)]
         Q = np.kron(X[pair] @ X[pair].T, A[np.ix_(pair, pair)])
-        step = jorth.solve_plane(P, Q, sig.signs[pair], theta=theta, components="all" if everywhere else "identity")
+        step = jorth.solve_plane(
+            P, Q, sig.signs[pair], theta=theta, components="all" if everywhere else "identity"
+        )
         sweep_quadratic(A, C, X, Y, False, sig.signs, pair[None], theta, everywhere, True, False)
         if cond < 10:
             expected = before.copy()
@@ -155,7 +177,9 @@ def test_rounding_of_the_state_never_shows():
     X = np.eye(50)
     Y = X @ X.T
     for sweep in range(20):
-        sweep_quadratic(A, C, X, Y, False, sig.signs, all_pairs(50, seed=sweep), -1e-12, False, True, False)
+        sweep_quadratic(
+            A, C, X, Y, False, sig.signs, all_pairs(50, seed=sweep), -1e-12, False, True, False
+        )
     assert np.abs(Y - X @ X.T).max() <= 1e-12 * np.abs(Y).max()
 
 
@@ -164,16 +188,31 @@ def test_nothing_is_compiled_on_the_clock(method):
     """What `prepare` has compiled is what the steps call: left, right, with and without C and D, races."""
     compile_kernels()
     kernels = (sweep_quadratic, sweeps.sweep_trace, sweeps.sweep_majoriser, propose_round)
-    before = [len(kernel.signatures) for kernel in kernels]  # other tests may have called them in other ways
+    before = [
+        len(kernel.signatures) for kernel in kernels
+    ]  # other tests may have called them in other ways
     M = np.random.default_rng(0).standard_normal((5, 5))
     A, sig = M @ M.T + np.eye(5), Signature(3, 2)
-    for objective in (jorth.Quadratic(A), jorth.Quadratic(A, M), jorth.Quadratic(A, M, A), jorth.Quadratic(-A)):
+    for objective in (
+        jorth.Quadratic(A),
+        jorth.Quadratic(A, M),
+        jorth.Quadratic(A, M, A),
+        jorth.Quadratic(-A),
+    ):
         for side in ("left", "right"):
             jorth.minimize(
-                objective, signature=sig, method=method, side=side, on_unbounded="continue", max_iterations=2
+                objective,
+                signature=sig,
+                method=method,
+                side=side,
+                on_unbounded="continue",
+                max_iterations=2,
             )
             if method == "j-jobcd":
                 jorth.minimize(
-                    objective, signature=sig, method=Jacobi(side=side, rounds_per_gradient=1), max_iterations=2
+                    objective,
+                    signature=sig,
+                    method=Jacobi(side=side, rounds_per_gradient=1),
+                    max_iterations=2,
                 )
     assert [len(kernel.signatures) for kernel in kernels] == before

@@ -24,8 +24,16 @@ def test_the_gradient_given_is_used():
 @pytest.mark.parametrize(
     ("gradient", "error", "said"),
     [
-        (np.ones((3, 3)), ValueError, r"gradient must have the shape of X \(4, 4\), got .*\(3, 3\)"),
-        (np.ones((5, 4)), ValueError, r"gradient must have the shape of X \(4, 4\), got .*\(5, 4\)"),
+        (
+            np.ones((3, 3)),
+            ValueError,
+            r"gradient must have the shape of X \(4, 4\), got .*\(3, 3\)",
+        ),
+        (
+            np.ones((5, 4)),
+            ValueError,
+            r"gradient must have the shape of X \(4, 4\), got .*\(5, 4\)",
+        ),
         (np.ones((4, 4), np.float32), TypeError, "gradient must have the dtype and device of X"),
         (np.ones((4, 4), int), TypeError, "gradient must be float64 or float32"),
         (np.full((4, 4), np.nan), ValueError, "gradient must be finite, got 16 NaN"),
@@ -49,7 +57,10 @@ class Own(AbstractObjective):
 
 @pytest.mark.parametrize(
     ("gradient", "said"),
-    [(torch.ones(3, 3).double(), "have the shape of X"), (torch.full((4, 4), torch.nan).double(), "be finite")],
+    [
+        (torch.ones(3, 3).double(), "have the shape of X"),
+        (torch.full((4, 4), torch.nan).double(), "be finite"),
+    ],
 )
 def test_else_the_objective_is_named(gradient, said):
     with pytest.raises(ValueError, match=f"^the objective's gradient at X must {said}"):

@@ -6,9 +6,9 @@ import torch
 
 import jorth
 import jorth.objectives
-import jorth.solvers.counting
-import jorth.solvers.result
-import jorth.solvers.stopping
+import jorth.solvers.loop.budget
+import jorth.solvers.loop.result
+import jorth.solvers.loop.stopping
 from jorth import CheckpointMismatch, GaussSeidel, Jacobi, Signature, Status, VarianceReduced
 
 SIG = Signature(3, 3)
@@ -16,7 +16,9 @@ SOURCE, TARGET, _ = jorth.datasets.planted_procrustes(40, SIG, noise=0.1, seed=1
 PROCRUSTES = jorth.Procrustes(SOURCE, TARGET)
 
 
-@pytest.mark.parametrize("method", [GaussSeidel(side="right"), Jacobi(side="right"), VarianceReduced(side="right")])
+@pytest.mark.parametrize(
+    "method", [GaussSeidel(side="right"), Jacobi(side="right"), VarianceReduced(side="right")]
+)
 def test_right_steps_need_a_square_x(method):
     x0 = jorth.random_point(SIG, columns=(1, 2), seed=1)
     objective = jorth.FiniteSum(lambda X, rows: (rows @ X).square().sum() / len(rows), SOURCE)
@@ -27,7 +29,9 @@ def test_right_steps_need_a_square_x(method):
 def test_limits_hold_between_the_records_of_a_stochastic_run():
     rows = np.random.default_rng(0).standard_normal((100_000, 4))
     objective = jorth.FiniteSum(lambda X, b: (b @ X).square().sum() / len(b), rows)
-    result = jorth.minimize(objective, signature=Signature(2, 2), method="vr-j-jobcd", max_iterations=5)
+    result = jorth.minimize(
+        objective, signature=Signature(2, 2), method="vr-j-jobcd", max_iterations=5
+    )
     assert result.iterations == 5
     assert result.status is Status.MAX_ITERATIONS
     assert result.history["value"][-1] == result.value
@@ -62,7 +66,9 @@ def test_a_smaller_large_batch_still_reports_true_gradient_norms():
 @pytest.mark.parametrize("cond", [1e6, 1e12, 1e17])
 def test_far_starts_of_bounded_problems_are_not_unbounded(method, cond):
     x0 = jorth.random_point(SIG, cond=cond, seed=4)
-    result = jorth.minimize(PROCRUSTES, x0, signature=SIG, method=method, max_iterations=3000, max_time=20)
+    result = jorth.minimize(
+        PROCRUSTES, x0, signature=SIG, method=method, max_iterations=3000, max_time=20
+    )
     assert result.status is not Status.UNBOUNDED
     assert result.value < 1e-3 * result.history["value"][0]
     if cond >= 1e12:  # the drift of the way back is said
@@ -76,7 +82,9 @@ def test_rank_deficient_float32_data_is_not_unbounded():
         rng = np.random.default_rng(k)
         F = rng.standard_normal((20, 4))
         F[:, 3], F[:, 2] = F[:, 0] * (-1) ** k, F[:, 1]
-        objective = jorth.Procrustes(F.astype(np.float32), rng.standard_normal((20, 4)).astype(np.float32))
+        objective = jorth.Procrustes(
+            F.astype(np.float32), rng.standard_normal((20, 4)).astype(np.float32)
+        )
         result = jorth.minimize(objective, signature=Signature(2, 2), max_iterations=30)
         assert result.value <= result.history["value"][0]
 
@@ -113,7 +121,9 @@ def test_user_functions_may_write_into_their_argument():
         X *= 2
         return X
 
-    result = jorth.minimize(jorth.Objective(value, gradient), signature=SIG, method="j-jobcd", max_iterations=30)
+    result = jorth.minimize(
+        jorth.Objective(value, gradient), signature=SIG, method="j-jobcd", max_iterations=30
+    )
     assert result.residual < 1e-13
 
 
@@ -127,15 +137,21 @@ def test_data_may_change_afterwards():
 
 
 def test_a_callback_may_answer_with_a_numpy_bool():
-    result = jorth.minimize(PROCRUSTES, signature=SIG, gradient_tolerance=0.0, callback=lambda X, row: np.bool_(True))
+    result = jorth.minimize(
+        PROCRUSTES, signature=SIG, gradient_tolerance=0.0, callback=lambda X, row: np.bool_(True)
+    )
     assert result.iterations == 0
 
 
 def test_a_run_cut_inside_an_iteration_saves_the_last_whole_one(tmp_path):
     signature = Signature(40, 40)
-    source, target, _ = jorth.datasets.planted_procrustes(200, signature, source_condition=1e3, noise=0.1, seed=1)
+    source, target, _ = jorth.datasets.planted_procrustes(
+        200, signature, source_condition=1e3, noise=0.1, seed=1
+    )
     objective = jorth.Procrustes(source, target)
-    options = dict(signature=signature, method="j-jobcd", gradient_tolerance=0.0, checkpoint=tmp_path)
+    options = dict(
+        signature=signature, method="j-jobcd", gradient_tolerance=0.0, checkpoint=tmp_path
+    )
     cut = jorth.minimize(objective, max_evaluations=17, **options)
     assert cut.status is Status.MAX_EVALUATIONS
     assert (tmp_path / "state.safetensors").exists()
@@ -156,7 +172,13 @@ def test_an_exception_from_the_user_leaves_a_checkpoint(tmp_path):
             raise RuntimeError("out of patience")
         return (X - 2).square().sum()
 
-    options = dict(signature=SIG, method="j-jobcd", gradient_tolerance=0.0, checkpoint=tmp_path, max_iterations=20)
+    options = dict(
+        signature=SIG,
+        method="j-jobcd",
+        gradient_tolerance=0.0,
+        checkpoint=tmp_path,
+        max_iterations=20,
+    )
     with pytest.raises(RuntimeError, match="out of patience"):
         jorth.minimize(failing, **options)
     resumed = jorth.minimize(failing, **options)
@@ -170,14 +192,20 @@ def test_checkpoints_tell_functions_apart_and_say_when_they_cannot_be_read(tmp_p
 
     def run(D, folder):
         return jorth.minimize(
-            lambda X: (X * (D @ X)).sum(), signature=SIG, method="j-jobcd", checkpoint=folder, max_iterations=3
+            lambda X: (X * (D @ X)).sum(),
+            signature=SIG,
+            method="j-jobcd",
+            checkpoint=folder,
+            max_iterations=3,
         )
 
     run(first, tmp_path)
     with pytest.raises(CheckpointMismatch, match="gradient at the start"):
         run(second, tmp_path)
     (tmp_path / "state.safetensors").write_bytes(b"broken")
-    with pytest.raises(ValueError, match=r"checkpoint .* cannot be read .* remove it to start anew"):
+    with pytest.raises(
+        ValueError, match=r"checkpoint .* cannot be read .* remove it to start anew"
+    ):
         run(first, tmp_path)
     blocked = tmp_path / "file"
     blocked.write_text("")
@@ -185,7 +213,9 @@ def test_checkpoints_tell_functions_apart_and_say_when_they_cannot_be_read(tmp_p
         run(first, blocked / "folder")
 
 
-@pytest.mark.parametrize("options", [dict(max_time=0.0), dict(max_evaluations=0), dict(max_iterations=0)])
+@pytest.mark.parametrize(
+    "options", [dict(max_time=0.0), dict(max_evaluations=0), dict(max_iterations=0)]
+)
 def test_the_history_is_never_empty(options):
     result = jorth.minimize(PROCRUSTES, signature=SIG, gradient_tolerance=0.0, **options)
     assert result.history["value"][-1] == result.value
@@ -200,12 +230,20 @@ def test_the_history_is_never_empty(options):
         (dict(max_iterations=-1), ValueError, "max_iterations must be at least 0, got -1"),
         (dict(max_iterations=2.5), TypeError, "max_iterations must be an integer, got float 2.5"),
         (dict(max_time=-1), ValueError, "max_time must be a number of at least 0, got -1"),
-        (dict(gradient_tolerance=float("nan")), ValueError, "gradient_tolerance must be a number of at least 0"),
+        (
+            dict(gradient_tolerance=float("nan")),
+            ValueError,
+            "gradient_tolerance must be a number of at least 0",
+        ),
         (dict(stop=lambda report: True), TypeError, "stop must be a criterion from jorth.stopping"),
         (dict(seed=-1), TypeError, "seed must be an integer of at least 0"),
         (dict(method=["gs-jobcd", "newton"]), ValueError, "method must be one of"),
         (dict(method=[]), ValueError, "a list of at least one of these, got an empty list"),
-        (dict(method=["gs-jobcd"], side="left"), TypeError, "options must be given to the solvers themselves"),
+        (
+            dict(method=["gs-jobcd"], side="left"),
+            TypeError,
+            "options must be given to the solvers themselves",
+        ),
     ],
 )
 def test_limits_are_checked(options, error, message):
@@ -239,7 +277,12 @@ def test_either_a_value_or_a_gradient_that_is_not_finite_ends_the_run(method, br
 
 def test_evaluations_of_a_stochastic_run_are_limited_in_full_gradients():
     result = jorth.minimize(
-        PROCRUSTES, signature=SIG, method="vr-j-jobcd", max_evaluations=10, gradient_tolerance=0.0, difference_batch=2
+        PROCRUSTES,
+        signature=SIG,
+        method="vr-j-jobcd",
+        max_evaluations=10,
+        gradient_tolerance=0.0,
+        difference_batch=2,
     )
     assert result.status is Status.MAX_EVALUATIONS
     # at most one small batch beyond the limit, two gradients for each sample of it, and the last point is scored
@@ -248,12 +291,12 @@ def test_evaluations_of_a_stochastic_run_are_limited_in_full_gradients():
 
 def test_relative_decrease_looks_back_over_its_window():
     """Alternating good and idle iterations: a window of one sees an idle one, a window of two does not."""
-    history = jorth.solvers.result.History()
-    columns = dict.fromkeys(jorth.solvers.result.COLUMNS, 0.0)
+    history = jorth.solvers.loop.result.History()
+    columns = dict.fromkeys(jorth.solvers.loop.result.COLUMNS, 0.0)
     for value in (8.0, 4.0, 4.0):
         history.add(**(columns | {"value": value}))
-    report = jorth.solvers.stopping.Report(
-        2, 4.0, 1.0, 0.0, jorth.solvers.counting.Evaluations(), history, lambda p: 1.0
+    report = jorth.solvers.loop.stopping.Report(
+        2, 4.0, 1.0, 0.0, jorth.solvers.loop.budget.Evaluations(), history, lambda p: 1.0
     )
     assert jorth.stopping.RelativeDecrease(1e-3, window=1).met(report)
     assert not jorth.stopping.RelativeDecrease(1e-3, window=2).met(report)
@@ -288,7 +331,11 @@ def test_the_curvature_estimate_falls_again_where_it_was_too_large():
 
     x0 = jorth.random_point(SIG, seed=3)
     result = jorth.minimize(
-        Cautious(lambda X: X.square().sum()), x0, signature=SIG, method="j-jobcd", gradient_tolerance=1e-8
+        Cautious(lambda X: X.square().sum()),
+        x0,
+        signature=SIG,
+        method="j-jobcd",
+        gradient_tolerance=1e-8,
     )
     assert result.status is Status.CONVERGED
     assert result.iterations < 400  # at a fixed 1e4 it would take tens of thousands
@@ -297,12 +344,18 @@ def test_the_curvature_estimate_falls_again_where_it_was_too_large():
 def test_safety_shortens_the_steps_of_a_stochastic_run():
     """The first step is the Jacobi step at safety times the curvature."""
     first = [
-        jorth.minimize(PROCRUSTES, signature=SIG, method="vr-j-jobcd", safety=s, max_iterations=1, seed=2).x
+        jorth.minimize(
+            PROCRUSTES, signature=SIG, method="vr-j-jobcd", safety=s, max_iterations=1, seed=2
+        ).x
         for s in (1.0, 8.0)
     ]
     moved = [np.linalg.norm(X - np.eye(6)) for X in first]
     assert moved[1] < 0.5 * moved[0]
     plain = jorth.minimize(
-        PROCRUSTES, signature=SIG, method=Jacobi(curvature=8 * PROCRUSTES.curvature()), max_iterations=1, seed=2
+        PROCRUSTES,
+        signature=SIG,
+        method=Jacobi(curvature=8 * PROCRUSTES.curvature()),
+        max_iterations=1,
+        seed=2,
     )
     np.testing.assert_allclose(first[1], plain.x, atol=1e-12)

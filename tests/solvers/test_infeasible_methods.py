@@ -6,10 +6,11 @@ import torch
 
 import jorth
 from jorth import ADMM, Signature, Status
-from jorth.solvers import watch
-from jorth.solvers.base import Scored
-from jorth.solvers.counting import Clock, CountedObjective
-from jorth.solvers.problem import Problem
+from jorth.clock import Clock
+from jorth.solvers.baselines import watch
+from jorth.solvers.loop.budget import CountedObjective
+from jorth.solvers.loop.problem import Problem
+from jorth.solvers.loop.solver import Scored
 
 METHODS = ["umcm", "admm"]
 
@@ -35,7 +36,9 @@ def test_compact_groups(method):
     for seed in range(8):
         objective, sig = on_the_compact_group(seed)
         result = jorth.minimize(objective, signature=sig, method=method, max_iterations=400)
-        assert result.status in (Status.CONVERGED, Status.MAX_ITERATIONS, Status.STALLED), result.message
+        assert result.status in (Status.CONVERGED, Status.MAX_ITERATIONS, Status.STALLED), (
+            result.message
+        )
         left.append(result.gradient_norm / max(result.history["gradient_norm"][0], 1e-6))
     assert np.median(left) < 0.05
 
@@ -45,7 +48,9 @@ def convex(seed):
     n = 2 + seed % 3
     p = 1 + seed % (n - 1)
     M = rng.standard_normal((n, n))
-    return jorth.Quadratic(M @ M.T + 0.1 * np.eye(n), rng.standard_normal((n, n))), Signature(p, n - p)
+    return jorth.Quadratic(M @ M.T + 0.1 * np.eye(n), rng.standard_normal((n, n))), Signature(
+        p, n - p
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -63,10 +68,15 @@ def test_small_convex_quadratics(method):
 
 def test_umcm_does_not_leap_into_the_tube_around_another_component():
     sig = Signature(1, 1)
-    objective = jorth.Quadratic(np.array([[0.15, -0.53], [-0.53, 5.66]]), np.array([[-2.13, 0.91], [0.61, 0.83]]))
+    objective = jorth.Quadratic(
+        np.array([[0.15, -0.53], [-0.53, 5.66]]), np.array([[-2.13, 0.91], [0.61, 0.83]])
+    )
     parts = []
     result = jorth.minimize(
-        objective, signature=sig, method="umcm", callback=lambda X, _: parts.append(jorth.component(X, sig))
+        objective,
+        signature=sig,
+        method="umcm",
+        callback=lambda X, _: parts.append(jorth.component(X, sig)),
     )
     assert result.status is Status.CONVERGED
     assert set(parts) == {(1, 1)}
@@ -79,7 +89,9 @@ def test_umcm_does_not_leap_into_the_tube_around_another_component():
 
 def begun(objective, sig):
     X = torch.eye(sig.n, dtype=torch.float64)
-    problem = Problem(CountedObjective(objective, Clock()), sig, sig.vector(X), np.random.default_rng(0))
+    problem = Problem(
+        CountedObjective(objective, Clock()), sig, sig.vector(X), np.random.default_rng(0)
+    )
     return problem, ADMM().init(problem, X)
 
 
@@ -104,7 +116,9 @@ def test_a_failed_factorisation_is_not_the_objectives_word():
 def test_the_multipliers_of_a_stationary_point_keep_it():
     """ADMM from an optimum, with the multipliers of `_go_back`, stays there."""
     objective, sig = convex(2)
-    best = jorth.minimize(objective, signature=sig, method="riemannian-lbfgs", gradient_tolerance=1e-12)
+    best = jorth.minimize(
+        objective, signature=sig, method="riemannian-lbfgs", gradient_tolerance=1e-12
+    )
     problem, state = begun(objective, sig)
     X = torch.from_numpy(best.x)
     state.scored = Scored(X, *problem.objective.value_and_gradient(X), 0.0)
@@ -149,7 +163,11 @@ def test_a_chain_counts_what_a_step_cut_short_has_evaluated():
     """The first stage spends its share of the gradients inside a step: the rows of the second begin beyond."""
     objective, sig = convex(2)
     chain = jorth.minimize(
-        objective, signature=sig, method=["umcm", "j-jobcd"], max_evaluations=9, gradient_tolerance=0.0
+        objective,
+        signature=sig,
+        method=["umcm", "j-jobcd"],
+        max_evaluations=9,
+        gradient_tolerance=0.0,
     )
     first, second = chain.stages
     begin = len(first.history["value"])

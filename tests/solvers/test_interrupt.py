@@ -9,9 +9,9 @@ import pytest
 
 import jorth
 from jorth import Signature, Status
-from jorth.solvers.interrupt import Interrupt
+from jorth.solvers.loop.interrupt import Interrupt
 
-alignment = importlib.import_module("jorth.solvers.alignment")
+alignment = importlib.import_module("jorth.solvers.procrustes")
 SIG = Signature(3, 2)
 
 

@@ -14,7 +14,11 @@ def test_steps_that_are_far_too_long(seed):
     source, target, _ = planted_procrustes(9, signature, noise=0.1, seed=seed)
     method = jorth.VarianceReduced(batch=5, difference_batch=2, probability=0.5, safety=1e-300)
     result = jorth.minimize(
-        jorth.Procrustes(source, target), signature=signature, method=method, seed=seed, max_iterations=3
+        jorth.Procrustes(source, target),
+        signature=signature,
+        method=method,
+        seed=seed,
+        max_iterations=3,
     )
     assert result.status in (Status.NON_FINITE, Status.MAX_ITERATIONS)
     assert np.isfinite([result.value, result.gradient_norm]).all()

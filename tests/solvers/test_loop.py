@@ -77,13 +77,17 @@ def test_unbounded_problems_are_recognised(method):
     D = np.random.default_rng(0).standard_normal((20, 8))
     sig = Signature(5, 3)
     objective = jorth.Quadratic(-2 * D.T @ D)
-    result = jorth.minimize(objective, signature=sig, method=method, max_iterations=100_000, gradient_tolerance=0.0)
+    result = jorth.minimize(
+        objective, signature=sig, method=method, max_iterations=100_000, gradient_tolerance=0.0
+    )
     assert result.status is Status.UNBOUNDED
     assert np.isfinite(result.x).all()
     assert result.value <= objective.value(torch.eye(8, dtype=torch.float64)).item()
     if method == "j-jobcd":
         assert np.linalg.norm(result.x, 2) > (2**-53) ** -0.5
-    going_on = jorth.minimize(objective, signature=sig, method=method, on_unbounded="continue", max_iterations=2)
+    going_on = jorth.minimize(
+        objective, signature=sig, method=method, on_unbounded="continue", max_iterations=2
+    )
     assert going_on.status is Status.MAX_ITERATIONS
     assert going_on.value < going_on.history["value"][0]
 
@@ -100,7 +104,9 @@ def test_non_finite_values_end_with_the_last_good_point():
     assert result.status is Status.NON_FINITE
     assert np.isfinite(np.asarray(result.x)).all()
     assert jorth.residual(result.x, Signature(2, 2)) < 1e-14
-    at_start = jorth.minimize(lambda X: X.sum() * torch.inf, signature=Signature(2, 2), method="j-jobcd")
+    at_start = jorth.minimize(
+        lambda X: X.sum() * torch.inf, signature=Signature(2, 2), method="j-jobcd"
+    )
     assert at_start.status is Status.NON_FINITE
     np.testing.assert_array_equal(at_start.x, np.eye(4))
 
@@ -110,9 +116,13 @@ def test_a_trial_outside_the_domain_is_only_a_shorter_step():
 
     def barrier(X):
         margin = 1.2 - X[0, 0]
-        return torch.where(margin > 0, -torch.log(margin.clamp(min=1e-300)), torch.inf) - 0.5 * X[0, 1]
+        return (
+            torch.where(margin > 0, -torch.log(margin.clamp(min=1e-300)), torch.inf) - 0.5 * X[0, 1]
+        )
 
-    result = jorth.minimize(barrier, signature=Signature(1, 1), method="j-jobcd", gradient_tolerance=1e-8)
+    result = jorth.minimize(
+        barrier, signature=Signature(1, 1), method="j-jobcd", gradient_tolerance=1e-8
+    )
     assert result.status is Status.CONVERGED
     assert result.x[0, 0] < 1.2
 
@@ -153,7 +163,9 @@ print(result.iterations, counts.pair_updates, counts.sample_gradient, len(result
 @pytest.mark.parametrize("method", list(METHODS))
 def test_killed_and_resumed_equals_uninterrupted(method, tmp_path, pytestconfig):
     script = tmp_path / "run.py"
-    script.write_text(textwrap.dedent(SCRIPT.format(root=str(pytestconfig.rootpath), method=method)))
+    script.write_text(
+        textwrap.dedent(SCRIPT.format(root=str(pytestconfig.rootpath), method=method))
+    )
 
     def run(kill_at, folder):
         command = [sys.executable, str(script), str(kill_at), str(tmp_path / folder)]
@@ -163,7 +175,9 @@ def test_killed_and_resumed_equals_uninterrupted(method, tmp_path, pytestconfig)
     resumed, straight = run(0, "killed"), run(0, "straight")
     assert resumed.returncode == straight.returncode == 0, resumed.stderr
     assert resumed.stdout == straight.stdout
-    np.testing.assert_array_equal(np.load(tmp_path / "killed" / "x.npy"), np.load(tmp_path / "straight" / "x.npy"))
+    np.testing.assert_array_equal(
+        np.load(tmp_path / "killed" / "x.npy"), np.load(tmp_path / "straight" / "x.npy")
+    )
 
 
 def test_checkpoints_are_not_mistaken(tmp_path):
@@ -176,7 +190,9 @@ def test_checkpoints_are_not_mistaken(tmp_path):
         dict(theta=0.1),
         dict(x0=jorth.random_point(other.signature, seed=9)),
     ):
-        with pytest.raises(CheckpointMismatch, match=r"belongs to another run: .* nothing was overwritten"):
+        with pytest.raises(
+            CheckpointMismatch, match=r"belongs to another run: .* nothing was overwritten"
+        ):
             minimize(checkpoint=tmp_path, **change)
     with pytest.raises(CheckpointMismatch, match="objective is"):
         jorth.minimize(other.objective, signature=other.signature, checkpoint=tmp_path)
@@ -193,5 +209,7 @@ def test_kinds_of_arrays_and_starts():
     x0 = torch.eye(this.signature.n, dtype=torch.float64)
     assert isinstance(minimize(x0=x0, max_iterations=1).x, torch.Tensor)
     assert isinstance(minimize(max_iterations=1).x, np.ndarray)
-    by_function = jorth.minimize(lambda X: X.square().sum(), signature=Signature(1, 1), method="j-jobcd")
+    by_function = jorth.minimize(
+        lambda X: X.square().sum(), signature=Signature(1, 1), method="j-jobcd"
+    )
     assert isinstance(by_function.x, torch.Tensor)

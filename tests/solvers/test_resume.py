@@ -8,7 +8,7 @@ import torch
 
 import jorth
 from jorth import CheckpointMismatch, Signature, Status
-from jorth.solvers.base import AbstractSolver
+from jorth.solvers.loop.solver import AbstractSolver
 from jorth.stopping import NormAbove
 from tests.solvers.registry import SOLVERS, case
 
@@ -18,7 +18,9 @@ STEPS = 14
 def assert_same_run(resumed, straight):
     np.testing.assert_array_equal(np.asarray(resumed.x), np.asarray(straight.x))
     for column in straight.history.keys() - {"time"}:
-        np.testing.assert_array_equal(resumed.history[column], straight.history[column], err_msg=column)
+        np.testing.assert_array_equal(
+            resumed.history[column], straight.history[column], err_msg=column
+        )
     assert (np.diff(resumed.history["time"]) >= 0).all()
     same = dict(x=None, history={}, time=0.0)
     assert repr(replace(resumed, **same)) == repr(replace(straight, **same))
@@ -70,7 +72,9 @@ def test_every_method_in_three_parts(problem, name, tmp_path):
     assert_same_run(resumed, straight)
 
 
-@pytest.mark.parametrize("name", ["gs sweep", "j tournament", "vr", "umcm", "admm", "csdm", "lbfgs"])
+@pytest.mark.parametrize(
+    "name", ["gs sweep", "j tournament", "vr", "umcm", "admm", "csdm", "lbfgs"]
+)
 def test_cut_inside_a_step_and_resumed(name, tmp_path):
     this = case("procrustes noisy")
     options = dict(signature=this.signature, method=SOLVERS[name], gradient_tolerance=0.0)
@@ -80,7 +84,9 @@ def test_cut_inside_a_step_and_resumed(name, tmp_path):
     resumed = jorth.minimize(this.objective, max_iterations=STEPS, checkpoint=tmp_path, **options)
     np.testing.assert_array_equal(resumed.x, straight.x)
     for column in ("iteration", "value", "gradient_norm", "norm", "residual"):
-        np.testing.assert_array_equal(resumed.history[column], straight.history[column], err_msg=column)
+        np.testing.assert_array_equal(
+            resumed.history[column], straight.history[column], err_msg=column
+        )
 
 
 class Out(AbstractSolver):
@@ -131,7 +137,12 @@ def test_a_stall_is_counted_once_however_often_the_run_is_cut(tmp_path):
     """Each cut comes within a step: the iteration before it is looked at again."""
     options = dict(signature=Signature(2, 1), method=Idle(), gradient_tolerance=0.0)
     for evaluations in range(5, 50, 5):
-        jorth.minimize(lambda X: (X - 2).square().sum(), max_evaluations=evaluations, checkpoint=tmp_path, **options)
+        jorth.minimize(
+            lambda X: (X - 2).square().sum(),
+            max_evaluations=evaluations,
+            checkpoint=tmp_path,
+            **options,
+        )
     resumed = jorth.minimize(lambda X: (X - 2).square().sum(), checkpoint=tmp_path, **options)
     assert resumed.status is Status.STALLED
     assert resumed.iterations == 50
@@ -184,7 +195,9 @@ def test_what_to_do_when_unbounded_belongs_to_a_run(tmp_path):
     this = case("procrustes noisy")
     jorth.minimize(this.objective, signature=this.signature, checkpoint=tmp_path, max_iterations=2)
     with pytest.raises(CheckpointMismatch, match="on_unbounded is stop there and continue here"):
-        jorth.minimize(this.objective, signature=this.signature, checkpoint=tmp_path, on_unbounded="continue")
+        jorth.minimize(
+            this.objective, signature=this.signature, checkpoint=tmp_path, on_unbounded="continue"
+        )
 
 
 KINDS = [np.random.PCG64, np.random.MT19937, np.random.Philox, np.random.SFC64]
@@ -197,7 +210,9 @@ def test_a_generator_as_seed_is_known_by_its_state(kind, tmp_path):
 
     def run(limit, seed, checkpoint=None):
         generator = np.random.Generator(kind(seed))
-        return jorth.minimize(this.objective, max_iterations=limit, seed=generator, checkpoint=checkpoint, **options)
+        return jorth.minimize(
+            this.objective, max_iterations=limit, seed=generator, checkpoint=checkpoint, **options
+        )
 
     run(6, 1, tmp_path)
     for other in (2, 1):
@@ -228,14 +243,19 @@ def test_another_objective_that_agrees_at_the_start(method, steps, tmp_path):
 
     first = run(0.0, max_iterations=steps)
     for c in (5.0, 1e-3):
-        with pytest.raises(CheckpointMismatch, match=r"at the saved point is .* there and .* here; nothing was"):
+        with pytest.raises(
+            CheckpointMismatch, match=r"at the saved point is .* there and .* here; nothing was"
+        ):
             run(c)
     assert run(0.0, max_iterations=steps + 1).iterations >= first.iterations
 
 
 def test_the_same_of_a_stochastic_run_between_two_passes(tmp_path):
     """Its value and gradient are estimates then: what is checked is the last point that was scored."""
-    S, T = (torch.from_numpy(part) for part in jorth.datasets.planted_procrustes(40, Signature(2, 2), seed=3)[:2])
+    S, T = (
+        torch.from_numpy(part)
+        for part in jorth.datasets.planted_procrustes(40, Signature(2, 2), seed=3)[:2]
+    )
 
     def run(c, **options):
         def loss(X, batch):

@@ -7,11 +7,12 @@ import torch
 
 import jorth
 from jorth import Signature, Status
+from jorth.clock import Clock
 from jorth.datasets import planted_procrustes
-from jorth.solvers.base import State
-from jorth.solvers.counting import Clock, CountedObjective
-from jorth.solvers.criticality import skew_gradient
-from jorth.solvers.problem import Problem, as_objective
+from jorth.group.slopes import skew_gradient
+from jorth.solvers.loop.budget import CountedObjective
+from jorth.solvers.loop.problem import Problem, as_objective
+from jorth.solvers.loop.solver import State
 from jorth.solvers.riemannian import RiemannianCG, RiemannianLBFGS, RiemannianSD
 from jorth.solvers.riemannian.line_search import Trial, _secant, _shorter, inner, search
 from jorth.solvers.riemannian.preconditioner import precondition, renew
@@ -55,10 +56,15 @@ def test_few_iterations_at_any_conditioning(source_condition, point_condition):
         60, sig, source_condition=source_condition, point_condition=point_condition, seed=1
     )
     result = jorth.minimize(
-        jorth.Procrustes(source, target), signature=sig, method="riemannian-lbfgs", gradient_tolerance=1e-10
+        jorth.Procrustes(source, target),
+        signature=sig,
+        method="riemannian-lbfgs",
+        gradient_tolerance=1e-10,
     )
     assert result.status is Status.CONVERGED
-    assert result.iterations <= 120  # found: 12 to 90, the most at 300 and 100; without the preconditioner thousands
+    assert (
+        result.iterations <= 120
+    )  # found: 12 to 90, the most at 300 and 100; without the preconditioner thousands
     assert np.abs(result.x - X).max() <= 1e-10 * source_condition**2 * point_condition
     assert jorth.component(result.x, sig) == (1, 1)
 
@@ -68,8 +74,12 @@ def test_trace_minimisation(p):
     n, sig = 50, Signature(p, 50 - p)
     M = np.random.default_rng(2).standard_normal((n, n))
     A = M @ M.T / n + 0.05 * np.eye(n)
-    optimum = np.abs(1 / scipy.linalg.eigh(np.diag(sig.signs.astype(float)), A, eigvals_only=True)).sum()
-    result = jorth.minimize(jorth.Quadratic(2 * A), signature=sig, method="riemannian-lbfgs", gradient_tolerance=1e-7)
+    optimum = np.abs(
+        1 / scipy.linalg.eigh(np.diag(sig.signs.astype(float)), A, eigvals_only=True)
+    ).sum()
+    result = jorth.minimize(
+        jorth.Quadratic(2 * A), signature=sig, method="riemannian-lbfgs", gradient_tolerance=1e-7
+    )
     assert result.value == pytest.approx(optimum, rel=1e-8)
     assert result.residual <= 100 * n * 2.0**-53
 
@@ -79,7 +89,9 @@ def dense_inverse_hessian(pairs, first, size):
     H, identity = first * np.eye(size), np.eye(size)
     for s, y in pairs:
         rho = 1 / (s @ y)
-        H = (identity - rho * np.outer(s, y)) @ H @ (identity - rho * np.outer(y, s)) + rho * np.outer(s, s)
+        H = (identity - rho * np.outer(s, y)) @ H @ (
+            identity - rho * np.outer(y, s)
+        ) + rho * np.outer(s, s)
     return H
 
 
@@ -93,7 +105,11 @@ def test_two_loop_recursion_is_bfgs():
         M = rng.standard_normal((4, 4))
         s = M - M.T
         y = s + 0.1 * (lambda K: K - K.T)(rng.standard_normal((4, 4)))
-        zero, step, change = torch.zeros(4, 4, dtype=torch.float64), torch.from_numpy(s), torch.from_numpy(y)
+        zero, step, change = (
+            torch.zeros(4, 4, dtype=torch.float64),
+            torch.from_numpy(s),
+            torch.from_numpy(y),
+        )
         solver.remember(state, zero, step, 0.0, Trial(1.0, step, point, 0.0, point, change))
         pairs.append((s.ravel(), y.ravel()))
     s, y = pairs[-1]
@@ -134,7 +150,9 @@ def test_who_asks_for_the_strong_wolfe_condition(method, fraction):
     problem, state, g, direction = line(lambda X: 0.01 * (X - target).square().sum())
     slope = inner(g, direction)
     assert RiemannianSD().search(problem, state, g, direction, slope).t == 1.0
-    assert abs(inner(method().search(problem, state, g, direction, slope).g, direction)) <= fraction * abs(slope)
+    assert abs(
+        inner(method().search(problem, state, g, direction, slope).g, direction)
+    ) <= fraction * abs(slope)
 
 
 def test_the_line_search_asks_for_a_decrease_in_proportion():
@@ -188,8 +206,15 @@ def test_pairs_without_curvature_are_not_kept():
 
 def test_the_preconditioner_is_for_convex_problems_near_by():
     sig = Signature(2, 2)
-    near, far = jorth.random_point(sig, cond=10.0, seed=1), jorth.random_point(sig, cond=1e6, seed=1)
-    for A, X, there in ((np.eye(4), near, True), (np.eye(4), far, False), (np.diag([1.0, 1, 1, -1]), near, False)):
+    near, far = (
+        jorth.random_point(sig, cond=10.0, seed=1),
+        jorth.random_point(sig, cond=1e6, seed=1),
+    )
+    for A, X, there in (
+        (np.eye(4), near, True),
+        (np.eye(4), far, False),
+        (np.diag([1.0, 1, 1, -1]), near, False),
+    ):
         point = torch.from_numpy(X)
         objective = CountedObjective(jorth.Quadratic(A), Clock())
         state = State(point, 0.0, point)
@@ -202,7 +227,9 @@ def test_the_preconditioner_is_for_convex_problems_near_by():
 def test_values_fall_and_the_pole_is_not_passed(method, preconditioner, condition):
     """A far target: the first directions reach beyond the pole of the Cayley transform, and none may cross it."""
     sig = Signature(4, 4)
-    source, target, _ = planted_procrustes(40, sig, source_condition=2.0, point_condition=condition, noise=0.1, seed=5)
+    source, target, _ = planted_procrustes(
+        40, sig, source_condition=2.0, point_condition=condition, noise=0.1, seed=5
+    )
     objective = jorth.Procrustes(source, target)
     result = jorth.minimize(
         objective,
@@ -216,7 +243,9 @@ def test_values_fall_and_the_pole_is_not_passed(method, preconditioner, conditio
     if method is RiemannianSD:  # Barzilai-Borwein steps: slow far out, and not monotone
         assert result.value < 0.2 * result.history["value"][0]
         return
-    assert result.gradient_norm < 1e-8 * result.history["gradient_norm"][0]  # on to rounding, though f is not zero
+    assert (
+        result.gradient_norm < 1e-8 * result.history["gradient_norm"][0]
+    )  # on to rounding, though f is not zero
     value, x = result.history["value"], torch.from_numpy(result.x)
     # f is known to u ||G|| ||X||; steps that are lost in it may raise f by as much
     noise = 20 * 2.0**-53 * float(objective.value_and_gradient(x)[1].norm() * x.norm())
@@ -228,12 +257,18 @@ def test_thin_start_and_indefinite_quadratic_go_without_the_preconditioner():
     M = np.random.default_rng(3).standard_normal((10, 10))
     x0 = jorth.random_point(sig, cond=2.0, columns=(2, 1), seed=1)
     thin = jorth.minimize(
-        jorth.Quadratic(M @ M.T + np.eye(10)), x0, signature=sig, method="riemannian-lbfgs", gradient_tolerance=1e-8
+        jorth.Quadratic(M @ M.T + np.eye(10)),
+        x0,
+        signature=sig,
+        method="riemannian-lbfgs",
+        gradient_tolerance=1e-8,
     )
     assert thin.status is Status.CONVERGED
     assert thin.residual <= 100 * 10 * 2.0**-53
     saddle = jorth.Quadratic(np.diag(np.linspace(-1.0, 5.0, 10)))
-    assert jorth.minimize(saddle, signature=sig, method="riemannian-lbfgs", max_iterations=2000).status in (
+    assert jorth.minimize(
+        saddle, signature=sig, method="riemannian-lbfgs", max_iterations=2000
+    ).status in (
         Status.UNBOUNDED,
         Status.CONVERGED,
         Status.STALLED,

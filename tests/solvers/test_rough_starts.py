@@ -34,12 +34,16 @@ def counts(m, n):
 
 def near_a_subspace(m, n):
     rng = np.random.default_rng(10)
-    return rng.standard_normal((m, 4)) @ rng.standard_normal((4, n)) + 0.1 * rng.standard_normal((m, n))
+    return rng.standard_normal((m, 4)) @ rng.standard_normal((4, n)) + 0.1 * rng.standard_normal(
+        (m, n)
+    )
 
 
 def clusters(m, n):
     rng = np.random.default_rng(11)
-    return 2 * rng.standard_normal((5, n))[rng.integers(5, size=m)] + 0.5 * rng.standard_normal((m, n))
+    return 2 * rng.standard_normal((5, n))[rng.integers(5, size=m)] + 0.5 * rng.standard_normal(
+        (m, n)
+    )
 
 
 class Smooth(AbstractObjective):
@@ -113,14 +117,14 @@ def test_19_of_20_starts_work_on_other_rows(rows, signature, method):
 
 
 def walk_state():
-    from jorth.solvers.base import State
+    from jorth.solvers.loop.solver import State
 
     return State(torch.eye(2), 1.0, torch.ones(2, 2), numbers={"angle": 0.1})
 
 
 def score(state, value, times=1):
     """Score points of that value; whether the last of them went back."""
-    from jorth.solvers.averaged_steps import Averaging, keep_best
+    from jorth.solvers.jobcd.averaged_steps import Averaging, keep_best
 
     for _ in range(times):
         state.X, state.value = 2 * torch.eye(2), value
@@ -153,7 +157,9 @@ def test_far_from_the_first_value_it_has_not(values):
     assert state.numbers["angle"] == 0.05
 
 
-@pytest.mark.parametrize(("method", "reach"), [(jorth.Jacobi(), 0.5), (jorth.VarianceReduced(), 0.2)])
+@pytest.mark.parametrize(
+    ("method", "reach"), [(jorth.Jacobi(), 0.5), (jorth.VarianceReduced(), 0.2)]
+)
 def test_first_angles_go_with_the_root_of_n(method, reach):
     assert method.averaging(16).angle == reach / 4
     assert method.averaging(100).angle == reach / 10

@@ -6,11 +6,12 @@ import torch
 
 import jorth
 from jorth import Signature
+from jorth.clock import Clock
 from jorth.objectives import QuadraticForm
 from jorth.plane import random_matching
-from jorth.solvers.counting import Clock, CountedObjective
-from jorth.solvers.pair_steps import propose_pairs
-from jorth.solvers.problem import Problem
+from jorth.solvers.jobcd.pair_steps import propose_pairs
+from jorth.solvers.loop.budget import CountedObjective
+from jorth.solvers.loop.problem import Problem
 
 N = 11
 SIG = Signature.of(np.random.default_rng(1).permutation([1] * 6 + [-1] * 5))
@@ -20,12 +21,18 @@ L = 1.7
 def matrices(columns, seed=0):
     rng = np.random.default_rng(seed)
     M, B = rng.standard_normal((N, N)), rng.standard_normal((columns, columns))
-    return M @ M.T / N + np.eye(N), B @ B.T / columns + np.eye(columns), rng.standard_normal((N, columns))
+    return (
+        M @ M.T / N + np.eye(N),
+        B @ B.T / columns + np.eye(columns),
+        rng.standard_normal((N, columns)),
+    )
 
 
 def problem():
     objective = CountedObjective(jorth.Quadratic(np.eye(N)), Clock())
-    return Problem(objective, SIG, torch.tensor(SIG.signs, dtype=torch.float64), np.random.default_rng(0))
+    return Problem(
+        objective, SIG, torch.tensor(SIG.signs, dtype=torch.float64), np.random.default_rng(0)
+    )
 
 
 @pytest.mark.parametrize("kind", ["smooth", "scalar", "form", "form with D"])
@@ -35,7 +42,9 @@ def problem():
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_a_round_is_the_plane_solutions(kind, theta, everywhere, columns, dtype):
     A, D, G = (matrix.astype(dtype) for matrix in matrices(columns))
-    X = jorth.random_point(SIG, cond=4.0, columns=(columns - 1, 1) if columns < N else None, seed=3).astype(dtype)
+    X = jorth.random_point(
+        SIG, cond=4.0, columns=(columns - 1, 1) if columns < N else None, seed=3
+    ).astype(dtype)
     form = {
         "form": QuadraticForm(torch.from_numpy(A), None, None),
         "form with D": QuadraticForm(torch.from_numpy(A), None, torch.from_numpy(D)),
@@ -52,7 +61,9 @@ def test_a_round_is_the_plane_solutions(kind, theta, everywhere, columns, dtype)
         block = A[np.ix_(pair, pair)] if form is not None else np.eye(2)
         Q = L * (np.eye(4) if kind == "scalar" else np.kron(Y, block))
         weight = 1e-12 * np.abs(Q).max() if theta is None else theta
-        step = jorth.solve_plane(P, Q, SIG.signs[pair], theta=weight, components="all" if everywhere else "identity")
+        step = jorth.solve_plane(
+            P, Q, SIG.signs[pair], theta=weight, components="all" if everywhere else "identity"
+        )
         trial[pair] = step.V @ Z
         decrease += step.decrease
         change = (step.V - np.eye(2)).ravel(order="F")
@@ -84,6 +95,8 @@ def test_a_plane_without_a_minimiser_is_reported():
 def test_nan_shows_in_the_decrease():
     X = torch.eye(N, dtype=torch.float64)
     G = torch.full_like(X, torch.nan)
-    found = propose_pairs(problem(), X, G, np.array([[0, 1], [2, 3]]), 1.0, form=None, theta=None, everywhere=False)
+    found = propose_pairs(
+        problem(), X, G, np.array([[0, 1], [2, 3]]), 1.0, form=None, theta=None, everywhere=False
+    )
     assert np.isnan(found.decrease)
     assert torch.equal(found.X, X)

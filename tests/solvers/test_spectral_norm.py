@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import jorth
-from jorth.solvers import spectral_norm as module
-from jorth.solvers.spectral_norm import EXACT, SQUARED, by_squaring, spectral_norm, steps
+from jorth.group import spectral_norm as module
+from jorth.group.spectral_norm import EXACT, SQUARED, by_squaring, spectral_norm, steps
 from jorth.stopping import MaxIterations
 
 RNG = np.random.default_rng(11)
@@ -26,7 +26,9 @@ SPECTRA = {
 
 def with_singular_values(values, rows):
     """U diag(values) V^T with random U (rows, k), V (k, k)."""
-    U, V = (np.linalg.qr(RNG.standard_normal((size, len(values))))[0] for size in (rows, len(values)))
+    U, V = (
+        np.linalg.qr(RNG.standard_normal((size, len(values))))[0] for size in (rows, len(values))
+    )
     return U * values @ V.T
 
 
@@ -102,7 +104,8 @@ def test_steps_are_those_of_the_bound():
     for columns, starts in ((500, 1), (500, 8), (20_000, 1)):
         k = steps(columns, starts)
         failing = [
-            (1.648 * math.sqrt(columns) * math.exp(-math.sqrt(0.018) * (2 * j - 1))) ** starts for j in (k - 1, k)
+            (1.648 * math.sqrt(columns) * math.exp(-math.sqrt(0.018) * (2 * j - 1))) ** starts
+            for j in (k - 1, k)
         ]
         assert failing[0] > 1e-6 >= failing[1]
     assert steps(10, 1) == 10

@@ -8,11 +8,11 @@ import torch
 
 import jorth
 from jorth import Signature, Status
-from jorth.solvers.base import AbstractSolver
-from jorth.solvers.counting import Evaluations
-from jorth.solvers.monitor import Progress
-from jorth.solvers.result import COLUMNS, History
-from jorth.solvers.stopping import Report
+from jorth.solvers.loop.budget import Evaluations
+from jorth.solvers.loop.monitor import Progress
+from jorth.solvers.loop.result import COLUMNS, History
+from jorth.solvers.loop.solver import AbstractSolver
+from jorth.solvers.loop.stopping import Report
 from jorth.stopping import (
     BlockStationary,
     GradientNorm,
@@ -46,8 +46,15 @@ def test_a_value_that_rises_has_not_decreased(sign):
 
 def test_no_criterion_holds_for_a_value_that_is_not_known():
     unknown = report(1.0, math.nan)
-    unknown = Report(1, math.nan, math.nan, 0.0, Evaluations(), unknown.history, lambda pairs: math.nan)
-    for criterion in (GradientNorm(1.0), RelativeDecrease(1.0), ValueBelow(1e9), BlockStationary(1.0, every=1)):
+    unknown = Report(
+        1, math.nan, math.nan, 0.0, Evaluations(), unknown.history, lambda pairs: math.nan
+    )
+    for criterion in (
+        GradientNorm(1.0),
+        RelativeDecrease(1.0),
+        ValueBelow(1e9),
+        BlockStationary(1.0, every=1),
+    ):
         assert not criterion.met(unknown)
 
 
@@ -80,7 +87,9 @@ def test_two_limits_together_are_a_limit():
     this = case("procrustes noisy")
 
     def run(stop):
-        return jorth.minimize(this.objective, signature=this.signature, gradient_tolerance=0.0, stop=stop)
+        return jorth.minimize(
+            this.objective, signature=this.signature, gradient_tolerance=0.0, stop=stop
+        )
 
     assert run(MaxIterations(2) & MaxTime(0.0)).status is Status.MAX_ITERATIONS
     assert not run(NormAbove(0.5) & MaxIterations(2)).success
@@ -96,7 +105,9 @@ BAD = {
             for kind in (GradientNorm, RelativeDecrease, BlockStationary)
         ),
     ],
-    "window": [lambda bad=bad: RelativeDecrease(0.1, window=bad) for bad in (0, -1, 1.0, math.nan, None)],
+    "window": [
+        lambda bad=bad: RelativeDecrease(0.1, window=bad) for bad in (0, -1, 1.0, math.nan, None)
+    ],
     "every": [lambda bad=bad: BlockStationary(0.1, every=bad) for bad in (0, -1, 2.0, math.nan)],
     "pairs": [lambda bad=bad: BlockStationary(0.1, pairs=bad) for bad in (0, -1, 2.0, math.nan)],
     "target": [lambda bad=bad: ValueBelow(bad) for bad in (math.nan, "low", None, -(10**400))],
@@ -112,7 +123,9 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("name", "make"), [(name, make) for name, makes in BAD.items() for make in makes])
+@pytest.mark.parametrize(
+    ("name", "make"), [(name, make) for name, makes in BAD.items() for make in makes]
+)
 def test_arguments_that_make_no_sense(name, make):
     with pytest.raises((ValueError, TypeError), match=f"^{name} must be "):
         make()
@@ -150,7 +163,9 @@ def test_counts_beyond_all_reason_are_refused(count):
 def test_the_largest_counts_are_no_limit(method):
     most = 2**31 - 1
     limits = dict(max_iterations=most, max_evaluations=most, max_time=1e300)
-    stop = RelativeDecrease(0.0, window=most) | BlockStationary(0.0, every=most) | MaxIterations(most)
+    stop = (
+        RelativeDecrease(0.0, window=most) | BlockStationary(0.0, every=most) | MaxIterations(most)
+    )
     assert run_with(method=method, stop=stop, **limits).status is Status.CONVERGED
 
 
@@ -160,7 +175,7 @@ def run_with(**options):
 
 
 def test_shares_of_a_large_count_are_whole():
-    from jorth.solvers.chain import _share
+    from jorth.solvers.loop.chain import _share
 
     assert _share("max_iterations", 2**60 + 1, 0, 2) == 2**59 + 1
     assert _share("max_iterations", 10**400, 1, 3) == (10**400 - 1 + 2) // 3
@@ -184,7 +199,10 @@ class Idle(AbstractSolver):
 
 def test_fifty_idle_iterations_are_a_stall():
     result = jorth.minimize(
-        lambda X: (X - 2).square().sum(), signature=Signature(2, 1), method=Idle(), gradient_tolerance=0.0
+        lambda X: (X - 2).square().sum(),
+        signature=Signature(2, 1),
+        method=Idle(),
+        gradient_tolerance=0.0,
     )
     assert result.status is Status.STALLED
     assert result.iterations == 50

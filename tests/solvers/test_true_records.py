@@ -8,7 +8,7 @@ import torch
 
 import jorth
 from jorth import Status
-from jorth.solvers.base import State
+from jorth.solvers.loop.solver import State
 from tests.solvers import recomputed
 from tests.solvers.random_runs import random_run
 from tests.solvers.recomputed import WIDE, wide
@@ -43,7 +43,9 @@ def faults_of(number):
     sig = jorth.Signature.of(run.signs)
     start = np.eye(sig.n, dtype=run.dtype) if run.x0 is None else numpy_of(run.x0).copy()
     data = [part.copy() for part in run.data]
-    result = jorth.minimize(run.objective, run.x0, signature=sig, method=run.method, **run.arguments)
+    result = jorth.minimize(
+        run.objective, run.x0, signature=sig, method=run.method, **run.arguments
+    )
     stages = result.stages or (result,)
     X = wide(numpy_of(result.x))
     check_kind(run, result, start, data, faults)
@@ -67,7 +69,9 @@ def check_kind(run, result, start, data, faults):
     faults.expect(numpy_of(result.x).shape == start.shape, "shape", numpy_of(result.x).shape)
     faults.expect(np.isfinite(numpy_of(result.x)).all(), "x is not finite")
     if run.keeps_component and not has_no_digits(run, result.x):
-        there, here = (recomputed.component(part, run.signs) for part in (start, numpy_of(result.x)))
+        there, here = (
+            recomputed.component(part, run.signs) for part in (start, numpy_of(result.x))
+        )
         faults.expect(there == here, "the component has changed", (there, here))
 
 
@@ -83,17 +87,28 @@ def check_figures(run, result, stages, X, start, faults):
         faults.expect(apart <= allowed, "value", (result.value, float(value), allowed))
         slope = recomputed.gradient_norm(f, X, signs)
         allowed = recomputed.gradient_norm_error(f, X, signs, unit)
-    faults.expect(abs(slope - result.gradient_norm) <= allowed, "gradient norm", (result.gradient_norm, slope, allowed))
+    faults.expect(
+        abs(slope - result.gradient_norm) <= allowed,
+        "gradient norm",
+        (result.gradient_norm, slope, allowed),
+    )
     first, scale = wide(start), max(1.0, recomputed.norm2(X) ** 2)
     thin = X.shape[1] < X.shape[0]
     wanted = recomputed.gram(first, signs) if thin else np.diag(signs)
     residual = float(abs(recomputed.gram(X, signs) - wanted).max()) / scale
     # n + 2 operations an entry, each at most ||X||^2; of a thin start as well. A chain starts anew with every stage
     allowed = (len(X) + 10) * unit * (1 + (recomputed.norm2(first) ** 2 / scale if thin else 0.0))
-    allowed += sum(stage.residual * max(1.0, stage.history["norm"][-1] ** 2) for stage in stages[:-1]) / scale
-    faults.expect(abs(residual - result.residual) <= allowed, "residual", (result.residual, residual, allowed))
+    allowed += (
+        sum(stage.residual * max(1.0, stage.history["norm"][-1] ** 2) for stage in stages[:-1])
+        / scale
+    )
+    faults.expect(
+        abs(residual - result.residual) <= allowed, "residual", (result.residual, residual, allowed)
+    )
     small = result.residual <= 1e3 * len(X) * unit
-    faults.expect(small or "polish x" in result.message, "a large residual goes unsaid", result.residual)
+    faults.expect(
+        small or "polish x" in result.message, "a large residual goes unsaid", result.residual
+    )
 
 
 def check_history(run, result, stages, start, faults):
@@ -107,15 +122,29 @@ def check_history(run, result, stages, start, faults):
     scored = "x is that of iteration" not in result.message
     if scored:
         same = np.array_equal(
-            [last["value"], last["gradient_norm"]], [result.value, result.gradient_norm], equal_nan=True
+            [last["value"], last["gradient_norm"]],
+            [result.value, result.gradient_norm],
+            equal_nan=True,
         )
-        faults.expect(same, "the last row is not the result", (last, result.value, result.gradient_norm))
+        faults.expect(
+            same, "the last row is not the result", (last, result.value, result.gradient_norm)
+        )
     stated = result.evaluations.as_dict()
     recorded = {name.removesuffix("_evaluations"): last[name] for name in ("pair_updates", *counts)}
-    cut_short = result.status in (Status.MAX_EVALUATIONS, Status.MAX_TIME, Status.NON_FINITE)  # inside a step
-    agree = all(n <= stated[name] if cut_short else n == stated[name] for name, n in recorded.items())
+    cut_short = result.status in (
+        Status.MAX_EVALUATIONS,
+        Status.MAX_TIME,
+        Status.NON_FINITE,
+    )  # inside a step
+    agree = all(
+        n <= stated[name] if cut_short else n == stated[name] for name, n in recorded.items()
+    )
     faults.expect(agree, "counts of the last row", (recorded, stated))
-    faults.expect(last["iteration"] == result.iterations, "iteration of the last row", (last, result.iterations))
+    faults.expect(
+        last["iteration"] == result.iterations,
+        "iteration of the last row",
+        (last, result.iterations),
+    )
     if scored and run.names[len(stages) - 1] not in LEAVES:
         norm = recomputed.norm2(numpy_of(result.x))
         faults.expect(abs(last["norm"] - norm) <= 0.01 * norm, "norm", (last["norm"], norm))
@@ -140,13 +169,19 @@ def check_counts(run, result, faults):
     faults.expect(stated.value == seen.value, "count of values", (stated, seen))
     faults.expect(stated.gradient == seen.gradient, "count of gradients", (stated, seen))
     if run.samples:
-        faults.expect(stated.sample_gradient == seen.sample_gradient, "count of sample gradients", (stated, seen))
+        faults.expect(
+            stated.sample_gradient == seen.sample_gradient,
+            "count of sample gradients",
+            (stated, seen),
+        )
 
 
 def check_limits(run, result, faults):
     """None is passed, but for the evaluation at the point that is returned."""
     arguments = run.arguments
-    faults.expect(result.iterations <= arguments["max_iterations"], "max_iterations", result.iterations)
+    faults.expect(
+        result.iterations <= arguments["max_iterations"], "max_iterations", result.iterations
+    )
     if "max_evaluations" in arguments:
         samples = run.samples
         evaluations = result.evaluations
@@ -172,7 +207,11 @@ def check_status(run, result, stage, faults):
             reached = reached or gain <= 1e-4 * (1 + abs(stage.value))
         faults.expect(reached, kind, detail)
     elif stage.status is Status.MAX_ITERATIONS:
-        faults.expect(len(run.names) > 1 or result.iterations == arguments["max_iterations"], kind, result.iterations)
+        faults.expect(
+            len(run.names) > 1 or result.iterations == arguments["max_iterations"],
+            kind,
+            result.iterations,
+        )
     elif stage.status is Status.MAX_EVALUATIONS:
         evaluations = stage.evaluations
         spent = evaluations.sample_gradient / run.samples if run.samples else evaluations.gradient
@@ -181,15 +220,25 @@ def check_status(run, result, stage, faults):
     elif stage.status is Status.MAX_TIME:
         faults.expect("max_time" in arguments, kind, detail)
     elif stage.status is Status.INTERRUPTED:
-        faults.expect("callback" in known and stage.history["iteration"][-1] >= known["callback"], kind, detail)
+        faults.expect(
+            "callback" in known and stage.history["iteration"][-1] >= known["callback"],
+            kind,
+            detail,
+        )
     elif stage.status is Status.NON_FINITE:
         faults.expect(run.calls.not_finite, kind, detail)
     elif stage.status is Status.UNBOUNDED:
         check_unbounded(run, stage, X, signs, faults)
-    elif stage.status is Status.STALLED and "no step lowers f" in stage.message and not has_no_digits(run, X):
+    elif (
+        stage.status is Status.STALLED
+        and "no step lowers f" in stage.message
+        and not has_no_digits(run, X)
+    ):
         gain = recomputed.lowered(run.function, X, signs)
         faults.expect(
-            gain <= 10 * run.function.value_error(X, unit), kind, (gain, run.function.value_error(X, unit), detail)
+            gain <= 10 * run.function.value_error(X, unit),
+            kind,
+            (gain, run.function.value_error(X, unit), detail),
         )
 
 
@@ -213,7 +262,9 @@ def test_random_runs_say_what_is_true(first):
         if faults:
             found[number] = [f"{kind}: {detail} [{run.names}]" for kind, detail in faults]
     table = Counter(line.split(":")[0] for lines in found.values() for line in lines)
-    assert not found, "\n".join([f"{count} x {kind}" for kind, count in table.most_common()] + [f"{found}"])
+    assert not found, "\n".join(
+        [f"{count} x {kind}" for kind, count in table.most_common()] + [f"{found}"]
+    )
 
 
 class Remembers(jorth.RiemannianSD):
@@ -229,11 +280,16 @@ class Remembers(jorth.RiemannianSD):
 
 
 def test_the_point_that_meets_the_criterion_is_returned():
-    objective, sig = jorth.Quadratic(np.diag([1.0, 2.0, 3.0]), np.ones((3, 3))), jorth.Signature(2, 1)
+    objective, sig = (
+        jorth.Quadratic(np.diag([1.0, 2.0, 3.0]), np.ones((3, 3))),
+        jorth.Signature(2, 1),
+    )
     met = jorth.minimize(objective, signature=sig, method=Remembers(), gradient_tolerance=1e-5)
     assert met.status is Status.CONVERGED
     assert met.gradient_norm <= 1e-5
-    short = jorth.minimize(objective, signature=sig, method=Remembers(), max_iterations=2, gradient_tolerance=0.0)
+    short = jorth.minimize(
+        objective, signature=sig, method=Remembers(), max_iterations=2, gradient_tolerance=0.0
+    )
     np.testing.assert_array_equal(short.x, np.eye(3))
 
 
@@ -244,7 +300,11 @@ def test_block_stationarity_takes_no_gradient_of_its_own():
         calls.clear()
         stop = jorth.stopping.BlockStationary(1e-10, every=1)
         result = jorth.minimize(
-            objective, signature=jorth.Signature.of(signs), method="riemannian-sd", stop=stop, gradient_tolerance=0.0
+            objective,
+            signature=jorth.Signature.of(signs),
+            method="riemannian-sd",
+            stop=stop,
+            gradient_tolerance=0.0,
         )
         assert result.evaluations.gradient == len(calls)
         assert result.status is Status.CONVERGED

@@ -61,7 +61,9 @@ class JOrthogonal(Manifold):
         super().__init__()
         self.signature = check_signature(signature)
 
-    def inner(self, x: Tensor, u: Tensor, v: Tensor | None = None, *, keepdim: bool = False) -> Tensor:
+    def inner(
+        self, x: Tensor, u: Tensor, v: Tensor | None = None, *, keepdim: bool = False
+    ) -> Tensor:
         """tr(K_u^T K_v) (...), or (..., 1, 1) with ``keepdim``; v = u when omitted."""
         S = self._coordinates(x, u)
         T = S if v is None else self._coordinates(x, v, "v")
@@ -126,10 +128,16 @@ class JOrthogonal(Manifold):
         return self._on_manifold(point)
 
     def origin(
-        self, *size: Any, dtype: torch.dtype | None = None, device: Any = None, seed: int | None = None
+        self,
+        *size: Any,
+        dtype: torch.dtype | None = None,
+        device: Any = None,
+        seed: int | None = None,
     ) -> Tensor:
         """The identity in shape ``size`` = (..., n, n), float64 unless a dtype is given; ``seed`` has no effect."""
-        eye = torch.eye(self.signature.n, dtype=torch.float64 if dtype is None else dtype, device=device)
+        eye = torch.eye(
+            self.signature.n, dtype=torch.float64 if dtype is None else dtype, device=device
+        )
         return self._on_manifold(eye.repeat(*self._batch(size), 1, 1))
 
     def extra_repr(self) -> str:
@@ -140,9 +148,14 @@ class JOrthogonal(Manifold):
         n = self.signature.n
         if tuple(shape[-2:]) == (n, n):
             return True, None
-        return False, f"{name} must have shape (..., {n}, {n}) for {self.signature}, got {tuple(shape)}"
+        return (
+            False,
+            f"{name} must have shape (..., {n}, {n}) for {self.signature}, got {tuple(shape)}",
+        )
 
-    def _check_point_on_manifold(self, x: Tensor, *, atol: float = 1e-5, rtol: float = 1e-5) -> tuple[bool, str | None]:
+    def _check_point_on_manifold(
+        self, x: Tensor, *, atol: float = 1e-5, rtol: float = 1e-5
+    ) -> tuple[bool, str | None]:
         """Whether max |X^T J X - J| is at most (atol + rtol) max(1, ||X||^2): rounding alone grows like ||X||^2."""
         violation = torch.as_tensor(residual(x.detach(), self.signature))
         if bool((violation <= atol + rtol).all()):
@@ -159,14 +172,19 @@ class JOrthogonal(Manifold):
         X, U = (torch.linalg.matrix_norm(matrix, ord=2) for matrix in (x, u))
         if bool((defect <= atol * X.square() + rtol * X * U).all()):
             return True, None
-        return False, f"X^T J U is not skew: max |X^T J U + U^T J X| = {defect.max():.3g} with {atol=}, {rtol=}"
+        return (
+            False,
+            f"X^T J U is not skew: max |X^T J U + U^T J X| = {defect.max():.3g} with {atol=}, {rtol=}",
+        )
 
     def _coordinates(self, x: Tensor, u: Tensor, name: str = "u") -> Tensor:
         """The skew S of a tangent vector U = J S X."""
         self._check_pair(x, u, name)
         return projection_coordinates(x, u, self.signature.vector(x))
 
-    def _step(self, function: Callable[[Tensor, Signature], Tensor], x: Tensor, u: Tensor) -> Tensor:
+    def _step(
+        self, function: Callable[[Tensor, Signature], Tensor], x: Tensor, u: Tensor
+    ) -> Tensor:
         """The step function(K) x along a tangent vector u = K x; an error where it is not finite."""
         S = self._coordinates(x, u)
         check_finite(x, "x")
@@ -191,10 +209,14 @@ class JOrthogonal(Manifold):
         try:
             np.broadcast_shapes(u.shape, x.shape)
         except ValueError:
-            raise ValueError(f"{name} must have a batch that fits x, {describe(x)}, got {describe(u)}") from None
+            raise ValueError(
+                f"{name} must have a batch that fits x, {describe(x)}, got {describe(u)}"
+            ) from None
 
     def _batch(self, size: Any) -> tuple[int, ...]:
-        shape = batch_sizes(size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size, "size")
+        shape = batch_sizes(
+            size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size, "size"
+        )
         self._assert_check_shape(shape, "size")
         return shape[:-2]
 

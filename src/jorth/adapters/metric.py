@@ -82,7 +82,9 @@ def naming(names: str) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        raise ValueError(f"{names} must be of a size at which the step is finite: {error}") from None
+        raise ValueError(
+            f"{names} must be of a size at which the step is finite: {error}"
+        ) from None
 
 
 def bounded_exp(K: ArrayT, signature: Signature) -> ArrayT:
@@ -95,7 +97,9 @@ def bounded_exp(K: ArrayT, signature: Signature) -> ArrayT:
     """
     algebra = to_tensor(K, "K")
     boost = (algebra + algebra.mT) / 2  # ||boost||_F^2 = 2 ||K[+,-]||_F^2
-    largest = boost.abs().amax(dim=(-2, -1), keepdim=True).clamp(min=1.0)  # so that no square overflows
+    largest = (
+        boost.abs().amax(dim=(-2, -1), keepdim=True).clamp(min=1.0)
+    )  # so that no square overflows
     b = largest * torch.linalg.matrix_norm(boost / largest, keepdim=True) / math.sqrt(2)
     limit = -math.log(unit_roundoff(algebra)) / 2
     return like_input(exp(algebra / torch.hypot(torch.ones_like(b), b / limit), signature), K)

@@ -54,11 +54,15 @@ class UltraEInteraction(Interaction[Entity, Tensor, Entity]):
     plus: Tensor
     minus: Tensor
 
-    def __init__(self, signature: Signature = SIGNATURE, alpha: float = 1.0, delta: float = 5.0) -> None:
+    def __init__(
+        self, signature: Signature = SIGNATURE, alpha: float = 1.0, delta: float = 5.0
+    ) -> None:
         super().__init__()
         dtype = torch.get_default_dtype()
         self.alpha = check_square(alpha, "alpha", dtype)
-        self.delta = real_number(delta, "delta", "a number", lambda number: math.isfinite(rounded_to(dtype, number)))
+        self.delta = real_number(
+            delta, "delta", "a number", lambda number: math.isfinite(rounded_to(dtype, number))
+        )
         check_q(check_signature(signature))
         plus, minus = signature.positions(torch.device("cpu"))
         self.register_buffer("signs", torch.from_numpy(signature.signs.copy()), persistent=False)
@@ -99,7 +103,9 @@ class JOrthogonalRepresentation(Representation):
             start = square_matrix(base, signature, "base").detach().clone()
             check_finite(start, "base")
         if start.shape != (max_id, n, n):
-            raise ValueError(f"base must have shape ({max_id}, {n}, {n}) for max_id = {max_id}, got {describe(base)}")
+            raise ValueError(
+                f"base must have shape ({max_id}, {n}, {n}) for max_id = {max_id}, got {describe(base)}"
+            )
         super().__init__(max_id=max_id, shape=(n, n), **kwargs)
         self.register_buffer("base", start)
         self.register_buffer("signs", signature.vector(start), persistent=False)
@@ -110,7 +116,11 @@ class JOrthogonalRepresentation(Representation):
         torch.nn.init.zeros_(self.weight)
 
     def _plain_forward(self, indices: Tensor | None = None) -> Tensor:
-        weight, base = (self.weight, self.base) if indices is None else (self.weight[indices], self.base[indices])
+        weight, base = (
+            (self.weight, self.base)
+            if indices is None
+            else (self.weight[indices], self.base[indices])
+        )
         upper = weight.triu(1)
         R: Tensor = matrix_exp(self.signs[:, None] * (upper - upper.mT)) @ base
         return R
@@ -175,7 +185,9 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
         expected = (model.n_entities, len(model.relations))
         found = (triples_factory.num_entities, triples_factory.num_relations)
         if found != expected:
-            raise ValueError(f"triples_factory must have {expected} entities and relations as model, got {found}")
+            raise ValueError(
+                f"triples_factory must have {expected} entities and relations as model, got {found}"
+            )
         base = model.relations.detach()
         if model.reciprocal:  # PyKEEN numbers the inverse of 2 r as 2 r + 1
             base = torch.stack(torch.split(base, model.n_relations), dim=1).flatten(0, 1)
@@ -196,4 +208,6 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
 
 def _check_factory(triples_factory: object) -> None:
     if not hasattr(triples_factory, "num_entities"):
-        raise TypeError(f"triples_factory must be a TriplesFactory of PyKEEN, got {describe(triples_factory)}")
+        raise TypeError(
+            f"triples_factory must be a TriplesFactory of PyKEEN, got {describe(triples_factory)}"
+        )

@@ -27,7 +27,9 @@ try:
 except ModuleNotFoundError as error:
     if (error.name or "").split(".")[0] != "pymanopt":
         raise
-    raise ImportError("jorth.adapters.pymanopt needs pymanopt: pip install 'jorth[adapters]'") from None
+    raise ImportError(
+        "jorth.adapters.pymanopt needs pymanopt: pip install 'jorth[adapters]'"
+    ) from None
 
 Matrix = NDArray[Any]
 
@@ -70,7 +72,9 @@ class JOrthogonal(Manifold):
         """Pi sqrt(n), as pymanopt has it for SO(n): the scale of the rotations. Boosts are unbounded and have none."""
         return math.pi * math.sqrt(self.signature.n)
 
-    def inner_product(self, point: Matrix, tangent_vector_a: Matrix, tangent_vector_b: Matrix) -> float:
+    def inner_product(
+        self, point: Matrix, tangent_vector_a: Matrix, tangent_vector_b: Matrix
+    ) -> float:
         """<S_a, S_b>_F."""
         a = self._matrix(tangent_vector_a, "tangent_vector_a")
         product = float(np.vdot(a, self._matrix(tangent_vector_b, "tangent_vector_b")))
@@ -78,7 +82,9 @@ class JOrthogonal(Manifold):
 
     def norm(self, point: Matrix, tangent_vector: Matrix) -> float:
         """||S||_F."""
-        return finite_result(float(np.linalg.norm(self._matrix(tangent_vector, "tangent_vector"))), "tangent_vector")
+        return finite_result(
+            float(np.linalg.norm(self._matrix(tangent_vector, "tangent_vector"))), "tangent_vector"
+        )
 
     def projection(self, point: Matrix, vector: Matrix) -> Matrix:
         """skew(J U X^-1): the S of the tangent vector nearest to an ambient U, in the norm ||U X^-1||_F."""
@@ -97,10 +103,16 @@ class JOrthogonal(Manifold):
     def euclidean_to_riemannian_gradient(self, point: Matrix, euclidean_gradient: Matrix) -> Matrix:
         """skew(J G X^T)."""
         G = self._matrix(euclidean_gradient, "euclidean_gradient")
-        return finite_result(gradient_coordinates(self._point(point), G, self._signs), "point and euclidean_gradient")
+        return finite_result(
+            gradient_coordinates(self._point(point), G, self._signs), "point and euclidean_gradient"
+        )
 
     def euclidean_to_riemannian_hessian(
-        self, point: Matrix, euclidean_gradient: Matrix, euclidean_hessian: Matrix, tangent_vector: Matrix
+        self,
+        point: Matrix,
+        euclidean_gradient: Matrix,
+        euclidean_hessian: Matrix,
+        tangent_vector: Matrix,
     ) -> Matrix:
         """The Levi-Civita derivative of the gradient; ``euclidean_hessian`` is the derivative of G along J S X."""
         S = hessian_coordinates(
@@ -142,7 +154,9 @@ class JOrthogonal(Manifold):
 
     def random_point(self) -> Matrix:
         """The next point of the manifold's generator, with its condition number and in its component."""
-        point: Matrix = random_point(self.signature, cond=self.cond, component=self.component, seed=self._generator)
+        point: Matrix = random_point(
+            self.signature, cond=self.cond, component=self.component, seed=self._generator
+        )
         return point
 
     def random_tangent_vector(self, point: Matrix) -> Matrix:
@@ -165,10 +179,16 @@ class JOrthogonal(Manifold):
             matrix = np.asarray(value) if not hasattr(value, "detach") else None
         except ValueError:  # a ragged list
             matrix = None
-        if matrix is None or not (matrix.dtype.kind in "iu" or matrix.dtype in (np.float64, np.float32)):
-            raise TypeError(f"{name} must be a NumPy array of numbers, float64 or float32, got {describe(value)}")
+        if matrix is None or not (
+            matrix.dtype.kind in "iu" or matrix.dtype in (np.float64, np.float32)
+        ):
+            raise TypeError(
+                f"{name} must be a NumPy array of numbers, float64 or float32, got {describe(value)}"
+            )
         if matrix.shape != (n, n):
-            raise ValueError(f"{name} must have shape ({n}, {n}) for {self.signature}, got {describe(value)}")
+            raise ValueError(
+                f"{name} must have shape ({n}, {n}) for {self.signature}, got {describe(value)}"
+            )
         if not np.isfinite(matrix).all():
             raise ValueError(f"{name} must be finite, got NaN or infinity")
         return matrix if matrix.dtype.kind == "f" else matrix.astype(np.float64)

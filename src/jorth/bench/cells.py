@@ -64,7 +64,13 @@ class Cell:
     def family_key(self) -> str:
         """What the cells of one problem and one budget share over all seeds and methods."""
         fields = asdict(self)
-        return json.dumps({name: value for name, value in fields.items() if name not in ("seed", "method", "theta")})
+        return json.dumps(
+            {
+                name: value
+                for name, value in fields.items()
+                if name not in ("seed", "method", "theta")
+            }
+        )
 
     @property
     def data_seed(self) -> int:

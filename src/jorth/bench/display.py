@@ -44,14 +44,24 @@ def run_shown(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"),
         TimeRemainingColumn(),
     )  # fmt: skip
-    timed = any(isinstance(cell, SpeedCell) for cell in cells)  # nothing may run beside a run whose time is the result
+    timed = any(
+        isinstance(cell, SpeedCell) for cell in cells
+    )  # nothing may run beside a run whose time is the result
     with Progress(
-        *columns, console=console, speed_estimate_period=3600, transient=True, auto_refresh=not timed
+        *columns,
+        console=console,
+        speed_estimate_period=3600,
+        transient=True,
+        auto_refresh=not timed,
     ) as progress:
         bar = progress.add_task("warm-up", total=None)
 
         def started(cell: Any) -> None:
-            progress.update(bar, description=escape(f"{cell.size} {cell.problem} {cell.method}"), total=len(left))
+            progress.update(
+                bar,
+                description=escape(f"{cell.size} {cell.problem} {cell.method}"),
+                total=len(left),
+            )
             progress.refresh()
 
         def finished(row: Row) -> None:
@@ -69,7 +79,12 @@ def run_shown(
         run = runners.get(type(cells[0]), run_cells) if cells else run_cells
         left = remaining(every, folder / NAME, retry_failed=retry_failed)
         outcome: Outcome = run(
-            every, folder, data_dir=data_dir, retry_failed=retry_failed, on_row=finished, on_start=started
+            every,
+            folder,
+            data_dir=data_dir,
+            retry_failed=retry_failed,
+            on_row=finished,
+            on_start=started,
         )
         return outcome
 

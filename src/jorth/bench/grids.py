@@ -84,9 +84,14 @@ def paper_cells(
     return hevp_cells(paper_sizes(appendix=appendix, only=only), crossing, ridge=ridge)
 
 
-def shares_to_sizes(data: Sequence[str], sizes: Sequence[tuple[int, int]], shares: Sequence[float]) -> list[Size]:
+def shares_to_sizes(
+    data: Sequence[str], sizes: Sequence[tuple[int, int]], shares: Sequence[float]
+) -> list[Size]:
     """(data, m, n, p) for every name, (m, n) and share p / n, both signs kept."""
-    return [(name, m, n, min(max(round(share * n), 1), n - 1)) for name, (m, n), share in product(data, sizes, shares)]
+    return [
+        (name, m, n, min(max(round(share * n), 1), n - 1))
+        for name, (m, n), share in product(data, sizes, shares)
+    ]
 
 
 def procrustes_cells(

@@ -68,4 +68,6 @@ def commit() -> str | None:
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         return None
-    return described.stdout.strip() if tracked.returncode == 0 else None  # an environment inside another's checkout
+    return (
+        described.stdout.strip() if tracked.returncode == 0 else None
+    )  # an environment inside another's checkout

@@ -14,8 +14,24 @@ PAPER = ("UMCM", "ADMM", "CSDM", "GS-JOBCD", "J-JOBCD", "CSDM+GS-JOBCD")
 """The columns of the paper's Table 1, in its order."""
 RACE = PAPER
 TRACE = (*PAPER, "GS-JOBCD right", "J-JOBCD right", "Riemannian L-BFGS")
-PROCRUSTES = (*PAPER, "VR-J-JOBCD", "exponential", "Riemannian SD", "Riemannian CG", "Riemannian L-BFGS")
-PROBE = ("UMCM", "ADMM", "CSDM", "GS-JOBCD", "J-JOBCD", "VR-J-JOBCD", "CSDM L-BFGS", "Riemannian L-BFGS")
+PROCRUSTES = (
+    *PAPER,
+    "VR-J-JOBCD",
+    "exponential",
+    "Riemannian SD",
+    "Riemannian CG",
+    "Riemannian L-BFGS",
+)
+PROBE = (
+    "UMCM",
+    "ADMM",
+    "CSDM",
+    "GS-JOBCD",
+    "J-JOBCD",
+    "VR-J-JOBCD",
+    "CSDM L-BFGS",
+    "Riemannian L-BFGS",
+)
 OF_PROBLEM = {"race": RACE, "trace": TRACE, "procrustes": PROCRUSTES, "probe": PROBE}
 WITH_THETA = ("GS-JOBCD", "J-JOBCD", "CSDM+GS-JOBCD")
 """The methods whose steps in the race theta bounds."""
@@ -42,7 +58,9 @@ _WELL_POSED: dict[str, Callable[[], Method]] = {
 NAMES = tuple(_WELL_POSED)
 
 
-def method_of(name: str, problem: str, theta: float | None = None, curvature: float = 1.0) -> Method:
+def method_of(
+    name: str, problem: str, theta: float | None = None, curvature: float = 1.0
+) -> Method:
     """What `minimize` is to be given.
 
     In the race -tr(X^T D^T D X) is concave: its linear part majorises it, and theta, here in units of ``curvature``,
@@ -58,7 +76,9 @@ def method_of(name: str, problem: str, theta: float | None = None, curvature: fl
         return sweeps
     if name == "CSDM+GS-JOBCD":
         return [_papers_csdm(), sweeps]
-    return Jacobi(majoriser="scalar", rounds_per_gradient=1, curvature=TINY * curvature, theta=weight)
+    return Jacobi(
+        majoriser="scalar", rounds_per_gradient=1, curvature=TINY * curvature, theta=weight
+    )
 
 
 def _papers_csdm() -> CSDM:

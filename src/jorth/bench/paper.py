@@ -49,12 +49,16 @@ def _parse(text: str) -> dict[Size, Mapping[str, Entry]]:
         name, m, n, p = head.split()
         pairs = (entry.rstrip(")").split("(") for entry in body.split())
         entries = [Entry(float(value), float(violation)) for value, violation in pairs]
-        table[name, int(m), int(n), int(p)] = MappingProxyType(dict(zip(PAPER, entries, strict=True)))
+        table[name, int(m), int(n), int(p)] = MappingProxyType(
+            dict(zip(PAPER, entries, strict=True))
+        )
     return table
 
 
 TABLE: Mapping[Size, Mapping[str, Entry]] = MappingProxyType(_parse(_ROWS))
-APPENDIX_P: Mapping[str, tuple[int, int]] = MappingProxyType({"mnist": (500, 650), "w1a": (200, 250)})
+APPENDIX_P: Mapping[str, tuple[int, int]] = MappingProxyType(
+    {"mnist": (500, 650), "w1a": (200, 250)}
+)
 """The larger p of the appendix where they are not 0.7 n and 0.9 n; its table is missing from the published source."""
 PROBES: tuple[Size, ...] = (
     ("20news", 9423, 50, 45),
@@ -95,7 +99,9 @@ def compare_orders(scores: Mapping[str, float], size: Size) -> Comparison:
     shared = [name for name in PAPER if name in scores]
     alike = turned = 0
     for first, second in combinations(shared, 2):
-        agreement = _sign(scores[first], scores[second]) * _sign(entries[first].value, entries[second].value)
+        agreement = _sign(scores[first], scores[second]) * _sign(
+            entries[first].value, entries[second].value
+        )
         alike += agreement > 0
         turned += agreement < 0
     return Comparison(

@@ -72,7 +72,9 @@ def prepare(cell: Cell, data_dir: Path | None = None) -> BenchProblem:
     A = D.T @ D + cell.ridge * size / cell.n * np.eye(cell.n)
     objective = HyperbolicEigenvalue(A)
     optimum = float(np.abs(eigh(A, signature)[0]).sum())
-    return BenchProblem(objective, signature, x0, _value(objective, x0), optimum, notes | {"optimum_by": "eigh"})
+    return BenchProblem(
+        objective, signature, x0, _value(objective, x0), optimum, notes | {"optimum_by": "eigh"}
+    )
 
 
 def load_data(cell: Cell, data_dir: Path | None) -> tuple[NDArray[np.float64], str]:
@@ -84,12 +86,25 @@ def load_data(cell: Cell, data_dir: Path | None) -> tuple[NDArray[np.float64], s
     if cell.data == "randn":
         return datasets.randn(cell.m, cell.n, seed=cell.data_seed), "generated"
     if cell.data == "digits":
-        found = take(datasets.digits(), cell.m, cell.n, subset="random", seed=cell.data_seed, source="the digits")
+        found = take(
+            datasets.digits(),
+            cell.m,
+            cell.n,
+            subset="random",
+            seed=cell.data_seed,
+            source="the digits",
+        )
         return np.asarray(found), "random"
     for subset in ("random", "first"):
         try:
             matrix = datasets.load(
-                cell.data, cell.m, cell.n, subset=subset, seed=cell.data_seed, sparse=True, folder=data_dir
+                cell.data,
+                cell.m,
+                cell.n,
+                subset=subset,
+                seed=cell.data_seed,
+                sparse=True,
+                folder=data_dir,
             )
         except ValueError:
             if subset == "first":
@@ -99,7 +114,9 @@ def load_data(cell: Cell, data_dir: Path | None) -> tuple[NDArray[np.float64], s
     raise AssertionError("one of the subsets is returned or raises")
 
 
-def near_orthogonal(D: NDArray[np.float64], signature: Signature, seed: int) -> tuple[NDArray[np.float64], float]:
+def near_orthogonal(
+    D: NDArray[np.float64], signature: Signature, seed: int
+) -> tuple[NDArray[np.float64], float]:
     """A random start and its ||D X0||^2 / ||D||^2, between 1.01 and 1.16 where one of CONDITIONS gives that."""
     low, high = NEAR_ORTHOGONAL
     found = []
@@ -121,7 +138,11 @@ def _procrustes(cell: Cell, signature: Signature) -> BenchProblem:
     )
     objective = Procrustes(source, target)
     best = minimize(
-        objective, signature=signature, method="riemannian-lbfgs", gradient_tolerance=1e-12, max_iterations=2000
+        objective,
+        signature=signature,
+        method="riemannian-lbfgs",
+        gradient_tolerance=1e-12,
+        max_iterations=2000,
     )
     notes: dict[str, object] = {
         "optimum_by": "riemannian-lbfgs", "reference_gradient_norm": best.gradient_norm, "noise": NOISE,
@@ -145,7 +166,9 @@ def _probe(cell: Cell, signature: Signature, D: NDArray[np.float64], subset: str
         "subset": subset, "data_norm_squared": size, "start_ratio": float(np.sum((D @ x0) ** 2) / size),
         "zero_rows": int((~D.any(axis=1)).sum()), "ridge": cell.ridge, "optimum_by": "not known",
     }  # fmt: skip
-    return BenchProblem(objective, signature, x0, _value(objective, x0), None, notes, value_cost=VALUE_OF_PROBE)
+    return BenchProblem(
+        objective, signature, x0, _value(objective, x0), None, notes, value_cost=VALUE_OF_PROBE
+    )
 
 
 def _value(objective: AbstractObjective, X: NDArray[np.float64]) -> float:

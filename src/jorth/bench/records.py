@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from jorth.bench.cells import Cell
-from jorth.locks import held
-from jorth.text_files import parse_json
+from jorth.storage.locks import held
+from jorth.storage.texts import parse_json
 
 NAME = "runs.jsonl"
 """The file in a run's folder."""
@@ -59,7 +59,9 @@ def read_rows(source: str | Path) -> list[Row]:
     """
     place = Path(source)
     if not place.exists():
-        raise FileNotFoundError(f"no run at {place}: it must be a folder with {NAME}, or such a file")
+        raise FileNotFoundError(
+            f"no run at {place}: it must be a folder with {NAME}, or such a file"
+        )
     paths = sorted(place.glob("*.jsonl")) if place.is_dir() else [place]
     rows: dict[str, Row] = {}
     for path in paths:
@@ -122,8 +124,12 @@ def _lines(path: Path) -> list[Row]:
 def _row(line: bytes, where: str) -> Row:
     row = parse_json(line, where)
     kinds = {"key": str, "cell": dict, "outcome": str}
-    if not isinstance(row, dict) or not all(isinstance(row.get(name), kind) for name, kind in kinds.items()):
-        raise ValueError(f"{where}: not a row of a benchmark: it must have a key, a cell and an outcome")
+    if not isinstance(row, dict) or not all(
+        isinstance(row.get(name), kind) for name, kind in kinds.items()
+    ):
+        raise ValueError(
+            f"{where}: not a row of a benchmark: it must have a key, a cell and an outcome"
+        )
     return row
 
 

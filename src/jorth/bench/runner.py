@@ -95,7 +95,9 @@ def run_cell(cell: Cell, shared: _Shared) -> Row:
         problem = shared.problem(cell)
     except Exception as error:
         missing = cell.data in REGISTRY and isinstance(error, (FileNotFoundError, ImportError))
-        return row | ({"outcome": "missing", "error": _how_to_get(cell.data)} if missing else failure(error))
+        return row | (
+            {"outcome": "missing", "error": _how_to_get(cell.data)} if missing else failure(error)
+        )
     row |= {
         "start_value": problem.first,
         "optimum": problem.optimum,
@@ -138,5 +140,9 @@ def _solve(cell: Cell, problem: BenchProblem) -> tuple[Any, Result]:
 
 def _how_to_get(data: str) -> str:
     """Without the folder that was looked at: rows are published, and it is nobody else's business."""
-    how = f"`jorth data fetch {data}` downloads it" if REGISTRY[data].url else "it has no public address known here"
+    how = (
+        f"`jorth data fetch {data}` downloads it"
+        if REGISTRY[data].url
+        else "it has no public address known here"
+    )
     return f"data set {data} is not at hand: {how}; or name a folder that has it by --data-dir or {VARIABLE}"

@@ -31,7 +31,9 @@ def score(problem: BenchProblem, result: Result) -> dict[str, Any]:
         "message": result.message,
         "value": value,
         "claimed": result.value,
-        "claim_holds": bool(abs(value - result.value) <= AGREES * max(abs(value), abs(problem.first) * AGREES)),
+        "claim_holds": bool(
+            abs(value - result.value) <= AGREES * max(abs(value), abs(problem.first) * AGREES)
+        ),
         "violation": float(np.abs(X.T @ (signs[:, None] * X) - np.diag(signs)).sum()),
         "residual": float(residual(X, problem.signature)),
         "residual_before_polishing": result.violation,
@@ -72,7 +74,10 @@ def reached(problem: BenchProblem, result: Result) -> dict[str, dict[str, float]
         below = np.flatnonzero(gaps <= gap)
         if len(below):
             first = int(below[0])
-            found[f"{gap:g}"] = {"time": float(result.history["time"][first]), "gradients": float(gradients[first])}
+            found[f"{gap:g}"] = {
+                "time": float(result.history["time"][first]),
+                "gradients": float(gradients[first]),
+            }
     return found
 
 

@@ -2,7 +2,13 @@
 
 from jorth.datasets.download import DownloadError, fetch
 from jorth.datasets.embedded import TraceProblem, digits, digits_trace
-from jorth.datasets.generated import PlantedProcrustes, graded, planted_procrustes, positive_definite, randn
+from jorth.datasets.generated import (
+    PlantedProcrustes,
+    graded,
+    planted_procrustes,
+    positive_definite,
+    randn,
+)
 from jorth.datasets.loading import load
 from jorth.datasets.registry import REGISTRY, DataSet
 

@@ -25,10 +25,10 @@ from jorth.datasets import files
 from jorth.datasets.loading import NEEDS_POOCH, data_folder
 from jorth.datasets.registry import DataSet, lookup
 from jorth.datasets.transfer import Limits, receive
-from jorth.expansion import TooLarge, most_bytes
-from jorth.locks import held
-from jorth.matrix_files import checksum
-from jorth.whole_files import replacing
+from jorth.storage.atomic import replacing
+from jorth.storage.expansion import TooLarge, most_bytes
+from jorth.storage.locks import held
+from jorth.storage.matrices import checksum
 
 log = logging.getLogger(__name__)
 MAX_TIME = 3600.0
@@ -77,7 +77,9 @@ def fetch(
     """
     entry = lookup(name)
     place = data_folder(folder)
-    limits = Limits(_seconds(timeout, "timeout"), _seconds(max_time, "max_time"), most_bytes(max_bytes))
+    limits = Limits(
+        _seconds(timeout, "timeout"), _seconds(max_time, "max_time"), most_bytes(max_bytes)
+    )
     there = files.find(entry, place)
     if there is not None and url is None and sha256 is None:
         return there
@@ -129,7 +131,9 @@ def _seconds(value: float, name: str) -> float:
     return float(value)
 
 
-def _download(entry: DataSet, address: str, target: Path, expected: str | None, limits: Limits) -> None:
+def _download(
+    entry: DataSet, address: str, target: Path, expected: str | None, limits: Limits
+) -> None:
     """Download into a folder of its own beside the target, check there, then rename."""
     if importlib.util.find_spec("pooch") is None:
         raise ImportError(f"data set {entry.name}: {NEEDS_POOCH}")
@@ -148,7 +152,9 @@ def _download(entry: DataSet, address: str, target: Path, expected: str | None, 
             f"another address or checksum (--url, --sha256), or put the file there yourself as {target}"
         ) from error
     if expected is None:
-        log.warning("data set %s: trusted on first download from %s, sha256 %s", entry.name, address, found)
+        log.warning(
+            "data set %s: trusted on first download from %s, sha256 %s", entry.name, address, found
+        )
     _record(target, found)
 
 
@@ -157,7 +163,9 @@ def _staging(folder: Path, name: str) -> Iterator[Path]:
     """A folder that this process holds, removed at the end; those that killed processes left go first."""
     if sys.platform == "win32":  # where folders cannot be held: none is taken for a left-over
         prefix = f".jorth-{name}-"
-        with tempfile.TemporaryDirectory(dir=folder, prefix=prefix, ignore_cleanup_errors=True) as fresh:
+        with tempfile.TemporaryDirectory(
+            dir=folder, prefix=prefix, ignore_cleanup_errors=True
+        ) as fresh:
             yield Path(fresh)
         return
     left_over = re.compile(rf"\.jorth-{re.escape(name)}-[0-9a-f]{{16}}")
@@ -216,7 +224,9 @@ def _verify(entry: DataSet, fresh: Path, expected: str | None, max_bytes: int) -
             files.read(entry, fresh, max_bytes=max_bytes)
         except ValueError as error:
             large = f": {error.__cause__}" if isinstance(error.__cause__, TooLarge) else ""
-            raise ValueError(f"what came is no matrix in the format of {fresh.name}{large}") from error
+            raise ValueError(
+                f"what came is no matrix in the format of {fresh.name}{large}"
+            ) from error
     elif found != expected:
         raise ValueError(f"its sha256 is {found}, expected {expected}")
     return found

@@ -12,12 +12,14 @@ from typing import Any
 import scipy.sparse
 
 from jorth.datasets.registry import DataSet
-from jorth.expansion import check_stream, most_bytes
-from jorth.matrix_files import Matrix, complaint, reading, rows_of, variables
+from jorth.storage.expansion import check_stream, most_bytes
+from jorth.storage.matrices import Matrix, complaint, reading, rows_of, variables
 
 OPENERS: dict[str, Callable[..., Any]] = {".bz2": bz2.open, ".gz": gzip.open, ".xz": lzma.open}
 LIBSVM_ENDINGS = tuple(
-    kind + packing for kind in ("", ".txt", ".libsvm", ".svm") for packing in ("", ".bz2", ".gz", ".xz")
+    kind + packing
+    for kind in ("", ".txt", ".libsvm", ".svm")
+    for packing in ("", ".bz2", ".gz", ".xz")
 )
 # what may follow the name of a set, in the order in which files are looked for
 ENDINGS = (".npz", "_csr.npz", *LIBSVM_ENDINGS, ".mat")
@@ -27,7 +29,9 @@ MAT_KEYS = ("X", "x", "fea", "data")
 
 def find(entry: DataSet, folder: Path, *, sparse_first: bool = False) -> Path | None:
     """The file of a set in a folder, or None: the first of ENDINGS that is there."""
-    paths = (folder / f"{entry.name}{ending}" for ending in (SPARSE_FIRST if sparse_first else ENDINGS))
+    paths = (
+        folder / f"{entry.name}{ending}" for ending in (SPARSE_FIRST if sparse_first else ENDINGS)
+    )
     return next((path for path in paths if path.is_file()), None)
 
 

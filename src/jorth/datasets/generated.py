@@ -17,18 +17,24 @@ def randn(m: int, n: int, *, seed: int | np.random.Generator = 0) -> NDArray[np.
     return generator(seed).standard_normal((whole_number(m, "m", 1), whole_number(n, "n", 1)))
 
 
-def graded(m: int, n: int, *, smallest: float = 1e-12, seed: int | np.random.Generator = 0) -> NDArray[np.float64]:
+def graded(
+    m: int, n: int, *, smallest: float = 1e-12, seed: int | np.random.Generator = 0
+) -> NDArray[np.float64]:
     """A matrix B D (m, n): B of condition number 10, D diagonal, falling geometrically from 1 to ``smallest``.
 
     Its condition number is of the order of 1/smallest, but it comes from the scaling of the columns alone: methods that
     work on columns, such as one-sided Jacobi, keep high relative accuracy on it.
     """
-    least = real_number(smallest, "smallest", "a number above 0 and at most 1", lambda number: 0 < number <= 1)
+    least = real_number(
+        smallest, "smallest", "a number above 0 and at most 1", lambda number: 0 < number <= 1
+    )
     rows, columns = whole_number(m, "m", 1), whole_number(n, "n", 1)
     return _conditioned(rows, columns, 10.0, generator(seed)) * np.geomspace(1.0, least, columns)
 
 
-def positive_definite(n: int, *, cond: float = 1e3, seed: int | np.random.Generator = 0) -> NDArray[np.float64]:
+def positive_definite(
+    n: int, *, cond: float = 1e3, seed: int | np.random.Generator = 0
+) -> NDArray[np.float64]:
     """A symmetric positive definite A (n, n): eigenvalues 1 to 1/cond in geometric sequence, random eigenvectors.
 
     The rounding of A moves its eigenvalues by up to about n u, so 1/cond must stay above that.
@@ -74,25 +80,35 @@ def planted_procrustes(
     """
     n, rows, rng = check_signature(signature).n, whole_number(m, "m", 1), generator(seed)
     if rows < n:
-        raise ValueError(f"m must be at least n = {n} of {signature} for a source of full rank, got {rows}")
+        raise ValueError(
+            f"m must be at least n = {n} of {signature} for a source of full rank, got {rows}"
+        )
     condition, boost = (
         _at_least_one("source_condition", source_condition),
         _at_least_one("point_condition", point_condition),
     )
-    deviation = real_number(noise, "noise", "a number of at least 0", lambda number: 0 <= number < np.inf)
+    deviation = real_number(
+        noise, "noise", "a number of at least 0", lambda number: 0 <= number < np.inf
+    )
     source = _conditioned(rows, n, condition, rng, largest=np.sqrt(rows))
     X = random_point(signature, cond=boost, seed=rng)
     target = source @ X + deviation * rng.standard_normal((rows, n))
     if not np.isfinite(target).all():
-        raise ValueError("noise must be small enough for a finite target, got one at which it overflows")
+        raise ValueError(
+            "noise must be small enough for a finite target, got one at which it overflows"
+        )
     return PlantedProcrustes(source, target, X)
 
 
 def _at_least_one(name: str, value: object) -> float:
-    return real_number(value, name, "a finite number of at least 1", lambda number: 1 <= number < np.inf)
+    return real_number(
+        value, name, "a finite number of at least 1", lambda number: 1 <= number < np.inf
+    )
 
 
-def _conditioned(m: int, n: int, cond: float, rng: np.random.Generator, *, largest: float = 1.0) -> NDArray[np.float64]:
+def _conditioned(
+    m: int, n: int, cond: float, rng: np.random.Generator, *, largest: float = 1.0
+) -> NDArray[np.float64]:
     """A Gaussian (m, n) with its singular values replaced by a geometric sequence from ``largest`` to largest/cond."""
     U, _, Vt = np.linalg.svd(rng.standard_normal((m, n)), full_matrices=False)
     product: NDArray[np.float64] = largest * (U * np.geomspace(1.0, 1.0 / cond, min(m, n))) @ Vt

@@ -14,8 +14,8 @@ from jorth.arrays import check_flag, describe
 from jorth.datasets import files
 from jorth.datasets.registry import DataSet, lookup
 from jorth.datasets.subset import take
-from jorth.expansion import dense, most_bytes
-from jorth.matrix_files import Matrix, entries, reading
+from jorth.storage.expansion import dense, most_bytes
+from jorth.storage.matrices import Matrix, entries, reading
 
 VARIABLE = "JORTH_DATA"
 NEEDS_POOCH = "this needs the package pooch: pip install 'jorth[data]'"
@@ -123,7 +123,9 @@ class OpenSet(NamedTuple):
     divisor: float
 
 
-def open_set(entry: DataSet, folder: Path, *, sparse_first: bool = False, max_bytes: int | None = None) -> OpenSet:
+def open_set(
+    entry: DataSet, folder: Path, *, sparse_first: bool = False, max_bytes: int | None = None
+) -> OpenSet:
     """Read the file of a set in the folder."""
     path = _locate(entry, folder, sparse_first)
     matrix = files.read(entry, path, max_bytes=max_bytes)
@@ -136,7 +138,11 @@ def _locate(entry: DataSet, folder: Path, sparse_first: bool) -> Path:
     """The file of a set in the folder, or a FileNotFoundError that says how to get one."""
     path = files.find(entry, folder, sparse_first=sparse_first) if os.path.isdir(folder) else None
     if path is None:
-        how = f"`jorth data fetch {entry.name}` downloads it" if entry.url else "it has no public address known here"
+        how = (
+            f"`jorth data fetch {entry.name}` downloads it"
+            if entry.url
+            else "it has no public address known here"
+        )
         raise FileNotFoundError(
             f"data set {entry.name} is not in {folder!s:.80} (as {entry.name}.npz, {entry.name}_csr.npz, "
             f"LIBSVM text or {entry.name}.mat): {how}; or put a file there, or name another folder "
@@ -148,4 +154,9 @@ def _locate(entry: DataSet, folder: Path, sparse_first: bool) -> Path:
 def _has_bytes(matrix: Matrix, largest: float) -> bool:
     """Whether a matrix holds whole numbers from 0 to ``largest``, some above 1: images not yet scaled."""
     values = entries(matrix)
-    return bool(values.size and values.min() >= 0 and 1 < values.max() <= largest and (values == np.rint(values)).all())
+    return bool(
+        values.size
+        and values.min() >= 0
+        and 1 < values.max() <= largest
+        and (values == np.rint(values)).all()
+    )

@@ -7,11 +7,17 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from jorth.arrays import check_choice, generator, whole_number
-from jorth.matrix_files import Matrix
+from jorth.storage.matrices import Matrix
 
 
 def take(
-    matrix: Matrix, m: int | None, n: int | None, *, subset: str, seed: int | np.random.Generator, source: str
+    matrix: Matrix,
+    m: int | None,
+    n: int | None,
+    *,
+    subset: str,
+    seed: int | np.random.Generator,
+    source: str,
 ) -> Matrix:
     """M rows and n columns of a matrix (M, N), dense or CSR, by the rule that `load` documents.
 
@@ -21,11 +27,15 @@ def take(
     rng = generator(seed)
     for name, wanted, available in (("m", m, matrix.shape[0]), ("n", n, matrix.shape[1])):
         if wanted is not None and whole_number(wanted, name, 1) > available:
-            raise ValueError(f"{name} must be at most {available}: {source} has shape {matrix.shape}, got {wanted}")
+            raise ValueError(
+                f"{name} must be at most {available}: {source} has shape {matrix.shape}, got {wanted}"
+            )
     return matrix[:m, :n] if subset == "first" else _take_random(matrix, m, n, rng, source)
 
 
-def _take_random(matrix: Matrix, m: int | None, n: int | None, rng: np.random.Generator, source: str) -> Matrix:
+def _take_random(
+    matrix: Matrix, m: int | None, n: int | None, rng: np.random.Generator, source: str
+) -> Matrix:
     if m is not None:
         matrix = matrix[rng.choice(matrix.shape[0], m, replace=False)]
     if n is None:

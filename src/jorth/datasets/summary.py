@@ -9,10 +9,12 @@ import scipy.sparse
 
 from jorth.datasets.loading import data_folder, open_set
 from jorth.datasets.registry import lookup
-from jorth.matrix_files import entries
+from jorth.storage.matrices import entries
 
 
-def summarise(name: str, *, folder: str | os.PathLike[str] | None = None, sparse_first: bool = False) -> dict[str, str]:
+def summarise(
+    name: str, *, folder: str | os.PathLike[str] | None = None, sparse_first: bool = False
+) -> dict[str, str]:
     """Shape, sparsity, range and norm of what `load` gives without m and n, and what is known of it, by label."""
     entry = lookup(name)
     path, matrix, divisor = open_set(entry, data_folder(folder), sparse_first=sparse_first)
@@ -31,8 +33,11 @@ def summarise(name: str, *, folder: str | os.PathLike[str] | None = None, sparse
         "stored as": f"{'CSR' if is_sparse else 'dense'} {matrix.dtype}",
         "shape": f"{rows} x {columns}",
         "non-zero": f"{nonzeros} of {full} ({nonzeros / full:.2%})",
-        "range": f"{low:.4g} to {high:.4g}" + (f" (divided by {divisor:g})" if divisor != 1.0 else ""),
+        "range": f"{low:.4g} to {high:.4g}"
+        + (f" (divided by {divisor:g})" if divisor != 1.0 else ""),
         "||D||_F^2": f"{float(stored @ stored):.4g}",
-        "paper": ", ".join(f"{label} {size[0]} x {size[1]}" for label, size in sizes.items() if size),
+        "paper": ", ".join(
+            f"{label} {size[0]} x {size[1]}" for label, size in sizes.items() if size
+        ),
         "terms": entry.terms,
     }

@@ -65,7 +65,9 @@ def _answer(address: str, limits: Limits) -> Any:
 
     def ask() -> None:
         try:
-            answer.set_result(requests.get(address, headers=as_stored, timeout=patience, stream=True))
+            answer.set_result(
+                requests.get(address, headers=as_stored, timeout=patience, stream=True)
+            )
         except Exception as error:
             answer.set_exception(error)
 
@@ -108,4 +110,6 @@ def _length(headers: Any, must_show: bool) -> int | None:
 
 def _check_size(size: int, limits: Limits) -> None:
     if size > limits.max_bytes:
-        raise ValueError(f"it is larger than the {limits.max_bytes} bytes allowed (max_bytes, --max-bytes)")
+        raise ValueError(
+            f"it is larger than the {limits.max_bytes} bytes allowed (max_bytes, --max-bytes)"
+        )

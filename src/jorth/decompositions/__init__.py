@@ -7,4 +7,13 @@ from jorth.decompositions.polar import polar
 from jorth.decompositions.qr import hyperbolic_qr
 from jorth.decompositions.singular import HSVD, hsvd
 
-__all__ = ["CS", "HSVD", "cs_decomposition", "eigh", "hsvd", "hyperbolic_qr", "indefinite_lstsq", "polar"]
+__all__ = [
+    "CS",
+    "HSVD",
+    "cs_decomposition",
+    "eigh",
+    "hsvd",
+    "hyperbolic_qr",
+    "indefinite_lstsq",
+    "polar",
+]

@@ -26,18 +26,24 @@ def values(value: object, name: str, length: int, signature: Signature) -> Tenso
     """The values (..., length) of a decomposition, finite."""
     tensor = to_tensor(value, name)
     if tensor.ndim < 1 or tensor.shape[-1] != length:
-        raise ValueError(f"{name} must have shape (..., {length}) for {signature}, got {describe(value)}")
+        raise ValueError(
+            f"{name} must have shape (..., {length}) for {signature}, got {describe(value)}"
+        )
     check_finite(tensor, name)
     return tensor
 
 
-def factor(value: object, name: str, sizes: tuple[int | None, int], beside: tuple[str, Tensor]) -> Tensor:
+def factor(
+    value: object, name: str, sizes: tuple[int | None, int], beside: tuple[str, Tensor]
+) -> Tensor:
     """A factor (..., *sizes) of a decomposition, None for any size, finite, like its values ``beside``."""
     tensor = to_tensor(value, name)
     other_name, other = beside
     batch, shape = other.shape[:-1], tuple(tensor.shape)
     matches = len(shape) == len(batch) + 2 and shape[:-2] == tuple(batch)
-    if not matches or any(size not in (None, own) for own, size in zip(shape[-2:], sizes, strict=True)):
+    if not matches or any(
+        size not in (None, own) for own, size in zip(shape[-2:], sizes, strict=True)
+    ):
         wanted = ", ".join("any" if size is None else str(size) for size in (*batch, *sizes))
         raise ValueError(
             f"{name} must have shape ({wanted}) to go with {other_name} and signature, got {describe(value)}"
@@ -47,7 +53,9 @@ def factor(value: object, name: str, sizes: tuple[int | None, int], beside: tupl
     return tensor
 
 
-def over_batch(routine: Callable[[Floats], tuple[Floats, ...]], matrices: Tensor) -> tuple[Tensor, ...]:
+def over_batch(
+    routine: Callable[[Floats], tuple[Floats, ...]], matrices: Tensor
+) -> tuple[Tensor, ...]:
     """``routine`` on every matrix of (..., m, n), at least one: its results stacked, like ``matrices``.
 
     No gradient is carried.

@@ -67,7 +67,9 @@ def cs_decomposition(X: ArrayT, signature: Signature) -> CS[ArrayT]:
     check_finite(matrix, "X")
     worst = np.max(np.asarray(residual(matrix.cpu(), signature)), initial=0.0)
     if worst > math.sqrt(unit_roundoff(matrix)):
-        raise ValueError(f"X must be J-orthogonal for {signature}, got a scaled residual of {worst:.3g}")
+        raise ValueError(
+            f"X must be J-orthogonal for {signature}, got a scaled residual of {worst:.3g}"
+        )
     plus, minus = signature.positions(matrix.device)
     U2, sinh, V1h = torch.linalg.svd(matrix[..., minus[:, None], plus])
     V1 = V1h.mT.contiguous()
@@ -86,5 +88,7 @@ def cs_decomposition(X: ArrayT, signature: Signature) -> CS[ArrayT]:
 def _orthogonal_factor(columns: Tensor) -> Tensor:
     """Q of columns = Q R with a positive diagonal of R."""
     Q, R = torch.linalg.qr(columns)
-    turned: Tensor = Q * torch.where(torch.diagonal(R, dim1=-2, dim2=-1) < 0, -1.0, 1.0).to(Q)[..., None, :]
+    turned: Tensor = (
+        Q * torch.where(torch.diagonal(R, dim1=-2, dim2=-1) < 0, -1.0, 1.0).to(Q)[..., None, :]
+    )
     return turned

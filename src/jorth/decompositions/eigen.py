@@ -93,7 +93,10 @@ def _definite_shift(A: Floats, signs: NDArray[np.int8]) -> tuple[float, Floats]:
     from scipy.linalg import eigh as symmetric_eigh
 
     plus, minus = signs > 0, signs < 0
-    low, high = -np.linalg.eigvalsh(A[np.ix_(minus, minus)])[0], np.linalg.eigvalsh(A[np.ix_(plus, plus)])[0]
+    low, high = (
+        -np.linalg.eigvalsh(A[np.ix_(minus, minus)])[0],
+        np.linalg.eigvalsh(A[np.ix_(plus, plus)])[0],
+    )
     for _ in range(MAX_BISECTIONS):
         shift = 0.5 * (low + high)
         if not low < shift < high:

@@ -75,7 +75,9 @@ def rotation(cosine: float, length_i: float, length_j: float) -> tuple[float, fl
 
 
 @compiled
-def boost(a: np.ndarray, b: np.ndarray, cosine: float, length_a: float, length_b: float) -> tuple[float, float]:
+def boost(
+    a: np.ndarray, b: np.ndarray, cosine: float, length_a: float, length_b: float
+) -> tuple[float, float]:
     """(cosh mu, sinh mu) with (cosh a + sinh b) . (sinh a + cosh b) = 0; cosh = inf where there is none.
 
     tanh 2 mu = -2 a . b / (|a|^2 + |b|^2); where that is close to +-1, e^(2 mu) = |a - b| / |a + b|.
@@ -91,7 +93,9 @@ def boost(a: np.ndarray, b: np.ndarray, cosine: float, length_a: float, length_b
 
 
 @compiled
-def sweep(G: np.ndarray, X: np.ndarray, lengths: np.ndarray, signs: np.ndarray, tolerance: float) -> int:
+def sweep(
+    G: np.ndarray, X: np.ndarray, lengths: np.ndarray, signs: np.ndarray, tolerance: float
+) -> int:
     """One pass over all pairs of rows of G (n, m), the same steps on X (n, n): the number of steps taken.
 
     A pair is left alone when |g_i . g_j| <= tolerance |g_i| |g_j|. ``lengths`` (n,) are those of the rows of G and are

@@ -5,7 +5,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from jorth.arrays import ArrayT, check_alike, check_finite, check_overflow, describe, like_input, to_tensor
+from jorth.arrays import (
+    ArrayT,
+    check_alike,
+    check_finite,
+    check_overflow,
+    describe,
+    like_input,
+    to_tensor,
+)
 from jorth.decompositions.qr import check_definite, column_basis, tall_matrix
 from jorth.signature import Signature
 
@@ -51,7 +59,9 @@ def _right_hand_side(b: object, A: Tensor) -> Tensor:
     right = to_tensor(b, "b")
     if right.shape[: A.ndim - 1] != A.shape[:-1] or right.ndim not in (A.ndim - 1, A.ndim):
         rows = ", ".join(map(str, A.shape[:-1]))
-        raise ValueError(f"b must have shape ({rows},) or ({rows}, r) to go with A, got {describe(b)}")
+        raise ValueError(
+            f"b must have shape ({rows},) or ({rows}, r) to go with A, got {describe(b)}"
+        )
     check_alike(right, "b", A, "A")
     check_finite(right, "b")
     return right

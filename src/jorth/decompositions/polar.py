@@ -54,7 +54,9 @@ def balanced(A: Tensor) -> Tensor:
     """A multiple of A with ||A|| = ||A^-1||, which has the same factor X: the Newton iteration starts nearer to it."""
     inverse, info = torch.linalg.inv_ex(A)
     if bool((info != 0).any()):
-        raise PolishError(f"A has no polar decomposition: {int((info != 0).sum())} of {info.numel()} are singular")
+        raise PolishError(
+            f"A has no polar decomposition: {int((info != 0).sum())} of {info.numel()} are singular"
+        )
     ratio = torch.linalg.matrix_norm(inverse).sqrt() / torch.linalg.matrix_norm(A).sqrt()
     scaled: Tensor = A * ratio[..., None, None]
     return scaled

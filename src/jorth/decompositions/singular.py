@@ -79,7 +79,9 @@ def hsvd(G: ArrayT, signature: Signature) -> HSVD[ArrayT]:
     matrix = to_tensor(G, "G")
     n = check_signature(signature).n
     if matrix.ndim < 2 or matrix.shape[-1] != n or matrix.shape[-2] < n:
-        raise ValueError(f"G must have shape (..., m, {n}) with m >= {n} for {signature}, got {describe(G)}")
+        raise ValueError(
+            f"G must have shape (..., m, {n}) with m >= {n} for {signature}, got {describe(G)}"
+        )
     check_finite(matrix, "G")
     check_not_empty(matrix, "G")
     U, S, X = over_batch(partial(_checked, signs=signature.signs), matrix)
@@ -126,7 +128,9 @@ def one_sided_jacobi(G: Floats, signs: NDArray[np.int8]) -> tuple[Floats, Floats
     return U, lengths[order], np.ascontiguousarray(turned[order].T)
 
 
-def _orthogonalise(work: Floats, turned: Floats, signs: NDArray[np.int8], tolerance: float) -> Floats:
+def _orthogonalise(
+    work: Floats, turned: Floats, signs: NDArray[np.int8], tolerance: float
+) -> Floats:
     """Sweeps over the rows of ``work`` until they are orthogonal, the same steps on ``turned``: their lengths."""
     from jorth.decompositions.jacobi import length, sweep
 
@@ -140,10 +144,14 @@ def _orthogonalise(work: Floats, turned: Floats, signs: NDArray[np.int8], tolera
                 "G has no hyperbolic singular value decomposition that can be computed: "
                 "two columns of opposite sign became parallel and equally long (G is too close to rank-deficient)"
             )
-    raise RuntimeError(f"one-sided J-Jacobi did not converge: {steps} pairs were not orthogonal in sweep {MAX_SWEEPS}")
+    raise RuntimeError(
+        f"one-sided J-Jacobi did not converge: {steps} pairs were not orthogonal in sweep {MAX_SWEEPS}"
+    )
 
 
-def _by_sign(lengths: Floats, permuted: NDArray[np.int8], signs: NDArray[np.int8]) -> NDArray[np.intp]:
+def _by_sign(
+    lengths: Floats, permuted: NDArray[np.int8], signs: NDArray[np.int8]
+) -> NDArray[np.intp]:
     """Where the column for each position of ``signs`` is: of the same sign, longest first."""
     order = np.empty(len(signs), dtype=np.intp)
     for sign in (1, -1):

@@ -10,7 +10,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from jorth.arrays import check_choice, finite_result, positive_number, shown, whole_number
 from jorth.decompositions import eigh
-from jorth.estimators.hyperboloid import Floats, boost_to, centre_of, exponential, lift, logarithm, space_of
+from jorth.estimators.hyperboloid import (
+    Floats,
+    boost_to,
+    centre_of,
+    exponential,
+    lift,
+    logarithm,
+    space_of,
+)
 from jorth.estimators.validation import FLOATS, numbers, rows
 from jorth.group import inverse
 from jorth.signature import Signature
@@ -79,11 +87,15 @@ class HyperbolicPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         d = points.shape[1] - 1
         k = d if self.n_components is None else whole_number(self.n_components, "n_components", 1)
         if k > d:
-            raise ValueError(f"n_components must be at most {d}, the dimension of the hyperbolic space, got {k}")
+            raise ValueError(
+                f"n_components must be at most {d}, the dimension of the hyperbolic space, got {k}"
+            )
         values, frame = _principal_frame(points)
         self.n_components_ = k
         self._frame = frame
-        axes = self._time_moved(np.asarray(inverse(frame, Signature(d, 1))))  # rows: all v, then the base point
+        axes = self._time_moved(
+            np.asarray(inverse(frame, Signature(d, 1)))
+        )  # rows: all v, then the base point
         self.components_, self.base_point_ = axes[:k], axes[-1]
         self.eigenvalues_ = values[:k]
         total = values.sum()
@@ -95,7 +107,10 @@ class HyperbolicPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_is_fitted(self)
         X = rows(self, X, reset=False)
         coordinates = lift(self._space(X)) @ self._frame
-        kept, dropped = coordinates[:, : self.n_components_], coordinates[:, self.n_components_ : -1]
+        kept, dropped = (
+            coordinates[:, : self.n_components_],
+            coordinates[:, self.n_components_ : -1],
+        )
         # the part in the subspace has length^2 -(1 + |dropped|^2); to divide by that root is to go to the nearest point
         space = kept / np.sqrt(1 + np.square(dropped).sum(axis=1, keepdims=True))
         found = logarithm(space) if self.output == "tangent" else self._time_moved(lift(space))
@@ -106,13 +121,25 @@ class HyperbolicPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_is_fitted(self)
         X = numbers(X, "X", dtype=FLOATS)
         if X.shape[1] != self._n_features_out:
-            raise ValueError(f"X must have {self._n_features_out} columns, as transform gives, got {X.shape[1]}")
+            raise ValueError(
+                f"X must have {self._n_features_out} columns, as transform gives, got {X.shape[1]}"
+            )
         wide = X.astype(np.float64)
-        space = exponential(wide) if self.output == "tangent" else space_of(self._time_moved(wide, back=True))
+        space = (
+            exponential(wide)
+            if self.output == "tangent"
+            else space_of(self._time_moved(wide, back=True))
+        )
         rest = np.zeros((len(space), len(self._frame) - 1 - space.shape[1]))
-        points = lift(np.hstack([space, rest])) @ inverse(self._frame, Signature(len(self._frame) - 1, 1))
+        points = lift(np.hstack([space, rest])) @ inverse(
+            self._frame, Signature(len(self._frame) - 1, 1)
+        )
         space = points[:, :-1]
-        found = space / float(self.scale) if self.input == "euclidean" else self._time_moved(lift(space))
+        found = (
+            space / float(self.scale)
+            if self.input == "euclidean"
+            else self._time_moved(lift(space))
+        )
         return finite_result(found.astype(X.dtype, copy=False), "X")
 
     @property
@@ -125,7 +152,9 @@ class HyperbolicPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_choice("time", self.time, ("last", "first"))
         positive_number(self.scale, "scale")
         if self.input == "hyperboloid" and self.scale != 1.0:
-            raise ValueError(f"scale must be 1 where the rows are points of the hyperboloid, got {shown(self.scale)}")
+            raise ValueError(
+                f"scale must be 1 where the rows are points of the hyperboloid, got {shown(self.scale)}"
+            )
 
     def _space(self, X: Any) -> Floats:
         """The space coordinates (m, d) of the input."""
@@ -133,7 +162,9 @@ class HyperbolicPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if self.input == "euclidean":
             return np.asarray(float(self.scale) * wide)
         if wide.shape[1] < 2:
-            raise ValueError(f"X must have at least 2 columns for points of the hyperboloid, got {wide.shape[1]}")
+            raise ValueError(
+                f"X must have at least 2 columns for points of the hyperboloid, got {wide.shape[1]}"
+            )
         return space_of(self._time_moved(wide, back=True))
 
     def _time_moved(self, columns: Floats, *, back: bool = False) -> Floats:

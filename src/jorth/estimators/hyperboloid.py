@@ -39,7 +39,10 @@ def boost_to(point: Floats) -> Floats:
     """
     time = np.sqrt(1 + point @ point)
     return np.block(
-        [[np.eye(len(point)) + np.outer(point, point) / (1 + time), point[:, None]], [point[None, :], time]]
+        [
+            [np.eye(len(point)) + np.outer(point, point) / (1 + time), point[:, None]],
+            [point[None, :], time],
+        ]
     )
 
 

@@ -11,10 +11,17 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from jorth.arrays import check_choice, check_signature, finite_result, whole_number
-from jorth.estimators.validation import FLOATS, at_least_zero, naming, numbers, rows, rows_and_targets
+from jorth.estimators.validation import (
+    FLOATS,
+    at_least_zero,
+    naming,
+    numbers,
+    rows,
+    rows_and_targets,
+)
 from jorth.signature import Signature
 from jorth.solvers import Status, procrustes
-from jorth.solvers.base import AbstractSolver
+from jorth.solvers.loop.solver import AbstractSolver
 
 
 class LorentzAligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -58,9 +65,15 @@ class LorentzAligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         X, y = rows_and_targets(self, X, y)
         y = y.reshape(len(y), -1).astype(X.dtype, copy=False)
         n = X.shape[1]
-        self.signature_ = Signature.lorentz(n, "last") if self.signature is None else check_signature(self.signature)
+        self.signature_ = (
+            Signature.lorentz(n, "last")
+            if self.signature is None
+            else check_signature(self.signature)
+        )
         if self.signature_.n != n:
-            raise ValueError(f"signature must have {n} signs, one for each column of X, got {self.signature_}")
+            raise ValueError(
+                f"signature must have {n} signs, one for each column of X, got {self.signature_}"
+            )
         if y.shape[1] > n:
             raise ValueError(f"y must have at most the {n} columns of X, got {y.shape[1]}")
         tolerance = at_least_zero(self.gradient_tolerance, "gradient_tolerance")
@@ -76,7 +89,11 @@ class LorentzAligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             )
         self.rotation_ = self.result_.x
         if self.result_.status not in (Status.CONVERGED, Status.STALLED):
-            warnings.warn(f"the fit did not converge: {self.result_.message}", ConvergenceWarning, stacklevel=2)
+            warnings.warn(
+                f"the fit did not converge: {self.result_.message}",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         return self
 
     def _check_parameters(self) -> None:
@@ -95,7 +112,9 @@ class LorentzAligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         check_is_fitted(self)
         X = numbers(X, "X", dtype=FLOATS)
         if X.shape[1] != self._n_features_out:
-            raise ValueError(f"X must have {self._n_features_out} columns, as transform gives, got {X.shape[1]}")
+            raise ValueError(
+                f"X must have {self._n_features_out} columns, as transform gives, got {X.shape[1]}"
+            )
         signs = self.signature_.signs.astype(X.dtype)
         found = (X * signs[: X.shape[1]]) @ (self.rotation_.T.astype(X.dtype, copy=False) * signs)
         return finite_result(found, "X")

@@ -27,7 +27,7 @@ from jorth.group import random_point
 from jorth.objectives import StructuralProbe
 from jorth.signature import Signature
 from jorth.solvers import Result, Status, minimize
-from jorth.solvers.base import AbstractSolver
+from jorth.solvers.loop.solver import AbstractSolver
 from jorth.ultrahyperbolic import distance, lift
 
 START_CONDITION = 1.5
@@ -107,20 +107,32 @@ class StructuralProbeRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self._check_parameters()
         X = rows(self, X, ensure_min_samples=2).astype(np.float64)
         n = X.shape[1]
-        self.signature_ = Signature.lorentz(n, "last") if self.signature is None else check_signature(self.signature)
+        self.signature_ = (
+            Signature.lorentz(n, "last")
+            if self.signature is None
+            else check_signature(self.signature)
+        )
         if self.signature_.n != n:
-            raise ValueError(f"signature must have {n} signs, one for each column of X, got {self.signature_}")
+            raise ValueError(
+                f"signature must have {n} signs, one for each column of X, got {self.signature_}"
+            )
         T = squareform(pdist(X)) if y is None else _distance_matrix(y, len(X))
         largest = T.max() or 1.0  # so that no square overflows
         unit = largest * np.sqrt(np.square(T / largest).mean()) or 1.0
         if not np.isfinite(1 / unit):
-            raise ValueError(f"y must hold distances in the range of float64, got a root mean square of {unit:.3g}")
+            raise ValueError(
+                f"y must hold distances in the range of float64, got a root mean square of {unit:.3g}"
+            )
         # in this unit the mean of (T - c d)^2 is the squared stress
         self._check_zero_rows(X)
         probe = self._probe(X, T / unit, unit)
         self.result_ = self._best(probe)
         if self.result_.status not in (Status.CONVERGED, Status.STALLED):
-            warnings.warn(f"the fit did not converge: {self.result_.message}", ConvergenceWarning, stacklevel=2)
+            warnings.warn(
+                f"the fit did not converge: {self.result_.message}",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         self.rotation_ = self.result_.x
         self.scale_ = unit * probe.fitted_scale(self.rotation_)
         d = _upper(self.distances(X))
@@ -138,7 +150,12 @@ class StructuralProbeRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         check_is_fitted(self)
         points = self._points(rows(self, X, reset=False))
         with naming(X=X):
-            d = np.stack([distance(point, points, self.signature_, alpha=float(self.alpha)) for point in points])
+            d = np.stack(
+                [
+                    distance(point, points, self.signature_, alpha=float(self.alpha))
+                    for point in points
+                ]
+            )
         np.fill_diagonal(d, 0.0)
         return np.asarray(self.scale_ * d)
 
@@ -162,9 +179,16 @@ class StructuralProbeRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _check_parameters(self) -> None:
         check_choice("zero_rows", self.zero_rows, ("error", "base"))
         if not (isinstance(self.scale, str) and self.scale == "fit"):
-            real_number(self.scale, "scale", 'a positive number or "fit"', lambda number: 0 < number < np.inf)
+            real_number(
+                self.scale,
+                "scale",
+                'a positive number or "fit"',
+                lambda number: 0 < number < np.inf,
+            )
         check_square(self.alpha, "alpha")
-        real_number(self.ridge, "ridge", "a number of at least 0", lambda number: 0 <= number < np.inf)
+        real_number(
+            self.ridge, "ridge", "a number of at least 0", lambda number: 0 <= number < np.inf
+        )
 
     def _check_zero_rows(self, X: Floats) -> None:
         count = int((~X.any(axis=1)).sum())
@@ -215,7 +239,11 @@ class StructuralProbeRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _pairs(self, X: Any, y: Any) -> tuple[Floats, Floats]:
         """Distances of the points, and those that they should have, of the pairs i < j."""
         d = self.distances(X)
-        T = squareform(pdist(np.asarray(X, dtype=np.float64))) if y is None else _distance_matrix(y, len(d))
+        T = (
+            squareform(pdist(np.asarray(X, dtype=np.float64)))
+            if y is None
+            else _distance_matrix(y, len(d))
+        )
         return _upper(d), _upper(T)
 
     @property
@@ -240,7 +268,9 @@ def _distance_matrix(y: Any, m: int) -> Floats:
     if T.min() < 0:
         raise ValueError(f"y must hold distances that are not negative, got {T.min():.3g}")
     defect = np.abs(T - T.T).max()
-    if defect > 64 * np.finfo(np.float32).eps * T.max():  # distances computed in float32 are symmetric to this
+    if (
+        defect > 64 * np.finfo(np.float32).eps * T.max()
+    ):  # distances computed in float32 are symmetric to this
         raise ValueError(f"y must be symmetric, got max |T - T^T| = {defect:.3g}")
     return np.asarray(T / 2 + T.T / 2)
 

@@ -61,10 +61,16 @@ def _sentence(message: str) -> str:
     if len(message) <= LONGEST and not DATA.search(message):
         return message.rstrip(".")
     first = re.split(r":|\n|\. |'", message)[0][:LONGEST]
-    advice = ". Reshape your data" if "Reshape your data" in message else ""  # which scikit-learn's own checks ask for
+    advice = (
+        ". Reshape your data" if "Reshape your data" in message else ""
+    )  # which scikit-learn's own checks ask for
     return first + advice
 
 
 def at_least_zero(value: Any, name: str) -> Any:
     """A number of at least 0 as a float, or None."""
-    return None if value is None else real_number(value, name, "a number of at least 0", lambda x: x >= 0)
+    return (
+        None
+        if value is None
+        else real_number(value, name, "a number of at least 0", lambda x: x >= 0)
+    )

@@ -10,7 +10,7 @@ from typing import Literal
 
 from jorth.file_problems.errors import OptionError
 from jorth.file_problems.signature_text import file_of
-from jorth.matrix_files import CONTAINERS, READABLE, WRITABLE
+from jorth.storage.matrices import CONTAINERS, READABLE, WRITABLE
 
 DIRECT = "direct"
 
@@ -69,15 +69,21 @@ class Request:
         """Every file that is written; the record comes last."""
         found = {"x": self.output}
         if self.direct:
-            found["eigenvalues"] = self.output.with_name(f"{self.output.stem}_eigenvalues{self.output.suffix}")
+            found["eigenvalues"] = self.output.with_name(
+                f"{self.output.stem}_eigenvalues{self.output.suffix}"
+            )
         if self.history is not None:
             found["history"] = self.history
         return {**found, "record": self.output.with_suffix(".json")}
 
     def key_of(self) -> dict[str, str | None]:
         """The variable to read from each of the matrices."""
-        containers = [name for name, path in self.matrices.items() if path.suffix.lower() in CONTAINERS]
-        if (self.keys and len(self.keys) not in {1, len(containers)}) or (self.keys and not containers):
+        containers = [
+            name for name, path in self.matrices.items() if path.suffix.lower() in CONTAINERS
+        ]
+        if (self.keys and len(self.keys) not in {1, len(containers)}) or (
+            self.keys and not containers
+        ):
             raise OptionError(
                 "--key",
                 f"must be given once, or once for each .npz or .mat file ({len(containers)} here), "
@@ -98,7 +104,9 @@ class Request:
         for path in self.outputs().values():
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.is_dir() or not os.access(path.parent, os.W_OK):
-                raise OptionError("--output", f"must be where files can be written, which {path} is not")
+                raise OptionError(
+                    "--output", f"must be where files can be written, which {path} is not"
+                )
 
     def _check_endings(self) -> None:
         if self.output.suffix.lower() not in WRITABLE:
@@ -113,7 +121,9 @@ class Request:
         if DIRECT not in self.methods:
             return
         if self.problem != "eigen" or not self.direct:
-            raise OptionError("--method", f"direct is for eigen and stands alone, got {', '.join(self.methods)}")
+            raise OptionError(
+                "--method", f"direct is for eigen and stands alone, got {', '.join(self.methods)}"
+            )
         given = {
             "--start": self.start,
             "--checkpoint": self.checkpoint,
@@ -123,7 +133,9 @@ class Request:
         }
         for option, value in given.items():
             if value is not None:
-                raise OptionError(option, "is for iterations, and direct has none; choose another --method")
+                raise OptionError(
+                    option, "is for iterations, and direct has none; choose another --method"
+                )
 
 
 def _check_distinct(inputs: dict[str, Path], outputs: dict[str, Path]) -> None:
@@ -132,7 +144,9 @@ def _check_distinct(inputs: dict[str, Path], outputs: dict[str, Path]) -> None:
         option = "--history" if what == "history" else "--output"
         for read in inputs.values():
             if _same(path, read):
-                raise OptionError(option, f"must not replace an input: {path}, the {what}, is {read}")
+                raise OptionError(
+                    option, f"must not replace an input: {path}, the {what}, is {read}"
+                )
     for (_, first), (what, second) in combinations(outputs.items(), 2):
         if _same(first, second):
             option = "--history" if what == "history" else "--output"

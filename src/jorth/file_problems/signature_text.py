@@ -10,14 +10,18 @@ from typing import Literal
 import numpy as np
 
 from jorth.file_problems.errors import OptionError
-from jorth.matrix_files import entries, stored
 from jorth.signature import Signature
+from jorth.storage.matrices import entries, stored
 
 OPTION = "--signature"
 EXPECTED = "must be p,q (like 12,8), signs (like ++--+), lorentz, lorentz-first, lorentz-last, or a file of +1 and -1"
 COUNTS = re.compile(r"(\d+)\s*,\s*(\d+)")
 SIGNS = re.compile("[+-]+")
-LORENTZ: dict[str, Literal["first", "last"]] = {"lorentz": "first", "lorentz-first": "first", "lorentz-last": "last"}
+LORENTZ: dict[str, Literal["first", "last"]] = {
+    "lorentz": "first",
+    "lorentz-first": "first",
+    "lorentz-last": "last",
+}
 
 
 def signature_from(text: str, n: int) -> Signature:
@@ -29,7 +33,9 @@ def signature_from(text: str, n: int) -> Signature:
     """
     signature = _parse(text.strip(), n)
     if signature.n != n:
-        raise OptionError(OPTION, f"must have {n} signs, one a column of the data, got {text} with {signature.n}")
+        raise OptionError(
+            OPTION, f"must have {n} signs, one a column of the data, got {text} with {signature.n}"
+        )
     return signature
 
 
@@ -53,7 +59,9 @@ def _parse(text: str, n: int) -> Signature:
         return Signature.of([1 if sign == "+" else -1 for sign in text])
     p, q = int(counts[1]), int(counts[2])
     if p + q != n:  # before p + q signs are made
-        raise OptionError(OPTION, f"must have {n} signs, one a column of the data, got {text} with {p + q}")
+        raise OptionError(
+            OPTION, f"must have {n} signs, one a column of the data, got {text} with {p + q}"
+        )
     return Signature(p, q)
 
 
@@ -61,7 +69,9 @@ def _from_file(path: Path) -> Signature:
     found = stored(path)
     signs = entries(found)
     if signs.size != max(found.shape, default=0) or signs.dtype.kind not in "fiu":
-        raise OptionError(OPTION, f"must name a file with one row or column, got {path} of shape {found.shape}")
+        raise OptionError(
+            OPTION, f"must name a file with one row or column, got {path} of shape {found.shape}"
+        )
     try:
         return Signature.of(np.ravel(signs))
     except ValueError as error:

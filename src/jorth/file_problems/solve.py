@@ -12,20 +12,21 @@ import scipy.sparse
 import torch
 from numpy.typing import NDArray
 
+from jorth.clock import Clock
 from jorth.decompositions import eigh, hsvd
-from jorth.expansion import check_size, dense, most_bytes
 from jorth.file_problems.errors import OptionError
 from jorth.file_problems.request import DIRECT, Request
 from jorth.file_problems.signature_text import signature_from
 from jorth.group import residual
-from jorth.matrix_files import Matrix, checksum, read
+from jorth.group.slopes import gradient_norm
 from jorth.objectives import AbstractObjective, HyperbolicEigenvalue, Procrustes, Quadratic
 from jorth.signature import Signature
 from jorth.solvers import Result, Status, minimize
-from jorth.solvers.base import AbstractSolver
-from jorth.solvers.counting import Clock, Evaluations
+from jorth.solvers.loop.budget import Evaluations
+from jorth.solvers.loop.solver import AbstractSolver
 from jorth.solvers.minimize import METHODS, resolve
-from jorth.solvers.monitor import gradient_norm
+from jorth.storage.expansion import check_size, dense, most_bytes
+from jorth.storage.matrices import Matrix, checksum, read
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,10 @@ def solve(request: Request, *, before_iterations: Callable[[], object] = lambda:
     dtype = np.dtype(np.float32 if request.float32 else np.float64)
     keys = request.key_of()
     checksums = {name: checksum(path) for name, path in request.inputs().items()}
-    matrices = {name: _cast(read(path, key=keys[name]), path, dtype) for name, path in request.matrices.items()}
+    matrices = {
+        name: _cast(read(path, key=keys[name]), path, dtype)
+        for name, path in request.matrices.items()
+    }
     signature = signature_from(request.signature, next(iter(matrices.values())).shape[1])
     request.make_folders()
     eigenvalues = None
@@ -81,9 +85,15 @@ def solve(request: Request, *, before_iterations: Callable[[], object] = lambda:
 def _cast(matrix: Matrix, path: Any, dtype: np.dtype[Any]) -> Matrix:
     """The matrix in the precision of the run; a sparse one stays sparse."""
     with np.errstate(over="ignore"):
-        cast = matrix.astype(dtype) if scipy.sparse.issparse(matrix) else np.array(matrix, dtype=dtype, order="C")
+        cast = (
+            matrix.astype(dtype)
+            if scipy.sparse.issparse(matrix)
+            else np.array(matrix, dtype=dtype, order="C")
+        )
     if not np.isfinite(cast.data if scipy.sparse.issparse(cast) else cast).all():
-        raise OptionError("--float32", f"must be left out: {path} has entries beyond the range of {dtype}")
+        raise OptionError(
+            "--float32", f"must be left out: {path} has entries beyond the range of {dtype}"
+        )
     return cast
 
 
@@ -99,7 +109,9 @@ def _files_named(request: Request) -> Iterator[None]:
     except OptionError:
         raise
     except ValueError as error:
-        names = ", ".join(f"{name} is {path}" for name, path in request.inputs().items() if name != "signature")
+        names = ", ".join(
+            f"{name} is {path}" for name, path in request.inputs().items() if name != "signature"
+        )
         raise ValueError(f"{error} ({names})") from error
 
 
@@ -134,7 +146,9 @@ PROBLEMS: dict[str, Callable[[dict[str, Matrix]], AbstractObjective]] = {
 # -- without iterations
 
 
-def _direct(matrices: dict[str, Matrix], signature: Signature) -> tuple[Result, NDArray[np.floating]]:
+def _direct(
+    matrices: dict[str, Matrix], signature: Signature
+) -> tuple[Result, NDArray[np.floating]]:
     """`eigh` of A; of data the hyperbolic singular values, which have the digits that data^T data would lose."""
     clock = Clock()
     clock.start()
@@ -143,7 +157,10 @@ def _direct(matrices: dict[str, Matrix], signature: Signature) -> tuple[Result, 
     else:
         factors = hsvd(_dense(matrices["data"]), signature)
         order = _outwards(signature)
-        values, X = (signature.signs * factors.S**2)[order], np.ascontiguousarray(factors.X[:, order])
+        values, X = (
+            (signature.signs * factors.S**2)[order],
+            np.ascontiguousarray(factors.X[:, order]),
+        )
     clock.pause()
     objective, point = _eigen(matrices), torch.from_numpy(X)
     value, gradient = objective.value_and_gradient(point)
@@ -187,7 +204,10 @@ def _solvers(request: Request) -> tuple[AbstractSolver, ...]:
             choices = [DIRECT, *METHODS] if request.problem == "eigen" else list(METHODS)
             raise OptionError("--method", f"must be one of {', '.join(choices)}, got {name!r}")
     if request.options and len(request.methods) > 1:
-        raise OptionError("--option", f"is for one method, got {len(request.methods)}: {', '.join(request.methods)}")
+        raise OptionError(
+            "--option",
+            f"is for one method, got {len(request.methods)}: {', '.join(request.methods)}",
+        )
     options = dict(_option(text) for text in request.options)
     try:
         return tuple(resolve(name, options) for name in request.methods)
@@ -217,7 +237,8 @@ def _start(
         return _dense(_cast(read(request.start), request.start, dtype))
     if columns not in (None, signature.n):
         raise OptionError(
-            "--start", f"must be given where X is thin: it has {signature.n} rows and {columns} columns here"
+            "--start",
+            f"must be given where X is thin: it has {signature.n} rows and {columns} columns here",
         )
     return np.eye(signature.n, dtype=dtype)
 

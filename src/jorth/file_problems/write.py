@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jorth import __version__, matrix_files
+from jorth import __version__
 from jorth.file_problems.request import Request
 from jorth.file_problems.solve import Outcome
 from jorth.solvers import Result
-from jorth.whole_files import replacing
+from jorth.storage import matrices as matrix_files
+from jorth.storage.atomic import replacing
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -33,7 +34,14 @@ def write(request: Request, outcome: Outcome) -> dict[str, Any]:
     if "history" in outputs:
         with replacing(outputs["history"]) as stream:
             rows = np.column_stack(list(result.history.values()))
-            np.savetxt(stream, rows, fmt="%.17g", delimiter=",", header=",".join(result.history), comments="")
+            np.savetxt(
+                stream,
+                rows,
+                fmt="%.17g",
+                delimiter=",",
+                header=",".join(result.history),
+                comments="",
+            )
     about = record(request, outcome)
     with replacing(outputs["record"]) as stream:
         stream.write(json.dumps(about, indent=2, allow_nan=False).encode() + b"\n")
@@ -72,11 +80,17 @@ def record(request: Request, outcome: Outcome) -> dict[str, Any]:
         "tolerance": request.tolerance,
         "limits": request.limits,
         "seed": request.seed,
-        "stages": [_stage(name, stage) for name, stage in zip(request.methods, result.stages, strict=False)],
+        "stages": [
+            _stage(name, stage) for name, stage in zip(request.methods, result.stages, strict=False)
+        ],
         "inputs": {
-            name: {"file": str(path), "sha256": outcome.checksums[name]} for name, path in request.inputs().items()
+            name: {"file": str(path), "sha256": outcome.checksums[name]}
+            for name, path in request.inputs().items()
         },
-        "outputs": {name: {"file": str(path), "sha256": matrix_files.checksum(path)} for name, path in written.items()},
+        "outputs": {
+            name: {"file": str(path), "sha256": matrix_files.checksum(path)}
+            for name, path in written.items()
+        },
     }
     plain: dict[str, Any] = _plain(about)
     return plain
@@ -87,10 +101,18 @@ def table(request: Request, outcome: Outcome) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    made = Table(title=_title(request, outcome), title_justify="left", box=SIMPLE_HEAD, padding=0, pad_edge=False)
+    made = Table(
+        title=_title(request, outcome),
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        padding=0,
+        pad_edge=False,
+    )
     made.add_column("method", no_wrap=True)
     for heading in ("value", "status", "gradient", "residual", "norm", "seconds"):
-        made.add_column(heading, justify="right", no_wrap=heading != "status")  # all fits into 80 characters
+        made.add_column(
+            heading, justify="right", no_wrap=heading != "status"
+        )  # all fits into 80 characters
     stages = outcome.result.stages or (outcome.result,)
     for method, stage in zip(request.methods, stages, strict=False):
         made.add_row(

@@ -8,7 +8,9 @@ from torch import Tensor
 from jorth.signature import Signature
 
 
-def compose_cs(U1: Tensor, U2: Tensor, mu: Tensor, V1: Tensor, V2: Tensor, signature: Signature) -> Tensor:
+def compose_cs(
+    U1: Tensor, U2: Tensor, mu: Tensor, V1: Tensor, V2: Tensor, signature: Signature
+) -> Tensor:
     """X (..., n, n), in the order of the signature, from its orthogonal factors and mu (..., min(p, q)).
 
     H(mu) = [[cosh mu, 0, sinh mu], [0, I, 0], [sinh mu, 0, cosh mu]], with the positive signs of J first.

@@ -79,7 +79,11 @@ def _scaled_violation(X: Tensor, s: Tensor, target: Tensor) -> Tensor:
     scale = X.abs().flatten(-2).max(dim=-1).values.clamp(min=1.0)
     Y = X / scale[..., None, None]
     violation = (
-        (Y.mT @ (s[:, None] * Y) - target / scale[..., None, None].square()).abs().flatten(-2).max(dim=-1).values
+        (Y.mT @ (s[:, None] * Y) - target / scale[..., None, None].square())
+        .abs()
+        .flatten(-2)
+        .max(dim=-1)
+        .values
     )
     norm = torch.linalg.matrix_norm(Y, ord=2)
     return torch.where(finite, violation / torch.maximum(norm, 1 / scale).square(), torch.nan)
@@ -93,10 +97,15 @@ def component(X: Array, signature: Signature) -> Any:
     """
     matrix = square_matrix(X, signature)
     check_finite(matrix, "X")
-    signs = [torch.linalg.slogdet(_block(matrix, index, index)).sign for index in signature.positions(matrix.device)]
+    signs = [
+        torch.linalg.slogdet(_block(matrix, index, index)).sign
+        for index in signature.positions(matrix.device)
+    ]
     found = torch.stack(signs, dim=-1).to(torch.int64)
     if bool((found == 0).any()):
-        raise ValueError(f"X must be J-orthogonal, got a matrix with a singular diagonal block for {signature}")
+        raise ValueError(
+            f"X must be J-orthogonal, got a matrix with a singular diagonal block for {signature}"
+        )
     if found.ndim == 1:
         return int(found[0]), int(found[1])
     return found.cpu().numpy() if not isinstance(X, Tensor) else found
@@ -120,7 +129,9 @@ def exchange(X: ArrayT, signature: Signature) -> ArrayT:
     try:
         inverse11, inverse22 = torch.linalg.inv(X11), torch.linalg.inv(X22)
     except RuntimeError as error:
-        raise ValueError(f"X has no exchange: a diagonal block of it is singular for {signature}") from error
+        raise ValueError(
+            f"X has no exchange: a diagonal block of it is singular for {signature}"
+        ) from error
     result = torch.empty_like(matrix)
     result[..., plus[:, None], plus] = inverse11
     result[..., plus[:, None], minus] = -inverse11 @ X12

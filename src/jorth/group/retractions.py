@@ -20,7 +20,9 @@ def exp(K: ArrayT, signature: Signature) -> ArrayT:
     algebra = _algebra_element(K, signature)
     X = matrix_exp(algebra)
     if not bool(torch.isfinite(X).all()):
-        raise ValueError("K must be small enough for exp(K) to be finite, got one at which it overflows")
+        raise ValueError(
+            "K must be small enough for exp(K) to be finite, got one at which it overflows"
+        )
     _check_digits(X.detach(), algebra.detach(), signature)
     return like_input(X, K)
 

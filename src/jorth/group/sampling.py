@@ -58,7 +58,9 @@ def random_point(
         (*batch, n, n) or (*batch, n, r + c): a tensor when ``dtype`` is torch's or a device is given, else NumPy.
     """
     check_signature(signature)
-    size = real_number(cond, "cond", "a finite number of at least 1", lambda number: 1 <= number < math.inf)
+    size = real_number(
+        cond, "cond", "a finite number of at least 1", lambda number: 1 <= number < math.inf
+    )
     _check_batch(batch)
     _check_component(component, signature)
     chosen = None if columns is None else _chosen_columns(columns, signature)
@@ -73,13 +75,17 @@ def random_point(
 
 
 def _check_batch(batch: object) -> None:
-    sizes = isinstance(batch, tuple) and all(type(size) is int and 0 <= size <= MOST for size in batch)
+    sizes = isinstance(batch, tuple) and all(
+        type(size) is int and 0 <= size <= MOST for size in batch
+    )
     if not sizes:
         raise ValueError(f"batch must be a tuple of sizes, got {shown(batch)}")
 
 
 def _check_component(component: tuple[int, int], signature: Signature) -> None:
-    signs = isinstance(component, tuple) and all(is_number(sign) and sign in (1, -1) for sign in component)
+    signs = isinstance(component, tuple) and all(
+        is_number(sign) and sign in (1, -1) for sign in component
+    )
     if not signs or len(component) != 2:
         raise ValueError(f"component must be two signs +1 or -1, got {shown(component)}")
     for sign, size, name in zip(component, (signature.p, signature.q), ("p", "q"), strict=True):
@@ -144,5 +150,7 @@ def _wanted_device(device: Any) -> torch.device | None:
     except (TypeError, ValueError, RuntimeError):
         place = torch.device("meta")
     if place.type == "meta":
-        raise ValueError(f"device must be a torch device that holds data, or its name, got {describe(device)}")
+        raise ValueError(
+            f"device must be a torch device that holds data, or its name, got {describe(device)}"
+        )
     return place

@@ -21,7 +21,13 @@ def fits_batch_rounds(X: Tensor) -> bool:
 
 
 def batch_rounds(
-    X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64], signs: NDArray[np.int8], *, everywhere: bool
+    X: Tensor,
+    G: Tensor,
+    L: float,
+    rounds: NDArray[np.int64],
+    signs: NDArray[np.int8],
+    *,
+    everywhere: bool,
 ) -> Tensor:
     """The matrices (b, n, k) after rounds (r, m, 2) on <Y - X, G> + L/2 ||Y - X||^2; float64 inside.
 
@@ -40,13 +46,21 @@ def prepare_rounds(
     """X^T and centre^T = (X - G / L)^T in float64, pairs (2, r, m), signs and L on the device."""
     moved = X.mT.to(torch.float64, copy=True, memory_format=torch.contiguous_format)
     centre = (moved - G.mT / L).contiguous()
-    pairs = torch.from_numpy(np.ascontiguousarray(np.moveaxis(rounds, 2, 0), dtype=np.int32)).to(X.device)
+    pairs = torch.from_numpy(np.ascontiguousarray(np.moveaxis(rounds, 2, 0), dtype=np.int32)).to(
+        X.device
+    )
     curvature = torch.full((1,), L, dtype=torch.float64, device=X.device)
     return moved, centre, pairs, torch.from_numpy(signs.copy()).to(X.device), curvature
 
 
 def launch_rounds(
-    moved: Tensor, centre: Tensor, pairs: Tensor, signs: Tensor, curvature: Tensor, *, everywhere: bool
+    moved: Tensor,
+    centre: Tensor,
+    pairs: Tensor,
+    signs: Tensor,
+    curvature: Tensor,
+    *,
+    everywhere: bool,
 ) -> None:
     """The one launch: ``moved`` changes in place."""
     from jorth.kernels.batch_kernels import majoriser_rounds

@@ -31,7 +31,10 @@ def majoriser_rounds(
             c = start + tl.arange(0, WIDTH)
             inside = (t < m)[:, None] & (c < k)[None, :]
             at_i, at_j = i[:, None] + c[None, :] * n, j[:, None] + c[None, :] * n
-            a, b = tl.load(X + at_i, mask=inside, other=0.0), tl.load(X + at_j, mask=inside, other=0.0)
+            a, b = (
+                tl.load(X + at_i, mask=inside, other=0.0),
+                tl.load(X + at_j, mask=inside, other=0.0),
+            )
             p = a - tl.load(centre + at_i, mask=inside, other=0.0)
             q = b - tl.load(centre + at_j, mask=inside, other=0.0)
             p11, p12, p21, p22 = p11 + p * a, p12 + p * b, p21 + q * a, p22 + q * b
@@ -49,9 +52,19 @@ def majoriser_rounds(
             c = start + tl.arange(0, WIDTH)
             inside = (t < m)[:, None] & (c < k)[None, :]
             at_i, at_j = i[:, None] + c[None, :] * n, j[:, None] + c[None, :] * n
-            a, b = tl.load(X + at_i, mask=inside, other=0.0), tl.load(X + at_j, mask=inside, other=0.0)
+            a, b = (
+                tl.load(X + at_i, mask=inside, other=0.0),
+                tl.load(X + at_j, mask=inside, other=0.0),
+            )
             a, b = turned_rows(
-                a, b, mixed[:, None], keep[:, None], m11[:, None], m12[:, None], m21[:, None], m22[:, None]
+                a,
+                b,
+                mixed[:, None],
+                keep[:, None],
+                m11[:, None],
+                m12[:, None],
+                m21[:, None],
+                m22[:, None],
             )
             tl.store(X + at_i, a, mask=inside)
             tl.store(X + at_j, b, mask=inside)

@@ -36,7 +36,9 @@ def rotation(i, r, ii, ir, rr, size_p, noise):
     x, y = circle(i - ii, r - ir, 0.5 * ii, ir, 0.5 * rr)
     h = tl.where(x > 0.0, y * y / (1.0 + x), 1.0 - x)
     slope = x * r + y * (h * ii + x * rr - i) - ir * h * (1.0 + 2.0 * x)
-    curvature = -x * i - y * r + (y * y + h * x) * ii - ir * y * (3.0 * x - h) + (x * x - y * y) * rr
+    curvature = (
+        -x * i - y * r + (y * y + h * x) * ii - ir * y * (3.0 * x - h) + (x * x - y * y) * rr
+    )
     size = tl.abs(i) + tl.abs(r) + tl.abs(ii) + tl.abs(ir) + tl.abs(rr)
     x, y = turn(x, y, slope, curvature, DEFINITE * size)
     h = tl.where(x > 0.0, y * y / (1.0 + x), 1.0 - x)
@@ -75,8 +77,21 @@ def boost(i, k, ii, ik, kk, out, into, size_p, size_q, noise, POSITIVE: tl.const
     linear, bend = w * k * inverse, w * w * inverse * p_out
     grow, shrink, mixed = out * w * w, into * z * z, cross * w * z
     decrease = -(linear + bend + grow + shrink + mixed)
-    terms = tl.abs(linear) + tl.abs(bend) + grow + shrink + tl.abs(mixed) + size_p * (tl.abs(w) + tl.abs(z))
-    return 1.0 + 0.5 * w * w * inverse, 0.5 * w * (u + 1.0) * inverse, decrease, noise * terms, unbounded
+    terms = (
+        tl.abs(linear)
+        + tl.abs(bend)
+        + grow
+        + shrink
+        + tl.abs(mixed)
+        + size_p * (tl.abs(w) + tl.abs(z))
+    )
+    return (
+        1.0 + 0.5 * w * w * inverse,
+        0.5 * w * (u + 1.0) * inverse,
+        decrease,
+        noise * terms,
+        unbounded,
+    )
 
 
 @triton.jit
@@ -87,7 +102,12 @@ def flip(i, r, z, ii, ir, iz, rr, zz, out, into, size_p, size_q, noise):
     u, unbounded = lightcone(A, B, out, into, False)
     inverse = 1.0 / u
     value = (A + out * u) * u + (B + into * inverse) * inverse + 0.25 * (zz - rr)
-    terms = size_q + size_p * (1.0 + tl.abs(u) + tl.abs(inverse)) + out * u * u + into * inverse * inverse
+    terms = (
+        size_q
+        + size_p * (1.0 + tl.abs(u) + tl.abs(inverse))
+        + out * u * u
+        + into * inverse * inverse
+    )
     return 0.5 * (u + inverse), 0.5 * (u - inverse), i - 0.5 * ii - value, noise * terms, unbounded
 
 
@@ -96,10 +116,18 @@ def proper(
     i, r, k, ii, ir, ik, rr, kk, out, into, size_p, size_q, noise, opposite, ALL: tl.constexpr
 ):  # fmt: skip
     """`boost` where the signs are opposite, `rotation` where they are equal; what no lane needs is skipped."""
-    x, y, decrease, rounding, unbounded = i * 0.0 + 1.0, i * 0.0, i * 0.0, i * 0.0, opposite & (opposite == 0)
+    x, y, decrease, rounding, unbounded = (
+        i * 0.0 + 1.0,
+        i * 0.0,
+        i * 0.0,
+        i * 0.0,
+        opposite & (opposite == 0),
+    )
     kinds = tl.sum(opposite.to(tl.int32), 0)
     if kinds > 0:
-        x, y, decrease, rounding, unbounded = boost(i, k, ii, ik, kk, out, into, size_p, size_q, noise, not ALL)
+        x, y, decrease, rounding, unbounded = boost(
+            i, k, ii, ik, kk, out, into, size_p, size_q, noise, not ALL
+        )
     if kinds < opposite.shape[0]:
         x_turn, y_turn, decrease_turn, rounding_turn = rotation(i, r, ii, ir, rr, size_p, noise)
         x, y = tl.where(opposite, x, x_turn), tl.where(opposite, y, y_turn)
@@ -113,7 +141,7 @@ def kronecker_step(
     p11, p12, p21, p22, y11, y12, y22, y_plus, y_minus, a11, a12, a22, theta, opposite,
     EPS: tl.constexpr, ALL: tl.constexpr,
 ):  # fmt: skip
-    """(V11, V12, V21, V22, decrease, unbounded) for P and Q = Y (x) A: see `jorth.solvers.sweeps.kronecker_step`.
+    """(V11, V12, V21, V22, decrease, unbounded) for P and Q = Y (x) A, as in `jorth.plane.compiled.sweeps`.
 
     ``theta`` < 0 is relative to the largest entry of Q; ``EPS`` is the precision of the data.
     """
@@ -151,8 +179,13 @@ def kronecker_step(
             i, r, z, ii, ir, iz, rr, zz, 0.125 * y_plus * a_minus + half, 0.125 * y_minus * a_plus + half,
             size_p, size_q, noise,
         )  # fmt: skip
-        x_turn, y_turn, gain_turn, rounding_turn = reflection(i, z, k, ii, iz, ik, zz, zk, kk, noise)
-        gain, rounding = tl.where(opposite, gain, gain_turn), tl.where(opposite, rounding, rounding_turn)
+        x_turn, y_turn, gain_turn, rounding_turn = reflection(
+            i, z, k, ii, iz, ik, zz, zk, kk, noise
+        )
+        gain, rounding = (
+            tl.where(opposite, gain, gain_turn),
+            tl.where(opposite, rounding, rounding_turn),
+        )
         take = gain > decrease + rounding
         v11 = tl.where(take, tl.where(opposite, -x, x_turn), v11)
         v12 = tl.where(take, tl.where(opposite, -y, y_turn), v12)

@@ -49,7 +49,14 @@ class QuadraticRounds:
     """
 
     def __init__(
-        self, A: Tensor, C: Tensor | None, D: Tensor | None, signs: Tensor, *, everywhere: bool, theta: float
+        self,
+        A: Tensor,
+        C: Tensor | None,
+        D: Tensor | None,
+        signs: Tensor,
+        *,
+        everywhere: bool,
+        theta: float,
     ) -> None:
         self.A, self.C, self.D = A.contiguous(), None if C is None else C.contiguous(), D
         self.signs = signs.to(device=A.device, dtype=torch.int8)
@@ -147,10 +154,14 @@ class _Kernels:
         self.tiles = TILES[owner.A.element_size()]
         self.coefficients = torch.empty((12, m), dtype=torch.float64, device=device)
         self.factors = torch.empty((6, m), dtype=torch.float64, device=device)
-        self.shift, self.mix = (torch.empty(n, dtype=owner.A.dtype, device=device) for _ in range(2))
+        self.shift, self.mix = (
+            torch.empty(n, dtype=owner.A.dtype, device=device) for _ in range(2)
+        )
         self.settings = torch.tensor([1.0, owner.theta], dtype=torch.float64, device=device)
         shapes = ((CHUNK, m), (CHUNK, m), (CHUNK, n))
-        self.tables = RoundTables(*(torch.zeros(shape, dtype=torch.int32, device=device) for shape in shapes))
+        self.tables = RoundTables(
+            *(torch.zeros(shape, dtype=torch.int32, device=device) for shape in shapes)
+        )
 
     def take(self, tables: RoundTables, factor: float) -> None:
         """Put pairs and factor where the launches read them."""

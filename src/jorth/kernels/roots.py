@@ -40,7 +40,9 @@ def dominant_balance(a, d, m):
     """The start of `hyperbola_root`: see `jorth.plane.hyperbola`."""
     quarter = tl.maximum(m, 0.0) * 0.25
     bounded = tl.minimum(quarter, LARGE)
-    at_zero_d = tl.where(quarter > LARGE, quarter, tl.sqrt(tl.maximum(bounded * bounded - 1.0, 0.0)))
+    at_zero_d = tl.where(
+        quarter > LARGE, quarter, tl.sqrt(tl.maximum(bounded * bounded - 1.0, 0.0))
+    )
     cubic = at_zero_d + cube_root(2.0 * d / tl.maximum(m, 1.0))
     linear = tl.where(m < 4.0, d / (4.0 - m), float("inf"))
     attracted = tl.minimum(tl.minimum(0.25 * a, linear), cubic)
@@ -114,7 +116,9 @@ def lightcone(A, B, C, D, POSITIVE: tl.constexpr):
         lower = tl.minimum(tl.sqrt(B / tl.maximum(A, 0.0)), cube_root(B / (2.0 * C)))
         C_ = tl.where(C == 0.0, EPS * EPS * A / upper, C)
         D_ = tl.where(D == 0.0, EPS * EPS * B * lower, D)
-        cubic = ((C == 0.0) & (A > 0.0) & ((D > 0.0) | (B > 0.0))) | ((D == 0.0) & (B > 0.0) & ((C > 0.0) | (A > 0.0)))
+        cubic = ((C == 0.0) & (A > 0.0) & ((D > 0.0) | (B > 0.0))) | (
+            (D == 0.0) & (B > 0.0) & ((C > 0.0) | (A > 0.0))
+        )
         inside = inside | (cubic & (C >= 0.0) & (D >= 0.0))
     u = tl.where(inside, interior(A, B, C_, D_, POSITIVE), u)
     if POSITIVE:  # A and B hold the minimiser by themselves
@@ -163,7 +167,9 @@ def quadrant(al, be, R4):
 @triton.jit
 def circle(a, b, c, d, e):
     """(x, y) of min a x + b y + c x^2 + d x y + e y^2 on the unit circle."""
-    size = tl.maximum(tl.maximum(tl.maximum(tl.abs(a), tl.abs(b)), tl.maximum(tl.abs(c), tl.abs(d))), tl.abs(e))
+    size = tl.maximum(
+        tl.maximum(tl.maximum(tl.abs(a), tl.abs(b)), tl.maximum(tl.abs(c), tl.abs(d))), tl.abs(e)
+    )
     scale = 1.0 / tl.where(size > 0.0, size, 1.0)
     a, b, c, d, e = a * scale, b * scale, c * scale, d * scale, e * scale
     half_difference, half_cross = 0.5 * (c - e), 0.5 * d
@@ -176,7 +182,9 @@ def circle(a, b, c, d, e):
     q = tl.where(half_cross < 0.0, -q, q)
     al, be = a * p + b * q, b * p - a * q
     x, y = quadrant(tl.abs(al), tl.abs(be), 4.0 * R)
-    x = tl.where(al > 0.0, -x, x)  # on a tie the point whose first coordinate in the old axes is larger
+    x = tl.where(
+        al > 0.0, -x, x
+    )  # on a tie the point whose first coordinate in the old axes is larger
     y = tl.where((be > 0.0) | ((be == 0.0) & (q >= 0.0)), -y, y)
     x, y = x * p - y * q, x * q + y * p
     squares, cross = x * x - y * y, x * y

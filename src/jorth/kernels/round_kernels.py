@@ -163,7 +163,10 @@ def turn_matrices(
     mixed, keep, m11, m12, m21, m22 = load_factors(factors, t, live, m, X)
     if tl.program_id(2) == 0:
         inside = live[:, None] & (c < n)[None, :]
-        a, b = tl.load(Y + i * n + c[None, :], mask=inside), tl.load(Y + j * n + c[None, :], mask=inside)
+        a, b = (
+            tl.load(Y + i * n + c[None, :], mask=inside),
+            tl.load(Y + j * n + c[None, :], mask=inside),
+        )
         other = tl.load(partner + c, mask=c < n, other=0)[None, :]
         a_, b_ = tl.load(Y + i * n + other, mask=inside), tl.load(Y + j * n + other, mask=inside)
         own = tl.load(shift + c, mask=c < n, other=0.0)[None, :]

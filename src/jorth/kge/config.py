@@ -22,7 +22,7 @@ from jorth.arrays import (
     whole_number,
 )
 from jorth.signature import Signature
-from jorth.text_files import read_toml
+from jorth.storage.texts import read_toml
 
 METHODS = ("j-jobcd", "vr-j-jobcd", "csdm")
 LOSSES = ("logistic", "self-adversarial", "softmax")
@@ -124,7 +124,10 @@ class Config:
             raise TypeError(
                 f"relation_options must be a table of names and values, got {describe(self.relation_options)}"
             )
-        for name, device in (("device", self.device), ("relation_device", self.relation_device or "cpu")):
+        for name, device in (
+            ("device", self.device),
+            ("relation_device", self.relation_device or "cpu"),
+        ):
             if not isinstance(device, str):
                 raise TypeError(f"{name} must be the name of a device, got {describe(device)}")
         for name, value in checked.items():  # numbers of NumPy and fractions as those of Python
@@ -154,7 +157,9 @@ def read_config(path: Path, *, others: tuple[str, ...] = ()) -> tuple[Config, di
     """The settings in a TOML file, and the values of the ``others`` keys that it may have beside them."""
     path = file_path(path, "path")
     if not path.is_file():
-        raise FileNotFoundError(f"path must be that of a file of settings, and there is none at {path}")
+        raise FileNotFoundError(
+            f"path must be that of a file of settings, and there is none at {path}"
+        )
     found = read_toml(path)
     names = [setting.name for setting in dataclasses.fields(Config)]
     for key in found:
@@ -175,9 +180,13 @@ def check_key(key: str, valid: list[str], where: str) -> None:
     raise ValueError(f"{where}: there is no key {key!r}; the nearest is {near[0]!r}")
 
 
-def _number(value: Any, name: str, *, least: float | None = None, least_allowed: bool = True) -> float:
+def _number(
+    value: Any, name: str, *, least: float | None = None, least_allowed: bool = True
+) -> float:
     if not is_number(value) or not math.isfinite(value):
         raise TypeError(f"{name} must be a number, got {shown(value)}")
     if least is not None and (value < least or (value == least and not least_allowed)):
-        raise ValueError(f"{name} must be {'at least' if least_allowed else 'above'} {least:g}, got {shown(value)}")
+        raise ValueError(
+            f"{name} must be {'at least' if least_allowed else 'above'} {least:g}, got {shown(value)}"
+        )
     return float(value)

@@ -42,17 +42,24 @@ class ProgressBar:
         """Show an epoch."""
         if row["mrr"] == row["mrr"]:
             self._mrr = f"  MRR {row['mrr']:.3f}"
-        self._progress.update(self._task, completed=row["epoch"], description=f"loss {row['loss']:.4g}{self._mrr}")
+        self._progress.update(
+            self._task, completed=row["epoch"], description=f"loss {row['loss']:.4g}{self._mrr}"
+        )
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._progress.stop()
 
 
 def ranking_table(ranking: Ranking, relations: Sequence[str], title: str) -> Table:
     """Both sides together, each side, and the relations with the most triples."""
-    table = Table(title=escape(visible(title)), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(
+        title=escape(visible(title)), title_justify="left", box=SIMPLE_HEAD, pad_edge=False
+    )
     table.add_column("", no_wrap=True)
     for heading in COLUMNS:
         table.add_column(heading, justify="right", no_wrap=True)
@@ -71,4 +78,6 @@ def ranking_table(ranking: Ranking, relations: Sequence[str], title: str) -> Tab
 def _add(table: Table, name: str, ranking: Ranking, side: Side) -> None:
     found = ranking.metrics(side)
     cells = [f"{found[key]:.3f}" for key in ("mrr", "hits@1", "hits@3", "hits@10")]
-    table.add_row(escape(visible(name)), *cells, f"{found['mean_rank']:.1f}", str(len(ranking.triples)))
+    table.add_row(
+        escape(visible(name)), *cells, f"{found['mean_rank']:.1f}", str(len(ranking.triples))
+    )

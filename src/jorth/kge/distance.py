@@ -27,7 +27,10 @@ class _SquaredArc(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, g: Tensor) -> Tensor:
         flat = g.reshape(-1)
-        square, slope = torch.empty_like(flat), torch.empty_like(flat) if ctx.needs_input_grad[0] else None
+        square, slope = (
+            torch.empty_like(flat),
+            torch.empty_like(flat) if ctx.needs_input_grad[0] else None,
+        )
         size = CHUNK if g.device.type == "cpu" else max(1, flat.numel())
         for start in range(0, flat.numel(), size):
             part = slice(start, start + size)

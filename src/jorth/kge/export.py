@@ -14,10 +14,10 @@ from torch import Tensor
 
 from jorth.arrays import check_device, describe, file_path
 from jorth.kge.model import UltraE
-from jorth.matrix_files import reading
 from jorth.signature import Signature
-from jorth.text_files import read_json
-from jorth.whole_files import replacing
+from jorth.storage.atomic import replacing
+from jorth.storage.matrices import reading
+from jorth.storage.texts import read_json
 
 WEIGHTS = "model.safetensors"
 ABOUT = "model.json"
@@ -53,7 +53,9 @@ def save_model(folder: str | os.PathLike[str], named: NamedModel) -> None:
         "entities": list(named.entities),
     }
     with replacing(root / WEIGHTS) as stream:
-        stream.write(save({name: value.detach().cpu().contiguous() for name, value in weights.items()}))
+        stream.write(
+            save({name: value.detach().cpu().contiguous() for name, value in weights.items()})
+        )
     with replacing(root / ABOUT) as stream:
         stream.write(json.dumps(content, ensure_ascii=False, indent=1).encode())
 
@@ -106,14 +108,20 @@ def _read_about(path: Path) -> dict[str, Any]:
     """What ``model.json`` holds, every field of the kind that it must be; `UltraE` sees to their values."""
     content = read_json(path)
     if not isinstance(content, dict):
-        raise ValueError(f"{path} must hold an object with names and values, got {type(content).__name__}")
+        raise ValueError(
+            f"{path} must hold an object with names and values, got {type(content).__name__}"
+        )
     for name, (kinds, words) in FIELDS.items():
         if type(content.get(name)) not in kinds:
-            raise ValueError(f"{path}: {name} must be {words}, got {type(content.get(name)).__name__}")
+            raise ValueError(
+                f"{path}: {name} must be {words}, got {type(content.get(name)).__name__}"
+            )
     for name in ("entities", "relations"):
         distinct = {item for item in content[name] if isinstance(item, str)}
         if len(distinct) < len(content[name]):
-            raise ValueError(f"{path}: {name} must be {len(content[name])} different names, got {len(distinct)}")
+            raise ValueError(
+                f"{path}: {name} must be {len(content[name])} different names, got {len(distinct)}"
+            )
     return content
 
 
@@ -131,11 +139,15 @@ def _read_weights(path: Path, expected: dict[str, tuple[int, ...]]) -> dict[str,
     with reading(str(path)), safe_open(path, framework="pt") as handle:
         found = {name: tuple(handle.get_slice(name).get_shape()) for name in handle.keys()}  # noqa: SIM118 - not a dict
         if found != expected:
-            raise ValueError(f"{ABOUT} beside it asks for tensors of shapes {expected}, got {found}")
+            raise ValueError(
+                f"{ABOUT} beside it asks for tensors of shapes {expected}, got {found}"
+            )
         weights = {name: handle.get_tensor(name) for name in expected}
         kinds = {weight.dtype for weight in weights.values()}
         if len(kinds) > 1 or not kinds <= {torch.float32, torch.float64}:
-            raise ValueError(f"its tensors must be all float64 or all float32, got {', '.join(map(str, kinds))}")
+            raise ValueError(
+                f"its tensors must be all float64 or all float32, got {', '.join(map(str, kinds))}"
+            )
         for name, weight in weights.items():
             if not weight.isfinite().all():
                 raise ValueError(f"{name} must be finite, got NaN or infinite entries")

@@ -15,7 +15,9 @@ MOST_LEAVES = 2**24
 Named = tuple[str, str, str]
 
 
-def hierarchy_with_cycles(*, branching: int = 3, depth: int = 4, share: float = 0.1, seed: int = 0) -> Triples:
+def hierarchy_with_cycles(
+    *, branching: int = 3, depth: int = 4, share: float = 0.1, seed: int = 0
+) -> Triples:
     """A tree in which the nodes of every level also form a cycle: hyperbolic one way, circular the other.
 
     ``parent`` leads a node to its parent, ``ancestor`` to everything above that, ``next`` to its neighbour on the cycle
@@ -25,7 +27,9 @@ def hierarchy_with_cycles(*, branching: int = 3, depth: int = 4, share: float = 
     branching = whole_number(branching, "branching", 3)
     depth = min(whole_number(depth, "depth", 2), MOST_LEAVES)
     if branching**depth > MOST_LEAVES:
-        raise ValueError(f"branching ** depth must be at most {MOST_LEAVES}, got {branching} ** {depth}")
+        raise ValueError(
+            f"branching ** depth must be at most {MOST_LEAVES}, got {branching} ** {depth}"
+        )
     share = real_number(share, "share", "between 0 and 0.5", lambda number: 0 < number < 0.5)
     levels = _levels(branching, depth)
     entities = sorted(name for level in levels for name in level)
@@ -37,7 +41,9 @@ def hierarchy_with_cycles(*, branching: int = 3, depth: int = 4, share: float = 
     held = generator(seed).permutation(inferred)[: 2 * count]
     train = torch.ones(len(named), dtype=torch.bool)
     train[held] = False
-    return Triples(tuple(entities), RELATIONS, coded[train], coded[held[:count]], coded[held[count:]])
+    return Triples(
+        tuple(entities), RELATIONS, coded[train], coded[held[:count]], coded[held[count:]]
+    )
 
 
 def _levels(branching: int, depth: int) -> list[list[str]]:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from jorth.kge.training import COLUMNS, Row
-from jorth.matrix_files import reading
-from jorth.whole_files import replacing
+from jorth.storage.atomic import replacing
+from jorth.storage.matrices import reading
 
 
 class CSVLog:
@@ -41,9 +41,14 @@ class CSVLog:
 
     def _lines(self, before: float) -> list[list[str]]:
         """The cells of earlier epochs; a line that a killed run has torn is left out."""
-        with reading(str(self._path), "; remove it to begin a new one"), self._path.open(newline="") as stream:
+        with (
+            reading(str(self._path), "; remove it to begin a new one"),
+            self._path.open(newline="") as stream,
+        ):
             whole = [line for line in csv.DictReader(stream) if None not in line.values()]
-            return [[line[name] for name in COLUMNS] for line in whole if float(line["epoch"]) < before]
+            return [
+                [line[name] for name in COLUMNS] for line in whole if float(line["epoch"]) < before
+            ]
 
 
 class TensorBoardLog:

@@ -14,7 +14,9 @@ def logistic(positive: Tensor, negative: Tensor) -> Tensor:
 
 def self_adversarial(positive: Tensor, negative: Tensor, temperature: float = 1.0) -> Tensor:
     """The mean of -log s(positive) - sum w log(1 - s(negative)), w = softmax(temperature negative) held fixed."""
-    weights = torch.softmax(temperature * negative.detach(), dim=-1).nan_to_num(0.0)  # NaN: all are left out
+    weights = torch.softmax(temperature * negative.detach(), dim=-1).nan_to_num(
+        0.0
+    )  # NaN: all are left out
     return -(logsigmoid(positive) + (weights * logsigmoid(-negative)).sum(dim=-1)).mean()
 
 

@@ -86,16 +86,22 @@ class UltraE(torch.nn.Module):
         check_dtype(dtype)
         self.alpha = check_square(alpha, "alpha", dtype)
         check_square(spread, "spread", dtype)
-        self.delta = real_number(delta, "delta", "a number", lambda number: math.isfinite(rounded_to(dtype, number)))
+        self.delta = real_number(
+            delta, "delta", "a number", lambda number: math.isfinite(rounded_to(dtype, number))
+        )
         for name, flag in (("reciprocal", reciprocal), ("rotate", rotate)):
             check_flag(name, flag)
         self.reciprocal = bool(reciprocal)
         seed = seed_number(seed)
         check_device(device)
-        self.points = torch.nn.Parameter(start_points(self.n_entities, signature, spread, seed).to(device, dtype))
+        self.points = torch.nn.Parameter(
+            start_points(self.n_entities, signature, spread, seed).to(device, dtype)
+        )
         self.bias = torch.nn.Parameter(torch.zeros(self.n_entities, dtype=dtype, device=device))
         matrices = self.n_relations * (1 + self.reciprocal)
-        self.relations = torch.nn.Parameter(start_relations(matrices, signature, rotate, seed).to(device, dtype))
+        self.relations = torch.nn.Parameter(
+            start_relations(matrices, signature, rotate, seed).to(device, dtype)
+        )
         plus, minus = signature.positions(self.points.device)
         self.register_buffer("signs", signature.vector(self.points), persistent=False)
         self.register_buffer("plus", plus, persistent=False)
@@ -120,7 +126,9 @@ class UltraE(torch.nn.Module):
         """
         every = torch.cat([group.reshape(-1) for group in groups])
         sizes = [group.numel() for group in groups]
-        points, biases = (torch.split(table, sizes) for table in (self.embeddings(every), _read(self.bias, every)))
+        points, biases = (
+            torch.split(table, sizes) for table in (self.embeddings(every), _read(self.bias, every))
+        )
         found = zip(groups, points, biases, strict=True)
         n = self.signature.n
         return [(E.reshape(*group.shape, n), bias.reshape(group.shape)) for group, E, bias in found]
@@ -130,16 +138,24 @@ class UltraE(torch.nn.Module):
         moved: Tensor = (_read(self.matrices(), code) @ points[..., None]).squeeze(-1)
         return moved
 
-    def score_points(self, moved: Tensor, anchor_bias: Tensor, candidates: Tensor, bias: Tensor) -> Tensor:
+    def score_points(
+        self, moved: Tensor, anchor_bias: Tensor, candidates: Tensor, bias: Tensor
+    ) -> Tensor:
         """Scores (B, k) of what `move` gives with the points (k, n) or (B, k, n) of candidates and their biases.
 
         With candidates common to the batch it is one matrix product <R E_anchor, E>_J.
         """
         signed = moved * (self.signs / self.alpha**2)
-        g = (candidates @ signed[..., None]).squeeze(-1) if candidates.ndim == 3 else signed @ candidates.mT
+        g = (
+            (candidates @ signed[..., None]).squeeze(-1)
+            if candidates.ndim == 3
+            else signed @ candidates.mT
+        )
         return self._score(g, anchor_bias[:, None], bias)
 
-    def score_queries(self, anchor: Tensor, code: Tensor, candidates: Tensor | None = None) -> Tensor:
+    def score_queries(
+        self, anchor: Tensor, code: Tensor, candidates: Tensor | None = None
+    ) -> Tensor:
         """Scores (B, k) of the queries (B,) with ``candidates`` (k,) or (B, k), all entities by default."""
         self._check_queries(anchor, "anchor", code, "code", 2 * self.n_relations)
         if candidates is not None:
@@ -149,7 +165,9 @@ class UltraE(torch.nn.Module):
     def _query_scores(self, anchor: Tensor, code: Tensor, candidates: Tensor | None) -> Tensor:
         points, anchor_bias = self.embeddings(anchor), _read(self.bias, anchor)
         bias = self.bias if candidates is None else _read(self.bias, candidates)
-        return self.score_points(self.move(points, code), anchor_bias, self.embeddings(candidates), bias)
+        return self.score_points(
+            self.move(points, code), anchor_bias, self.embeddings(candidates), bias
+        )
 
     def score_tails(self, head: Tensor, relation: Tensor) -> Tensor:
         """Scores (B, entities) of (head, relation, ?) for every entity as the tail."""
@@ -161,7 +179,9 @@ class UltraE(torch.nn.Module):
         self._check_queries(tail, "tail", relation, "relation", self.n_relations)
         return self._query_scores(tail, relation + self.n_relations, None)
 
-    def _check_queries(self, anchor: Tensor, name: str, code: Tensor, code_name: str, codes: int) -> None:
+    def _check_queries(
+        self, anchor: Tensor, name: str, code: Tensor, code_name: str, codes: int
+    ) -> None:
         """An error unless both are numbers (B,) in their range."""
         check_indices(anchor, name, self.n_entities, self.points.device)
         check_indices(code, code_name, codes, self.points.device)
@@ -169,11 +189,15 @@ class UltraE(torch.nn.Module):
             if value.ndim != 1:
                 raise ValueError(f"{called} must have shape (B,), got {describe(value)}")
         if len(anchor) != len(code):
-            raise ValueError(f"{name} and {code_name} must be as many, got {len(anchor)} and {len(code)}")
+            raise ValueError(
+                f"{name} and {code_name} must be as many, got {len(anchor)} and {len(code)}"
+            )
 
     def forward(self, triples: Tensor) -> Tensor:
         """Scores (...) of triples (..., 3); relation codes count too, read as (anchor, code, answer)."""
-        check_indices(triples, "triples", max(self.n_entities, 2 * self.n_relations), self.points.device)
+        check_indices(
+            triples, "triples", max(self.n_entities, 2 * self.n_relations), self.points.device
+        )
         if triples.ndim < 1 or triples.shape[-1] != 3:
             raise ValueError(f"triples must have shape (..., 3), got {describe(triples)}")
         anchor, code, answer = triples.unbind(-1)
@@ -192,7 +216,9 @@ class UltraE(torch.nn.Module):
 
     def _score(self, g: Tensor, anchor_bias: Tensor, answer_bias: Tensor) -> Tensor:
         """The scores of points with <R E_anchor, E_answer>_J = alpha^2 g."""
-        return torch.sub(anchor_bias + self.delta, squared_arc(g), alpha=self.alpha**2) + answer_bias
+        return (
+            torch.sub(anchor_bias + self.delta, squared_arc(g), alpha=self.alpha**2) + answer_bias
+        )
 
 
 def _read(table: Tensor, index: Tensor) -> Tensor:
@@ -203,12 +229,16 @@ def _read(table: Tensor, index: Tensor) -> Tensor:
 def check_q(signature: Signature) -> None:
     """A ValueError for a signature without a pseudo-hyperboloid."""
     if signature.q == 0:
-        raise ValueError(f"signature must have q of at least 1 for points with <x, x> = -alpha^2, got {signature}")
+        raise ValueError(
+            f"signature must have q of at least 1 for points with <x, x> = -alpha^2, got {signature}"
+        )
 
 
 def start_points(entities: int, signature: Signature, spread: float, seed: int) -> Tensor:
     """Free numbers (entities, n) around the point with one negative coordinate 1 and zeros elsewhere."""
-    points = float(spread) * torch.from_numpy(generator(seed).standard_normal((entities, signature.n)))
+    points = float(spread) * torch.from_numpy(
+        generator(seed).standard_normal((entities, signature.n))
+    )
     points[:, int(signature.negative[0])] += 1.0
     return points
 

@@ -33,7 +33,9 @@ class Queries:
         count = len(self._relation)
         if self._tail_share is None:
             return self._both[torch.randperm(2 * count, generator=generator, device=device)]
-        tail = torch.rand(count, generator=generator, device=device) < self._tail_share[self._relation]
+        tail = (
+            torch.rand(count, generator=generator, device=device) < self._tail_share[self._relation]
+        )
         order = torch.randperm(count, generator=generator, device=device)
         return self._both[order + count * (~tail[order])]
 
@@ -45,7 +47,8 @@ def _tail_shares(triples: Tensor, relations: int, sides: str) -> Tensor:
     triples = torch.unique(triples, dim=0)
     count = torch.bincount(triples[:, 1], minlength=relations)
     heads, tails = (
-        torch.bincount(torch.unique(triples[:, ends], dim=0)[:, 0], minlength=relations) for ends in ((1, 0), (1, 2))
+        torch.bincount(torch.unique(triples[:, ends], dim=0)[:, 0], minlength=relations)
+        for ends in ((1, 0), (1, 2))
     )
     tails_of_a_head, heads_of_a_tail = count / heads.clamp(min=1), count / tails.clamp(min=1)
     return tails_of_a_head / (tails_of_a_head + heads_of_a_tail).clamp(min=1)
@@ -83,7 +86,9 @@ class Negatives:
         if candidates is None:
             scores = scores.scatter(1, answer[:, None], -torch.inf)
             if self.known is not None:
-                scores = scores.index_put(self.known.answers(anchor, code), scores.new_tensor(-torch.inf))
+                scores = scores.index_put(
+                    self.known.answers(anchor, code), scores.new_tensor(-torch.inf)
+                )
         elif self.known is not None:
             scores = scores.masked_fill(self.known.contains(anchor, code, candidates), -torch.inf)
         return scores

@@ -39,11 +39,19 @@ class Optimisers:
         name: Any = NAMES[config.method]
         self._relations = make(name, owner, model.signature, name="relations", **options)
         self._model = model
-        self._params = [p for o in (self._entities, self._relations) for g in o.param_groups for p in g["params"]]
+        self._params = [
+            p
+            for o in (self._entities, self._relations)
+            for g in o.param_groups
+            for p in g["params"]
+        ]
 
     def set_rates(self, factor: float) -> None:
         """Both learning rates as the ``factor`` of their start."""
-        for optimiser, rate in ((self._entities, self._config.lr), (self._relations, self._config.relation_lr)):
+        for optimiser, rate in (
+            (self._entities, self._config.lr),
+            (self._relations, self._config.relation_lr),
+        ):
             for group in optimiser.param_groups:
                 group["lr"] = factor * rate
 
@@ -144,7 +152,10 @@ class _Away(torch.nn.Module):
 
 
 def _away(model: UltraE, config: Config) -> _Away | None:
-    if config.relation_device is None or torch.device(config.relation_device) == model.relations.device:
+    if (
+        config.relation_device is None
+        or torch.device(config.relation_device) == model.relations.device
+    ):
         return None
     if config.method == "csdm":
         raise ValueError('relation_device must be that of the model for method "csdm"')
@@ -153,8 +164,12 @@ def _away(model: UltraE, config: Config) -> _Away | None:
 
 def _check_options(config: Config) -> None:
     """A ValueError for an option that the optimiser of the relations does not have."""
-    kinds = {"j-jobcd": (JOBCD,), "vr-j-jobcd": (VRJOBCD, JOBCD), "csdm": (torch.optim.Adam,)}[config.method]
+    kinds = {"j-jobcd": (JOBCD,), "vr-j-jobcd": (VRJOBCD, JOBCD), "csdm": (torch.optim.Adam,)}[
+        config.method
+    ]
     own = {"self", "params", "signature", "lr", "options"}
-    valid = sorted({name for kind in kinds for name in inspect.signature(kind.__init__).parameters} - own)
+    valid = sorted(
+        {name for kind in kinds for name in inspect.signature(kind.__init__).parameters} - own
+    )
     for key in config.relation_options:
         check_key(key, valid, f"relation_options of {config.method}")

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from jorth.whole_files import replacing
+from jorth.storage.atomic import replacing
 
 
 def draw_history(history: dict[str, NDArray[np.float64]], path: Path, *, title: str = "") -> None:

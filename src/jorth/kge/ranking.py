@@ -55,7 +55,9 @@ class Ranking:
         """The ranks (N,) of one side, (2 N,) of both. Realistic is the mean of optimistic and pessimistic."""
         check_choice("side", side, SIDES)
         check_choice("ties", ties, TIES)
-        found = (self.optimistic + self.pessimistic) / 2 if ties == "realistic" else getattr(self, ties)
+        found = (
+            (self.optimistic + self.pessimistic) / 2 if ties == "realistic" else getattr(self, ties)
+        )
         chosen = found if side == "both" else found[:, SIDES.index(side)]
         return np.asarray(chosen.T.ravel(), dtype=np.float64)
 
@@ -72,7 +74,11 @@ class Ranking:
         """The figures ``mrr``, ``mean_rank``, ``hits@1``, ``hits@3``, ``hits@10`` and the number of ranks ``count``."""
         ranks = self.ranks(side, ties)
         found = {"mrr": float((1 / ranks).mean()), "mean_rank": float(ranks.mean())}
-        return found | {f"hits@{k}": float((ranks <= k).mean()) for k in HITS} | {"count": float(len(ranks))}
+        return (
+            found
+            | {f"hits@{k}": float((ranks <= k).mean()) for k in HITS}
+            | {"count": float(len(ranks))}
+        )
 
     def by_relation(self, names: Sequence[str] | None = None) -> dict[Any, Ranking]:
         """The ranking of each relation on its own, under its number or its name in ``names``."""
@@ -87,7 +93,9 @@ class Ranking:
         }
 
 
-def evaluate(model: Scorer, triples: Tensor, known: Tensor | None = None, *, batch_size: int | None = None) -> Ranking:
+def evaluate(
+    model: Scorer, triples: Tensor, known: Tensor | None = None, *, batch_size: int | None = None
+) -> Ranking:
     """Rank the true head and the true tail of ``triples`` (N, 3) among all entities.
 
     Filtered: other answers that ``known`` (M, 3) or ``triples`` hold are no competitors. ``known=None`` counts all of
@@ -101,7 +109,9 @@ def evaluate(model: Scorer, triples: Tensor, known: Tensor | None = None, *, bat
     """
     triples = _triples(triples, "triples", model)
     if batch_size is None:
-        batch_size = max(1, (CPU_CELLS if triples.device.type == "cpu" else CELLS) // model.n_entities)
+        batch_size = max(
+            1, (CPU_CELLS if triples.device.type == "cpu" else CELLS) // model.n_entities
+        )
     batch_size = whole_number(batch_size, "batch_size", 1)
     index = None
     if known is not None:
@@ -121,15 +131,21 @@ def _rank(model: Scorer, triples: Tensor, known: Known | None) -> tuple[Tensor, 
     return torch.stack([heads[0], tails[0]], dim=-1), torch.stack([heads[1], tails[1]], dim=-1)
 
 
-def _counts(scores: Tensor, anchor: Tensor, code: Tensor, answer: Tensor, known: Known | None) -> tuple[Tensor, Tensor]:
+def _counts(
+    scores: Tensor, anchor: Tensor, code: Tensor, answer: Tensor, known: Known | None
+) -> tuple[Tensor, Tensor]:
     if bool(scores.isnan().any()):
-        raise ValueError(f"the scores of the model must be numbers, got {int(scores.isnan().sum())} NaN")
+        raise ValueError(
+            f"the scores of the model must be numbers, got {int(scores.isnan().sum())} NaN"
+        )
     device = scores.device
     answer = answer.to(device)[:, None]
     truth = scores.gather(1, answer)
     if known is not None:
         rows, others = known.answers(anchor, code)
-        scores = scores.index_put((rows.to(device), others.to(device)), scores.new_tensor(-torch.inf))
+        scores = scores.index_put(
+            (rows.to(device), others.to(device)), scores.new_tensor(-torch.inf)
+        )
         scores = scores.scatter(1, answer, truth)
     return (scores > truth).sum(dim=1), (scores == truth).sum(dim=1)
 
@@ -139,7 +155,11 @@ def _triples(value: Any, name: str, model: Scorer) -> Tensor:
     if len(value) == 0:
         raise ValueError(f"{name} must hold at least one triple, got none")
     entities, relations = value[:, (0, 2)], value[:, 1]
-    if int(value.min()) < 0 or int(entities.max()) >= model.n_entities or int(relations.max()) >= model.n_relations:
+    if (
+        int(value.min()) < 0
+        or int(entities.max()) >= model.n_entities
+        or int(relations.max()) >= model.n_relations
+    ):
         raise ValueError(
             f"{name} must number entities below {model.n_entities} and relations below {model.n_relations}, "
             f"got entities up to {int(entities.max())}, relations up to {int(relations.max())}, from {int(value.min())}"

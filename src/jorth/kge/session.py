@@ -21,7 +21,7 @@ from jorth.kge.picture import draw_history
 from jorth.kge.ranking import Ranking, evaluate
 from jorth.kge.training import Callback, Row, Training, train
 from jorth.kge.triples import Triples, load_triples
-from jorth.whole_files import replacing
+from jorth.storage.atomic import replacing
 
 GENERATED = Config(
     p=15,
@@ -74,7 +74,9 @@ def read_request(path: Path) -> Request:
     if not isinstance(data, str):
         raise ValueError(f"{path}: data must be the name of a folder, got {type(data).__name__}")
     if not isinstance(tensorboard, bool):
-        raise ValueError(f"{path}: tensorboard must be true or false, got {type(tensorboard).__name__}")
+        raise ValueError(
+            f"{path}: tensorboard must be true or false, got {type(tensorboard).__name__}"
+        )
     return Request(config, path.parent / data, tensorboard)
 
 
@@ -101,7 +103,11 @@ def run(request: Request, output: Path, *, callback: Callback | None = None) -> 
     device = training.model.points.device
     test = evaluate(training.model, triples.test.to(device), triples.known.to(device))
     about: dict[str, Any] = {"data": None if request.data is None else str(request.data.resolve())}
-    about |= {"config": asdict(request.config), "best_epoch": training.best_epoch, "test": test.metrics()}
+    about |= {
+        "config": asdict(request.config),
+        "best_epoch": training.best_epoch,
+        "test": test.metrics(),
+    }
     save_model(output, NamedModel(training.model, triples.entities, triples.relations, about))
     with replacing(output / "test.json") as stream:
         stream.write(json.dumps(figures(test, triples.relations), indent=1).encode())
@@ -125,13 +131,19 @@ def _threads_for(config: Config, triples: Triples) -> Iterator[None]:
 def figures(ranking: Ranking, relations: Sequence[str]) -> dict[str, Any]:
     """All figures of a ranking: every side under every rule for ties, and every relation."""
     sides = {
-        side: {ties: ranking.metrics(side, ties) for ties in ("realistic", "optimistic", "pessimistic")}
+        side: {
+            ties: ranking.metrics(side, ties) for ties in ("realistic", "optimistic", "pessimistic")
+        }
         for side in ("both", "head", "tail")
     }
-    return sides | {"relations": {name: part.metrics() for name, part in ranking.by_relation(relations).items()}}
+    return sides | {
+        "relations": {name: part.metrics() for name, part in ranking.by_relation(relations).items()}
+    }
 
 
-def evaluate_folder(folder: Path, *, data: Path | None, part: str, device: str) -> tuple[Ranking, NamedModel]:
+def evaluate_folder(
+    folder: Path, *, data: Path | None, part: str, device: str
+) -> tuple[Ranking, NamedModel]:
     """Rank a part of a graph by the model in a folder; ``data=None`` is the graph that it was trained on."""
     named = load_model(folder, device=device)
     trained_on, seed = _graph_of(named, folder)
@@ -143,7 +155,9 @@ def evaluate_folder(folder: Path, *, data: Path | None, part: str, device: str) 
         if list(ours) != list(theirs):
             other = next(iter(sorted(set(theirs) ^ set(ours))), None)
             differ = "in another order" if other is None else f"{other!r} is in one only"
-            raise ValueError(f"the graph must have the {len(ours)} {what} of the model, got {len(theirs)}; {differ}")
+            raise ValueError(
+                f"the graph must have the {len(ours)} {what} of the model, got {len(theirs)}; {differ}"
+            )
     known = triples.known.to(device)
     return evaluate(named.model, getattr(triples, part).to(device), known), named
 
@@ -153,23 +167,36 @@ def _graph_of(named: NamedModel, folder: Path) -> tuple[Path | None, int]:
     data, config = named.about.get("data"), named.about.get("config", {})
     seed = config.get("seed", 0) if isinstance(config, dict) else None
     if not isinstance(data, (str, NoneType)) or type(seed) is not int or seed < 0:
-        raise ValueError(f"{folder / ABOUT}: about must have data, a folder or null, and config with a seed")
+        raise ValueError(
+            f"{folder / ABOUT}: about must have data, a folder or null, and config with a seed"
+        )
     return (Path(data) if data else None), seed
 
 
-def answers(named: NamedModel, head: str, relation: str, tail: str, count: int) -> list[tuple[str, float]]:
+def answers(
+    named: NamedModel, head: str, relation: str, tail: str, count: int
+) -> list[tuple[str, float]]:
     """The ``count`` best entities in the place of the ``?``, with their scores."""
     if (head == "?") == (tail == "?"):
-        raise ValueError(f"one of head and tail must be '?', the thing asked for; got {head!r} and {tail!r}")
+        raise ValueError(
+            f"one of head and tail must be '?', the thing asked for; got {head!r} and {tail!r}"
+        )
     code = torch.tensor([_number(relation, named.relations, "relation")])
     model = named.model
     with torch.no_grad():
         if tail == "?":
-            scores = model.score_tails(torch.tensor([_number(head, named.entities, "entity")]), code)[0]
+            scores = model.score_tails(
+                torch.tensor([_number(head, named.entities, "entity")]), code
+            )[0]
         else:
-            scores = model.score_heads(code, torch.tensor([_number(tail, named.entities, "entity")]))[0]
+            scores = model.score_heads(
+                code, torch.tensor([_number(tail, named.entities, "entity")])
+            )[0]
     best = scores.topk(min(count, len(scores)))
-    return [(named.entities[i], float(s)) for s, i in zip(best.values, best.indices.tolist(), strict=True)]
+    return [
+        (named.entities[i], float(s))
+        for s, i in zip(best.values, best.indices.tolist(), strict=True)
+    ]
 
 
 def _number(name: str, names: Sequence[str], what: str) -> int:

@@ -26,7 +26,7 @@ from jorth.kge.optimisers import Optimisers
 from jorth.kge.ranking import evaluate
 from jorth.kge.triples import Triples
 from jorth.ranks import Ranks, naming_checkpoint, only_first
-from jorth.solvers import checkpoint as checkpoints
+from jorth.storage import checkpoint as checkpoints
 
 COLUMNS = ("epoch", "time", "queries", "loss", "mrr", "hits@1", "hits@3", "hits@10")
 Row = dict[str, float]
@@ -84,7 +84,9 @@ def train(
         if not isinstance(value, kind):
             raise TypeError(f"{name} must be a jorth.kge.{kind.__name__}, got {describe(value)}")
     if callback is not None and (isinstance(callback, type) or not callable(callback)):
-        raise TypeError(f"callback must be a function of the row of an epoch, got {describe(callback)}")
+        raise TypeError(
+            f"callback must be a function of the row of an epoch, got {describe(callback)}"
+        )
     check_flag("distributed", distributed)
     check_device(config.device)
     check_device(config.relation_device, "relation_device")
@@ -94,7 +96,9 @@ def train(
         return _train(_Run(triples, config, ranks), callback, folder, ranks)
 
 
-def _train(run: _Run, callback: Callback | None, folder: Path | None, ranks: Ranks | None) -> Training:
+def _train(
+    run: _Run, callback: Callback | None, folder: Path | None, ranks: Ranks | None
+) -> Training:
     """Go on from the checkpoint, if there is one, to the end."""
     keeper = None
     if folder is not None:
@@ -107,7 +111,11 @@ def _train(run: _Run, callback: Callback | None, folder: Path | None, ranks: Ran
         stop = callback is not None and callback(dict(row)) is True
         if ranks is not None:
             stop = ranks.largest([stop])[0] > 0
-        if keeper is not None and only_first(ranks) and (stop or run.message or row["mrr"] == row["mrr"]):
+        if (
+            keeper is not None
+            and only_first(ranks)
+            and (stop or run.message or row["mrr"] == row["mrr"])
+        ):
             keeper.save(*run.state())
         if stop and not run.message:  # not saved: another call goes on
             run.message = "stopped by the callback"
@@ -168,7 +176,9 @@ class _Run:
         return row
 
     def _finite(self, loss: float) -> bool:
-        return np.isfinite(loss) and all(bool(part.isfinite().all()) for part in _weights(self.model).values())
+        return np.isfinite(loss) and all(
+            bool(part.isfinite().all()) for part in _weights(self.model).values()
+        )
 
     def _broken(self, row: Row) -> Row:
         """End with the best model so far; an error if there is none."""
@@ -191,7 +201,9 @@ class _Run:
             self._optimisers.set_rates(self.config.rate(number - 1 + step / steps))
             batch = queries[step * self.config.batch_size : (step + 1) * self.config.batch_size]
             if self._optimisers.wants_large_batch():
-                chosen = torch.randint(len(queries), (self.config.large_batch,), generator=generator, device=device)
+                chosen = torch.randint(
+                    len(queries), (self.config.large_batch,), generator=generator, device=device
+                )
                 batch = queries[chosen]
             candidates = self._negatives.draw(batch, generator)
             loss = self._optimisers.step(lambda b=batch, c=candidates: self._share(b, c))  # type: ignore[misc]
@@ -217,7 +229,9 @@ class _Run:
         if candidates is None:
             E = model.embeddings()
             x, y = E.index_select(0, anchor), E.index_select(0, answer)
-            scores = model.score_points(model.move(x, code), model.bias.index_select(0, anchor), E, model.bias)
+            scores = model.score_points(
+                model.move(x, code), model.bias.index_select(0, anchor), E, model.bias
+            )
             positive = scores.gather(1, answer[:, None])[:, 0]
         else:
             (x, x_bias), (y, y_bias), (E, bias) = model.read(anchor, answer, candidates)
@@ -230,9 +244,13 @@ class _Run:
             loss = loss + self.config.regularisation * s.square().sum(-1).mean()
         return loss
 
-    def _compare_scores(self, positive: Tensor, scores: Tensor, queries: Tensor, candidates: Tensor | None) -> Tensor:
+    def _compare_scores(
+        self, positive: Tensor, scores: Tensor, queries: Tensor, candidates: Tensor | None
+    ) -> Tensor:
         config = self.config
-        if candidates is None and config.loss == "softmax" and not config.reject:  # the same with half the memory
+        if (
+            candidates is None and config.loss == "softmax" and not config.reject
+        ):  # the same with half the memory
             return torch.nn.functional.cross_entropy(scores, queries[:, 2])
         negative = self._negatives.leave_out(scores, queries, candidates)
         if config.loss == "logistic":
@@ -252,7 +270,9 @@ class _Run:
         self._waited += 1
         if mrr > self._best_mrr:
             self._best_mrr, self._best_epoch, self._waited = mrr, number, 0
-            self._best = {name: value.detach().clone() for name, value in _weights(self.model).items()}
+            self._best = {
+                name: value.detach().clone() for name, value in _weights(self.model).items()
+            }
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Tensors and numbers for a checkpoint."""
@@ -260,7 +280,9 @@ class _Run:
         tensors |= {f"best.{name}": value for name, value in self._best.items()}
         optimiser_tensors, optimisers = self._optimisers.state()
         tensors |= {f"optimiser.{name}": value for name, value in optimiser_tensors.items()}
-        tensors["history"] = torch.tensor([[row[name] for name in COLUMNS] for row in self.rows], dtype=torch.float64)
+        tensors["history"] = torch.tensor(
+            [[row[name] for name in COLUMNS] for row in self.rows], dtype=torch.float64
+        )
         own = {"message": self.message, "optimisers": optimisers}
         return tensors, own | {"best": [self._best_epoch, self._best_mrr, self._waited]}
 
@@ -308,7 +330,9 @@ def _weights(model: UltraE) -> dict[str, Tensor]:
 
 
 def _epoch_seed(seed: int, number: int) -> int:
-    return int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0] >> np.uint64(1))
+    return int(
+        np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0] >> np.uint64(1)
+    )
 
 
 def _identity(triples: Triples, config: Config) -> dict[str, str]:
@@ -317,4 +341,7 @@ def _identity(triples: Triples, config: Config) -> dict[str, str]:
     for part in (triples.train, triples.valid, triples.test):
         digest.update(part.numpy().tobytes())
     digest.update(json.dumps([triples.entities, triples.relations]).encode())
-    return {"graph": digest.hexdigest()[:16], **{key: repr(value) for key, value in asdict(config).items()}}
+    return {
+        "graph": digest.hexdigest()[:16],
+        **{key: repr(value) for key, value in asdict(config).items()},
+    }

@@ -40,7 +40,9 @@ class Triples:
         return torch.cat([self.train, self.valid, self.test])
 
     def __repr__(self) -> str:
-        parts = ", ".join(f"{len(getattr(self, part))} {part}" for part in ("train", "valid", "test"))
+        parts = ", ".join(
+            f"{len(getattr(self, part))} {part}" for part in ("train", "valid", "test")
+        )
         return f"Triples({len(self.entities)} entities, {len(self.relations)} relations: {parts})"
 
 
@@ -58,7 +60,9 @@ def load_triples(folder: str | os.PathLike[str], *, seed: int = 0) -> Triples:
     files = {part: _find(root, part) for part in ("train", "valid", "test")}
     for part in ("train", "test"):
         if files[part] is None:
-            raise FileNotFoundError(f"folder {root} must hold {part}.txt or {part}.tsv, got neither")
+            raise FileNotFoundError(
+                f"folder {root} must hold {part}.txt or {part}.tsv, got neither"
+            )
     lines = {part: _read(path) for part, path in files.items() if path is not None}
     entities = sorted({name for part in lines.values() for _, h, _, t in part for name in (h, t)})
     relations = sorted({r for _, _, r, _ in lines["train"]})
@@ -79,13 +83,17 @@ def hold_out(train: Tensor, *, share: float = HELD_OUT, seed: int = 0) -> tuple[
     One triple of every relation stays; the order of the rest is kept.
     """
     check_triples(train, "train")
-    share = real_number(share, "share", "a number above 0 and below 1", lambda number: 0 < number < 1)
+    share = real_number(
+        share, "share", "a number above 0 and below 1", lambda number: 0 < number < 1
+    )
     order = generator(seed).permutation(len(train))
     _, first = np.unique(train[:, 1].numpy()[order], return_index=True)
     free = np.delete(order, first)
     count = max(1, round(share * len(train)))
     if len(free) < count:
-        raise ValueError(f"train has {len(train)} triples, too few to hold {count} out and keep every relation")
+        raise ValueError(
+            f"train has {len(train)} triples, too few to hold {count} out and keep every relation"
+        )
     held = np.zeros(len(train), dtype=bool)
     held[free[:count]] = True
     mask = torch.from_numpy(held)
@@ -123,7 +131,9 @@ def _parse(path: Path) -> Iterator[Line]:
             try:
                 line = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
             except UnicodeDecodeError as error:
-                raise ValueError(f"{path}, line {number}: not UTF-8 ({error.reason}); {EXPECTED}") from None
+                raise ValueError(
+                    f"{path}, line {number}: not UTF-8 ({error.reason}); {EXPECTED}"
+                ) from None
             if not line.strip():
                 continue
             fields = [field.strip() for field in line.split("\t")]
@@ -132,11 +142,15 @@ def _parse(path: Path) -> Iterator[Line]:
             yield number, fields[0], fields[1], fields[2]
 
 
-def _numbers(lines: list[Line], entities: dict[str, int], relations: dict[str, int], path: Path) -> Tensor:
+def _numbers(
+    lines: list[Line], entities: dict[str, int], relations: dict[str, int], path: Path
+) -> Tensor:
     for number, _, relation, _ in lines:
         if relation not in relations:
             raise ValueError(
                 f"{path}, line {number}: relation {relation!r} is not among the {len(relations)} of training; "
                 "nothing can be learnt about it"
             )
-    return torch.tensor([(entities[h], relations[r], entities[t]) for _, h, r, t in lines], dtype=torch.int64)
+    return torch.tensor(
+        [(entities[h], relations[r], entities[t]) for _, h, r, t in lines], dtype=torch.int64
+    )

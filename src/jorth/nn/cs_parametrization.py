@@ -30,7 +30,9 @@ def cs_parametrization(module: nn.Module, name: str, signature: Signature) -> nn
     if not isinstance(module, nn.Module):
         raise TypeError(f"module must be a torch.nn.Module, got {describe(module)}")
     if not (isinstance(name, str) and isinstance(getattr(module, name, None), Tensor)):
-        raise ValueError(f"name must be that of a parameter of {type(module).__name__}, got {shown(name)}")
+        raise ValueError(
+            f"name must be that of a parameter of {type(module).__name__}, got {shown(name)}"
+        )
     square_matrix(getattr(module, name), signature, name)
     parametrize.register_parametrization(module, name, CSParametrization(signature))
     return module
@@ -56,7 +58,10 @@ class CSParametrization(nn.Module):
 
     def forward(self, mu: Tensor, *weights: Tensor) -> Tensor:
         """X."""
-        U1, U2, V1, V2 = (cayley_step(A - A.mT, getattr(self, name)) for name, A in zip(FACTORS, weights, strict=True))
+        U1, U2, V1, V2 = (
+            cayley_step(A - A.mT, getattr(self, name))
+            for name, A in zip(FACTORS, weights, strict=True)
+        )
         return compose_cs(U1, U2, mu, V1, V2, self.signature)
 
     def right_inverse(self, X: Tensor) -> tuple[Tensor, ...]:

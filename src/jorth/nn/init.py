@@ -34,7 +34,12 @@ def j_orthogonal_(
     if isinstance(seed, torch.Generator):
         seed = int(torch.randint(2**63 - 1, (), generator=seed, device=seed.device))
     point = random_point(
-        signature, cond=cond, component=component, batch=tuple(shape[:-2]), seed=seed, dtype=tensor.dtype
+        signature,
+        cond=cond,
+        component=component,
+        batch=tuple(shape[:-2]),
+        seed=seed,
+        dtype=tensor.dtype,
     )
     with torch.no_grad():
         return tensor.copy_(point)

@@ -8,7 +8,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from jorth.arrays import batch_sizes, check_device, check_dtype, check_flag, check_signature, describe
+from jorth.arrays import (
+    batch_sizes,
+    check_device,
+    check_dtype,
+    check_flag,
+    check_signature,
+    describe,
+)
 from jorth.nn.init import j_orthogonal_
 from jorth.signature import Signature
 
@@ -69,9 +76,13 @@ class JOrthogonalLinear(nn.Module):
         """(..., *batch, n) to (..., *batch, n)."""
         weight = self.weight
         if not isinstance(x, Tensor) or x.device != weight.device or x.layout != torch.strided:
-            raise TypeError(f"x must be a dense tensor on the device of the layer, {weight.device}, got {describe(x)}")
+            raise TypeError(
+                f"x must be a dense tensor on the device of the layer, {weight.device}, got {describe(x)}"
+            )
         if x.dtype != weight.dtype and not torch.is_autocast_enabled(x.device.type):
-            raise TypeError(f"x must have the dtype of the layer, {weight.dtype}, got {describe(x)}")
+            raise TypeError(
+                f"x must have the dtype of the layer, {weight.dtype}, got {describe(x)}"
+            )
         wanted = (*self.batch, self.signature.n)
         if tuple(x.shape[x.ndim - len(wanted) :]) != wanted:
             shape = ", ".join(["...", *map(str, wanted)])

@@ -27,7 +27,9 @@ class AutogradObjective(AbstractObjective):
             return scalar_result(self._function(X.detach().clone()))
 
 
-def differentiate(function: Callable[[Tensor], Tensor], X: Tensor, name: str = "objective") -> tuple[Tensor, Tensor]:
+def differentiate(
+    function: Callable[[Tensor], Tensor], X: Tensor, name: str = "objective"
+) -> tuple[Tensor, Tensor]:
     """The value and gradient of a scalar torch function at X; ``name`` is what errors call it."""
     leaf = X.detach().clone().requires_grad_(True)
     with torch.enable_grad():
@@ -51,7 +53,9 @@ def scalar_result(value: object, name: str = "objective") -> Tensor:
             "jorth.Objective(value=..., gradient=...)"
         )
     if value.is_complex() or value.is_meta or value.layout is not torch.strided:
-        raise TypeError(f"{name} must return a real scalar tensor with data, got {describe(value)} on {value.device}")
+        raise TypeError(
+            f"{name} must return a real scalar tensor with data, got {describe(value)} on {value.device}"
+        )
     if value.numel() != 1:
         raise ValueError(f"{name} must return a scalar tensor, got shape {tuple(value.shape)}")
     return value.reshape(())

@@ -32,7 +32,9 @@ class QuadraticForm:
     def like(self, X: Tensor) -> QuadraticForm:
         """The same with the dtype and device of X."""
         C = None if self.C is None else self.C.to(X)
-        return QuadraticForm(self.A.to(X), C, None if self.D is None else self.D.to(X), self.constant)
+        return QuadraticForm(
+            self.A.to(X), C, None if self.D is None else self.D.to(X), self.constant
+        )
 
 
 class AbstractObjective(ABC):
@@ -117,7 +119,9 @@ class Objective(AbstractObjective):
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """f(X) and its gradient through NumPy."""
-        gradient = _real(self._gradient(_copy(X)), "gradient", f"an array of shape {tuple(X.shape)}")
+        gradient = _real(
+            self._gradient(_copy(X)), "gradient", f"an array of shape {tuple(X.shape)}"
+        )
         if gradient.shape != tuple(X.shape):
             raise ValueError(f"gradient must return shape {tuple(X.shape)}, got {gradient.shape}")
         return self.value(X), torch.as_tensor(gradient).to(X)

@@ -28,7 +28,9 @@ class HyperbolicEigenvalue(Quadratic):
         sense: "min" for tr(X^T A X), "max" for the paper's -tr(X^T A X).
     """
 
-    def __init__(self, A: Array | None = None, *, data: Any = None, sense: Literal["min", "max"] = "min") -> None:
+    def __init__(
+        self, A: Array | None = None, *, data: Any = None, sense: Literal["min", "max"] = "min"
+    ) -> None:
         if (A is None) == (data is None):
             given = "both" if A is not None else "neither"
             raise ValueError(f"one of A and data must be given, got {given}")
@@ -48,7 +50,9 @@ def _floating(data: Any) -> Any:
     """Whole numbers as float64; anything else as it is."""
     if isinstance(data, np.ndarray) and data.dtype.kind in "iub":
         return data.astype(np.float64)
-    if isinstance(data, Tensor) and not (data.is_floating_point() or data.is_complex() or data.is_quantized):
+    if isinstance(data, Tensor) and not (
+        data.is_floating_point() or data.is_complex() or data.is_quantized
+    ):
         return data.double()
     return data
 
@@ -58,7 +62,9 @@ def _gram(data: Any) -> Tensor:
     if is_sparse(data):
         rows = sparse_rows(data, "data")
         if rows.ndim != 2 or 0 in rows.shape:
-            raise ValueError(f"data must have shape (m, n) with m at least 1, got shape {rows.shape}")
+            raise ValueError(
+                f"data must have shape (m, n) with m at least 1, got shape {rows.shape}"
+            )
         matrix = torch.from_numpy((rows.T @ rows).toarray())
     else:
         dense = to_tensor(_floating(data), "data")

@@ -71,7 +71,13 @@ def _owned(part: Any) -> Tensor:
         unreadable = part.is_meta or part.layout is not torch.strided
     try:
         if not unreadable:
-            return torch.tensor(part) if isinstance(part, np.ndarray) else torch.as_tensor(part).detach().clone()
+            return (
+                torch.tensor(part)
+                if isinstance(part, np.ndarray)
+                else torch.as_tensor(part).detach().clone()
+            )
     except (TypeError, ValueError, RuntimeError):
         pass  # torch's errors do not say which argument it was
-    raise TypeError(f"data must be a tensor or an array of numbers, or a tuple of these, got {describe(part)}")
+    raise TypeError(
+        f"data must be a tensor or an array of numbers, or a tuple of these, got {describe(part)}"
+    )

@@ -74,7 +74,11 @@ class StructuralProbe(AbstractObjective):
         self.speaks_torch = isinstance(data, Tensor)
         self._data = _rows(data, signature)
         self.signature, self.alpha = signature, _radius(alpha)
-        self.scale = scale if isinstance(scale, str) and scale == "fit" else _number("scale", scale, positive=True)
+        self.scale = (
+            scale
+            if isinstance(scale, str) and scale == "fit"
+            else _number("scale", scale, positive=True)
+        )
         self.ridge = _number("ridge", ridge, positive=False)
         check_choice("order", order, ("transform-lift", "lift-transform"))
         self.order = order
@@ -88,7 +92,9 @@ class StructuralProbe(AbstractObjective):
         self._map = RowMap(self._data, signature, self.alpha, lift_first=lift_first)
         if lift_first:
             t = self._data[:, signature.positions(self._data.device)[1]]
-            self._check_lifted((t == 0).all(dim=1), "data must have t != 0 in every row to be lifted")
+            self._check_lifted(
+                (t == 0).all(dim=1), "data must have t != 0 in every row to be lifted"
+            )
         if order == "lift-transform" and self.ridge == 0:
             self.constant = (
                 "f is the same for every feasible X: with order='lift-transform' X is an isometry of the lifted "
@@ -141,7 +147,9 @@ class StructuralProbe(AbstractObjective):
     def check_start(self, X: Tensor) -> None:
         """Every row must have a t to be lifted; a random start gives them one where the identity does not."""
         if self.order == "transform-lift":
-            remedy = "x0 must send no row to t = 0 (jorth.random_point(signature, cond=1.1) does not)"
+            remedy = (
+                "x0 must send no row to t = 0 (jorth.random_point(signature, cond=1.1) does not)"
+            )
             self._check_lifted(self._map.without_t(X), remedy)
 
     def _scale(self, Q: Tensor) -> float:
@@ -150,15 +158,22 @@ class StructuralProbe(AbstractObjective):
         _, (mixed, squares) = self._loss(Q, None, 1.0)
         return mixed / squares if squares > 0 else 1.0
 
-    def _loss(self, Q: Tensor, dQ: Tensor | None, scale: float) -> tuple[float, tuple[float, float]]:
+    def _loss(
+        self, Q: Tensor, dQ: Tensor | None, scale: float
+    ) -> tuple[float, tuple[float, float]]:
         """The mean of (T - c d)^2 over all pairs, its derivative in Q added to dQ, and the sums of T d and d^2."""
         QJ = Q * self._map.signs
         weight = 2 / (self.samples * self.alpha) ** 2
         loss = mixed = squares = 0.0
         for rows, columns in self._blocks():
-            a, b = slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
+            a, b = (
+                slice(int(rows[0]), int(rows[-1]) + 1),
+                slice(int(columns[0]), int(columns[-1]) + 1),
+            )
             g = (Q[a] / self.alpha**2) @ QJ[b].mT
-            part = self._terms(g, self._targets(rows, columns), scale, own=rows - b.start, upper=True)
+            part = self._terms(
+                g, self._targets(rows, columns), scale, own=rows - b.start, upper=True
+            )
             loss, mixed, squares = loss + part[0], mixed + part[1], squares + part[2]
             if dQ is not None:
                 dQ[a].addmm_(g, QJ[b], alpha=weight)
@@ -228,7 +243,9 @@ def _block_terms_in_torch(
     rest = (targets - scale * d).masked_fill_(skip, 0.0)
     d = d.masked_fill(skip, 0.0)
     g.copy_(-2 * scale * alpha * rest * slope * torch.where(g >= 0, 1.0, -1.0).to(g))
-    sums = torch.stack([rest.square().sum(), (targets * d).sum(), d.square().sum()]).double().tolist()
+    sums = (
+        torch.stack([rest.square().sum(), (targets * d).sum(), d.square().sum()]).double().tolist()
+    )
     return sums[0], sums[1], sums[2]
 
 
@@ -236,10 +253,14 @@ def _rows(data: Any, signature: Signature) -> Tensor:
     rows = to_tensor(data, "data").detach()
     n = check_signature(signature).n
     if rows.ndim != 2 or rows.shape[0] < 2 or rows.shape[1] != n:
-        raise ValueError(f"data must have shape (m, {n}) with m at least 2 for {signature}, got {describe(data)}")
+        raise ValueError(
+            f"data must have shape (m, {n}) with m at least 2 for {signature}, got {describe(data)}"
+        )
     check_finite(rows, "data")
     if signature.q == 0:
-        raise ValueError(f"signature must have q of at least 1 for the pseudo-hyperboloid, got {signature}")
+        raise ValueError(
+            f"signature must have q of at least 1 for the pseudo-hyperboloid, got {signature}"
+        )
     return rows.clone(memory_format=torch.contiguous_format)
 
 
@@ -257,7 +278,10 @@ def _zero_rows(data: Tensor, rule: str) -> Tensor | None:
 
 
 def _radius(alpha: object) -> float:
-    radius, expected = positive_number(alpha, "alpha"), "a number with a square in the range of floats"
+    radius, expected = (
+        positive_number(alpha, "alpha"),
+        "a number with a square in the range of floats",
+    )
     return real_number(radius, "alpha", expected, lambda number: 0 < number * number < math.inf)
 
 
@@ -270,7 +294,9 @@ def _number(name: str, value: object, *, positive: bool) -> float:
 def _targets(distances: Any, data: Tensor) -> Targets:
     if isinstance(distances, str):
         if distances != "euclidean":
-            raise ValueError(f'distances must be "euclidean", a matrix or a function, got {shown(distances)}')
+            raise ValueError(
+                f'distances must be "euclidean", a matrix or a function, got {shown(distances)}'
+            )
         return EuclideanTargets(data)
     if callable(distances) and not isinstance(distances, Tensor):
         return FunctionTargets(distances, data)

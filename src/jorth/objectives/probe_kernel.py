@@ -37,7 +37,10 @@ def block_terms(
                 d, slope = math.log1p((x - 1.0) + root), 1.0 / math.sqrt(max(square, SLOPE_FLOOR))
             else:
                 square = (1.0 - x) * (1.0 + x)
-                d, slope = math.atan2(math.sqrt(square), x), -1.0 / math.sqrt(max(square, SLOPE_FLOOR))
+                d, slope = (
+                    math.atan2(math.sqrt(square), x),
+                    -1.0 / math.sqrt(max(square, SLOPE_FLOOR)),
+                )
             if x == 1.0:
                 slope = 0.0
             d *= alpha

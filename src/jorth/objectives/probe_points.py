@@ -31,7 +31,9 @@ class RowMap:
     jumps when q = 1, goes on. Columns are taken in the order of their signs, so that s and t are slices.
     """
 
-    def __init__(self, data: Tensor, signature: Signature, alpha: float, *, lift_first: bool) -> None:
+    def __init__(
+        self, data: Tensor, signature: Signature, alpha: float, *, lift_first: bool
+    ) -> None:
         self.p, self.alpha = signature.p, alpha
         self._order = torch.cat(signature.positions(data.device))
         self.signs = signature.vector(data)[self._order]
@@ -58,7 +60,12 @@ class RowMap:
     def pull_back(self, points: Points, dQ: Tensor) -> Tensor:
         """The gradient in X (n, n) for the derivative dQ (m, n) in the points; dQ is overwritten."""
         if points.height is not None and points.length is not None:
-            s, t, ds, dt = points.Q[:, : self.p], points.Q[:, self.p :], dQ[:, : self.p], dQ[:, self.p :]
+            s, t, ds, dt = (
+                points.Q[:, : self.p],
+                points.Q[:, self.p :],
+                dQ[:, : self.p],
+                dQ[:, self.p :],
+            )
             direction = t / points.height
             along = (dt * direction).sum(dim=-1, keepdim=True)
             ds.addcmul_(along / points.height, s)

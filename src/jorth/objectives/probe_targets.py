@@ -64,7 +64,9 @@ class MatrixTargets:
         matrix = to_tensor(distances, "distances").detach().to(data, copy=True)
         m = len(data)
         if tuple(matrix.shape) != (m, m):
-            raise ValueError(f"distances must have shape ({m}, {m}) to go with data, got {describe(distances)}")
+            raise ValueError(
+                f"distances must have shape ({m}, {m}) to go with data, got {describe(distances)}"
+            )
         check_finite(matrix, "distances")
         if bool((matrix < 0).any()):
             raise ValueError(f"distances must not be negative, got {matrix.min().item():.3g}")
@@ -90,12 +92,16 @@ class FunctionTargets:
 
     def __init__(self, function: Callable[[Tensor, Tensor], Tensor], data: Tensor) -> None:
         self._function, self._like = function, data
-        self(torch.arange(min(2, len(data)), device=data.device), torch.arange(1, device=data.device))
+        self(
+            torch.arange(min(2, len(data)), device=data.device), torch.arange(1, device=data.device)
+        )
 
     def __call__(self, rows: Tensor, columns: Tensor) -> Tensor:
         """The block, checked for its shape."""
         found = self._function(rows, columns)
-        block = real_numbers(found, "distances", "a function that returns numbers", self._like.device).to(self._like)
+        block = real_numbers(
+            found, "distances", "a function that returns numbers", self._like.device
+        ).to(self._like)
         if tuple(block.shape) != (len(rows), len(columns)):
             raise ValueError(
                 f"distances must return shape {(len(rows), len(columns))} for that many rows and columns, "

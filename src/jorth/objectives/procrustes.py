@@ -32,15 +32,23 @@ class Procrustes(AbstractObjective):
         self.speaks_torch = isinstance(target, Tensor)
         self._target = dense_rows(target, "target")
         self._sparse = sparse_rows(source, "source") if is_sparse(source) else None
-        self._dense = None if self._sparse is not None else dense_rows(source, "source").to(self._target)
+        self._dense = (
+            None if self._sparse is not None else dense_rows(source, "source").to(self._target)
+        )
         rows = self._sparse.shape if self._sparse is not None else tuple(self._dense.shape)  # type: ignore[union-attr]
         if len(rows) != 2 or 0 in rows:
-            raise ValueError(f"source must have shape (m, n) with m at least 1, got {describe(source)}")
+            raise ValueError(
+                f"source must have shape (m, n) with m at least 1, got {describe(source)}"
+            )
         if self._target.ndim != 2 or self._target.shape[0] != rows[0] or not self._target.shape[1]:
-            raise ValueError(f"target must have shape ({rows[0]}, k) to go with source, got {describe(target)}")
+            raise ValueError(
+                f"target must have shape ({rows[0]}, k) to go with source, got {describe(target)}"
+            )
         self.samples, self._n = int(rows[0]), int(rows[1])
         check_finite(self._target, "target")
-        check_finite(self._dense if self._sparse is None else torch.as_tensor(self._sparse.data), "source")  # type: ignore[arg-type]
+        entries = self._dense if self._sparse is None else torch.as_tensor(self._sparse.data)
+        assert entries is not None
+        check_finite(entries, "source")
         self._compress()
 
     def _compress(self) -> None:
@@ -65,7 +73,9 @@ class Procrustes(AbstractObjective):
         if self._dense is not None:
             return self._dense[index]
         assert self._sparse is not None
-        return torch.from_numpy(np.asarray(self._sparse[index.cpu().numpy()].toarray())).to(self._target)
+        return torch.from_numpy(np.asarray(self._sparse[index.cpu().numpy()].toarray())).to(
+            self._target
+        )
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """F and R^T (R X - T1) / m."""

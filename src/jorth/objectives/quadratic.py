@@ -27,9 +27,13 @@ class Quadratic(AbstractObjective):
         if self.C is not None:
             check_finite(self.C, "C")
             if self.C.ndim != 2 or self.C.shape[0] != self.A.shape[0]:
-                raise ValueError(f"C must have shape ({self.A.shape[0]}, k) to go with A, got {describe(C)}")
+                raise ValueError(
+                    f"C must have shape ({self.A.shape[0]}, k) to go with A, got {describe(C)}"
+                )
             if self.D is not None and self.D.shape[0] != self.C.shape[1]:
-                raise ValueError(f"D must have shape {(self.C.shape[1],) * 2} to go with C, got {describe(D)}")
+                raise ValueError(
+                    f"D must have shape {(self.C.shape[1],) * 2} to go with C, got {describe(D)}"
+                )
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """F and A X D + C."""
@@ -61,7 +65,9 @@ class Quadratic(AbstractObjective):
 
     def shape(self) -> tuple[int, int | None]:
         """(n, k), k free unless C or D fix it."""
-        fixed = self.C.shape[1] if self.C is not None else None if self.D is None else self.D.shape[0]
+        fixed = (
+            self.C.shape[1] if self.C is not None else None if self.D is None else self.D.shape[0]
+        )
         return self.A.shape[0], fixed
 
     def fingerprint(self) -> str:

@@ -32,9 +32,13 @@ class Sharded(AbstractObjective):
 
     def __init__(self, objective: AbstractObjective, *, group: Any = None) -> None:
         if not isinstance(objective, AbstractObjective) or objective.samples == 0:
-            raise TypeError(f"objective must be a finite sum (FiniteSum, Procrustes, ...), got {describe(objective)}")
+            raise TypeError(
+                f"objective must be a finite sum (FiniteSum, Procrustes, ...), got {describe(objective)}"
+            )
         if isinstance(objective, StructuralProbe):
-            raise TypeError("objective must have terms of one sample each, got a StructuralProbe: it has pairs")
+            raise TypeError(
+                "objective must have terms of one sample each, got a StructuralProbe: it has pairs"
+            )
         data = objective.data()
         self._own = objective
         self.ranks = Ranks(group, "cpu" if data is None else data.device)
@@ -42,7 +46,9 @@ class Sharded(AbstractObjective):
         self.constant, self.speaks_torch = objective.constant, objective.speaks_torch
         kinds = self.ranks.gather((objective.shape(), None if data is None else data.dtype))
         if len(set(kinds)) > 1:
-            raise ValueError(f"objective must have the same shape and dtype on every rank, got {kinds}")
+            raise ValueError(
+                f"objective must have the same shape and dtype on every rank, got {kinds}"
+            )
         counts = self.ranks.gather(objective.samples)
         self.samples, self._start = sum(counts), sum(counts[: self.ranks.rank])
 
@@ -53,7 +59,9 @@ class Sharded(AbstractObjective):
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """The weighted sums of the processes' values and gradients."""
         own_value, own_gradient = self._own.value_and_gradient(X)
-        value, gradient = self.ranks.sum([self._weight * own_value, self._weight * own_gradient], same=X)
+        value, gradient = self.ranks.sum(
+            [self._weight * own_value, self._weight * own_gradient], same=X
+        )
         return value, gradient
 
     def value(self, X: Tensor) -> Tensor:
@@ -69,14 +77,18 @@ class Sharded(AbstractObjective):
         return self._mean(index, X, lambda mine: self._own.sample_difference(X, Y, mine))
 
     def _mean(self, index: Tensor, X: Tensor, gradient: Callable[[Tensor], Tensor]) -> Tensor:
-        mine = index[(index >= self._start) & (index < self._start + self._own.samples)] - self._start
+        mine = (
+            index[(index >= self._start) & (index < self._start + self._own.samples)] - self._start
+        )
         part = gradient(mine) * (len(mine) / len(index)) if len(mine) else torch.zeros_like(X)
         return self.ranks.sum([part], same=X)[0]
 
     def quadratic(self) -> QuadraticForm | None:
         """The weighted sums of A, C and the constants, where every process has a form without D."""
         form = self._own.quadratic()
-        shapes = self.ranks.gather(None if form is None or form.D is not None else (form.A.shape, form.C is None))
+        shapes = self.ranks.gather(
+            None if form is None or form.D is not None else (form.A.shape, form.C is None)
+        )
         if form is None or None in shapes or len(set(shapes)) > 1:
             return None
         parts = [form.A, form.A.new_tensor(form.constant), *([] if form.C is None else [form.C])]
@@ -110,4 +122,6 @@ class Sharded(AbstractObjective):
 
     def fingerprint(self) -> str:
         """Hash of those of all processes, in their order."""
-        return hashlib.sha256(" ".join(self.ranks.gather(self._own.fingerprint())).encode()).hexdigest()[:16]
+        return hashlib.sha256(
+            " ".join(self.ranks.gather(self._own.fingerprint())).encode()
+        ).hexdigest()[:16]

@@ -19,7 +19,12 @@ METHODS = ("jobcd", "vr-jobcd", "csdm")
 
 
 def make(
-    method: Method, module: nn.Module, signature: Signature | None = None, *, name: str = "weight", **options: Any
+    method: Method,
+    module: nn.Module,
+    signature: Signature | None = None,
+    *,
+    name: str = "weight",
+    **options: Any,
 ) -> torch.optim.Optimizer:
     """An optimiser for the J-orthogonal parameter ``module.name``; the module's other parameters need their own.
 
@@ -43,9 +48,13 @@ def make(
         )
     if method == "csdm":
         if "lr" in options:
-            options["lr"] = real_number(options["lr"], "lr", "a number of at least 0", lambda lr: 0 <= lr < math.inf)
+            options["lr"] = real_number(
+                options["lr"], "lr", "a number of at least 0", lambda lr: 0 <= lr < math.inf
+            )
         cs_parametrization(module, name, found)
         return torch.optim.Adam(module.parametrizations[name].parameters(), **options)  # type: ignore[index, union-attr]
     if not (isinstance(name, str) and isinstance(getattr(module, name, None), nn.Parameter)):
-        raise ValueError(f"name must be that of a parameter of {type(module).__name__}, got {shown(name)}")
+        raise ValueError(
+            f"name must be that of a parameter of {type(module).__name__}, got {shown(name)}"
+        )
     return (JOBCD if method == "jobcd" else VRJOBCD)([getattr(module, name)], found, **options)

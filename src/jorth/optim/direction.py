@@ -12,7 +12,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from jorth.solvers.criticality import skew_gradient
+from jorth.group.slopes import skew_gradient
 
 Curvature = Literal["scheduled", "per-matrix", "per-plane"]
 CURVATURES = ("scheduled", "per-matrix", "per-plane")
@@ -33,8 +33,14 @@ def start_averages(group: dict[str, Any], X: Tensor) -> dict[str, Tensor]:
     one_each = (*X.shape[:-2], 1, 1)
     shapes = {"step": one_each}
     for name in averages_needed(group):
-        shapes[name] = one_each if name == "mean_square" and group["curvature"] == "per-matrix" else tuple(X.shape)
-    return {name: torch.zeros(shape, dtype=X.dtype, device=X.device) for name, shape in shapes.items()}
+        shapes[name] = (
+            one_each
+            if name == "mean_square" and group["curvature"] == "per-matrix"
+            else tuple(X.shape)
+        )
+    return {
+        name: torch.zeros(shape, dtype=X.dtype, device=X.device) for name, shape in shapes.items()
+    }
 
 
 def averaged_gradient(

@@ -39,7 +39,9 @@ def may_be_written(moved: Tensor, X: Tensor, signature: Signature) -> Tensor:
     They are finite, J-orthogonal to half the digits, and not beyond `largest_norm` unless X was farther out.
     """
     norm: Tensor = torch.linalg.matrix_norm(moved)
-    near: Tensor = (norm <= largest_norm(X)) | (norm <= torch.linalg.matrix_norm(X))  # false for NaN
+    near: Tensor = (norm <= largest_norm(X)) | (
+        norm <= torch.linalg.matrix_norm(X)
+    )  # false for NaN
     return near & _feasible(torch.where(near[:, None, None], moved, X), signature)
 
 

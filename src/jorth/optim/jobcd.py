@@ -21,7 +21,13 @@ from jorth.arrays import (
     seed_number,
     whole_number,
 )
-from jorth.optim.direction import CURVATURES, Curvature, averaged_gradient, averages_needed, start_averages
+from jorth.optim.direction import (
+    CURVATURES,
+    Curvature,
+    averaged_gradient,
+    averages_needed,
+    start_averages,
+)
 from jorth.optim.feasibility import check_feasible
 from jorth.optim.guard import left_the_group, may_be_written
 from jorth.optim.pairings import MATCHINGS, Matching, choose_rounds, greedy_round, whole_tournament
@@ -106,8 +112,12 @@ class JOBCD(Optimizer):
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group; its parameters must be J-orthogonal for its signature."""
-        if not isinstance(param_group, dict) or not isinstance(param_group.get("params"), (list, tuple, Tensor)):
-            raise TypeError(f'param_group must be a dictionary with a list "params", got {describe(param_group)}')
+        if not isinstance(param_group, dict) or not isinstance(
+            param_group.get("params"), (list, tuple, Tensor)
+        ):
+            raise TypeError(
+                f'param_group must be a dictionary with a list "params", got {describe(param_group)}'
+            )
         super().add_param_group(param_group)
         try:
             _check_group(self.param_groups[-1])
@@ -143,14 +153,24 @@ class JOBCD(Optimizer):
         if buckets:
             group["turn"] += 1
 
-    def _step_batch(self, group: dict[str, Any], params: list[Tensor], gradients: list[Tensor]) -> None:
-        X, G = _stack(params), _stack([gradient.to(p.dtype) for p, gradient in zip(params, gradients, strict=True)])
+    def _step_batch(
+        self, group: dict[str, Any], params: list[Tensor], gradients: list[Tensor]
+    ) -> None:
+        X, G = (
+            _stack(params),
+            _stack([gradient.to(p.dtype) for p, gradient in zip(params, gradients, strict=True)]),
+        )
         G = -G if group["maximize"] else G
         if group["side"] == "right":
             X, G = X.mT, G.mT
-        averages = {name: _stack([self.state[p][name] for p in params]) for name in ("step", *averages_needed(group))}
+        averages = {
+            name: _stack([self.state[p][name] for p in params])
+            for name in ("step", *averages_needed(group))
+        }
         G, finite = averaged_gradient(X, G, group["signature"].vector(X), group, averages)
-        if float(group["lr"]) >= sys.float_info.min:  # schedulers begin at 0, where there is no majoriser
+        if (
+            float(group["lr"]) >= sys.float_info.min
+        ):  # schedulers begin at 0, where there is no majoriser
             moved = _moved(X, G, group)
             kept = may_be_written(moved, X, group["signature"])[:, None, None]
             moved = torch.where(kept, moved, X)
@@ -160,7 +180,9 @@ class JOBCD(Optimizer):
             _count_rests(group, "too_far", kept, left_the_group(X))
         for name, average in averages.items():
             _unstack(average, [self.state[p][name] for p in params])
-        _count_rests(group, "not_finite", finite, "a gradient is not finite, or its squared slopes are not")
+        _count_rests(
+            group, "not_finite", finite, "a gradient is not finite, or its squared slopes are not"
+        )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """As torch's, also of a state without the counts that came later."""
@@ -171,7 +193,9 @@ class JOBCD(Optimizer):
             for p in group["params"]:
                 if "step" in self.state.get(p, {}):
                     one_each = p.new_zeros((*p.shape[:-2], 1, 1))
-                    self.state[p]["step"] = one_each + torch.as_tensor(self.state[p]["step"]).to(one_each)
+                    self.state[p]["step"] = one_each + torch.as_tensor(self.state[p]["step"]).to(
+                        one_each
+                    )
 
     def state_dict(self) -> dict[str, Any]:
         """As torch's, in plain types: signatures are lists of signs, so that `torch.load` takes it as it is."""
@@ -182,10 +206,15 @@ class JOBCD(Optimizer):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """As torch's; the signatures must be those of the groups."""
-        groups = [group | {"signature": Signature.of(group["signature"])} for group in state_dict["param_groups"]]
+        groups = [
+            group | {"signature": Signature.of(group["signature"])}
+            for group in state_dict["param_groups"]
+        ]
         for own, saved in zip(self.param_groups, groups, strict=False):
             if own["signature"] != saved["signature"]:
-                raise ValueError(f"state_dict must be of {own['signature']}, got one of {saved['signature']}")
+                raise ValueError(
+                    f"state_dict must be of {own['signature']}, got one of {saved['signature']}"
+                )
         super().load_state_dict(state_dict | {"param_groups": groups})
 
 
@@ -199,7 +228,9 @@ def _moved(X: Tensor, G: Tensor, group: dict[str, Any]) -> Tensor:
         return run_rounds(X, G, L, rounds, signature, everywhere=everywhere)
     # the increment in float64, so that X is rounded once
     identity = torch.eye(signature.n, dtype=torch.float64, device=X.device).expand_as(X)
-    V = run_rounds(identity, G.double() @ X.double().mT, L, rounds, signature, everywhere=everywhere)
+    V = run_rounds(
+        identity, G.double() @ X.double().mT, L, rounds, signature, everywhere=everywhere
+    )
     return (X.double() + (V - identity) @ X.double()).to(X.dtype)
 
 
@@ -232,7 +263,9 @@ def _stack(tensors: list[Tensor]) -> Tensor:
 
 def _unstack(batch: Tensor, tensors: list[Tensor]) -> None:
     """Copy a batch back into the tensors that it was stacked from."""
-    for tensor, part in zip(tensors, torch.split(batch, [t.shape[:-2].numel() for t in tensors]), strict=True):
+    for tensor, part in zip(
+        tensors, torch.split(batch, [t.shape[:-2].numel() for t in tensors]), strict=True
+    ):
         tensor.copy_(part.reshape(tensor.shape))
 
 
@@ -243,7 +276,9 @@ def _listed(params: Any) -> Any:
     try:
         listed = list(params)
     except (TypeError, RuntimeError):
-        raise TypeError(f"params must be a list of parameters or of groups, got {describe(params)}") from None
+        raise TypeError(
+            f"params must be a list of parameters or of groups, got {describe(params)}"
+        ) from None
     if not listed:
         raise ValueError(f"params must hold at least one parameter, got {describe(params)}")
     return listed
@@ -252,12 +287,19 @@ def _listed(params: Any) -> Any:
 def check_closure(closure: object) -> None:
     """A TypeError for what cannot be called."""
     if not callable(closure):
-        raise TypeError(f"closure must be a function that computes the loss and its gradients, got {describe(closure)}")
+        raise TypeError(
+            f"closure must be a function that computes the loss and its gradients, got {describe(closure)}"
+        )
 
 
 def _number(value: Any, name: str, below: float) -> float:
     """A number in [0, below), or a tensor of one, as torch has it."""
-    if isinstance(value, Tensor) and value.numel() == 1 and not value.is_meta and not value.is_complex():
+    if (
+        isinstance(value, Tensor)
+        and value.numel() == 1
+        and not value.is_meta
+        and not value.is_complex()
+    ):
         value = value.item()
     return real_number(value, name, f"a number in [0, {below})", lambda number: 0 <= number < below)
 
@@ -280,6 +322,8 @@ def _check_group(group: dict[str, Any]) -> None:
     if group["rounds"] is not None:
         whole_number(group["rounds"], "rounds", 1)
         if group["matching"] == "greedy" and group["rounds"] != 1:
-            raise ValueError(f'rounds must be None or 1 for matching="greedy", got {group["rounds"]}')
+            raise ValueError(
+                f'rounds must be None or 1 for matching="greedy", got {group["rounds"]}'
+            )
     for position, p in enumerate(group["params"]):
         check_feasible(p.detach(), signature, f"params[{position}]")

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from jorth.group.slopes import skew_gradient
 from jorth.plane import greedy_matching, random_matching, round_robin
-from jorth.solvers.criticality import skew_gradient
 
 Matching = Literal["tournament", "random", "greedy"]
 MATCHINGS = ("tournament", "random", "greedy")
@@ -20,7 +20,9 @@ def whole_tournament(n: int) -> int:
     return n - 1 + n % 2 if n > 1 else 0
 
 
-def choose_rounds(n: int, matching: Matching, rounds: int, seed: int, turn: int) -> NDArray[np.int64]:
+def choose_rounds(
+    n: int, matching: Matching, rounds: int, seed: int, turn: int
+) -> NDArray[np.int64]:
     """The rounds (r, n // 2, 2) of the given turn, counted from 0.
 
     "tournament" goes through one shuffled tournament after the other, ``rounds`` at a time; "random" draws each round
@@ -33,7 +35,10 @@ def choose_rounds(n: int, matching: Matching, rounds: int, seed: int, turn: int)
         return np.stack([random_matching(n, seed=rng) for _ in range(rounds)])
     length = whole_tournament(n)
     first, last = divmod(turn * rounds, length)[0], (turn * rounds + rounds - 1) // length
-    tables = [round_robin(n, seed=np.random.default_rng([seed, number])) for number in range(first, last + 1)]
+    tables = [
+        round_robin(n, seed=np.random.default_rng([seed, number]))
+        for number in range(first, last + 1)
+    ]
     start = turn * rounds - first * length
     return np.concatenate(tables)[start : start + rounds]
 
@@ -41,5 +46,7 @@ def choose_rounds(n: int, matching: Matching, rounds: int, seed: int, turn: int)
 def greedy_round(X: Tensor, G: Tensor, signs: Tensor, seed: int, turn: int) -> NDArray[np.int64]:
     """One round (1, n // 2, 2) for all matrices (b, n, n): greedy on the root mean square of their slopes."""
     weights = skew_gradient(X, G, signs).square().mean(dim=0).nan_to_num(0.0)
-    pairs: NDArray[np.int64] = greedy_matching(weights.sqrt(), seed=np.random.default_rng([seed, turn])).cpu().numpy()
+    pairs: NDArray[np.int64] = (
+        greedy_matching(weights.sqrt(), seed=np.random.default_rng([seed, turn])).cpu().numpy()
+    )
     return pairs[None]

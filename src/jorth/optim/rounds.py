@@ -19,7 +19,13 @@ from jorth.signature import Signature
 
 
 def run_rounds(
-    X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64], signature: Signature, *, everywhere: bool
+    X: Tensor,
+    G: Tensor,
+    L: float,
+    rounds: NDArray[np.int64],
+    signature: Signature,
+    *,
+    everywhere: bool,
 ) -> Tensor:
     """The matrices (b, n, n) after the rounds (r, m, 2): compiled and in float64 on the CPU, batched on a device.
 
@@ -43,31 +49,51 @@ def run_rounds(
 
 
 def compiled_rounds(
-    X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64], signature: Signature, everywhere: bool
+    X: Tensor,
+    G: Tensor,
+    L: float,
+    rounds: NDArray[np.int64],
+    signature: Signature,
+    everywhere: bool,
 ) -> Tensor:
     """One matrix after the other, pair by pair."""
-    from jorth.optim.compiled import sweep_batch
+    from jorth.plane.compiled.sweeps import sweep_batch
 
     moved = X.to(torch.float64, copy=True, memory_format=torch.contiguous_format)
     centre = (moved - G.double() / L).contiguous()
-    sweep_batch(moved.numpy(), centre.numpy(), L, signature.signs, rounds.reshape(-1, 2), everywhere)
+    sweep_batch(
+        moved.numpy(), centre.numpy(), L, signature.signs, rounds.reshape(-1, 2), everywhere
+    )
     return moved.to(X)
 
 
 def batched_rounds(
-    X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64], signature: Signature, everywhere: bool
+    X: Tensor,
+    G: Tensor,
+    L: float,
+    rounds: NDArray[np.int64],
+    signature: Signature,
+    everywhere: bool,
 ) -> Tensor:
     """All matrices and all pairs of a round at once."""
     moved = X.clone(memory_format=torch.contiguous_format)
     for pairs in rounds:
         index = torch.from_numpy(pairs).to(X.device)
         gradient = G + L * (moved - X)
-        V = _pair_steps(moved[:, index].double(), gradient[:, index].double(), L, signature.signs[pairs], everywhere)
+        V = _pair_steps(
+            moved[:, index].double(),
+            gradient[:, index].double(),
+            L,
+            signature.signs[pairs],
+            everywhere,
+        )
         apply_rows(moved, index, V.to(X.dtype))
     return moved
 
 
-def _pair_steps(Z: Tensor, G: Tensor, L: float, signs: NDArray[np.int8], everywhere: bool) -> Tensor:
+def _pair_steps(
+    Z: Tensor, G: Tensor, L: float, signs: NDArray[np.int8], everywhere: bool
+) -> Tensor:
     """The best V (b, m, 2, 2) for rows Z and their gradients G, both (b, m, 2, n).
 
     ||V Z|| does not change under an orthogonal V: for equal signs the surrogate is linear, <V, P - L Z Z^T>.

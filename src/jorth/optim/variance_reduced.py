@@ -47,9 +47,16 @@ class VRJOBCD(JOBCD):
     """
 
     def __init__(
-        self, params: Any, signature: Signature | None = None, *, probability: float = 0.1, **options: Any
+        self,
+        params: Any,
+        signature: Signature | None = None,
+        *,
+        probability: float = 0.1,
+        **options: Any,
     ) -> None:
-        probability = real_number(probability, "probability", "in (0, 1]", lambda number: 0 < number <= 1)
+        probability = real_number(
+            probability, "probability", "in (0, 1]", lambda number: 0 < number <= 1
+        )
         super().__init__(params, signature, **options)
         own = {"probability": probability, "stale": False}  # saved with the groups
         self.defaults.update(own)
@@ -72,7 +79,9 @@ class VRJOBCD(JOBCD):
         if first["stale"] or not any("estimate" in entry for entry in self.state.values()):
             return True
         turn = max(group["turn"] for group in self.param_groups)
-        return bool(np.random.default_rng([first["seed"], turn, REFRESH]).random() < first["probability"])
+        return bool(
+            np.random.default_rng([first["seed"], turn, REFRESH]).random() < first["probability"]
+        )
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -90,7 +99,11 @@ class VRJOBCD(JOBCD):
             loss = closure()
         rests = self._rests()
         for group in self.param_groups:
-            estimates = {p: self._estimate(p, before) for p in group["params"] if p.grad is not None or p in before}
+            estimates = {
+                p: self._estimate(p, before)
+                for p in group["params"]
+                if p.grad is not None or p in before
+            }
             self._step_group(group, estimates)
         for group in self.param_groups:
             group["stale"] = not refresh and self._rests() > rests
@@ -100,14 +113,19 @@ class VRJOBCD(JOBCD):
         """How often a matrix has rested so far."""
         return sum(group["not_finite"] + group["too_far"] for group in self.param_groups)
 
-    def _gradients_before(self, params: list[Tensor], closure: Callable[[], Any]) -> dict[Tensor, Tensor]:
+    def _gradients_before(
+        self, params: list[Tensor], closure: Callable[[], Any]
+    ) -> dict[Tensor, Tensor]:
         """The gradients of the batch at the points before the last step; points and random numbers stay as they are."""
         known = [p for p in params if "estimate" in self.state.get(p, {})]
         now = {p: p.clone() for p in known}
         try:
             for p in known:
                 p.copy_(self.state[p]["previous"])
-            with torch.enable_grad(), torch.random.fork_rng(list({p.device for p in params if p.is_cuda})):
+            with (
+                torch.enable_grad(),
+                torch.random.fork_rng(list({p.device for p in params if p.is_cuda})),
+            ):
                 closure()
             return {p: torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in known}
         finally:

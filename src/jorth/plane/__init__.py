@@ -3,7 +3,13 @@
 from jorth.plane.apply import apply_columns, apply_rows
 from jorth.plane.circle import minimize_circle
 from jorth.plane.lightcone import minimize_lightcone
-from jorth.plane.pairing import all_pairs, greedy_matching, random_matching, random_pairs, round_robin
+from jorth.plane.pairing import (
+    all_pairs,
+    greedy_matching,
+    random_matching,
+    random_pairs,
+    round_robin,
+)
 from jorth.plane.solve import PlaneSolution, solve_plane, solve_rows
 
 __all__ = [

@@ -75,13 +75,18 @@ def _factors(V: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
 
 def _checked(X: Any, pairs: Any, V: Any, rows: bool) -> tuple[Tensor, Tensor, Tensor]:
     if isinstance(X, np.ndarray) and (not X.flags.writeable or min(X.strides, default=0) < 0):
-        raise ValueError("X must be writable with positive strides to be changed in place, got one that is not")
+        raise ValueError(
+            "X must be writable with positive strides to be changed in place, got one that is not"
+        )
     matrix, steps = to_tensor(X, "X"), to_tensor(V, "V")
     if matrix.ndim < 2:
         raise ValueError(f"X must have shape (..., n, k), got {describe(X)}")
     host = torch.device("cpu")
     index = real_numbers(
-        pairs, "pairs", "integers of shape (m, 2)", pairs.device if isinstance(pairs, Tensor) else host
+        pairs,
+        "pairs",
+        "integers of shape (m, 2)",
+        pairs.device if isinstance(pairs, Tensor) else host,
     )
     if index.ndim != 2 or index.shape[1] != 2 or index.dtype not in (torch.int64, torch.int32):
         raise ValueError(f"pairs must be integers of shape (m, 2), got {describe(pairs)}")
@@ -90,7 +95,9 @@ def _checked(X: Any, pairs: Any, V: Any, rows: bool) -> tuple[Tensor, Tensor, Te
             f"V must have shape (..., {len(index)}, 2, 2) to go with pairs, got {describe(V)} and X {describe(X)}"
         )
     if steps.dtype != matrix.dtype or steps.device != matrix.device:
-        raise TypeError(f"V must have the dtype and device of X, got {describe(V)} and {describe(X)}")
+        raise TypeError(
+            f"V must have the dtype and device of X, got {describe(V)} and {describe(X)}"
+        )
     size = matrix.shape[-2 if rows else -1]
     if index.device == host:
         _check_disjoint(index.numpy(), size)
@@ -111,7 +118,9 @@ def _check_disjoint(pairs: np.ndarray, size: int) -> None:
     flat = pairs.ravel()
     if flat.size and (flat.min() < 0 or flat.max() >= size):
         found = f"{flat.min()} to {flat.max()}"
-        raise ValueError(f"pairs must index 0 .. {size - 1}, got values from {found} and an X of that size")
+        raise ValueError(
+            f"pairs must index 0 .. {size - 1}, got values from {found} and an X of that size"
+        )
     if np.unique(flat).size != flat.size:
         raise ValueError("pairs must be disjoint, got an index twice")
 
@@ -122,7 +131,9 @@ def _check_steps(steps: Tensor, V: Any) -> None:
     scaled = steps / size
     square = torch.eye(2).to(steps) / size.square()
     defects = [
-        (scaled.mT @ (form.to(steps)[:, None] * scaled) - form.to(steps) * square).abs().amax(dim=(-2, -1))
+        (scaled.mT @ (form.to(steps)[:, None] * scaled) - form.to(steps) * square)
+        .abs()
+        .amax(dim=(-2, -1))
         for form in (torch.tensor([1.0, 1.0]), torch.tensor([1.0, -1.0]))
     ]
     wrong = ~(torch.minimum(*defects) <= 64 * torch.finfo(steps.dtype).eps)

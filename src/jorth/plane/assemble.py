@@ -13,7 +13,9 @@ def proper_matrix(x: Tensor, y: Tensor, opposite: Tensor) -> Tensor:
 
 def improper_matrix(x: Tensor, y: Tensor, opposite: Tensor) -> Tensor:
     """Reflections [[x, y], [y, -x]] for equal signs, flips [[-x, -y], [y, x]] for opposite ones."""
-    return _matrix(torch.where(opposite, -x, x), torch.where(opposite, -y, y), y, torch.where(opposite, x, -x))
+    return _matrix(
+        torch.where(opposite, -x, x), torch.where(opposite, -y, y), y, torch.where(opposite, x, -x)
+    )
 
 
 def above_rounding(decrease: Tensor, noise: Tensor) -> Tensor:
@@ -21,7 +23,9 @@ def above_rounding(decrease: Tensor, noise: Tensor) -> Tensor:
     return torch.where(decrease <= noise, 0.0, decrease)
 
 
-def better(V: Tensor, decrease: Tensor, other: Tensor, other_decrease: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+def better(
+    V: Tensor, decrease: Tensor, other: Tensor, other_decrease: Tensor, noise: Tensor
+) -> tuple[Tensor, Tensor]:
     """The second candidate where it is better by more than ``noise``, else the first."""
     take = other_decrease > decrease + noise
     return torch.where(take[..., None, None], other, V), torch.where(take, other_decrease, decrease)

@@ -18,14 +18,20 @@ def common_tensors(arguments: Mapping[str, Any]) -> tuple[list[Tensor], type]:
 
     Python numbers take the dtype and device of the arrays; numbers alone are float64.
     """
-    arrays = {name: value for name, value in arguments.items() if isinstance(value, (np.ndarray, Tensor))}
+    arrays = {
+        name: value for name, value in arguments.items() if isinstance(value, (np.ndarray, Tensor))
+    }
     tensors = {name: to_tensor(value, name).detach() for name, value in arrays.items()}
-    kind: type = Tensor if any(isinstance(value, Tensor) for value in arrays.values()) else np.ndarray
+    kind: type = (
+        Tensor if any(isinstance(value, Tensor) for value in arrays.values()) else np.ndarray
+    )
     if not arrays:
         kind = float
     for name, value in arguments.items():
         if name not in arrays and not is_number(value):
-            raise TypeError(f"{name} must be a number, a NumPy array or a tensor, got {describe(value)}")
+            raise TypeError(
+                f"{name} must be a number, a NumPy array or a tensor, got {describe(value)}"
+            )
     first = next(iter(tensors.values()), torch.zeros((), dtype=torch.float64))
     for name, tensor in tensors.items():
         if tensor.dtype != first.dtype or tensor.device != first.device:
@@ -34,12 +40,15 @@ def common_tensors(arguments: Mapping[str, Any]) -> tuple[list[Tensor], type]:
                 f"({next(iter(tensors))} has {first.dtype}, {first.device}), got ({tensor.dtype}, {tensor.device})"
             )
     full = [
-        tensors[name] if name in tensors else _filled(float(value), name, first) for name, value in arguments.items()
+        tensors[name] if name in tensors else _filled(float(value), name, first)
+        for name, value in arguments.items()
     ]
     try:
         shape = np.broadcast_shapes(*(tensor.shape for tensor in full))
     except ValueError as error:
-        shapes = ", ".join(f"{name} {tuple(t.shape)}" for name, t in zip(arguments, full, strict=True))
+        shapes = ", ".join(
+            f"{name} {tuple(t.shape)}" for name, t in zip(arguments, full, strict=True)
+        )
         raise ValueError(f"shapes must broadcast against each other, got {shapes}") from error
     return [tensor.expand(shape) for tensor in full], kind
 
@@ -48,7 +57,9 @@ def _filled(number: float, name: str, like: Tensor) -> Tensor:
     """A number as a tensor of no dimensions: a fill, not a transfer."""
     rounded = rounded_to(like.dtype, number)
     if math.isfinite(number) and not math.isfinite(rounded):
-        raise ValueError(f"{name} must be in the range of the other arrays, {like.dtype}, got {number!r}")
+        raise ValueError(
+            f"{name} must be in the range of the other arrays, {like.dtype}, got {number!r}"
+        )
     return torch.full((), rounded, dtype=like.dtype, device=like.device)
 
 

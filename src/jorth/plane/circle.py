@@ -58,7 +58,9 @@ def circle(a: Tensor, b: Tensor, c: Tensor, d: Tensor, e: Tensor) -> tuple[Tenso
     p, q = _half_angle(half_difference, half_cross, R)
     al, be = a * p + b * q, b * p - a * q
     x, y = _quadrant(al.abs(), be.abs(), 4 * R)
-    x = -_sign(al, towards=-p) * x  # on a tie the point whose first coordinate in the old axes is larger
+    x = (
+        -_sign(al, towards=-p) * x
+    )  # on a tie the point whose first coordinate in the old axes is larger
     y = -_sign(be, towards=q) * y
     return _renew(a, b, c - e, d, x * p - y * q, x * q + y * p)
 
@@ -78,14 +80,18 @@ def _quadrant(al: Tensor, be: Tensor, R4: Tensor) -> tuple[Tensor, Tensor]:
     """The minimiser of -al x - be y + R4/2 x^2 on the circle, x, y >= 0, for al, be, R4 >= 0."""
     excess = al - R4
     cube = (R4 / 4).pow(1 / 3) * be.pow(1 / 3).square()
-    below = torch.where(excess >= 0, 1.2599 * cube, torch.minimum(cube, be * (R4 / 4 / excess.abs()).sqrt()))
+    below = torch.where(
+        excess >= 0, 1.2599 * cube, torch.minimum(cube, be * (R4 / 4 / excess.abs()).sqrt())
+    )
     L = torch.maximum(torch.maximum(be, excess), below)
     hard = L <= 0  # be = 0 and al <= R4: the multiplier is zero
     L = torch.where(hard, 1.0, L)
     for _ in range(NEWTON_STEPS):
         x, y = al / (R4 + L), be / L
         square = x * x + y * y
-        L = L + (square * (square.sqrt() - 1) / (x * x / (R4 + L) + y * y / L)).nan_to_num_(0.0).clamp_(min=0)
+        L = L + (square * (square.sqrt() - 1) / (x * x / (R4 + L) + y * y / L)).nan_to_num_(
+            0.0
+        ).clamp_(min=0)
     x_hard = torch.where(R4 > 0, al / R4, 1.0)
     x = torch.where(hard, x_hard, al / (R4 + L))
     y = torch.where(hard, ((1 - x_hard) * (1 + x_hard)).clamp(min=0).sqrt(), be / L)
@@ -93,14 +99,18 @@ def _quadrant(al: Tensor, be: Tensor, R4: Tensor) -> tuple[Tensor, Tensor]:
     return x / length, y / length
 
 
-def _renew(a: Tensor, b: Tensor, c_minus_e: Tensor, d: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+def _renew(
+    a: Tensor, b: Tensor, c_minus_e: Tensor, d: Tensor, x: Tensor, y: Tensor
+) -> tuple[Tensor, Tensor]:
     """One Newton step in the angle on the data as given, free of the rounding of the change of axes."""
     slope = b * x - a * y + d * (x * x - y * y) - 2 * c_minus_e * x * y
     curvature = -a * x - b * y - 2 * c_minus_e * (x * x - y * y) - 4 * d * x * y
     return turn(x, y, -slope / curvature, curvature, DEFINITE)
 
 
-def turn(x: Tensor, y: Tensor, angle: Tensor, curvature: Tensor, floor: Tensor | float) -> tuple[Tensor, Tensor]:
+def turn(
+    x: Tensor, y: Tensor, angle: Tensor, curvature: Tensor, floor: Tensor | float
+) -> tuple[Tensor, Tensor]:
     """(x, y) turned by a correcting angle; left alone where that is no small step to a definite minimum."""
     sound = (curvature > floor) & (angle.abs() < 1e-3)
     angle = torch.where(sound, angle, 0.0)

@@ -85,7 +85,9 @@ def quadratic_forms(Q: Tensor, theta: Tensor, rounding: Tensor) -> Quadratic:
     ``rounding``, it is taken at its upper end: the step is then as long as it can be with a decrease that is certain.
     """
     q11, q22, q33, q44 = (Q[..., i, i] for i in range(4))
-    q12, q13, q14, q23, q24, q34 = (Q[..., i, j] for i, j in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)))
+    q12, q13, q14, q23, q24, q34 = (
+        Q[..., i, j] for i, j in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
+    )
     corners, middles, diagonal = q11 + q44, q22 + q33, q11 + q22 + q33 + q44
     outer, inner = q14 + q23, q12 + q34
     across = q13 + q24

@@ -31,7 +31,10 @@ def solve_general(
     size_p, size_q = P.abs().amax(dim=(-2, -1)), Q.abs().amax(dim=(-2, -1))
     sizes = Sizes(size_p, size_q, noise * size_q)
     linear, quadratic = linear_forms(P), quadratic_forms(Q, theta, noise * size_q)
-    boost, flip = boost_forms(linear, quadratic, sizes, noise), flip_forms(linear, quadratic, sizes, noise)
+    boost, flip = (
+        boost_forms(linear, quadratic, sizes, noise),
+        flip_forms(linear, quadratic, sizes, noise),
+    )
     return solve_forms(linear, quadratic, boost, flip, sizes, opposite, all_components, noise)
 
 
@@ -51,7 +54,9 @@ def solve_forms(
     much: at a stationary point with a singular Q the differences are rounding and V is I.
     """
     x_rotation, y_rotation, gain_rotation = _rotation(linear, quadratic)
-    x_boost, y_boost, gain_boost, rounding, unbounded = _boost(linear.k, boost, sizes, not all_components, noise)
+    x_boost, y_boost, gain_boost, rounding, unbounded = _boost(
+        linear.k, boost, sizes, not all_components, noise
+    )
     x, y = torch.where(opposite, x_boost, x_rotation), torch.where(opposite, y_boost, y_rotation)
     step = 1 - x_rotation + y_rotation.abs()
     rounding = torch.where(opposite, rounding, noise * step * (sizes.p + step * sizes.q))
@@ -60,7 +65,10 @@ def solve_forms(
     if all_components:
         x_reflection, y_reflection, gain_reflection = _reflection(linear, quadratic)
         x_flip, y_flip, gain_flip, rounding, endless = _flip(boost, flip, sizes, noise)
-        x, y = torch.where(opposite, x_flip, x_reflection), torch.where(opposite, y_flip, y_reflection)
+        x, y = (
+            torch.where(opposite, x_flip, x_reflection),
+            torch.where(opposite, y_flip, y_reflection),
+        )
         gain = torch.where(opposite, gain_flip, gain_reflection)
         step = 1 + x_reflection.abs() + y_reflection.abs()
         rounding = torch.where(opposite, rounding, noise * step * (sizes.p + step * sizes.q))
@@ -125,7 +133,9 @@ def _flip(
     inverse = 1 / u
     grow, shrink = forms.out * u * u, forms.into * inverse * inverse
     value = forms.A * u + grow + forms.B * inverse + shrink + forms.cross
-    start = boost.p_out + boost.p_in - boost.out - boost.into - boost.cross  # minus the value of V = 0
+    start = (
+        boost.p_out + boost.p_in - boost.out - boost.into - boost.cross
+    )  # minus the value of V = 0
     terms = sizes.q + sizes.p * (1 + u.abs() + inverse.abs()) + grow + shrink
     rounding = noise * terms + sizes.fuzz * (u * u + inverse * inverse)
     return (u + inverse) / 2, (u - inverse) / 2, start - value, rounding, unbounded

@@ -47,7 +47,9 @@ def _dominant_balance(a: Tensor, d: Tensor, m: Tensor) -> Tensor:
     """A start within a small factor of the root at every magnitude: the least upper bound, term against term."""
     # m >= 0: S <= a/4 (S/c <= 1), S <= d/(4 - m) (1/c <= 1), S <= about S(d = 0) + (2 d/m)^(1/3) near the cusp
     quarter = m.clamp(min=0) / 4
-    at_zero_d = torch.where(quarter > LARGE, quarter, (quarter.clamp(max=LARGE).square() - 1).clamp(min=0).sqrt())
+    at_zero_d = torch.where(
+        quarter > LARGE, quarter, (quarter.clamp(max=LARGE).square() - 1).clamp(min=0).sqrt()
+    )
     cubic = at_zero_d + (2 * d / m.clamp(min=1)).pow(1 / 3)
     linear = torch.where(m < 4, d / (4 - m), torch.inf)
     attracted = torch.minimum(torch.minimum(a / 4, linear), cubic)

@@ -20,7 +20,9 @@ class LightconeMinimum(NamedTuple):
     unbounded: Any
 
 
-def minimize_lightcone(A: Any, B: Any, C: Any, D: Any, *, positive: bool = False) -> LightconeMinimum:
+def minimize_lightcone(
+    A: Any, B: Any, C: Any, D: Any, *, positive: bool = False
+) -> LightconeMinimum:
     """The global minimiser of F(u) = A u + B / u + C u^2 + D / u^2 over u != 0, or over u > 0.
 
     With u = sigma r v, r = (D / C)^(1/4), the problem has two parameters, al = A r / sqrt(C D) and
@@ -59,7 +61,9 @@ def lightcone(A: Tensor, B: Tensor, C: Tensor, D: Tensor, positive: bool) -> tup
     interior = (C > 0) & (D > 0)
     if positive:
         C_, D_ = _fill_vanishing(A, B, C, D)
-        cubic = ((C == 0) & (A > 0) & ((D > 0) | (B > 0))) | ((D == 0) & (B > 0) & ((C > 0) | (A > 0)))
+        cubic = ((C == 0) & (A > 0) & ((D > 0) | (B > 0))) | (
+            (D == 0) & (B > 0) & ((C > 0) | (A > 0))
+        )
         interior = interior | (cubic & (C >= 0) & (D >= 0))
     else:
         C_, D_ = torch.where(C > 0, C, 1.0), torch.where(D > 0, D, 1.0)
@@ -100,7 +104,9 @@ def _linear_only(A: Tensor, B: Tensor, C: Tensor, D: Tensor, u: Tensor) -> Tenso
     """sqrt(B / A) where A, B > 0 hold the minimiser by themselves and the other terms are below rounding there."""
     root_a, root_b = A.sqrt(), B.sqrt()
     balance = root_b / root_a
-    small = (C * balance) * balance + (D / balance) / balance <= torch.finfo(A.dtype).eps / 8 * (root_a * root_b)
+    small = (C * balance) * balance + (D / balance) / balance <= torch.finfo(A.dtype).eps / 8 * (
+        root_a * root_b
+    )
     return torch.where((A > 0) & (B > 0) & (C >= 0) & (D >= 0) & small, balance, u)
 
 

@@ -76,7 +76,9 @@ def greedy_matching(weights: Any, *, seed: Seed) -> Any:
     """
     matrix = to_tensor(weights, "weights").detach()
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] < 2:
-        raise ValueError(f"weights must have shape (n, n) with n at least 2, got {describe(weights)}")
+        raise ValueError(
+            f"weights must have shape (n, n) with n at least 2, got {describe(weights)}"
+        )
     if bool(torch.isnan(matrix).any()):
         raise ValueError("weights must not be NaN, got NaN")
     pairs = _mutual_choices(

@@ -26,7 +26,9 @@ class RowForms(NamedTuple):
     D: Tensor | None
     theta: Tensor
 
-    def solve(self, opposite: Tensor, all_components: bool, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    def solve(
+        self, opposite: Tensor, all_components: bool, eps: float
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """V, decrease and unbounded; ``eps`` is that of the data."""
         Z, noise = self.Z, 16 * eps
         Y = Z @ (Z if self.D is None else Z @ self.D).mT
@@ -34,13 +36,23 @@ class RowForms(NamedTuple):
         linear = linear_forms(P)
         boost, flip = self._lightcones()
         size_q = Y.abs().amax(dim=(-2, -1)) * self.A.abs().amax(dim=(-2, -1))
-        on_the_cone = boost.out.abs() + boost.into.abs() + boost.cross.abs() + flip.out.abs() + flip.into.abs()
-        sizes = Sizes(P.abs().amax(dim=(-2, -1)), torch.where(opposite, on_the_cone, size_q), torch.zeros_like(size_q))
+        on_the_cone = (
+            boost.out.abs()
+            + boost.into.abs()
+            + boost.cross.abs()
+            + flip.out.abs()
+            + flip.into.abs()
+        )
+        sizes = Sizes(
+            P.abs().amax(dim=(-2, -1)),
+            torch.where(opposite, on_the_cone, size_q),
+            torch.zeros_like(size_q),
+        )
         quadratic = self._quadratic(Y, boost, flip)
         return solve_forms(linear, quadratic, boost, flip, sizes, opposite, all_components, noise)
 
     def _quadratic(self, Y: Tensor, boost: Lightcone, flip: Lightcone) -> Quadratic:
-        """The forms of Q = Y (x) A: see `jorth.solvers.sweeps.kronecker_step`."""
+        """The forms of Q = Y (x) A: see `jorth.plane.compiled.sweeps.kronecker_step`."""
         y11, y12, y22 = Y[..., 0, 0], Y[..., 0, 1], Y[..., 1, 1]
         a11, a12, a22 = self.A[..., 0, 0], self.A[..., 0, 1], self.A[..., 1, 1]
         mixed, twice = y12 * a12, 2 * self.theta
@@ -62,7 +74,10 @@ class RowForms(NamedTuple):
     def _lightcones(self) -> tuple[Lightcone, Lightcone]:
         """The forms of boosts and flips."""
         s, d = self.Z[..., 0, :] + self.Z[..., 1, :], self.Z[..., 0, :] - self.Z[..., 1, :]
-        sum_g, difference_g = self.G[..., 0, :] + self.G[..., 1, :], self.G[..., 0, :] - self.G[..., 1, :]
+        sum_g, difference_g = (
+            self.G[..., 0, :] + self.G[..., 1, :],
+            self.G[..., 0, :] - self.G[..., 1, :],
+        )
         weighted_s, weighted_d = (s, d) if self.D is None else (s @ self.D, d @ self.D)
         eta_plus, eta_minus, eta = _dot(s, weighted_s), _dot(d, weighted_d), _dot(s, weighted_d)
         a11, a12, a22 = self.A[..., 0, 0], self.A[..., 0, 1], self.A[..., 1, 1]
@@ -70,7 +85,9 @@ class RowForms(NamedTuple):
         half, cross = self.theta / 2, eta * alpha / 4
         out, into = eta_plus * alpha_plus / 8 + half, eta_minus * alpha_minus / 8 + half
         p_out, p_in = _dot(sum_g, s) / 2, _dot(difference_g, d) / 2
-        boost = Lightcone(p_out - 2 * out - cross, p_in - 2 * into - cross, out, into, cross, p_out, p_in)
+        boost = Lightcone(
+            p_out - 2 * out - cross, p_in - 2 * into - cross, out, into, cross, p_out, p_in
+        )
         out, into = eta_plus * alpha_minus / 8 + half, eta_minus * alpha_plus / 8 + half
         p_out, p_in = -_dot(difference_g, s) / 2, -_dot(sum_g, d) / 2
         A = p_out + (eta_plus * alpha + eta * alpha_minus) / 4

@@ -23,7 +23,9 @@ def solve_scalar(
     al, be = linear.i - 2 * kappa, torch.where(opposite, linear.k, linear.r)
     x, y, unbounded = _minimum(al, be, kappa, opposite, positive=not all_components)
     curved = torch.where(opposite, 2 * kappa * y * y, 0.0)
-    shift = torch.where(x > 0, torch.where(opposite, y, -y) * y / (1 + x), x - 1)  # x - 1 without cancellation
+    shift = torch.where(
+        x > 0, torch.where(opposite, y, -y) * y / (1 + x), x - 1
+    )  # x - 1 without cancellation
     decrease = -(shift * al + y * be + curved)
     decrease = above_rounding(decrease, noise * (size * (shift.abs() + y.abs()) + curved.abs()))
     V = proper_matrix(x, y, opposite)
@@ -38,7 +40,9 @@ def solve_scalar(
     return V, decrease, unbounded | endless
 
 
-def _minimum(al: Tensor, be: Tensor, kappa: Tensor, opposite: Tensor, positive: bool) -> tuple[Tensor, Tensor, Tensor]:
+def _minimum(
+    al: Tensor, be: Tensor, kappa: Tensor, opposite: Tensor, positive: bool
+) -> tuple[Tensor, Tensor, Tensor]:
     """The minimiser (x, y) of al x + be y on the circle, of al x + be y + 2 kappa y^2 on the hyperbola."""
     length = torch.hypot(al, be)
     turn = torch.where(length > 0, length, 1.0)
@@ -56,7 +60,10 @@ def _minimum(al: Tensor, be: Tensor, kappa: Tensor, opposite: Tensor, positive: 
         S, c = torch.where(flat, be.abs() / length, S), torch.where(flat, cosh, c)
         attained = attained | flat
     still = (kappa == 0) & (al == 0) & (be == 0)
-    x_hyperbola, y_hyperbola = torch.where(still, 1.0, branch * c), torch.where(still, 0.0, -be.sign() * S)
+    x_hyperbola, y_hyperbola = (
+        torch.where(still, 1.0, branch * c),
+        torch.where(still, 0.0, -be.sign() * S),
+    )
     x = torch.where(opposite, x_hyperbola, x_circle)
     y = torch.where(opposite, y_hyperbola, y_circle)
     return x, y, opposite & ~(attained | still)

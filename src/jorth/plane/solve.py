@@ -77,8 +77,12 @@ def solve_plane(
     else:
         valid = valid & torch.isfinite(Q_)
         kappa = (Q_.double() + theta_.double()).expand(P_.shape[:-2])
-        V, decrease, unbounded = solve_scalar(P_.double(), kappa, opposite, components == "all", eps)
-    return _finished(V.to(P_.dtype), decrease.to(P_.dtype), unbounded, valid, numpy_out=isinstance(P, np.ndarray))
+        V, decrease, unbounded = solve_scalar(
+            P_.double(), kappa, opposite, components == "all", eps
+        )
+    return _finished(
+        V.to(P_.dtype), decrease.to(P_.dtype), unbounded, valid, numpy_out=isinstance(P, np.ndarray)
+    )
 
 
 def solve_rows(
@@ -118,11 +122,15 @@ def solve_rows(
     if Z_.ndim < 2 or Z_.shape[-2] != 2 or Z_.shape[-1] == 0:
         raise ValueError(f"Z must have shape (..., 2, m) with m at least 1, got {describe(Z)}")
     if G_.shape != Z_.shape or G_.dtype != Z_.dtype or G_.device != Z_.device:
-        raise ValueError(f"G must have the shape, dtype and device of Z, {describe(Z)}, got {describe(G)}")
+        raise ValueError(
+            f"G must have the shape, dtype and device of Z, {describe(Z)}, got {describe(G)}"
+        )
     batch, m = Z_.shape[:-2], Z_.shape[-1]
     A_, theta_ = _coefficient(A, "A", Z_, check, "Z"), _theta(theta, Z_, check, "Z")
     if A_.shape not in ((), batch, (*batch, 2, 2)):
-        raise ValueError(f"A must have shape {(*batch, 2, 2)} or {tuple(batch)} to go with Z, got {describe(A)}")
+        raise ValueError(
+            f"A must have shape {(*batch, 2, 2)} or {tuple(batch)} to go with Z, got {describe(A)}"
+        )
     if A_.ndim < Z_.ndim or A_.shape == ():
         A_ = A_[..., None, None] * torch.eye(2, dtype=Z_.dtype, device=Z_.device)
     D_ = None if D is None else _coefficient(D, "D", Z_, check, "Z")
@@ -136,16 +144,26 @@ def solve_rows(
         for name, tensor in (("A", A_), ("D", D_)):
             if tensor is not None:
                 _check_symmetric(tensor, name)
-    valid = torch.isfinite(G_).all(-1).all(-1) & torch.isfinite(Z_).all(-1).all(-1) & torch.isfinite(theta_)
+    valid = (
+        torch.isfinite(G_).all(-1).all(-1)
+        & torch.isfinite(Z_).all(-1).all(-1)
+        & torch.isfinite(theta_)
+    )
     valid = valid & torch.isfinite(A_).all(-1).all(-1) & _symmetric(A_)
     if D_ is not None:
         valid = valid & torch.isfinite(D_).all() & _symmetric(D_)
-    rows = RowForms(G_.double(), Z_.double(), A_.double(), None if D_ is None else D_.double(), theta_.double())
+    rows = RowForms(
+        G_.double(), Z_.double(), A_.double(), None if D_ is None else D_.double(), theta_.double()
+    )
     V, decrease, unbounded = rows.solve(opposite, components == "all", torch.finfo(Z_.dtype).eps)
-    return _finished(V.to(Z_.dtype), decrease.to(Z_.dtype), unbounded, valid, numpy_out=isinstance(Z, np.ndarray))
+    return _finished(
+        V.to(Z_.dtype), decrease.to(Z_.dtype), unbounded, valid, numpy_out=isinstance(Z, np.ndarray)
+    )
 
 
-def _finished(V: Tensor, decrease: Tensor, unbounded: Tensor, valid: Tensor, *, numpy_out: bool) -> PlaneSolution:
+def _finished(
+    V: Tensor, decrease: Tensor, unbounded: Tensor, valid: Tensor, *, numpy_out: bool
+) -> PlaneSolution:
     """The identity where there is no minimiser, or no decrease, or no valid problem."""
     unbounded = (unbounded | ~torch.isfinite(decrease) | ~torch.isfinite(V).all(-1).all(-1)) & valid
     keep = (decrease > 0) & ~unbounded & valid
@@ -179,21 +197,27 @@ def _symmetric(Q: Tensor) -> Tensor:
     return defect <= 64 * torch.finfo(Q.dtype).eps * Q.abs().amax(dim=(-2, -1))
 
 
-def _tensors(P: Any, Q: Any, signs: Any, theta: Any, check: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _tensors(
+    P: Any, Q: Any, signs: Any, theta: Any, check: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     P_ = to_tensor(P, "P", meta=not check).detach()
     if P_.ndim < 2 or P_.shape[-2:] != (2, 2):
         raise ValueError(f"P must have shape (..., 2, 2), got {describe(P)}")
     batch = P_.shape[:-2]
     Q_ = _coefficient(Q, "Q", P_, check)
     if Q_.shape not in ((), batch, (*batch, 4, 4)):
-        raise ValueError(f"Q must have shape {(*batch, 4, 4)} or {tuple(batch)} to go with P, got {describe(Q)}")
+        raise ValueError(
+            f"Q must have shape {(*batch, 4, 4)} or {tuple(batch)} to go with P, got {describe(Q)}"
+        )
     return P_, Q_, _opposite(signs, P_, check), _theta(theta, P_, check)
 
 
 def _theta(theta: Any, P: Tensor, check: bool, first: str = "P") -> Tensor:
     weight, batch = _coefficient(theta, "theta", P, check, first), P.shape[:-2]
     if weight.shape not in ((), batch):
-        raise ValueError(f"theta must be a number or have shape {tuple(batch)}, got {describe(theta)}")
+        raise ValueError(
+            f"theta must be a number or have shape {tuple(batch)}, got {describe(theta)}"
+        )
     return weight
 
 
@@ -202,9 +226,13 @@ def _opposite(signs: Any, P: Tensor, check: bool, first: str = "P") -> Tensor:
     batch = P.shape[:-2]
     signs_ = real_numbers(signs, "signs", "numbers +1 or -1", P.device)
     if signs_.shape != (*batch, 2):
-        raise ValueError(f"signs must have shape {(*batch, 2)} to go with {first}, got {describe(signs)}")
+        raise ValueError(
+            f"signs must have shape {(*batch, 2)} to go with {first}, got {describe(signs)}"
+        )
     if check and (other := int((signs_.abs() != 1).sum())):
-        raise ValueError(f"signs must each be +1 or -1, got {describe(signs)} with {other} other values")
+        raise ValueError(
+            f"signs must each be +1 or -1, got {describe(signs)} with {other} other values"
+        )
     return signs_[..., 0] != signs_[..., 1]
 
 
@@ -214,7 +242,9 @@ def _coefficient(value: Any, name: str, P: Tensor, check: bool, first: str = "P"
         number = rounded_to(P.dtype, float(value))
         return torch.full((), number, dtype=P.dtype, device=P.device)  # a fill, not a transfer
     if not isinstance(value, (np.ndarray, Tensor)):
-        raise TypeError(f"{name} must be a number, a NumPy array or a tensor, got {describe(value)}")
+        raise TypeError(
+            f"{name} must be a number, a NumPy array or a tensor, got {describe(value)}"
+        )
     tensor = to_tensor(value, name, meta=not check).detach()
     check_alike(tensor, name, P, first)
     return tensor

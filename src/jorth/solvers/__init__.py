@@ -1,20 +1,21 @@
 """How to minimise: one loop, and solvers that only step."""
 
-from jorth.solvers.admm import ADMM
-from jorth.solvers.alignment import procrustes
-from jorth.solvers.chain import Stage
-from jorth.solvers.checkpoint import CheckpointMismatch
-from jorth.solvers.criticality import BlockStationarity, block_stationarity, multiplier, riemannian_gradient
-from jorth.solvers.cs_decomposition import CSDM
-from jorth.solvers.exponential import Exponential
-from jorth.solvers.gauss_seidel import GaussSeidel
-from jorth.solvers.jacobi import Jacobi
+from jorth.group.slopes import multiplier, riemannian_gradient
+from jorth.solvers.baselines.admm import ADMM
+from jorth.solvers.baselines.csdm import CSDM
+from jorth.solvers.baselines.exponential import Exponential
+from jorth.solvers.baselines.umcm import UMCM
+from jorth.solvers.jobcd.gauss_seidel import GaussSeidel
+from jorth.solvers.jobcd.jacobi import Jacobi
+from jorth.solvers.jobcd.variance_reduced import VarianceReduced
+from jorth.solvers.loop.chain import Stage
+from jorth.solvers.loop.result import Result
+from jorth.solvers.loop.status import Status
 from jorth.solvers.minimize import minimize
-from jorth.solvers.multiplier_correction import UMCM
-from jorth.solvers.result import Result
+from jorth.solvers.procrustes import procrustes
 from jorth.solvers.riemannian import RiemannianCG, RiemannianLBFGS, RiemannianSD
-from jorth.solvers.status import Status
-from jorth.solvers.variance_reduced import VarianceReduced
+from jorth.solvers.stationarity import BlockStationarity, block_stationarity
+from jorth.storage.checkpoint import CheckpointMismatch
 
 __all__ = [
     "ADMM",

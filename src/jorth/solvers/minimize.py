@@ -13,29 +13,44 @@ from typing import Any, Literal
 import numpy as np
 from torch import Tensor
 
-from jorth.arrays import check_flag, describe, generator, shown, whole_number
+from jorth.arrays import (
+    check_choice,
+    check_flag,
+    check_number,
+    describe,
+    generator,
+    shown,
+    whole_number,
+)
+from jorth.clock import Clock
 from jorth.objectives import AbstractObjective
 from jorth.objectives.base import hash_tensors
 from jorth.ranks import naming_checkpoint, only_first
 from jorth.signature import Signature
-from jorth.solvers.admm import ADMM
-from jorth.solvers.base import AbstractSolver, check_choice
-from jorth.solvers.chain import Stage, run_chain
-from jorth.solvers.checkpoint import FILE
-from jorth.solvers.counting import Clock, CountedObjective
-from jorth.solvers.cs_decomposition import CSDM
-from jorth.solvers.exponential import Exponential
-from jorth.solvers.gauss_seidel import GaussSeidel
-from jorth.solvers.interrupt import Interrupt
-from jorth.solvers.jacobi import Jacobi
-from jorth.solvers.multiplier_correction import UMCM
-from jorth.solvers.problem import Problem, agreed_signature, as_objective, is_bounded, starting_point
-from jorth.solvers.progress import ProgressLine
-from jorth.solvers.result import Result
+from jorth.solvers.baselines.admm import ADMM
+from jorth.solvers.baselines.csdm import CSDM
+from jorth.solvers.baselines.exponential import Exponential
+from jorth.solvers.baselines.umcm import UMCM
+from jorth.solvers.jobcd.gauss_seidel import GaussSeidel
+from jorth.solvers.jobcd.jacobi import Jacobi
+from jorth.solvers.jobcd.variance_reduced import VarianceReduced
+from jorth.solvers.loop.budget import CountedObjective
+from jorth.solvers.loop.chain import Stage, run_chain
+from jorth.solvers.loop.interrupt import Interrupt
+from jorth.solvers.loop.problem import (
+    Problem,
+    agreed_signature,
+    as_objective,
+    is_bounded,
+    starting_point,
+)
+from jorth.solvers.loop.progress import ProgressLine
+from jorth.solvers.loop.result import Result
+from jorth.solvers.loop.run import Run
+from jorth.solvers.loop.solver import AbstractSolver
+from jorth.solvers.loop.stopping import Criterion, GradientNorm, MaxIterations
 from jorth.solvers.riemannian import RiemannianCG, RiemannianLBFGS, RiemannianSD
-from jorth.solvers.run import Run
-from jorth.solvers.stopping import Criterion, GradientNorm, MaxIterations, check_number
-from jorth.solvers.variance_reduced import VarianceReduced
+from jorth.storage.checkpoint import FILE
 
 METHODS: dict[str, type[AbstractSolver]] = {
     solver.name: solver
@@ -109,7 +124,9 @@ def minimize(
         ValueError: It is damaged (or an argument is wrong).
     """
     check_choice("on_unbounded", on_unbounded, ("stop", "continue"))
-    _check_limits(max_iterations, max_time, max_evaluations, gradient_tolerance, checkpoint_interval)
+    _check_limits(
+        max_iterations, max_time, max_evaluations, gradient_tolerance, checkpoint_interval
+    )
     check_flag("progress", progress)
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function, got {describe(callback)}")
@@ -122,7 +139,9 @@ def minimize(
     X = starting_point(x0, function, agreed)
     if isinstance(method, (list, tuple)):
         stages = _stages(method, options, function.samples, X)
-        common = dict(gradient_tolerance=gradient_tolerance, stop=stop, seed=seed, progress=progress)
+        common = dict(
+            gradient_tolerance=gradient_tolerance, stop=stop, seed=seed, progress=progress
+        )
         stage = partial(minimize, objective, signature=agreed, on_unbounded=on_unbounded, **common)  # type: ignore[arg-type]
         return run_chain(
             partial(stage, checkpoint_interval=checkpoint_interval),
@@ -130,19 +149,27 @@ def minimize(
             x0,
             signature=agreed,
             samples=function.samples,
-            limits=dict(max_iterations=max_iterations, max_time=max_time, max_evaluations=max_evaluations),
+            limits=dict(
+                max_iterations=max_iterations, max_time=max_time, max_evaluations=max_evaluations
+            ),
             callback=callback,
             checkpoint=checkpoint,
             ranks=function.ranks,
         )
     solver = resolve(method, options)
     criterion = _criterion(gradient_tolerance, stop, max_iterations)
-    numpy_out = isinstance(x0, np.ndarray) or (x0 is None and X.device.type == "cpu" and not _torch_data(objective))
+    numpy_out = isinstance(x0, np.ndarray) or (
+        x0 is None and X.device.type == "cpu" and not _torch_data(objective)
+    )
     folder, ranks = None if checkpoint is None else Path(checkpoint), function.ranks
     line = ProgressLine(progress and only_first(ranks), solver.name)
     with naming_checkpoint(folder, FILE), Interrupt(of_job=ranks is not None) as interrupt, line:
         counted = CountedObjective(
-            function, Clock(), max_time=max_time, max_evaluations=max_evaluations, interrupted=interrupt.requested
+            function,
+            Clock(),
+            max_time=max_time,
+            max_evaluations=max_evaluations,
+            interrupted=interrupt.requested,
         )
         problem = Problem(
             counted,
@@ -158,7 +185,9 @@ def minimize(
         return run.go(line, interrupt)
 
 
-def _criterion(gradient_tolerance: float, stop: Criterion | None, max_iterations: int | None) -> Criterion:
+def _criterion(
+    gradient_tolerance: float, stop: Criterion | None, max_iterations: int | None
+) -> Criterion:
     """All that may end the run after an iteration."""
     criterion: Criterion = GradientNorm(gradient_tolerance)
     if stop is not None:
@@ -170,7 +199,9 @@ def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
     """The solver that ``method`` and ``options`` describe."""
     if isinstance(method, AbstractSolver):
         if options:
-            raise TypeError(f"options must be given to the solver itself, got {sorted(options)} beside an instance")
+            raise TypeError(
+                f"options must be given to the solver itself, got {sorted(options)} beside an instance"
+            )
         return method
     if not isinstance(method, str) or method not in METHODS:
         raise ValueError(
@@ -183,10 +214,14 @@ def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
     return METHODS[method](**options)
 
 
-def _stages(methods: Sequence[Any], options: dict[str, Any], samples: int, X: Tensor) -> list[Stage]:
+def _stages(
+    methods: Sequence[Any], options: dict[str, Any], samples: int, X: Tensor
+) -> list[Stage]:
     """The stages of a chain; all errors before any work is done."""
     if options:
-        raise TypeError(f"options must be given to the solvers themselves, got {sorted(options)} beside a list")
+        raise TypeError(
+            f"options must be given to the solvers themselves, got {sorted(options)} beside a list"
+        )
     stages = [method if isinstance(method, Stage) else Stage(method) for method in methods]
     for stage in stages:
         resolve(stage.method, {}).check_start(samples, X)

@@ -99,7 +99,9 @@ class GraphCell:
     @staticmethod
     def from_json(fields: dict[str, Any]) -> GraphCell:
         """The cell of a row."""
-        return GraphCell(**fields | {"options": tuple((name, value) for name, value in fields["options"])})
+        return GraphCell(
+            **fields | {"options": tuple((name, value) for name, value in fields["options"])}
+        )
 
 
 BASE = Config(
@@ -159,7 +161,11 @@ class Plan:
         scores = {row["key"]: (not ran_away(row), row["valid"]["mrr"]) for row in done}
         cells = []
         for graph, method in product(self.graphs, self.methods):
-            tried = [c for c in self.trial_cells() if (c.graph, c.method) == (graph, method) and c.key in scores]
+            tried = [
+                c
+                for c in self.trial_cells()
+                if (c.graph, c.method) == (graph, method) and c.key in scores
+            ]
             if tried:
                 best = max(tried, key=lambda cell: scores[cell.key])
                 cells += [replace(best, stage="test", seed=seed) for seed in self.seeds]

@@ -58,7 +58,16 @@ def run_graphs(
 def warm_up(cells: Sequence[GraphCell]) -> None:
     """Compilation is not part of any clock."""
     for method in {cell.method for cell in cells}:
-        tiny = GraphCell(graph=GENERATED, method=method, stage="trial", seed=0, relation_lr=1e-3, p=4, q=2, epochs=1)
+        tiny = GraphCell(
+            graph=GENERATED,
+            method=method,
+            stage="trial",
+            seed=0,
+            relation_lr=1e-3,
+            p=4,
+            q=2,
+            epochs=1,
+        )
         train(_triples(GENERATED, 0, None), tiny.config)
 
 
@@ -91,7 +100,10 @@ def _measure(cell: GraphCell, triples: Triples) -> Row:
     finally:
         torch.set_num_threads(threads)
     relations = result.model.relations.detach()
-    history = {name: [float(f"{number:.6g}") for number in column] for name, column in result.history.items()}
+    history = {
+        name: [float(f"{number:.6g}") for number in column]
+        for name, column in result.history.items()
+    }
     history["passes"] = [queries / len(triples.train) for queries in history["queries"]]
     found: dict[str, Any] = {
         "config": asdict(config),

@@ -24,7 +24,10 @@ def convergence(family: Family) -> bytes | None:
     Lines are steps: between two records nothing is known to be better. A run that has ended keeps its last value. An
     open triangle at the end says that a run left for infinity.
     """
-    runs = {name: [row for row in family.done(name) if len(_points(row, "time")[0]) > 1] for name in family.rows}
+    runs = {
+        name: [row for row in family.done(name) if len(_points(row, "time")[0]) > 1]
+        for name in family.rows
+    }
     runs = {name: rows for name, rows in runs.items() if rows}
     if not runs:
         return None
@@ -42,8 +45,12 @@ def convergence(family: Family) -> bytes | None:
         left.set(yscale="log", ylim=(lowest / 1.2, ROOM * first))
     else:
         left.set_ylim(lowest - 0.05 * (first - lowest), first + (ROOM - 1) * (first - lowest))
-    figure.suptitle(f"{family.name}: the structural probe{_over(family)}", fontsize=10, parse_math=False)
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8)
+    figure.suptitle(
+        f"{family.name}: the structural probe{_over(family)}", fontsize=10, parse_math=False
+    )
+    figure.legend(
+        *left.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8
+    )
     return png(figure)
 
 
@@ -61,7 +68,11 @@ def _draw(axes: Any, name: str, rows: list[Row], axis: str) -> float:
         extremes = values.min(axis=0), values.max(axis=0)
         axes.fill_between(grid, *extremes, step="post", color=line["color"], alpha=0.1, linewidth=0)
     gone = any(row["status"] == "UNBOUNDED" for row in rows)
-    mark = {"marker": "^", "markersize": 7, "markerfacecolor": "white"} if gone else {"marker": "o", "markersize": 3}
+    mark = (
+        {"marker": "^", "markersize": 7, "markerfacecolor": "white"}
+        if gone
+        else {"marker": "o", "markersize": 3}
+    )
     axes.plot(grid[-1:], middle[-1:], color=line["color"], **mark)
     return float(values.min())
 

@@ -42,11 +42,20 @@ def _cell(row: Row) -> Cell | GraphCell | SpeedCell:
 def footer(rows: list[Row]) -> Html:
     """Machine, versions, commit and dates."""
     machines = _distinct(", ".join(_machine(row)) for row in rows)
-    versions = _distinct(", ".join(f"{name} {number}" for name, number in row["versions"].items()) for row in rows)
+    versions = _distinct(
+        ", ".join(f"{name} {number}" for name, number in row["versions"].items()) for row in rows
+    )
     commits = _distinct(str(row["commit"] or "unknown") for row in rows)
     dates = sorted(str(row["date"]) for row in rows)
-    lines = (("Machine", machines), ("Versions", versions), ("Commit", commits), ("Runs", f"{dates[0]} to {dates[-1]}"))
-    return html("{% for name, text in lines %}<p><b>{{ name }}:</b> {{ text }}</p>{% endfor %}", lines=lines)
+    lines = (
+        ("Machine", machines),
+        ("Versions", versions),
+        ("Commit", commits),
+        ("Runs", f"{dates[0]} to {dates[-1]}"),
+    )
+    return html(
+        "{% for name, text in lines %}<p><b>{{ name }}:</b> {{ text }}</p>{% endfor %}", lines=lines
+    )
 
 
 def _machine(row: Row) -> Iterable[str]:

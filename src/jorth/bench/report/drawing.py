@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jorth.bench.report.templates import Html, html
-from jorth.whole_files import replacing
+from jorth.storage.atomic import replacing
 
 # Okabe and Ito's colours, and a line style that tells the methods apart without them
 LOOKS: dict[str, tuple[str, Any]] = {

@@ -38,7 +38,9 @@ class Family(OneProblem):
     def places(self) -> dict[str, int]:
         """1, 2 or 3 for the best three medians; equal ones share a place."""
         ends = {name: value for name, value in self.medians.items() if math.isfinite(value)}
-        placed = {name: 1 + sum(other < mine for other in ends.values()) for name, mine in ends.items()}
+        placed = {
+            name: 1 + sum(other < mine for other in ends.values()) for name, mine in ends.items()
+        }
         return {name: place for name, place in placed.items() if place <= 3}
 
 
@@ -91,7 +93,10 @@ def matches(family: Family) -> list[Match]:
     reduced = {cell_of(row).seed: row for row in family.done("VR-J-JOBCD")}
     found = []
     for row in family.done("J-JOBCD"):
-        seed, values = cell_of(row).seed, [value for value in row["history"]["value"] if value is not None]
+        seed, values = (
+            cell_of(row).seed,
+            [value for value in row["history"]["value"] if value is not None],
+        )
         if seed in reduced and values:
             jacobi = samples_to(row, values[-1])
             assert jacobi is not None

@@ -19,7 +19,11 @@ DEEPEST = 1e-13
 def convergence(group: Group) -> bytes | None:
     """Two panels as PNG, or None where no run has two points: -f of a race, the relative gap of all others."""
     race = group.cell.problem == "race"
-    curves = {name: _curve(row, race) for name, row in group.done.items() if len(row["history"]["time"]) > 1}
+    curves = {
+        name: _curve(row, race)
+        for name, row in group.done.items()
+        if len(row["history"]["time"]) > 1
+    }
     if not curves:
         return None
     figure = new_figure()
@@ -35,7 +39,9 @@ def convergence(group: Group) -> bytes | None:
     left.set_ylabel("−f(X), higher is further" if race else "relative gap")
     left.set_ylim(*_limits(group, curves, race))
     figure.suptitle(f"{group.name}: {_TITLES[group.cell.problem]}", fontsize=10, parse_math=False)
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=8)
+    figure.legend(
+        *left.get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=8
+    )
     return png(figure)
 
 
@@ -55,7 +61,11 @@ def against_theta(groups: list[Group]) -> bytes:
     figure = new_figure()
     ends, times = figure.subplots(1, 2)
     for name in LOOKS:
-        runs = [(group.theta, row) for group in groups if (row := group.done.get(name)) and row["value"] is not None]
+        runs = [
+            (group.theta, row)
+            for group in groups
+            if (row := group.done.get(name)) and row["value"] is not None
+        ]
         if runs and cell_of(runs[0][1]).theta is None:
             ends.axhline(min(-runs[0][1]["value"], top), label=name, **look(name, 1.2))
         elif runs:
@@ -66,31 +76,44 @@ def against_theta(groups: list[Group]) -> bytes:
         axes.grid(alpha=0.3)
     ends.set_ylabel("−f(X) when the run ended (△: unbounded)")
     times.set(ylabel="seconds until the run was unbounded", xlim=ends.get_xlim())
-    figure.suptitle(f"{groups[0].name}: the race, {groups[0].budget} a run", fontsize=10, parse_math=False)
-    figure.legend(*ends.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
+    figure.suptitle(
+        f"{groups[0].name}: the race, {groups[0].budget} a run", fontsize=10, parse_math=False
+    )
+    figure.legend(
+        *ends.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8
+    )
     return png(figure)
 
 
-def _draw_theta(ends: Any, times: Any, name: str, runs: list[tuple[float | None, Row]], top: float) -> None:
+def _draw_theta(
+    ends: Any, times: Any, name: str, runs: list[tuple[float | None, Row]], top: float
+) -> None:
     """The line of one method in both panels; open triangles are runs that are away."""
     line, triangle = look(name), {"marker": "^", "markersize": 8, "markerfacecolor": "white"}
     thetas, values = [theta for theta, _ in runs], [min(-row["value"], top) for _, row in runs]
     ends.plot(thetas, values, label=name, **line)
     for theta, value, (_, row) in zip(thetas, values, runs, strict=True):
-        ends.plot(theta, value, color=line["color"], **(triangle if is_away(row) else {"marker": "o"}))
+        ends.plot(
+            theta, value, color=line["color"], **(triangle if is_away(row) else {"marker": "o"})
+        )
     gone = [(theta, row["time"]) for theta, row in runs if is_away(row)]
     if gone:
         times.plot(*zip(*gone, strict=True), **triangle, **line)
 
 
 def _curve(row: Row, race: bool) -> dict[str, NDArray[np.float64]]:
-    history = {name: np.array([np.nan if x is None else x for x in row["history"][name]]) for name in row["history"]}
+    history = {
+        name: np.array([np.nan if x is None else x for x in row["history"][name]])
+        for name in row["history"]
+    }
     y = -history["value"] if race else np.maximum(history["gap"], DEEPEST / 10)
     shown = np.isfinite(y) & (y > 0)
     return {"time": history["time"][shown], "gradients": history["gradients"][shown], "y": y[shown]}
 
 
-def _limits(group: Group, curves: dict[str, dict[str, NDArray[np.float64]]], race: bool) -> tuple[float, float]:
+def _limits(
+    group: Group, curves: dict[str, dict[str, NDArray[np.float64]]], race: bool
+) -> tuple[float, float]:
     if not race:
         return DEEPEST / 2, 3.0
     first = -next(iter(group.done.values()))["start_value"]

@@ -24,7 +24,9 @@ def curves(found: list[GraphRuns]) -> bytes | None:
     if not drawn:
         return None
     figure = new_figure(2 * 3.4 * len(drawn), 7.6)
-    axes = figure.subplots(len(ROWS), 2 * len(drawn), squeeze=False, sharey="row" if len(drawn) == 1 else False)
+    axes = figure.subplots(
+        len(ROWS), 2 * len(drawn), squeeze=False, sharey="row" if len(drawn) == 1 else False
+    )
     for number, runs in enumerate(drawn):
         for (column, label), place in zip(AXES, axes.T[2 * number : 2 * number + 2], strict=True):
             for (name, title), panel in zip(ROWS, place, strict=True):
@@ -33,8 +35,12 @@ def curves(found: list[GraphRuns]) -> bytes | None:
             heading = runs.name if column == "passes" else "the same against time"
             place[0].set_title(heading, fontsize=9, parse_math=False)
             place[-1].set_xlabel(label)
-    handles = {label: handle for panel in axes.flat for handle, label in zip(*_legend(panel), strict=True)}
-    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=3, fontsize=9)
+    handles = {
+        label: handle for panel in axes.flat for handle, label in zip(*_legend(panel), strict=True)
+    }
+    figure.legend(
+        list(handles.values()), list(handles), loc="outside lower center", ncols=3, fontsize=9
+    )
     return png(figure)
 
 

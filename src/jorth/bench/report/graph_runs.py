@@ -50,7 +50,11 @@ class GraphRuns:
     def median_test(self, method: str, figure: str) -> float:
         """The median of a figure on the test triples; a run without one counts as zero."""
         rows = self.tests.get(method, [])
-        return median(_number(row.get("test", {}).get(figure), 0.0) for row in rows) if rows else math.nan
+        return (
+            median(_number(row.get("test", {}).get(figure), 0.0) for row in rows)
+            if rows
+            else math.nan
+        )
 
 
 def graph_runs(rows: list[Row]) -> list[GraphRuns]:
@@ -60,7 +64,11 @@ def graph_runs(rows: list[Row]) -> list[GraphRuns]:
         cell = GraphCell.from_json(row["cell"])
         found.setdefault((cell.graph, cell.p, cell.q, cell.epochs), []).append(row)
     return [
-        GraphRuns(GraphCell.from_json(members[0]["cell"]), _by_method(members, "trial"), _by_method(members, "test"))
+        GraphRuns(
+            GraphCell.from_json(members[0]["cell"]),
+            _by_method(members, "trial"),
+            _by_method(members, "test"),
+        )
         for members in found.values()
     ]
 

@@ -89,7 +89,16 @@ def _tests(found: list[GraphRuns]) -> Html:
         for runs in found
         for name, rows in runs.tests.items()
     ]
-    heads = ["graph", "loss", "test MRR", "Hits@1", "Hits@3", "Hits@10", "seconds", "‖R‖₂, residual"]
+    heads = [
+        "graph",
+        "loss",
+        "test MRR",
+        "Hits@1",
+        "Hits@3",
+        "Hits@10",
+        "seconds",
+        "‖R‖₂, residual",
+    ]
     return table(TESTS, heads, body) if body else html("")
 
 
@@ -103,7 +112,10 @@ def _test_cells(rows: list[Row]) -> list[Html]:
     failed = without_result([row for row in rows if row not in done])
     if not done:
         return [entry(failed, kind="text", span=7)]
-    columns = [[row["loss"] for row in done], *([row["test"][name] for row in done] for name in FIGURES)]
+    columns = [
+        [row["loss"] for row in done],
+        *([row["test"][name] for row in done] for name in FIGURES),
+    ]
     texts = [spread(column) for column in columns]
     texts += [f"{median(row['time'] for row in done):.3g}"]
     last = f"{max(row['norm'] for row in done):.3g}, {max(row['residual'] for row in done):.1e}"

@@ -68,7 +68,9 @@ def title(cell: Cell) -> str:
 
 def in_order(seeds: Iterable[Any]) -> list[Any]:
     """Seeds in rising order; what is no number comes last."""
-    return sorted(seeds, key=lambda seed: (not is_number(seed), seed if is_number(seed) else str(seed)))
+    return sorted(
+        seeds, key=lambda seed: (not is_number(seed), seed if is_number(seed) else str(seed))
+    )
 
 
 def budget(cell: Cell) -> str:
@@ -84,25 +86,36 @@ def group_rows(rows: list[Row], problem: str) -> list[Group]:
     for row in rows:
         cell = cell_of(row)
         if cell.problem == problem:
-            shared.setdefault((cell.problem_key, cell.max_time, cell.max_evaluations), []).append(row)
+            shared.setdefault((cell.problem_key, cell.max_time, cell.max_evaluations), []).append(
+                row
+            )
     groups = []
     for members in shared.values():
         cells = [cell_of(row) for row in members]
-        thetas: list[float | None] = [*sorted({cell.theta for cell in cells if cell.theta is not None})] or [None]
+        thetas: list[float | None] = [
+            *sorted({cell.theta for cell in cells if cell.theta is not None})
+        ] or [None]
         for theta in thetas:
             found = {
                 cell.method: row
                 for cell, row in zip(cells, members, strict=True)
                 if cell.theta is None or cell.theta == theta
             }
-            groups.append(Group(cells[0], theta, {name: found[name] for name in NAMES if name in found}))
+            groups.append(
+                Group(cells[0], theta, {name: found[name] for name in NAMES if name in found})
+            )
     return groups
 
 
 def is_away(row: Row) -> bool:
     """Whether a race has left for infinity."""
     value, first = row.get("value"), row.get("start_value")
-    if row["cell"]["problem"] != "race" or row.get("status") != "UNBOUNDED" or value is None or first is None:
+    if (
+        row["cell"]["problem"] != "race"
+        or row.get("status") != "UNBOUNDED"
+        or value is None
+        or first is None
+    ):
         return False
     return bool(value <= AWAY * first)  # both are negative
 
@@ -120,7 +133,9 @@ def score(row: Row) -> tuple[float, float]:
 def ranks(group: Group) -> dict[str, int]:
     """1, 2 or 3 for the best three; equal scores share a rank. Runs without a finite value have none."""
     scores = {name: score(row) for name, row in group.done.items() if math.isfinite(score(row)[1])}
-    placed = {name: 1 + sum(other < mine for other in scores.values()) for name, mine in scores.items()}
+    placed = {
+        name: 1 + sum(other < mine for other in scores.values()) for name, mine in scores.items()
+    }
     return {name: place for name, place in placed.items() if place <= 3}
 
 

@@ -8,14 +8,23 @@ from pathlib import Path
 
 from jorth.bench.cells import Cell
 from jorth.bench.records import Row, is_graph, is_speed, naming, read_rows
-from jorth.bench.report import bands, colophon, figures, graph_section, probe_tables, speed_section, tables, words
+from jorth.bench.report import (
+    bands,
+    colophon,
+    figures,
+    graph_section,
+    probe_tables,
+    speed_section,
+    tables,
+    words,
+)
 from jorth.bench.report.drawing import place_figure
 from jorth.bench.report.families import Family, families
 from jorth.bench.report.graph_runs import graph_runs
 from jorth.bench.report.groups import Group, group_rows
 from jorth.bench.report.style import CSS
 from jorth.bench.report.templates import Html, html, together
-from jorth.whole_files import replacing
+from jorth.storage.atomic import replacing
 
 NAME = "index.html"
 DOCUMENT = """\
@@ -28,7 +37,9 @@ DOCUMENT = """\
 {{ body }}</main>
 <footer>{{ footer }}</footer></body></html>
 """
-SUMMARY = "<p>{{ counts.done }} runs done, {{ counts.failed }} failed, {{ counts.missing }} missing.</p>"
+SUMMARY = (
+    "<p>{{ counts.done }} runs done, {{ counts.failed }} failed, {{ counts.missing }} missing.</p>"
+)
 FIGURES = "{% if parts %}<h3>{{ heading }}</h3>{{ parts | join }}{% endif %}"
 
 
@@ -67,11 +78,16 @@ def _body(rows: list[Row], place: Path) -> Html:
 
 def _summary(rows: list[Row]) -> Html:
     outcomes = [row["outcome"] for row in rows]
-    return html(SUMMARY, counts={outcome: outcomes.count(outcome) for outcome in ("done", "failed", "missing")})
+    return html(
+        SUMMARY,
+        counts={outcome: outcomes.count(outcome) for outcome in ("done", "failed", "missing")},
+    )
 
 
 def _matrices(rows: list[Row], place: Path) -> Html:
-    race, trace, planted, probe = (group_rows(rows, name) for name in ("race", "trace", "procrustes", "probe"))
+    race, trace, planted, probe = (
+        group_rows(rows, name) for name in ("race", "trace", "procrustes", "probe")
+    )
     parts = [words.READING]
     parts += [_well_posed(trace, place)] if trace else []
     parts += [_race(race, place)] if race else []
@@ -112,7 +128,11 @@ def _thetas(groups: list[Group], place: Path) -> Html:
             "else was changed. Open triangles ended as unbounded and are drawn at the upper edge; methods without θ "
             "are horizontal lines."
         )
-        parts.append(place_figure(figures.against_theta(several), f"theta-{_slug(several[0].cell)}", caption, place))
+        parts.append(
+            place_figure(
+                figures.against_theta(several), f"theta-{_slug(several[0].cell)}", caption, place
+            )
+        )
     return html(FIGURES, heading="The value against θ", parts=parts)
 
 
@@ -147,7 +167,11 @@ def _curves(groups: list[Group], place: Path) -> Html:
         drawing = figures.convergence(group)
         if drawing is None:
             continue
-        parts.append(place_figure(drawing, f"{group.cell.problem}-{_slug(group.cell)}", _curve_caption(group), place))
+        parts.append(
+            place_figure(
+                drawing, f"{group.cell.problem}-{_slug(group.cell)}", _curve_caption(group), place
+            )
+        )
     return html(FIGURES, heading="Convergence", parts=parts)
 
 

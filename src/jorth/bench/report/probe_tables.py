@@ -9,7 +9,17 @@ from statistics import median
 from jorth.bench.methods import NAMES
 from jorth.bench.records import Row
 from jorth.bench.report.families import Family, Match, last_value, matches
-from jorth.bench.report.tables import STATUS, badge, entry, label, line, reason, status_words, table, without_result
+from jorth.bench.report.tables import (
+    STATUS,
+    badge,
+    entry,
+    label,
+    line,
+    reason,
+    status_words,
+    table,
+    without_result,
+)
 from jorth.bench.report.templates import Html, html
 
 CAPTION = (
@@ -35,7 +45,9 @@ def ends(found: list[Family]) -> Html:
     body = []
     for family in found:
         places = family.places
-        cells = _missing(family, len(names)) or [_cell(family.rows.get(name), places.get(name)) for name in names]
+        cells = _missing(family, len(names)) or [
+            _cell(family.rows.get(name), places.get(name)) for name in names
+        ]
         body.append(line(_label(family), cells))
     return table(CAPTION, ["data (m-n-p)", *names], body)
 
@@ -86,7 +98,9 @@ def _value(value: float) -> str:
 def _ended(rows: list[Row]) -> str:
     said = STATUS | {"UNBOUNDED": "left"}
     counts = Counter(status_words(row, said) for row in rows)
-    words = ", ".join(f"{number} {word}" if len(rows) > 1 else word for word, number in counts.items())
+    words = ", ".join(
+        f"{number} {word}" if len(rows) > 1 else word for word, number in counts.items()
+    )
     return f"{words}; {median(row['time'] for row in rows):.2g} s"
 
 
@@ -106,8 +120,17 @@ def _largest(rows: list[Row], name: str) -> float:
 
 def matching(found: list[Family]) -> Html:
     """What VR-J-JOBCD needed to match J-JOBCD, a line a data set; nothing where the two were not both run."""
-    body = [line(_label(family), _match_cells(pairs)) for family in found if (pairs := matches(family))]
-    heads = ["data (m-n-p)", "last value of J-JOBCD", "J-JOBCD", "VR-J-JOBCD", "ratio", "ratio by seed"]
+    body = [
+        line(_label(family), _match_cells(pairs)) for family in found if (pairs := matches(family))
+    ]
+    heads = [
+        "data (m-n-p)",
+        "last value of J-JOBCD",
+        "J-JOBCD",
+        "VR-J-JOBCD",
+        "ratio",
+        "ratio by seed",
+    ]
     return table(MATCHED, heads, body) if body else html("")
 
 

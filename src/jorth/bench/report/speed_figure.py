@@ -39,7 +39,9 @@ def picture(found: list[Entry]) -> bytes | None:
         axis.axis("off")
     for axis in axes[::columns]:
         axis.set_ylabel(f"best outside peer's time over ours\nto a gap of {min(GAPS):.0e}")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
+    figure.legend(
+        *axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8
+    )
     return png(figure)
 
 
@@ -54,10 +56,25 @@ def _panel(axis: Any, key: tuple[int, float, float], entries: list[Entry]) -> No
             label=name,
         )  # fmt: skip
         bounds = [(n, ratio.value) for n, ratio in known if ratio.bound]
-        axis.plot([n for n, _ in bounds], [v for _, v in bounds], "^", color=colour, ms=9, fillstyle="none")
+        axis.plot(
+            [n for n, _ in bounds],
+            [v for _, v in bounds],
+            "^",
+            color=colour,
+            ms=9,
+            fillstyle="none",
+        )
     axis.axhline(1.0, color="#888888", linewidth=0.8)
     goals = [(n, aim) for n in sizes if (aim := goal(n)) is not None]
-    axis.plot([n for n, _ in goals], [aim for _, aim in goals], "_", color="#CC79A7", ms=14, mew=2, label="goal")
+    axis.plot(
+        [n for n, _ in goals],
+        [aim for _, aim in goals],
+        "_",
+        color="#CC79A7",
+        ms=14,
+        mew=2,
+        label="goal",
+    )
     axis.set_xscale("log")
     axis.set_yscale("log")
     axis.set_xticks(sizes, [str(n) for n in sizes])

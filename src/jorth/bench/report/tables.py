@@ -93,7 +93,9 @@ def results(groups: list[Group], caption: str) -> Html:
         body.append(line(_label(group, several), _cells(group, names)))
         last = following is None or following.size != group.size
         if group.cell.problem == "race" and group.size in TABLE and last:
-            body.append(line(html("<small>paper, 90 s</small>"), _paper_cells(group, names), "paper"))
+            body.append(
+                line(html("<small>paper, 90 s</small>"), _paper_cells(group, names), "paper")
+            )
     return table(caption, ["data (m-n-p)", *names], body)
 
 
@@ -167,7 +169,11 @@ def comparisons(groups: list[Group]) -> list[tuple[Group, Comparison]]:
     """The races of the paper's sizes with two methods at least, beside the paper's order; impossible rows left out."""
     found = []
     for group in groups:
-        scores = {name: score(row)[0] for name, row in group.done.items() if name in PAPER and row["value"] is not None}
+        scores = {
+            name: score(row)[0]
+            for name, row in group.done.items()
+            if name in PAPER and row["value"] is not None
+        }
         if group.size in TABLE and len(scores) > 1 and not impossible(group.size):
             found.append((group, compare_orders(scores, group.size)))
     return found
@@ -203,7 +209,17 @@ def problems(groups: list[Group]) -> Html:
             notes.get("optimum_by", "none: unbounded"), notes.get("zero_rows", ""),
         ]  # fmt: skip
         body.append(line(f"{group.name}, {group.cell.problem}", map(entry, cells)))
-    heads = ["problem", "subset", "‖D‖²", "‖D X₀‖² / ‖D‖²", "ridge", "f(X₀)", "optimum", "optimum by", "rows of zeros"]
+    heads = [
+        "problem",
+        "subset",
+        "‖D‖²",
+        "‖D X₀‖² / ‖D‖²",
+        "ridge",
+        "f(X₀)",
+        "optimum",
+        "optimum by",
+        "rows of zeros",
+    ]
     return table("The problems and where they start.", heads, body)
 
 

@@ -30,7 +30,9 @@ RACE = html(
     "alone limits the steps of the JOBCD methods: θ alone decides how fast they go. A value at a fixed time "
     "compares step rules, not optimisers. Which method is better the well-posed table tells.</p></div>"
 )
-RACE_CAPTION = f"−‖D X‖² at the end of the budget; θ in units of the curvature of f. Paper: {CITATION}."
+RACE_CAPTION = (
+    f"−‖D X‖² at the end of the budget; θ in units of the curvature of f. Paper: {CITATION}."
+)
 GAP_CAPTION = "Gap, value and violation. First is the smallest gap; where gaps are below 10⁻¹¹, the shortest time."
 PROCRUSTES = html(
     "<h2>Noisy Procrustes</h2><p>min ‖S X − T‖² / 2m for a planted X and noise on T, from the identity. The optimum "
@@ -47,7 +49,9 @@ PROBE = html(
     "<p>Epochs are full gradients: m sample gradients count as one, a value without its gradient as a half. A sweep of "
     "GS-JOBCD takes a gradient for each of its n(n − 1)/2 pairs and is recorded when it is complete.</p></div>"
 )
-MEDIANS = "{% if sentences %}<p>By medians over the seeds: {{ sentences | join(' ') }}</p>{% endif %}"
+MEDIANS = (
+    "{% if sentences %}<p>By medians over the seeds: {{ sentences | join(' ') }}</p>{% endif %}"
+)
 ORDERS = (
     "<h3>The order of the methods, here and in the paper</h3>"
     "<p>Of {{ decided }} pairs of methods that differ on both sides, {{ alike }} are ranked alike. "
@@ -59,7 +63,9 @@ ORDERS = (
 
 def on_curves(family: Family) -> str:
     """The caption of the curves of a probe."""
-    ends = ", ".join(f"{name} {value:.4g}" for name, value in family.medians.items() if value < float("inf"))
+    ends = ", ".join(
+        f"{name} {value:.4g}" for name, value in family.medians.items() if value < float("inf")
+    )
     return (
         f"{family.name}, {family.budget} a run, seeds {', '.join(map(str, family.seeds))}: f against epochs and "
         f"against time. Medians at the end: {ends}."
@@ -70,11 +76,17 @@ def on_probes(found: list[Family]) -> Html:
     """How J-JOBCD and VR-J-JOBCD compare, by medians."""
     sentences = []
     for method in ("J-JOBCD", "VR-J-JOBCD"):
-        verdicts = [verdict for family in found if (verdict := no_worse(family, method)) is not None]
+        verdicts = [
+            verdict for family in found if (verdict := no_worse(family, method)) is not None
+        ]
         if verdicts:
             against = f"{', '.join(RIVALS[:-1])} and {RIVALS[-1]}"
-            sentences.append(f"{method} ends no worse than {against} on {sum(verdicts)} of {len(verdicts)} data sets.")
-    ratios = [median(pair.ratio for pair in pairs) for family in found if (pairs := matches(family))]
+            sentences.append(
+                f"{method} ends no worse than {against} on {sum(verdicts)} of {len(verdicts)} data sets."
+            )
+    ratios = [
+        median(pair.ratio for pair in pairs) for family in found if (pairs := matches(family))
+    ]
     if ratios:
         few = sum(ratio <= 1 / 3 for ratio in ratios)
         sentences.append(

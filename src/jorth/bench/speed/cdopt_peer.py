@@ -43,7 +43,11 @@ def make_problem(objective: DenseProcrustes, signature: Signature, beta: float) 
 
     A = objective.curvature()
     return problem(
-        make_manifold(signature), objective.value, obj_grad=objective.gradient, obj_hvp=lambda X, D: A @ D, beta=beta
+        make_manifold(signature),
+        objective.value,
+        obj_grad=objective.gradient,
+        obj_hvp=lambda X, D: A @ D,
+        beta=beta,
     )
 
 
@@ -67,7 +71,9 @@ def make_manifold(signature: Signature) -> Any:
         def JA_transpose(self, X: Matrix, D: Matrix) -> Any:
             JX = s[:, None] * X
             gram = (X.T @ JX) * s
-            return D @ (1.5 * identity - 0.5 * gram) - 0.5 * (JX @ ((D.T @ X) * s) + (JX * s) @ (X.T @ D))
+            return D @ (1.5 * identity - 0.5 * gram) - 0.5 * (
+                JX @ ((D.T @ X) * s) + (JX * s) @ (X.T @ D)
+            )
 
         def JC(self, X: Matrix, Lambda: Matrix) -> Any:
             return 2 * (s[:, None] * X) @ ((Lambda + Lambda.T) / 2)

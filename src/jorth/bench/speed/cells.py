@@ -109,7 +109,9 @@ class Plan:
     def cells(self) -> list[SpeedCell]:
         """All runs; sizes rise, and the methods of one problem and seed are side by side."""
         found = []
-        for threads, n, share, condition in product(self.threads, sorted(self.sizes), self.shares, self.conditions):
+        for threads, n, share, condition in product(
+            self.threads, sorted(self.sizes), self.shares, self.conditions
+        ):
             ((_, _, _, p),) = shares_to_sizes(["planted"], [(2 * n, n)], [share])
             for seed, method in product(self.seeds if n < ONE_SEED else self.seeds[:1], METHODS):
                 if method in self.methods:
@@ -128,5 +130,13 @@ def budget(n: int) -> float:
     return next((seconds for size, seconds in BUDGETS.items() if n <= size), max(BUDGETS.values()))
 
 
-QUICK = Plan(sizes=(8, 12), shares=(0.5,), conditions=(3.0,), threads=(1,), seeds=(0,), max_time=0.5, betas=(0.1, 1.0))
+QUICK = Plan(
+    sizes=(8, 12),
+    shares=(0.5,),
+    conditions=(3.0,),
+    threads=(1,),
+    seeds=(0,),
+    max_time=0.5,
+    betas=(0.1, 1.0),
+)
 """A few seconds."""

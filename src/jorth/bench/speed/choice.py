@@ -15,7 +15,11 @@ ENOUGH = 1e-4
 
 def left_out(cell: SpeedCell, rows: Sequence[Row]) -> str | None:
     """Why a run is left out, or None: it is run."""
-    mates = [row for row in rows if _same_kind(SpeedCell.from_json(row["cell"]), cell) and row["outcome"] == "done"]
+    mates = [
+        row
+        for row in rows
+        if _same_kind(SpeedCell.from_json(row["cell"]), cell) and row["outcome"] == "done"
+    ]
     here = [row for row in mates if row["cell"]["n"] == cell.n]
     below = [row["cell"]["n"] for row in mates if row["cell"]["n"] < cell.n]
     before = [row for row in mates if below and row["cell"]["n"] == max(below)]
@@ -23,9 +27,13 @@ def left_out(cell: SpeedCell, rows: Sequence[Row]) -> str | None:
         return f"no run within {ENOUGH:g} at n = {max(below)}"
     if cell.method != CDOPT:
         return None
-    tried = before if cell.n >= ONE_SEED else [row for row in here if row["cell"]["seed"] != cell.seed]
+    tried = (
+        before if cell.n >= ONE_SEED else [row for row in here if row["cell"]["seed"] != cell.seed]
+    )
     if tried and (best := best_beta(tried)) != cell.beta:
-        return f"beta {best:g} was better " + (f"at n = {max(below)}" if cell.n >= ONE_SEED else "on the first seed")
+        return f"beta {best:g} was better " + (
+            f"at n = {max(below)}" if cell.n >= ONE_SEED else "on the first seed"
+        )
     return None
 
 

@@ -16,12 +16,18 @@ SMALLEST = 1e-16
 
 
 def run_pymanopt(
-    objective: DenseProcrustes, signature: Signature, trace: Trace, method: str, start: Matrix | None = None
+    objective: DenseProcrustes,
+    signature: Signature,
+    trace: Trace,
+    method: str,
+    start: Matrix | None = None,
 ) -> None:
     """Conjugate gradients ("pymanopt CG") or trust regions ("pymanopt TR"), from I or ``start``, to the trace's end."""
     from pymanopt.optimizers import ConjugateGradient, TrustRegions
 
-    limits: dict[str, Any] = dict(verbosity=0, max_iterations=10**6, max_time=10 * trace.goal.max_time)
+    limits: dict[str, Any] = dict(
+        verbosity=0, max_iterations=10**6, max_time=10 * trace.goal.max_time
+    )
     limits |= dict(min_gradient_norm=SMALLEST, min_step_size=SMALLEST)
     optimizer = (ConjugateGradient if method == "pymanopt CG" else TrustRegions)(**limits)
     problem = make_problem(objective, signature, trace)
@@ -29,7 +35,9 @@ def run_pymanopt(
         optimizer.run(problem, initial_point=np.eye(signature.n) if start is None else start)
 
 
-def make_problem(objective: DenseProcrustes, signature: Signature, trace: Trace | None = None) -> Any:
+def make_problem(
+    objective: DenseProcrustes, signature: Signature, trace: Trace | None = None
+) -> Any:
     """The problem; every gradient is a row of the trace."""
     import pymanopt
 
@@ -43,7 +51,10 @@ def make_problem(objective: DenseProcrustes, signature: Signature, trace: Trace 
 
     told = pymanopt.function.numpy(manifold)
     return pymanopt.Problem(
-        manifold, told(objective.value), euclidean_gradient=told(gradient), riemannian_hessian=told(hessian)
+        manifold,
+        told(objective.value),
+        euclidean_gradient=told(gradient),
+        riemannian_hessian=told(hessian),
     )
 
 

@@ -25,11 +25,11 @@ from jorth.bench.speed.choice import left_out
 from jorth.bench.speed.dense import DenseProcrustes
 from jorth.bench.speed.pymanopt_peer import run_pymanopt
 from jorth.bench.speed.trace import Goal, Trace, least_gap, reached
+from jorth.clock import Clock
 from jorth.objectives import Procrustes
 from jorth.signature import Signature
 from jorth.solvers import Stage, Status, minimize
-from jorth.solvers.alignment import data_start
-from jorth.solvers.counting import Clock
+from jorth.solvers.procrustes import data_start
 from jorth.stopping import ValueBelow
 
 SWEEPS = 1
@@ -87,7 +87,9 @@ def run_speed(
 
 def warm_up(cells: Sequence[SpeedCell]) -> None:
     """Run every method once on a tiny problem: compilation and first imports are on no clock."""
-    tiny = {cell.method: replace(cell, n=6, p=3, condition=2.0, seed=0, max_time=0.1) for cell in cells}
+    tiny = {
+        cell.method: replace(cell, n=6, p=3, condition=2.0, seed=0, max_time=0.1) for cell in cells
+    }
     for cell in tiny.values():
         run_cell(cell, [])
 
@@ -104,7 +106,10 @@ def run_cell(cell: SpeedCell, rows: Sequence[Row]) -> Row:
             row["versions"] = row["versions"] | peer_versions()
             row |= {"hardware": row["hardware"] | {"threads": cell.threads}} | _measure(cell)
     except ImportError as error:
-        row |= {"outcome": "missing", "error": f"{error.name} is not installed: pip install 'jorth[bench]'"}
+        row |= {
+            "outcome": "missing",
+            "error": f"{error.name} is not installed: pip install 'jorth[bench]'",
+        }
     except Exception as error:
         row |= failure(error)
     return row | {"wall": time.perf_counter() - began}
@@ -162,7 +167,16 @@ def _planted(n: int, p: int, condition: float, seed: int) -> _Planted:
     from jorth.bench.cells import Cell
 
     problem = prepare(
-        Cell(problem="procrustes", data="planted", m=2 * n, n=n, p=p, method="", seed=seed, condition=condition)
+        Cell(
+            problem="procrustes",
+            data="planted",
+            m=2 * n,
+            n=n,
+            p=p,
+            method="",
+            seed=seed,
+            condition=condition,
+        )
     )
     assert isinstance(problem.objective, Procrustes)
     assert problem.optimum is not None
@@ -188,7 +202,11 @@ def _measure(cell: SpeedCell) -> Row:
         "time": spent,
         "clock": "processor" if Clock.now is time.process_time else "wall",
         "steps": len(found) - 1,
-        "notes": {"reference_gradient_norm": planted.gradient_norm, "start_value": goal.first, "optimum": goal.optimum},
+        "notes": {
+            "reference_gradient_norm": planted.gradient_norm,
+            "start_value": goal.first,
+            "optimum": goal.optimum,
+        },
     }
 
 
@@ -226,12 +244,18 @@ def _peer(cell: SpeedCell, planted: _Planted, goal: Goal) -> tuple[Rows, float]:
 
     dense = DenseProcrustes(planted.objective)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # overflow on long trial steps; deprecations inside the libraries
+        warnings.simplefilter(
+            "ignore"
+        )  # overflow on long trial steps; deprecations inside the libraries
         trace = Trace(goal, value)
         if cell.method == CDOPT:
             assert cell.beta is not None
             run_cdopt(dense, planted.signature, trace, cell.beta)
         else:
-            start = data_start(planted.objective, planted.signature).numpy() if cell.method.endswith(DATA) else None
+            start = (
+                data_start(planted.objective, planted.signature).numpy()
+                if cell.method.endswith(DATA)
+                else None
+            )
             run_pymanopt(dense, planted.signature, trace, cell.method.removesuffix(DATA), start)
     return trace.rows, trace.rows[-1][0]

@@ -34,10 +34,14 @@ class Entry:
 
     def __init__(self, rows: list[Row]) -> None:
         self.cell = SpeedCell.from_json(rows[0]["cell"])
-        self.rows = {name: [row for row in rows if row["cell"]["method"] == name] for name in METHODS}
+        self.rows = {
+            name: [row for row in rows if row["cell"]["method"] == name] for name in METHODS
+        }
         tried = self.done(CDOPT)
         self.beta = best_beta(tried) if tried else None
-        self.rows[CDOPT] = [row for row in self.rows[CDOPT] if self.beta in (None, row["cell"]["beta"])]
+        self.rows[CDOPT] = [
+            row for row in self.rows[CDOPT] if self.beta in (None, row["cell"]["beta"])
+        ]
 
     def done(self, name: str) -> list[Row]:
         """The runs of a method that ended by themselves or with their budget."""
@@ -72,7 +76,9 @@ class Entry:
 
     def fastest(self, gap: float) -> str | None:
         """The method that was first of all."""
-        name, seconds = min(((name, self.seconds(name, gap)) for name in METHODS), key=lambda pair: pair[1])
+        name, seconds = min(
+            ((name, self.seconds(name, gap)) for name in METHODS), key=lambda pair: pair[1]
+        )
         return name if math.isfinite(seconds) else None
 
 
@@ -101,7 +107,9 @@ def cells_of(entry: Entry) -> list[str]:
         beta = f" (β {entry.beta:g})" if name == CDOPT and entry.beta is not None else ""
         line.append(_at_gaps(entry, name) + beta)
     peers = [entry.best_peer(gap) for gap in GAPS]
-    line.append(" / ".join(f"{seconds:.2g}" if math.isfinite(seconds) else "–" for _, seconds in peers))
+    line.append(
+        " / ".join(f"{seconds:.2g}" if math.isfinite(seconds) else "–" for _, seconds in peers)
+    )
     return line
 
 
@@ -128,6 +136,14 @@ def verdict(entry: Entry) -> str:
         return f"{where}: no ratio at {gap:g}"
     best = max(ratios, key=lambda name: ratios[name].value)
     aim = goal(cell.n)
-    met = "" if aim is None else f", goal {aim:g}: {'met' if ratios[best].value >= aim else 'not met'}"
-    against = "no peer got there in its budget" if ratios[best].bound else f"the best peer is {peer}"
-    return f"{where}: {best} {ratios[best]} times ({against}){met}; first of all: {entry.fastest(gap)}"
+    met = (
+        ""
+        if aim is None
+        else f", goal {aim:g}: {'met' if ratios[best].value >= aim else 'not met'}"
+    )
+    against = (
+        "no peer got there in its budget" if ratios[best].bound else f"the best peer is {peer}"
+    )
+    return (
+        f"{where}: {best} {ratios[best]} times ({against}){met}; first of all: {entry.fastest(gap)}"
+    )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jorth.bench.scoring import GAPS
-from jorth.solvers.counting import Clock
+from jorth.clock import Clock
 
 PAST = 0.9
 """A run ends when its gap is at most this share of the least of GAPS."""

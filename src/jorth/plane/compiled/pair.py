@@ -12,12 +12,16 @@ NOISE = 16.0 * EPS
 
 
 @compiled
-def rotation(i: float, r: float, ii: float, ir: float, rr: float, size_p: float) -> tuple[float, float, float, float]:
+def rotation(
+    i: float, r: float, ii: float, ir: float, rr: float, size_p: float
+) -> tuple[float, float, float, float]:
     """(x, y, decrease, rounding of it) of V = x I + y R on the circle: see `jorth.plane.general`."""
     x, y = circle(i - ii, r - ir, 0.5 * ii, ir, 0.5 * rr)
     h = y * y / (1.0 + x) if x > 0.0 else 1.0 - x
     slope = x * r + y * (h * ii + x * rr - i) - ir * h * (1.0 + 2.0 * x)
-    curvature = -x * i - y * r + (y * y + h * x) * ii - ir * y * (3.0 * x - h) + (x * x - y * y) * rr
+    curvature = (
+        -x * i - y * r + (y * y + h * x) * ii - ir * y * (3.0 * x - h) + (x * x - y * y) * rr
+    )
     x, y = turn(x, y, slope, curvature, abs(i) + abs(r) + abs(ii) + abs(ir) + abs(rr))
     h = y * y / (1.0 + x) if x > 0.0 else 1.0 - x
     decrease = h * i - y * r - 0.5 * (h * h * ii - 2.0 * h * y * ir + y * y * rr)
@@ -54,7 +58,11 @@ def boost(
     """(x, y, decrease, rounding of it, unbounded) of V = u N+ + N- / u."""
     al, be, rounding = i - ii, k - ik, NOISE * (size_p + size_q)
     u, unbounded = lightcone(
-        _clean(0.5 * (al + be), out, rounding), _clean(0.5 * (al - be), into, rounding), out, into, positive
+        _clean(0.5 * (al + be), out, rounding),
+        _clean(0.5 * (al - be), into, rounding),
+        out,
+        into,
+        positive,
     )
     p_out, cross, w = 0.5 * (i + k), 0.25 * (ii - kk), u - 1.0
     if abs(w) < 0.5:
@@ -130,7 +138,18 @@ def solve_pair(
     p11, p12, p21, p22 = P[0, 0], P[0, 1], P[1, 0], P[1, 1]
     corners, middles = q11 + q44, q22 + q33
     diagonal, outer, inner, across = corners + middles, q14 + q23, q12 + q34, q13 + q24
-    size_q = max(abs(q11), abs(q22), abs(q33), abs(q44), abs(q12), abs(q13), abs(q14), abs(q23), abs(q24), abs(q34))
+    size_q = max(
+        abs(q11),
+        abs(q22),
+        abs(q33),
+        abs(q44),
+        abs(q12),
+        abs(q13),
+        abs(q14),
+        abs(q23),
+        abs(q24),
+        abs(q34),
+    )
     size_p = max(abs(p11), abs(p12), abs(p21), abs(p22))
     fuzz = NOISE * size_q
     return solve_forms(
@@ -195,7 +214,17 @@ def solve_forms(
     ii, rr, zz, kk = ii + twice, rr + twice, zz + twice, kk + twice
     if opposite:
         x, y, decrease, noise, unbounded = boost(
-            i, k, ii, ik, kk, boost_out + half, boost_in + half, size_p, size_q, fuzz, not all_components
+            i,
+            k,
+            ii,
+            ik,
+            kk,
+            boost_out + half,
+            boost_in + half,
+            size_p,
+            size_q,
+            fuzz,
+            not all_components,
         )
         v11, v12, v21, v22 = x, y, y, x
     else:

@@ -50,7 +50,9 @@ def _dominant_balance(a: float, d: float, m: float) -> float:
             start = min(start, d / (4.0 - m))
         if 2.0 < m < 16.0:  # elsewhere the bounds above are within a small factor
             quarter = 0.25 * m
-            start = min(start, math.sqrt(max(quarter * quarter - 1.0, 0.0)) + (2.0 * d / m) ** (1.0 / 3.0))
+            start = min(
+                start, math.sqrt(max(quarter * quarter - 1.0, 0.0)) + (2.0 * d / m) ** (1.0 / 3.0)
+            )
         return start
     cube: float = (-m / 8.0) ** (1.0 / 3.0)
     start = max(0.25 * a, cube) if a >= 0.0 else min(cube, d / math.sqrt(-a) / math.sqrt(d - m))

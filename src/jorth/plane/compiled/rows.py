@@ -9,7 +9,9 @@ from jorth.plane.compiled.roots import compiled
 
 
 @compiled
-def apply_pair(X: np.ndarray, i: int, j: int, v11: float, v12: float, v21: float, v22: float) -> None:
+def apply_pair(
+    X: np.ndarray, i: int, j: int, v11: float, v12: float, v21: float, v22: float
+) -> None:
     """X[(i, j), :] <- V X[(i, j), :] for X (n, k), in place: see `jorth.plane.apply`."""
     if np.sign(v11) * np.sign(v12) * np.sign(v21) * np.sign(v22) > 0.0:
         _hyperbolic(X, i, j, v11, v21, v22)

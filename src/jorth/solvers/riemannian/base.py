@@ -8,10 +8,10 @@ from typing import Literal
 
 from torch import Tensor
 
-from jorth.arrays import frobenius
-from jorth.solvers.base import AbstractSolver, State, check_choice
-from jorth.solvers.criticality import skew_gradient
-from jorth.solvers.problem import Problem
+from jorth.arrays import check_choice, frobenius
+from jorth.group.slopes import skew_gradient
+from jorth.solvers.loop.problem import Problem
+from jorth.solvers.loop.solver import AbstractSolver, State
 from jorth.solvers.riemannian.line_search import Trial, inner, search
 from jorth.solvers.riemannian.preconditioner import precondition, renew
 
@@ -59,7 +59,9 @@ class RiemannianMethod(AbstractSolver):
         state.value, state.gradient = trial.value, trial.gradient
         state.cache["g"] = trial.g
 
-    def search(self, problem: Problem, state: State, g: Tensor, direction: Tensor, slope: float) -> Trial | None:
+    def search(
+        self, problem: Problem, state: State, g: Tensor, direction: Tensor, slope: float
+    ) -> Trial | None:
         """A step that decreases f enough, or None."""
         return search(problem, state, g, direction, slope, first=self.first_step(state, g))
 
@@ -81,7 +83,9 @@ class RiemannianMethod(AbstractSolver):
         """The direction S of the step, from the gradient and the memory."""
 
     @abstractmethod
-    def remember(self, state: State, g: Tensor, direction: Tensor, slope: float, trial: Trial) -> None:
+    def remember(
+        self, state: State, g: Tensor, direction: Tensor, slope: float, trial: Trial
+    ) -> None:
         """Keep what the next direction needs of a step that was taken."""
 
     @abstractmethod

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from jorth.solvers.base import State
-from jorth.solvers.problem import Problem
+from jorth.solvers.loop.problem import Problem
+from jorth.solvers.loop.solver import State
 from jorth.solvers.riemannian.base import RiemannianMethod
 from jorth.solvers.riemannian.line_search import Trial, inner, search
 
@@ -35,14 +35,18 @@ class RiemannianCG(RiemannianMethod):
         beta = max(0.0, -inner(downhill, change) / bend) if bend > 0 else 0.0
         return downhill + beta * last
 
-    def search(self, problem: Problem, state: State, g: Tensor, direction: Tensor, slope: float) -> Trial | None:
+    def search(
+        self, problem: Problem, state: State, g: Tensor, direction: Tensor, slope: float
+    ) -> Trial | None:
         """From the step that would repeat the last decrease."""
         decrease = state.numbers.get("decrease", 0.0)
         repeat = min(2 * decrease / -slope, 10 * state.numbers.get("step", 1.0))
         first = repeat if repeat > 0 else self.first_step(state, g)
         return search(problem, state, g, direction, slope, first=first, flatten=FLATTEN)
 
-    def remember(self, state: State, g: Tensor, direction: Tensor, slope: float, trial: Trial) -> None:
+    def remember(
+        self, state: State, g: Tensor, direction: Tensor, slope: float, trial: Trial
+    ) -> None:
         """The direction, the change of the gradient along it, and the decrease."""
         state.tensors["direction"], state.tensors["change"] = direction, trial.g - g
         state.numbers["decrease"] = max(0.0, state.value - trial.value)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from jorth.arrays import frobenius
-from jorth.solvers.base import State, check_count
-from jorth.solvers.problem import Problem
+from jorth.arrays import check_count, frobenius
+from jorth.solvers.loop.problem import Problem
+from jorth.solvers.loop.solver import State
 from jorth.solvers.riemannian.base import RiemannianMethod
 from jorth.solvers.riemannian.line_search import Trial, inner, search
 
@@ -57,15 +57,21 @@ class RiemannianLBFGS(RiemannianMethod):
         step, change = kept[0]
         return r * (inner(step, change) / inner(change, change))
 
-    def search(self, problem: Problem, state: State, g: Tensor, direction: Tensor, slope: float) -> Trial | None:
+    def search(
+        self, problem: Problem, state: State, g: Tensor, direction: Tensor, slope: float
+    ) -> Trial | None:
         """From the full step; a secant step where that was far from the minimum along the line."""
-        return search(problem, state, g, direction, slope, first=self.first_step(state, g), flatten=FLATTEN)
+        return search(
+            problem, state, g, direction, slope, first=self.first_step(state, g), flatten=FLATTEN
+        )
 
     def first_step(self, state: State, g: Tensor) -> float:
         """1, where the memory or the preconditioner give the direction its scale."""
         return 1.0 if self.remembers(state) else super().first_step(state, g)
 
-    def remember(self, state: State, g: Tensor, direction: Tensor, slope: float, trial: Trial) -> None:
+    def remember(
+        self, state: State, g: Tensor, direction: Tensor, slope: float, trial: Trial
+    ) -> None:
         """Keep a pair in the oldest slot, if its curvature is positive."""
         step, change = trial.S, trial.g - g
         if inner(step, change) <= 1e-10 * frobenius(step) * frobenius(change):

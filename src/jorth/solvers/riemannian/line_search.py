@@ -10,11 +10,11 @@ from torch import Tensor
 
 from jorth.arrays import frobenius
 from jorth.group.retractions import cayley_step
-from jorth.solvers.base import State
-from jorth.solvers.counting import all_finite
-from jorth.solvers.criticality import skew_gradient
-from jorth.solvers.problem import Problem
-from jorth.solvers.status import Status, StopRun
+from jorth.group.slopes import skew_gradient
+from jorth.solvers.loop.budget import all_finite
+from jorth.solvers.loop.problem import Problem
+from jorth.solvers.loop.solver import State
+from jorth.solvers.loop.status import Status, StopRun
 
 ARMIJO = 1e-4
 TRIALS = 50
@@ -56,7 +56,9 @@ def search(
     Returns:
         None when no step decreases f.
     """
-    rounding = torch.finfo(state.X.dtype).eps * max(abs(state.value), frobenius(state.gradient) * frobenius(state.X))
+    rounding = torch.finfo(state.X.dtype).eps * max(
+        abs(state.value), frobenius(state.gradient) * frobenius(state.X)
+    )
     level = state.value if reference is None else reference
     longest = LONGEST / max(_boost_norm(problem, direction), 1e-300)
     t, best, refined, finite = min(first, longest), None, 0, True
@@ -66,15 +68,27 @@ def search(
         new_slope = inner(trial.g, direction) if finite else math.nan
         flat = abs(t * slope) < 100 * rounding
         if flat:  # f is rounding only: the slope decides, as in the approximate Wolfe condition of Hager and Zhang
-            accepted = trial.value <= state.value + 10 * rounding and abs(new_slope) <= TURNED * abs(slope)
+            accepted = trial.value <= state.value + 10 * rounding and abs(
+                new_slope
+            ) <= TURNED * abs(slope)
         else:
             accepted = finite and trial.value <= level + ARMIJO * t * slope
         if accepted and (best is None or trial.value < best.value):
             best = trial
         if best is None:
-            t = _secant(t, slope, new_slope) if flat else _shorter(t, state.value, slope, trial.value)
+            t = (
+                _secant(t, slope, new_slope)
+                if flat
+                else _shorter(t, state.value, slope, trial.value)
+            )
             continue
-        if flatten is None or flat or refined == REFINEMENTS or abs(new_slope) <= flatten * abs(slope) or not finite:
+        if (
+            flatten is None
+            or flat
+            or refined == REFINEMENTS
+            or abs(new_slope) <= flatten * abs(slope)
+            or not finite
+        ):
             return best
         t, refined = min(_secant(t, slope, new_slope), longest), refined + 1
         if t == trial.t:  # at the longest step already

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from jorth.solvers.base import State
-from jorth.solvers.problem import Problem
+from jorth.solvers.loop.problem import Problem
+from jorth.solvers.loop.solver import State
 from jorth.solvers.riemannian.base import RiemannianMethod
 from jorth.solvers.riemannian.line_search import Trial, inner, search
 
@@ -30,13 +30,17 @@ class RiemannianSD(RiemannianMethod):
         """Minus the gradient in the first metric."""
         return -self.scaled(state, g)
 
-    def search(self, problem: Problem, state: State, g: Tensor, direction: Tensor, slope: float) -> Trial | None:
+    def search(
+        self, problem: Problem, state: State, g: Tensor, direction: Tensor, slope: float
+    ) -> Trial | None:
         """From the Barzilai-Borwein step, below the running mean."""
         first = state.numbers.get("step") or self.first_step(state, g)
         reference = state.numbers.get("reference")
         return search(problem, state, g, direction, slope, first=first, reference=reference)
 
-    def remember(self, state: State, g: Tensor, direction: Tensor, slope: float, trial: Trial) -> None:
+    def remember(
+        self, state: State, g: Tensor, direction: Tensor, slope: float, trial: Trial
+    ) -> None:
         """The next step length and the running mean."""
         numbers = state.numbers
         bend = inner(direction, trial.g) - slope

@@ -1,0 +1,110 @@
+"""`jorth data`: which data sets there are, where they are, how to get them, what is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jorth.cli.errors import one_line_errors
+
+folder_option: Callable[[Any], Any] = click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of the data. Default: $JORTH_DATA, else a cache of jorth.",
+)
+
+
+@click.group()
+def data() -> None:
+    """The data sets of the paper: list, fetch, show."""
+
+
+@data.command("list")
+@folder_option
+def list_sets(folder: Path | None) -> None:
+    """List the data sets: size, where each was found or how to get it, terms."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    from jorth.datasets import REGISTRY
+    from jorth.datasets.files import find
+    from jorth.datasets.loading import data_folder
+
+    with one_line_errors():
+        place = data_folder(folder)
+    console = Console()
+    table = Table(
+        title=f"Data sets in {escape(str(place))}",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    table.add_column("name", no_wrap=True)
+    table.add_column("size", no_wrap=True, justify="right")
+    table.add_column("found or to get by")
+    table.add_column("terms")
+    for entry in REGISTRY.values():
+        size = f"{entry.shape[0]} x {entry.shape[1]}" if entry.shape else "unknown"
+        path = find(entry, place)
+        how = "jorth data fetch" if entry.url else "no public address"
+        table.add_row(entry.name, size, f"[bold]{path.name}[/bold]" if path else how, entry.terms)
+    console.print(table)
+    console.print("The size is that of the complete set; a file may hold less.")
+
+
+@data.command()
+@click.argument("name")
+@folder_option
+@click.option("--url", help="Another address; its ending says the format.")
+@click.option("--sha256", help="The checksum that the file must have.")
+@click.option(
+    "--trust", is_flag=True, help="Accept the first download without a checksum and record its own."
+)
+@click.option(
+    "--timeout", default=30.0, show_default=True, help="Seconds to wait for the server, each time."
+)
+@click.option(
+    "--max-time", default=3600.0, show_default=True, help="Seconds for the whole download."
+)
+@click.option(
+    "--max-bytes", type=click.IntRange(1), help="Of the file. Default: $JORTH_MAX_BYTES, else 2^31."
+)
+def fetch(
+    name: str,
+    folder: Path | None,
+    url: str | None,
+    sha256: str | None,
+    trust: bool,
+    timeout: float,
+    max_time: float,
+    max_bytes: int | None,
+) -> None:
+    """Download the data set NAME and check it. Without a checksum it is refused, unless --trust."""
+    from jorth.datasets import fetch as fetch_set
+    from jorth.datasets.download import recorded
+
+    with one_line_errors():
+        limits: dict[str, Any] = {"timeout": timeout, "max_time": max_time, "max_bytes": max_bytes}
+        path = fetch_set(name, folder=folder, url=url, sha256=sha256, trust=trust, **limits)
+        digest = recorded(path)
+    click.echo(f"{path}")
+    click.echo(f"sha256 {digest}" if digest else "found there; no checksum is recorded for it")
+
+
+@data.command()
+@click.argument("name")
+@folder_option
+@click.option("--sparse", is_flag=True, help="Look for sparse files first.")
+def show(name: str, folder: Path | None, sparse: bool) -> None:
+    """Show what the file of the data set NAME holds: shape, sparsity, range, norm."""
+    from jorth.datasets.summary import summarise
+
+    with one_line_errors():
+        lines = summarise(name, folder=folder, sparse_first=sparse)
+    for label, text in lines.items():
+        click.echo(f"{label:<12}{text}")

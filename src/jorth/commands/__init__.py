@@ -1,1 +1,0 @@
-"""One file a command of `jorth`. Its top level imports click alone, so that help stays light."""

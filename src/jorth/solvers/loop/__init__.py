@@ -1,0 +1,1 @@
+"""The one loop of all solvers: run, chain, budget, stopping, result."""

@@ -1,0 +1,165 @@
+"""How good a point is: the Riemannian gradient, the multiplier, block stationarity."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from jorth.arrays import (
+    check_alike,
+    check_finite,
+    check_signature,
+    describe,
+    positive_number,
+    real_number,
+    rounded_to,
+    to_tensor,
+    whole_number,
+)
+from jorth.objectives import AbstractObjective
+from jorth.plane import all_pairs, random_pairs, solve_rows
+from jorth.signature import Signature
+from jorth.solvers.loop.problem import as_objective
+
+CHUNK = 1024
+"""Pairs solved at once on the CPU: 25 MB for rows of 300 entries. A quarter takes half as long again, twice no less."""
+DEVICE_CHUNK = 2**15
+"""On a device, which fewer do not fill: 0.5 GB for each gathered array of rows of 1000 entries."""
+
+
+class BlockStationarity(NamedTuple):
+    """The mean over pairs of the squared distance from I to the best step, its standard error, and how many pairs."""
+
+    value: float
+    standard_error: float
+    pairs: int
+
+
+def block_stationarity(
+    objective: Any,
+    X: Any,
+    signature: Signature,
+    *,
+    theta: float = 1e-5,
+    pairs: int | None = None,
+    curvature: float | None = None,
+    seed: int = 0,
+    gradient: Any = None,
+) -> BlockStationarity:
+    """The mean over pairs of ||V - I||_F^2, V the best plane step at X: zero exactly at block-stationary points.
+
+    Block stationarity is stronger than criticality: no step in any plane, to any component, lowers the surrogate. A
+    plane in which the surrogate has no minimiser, since it falls for ever, is infinitely far from it: the value and the
+    standard error are then inf.
+
+    Args:
+        objective: An objective or a torch function.
+        X: (n, k).
+        signature: The signs of J.
+        theta: The proximal weight of the plane problems, an absolute number as in the paper.
+        pairs: All pairs when None, else that many pairs drawn at random; the standard error is then that of the mean.
+        curvature: A Lipschitz constant of the gradient, for objectives that are neither quadratic nor know one.
+        seed: Of the sample.
+        gradient: That of the objective at X, (n, k), where it is known; else it is evaluated.
+    """
+    function, n = as_objective(objective), check_signature(signature).n
+    point = _point_of(function, X, signature)
+    if n < 2:
+        raise ValueError(f"signature must have n of at least 2 for a pair, got {signature}")
+    if pairs is not None:
+        whole_number(pairs, "pairs", 1, instead="None or ")
+    if curvature is not None:
+        positive_number(curvature, "curvature")
+    real_number(
+        theta,
+        "theta",
+        "a finite number",
+        lambda number: math.isfinite(rounded_to(point.dtype, number)),
+    )
+    index = all_pairs(n) if pairs is None else random_pairs(n, pairs, seed=seed)
+    G = _gradient_at(function, point, gradient)
+    distance = _distances(point, G, index, signature, theta, _curvature(function, point, curvature))
+    value = distance.mean().item()
+    spread = 0.0 if pairs is None or pairs < 2 else float(distance.std() / np.sqrt(len(index)))
+    return BlockStationarity(value, spread if value < np.inf else np.inf, len(index))
+
+
+def _point_of(objective: AbstractObjective, X: Any, signature: Signature) -> Tensor:
+    """X (n, k) as the objective takes it."""
+    point, n, data = to_tensor(X, "X").detach(), signature.n, objective.data()
+    rows, columns = objective.shape()
+    wanted = (n, point.shape[-1] if columns is None else columns) if point.ndim else (n,)
+    if (
+        point.ndim != 2
+        or tuple(point.shape) != wanted
+        or rows not in (None, n)
+        or not point.numel()
+    ):
+        expects = f"{rows or 'n'}, {columns or 'k'}"
+        raise ValueError(
+            f"X must have shape ({expects}), the objective's, and fit {signature}, got {describe(X)}"
+        )
+    check_finite(point, "X")
+    if data is not None:
+        check_alike(point, "X", data, "the objective's data")
+    return point
+
+
+def _gradient_at(objective: AbstractObjective, X: Tensor, gradient: Any) -> Tensor:
+    """The gradient given, or that of the objective at X; checked either way."""
+    given = gradient is not None
+    name = "gradient" if given else "the objective's gradient at X"
+    G = to_tensor(gradient if given else objective.value_and_gradient(X)[1], name).detach()
+    if G.shape != X.shape:
+        raise ValueError(f"{name} must have the shape of X {tuple(X.shape)}, got {describe(G)}")
+    check_alike(G, name, X, "X")
+    check_finite(G, name)
+    return G
+
+
+def _distances(
+    X: Tensor,
+    G: Tensor,
+    index: NDArray[np.int64],
+    signature: Signature,
+    theta: float,
+    form: tuple[Tensor | float, Tensor | None],
+) -> Tensor:
+    """||V - I||_F^2 for every pair, in chunks, so that the rows gathered at a time take little memory."""
+    A, D = form
+    pairs = torch.as_tensor(index, device=X.device)
+    signs, unit = signature.vector(X), torch.eye(2, dtype=X.dtype, device=X.device)
+    distances, decreases = [], []
+    size = CHUNK if X.device.type == "cpu" else DEVICE_CHUNK
+    for start in range(0, len(pairs), size):
+        part = pairs[start : start + size]
+        block = A[part[:, :, None], part[:, None, :]] if isinstance(A, Tensor) else A
+        V, decrease, unbounded = solve_rows(
+            G[part], X[part], block, signs[part], D=D, theta=theta, check=False
+        )
+        distances.append(torch.where(unbounded, torch.inf, (V - unit).square().sum(dim=(-2, -1))))
+        decreases.append(decrease)
+    if bool(torch.cat(decreases).isnan().any()):  # G, X and theta were checked before
+        raise ValueError(
+            "objective must have finite curvature and a symmetric form, got NaN, infinity or asymmetry"
+        )
+    return torch.cat(distances)
+
+
+def _curvature(
+    objective: AbstractObjective, X: Tensor, curvature: float | None
+) -> tuple[Tensor | float, Tensor | None]:
+    """A and D of Q = (Z D Z^T) (x) A_BB for left steps: those of a quadratic, else L."""
+    form = objective.quadratic()
+    if form is not None:
+        form = form.like(X)
+        return form.A, form.D
+    L = curvature if curvature is not None else objective.curvature()
+    if L is None:
+        raise ValueError("curvature must be given for an objective that knows none, got None")
+    return L, None

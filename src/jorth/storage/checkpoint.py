@@ -1,0 +1,159 @@
+"""Checkpoints: a folder whose one file is replaced whole. Arrays as safetensors, the rest as JSON.
+
+Nothing in it is ever run (no pickle). A checksum over all of it tells damage from another run's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from jorth.ranks import Ranks
+from jorth.storage.atomic import replacing
+
+FILE = "state.safetensors"
+ABOUT = "problem.json"
+Content: TypeAlias = tuple[dict[str, Tensor], dict[str, Any]]
+"""Tensors, and what JSON can hold besides, NumPy arrays included."""
+
+
+class CheckpointMismatch(ValueError):
+    """The folder holds a checkpoint of another problem, method or start."""
+
+
+def mismatch(folder: Path, what: str, there: object, here: object) -> CheckpointMismatch:
+    """The error that says in what two runs differ."""
+    return CheckpointMismatch(
+        f"checkpoint {folder} belongs to another run: {what} is {there} there and {here} here; nothing was overwritten"
+    )
+
+
+class Folder:
+    """Where one run keeps its state."""
+
+    def __init__(self, path: Path, identity: dict[str, str]) -> None:
+        self.path = path
+        self._identity = identity
+        self._failed = False
+
+    def open(self, device: torch.device, ranks: Ranks | None) -> Content | None:
+        """What the run has left there, if anything; then make the folder, with words on whose it is.
+
+        Of several processes the first does it and tells the others. An OSError comes before any
+        work is done.
+        """
+
+        def read() -> Content | None:
+            found = load(self.path, self._identity)
+            self.path.mkdir(parents=True, exist_ok=True)
+            with replacing(self.path / ABOUT) as stream:
+                stream.write(json.dumps(self._identity, indent=2).encode())
+            return found
+
+        found = read() if ranks is None else ranks.from_first(read)
+        if found is None:
+            return None
+        tensors, numbers = found
+        return {name: tensor.to(device) for name, tensor in tensors.items()}, numbers
+
+    def save(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
+        """Write the state. Where that fails there is a warning, once: the run is worth more."""
+        try:
+            save(self.path, self._identity, tensors, numbers)
+        except (OSError, MemoryError) as error:
+            if not self._failed:
+                reason = str(error) or type(error).__name__
+                warnings.warn(
+                    f"the checkpoint in {self.path} could not be written: {reason}", stacklevel=2
+                )
+            self._failed = True
+        else:
+            self._failed = False
+
+
+def save(
+    folder: Path, identity: dict[str, str], tensors: dict[str, Tensor], numbers: dict[str, Any]
+) -> None:
+    """Write the state; a reader sees the old one or the new one, never half of one."""
+    from safetensors.torch import save as packed
+
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    texts = {
+        "identity": json.dumps(identity),
+        "numbers": json.dumps(numbers, default=_array_as_json),
+    }
+    content = packed(plain, texts | {"checksum": _checksum(plain, texts)})
+    with replacing(folder / FILE) as stream:
+        stream.write(content)
+
+
+def load(folder: Path, identity: dict[str, str]) -> Content | None:
+    """The state in the folder, or None when there is none.
+
+    Raises:
+        CheckpointMismatch: It belongs to something else.
+        ValueError: The file is damaged.
+    """
+    path = folder / FILE
+    if not path.exists():
+        return None
+    try:
+        tensors, texts = _read(path)
+        found = json.loads(texts["identity"])
+        numbers = json.loads(texts["numbers"], object_hook=_array_from_json)
+    except OSError:
+        raise
+    except Exception as error:  # what libraries say to a broken file
+        raise ValueError(
+            f"checkpoint {path} cannot be read ({error}); remove it to start anew"
+        ) from error
+    for key in identity:
+        if found.get(key) != identity[key]:
+            raise mismatch(folder, key, found.get(key), identity[key])
+    return tensors, numbers
+
+
+def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Tensors and texts as they were written, or an error of some kind."""
+    from safetensors import safe_open
+
+    with safe_open(path, framework="pt") as handle:
+        texts = dict(handle.metadata() or {})
+        # copies in memory of torch's own alignment: BLAS may round differently on other alignments
+        tensors = {name: handle.get_tensor(name).clone() for name in handle.keys()}  # noqa: SIM118 - not a dict
+    if texts.pop("checksum", "") != _checksum(tensors, texts):
+        raise ValueError("its content does not match its checksum")
+    return tensors, texts
+
+
+def _checksum(tensors: dict[str, Tensor], texts: dict[str, str]) -> str:
+    """The sha256 of all names, types, shapes and bytes."""
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    digest.update(json.dumps(texts, sort_keys=True).encode())
+    return digest.hexdigest()
+
+
+def _array_as_json(value: Any) -> dict[str, Any]:
+    """A NumPy array, as some random generators have in their state."""
+    if not isinstance(value, np.ndarray):
+        raise TypeError(f"a checkpoint cannot hold {type(value).__name__}")
+    return {"dtype": str(value.dtype), "array": value.tolist()}
+
+
+def _array_from_json(value: dict[str, Any]) -> Any:
+    return (
+        np.array(value["array"], dtype=value["dtype"])
+        if set(value) == {"dtype", "array"}
+        else value
+    )
