@@ -12,7 +12,7 @@ from jorth.datasets import planted_procrustes
 from jorth.objectives import AutogradObjective
 from jorth.solvers.loop.budget import CountedObjective
 from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.solver import Scored
+from jorth.solvers.loop.state import Scored
 from jorth.stopping import ValueBelow
 from tests.planted import near_procrustes
 

@@ -171,7 +171,7 @@ def test_a_step_that_is_broken_off_returns_what_is_true_of_its_point(tmp_path):
     assert result.gradient_norm == pytest.approx(np.linalg.norm(S - S.T) / 2, rel=1e-12)
     saved = torch.from_numpy(np.eye(2))
     tensors, _ = checkpoints.load(tmp_path, {})
-    assert torch.equal(tensors["X"], saved)  # the last whole iteration
+    assert torch.equal(tensors["state.X"], saved)  # the last whole iteration
 
 
 def test_ctrl_c_while_the_stages_are_joined(monkeypatch):

@@ -10,7 +10,7 @@ from jorth.clock import Clock
 from jorth.solvers.baselines import watch
 from jorth.solvers.loop.budget import CountedObjective
 from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.solver import Scored
+from jorth.solvers.loop.state import Scored
 
 METHODS = ["umcm", "admm"]
 

@@ -12,7 +12,7 @@ from jorth.datasets import planted_procrustes
 from jorth.group.slopes import skew_gradient
 from jorth.solvers.loop.budget import CountedObjective
 from jorth.solvers.loop.problem import Problem, as_objective
-from jorth.solvers.loop.solver import State
+from jorth.solvers.loop.state import State
 from jorth.solvers.riemannian import RiemannianCG, RiemannianLBFGS, RiemannianSD
 from jorth.solvers.riemannian.line_search import Trial, _secant, _shorter, inner, search
 from jorth.solvers.riemannian.preconditioner import precondition, renew

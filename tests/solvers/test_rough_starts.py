@@ -117,7 +117,7 @@ def test_19_of_20_starts_work_on_other_rows(rows, signature, method):
 
 
 def walk_state():
-    from jorth.solvers.loop.solver import State
+    from jorth.solvers.loop.state import State
 
     return State(torch.eye(2), 1.0, torch.ones(2, 2), numbers={"angle": 0.1})
 

@@ -10,7 +10,7 @@ from jorth import HyperbolicEigenvalue, Quadratic, Signature, Status
 from jorth.arrays import frobenius
 from jorth.group.slopes import gradient_norm
 from jorth.solvers.jobcd.curvature import _secant
-from jorth.solvers.loop.solver import State
+from jorth.solvers.loop.state import State
 
 SIG = Signature(3, 2)
 SCALES = [1e-300, 1e-170, 1e-20, 1.0, 1e20, 1e170, 1e300]

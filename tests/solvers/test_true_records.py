@@ -8,7 +8,7 @@ import torch
 
 import jorth
 from jorth import Status
-from jorth.solvers.loop.solver import State
+from jorth.solvers.loop.state import State
 from tests.solvers import recomputed
 from tests.solvers.random_runs import random_run
 from tests.solvers.recomputed import WIDE, wide

@@ -14,7 +14,8 @@ from jorth.group.slopes import symmetric_multiplier
 from jorth.solvers.baselines import watch
 from jorth.solvers.loop.budget import all_finite
 from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.solver import AbstractSolver, State
+from jorth.solvers.loop.solver import AbstractSolver
+from jorth.solvers.loop.state import State
 from jorth.solvers.loop.status import Status, StopRun
 
 EQUALITY = 0.1
@@ -58,7 +59,7 @@ class ADMM(AbstractSolver):
 
     def init(self, problem: Problem, X: Tensor) -> State:
         """Both copies at the start, multipliers zero."""
-        state = super().init(problem, X)
+        state: State = super().init(problem, X)
         known = problem.objective.curvature()
         state.numbers["curvature"] = known or frobenius(state.gradient) / frobenius(X) or 1.0
         state.numbers["penalty"] = 1.0 if self.penalty == "auto" else float(self.penalty)

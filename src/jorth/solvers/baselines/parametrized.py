@@ -21,7 +21,8 @@ from jorth.arrays import (
 from jorth.group.slopes import scaled_violation
 from jorth.solvers.loop.budget import all_finite
 from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.solver import AbstractSolver, State
+from jorth.solvers.loop.solver import AbstractSolver
+from jorth.solvers.loop.state import State
 from jorth.solvers.loop.status import Status, StopRun
 
 LEARNING_RATES = {"adam": 0.03, "lbfgs": 1.0}
@@ -66,7 +67,7 @@ class Parametrized(AbstractSolver):
 
     def init(self, problem: Problem, X: Tensor) -> State:
         """The state at the start, and the weights there."""
-        state = super().init(problem, X)
+        state: State = super().init(problem, X)
         state.numbers["rate"] = self.learning_rate or LEARNING_RATES[self.optimizer]
         self._set_up(problem, state)
         return state

@@ -14,7 +14,8 @@ from jorth.group.slopes import symmetric_multiplier
 from jorth.solvers.baselines import watch
 from jorth.solvers.loop.budget import all_finite
 from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.solver import AbstractSolver, State
+from jorth.solvers.loop.solver import AbstractSolver
+from jorth.solvers.loop.state import State
 from jorth.solvers.loop.status import Status, StopRun
 
 ARMIJO = 1e-4
@@ -60,7 +61,7 @@ class UMCM(AbstractSolver):
 
     def init(self, problem: Problem, X: Tensor) -> State:
         """The state at the start, with a first penalty."""
-        state = super().init(problem, X)
+        state: State = super().init(problem, X)
         guess = problem.objective.curvature() or frobenius(state.gradient) / frobenius(X) or 1.0
         state.numbers["beta"] = guess if self.beta == "auto" else float(self.beta)
         self._restart(problem, state)

@@ -10,7 +10,7 @@ from torch import Tensor
 from jorth.arrays import unit_roundoff
 from jorth.group.slopes import gradient_norm
 from jorth.solvers.loop.monitor import Progress
-from jorth.solvers.loop.solver import State
+from jorth.solvers.loop.state import State
 
 PATIENCE = 15
 """Steps without a better value or gradient norm at the polished point: the method has lost its way."""

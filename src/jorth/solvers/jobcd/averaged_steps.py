@@ -25,7 +25,7 @@ from torch import Tensor
 from jorth.group.slopes import skew_gradient
 from jorth.solvers.jobcd.pair_steps import Proposal, oriented
 from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.solver import State
+from jorth.solvers.loop.state import State
 from jorth.solvers.loop.status import Status, StopRun
 
 FLAT = 0.25

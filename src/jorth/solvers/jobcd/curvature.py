@@ -11,7 +11,7 @@ from torch import Tensor
 from jorth.arrays import check_auto, frobenius
 from jorth.solvers.jobcd.pair_steps import Outcome, Proposal, accept
 from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.solver import State
+from jorth.solvers.loop.state import State
 from jorth.solvers.loop.status import Status, StopRun
 
 Curvature = float | Literal["auto"]

@@ -14,7 +14,7 @@ from jorth.objectives import QuadraticForm
 from jorth.plane.proximal import signed_theta
 from jorth.solvers.jobcd.pair_steps import Proposal
 from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.solver import State
+from jorth.solvers.loop.state import State
 
 
 def exact_rounds(

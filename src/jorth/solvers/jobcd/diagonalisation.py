@@ -14,7 +14,7 @@ from jorth.objectives.definiteness import is_semidefinite, square_root
 from jorth.plane import apply_rows
 from jorth.plane.proximal import NEAR_NULL, RELATIVE_THETA
 from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.solver import State
+from jorth.solvers.loop.state import State
 
 CHUNK = 50_000
 """Pairs between two looks at the clock."""

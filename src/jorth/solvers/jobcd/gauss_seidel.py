@@ -21,7 +21,8 @@ from jorth.solvers.jobcd.diagonalisation import is_diagonalisation, rotate_pairs
 from jorth.solvers.jobcd.pair_steps import compile_kernels, oriented, propose_pairs, transposed_form
 from jorth.solvers.jobcd.pairwise import PairwiseSweep, StepRule
 from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.solver import AbstractSolver, State
+from jorth.solvers.loop.solver import AbstractSolver
+from jorth.solvers.loop.state import State
 
 
 @dataclass(frozen=True, kw_only=True)

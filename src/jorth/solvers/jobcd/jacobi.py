@@ -31,7 +31,8 @@ from jorth.solvers.jobcd.pair_steps import (
 )
 from jorth.solvers.loop.budget import all_finite
 from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.solver import AbstractSolver, State
+from jorth.solvers.loop.solver import AbstractSolver
+from jorth.solvers.loop.state import State
 from jorth.solvers.loop.status import Status, StopRun
 
 Matching = Literal["random", "round-robin", "greedy"]

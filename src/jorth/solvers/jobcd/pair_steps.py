@@ -22,7 +22,7 @@ from jorth.plane.solve import Components
 from jorth.signature import Signature
 from jorth.solvers.loop.budget import all_finite
 from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.solver import State
+from jorth.solvers.loop.state import State
 
 ENOUGH = 0.01
 """The part of the promised decrease that must be met. All of it would ask for the largest curvature anywhere near: on a

@@ -15,7 +15,7 @@ from jorth.solvers.jobcd.jacobi import DECAY, MOMENTUM, Jacobi
 from jorth.solvers.jobcd.pair_steps import oriented
 from jorth.solvers.loop.budget import all_finite
 from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.solver import State
+from jorth.solvers.loop.state import State
 from jorth.solvers.loop.status import Status, StopRun
 
 SMOOTHING = 0.9

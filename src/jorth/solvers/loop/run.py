@@ -24,7 +24,8 @@ from jorth.solvers.loop.monitor import PATIENCE, Progress, escaped
 from jorth.solvers.loop.problem import FEASIBLE, Problem
 from jorth.solvers.loop.progress import ProgressLine
 from jorth.solvers.loop.result import COLUMNS, History, Result
-from jorth.solvers.loop.solver import AbstractSolver, Scored, State
+from jorth.solvers.loop.solver import AbstractSolver
+from jorth.solvers.loop.state import Scored, State
 from jorth.solvers.loop.status import Status, StopRun
 from jorth.solvers.loop.stopping import Criterion, Report
 from jorth.solvers.stationarity import block_stationarity
@@ -93,7 +94,7 @@ class Run:
             interrupt.hold()
             if self.problem.objective.objective.ranks is not None:  # out of step with the others
                 raise
-            if self.state is not None and not self.state.whole:  # cut anywhere
+            if self.state is not None and not self.state.complete:  # cut anywhere
                 self.state.exact = False
             return Status.INTERRUPTED, None
 
@@ -123,10 +124,10 @@ class Run:
             self.last_whole = snapshot.take(self)
         self.problem.objective.clock.start()
         self.problem.objective.check_limits()
-        self.state.whole = False
+        self.state.complete = False
         self.solver.step(self.problem, self.state)
         self.iteration += 1
-        self.state.whole = True
+        self.state.complete = True
         self.problem.objective.clock.pause()
         self._save_in_time()
 
@@ -342,6 +343,6 @@ class Run:
     def _save_at_the_end(self) -> None:
         if self.folder is None or self.state is None:
             return
-        content = snapshot.take(self) if self.state.whole else self.last_whole
+        content = snapshot.take(self) if self.state.complete else self.last_whole
         if content is not None:
             self.folder.save(*content)

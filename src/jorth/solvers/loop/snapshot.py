@@ -17,13 +17,11 @@ from jorth.solvers.loop.budget import Evaluations
 from jorth.solvers.loop.monitor import Progress
 from jorth.solvers.loop.problem import FEASIBLE
 from jorth.solvers.loop.result import COLUMNS, History
-from jorth.solvers.loop.solver import Scored, State
+from jorth.solvers.loop.state import Scored, pack, unpack
 from jorth.storage.checkpoint import Content, mismatch
 
 if TYPE_CHECKING:
     from jorth.solvers.loop.run import Run
-
-OF_SOLVER = "solver."
 
 
 def take(run: Run) -> Content:
@@ -31,19 +29,14 @@ def take(run: Run) -> Content:
     state, objective = run.state, run.problem.objective
     assert state is not None
     run.solver.pack(state)
-    tensors = {"X": state.X, "gradient": state.gradient}
-    tensors |= {f"{OF_SOLVER}{name}": tensor for name, tensor in state.tensors.items()}
+    tensors: dict[str, Tensor] = {}
+    packed = pack(state, "state", tensors)
     if not (state.exact and run.solver.feasible):
-        tensors |= {"scored X": run.scored.X, "scored gradient": run.scored.gradient}
-    tensors = {name: tensor.clone() for name, tensor in tensors.items()}
+        tensors["scored X"] = run.scored.X.clone()
+        tensors["scored gradient"] = run.scored.gradient.clone()
     tensors["history"] = torch.from_numpy(run.history.rows)  # no copy: rows are only added
     numbers = {
-        "value": state.value,
-        "exact": state.exact,
-        "unbounded": state.unbounded,
-        "stalled": state.stalled,
-        "reason": state.reason,
-        "numbers": dict(state.numbers),
+        "state": packed,
         "iteration": run.iteration,
         "counted_at": run.counted_at,
         "scored": [run.scored.value, run.scored.violation, run.scored_at],
@@ -57,20 +50,7 @@ def take(run: Run) -> Content:
 def put_back(run: Run, content: Content, folder: Path) -> None:
     """Let the run stand where `take` found it, if the objective has not changed since."""
     tensors, numbers = content
-    own = {
-        name.removeprefix(OF_SOLVER): t for name, t in tensors.items() if name.startswith(OF_SOLVER)
-    }
-    run.state = State(
-        tensors["X"],
-        numbers["value"],
-        tensors["gradient"],
-        exact=numbers["exact"],
-        unbounded=numbers["unbounded"],
-        stalled=numbers["stalled"],
-        reason=numbers["reason"],
-        numbers=numbers["numbers"],
-        tensors=own,
-    )
+    run.state = unpack(numbers["state"], run.solver.state_type, tensors)
     run.iteration = numbers["iteration"]
     run.counted_at = numbers["counted_at"]
     if "scored X" in tensors:

@@ -11,7 +11,8 @@ from torch import Tensor
 from jorth.arrays import check_choice, frobenius
 from jorth.group.slopes import skew_gradient
 from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.solver import AbstractSolver, State
+from jorth.solvers.loop.solver import AbstractSolver
+from jorth.solvers.loop.state import State
 from jorth.solvers.riemannian.line_search import Trial, inner, search
 from jorth.solvers.riemannian.preconditioner import precondition, renew
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from jorth.arrays import check_count, frobenius
 from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.solver import State
+from jorth.solvers.loop.state import State
 from jorth.solvers.riemannian.base import RiemannianMethod
 from jorth.solvers.riemannian.line_search import Trial, inner, search
 

@@ -13,7 +13,7 @@ from jorth.group.retractions import cayley_step
 from jorth.group.slopes import skew_gradient
 from jorth.solvers.loop.budget import all_finite
 from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.solver import State
+from jorth.solvers.loop.state import State
 from jorth.solvers.loop.status import Status, StopRun
 
 ARMIJO = 1e-4

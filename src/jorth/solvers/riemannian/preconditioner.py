@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.solver import State
+from jorth.solvers.loop.state import State
 
 FAR = 4e4
 """||X||_F^2 - n beyond which the model is no good: there the steps that it asks for are cut to nothing at the pole."""

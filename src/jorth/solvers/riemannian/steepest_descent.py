@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.solver import State
+from jorth.solvers.loop.state import State
 from jorth.solvers.riemannian.base import RiemannianMethod
 from jorth.solvers.riemannian.line_search import Trial, inner, search
 
