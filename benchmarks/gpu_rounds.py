@@ -20,7 +20,7 @@ from jorth.kernels import QuadraticRounds, batch_rounds, partners, tournament_ro
 from jorth.kernels.plain import plain_round
 from jorth.kernels.quadratic import CHUNK, TILES, Tiles
 from jorth.optim.rounds import batched_rounds
-from jorth.plane import random_matching, round_robin
+from jorth.plane import random_matching, tournament
 
 SIZES = (8192, 4096, 2048, 1024)
 DTYPES = (torch.float64, torch.float32)
@@ -187,8 +187,8 @@ def batched():
         X = random_point(sig, cond=4.0, batch=(300,), dtype=dtype, device="cuda")
         G = torch.randn_like(X)
         for name, rounds in (
-            ("round", round_robin(36, seed=0)[:1]),
-            ("tournament", round_robin(36, seed=0)),
+            ("round", tournament(36, seed=0)[:1]),
+            ("tournament", tournament(36, seed=0)),
         ):
             for everywhere in (False, True):
                 call = seconds(
@@ -203,7 +203,7 @@ def batched():
                     flush=True,
                 )
         plain = seconds(
-            partial(batched_rounds, X, G, 10.0, round_robin(36, seed=0)[:1], sig, False), 3
+            partial(batched_rounds, X, G, 10.0, tournament(36, seed=0)[:1], sig, False), 3
         )
         print(
             f"batch 300 x 36 x 36 {str(dtype)[6:]} round in plain torch: {1e6 * plain:.1f} us",

@@ -17,7 +17,7 @@ import jorth
 from benchmarks import work
 from jorth.kernels import QuadraticRounds, tournament_rounds
 from jorth.kernels.quadratic import CHUNK
-from jorth.plane import all_pairs, apply_rows, random_matching, round_robin
+from jorth.plane import all_pairs, apply_rows, random_matching, tournament
 from jorth.solvers.loop import budget as counting
 
 DTYPES = (torch.float64, torch.float32)
@@ -239,9 +239,7 @@ def batch_launch(dtype):
     from jorth.kernels.batch import launch_rounds, prepare_rounds
 
     X = jorth.random_point(SMALL, cond=4.0, batch=(BATCH,), seed=0, dtype=dtype, device="cuda")
-    prepared = prepare_rounds(
-        X, torch.randn_like(X), 1e3, round_robin(SMALL.n, seed=0), SMALL.signs
-    )
+    prepared = prepare_rounds(X, torch.randn_like(X), 1e3, tournament(SMALL.n, seed=0), SMALL.signs)
     return seconds(lambda: launch_rounds(*prepared, everywhere=False), "cuda", loops=20)
 
 

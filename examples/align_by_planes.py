@@ -7,14 +7,14 @@ of every pair equal f along the step.
 import numpy as np
 
 import jorth
-from jorth.plane import apply_rows, round_robin, solve_plane
+from jorth.plane import apply_rows, solve_plane, tournament
 
 signature = jorth.Signature(12, 8)
 target = jorth.random_point(signature, cond=10.0, seed=1)
 X = np.eye(signature.n)
 
 for sweep in range(60):
-    for pairs in round_robin(signature.n, seed=sweep):
+    for pairs in tournament(signature.n, seed=sweep):
         Z = X[pairs]  # (pairs, 2, n)
         P = (Z - target[pairs]) @ Z.swapaxes(1, 2)
         Q = np.einsum("kac,bd->kabcd", Z @ Z.swapaxes(1, 2), np.eye(2)).reshape(-1, 4, 4)

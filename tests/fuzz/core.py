@@ -515,7 +515,7 @@ def every_pair_once(pairs, n):
     ]
 
 
-def check_round_robin(result, given):
+def check_tournament(result, given):
     for matching in result:
         disjoint(matching, int(given["n"]))
     every_pair_once(result, int(given["n"]))
@@ -840,10 +840,10 @@ CALLS = [
         lambda result, given: every_pair_once(result, int(given["n"])),
     ),
     Call(
-        "jorth.plane.round_robin",
-        plane.round_robin,
+        "jorth.plane.tournament",
+        plane.tournament,
         lambda rng: dict(n=5, seed=1),
-        check_round_robin,
+        check_tournament,
     ),
     Call(
         "jorth.plane.greedy_matching",

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from jorth.kernels import batch_rounds, partners, tournament_rounds
 from jorth.optim.rounds import batched_rounds
-from jorth.plane import random_matching, round_robin
+from jorth.plane import random_matching, tournament
 from tests.kernels.problems import after, check_edges, check_nearly_null_rows, check_pairs, quadratic
 import jorth
 
@@ -34,7 +34,7 @@ sig = jorth.Signature.of([1, -1, 1, 1, -1, 1, -1])
 X = torch.from_numpy(jorth.random_point(sig, cond=9.0, batch=(2,)))
 G = torch.randn(2, 7, 7, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 for everywhere in (False, True):
-    rounds = round_robin(7, seed=1)[:3]
+    rounds = tournament(7, seed=1)[:3]
     moved = batch_rounds(X, G, 3.7, rounds, sig.signs, everywhere=everywhere)
     torch.testing.assert_close(moved, batched_rounds(X, G, 3.7, rounds, sig, everywhere), rtol=0, atol=1e-12)
     assert (moved - X).abs().max() > 0.1

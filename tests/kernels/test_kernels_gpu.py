@@ -9,7 +9,7 @@ from jorth import Signature
 from jorth.kernels import QuadraticRounds, batch_rounds, partners, tournament_rounds
 from jorth.kernels.quadratic import CHUNK
 from jorth.optim.rounds import batched_rounds
-from jorth.plane import random_matching, round_robin
+from jorth.plane import random_matching, tournament
 from tests.kernels.problems import (
     after,
     check_edges,
@@ -107,7 +107,7 @@ def test_a_batch_equals_the_cpu(n, dtype, everywhere):
     G = torch.randn(30, n, n, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).to(
         dtype
     )
-    rounds = round_robin(n, seed=1)
+    rounds = tournament(n, seed=1)
     moved = batch_rounds(X.cuda(), G.cuda(), 9.0, rounds, sig.signs, everywhere=everywhere).cpu()
     expected = batched_rounds(X.double(), G.double(), 9.0, rounds, sig, everywhere)
     unit = torch.finfo(dtype).eps / 2

@@ -8,7 +8,7 @@ import jorth
 from jorth import Signature
 from jorth.kernels import partners, tournament_rounds
 from jorth.kernels.tables import round_tables
-from jorth.plane import random_matching, round_robin
+from jorth.plane import random_matching, tournament
 from tests.kernels.problems import after, quadratic, value
 from tests.planted import near_procrustes
 
@@ -21,8 +21,8 @@ def absolute(*tensors):
 
 
 @pytest.mark.parametrize("n", [2, 3, 6, 7, 12])
-def test_tournament_rounds_are_those_of_round_robin(n):
-    table = round_robin(n)
+def test_tournament_rounds_are_those_of_the_schedule(n):
+    table = tournament(n)
     turns = np.random.default_rng(0).permutation(len(table))
     np.testing.assert_array_equal(tournament_rounds(n, turns), partners(n, table[turns]))
 

@@ -11,7 +11,7 @@ from jorth import Signature
 from jorth.optim import JOBCD
 from jorth.optim.pairings import choose_rounds
 from jorth.optim.rounds import batched_rounds, compiled_rounds
-from jorth.plane import round_robin
+from jorth.plane import tournament
 from tests.optim.problems import SIG, STRATEGIES, Alignment, optimizer_of, random_batch, train
 
 
@@ -67,7 +67,7 @@ def test_one_round_minimises_the_majoriser_over_each_pair(lr, side, metric):
 @pytest.mark.parametrize("L", [0.01, 1.0, 100.0])
 def test_compiled_rounds_equal_batched_rounds(everywhere, L):
     X, G = random_batch()
-    rounds = round_robin(SIG.n, seed=3)
+    rounds = tournament(SIG.n, seed=3)
     compiled, batched = (
         run(X, G, L, rounds, SIG, everywhere) for run in (compiled_rounds, batched_rounds)
     )

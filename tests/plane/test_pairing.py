@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from jorth.plane import all_pairs, greedy_matching, random_matching, random_pairs, round_robin
+from jorth.plane import all_pairs, greedy_matching, random_matching, random_pairs, tournament
 
 SIZES = [2, 3, 6, 7, 50, 51]
 
@@ -64,20 +64,20 @@ def test_all_pairs(n):
 
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("seed", [None, 0])
-def test_round_robin_holds_every_pair_once(n, seed):
-    rounds = round_robin(n, seed=seed)
+def test_tournament_holds_every_pair_once(n, seed):
+    rounds = tournament(n, seed=seed)
     assert len(rounds) == (n if n % 2 else n - 1)
     for pairs in rounds:
         assert_matching(pairs, n)
     assert as_set(rounds.reshape(-1, 2)) == set(itertools.combinations(range(n), 2))
 
 
-def test_round_robin_is_shuffled_by_seed():
+def test_tournament_is_shuffled_by_seed():
     rounds = {
-        frozenset(frozenset(as_set(r)) for r in round_robin(8, seed=seed)) for seed in range(4)
+        frozenset(frozenset(as_set(r)) for r in tournament(8, seed=seed)) for seed in range(4)
     }
     assert len(rounds) == 4  # other matchings, not only another order of the same
-    assert (round_robin(8, seed=1) == round_robin(8, seed=1)).all()
+    assert (tournament(8, seed=1) == tournament(8, seed=1)).all()
 
 
 def greedy_by_sorting(weights):
@@ -137,7 +137,7 @@ def test_greedy_matching_of_asymmetric_weights_takes_the_larger():
         ),
         (lambda: random_pairs(4, -1, seed=0), ValueError, "count must be at least 0, got -1"),
         (lambda: random_matching(1, seed=0), ValueError, "n must be at least 2, got 1"),
-        (lambda: round_robin(0), ValueError, "n must be at least 2"),
+        (lambda: tournament(0), ValueError, "n must be at least 2"),
         (
             lambda: greedy_matching(np.zeros((2, 3)), seed=0),
             ValueError,

@@ -19,7 +19,7 @@ class RoundTables(NamedTuple):
 
 
 def tournament_rounds(n: int, turns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The rounds of `jorth.plane.round_robin` with these numbers, as partners (r, n), without the whole table.
+    """The rounds of `jorth.plane.tournament` with these numbers, as partners (r, n), without the whole table.
 
     The partners of neighbours are neighbours: partner(c) = s - c modulo n - 1, so that a device reads the partners'
     columns as fast as the columns themselves.

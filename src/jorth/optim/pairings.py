@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth.group.slopes import skew_gradient
-from jorth.plane import greedy_matching, random_matching, round_robin
+from jorth.plane import greedy_matching, random_matching, tournament
 
 Matching = Literal["tournament", "random", "greedy"]
 MATCHINGS = ("tournament", "random", "greedy")
@@ -36,7 +36,7 @@ def choose_rounds(
     length = whole_tournament(n)
     first, last = divmod(turn * rounds, length)[0], (turn * rounds + rounds - 1) // length
     tables = [
-        round_robin(n, seed=np.random.default_rng([seed, number]))
+        tournament(n, seed=np.random.default_rng([seed, number]))
         for number in range(first, last + 1)
     ]
     start = turn * rounds - first * length

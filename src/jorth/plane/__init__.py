@@ -8,7 +8,7 @@ from jorth.plane.pairing import (
     greedy_matching,
     random_matching,
     random_pairs,
-    round_robin,
+    tournament,
 )
 from jorth.plane.solve import PlaneSolution, solve_plane, solve_rows
 
@@ -22,7 +22,7 @@ __all__ = [
     "minimize_lightcone",
     "random_matching",
     "random_pairs",
-    "round_robin",
     "solve_plane",
     "solve_rows",
+    "tournament",
 ]

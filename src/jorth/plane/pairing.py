@@ -40,7 +40,7 @@ def all_pairs(n: int, *, seed: Seed | None = None) -> Pairs:
     return pairs if seed is None else pairs[generator(seed).permutation(len(pairs))]
 
 
-def round_robin(n: int, *, seed: Seed | None = None) -> Pairs:
+def tournament(n: int, *, seed: Seed | None = None) -> Pairs:
     """A tournament: n - 1 matchings (n for odd n) that together hold every pair once. Shape (rounds, n // 2, 2).
 
     The circle method: one index stays, the others turn. A seed shuffles the indices and the rounds.

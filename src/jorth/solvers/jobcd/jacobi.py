@@ -16,7 +16,7 @@ from jorth.arrays import check_choice, check_count, check_theta, real_number
 from jorth.group.slopes import skew_gradient
 from jorth.kernels.quadratic import CHUNK
 from jorth.objectives import QuadraticForm
-from jorth.plane import greedy_matching, random_matching, round_robin
+from jorth.plane import greedy_matching, random_matching, tournament
 from jorth.solvers.jobcd.averaged_steps import Averaging, best_of, keep_best, walk
 from jorth.solvers.jobcd.curvature import check_curvature, first_curvature, majorised_step
 from jorth.solvers.jobcd.device_rounds import exact_rounds
@@ -106,7 +106,7 @@ class Jacobi(AbstractSolver):
             return
         side = self.take_side(state)
         if is_diagonalisation(problem, state, side, self.theta):
-            rotate_rounds(problem, state, round_robin(problem.signature.n, seed=problem.rng))
+            rotate_rounds(problem, state, tournament(problem.signature.n, seed=problem.rng))
             return
         X, G = oriented(state.X, side), oriented(state.gradient, side)
         form, key = self._exact_form(problem, state, side), "curvature"
@@ -230,7 +230,7 @@ class Jacobi(AbstractSolver):
         n, rounds = X.shape[0], rounds or self.rounds(X)
         if rounds > 1:
             tournaments = [
-                round_robin(n, seed=problem.rng) for _ in range(-(-rounds // (n - 1 + n % 2)))
+                tournament(n, seed=problem.rng) for _ in range(-(-rounds // (n - 1 + n % 2)))
             ]
             return np.concatenate(tournaments)[:rounds]
         if self.matching == "random":
@@ -241,7 +241,7 @@ class Jacobi(AbstractSolver):
             return greedy[None]
         turn = int(state.numbers.get("round", 0))
         state.numbers["round"] = turn + 1
-        table = round_robin(n)
+        table = tournament(n)
         start = turn % len(table)
         return table[start : start + 1]
 
