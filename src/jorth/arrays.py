@@ -205,14 +205,14 @@ def rounded_to(dtype: torch.dtype, number: float) -> float:
     return torch.tensor(number, dtype=torch.float64).to(dtype).item()
 
 
-def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+def check_choice(value: object, name: str, choices: Sequence[str]) -> None:
     """A ValueError unless an option is one of its choices."""
     if not (isinstance(value, str) and value in choices):
         listed = ", ".join(f'"{choice}"' for choice in choices)
         raise ValueError(f"{name} must be one of {listed}, got {shown(value)}")
 
 
-def check_flag(name: str, value: object) -> None:
+def check_flag(value: object, name: str) -> None:
     """A TypeError unless an option is True or False."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, got {describe(value)}")
@@ -239,7 +239,7 @@ def check_number(value: Any, name: str, least: float) -> None:
     real_number(value, name, expected, lambda number: number >= least)
 
 
-def check_auto(name: str, value: object) -> None:
+def check_auto(value: object, name: str) -> None:
     """A ValueError unless an option is "auto" or a positive number."""
     if not (isinstance(value, str) and value == "auto"):
         real_number(
@@ -247,7 +247,7 @@ def check_auto(name: str, value: object) -> None:
         )
 
 
-def check_count(name: str, value: Any) -> None:
+def check_count(value: Any, name: str) -> None:
     """An error unless an option is None or a whole number of at least 1."""
     if value is not None:
         whole_number(value, name, 1, instead="None or ")

@@ -25,8 +25,8 @@ class Signature:
     _signs: tuple[int, ...]
 
     def __init__(self, p: int, q: int) -> None:
-        _check_count("p", p, least=0)
-        _check_count("q", q, least=0)
+        _check_count(p, "p", least=0)
+        _check_count(q, "q", least=0)
         if p + q == 0:
             raise ValueError("p + q must be at least 1, got p = 0 and q = 0")
         object.__setattr__(self, "_signs", (1,) * int(p) + (-1,) * int(q))
@@ -59,7 +59,7 @@ class Signature:
         if not (isinstance(time, str) and time in ("first", "last")):
             found = repr(time) if isinstance(time, str) else type(time).__name__
             raise ValueError(f'time must be "first" or "last", got {found:.40}')
-        _check_count("n", n, least=1)
+        _check_count(n, "n", least=1)
         space = [1] * (n - 1)
         return cls.of([-1, *space] if time == "first" else [*space, -1])
 
@@ -122,7 +122,7 @@ class Signature:
         )
 
 
-def _check_count(name: str, count: object, least: int) -> None:
+def _check_count(count: object, name: str, least: int) -> None:
     if isinstance(count, bool) or not isinstance(count, (int, np.integer)):
         raise TypeError(f"{name} must be an integer, got {type(count).__name__}")
     if count < least:

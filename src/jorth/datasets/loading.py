@@ -86,7 +86,7 @@ def load(
         FileNotFoundError: No file of the set is in the folder; the message says how to get one.
     """
     entry = lookup(name)
-    check_flag("sparse", sparse)
+    check_flag(sparse, "sparse")
     limit = most_bytes(max_bytes)
     found = open_set(entry, data_folder(folder), sparse_first=sparse, max_bytes=limit)
     source = f"data set {entry.name} ({found.path})"

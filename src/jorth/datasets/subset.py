@@ -23,7 +23,7 @@ def take(
 
     ``source`` says in the error messages what the matrix is.
     """
-    check_choice("subset", subset, ("random", "first"))
+    check_choice(subset, "subset", ("random", "first"))
     rng = generator(seed)
     for name, wanted, available in (("m", m, matrix.shape[0]), ("n", n, matrix.shape[1])):
         if wanted is not None and whole_number(wanted, name, 1) > available:

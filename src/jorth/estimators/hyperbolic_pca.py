@@ -147,9 +147,9 @@ class HyperbolicPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return int(self.n_components_) + (self.output == "hyperboloid")
 
     def _check_parameters(self) -> None:
-        check_choice("input", self.input, ("euclidean", "hyperboloid"))
-        check_choice("output", self.output, ("tangent", "hyperboloid"))
-        check_choice("time", self.time, ("last", "first"))
+        check_choice(self.input, "input", ("euclidean", "hyperboloid"))
+        check_choice(self.output, "output", ("tangent", "hyperboloid"))
+        check_choice(self.time, "time", ("last", "first"))
         positive_number(self.scale, "scale")
         if self.input == "hyperboloid" and self.scale != 1.0:
             raise ValueError(

@@ -97,7 +97,7 @@ class LorentzAligner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return self
 
     def _check_parameters(self) -> None:
-        check_choice("components", self.components, ("all", "start"))
+        check_choice(self.components, "components", ("all", "start"))
         if self.max_iterations is not None:
             whole_number(self.max_iterations, "max_iterations", 0)
 

@@ -177,7 +177,7 @@ class StructuralProbeRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return _stress(*self._pairs(X, y))
 
     def _check_parameters(self) -> None:
-        check_choice("zero_rows", self.zero_rows, ("error", "base"))
+        check_choice(self.zero_rows, "zero_rows", ("error", "base"))
         if not (isinstance(self.scale, str) and self.scale == "fit"):
             real_number(
                 self.scale,

@@ -132,11 +132,11 @@ class Config:
                 raise TypeError(f"{name} must be the name of a device, got {describe(device)}")
         for name, value in checked.items():  # numbers of NumPy and fractions as those of Python
             object.__setattr__(self, name, value)
-        check_choice("method", self.method, METHODS)
-        check_choice("loss", self.loss, LOSSES)
-        check_choice("sides", self.sides, SIDES)
-        check_choice("schedule", self.schedule, SCHEDULES)
-        check_choice("dtype", self.dtype, tuple(DTYPES))
+        check_choice(self.method, "method", METHODS)
+        check_choice(self.loss, "loss", LOSSES)
+        check_choice(self.sides, "sides", SIDES)
+        check_choice(self.schedule, "schedule", SCHEDULES)
+        check_choice(self.dtype, "dtype", tuple(DTYPES))
         for name in ("alpha", "spread"):
             check_square(getattr(self, name), name, DTYPES[self.dtype])
 

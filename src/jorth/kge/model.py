@@ -90,7 +90,7 @@ class UltraE(torch.nn.Module):
             delta, "delta", "a number", lambda number: math.isfinite(rounded_to(dtype, number))
         )
         for name, flag in (("reciprocal", reciprocal), ("rotate", rotate)):
-            check_flag(name, flag)
+            check_flag(flag, name)
         self.reciprocal = bool(reciprocal)
         seed = seed_number(seed)
         check_device(device)

@@ -53,8 +53,8 @@ class Ranking:
 
     def ranks(self, side: Side = "both", ties: Ties = "realistic") -> NDArray[np.float64]:
         """The ranks (N,) of one side, (2 N,) of both. Realistic is the mean of optimistic and pessimistic."""
-        check_choice("side", side, SIDES)
-        check_choice("ties", ties, TIES)
+        check_choice(side, "side", SIDES)
+        check_choice(ties, "ties", TIES)
         found = (
             (self.optimistic + self.pessimistic) / 2 if ties == "realistic" else getattr(self, ties)
         )

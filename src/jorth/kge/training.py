@@ -87,7 +87,7 @@ def train(
         raise TypeError(
             f"callback must be a function of the row of an epoch, got {describe(callback)}"
         )
-    check_flag("distributed", distributed)
+    check_flag(distributed, "distributed")
     check_device(config.device)
     check_device(config.relation_device, "relation_device")
     folder = None if checkpoint is None else file_path(checkpoint, "checkpoint")

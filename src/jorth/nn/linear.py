@@ -52,7 +52,7 @@ class JOrthogonalLinear(nn.Module):
     ) -> None:
         super().__init__()
         self.signature = check_signature(signature)
-        check_flag("bias", bias)
+        check_flag(bias, "bias")
         self.batch, self.cond = batch_sizes(batch), cond
         check_dtype(dtype, optional=True)
         check_device(device)

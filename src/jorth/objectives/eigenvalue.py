@@ -34,7 +34,7 @@ class HyperbolicEigenvalue(Quadratic):
         if (A is None) == (data is None):
             given = "both" if A is not None else "neither"
             raise ValueError(f"one of A and data must be given, got {given}")
-        check_choice("sense", sense, ("min", "max"))
+        check_choice(sense, "sense", ("min", "max"))
         matrix = to_tensor(A, "A") if A is not None else _gram(data)
         self.sense = sense
         self._gram = A is None

@@ -80,7 +80,7 @@ class StructuralProbe(AbstractObjective):
             else _number("scale", scale, positive=True)
         )
         self.ridge = _number("ridge", ridge, positive=False)
-        check_choice("order", order, ("transform-lift", "lift-transform"))
+        check_choice(order, "order", ("transform-lift", "lift-transform"))
         self.order = order
         self.rough = order == "transform-lift" and signature.q > 1
         self._zero = _zero_rows(self._data, zero_rows)
@@ -266,7 +266,7 @@ def _rows(data: Any, signature: Signature) -> Tensor:
 
 def _zero_rows(data: Tensor, rule: str) -> Tensor | None:
     """Which rows are all zero, or None when none is."""
-    check_choice("zero_rows", rule, ("error", "base"))
+    check_choice(rule, "zero_rows", ("error", "base"))
     zero = (data == 0).all(dim=1)
     count = int(zero.sum())
     if count and rule == "error":

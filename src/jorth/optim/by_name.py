@@ -38,7 +38,7 @@ def make(
         name: Of the parameter.
         options: Those of `JOBCD`, `VRJOBCD` or torch.optim.Adam.
     """
-    check_choice("method", method, METHODS)
+    check_choice(method, "method", METHODS)
     if not isinstance(module, nn.Module):
         raise TypeError(f"module must be a torch.nn.Module, got {describe(module)}")
     found = getattr(module, "signature", None) if signature is None else signature

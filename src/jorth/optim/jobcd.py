@@ -313,11 +313,11 @@ def _check_group(group: dict[str, Any]) -> None:
         ("side", ("left", "right")),
         ("components", ("start", "all")),
     ):
-        check_choice(name, group[name], choices)
+        check_choice(group[name], name, choices)
     for name, below in (("momentum", 1), ("decay", 1), ("eps", math.inf)):
         group[name] = _number(group[name], name, below)
     _number(group["lr"], "lr", math.inf)  # stays a tensor if it is one, for schedulers
-    check_flag("maximize", group["maximize"])
+    check_flag(group["maximize"], "maximize")
     group["seed"] = seed_number(group["seed"])
     if group["rounds"] is not None:
         whole_number(group["rounds"], "rounds", 1)

@@ -44,7 +44,7 @@ def minimize_lightcone(
         value is not finite. A value beyond the range is -inf
         at a u that is not. float32 is computed in float64 and rounded at the end.
     """
-    check_flag("positive", positive)
+    check_flag(positive, "positive")
     (A_, B_, C_, D_), kind = common_tensors({"A": A, "B": B, "C": C, "D": D})
     dtype = A_.dtype
     A_, B_, C_, D_ = A_.double(), B_.double(), C_.double(), D_.double()

@@ -62,8 +62,8 @@ def solve_plane(
         equal minima the proper V (rotation or boost) is taken; if nothing decreases by more than rounding, V = I. V
         carries no gradient. float32 is computed in float64 and rounded at the end.
     """
-    check_choice("components", components, ("all", "identity"))
-    check_flag("check", check)
+    check_choice(components, "components", ("all", "identity"))
+    check_flag(check, "check")
     P_, Q_, opposite, theta_ = _tensors(P, Q, signs, theta, check)
     general, eps = Q_.ndim == P_.ndim, torch.finfo(P_.dtype).eps
     if check:
@@ -116,8 +116,8 @@ def solve_rows(
     Returns:
         As `solve_plane`.
     """
-    check_choice("components", components, ("all", "identity"))
-    check_flag("check", check)
+    check_choice(components, "components", ("all", "identity"))
+    check_flag(check, "check")
     G_, Z_ = to_tensor(G, "G").detach(), to_tensor(Z, "Z").detach()
     if Z_.ndim < 2 or Z_.shape[-2] != 2 or Z_.shape[-1] == 0:
         raise ValueError(f"Z must have shape (..., 2, m) with m at least 1, got {describe(Z)}")

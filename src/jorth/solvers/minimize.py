@@ -123,11 +123,11 @@ def minimize(
         jorth.CheckpointMismatch: The checkpoint in the folder is of another problem, method, start or seed.
         ValueError: It is damaged (or an argument is wrong).
     """
-    check_choice("on_unbounded", on_unbounded, ("stop", "continue"))
+    check_choice(on_unbounded, "on_unbounded", ("stop", "continue"))
     _check_limits(
         max_iterations, max_time, max_evaluations, gradient_tolerance, checkpoint_interval
     )
-    check_flag("progress", progress)
+    check_flag(progress, "progress")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function, got {describe(callback)}")
     if checkpoint is not None and not isinstance(checkpoint, (str, os.PathLike)):

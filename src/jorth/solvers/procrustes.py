@@ -88,7 +88,7 @@ def procrustes(
     Returns:
         The `Result` of the best run, with the iterations, evaluations and time of all of them; they are its ``stages``.
     """
-    check_choice("components", components, ("all", "start"))
+    check_choice(components, "components", ("all", "start"))
     objective = Procrustes(source, target)
     n, k = objective.shape()
     if n != check_signature(signature).n:

@@ -55,7 +55,7 @@ class ADMM(AbstractSolver):
     thin = False
 
     def __post_init__(self) -> None:
-        check_auto("penalty", self.penalty)
+        check_auto(self.penalty, "penalty")
 
     def init(self, problem: Problem, X: Tensor) -> State:
         """Both copies at the start, multipliers zero."""

@@ -42,7 +42,7 @@ class CSDM(Parametrized):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("orthogonal_map", self.orthogonal_map, MAPS)
+        check_choice(self.orthogonal_map, "orthogonal_map", MAPS)
 
     def form(self, problem: Problem, X: Tensor) -> nn.Module:
         """The CS form of X."""

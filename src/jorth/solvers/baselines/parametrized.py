@@ -52,14 +52,14 @@ class Parametrized(AbstractSolver):
     rebase: int | None = None
 
     def __post_init__(self) -> None:
-        check_choice("optimizer", self.optimizer, tuple(sorted(LEARNING_RATES)))
+        check_choice(self.optimizer, "optimizer", tuple(sorted(LEARNING_RATES)))
         if self.learning_rate is not None:
             expected = "None or a positive number"
             real_number(
                 self.learning_rate, "learning_rate", expected, lambda number: 0 < number < math.inf
             )
         whole_number(self.memory, "memory", 1)
-        check_count("rebase", self.rebase)
+        check_count(self.rebase, "rebase")
 
     @abstractmethod
     def form(self, problem: Problem, X: Tensor) -> nn.Module:

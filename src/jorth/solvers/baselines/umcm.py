@@ -57,7 +57,7 @@ class UMCM(AbstractSolver):
     thin = False
 
     def __post_init__(self) -> None:
-        check_auto("beta", self.beta)
+        check_auto(self.beta, "beta")
 
     def init(self, problem: Problem, X: Tensor) -> State:
         """The state at the start, with a first penalty."""

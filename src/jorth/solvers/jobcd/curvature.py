@@ -23,7 +23,7 @@ RELAX = {0.9: 0.8, 0.5: 0.9, -math.inf: 1.0}
 
 def check_curvature(curvature: Curvature) -> None:
     """A ValueError unless the option is "auto" or a positive number."""
-    check_auto("curvature", curvature)
+    check_auto(curvature, "curvature")
 
 
 def first_curvature(problem: Problem, state: State, curvature: Curvature) -> None:

@@ -55,9 +55,9 @@ class GaussSeidel(AbstractSolver):
     name = "gs-jobcd"
 
     def __post_init__(self) -> None:
-        check_choice("side", self.side, ("left", "right"))
-        check_choice("components", self.components, ("start", "all"))
-        check_choice("order", self.order, ("sweep", "random", "cyclic", "greedy"))
+        check_choice(self.side, "side", ("left", "right"))
+        check_choice(self.components, "components", ("start", "all"))
+        check_choice(self.order, "order", ("sweep", "random", "cyclic", "greedy"))
         check_theta(self.theta)
         check_curvature(self.curvature)
         if not (isinstance(self.block_size, str) and self.block_size == "auto"):

@@ -78,10 +78,10 @@ class Jacobi(AbstractSolver):
     name = "j-jobcd"
 
     def __post_init__(self) -> None:
-        check_choice("side", self.side, ("auto", "left", "right", "both"))
-        check_choice("components", self.components, ("start", "all"))
-        check_choice("matching", self.matching, ("random", "round-robin", "greedy"))
-        check_count("rounds_per_gradient", self.rounds_per_gradient)
+        check_choice(self.side, "side", ("auto", "left", "right", "both"))
+        check_choice(self.components, "components", ("start", "all"))
+        check_choice(self.matching, "matching", ("random", "round-robin", "greedy"))
+        check_count(self.rounds_per_gradient, "rounds_per_gradient")
         check_theta(self.theta)
         if not (isinstance(self.curvature, str) and self.curvature == "per-plane"):
             check_curvature(self.curvature)
@@ -89,7 +89,7 @@ class Jacobi(AbstractSolver):
             real_number(
                 self.angle, "angle", "a number in (0, 1] or None", lambda number: 0 < number <= 1
             )
-        check_choice("majoriser", self.majoriser, ("rows", "scalar"))
+        check_choice(self.majoriser, "majoriser", ("rows", "scalar"))
         if self.majoriser == "scalar" and self.rounds_per_gradient != 1:
             raise ValueError(
                 f"rounds_per_gradient must be 1 for the scalar majoriser, got {self.rounds_per_gradient!r}"

@@ -55,8 +55,8 @@ class VarianceReduced(Jacobi):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_count("batch", self.batch)
-        check_count("difference_batch", self.difference_batch)
+        check_count(self.batch, "batch")
+        check_count(self.difference_batch, "difference_batch")
         if self.probability is not None:
             real_number(
                 self.probability, "probability", "None or in (0, 1]", lambda number: 0 < number <= 1

@@ -32,7 +32,7 @@ class RiemannianMethod(AbstractSolver):
     preconditioner: Literal["auto", "none"] = "auto"
 
     def __post_init__(self) -> None:
-        check_choice("preconditioner", self.preconditioner, ("auto", "none"))
+        check_choice(self.preconditioner, "preconditioner", ("auto", "none"))
 
     def step(self, problem: Problem, state: State) -> None:
         """One step along a direction of descent; without one, or without a decrease along it, the memory is dropped."""

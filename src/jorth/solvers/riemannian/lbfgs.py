@@ -34,7 +34,7 @@ class RiemannianLBFGS(RiemannianMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_count("memory", self.memory)
+        check_count(self.memory, "memory")
 
     def direction(self, state: State, g: Tensor) -> Tensor:
         """Minus the inverse Hessian times g, by the two-loop recursion."""
