@@ -8,8 +8,9 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args, get_type_hints
 
 import numpy as np
 import torch
@@ -22,6 +23,8 @@ FILE = "state.safetensors"
 ABOUT = "problem.json"
 Content: TypeAlias = tuple[dict[str, Tensor], dict[str, Any]]
 """Tensors, and what JSON can hold besides, NumPy arrays included."""
+NOT_SAVED = {"saved": False}
+"""Metadata for a field that a checkpoint leaves out: it can be made again from the problem."""
 
 
 class CheckpointMismatch(ValueError):
@@ -157,3 +160,39 @@ def _array_from_json(value: dict[str, Any]) -> Any:
         if set(value) == {"dtype", "array"}
         else value
     )
+
+
+def pack(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
+    """The value as JSON can hold it; every tensor in it goes into ``tensors`` under its path.
+
+    It may be a dataclass, of which the saved fields are taken, a list, a dictionary with string
+    keys, a tensor, a number, a string or None, nested in any way.
+    """
+    if isinstance(value, Tensor):
+        tensors[path] = value.detach().clone()
+        return {"tensor": path}
+    if is_dataclass(value):
+        names = [item.name for item in fields(value) if item.metadata.get("saved", True)]
+        return {"fields": {n: pack(getattr(value, n), f"{path}.{n}", tensors) for n in names}}
+    if isinstance(value, dict):
+        return {"entries": {n: pack(part, f"{path}.{n}", tensors) for n, part in value.items()}}
+    if isinstance(value, list):
+        return [pack(part, f"{path}.{at}", tensors) for at, part in enumerate(value)]
+    return value
+
+
+def unpack(packed: Any, kind: Any, tensors: dict[str, Tensor]) -> Any:
+    """What `pack` was given; ``kind`` is its type, from which dataclasses are made again."""
+    if isinstance(packed, list):
+        (of,) = get_args(kind) or (Any,)
+        return [unpack(part, of, tensors) for part in packed]
+    if not isinstance(packed, dict):
+        return packed
+    if "tensor" in packed:
+        return tensors[packed["tensor"]]
+    if "entries" in packed:
+        return {name: unpack(part, Any, tensors) for name, part in packed["entries"].items()}
+    made = next(option for option in (kind, *get_args(kind)) if is_dataclass(option))
+    hints = get_type_hints(made)
+    parts = packed["fields"].items()
+    return made(**{name: unpack(part, hints[name], tensors) for name, part in parts})  # type: ignore[operator]

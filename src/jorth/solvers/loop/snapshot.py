@@ -17,8 +17,8 @@ from jorth.solvers.loop.budget import Evaluations
 from jorth.solvers.loop.monitor import Progress
 from jorth.solvers.loop.problem import FEASIBLE
 from jorth.solvers.loop.result import COLUMNS, History
-from jorth.solvers.loop.state import Scored, pack, unpack
-from jorth.storage.checkpoint import Content, mismatch
+from jorth.solvers.loop.state import Scored
+from jorth.storage.checkpoint import Content, mismatch, pack, unpack
 
 if TYPE_CHECKING:
     from jorth.solvers.loop.run import Run
