@@ -37,9 +37,11 @@ if TYPE_CHECKING:
         exchange,
         exp,
         inverse,
+        multiplier,
         polish,
         random_point,
         residual,
+        riemannian_gradient,
     )
     from jorth.objectives import (
         FiniteSum,
@@ -71,23 +73,22 @@ if TYPE_CHECKING:
         VarianceReduced,
         block_stationarity,
         minimize,
-        multiplier,
         procrustes,
-        riemannian_gradient,
     )
 
 __version__ = "0.1.0"
 
 _ROOMS = {
     "jorth.decompositions": "CS HSVD cs_decomposition eigh hsvd hyperbolic_qr indefinite_lstsq polar",
-    "jorth.group": "PolishError cayley component exchange exp inverse polish random_point residual",
+    "jorth.group": "PolishError cayley component exchange exp inverse multiplier polish random_point "
+    "residual riemannian_gradient",
     "jorth.objectives": "FiniteSum HyperbolicEigenvalue Objective Procrustes Quadratic Sharded StructuralProbe",
     "jorth.plane": "PlaneSolution solve_plane",
     "jorth.ranks": "RankLost",
     "jorth.signature": "Signature",
     "jorth.solvers": "ADMM BlockStationarity CSDM CheckpointMismatch Exponential GaussSeidel Jacobi Result "
     "RiemannianCG RiemannianLBFGS RiemannianSD Stage Status UMCM VarianceReduced block_stationarity minimize "
-    "multiplier procrustes riemannian_gradient",
+    "procrustes",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 _MODULES = (

@@ -16,8 +16,8 @@ from jorth.arrays import (
     unit_roundoff,
 )
 from jorth.decompositions.batch import check_not_empty
-from jorth.decompositions.scaling import power_of_two
 from jorth.group.cs_form import compose_cs
+from jorth.group.elements import power_of_two
 from jorth.signature import Signature
 
 

@@ -4,6 +4,7 @@ from jorth.group.elements import component, exchange, inverse, residual
 from jorth.group.polishing import PolishError, polish
 from jorth.group.retractions import cayley, exp
 from jorth.group.sampling import random_point
+from jorth.group.slopes import multiplier, riemannian_gradient
 
 __all__ = [
     "PolishError",
@@ -12,7 +13,9 @@ __all__ = [
     "exchange",
     "exp",
     "inverse",
+    "multiplier",
     "polish",
     "random_point",
     "residual",
+    "riemannian_gradient",
 ]

@@ -1,7 +1,8 @@
-"""What can be asked of one J-orthogonal matrix: inverse, residual, component, exchange."""
+"""Questions about one J-orthogonal matrix: its inverse, residual, component and exchange."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -22,22 +23,18 @@ from jorth.signature import Signature
 
 
 def inverse(X: ArrayT, signature: Signature) -> ArrayT:
-    """The inverse X^-1 = J X^T J of a J-orthogonal matrix (..., n, n): exact, no solve."""
-    matrix = square_matrix(X, signature)
-    check_finite(matrix, "X")
-    return like_input(_inverse(matrix, signature), X)
-
-
-def _inverse(X: Tensor, signature: Signature) -> Tensor:
-    s = signature.vector(X)
-    return s[:, None] * X.mT * s
+    """The inverse X^-1 = J X^T J of a J-orthogonal matrix (..., n, n): exact, without a solve."""
+    matrix = finite_square(X, signature)
+    s = signature.vector(matrix)
+    return like_input(s[:, None] * matrix.mT * s, X)
 
 
 def residual(X: Array, signature: Signature, *, gram: Array | None = None) -> Any:
     """How far X is from feasible, scaled: max |X^T J X - J| / max(1, ||X||_2^2).
 
-    A computed J-orthogonal matrix has a residual of a few n u, u the unit roundoff of its dtype, whatever its
-    condition number; an unscaled residual grows with ||X||_2^2. float32 is measured in float64.
+    A computed J-orthogonal matrix has a residual of a few n u, u the unit roundoff of its dtype,
+    whatever its condition number; an unscaled residual grows with ||X||_2^2. float32 is measured in
+    float64.
 
     Args:
         X: (..., n, n), or thin (..., n, k) together with ``gram``.
@@ -45,101 +42,120 @@ def residual(X: Array, signature: Signature, *, gram: Array | None = None) -> An
         gram: (..., k, k), what X^T J X should be; J itself when omitted.
 
     Returns:
-        A float for one matrix, an array (...) of the kind of X for a batch; NaN where X is not finite.
+        A float for one matrix, an array (...) of the kind of X for a batch; NaN where X is not
+        finite.
     """
-    matrix = to_tensor(X, "X").to(torch.float64)
-    n = check_signature(signature).n
-    if matrix.ndim < 2 or matrix.shape[-2] != n:
-        raise ValueError(f"X must have shape (..., {n}, k) for {signature}, got {describe(X)}")
-    columns = matrix.shape[-1]
+    matrix = thin_matrix(X, signature).to(torch.float64)
+    n, k = matrix.shape[-2:]
     s = signature.vector(matrix)
     if gram is not None:
         target = to_tensor(gram, "gram").to(matrix.device, matrix.dtype)
-        if target.shape[-2:] != (columns, columns):
+        if target.shape[-2:] != (k, k):
             raise ValueError(
-                f"gram must have shape (..., {columns}, {columns}), got {describe(gram)} beside an X of that size"
+                f"gram must have shape (..., {k}, {k}), got {describe(gram)} "
+                "beside an X of that size"
             )
         check_finite(target, "gram")
-    elif columns == n:
+    elif k == n:
         target = torch.diag(s)
     else:
         raise ValueError(
-            f"gram is needed for a thin X (..., {n}, {columns}), X^T J X of shape ({columns}, {columns}), got None"
+            f"gram is needed for a thin X (..., {n}, {k}), X^T J X of shape ({k}, {k}), got None"
         )
-    scaled = _scaled_violation(matrix, s, target)
+    scaled = scaled_violation(matrix, s, target)
     if scaled.ndim == 0:
         return scaled.item()
     return scaled if isinstance(X, Tensor) else scaled.numpy()
 
 
-def _scaled_violation(X: Tensor, s: Tensor, target: Tensor) -> Tensor:
-    """Max |X^T J X - target| / max(1, ||X||_2^2), free of overflow; NaN where X is not finite."""
-    finite = torch.isfinite(X).all(dim=-1).all(dim=-1)
-    X = torch.where(finite[..., None, None], X, 0.0)
-    scale = X.abs().flatten(-2).max(dim=-1).values.clamp(min=1.0)
-    Y = X / scale[..., None, None]
-    violation = (
-        (Y.mT @ (s[:, None] * Y) - target / scale[..., None, None].square())
-        .abs()
-        .flatten(-2)
-        .max(dim=-1)
-        .values
-    )
-    norm = torch.linalg.matrix_norm(Y, ord=2)
-    return torch.where(finite, violation / torch.maximum(norm, 1 / scale).square(), torch.nan)
+def scaled_violation(X: Tensor, signs: Tensor, gram: Tensor, norm: float | None = None) -> Tensor:
+    """max |X^T J X - gram| / max(1, ||X||_2^2) for X (..., n, k), without overflow.
+
+    It is NaN where X is not finite. A caller who knows ||X||_2 of one matrix already, if only to a
+    few per cent, passes it as ``norm``; the rest then costs one product.
+    """
+    scale: float | Tensor
+    if norm is None:
+        size = power_of_two(X.abs().amax(dim=(-2, -1), keepdim=True).clamp(min=1.0))
+        X = X / size
+        gram = gram / size / size
+        norms = torch.linalg.matrix_norm(X.nan_to_num(), ord=2)
+        scale = torch.maximum(norms, 1 / size[..., 0, 0])
+    elif norm > math.sqrt(torch.finfo(X.dtype).max) / 1e3:
+        return scaled_violation(X / norm, signs, gram / norm / norm, 1.0)
+    else:
+        scale = max(norm, 1.0)
+    return (X.mT @ (signs[:, None] * X) - gram).abs().amax(dim=(-2, -1)) / scale**2
+
+
+def power_of_two(size: Tensor) -> Tensor:
+    """The largest power of two up to ``size`` >= 0, elementwise; 1 where size is 0.
+
+    Scaling by it rounds nothing.
+    """
+    mantissa, _ = torch.frexp(size)
+    return torch.where(size > 0, size / (2 * mantissa), 1.0)
 
 
 def component(X: Array, signature: Signature) -> Any:
     """Which of the four components of O(p, q) holds X: the signs of det X[+,+] and det X[-,-].
 
     Returns:
-        The tuple (+-1, +-1) for one matrix, an integer array (..., 2) for a batch. An empty block counts as +1.
+        The tuple (+-1, +-1) for one matrix, an integer array (..., 2) for a batch. An empty block
+        counts as +1.
     """
-    matrix = square_matrix(X, signature)
-    check_finite(matrix, "X")
-    signs = [
-        torch.linalg.slogdet(_block(matrix, index, index)).sign
-        for index in signature.positions(matrix.device)
-    ]
-    found = torch.stack(signs, dim=-1).to(torch.int64)
+    matrix = finite_square(X, signature)
+    blocks = [matrix[..., at[:, None], at] for at in signature.positions(matrix.device)]
+    signs = torch.stack([torch.linalg.slogdet(block).sign for block in blocks], dim=-1)
+    found = signs.to(torch.int64)
     if bool((found == 0).any()):
         raise ValueError(
             f"X must be J-orthogonal, got a matrix with a singular diagonal block for {signature}"
         )
     if found.ndim == 1:
         return int(found[0]), int(found[1])
-    return found.cpu().numpy() if not isinstance(X, Tensor) else found
+    return found if isinstance(X, Tensor) else found.numpy()
 
 
 def exchange(X: ArrayT, signature: Signature) -> ArrayT:
     """The exchange operator: maps J-orthogonal matrices to orthogonal ones and back.
 
-    With X partitioned by the signs, exc(X) = [[X11^-1, -X11^-1 X12], [X21 X11^-1, X22^-T]]. It is its own
-    inverse. The (2, 2) block is the Schur complement X22 - X21 X11^-1 X12 of the textbook form, which equals
-    X22^-T both for J-orthogonal and for orthogonal X, without its cancellation. X must be one of the two; that is not
-    checked.
+    With X partitioned by the signs, exc(X) = [[X11^-1, -X11^-1 X12], [X21 X11^-1, X22^-T]]. It is
+    its own inverse. The (2, 2) block is the Schur complement X22 - X21 X11^-1 X12 of the textbook
+    form, which equals X22^-T both for J-orthogonal and for orthogonal X, without its cancellation.
+    X must be one of the two; that is not checked.
 
     Reference: N. J. Higham, J-orthogonal matrices: properties and generation, SIAM Review 45 (2003).
     """
-    matrix = square_matrix(X, signature)
-    check_finite(matrix, "X")
+    matrix = finite_square(X, signature)
     plus, minus = signature.positions(matrix.device)
-    X11, X12 = _block(matrix, plus, plus), _block(matrix, plus, minus)
-    X21, X22 = _block(matrix, minus, plus), _block(matrix, minus, minus)
     try:
-        inverse11, inverse22 = torch.linalg.inv(X11), torch.linalg.inv(X22)
+        inverse11 = torch.linalg.inv(matrix[..., plus[:, None], plus])
+        inverse22 = torch.linalg.inv(matrix[..., minus[:, None], minus])
     except RuntimeError as error:
         raise ValueError(
             f"X has no exchange: a diagonal block of it is singular for {signature}"
         ) from error
     result = torch.empty_like(matrix)
     result[..., plus[:, None], plus] = inverse11
-    result[..., plus[:, None], minus] = -inverse11 @ X12
-    result[..., minus[:, None], plus] = X21 @ inverse11
+    result[..., plus[:, None], minus] = -inverse11 @ matrix[..., plus[:, None], minus]
+    result[..., minus[:, None], plus] = matrix[..., minus[:, None], plus] @ inverse11
     result[..., minus[:, None], minus] = inverse22.mT
     check_overflow(result, "the blocks of X", "the exchange")
     return like_input(result, X)
 
 
-def _block(X: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    return X[..., rows[:, None], columns]
+def finite_square(value: object, signature: Signature, name: str = "X") -> Tensor:
+    """A finite tensor (..., n, n) that fits the signature."""
+    matrix = square_matrix(value, signature, name)
+    check_finite(matrix, name)
+    return matrix
+
+
+def thin_matrix(value: object, signature: Signature) -> Tensor:
+    """The argument X as a tensor (..., n, k) that fits the signature."""
+    matrix = to_tensor(value, "X")
+    n = check_signature(signature).n
+    if matrix.ndim < 2 or matrix.shape[-2] != n:
+        raise ValueError(f"X must have shape (..., {n}, k) for {signature}, got {describe(value)}")
+    return matrix

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-import torch
 from torch import Tensor
 
 from jorth.arrays import (
@@ -13,22 +11,23 @@ from jorth.arrays import (
     check_alike,
     check_finite,
     check_overflow,
-    check_signature,
     describe,
     frobenius,
     like_input,
     to_tensor,
 )
+from jorth.group.elements import thin_matrix
 from jorth.signature import Signature
 
 
 def riemannian_gradient(X: ArrayT, G: ArrayT, signature: Signature) -> ArrayT:
-    """The tangent vector J S X with S = skew(J G X^T), for the Euclidean gradient G (..., n, k) at X (..., n, k).
+    """The tangent vector J S X, S = skew(J G X^T), for the Euclidean gradient G at X, (..., n, k).
 
-    The derivative of f along it is 2 ||S||_F^2 >= 0, and it vanishes exactly at critical points. (The paper's
-    G - J X G^T X J vanishes at the same points but is not tangent: stepping against it can raise f.)
+    The derivative of f along it is 2 ||S||_F^2 >= 0, and it vanishes exactly at critical points.
+    (The paper's G - J X G^T X J vanishes at the same points but is not tangent: stepping against it
+    can raise f.)
     """
-    point, gradient = _pair_of(X, G, signature)
+    point, gradient = _point_and_gradient(X, G, signature)
     s = signature.vector(point)
     tangent = s[:, None] * (skew_gradient(point, gradient, s) @ point)
     check_overflow(tangent, "X and G", "the tangent vector")
@@ -37,7 +36,7 @@ def riemannian_gradient(X: ArrayT, G: ArrayT, signature: Signature) -> ArrayT:
 
 def multiplier(X: ArrayT, G: ArrayT, signature: Signature) -> ArrayT:
     """The Lagrange multiplier sym(J X^T G) of the constraint X^T J X = J, for square X."""
-    point, gradient = _pair_of(X, G, signature)
+    point, gradient = _point_and_gradient(X, G, signature)
     if point.shape[-1] != signature.n:
         raise ValueError(f"X must be square for the multiplier with {signature}, got {describe(X)}")
     found = symmetric_multiplier(point, gradient, signature.vector(point))
@@ -45,39 +44,29 @@ def multiplier(X: ArrayT, G: ArrayT, signature: Signature) -> ArrayT:
     return like_input(found, X)
 
 
-def skew_gradient(X: Tensor, G: Tensor, s: Tensor) -> Tensor:
+def skew_gradient(X: Tensor, G: Tensor, signs: Tensor) -> Tensor:
     """S = skew(J G X^T): zero exactly at critical points; 2 S_ij is the slope in the plane (i, j)."""
-    M = s[:, None] * (G @ X.mT)
+    M = signs[:, None] * (G @ X.mT)
     return (M - M.mT) / 2
 
 
-def symmetric_multiplier(X: Tensor, G: Tensor, s: Tensor) -> Tensor:
+def symmetric_multiplier(X: Tensor, G: Tensor, signs: Tensor) -> Tensor:
     """Lambda = sym(J X^T G)."""
-    M = s[:, None] * (X.mT @ G)
+    M = signs[:, None] * (X.mT @ G)
     return (M + M.mT) / 2
 
 
-def gradient_norm(X: Tensor, gradient: Tensor, signs: Tensor) -> float:
-    """||skew(J G X^T)||_F, whatever the scale of f: no product with G overflows or underflows before the norm does."""
-    size = float(gradient.abs().max())
+def gradient_norm(X: Tensor, G: Tensor, signs: Tensor) -> float:
+    """||skew(J G X^T)||_F; no product overflows or underflows before the norm itself does."""
+    size = float(G.abs().max())
     if not 0 < size < math.inf:
         return size
-    return size * frobenius(skew_gradient(X, gradient / size, signs))
+    return size * frobenius(skew_gradient(X, G / size, signs))
 
 
-def scaled_violation(X: Tensor, signs: Tensor, gram: Tensor, norm: float) -> float:
-    """Max |X^T J X - gram| / max(1, norm^2), also where the square of the norm overflows."""
-    if norm > math.sqrt(torch.finfo(X.dtype).max) / 1e3:
-        return scaled_violation(X / norm, signs, gram / norm / norm, 1.0)
-    violation = (X.mT @ (signs[:, None] * X) - gram).abs().max().item()
-    return violation / max(1.0, norm * norm)
-
-
-def _pair_of(X: Any, G: Any, signature: Signature) -> tuple[Tensor, Tensor]:
-    point, gradient = to_tensor(X, "X"), to_tensor(G, "G")
-    n = check_signature(signature).n
-    if point.ndim < 2 or point.shape[-2] != n:
-        raise ValueError(f"X must have shape (..., {n}, k) for {signature}, got {describe(X)}")
+def _point_and_gradient(X: object, G: object, signature: Signature) -> tuple[Tensor, Tensor]:
+    point = thin_matrix(X, signature)
+    gradient = to_tensor(G, "G")
     if gradient.shape != point.shape:
         raise ValueError(f"G must have the shape of X {tuple(point.shape)}, got {describe(G)}")
     check_alike(gradient, "G", point, "X")

@@ -1,6 +1,5 @@
 """How to minimise: one loop, and solvers that only step."""
 
-from jorth.group.slopes import multiplier, riemannian_gradient
 from jorth.solvers.baselines.admm import ADMM
 from jorth.solvers.baselines.csdm import CSDM
 from jorth.solvers.baselines.exponential import Exponential
@@ -35,7 +34,5 @@ __all__ = [
     "VarianceReduced",
     "block_stationarity",
     "minimize",
-    "multiplier",
     "procrustes",
-    "riemannian_gradient",
 ]

@@ -18,7 +18,7 @@ from jorth.arrays import (
     unit_roundoff,
     whole_number,
 )
-from jorth.group.slopes import scaled_violation
+from jorth.group.elements import scaled_violation
 from jorth.solvers.loop.budget import all_finite
 from jorth.solvers.loop.problem import Problem
 from jorth.solvers.loop.solver import AbstractSolver
@@ -169,7 +169,8 @@ class Parametrized(AbstractSolver):
         n, k = X.shape
         base = state.tensors["base"]
         gram = torch.diag(problem.signs) if k == n else base.mT @ (problem.signs[:, None] * base)
-        violation = scaled_violation(X, problem.signs, gram, frobenius(X) / math.sqrt(k))
+        norm = frobenius(X) / math.sqrt(k)
+        violation = scaled_violation(X, problem.signs, gram, norm).item()
         return math.isfinite(violation) and violation > math.sqrt(unit_roundoff(X))
 
     def _shorten(self, state: State, finite: bool) -> None:

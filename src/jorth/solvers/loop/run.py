@@ -14,7 +14,8 @@ from torch import Tensor
 
 from jorth.arrays import describe, frobenius, unit_roundoff
 from jorth.group import polish
-from jorth.group.slopes import gradient_norm, scaled_violation
+from jorth.group.elements import scaled_violation
+from jorth.group.slopes import gradient_norm
 from jorth.group.spectral_norm import spectral_norm
 from jorth.ranks import only_first
 from jorth.solvers.loop import snapshot
@@ -187,7 +188,7 @@ class Run:
     def _record(self, state: State) -> dict[str, float]:
         """Score the point and append a row."""
         norm = spectral_norm(state.X)
-        violation = scaled_violation(state.X, self.problem.signs, self.gram, norm)
+        violation = scaled_violation(state.X, self.problem.signs, self.gram, norm).item()
         point = self._score(state, violation)
         if point is not None:
             self.scored, self.scored_at = point, self.iteration
@@ -299,7 +300,7 @@ class Run:
         if self.scored_at != self.iteration:
             message += f"; the last point cannot be polished or scored, x is that of iteration {max(self.scored_at, 0)}"
         norm = torch.linalg.matrix_norm(point.X.double(), ord=2).item()
-        residual = scaled_violation(point.X, self.problem.signs, self.gram, norm)
+        residual = scaled_violation(point.X, self.problem.signs, self.gram, norm).item()
         if residual > FEASIBLE * len(point.X) * unit_roundoff(point.X):
             message += f"; the path was long or went far out and left a residual of {residual:.1g}: polish x"
         return Result(

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from jorth.arrays import frobenius, unit_roundoff
 from jorth.clock import Clock
-from jorth.group.slopes import scaled_violation
+from jorth.group.elements import scaled_violation
 from jorth.group.spectral_norm import spectral_norm
 from jorth.solvers.loop.budget import Evaluations
 from jorth.solvers.loop.monitor import Progress
@@ -99,7 +99,7 @@ def _check(run: Run, folder: Path) -> None:
         norms = (f"of norm {frobenius(part):g}" for part in (gradient, gradient_here))
         raise mismatch(folder, "the gradient at the saved point", *norms)
     if run.solver.feasible or not state.exact:
-        residual = scaled_violation(X, run.problem.signs, run.gram, spectral_norm(X))
+        residual = scaled_violation(X, run.problem.signs, run.gram, spectral_norm(X)).item()
         if not residual <= max(digits, FEASIBLE * len(X) * unit_roundoff(X)):
             raise mismatch(
                 folder, "the residual at the saved point", f"{residual:.1g}", "at most rounding"
