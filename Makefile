@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= 2
 
-.PHONY: run test test-slow test-portable lint types bench clean
+.PHONY: run test test-slow test-portable lint types rooms bench clean
 
 run: $(VENV)/.installed
 	$(BIN)/jorth demo
@@ -26,6 +26,10 @@ lint: $(VENV)/.installed-dev
 
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
+
+# the generated parts of CONTRIBUTING.md and the stub of the public names
+rooms: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.rooms
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/plane.py

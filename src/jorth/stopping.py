@@ -1,23 +1,11 @@
 """Stopping criteria for `jorth.minimize`: they combine with | (either) and & (both)."""
 
-from jorth.solvers.loop.stopping import (
-    BlockStationary,
-    Criterion,
-    GradientNorm,
-    MaxIterations,
-    MaxTime,
-    NormAbove,
-    RelativeDecrease,
-    ValueBelow,
-)
+from jorth.solvers import BlockStationary as BlockStationary
+from jorth.solvers import Criterion as Criterion
+from jorth.solvers import GradientNorm as GradientNorm
+from jorth.solvers import MaxIterations as MaxIterations
+from jorth.solvers import NormAbove as NormAbove
+from jorth.solvers import RelativeDecrease as RelativeDecrease
+from jorth.solvers import ValueBelow as ValueBelow
 
-__all__ = [
-    "BlockStationary",
-    "Criterion",
-    "GradientNorm",
-    "MaxIterations",
-    "MaxTime",
-    "NormAbove",
-    "RelativeDecrease",
-    "ValueBelow",
-]
+__all__ = [name for name in dir() if not name.startswith("_")]

@@ -327,7 +327,6 @@ CRITERIA = {
     stopping.ValueBelow: dict(target=3.0),
     stopping.NormAbove: dict(limit=5.0),
     stopping.MaxIterations: dict(limit=3),
-    stopping.MaxTime: dict(limit=5.0),
 }
 
 

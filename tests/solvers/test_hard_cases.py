@@ -39,7 +39,7 @@ def test_limits_hold_between_the_records_of_a_stochastic_run():
         objective,
         signature=Signature(2, 2),
         method="vr-j-jobcd",
-        stop=jorth.stopping.MaxTime(0.01),
+        max_time=0.01,
         gradient_tolerance=0.0,
     )
     assert timed.status is Status.MAX_TIME

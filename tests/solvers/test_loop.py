@@ -13,7 +13,7 @@ import torch
 import jorth
 from jorth import CheckpointMismatch, Signature, Status
 from jorth.solvers.minimize import METHODS
-from jorth.stopping import BlockStationary, GradientNorm, MaxIterations, MaxTime, RelativeDecrease
+from jorth.stopping import BlockStationary, GradientNorm, MaxIterations, RelativeDecrease
 from tests.solvers.registry import case
 
 
@@ -42,7 +42,7 @@ def test_criteria_combine():
     both = minimize(gradient_tolerance=0.0, stop=GradientNorm(1e-2) & MaxIterations(7))
     assert both.iterations >= 7
     assert both.gradient_norm <= 1e-2
-    assert minimize(gradient_tolerance=0.0, stop=MaxTime(0.0)).status is Status.MAX_TIME
+    assert minimize(gradient_tolerance=0.0, max_time=0.0).status is Status.MAX_TIME
     blocks = minimize(gradient_tolerance=0.0, stop=BlockStationary(1e-12, every=5))
     assert "block stationarity" in blocks.message
     assert blocks.iterations % 5 == 0

@@ -188,8 +188,7 @@ def _run(
 ) -> None:
     """Solve, write, print; the exit code says how it ended."""
     from jorth.file_problems import OptionError, Request, solve, write
-    from jorth.solvers import Status
-    from jorth.solvers.loop.interrupt import Interrupt
+    from jorth.solvers import Interrupt, Status
 
     limits = {name: common.pop(name) for name in ("max_iterations", "max_time", "max_evaluations")}
     methods = tuple(name.strip() for text in common.pop("methods") for name in text.split(","))

@@ -21,10 +21,7 @@ from jorth.group import residual
 from jorth.group.slopes import gradient_norm
 from jorth.objectives import AbstractObjective, HyperbolicEigenvalue, Procrustes, Quadratic
 from jorth.signature import Signature
-from jorth.solvers import Result, Status, minimize
-from jorth.solvers.loop.budget import Evaluations
-from jorth.solvers.loop.solver import AbstractSolver
-from jorth.solvers.minimize import METHODS, resolve
+from jorth.solvers import METHODS, AbstractSolver, Evaluations, Result, Status, minimize, resolve
 from jorth.storage.expansion import check_size, dense, most_bytes
 from jorth.storage.matrices import Matrix, checksum, read
 

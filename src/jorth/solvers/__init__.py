@@ -7,10 +7,22 @@ from jorth.solvers.baselines.umcm import UMCM
 from jorth.solvers.jobcd.gauss_seidel import GaussSeidel
 from jorth.solvers.jobcd.jacobi import Jacobi
 from jorth.solvers.jobcd.variance_reduced import VarianceReduced
+from jorth.solvers.loop.budget import Evaluations
 from jorth.solvers.loop.chain import Stage
+from jorth.solvers.loop.interrupt import Interrupt
 from jorth.solvers.loop.result import Result
+from jorth.solvers.loop.solver import AbstractSolver
 from jorth.solvers.loop.status import Status
-from jorth.solvers.minimize import minimize
+from jorth.solvers.loop.stopping import (
+    BlockStationary,
+    Criterion,
+    GradientNorm,
+    MaxIterations,
+    NormAbove,
+    RelativeDecrease,
+    ValueBelow,
+)
+from jorth.solvers.minimize import METHODS, minimize, resolve
 from jorth.solvers.procrustes import procrustes
 from jorth.solvers.riemannian import RiemannianCG, RiemannianLBFGS, RiemannianSD
 from jorth.solvers.stationarity import BlockStationarity, block_stationarity
@@ -19,20 +31,32 @@ from jorth.storage.checkpoint import CheckpointMismatch
 __all__ = [
     "ADMM",
     "CSDM",
+    "METHODS",
     "UMCM",
+    "AbstractSolver",
     "BlockStationarity",
+    "BlockStationary",
     "CheckpointMismatch",
+    "Criterion",
+    "Evaluations",
     "Exponential",
     "GaussSeidel",
+    "GradientNorm",
+    "Interrupt",
     "Jacobi",
+    "MaxIterations",
+    "NormAbove",
+    "RelativeDecrease",
     "Result",
     "RiemannianCG",
     "RiemannianLBFGS",
     "RiemannianSD",
     "Stage",
     "Status",
+    "ValueBelow",
     "VarianceReduced",
     "block_stationarity",
     "minimize",
     "procrustes",
+    "resolve",
 ]

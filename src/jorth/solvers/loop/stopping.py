@@ -221,22 +221,3 @@ class MaxIterations(Criterion):
     def reason(self) -> str:
         """In words."""
         return f"{self.limit} iterations are done"
-
-
-@dataclass(frozen=True)
-class MaxTime(Criterion):
-    """Seconds of solving."""
-
-    limit: float
-    status = Status.MAX_TIME
-
-    def __post_init__(self) -> None:
-        check_number(self.limit, "limit", 0)
-
-    def met(self, report: Report) -> bool:
-        """Whether they have passed."""
-        return report.time >= self.limit
-
-    def reason(self) -> str:
-        """In words."""
-        return f"{self.limit:g} seconds have passed"
