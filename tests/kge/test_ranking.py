@@ -149,7 +149,7 @@ def test_bad_input():
         evaluate(model, test[:0])
     with pytest.raises(
         ValueError,
-        match="known must number entities below 5 and relations below 2, got entities up to 5",
+        match="entities of known must be from 0 to 4, got 1 to 5",
     ):
         evaluate(model, test, torch.tensor([[5, 0, 1]]))
     with pytest.raises(ValueError, match="batch_size must be at least 1"):

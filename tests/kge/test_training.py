@@ -21,6 +21,7 @@ from jorth.kge import (
     save_model,
     train,
 )
+from jorth.kge.batches import LOSSES
 from jorth.kge.logs import TensorBoardLog
 from jorth.kge.training import _Run
 from jorth.optim import JOBCD
@@ -65,7 +66,7 @@ def test_the_loss_of_a_batch_is_that_of_its_triples_one_by_one(candidates, loss)
             expected.append(np.log1p(np.exp(-true)) + np.log1p(np.exp(rest)).sum())
     s = model.points.detach()[queries[:, (0, 2)]][..., : model.signature.p]
     whole = np.mean(expected) + 0.3 * float(s.square().sum(-1).mean())
-    assert run._loss(queries, few).item() == pytest.approx(whole, rel=1e-12)
+    assert run.loss(queries, few).item() == pytest.approx(whole, rel=1e-12)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -195,9 +196,7 @@ def test_rates_reach_both_optimisers():
 
 @pytest.mark.filterwarnings("ignore:a gradient is not finite")
 def test_a_loss_that_is_not_finite_is_an_error(monkeypatch):
-    monkeypatch.setattr(
-        "jorth.kge.losses.softmax", lambda positive, negative: positive.sum() * torch.nan
-    )
+    monkeypatch.setitem(LOSSES, "softmax", lambda positive, *_: positive.sum() * torch.nan)
     with pytest.raises(
         FloatingPointError, match="the loss is nan in epoch 1; a smaller lr or relation_lr may help"
     ):
@@ -208,15 +207,15 @@ def test_a_loss_that_is_not_finite_is_an_error(monkeypatch):
 def test_a_run_that_breaks_late_keeps_its_best_model(monkeypatch, what):
     config = replace(QUICK, evaluate_every=2, epochs=9)
     good = train(GRAPH, config, callback=lambda row: row["epoch"] == 4)
-    whole = _Run._train
+    steps = _Run.steps
 
     def breaks(self, number):
-        loss, seen = whole(self, number)
+        loss, seen = steps(self, number)
         if number == 5 and what == "model":
             self.model.points.data[0, 0] = torch.inf
         return (torch.nan if number == 5 and what == "loss" else loss), seen
 
-    monkeypatch.setattr(_Run, "_train", breaks)
+    monkeypatch.setattr(_Run, "steps", breaks)
     result = train(GRAPH, config)
     assert f"the {what} is n" in result.message
     assert "in epoch 5; a smaller lr or relation_lr may help" in result.message

@@ -21,8 +21,7 @@ from jorth.arrays import (
 )
 from jorth.group.retractions import matrix_exp
 from jorth.kge import UltraE as JorthUltraE
-from jorth.kge.distance import squared_arc
-from jorth.kge.model import SIGNATURE, check_q, start_points
+from jorth.kge.model import SIGNATURE, check_q, squared_arc, start_points
 from jorth.signature import Signature
 from jorth.ultrahyperbolic import lift_at
 

@@ -1,10 +1,11 @@
-"""What a training run is told: one record, the same from Python and from a TOML file."""
+"""The settings of a training run, from Python or from a TOML file."""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,23 +14,31 @@ import torch
 
 from jorth.arrays import (
     check_choice,
+    check_flag,
     check_square,
     describe,
     file_path,
-    is_number,
+    real_number,
     seed_number,
-    shown,
     whole_number,
 )
+from jorth.kge.batches import LOSSES, SIDES
 from jorth.signature import Signature
 from jorth.storage.texts import read_toml
 
-METHODS = ("j-jobcd", "vr-j-jobcd", "csdm")
-LOSSES = ("logistic", "self-adversarial", "softmax")
-SIDES = ("both", "uniform", "bernoulli")
-SCHEDULES = ("constant", "linear", "cosine")
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
 ALL = "all"
+CHOICES: dict[str, Sequence[str]] = {
+    "method": ("j-jobcd", "vr-j-jobcd", "csdm"),
+    "loss": tuple(LOSSES),
+    "sides": SIDES,
+    "schedule": ("constant", "linear", "cosine"),
+    "dtype": tuple(DTYPES),
+}
+LEAST = {"p": 0, "warmup": 0, "patience": 0} | dict.fromkeys(
+    ("q", "epochs", "batch_size", "large_batch", "evaluate_every"), 1
+)
+"""The settings that are whole numbers, and their least values."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,38 +46,43 @@ class Config:
     """The settings of `train`. The defaults of model, negatives and entities are the paper's.
 
     Attributes:
-        p: Positive signs of J.
-        q: Negative signs of J, at least 1.
+        p: The number of positive signs of J.
+        q: The number of negative signs of J, at least 1.
         alpha: The radius of the pseudo-hyperboloid.
         delta: The margin.
-        reciprocal: Whether the other direction of a relation has a matrix of its own.
-        spread: Of the random start of the entities.
-        rotate: Whether the relations start at random rotations of the positive coordinates, not at I.
+        reciprocal: Whether the other direction of a relation has its own matrix.
+        spread: The standard deviation of the initial entities.
+        rotate: Whether the relations start at random rotations of the positive coordinates instead
+            of I.
         dtype: "float64" or "float32".
         device: "cpu", "cuda", "cuda:1", ...
         method: How the relations are optimised: "j-jobcd", "vr-j-jobcd" or "csdm".
-        relation_lr: Of the relations.
-        relation_options: Further options of `jorth.optim.JOBCD`, `VRJOBCD` or, for "csdm", torch.optim.Adam.
-        relation_device: Where the relations are stepped, that of the model by default. "cpu" beside a GPU: the compiled
-            steps of a few small matrices are faster than many small kernels, and worth the copies.
-        lr: Of Adam on entities and biases.
-        schedule: Of both rates over the epochs: "constant", "linear" or "cosine", the last two down to zero.
-        warmup: Epochs in which the rates rise from zero.
-        epochs: At most so many.
-        max_time: At most so many seconds of training.
-        batch_size: Queries in one step.
-        large_batch: Queries in a refresh of "vr-j-jobcd".
+        relation_lr: The learning rate of the relations.
+        relation_options: Further options of `jorth.optim.JOBCD`, `VRJOBCD` or, for "csdm",
+            torch.optim.Adam.
+        relation_device: The device on which the relations are stepped, by default that of the
+            model. "cpu" beside a GPU pays off for a few small matrices: the compiled steps save
+            more time than the copies take.
+        lr: The learning rate of Adam for entities and biases.
+        schedule: How both rates change over the epochs: "constant", or "linear" or "cosine" down
+            to zero.
+        warmup: The number of epochs in which the rates rise from zero.
+        epochs: The largest number of epochs.
+        max_time: The largest number of seconds of training.
+        batch_size: The number of queries per step.
+        large_batch: The number of queries in a refresh of "vr-j-jobcd".
         loss: "logistic" (the paper's), "self-adversarial" or "softmax".
-        negatives: False answers for each query, or "all" entities.
-        shared: Whether the queries of a batch have the same negatives: then scores are one matrix product.
-        sides: Which end of a triple is asked for: "both" ends in every epoch, or one end, by chance, "uniform" or
-            "bernoulli" (the end with the more answers the more often).
-        reject: Whether known answers among the negatives are left out.
-        temperature: Of the weights in the loss "self-adversarial".
-        regularisation: The weight of the mean |s|^2 over the entities of a batch, x = (s, t).
-        evaluate_every: Epochs between two evaluations.
-        patience: Evaluations without a better validation MRR before the run ends; 0 for never.
-        seed: Of everything random.
+        negatives: The number of false answers per query, or "all" entities.
+        shared: Whether all queries of a batch have the same negatives, which makes their scores
+            one matrix product.
+        sides: Which end of a triple is asked for: "both" ends in every epoch, or one end drawn
+            "uniform" or "bernoulli" (the end with more answers more often).
+        reject: Whether known answers are left out of the negatives.
+        temperature: The temperature of the weights of the loss "self-adversarial".
+        regularisation: The factor of the mean |s|^2 over the entities of a batch, x = (s, t).
+        evaluate_every: The number of epochs between two evaluations.
+        patience: How many evaluations without a better validation MRR end the run; 0 for no limit.
+        seed: The seed of everything random.
     """
 
     p: int = 18
@@ -103,58 +117,55 @@ class Config:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        checked: dict[str, Any] = {"seed": seed_number(self.seed)}
-        for name in ("p", "warmup", "patience"):
-            checked[name] = whole_number(getattr(self, name), name, 0)
-        for name in ("q", "epochs", "batch_size", "large_batch", "evaluate_every"):
-            checked[name] = whole_number(getattr(self, name), name, 1)
-        for name in ("alpha", "spread"):
-            checked[name] = _number(getattr(self, name), name, least=0, least_allowed=False)
+        given = {setting.name: getattr(self, setting.name) for setting in dataclasses.fields(self)}
+        for name, choices in CHOICES.items():
+            check_choice(given[name], name, choices)
+        for name, least in LEAST.items():
+            given[name] = whole_number(given[name], name, least)
         for name in ("lr", "relation_lr", "temperature", "regularisation"):
-            checked[name] = _number(getattr(self, name), name, least=0)
-        checked["delta"] = _number(self.delta, "delta")
-        if self.max_time is not None:
-            checked["max_time"] = _number(self.max_time, "max_time", least=0, least_allowed=False)
+            given[name] = real_number(given[name], name, "a number of at least 0", _not_negative)
+        for name in ("alpha", "spread"):
+            given[name] = check_square(given[name], name, DTYPES[self.dtype])
         for name in ("reciprocal", "rotate", "shared", "reject"):
-            if not isinstance(getattr(self, name), bool):
-                raise TypeError(f"{name} must be true or false, got {shown(getattr(self, name))}")
+            check_flag(given[name], name)
+            given[name] = bool(given[name])
+        given["seed"] = seed_number(self.seed)
+        given["delta"] = real_number(self.delta, "delta", "a number", math.isfinite)
+        if self.max_time is not None:
+            given["max_time"] = real_number(
+                self.max_time, "max_time", "a number above 0", lambda time: 0 < time < math.inf
+            )
         if not (isinstance(self.negatives, str) and self.negatives == ALL):
-            checked["negatives"] = whole_number(self.negatives, 'negatives, when not "all",', 1)
+            given["negatives"] = whole_number(self.negatives, 'negatives, when not "all",', 1)
         if not isinstance(self.relation_options, dict):
             raise TypeError(
-                f"relation_options must be a table of names and values, got {describe(self.relation_options)}"
+                f"relation_options must be a dictionary, got {describe(self.relation_options)}"
             )
-        for name, device in (
-            ("device", self.device),
-            ("relation_device", self.relation_device or "cpu"),
-        ):
-            if not isinstance(device, str):
+        for name, device in (("device", self.device), ("relation_device", self.relation_device)):
+            if not (isinstance(device, str) or (device is None and name == "relation_device")):
                 raise TypeError(f"{name} must be the name of a device, got {describe(device)}")
-        for name, value in checked.items():  # numbers of NumPy and fractions as those of Python
+        for name, value in given.items():  # as Python's own numbers
             object.__setattr__(self, name, value)
-        check_choice(self.method, "method", METHODS)
-        check_choice(self.loss, "loss", LOSSES)
-        check_choice(self.sides, "sides", SIDES)
-        check_choice(self.schedule, "schedule", SCHEDULES)
-        check_choice(self.dtype, "dtype", tuple(DTYPES))
-        for name in ("alpha", "spread"):
-            check_square(getattr(self, name), name, DTYPES[self.dtype])
 
     @property
     def signature(self) -> Signature:
-        """The signs of J, sorted."""
+        """The signs of J, positive ones first."""
         return Signature(self.p, self.q)
 
     def rate(self, epoch: float) -> float:
-        """The factor of both learning rates after so many epochs."""
+        """The factor of both learning rates after the given number of epochs."""
         rise = 1.0 if epoch >= self.warmup else (epoch + 1) / (self.warmup + 1)
         share = min(epoch / self.epochs, 1.0)
         fall = {"constant": 1.0, "linear": 1 - share, "cosine": (1 + math.cos(math.pi * share)) / 2}
         return rise * fall[self.schedule]
 
 
+def _not_negative(number: float) -> bool:
+    return 0 <= number < math.inf
+
+
 def read_config(path: Path, *, others: tuple[str, ...] = ()) -> tuple[Config, dict[str, Any]]:
-    """The settings in a TOML file, and the values of the ``others`` keys that it may have beside them."""
+    """The settings in a TOML file, and the values of further keys, ``others``, found in it."""
     path = file_path(path, "path")
     if not path.is_file():
         raise FileNotFoundError(
@@ -163,30 +174,16 @@ def read_config(path: Path, *, others: tuple[str, ...] = ()) -> tuple[Config, di
     found = read_toml(path)
     names = [setting.name for setting in dataclasses.fields(Config)]
     for key in found:
-        check_key(key, [*names, *others], str(path))
+        check_name(key, [*names, *others], "key", f"{path}: ")
+    beside = {key: found.pop(key) for key in others if key in found}
     try:
-        return Config(**{key: found[key] for key in found if key in names}), {
-            key: found[key] for key in found if key in others
-        }
+        return Config(**found), beside
     except (TypeError, ValueError) as error:
         raise type(error)(f"{path}: {error}") from None
 
 
-def check_key(key: str, valid: list[str], where: str) -> None:
-    """A ValueError for a key that does not exist, with the nearest that does."""
-    if key in valid:
-        return
-    near = difflib.get_close_matches(key, valid, n=1, cutoff=0.0)
-    raise ValueError(f"{where}: there is no key {key!r}; the nearest is {near[0]!r}")
-
-
-def _number(
-    value: Any, name: str, *, least: float | None = None, least_allowed: bool = True
-) -> float:
-    if not is_number(value) or not math.isfinite(value):
-        raise TypeError(f"{name} must be a number, got {shown(value)}")
-    if least is not None and (value < least or (value == least and not least_allowed)):
-        raise ValueError(
-            f"{name} must be {'at least' if least_allowed else 'above'} {least:g}, got {shown(value)}"
-        )
-    return float(value)
+def check_name(name: str, valid: Sequence[str], kind: str, where: str = "") -> None:
+    """Raise a ValueError for a name that does not exist; the message has the nearest that does."""
+    if name not in valid:
+        near = difflib.get_close_matches(name, valid, n=1, cutoff=0.0)
+        raise ValueError(f"{where}there is no {kind} {name!r}; the nearest is {near[0]!r}")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from types import TracebackType
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -12,11 +13,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from jorth.kge.ranking import Ranking, Side
-from jorth.kge.training import Row
+from jorth.kge.training import METRICS, Row
 from jorth.terminal import visible
 
 MAX_RELATIONS = 20
-COLUMNS = ("MRR", "Hits@1", "Hits@3", "Hits@10", "mean rank", "triples")
+HEADINGS = ("MRR", "Hits@1", "Hits@3", "Hits@10", "mean rank", "triples")
 
 
 class ProgressBar:
@@ -39,19 +40,12 @@ class ProgressBar:
         return self
 
     def __call__(self, row: Row) -> None:
-        """Show an epoch."""
-        if row["mrr"] == row["mrr"]:
+        if not math.isnan(row["mrr"]):
             self._mrr = f"  MRR {row['mrr']:.3f}"
-        self._progress.update(
-            self._task, completed=row["epoch"], description=f"loss {row['loss']:.4g}{self._mrr}"
-        )
+        text = f"loss {row['loss']:.4g}{self._mrr}"
+        self._progress.update(self._task, completed=row["epoch"], description=text)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         self._progress.stop()
 
 
@@ -61,11 +55,11 @@ def ranking_table(ranking: Ranking, relations: Sequence[str], title: str) -> Tab
         title=escape(visible(title)), title_justify="left", box=SIMPLE_HEAD, pad_edge=False
     )
     table.add_column("", no_wrap=True)
-    for heading in COLUMNS:
+    for heading in HEADINGS:
         table.add_column(heading, justify="right", no_wrap=True)
-    sides: tuple[Side, ...] = ("both", "head", "tail")
-    for side in sides:
-        _add(table, {"both": "all", "head": "heads", "tail": "tails"}[side], ranking, side)
+    sides: dict[str, Side] = {"all": "both", "heads": "head", "tails": "tail"}
+    for name, side in sides.items():
+        _add(table, name, ranking, side)
     table.add_section()
     parts = sorted(ranking.by_relation(relations).items(), key=lambda item: -len(item[1].triples))
     for name, part in parts[:MAX_RELATIONS]:
@@ -77,7 +71,6 @@ def ranking_table(ranking: Ranking, relations: Sequence[str], title: str) -> Tab
 
 def _add(table: Table, name: str, ranking: Ranking, side: Side) -> None:
     found = ranking.metrics(side)
-    cells = [f"{found[key]:.3f}" for key in ("mrr", "hits@1", "hits@3", "hits@10")]
-    table.add_row(
-        escape(visible(name)), *cells, f"{found['mean_rank']:.1f}", str(len(ranking.triples))
-    )
+    cells = [f"{found[key]:.3f}" for key in METRICS]
+    mean_rank = f"{found['mean_rank']:.1f}"
+    table.add_row(escape(visible(name)), *cells, mean_rank, str(len(ranking.triples)))

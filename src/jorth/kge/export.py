@@ -1,4 +1,4 @@
-"""A trained model in a folder: numbers as safetensors, geometry and names as JSON; no pickle."""
+"""A trained model in a folder: numbers as safetensors, geometry and names as JSON, no pickle."""
 
 from __future__ import annotations
 
@@ -21,11 +21,21 @@ from jorth.storage.texts import read_json
 
 WEIGHTS = "model.safetensors"
 ABOUT = "model.json"
+FIELDS: dict[str, tuple[type, ...]] = {
+    "signs": (list,),
+    "alpha": (int, float),
+    "delta": (int, float),
+    "reciprocal": (bool,),
+    "about": (dict,),
+    "relations": (list,),
+    "entities": (list,),
+}
+"""The fields of ``model.json`` and their types."""
 
 
 @dataclass(frozen=True, eq=False)
 class NamedModel:
-    """A model, what its numbers are called, and whatever else is to be kept with it (as JSON can hold it)."""
+    """A model with the names of its entities and relations, and further JSON data about it."""
 
     model: UltraE
     entities: Sequence[str]
@@ -34,14 +44,15 @@ class NamedModel:
 
 
 def save_model(folder: str | os.PathLike[str], named: NamedModel) -> None:
-    """Write ``model.safetensors`` (points, bias, relations) and ``model.json``; each file is replaced whole."""
+    """Write ``model.safetensors`` (points, bias, relations) and ``model.json``, both atomically."""
     from safetensors.torch import save
 
     if not isinstance(named, NamedModel):
         raise TypeError(f"named must be a jorth.kge.NamedModel, got {describe(named)}")
-    model, root = named.model, file_path(folder, "folder")
+    model = named.model
+    root = file_path(folder, "folder")
     root.mkdir(parents=True, exist_ok=True)
-    weights = {name: getattr(model, name) for name in ("points", "bias", "relations")}
+    weights = {"points": model.points, "bias": model.bias, "relations": model.relations}
     content = {
         "model": "UltraE",
         "signs": model.signature.signs.tolist(),
@@ -53,15 +64,14 @@ def save_model(folder: str | os.PathLike[str], named: NamedModel) -> None:
         "entities": list(named.entities),
     }
     with replacing(root / WEIGHTS) as stream:
-        stream.write(
-            save({name: value.detach().cpu().contiguous() for name, value in weights.items()})
-        )
+        plain = {name: weight.detach().cpu().contiguous() for name, weight in weights.items()}
+        stream.write(save(plain))
     with replacing(root / ABOUT) as stream:
         stream.write(json.dumps(content, ensure_ascii=False, indent=1).encode())
 
 
 def load_model(folder: str | os.PathLike[str], *, device: Any = None) -> NamedModel:
-    """Read what `save_model` wrote.
+    """Read what `save_model` has written.
 
     Raises:
         FileNotFoundError: A file is missing.
@@ -73,7 +83,7 @@ def load_model(folder: str | os.PathLike[str], *, device: Any = None) -> NamedMo
         if not (root / name).is_file():
             raise FileNotFoundError(f"folder {root} must hold {WEIGHTS} and {ABOUT}, got no {name}")
     content = _read_about(root / ABOUT)
-    weights = _read_weights(root / WEIGHTS, _shapes(content))
+    weights = _read_weights(root / WEIGHTS, content)
     with reading(str(root / ABOUT)):
         model = UltraE(
             len(content["entities"]),
@@ -90,64 +100,42 @@ def load_model(folder: str | os.PathLike[str], *, device: Any = None) -> NamedMo
     return NamedModel(model, content["entities"], content["relations"], content["about"])
 
 
-NUMBER = ((int, float), "a number")
-LIST = ((list,), "a list")
-FIELDS = {
-    "signs": LIST,
-    "alpha": NUMBER,
-    "delta": NUMBER,
-    "reciprocal": ((bool,), "true or false"),
-    "about": ((dict,), "an object"),
-    "relations": LIST,
-    "entities": LIST,
-}
-"""What ``model.json`` must have: the types of each field, and their name in messages."""
-
-
 def _read_about(path: Path) -> dict[str, Any]:
-    """What ``model.json`` holds, every field of the kind that it must be; `UltraE` sees to their values."""
+    """The content of ``model.json`` with fields of the right types; `UltraE` checks the values."""
     content = read_json(path)
     if not isinstance(content, dict):
-        raise ValueError(
-            f"{path} must hold an object with names and values, got {type(content).__name__}"
-        )
-    for name, (kinds, words) in FIELDS.items():
+        found = type(content).__name__
+        raise ValueError(f"{path} must hold an object with names and values, got {found}")
+    for name, kinds in FIELDS.items():
         if type(content.get(name)) not in kinds:
-            raise ValueError(
-                f"{path}: {name} must be {words}, got {type(content.get(name)).__name__}"
-            )
+            found = type(content.get(name)).__name__
+            raise ValueError(f"{path}: {name} must be of type {kinds[-1].__name__}, got {found}")
     for name in ("entities", "relations"):
-        distinct = {item for item in content[name] if isinstance(item, str)}
-        if len(distinct) < len(content[name]):
-            raise ValueError(
-                f"{path}: {name} must be {len(content[name])} different names, got {len(distinct)}"
-            )
+        count = len(content[name])
+        distinct = len({item for item in content[name] if isinstance(item, str)})
+        if distinct < count:
+            raise ValueError(f"{path}: {name} must be {count} different names, got {distinct}")
     return content
 
 
-def _shapes(content: dict[str, Any]) -> dict[str, tuple[int, ...]]:
-    """Of the tensors that belong to a ``model.json``."""
+def _read_weights(path: Path, content: dict[str, Any]) -> dict[str, Tensor]:
+    """The tensors that ``model.json`` calls for, finite and in one precision."""
+    from safetensors.torch import load_file
+
     entities, n = len(content["entities"]), len(content["signs"])
     matrices = len(content["relations"]) * (1 + content["reciprocal"])
-    return {"points": (entities, n), "bias": (entities,), "relations": (matrices, n, n)}
-
-
-def _read_weights(path: Path, expected: dict[str, tuple[int, ...]]) -> dict[str, Tensor]:
-    """The tensors of a file, which must be these and no others: finite, of one precision."""
-    from safetensors import safe_open
-
-    with reading(str(path)), safe_open(path, framework="pt") as handle:
-        found = {name: tuple(handle.get_slice(name).get_shape()) for name in handle.keys()}  # noqa: SIM118 - not a dict
-        if found != expected:
+    expected = {"points": (entities, n), "bias": (entities,), "relations": (matrices, n, n)}
+    with reading(str(path)):
+        weights: dict[str, Tensor] = load_file(path)
+        shapes = {name: tuple(weight.shape) for name, weight in weights.items()}
+        if shapes != expected:
             raise ValueError(
-                f"{ABOUT} beside it asks for tensors of shapes {expected}, got {found}"
+                f"{ABOUT} beside it asks for tensors of shapes {expected}, got {shapes}"
             )
-        weights = {name: handle.get_tensor(name) for name in expected}
-        kinds = {weight.dtype for weight in weights.values()}
-        if len(kinds) > 1 or not kinds <= {torch.float32, torch.float64}:
-            raise ValueError(
-                f"its tensors must be all float64 or all float32, got {', '.join(map(str, kinds))}"
-            )
+        dtypes = {weight.dtype for weight in weights.values()}
+        if dtypes not in ({torch.float32}, {torch.float64}):
+            found = ", ".join(map(str, dtypes))
+            raise ValueError(f"its tensors must be all float64 or all float32, got {found}")
         for name, weight in weights.items():
             if not weight.isfinite().all():
                 raise ValueError(f"{name} must be finite, got NaN or infinite entries")

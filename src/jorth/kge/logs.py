@@ -1,12 +1,16 @@
-"""What a run leaves behind while it goes on: callbacks of `train` that write CSV and TensorBoard files."""
+"""The history of a training run in files: callbacks of `train`, and a picture."""
 
 from __future__ import annotations
 
 import csv
+import math
 import os
 from io import StringIO
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from jorth.kge.training import COLUMNS, Row
 from jorth.storage.atomic import replacing
@@ -14,41 +18,36 @@ from jorth.storage.matrices import reading
 
 
 class CSVLog:
-    """A table with one line an epoch, written as it comes; a run that goes on continues its table."""
+    """A table with one line per epoch, which a resumed run continues."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
         self._started = False
 
     def __call__(self, row: Row) -> None:
-        """Add the line of an epoch."""
+        """Append the line of an epoch."""
         if not self._started:
             self._start(before=row["epoch"])
             self._started = True
+        cells = ["" if math.isnan(row[name]) else f"{row[name]:.17g}" for name in COLUMNS]
         with self._path.open("a", newline="") as stream:
-            csv.writer(stream).writerow(_cells(row))
+            csv.writer(stream).writerow(cells)
 
     def _start(self, before: float) -> None:
-        """Keep the lines of earlier epochs, drop what an interrupted run wrote beyond its checkpoint."""
+        """Drop what an interrupted run has written after its last checkpoint."""
         text = StringIO(newline="")
-        writer = csv.writer(text)
-        writer.writerow(COLUMNS)
+        writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore")
+        writer.writeheader()
         if self._path.exists():
-            writer.writerows(self._lines(before))
+            advice = "; remove it to begin a new one"
+            with reading(str(self._path), advice), self._path.open(newline="") as stream:
+                for line in csv.DictReader(stream):
+                    torn = None in line.values()  # the run was killed while writing it
+                    if not torn and float(line["epoch"]) < before:
+                        writer.writerow({name: line[name] for name in COLUMNS})
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(self._path) as stream:
             stream.write(text.getvalue().encode())
-
-    def _lines(self, before: float) -> list[list[str]]:
-        """The cells of earlier epochs; a line that a killed run has torn is left out."""
-        with (
-            reading(str(self._path), "; remove it to begin a new one"),
-            self._path.open(newline="") as stream,
-        ):
-            whole = [line for line in csv.DictReader(stream) if None not in line.values()]
-            return [
-                [line[name] for name in COLUMNS] for line in whole if float(line["epoch"]) < before
-            ]
 
 
 class TensorBoardLog:
@@ -63,13 +62,28 @@ class TensorBoardLog:
         self._writer = writer(os.fspath(folder))
 
     def __call__(self, row: Row) -> None:
-        """Add the figures of an epoch."""
+        """Add the numbers of an epoch."""
         for name, value in row.items():
-            if name != "epoch" and value == value:
+            if name != "epoch" and not math.isnan(value):
                 self._writer.add_scalar(name, value, int(row["epoch"]))
         self._writer.flush()
 
 
-def _cells(row: Row) -> list[str]:
-    """Numbers as they read back exactly; nothing where there was no evaluation."""
-    return ["" if row[name] != row[name] else f"{row[name]:.17g}" for name in COLUMNS]
+def draw_history(history: dict[str, NDArray[np.float64]], path: Path, *, title: str = "") -> None:
+    """Draw the loss on the left, and the validation MRR and Hits on the right."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    left.plot(history["epoch"], history["loss"])
+    left.set_title(title, parse_math=False)
+    left.set(xlabel="epoch", ylabel="loss")
+    evaluated = np.isfinite(history["mrr"])
+    for name, label in (("mrr", "MRR"), ("hits@1", "Hits@1"), ("hits@10", "Hits@10")):
+        right.plot(history["epoch"][evaluated], history[name][evaluated], marker=".", label=label)
+    right.set(title="validation, filtered", xlabel="epoch", ylim=(0, 1))
+    right.legend()
+    for axes in (left, right):
+        axes.grid(alpha=0.3)
+    with replacing(path) as stream:
+        figure.savefig(stream, dpi=150, format=path.suffix[1:] or "png")

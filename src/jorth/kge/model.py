@@ -24,39 +24,41 @@ from jorth.arrays import (
     whole_number,
 )
 from jorth.group import random_point
-from jorth.kge.distance import squared_arc
 from jorth.signature import Signature
 from jorth.ultrahyperbolic import lift_at
 
 SIGNATURE = Signature(18, 18)
-SPREAD = 0.05
+CHUNK = 2**15
+"""How many distances a CPU computes at a time, so that intermediate results stay in the cache."""
 
 
 class UltraE(torch.nn.Module):
     """The score -d^2(R_r E_h, E_t) + b_h + b_t + delta of a triple (h, r, t).
 
-    E (entities, n) lies on U = {x : <x, x>_J = -alpha^2}, each R_r is J-orthogonal, d is the geodesic distance
-    (`jorth.ultrahyperbolic.distance`), b is one number an entity. The parameters are ``points`` (entities, n), free
-    numbers of which E is the lift, ``bias`` (entities,) and ``relations`` (m, n, n), which an optimiser has to
-    keep J-orthogonal.
+    E (entities, n) lies on U = {x : <x, x>_J = -alpha^2}, each R_r is J-orthogonal, d is the
+    geodesic distance (`jorth.ultrahyperbolic.distance`), and b has one number per entity. The
+    parameters are ``points`` (entities, n), unconstrained numbers whose lift is E, ``bias``
+    (entities,) and ``relations`` (m, n, n), which the optimiser has to keep J-orthogonal.
 
-    A query (anchor, code) asks for the other end of a triple. Code r < ``n_relations`` asks for tails of the head
-    ``anchor``, code r + ``n_relations`` for heads of the tail ``anchor``. For heads the matrix is R_r^-1 = J R_r^T J,
-    since d(R_r x, y) = d(x, R_r^-1 y); with ``reciprocal`` it is a matrix of its own, m = 2 ``n_relations``.
+    A query (anchor, code) asks for the other end of a triple. Code r < ``n_relations`` asks for the
+    tails of the head ``anchor``, code r + ``n_relations`` for the heads of the tail ``anchor``. For
+    heads the matrix is R_r^-1 = J R_r^T J, since d(R_r x, y) = d(x, R_r^-1 y); with ``reciprocal``
+    it is a separate matrix, and m = 2 ``n_relations``.
 
     Args:
-        entities: How many there are.
-        relations: How many there are.
-        signature: The signs of J: any size and order, q of at least 1. The paper has p = q = 18.
+        entities: The number of entities.
+        relations: The number of relations.
+        signature: The signs of J in any number and order, with q at least 1. The paper has
+            p = q = 18.
         alpha: The radius of U.
         delta: The margin.
         reciprocal: Whether the other direction of a relation has its own matrix.
-        spread: Standard deviation of the random start of ``points`` around one point.
-        rotate: Whether the relations start at random rotations of the positive coordinates, not at I. At I every entity
-            is its own best answer, and training takes long to leave that.
-        seed: Of the random start.
-        dtype: float64 by default, or float32.
-        device: Of the parameters.
+        spread: The standard deviation of the initial ``points`` around one point.
+        rotate: Whether the relations start at random rotations of the positive coordinates instead
+            of I. At I every entity is its own best answer, which training is slow to unlearn.
+        seed: The seed of the random initialisation.
+        dtype: torch.float64 (the default) or torch.float32.
+        device: The device of the parameters.
     """
 
     signs: Tensor
@@ -72,7 +74,7 @@ class UltraE(torch.nn.Module):
         alpha: float = 1.0,
         delta: float = 5.0,
         reciprocal: bool = False,
-        spread: float = SPREAD,
+        spread: float = 0.05,
         rotate: bool = True,
         seed: int = 0,
         dtype: torch.dtype = torch.float64,
@@ -89,166 +91,205 @@ class UltraE(torch.nn.Module):
         self.delta = real_number(
             delta, "delta", "a number", lambda number: math.isfinite(rounded_to(dtype, number))
         )
-        for name, flag in (("reciprocal", reciprocal), ("rotate", rotate)):
-            check_flag(flag, name)
+        check_flag(reciprocal, "reciprocal")
+        check_flag(rotate, "rotate")
         self.reciprocal = bool(reciprocal)
         seed = seed_number(seed)
         check_device(device)
-        self.points = torch.nn.Parameter(
-            start_points(self.n_entities, signature, spread, seed).to(device, dtype)
-        )
-        self.bias = torch.nn.Parameter(torch.zeros(self.n_entities, dtype=dtype, device=device))
+        points = start_points(self.n_entities, signature, spread, seed)
         matrices = self.n_relations * (1 + self.reciprocal)
-        self.relations = torch.nn.Parameter(
-            start_relations(matrices, signature, rotate, seed).to(device, dtype)
-        )
+        rotations = _start_relations(matrices, signature, rotate, seed)
+        self.points = torch.nn.Parameter(points.to(device, dtype))
+        self.bias = torch.nn.Parameter(torch.zeros(self.n_entities, dtype=dtype, device=device))
+        self.relations = torch.nn.Parameter(rotations.to(device, dtype))
         plus, minus = signature.positions(self.points.device)
         self.register_buffer("signs", signature.vector(self.points), persistent=False)
         self.register_buffer("plus", plus, persistent=False)
         self.register_buffer("minus", minus, persistent=False)
 
     def embeddings(self, entities: Tensor | None = None) -> Tensor:
-        """The points E (..., n) of U of some entities (...), of all by default."""
-        points = self.points if entities is None else _read(self.points, entities)
+        """The points E (..., n) on U of the given entities (...), or of all."""
+        points = self.points if entities is None else _rows(self.points, entities)
         return lift_at(points, self.plus, self.minus, self.alpha)
 
     def matrices(self) -> Tensor:
-        """The J-orthogonal matrix of every code: (2 n_relations, n, n)."""
+        """The J-orthogonal matrices of all codes: (2 n_relations, n, n)."""
         R: Tensor = self.relations
         if self.reciprocal:
             return R
         return torch.cat([R, self.signs[:, None] * R.mT * self.signs])
 
     def read(self, *groups: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Points E (..., n) and biases (...) of several groups (...) of entities.
+        """Points E (..., n) and biases (...) for several groups (...) of entities.
 
-        The tables are read once, so that their gradients are summed once too.
+        The tables are read only once, so that their gradients are summed only once.
         """
         every = torch.cat([group.reshape(-1) for group in groups])
         sizes = [group.numel() for group in groups]
-        points, biases = (
-            torch.split(table, sizes) for table in (self.embeddings(every), _read(self.bias, every))
-        )
-        found = zip(groups, points, biases, strict=True)
+        points = torch.split(self.embeddings(every), sizes)
+        biases = torch.split(_rows(self.bias, every), sizes)
         n = self.signature.n
-        return [(E.reshape(*group.shape, n), bias.reshape(group.shape)) for group, E, bias in found]
+        return [
+            (E.reshape(*group.shape, n), bias.reshape(group.shape))
+            for group, E, bias in zip(groups, points, biases, strict=True)
+        ]
 
     def move(self, points: Tensor, code: Tensor) -> Tensor:
-        """Where the answers of queries should lie: R E (..., n), with the ``points`` E (..., n) of their anchors."""
-        moved: Tensor = (_read(self.matrices(), code) @ points[..., None]).squeeze(-1)
+        """R E (..., n) for the points E (..., n) of the anchors: where the answers should lie."""
+        moved: Tensor = (_rows(self.matrices(), code) @ points[..., None]).squeeze(-1)
         return moved
 
     def score_points(
         self, moved: Tensor, anchor_bias: Tensor, candidates: Tensor, bias: Tensor
     ) -> Tensor:
-        """Scores (B, k) of what `move` gives with the points (k, n) or (B, k, n) of candidates and their biases.
+        """Scores (B, k) of the results of `move` with the points and biases of candidates.
 
-        With candidates common to the batch it is one matrix product <R E_anchor, E>_J.
+        With candidates (k, n) common to the batch, rather than (B, k, n), the inner products
+        <R E_anchor, E>_J are one matrix product.
         """
         signed = moved * (self.signs / self.alpha**2)
-        g = (
-            (candidates @ signed[..., None]).squeeze(-1)
-            if candidates.ndim == 3
-            else signed @ candidates.mT
-        )
+        if candidates.ndim == 3:
+            g = (candidates @ signed[..., None]).squeeze(-1)
+        else:
+            g = signed @ candidates.mT
         return self._score(g, anchor_bias[:, None], bias)
-
-    def score_queries(
-        self, anchor: Tensor, code: Tensor, candidates: Tensor | None = None
-    ) -> Tensor:
-        """Scores (B, k) of the queries (B,) with ``candidates`` (k,) or (B, k), all entities by default."""
-        self._check_queries(anchor, "anchor", code, "code", 2 * self.n_relations)
-        if candidates is not None:
-            check_indices(candidates, "candidates", self.n_entities, self.points.device)
-        return self._query_scores(anchor, code, candidates)
-
-    def _query_scores(self, anchor: Tensor, code: Tensor, candidates: Tensor | None) -> Tensor:
-        points, anchor_bias = self.embeddings(anchor), _read(self.bias, anchor)
-        bias = self.bias if candidates is None else _read(self.bias, candidates)
-        return self.score_points(
-            self.move(points, code), anchor_bias, self.embeddings(candidates), bias
-        )
 
     def score_tails(self, head: Tensor, relation: Tensor) -> Tensor:
         """Scores (B, entities) of (head, relation, ?) for every entity as the tail."""
-        self._check_queries(head, "head", relation, "relation", self.n_relations)
-        return self._query_scores(head, relation, None)
+        self._check_queries(head, "head", relation)
+        return self._score_all(head, relation)
 
     def score_heads(self, relation: Tensor, tail: Tensor) -> Tensor:
         """Scores (B, entities) of (?, relation, tail) for every entity as the head."""
-        self._check_queries(tail, "tail", relation, "relation", self.n_relations)
-        return self._query_scores(tail, relation + self.n_relations, None)
+        self._check_queries(tail, "tail", relation)
+        return self._score_all(tail, relation + self.n_relations)
 
-    def _check_queries(
-        self, anchor: Tensor, name: str, code: Tensor, code_name: str, codes: int
-    ) -> None:
-        """An error unless both are numbers (B,) in their range."""
-        check_indices(anchor, name, self.n_entities, self.points.device)
-        check_indices(code, code_name, codes, self.points.device)
-        for value, called in ((anchor, name), (code, code_name)):
+    def _score_all(self, anchor: Tensor, code: Tensor) -> Tensor:
+        moved = self.move(self.embeddings(anchor), code)
+        return self.score_points(moved, _rows(self.bias, anchor), self.embeddings(), self.bias)
+
+    def _check_queries(self, anchor: Tensor, name: str, relation: Tensor) -> None:
+        for value, called, count in (
+            (anchor, name, self.n_entities),
+            (relation, "relation", self.n_relations),
+        ):
+            check_indices(value, called, count, self.points.device)
             if value.ndim != 1:
                 raise ValueError(f"{called} must have shape (B,), got {describe(value)}")
-        if len(anchor) != len(code):
+        if len(anchor) != len(relation):
             raise ValueError(
-                f"{name} and {code_name} must be as many, got {len(anchor)} and {len(code)}"
+                f"{name} and relation must be as many, got {len(anchor)} and {len(relation)}"
             )
 
     def forward(self, triples: Tensor) -> Tensor:
-        """Scores (...) of triples (..., 3); relation codes count too, read as (anchor, code, answer)."""
-        check_indices(
-            triples, "triples", max(self.n_entities, 2 * self.n_relations), self.points.device
-        )
+        """Scores (...) of triples (..., 3), read as (anchor, code, answer)."""
+        device = self.points.device
+        codes = 2 * self.n_relations
+        check_indices(triples, "triples", max(self.n_entities, codes), device)
         if triples.ndim < 1 or triples.shape[-1] != 3:
             raise ValueError(f"triples must have shape (..., 3), got {describe(triples)}")
         anchor, code, answer = triples.unbind(-1)
-        check_indices(triples[..., ::2], "entities of triples", self.n_entities, self.points.device)
-        check_indices(code, "relations of triples", 2 * self.n_relations, self.points.device)
+        check_indices(triples[..., ::2], "entities of triples", self.n_entities, device)
+        check_indices(code, "relations of triples", codes, device)
         (x, anchor_bias), (y, answer_bias) = self.read(anchor, answer)
         g = (self.move(x, code) * (self.signs / self.alpha**2) * y).sum(-1)
         return self._score(g, anchor_bias, answer_bias)
 
     def extra_repr(self) -> str:
-        """Sizes and geometry."""
         return (
-            f"{self.n_entities} entities, {self.n_relations} relations, {self.signature}, alpha={self.alpha:g}, "
-            f"delta={self.delta:g}, reciprocal={self.reciprocal}"
+            f"{self.n_entities} entities, {self.n_relations} relations, {self.signature}, "
+            f"alpha={self.alpha:g}, delta={self.delta:g}, reciprocal={self.reciprocal}"
         )
 
     def _score(self, g: Tensor, anchor_bias: Tensor, answer_bias: Tensor) -> Tensor:
         """The scores of points with <R E_anchor, E_answer>_J = alpha^2 g."""
-        return (
-            torch.sub(anchor_bias + self.delta, squared_arc(g), alpha=self.alpha**2) + answer_bias
-        )
+        bias = anchor_bias + self.delta
+        return torch.sub(bias, squared_arc(g), alpha=self.alpha**2) + answer_bias
 
 
-def _read(table: Tensor, index: Tensor) -> Tensor:
-    """``table[index]``, whose gradient is summed as it comes, not sorted first."""
+def _rows(table: Tensor, index: Tensor) -> Tensor:
+    """``table[index]``, with a gradient that is summed without sorting the index first."""
     return table.index_select(0, index.reshape(-1)).reshape(*index.shape, *table.shape[1:])
 
 
 def check_q(signature: Signature) -> None:
-    """A ValueError for a signature without a pseudo-hyperboloid."""
+    """Raise a ValueError for a signature that has no pseudo-hyperboloid."""
     if signature.q == 0:
         raise ValueError(
-            f"signature must have q of at least 1 for points with <x, x> = -alpha^2, got {signature}"
+            "signature must have q of at least 1 for points with <x, x> = -alpha^2, "
+            f"got {signature}"
         )
 
 
 def start_points(entities: int, signature: Signature, spread: float, seed: int) -> Tensor:
-    """Free numbers (entities, n) around the point with one negative coordinate 1 and zeros elsewhere."""
-    points = float(spread) * torch.from_numpy(
-        generator(seed).standard_normal((entities, signature.n))
-    )
+    """Numbers (entities, n) scattered around the first unit vector of the negative coordinates."""
+    noise = generator(seed).standard_normal((entities, signature.n))
+    points = float(spread) * torch.from_numpy(noise)
     points[:, int(signature.negative[0])] += 1.0
     return points
 
 
-def start_relations(count: int, signature: Signature, rotate: bool, seed: int) -> Tensor:
+def _start_relations(count: int, signature: Signature, rotate: bool, seed: int) -> Tensor:
     """J-orthogonal matrices (count, n, n): random rotations of the positive coordinates, or I."""
     start = torch.eye(signature.n, dtype=torch.float64).repeat(count, 1, 1)
     if rotate and signature.p:
-        random = np.random.default_rng([seed, 1])  # another stream than that of the points
+        random = np.random.default_rng([seed, 1])  # a stream independent of that of the points
         rotations = random_point(Signature(signature.p, 0), batch=(count,), seed=random)
         plus = torch.tensor(signature.positive)
         start[:, plus[:, None], plus] = torch.as_tensor(rotations)
     return start
+
+
+def squared_arc(g: Tensor) -> Tensor:
+    """acosh(|g|)^2 where |g| >= 1 and acos(|g|)^2 elsewhere.
+
+    Multiplied by alpha^2 it is the squared distance of points with <x, y>_J = alpha^2 g. Unlike
+    the distance itself it has bounded slopes: +-2 on the two sides of |g| = 1, where the slope is
+    taken to be 0. g has an error of u |x| |y| / alpha^2, and so has the result.
+    """
+    arc: Tensor = _SquaredArc.apply(g)  # type: ignore[no-untyped-call]
+    return arc
+
+
+class _SquaredArc(torch.autograd.Function):
+    """The value together with the derivative, which shares all expensive parts with it."""
+
+    @staticmethod
+    def forward(ctx: Any, g: Tensor) -> Tensor:
+        flat = g.reshape(-1)
+        square = torch.empty_like(flat)
+        slope = torch.empty_like(flat) if ctx.needs_input_grad[0] else None
+        size = CHUNK if g.device.type == "cpu" else max(1, flat.numel())
+        for start in range(0, flat.numel(), size):
+            part = slice(start, start + size)
+            _square_and_slope(flat[part], square[part], None if slope is None else slope[part])
+        if slope is not None:
+            ctx.save_for_backward(slope.view(g.shape))
+        return square.view(g.shape)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        (slope,) = ctx.saved_tensors
+        scaled: Tensor = gradient * slope
+        return scaled
+
+
+def _square_and_slope(g: Tensor, square: Tensor, slope: Tensor | None) -> None:
+    """Write arc^2, and its derivative 2 sign(g) sign(e) arc / sine.
+
+    With e = |g| - 1 and the (hyperbolic or circular) sine sqrt(|e| (2 + e)), the arc is
+    log1p(e + sine) or atan2(sine, |g|).
+    """
+    size = g.abs()
+    e = size - 1
+    sine = (
+        e.abs().sqrt_().mul_((size + 1).sqrt_())
+    )  # two roots, so that the product cannot overflow
+    if g.device.type == "cpu" and bool((e >= 0).all()):  # always the case for q = 1
+        arc = torch.log1p(e + sine)
+    else:
+        arc = torch.where(e >= 0, torch.log1p(e + sine), torch.atan2(sine, size))
+    torch.mul(arc, arc, out=square)
+    if slope is not None:
+        ratio = torch.where(sine > 0, arc / sine, 1.0)
+        torch.mul(ratio.mul_(2).mul_(g.sign()), e.sign(), out=slope)

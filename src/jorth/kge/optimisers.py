@@ -1,175 +1,174 @@
-"""Adam for entities and biases beside one of three optimisers for the relations."""
+"""Adam for entities and biases, next to one of three optimisers for the relations."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from jorth.kge.config import Config, check_key
+from jorth.kge.config import Config, check_name
 from jorth.kge.model import UltraE
 from jorth.optim import JOBCD, VRJOBCD, make
 from jorth.ranks import Ranks
 
 NAMES = {"j-jobcd": "jobcd", "vr-j-jobcd": "vr-jobcd", "csdm": "csdm"}
 
-PROGRESS = ("turn", "not_finite", "too_far", "stale")
-"""What changes of a parameter group from step to step."""
+
+@dataclass
+class OptimiserState:
+    """What the next step of an optimiser depends on.
+
+    Attributes:
+        counters: The numbers of each parameter group, such as its step counter.
+        memory: For each parameter, what the optimiser keeps of earlier gradients.
+    """
+
+    counters: list[dict[str, Any]]
+    memory: list[dict[str, Any]]
+
+    @classmethod
+    def of(cls, optimiser: torch.optim.Optimizer) -> OptimiserState:
+        packed = optimiser.state_dict()
+        groups = packed["param_groups"]
+        counters = [
+            {key: value for key, value in group.items() if isinstance(value, (int, float))}
+            for group in groups
+        ]
+        parameters = sum(len(group["params"]) for group in groups)
+        return cls(counters, [packed["state"].get(number, {}) for number in range(parameters)])
+
+    def restore(self, optimiser: torch.optim.Optimizer) -> None:
+        packed = optimiser.state_dict()
+        for group, counters in zip(packed["param_groups"], self.counters, strict=True):
+            group.update(counters)
+        memory = {number: entry for number, entry in enumerate(self.memory) if entry}
+        optimiser.load_state_dict(packed | {"state": memory})
 
 
 class Optimisers:
-    """Steps both optimisers on the loss of a batch. With "csdm" the relations of the model become parametrised.
+    """Both optimisers, stepped together on the loss of a batch.
 
-    With ``ranks`` losses and gradients are summed over the processes, by one all-reduce: all take the same step.
+    With "csdm" the relations of the model become parametrised. With ``ranks`` losses and gradients
+    are summed over the processes by one all-reduce, so that all of them take the same step.
     """
 
     def __init__(self, model: UltraE, config: Config, ranks: Ranks | None = None) -> None:
         _check_options(config)
+        self._model = model
         self._config = config
         self._ranks = ranks
+        self._copy = _copy_for(model, config)
         options: dict[str, Any] = dict(lr=config.relation_lr, **config.relation_options)
         if config.method != "csdm":
             options.setdefault("seed", config.seed)
+        owner: torch.nn.Module = self._copy or model
+        method: Any = NAMES[config.method]
         self._entities = torch.optim.Adam([model.points, model.bias], lr=config.lr, fused=True)
-        self._away = _away(model, config)
-        owner: torch.nn.Module = model if self._away is None else self._away
-        name: Any = NAMES[config.method]
-        self._relations = make(name, owner, model.signature, name="relations", **options)
-        self._model = model
-        self._params = [
-            p
-            for o in (self._entities, self._relations)
-            for g in o.param_groups
-            for p in g["params"]
-        ]
+        self._relations = make(method, owner, model.signature, name="relations", **options)
+        self._both: tuple[torch.optim.Optimizer, ...] = (self._entities, self._relations)
 
     def set_rates(self, factor: float) -> None:
-        """Both learning rates as the ``factor`` of their start."""
-        for optimiser, rate in (
-            (self._entities, self._config.lr),
-            (self._relations, self._config.relation_lr),
-        ):
+        """Set both learning rates to ``factor`` times their initial values."""
+        rates = (self._config.lr, self._config.relation_lr)
+        for optimiser, rate in zip(self._both, rates, strict=True):
             for group in optimiser.param_groups:
                 group["lr"] = factor * rate
 
     def wants_large_batch(self) -> bool:
-        """Whether the coming step is a refresh of the variance-reduced method."""
+        """Whether the next step is a refresh of the variance-reduced method."""
         return isinstance(self._relations, VRJOBCD) and self._relations.wants_large_batch()
 
     def step(self, loss: Callable[[], Tensor]) -> Tensor:
-        """One step of both; the loss before it. ``loss`` is called twice for a difference of gradients."""
+        """Take one step of both and return the loss before it.
+
+        ``loss`` is called twice where the method takes differences of gradients.
+        """
 
         def closure() -> Tensor:
-            for parameter in self._params:
-                parameter.grad = None
-            if self._away is not None:
-                self._away.bring(self._model)
+            for optimiser in self._both:
+                optimiser.zero_grad()
+            if self._copy is not None:
+                self._copy.write_to(self._model)
             value = loss()
             value.backward()  # type: ignore[no-untyped-call]
             value = self._summed(value.detach())
-            if self._away is not None:
-                self._away.take_gradient(self._model)
+            if self._copy is not None:
+                self._copy.take_gradient(self._model)
             return value
 
-        relations: Any = self._relations  # torch's stub wants a float of the closure
+        relations: Any = self._relations  # torch's stub expects a closure that returns a float
         value: Tensor = relations.step(closure)
         self._entities.step()
-        if self._away is not None:
-            self._away.bring(self._model)
+        if self._copy is not None:
+            self._copy.write_to(self._model)
         return value
 
     def _summed(self, value: Tensor) -> Tensor:
-        """The loss of all processes; their gradients take the place of this one's."""
+        """The loss of all processes, whose summed gradients replace those of this one."""
         if self._ranks is None:
             return value
-        found = [p.grad for p in self._model.parameters() if p.grad is not None]
-        total, *sums = self._ranks.sum([value, *found], same=self._model.points)
-        for gradient, whole in zip(found, sums, strict=True):
-            gradient.copy_(whole)
+        gradients = [p.grad for p in self._model.parameters() if p.grad is not None]
+        total, *sums = self._ranks.sum([value, *gradients], same=self._model.points)
+        for gradient, summed in zip(gradients, sums, strict=True):
+            gradient.copy_(summed)
         return total
 
-    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Everything that the next step depends on: tensors, and the rest as what JSON can hold."""
-        tensors: dict[str, Tensor] = {}
-        rest: dict[str, Any] = {}
-        for name, optimiser in self._named():
-            packed = optimiser.state_dict()
-            groups = [{key: g[key] for key in PROGRESS if key in g} for g in packed["param_groups"]]
-            entries: dict[str, Any] = {}
-            for number, entry in packed["state"].items():
-                for key, value in entry.items():
-                    if isinstance(value, Tensor):
-                        tensors[f"{name}.{number}.{key}"] = value
-                    else:
-                        entries.setdefault(str(number), {})[key] = value
-            rest[name] = {"groups": groups, "entries": entries}
-        return tensors, rest
+    def states(self) -> list[OptimiserState]:
+        """The states of both for a checkpoint."""
+        return [OptimiserState.of(optimiser) for optimiser in self._both]
 
-    def restore(self, tensors: dict[str, Tensor], rest: dict[str, Any]) -> None:
-        """Back to what `state` gave."""
-        for name, optimiser in self._named():
-            packed = optimiser.state_dict()
-            entries = {int(number): dict(entry) for number, entry in rest[name]["entries"].items()}
-            for key, value in tensors.items():
-                owner, number, field = key.split(".", 2)
-                if owner == name:
-                    entries.setdefault(int(number), {})[field] = value
-            for group, saved in zip(packed["param_groups"], rest[name]["groups"], strict=True):
-                group.update(saved)
-            optimiser.load_state_dict(packed | {"state": entries})
-        if self._away is not None:
-            self._away.fetch(self._model)
-
-    def _named(self) -> tuple[tuple[str, torch.optim.Optimizer], ...]:
-        return ("entities", self._entities), ("relations", self._relations)
+    def restore(self, states: list[OptimiserState]) -> None:
+        """Continue from the result of `states`, after the model has been restored."""
+        for state, optimiser in zip(states, self._both, strict=True):
+            state.restore(optimiser)
+        if self._copy is not None:
+            self._copy.read_from(self._model)
 
 
-class _Away(torch.nn.Module):
-    """The relations on another device than that of the model, and the way there and back."""
+class _RelationCopy(torch.nn.Module):
+    """A copy of the relations on another device than that of the model."""
 
     def __init__(self, model: UltraE, device: torch.device) -> None:
         super().__init__()
         self.relations = torch.nn.Parameter(model.relations.detach().to(device, copy=True))
 
     @torch.no_grad()
-    def bring(self, model: UltraE) -> None:
-        """The matrices to the model."""
+    def write_to(self, model: UltraE) -> None:
         model.relations.copy_(self.relations)
 
     @torch.no_grad()
-    def fetch(self, model: UltraE) -> None:
-        """The matrices from the model."""
+    def read_from(self, model: UltraE) -> None:
         self.relations.copy_(model.relations)
 
     def take_gradient(self, model: UltraE) -> None:
-        """The gradient from the model."""
         if model.relations.grad is not None:
             self.relations.grad = model.relations.grad.to(self.relations.device)
             model.relations.grad = None
 
 
-def _away(model: UltraE, config: Config) -> _Away | None:
-    if (
-        config.relation_device is None
-        or torch.device(config.relation_device) == model.relations.device
-    ):
+def _copy_for(model: UltraE, config: Config) -> _RelationCopy | None:
+    if config.relation_device is None:
+        return None
+    device = torch.device(config.relation_device)
+    if device == model.relations.device:
         return None
     if config.method == "csdm":
         raise ValueError('relation_device must be that of the model for method "csdm"')
-    return _Away(model, torch.device(config.relation_device))
+    return _RelationCopy(model, device)
 
 
 def _check_options(config: Config) -> None:
-    """A ValueError for an option that the optimiser of the relations does not have."""
-    kinds = {"j-jobcd": (JOBCD,), "vr-j-jobcd": (VRJOBCD, JOBCD), "csdm": (torch.optim.Adam,)}[
-        config.method
-    ]
-    own = {"self", "params", "signature", "lr", "options"}
-    valid = sorted(
-        {name for kind in kinds for name in inspect.signature(kind.__init__).parameters} - own
-    )
+    """Raise a ValueError for an option that the optimiser of the relations does not have."""
+    kinds = {"j-jobcd": (JOBCD,), "vr-j-jobcd": (VRJOBCD, JOBCD), "csdm": (torch.optim.Adam,)}
+    names = {
+        name
+        for kind in kinds[config.method]
+        for name in inspect.signature(kind.__init__).parameters
+    }
+    valid = sorted(names - {"self", "params", "signature", "lr", "options"})
     for key in config.relation_options:
-        check_key(key, valid, f"relation_options of {config.method}")
+        check_name(key, valid, "key", f"relation_options of {config.method}: ")

@@ -1,8 +1,7 @@
-"""What `jorth kge` does: train into a folder, evaluate and ask the model in it."""
+"""What `jorth kge` does: train into a folder, evaluate the model in it, and query it."""
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,14 +12,12 @@ from typing import Any
 
 import torch
 
-from jorth.kge.config import ALL, Config, read_config
+from jorth.kge.config import ALL, Config, check_name, read_config
 from jorth.kge.export import ABOUT, NamedModel, load_model, save_model
-from jorth.kge.generated import hierarchy_with_cycles
-from jorth.kge.logs import CSVLog, TensorBoardLog
-from jorth.kge.picture import draw_history
-from jorth.kge.ranking import Ranking, evaluate
+from jorth.kge.graph import Triples, hierarchy_with_cycles, load_triples
+from jorth.kge.logs import CSVLog, TensorBoardLog, draw_history
+from jorth.kge.ranking import SIDES, TIES, Ranking, evaluate
 from jorth.kge.training import Callback, Row, Training, train
-from jorth.kge.triples import Triples, load_triples
 from jorth.storage.atomic import replacing
 
 GENERATED = Config(
@@ -36,15 +33,14 @@ GENERATED = Config(
     negatives="all",
     sides="both",
 )
-"""Of the generated graph: ten seconds on one core."""
+"""The settings for the generated graph, which take ten seconds on one core."""
 SMALL = 2**17
-"""Scores in a step, below which threads do not pay."""
-OTHERS = ("data", "tensorboard")
+"""The number of scores per step below which several threads do not pay off."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """A run: settings, the folder of the triples (None for the generated graph), whether TensorBoard gets it too."""
+    """The settings of a run, the folder of its triples (None for the generated graph), its log."""
 
     config: Config = GENERATED
     data: Path | None = None
@@ -52,13 +48,19 @@ class Request:
 
     @property
     def name(self) -> str:
-        """What the graph is called."""
+        """The name of the graph."""
         return "generated hierarchy with cycles" if self.data is None else self.data.name
+
+    def changed(self, *, data: Path | None, **settings: Any) -> Request:
+        """The request with the given data and settings; None leaves the value as it is."""
+        given = {name: value for name, value in settings.items() if value is not None}
+        data = self.data if data is None else data
+        return replace(self, config=replace(self.config, **given), data=data)
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
-    """A finished run: the training, the ranking of the test triples, and the graph."""
+class FinishedRun:
+    """The training, the ranking of the test triples, and the graph."""
 
     training: Training
     test: Ranking
@@ -67,27 +69,23 @@ class Outcome:
 
 def read_request(path: Path) -> Request:
     """A run from a TOML file: ``data``, a folder relative to the file, and the keys of `Config`."""
-    config, others = read_config(path, others=OTHERS)
+    config, others = read_config(path, others=("data", "tensorboard"))
     if "data" not in others:
         raise ValueError(f"{path} must have the key 'data', the folder of train, valid and test")
-    data, tensorboard = others["data"], others.get("tensorboard", False)
+    data = others["data"]
+    tensorboard = others.get("tensorboard", False)
     if not isinstance(data, str):
         raise ValueError(f"{path}: data must be the name of a folder, got {type(data).__name__}")
     if not isinstance(tensorboard, bool):
-        raise ValueError(
-            f"{path}: tensorboard must be true or false, got {type(tensorboard).__name__}"
-        )
+        found = type(tensorboard).__name__
+        raise ValueError(f"{path}: tensorboard must be true or false, got {found}")
     return Request(config, path.parent / data, tensorboard)
 
 
-def load_graph(data: Path | None, seed: int) -> Triples:
-    """The triples of a folder, or the generated graph."""
-    return hierarchy_with_cycles(seed=seed) if data is None else load_triples(data, seed=seed)
-
-
-def run(request: Request, output: Path, *, callback: Callback | None = None) -> Outcome:
-    """Train, and leave in ``output`` the best model, history.csv, history.png, test.json and the checkpoint."""
-    triples = load_graph(request.data, request.config.seed)
+def run(request: Request, output: Path, *, callback: Callback | None = None) -> FinishedRun:
+    """Train and write model, history.csv, history.png, test.json and checkpoint to ``output``."""
+    config = request.config
+    triples = _load_graph(request.data, config.seed)
     listeners: list[Callback] = [CSVLog(output / "history.csv")]
     if request.tensorboard:
         listeners.append(TensorBoardLog(output / "tensorboard"))
@@ -98,26 +96,30 @@ def run(request: Request, output: Path, *, callback: Callback | None = None) -> 
         replies = [listener(row) for listener in listeners]
         return any(reply is True for reply in replies)
 
-    with _threads_for(request.config, triples):
-        training = train(triples, request.config, callback=tell, checkpoint=output / "checkpoint")
+    with _threads_for(config, triples):
+        training = train(triples, config, callback=tell, checkpoint=output / "checkpoint")
     device = training.model.points.device
     test = evaluate(training.model, triples.test.to(device), triples.known.to(device))
-    about: dict[str, Any] = {"data": None if request.data is None else str(request.data.resolve())}
-    about |= {
-        "config": asdict(request.config),
+    about = {
+        "data": None if request.data is None else str(request.data.resolve()),
+        "config": asdict(config),
         "best_epoch": training.best_epoch,
         "test": test.metrics(),
     }
     save_model(output, NamedModel(training.model, triples.entities, triples.relations, about))
     with replacing(output / "test.json") as stream:
-        stream.write(json.dumps(figures(test, triples.relations), indent=1).encode())
+        stream.write(json.dumps(all_metrics(test, triples.relations), indent=1).encode())
     draw_history(training.history, output / "history.png", title=request.name)
-    return Outcome(training, test, triples)
+    return FinishedRun(training, test, triples)
+
+
+def _load_graph(data: Path | None, seed: int) -> Triples:
+    return hierarchy_with_cycles(seed=seed) if data is None else load_triples(data, seed=seed)
 
 
 @contextmanager
 def _threads_for(config: Config, triples: Triples) -> Iterator[None]:
-    """One thread while the products of a step are small: more would only wait for each other."""
+    """Use one thread if the products of a step are so small that more would only wait."""
     before = torch.get_num_threads()
     candidates = len(triples.entities) if config.negatives == ALL else int(config.negatives)
     if config.batch_size * candidates < SMALL:
@@ -128,26 +130,22 @@ def _threads_for(config: Config, triples: Triples) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def figures(ranking: Ranking, relations: Sequence[str]) -> dict[str, Any]:
-    """All figures of a ranking: every side under every rule for ties, and every relation."""
-    sides = {
-        side: {
-            ties: ranking.metrics(side, ties) for ties in ("realistic", "optimistic", "pessimistic")
-        }
-        for side in ("both", "head", "tail")
+def all_metrics(ranking: Ranking, relations: Sequence[str]) -> dict[str, Any]:
+    """The metrics of every side under every rule for ties, and of every relation."""
+    found: dict[str, Any] = {
+        side: {ties: ranking.metrics(side, ties) for ties in TIES} for side in SIDES
     }
-    return sides | {
-        "relations": {name: part.metrics() for name, part in ranking.by_relation(relations).items()}
-    }
+    parts = ranking.by_relation(relations)
+    return found | {"relations": {name: part.metrics() for name, part in parts.items()}}
 
 
 def evaluate_folder(
     folder: Path, *, data: Path | None, part: str, device: str
 ) -> tuple[Ranking, NamedModel]:
-    """Rank a part of a graph by the model in a folder; ``data=None`` is the graph that it was trained on."""
+    """Rank a part of the graph in ``data``, or of the one that the model was trained on."""
     named = load_model(folder, device=device)
     trained_on, seed = _graph_of(named, folder)
-    triples = load_graph(trained_on if data is None else data, seed)
+    triples = _load_graph(trained_on if data is None else data, seed)
     for what, ours, theirs in (
         ("entities", named.entities, triples.entities),
         ("relations", named.relations, triples.relations),
@@ -156,14 +154,15 @@ def evaluate_folder(
             other = next(iter(sorted(set(theirs) ^ set(ours))), None)
             differ = "in another order" if other is None else f"{other!r} is in one only"
             raise ValueError(
-                f"the graph must have the {len(ours)} {what} of the model, got {len(theirs)}; {differ}"
+                f"the graph must have the {len(ours)} {what} of the model, "
+                f"got {len(theirs)}; {differ}"
             )
     known = triples.known.to(device)
     return evaluate(named.model, getattr(triples, part).to(device), known), named
 
 
 def _graph_of(named: NamedModel, folder: Path) -> tuple[Path | None, int]:
-    """The folder of the triples that a model was trained on (None: the generated graph), and the seed."""
+    """The data and the seed that a model was trained with."""
     data, config = named.about.get("data"), named.about.get("config", {})
     seed = config.get("seed", 0) if isinstance(config, dict) else None
     if not isinstance(data, (str, NoneType)) or type(seed) is not int or seed < 0:
@@ -176,39 +175,21 @@ def _graph_of(named: NamedModel, folder: Path) -> tuple[Path | None, int]:
 def answers(
     named: NamedModel, head: str, relation: str, tail: str, count: int
 ) -> list[tuple[str, float]]:
-    """The ``count`` best entities in the place of the ``?``, with their scores."""
+    """The ``count`` best entities in place of the ``?``, with their scores."""
     if (head == "?") == (tail == "?"):
         raise ValueError(
             f"one of head and tail must be '?', the thing asked for; got {head!r} and {tail!r}"
         )
-    code = torch.tensor([_number(relation, named.relations, "relation")])
+    code = _number(relation, named.relations, "relation")
+    anchor = _number(head if tail == "?" else tail, named.entities, "entity")
     model = named.model
     with torch.no_grad():
-        if tail == "?":
-            scores = model.score_tails(
-                torch.tensor([_number(head, named.entities, "entity")]), code
-            )[0]
-        else:
-            scores = model.score_heads(
-                code, torch.tensor([_number(tail, named.entities, "entity")])
-            )[0]
-    best = scores.topk(min(count, len(scores)))
-    return [
-        (named.entities[i], float(s))
-        for s, i in zip(best.values, best.indices.tolist(), strict=True)
-    ]
+        score = model.score_tails(anchor, code) if tail == "?" else model.score_heads(code, anchor)
+    best = score[0].topk(min(count, len(named.entities)))
+    found = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+    return [(named.entities[entity], value) for entity, value in found]
 
 
-def _number(name: str, names: Sequence[str], what: str) -> int:
-    try:
-        return list(names).index(name)
-    except ValueError:
-        near = difflib.get_close_matches(name, names, n=1, cutoff=0.0)
-        raise ValueError(f"there is no {what} {name!r}; the nearest is {near[0]!r}") from None
-
-
-def changed(request: Request, **changes: Any) -> Request:
-    """The request with some settings replaced; None leaves one as it is."""
-    wanted = {name: value for name, value in changes.items() if value is not None}
-    data = wanted.pop("data", request.data)
-    return replace(request, config=replace(request.config, **wanted), data=data)
+def _number(name: str, names: Sequence[str], kind: str) -> torch.Tensor:
+    check_name(name, names, kind)
+    return torch.tensor([list(names).index(name)])

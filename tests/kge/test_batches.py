@@ -5,9 +5,8 @@ import math
 import pytest
 import torch
 
-from jorth.kge.known import Known
-from jorth.kge.losses import logistic, self_adversarial, softmax
-from jorth.kge.negatives import Negatives, Queries
+from jorth.kge.batches import Negatives, Queries, logistic, self_adversarial, softmax
+from jorth.kge.graph import Known
 from tests.kge.models import random_triples
 
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from jorth.kge import hierarchy_with_cycles, hold_out, load_triples
-from jorth.kge.known import Known
+from jorth.kge.graph import Known
 from tests.kge.models import random_triples
 from tests.kge.real_data import graph
 

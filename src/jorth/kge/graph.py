@@ -1,0 +1,243 @@
+"""Knowledge graphs: triples from files or from a seed, and an index of the known answers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from jorth.arrays import describe, file_path, generator, real_number, whole_number
+
+PARTS = ("train", "valid", "test")
+SUFFIXES = (".txt", ".tsv")
+EXPECTED = "expected three names separated by tabs: head, relation, tail"
+GENERATED_RELATIONS = ("ancestor", "next", "parent", "second_next")
+MAX_LEAVES = 2**24
+"""The largest generated tree: the triples of a larger one would take gigabytes."""
+
+Line = tuple[int, str, str, str]
+"""The number of a line in its file, then the names of head, relation and tail."""
+
+
+@dataclass(frozen=True, eq=False)
+class Triples:
+    """A knowledge graph in three parts, each an int64 tensor (N, 3) of head, relation and tail.
+
+    Entity number i is called ``entities[i]``, relation number i ``relations[i]``. Entities that
+    occur only in ``valid`` or ``test`` are numbered too, and are ranked with their initial
+    embedding.
+    """
+
+    entities: tuple[str, ...]
+    relations: tuple[str, ...]
+    train: Tensor
+    valid: Tensor
+    test: Tensor
+
+    @property
+    def known(self) -> Tensor:
+        """All triples (N, 3): those that a filtered ranking must not count as wrong."""
+        return torch.cat([self.train, self.valid, self.test])
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{len(getattr(self, part))} {part}" for part in PARTS)
+        return f"Triples({len(self.entities)} entities, {len(self.relations)} relations: {parts})"
+
+
+class Known:
+    """The known answers of queries (anchor, code), found without waiting for the device.
+
+    Code r asks for tails, code r + ``relations`` for heads.
+
+    Args:
+        triples: Heads, relations and tails (N, 3).
+        entities: The number of entities.
+        relations: The number of relations.
+    """
+
+    def __init__(self, triples: Tensor, entities: int, relations: int) -> None:
+        anchor, code, answer = both_directions(triples, relations).unbind(-1)
+        self._entities = entities
+        self._codes = 2 * relations
+        self._keys = torch.unique(self._query(anchor, code) * entities + answer)
+
+    def contains(self, anchor: Tensor, code: Tensor, candidates: Tensor) -> Tensor:
+        """A mask (B, k): which ``candidates`` (B, k) or (k,) are answers of the queries (B,)."""
+        keys = (self._query(anchor, code) * self._entities)[:, None] + candidates
+        places = torch.searchsorted(self._keys, keys).clamp(max=len(self._keys) - 1)
+        found: Tensor = self._keys[places] == keys
+        return found
+
+    def answers(self, anchor: Tensor, code: Tensor) -> tuple[Tensor, Tensor]:
+        """All known answers of the queries (B,): one pair of row and entity for each."""
+        first = self._query(anchor, code) * self._entities
+        start = torch.searchsorted(self._keys, first)
+        count = torch.searchsorted(self._keys, first + self._entities) - start
+        rows = torch.repeat_interleave(torch.arange(len(first), device=first.device), count)
+        within = torch.arange(len(rows), device=rows.device) - (count.cumsum(0) - count)[rows]
+        return rows, self._keys[start[rows] + within] % self._entities
+
+    def _query(self, anchor: Tensor, code: Tensor) -> Tensor:
+        return anchor * self._codes + code
+
+
+def both_directions(triples: Tensor, relations: int) -> Tensor:
+    """Every (h, r, t) followed by the same asked from the other end, (t, r + ``relations``, h)."""
+    h, r, t = triples.unbind(-1)
+    return torch.cat([triples, torch.stack([t, r + relations, h], dim=-1)])
+
+
+def check_triples(value: object, name: str) -> None:
+    """Raise a TypeError unless the value is a dense int64 tensor (N, 3)."""
+    if (
+        not isinstance(value, Tensor)
+        or value.is_meta
+        or value.layout != torch.strided
+        or value.dtype != torch.int64
+        or value.ndim != 2
+        or value.shape[1] != 3
+    ):
+        raise TypeError(f"{name} must be an int64 tensor (N, 3), got {describe(value)}")
+
+
+def hold_out(train: Tensor, *, share: float = 0.1, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Split training triples (N, 3) into those that stay and a ``share`` drawn by ``seed``.
+
+    At least one triple of every relation stays, and both parts keep their order.
+    """
+    check_triples(train, "train")
+    expected = "a number above 0 and below 1"
+    share = real_number(share, "share", expected, lambda number: 0 < number < 1)
+    order = generator(seed).permutation(len(train))
+    _, first = np.unique(train[:, 1].numpy()[order], return_index=True)
+    free = np.delete(order, first)
+    count = max(1, round(share * len(train)))
+    if len(free) < count:
+        raise ValueError(
+            f"train has {len(train)} triples, too few to hold {count} out and keep every relation"
+        )
+    held = torch.zeros(len(train), dtype=torch.bool)
+    held[free[:count]] = True
+    return train[~held], train[held]
+
+
+def load_triples(folder: str | os.PathLike[str], *, seed: int = 0) -> Triples:
+    """Read ``train``, ``valid`` and ``test`` (``.txt`` or ``.tsv``), one triple per line.
+
+    Names are separated by tabs, and numbered in alphabetical order. Without a validation file a
+    tenth of the training triples is held out by `hold_out`.
+
+    Raises:
+        FileNotFoundError: There is no training or no test file.
+        ValueError: A line is malformed, a part is empty, or a relation does not occur in training.
+            The message names the file and the line.
+    """
+    root = file_path(folder, "folder")
+    files = {part: path for part in PARTS if (path := _find(root, part)) is not None}
+    for part in ("train", "test"):
+        if part not in files:
+            raise FileNotFoundError(
+                f"folder {root} must hold {part}.txt or {part}.tsv, got neither"
+            )
+    lines = {part: _read(path) for part, path in files.items()}
+    entities = sorted({name for part in lines.values() for _, h, _, t in part for name in (h, t)})
+    relations = sorted({r for _, _, r, _ in lines["train"]})
+    entity_numbers = {name: number for number, name in enumerate(entities)}
+    relation_numbers = {name: number for number, name in enumerate(relations)}
+    parts = {
+        part: _numbers(lines[part], entity_numbers, relation_numbers, path)
+        for part, path in files.items()
+    }
+    if "valid" not in parts:
+        parts["train"], parts["valid"] = hold_out(parts["train"], seed=seed)
+    return Triples(tuple(entities), tuple(relations), **parts)
+
+
+def _find(root: Path, part: str) -> Path | None:
+    return next((path for suffix in SUFFIXES if (path := root / f"{part}{suffix}").is_file()), None)
+
+
+def _read(path: Path) -> list[Line]:
+    lines = list(_parse(path))
+    if not lines:
+        raise ValueError(f"{path} is empty: {EXPECTED}")
+    return lines
+
+
+def _parse(path: Path) -> Iterator[Line]:
+    """The lines that are not blank."""
+    with path.open("rb") as handle:
+        for number, raw in enumerate(handle, start=1):
+            where = f"{path}, line {number}"
+            try:
+                line = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+            except UnicodeDecodeError as error:
+                raise ValueError(f"{where}: not UTF-8 ({error.reason}); {EXPECTED}") from None
+            if not line.strip():
+                continue
+            fields = [field.strip() for field in line.split("\t")]
+            if len(fields) != 3 or not all(fields):
+                raise ValueError(f"{where}: {EXPECTED}; got {line[:100]!r}")
+            yield number, fields[0], fields[1], fields[2]
+
+
+def _numbers(
+    lines: list[Line], entities: dict[str, int], relations: dict[str, int], path: Path
+) -> Tensor:
+    for number, _, relation, _ in lines:
+        if relation not in relations:
+            raise ValueError(
+                f"{path}, line {number}: relation {relation!r} is not among the "
+                f"{len(relations)} of training; nothing can be learnt about it"
+            )
+    return torch.tensor([(entities[h], relations[r], entities[t]) for _, h, r, t in lines])
+
+
+def hierarchy_with_cycles(
+    *, branching: int = 3, depth: int = 4, share: float = 0.1, seed: int = 0
+) -> Triples:
+    """A tree in which the nodes of every level also form a cycle, so hyperbolic and circular.
+
+    ``parent`` leads from a node to its parent, ``ancestor`` to everything above the parent,
+    ``next`` to the neighbour on the cycle of its level, and ``second_next`` to the one after that.
+    Validation and test each hold a ``share`` of the triples of ``ancestor`` and ``second_next``,
+    drawn by ``seed``; all of these follow from ``parent`` and ``next``.
+    """
+    branching = whole_number(branching, "branching", 3)
+    depth = min(whole_number(depth, "depth", 2), MAX_LEAVES)
+    if branching**depth > MAX_LEAVES:
+        raise ValueError(
+            f"branching ** depth must be at most {MAX_LEAVES}, got {branching} ** {depth}"
+        )
+    share = real_number(share, "share", "between 0 and 0.5", lambda number: 0 < number < 0.5)
+    levels = [["0"]]
+    for _ in range(depth):
+        levels.append([f"{name}.{child}" for name in levels[-1] for child in range(branching)])
+    entities = sorted(name for level in levels for name in level)
+    numbers = {name: number for number, name in enumerate(entities)}
+    named = list(_tree_triples(levels, branching))
+    coded = torch.tensor(
+        [(numbers[h], GENERATED_RELATIONS.index(r), numbers[t]) for h, r, t in named]
+    )
+    inferred = np.flatnonzero([r in ("ancestor", "second_next") for _, r, _ in named])
+    count = max(1, round(share * len(inferred)))
+    held = generator(seed).permutation(inferred)[: 2 * count]
+    train = torch.ones(len(named), dtype=torch.bool)
+    train[held] = False
+    valid, test = coded[held[:count]], coded[held[count:]]
+    return Triples(tuple(entities), GENERATED_RELATIONS, coded[train], valid, test)
+
+
+def _tree_triples(levels: list[list[str]], branching: int) -> Iterator[tuple[str, str, str]]:
+    for depth, level in enumerate(levels[1:], start=1):
+        for place, name in enumerate(level):
+            for up in range(1, depth + 1):
+                above = levels[depth - up][place // branching**up]
+                yield name, "parent" if up == 1 else "ancestor", above
+            yield name, "next", level[(place + 1) % len(level)]
+            yield name, "second_next", level[(place + 2) % len(level)]
