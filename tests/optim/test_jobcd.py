@@ -234,9 +234,10 @@ def noisy_walk(signature, steps, **options):
     ],
     ids=["n = 12", "n = 12, invariant", "n = 36"],
 )
-def test_feasible_after_ten_thousand_steps(signature, options):
-    for dtype, violation, travelled in noisy_walk(signature, 10_000, **options):
-        assert travelled > 30
+@pytest.mark.parametrize("steps", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_feasible_after_many_steps(signature, options, steps):
+    for dtype, violation, travelled in noisy_walk(signature, steps, **options):
+        assert travelled > 3e-3 * steps
         assert violation < 100 * signature.n * torch.finfo(dtype).eps / 2
 
 

@@ -1,4 +1,4 @@
-"""V applied to rows and columns: equal to the product, and a million steps that stay feasible."""
+"""V applied to rows and columns: equal to the product, and many steps that stay feasible."""
 
 import numpy as np
 import pytest
@@ -96,9 +96,10 @@ def random_walk(X, signature, steps, seed, chunk=20, limit=250.0):
     [Signature(25, 25), Signature(45, 5), Signature.of([1, -1] * 25)],
     ids=["25-25", "45-5", "unsorted"],
 )
-def test_a_million_steps_stay_feasible(signature):
+@pytest.mark.parametrize("steps", [60_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_many_steps_stay_feasible(signature, steps):
     X = np.eye(50)
-    largest = random_walk(X, signature, 1_000_000, seed=1)
+    largest = random_walk(X, signature, steps, seed=1)
     assert 50 < largest < 1e3
     violation = residual(X, signature) * max(1.0, np.linalg.norm(X, 2) ** 2)
     assert violation / largest**2 <= 100 * 50 * UNIT
@@ -110,7 +111,7 @@ def test_batched_rounds_stay_feasible():
     X = random_point(signature, cond=100.0, seed=2)
     target = random_point(signature, cond=100.0, seed=3)
     largest = 10.0
-    for _ in range(2000):
+    for _ in range(300):
         pairs = random_matching(50, seed=rng)
         Z = X[pairs]
         P = (Z - target[pairs]) @ Z.swapaxes(1, 2)

@@ -33,19 +33,20 @@ def near_double_minimum(seed, size):
 @pytest.mark.parametrize(
     "cases",
     [
-        random_cases(1, 10_000, 1),
-        random_cases(2, 10_000, 6),
-        random_cases(3, 10_000, 150),
-        near_double_minimum(4, 10_000),
+        random_cases(1, 3000, 1),
+        random_cases(2, 3000, 6),
+        random_cases(3, 3000, 150),
+        near_double_minimum(4, 3000),
     ],
     ids=["order one", "graded", "wide", "cusp"],
 )
 def test_never_above_the_grid(cases):
     scale = sum(np.abs(t) for t in cases)
+    best = grid_circle(*cases)
     compiled = np.array([compiled_circle(*case) for case in zip(*cases, strict=True)]).T
     for x, y in (minimize_circle(*cases)[:2], compiled):
         assert np.abs(x * x + y * y - 1).max() <= 80 * 2.0**-53  # measured: 8 u
-        excess = value_of(cases, x, y) - grid_circle(*cases)
+        excess = value_of(cases, x, y) - best
         assert (excess <= 1e-13 * scale).all()
 
 

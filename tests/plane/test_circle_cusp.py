@@ -6,7 +6,7 @@ import pytest
 from jorth.plane import minimize_circle
 from jorth.plane.compiled import circle as compiled_circle
 
-COUNT = 20_000
+COUNT = 8000
 
 
 def cusps(seed):

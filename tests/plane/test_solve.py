@@ -41,7 +41,7 @@ def compiled(P, Q, signs, theta, components):
 @pytest.mark.parametrize("indefinite", [False, True])
 @pytest.mark.parametrize("theta", [0.0, 0.7])
 def test_global_minimum_in_a_mixed_batch(components, indefinite, theta):
-    P, Q, signs = random_problems(1, 250, indefinite)
+    P, Q, signs = random_problems(1, 80, indefinite)
     opposite = signs[:, 0] != signs[:, 1]
     best = best_plane(P, Q + theta * np.eye(4), opposite, components)
     batched = solve_plane(P, Q, signs, theta=theta, components=components)
@@ -88,8 +88,8 @@ def test_scalar_q_equals_a_multiple_of_the_identity(components):
 
 @pytest.mark.parametrize("components", ["all", "identity"])
 def test_scalar_q_against_the_grid(components):
-    P, _, signs = random_problems(4, 150)
-    sigma = np.random.default_rng(1).uniform(0.1, 3, 150)
+    P, _, signs = random_problems(4, 60)
+    sigma = np.random.default_rng(1).uniform(0.1, 3, 60)
     Q = sigma[:, None, None] * np.eye(4)
     best = best_plane(P, Q, signs[:, 0] != signs[:, 1], components)
     V = solve_plane(P, sigma, signs, components=components).V

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 
 import numpy as np
 import pytest
@@ -141,43 +140,50 @@ def test_ctrl_c_returns_the_point_so_far(method):
     assert signal.getsignal(signal.SIGINT) is before
 
 
-SCRIPT = """
-import os, signal, sys
-import numpy as np
-import jorth
-sys.path.insert(0, {root!r})
-from tests.solvers.registry import case
-this = case("procrustes noisy")
-kill_at = int(sys.argv[1])
-def callback(X, row):
-    if row["iteration"] >= kill_at > 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-result = jorth.minimize(this.objective, signature=this.signature, method={method!r}, gradient_tolerance=0.0,
-    max_iterations=60, checkpoint=sys.argv[2], checkpoint_interval=0.0, callback=callback, seed=7)
-np.save(sys.argv[2] + "/x.npy", result.x)
-counts = result.evaluations
-print(result.iterations, counts.pair_updates, counts.sample_gradient, len(result.history["time"]))
+def checkpointed(method, folder, kill_at=np.inf):
+    """25 iterations with a checkpoint after each of them, unless the process kills itself before."""
+
+    def callback(X, row):
+        if row["iteration"] >= kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    options = dict(method=method, gradient_tolerance=0.0, max_iterations=25, seed=7)
+    return minimize(checkpoint=folder, checkpoint_interval=0.0, callback=callback, **options)
+
+
+KILLED = """
+import os, sys
+import torch
+from tests.solvers.test_loop import METHODS, case, checkpointed
+torch.set_num_threads(1)
+case("procrustes noisy")
+for method in METHODS:
+    if os.fork() == 0:  # a process of its own that need not load torch
+        checkpointed(method, os.path.join(sys.argv[1], method), kill_at=9)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.wait()[1]))
 """
 
 
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory, pytestconfig):
+    """A folder with the checkpoints of processes that were killed, one for each method."""
+    folder = tmp_path_factory.mktemp("killed")
+    command = [sys.executable, "-c", KILLED, str(folder)]
+    root = pytestconfig.rootpath
+    run = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    assert run.stdout.split() == len(METHODS) * [str(-signal.SIGKILL)], run.stderr
+    return folder
+
+
 @pytest.mark.parametrize("method", list(METHODS))
-def test_killed_and_resumed_equals_uninterrupted(method, tmp_path, pytestconfig):
-    script = tmp_path / "run.py"
-    script.write_text(
-        textwrap.dedent(SCRIPT.format(root=str(pytestconfig.rootpath), method=method))
-    )
-
-    def run(kill_at, folder):
-        command = [sys.executable, str(script), str(kill_at), str(tmp_path / folder)]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
-
-    assert run(9, "killed").returncode == -signal.SIGKILL
-    resumed, straight = run(0, "killed"), run(0, "straight")
-    assert resumed.returncode == straight.returncode == 0, resumed.stderr
-    assert resumed.stdout == straight.stdout
-    np.testing.assert_array_equal(
-        np.load(tmp_path / "killed" / "x.npy"), np.load(tmp_path / "straight" / "x.npy")
-    )
+def test_killed_and_resumed_equals_uninterrupted(method, killed, tmp_path):
+    resumed = checkpointed(method, killed / method)
+    straight = checkpointed(method, tmp_path)
+    np.testing.assert_array_equal(resumed.x, straight.x)
+    assert resumed.iterations == straight.iterations
+    assert resumed.evaluations == straight.evaluations
+    assert len(resumed.history["time"]) == len(straight.history["time"])
 
 
 def test_checkpoints_are_not_mistaken(tmp_path):
