@@ -1,5 +1,6 @@
-"""jorth in the hands of other libraries: `jorth.adapters.pymanopt`, `jorth.adapters.geoopt`, `jorth.adapters.pykeen`.
+"""jorth in other libraries: `jorth.adapters.pymanopt`, `jorth.adapters.geoopt`, `.pykeen`.
 
-The first two have O(p, q) as a manifold, the third UltraE as a model. Each is imported by its full name, since each
-needs its library: ``pip install 'jorth[adapters]'`` and, for PyKEEN, ``'jorth[kge]'``.
+The first two provide O(p, q) as a manifold, the third UltraE as a model. Each is imported by its
+full name, since each needs its library: ``pip install 'jorth[adapters]'`` or, for PyKEEN,
+``'jorth[kge]'``.
 """

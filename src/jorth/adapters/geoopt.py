@@ -13,20 +13,19 @@ from jorth.adapters.metric import (
     bounded_exp,
     embed,
     geodesic_step,
-    gradient_coordinates,
-    naming,
+    moved,
     projection_coordinates,
 )
 from jorth.arrays import (
     batch_sizes,
     check_alike,
     check_finite,
-    check_overflow,
     check_signature,
     describe,
     square_matrix,
 )
 from jorth.group import PolishError, polish, random_point, residual
+from jorth.group.slopes import skew_gradient
 from jorth.signature import Signature
 
 try:
@@ -39,15 +38,16 @@ except ModuleNotFoundError as error:
 
 
 class JOrthogonal(Manifold):
-    """The J-orthogonal matrices X^T J X = J with the right-invariant metric <K1 X, K2 X>_X = tr(K1^T K2).
+    """The matrices X^T J X = J with the right-invariant metric <K1 X, K2 X>_X = tr(K1^T K2).
 
-    Points are (..., n, n) in float64 or float32; tangent vectors are the matrices U = K X of the same shape, K = J S
-    with S skew. K is recovered as J skew(J U X^-1), to u ||X||^2, wherever a tangent vector comes in, so a part
-    of U that is not tangent is left out: geoopt's momentum starts with one.
+    Points are (..., n, n) in float64 or float32; tangent vectors are the matrices U = K X of the
+    same shape, K = J S with S skew. Wherever a tangent vector comes in, K is recovered as
+    J skew(J U X^-1), with an error of u ||X||^2. A part of U that is not tangent is thus ignored;
+    geoopt's momentum starts with one.
 
-    Optimisers stay in the component of the start. Points are never re-projected unless that is asked for: `projx`
-    is called by ``stabilize=...`` of the optimisers and by ``proj_`` of a parameter, not by a step. There is no
-    closed form of the inverse of `expmap`, so `logmap` and `dist` raise NotImplementedError.
+    Optimisers stay in the component of the start. Points are re-projected only on request: `projx`
+    is called by ``stabilize=...`` of the optimisers and by ``proj_`` of a parameter, not by a step.
+    `expmap` has no inverse in closed form, so `logmap` and `dist` raise NotImplementedError.
 
     Args:
         signature: The signs of J.
@@ -55,7 +55,7 @@ class JOrthogonal(Manifold):
 
     name = "JOrthogonal"
     ndim = 2
-    reversible = True  # retr_transp along the transported -u leads back: exp(-K) exp(K) = I
+    reversible = True  # a step along the transported -u leads back: exp(-K) exp(K) = I
 
     def __init__(self, signature: Signature) -> None:
         super().__init__()
@@ -76,10 +76,10 @@ class JOrthogonal(Manifold):
     def egrad2rgrad(self, x: Tensor, u: Tensor) -> Tensor:
         """The Riemannian gradient J skew(J G X^T) X of the Euclidean gradient G."""
         self._check_pair(x, u, "u")
-        return self._tangent(x, gradient_coordinates(x, u, self.signature.vector(x)))
+        return self._tangent(x, skew_gradient(x, u, self.signature.vector(x)))
 
     def projx(self, x: Tensor) -> Tensor:
-        """`jorth.polish`: the J-orthogonal polar factor of X; a `jorth.PolishError` where X is too far off."""
+        """The J-orthogonal polar factor of X by `jorth.polish`, or a `jorth.PolishError`."""
         check_finite(self._matrix(x, "x"), "x")
         try:
             return polish(x, self.signature)
@@ -87,18 +87,19 @@ class JOrthogonal(Manifold):
             raise PolishError(f"x cannot be projected: {error}") from None
 
     def retr(self, x: Tensor, u: Tensor) -> Tensor:
-        """exp(K) X, its boost bounded so that no step overflows: always in the component of X.
+        """exp(K) X with a bounded boost, so that no step overflows or leaves the component of X.
 
-        It agrees with `expmap` to first order. A Cayley transform would be cheaper, but has a pole at boosts of 2.
+        It agrees with `expmap` to first order. A Cayley transform would be cheaper, but has a pole
+        at boosts of 2.
         """
-        return self._step(bounded_exp, x, u)
+        return self._moved(bounded_exp, x, u)
 
     def expmap(self, x: Tensor, u: Tensor) -> Tensor:
         """The geodesic exp(K - K^T) exp(K^T) X; a ValueError where it overflows."""
-        return self._step(geodesic_step, x, u)
+        return self._moved(geodesic_step, x, u)
 
     def transp(self, x: Tensor, y: Tensor, v: Tensor) -> Tensor:
-        """Right translation K X -> K Y, V X^-1 Y for tangent V: an isometry that does not depend on a path.
+        """The right translation K X -> K Y: an isometry that depends on no path.
 
         It is a transporter, not the parallel transport of the Levi-Civita connection.
         """
@@ -114,7 +115,7 @@ class JOrthogonal(Manifold):
         dtype: torch.dtype | None = None,
         device: Any = None,
     ) -> Tensor:
-        """A random point of shape ``size`` = (..., n, n): `jorth.random_point`, float64 unless a dtype is given."""
+        """A point of `jorth.random_point` of shape ``size`` = (..., n, n), float64 by default."""
         batch = self._batch(size)
         point = random_point(
             self.signature,
@@ -134,29 +135,28 @@ class JOrthogonal(Manifold):
         device: Any = None,
         seed: int | None = None,
     ) -> Tensor:
-        """The identity in shape ``size`` = (..., n, n), float64 unless a dtype is given; ``seed`` has no effect."""
-        eye = torch.eye(
-            self.signature.n, dtype=torch.float64 if dtype is None else dtype, device=device
-        )
+        """The identity in shape ``size`` = (..., n, n), float64 by default; no seed has effect."""
+        dtype = torch.float64 if dtype is None else dtype
+        eye = torch.eye(self.signature.n, dtype=dtype, device=device)
         return self._on_manifold(eye.repeat(*self._batch(size), 1, 1))
 
     def extra_repr(self) -> str:
-        """The signature."""
         return repr(self.signature)
 
     def _check_shape(self, shape: Any, name: str) -> tuple[bool, str | None]:
         n = self.signature.n
         if tuple(shape[-2:]) == (n, n):
             return True, None
-        return (
-            False,
-            f"{name} must have shape (..., {n}, {n}) for {self.signature}, got {tuple(shape)}",
-        )
+        expected = f"(..., {n}, {n}) for {self.signature}"
+        return False, f"{name} must have shape {expected}, got {tuple(shape)}"
 
     def _check_point_on_manifold(
         self, x: Tensor, *, atol: float = 1e-5, rtol: float = 1e-5
     ) -> tuple[bool, str | None]:
-        """Whether max |X^T J X - J| is at most (atol + rtol) max(1, ||X||^2): rounding alone grows like ||X||^2."""
+        """Whether max |X^T J X - J| is at most (atol + rtol) max(1, ||X||^2).
+
+        Rounding errors alone grow like ||X||^2.
+        """
         violation = torch.as_tensor(residual(x.detach(), self.signature))
         if bool((violation <= atol + rtol).all()):
             return True, None
@@ -172,27 +172,20 @@ class JOrthogonal(Manifold):
         X, U = (torch.linalg.matrix_norm(matrix, ord=2) for matrix in (x, u))
         if bool((defect <= atol * X.square() + rtol * X * U).all()):
             return True, None
-        return (
-            False,
-            f"X^T J U is not skew: max |X^T J U + U^T J X| = {defect.max():.3g} with {atol=}, {rtol=}",
-        )
+        found = f"max |X^T J U + U^T J X| = {defect.max():.3g}"
+        return False, f"X^T J U is not skew: {found} with {atol=}, {rtol=}"
 
     def _coordinates(self, x: Tensor, u: Tensor, name: str = "u") -> Tensor:
         """The skew S of a tangent vector U = J S X."""
         self._check_pair(x, u, name)
         return projection_coordinates(x, u, self.signature.vector(x))
 
-    def _step(
-        self, function: Callable[[Tensor, Signature], Tensor], x: Tensor, u: Tensor
-    ) -> Tensor:
-        """The step function(K) x along a tangent vector u = K x; an error where it is not finite."""
+    def _moved(self, step: Callable[[Tensor, Signature], Tensor], x: Tensor, u: Tensor) -> Tensor:
+        """step(K) x for the tangent vector u = K x."""
         S = self._coordinates(x, u)
         check_finite(x, "x")
         check_finite(u, "u")
-        with naming("x and u"):
-            moved = function(self.signature.vector(x)[:, None] * S, self.signature) @ x
-        check_overflow(moved, "x and u", "the step")
-        return moved
+        return moved(step, x, S, self.signature, "x and u")
 
     def _tangent(self, x: Tensor, S: Tensor) -> Tensor:
         return embed(x, S, self.signature.vector(x))
@@ -203,7 +196,7 @@ class JOrthogonal(Manifold):
         return square_matrix(value, self.signature, name)
 
     def _check_pair(self, x: Any, u: Any, name: str) -> None:
-        """Matrices of one dtype and device whose batches fit."""
+        """Raise an error unless both have one dtype, one device and batches that broadcast."""
         point = self._matrix(x, "x")
         check_alike(self._matrix(u, name), name, point, "x")
         try:
@@ -214,9 +207,9 @@ class JOrthogonal(Manifold):
             ) from None
 
     def _batch(self, size: Any) -> tuple[int, ...]:
-        shape = batch_sizes(
-            size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size, "size"
-        )
+        if len(size) == 1 and isinstance(size[0], (tuple, list)):
+            (size,) = size
+        shape = batch_sizes(size, "size")
         self._assert_check_shape(shape, "size")
         return shape[:-2]
 

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from jorth.adapters.metric import (
     bounded_exp,
     embed,
     geodesic_step,
-    gradient_coordinates,
     hessian_coordinates,
-    naming,
+    moved,
     projection_coordinates,
     skew,
 )
-from jorth.arrays import check_signature, describe, finite_result, generator
+from jorth.arrays import check_signature, describe, finite_result, generator, to_tensor
 from jorth.group import random_point
+from jorth.group.slopes import skew_gradient
 from jorth.signature import Signature
 
 try:
@@ -35,22 +38,24 @@ Matrix = NDArray[Any]
 
 
 class JOrthogonal(Manifold):
-    """The J-orthogonal matrices X^T J X = J with the right-invariant metric <J S1 X, J S2 X>_X = <S1, S2>_F.
+    """The matrices X^T J X = J with the right-invariant metric <J S1 X, J S2 X>_X = <S1, S2>_F.
 
-    A tangent vector J S X is held as its skew S (n, n), as pymanopt's own groups hold theirs: the metric, the transport
-    and the test for tangency are then exact, while S recovered from J S X has lost u ||X||^2. `embedding` gives
-    the ambient vector; pymanopt calls it for Euclidean Hessians. The class is not a `RiemannianSubmanifold`: the metric
-    is not that of the embedding.
+    A tangent vector J S X is held as its skew S (n, n), as pymanopt's own groups hold theirs. The
+    metric, the transport and the test for tangency are then exact, while S recovered from J S X has
+    an error of u ||X||^2. `embedding` gives the ambient vector, which pymanopt needs for Euclidean
+    Hessians. The class is not a `RiemannianSubmanifold`, as the metric is not that of the
+    embedding.
 
-    Solvers stay in the component of the start. Points drift from the constraint by rounding alone and are never
-    re-projected; `jorth.polish` does that when asked. There is no closed form of the inverse of `exp`, so `log`, `dist`
-    and `pair_mean` raise pymanopt's NotImplementedError: `NelderMead` and `ParticleSwarm` cannot run.
+    Solvers stay in the component of the start. Points drift from the constraint by rounding alone
+    and are never re-projected; `jorth.polish` does so on request. `exp` has no inverse in closed
+    form, so `log`, `dist` and `pair_mean` raise pymanopt's NotImplementedError, and `NelderMead`
+    and `ParticleSwarm` cannot run.
 
     Args:
         signature: The signs of J.
         cond: The condition number of random points.
         component: The component of random points: the signs of det X[+,+] and det X[-,-].
-        seed: Of all random points and tangent vectors: an integer or a NumPy generator.
+        seed: The seed of random points and tangent vectors: an integer or a NumPy generator.
     """
 
     def __init__(
@@ -62,14 +67,15 @@ class JOrthogonal(Manifold):
         seed: int | np.random.Generator = 0,
     ) -> None:
         n = check_signature(signature).n
-        self.signature, self.cond, self.component = signature, cond, component
+        self.signature = signature
+        self.cond = cond
+        self.component = component
         self._generator = generator(seed)
-        self._signs: Matrix = signature.signs  # int8: products keep the dtype of the matrix
         super().__init__(f"J-orthogonal group O({signature.p}, {signature.q})", n * (n - 1) // 2)
 
     @property
     def typical_dist(self) -> float:
-        """Pi sqrt(n), as pymanopt has it for SO(n): the scale of the rotations. Boosts are unbounded and have none."""
+        """Pi sqrt(n), as in pymanopt's SO(n): the scale of the rotations. Boosts have no scale."""
         return math.pi * math.sqrt(self.signature.n)
 
     def inner_product(
@@ -77,35 +83,30 @@ class JOrthogonal(Manifold):
     ) -> float:
         """<S_a, S_b>_F."""
         a = self._matrix(tangent_vector_a, "tangent_vector_a")
-        product = float(np.vdot(a, self._matrix(tangent_vector_b, "tangent_vector_b")))
-        return finite_result(product, "tangent_vector_a and tangent_vector_b")
+        b = self._matrix(tangent_vector_b, "tangent_vector_b")
+        return finite_result(float(np.vdot(a, b)), "tangent_vector_a and tangent_vector_b")
 
     def norm(self, point: Matrix, tangent_vector: Matrix) -> float:
         """||S||_F."""
-        return finite_result(
-            float(np.linalg.norm(self._matrix(tangent_vector, "tangent_vector"))), "tangent_vector"
-        )
+        S = self._matrix(tangent_vector, "tangent_vector")
+        return finite_result(float(np.linalg.norm(S)), "tangent_vector")
 
     def projection(self, point: Matrix, vector: Matrix) -> Matrix:
-        """skew(J U X^-1): the S of the tangent vector nearest to an ambient U, in the norm ||U X^-1||_F."""
-        S = projection_coordinates(self._point(point), self._matrix(vector, "vector"), self._signs)
-        return finite_result(S, "point and vector")
+        """skew(J U X^-1): S of the tangent vector nearest to an ambient U in ||U X^-1||_F."""
+        return self._computed(projection_coordinates, point=point, vector=vector)
 
     def to_tangent_space(self, point: Matrix, vector: Matrix) -> Matrix:
         """skew(S)."""
-        return skew(self._matrix(vector, "vector"))
+        (S,) = self._tensors(vector=vector)
+        return skew(S).numpy()
 
     def embedding(self, point: Matrix, tangent_vector: Matrix) -> Matrix:
         """The tangent vector J S X in the ambient space."""
-        U = embed(self._point(point), self._matrix(tangent_vector, "tangent_vector"), self._signs)
-        return finite_result(U, "point and tangent_vector")
+        return self._computed(embed, point=point, tangent_vector=tangent_vector)
 
     def euclidean_to_riemannian_gradient(self, point: Matrix, euclidean_gradient: Matrix) -> Matrix:
         """skew(J G X^T)."""
-        G = self._matrix(euclidean_gradient, "euclidean_gradient")
-        return finite_result(
-            gradient_coordinates(self._point(point), G, self._signs), "point and euclidean_gradient"
-        )
+        return self._computed(skew_gradient, point=point, euclidean_gradient=euclidean_gradient)
 
     def euclidean_to_riemannian_hessian(
         self,
@@ -114,64 +115,67 @@ class JOrthogonal(Manifold):
         euclidean_hessian: Matrix,
         tangent_vector: Matrix,
     ) -> Matrix:
-        """The Levi-Civita derivative of the gradient; ``euclidean_hessian`` is the derivative of G along J S X."""
-        S = hessian_coordinates(
-            self._point(point),
-            self._matrix(euclidean_gradient, "euclidean_gradient"),
-            self._matrix(euclidean_hessian, "euclidean_hessian"),
-            self._matrix(tangent_vector, "tangent_vector"),
-            self._signs,
+        """The Levi-Civita derivative of the gradient.
+
+        ``euclidean_hessian`` is the derivative of the Euclidean gradient along J S X.
+        """
+        return self._computed(
+            hessian_coordinates,
+            point=point,
+            euclidean_gradient=euclidean_gradient,
+            euclidean_hessian=euclidean_hessian,
+            tangent_vector=tangent_vector,
         )
-        return finite_result(S, "point, euclidean_gradient, euclidean_hessian and tangent_vector")
 
     def retraction(self, point: Matrix, tangent_vector: Matrix) -> Matrix:
-        """exp(K) X for K = J S, its boost bounded so that no step overflows: always in the component of X.
+        """exp(K) X for K = J S with a bounded boost: no step overflows or leaves the component.
 
-        It agrees with `exp` to first order. A Cayley transform would be cheaper, but has a pole at boosts of 2.
+        It agrees with `exp` to first order. A Cayley transform would be cheaper, but has a pole at
+        boosts of 2.
         """
-        K = self._algebra(tangent_vector)
-        with naming("tangent_vector"):
-            step = bounded_exp(K, self.signature)
-        return finite_result(step @ self._point(point), "point and tangent_vector")
+        X, S = self._tensors(point=point, tangent_vector=tangent_vector)
+        return moved(bounded_exp, X, skew(S), self.signature, "point and tangent_vector").numpy()
 
     def exp(self, point: Matrix, tangent_vector: Matrix) -> Matrix:
-        """The geodesic after unit time, expm(K - K^T) expm(K^T) X with K = J S; a ValueError where it overflows."""
-        K = self._algebra(tangent_vector)
-        with naming("tangent_vector"):
-            step = geodesic_step(K, self.signature)
-        return finite_result(step @ self._point(point), "point and tangent_vector")
+        """The geodesic from X along J S X after unit time; a ValueError where it overflows."""
+        X, S = self._tensors(point=point, tangent_vector=tangent_vector)
+        return moved(geodesic_step, X, skew(S), self.signature, "point and tangent_vector").numpy()
 
     def transport(self, point_a: Matrix, point_b: Matrix, tangent_vector_a: Matrix) -> Matrix:
-        """Right translation K X -> K Y, which keeps S: an isometry that does not depend on a path.
+        """The right translation K X -> K Y, which keeps S: an isometry that depends on no path.
 
         It is a transporter, not the parallel transport of the Levi-Civita connection.
         """
         return self._matrix(tangent_vector_a, "tangent_vector_a")
 
     def zero_vector(self, point: Matrix) -> Matrix:
-        """S = 0."""
-        return np.zeros_like(self._point(point))
+        return np.zeros_like(self._matrix(point, "point"))
 
     def random_point(self) -> Matrix:
-        """The next point of the manifold's generator, with its condition number and in its component."""
+        """The next point of the manifold's generator, in its component, of its condition number."""
         point: Matrix = random_point(
             self.signature, cond=self.cond, component=self.component, seed=self._generator
         )
         return point
 
     def random_tangent_vector(self, point: Matrix) -> Matrix:
-        """The next skew S of the manifold's generator: uniform among those of unit norm, and zero where n = 1."""
-        S: Matrix = skew(self._generator.standard_normal(self._point(point).shape))
+        """The next skew S of the manifold's generator, uniform with norm 1, and 0 where n = 1."""
+        M = self._generator.standard_normal(self._matrix(point, "point").shape)
+        S: Matrix = skew(torch.from_numpy(M)).numpy()
         norm = float(np.linalg.norm(S))
         return S / norm if norm else S
 
-    def _algebra(self, tangent_vector: Matrix) -> Matrix:
-        """K = J S of a tangent vector S, exactly in the Lie algebra."""
-        K: Matrix = self._signs[:, None] * skew(self._matrix(tangent_vector, "tangent_vector"))
-        return K
+    def _computed(self, function: Callable[..., Tensor], **matrices: Any) -> Matrix:
+        """A function of the matrices and the signs; a ValueError where it overflows."""
+        tensors = self._tensors(**matrices)
+        found = function(*tensors, self.signature.vector(tensors[0]))
+        return finite_result(found.numpy(), " and ".join(matrices))
 
-    def _point(self, value: Any) -> Matrix:
-        return self._matrix(value, "point")
+    def _tensors(self, **matrices: Any) -> list[Tensor]:
+        """The arguments as tensors of one dtype; errors name them."""
+        found = [to_tensor(self._matrix(value, name), name) for name, value in matrices.items()]
+        wide = any(tensor.dtype == torch.float64 for tensor in found)
+        return [tensor.double() for tensor in found] if wide else found
 
     def _matrix(self, value: Any, name: str) -> Matrix:
         n = self.signature.n
@@ -183,7 +187,8 @@ class JOrthogonal(Manifold):
             matrix.dtype.kind in "iu" or matrix.dtype in (np.float64, np.float32)
         ):
             raise TypeError(
-                f"{name} must be a NumPy array of numbers, float64 or float32, got {describe(value)}"
+                f"{name} must be a NumPy array of numbers, float64 or float32, "
+                f"got {describe(value)}"
             )
         if matrix.shape != (n, n):
             raise ValueError(
