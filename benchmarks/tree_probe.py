@@ -24,7 +24,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.manifold import smacof
 
 from jorth import Signature
-from jorth.estimators import StructuralProbeRegressor
+from jorth.estimators import StructuralProbeEmbedding
 from jorth.ultrahyperbolic import distance, lift_rows
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
@@ -32,7 +32,7 @@ RADII = np.geomspace(10.0, 0.01, 13)
 """Of the spaces, by the root mean square radius of the flat layout: from almost flat to very curved."""
 SIZES = (3, 4, 6)
 ITERATIONS = 300
-Fit = tuple[StructuralProbeRegressor, np.ndarray]
+Fit = tuple[StructuralProbeEmbedding, np.ndarray]
 
 
 # -- the tree, flat layouts, stress
@@ -91,7 +91,7 @@ def probe(T: np.ndarray, layout: np.ndarray, signature: Signature, seed: int) ->
     """The fit with the least stress over the radii, and its rows."""
     fits = []
     for radius in RADII:
-        model = StructuralProbeRegressor(
+        model = StructuralProbeEmbedding(
             signature, alpha=radius, max_iterations=ITERATIONS, random_state=seed
         )
         fits.append((model.fit(rows(layout, radius), T), rows(layout, radius)))

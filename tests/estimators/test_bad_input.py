@@ -6,15 +6,15 @@ import scipy.sparse
 from sklearn.exceptions import NotFittedError
 
 from jorth import Signature
-from jorth.estimators import HyperbolicPCA, LorentzAligner, StructuralProbeRegressor
+from jorth.estimators import HyperbolicPCA, LorentzAligner, StructuralProbeEmbedding
 
 X = np.random.default_rng(0).standard_normal((20, 3))
 POINTS = np.column_stack([X, np.sqrt(1 + np.square(X).sum(axis=1))])
 FIT = HyperbolicPCA(2).fit(X)
 ALIGNED = LorentzAligner().fit(X, X)
 T = np.abs(X[:, :1] - X[:, 0])
-PROBE = StructuralProbeRegressor(gradient_tolerance=1.0).fit(X, T)
-STRICT = StructuralProbeRegressor(zero_rows="error", gradient_tolerance=1.0).fit(X, T)
+PROBE = StructuralProbeEmbedding(gradient_tolerance=1.0).fit(X, T)
+STRICT = StructuralProbeEmbedding(zero_rows="error", gradient_tolerance=1.0).fit(X, T)
 WITH_ZERO = np.vstack([X[:-1], np.zeros(3)])
 
 
@@ -23,7 +23,7 @@ def fit(data=X, **options):
 
 
 def probe(data=X, distances=T, **options):
-    return StructuralProbeRegressor(**options).fit(data, distances)
+    return StructuralProbeEmbedding(**options).fit(data, distances)
 
 
 CASES = {
@@ -90,9 +90,9 @@ CASES = {
     "probe, NaN in the rows": (lambda: probe(X * np.nan), ValueError, "Input X contains NaN"),
     "probe, one row": (lambda: probe(X[:1], T[:1, :1]), ValueError, "minimum of 2 is required"),
     "probe, sparse": (lambda: probe(scipy.sparse.csr_array(X)), TypeError, "Sparse data was passed"),
-    "probe, not fitted": (lambda: StructuralProbeRegressor().transform(X), NotFittedError, "not fitted yet"),
-    "probe, distances not fitted": (lambda: StructuralProbeRegressor().distances(X), NotFittedError, "not fitted yet"),
-    "probe, transform, columns": (lambda: PROBE.transform(X[:, :2]), ValueError, "X has 2 features, but StructuralProbeRegressor is expecting 3 features"),
+    "probe, not fitted": (lambda: StructuralProbeEmbedding().transform(X), NotFittedError, "not fitted yet"),
+    "probe, distances not fitted": (lambda: StructuralProbeEmbedding().distances(X), NotFittedError, "not fitted yet"),
+    "probe, transform, columns": (lambda: PROBE.transform(X[:, :2]), ValueError, "X has 2 features, but StructuralProbeEmbedding is expecting 3 features"),
     "probe, score, shape": (lambda: PROBE.score(X, T[:5]), ValueError, r"y must have shape \(20, 20\)"),
     "probe, stress, rows": (lambda: PROBE.stress(X[:5], T), ValueError, r"y must have shape \(5, 5\)"),
 }  # fmt: skip

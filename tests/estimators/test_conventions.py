@@ -3,13 +3,13 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from jorth.estimators import HyperbolicPCA, LorentzAligner, StructuralProbeRegressor
+from jorth.estimators import HyperbolicPCA, LorentzAligner, StructuralProbeEmbedding
 
 ESTIMATORS = [
     HyperbolicPCA(),
     HyperbolicPCA(n_components=1, output="hyperboloid", time="first", scale=0.1),
     LorentzAligner(),
-    StructuralProbeRegressor(alpha=2.0, scale=1.0, ridge=0.1),
+    StructuralProbeEmbedding(alpha=2.0, scale=1.0, ridge=0.1),
 ]
 
 
@@ -19,6 +19,6 @@ def test_scikit_learn_checks(estimator, check):
 
 
 @pytest.mark.slow  # half a minute: without a ridge the targets of the checks, which are noise, take long to fit
-@parametrize_with_checks([StructuralProbeRegressor()])
+@parametrize_with_checks([StructuralProbeEmbedding()])
 def test_scikit_learn_checks_of_the_probe(estimator, check):
     check(estimator)

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 import jorth
 from jorth import Signature
-from jorth.estimators import StructuralProbeRegressor, structural_probe
+from jorth.estimators import StructuralProbeEmbedding, structural_probe
 from jorth.ultrahyperbolic import membership
 
 UNIT = 2.0**-53
@@ -101,7 +101,7 @@ def planted(signature, *, alpha=1.0, factor=3.0, cond=3.0):
 def test_a_planted_map_is_found(name):
     signature = SIGNATURES[name]
     X, T, R = planted(signature, alpha=0.7)
-    model = StructuralProbeRegressor(signature, alpha=0.7, gradient_tolerance=1e-9).fit(X, T)
+    model = StructuralProbeEmbedding(signature, alpha=0.7, gradient_tolerance=1e-9).fit(X, T)
     # measured: a stress of 4e-9, distances to 2e-7
     assert model.stress_ < 1e-5
     assert np.isclose(model.scale_, 3.0, rtol=1e-5)
@@ -122,7 +122,7 @@ def test_a_planted_map_is_approached_where_f_is_rough(name):
     """Each start ends on some peak near by: the best of 24 has a stress of up to 0.02, starts one of 0.13 to 0.22."""
     signature = SIGNATURES[name]
     X, T, _ = planted(signature, alpha=0.7, cond=1.2)
-    model = StructuralProbeRegressor(signature, alpha=0.7, n_init=24).fit(X, T)
+    model = StructuralProbeEmbedding(signature, alpha=0.7, n_init=24).fit(X, T)
     assert model.stress_ < 0.06
     assert np.isclose(model.scale_, 3.0, rtol=0.06)
     assert model.score(X, T) > 0.97
@@ -131,7 +131,7 @@ def test_a_planted_map_is_approached_where_f_is_rough(name):
 def test_new_rows_are_placed_as_the_planted_map_does():
     signature = Signature(4, 1)
     X, T, R = planted(signature)
-    model = StructuralProbeRegressor(signature, gradient_tolerance=1e-9).fit(X, T)
+    model = StructuralProbeEmbedding(signature, gradient_tolerance=1e-9).fit(X, T)
     fresh = one_sheet(cloud(seed=5))
     expected = 3.0 * geodesic(lifted(fresh @ R, signature, 1.0), signature, 1.0)
     assert np.allclose(model.distances(fresh), expected, atol=1e-4)
@@ -142,7 +142,7 @@ def test_new_rows_are_placed_as_the_planted_map_does():
 @pytest.mark.parametrize("name", SIGNATURES)
 def test_scores_are_those_of_scipy(name, scale):
     signature, X, T = SIGNATURES[name], cloud(), squareform(pdist(cloud(seed=1)))
-    model = StructuralProbeRegressor(signature, alpha=1.3, scale=scale).fit(X, T)
+    model = StructuralProbeEmbedding(signature, alpha=1.3, scale=scale).fit(X, T)
     d = geodesic(lifted(X @ model.rotation_, signature, 1.3), signature, 1.3)
     above = np.triu_indices(len(X), 1)
     t, raw = T[above], d[above]
@@ -162,7 +162,7 @@ def test_scores_are_those_of_scipy(name, scale):
 
 def test_ties_have_mean_ranks():
     T = np.round(squareform(pdist(cloud(seed=1))))
-    model = StructuralProbeRegressor().fit(cloud(), T)
+    model = StructuralProbeEmbedding().fit(cloud(), T)
     above = np.triu_indices(30, 1)
     assert np.isclose(
         model.spearman_, spearmanr(model.distances(cloud())[above], T[above]).statistic
@@ -172,7 +172,7 @@ def test_ties_have_mean_ranks():
 @pytest.mark.parametrize("name", SIGNATURES)
 def test_points_lie_on_the_pseudo_hyperboloid(name):
     signature, X = SIGNATURES[name], cloud()
-    model = StructuralProbeRegressor(signature, alpha=2.0).fit(X)
+    model = StructuralProbeEmbedding(signature, alpha=2.0).fit(X)
     points = model.transform(X)
     assert membership(points, signature, alpha=2.0).max() < 1e-14
     assert np.allclose(points, lifted(X @ model.rotation_, signature, 2.0).astype(float))
@@ -180,8 +180,8 @@ def test_points_lie_on_the_pseudo_hyperboloid(name):
 
 def test_without_targets_they_are_the_euclidean_distances():
     X = cloud()
-    with_matrix = StructuralProbeRegressor().fit(X, squareform(pdist(X)))
-    without = StructuralProbeRegressor().fit(X)
+    with_matrix = StructuralProbeEmbedding().fit(X, squareform(pdist(X)))
+    without = StructuralProbeEmbedding().fit(X)
     assert np.allclose(without.rotation_, with_matrix.rotation_)
     assert np.isclose(
         without.score(X), pearsonr(pdist(X), without.distances(X)[np.triu_indices(30, 1)]).statistic
@@ -190,20 +190,20 @@ def test_without_targets_they_are_the_euclidean_distances():
 
 def test_numbers_stand_for_their_differences():
     X, y = cloud(), np.random.default_rng(3).standard_normal(30)
-    numbers = StructuralProbeRegressor().fit(X, y)
-    matrix = StructuralProbeRegressor().fit(X, squareform(pdist(y[:, None])))
+    numbers = StructuralProbeEmbedding().fit(X, y)
+    matrix = StructuralProbeEmbedding().fit(X, squareform(pdist(y[:, None])))
     assert np.array_equal(numbers.rotation_, matrix.rotation_)
     assert np.isclose(numbers.stress(X, y), matrix.stress_)
 
 
 def test_the_default_is_hyperbolic_with_the_time_last():
-    assert StructuralProbeRegressor().fit(cloud()).signature_ == Signature.lorentz(5, "last")
+    assert StructuralProbeEmbedding().fit(cloud()).signature_ == Signature.lorentz(5, "last")
 
 
 def test_the_unit_of_the_distances_changes_the_scale_alone():
     X, T = cloud(), squareform(pdist(cloud(seed=1)))
     small, large = (
-        StructuralProbeRegressor(Signature(4, 1)).fit(X, unit * T) for unit in (1.0, 2.0**10)
+        StructuralProbeEmbedding(Signature(4, 1)).fit(X, unit * T) for unit in (1.0, 2.0**10)
     )
     assert np.array_equal(small.rotation_, large.rotation_)  # a power of two rounds nothing
     assert np.isclose(large.scale_, 2.0**10 * small.scale_)
@@ -213,7 +213,7 @@ def test_the_unit_of_the_distances_changes_the_scale_alone():
 def test_radius_and_rows_scale_together():
     X, T = cloud(), squareform(pdist(cloud(seed=1)))
     one, four = (
-        StructuralProbeRegressor(Signature(4, 1), alpha=unit).fit(unit * X, T)
+        StructuralProbeEmbedding(Signature(4, 1), alpha=unit).fit(unit * X, T)
         for unit in (1.0, 4.0)
     )
     assert np.isclose(one.stress_, four.stress_)
@@ -227,7 +227,7 @@ def test_an_orthogonal_change_of_the_space_coordinates_changes_no_distance():
     turned = X.copy()
     turned[:, :4] = X[:, :4] @ np.linalg.qr(cloud(4, 4))[0]
     models = [
-        StructuralProbeRegressor(Signature(4, 1), gradient_tolerance=1e-9).fit(rows, T)
+        StructuralProbeEmbedding(Signature(4, 1), gradient_tolerance=1e-9).fit(rows, T)
         for rows in (X, turned)
     ]
     assert np.allclose(models[0].distances(X), models[1].distances(turned), rtol=1e-4)
@@ -236,7 +236,7 @@ def test_an_orthogonal_change_of_the_space_coordinates_changes_no_distance():
 def test_the_sphere_is_not_changed_by_any_map():
     X, T = cloud(), squareform(pdist(cloud(seed=1)))
     fits = [
-        StructuralProbeRegressor(Signature(0, 5), random_state=seed).fit(X, T) for seed in (0, 1)
+        StructuralProbeEmbedding(Signature(0, 5), random_state=seed).fit(X, T) for seed in (0, 1)
     ]
     assert np.isclose(fits[0].stress_, fits[1].stress_)
     assert fits[0].result_.iterations == 0
@@ -251,7 +251,7 @@ def test_the_best_of_the_starts_is_kept(monkeypatch):
         return result
 
     monkeypatch.setattr(structural_probe, "minimize", noted)
-    model = StructuralProbeRegressor(Signature(3, 2), n_init=4).fit(
+    model = StructuralProbeEmbedding(Signature(3, 2), n_init=4).fit(
         cloud(), squareform(pdist(cloud(seed=1)))
     )
     assert len(set(values)) == 4  # f is rough: each start ends somewhere else
@@ -264,7 +264,7 @@ def test_the_ridge_holds_the_map_back():
     T = squareform(pdist(X)) ** 0.8
     norms, stresses = [], []
     for ridge in (1e-6, 1e-3, 1.0):
-        model = StructuralProbeRegressor(ridge=ridge).fit(X, T)
+        model = StructuralProbeEmbedding(ridge=ridge).fit(X, T)
         norms.append(np.linalg.norm(model.rotation_))
         stresses.append(model.stress_)
         assert np.isclose(model.result_.value, model.stress_**2 + ridge / 2 * norms[-1] ** 2)
@@ -278,7 +278,7 @@ def test_the_ridge_holds_the_map_back():
 def test_rows_of_zeros_go_to_the_base_point():
     X = cloud()
     X[[3, 8]] = 0.0
-    model = StructuralProbeRegressor(Signature.of([1, 1, -1, 1, -1]), alpha=2.0).fit(
+    model = StructuralProbeEmbedding(Signature.of([1, 1, -1, 1, -1]), alpha=2.0).fit(
         X, squareform(pdist(X))
     )
     assert np.array_equal(model.transform(X)[[3, 8]], np.tile([0.0, 0.0, 2.0, 0.0, 0.0], (2, 1)))
@@ -288,15 +288,15 @@ def test_rows_of_zeros_go_to_the_base_point():
 
 def test_a_fit_that_is_cut_short_warns():
     with pytest.warns(ConvergenceWarning, match="limit on iterations"):
-        StructuralProbeRegressor(max_iterations=1).fit(cloud())
+        StructuralProbeEmbedding(max_iterations=1).fit(cloud())
     with pytest.warns(ConvergenceWarning, match="limit on time"):
-        StructuralProbeRegressor(max_time=0.0).fit(cloud())
+        StructuralProbeEmbedding(max_time=0.0).fit(cloud())
 
 
 def test_the_same_seed_gives_the_same_fit():
     X = cloud()
     first, second, other = (
-        StructuralProbeRegressor(Signature(3, 2), random_state=s).fit(X) for s in (1, 1, 2)
+        StructuralProbeEmbedding(Signature(3, 2), random_state=s).fit(X) for s in (1, 1, 2)
     )
     assert np.array_equal(first.rotation_, second.rotation_)
     assert not np.allclose(first.rotation_, other.rotation_)
@@ -304,11 +304,11 @@ def test_the_same_seed_gives_the_same_fit():
 
 def test_float32_in_float32_out():
     X = cloud().astype(np.float32)
-    model = StructuralProbeRegressor(alpha=2.0).fit(X)
+    model = StructuralProbeEmbedding(alpha=2.0).fit(X)
     assert model.transform(X).dtype == np.float32
     assert model.rotation_.dtype == model.distances(X).dtype == np.float64
     assert np.isclose(
-        model.stress_, StructuralProbeRegressor(alpha=2.0).fit(X.astype(np.float64)).stress_
+        model.stress_, StructuralProbeEmbedding(alpha=2.0).fit(X.astype(np.float64)).stress_
     )
 
 
@@ -316,7 +316,7 @@ def test_other_methods():
     X = one_sheet(cloud())
     T = squareform(pdist(X)) ** 0.8
     lbfgs, cg, solver = (
-        StructuralProbeRegressor(method=method).fit(X, T)
+        StructuralProbeEmbedding(method=method).fit(X, T)
         for method in ("riemannian-lbfgs", "riemannian-cg", jorth.RiemannianLBFGS())
     )
     assert np.isclose(cg.stress_, lbfgs.stress_, rtol=1e-6)
@@ -326,7 +326,7 @@ def test_other_methods():
 
 def test_correlations_of_constant_distances_are_not_numbers():
     X = cloud(3)
-    model = StructuralProbeRegressor().fit(X, np.ones((3, 3)) - np.eye(3))
+    model = StructuralProbeEmbedding().fit(X, np.ones((3, 3)) - np.eye(3))
     assert np.isnan(model.spearman_)
     assert np.isnan(model.score(X, np.ones((3, 3))))
     assert np.isnan(model.stress(X, np.zeros((3, 3))))
@@ -334,7 +334,7 @@ def test_correlations_of_constant_distances_are_not_numbers():
 
 def test_in_a_pipeline():
     X, T = cloud(), squareform(pdist(cloud(seed=1)))
-    pipeline = make_pipeline(StandardScaler(), StructuralProbeRegressor()).fit(X, T)
+    pipeline = make_pipeline(StandardScaler(), StructuralProbeEmbedding()).fit(X, T)
     assert np.isclose(pipeline.score(X, T), pipeline[-1].score(pipeline[0].transform(X), T))
-    assert list(pipeline.get_feature_names_out())[:1] == ["structuralproberegressor0"]
+    assert list(pipeline.get_feature_names_out())[:1] == ["structuralprobeembedding0"]
     assert clone(pipeline[-1]).get_params() == pipeline[-1].get_params()

@@ -6,7 +6,7 @@ import numpy as np
 
 from jorth import Signature, ultrahyperbolic
 from jorth.datasets import planted_procrustes
-from jorth.estimators import HyperbolicPCA, LorentzAligner, StructuralProbeRegressor
+from jorth.estimators import HyperbolicPCA, LorentzAligner, StructuralProbeEmbedding
 from tests.fuzz.calls import Call
 from tests.fuzz.mutations import As
 from tests.fuzz.oracles import close, exact, feasible, rough, signs, size
@@ -87,7 +87,7 @@ def check_aligner(result, given):
     close(moved, X @ exact(R), size(X) * size(R) * R.shape[0], 10 * rough(moved))
 
 
-# -- StructuralProbeRegressor
+# -- StructuralProbeEmbedding
 
 
 def probe_arguments(rng):
@@ -110,7 +110,7 @@ def probe_arguments(rng):
 
 
 def fitted_probe(X, y, **options):
-    probe = StructuralProbeRegressor(**options).fit(X, y)
+    probe = StructuralProbeEmbedding(**options).fit(X, y)
     return probe.rotation_, probe.scale_, probe.distances(X), probe.transform(X)
 
 
@@ -137,7 +137,7 @@ def check_probe(result, given):
 
 def scored(X, y):
     rng = np.random.default_rng(1)
-    probe = StructuralProbeRegressor(max_iterations=3).fit(rng.standard_normal((ROWS, 3)))
+    probe = StructuralProbeEmbedding(max_iterations=3).fit(rng.standard_normal((ROWS, 3)))
     return probe.score(X, y)
 
 
@@ -170,9 +170,9 @@ CALLS: list[Call] = [
         check_inverted,
     ),
     Call("jorth.estimators.LorentzAligner", fitted_aligner, aligner_arguments, check_aligner),
-    Call("jorth.estimators.StructuralProbeRegressor", fitted_probe, probe_arguments, check_probe),
+    Call("jorth.estimators.StructuralProbeEmbedding", fitted_probe, probe_arguments, check_probe),
     Call(
-        "jorth.estimators.StructuralProbeRegressor score",
+        "jorth.estimators.StructuralProbeEmbedding score",
         scored,
         lambda rng: dict(X=points(rng), y=np.arange(float(ROWS))),
         check_score,

@@ -1,0 +1,105 @@
+"""What the estimators share: arguments are checked as in scikit-learn, errors show no data."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_array, validate_data
+
+from jorth.arrays import check_signature, describe, real_number
+from jorth.signature import Signature
+from jorth.solvers import Result, Status
+
+FLOATS = [np.float64, np.float32]
+DATA = re.compile(r"array|tensor|\[\[|: '|<")
+"""What a message of scikit-learn contains if it repeats its input."""
+MAX_MESSAGE = 160
+
+
+class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """A transformer for float64 and float32 that names its output columns after its class."""
+
+    @property
+    @abstractmethod
+    def _n_features_out(self) -> int:
+        """The number of columns that `transform` returns."""
+
+    def _rows(self, X: Any, **options: Any) -> NDArray[Any]:
+        """The rows (m, n) in float64 or float32; ``reset=False`` asks for the n of the fit."""
+        with naming(X=X):
+            found: NDArray[Any] = validate_data(self, X, dtype=FLOATS, **options)
+            return found
+
+    def _transformed_rows(self, X: Any) -> NDArray[Any]:
+        """The rows (m, k) of what `transform` returns."""
+        found = numbers(X, "X", dtype=FLOATS)
+        k = self._n_features_out
+        if found.shape[1] != k:
+            raise ValueError(f"X must have {k} columns, as transform gives, got {found.shape[1]}")
+        return found
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def numbers(value: Any, name: str, **options: Any) -> NDArray[Any]:
+    """An array of numbers, as scikit-learn's `check_array` returns it."""
+    with naming(**{name: value}):
+        found: NDArray[Any] = check_array(value, input_name=name, **options)
+        return found
+
+
+def signature_for(columns: int, signature: Signature | None) -> Signature:
+    """The signature with one sign per column; None stands for Lorentz with the time last."""
+    if signature is None:
+        return Signature.lorentz(columns, "last")
+    if check_signature(signature).n != columns:
+        raise ValueError(
+            f"signature must have {columns} signs, one for each column of X, got {signature}"
+        )
+    return signature
+
+
+def at_least_zero(value: Any, name: str) -> Any:
+    """A number of at least 0 as a float, or None."""
+    if value is None:
+        return None
+    return real_number(value, name, "a number of at least 0", lambda number: number >= 0)
+
+
+def warn_unless_converged(result: Result) -> None:
+    """Warn on behalf of the caller of `fit`."""
+    if result.status not in (Status.CONVERGED, Status.STALLED):
+        message = f"the fit did not converge: {result.message}"
+        warnings.warn(message, ConvergenceWarning, stacklevel=3)
+
+
+@contextmanager
+def naming(**given: Any) -> Iterator[None]:
+    """Let an error name the arguments and describe them, without repeating any data."""
+    try:
+        yield
+    except (ValueError, TypeError, RuntimeError, ArithmeticError) as error:
+        was = ", ".join(f"{name} {describe(value)}" for name, value in given.items())
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{_without_data(str(error))}; got {was}") from error
+
+
+def _without_data(message: str) -> str:
+    """The message, or its first sentence if the rest is long or repeats data."""
+    if len(message) <= MAX_MESSAGE and not DATA.search(message):
+        return message.rstrip(".")
+    first = re.split(r":|\n|\. |'", message)[0][:MAX_MESSAGE]
+    # scikit-learn's own checks of estimators look for this advice
+    return first + (". Reshape your data" if "Reshape your data" in message else "")
