@@ -84,9 +84,9 @@ class Negatives:
         return torch.randint(self.entities, shape, generator=generator, device=queries.device)
 
     def leave_out(self, scores: Tensor, queries: Tensor, candidates: Tensor | None) -> Tensor:
-        """The scores (B, k) with -inf where a candidate is no negative, which hides it from losses.
+        """The scores (B, k) with -inf, which no loss sees, for true and known answers.
 
-        Among all entities this is the true answer; known answers are left out where given.
+        True answers are left out only among all entities, known ones only if they are given.
         """
         anchor, code, answer = queries.unbind(-1)
         if candidates is not None:
@@ -99,11 +99,8 @@ class Negatives:
         return scores.index_put(self.known.answers(anchor, code), scores.new_tensor(-torch.inf))
 
 
-def logistic(positive: Tensor, negative: Tensor, temperature: float = 1.0) -> Tensor:
-    """The mean of -log s(positive) - sum log(1 - s(negative)), s the logistic function.
-
-    This is the loss of the paper. The temperature has no effect.
-    """
+def logistic(positive: Tensor, negative: Tensor) -> Tensor:
+    """The mean of -log s(positive) - sum log(1 - s(negative)), s logistic: the paper's loss."""
     return -(logsigmoid(positive) + logsigmoid(-negative).sum(dim=-1)).mean()
 
 
@@ -117,16 +114,13 @@ def self_adversarial(positive: Tensor, negative: Tensor, temperature: float = 1.
     return -(logsigmoid(positive) + (weights * logsigmoid(-negative)).sum(dim=-1)).mean()
 
 
-def softmax(positive: Tensor, negative: Tensor, temperature: float = 1.0) -> Tensor:
-    """The mean of -log(e^positive / (e^positive + sum e^negative)), the cross-entropy.
-
-    The temperature has no effect.
-    """
+def softmax(positive: Tensor, negative: Tensor) -> Tensor:
+    """The mean of -log(e^positive / (e^positive + sum e^negative)), the cross-entropy."""
     both = torch.cat([positive[..., None], negative], dim=-1)
     return (torch.logsumexp(both, dim=-1) - positive).mean()
 
 
-LOSSES: dict[str, Callable[[Tensor, Tensor, float], Tensor]] = {
+LOSSES: dict[str, Callable[..., Tensor]] = {
     "logistic": logistic,
     "self-adversarial": self_adversarial,
     "softmax": softmax,
@@ -136,15 +130,7 @@ LOSSES: dict[str, Callable[[Tensor, Tensor, float], Tensor]] = {
 
 @dataclass(frozen=True, eq=False)
 class BatchLoss:
-    """The loss of a batch of queries.
-
-    Attributes:
-        model: The model to be trained.
-        negatives: What is left out of the candidates.
-        loss: A name in `LOSSES`.
-        temperature: The temperature of the weights of the loss "self-adversarial".
-        regularisation: The factor of the mean |s|^2 over the entities of a batch, x = (s, t).
-    """
+    """The loss of a batch of queries, with the settings of a `jorth.kge.Config`."""
 
     model: UltraE
     negatives: Negatives
@@ -179,4 +165,6 @@ class BatchLoss:
         if candidates is None and self.loss == "softmax" and self.negatives.known is None:
             return cross_entropy(scores, queries[:, 2])  # the same with half the memory
         negative = self.negatives.leave_out(scores, queries, candidates)
-        return LOSSES[self.loss](positive, negative, self.temperature)
+        if self.loss == "self-adversarial":
+            return self_adversarial(positive, negative, self.temperature)
+        return LOSSES[self.loss](positive, negative)

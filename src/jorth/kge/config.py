@@ -46,35 +46,24 @@ class Config:
     """The settings of `train`. The defaults of model, negatives and entities are the paper's.
 
     Attributes:
-        p: The number of positive signs of J.
-        q: The number of negative signs of J, at least 1.
-        alpha: The radius of the pseudo-hyperboloid.
-        delta: The margin.
-        reciprocal: Whether the other direction of a relation has its own matrix.
-        spread: The standard deviation of the initial entities.
-        rotate: Whether the relations start at random rotations of the positive coordinates instead
-            of I.
+        p, q: The numbers of positive and negative signs of J, q at least 1.
+        alpha, delta, reciprocal, spread, rotate: As in `UltraE`.
         dtype: "float64" or "float32".
         device: "cpu", "cuda", "cuda:1", ...
         method: How the relations are optimised: "j-jobcd", "vr-j-jobcd" or "csdm".
         relation_lr: The learning rate of the relations.
-        relation_options: Further options of `jorth.optim.JOBCD`, `VRJOBCD` or, for "csdm",
-            torch.optim.Adam.
+        relation_options: Further options of `jorth.optim.JOBCD`, `VRJOBCD` or torch.optim.Adam.
         relation_device: The device on which the relations are stepped, by default that of the
-            model. "cpu" beside a GPU pays off for a few small matrices: the compiled steps save
-            more time than the copies take.
+            model. For a few small matrices the compiled steps on "cpu" outweigh the copies.
         lr: The learning rate of Adam for entities and biases.
-        schedule: How both rates change over the epochs: "constant", or "linear" or "cosine" down
-            to zero.
+        schedule: How both rates change: "constant", or "linear" or "cosine" down to zero.
         warmup: The number of epochs in which the rates rise from zero.
-        epochs: The largest number of epochs.
-        max_time: The largest number of seconds of training.
+        epochs, max_time: The largest numbers of epochs and of seconds of training.
         batch_size: The number of queries per step.
         large_batch: The number of queries in a refresh of "vr-j-jobcd".
         loss: "logistic" (the paper's), "self-adversarial" or "softmax".
         negatives: The number of false answers per query, or "all" entities.
-        shared: Whether all queries of a batch have the same negatives, which makes their scores
-            one matrix product.
+        shared: Whether a batch has one set of negatives, so that scores are one matrix product.
         sides: Which end of a triple is asked for: "both" ends in every epoch, or one end drawn
             "uniform" or "bernoulli" (the end with more answers more often).
         reject: Whether known answers are left out of the negatives.

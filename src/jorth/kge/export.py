@@ -52,7 +52,6 @@ def save_model(folder: str | os.PathLike[str], named: NamedModel) -> None:
     model = named.model
     root = file_path(folder, "folder")
     root.mkdir(parents=True, exist_ok=True)
-    weights = {"points": model.points, "bias": model.bias, "relations": model.relations}
     content = {
         "model": "UltraE",
         "signs": model.signature.signs.tolist(),
@@ -64,8 +63,8 @@ def save_model(folder: str | os.PathLike[str], named: NamedModel) -> None:
         "entities": list(named.entities),
     }
     with replacing(root / WEIGHTS) as stream:
-        plain = {name: weight.detach().cpu().contiguous() for name, weight in weights.items()}
-        stream.write(save(plain))
+        weights = model.weights().items()
+        stream.write(save({name: part.detach().cpu().contiguous() for name, part in weights}))
     with replacing(root / ABOUT) as stream:
         stream.write(json.dumps(content, ensure_ascii=False, indent=1).encode())
 

@@ -28,9 +28,8 @@ Line = tuple[int, str, str, str]
 class Triples:
     """A knowledge graph in three parts, each an int64 tensor (N, 3) of head, relation and tail.
 
-    Entity number i is called ``entities[i]``, relation number i ``relations[i]``. Entities that
-    occur only in ``valid`` or ``test`` are numbered too, and are ranked with their initial
-    embedding.
+    Entity i is called ``entities[i]``, relation i ``relations[i]``. Entities that occur only in
+    ``valid`` or ``test`` are numbered too, and keep their initial embedding.
     """
 
     entities: tuple[str, ...]
@@ -50,14 +49,10 @@ class Triples:
 
 
 class Known:
-    """The known answers of queries (anchor, code), found without waiting for the device.
+    """The known answers of queries (anchor, code), according to ``triples`` (N, 3).
 
-    Code r asks for tails, code r + ``relations`` for heads.
-
-    Args:
-        triples: Heads, relations and tails (N, 3).
-        entities: The number of entities.
-        relations: The number of relations.
+    Code r asks for tails, code r + ``relations`` for heads; ``entities`` and ``relations`` are
+    their numbers. The index is searched on the device, without waiting for it.
     """
 
     def __init__(self, triples: Tensor, entities: int, relations: int) -> None:
@@ -94,14 +89,8 @@ def both_directions(triples: Tensor, relations: int) -> Tensor:
 
 def check_triples(value: object, name: str) -> None:
     """Raise a TypeError unless the value is a dense int64 tensor (N, 3)."""
-    if (
-        not isinstance(value, Tensor)
-        or value.is_meta
-        or value.layout != torch.strided
-        or value.dtype != torch.int64
-        or value.ndim != 2
-        or value.shape[1] != 3
-    ):
+    dense = isinstance(value, Tensor) and value.layout == torch.strided and not value.is_meta
+    if not dense or value.dtype != torch.int64 or value.shape[1:] != (3,):  # type: ignore[attr-defined]
         raise TypeError(f"{name} must be an int64 tensor (N, 3), got {describe(value)}")
 
 
@@ -163,14 +152,8 @@ def _find(root: Path, part: str) -> Path | None:
 
 
 def _read(path: Path) -> list[Line]:
-    lines = list(_parse(path))
-    if not lines:
-        raise ValueError(f"{path} is empty: {EXPECTED}")
-    return lines
-
-
-def _parse(path: Path) -> Iterator[Line]:
     """The lines that are not blank."""
+    lines: list[Line] = []
     with path.open("rb") as handle:
         for number, raw in enumerate(handle, start=1):
             where = f"{path}, line {number}"
@@ -183,7 +166,10 @@ def _parse(path: Path) -> Iterator[Line]:
             fields = [field.strip() for field in line.split("\t")]
             if len(fields) != 3 or not all(fields):
                 raise ValueError(f"{where}: {EXPECTED}; got {line[:100]!r}")
-            yield number, fields[0], fields[1], fields[2]
+            lines.append((number, fields[0], fields[1], fields[2]))
+    if not lines:
+        raise ValueError(f"{path} is empty: {EXPECTED}")
+    return lines
 
 
 def _numbers(
@@ -221,9 +207,8 @@ def hierarchy_with_cycles(
     entities = sorted(name for level in levels for name in level)
     numbers = {name: number for number, name in enumerate(entities)}
     named = list(_tree_triples(levels, branching))
-    coded = torch.tensor(
-        [(numbers[h], GENERATED_RELATIONS.index(r), numbers[t]) for h, r, t in named]
-    )
+    codes = {name: code for code, name in enumerate(GENERATED_RELATIONS)}
+    coded = torch.tensor([(numbers[h], codes[r], numbers[t]) for h, r, t in named])
     inferred = np.flatnonzero([r in ("ancestor", "second_next") for _, r, _ in named])
     count = max(1, round(share * len(inferred)))
     held = generator(seed).permutation(inferred)[: 2 * count]

@@ -48,8 +48,7 @@ class UltraE(torch.nn.Module):
     Args:
         entities: The number of entities.
         relations: The number of relations.
-        signature: The signs of J in any number and order, with q at least 1. The paper has
-            p = q = 18.
+        signature: The signs of J in any order, q at least 1. The paper has p = q = 18.
         alpha: The radius of U.
         delta: The margin.
         reciprocal: Whether the other direction of a relation has its own matrix.
@@ -112,6 +111,10 @@ class UltraE(torch.nn.Module):
         points = self.points if entities is None else _rows(self.points, entities)
         return lift_at(points, self.plus, self.minus, self.alpha)
 
+    def weights(self) -> dict[str, Tensor]:
+        """Points, biases and J-orthogonal matrices, whether the latter are parametrised or not."""
+        return {"points": self.points, "bias": self.bias, "relations": self.relations}
+
     def matrices(self) -> Tensor:
         """The J-orthogonal matrices of all codes: (2 n_relations, n, n)."""
         R: Tensor = self.relations
@@ -169,17 +172,11 @@ class UltraE(torch.nn.Module):
         return self.score_points(moved, _rows(self.bias, anchor), self.embeddings(), self.bias)
 
     def _check_queries(self, anchor: Tensor, name: str, relation: Tensor) -> None:
-        for value, called, count in (
-            (anchor, name, self.n_entities),
-            (relation, "relation", self.n_relations),
-        ):
-            check_indices(value, called, count, self.points.device)
-            if value.ndim != 1:
-                raise ValueError(f"{called} must have shape (B,), got {describe(value)}")
-        if len(anchor) != len(relation):
-            raise ValueError(
-                f"{name} and relation must be as many, got {len(anchor)} and {len(relation)}"
-            )
+        check_indices(anchor, name, self.n_entities, self.points.device)
+        check_indices(relation, "relation", self.n_relations, self.points.device)
+        if anchor.ndim != 1 or anchor.shape != relation.shape:
+            found = f"{describe(anchor)} and {describe(relation)}"
+            raise ValueError(f"{name} and relation must have one shape (B,), got {found}")
 
     def forward(self, triples: Tensor) -> Tensor:
         """Scores (...) of triples (..., 3), read as (anchor, code, answer)."""

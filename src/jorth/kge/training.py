@@ -141,7 +141,7 @@ class _Progress:
             self.best_mrr = mrr
             self.best_epoch = len(self.rows)
             self.evaluations_since = 0
-            self.best = {name: part.detach().clone() for name, part in _weights(model).items()}
+            self.best = {name: part.detach().clone() for name, part in model.weights().items()}
 
 
 @dataclass
@@ -191,13 +191,15 @@ class _Run:
             "loss": loss,
         }
         progress.rows.append(row)
-        weights = _weights(self.model).values()
+        weights = self.model.weights().values()
         if not (math.isfinite(loss) and all(bool(part.isfinite().all()) for part in weights)):
             progress.message = self._not_finite(row)
             return row
         out_of_time = config.max_time is not None and row["time"] >= config.max_time
         if number % config.evaluate_every == 0 or number == config.epochs or out_of_time:
-            metrics = evaluate(self.model, *self._validation()).metrics()
+            device = self.model.points.device
+            valid, known = self.triples.valid.to(device), self.triples.known.to(device)
+            metrics = evaluate(self.model, valid, known).metrics()
             row.update({name: metrics[name] for name in METRICS})
             progress.compare(row["mrr"], self.model)
         if number >= config.epochs:
@@ -219,10 +221,6 @@ class _Run:
         if not self.progress.best_epoch:
             raise FloatingPointError(message)
         return message
-
-    def _validation(self) -> tuple[Tensor, Tensor]:
-        device = self.model.points.device
-        return self.triples.valid.to(device), self.triples.known.to(device)
 
     def steps(self, number: int) -> tuple[float, int]:
         """Take all steps of an epoch and return the mean loss and the number of queries used.
@@ -278,7 +276,7 @@ class _Run:
         """The best model, in plain form, and the history."""
         progress = self.progress
         plain = _model(self.triples, self.config)
-        plain.load_state_dict(progress.best or _weights(self.model))
+        plain.load_state_dict(progress.best or self.model.weights())
         history = {name: np.array([row[name] for row in progress.rows]) for name in COLUMNS}
         return Training(plain, history, progress.best_epoch, progress.message)
 
@@ -298,11 +296,6 @@ def _model(triples: Triples, config: Config) -> UltraE:
         dtype=DTYPES[config.dtype],
         device=config.device,
     )
-
-
-def _weights(model: UltraE) -> dict[str, Tensor]:
-    """Points, biases and J-orthogonal matrices, whether the latter are parametrised or not."""
-    return {"points": model.points, "bias": model.bias, "relations": model.relations}
 
 
 def _epoch_seed(seed: int, number: int) -> int:
