@@ -23,7 +23,7 @@ from click.testing import CliRunner
 
 from jorth.cli import main
 from jorth.datasets import DownloadError, fetch, load
-from jorth.storage.expansion import MAX_BYTES, VARIABLE, TooLarge, check_mat, most_bytes
+from jorth.storage.checks import MAX_BYTES, VARIABLE, TooLarge, check_mat, most_bytes
 from jorth.storage.matrices import read
 
 TEXT = b"+1 1:1 3:2.5\n-1 2:4\n"

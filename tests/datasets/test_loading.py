@@ -12,8 +12,7 @@ import scipy.sparse
 from sklearn.datasets import dump_svmlight_file
 
 from jorth.datasets import REGISTRY, load
-from jorth.datasets.files import ending_of
-from jorth.datasets.loading import data_folder
+from jorth.datasets.files import data_folder, ending_of
 
 M, N = 30, 12
 PACKERS = {"": open, ".bz2": bz2.open, ".gz": gzip.open, ".xz": lzma.open}

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from jorth.datasets import REGISTRY, load
-from jorth.datasets.files import find
-from jorth.datasets.loading import data_folder
+from jorth.datasets.files import data_folder, find
 
 
 def real(name, *args, **options):

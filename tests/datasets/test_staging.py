@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from jorth.datasets import DownloadError, download, fetch
+from jorth.storage import atomic
 
 TEXT = b"+1 1:1 3:2.5\n-1 2:4\n"
 WHERE = dict(url="http://127.0.0.1/w1a", sha256=hashlib.sha256(TEXT).hexdigest())
@@ -35,7 +36,7 @@ def test_where_folders_cannot_be_opened(tmp_path, monkeypatch):
 def remover(folder, times):
     """Locks whose owner comes too late at first: another has removed the folder."""
     removed = []
-    held = download.held
+    held = atomic.held
 
     def late(handle, *, wait):
         if wait and len(removed) < times:
@@ -49,14 +50,14 @@ def remover(folder, times):
 
 @pytest.mark.skipif(not hasattr(os, "O_DIRECTORY"), reason="folders cannot be held")
 def test_a_folder_that_was_taken_for_a_left_over_is_made_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(download, "held", remover(tmp_path, 2))
+    monkeypatch.setattr(atomic, "held", remover(tmp_path, 2))
     assert fetch("w1a", folder=tmp_path, **WHERE).read_bytes() == TEXT
     assert names(tmp_path) == ["w1a", "w1a.sha256"]
 
 
 @pytest.mark.skipif(not hasattr(os, "O_DIRECTORY"), reason="folders cannot be held")
 def test_it_is_not_made_for_ever(tmp_path, monkeypatch):
-    monkeypatch.setattr(download, "held", remover(tmp_path, 1000))
+    monkeypatch.setattr(atomic, "held", remover(tmp_path, 1000))
     with pytest.raises(DownloadError, match="were removed by others"):
         fetch("w1a", folder=tmp_path, **WHERE)
     assert names(tmp_path) == []
@@ -64,14 +65,14 @@ def test_it_is_not_made_for_ever(tmp_path, monkeypatch):
 
 def test_a_new_folder_that_is_gone_before_it_is_opened(tmp_path, monkeypatch):
     gone = []
-    opened = download._open
+    opened = os.open
 
-    def late(folder):
-        if not gone:
-            gone.append(folder)
-            folder.rmdir()
-        return opened(folder)
+    def late(path, *arguments, **options):
+        if not gone and ".jorth-" in str(path):
+            gone.append(path)
+            path.rmdir()
+        return opened(path, *arguments, **options)
 
-    monkeypatch.setattr(download, "_open", late)
+    monkeypatch.setattr(os, "open", late)
     assert fetch("w1a", folder=tmp_path, **WHERE).read_bytes() == TEXT
     assert len(gone) == 1

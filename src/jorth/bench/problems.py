@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from jorth import datasets
 from jorth.bench.cells import Cell
-from jorth.datasets.subset import take
+from jorth.datasets.loading import take
 from jorth.decompositions import eigh
 from jorth.group import random_point
 from jorth.objectives import AbstractObjective, HyperbolicEigenvalue, Procrustes, StructuralProbe

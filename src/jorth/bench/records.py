@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from jorth.bench.cells import Cell
-from jorth.storage.locks import held
+from jorth.storage.atomic import held
 from jorth.storage.texts import parse_json
 
 NAME = "runs.jsonl"

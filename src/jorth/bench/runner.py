@@ -14,7 +14,7 @@ from jorth.bench.methods import method_of
 from jorth.bench.problems import BenchProblem, prepare
 from jorth.bench.records import Row
 from jorth.bench.scoring import score
-from jorth.datasets.loading import VARIABLE
+from jorth.datasets.files import VARIABLE
 from jorth.datasets.registry import REGISTRY
 from jorth.solvers import Result, Status, minimize
 from jorth.stopping import NormAbove, ValueBelow

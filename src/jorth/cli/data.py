@@ -32,8 +32,7 @@ def list_sets(folder: Path | None) -> None:
     from rich.table import Table
 
     from jorth.datasets import REGISTRY
-    from jorth.datasets.files import find
-    from jorth.datasets.loading import data_folder
+    from jorth.datasets.files import data_folder, find
 
     with one_line_errors():
         place = data_folder(folder)
@@ -102,7 +101,7 @@ def fetch(
 @click.option("--sparse", is_flag=True, help="Look for sparse files first.")
 def show(name: str, folder: Path | None, sparse: bool) -> None:
     """Show what the file of the data set NAME holds: shape, sparsity, range, norm."""
-    from jorth.datasets.summary import summarise
+    from jorth.datasets.loading import summarise
 
     with one_line_errors():
         lines = summarise(name, folder=folder, sparse_first=sparse)

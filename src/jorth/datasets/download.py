@@ -1,8 +1,8 @@
 """`fetch`: download a data set and check it.
 
-No checksum, no trust: without one `fetch` refuses, unless told to trust the first download. It then makes sure that the
-file is a matrix, and records its sha256 beside it, against which every later download under that name is checked. A
-half-downloaded or wrong file never gets its final name. Size and time have limits.
+Without a checksum `fetch` refuses, unless told to trust the first download. It then makes sure that
+the file is a matrix, and records its sha256 beside it, against which later downloads under that
+name are checked. An incomplete or wrong file never gets its final name. Size and time have limits.
 """
 
 from __future__ import annotations
@@ -11,34 +11,38 @@ import importlib.util
 import logging
 import os
 import re
-import secrets
-import shutil
-import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import time
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
+from typing import IO, Any
 from urllib.parse import urlsplit
 
-from jorth.arrays import is_number
+from jorth.arrays import real_number
 from jorth.datasets import files
-from jorth.datasets.loading import NEEDS_POOCH, data_folder
 from jorth.datasets.registry import DataSet, lookup
-from jorth.datasets.transfer import Limits, receive
-from jorth.storage.atomic import replacing
-from jorth.storage.expansion import TooLarge, most_bytes
-from jorth.storage.locks import held
+from jorth.storage.atomic import private_folder, replacing
+from jorth.storage.checks import TooLarge, most_bytes
 from jorth.storage.matrices import checksum
 
 log = logging.getLogger(__name__)
 MAX_TIME = 3600.0
 """Seconds that a download may take."""
-TRIES = 10
-"""To make a folder that is not removed before it is held."""
+BLOCK = 1 << 16
 
 
 class DownloadError(RuntimeError):
     """A download failed or brought something else than expected; nothing was stored."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds to wait for the server each time, seconds for the whole download, bytes."""
+
+    timeout: float
+    max_time: float
+    max_bytes: int
 
 
 def fetch(
@@ -54,29 +58,30 @@ def fetch(
 ) -> Path:
     """Download a data set into the folder where `load` looks, and return the path of the file.
 
-    A set that is there already is left alone, unless ``url`` or ``sha256`` asks for one file. The checksum is the first
-    there is of: the argument, the registry's, the record of an earlier download (``FILE.sha256``, as ``sha256sum -c``
-    reads it; remove it to forget the record).
+    A set that is there already is left alone, unless ``url`` or ``sha256`` asks for a certain file.
+    The checksum is the argument, else the registry's, else the record of an earlier download
+    (``FILE.sha256``, as ``sha256sum -c`` reads it; remove it to forget the record).
 
     Args:
         name: One of `REGISTRY`.
-        folder: Where to put it. Default: the environment variable JORTH_DATA, else the cache of jorth.
-        url: An address other than the registry's. Its ending says the format: that of `load`.
+        folder: Where to put it. Default: the environment variable JORTH_DATA, else jorth's cache.
+        url: An address other than the registry's. Its ending gives the format, as for `load`.
         sha256: The checksum that the file must have, 64 hexadecimal digits.
         trust: Accept the first download without a checksum, log its sha256 and record it.
         timeout: Seconds to wait for the server, each time.
         max_time: Seconds for the whole download.
-        max_bytes: The size of the largest file, and what a first download may expand to. Default: the environment
-            variable JORTH_MAX_BYTES, else 2^31.
+        max_bytes: The size of the largest file, and what a first download may expand to. Default:
+            the environment variable JORTH_MAX_BYTES, else 2^31.
 
     Raises:
         ValueError: There is no address, or no checksum and no ``trust``.
-        DownloadError: The server failed or was too slow, the file was too large or cut off, or its checksum differs; or
-            there is no checksum, and the server does not say where the file ends. Nothing was stored.
+        DownloadError: The server failed or was too slow, the file was too large or incomplete, or
+            its checksum differs; or there is no checksum, and the server does not say where the
+            file ends. Nothing was stored.
         ImportError: pooch is missing (extra ``data``).
     """
     entry = lookup(name)
-    place = data_folder(folder)
+    place = files.data_folder(folder)
     limits = Limits(
         _seconds(timeout, "timeout"), _seconds(max_time, "max_time"), most_bytes(max_bytes)
     )
@@ -89,13 +94,14 @@ def fetch(
     expected = _digest(sha256) or known or recorded(target)
     if expected is None and not trust:
         raise ValueError(
-            f"data set {entry.name}: no checksum is known for {address}, so what it serves cannot be verified; give "
-            "one by sha256= (--sha256), or accept and record the first download by trust=True (--trust)"
+            f"data set {entry.name}: no checksum is known for {address}, so what it serves cannot "
+            "be verified; give one by sha256= (--sha256), or accept and record the first download "
+            "by trust=True (--trust)"
         )
     if target.is_file() and expected == checksum(target):
         _record(target, expected)
-        return target
-    _download(entry, address, target, expected, limits)
+    else:
+        _download(entry, address, target, expected, limits)
     return target
 
 
@@ -107,12 +113,21 @@ def recorded(target: Path) -> str | None:
         return None
 
 
+def _record_of(target: Path) -> Path:
+    return target.with_name(f"{target.name}.sha256")
+
+
+def _record(target: Path, digest: str) -> None:
+    with replacing(_record_of(target)) as stream:
+        stream.write(f"{digest}  {target.name}\n".encode())
+
+
 def _address(entry: DataSet, url: str | None, place: Path) -> str:
     address = url or entry.url
     if address is None:
         raise ValueError(
-            f"data set {entry.name} has no public address known here; give one by url= and sha256= (--url, --sha256), "
-            f"or put {entry.name}.npz, {entry.name}_csr.npz, LIBSVM text or {entry.name}.mat into {place}"
+            f"data set {entry.name} has no public address known here; give one by url= and sha256= "
+            f"(--url, --sha256), or put {files.names_of(entry)} into {place}"
         )
     if urlsplit(address).scheme not in ("http", "https"):
         raise ValueError(f"url must begin with https:// or http://, got {address!r}")
@@ -126,9 +141,7 @@ def _digest(sha256: str | None) -> str | None:
 
 
 def _seconds(value: float, name: str) -> float:
-    if not is_number(value) or not value > 0:
-        raise ValueError(f"{name} must be a number of seconds above 0, got {value!r}")
-    return float(value)
+    return real_number(value, name, "a number of seconds above 0", lambda number: number > 0)
 
 
 def _download(
@@ -136,10 +149,10 @@ def _download(
 ) -> None:
     """Download into a folder of its own beside the target, check there, then rename."""
     if importlib.util.find_spec("pooch") is None:
-        raise ImportError(f"data set {entry.name}: {NEEDS_POOCH}")
+        raise ImportError(f"data set {entry.name}: {files.NEEDS_POOCH}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _staging(target.parent, entry.name) as staging:
+        with private_folder(target.parent, f".jorth-{entry.name}-") as staging:
             fresh = staging / target.name
             with fresh.open("xb") as stream:
                 receive(address, stream, limits, end_must_show=expected is None)
@@ -148,8 +161,9 @@ def _download(
             fresh.replace(target)
     except (ValueError, OSError) as error:
         raise DownloadError(
-            f"data set {entry.name}: the download from {address} failed ({error}); nothing was stored. Try again, give "
-            f"another address or checksum (--url, --sha256), or put the file there yourself as {target}"
+            f"data set {entry.name}: the download from {address} failed ({error}); nothing was "
+            "stored. Try again, give another address or checksum (--url, --sha256), or put the "
+            f"file there yourself as {target}"
         ) from error
     if expected is None:
         log.warning(
@@ -158,66 +172,8 @@ def _download(
     _record(target, found)
 
 
-@contextmanager
-def _staging(folder: Path, name: str) -> Iterator[Path]:
-    """A folder that this process holds, removed at the end; those that killed processes left go first."""
-    if sys.platform == "win32":  # where folders cannot be held: none is taken for a left-over
-        prefix = f".jorth-{name}-"
-        with tempfile.TemporaryDirectory(
-            dir=folder, prefix=prefix, ignore_cleanup_errors=True
-        ) as fresh:
-            yield Path(fresh)
-        return
-    left_over = re.compile(rf"\.jorth-{re.escape(name)}-[0-9a-f]{{16}}")
-    for path in folder.iterdir():
-        if left_over.fullmatch(path.name):
-            _remove_unheld(path)
-    staging, handle = _held_folder(folder, name)
-    try:
-        yield staging
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
-        os.close(handle)
-
-
-def _held_folder(folder: Path, name: str) -> tuple[Path, int]:
-    """A new folder and its handle. Another process may take it for a left-over until it is held: then the next."""
-    for _ in range(TRIES):
-        path = folder / f".jorth-{name}-{secrets.token_hex(8)}"
-        path.mkdir(mode=0o700)
-        with suppress(FileNotFoundError):
-            handle = _open(path)
-            held(handle, wait=True)
-            if _is_at(path, handle):
-                return path, handle
-            os.close(handle)
-    raise OSError(f"{TRIES} new folders in {folder} were removed by others")
-
-
-def _is_at(path: Path, handle: int) -> bool:
-    """Whether an open folder still has its name."""
-    try:
-        return os.path.samestat(path.lstat(), os.fstat(handle))
-    except FileNotFoundError:
-        return False
-
-
-def _remove_unheld(left: Path) -> None:
-    with suppress(OSError):  # gone already, a link, or not ours
-        handle = _open(left)
-        try:
-            if held(handle, wait=False):
-                shutil.rmtree(left)
-        finally:
-            os.close(handle)
-
-
-def _open(folder: Path) -> int:
-    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-
-
 def _verify(entry: DataSet, fresh: Path, expected: str | None, max_bytes: int) -> str:
-    """The sha256 of a download that is the expected one or, where none is expected, that holds a matrix."""
+    """The sha256 of a download: the expected one or, if none is expected, that of a matrix."""
     found = checksum(fresh)
     if expected is None:
         try:
@@ -232,10 +188,92 @@ def _verify(entry: DataSet, fresh: Path, expected: str | None, max_bytes: int) -
     return found
 
 
-def _record_of(target: Path) -> Path:
-    return target.with_name(f"{target.name}.sha256")
+def receive(address: str, stream: IO[bytes], limits: Limits, *, end_must_show: bool) -> None:
+    """Write what an address serves into a stream, byte by byte as it is stored there.
+
+    Args:
+        address: An address for http or https.
+        stream: Where the content goes.
+        limits: It is an error if the server takes more time or sends more.
+        end_must_show: Refuse a server that says neither how long the file is nor where it ends.
+
+    Raises:
+        OSError: The server failed.
+        ValueError: A limit was exceeded, or the file is incomplete.
+    """
+    from urllib3.exceptions import HTTPError
+
+    deadline = time.monotonic() + limits.max_time
+    received = 0
+    try:
+        with _answer(address, limits) as response:
+            response.raise_for_status()
+            length = _length(response.headers, end_must_show)
+            _check_size(length or 0, limits)
+            while block := response.raw.read1(BLOCK):  # whatever has arrived: the clock runs on
+                received += len(block)
+                _check_size(received, limits)
+                if time.monotonic() > deadline:
+                    raise _too_slow(limits)
+                stream.write(block)
+    except HTTPError as error:
+        raise OSError(str(error)) from error
+    if length is not None and received != length:
+        raise ValueError(f"incomplete: {received} of {length} bytes came")
 
 
-def _record(target: Path, digest: str) -> None:
-    with replacing(_record_of(target)) as stream:
-        stream.write(f"{digest}  {target.name}\n".encode())
+def _answer(address: str, limits: Limits) -> Any:
+    """The response of a server once its header is complete.
+
+    A thread waits for it, because a server may send the header byte by byte as well.
+    """
+    import requests
+
+    answer: Future[Any] = Future()
+    timeout = min(limits.timeout, limits.max_time)
+    as_stored = {"Accept-Encoding": "identity"}
+
+    def ask() -> None:
+        try:
+            answer.set_result(
+                requests.get(address, headers=as_stored, timeout=timeout, stream=True)
+            )
+        except Exception as error:
+            answer.set_exception(error)
+
+    Thread(target=ask, daemon=True).start()
+    if wait([answer], limits.max_time).not_done:
+        answer.add_done_callback(_close)  # whenever it comes
+        raise _too_slow(limits)
+    return answer.result()
+
+
+def _close(answer: Future[Any]) -> None:
+    if answer.exception() is None:
+        answer.result().close()
+
+
+def _too_slow(limits: Limits) -> ValueError:
+    return ValueError(f"it was not complete after {limits.max_time:g} s, the time allowed")
+
+
+def _length(headers: Any, must_show: bool) -> int | None:
+    """The announced length; None if chunks with their own lengths come, or if nobody knows it."""
+    if "chunked" in headers.get("Transfer-Encoding", "").lower():
+        return None
+    text = headers.get("Content-Length", "")
+    if text.isdecimal():
+        return int(text)
+    if must_show:
+        raise ValueError(
+            "the server does not say how long the file is, so that one that is cut off would look "
+            "complete; without a checksum it cannot be trusted"
+        )
+    return None
+
+
+def _check_size(size: int, limits: Limits) -> None:
+    if size > limits.max_bytes:
+        raise ValueError(
+            f"it is larger than the {limits.max_bytes} bytes allowed (max_bytes, --max-bytes)"
+        )

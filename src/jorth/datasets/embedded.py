@@ -1,4 +1,4 @@
-"""Data that comes with scikit-learn: no download."""
+"""Data that come with scikit-learn: no download."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RIDGE_RANGE = "a number from 1e-12 to 1e12"
 
 
 class TraceProblem(NamedTuple):
-    """rows (m, n) with A = rows^T rows / m, A itself, and the minimum of tr(X^T A X) over X^T J X = J."""
+    """rows (m, n), A = rows^T rows / m, and the minimum of tr(X^T A X) over X^T J X = J."""
 
     rows: NDArray[np.float64]
     A: NDArray[np.float64]
@@ -24,7 +24,7 @@ class TraceProblem(NamedTuple):
 
 
 def digits() -> NDArray[np.float64]:
-    """The 1797 digits images (1797, 64), 8 x 8 pixels scaled to [0, 1]. Three of the columns are all zero."""
+    """The 1797 digits images (1797, 64), 8 x 8 pixels in [0, 1]. Three columns are all zero."""
     from sklearn.datasets import load_digits
 
     images: NDArray[np.float64] = load_digits().data / 16.0
@@ -34,8 +34,8 @@ def digits() -> NDArray[np.float64]:
 def digits_trace(signature: Signature, *, ridge: float = 0.05) -> TraceProblem:
     """The trace problem of the 1797 digits images (64 pixels, scaled to [0, 1]), with a ridge on A.
 
-    The ridge is made of further rows, so that A stays a mean over rows. The optimum is the sum of |lambda| over the
-    eigenvalues of A x = lambda J x, by `scipy.linalg.eigh`.
+    The ridge is made of further rows, so that A stays a mean over rows. The optimum is the sum of
+    |lambda| over the eigenvalues of A x = lambda J x, by `scipy.linalg.eigh`.
     """
     if check_signature(signature).n != 64:
         raise ValueError(f"signature must have n = 64 for the digits, got {signature}")

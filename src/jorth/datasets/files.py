@@ -1,20 +1,24 @@
-"""Data files: under which names a set may lie in a folder, and how each format is read. No pickle is ever loaded."""
+"""Data files: where a set may lie, under which names, and how each format is read (no pickle)."""
 
 from __future__ import annotations
 
 import bz2
 import gzip
 import lzma
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import scipy.sparse
 
+from jorth.arrays import describe
 from jorth.datasets.registry import DataSet
-from jorth.storage.expansion import check_stream, most_bytes
+from jorth.storage.checks import check_stream, most_bytes
 from jorth.storage.matrices import Matrix, complaint, reading, rows_of, variables
 
+VARIABLE = "JORTH_DATA"
+NEEDS_POOCH = "this needs the package pooch: pip install 'jorth[data]'"
 OPENERS: dict[str, Callable[..., Any]] = {".bz2": bz2.open, ".gz": gzip.open, ".xz": lzma.open}
 LIBSVM_ENDINGS = tuple(
     kind + packing
@@ -24,27 +28,62 @@ LIBSVM_ENDINGS = tuple(
 # what may follow the name of a set, in the order in which files are looked for
 ENDINGS = (".npz", "_csr.npz", *LIBSVM_ENDINGS, ".mat")
 SPARSE_FIRST = ("_csr.npz", *LIBSVM_ENDINGS, ".mat", ".npz")
-MAT_KEYS = ("X", "x", "fea", "data")
+KEYS = {".npz": ("X",), ".mat": ("X", "x", "fea", "data")}
+"""The variables of a container that may hold the data."""
+
+
+def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:
+    """The folder of the data: the argument, else JORTH_DATA, else the cache that pooch names."""
+    chosen = folder if folder is not None else os.environ.get(VARIABLE)
+    if chosen is not None and not isinstance(chosen, (str, os.PathLike)):
+        raise TypeError(f"folder must be a path, got {describe(chosen)}")
+    if chosen:
+        return Path(chosen).expanduser()
+    try:
+        import pooch
+    except ImportError as error:
+        raise ImportError(f"{NEEDS_POOCH}; or name a folder by folder= or {VARIABLE}") from error
+    return Path(pooch.os_cache("jorth"))
 
 
 def find(entry: DataSet, folder: Path, *, sparse_first: bool = False) -> Path | None:
-    """The file of a set in a folder, or None: the first of ENDINGS that is there."""
-    paths = (
-        folder / f"{entry.name}{ending}" for ending in (SPARSE_FIRST if sparse_first else ENDINGS)
-    )
+    """The file of a set in a folder, the first of ENDINGS that is there, or None."""
+    endings = SPARSE_FIRST if sparse_first else ENDINGS
+    paths = (folder / f"{entry.name}{ending}" for ending in endings)
     return next((path for path in paths if path.is_file()), None)
 
 
+def locate(entry: DataSet, folder: Path, *, sparse_first: bool = False) -> Path:
+    """The same, or a FileNotFoundError that says how to get a file."""
+    path = find(entry, folder, sparse_first=sparse_first) if os.path.isdir(folder) else None
+    if path is not None:
+        return path
+    how = (
+        f"`jorth data fetch {entry.name}` downloads it"
+        if entry.url
+        else "it has no public address known here"
+    )
+    raise FileNotFoundError(
+        f"data set {entry.name} is not in {folder!s:.80} (as {names_of(entry)}): {how}; "
+        f"or put a file there, or name another folder by folder= or {VARIABLE}"
+    )
+
+
+def names_of(entry: DataSet) -> str:
+    """The names that a file of a set may have, for messages."""
+    return f"{entry.name}.npz, {entry.name}_csr.npz, LIBSVM text or {entry.name}.mat"
+
+
 def ending_of(name: str) -> str:
-    """The longest of ENDINGS with which a file name or an address ends; "" stands for plain LIBSVM text."""
+    """The longest of ENDINGS at the end of a file name or address; "" is plain LIBSVM text."""
     return max((ending for ending in ENDINGS if name.endswith(ending)), key=len)
 
 
 def read(entry: DataSet, path: Path, *, max_bytes: int | None = None) -> Matrix:
-    """The matrix in a file as it is stored, dense or CSR, checked to be real, finite and of two dimensions."""
+    """The matrix in a file as it is stored, dense or CSR, checked to be real and finite."""
     limit = most_bytes(max_bytes)
     label = f"data set {entry.name}: {path}"
-    with reading(label, "; remove it and put or fetch a whole one there"):
+    with reading(label, "; remove it and put or fetch a complete one there"):
         matrix = _read(path, limit)
     wrong = complaint(matrix)
     if wrong:
@@ -53,23 +92,18 @@ def read(entry: DataSet, path: Path, *, max_bytes: int | None = None) -> Matrix:
 
 
 def _read(path: Path, limit: int) -> Matrix:
-    if path.suffix == ".npz":
-        return _pick(variables(path, limit), ("X",))
-    if path.suffix == ".mat":
-        return _pick(variables(path, limit), MAT_KEYS)
-    return _read_libsvm(path, limit)
-
-
-def _pick(arrays: dict[str, Matrix], keys: tuple[str, ...]) -> Matrix:
-    """The first of the keys that is there."""
+    keys = KEYS.get(path.suffix)
+    if keys is None:
+        return _read_libsvm(path, limit)
+    found = variables(path, limit)
     for key in keys:
-        if key in arrays:
-            return arrays[key]
-    raise ValueError(f"it must hold {' or '.join(keys)}, it holds {', '.join(arrays) or 'nothing'}")
+        if key in found:
+            return found[key]
+    raise ValueError(f"it must hold {' or '.join(keys)}, it holds {', '.join(found) or 'nothing'}")
 
 
 def _read_libsvm(path: Path, limit: int) -> scipy.sparse.csr_array:
-    """LIBSVM text; it has as many columns as its largest index says."""
+    """LIBSVM text; its largest index gives the number of columns."""
     from sklearn.datasets import load_svmlight_file
 
     opened = OPENERS.get(path.suffix, open)

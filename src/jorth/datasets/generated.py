@@ -1,4 +1,4 @@
-"""Generated matrices and problems: everything from a seed."""
+"""Matrices and problems generated from a seed."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def randn(m: int, n: int, *, seed: int | np.random.Generator = 0) -> NDArray[np.
 def graded(
     m: int, n: int, *, smallest: float = 1e-12, seed: int | np.random.Generator = 0
 ) -> NDArray[np.float64]:
-    """A matrix B D (m, n): B of condition number 10, D diagonal, falling geometrically from 1 to ``smallest``.
+    """A matrix B D (m, n): B of condition 10, D diagonal, geometric from 1 to ``smallest``.
 
-    Its condition number is of the order of 1/smallest, but it comes from the scaling of the columns alone: methods that
-    work on columns, such as one-sided Jacobi, keep high relative accuracy on it.
+    Its condition number is of the order of 1/smallest, but it comes from the scaling of the columns
+    alone: methods that work on columns, such as one-sided Jacobi, keep high relative accuracy.
     """
     least = real_number(
-        smallest, "smallest", "a number above 0 and at most 1", lambda number: 0 < number <= 1
+        smallest, "smallest", "a number above 0 and at most 1", lambda x: 0 < x <= 1
     )
     rows, columns = whole_number(m, "m", 1), whole_number(n, "n", 1)
     return _conditioned(rows, columns, 10.0, generator(seed)) * np.geomspace(1.0, least, columns)
@@ -35,9 +35,10 @@ def graded(
 def positive_definite(
     n: int, *, cond: float = 1e3, seed: int | np.random.Generator = 0
 ) -> NDArray[np.float64]:
-    """A symmetric positive definite A (n, n): eigenvalues 1 to 1/cond in geometric sequence, random eigenvectors.
+    """A symmetric positive definite A (n, n) with eigenvalues geometric from 1 to 1/cond.
 
-    The rounding of A moves its eigenvalues by up to about n u, so 1/cond must stay above that.
+    The eigenvectors are random. The rounding of A moves its eigenvalues by up to about n u, so
+    1/cond must stay above that.
     """
     limit = 2.0 / (whole_number(n, "n", 1) * np.finfo(np.float64).eps)
     expected = f"a number of at least 1 and below 1/(n u) = {limit:.1e}"
@@ -65,10 +66,11 @@ def planted_procrustes(
     noise: float = 0.0,
     seed: int | np.random.Generator = 0,
 ) -> PlantedProcrustes:
-    """A Procrustes problem with a known answer: target = source X + noise, X in the identity component.
+    """A Procrustes problem with a known answer: target = source X + noise.
 
-    The source is Gaussian with its singular values replaced by a geometric sequence of ratio ``source_condition``,
-    scaled so that source^T source / m has its largest eigenvalue 1.
+    X is in the identity component. The source is Gaussian with its singular values replaced by a
+    geometric sequence of ratio ``source_condition``, scaled so that the largest eigenvalue of
+    source^T source / m is 1.
 
     Args:
         m: The number of rows, at least n.
@@ -78,18 +80,16 @@ def planted_procrustes(
         noise: The standard deviation of the noise on each entry of the target.
         seed: An integer or a NumPy generator.
     """
-    n, rows, rng = check_signature(signature).n, whole_number(m, "m", 1), generator(seed)
+    n = check_signature(signature).n
+    rows = whole_number(m, "m", 1)
+    rng = generator(seed)
     if rows < n:
         raise ValueError(
             f"m must be at least n = {n} of {signature} for a source of full rank, got {rows}"
         )
-    condition, boost = (
-        _at_least_one("source_condition", source_condition),
-        _at_least_one("point_condition", point_condition),
-    )
-    deviation = real_number(
-        noise, "noise", "a number of at least 0", lambda number: 0 <= number < np.inf
-    )
+    condition = _at_least_one(source_condition, "source_condition")
+    boost = _at_least_one(point_condition, "point_condition")
+    deviation = real_number(noise, "noise", "a number of at least 0", lambda x: 0 <= x < np.inf)
     source = _conditioned(rows, n, condition, rng, largest=np.sqrt(rows))
     X = random_point(signature, cond=boost, seed=rng)
     target = source @ X + deviation * rng.standard_normal((rows, n))
@@ -100,16 +100,14 @@ def planted_procrustes(
     return PlantedProcrustes(source, target, X)
 
 
-def _at_least_one(name: str, value: object) -> float:
-    return real_number(
-        value, name, "a finite number of at least 1", lambda number: 1 <= number < np.inf
-    )
+def _at_least_one(value: object, name: str) -> float:
+    return real_number(value, name, "a finite number of at least 1", lambda x: 1 <= x < np.inf)
 
 
 def _conditioned(
     m: int, n: int, cond: float, rng: np.random.Generator, *, largest: float = 1.0
 ) -> NDArray[np.float64]:
-    """A Gaussian (m, n) with its singular values replaced by a geometric sequence from ``largest`` to largest/cond."""
+    """A Gaussian (m, n) whose singular values are replaced: geometric, largest to largest/cond."""
     U, _, Vt = np.linalg.svd(rng.standard_normal((m, n)), full_matrices=False)
     product: NDArray[np.float64] = largest * (U * np.geomspace(1.0, 1.0 / cond, min(m, n))) @ Vt
     return product

@@ -1,50 +1,22 @@
-"""`load`: a data set of the paper from a folder, as a matrix."""
+"""`load`: a data set of the paper from a folder, as a matrix; a summary of what a file holds."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Literal, NamedTuple, overload
+from typing import Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from jorth.arrays import check_flag, describe
+from jorth.arrays import check_choice, check_flag, generator, whole_number
 from jorth.datasets import files
 from jorth.datasets.registry import DataSet, lookup
-from jorth.datasets.subset import take
-from jorth.storage.expansion import dense, most_bytes
+from jorth.storage.checks import dense, most_bytes
 from jorth.storage.matrices import Matrix, entries, reading
 
-VARIABLE = "JORTH_DATA"
-NEEDS_POOCH = "this needs the package pooch: pip install 'jorth[data]'"
 
-
-@overload
-def load(
-    name: str,
-    m: int | None = ...,
-    n: int | None = ...,
-    *,
-    subset: Literal["random", "first"] = ...,
-    seed: int | np.random.Generator = ...,
-    sparse: Literal[False] = ...,
-    folder: str | os.PathLike[str] | None = ...,
-    max_bytes: int | None = ...,
-) -> NDArray[np.float64]: ...
-@overload
-def load(
-    name: str,
-    m: int | None = ...,
-    n: int | None = ...,
-    *,
-    subset: Literal["random", "first"] = ...,
-    seed: int | np.random.Generator = ...,
-    sparse: Literal[True],
-    folder: str | os.PathLike[str] | None = ...,
-    max_bytes: int | None = ...,
-) -> scipy.sparse.csr_array: ...
 def load(
     name: str,
     m: int | None = None,
@@ -58,17 +30,19 @@ def load(
 ) -> NDArray[np.float64] | scipy.sparse.csr_array:
     """A data set of the paper, samples in rows, as float64 (m, n).
 
-    The first file that is there decides, in this order: ``NAME.npz`` (key X); ``NAME_csr.npz`` (scipy.sparse); LIBSVM
-    text ``NAME``, ``NAME.txt``, ``NAME.libsvm`` or ``NAME.svm``, each also with ``.bz2``, ``.gz`` or ``.xz``;
-    ``NAME.mat`` (key X, x, fea or data). With ``sparse`` the dense ``NAME.npz`` comes last.
+    The first file that is there is taken, in this order: ``NAME.npz`` (key X); ``NAME_csr.npz``
+    (scipy.sparse); LIBSVM text ``NAME``, ``NAME.txt``, ``NAME.libsvm`` or ``NAME.svm``, each also
+    with ``.bz2``, ``.gz`` or ``.xz``; ``NAME.mat`` (key X, x, fea or data). With ``sparse`` the
+    dense ``NAME.npz`` comes last.
 
-    subset="random" draws m rows without replacement, in random order, then drops the columns that are all zero on
-    these rows, then draws n of the others in the same way, all from ``numpy.random.default_rng(seed)``.
-    subset="first" takes the first m rows and the first n columns and drops nothing. Without m all rows stay, in order;
-    without n all columns, zero ones too.
+    subset="random" draws m rows without replacement, in random order, then drops the columns that
+    are all zero on these rows, then draws n of the others in the same way, all from
+    ``numpy.random.default_rng(seed)``. subset="first" takes the first m rows and the first n
+    columns and drops nothing. Without m all rows stay, in order; without n all columns, zero ones
+    too.
 
-    mnist is divided by 255 where it comes as whole numbers up to 255, as in the paper. Nothing else is normalised, and
-    nothing is centred.
+    mnist is divided by 255 if it consists of whole numbers up to 255, as in the paper. Nothing else
+    is normalised, and nothing is centred.
 
     Args:
         name: One of `REGISTRY`.
@@ -77,9 +51,10 @@ def load(
         subset: "random" or "first".
         seed: An integer or a NumPy generator.
         sparse: Return a CSR array, and look for sparse files first.
-        folder: Where to look. Default: the environment variable JORTH_DATA, else the cache that `fetch` fills.
-        max_bytes: What the file may expand to, and a dense copy of a sparse matrix may take. Default: the environment
-            variable JORTH_MAX_BYTES, else 2^31.
+        folder: Where to look. Default: the environment variable JORTH_DATA, else the cache that
+            `fetch` fills.
+        max_bytes: The number of bytes that the file may expand to, and that a dense copy of a
+            sparse matrix may take. Default: the environment variable JORTH_MAX_BYTES, else 2^31.
 
     Raises:
         ValueError: The file is damaged, or too large.
@@ -88,7 +63,7 @@ def load(
     entry = lookup(name)
     check_flag(sparse, "sparse")
     limit = most_bytes(max_bytes)
-    found = open_set(entry, data_folder(folder), sparse_first=sparse, max_bytes=limit)
+    found = _open_set(entry, folder, sparse_first=sparse, max_bytes=limit)
     source = f"data set {entry.name} ({found.path})"
     matrix = take(found.matrix, m, n, subset=subset, seed=seed, source=source)
     if sparse:
@@ -101,21 +76,34 @@ def load(
     return np.divide(matrix, found.divisor, dtype=np.float64)
 
 
-def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:
-    """The folder of the data: the argument, else JORTH_DATA, else the cache of jorth that pooch names."""
-    chosen = folder if folder is not None else os.environ.get(VARIABLE)
-    if chosen is not None and not isinstance(chosen, (str, os.PathLike)):
-        raise TypeError(f"folder must be a path, got {describe(chosen)}")
-    if chosen:
-        return Path(chosen).expanduser()
-    try:
-        import pooch
-    except ImportError as error:
-        raise ImportError(f"{NEEDS_POOCH}; or name a folder by folder= or {VARIABLE}") from error
-    return Path(pooch.os_cache("jorth"))
+def summarise(
+    name: str, *, folder: str | os.PathLike[str] | None = None, sparse_first: bool = False
+) -> dict[str, str]:
+    """Shape, sparsity, range and norm of what `load` gives without m and n, by label."""
+    entry = lookup(name)
+    path, matrix, divisor = _open_set(entry, folder, sparse_first=sparse_first)
+    stored = entries(matrix).ravel().astype(np.float64) / divisor
+    nonzeros = int(np.count_nonzero(stored))
+    rows, columns = matrix.shape
+    full = rows * columns
+    with_zero = np.append(stored, 0.0) if nonzeros < full else stored  # holes are zeros too
+    scaled = f" (divided by {divisor:g})" if divisor != 1.0 else ""
+    sizes = {"HEVP": entry.hevp, "HSPP": entry.hspp}
+    return {
+        "name": entry.name,
+        "about": entry.description,
+        "file": str(path),
+        "stored as": f"{'CSR' if scipy.sparse.issparse(matrix) else 'dense'} {matrix.dtype}",
+        "shape": f"{rows} x {columns}",
+        "non-zero": f"{nonzeros} of {full} ({nonzeros / full:.2%})",
+        "range": f"{with_zero.min():.4g} to {with_zero.max():.4g}{scaled}",
+        "||D||_F^2": f"{float(stored @ stored):.4g}",
+        "paper": ", ".join(f"{label} {s[0]} x {s[1]}" for label, s in sizes.items() if s),
+        "terms": entry.terms,
+    }
 
 
-class OpenSet(NamedTuple):
+class _OpenSet(NamedTuple):
     """A file, the matrix in it as it is stored, and what `load` divides it by."""
 
     path: Path
@@ -123,36 +111,22 @@ class OpenSet(NamedTuple):
     divisor: float
 
 
-def open_set(
-    entry: DataSet, folder: Path, *, sparse_first: bool = False, max_bytes: int | None = None
-) -> OpenSet:
-    """Read the file of a set in the folder."""
-    path = _locate(entry, folder, sparse_first)
+def _open_set(
+    entry: DataSet,
+    folder: str | os.PathLike[str] | None,
+    *,
+    sparse_first: bool,
+    max_bytes: int | None = None,
+) -> _OpenSet:
+    path = files.locate(entry, files.data_folder(folder), sparse_first=sparse_first)
     matrix = files.read(entry, path, max_bytes=max_bytes)
-    # the whole file decides about the scale: a subset of bytes may happen to be 0 and 1 only
+    # all of the file decides about the scale: a subset of bytes may happen to be 0 and 1 only
     divisor = entry.scale if entry.scale is not None and _has_bytes(matrix, entry.scale) else 1.0
-    return OpenSet(path, matrix, divisor)
-
-
-def _locate(entry: DataSet, folder: Path, sparse_first: bool) -> Path:
-    """The file of a set in the folder, or a FileNotFoundError that says how to get one."""
-    path = files.find(entry, folder, sparse_first=sparse_first) if os.path.isdir(folder) else None
-    if path is None:
-        how = (
-            f"`jorth data fetch {entry.name}` downloads it"
-            if entry.url
-            else "it has no public address known here"
-        )
-        raise FileNotFoundError(
-            f"data set {entry.name} is not in {folder!s:.80} (as {entry.name}.npz, {entry.name}_csr.npz, "
-            f"LIBSVM text or {entry.name}.mat): {how}; or put a file there, or name another folder "
-            f"by folder= or {VARIABLE}"
-        )
-    return path
+    return _OpenSet(path, matrix, divisor)
 
 
 def _has_bytes(matrix: Matrix, largest: float) -> bool:
-    """Whether a matrix holds whole numbers from 0 to ``largest``, some above 1: images not yet scaled."""
+    """Whether a matrix holds whole numbers from 0 to ``largest``, some above 1: unscaled images."""
     values = entries(matrix)
     return bool(
         values.size
@@ -160,3 +134,49 @@ def _has_bytes(matrix: Matrix, largest: float) -> bool:
         and 1 < values.max() <= largest
         and (values == np.rint(values)).all()
     )
+
+
+def take(
+    matrix: Matrix,
+    m: int | None,
+    n: int | None,
+    *,
+    subset: str,
+    seed: int | np.random.Generator,
+    source: str,
+) -> Matrix:
+    """Take m rows and n columns of a matrix, dense or CSR, by the rule that `load` documents.
+
+    Error messages call the matrix ``source``.
+    """
+    check_choice(subset, "subset", ("random", "first"))
+    rng = generator(seed)
+    for name, wanted, available in (("m", m, matrix.shape[0]), ("n", n, matrix.shape[1])):
+        if wanted is not None and whole_number(wanted, name, 1) > available:
+            raise ValueError(
+                f"{name} must be at most {available}: {source} has shape {matrix.shape}, "
+                f"got {wanted}"
+            )
+    if subset == "first":
+        return matrix[:m, :n]
+    if m is not None:
+        matrix = matrix[rng.choice(matrix.shape[0], m, replace=False)]
+    if n is None:
+        return matrix
+    used = np.flatnonzero(_has_nonzero(matrix))
+    if n > len(used):
+        raise ValueError(
+            f"n must be at most {len(used)}: that many of the {matrix.shape[1]} columns of "
+            f"{source} are not all zero on the {matrix.shape[0]} rows drawn, got {n}; "
+            'subset="first" drops no column'
+        )
+    return matrix[:, rng.choice(used, n, replace=False)]
+
+
+def _has_nonzero(matrix: Matrix) -> NDArray[np.bool_]:
+    """Which columns have an entry that is not zero; a CSR matrix may store zeros."""
+    if not scipy.sparse.issparse(matrix):
+        return np.asarray(matrix.any(axis=0))
+    mask = np.zeros(matrix.shape[1], dtype=bool)
+    mask[matrix.indices[matrix.data != 0]] = True
+    return mask

@@ -1,4 +1,4 @@
-"""The paper's data sets by name: what they are, where they come from, on what terms, and the sizes the paper uses."""
+"""The paper's data sets by name: what they are, their addresses, terms and the sizes used."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class DataSet:
         terms: Terms of use as far as known; check them before you publish.
         url: A public address, or None.
         sha256: The checksum of what the address serves, or None where no trusted one is known.
-        hevp: (m, n) of the paper's hyperbolic eigenvalue problem (Table 1 and the figures), or None.
+        hevp: (m, n) of the paper's hyperbolic eigenvalue problem (Table 1, figures), or None.
         hspp: (m, n) of the paper's hyperbolic structural probe problem (figures), or None.
-        scale: `load` divides by it when the file holds whole numbers of 0 to ``scale`` with some above 1. Only mnist
-            has one; nothing else is normalised, and nothing is centred.
+        scale: `load` divides by it if the file holds whole numbers from 0 to ``scale``, some above
+            1. Only mnist has one; nothing else is normalised, and nothing is centred.
     """
 
     name: str

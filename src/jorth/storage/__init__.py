@@ -1,1 +1,1 @@
-"""Files: written whole or not at all, read without trust."""
+"""Files: replaced atomically, and read as if they were damaged or made to do harm."""

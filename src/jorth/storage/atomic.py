@@ -1,40 +1,57 @@
-"""Files that are replaced whole or not at all, whatever happens meanwhile."""
+"""Files that are replaced atomically, folders that one process holds, and the locks for both."""
 
 from __future__ import annotations
 
 import os
 import re
 import secrets
+import shutil
 import stat
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from jorth.storage.locks import held
-
-ENDING = ".tmp"
 TRIES = 10
-"""To make a file that is not removed before it is held."""
+"""Attempts to make a file or folder that no other process removes before it is locked."""
+
+
+def held(handle: int, *, wait: bool) -> bool:
+    """Lock an open file or folder for this process, and say whether that has worked.
+
+    The lock ends with the process, however that ends. Where there are no locks, those who wait go
+    on without one, and the others are told that they have none.
+    """
+    if sys.platform == "win32":
+        return wait
+    import fcntl
+
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return wait
+    return True
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A stream for the new content of a file, which gets its name at the end if all went well.
+    """A stream for the new content of a file, which takes the place of the old one on success.
 
-    Until then it is a hidden file beside it, made afresh under a name that nobody can foresee: a
-    link that waits there is not followed. Content and name are on the disk when this returns. What
-    a killed process left is removed first.
+    Until then it is a hidden file beside it with a name that nobody can foresee, so that no link
+    waits there. Content and name are on the disk when this returns. Files that killed processes
+    have left are removed first.
     """
-    _remove_left_overs(path)
-    temporary, stream = _fresh(path)
+    prefix = f".{path.name}."
+    _remove_left_overs(path.parent, prefix, ".tmp", stat.S_ISREG, os.unlink)
+    temporary, handle = _make(path.parent, prefix, ".tmp", _new_file)
     try:
-        with stream:
+        with os.fdopen(handle, "wb") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-            if sys.platform != "win32":  # while it is held
+            if sys.platform != "win32":  # while the lock is held
                 temporary.replace(path)
         if sys.platform == "win32":  # where an open file cannot be renamed
             temporary.replace(path)
@@ -43,40 +60,85 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         temporary.unlink(missing_ok=True)
 
 
-def _fresh(path: Path) -> tuple[Path, IO[bytes]]:
-    """A new file, held by this process for as long as it is open."""
+@contextmanager
+def private_folder(parent: Path, prefix: str) -> Iterator[Path]:
+    """A new folder, removed at the end; those that killed processes left are removed first."""
+    if sys.platform == "win32":  # folders have no locks there: none is taken for a left-over
+        with tempfile.TemporaryDirectory(
+            dir=parent, prefix=prefix, ignore_cleanup_errors=True
+        ) as name:
+            yield Path(name)
+        return
+    _remove_left_overs(parent, prefix, "", stat.S_ISDIR, shutil.rmtree)
+    folder, handle = _make(parent, prefix, "", _new_folder)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(handle)
+
+
+def _make(parent: Path, prefix: str, ending: str, make: Callable[[Path], int]) -> tuple[Path, int]:
+    """A new file or folder with its handle, which is locked.
+
+    Until it is locked, another process may take it for a left-over and remove it.
+    """
     for _ in range(TRIES):
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}{ENDING}")
-        stream = temporary.open("xb")
-        if held(stream.fileno(), wait=True) and os.fstat(stream.fileno()).st_nlink:
-            return temporary, stream
-        stream.close()  # taken for a left-over before it was held
-    raise OSError(f"{TRIES} new files beside {path} were removed by others")
+        path = parent / f"{prefix}{secrets.token_hex(8)}{ending}"
+        try:
+            handle = make(path)
+        except FileNotFoundError:  # removed before it could be opened, unless nothing can be there
+            if not parent.is_dir():
+                raise
+            continue
+        if held(handle, wait=True) and _is_at(path, handle):
+            return path, handle
+        os.close(handle)
+    raise OSError(f"{TRIES} new files {prefix}*{ending} in {parent} were removed by others")
 
 
-def _remove_left_overs(path: Path) -> None:
-    """Remove what writers that are no more have left: files that nobody holds."""
+def _new_file(path: Path) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    return os.open(path, flags, 0o666)
+
+
+def _new_folder(path: Path) -> int:
+    path.mkdir(mode=0o700)
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+
+
+def _is_at(path: Path, handle: int) -> bool:
+    """Whether an open file or folder still has its name."""
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(handle))
+    except FileNotFoundError:
+        return False
+
+
+def _remove_left_overs(
+    folder: Path,
+    prefix: str,
+    ending: str,
+    is_kind: Callable[[int], bool],
+    remove: Callable[[str], None],
+) -> None:
+    """Remove the files or folders with such names that no process holds."""
     if sys.platform == "win32":
         return
-    left_over = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{16}}{re.escape(ENDING)}")
-    with suppress(OSError), os.scandir(path.parent) as entries:
-        for entry in entries:
-            if left_over.fullmatch(entry.name):
-                _remove_unheld(entry.path)
-
-
-def _remove_unheld(name: str) -> None:
-    with suppress(OSError):  # gone already, a link, or not ours
-        handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        try:
-            if stat.S_ISREG(os.fstat(handle).st_mode) and held(handle, wait=False):
-                os.unlink(name)
-        finally:
-            os.close(handle)
+    pattern = re.compile(f"{re.escape(prefix)}[0-9a-f]{{16}}{re.escape(ending)}")
+    with suppress(OSError), os.scandir(folder) as entries:
+        for name in [entry.path for entry in entries if pattern.fullmatch(entry.name)]:
+            with suppress(OSError):  # gone already, a link, or another user's
+                handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+                try:
+                    if is_kind(os.fstat(handle).st_mode) and held(handle, wait=False):
+                        remove(name)
+                finally:
+                    os.close(handle)
 
 
 def _sync_folder(folder: Path) -> None:
-    """The new name on the disk, where folders can be asked for that."""
+    """Write the new name to the disk, where folders can be asked for that."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

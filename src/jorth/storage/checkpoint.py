@@ -1,6 +1,6 @@
-"""Checkpoints: a folder whose one file is replaced whole. Arrays as safetensors, the rest as JSON.
+"""Checkpoints: a folder with one atomic file, of arrays as safetensors and the rest as JSON.
 
-Nothing in it is ever run (no pickle). A checksum over all of it tells damage from another run's.
+Nothing in it is ever executed (no pickle), and a checksum over all of it reveals damage.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from jorth.storage.atomic import replacing
 FILE = "state.safetensors"
 ABOUT = "problem.json"
 Content: TypeAlias = tuple[dict[str, Tensor], dict[str, Any]]
-"""Tensors, and what JSON can hold besides, NumPy arrays included."""
+"""Tensors, and whatever else JSON can hold; NumPy arrays too."""
 NOT_SAVED = {"saved": False}
 """Metadata for a field that a checkpoint leaves out: it can be made again from the problem."""
 
@@ -32,14 +32,15 @@ class CheckpointMismatch(ValueError):
 
 
 def mismatch(folder: Path, what: str, there: object, here: object) -> CheckpointMismatch:
-    """The error that says in what two runs differ."""
+    """The error that says how two runs differ."""
     return CheckpointMismatch(
-        f"checkpoint {folder} belongs to another run: {what} is {there} there and {here} here; nothing was overwritten"
+        f"checkpoint {folder} belongs to another run: {what} is {there} there and {here} here; "
+        "nothing was overwritten"
     )
 
 
 class Folder:
-    """Where one run keeps its state."""
+    """The folder in which one run keeps its state."""
 
     def __init__(self, path: Path, identity: dict[str, str]) -> None:
         self.path = path
@@ -47,10 +48,10 @@ class Folder:
         self._failed = False
 
     def open(self, device: torch.device, ranks: Ranks | None) -> Content | None:
-        """What the run has left there, if anything; then make the folder, with words on whose it is.
+        """Load what the run has saved, if anything; then make the folder and note whose it is.
 
-        Of several processes the first does it and tells the others. An OSError comes before any
-        work is done.
+        If there are several processes, the first one does it and tells the others. An OSError is
+        raised before any work is done.
         """
 
         def read() -> Content | None:
@@ -67,24 +68,22 @@ class Folder:
         return {name: tensor.to(device) for name, tensor in tensors.items()}, numbers
 
     def save(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
-        """Write the state. Where that fails there is a warning, once: the run is worth more."""
+        """Write the state. A failure is a warning, given once: the run is worth more."""
         try:
             save(self.path, self._identity, tensors, numbers)
+            self._failed = False
         except (OSError, MemoryError) as error:
             if not self._failed:
                 reason = str(error) or type(error).__name__
-                warnings.warn(
-                    f"the checkpoint in {self.path} could not be written: {reason}", stacklevel=2
-                )
+                message = f"the checkpoint in {self.path} could not be written: {reason}"
+                warnings.warn(message, stacklevel=2)
             self._failed = True
-        else:
-            self._failed = False
 
 
 def save(
     folder: Path, identity: dict[str, str], tensors: dict[str, Tensor], numbers: dict[str, Any]
 ) -> None:
-    """Write the state; a reader sees the old one or the new one, never half of one."""
+    """Write the state; a reader sees the old one or the new one, never a part."""
     from safetensors.torch import save as packed
 
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
@@ -98,7 +97,7 @@ def save(
 
 
 def load(folder: Path, identity: dict[str, str]) -> Content | None:
-    """The state in the folder, or None when there is none.
+    """The state in the folder, or None if there is none.
 
     Raises:
         CheckpointMismatch: It belongs to something else.
@@ -113,13 +112,13 @@ def load(folder: Path, identity: dict[str, str]) -> Content | None:
         numbers = json.loads(texts["numbers"], object_hook=_array_from_json)
     except OSError:
         raise
-    except Exception as error:  # what libraries say to a broken file
+    except Exception as error:  # each library has its own errors for broken files
         raise ValueError(
             f"checkpoint {path} cannot be read ({error}); remove it to start anew"
         ) from error
-    for key in identity:
-        if found.get(key) != identity[key]:
-            raise mismatch(folder, key, found.get(key), identity[key])
+    for key, here in identity.items():
+        if found.get(key) != here:
+            raise mismatch(folder, key, found.get(key), here)
     return tensors, numbers
 
 
@@ -129,8 +128,9 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
     with safe_open(path, framework="pt") as handle:
         texts = dict(handle.metadata() or {})
-        # copies in memory of torch's own alignment: BLAS may round differently on other alignments
-        tensors = {name: handle.get_tensor(name).clone() for name in handle.keys()}  # noqa: SIM118 - not a dict
+        names = handle.keys()
+        # copies with torch's own alignment, since BLAS may round differently on others
+        tensors = {name: handle.get_tensor(name).clone() for name in names}
     if texts.pop("checksum", "") != _checksum(tensors, texts):
         raise ValueError("its content does not match its checksum")
     return tensors, texts
@@ -139,8 +139,7 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 def _checksum(tensors: dict[str, Tensor], texts: dict[str, str]) -> str:
     """The sha256 of all names, types, shapes and bytes."""
     digest = hashlib.sha256()
-    for name in sorted(tensors):
-        tensor = tensors[name]
+    for name, tensor in sorted(tensors.items()):
         digest.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
         digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     digest.update(json.dumps(texts, sort_keys=True).encode())
@@ -148,18 +147,15 @@ def _checksum(tensors: dict[str, Tensor], texts: dict[str, str]) -> str:
 
 
 def _array_as_json(value: Any) -> dict[str, Any]:
-    """A NumPy array, as some random generators have in their state."""
+    """A NumPy array, which the state of some random generators contains."""
     if not isinstance(value, np.ndarray):
         raise TypeError(f"a checkpoint cannot hold {type(value).__name__}")
     return {"dtype": str(value.dtype), "array": value.tolist()}
 
 
 def _array_from_json(value: dict[str, Any]) -> Any:
-    return (
-        np.array(value["array"], dtype=value["dtype"])
-        if set(value) == {"dtype", "array"}
-        else value
-    )
+    is_array = set(value) == {"dtype", "array"}
+    return np.array(value["array"], dtype=value["dtype"]) if is_array else value
 
 
 def pack(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:

@@ -1,21 +1,20 @@
-"""Matrices in files: .npy, .npz, .mat, and text. No pickle is ever loaded; a file is replaced whole or not at all."""
+"""Matrices in files: .npy, .npz, .mat and text. No pickle is ever loaded."""
 
 from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from jorth.storage.atomic import replacing as replacing
-from jorth.storage.expansion import check_npy, check_npz, check_sparse, most_bytes, numbers_in_mat
-from jorth.storage.sparse import check_structure
+from jorth.storage.atomic import replacing
+from jorth.storage.checks import check_npy, check_npz, check_sparse, most_bytes, numbers_in_mat
 
 # a NumPy array or a scipy.sparse.csr_array; scipy carries no types
 Matrix: TypeAlias = Any
@@ -31,14 +30,15 @@ SPARSE_NPZ = {"format", "shape", "data"}
 def read(path: Path, *, key: str | None = None, max_bytes: int | None = None) -> Matrix:
     """The matrix (m, n) in a file as it is stored, dense or CSR: real, finite, not empty.
 
-    Text has one row a line, entries separated by semicolons, else by commas, else by white space. Blank lines and what
-    follows a # are skipped, and so is a first line without any number: a header.
+    Text has one row per line, with entries separated by semicolons, else by commas, else by white
+    space. Blank lines and what follows a # are skipped, and so is a first line without any number.
 
     Args:
         path: Its ending, one of READABLE, says the format.
-        key: The variable of a .npz or .mat file; it may be omitted where there is only one. Of a .mat file only the
-            variables that are numbers count: text, cells and structures are passed over.
-        max_bytes: What a .npz or .mat file may expand to. Default: the environment variable JORTH_MAX_BYTES, else 2^31.
+        key: The variable of a .npz or .mat file; it may be omitted if there is only one. In a .mat
+            file only the variables that are numbers count: text, cells and structures are skipped.
+        max_bytes: The number of bytes that a .npz or .mat file may expand to. Default: the
+            environment variable JORTH_MAX_BYTES, else 2^31.
 
     Raises:
         ValueError: The message names the file and what is wrong with it.
@@ -51,7 +51,7 @@ def read(path: Path, *, key: str | None = None, max_bytes: int | None = None) ->
 
 
 def stored(path: Path, *, key: str | None = None, max_bytes: int | None = None) -> Matrix:
-    """What `read` reads, of any shape and kind."""
+    """The same as `read`, for arrays of any shape and kind."""
     ending = path.suffix.lower()
     if ending not in READABLE:
         raise ValueError(
@@ -70,7 +70,7 @@ def stored(path: Path, *, key: str | None = None, max_bytes: int | None = None) 
 
 @contextmanager
 def reading(label: str, advice: str = "") -> Iterator[None]:
-    """Whatever a library says to a broken file becomes a ValueError that begins with ``label``."""
+    """Turn whatever a library says of a broken file into a ValueError that begins with label."""
     try:
         yield
     except NotImplementedError as error:  # what scipy.io.loadmat says to HDF5
@@ -80,7 +80,10 @@ def reading(label: str, advice: str = "") -> Iterator[None]:
 
 
 def variables(path: Path, max_bytes: int | None = None) -> dict[str, Matrix]:
-    """The arrays of a .npz file, and those of numbers of a .mat file, by name; that of scipy.sparse.save_npz is X."""
+    """The arrays of a .npz file, or the numbers of a .mat file, by name.
+
+    The matrix that scipy.sparse.save_npz has written is called X.
+    """
     limit = most_bytes(max_bytes)
     if path.suffix.lower() == ".mat":
         return _mat_variables(path, limit)
@@ -97,29 +100,31 @@ def variables(path: Path, max_bytes: int | None = None) -> dict[str, Matrix]:
 def _mat_variables(path: Path, limit: int) -> dict[str, Matrix]:
     from scipy.io import loadmat
 
-    # scipy's default for sparse variables is about to change, of which it warns; older versions have no such word
+    # newer versions of scipy warn unless they are told which kind of sparse matrix is wanted
     kind = {"spmatrix": False} if "spmatrix" in inspect.signature(loadmat).parameters else {}
     with path.open("rb") as stream:
         names = numbers_in_mat(stream, limit)
-        stored = loadmat(stream, variable_names=names, **kind)
-        found = {name: value for name, value in stored.items() if not name.startswith("__")}
-    return {name: rows_of(v, limit) if scipy.sparse.issparse(v) else v for name, v in found.items()}
+        loaded = loadmat(stream, variable_names=names, **kind)
+    return {
+        name: rows_of(value, limit) if scipy.sparse.issparse(value) else value
+        for name, value in loaded.items()
+        if not name.startswith("__")
+    }
 
 
 def rows_of(matrix: Matrix, limit: int) -> scipy.sparse.csr_array:
-    """A sparse matrix as CSR, if its rows and columns are not too many and hold all of its entries."""
+    """A sparse matrix as CSR, if it is not too large and its indices are valid."""
     check_sparse(matrix, limit)
-    check_structure(matrix)
     return scipy.sparse.csr_array(matrix)
 
 
 def entries(matrix: Matrix) -> NDArray[Any]:
-    """The stored entries of a matrix: all of a dense one, those of the pattern of a sparse one."""
+    """The stored entries: all of a dense matrix, those in the pattern of a sparse one."""
     return np.asarray(matrix.data if scipy.sparse.issparse(matrix) else matrix)
 
 
 def complaint(matrix: Matrix) -> str | None:
-    """What keeps an array from being a real, finite matrix that is not empty; None where nothing does."""
+    """What keeps an array from being a real, finite, non-empty matrix; None if nothing does."""
     values = entries(matrix)
     if matrix.ndim != 2 or 0 in matrix.shape or values.dtype.kind not in "fiub":
         return f"must hold a real matrix (m, n), got {values.dtype} of shape {matrix.shape}"
@@ -128,10 +133,13 @@ def complaint(matrix: Matrix) -> str | None:
         return None
     if scipy.sparse.issparse(matrix):
         triples = matrix.tocoo()  # in the order of the stored entries
-        row, column = int(triples.row[bad[0]]), int(triples.col[bad[0]])
+        row, column = triples.row[bad[0]], triples.col[bad[0]]
     else:
-        row, column = (int(index) for index in np.unravel_index(bad[0], matrix.shape))
-    return f"must be finite, got NaN or infinite entries: {len(bad)}, the first in row {row + 1}, column {column + 1}"
+        row, column = np.unravel_index(bad[0], matrix.shape)
+    return (
+        f"must be finite, got NaN or infinite entries: {len(bad)}, "
+        f"the first in row {row + 1}, column {column + 1}"
+    )
 
 
 def checksum(path: Path) -> str:
@@ -144,20 +152,20 @@ def checksum(path: Path) -> str:
 
 
 def write(path: Path, array: NDArray[np.floating], *, name: str = "X") -> None:
-    """Write a matrix, or a vector as a column, bit for bit: text with 17 digits. ``name`` is that in a .mat file."""
-    writers: dict[str, Callable[[IO[bytes]], None]] = {
-        ".npy": lambda stream: np.save(stream, array, allow_pickle=False),
-        ".csv": lambda stream: np.savetxt(stream, array, fmt="%.17g", delimiter=","),
-        ".mat": lambda stream: _write_mat(stream, array, name),
-    }
+    """Write a matrix, or a vector as a column, without loss: text has 17 digits.
+
+    ``name`` is the variable of a .mat file.
+    """
+    ending = path.suffix.lower()
     with replacing(path) as stream:
-        writers[path.suffix.lower()](stream)
+        if ending == ".npy":
+            np.save(stream, array, allow_pickle=False)
+        elif ending == ".csv":
+            np.savetxt(stream, array, fmt="%.17g", delimiter=",")
+        else:
+            from scipy.io import savemat
 
-
-def _write_mat(stream: IO[bytes], array: NDArray[np.floating], name: str) -> None:
-    from scipy.io import savemat
-
-    savemat(stream, {name: array}, oned_as="column")
+            savemat(stream, {name: array}, oned_as="column")
 
 
 def _choose(found: dict[str, Matrix], key: str | None) -> Matrix:
@@ -194,7 +202,7 @@ def _is_number(text: str) -> bool:
 
 
 def _first_bad(rows: list[tuple[int, str]], mark: str | None) -> str | None:
-    """Where text stops to be a table of numbers, in words."""
+    """Where text stops being a table of numbers."""
     width = len(rows[0][1].split(mark))
     for number, line in rows:
         row = line.split(mark)

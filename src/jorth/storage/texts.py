@@ -1,4 +1,4 @@
-"""JSON and TOML from files that may be damaged or made to do harm: one ValueError that names the file."""
+"""JSON and TOML from files that may be damaged or hostile; a ValueError names the file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read_json(path: Path) -> Any:
 
 
 def parse_json(content: bytes | str, where: str) -> Any:
-    """What JSON stands for; ``where`` it is from begins the message of an error."""
+    """What JSON stands for; an error message begins with ``where``."""
     return _parsed(lambda: json.loads(content), "JSON", where)
 
 

@@ -16,7 +16,7 @@ import torch
 from jorth.bench.graphs.cells import GENERATED, GraphCell
 from jorth.bench.loop import Outcome, failure, new_row, run_unfinished
 from jorth.bench.records import Row
-from jorth.datasets.loading import VARIABLE
+from jorth.datasets.files import VARIABLE
 from jorth.group import residual
 from jorth.kge import Training, Triples, evaluate, hierarchy_with_cycles, load_triples, train
 

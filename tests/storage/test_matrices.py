@@ -7,7 +7,8 @@ import pytest
 import scipy.io
 import scipy.sparse
 
-from jorth.storage.matrices import WRITABLE, read, replacing, stored, write
+from jorth.storage.atomic import replacing
+from jorth.storage.matrices import WRITABLE, read, stored, write
 
 HARD = np.array([[1 / 3, -0.0, 5e-324], [np.finfo(float).max, -np.pi * 1e-200, 1 + 2**-52]])
 

@@ -23,7 +23,7 @@ from jorth.cli.solve import METHODS as LISTED
 from jorth.file_problems import Outcome, Request, table
 from jorth.solvers.minimize import METHODS
 from jorth.storage.matrices import read, stored
-from tests.commands.conftest import SIGNS, N, solve
+from tests.cli.conftest import SIGNS, N, solve
 
 U = 2.0**-53
 

@@ -1,4 +1,4 @@
-"""How large a packed file becomes: looked at before anything of that size is in memory."""
+"""What a matrix file must pass before it is trusted: its size in memory, and sparse indices."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ import numpy as np
 
 VARIABLE = "JORTH_MAX_BYTES"
 MAX_BYTES = 2**31
-"""What a file may expand to where nobody says more."""
+"""The number of bytes that a file may expand to by default."""
 BLOCK = 1 << 20
+PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""Those of NumPy. zipfile unpacks them piece by piece, all others in one go."""
+
+# MATLAB 5 files: bytes of the header, of the tag of an element, and of a variable's flags with tag
 MAT_HEADER = 128
 TAG = 8
 FLAGS = 16
-"""Bytes of a MATLAB 5 file: its header, the tag of an element, the flags of a variable with their tag."""
 LITTLE_ENDIAN = b"IM"
-"""The last two bytes of the header of a MATLAB 5 file; SciPy takes any others for big-endian."""
+"""The last two bytes of the header; SciPy takes any others for big-endian."""
 COMPRESSED = 15
-"""The kind of an element of a MATLAB 5 file that zlib has packed."""
-PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""Those of NumPy. zipfile unpacks them by the piece, all others at one go."""
+"""The kind of an element that zlib has packed."""
 SPARSE = 5
-"""The class of a sparse variable of a .mat file."""
+"""The class of a sparse variable."""
 ENTRY_BYTES = {6: 8, 7: 4, 8: 1, 9: 1, 10: 2, 11: 2, 12: 4, 13: 4, 14: 8, 15: 8}
-"""The classes of dense numbers, double, single, int8, uint8 to uint64, and how many bytes an entry has."""
+"""The bytes of an entry of each dense class: double, single, int8, uint8 to uint64."""
 MAT_4_CLASSES = {"double": 6, "sparse": SPARSE}
-"""Those of version 4, by the words of scipy.io.whosmat."""
+"""The classes of version 4, by the words of scipy.io.whosmat."""
 
 
 class TooLarge(ValueError):
@@ -39,7 +40,7 @@ class TooLarge(ValueError):
 
 
 def most_bytes(asked: int | None = None) -> int:
-    """The number asked for, else that of the environment variable JORTH_MAX_BYTES, else `MAX_BYTES`."""
+    """The limit asked for, else the environment variable JORTH_MAX_BYTES, else `MAX_BYTES`."""
     if asked is not None:
         if type(asked) is not int or asked < 1:
             raise ValueError(f"max_bytes must be a whole number of at least 1, got {asked!r}")
@@ -51,16 +52,24 @@ def most_bytes(asked: int | None = None) -> int:
 
 
 def check_size(size: int, limit: int) -> None:
-    """A `TooLarge` for more bytes than allowed."""
+    """Raise `TooLarge` for more bytes than allowed."""
     if size > limit:
         raise TooLarge(
-            f"it takes {size} bytes of memory or more, and {limit} are allowed; where it can be trusted, raise "
-            f"max_bytes or the environment variable {VARIABLE}"
+            f"it takes {size} bytes of memory or more, and {limit} are allowed; where it can be "
+            f"trusted, raise max_bytes or the environment variable {VARIABLE}"
         )
 
 
+def check_stream(stream: IO[bytes], limit: int) -> None:
+    """Raise `TooLarge` if a stream holds more than allowed."""
+    total = 0
+    while block := stream.read(BLOCK):
+        total += len(block)
+        check_size(total, limit)
+
+
 def check_npy(stream: IO[bytes], stored: int) -> None:
-    """An error where the header of an array promises more than the ``stored`` bytes that there are."""
+    """Raise an error if the header of an array promises more than the ``stored`` bytes."""
     headers = {
         (1, 0): np.lib.format.read_array_header_1_0,
         (2, 0): np.lib.format.read_array_header_2_0,
@@ -77,27 +86,25 @@ def check_npy(stream: IO[bytes], stored: int) -> None:
 
 
 def check_npz(stream: IO[bytes], limit: int) -> None:
-    """An error where the arrays of an archive take more than allowed, or promise more than is stored of them."""
+    """Raise an error if the arrays of an archive take too much, or promise more than is stored."""
     with zipfile.ZipFile(stream) as archive:
         members = archive.infolist()
         check_size(sum(member.file_size for member in members), limit)
         for member in members:
             if member.compress_type not in PACKINGS:
-                method = member.compress_type
                 raise ValueError(
-                    f"{member.filename} must be stored (0) or packed by deflate (8), got method {method}"
+                    f"{member.filename} must be stored (0) or packed by deflate (8), "
+                    f"got method {member.compress_type}"
                 )
-            with archive.open(
-                member
-            ) as content:  # it gives no more than file_size, whatever is packed
+            with archive.open(member) as content:  # gives at most file_size, whatever is packed
                 check_npy(content, member.file_size)
 
 
 def numbers_in_mat(stream: IO[bytes], limit: int) -> list[str]:
-    """The names of the variables of a .mat file that are numbers, unless it takes more than allowed.
+    """The names of the variables of a .mat file that are numbers, unless it takes too much.
 
-    SciPy makes cells and structures as large as their headers say, whatever is stored of them. So they must not be
-    loaded, and the size of numbers counts as the header says it, too.
+    SciPy makes cells and structures as large as their headers say, whatever is stored of them. So
+    they must not be loaded, and the size of numbers counts as the header gives it.
     """
     from scipy.io import whosmat
     from scipy.io.matlab import matfile_version
@@ -105,19 +112,20 @@ def numbers_in_mat(stream: IO[bytes], limit: int) -> list[str]:
     version, _ = matfile_version(stream)
     packed = check_mat(stream, limit) if version == 1 else None
     found = whosmat(stream)
-    # the words of whosmat do not do for version 5: "logical" may be dense, sparse, or a cell with a wrong flag
+    # for version 5 the words of whosmat are ambiguous: a "logical" may be dense, sparse or a cell
     classes = [MAT_4_CLASSES.get(word, 0) for _, _, word in found] if packed is None else packed
-    variables = [(name, shape, kind) for (name, shape, _), kind in zip(found, classes, strict=True)]
-    check_size(
-        sum(math.prod(map(abs, shape)) * ENTRY_BYTES.get(kind, 0) for _, shape, kind in variables),
-        limit,
-    )
-    others = {name for name, _, kind in variables if kind not in (SPARSE, *ENTRY_BYTES)}
-    return sorted({name for name, _, _ in variables} - others)
+    numbers: set[str] = set()
+    others: set[str] = set()
+    total = 0
+    for (name, shape, _), kind in zip(found, classes, strict=True):
+        total += math.prod(map(abs, shape)) * ENTRY_BYTES.get(kind, 0)
+        (numbers if kind == SPARSE or kind in ENTRY_BYTES else others).add(name)
+    check_size(total, limit)
+    return sorted(numbers - others)
 
 
 def check_mat(stream: IO[bytes], limit: int) -> list[int]:
-    """The classes of the variables of a MATLAB 5 file, or a `TooLarge` where those that are packed take too much."""
+    """The classes of the variables of a MATLAB 5 file, unless the packed ones take too much."""
     stream.seek(0)
     order = "<" if stream.read(MAT_HEADER)[-2:] == LITTLE_ENDIAN else ">"
     classes = []
@@ -139,7 +147,7 @@ def check_mat(stream: IO[bytes], limit: int) -> list[int]:
 
 
 def _class_of(start: bytes, order: str) -> int:
-    """The class in the flags with which a variable starts, behind a tag of their own; 0 where they are cut off."""
+    """The class in the flags at the start of a variable; 0 where they are cut off."""
     flags = start[TAG:FLAGS]
     return int(struct.unpack(f"{order}II", flags)[0]) & 0xFF if len(flags) == FLAGS - TAG else 0
 
@@ -154,17 +162,25 @@ def _unpacked(stream: IO[bytes], size: int) -> Iterator[bytes]:
             rest = unpack.unconsumed_tail
 
 
-def check_stream(stream: IO[bytes], limit: int) -> None:
-    """A `TooLarge` where there is more in a stream than allowed."""
-    total = 0
-    while block := stream.read(BLOCK):
-        total += len(block)
-        check_size(total, limit)
-
-
 def check_sparse(matrix: Any, limit: int) -> None:
-    """A `TooLarge` where a sparse matrix has more rows and columns than numbers for each are allowed."""
-    check_size(8 * sum(matrix.shape), limit)
+    """Raise an error if a sparse matrix is too large, or if its indices lead out of it.
+
+    SciPy checks the indices of COO when it makes one. For the other formats it leaves that to its
+    users, and its conversions and products then read and write wherever the indices point.
+    """
+    rows, columns = matrix.shape
+    check_size(8 * (rows + columns), limit)
+    if matrix.format in ("csr", "csc", "bsr"):
+        matrix.check_format(full_check=True)
+        # which misses this if there are no entries, or if the differences overflow
+        if np.any(matrix.indptr[1:] < matrix.indptr[:-1]):
+            raise ValueError("indptr must be a non-decreasing sequence")
+    if matrix.format == "bsr" and (rows % matrix.blocksize[0] or columns % matrix.blocksize[1]):
+        raise ValueError(
+            f"shape {matrix.shape} must be a multiple of the size {matrix.blocksize} of the blocks"
+        )
+    if matrix.format == "dia" and np.any((matrix.offsets <= -rows) | (matrix.offsets >= columns)):
+        raise ValueError(f"offsets must be > {-rows} and < {columns}")
 
 
 def dense(matrix: Any, limit: int) -> np.ndarray[Any, Any]:

@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from tests.commands.conftest import N, solve
+from tests.cli.conftest import N, solve
 
 
 @pytest.fixture
