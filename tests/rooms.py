@@ -31,7 +31,7 @@ ORDER = (
     ("optim", "solvers"),
     ("stopping", "datasets", "estimators", "kge"),
     ("adapters",),
-    ("bench", "demo", "file_problems"),
+    ("bench",),
     ("cli",),
 )
 LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}

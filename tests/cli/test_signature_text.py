@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from jorth.file_problems import OptionError
-from jorth.file_problems.signature_text import file_of, signature_from
+from jorth.cli.solve.request import OptionError, file_of, signature_from
 
 READ = {
     "3,2": [1, 1, 1, -1, -1],
@@ -65,6 +64,6 @@ def test_the_number_of_signs_is_that_of_the_data(text):
         assert signature_from(text, 7).signs.tolist() == [-1, 1, 1, 1, 1, 1, 1]
         return
     with pytest.raises(
-        OptionError, match=r"must have 4 signs, one a column of the data, got .* with 5"
+        OptionError, match=r"must have 4 signs, one per column of the data, got .* with 5"
     ):
         signature_from(text, 4)

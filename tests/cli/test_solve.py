@@ -20,8 +20,10 @@ from rich.console import Console
 
 import jorth
 from jorth.cli.solve import METHODS as LISTED
-from jorth.file_problems import Outcome, Request, table
-from jorth.solvers.minimize import METHODS
+from jorth.cli.solve.request import Request
+from jorth.cli.solve.run import Solved
+from jorth.cli.solve.write import table
+from jorth.solvers import METHODS
 from jorth.storage.matrices import read, stored
 from tests.cli.conftest import SIGNS, N, solve
 
@@ -262,7 +264,7 @@ def test_the_table_fits_into_80_characters():
     )
     request = Request("procrustes", {}, "1,1", Path("X.npy"), ("riemannian-lbfgs",))
     console = Console(width=80, file=io.StringIO())
-    console.print(table(request, Outcome(result, jorth.Signature(1, 1), (), {})))
+    console.print(table(request, Solved(result, jorth.Signature(1, 1), (), {})))
     text = console.file.getvalue()
     for figure in (
         "riemannian-lbfgs",

@@ -1,6 +1,5 @@
 """Ctrl-C when `jorth solve` has something to lose: what was reached is written."""
 
-import importlib
 import json
 import os
 import signal
@@ -10,11 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from jorth.cli import main
+from jorth.cli.solve import run as solving
 from jorth.signature import Signature
 from jorth.solvers.loop import chain
 from jorth.storage import matrices as matrix_files
 
-solving = importlib.import_module("jorth.file_problems.solve")  # the function has the same name
 TWO = "gs-jobcd,riemannian-lbfgs"
 
 

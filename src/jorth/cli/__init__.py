@@ -1,4 +1,4 @@
-"""The command line. A command is loaded when it is named; to add one, write it in `jorth.cli` and name it here."""
+"""The command line. Each command is a file here, named in a table, loaded when it is used."""
 
 from __future__ import annotations
 
@@ -20,14 +20,12 @@ COMMANDS = {
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command of COMMANDS only when it is asked for."""
+    """A group that imports a command of COMMANDS only when it is needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in alphabetical order."""
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a name, or None when there is none."""
         if cmd_name not in COMMANDS:
             return None
         module, attribute = COMMANDS[cmd_name].split(":")
@@ -38,4 +36,4 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="jorth")
 def main() -> None:
-    """Compute with J-orthogonal matrices, the isometries of hyperbolic and ultrahyperbolic space."""
+    """Compute with J-orthogonal matrices: isometries of hyperbolic and ultrahyperbolic space."""

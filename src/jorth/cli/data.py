@@ -36,13 +36,8 @@ def list_sets(folder: Path | None) -> None:
 
     with one_line_errors():
         place = data_folder(folder)
-    console = Console()
-    table = Table(
-        title=f"Data sets in {escape(str(place))}",
-        title_justify="left",
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-    )
+    title = f"Data sets in {escape(str(place))}"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("name", no_wrap=True)
     table.add_column("size", no_wrap=True, justify="right")
     table.add_column("found or to get by")
@@ -52,6 +47,7 @@ def list_sets(folder: Path | None) -> None:
         path = find(entry, place)
         how = "jorth data fetch" if entry.url else "no public address"
         table.add_row(entry.name, size, f"[bold]{path.name}[/bold]" if path else how, entry.terms)
+    console = Console()
     console.print(table)
     console.print("The size is that of the complete set; a file may hold less.")
 
@@ -62,34 +58,20 @@ def list_sets(folder: Path | None) -> None:
 @click.option("--url", help="Another address; its ending says the format.")
 @click.option("--sha256", help="The checksum that the file must have.")
 @click.option(
-    "--trust", is_flag=True, help="Accept the first download without a checksum and record its own."
+    "--trust", is_flag=True, help="Accept and record a first download without a checksum."
 )
-@click.option(
-    "--timeout", default=30.0, show_default=True, help="Seconds to wait for the server, each time."
-)
+@click.option("--timeout", default=30.0, show_default=True, help="Seconds to wait, each time.")
 @click.option(
     "--max-time", default=3600.0, show_default=True, help="Seconds for the whole download."
 )
-@click.option(
-    "--max-bytes", type=click.IntRange(1), help="Of the file. Default: $JORTH_MAX_BYTES, else 2^31."
-)
-def fetch(
-    name: str,
-    folder: Path | None,
-    url: str | None,
-    sha256: str | None,
-    trust: bool,
-    timeout: float,
-    max_time: float,
-    max_bytes: int | None,
-) -> None:
+@click.option("--max-bytes", type=click.IntRange(1), help="Default: $JORTH_MAX_BYTES or 2^31.")
+def fetch(name: str, **options: Any) -> None:
     """Download the data set NAME and check it. Without a checksum it is refused, unless --trust."""
     from jorth.datasets import fetch as fetch_set
     from jorth.datasets.download import recorded
 
     with one_line_errors():
-        limits: dict[str, Any] = {"timeout": timeout, "max_time": max_time, "max_bytes": max_bytes}
-        path = fetch_set(name, folder=folder, url=url, sha256=sha256, trust=trust, **limits)
+        path = fetch_set(name, **options)
         digest = recorded(path)
     click.echo(f"{path}")
     click.echo(f"sha256 {digest}" if digest else "found there; no checksum is recorded for it")

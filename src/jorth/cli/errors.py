@@ -10,17 +10,17 @@ import click
 from jorth.terminal import visible
 
 EXPECTED = (ValueError, TypeError, OSError, ImportError, ArithmeticError, RuntimeError, MemoryError)
-"""What files, options and machines can be blamed for; anything else is a fault of the program and keeps its trace."""
+"""What files, options and machines can cause; anything else is a bug and keeps its traceback."""
 
 
 def one_line(error: BaseException) -> str:
-    """What an error says, as a terminal may show it."""
+    """The message of an error, safe to show on a terminal."""
     return visible(" ".join(str(error).split())) or type(error).__name__
 
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Errors become one line and exit code 1."""
+    """Turn errors into one line and exit code 1."""
     try:
         yield
     except click.exceptions.Exit:  # a RuntimeError by descent

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,30 +13,31 @@ import scipy.sparse
 import torch
 from numpy.typing import NDArray
 
+from jorth.cli.solve.request import DIRECT, OptionError, Request, signature_from
 from jorth.clock import Clock
 from jorth.decompositions import eigh, hsvd
-from jorth.file_problems.errors import OptionError
-from jorth.file_problems.request import DIRECT, Request
-from jorth.file_problems.signature_text import signature_from
 from jorth.group import residual
 from jorth.group.slopes import gradient_norm
 from jorth.objectives import AbstractObjective, HyperbolicEigenvalue, Procrustes, Quadratic
 from jorth.signature import Signature
 from jorth.solvers import METHODS, AbstractSolver, Evaluations, Result, Status, minimize, resolve
 from jorth.storage.checks import check_size, dense, most_bytes
-from jorth.storage.matrices import Matrix, checksum, read
+from jorth.storage.matrices import Matrix, checksum, entries, read
+
+WORDS = {"None": None, "True": True, "False": False}
+"""Values of options as Python writes them; "none" in small letters is a choice of some options."""
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """A result with what belongs to it.
+class Solved:
+    """A result and what belongs to it.
 
     Attributes:
-        result: Of the run.
+        result: The result of the run.
         signature: The signs of J.
         solvers: The methods with their options; none for the direct one.
         checksums: The sha256 of every file that was read.
-        eigenvalues: (n,), of the direct method alone.
+        eigenvalues: (n,), from the direct method alone.
     """
 
     result: Result
@@ -45,12 +47,13 @@ class Outcome:
     eigenvalues: NDArray[np.floating] | None = None
 
 
-def solve(request: Request, *, before_iterations: Callable[[], object] = lambda: None) -> Outcome:
+def solve(request: Request, *, before_iterations: Callable[[], object] = lambda: None) -> Solved:
     """Check the request, read its files, solve.
 
     Args:
         request: What is asked for.
-        before_iterations: Called when all is read and iterations begin; the direct method has none.
+        before_iterations: Called when everything is read and the iterations begin; the direct
+            method has none.
 
     Raises:
         OptionError: An option cannot be; nothing was done.
@@ -72,14 +75,24 @@ def solve(request: Request, *, before_iterations: Callable[[], object] = lambda:
         if request.direct:
             result, eigenvalues = _direct(matrices, signature)
         else:
-            objective = PROBLEMS[request.problem](matrices)
+            objective = _objective(request, matrices)
             x0 = _start(request, objective, signature, dtype)
             before_iterations()
-            result = _iterate(request, objective, x0, signature, solvers)
-    return Outcome(result, signature, solvers, checksums, eigenvalues)
+            result = minimize(
+                objective,
+                x0,
+                signature=signature,
+                method=solvers[0] if len(solvers) == 1 else solvers,
+                gradient_tolerance=request.tolerance,
+                seed=request.seed,
+                progress=request.progress,
+                checkpoint=request.checkpoint,
+                **request.limits,  # type: ignore[arg-type]
+            )
+    return Solved(result, signature, solvers, checksums, eigenvalues)
 
 
-def _cast(matrix: Matrix, path: Any, dtype: np.dtype[Any]) -> Matrix:
+def _cast(matrix: Matrix, path: Path, dtype: np.dtype[Any]) -> Matrix:
     """The matrix in the precision of the run; a sparse one stays sparse."""
     with np.errstate(over="ignore"):
         cast = (
@@ -87,7 +100,7 @@ def _cast(matrix: Matrix, path: Any, dtype: np.dtype[Any]) -> Matrix:
             if scipy.sparse.issparse(matrix)
             else np.array(matrix, dtype=dtype, order="C")
         )
-    if not np.isfinite(cast.data if scipy.sparse.issparse(cast) else cast).all():
+    if not np.isfinite(entries(cast)).all():
         raise OptionError(
             "--float32", f"must be left out: {path} has entries beyond the range of {dtype}"
         )
@@ -100,7 +113,7 @@ def _dense(matrix: Matrix) -> NDArray[Any]:
 
 @contextmanager
 def _files_named(request: Request) -> Iterator[None]:
-    """Errors speak of A and x0; say which files these are."""
+    """Errors speak of A and x0; add which files these are."""
     try:
         yield
     except OptionError:
@@ -112,10 +125,15 @@ def _files_named(request: Request) -> Iterator[None]:
         raise ValueError(f"{error} ({names})") from error
 
 
-# -- the problems
+def _objective(request: Request, matrices: dict[str, Matrix]) -> AbstractObjective:
+    if request.problem == "eigen":
+        return _eigenvalue(matrices)
+    if request.problem == "procrustes":
+        return Procrustes(matrices["source"], _dense(matrices["target"]))
+    return Quadratic(**{name: _dense(matrix) for name, matrix in matrices.items()})
 
 
-def _eigen(matrices: dict[str, Matrix]) -> AbstractObjective:
+def _eigenvalue(matrices: dict[str, Matrix]) -> AbstractObjective:
     if "A" in matrices:
         return HyperbolicEigenvalue(_dense(matrices["A"]))
     data = matrices["data"]
@@ -125,28 +143,10 @@ def _eigen(matrices: dict[str, Matrix]) -> AbstractObjective:
     return HyperbolicEigenvalue(data=data)
 
 
-def _procrustes(matrices: dict[str, Matrix]) -> AbstractObjective:
-    return Procrustes(matrices["source"], _dense(matrices["target"]))
-
-
-def _quadratic(matrices: dict[str, Matrix]) -> AbstractObjective:
-    return Quadratic(**{name: _dense(matrix) for name, matrix in matrices.items()})
-
-
-PROBLEMS: dict[str, Callable[[dict[str, Matrix]], AbstractObjective]] = {
-    "eigen": _eigen,
-    "procrustes": _procrustes,
-    "quadratic": _quadratic,
-}
-
-
-# -- without iterations
-
-
 def _direct(
     matrices: dict[str, Matrix], signature: Signature
 ) -> tuple[Result, NDArray[np.floating]]:
-    """`eigh` of A; of data the hyperbolic singular values, which have the digits that data^T data would lose."""
+    """`eigh` of A, or the hyperbolic singular values of data, which keep more digits."""
     clock = Clock()
     clock.start()
     if "A" in matrices:
@@ -154,13 +154,11 @@ def _direct(
     else:
         factors = hsvd(_dense(matrices["data"]), signature)
         order = _outwards(signature)
-        values, X = (
-            (signature.signs * factors.S**2)[order],
-            np.ascontiguousarray(factors.X[:, order]),
-        )
+        values = (signature.signs * factors.S**2)[order]
+        X = np.ascontiguousarray(factors.X[:, order])
     clock.pause()
-    objective, point = _eigen(matrices), torch.from_numpy(X)
-    value, gradient = objective.value_and_gradient(point)
+    point = torch.from_numpy(X)
+    value, gradient = _eigenvalue(matrices).value_and_gradient(point)
     found = residual(X, signature)
     result = Result(
         x=X,
@@ -186,12 +184,6 @@ def _outwards(signature: Signature) -> NDArray[np.intp]:
     return order
 
 
-# -- with iterations
-
-WORDS = {"None": None, "True": True, "False": False}
-"""As Python writes them: none in small letters is a choice that some options have."""
-
-
 def _solvers(request: Request) -> tuple[AbstractSolver, ...]:
     """The methods with their options, each checked by the solver itself."""
     if request.direct:
@@ -201,10 +193,8 @@ def _solvers(request: Request) -> tuple[AbstractSolver, ...]:
             choices = [DIRECT, *METHODS] if request.problem == "eigen" else list(METHODS)
             raise OptionError("--method", f"must be one of {', '.join(choices)}, got {name!r}")
     if request.options and len(request.methods) > 1:
-        raise OptionError(
-            "--option",
-            f"is for one method, got {len(request.methods)}: {', '.join(request.methods)}",
-        )
+        listed = ", ".join(request.methods)
+        raise OptionError("--option", f"is for one method, got {len(request.methods)}: {listed}")
     options = dict(_option(text) for text in request.options)
     try:
         return tuple(resolve(name, options) for name in request.methods)
@@ -229,32 +219,12 @@ def _start(
     request: Request, objective: AbstractObjective, signature: Signature, dtype: np.dtype[Any]
 ) -> NDArray[np.floating]:
     """The start that is asked for, or the identity."""
-    columns = objective.shape()[1]
     if request.start is not None:
         return _dense(_cast(read(request.start), request.start, dtype))
+    columns = objective.shape()[1]
     if columns not in (None, signature.n):
         raise OptionError(
             "--start",
             f"must be given where X is thin: it has {signature.n} rows and {columns} columns here",
         )
     return np.eye(signature.n, dtype=dtype)
-
-
-def _iterate(
-    request: Request,
-    objective: AbstractObjective,
-    x0: NDArray[np.floating],
-    signature: Signature,
-    solvers: tuple[AbstractSolver, ...],
-) -> Result:
-    return minimize(
-        objective,
-        x0,
-        signature=signature,
-        method=solvers[0] if len(solvers) == 1 else solvers,
-        gradient_tolerance=request.tolerance,
-        seed=request.seed,
-        progress=request.progress,
-        checkpoint=request.checkpoint,
-        **request.limits,  # type: ignore[arg-type]
-    )

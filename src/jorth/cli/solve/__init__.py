@@ -1,0 +1,188 @@
+"""`jorth solve`: problems whose matrices are in files."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jorth.cli.errors import EXPECTED, one_line
+
+if TYPE_CHECKING:
+    from jorth.cli.solve.request import Problem
+
+NOT_CONVERGED = 3
+INTERRUPTED = 130
+
+CODES = """\b
+Exit codes:
+  0    converged, or solved directly
+  1    a file or a matrix is not what the problem needs; one line says why
+  2    an option is wrong
+  3    ended without convergence (a limit, stalled, unbounded); X is written
+  130  interrupted by Ctrl-C; X is written if there was a run"""
+
+# those of jorth.solvers, which loads torch
+METHODS = (
+    "gs-jobcd, j-jobcd, vr-j-jobcd, umcm, admm, csdm, exponential, riemannian-sd, riemannian-cg, "
+    "riemannian-lbfgs"
+)
+
+SIGNATURE = (
+    "The signs of J: p,q (12,8), signs one by one (++--+), lorentz or lorentz-first (-+++), "
+    "lorentz-last (+++-), or a file of +1 and -1."
+)
+KEY = (
+    "Variable of a .npz or .mat file that holds several; once for all such files, or once for each."
+)
+OUTPUT = "X: .npy, .csv or .mat; its record is .json."
+TOLERANCE = "Stop when the gradient norm is at most this."
+OPTION = "Option of the method; repeatable."
+HISTORY = "A .csv file for the history, one row per iteration."
+
+in_file = click.Path(exists=True, dir_okay=False, path_type=Path)
+in_file_or_dash = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
+folder = click.Path(file_okay=False, path_type=Path)
+out_file = click.Path(dir_okay=False, path_type=Path)
+count = click.IntRange(min=0)
+
+
+class Recorded(click.Command):
+    """A command that keeps its command line, for the record."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta["command"] = shlex.join(["jorth", "solve", str(self.name), *args])
+        return super().parse_args(ctx, args)
+
+
+def _at_least_zero(_ctx: click.Context, _parameter: click.Parameter, value: Any) -> Any:
+    if value is not None and not value >= 0:  # NaN too
+        raise click.BadParameter(f"it must be a number of at least 0, got {value}")
+    return value
+
+
+def _common(default: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The options that every problem has; ``default`` is its method."""
+    direct = "direct (jorth.eigh), " if default == "direct" else ""
+    methods = f"A method, or several for a chain: repeated, or with commas. {direct}{METHODS}."
+    shown = dict(show_default=True)
+    several = dict(multiple=True)
+    number = dict(type=float, callback=_at_least_zero)
+    option: Any = click.option
+    options = [
+        option("--signature", "-s", required=True, help=SIGNATURE),
+        option("--output", "-o", type=out_file, required=True, help=OUTPUT),
+        option("--method", "methods", **several, default=[default], **shown, help=methods),
+        option("--start", type=in_file, help="File with the start. Default: the identity."),
+        option("--max-time", **number, help="Seconds of solving."),
+        option("--max-iterations", type=count, help="Sweeps or gradient steps."),
+        option("--max-evaluations", type=count, help="Gradients."),
+        option("--tolerance", **number, default=1e-6, **shown, help=TOLERANCE),
+        option("--seed", type=count, default=0, **shown, help="Seed of everything random."),
+        option("--checkpoint", type=folder, help="Folder to save to and resume from."),
+        option("--float32", is_flag=True, help="Compute in single precision."),
+        option("--key", "keys", **several, help=KEY),
+        option("--option", "options", **several, metavar="NAME=VALUE", help=OPTION),
+        option("--history", type=out_file, help=HISTORY),
+        option("--progress", is_flag=True, help="Show a line while solving."),
+        option("--quiet", is_flag=True, help="Print nothing but errors."),
+    ]
+    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
+
+
+@click.group(epilog=CODES)
+def solve() -> None:
+    """Solve problems over X^T J X = J whose matrices are in files.
+
+    Files are .npy, .npz, .mat (up to -v7), or text: .csv, .tsv, .txt with semicolons, commas or
+    white space; a first line without numbers is a header. X.npy gets a record beside it, X.json.
+    """
+
+
+@solve.command(cls=Recorded, epilog=CODES)
+@click.argument("matrix", type=in_file)
+@click.option(
+    "--data", is_flag=True, help="The file holds D (m x n), dense or sparse, and A = D^T D."
+)
+@_common("direct")
+@click.pass_context
+def eigen(ctx: click.Context, /, matrix: Path, data: bool, **common: Any) -> None:
+    """Eigenvalues of A x = lambda J x, and the X with X^T A X diagonal and tr(X^T A X) least.
+
+    MATRIX holds A. The eigenvalues go to X_eigenvalues.npy beside X. Iterative methods find the
+    same trace, but an X that need not be diagonalising, and no eigenvalues.
+    """
+    _run(ctx, "eigen", {"data" if data else "A": matrix}, **common)
+
+
+@solve.command(cls=Recorded, epilog=CODES)
+@click.argument("source", type=in_file)
+@click.argument("target", type=in_file)
+@_common("riemannian-lbfgs")
+@click.pass_context
+def procrustes(ctx: click.Context, /, source: Path, target: Path, **common: Any) -> None:
+    """Align SOURCE (m x n, dense or sparse) with TARGET: min 1/2m ||SOURCE X - TARGET||^2."""
+    _run(ctx, "procrustes", {"source": source, "target": target}, **common)
+
+
+@solve.command(cls=Recorded, epilog=CODES)
+@click.argument("a", type=in_file)
+@click.argument("c", type=in_file_or_dash, required=False)
+@click.argument("d", type=in_file, required=False)
+@_common("riemannian-lbfgs")
+@click.pass_context
+def quadratic(
+    ctx: click.Context, /, a: Path, c: Path | None, d: Path | None, **common: Any
+) -> None:
+    """Minimise 1/2 tr(X^T A X D) + <C, X>.
+
+    A - in place of C stands for C = 0; D is the identity when omitted.
+    """
+    given = {"A": a, "C": None if c == Path("-") else c, "D": d}
+    matrices = {name: path for name, path in given.items() if path is not None}
+    _run(ctx, "quadratic", matrices, **common)
+
+
+def _run(
+    ctx: click.Context, problem: Problem, matrices: dict[str, Path], *, quiet: bool, **common: Any
+) -> None:
+    """Solve, write, print; the exit code says how it ended."""
+    from rich.console import Console
+
+    from jorth.cli.solve.request import OptionError, Request
+    from jorth.cli.solve.run import solve
+    from jorth.cli.solve.write import table, write
+    from jorth.solvers import Interrupt, Status
+
+    limits = {name: common.pop(name) for name in ("max_iterations", "max_time", "max_evaluations")}
+    methods = tuple(name.strip() for text in common.pop("methods") for name in text.split(","))
+    request = Request(
+        problem, matrices, methods=methods, limits=limits, command=ctx.meta["command"], **common
+    )
+    try:
+        with ExitStack() as stack:
+            # from here on there are results to save, and Ctrl-C ends the iterations only
+            solved = solve(
+                request, before_iterations=lambda: stack.enter_context(Interrupt()).hold()
+            )
+            stack.enter_context(Interrupt()).hold()
+            write(request, solved)
+    except KeyboardInterrupt:
+        click.echo("Interrupted before everything was written.", err=True)
+        ctx.exit(INTERRUPTED)
+    except OptionError as error:
+        raise click.UsageError(one_line(error), ctx) from error
+    except EXPECTED as error:
+        raise click.ClickException(one_line(error)) from error
+    result = solved.result
+    if not quiet:
+        Console().print(table(request, solved))
+        click.echo(result.message)
+        click.echo(f"written: {', '.join(str(path) for path in request.outputs().values())}")
+    if result.status is not Status.CONVERGED:
+        ctx.exit(INTERRUPTED if result.status is Status.INTERRUPTED else NOT_CONVERGED)
