@@ -47,8 +47,7 @@ OPTIMISERS = {
     + [
         (name, signature)
         for name in ("sgd", "adam")
-        for signature in INDEFINITE
-        if signature != INDEFINITE[2]
+        for signature in INDEFINITE[::3]
     ],
     ids=str,
 )

@@ -168,8 +168,9 @@ def test_hostile_text_is_text(hostile_page):
 
 
 @pytest.mark.parametrize("path", SHOWN, ids=lambda path: ".".join(map(str, path)))
-def test_it_is_shown_from_every_place(path, all_rows, tmp_path):
+def test_it_is_shown_from_every_place(path, all_rows, tmp_path, monkeypatch):
     """One by one, so that a place that is not shown does not hide behind another."""
+    without_drawing(monkeypatch)
     row = next(row for row in all_rows if path in set(places(row)) and path_is_shown(path, row))
     changed = put(row, path, HOSTILE)
     text = Tags(
@@ -205,6 +206,13 @@ def test_no_script_runs(hostile_page, tmp_path):
     assert '<pre id="probe">pwned 1 1</pre>' in dom, "these eyes must see a script that runs"
 
 
+def without_drawing(monkeypatch):
+    """Figures are put together, not drawn."""
+    monkeypatch.setattr(
+        "matplotlib.figure.Figure.savefig", lambda figure, stream, **options: stream.write(b"x")
+    )
+
+
 WRONG = [HOSTILE, None, [], {}, True, -1, 1e999]
 
 
@@ -213,9 +221,7 @@ def test_a_wrong_value_anywhere_is_a_page_or_one_clear_error(
     stride, all_rows, tmp_path, monkeypatch
 ):
     """Of every kind of row the values in turn, by ``stride``; figures are put together, not drawn."""
-    monkeypatch.setattr(
-        "matplotlib.figure.Figure.savefig", lambda figure, stream, **options: stream.write(b"x")
-    )
+    without_drawing(monkeypatch)
     kinds = {(row["cell"]["problem"], row["outcome"]): row for row in all_rows}
     source = tmp_path / "runs.jsonl"
     outcomes = []

@@ -9,7 +9,7 @@ ESTIMATORS = [
     HyperbolicPCA(),
     HyperbolicPCA(n_components=1, output="hyperboloid", time="first", scale=0.1),
     LorentzAligner(),
-    StructuralProbeEmbedding(alpha=2.0, scale=1.0, ridge=0.1),
+    StructuralProbeEmbedding(alpha=2.0, scale=1.0, ridge=0.1, gradient_tolerance=1e-2),
 ]
 
 

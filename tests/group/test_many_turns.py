@@ -47,7 +47,7 @@ def test_boosts_are_not_refused():
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "lbfgs"])
-@pytest.mark.parametrize("rate", [1e9, 1e19, 1e150])
+@pytest.mark.parametrize("rate", [1e9, 1e150])
 @pytest.mark.parametrize("method", [Exponential, jorth.CSDM])
 def test_no_run_ends_at_an_infeasible_point(optimizer, rate, method):
     rng = np.random.default_rng(0)
@@ -57,7 +57,7 @@ def test_no_run_ends_at_an_infeasible_point(optimizer, rate, method):
         x0 = jorth.random_point(sig, seed=2)
         solver = method(optimizer=optimizer, learning_rate=rate)
         result = jorth.minimize(
-            objective, x0, signature=sig, method=solver, max_iterations=30, max_time=5
+            objective, x0, signature=sig, method=solver, max_iterations=10, max_time=5
         )
         assert jorth.residual(result.x, sig) <= 2.0**-26.5
         assert result.value <= result.history["value"][0]

@@ -142,7 +142,7 @@ def test_reaches_the_optimum(name):
     values = train(
         model,
         optimizer_of(model, **STRATEGIES[name]),
-        1500 if name in ("random", "invariant") else 700,
+        700 if name in ("random", "invariant") else 300,
     )
     assert values[0] - values[-1] > 0.1
     assert 0 <= values[-1] - optimum(model) + 1e-12 < 1e-4

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import torch.multiprocessing
 
 import jorth
 from tests.ranks import jobs
+from tests.ranks.processes import in_two_processes
 
 pytestmark = pytest.mark.skipif(
     not torch.distributed.is_available(), reason="torch was built without distributed"
@@ -29,20 +29,6 @@ def two(tmp_path_factory):
     folder = tmp_path_factory.mktemp("two")
     assert in_two_processes(jobs.every_run, folder) == [0, 0]
     return [torch.load(folder / str(rank)) for rank in range(2)]
-
-
-def in_two_processes(work, *args):
-    """Their exit codes. They are forks of one process that has loaded what they need."""
-    context = torch.multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(
-        [jobs.__name__, "jorth.solvers", "jorth.plane.compiled", "torch._dynamo"]
-    )
-    processes = [context.Process(target=work, args=(rank, *args), daemon=True) for rank in range(2)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(60)
-    return [process.exitcode for process in processes]
 
 
 @pytest.mark.parametrize("case", jobs.CASES, ids=" ".join)

@@ -53,9 +53,16 @@ def start_value(objective, sig):
     return objective.value(torch.eye(sig.n, dtype=torch.float64)).item()
 
 
-@pytest.mark.parametrize("problem", [procrustes, trace])
-@pytest.mark.parametrize("share", [0.5, 0.9])
-@pytest.mark.parametrize("n", [20, 50])
+@pytest.mark.parametrize(
+    ("n", "share", "problem"),
+    [
+        (20, 0.5, procrustes),
+        (20, 0.9, procrustes),
+        (20, 0.5, trace),
+        (50, 0.9, trace),
+        pytest.param(50, 0.5, procrustes, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("method", GAPS)
 def test_reaches_its_gap_with_default_options(method, n, share, problem):
     objective, sig, optimum = problem(n, round(share * n))

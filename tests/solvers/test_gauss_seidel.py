@@ -53,10 +53,16 @@ def test_every_step_decreases_by_the_proximal_term(everywhere, general_d):
     assert steps > 40
 
 
-@pytest.mark.parametrize("n", [10, 50, 51])
 @pytest.mark.parametrize("share", ["half", "0.9", "one", "all"])
 @pytest.mark.parametrize("shuffled", [False, True])
-def test_planted_procrustes(n, share, shuffled):
+def test_planted_procrustes(share, shuffled):
+    check_planted(10, share, shuffled)
+
+
+@pytest.mark.parametrize(
+    ("n", "share", "shuffled"), [(50, "half", False), (51, "one", True), (51, "all", False)]
+)
+def test_planted_procrustes_at_fifty(n, share, shuffled):
     check_planted(n, share, shuffled)
 
 
@@ -67,10 +73,12 @@ def test_planted_procrustes_large(share, shuffled):
     check_planted(200, share, shuffled)
 
 
-@pytest.mark.parametrize("n", [10, 50, 51])
-@pytest.mark.parametrize("share", ["half", "0.9", "one", "all"])
+@pytest.mark.parametrize(
+    ("n", "share"),
+    [(10, "half"), (10, "0.9"), (10, "one"), (10, "all"), (11, "half"), (51, "one")],
+)
 def test_planted_procrustes_by_jacobi(n, share):
-    check_planted(n, share, shuffled=n == 51, method="j-jobcd")
+    check_planted(n, share, shuffled=n % 2 == 1, method="j-jobcd")
 
 
 def check_planted(n, share, shuffled, method="gs-jobcd"):
@@ -99,8 +107,8 @@ def test_planted_procrustes_float32():
 
 
 def test_thin_trace_minimisation():
-    """(r, c) = (3, 2) columns in n = 40: the sum of the extreme eigenvalues of A x = lambda J x."""
-    n, sig = 40, Signature(24, 16)
+    """(r, c) = (3, 2) columns in n = 20: the sum of the extreme eigenvalues of A x = lambda J x."""
+    n, sig = 20, Signature(12, 8)
     M = np.random.default_rng(5).standard_normal((n, n))
     A = M @ M.T / n + 0.1 * np.eye(n)
     eigenvalues = 1 / scipy.linalg.eigh(np.diag(sig.signs.astype(float)), A, eigvals_only=True)
@@ -126,7 +134,7 @@ def test_thin_trace_minimisation():
             x0,
             signature=sig,
             method=method,
-            gradient_tolerance=1e-8,
+            gradient_tolerance=1e-6,
             components="all",
             max_time=60,
         )

@@ -81,11 +81,15 @@ def check(rows, signature, method):
     assert np.sum((way >= 0.5) & (last <= backtracked)) >= 0.95 * STARTS, np.sort(way)
 
 
-@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
-    ("rows", "signature"),
-    [(bags(80, 12), Signature(9, 3)), (gaussian(80, 8), Signature(5, 3))],
-    ids=["bags", "gaussian"],
+    ("rows", "signature", "method"),
+    [
+        (bags(80, 12), Signature(9, 3), "j-jobcd"),
+        (gaussian(80, 8), Signature(5, 3), "j-jobcd"),
+        (bags(40, 8), Signature(6, 2), "vr-j-jobcd"),
+        pytest.param(bags(80, 12), Signature(9, 3), "vr-j-jobcd", marks=pytest.mark.slow),
+        pytest.param(gaussian(80, 8), Signature(5, 3), "vr-j-jobcd", marks=pytest.mark.slow),
+    ],
 )
 def test_19_of_20_starts_work(rows, signature, method):
     check(rows, signature, method)

@@ -1,4 +1,4 @@
-"""What 500 random runs say of themselves, against independent code: value, gradient norm, residual, status, counts."""
+"""What random runs say of themselves, against independent code: value, gradient norm, residual, status, counts."""
 
 from collections import Counter
 
@@ -14,7 +14,9 @@ from tests.solvers.random_runs import random_run
 from tests.solvers.recomputed import WIDE, wide
 
 RUNS = 500
+QUICK = 150
 PART = 50
+"""Of the 500 runs the first 150 belong to the ordinary suite."""
 UNITS = {np.float64: 2.0**-53, np.float32: 2.0**-24}
 MONOTONE = ("gs-jobcd", "riemannian-sd", "riemannian-cg", "riemannian-lbfgs")
 LEAVES = ("umcm", "admm")
@@ -254,7 +256,13 @@ def check_unbounded(run, stage, X, signs, faults):
     faults.expect(far or falls, "UNBOUNDED is not true", (stage.message, norm, stage.value))
 
 
-@pytest.mark.parametrize("first", range(0, RUNS, PART))
+@pytest.mark.parametrize(
+    "first",
+    [
+        *range(0, QUICK, PART),
+        *(pytest.param(k, marks=pytest.mark.slow) for k in range(QUICK, RUNS, PART)),
+    ],
+)
 def test_random_runs_say_what_is_true(first):
     found = {}
     for number in range(first, first + PART):
