@@ -44,11 +44,7 @@ OPTIMISERS = {
 @pytest.mark.parametrize(
     ("name", "signature"),
     [(name, INDEFINITE[2]) for name in OPTIMISERS]
-    + [
-        (name, signature)
-        for name in ("sgd", "adam")
-        for signature in INDEFINITE[::3]
-    ],
+    + [(name, signature) for name in ("sgd", "adam") for signature in INDEFINITE[::3]],
     ids=str,
 )
 def test_optimisers_reach_the_optimum(name, signature):

@@ -5,7 +5,6 @@ import sys
 
 import pytest
 
-
 EXTRAS = {"pymanopt": "adapters", "geoopt": "adapters", "pykeen": "kge"}
 SCRIPT = """
 import importlib, sys, traceback

@@ -246,7 +246,7 @@ def test_batched_rounds_stay_feasible(dtype):
     """The path of a device: every round is rounded to the dtype."""
     X, _ = random_batch(dtype, cond=4.0)
     start, draw = X.clone(), torch.Generator().manual_seed(0)
-    for turn in range(300):
+    for turn in range(100):
         G = torch.randn(X.shape, generator=draw, dtype=torch.float64).to(dtype) + (X - start)
         X = batched_rounds(X, G, 10.0, choose_rounds(SIG.n, "random", 1, 0, turn), SIG, False)
     assert jorth.residual(X, SIG).max() < 100 * SIG.n * torch.finfo(dtype).eps / 2

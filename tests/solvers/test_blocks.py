@@ -247,8 +247,7 @@ def test_every_two_blocks_are_neighbours_once(count):
     assert len(met) == math.comb(count + count % 2, 2)
 
 
-@pytest.mark.parametrize("n", [30, 31])
-@pytest.mark.parametrize("share", [0.5, 0.9, 1.0])
+@pytest.mark.parametrize(("n", "share"), [(30, 0.5), (31, 0.9), (30, 1.0)])
 def test_planted_procrustes(n, share):
     sig = Signature.of(
         np.random.default_rng(n).permutation(

@@ -1,6 +1,7 @@
 """||X||_2 as a history records it: to one per cent whatever the spectrum, and from X alone."""
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -26,10 +27,13 @@ SPECTRA = {
 
 def with_singular_values(values, rows):
     """U diag(values) V^T with random U (rows, k), V (k, k)."""
-    U, V = (
-        np.linalg.qr(RNG.standard_normal((size, len(values))))[0] for size in (rows, len(values))
-    )
-    return U * values @ V.T
+    columns = len(values)
+    return orthonormal(rows, columns) * values @ orthonormal(columns, columns).T
+
+
+@cache
+def orthonormal(rows, columns):
+    return np.linalg.qr(RNG.standard_normal((rows, columns)))[0]
 
 
 def assert_within_one_per_cent(X, truth):
