@@ -1,4 +1,4 @@
-"""UltraE as a model of PyKEEN: its pipeline trains it, evaluates it, and compares it with its own models."""
+"""UltraE as a model of PyKEEN, whose pipeline trains, evaluates and compares it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from jorth.arrays import (
     square_matrix,
     whole_number,
 )
-from jorth.group.retractions import matrix_exp
 from jorth.kge import UltraE as JorthUltraE
 from jorth.kge.model import SIGNATURE, check_q, squared_arc, start_points
+from jorth.nn.parametrizations import exponential_form
 from jorth.signature import Signature
 from jorth.ultrahyperbolic import lift_at
 
@@ -38,7 +38,9 @@ Entity = tuple[Tensor, Tensor]
 
 
 class UltraEInteraction(Interaction[Entity, Tensor, Entity]):
-    """-d^2(R lift(x_h), lift(x_t)) + b_h + b_t + delta, from x (n,) and b () of an entity, R (n, n) of a relation.
+    """-d^2(R lift(x_h), lift(x_t)) + b_h + b_t + delta.
+
+    An entity has x (n,) and b (), a relation R (n, n).
 
     Args:
         signature: The signs of J.
@@ -48,7 +50,6 @@ class UltraEInteraction(Interaction[Entity, Tensor, Entity]):
 
     entity_shape = ("d", "")
     relation_shape = ("dd",)
-
     signs: Tensor
     plus: Tensor
     minus: Tensor
@@ -69,11 +70,12 @@ class UltraEInteraction(Interaction[Entity, Tensor, Entity]):
         self.register_buffer("minus", minus, persistent=False)
 
     def forward(self, h: Entity, r: Tensor, t: Entity) -> Tensor:
-        """The scores of representations that broadcast; the side with fewer entities is the one that R moves."""
+        """The scores of representations that broadcast; R moves the side with fewer entities."""
         (x, b_h), (y, b_t) = h, t
         source, target = (lift_at(points, self.plus, self.minus, self.alpha) for points in (x, y))
         if source.numel() > target.numel():
-            source, target, r = target, source, self.signs[:, None] * r.mT * self.signs
+            source, target = target, source
+            r = self.signs[:, None] * r.mT * self.signs
         moved = (r @ source[..., None]).squeeze(-1) * self.signs
         area = self.alpha**2
         products = torch.einsum("...d,...d->...", moved, target)
@@ -81,7 +83,7 @@ class UltraEInteraction(Interaction[Entity, Tensor, Entity]):
 
 
 class JOrthogonalRepresentation(Representation):
-    """The matrices exp(J S) R0 for free skew S: an unconstrained optimiser such as PyKEEN's keeps them J-orthogonal."""
+    """The matrices exp(J S) R0 for free skew S, J-orthogonal under any unconstrained optimiser."""
 
     signs: Tensor
     base: Tensor
@@ -103,7 +105,8 @@ class JOrthogonalRepresentation(Representation):
             check_finite(start, "base")
         if start.shape != (max_id, n, n):
             raise ValueError(
-                f"base must have shape ({max_id}, {n}, {n}) for max_id = {max_id}, got {describe(base)}"
+                f"base must have shape ({max_id}, {n}, {n}) for max_id = {max_id}, "
+                f"got {describe(base)}"
             )
         super().__init__(max_id=max_id, shape=(n, n), **kwargs)
         self.register_buffer("base", start)
@@ -115,29 +118,25 @@ class JOrthogonalRepresentation(Representation):
         torch.nn.init.zeros_(self.weight)
 
     def _plain_forward(self, indices: Tensor | None = None) -> Tensor:
-        weight, base = (
-            (self.weight, self.base)
-            if indices is None
-            else (self.weight[indices], self.base[indices])
-        )
-        upper = weight.triu(1)
-        R: Tensor = matrix_exp(self.signs[:, None] * (upper - upper.mT)) @ base
-        return R
+        chosen = slice(None) if indices is None else indices
+        return exponential_form(self.weight[chosen], self.base[chosen], self.signs)
 
 
 class UltraE(ERModel[Entity, Tensor, Entity]):
-    """UltraE for PyKEEN, e.g. ``pipeline(model=UltraE, model_kwargs=dict(signature=...), ...)``.
+    """UltraE for PyKEEN: ``pipeline(model=UltraE, model_kwargs=dict(signature=...), ...)``.
 
-    PyKEEN's optimisers know no constraint, so relations are exp(J S) R0 here; `from_jorth` takes over a model
-    that jorth has trained. With ``create_inverse_triples`` the other direction of a relation has its own matrix.
+    PyKEEN's optimisers know no constraint, so relations are exp(J S) R0 here; `from_jorth` takes
+    over a model that jorth has trained. With ``create_inverse_triples`` the other direction of a
+    relation has its own matrix.
 
     Args:
         signature: The signs of J.
         alpha: The radius of the pseudo-hyperboloid.
         delta: The margin.
         spread: Standard deviation of the random start of the entities.
-        seed: Of that start.
-        **kwargs: For `pykeen.models.ERModel`, ``triples_factory`` among them.
+        seed: Seed for that start.
+        base: The R0 of all relations; identities when omitted.
+        **kwargs: Arguments of `pykeen.models.ERModel`, including ``triples_factory``.
     """
 
     def __init__(
@@ -175,8 +174,8 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
     def from_jorth(cls, model: JorthUltraE, triples_factory: Any, **kwargs: Any) -> UltraE:
         """A model of jorth in PyKEEN's hands, with the same scores.
 
-        Entities and relations of ``triples_factory`` must have the numbers that ``model`` has them under; both sort
-        names. A reciprocal model needs a factory with ``create_inverse_triples=True``, and the other way round.
+        ``triples_factory`` must number entities and relations as ``model`` does; both sort names.
+        A reciprocal model needs a factory with ``create_inverse_triples=True``, and vice versa.
         """
         if not isinstance(model, JorthUltraE):
             raise TypeError(f"model must be a jorth.kge.UltraE, got {describe(model)}")

@@ -1,7 +1,19 @@
-"""J-orthogonal parameters of torch modules: initialiser, layer, parametrisation."""
+"""J-orthogonal parameters of torch modules: initialiser, layer, parametrisations."""
 
 from jorth.nn import init
-from jorth.nn.cs_parametrization import CSParametrization, cs_parametrization
 from jorth.nn.linear import JOrthogonalLinear
+from jorth.nn.parametrizations import (
+    CSParametrization,
+    ExponentialParametrization,
+    cs_parametrization,
+    exponential_parametrization,
+)
 
-__all__ = ["CSParametrization", "JOrthogonalLinear", "cs_parametrization", "init"]
+__all__ = [
+    "CSParametrization",
+    "ExponentialParametrization",
+    "JOrthogonalLinear",
+    "cs_parametrization",
+    "exponential_parametrization",
+    "init",
+]

@@ -1,8 +1,7 @@
 """How to minimise: one loop, and solvers that only step."""
 
 from jorth.solvers.baselines.admm import ADMM
-from jorth.solvers.baselines.csdm import CSDM
-from jorth.solvers.baselines.exponential import Exponential
+from jorth.solvers.baselines.parametrized import CSDM, Exponential
 from jorth.solvers.baselines.umcm import UMCM
 from jorth.solvers.jobcd.gauss_seidel import GaussSeidel
 from jorth.solvers.jobcd.jacobi import Jacobi

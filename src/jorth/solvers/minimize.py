@@ -28,8 +28,7 @@ from jorth.objectives.base import hash_tensors
 from jorth.ranks import naming_checkpoint, only_first
 from jorth.signature import Signature
 from jorth.solvers.baselines.admm import ADMM
-from jorth.solvers.baselines.csdm import CSDM
-from jorth.solvers.baselines.exponential import Exponential
+from jorth.solvers.baselines.parametrized import CSDM, Exponential
 from jorth.solvers.baselines.umcm import UMCM
 from jorth.solvers.jobcd.gauss_seidel import GaussSeidel
 from jorth.solvers.jobcd.jacobi import Jacobi

@@ -1,14 +1,15 @@
-"""A parametrisation X(w) of the group under one of torch's own optimisers."""
+"""CSDM and the exponential form: parametrisations X(w) of the group under torch's own optimisers."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from jorth.arrays import (
     check_choice,
@@ -19,37 +20,70 @@ from jorth.arrays import (
     whole_number,
 )
 from jorth.group.elements import scaled_violation
+from jorth.nn import CSParametrization, ExponentialParametrization
+from jorth.signature import Signature
 from jorth.solvers.loop.budget import all_finite
 from jorth.solvers.loop.problem import Problem
 from jorth.solvers.loop.solver import AbstractSolver
 from jorth.solvers.loop.state import State
 from jorth.solvers.loop.status import Status, StopRun
+from jorth.storage.checkpoint import NOT_SAVED
 
 LEARNING_RATES = {"adam": 0.03, "lbfgs": 1.0}
-PATIENCE = 20
-"""Steps of Adam without a better value, after which its learning rate is halved."""
+PLATEAU_PATIENCE = 20
+"""Steps of Adam without a better value after which its learning rate is halved."""
 LINE_SEARCH = 25
-"""The evaluations that torch's strong Wolfe search may take."""
+"""The number of evaluations that torch's strong Wolfe search may take."""
 RESTARTS = 5
+"""Restarts in a row, each with a shorter first step, after which the run has stalled."""
+
+Form = CSParametrization | ExponentialParametrization
+
+
+@dataclass
+class ParametrizedState(State):
+    """The weights of X = form(*weights), and an optimiser of torch on them."""
+
+    rate: float = 0.0
+    """The learning rate."""
+    scale: float = 1.0
+    """The factor by which the optimiser sees f multiplied."""
+    age: int = 0
+    """Steps since the form was set up."""
+    restarts: int = 0
+    """Restarts in a row."""
+    best: float = math.inf
+    """The lowest value that Adam has seen."""
+    idle: int = 0
+    """Steps of Adam without a lower value."""
+    base: Tensor | None = None
+    """The point at which the form was set up."""
+    form_buffers: dict[str, Tensor] = field(default_factory=dict)
+    weights: list[Tensor] = field(default_factory=list)
+    memory: list[dict[str, Any]] = field(default_factory=list)
+    """What the optimiser remembers, weight by weight."""
+    form: Any = field(default=None, metadata=NOT_SAVED)
+    optimizer: Any = field(default=None, metadata=NOT_SAVED)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parametrized(AbstractSolver):
-    """Free weights w, X = X(w), and a torch optimiser on w: constraints by construction.
+    """Free weights w, X = X(w), and a torch optimiser on w: feasible by construction.
 
     Args:
-        optimizer: "lbfgs" (with a strong Wolfe line search) or "adam" (its learning rate halves when the value comes
-            down no further).
+        optimizer: "lbfgs" (with a strong Wolfe line search) or "adam" (its learning rate is halved
+            when the value stops falling).
         learning_rate: None takes 1 for L-BFGS and 0.03 for Adam.
         memory: The number of pairs that L-BFGS keeps.
-        rebase: After so many steps of L-BFGS the form is set up anew at the current point, with an empty memory: near
-            its base a form is better conditioned. None never does.
+        rebase: After this many steps of L-BFGS the form is set up again at the current point, with
+            an empty memory: a form is better conditioned near its base. None never does.
     """
 
     optimizer: Literal["lbfgs", "adam"] = "lbfgs"
     learning_rate: float | None = None
     memory: int = 20
     rebase: int | None = None
+    state_type = ParametrizedState
 
     def __post_init__(self) -> None:
         check_choice(self.optimizer, "optimizer", tuple(sorted(LEARNING_RATES)))
@@ -62,155 +96,107 @@ class Parametrized(AbstractSolver):
         check_count(self.rebase, "rebase")
 
     @abstractmethod
-    def form(self, problem: Problem, X: Tensor) -> nn.Module:
-        """A module without arguments whose output is X at first."""
+    def form(self, signature: Signature) -> Form:
+        """The parametrisation, without a base."""
 
-    def init(self, problem: Problem, X: Tensor) -> State:
-        """The state at the start, and the weights there."""
-        state: State = super().init(problem, X)
-        state.numbers["rate"] = self.learning_rate or LEARNING_RATES[self.optimizer]
+    def init(self, problem: Problem, X: Tensor) -> ParametrizedState:
+        state: ParametrizedState = super().init(problem, X)
+        state.rate = self._full_rate()
         self._set_up(problem, state)
         return state
 
-    def _set_up(self, problem: Problem, state: State) -> None:
-        """The form at X, and an optimiser with an empty memory."""
-        state.tensors["base"], state.numbers["age"] = state.X.clone(), 0.0
-        state.cache["form"] = self.form(problem, state.X)
-        self._start_anew(state)
-
-    def _scale(self, state: State) -> float:
-        """A power of two that brings a small gradient to about one: torch's L-BFGS has absolute thresholds."""
-        size = frobenius(state.gradient)
-        return (
-            2.0 ** min(-math.frexp(size)[1], 1023)
-            if self.optimizer == "lbfgs" and 0 < size < 1
-            else 1.0
-        )
-
-    def step(self, problem: Problem, state: State) -> None:
+    def step(self, problem: Problem, state: ParametrizedState) -> None:
         """One step of the optimiser, then value and gradient at the new X."""
-        if "form" not in state.cache:
-            self._unpack(problem, state)
-        if self.optimizer == "lbfgs" and state.numbers["age"] == self.rebase:
+        if state.form is None:
+            self._restore(problem, state)
+        if self.optimizer == "lbfgs" and state.age == self.rebase:
             self._set_up(problem, state)
-        form, optimizer, scale = (
-            state.cache["form"],
-            state.cache["optimizer"],
-            state.numbers["scale"],
-        )
-        seen: list[tuple[Tensor, float, Tensor]] = [(state.X.clone(), state.value, state.gradient)]
-        best, limit = _Best(state.value, _weights(form)), 1 / unit_roundoff(state.X)
-
-        def closure() -> float:
-            optimizer.zero_grad()
-            X = form()
-            value, gradient = self._evaluate(problem, state, X.detach(), seen)
-            if (
-                all_finite(value, gradient)
-                and value < best.value
-                and float(X.detach().norm()) < limit
-            ):
-                best.value, best.weights = value, _weights(form)
-            X.backward(scale * gradient)
-            for weight in form.parameters():  # torch's L-BFGS wants them contiguous
-                weight.grad = (
-                    torch.zeros_like(weight) if weight.grad is None else weight.grad.contiguous()
-                )
-            return scale * value
-
+        evaluations = _StepEvaluations(problem, state)
         try:
-            optimizer.step(closure)
-            X, value, gradient = self._point(problem, state, form, seen)
-        except torch.linalg.LinAlgError:  # type: ignore[attr-defined]  # there is no form at such weights
+            state.optimizer.step(evaluations.closure)
+            X, value, gradient = evaluations.here()
+        except torch.linalg.LinAlgError:  # type: ignore[attr-defined]  # the form has a pole there
             X, value, gradient = state.X, math.nan, state.gradient
-        finite, lost = all_finite(value, gradient), self._lost(problem, state, X)
-        if self.optimizer == "adam" and lost:
-            form.load_state_dict(best.weights)
-            state.numbers["rate"] = min(state.numbers["rate"], 1.0)
-            self._shorten(state, finite=True)
-            return
-        if self.optimizer == "lbfgs" and not (finite and value < state.value):
-            form.load_state_dict(best.weights)
-            if not best.value < state.value:
-                self._shorten(state, finite or lost)
+        finite = all_finite(value, gradient)
+        lost = evaluations.lost(X)
+        if self.optimizer == "adam":
+            if lost:
+                evaluations.go_to_best()
+                state.rate = min(state.rate, 1.0)
+                self._restart_shorter(state, finite=True)
                 return
-            self._start_anew(state)
-            X, value, gradient = self._point(problem, state, form, seen)
-        elif not finite:
-            raise StopRun(Status.NON_FINITE)
+            if not finite:
+                raise StopRun(Status.NON_FINITE)
+        elif not (finite and value < state.value):
+            evaluations.go_to_best()
+            if not evaluations.best_value < state.value:
+                self._restart_shorter(state, finite or lost)
+                return
+            self._restart(state)
+            X, value, gradient = evaluations.here()
         state.X.copy_(X)
-        state.value, state.gradient = value, gradient
-        state.numbers["age"] += 1
-        self._adapt(state)
+        state.value = value
+        state.gradient = gradient
+        state.age += 1
+        self._adapt_rate(state)
+        state.memory = [_kept(state.optimizer.state.get(weight, {})) for weight in state.weights]
 
-    def _point(
-        self, problem: Problem, state: State, form: nn.Module, seen: Seen
-    ) -> tuple[Tensor, float, Tensor]:
-        """X, and f and its gradient there."""
-        with torch.no_grad():
-            X = form()
-        return (X, *self._evaluate(problem, state, X, seen))
+    def _full_rate(self) -> float:
+        return self.learning_rate or LEARNING_RATES[self.optimizer]
 
-    def _evaluate(
-        self, problem: Problem, state: State, X: Tensor, seen: Seen
-    ) -> tuple[float, Tensor]:
-        """F and its gradient, NaN where X is none; a point that was evaluated in this step already is looked up."""
-        for point, value, gradient in reversed(seen):
-            if torch.equal(point, X):
-                return value, gradient
-        if self._lost(problem, state, X):
-            return math.nan, torch.full_like(X, math.nan)
-        value, gradient = problem.objective.value_and_gradient(X)
-        seen.append((X.clone(), value, gradient))
-        return value, gradient
+    def _set_up(self, problem: Problem, state: ParametrizedState) -> None:
+        """The form at X, and an optimiser with an empty memory."""
+        state.base = state.X.clone()
+        state.age = 0
+        state.form = self.form(problem.signature)
+        weights = state.form.right_inverse(state.X)
+        state.weights = [weights] if isinstance(weights, Tensor) else list(weights)
+        state.form_buffers = dict(state.form.named_buffers())
+        self._restart(state)
 
-    def _lost(self, problem: Problem, state: State, X: Tensor) -> bool:
-        """Whether X^T J X has half of its digits left at most, as after a rotation by 1 / sqrt(u) turns."""
-        n, k = X.shape
-        base = state.tensors["base"]
-        gram = torch.diag(problem.signs) if k == n else base.mT @ (problem.signs[:, None] * base)
-        norm = frobenius(X) / math.sqrt(k)
-        violation = scaled_violation(X, problem.signs, gram, norm).item()
-        return math.isfinite(violation) and violation > math.sqrt(unit_roundoff(X))
+    def _restart(self, state: ParametrizedState) -> None:
+        """An optimiser without a memory. Torch's L-BFGS has absolute thresholds: it is shown a
+        small f multiplied by the power of two that brings the gradient to about one.
+        """
+        size = frobenius(state.gradient)
+        small = self.optimizer == "lbfgs" and 0 < size < 1
+        state.scale = 2.0 ** min(-math.frexp(size)[1], 1023) if small else 1.0
+        state.memory = []
+        state.optimizer = self._fresh_optimizer(state)
 
-    def _shorten(self, state: State, finite: bool) -> None:
+    def _restart_shorter(self, state: ParametrizedState, finite: bool) -> None:
         """Shorter first steps with an empty memory; after some in a row there is nothing to gain."""
-        state.numbers["restarts"] = state.numbers.get("restarts", 0.0) + 1
-        state.stalled = state.numbers["restarts"] > RESTARTS
+        state.restarts += 1
+        state.stalled = state.restarts > RESTARTS
         if state.stalled and not finite:
             raise StopRun(Status.NON_FINITE)
-        state.numbers["rate"] /= 4
-        self._start_anew(state)
+        state.rate /= 4
+        self._restart(state)
 
-    def _start_anew(self, state: State) -> None:
-        """An optimiser without a memory, and the scale of what it is shown."""
-        state.numbers["scale"] = self._scale(state)
-        state.cache["optimizer"] = self._fresh_optimizer(state)
-
-    def _adapt(self, state: State) -> None:
+    def _adapt_rate(self, state: ParametrizedState) -> None:
         """Halve Adam's learning rate on a plateau; give L-BFGS its full step again."""
-        numbers = state.numbers
         if self.optimizer == "lbfgs":
-            numbers["restarts"], numbers["rate"] = (
-                0.0,
-                self.learning_rate or LEARNING_RATES["lbfgs"],
-            )
-        elif state.value < numbers.get("best", math.inf):
-            numbers["best"], numbers["idle"] = state.value, 0.0
+            state.restarts = 0
+            state.rate = self._full_rate()
+        elif state.value < state.best:
+            state.best = state.value
+            state.idle = 0
         else:
-            numbers["idle"] += 1
-            if numbers["idle"] >= PATIENCE:
-                numbers["idle"], numbers["rate"] = 0.0, numbers["rate"] / 2
-        for group in state.cache["optimizer"].param_groups:
-            group["lr"] = numbers["rate"]
+            state.idle += 1
+            if state.idle >= PLATEAU_PATIENCE:
+                state.idle = 0
+                state.rate /= 2
+        for group in state.optimizer.param_groups:
+            group["lr"] = state.rate
 
-    def _fresh_optimizer(self, state: State) -> torch.optim.Optimizer:
-        weights, rate = list(state.cache["form"].parameters()), state.numbers["rate"]
+    def _fresh_optimizer(self, state: ParametrizedState) -> torch.optim.Optimizer:
+        for weight in state.weights:
+            weight.requires_grad_()
         if self.optimizer == "adam":
-            return torch.optim.Adam(weights, lr=rate)
+            return torch.optim.Adam(state.weights, lr=state.rate)
         return torch.optim.LBFGS(
-            weights,
-            lr=rate,
+            state.weights,
+            lr=state.rate,
             max_iter=1,
             max_eval=LINE_SEARCH,
             history_size=self.memory,
@@ -219,93 +205,124 @@ class Parametrized(AbstractSolver):
             tolerance_change=0.0,
         )
 
-    # -- everything that torch holds goes into a checkpoint
-
-    def pack(self, state: State) -> None:
-        """Weights and the optimiser's memory as tensors of the state."""
-        if "form" not in state.cache:  # as it was loaded
-            return
-        for name in [name for name in state.tensors if name.startswith(("form.", "optimizer."))]:
-            del state.tensors[name]
-        for name, tensor in state.cache["form"].state_dict().items():
-            state.tensors[f"form.{name}"] = tensor.detach().clone()
-        for index, entry in state.cache["optimizer"].state_dict()["state"].items():
-            kept = {
-                name: value for name, value in entry.items() if name != "al"
-            }  # a buffer of L-BFGS
-            for name, tensor in _flatten(f"optimizer.{index}", kept):
-                state.tensors[name] = tensor
-
-    def _unpack(self, problem: Problem, state: State) -> None:
-        form = state.cache["form"] = self.form(problem, state.tensors["base"])
-        form.load_state_dict(
-            {n.removeprefix("form."): t for n, t in state.tensors.items() if n.startswith("form.")}
-        )
-        optimizer = state.cache["optimizer"] = self._fresh_optimizer(state)
-        kept = {
-            n.removeprefix("optimizer."): t
-            for n, t in state.tensors.items()
-            if n.startswith("optimizer.")
-        }
-        optimizer.load_state_dict(optimizer.state_dict() | {"state": _unflatten(kept)})
+    def _restore(self, problem: Problem, state: ParametrizedState) -> None:
+        """Form and optimiser of a state that comes from a checkpoint."""
+        assert state.base is not None
+        state.form = self.form(problem.signature)
+        state.form.right_inverse(state.base)
+        state.form.load_state_dict(state.form_buffers)
+        state.optimizer = self._fresh_optimizer(state)
+        for weight, memory in zip(state.weights, state.memory, strict=False):
+            state.optimizer.state[weight] = dict(memory)
 
 
-Seen = list[tuple[Tensor, float, Tensor]]
-"""Points with their values and gradients."""
+class _StepEvaluations:
+    """The evaluations of one step. It remembers them, and the weights of the lowest value."""
+
+    def __init__(self, problem: Problem, state: ParametrizedState) -> None:
+        self._problem = problem
+        self._state = state
+        self._seen: list[tuple[Tensor, float, Tensor]] = [
+            (state.X.clone(), state.value, state.gradient)
+        ]
+        self.best_value = state.value
+        self._best_weights = _copies(state.weights)
+
+    def closure(self) -> float:
+        """What torch's optimisers call: f, with the gradients in the weights."""
+        state = self._state
+        state.optimizer.zero_grad()
+        X = state.form(*state.weights)
+        point = X.detach()
+        value, gradient = self._evaluate(point)
+        if all_finite(value, gradient) and value < self.best_value:
+            if float(point.norm()) < 1 / unit_roundoff(point):
+                self.best_value = value
+                self._best_weights = _copies(state.weights)
+        X.backward(state.scale * gradient)
+        for weight in state.weights:  # torch's L-BFGS wants them contiguous
+            unused = weight.grad is None
+            weight.grad = torch.zeros_like(weight) if unused else weight.grad.contiguous()
+        return state.scale * value
+
+    def here(self) -> tuple[Tensor, float, Tensor]:
+        """X at the present weights, with f and its gradient."""
+        with torch.no_grad():
+            X = self._state.form(*self._state.weights)
+        return (X, *self._evaluate(X))
+
+    def go_to_best(self) -> None:
+        """Set the weights to those of the lowest value."""
+        with torch.no_grad():
+            for weight, best in zip(self._state.weights, self._best_weights, strict=True):
+                weight.copy_(best)
+
+    def lost(self, X: Tensor) -> bool:
+        """Whether X^T J X has lost half of its digits, as after a rotation by 1 / sqrt(u) turns."""
+        n, k = X.shape
+        signs = self._problem.signs
+        base = self._state.base
+        assert base is not None
+        gram = torch.diag(signs) if k == n else base.mT @ (signs[:, None] * base)
+        violation = scaled_violation(X, signs, gram, frobenius(X) / math.sqrt(k)).item()
+        return math.isfinite(violation) and violation > math.sqrt(unit_roundoff(X))
+
+    def _evaluate(self, X: Tensor) -> tuple[float, Tensor]:
+        """f and its gradient, NaN where X is lost; each point is evaluated once per step."""
+        for point, value, gradient in reversed(self._seen):
+            if torch.equal(point, X):
+                return value, gradient
+        if self.lost(X):
+            return math.nan, torch.full_like(X, math.nan)
+        value, gradient = self._problem.objective.value_and_gradient(X)
+        self._seen.append((X.clone(), value, gradient))
+        return value, gradient
 
 
-@dataclass
-class _Best:
-    """The lowest value that a step has seen, and the weights there."""
-
-    value: float
-    weights: dict[str, Tensor]
+def _copies(weights: Sequence[Tensor]) -> list[Tensor]:
+    return [weight.detach().clone() for weight in weights]
 
 
-def _weights(form: nn.Module) -> dict[str, Tensor]:
-    return {name: tensor.detach().clone() for name, tensor in form.state_dict().items()}
+def _kept(memory: dict[str, Any]) -> dict[str, Any]:
+    """The memory without "al", a buffer of L-BFGS."""
+    return {name: value for name, value in memory.items() if name != "al"}
 
 
-def _flatten(path: str, entry: Any) -> list[tuple[str, Tensor]]:
-    """Nested dicts and lists of tensors and numbers as named tensors; the kind of each node is part of its name."""
-    if entry is None:
-        return []
-    if isinstance(entry, Tensor):
-        return [(f"{path}:tensor", entry.detach().clone())]
-    if isinstance(entry, dict):
-        return [pair for name, value in entry.items() for pair in _flatten(f"{path}.{name}", value)]
-    if isinstance(entry, list) and not entry:
-        return [(f"{path}:empty", torch.zeros(0))]
-    if isinstance(entry, list):
-        return [pair for at, value in enumerate(entry) for pair in _flatten(f"{path}.{at}", value)]
-    kind = "int" if isinstance(entry, int) else "float"
-    return [
-        (
-            f"{path}:{kind}",
-            torch.tensor(entry, dtype=torch.int64 if kind == "int" else torch.float64),
-        )
-    ]
+@dataclass(frozen=True, kw_only=True)
+class CSDM(Parametrized):
+    """CSDM: X = diag(U1, U2) H(mu) diag(V1, V2)^T with free orthogonal factors and free mu.
+
+    The factors start at the CS decomposition of x0, so that any point of any component can be a
+    start; the component is kept. (The paper runs Adam on this form. L-BFGS needs fewer gradients
+    and is the default.)
+
+    Args:
+        optimizer: "lbfgs" or "adam".
+        learning_rate: None takes 1 for L-BFGS and 0.03 for Adam.
+        memory: The number of pairs that L-BFGS keeps.
+        rebase: After this many steps of L-BFGS the form is set up again at the current point; None
+            never does.
+    """
+
+    rebase: int | None = 100
+    name = "csdm"
+    thin = False
+
+    def form(self, signature: Signature) -> Form:
+        return CSParametrization(signature, triangular=True)
 
 
-def _unflatten(tensors: dict[str, Tensor]) -> dict[int, Any]:
-    """The nested state again: names that are all digits make lists, below the index of the weight."""
-    nested: dict[str, Any] = {}
-    for name, tensor in tensors.items():
-        path, kind = name.rsplit(":", 1)
-        *parents, leaf = path.split(".")
-        node = nested
-        for parent in parents:
-            node = node.setdefault(parent, {})
-        node[leaf] = (
-            [] if kind == "empty" else tensor.clone() if kind == "tensor" else tensor.item()
-        )
-    return {
-        int(index): {name: _lists(value) for name, value in entry.items()}
-        for index, entry in nested.items()
-    }
+@dataclass(frozen=True, kw_only=True)
+class Exponential(Parametrized):
+    """X = exp(J S) X0 with S skew: what one would write with torch alone.
 
+    It stays in the component of the start. The base X0 never moves unless ``rebase`` says so, and
+    the rounding error of a matrix exponential grows with ||S||: far from the start the residual,
+    which is reported, is above that of the other methods. (X0 stands on the right so that thin
+    starts are possible.)
+    """
 
-def _lists(node: Any) -> Any:
-    if not isinstance(node, dict):
-        return node
-    return [node[str(at)] for at in range(len(node))]
+    name = "exponential"
+
+    def form(self, signature: Signature) -> Form:
+        return ExponentialParametrization(signature)

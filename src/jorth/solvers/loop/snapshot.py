@@ -28,7 +28,6 @@ def take(run: Run) -> Content:
     """The run as it stands between two steps: O(size of the state), however long the history."""
     state, objective = run.state, run.problem.objective
     assert state is not None
-    run.solver.pack(state)
     tensors: dict[str, Tensor] = {}
     packed = pack(state, "state", tensors)
     if not (state.exact and run.solver.feasible):

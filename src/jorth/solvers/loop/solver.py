@@ -27,9 +27,6 @@ class AbstractSolver(ABC):
     def prepare(self) -> None:  # noqa: B027 - most solvers need nothing
         """Load and compile what the steps need, before the clock starts."""
 
-    def pack(self, state: Any) -> None:  # noqa: B027 - most solvers keep all they need in the state
-        """Put what is in the cache, and cannot be made again from the problem, into the state: it is to be saved."""
-
     def check_start(self, samples: int, X: Tensor) -> None:
         """A ValueError where the method cannot start at X, or not on a sum of so many terms (0: not a sum)."""
         side = getattr(self, "side", "left")

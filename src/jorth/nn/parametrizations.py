@@ -1,0 +1,169 @@
+"""J-orthogonal by construction: the hyperbolic CS form (CSDM) and the exponential form."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import parametrize
+
+from jorth.arrays import (
+    check_finite,
+    check_signature,
+    describe,
+    shown,
+    square_matrix,
+    to_tensor,
+    unit_roundoff,
+)
+from jorth.decompositions import cs_decomposition
+from jorth.group import residual
+from jorth.group.cs_form import compose_cs
+from jorth.group.retractions import cayley_step, matrix_exp
+from jorth.signature import Signature
+
+FACTORS = ("U1", "U2", "V1", "V2")
+
+
+def cs_parametrization(module: nn.Module, name: str, signature: Signature) -> nn.Module:
+    """Write ``module.name`` (..., n, n), now J-orthogonal, as X = diag(U1, U2) H(mu) diag(V1, V2)^T.
+
+    The free weights, ``module.parametrizations[name].parameters()``, can be given to any optimiser
+    of torch; the paper (CSDM) uses Adam. The component of the start is kept. The module is changed
+    in place and returned.
+
+    Args:
+        module: The owner of the parameter.
+        name: The parameter's name, for example "weight" of a `JOrthogonalLinear`.
+        signature: The signs of J.
+    """
+    return _register(module, name, CSParametrization(signature))
+
+
+def exponential_parametrization(module: nn.Module, name: str, signature: Signature) -> nn.Module:
+    """Write ``module.name`` (..., n, n), now J-orthogonal, as X = exp(J S) X0 with S skew.
+
+    X0 is the present value, and S = 0 there. The free weights are the entries of S above the
+    diagonal. The component of the start is kept, but the rounding error of the exponential grows
+    with ||S||. The module is changed in place and returned.
+
+    Args:
+        module: The owner of the parameter.
+        name: The parameter's name, for example "weight" of a `JOrthogonalLinear`.
+        signature: The signs of J.
+    """
+    return _register(module, name, ExponentialParametrization(signature))
+
+
+def _register(
+    module: nn.Module, name: str, form: CSParametrization | ExponentialParametrization
+) -> nn.Module:
+    if not isinstance(module, nn.Module):
+        raise TypeError(f"module must be a torch.nn.Module, got {describe(module)}")
+    if not (isinstance(name, str) and isinstance(getattr(module, name, None), Tensor)):
+        raise ValueError(
+            f"name must be that of a parameter of {type(module).__name__}, got {shown(name)}"
+        )
+    square_matrix(getattr(module, name), form.signature, name)
+    parametrize.register_parametrization(module, name, form)
+    return module
+
+
+class CSParametrization(nn.Module):
+    """X (..., n, n) from mu (..., min(p, q)) and four square weights A, one per orthogonal factor.
+
+    A factor U is the Cayley transform of A - A^T times U0, its value at the last assignment, where
+    A = 0. Assigning a J-orthogonal matrix sets the factors to those of its CS decomposition.
+
+    Args:
+        signature: The signs of J.
+        triangular: Take U = U0 cayley(L - L^T) instead, with L the lower triangle of A, as torch's
+            own orthogonal parametrisation does. The factors are the same, but an optimiser takes
+            another path to them.
+    """
+
+    U1: Tensor
+    U2: Tensor
+    V1: Tensor
+    V2: Tensor
+
+    def __init__(self, signature: Signature, *, triangular: bool = False) -> None:
+        super().__init__()
+        self.signature = check_signature(signature)
+        self.triangular = triangular
+        for name in FACTORS:
+            self.register_buffer(name, torch.empty(0))
+
+    def forward(self, mu: Tensor, *weights: Tensor) -> Tensor:
+        """X."""
+        U1, U2, V1, V2 = (
+            self._factor(A, getattr(self, name)) for name, A in zip(FACTORS, weights, strict=True)
+        )
+        return compose_cs(U1, U2, mu, V1, V2, self.signature)
+
+    def _factor(self, A: Tensor, base: Tensor) -> Tensor:
+        if not self.triangular:
+            return cayley_step(A - A.mT, base)
+        L = A.tril()
+        return cayley_step(L.mT - L, base.mT).mT  # the transpose of cayley(L - L^T)^T U0^T
+
+    def right_inverse(self, X: Tensor) -> tuple[Tensor, ...]:
+        """mu and zero weights; the CS factors of X become the U0."""
+        if not isinstance(X, Tensor):
+            raise TypeError(f"X must be a torch tensor, got {describe(X)}")
+        cs = cs_decomposition(X.detach(), self.signature)
+        for name in FACTORS:
+            setattr(self, name, getattr(cs, name).contiguous())
+        return cs.mu.contiguous(), *(torch.zeros_like(getattr(self, name)) for name in FACTORS)
+
+
+class ExponentialParametrization(nn.Module):
+    """X = exp(J S) X0 (..., n, k) with a skew S from the upper triangle of a weight (..., n, n).
+
+    X0 is the value at the last assignment, where the weight is zero. X^T J X = X0^T J X0 for any
+    weight; a square X0 must be J-orthogonal.
+
+    Args:
+        signature: The signs of J.
+    """
+
+    base: Tensor
+
+    def __init__(self, signature: Signature) -> None:
+        super().__init__()
+        self.signature = check_signature(signature)
+        self.register_buffer("base", torch.empty(0))
+
+    def forward(self, weight: Tensor) -> Tensor:
+        """X."""
+        return exponential_form(weight, self.base, self.signature.vector(weight))
+
+    def right_inverse(self, X: Tensor) -> Tensor:
+        """A zero weight; X becomes X0."""
+        if not isinstance(X, Tensor):
+            raise TypeError(f"X must be a torch tensor, got {describe(X)}")
+        n = self.signature.n
+        point = to_tensor(X, "X").detach()
+        if point.ndim < 2 or point.shape[-2] != n:
+            raise ValueError(
+                f"X must have shape (..., {n}, k) for {self.signature}, got {describe(X)}"
+            )
+        check_finite(point, "X")
+        if point.shape[-1] == n:
+            _check_feasible(point, self.signature)
+        self.base = point.clone()
+        return point.new_zeros((*point.shape[:-1], n))
+
+
+def exponential_form(weight: Tensor, base: Tensor, signs: Tensor) -> Tensor:
+    """exp(J S) base for S = W - W^T, W the entries of the weight (..., n, n) above the diagonal."""
+    upper = weight.triu(1)
+    X: Tensor = matrix_exp(signs[:, None] * (upper - upper.mT)) @ base
+    return X
+
+
+def _check_feasible(X: Tensor, signature: Signature) -> None:
+    worst = torch.as_tensor(residual(X, signature)).amax().item() if X.numel() else 0.0
+    if worst > unit_roundoff(X) ** 0.5:
+        raise ValueError(
+            f"X must be J-orthogonal for {signature}, got a scaled residual of {worst:.3g}"
+        )
