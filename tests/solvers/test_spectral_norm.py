@@ -9,7 +9,7 @@ import torch
 
 import jorth
 from jorth.group import spectral_norm as module
-from jorth.group.spectral_norm import EXACT, SQUARED, by_squaring, spectral_norm, steps
+from jorth.group.spectral_norm import EXACT, SQUARED, by_squaring, lanczos_steps, spectral_norm
 from jorth.stopping import MaxIterations
 
 RNG = np.random.default_rng(11)
@@ -106,19 +106,19 @@ def test_it_depends_on_nothing_but_the_matrix():
 def test_steps_are_those_of_the_bound():
     """1.648 sqrt(n) exp(-sqrt(e) (2 k - 1)) at the k that is returned, and not before it."""
     for columns, starts in ((500, 1), (500, 8), (20_000, 1)):
-        k = steps(columns, starts)
+        k = lanczos_steps(columns, starts)
         failing = [
             (1.648 * math.sqrt(columns) * math.exp(-math.sqrt(0.018) * (2 * j - 1))) ** starts
             for j in (k - 1, k)
         ]
         assert failing[0] > 1e-6 >= failing[1]
-    assert steps(10, 1) == 10
+    assert lanczos_steps(10, 1) == 10
     assert math.sqrt(1 - 0.018) > 0.99
 
 
 def test_too_few_steps_would_be_noticed(monkeypatch):
     """The spectra above are hard enough to tell."""
-    monkeypatch.setattr(module, "steps", lambda columns, starts: 5)
+    monkeypatch.setattr(module, "lanczos_steps", lambda columns, starts: 5)
     X = torch.from_numpy(with_singular_values(SPECTRA["one alone above"], MANY))
     assert spectral_norm(X) < 0.99 * 1.02
 

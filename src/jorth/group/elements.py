@@ -125,7 +125,7 @@ def exchange(X: ArrayT, signature: Signature) -> ArrayT:
     form, which equals X22^-T both for J-orthogonal and for orthogonal X, without its cancellation.
     X must be one of the two; that is not checked.
 
-    Reference: N. J. Higham, J-orthogonal matrices: properties and generation, SIAM Review 45 (2003).
+    Reference: N. J. Higham, J-orthogonal matrices: properties and generation, SIAM Rev. 45 (2003).
     """
     matrix = finite_square(X, signature)
     plus, minus = signature.positions(matrix.device)

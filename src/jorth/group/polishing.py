@@ -1,11 +1,12 @@
-"""Polishing: the J-orthogonal matrix near a given one. Always asked for, never silent."""
+"""Polishing: the J-orthogonal matrix near a given one. It is never done silently."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from jorth.arrays import ArrayT, check_finite, like_input, square_matrix, unit_roundoff
+from jorth.arrays import ArrayT, like_input, unit_roundoff
+from jorth.group.elements import finite_square
 from jorth.signature import Signature
 
 SCHULZ_RADIUS = 0.5
@@ -17,22 +18,21 @@ class PolishError(ValueError):
 
 
 def polish(X: ArrayT, signature: Signature) -> ArrayT:
-    """The J-orthogonal factor W of X = W S, S = (J X^T J X)^(1/2): for X (..., n, n) near O(p, q).
+    """The J-orthogonal factor W of X = W S, S = (J X^T J X)^(1/2), for X (..., n, n) near O(p, q).
 
-    Near, with ||J X^T J X - I||_F below 1/2, the inverse-free Schulz step X (3 I - J X^T J X) / 2; further away
-    the Newton step (X + J X^-T J) / 2. Both converge quadratically. A perturbation E of a feasible X needs about
-    ||E|| ||X|| < 1: beyond, S need not exist, and a PolishError says so.
+    Where ||J X^T J X - I||_F is below 1/2 this takes the inverse-free Schulz step
+    X (3 I - J X^T J X) / 2, further away the Newton step (X + J X^-T J) / 2. Both converge
+    quadratically. A perturbation E of a feasible X needs about ||E|| ||X|| < 1: beyond that S need
+    not exist, and a PolishError says so.
 
     Returns:
-        An array like X whose residual is at rounding level; X as it was where it is there already.
+        An array like X whose residual is at rounding level; X itself where it is there already.
     """
-    matrix = square_matrix(X, signature)
-    check_finite(matrix, "X")
-    return like_input(orthogonal_factor(matrix, signature, "X"), X)
+    return like_input(orthogonal_factor(finite_square(X, signature), signature, "X"), X)
 
 
 def orthogonal_factor(matrix: Tensor, signature: Signature, name: str) -> Tensor:
-    """The J-orthogonal factor of finite tensors (..., n, n): see `polish`. ``name`` is what errors call them."""
+    """The factor W of `polish` for finite tensors (..., n, n), which errors call ``name``."""
     s = signature.vector(matrix)
     identity = torch.eye(signature.n, dtype=matrix.dtype, device=matrix.device)
     rounding_level = 4 * signature.n * unit_roundoff(matrix)
@@ -49,7 +49,8 @@ def orthogonal_factor(matrix: Tensor, signature: Signature, name: str) -> Tensor
         point = torch.where(done[..., None, None], point, _step(point, M, distance, s))
     raise PolishError(
         f"{name} has no J-orthogonal factor that the iteration can reach "
-        f"({int((~done).sum())} of {done.numel()} matrices, last scaled residual {scaled.amax().item():.3g}); "
+        f"({int((~done).sum())} of {done.numel()} matrices, "
+        f"last scaled residual {scaled.amax().item():.3g}); "
         f"a perturbation E of a feasible {name} needs about ||E|| ||{name}|| < 1"
     )
 

@@ -39,32 +39,35 @@ def random_point(
 ) -> Any:
     """A random point of O(p, q) with condition number ``cond`` in the given component.
 
-    The hyperbolic CS decomposition read backwards: X = diag(U1, U2) H(mu) diag(V1, V2)^T with Haar orthogonal
-    factors, largest mu = log(cond) / 2 and the others uniform below it. Since X^-1 = J X^T J, the norm of X is
-    sqrt(cond). When p or q is zero every point is orthogonal and ``cond`` has no effect.
+    This is the hyperbolic CS decomposition read backwards: X = diag(U1, U2) H(mu) diag(V1, V2)^T
+    with Haar orthogonal factors, largest mu = log(cond) / 2 and the others uniform below it. Since
+    X^-1 = J X^T J, the norm of X is sqrt(cond). When p or q is zero every point is orthogonal and
+    ``cond`` has no effect.
 
     Args:
         signature: The signs of J.
         cond: The 2-norm condition number, at least 1.
         component: The signs of det X[+,+] and det X[-,-].
-        columns: (r, c) for a thin X (n, r + c) with X^T J X = diag(I_r, -I_c): columns of a full point, whose
-            condition number ``cond`` then is.
+        columns: (r, c) for a thin X (n, r + c) with X^T J X = diag(I_r, -I_c): columns of a full
+            point, whose condition number ``cond`` then is.
         batch: Leading dimensions.
         seed: An integer or a NumPy generator.
         dtype: A NumPy or torch float dtype; float64 when omitted.
         device: A torch device.
 
     Returns:
-        (*batch, n, n) or (*batch, n, r + c): a tensor when ``dtype`` is torch's or a device is given, else NumPy.
+        (*batch, n, n) or (*batch, n, r + c): a tensor when ``dtype`` is torch's or a device is
+        given, else a NumPy array.
     """
     check_signature(signature)
-    size = real_number(
-        cond, "cond", "a finite number of at least 1", lambda number: 1 <= number < math.inf
-    )
-    _check_batch(batch)
+    expected = "a finite number of at least 1"
+    size = real_number(cond, "cond", expected, lambda number: 1 <= number < math.inf)
+    tuple_given = isinstance(batch, tuple)
+    if not (tuple_given and all(type(size) is int and 0 <= size <= MOST for size in batch)):
+        raise ValueError(f"batch must be a tuple of sizes, got {shown(batch)}")
     _check_component(component, signature)
     chosen = None if columns is None else _chosen_columns(columns, signature)
-    wanted, place = _wanted_dtype(dtype), _wanted_device(device)
+    wanted, place = _torch_dtype(dtype), _torch_device(device)
     X = _draw(signature, 0.5 * math.log(size), component, batch, generator(seed))
     if chosen is not None:
         X = X[..., chosen]
@@ -74,33 +77,25 @@ def random_point(
     return X if isinstance(dtype, torch.dtype) or device is not None else X.numpy()
 
 
-def _check_batch(batch: object) -> None:
-    sizes = isinstance(batch, tuple) and all(
-        type(size) is int and 0 <= size <= MOST for size in batch
-    )
-    if not sizes:
-        raise ValueError(f"batch must be a tuple of sizes, got {shown(batch)}")
-
-
 def _check_component(component: tuple[int, int], signature: Signature) -> None:
-    signs = isinstance(component, tuple) and all(
-        is_number(sign) and sign in (1, -1) for sign in component
-    )
-    if not signs or len(component) != 2:
+    pair = isinstance(component, tuple) and len(component) == 2
+    if not (pair and all(is_number(sign) and sign in (1, -1) for sign in component)):
         raise ValueError(f"component must be two signs +1 or -1, got {shown(component)}")
     for sign, size, name in zip(component, (signature.p, signature.q), ("p", "q"), strict=True):
         if size == 0 and sign == -1:
             raise ValueError(
-                f"component must have +1 for the empty block, got {component!r} with {name} = 0 in {signature}"
+                f"component must have +1 for the empty block, got {component!r} "
+                f"with {name} = 0 in {signature}"
             )
 
 
 def _chosen_columns(columns: tuple[int, int], signature: Signature) -> NDArray[np.intp]:
+    p, q = signature.p, signature.q
     r, c = columns if isinstance(columns, tuple) and len(columns) == 2 else (-1, -1)
-    whole = type(r) is int and type(c) is int
-    if not (whole and 0 <= r <= signature.p and 0 <= c <= signature.q and r + c > 0):
+    integers = type(r) is int and type(c) is int
+    if not (integers and 0 <= r <= p and 0 <= c <= q and r + c > 0):
         raise ValueError(
-            f"columns must be (r, c) with r <= p = {signature.p}, c <= q = {signature.q} and r + c > 0 "
+            f"columns must be (r, c) with r <= p = {p}, c <= q = {q} and r + c > 0 "
             f"for {signature}, got {shown(columns)}"
         )
     return np.concatenate([signature.positive[:r], signature.negative[:c]])
@@ -121,18 +116,18 @@ def _draw(
     for U, V, sign in ((U1, V1, component[0]), (U2, V2, component[1])):
         turn = sign * np.linalg.slogdet(U)[0] * np.linalg.slogdet(V)[0]
         U[..., :1] *= turn[..., None, None]
-    U1_, U2_, mu_, V1_, V2_ = (torch.from_numpy(F) for F in (U1, U2, mu, V1, V2))
+    U1_, U2_, mu_, V1_, V2_ = (torch.from_numpy(factor) for factor in (U1, U2, mu, V1, V2))
     return compose_cs(U1_, U2_, mu_, V1_, V2_, signature)
 
 
 def _haar(n: int, batch: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Orthogonal matrices of Haar measure: QR of Gaussians with the signs of R's diagonal moved into Q."""
+    """Orthogonal matrices of Haar measure: Q of Gaussians, for an R with a positive diagonal."""
     Q, R = np.linalg.qr(rng.standard_normal((*batch, n, n)))
     Q *= np.copysign(1.0, np.diagonal(R, axis1=-2, axis2=-1))[..., None, :]
     return Q
 
 
-def _wanted_dtype(dtype: Any) -> torch.dtype:
+def _torch_dtype(dtype: Any) -> torch.dtype:
     try:
         wanted = dtype if isinstance(dtype, torch.dtype) else NUMPY_FLOATS.get(np.dtype(dtype))
     except (TypeError, ValueError):
@@ -142,14 +137,12 @@ def _wanted_dtype(dtype: Any) -> torch.dtype:
     return wanted
 
 
-def _wanted_device(device: Any) -> torch.device | None:
-    if device is None:
-        return None
+def _torch_device(device: Any) -> torch.device | None:
     try:
-        place = torch.device(device)
+        place = None if device is None else torch.device(device)
     except (TypeError, ValueError, RuntimeError):
         place = torch.device("meta")
-    if place.type == "meta":
+    if place is not None and place.type == "meta":
         raise ValueError(
             f"device must be a torch device that holds data, or its name, got {describe(device)}"
         )

@@ -45,7 +45,7 @@ def multiplier(X: ArrayT, G: ArrayT, signature: Signature) -> ArrayT:
 
 
 def skew_gradient(X: Tensor, G: Tensor, signs: Tensor) -> Tensor:
-    """S = skew(J G X^T): zero exactly at critical points; 2 S_ij is the slope in the plane (i, j)."""
+    """S = skew(J G X^T): zero exactly at critical points; 2 S_ij is the slope in plane (i, j)."""
     M = signs[:, None] * (G @ X.mT)
     return (M - M.mT) / 2
 

@@ -1,4 +1,4 @@
-"""||X||_2 to one per cent, from X alone: the same for the same X, whatever came before."""
+"""||X||_2 to one per cent, from X alone: the same for the same X, whatever was computed before."""
 
 from __future__ import annotations
 
@@ -9,30 +9,31 @@ import torch
 from torch import Tensor
 
 EXACT = 200
-"""Columns up to which all singular values are computed on a CPU: cheaper than Lanczos steps."""
+"""Up to so many columns a CPU computes all singular values: that is cheaper than Lanczos steps."""
 EXACT_ON_DEVICE = 64
 SQUARED = 2000
-"""Columns up to which a device squares X^T X: few large products where Lanczos takes many small."""
+"""Up to so many columns a device squares X^T X: few large products instead of many small ones."""
 SQUARINGS = 7
 ACCURACY = 0.018
-"""Of ||X||_2^2, relative: 0.9 per cent of ||X||_2, and the rest for single precision."""
+"""Relative accuracy of ||X||_2^2: 0.9 per cent of ||X||_2, and the rest for single precision."""
 FAILURE = 1e-6
-"""The chance that a random start is worse than that."""
+"""The probability that a random start is less accurate than that."""
 
 
 def spectral_norm(X: Tensor) -> float:
     """||X||_2 to one per cent.
 
-    Exact for few columns. For many the Lanczos method on X^T X, with as many steps from a fixed
-    random start as the bound of Kuczynski and Wozniakowski asks for, whatever the spectrum:
-    O(n k log n) where products are O(n^2 k). On a device its steps are dear up to some size, and
-    X^T X is squared instead.
+    It is exact for few columns. For many it takes the Lanczos method on X^T X, with as many steps
+    from a fixed random start as the bound of Kuczynski and Wozniakowski asks for, whatever the
+    spectrum: O(n k log n) where products are O(n^2 k). On a device these steps are expensive up to
+    some size, and X^T X is squared instead.
     """
     largest = float(X.abs().max())
     if not 0 < largest < math.inf:
         return largest
     scaled = X / largest  # its square neither over- nor underflows
-    columns, on_cpu = X.shape[1], X.device.type == "cpu"
+    columns = X.shape[1]
+    on_cpu = X.device.type == "cpu"
     if columns <= (EXACT if on_cpu else EXACT_ON_DEVICE):
         gram = (scaled.mT @ scaled).double().cpu()
         square = float(torch.linalg.eigvalsh(gram)[-1])
@@ -59,8 +60,8 @@ def by_squaring(X: Tensor) -> float:
     return math.exp(sum(part / 2**turn for turn, part in enumerate(logarithms)))
 
 
-def steps(columns: int, starts: int) -> int:
-    """Lanczos steps after which none of the starts is accurate with probability `FAILURE` at most.
+def lanczos_steps(columns: int, starts: int) -> int:
+    """Lanczos steps after which no start is accurate with a probability of `FAILURE` at most.
 
     From one start the relative error of the largest eigenvalue after k steps exceeds e with
     probability at most 1.648 sqrt(n) exp(-sqrt(e) (2 k - 1)): J. Kuczynski and H. Wozniakowski,
@@ -73,7 +74,7 @@ def steps(columns: int, starts: int) -> int:
 
 
 def by_lanczos(X: Tensor) -> float:
-    """The largest eigenvalue of X^T X: the largest Ritz value of some runs side by side."""
+    """The largest eigenvalue of X^T X: the largest Ritz value of one or several runs."""
     columns = X.shape[1]
     starts = 1 if X.device.type == "cpu" else 8  # a device does eight in the time of one
     V = _starts(columns, starts).to(X)
@@ -81,7 +82,7 @@ def by_lanczos(X: Tensor) -> float:
     beta = V.new_zeros(starts)
     diagonal: list[Tensor] = []
     beside: list[Tensor] = []
-    for _ in range(steps(columns, starts)):
+    for _ in range(lanczos_steps(columns, starts)):
         image = X @ V
         alpha = image.square().sum(0)  # v^T X^T X v
         W = X.mT @ image
