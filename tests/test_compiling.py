@@ -15,8 +15,8 @@ from jorth.compiling import compiler
 
 NOWHERE = "/proc/nowhere"
 MODULES = """
-import jorth.decompositions.jacobi, jorth.objectives.probe_kernel, jorth.plane.compiled.sweeps
-import jorth.plane.compiled.rounds, jorth.plane.compiled.sweeps
+import jorth.decompositions.jacobi, jorth.objectives.probe_kernel
+import jorth.plane.compiled.majoriser, jorth.plane.compiled.quadratic, jorth.plane.compiled.trace
 from jorth.plane.compiled.roots import cosh_of
 assert cosh_of(0.75) == 1.25
 assert cosh_of._cache.cache_path is None, cosh_of._cache.cache_path

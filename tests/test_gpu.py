@@ -203,7 +203,7 @@ def test_variance_reduction_and_csdm_on_the_device():
     sig = Signature(3, 2)
     source, target, _ = jorth.datasets.planted_procrustes(40, sig, seed=1)
     x, y = torch.from_numpy(source).cuda(), torch.from_numpy(target).cuda()
-    for method, lr in (("jobcd", 0.5), ("vr-jobcd", 0.5), ("csdm", 0.05)):
+    for method, lr in (("j-jobcd", 0.5), ("vr-j-jobcd", 0.5), ("csdm", 0.05)):
         layer = jorth.nn.JOrthogonalLinear(sig, dtype=torch.float64, device="cuda")
         optimizer = jorth.optim.make(method, layer, lr=lr)
 

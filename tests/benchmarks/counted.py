@@ -11,8 +11,9 @@ import numpy as np
 
 from jorth import Signature
 from jorth.plane import random_matching
-from jorth.plane.compiled.rounds import propose_round
-from jorth.plane.compiled.sweeps import sweep_majoriser, sweep_quadratic
+from jorth.plane.compiled.majoriser import PairCurvature, propose_round, sweep_majoriser
+from jorth.plane.compiled.quadratic import sweep_quadratic
+from jorth.plane.proximal import StepRule
 
 done = Counter()
 
@@ -107,7 +108,7 @@ def exact_step(n, seed):
     """One step of `sweep_quadratic`."""
     A, C, identity, matching, signs = point(n, seed)
     cells = [Cells(matrix) for matrix in (A, C, identity, identity)]
-    sweep_quadratic(*cells, False, signs, matching[:1], -1e-12, False, True, False)
+    sweep_quadratic(*cells, signs, matching[:1], StepRule(-1e-12, False, True))
     return cells
 
 
@@ -115,7 +116,8 @@ def round_of_pairs(n, seed):
     """`propose_round` over a matching: X and the gradient are read, the trial is written."""
     A, C, identity, matching, signs = point(n, seed)
     trial, X, G, weights = (Cells(matrix) for matrix in (identity, identity, A + C, A))
-    propose_round(trial, X, G, X, weights, 1.0, False, False, signs, matching, -1e-12, False)
+    curvature = PairCurvature(1.0, X, weights, has_d=False, scalar=False)
+    propose_round(trial, X, G, curvature, signs, matching, -1e-12, False)
     trial.read.clear()  # a copy of X
     weights.read.clear()  # three numbers a pair
     return trial, X, G

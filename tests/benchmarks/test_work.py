@@ -67,8 +67,8 @@ def test_sweeps():
 
 def test_products_of_a_blocked_sweep():
     """Every product of a sweep, by the shapes that numpy is given."""
-    from jorth.solvers.jobcd import blocks
-    from jorth.solvers.jobcd.pairwise import StepRule
+    from jorth.plane.proximal import StepRule
+    from jorth.solvers.jobcd.quadratic_sweeps import BlockedSweep, SweepForm
 
     class Counting(np.ndarray):
         flops = 0
@@ -89,8 +89,8 @@ def test_products_of_a_blocked_sweep():
     n, k = 96, 8
     A, C, X = (np.eye(n).view(Counting) for _ in range(3))
     rule = StepRule(-1e-12, all_components=False, stop_unbounded=True)
-    sweep = blocks.BlockedSweep(
-        A, C, None, X, jorth.Signature(n // 2, n // 2).signs, np.arange(n), k, rule
+    sweep = BlockedSweep(
+        SweepForm(A, C, None), X, jorth.Signature(n // 2, n // 2).signs, np.arange(n), k, rule
     )
     for name in ("_data", "_state", "_panel", "_spare"):
         setattr(sweep, name, np.asarray(getattr(sweep, name)).view(Counting))

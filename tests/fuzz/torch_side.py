@@ -34,7 +34,7 @@ def options(rng):
         eps=1e-8,
         metric=("embedding", "invariant")[rng.integers(2)],
         matching=("tournament", "random")[rng.integers(2)],
-        rounds=As("count", None if rng.integers(2) else 2),
+        rounds_per_gradient=As("count", None if rng.integers(2) else 2),
         side=("left", "right")[rng.integers(2)],
         components=("start", "all")[rng.integers(2)],
         maximize=bool(rng.integers(2)),
@@ -417,7 +417,7 @@ CALLS = [
         "jorth.optim.make",
         made,
         lambda rng: dict(
-            method=("jobcd", "vr-jobcd", "csdm")[rng.integers(3)],
+            method=("j-jobcd", "vr-j-jobcd", "csdm")[rng.integers(3)],
             module=As("other", linear(rng)),
             signature=As("signature", SIG),
             name="weight",

@@ -28,12 +28,14 @@ def value(A, C, D, X):
     return float((X * product).sum() / 2 + (0.0 if C is None else (C * X).sum()))
 
 
-def after(problem, partners, *, device, factor=1.0, theta=-1e-12, everywhere=False, compiled=True):
+def after(
+    problem, partners, *, device, factor=1.0, theta=-1e-12, all_components=False, compiled=True
+):
     """X, Y, the decrease and the flag after rounds on a device, by the kernels or in plain torch."""
     sig, X, A, C, D = problem
     A, C, D = (None if tensor is None else tensor.to(device) for tensor in (A, C, D))
     rounds = QuadraticRounds(
-        A, C, D, torch.from_numpy(sig.signs.copy()), everywhere=everywhere, theta=theta
+        A, C, D, torch.from_numpy(sig.signs.copy()), all_components=all_components, theta=theta
     )
     rounds._compiled = rounds._compiled and compiled
     rounds.start(X.to(device))
@@ -53,7 +55,7 @@ def random_pairs(count, seed=0):
     return P, Y, A, torch.from_numpy(signs)
 
 
-def solve_by_kernel(P, Y, A, signs, *, device, everywhere):
+def solve_by_kernel(P, Y, A, signs, *, device, all_components):
     """V, decrease and flag of the Triton solver; V as the columns of the application see it."""
     from jorth.kernels.round_kernels import solve_pairs
 
@@ -65,27 +67,29 @@ def solve_by_kernel(P, Y, A, signs, *, device, everywhere):
     shift, mix = (torch.empty(2 * m, dtype=torch.float64, device=device) for _ in range(2))
     factors = torch.empty((6, m), dtype=torch.float64, device=device)
     gained = torch.zeros(m, dtype=torch.float64, device=device)
-    endless = torch.zeros(m, dtype=torch.int32, device=device)
+    flags = torch.zeros(m, dtype=torch.int32, device=device)
     settings = torch.tensor([1.0, 0.0], dtype=torch.float64, device=device)
     lanes = 32 if torch.device(device).type == "cuda" else 4096
     solve_pairs[(-(-m // lanes),)](
         coefficients, first, first + 1, signs.reshape(-1).to(torch.int8).to(device), settings, factors, shift, mix,
-        gained, endless, m, EPS=2.0**-52, ALL=everywhere, LANES=lanes, num_warps=1,
+        gained, flags, m, EPS=2.0**-52, ALL_COMPONENTS=all_components, LANES=lanes, num_warps=1,
     )  # fmt: skip
     V = torch.stack([1 + shift[::2], mix[::2], mix[1::2], 1 + shift[1::2]], dim=1).reshape(m, 2, 2)
-    return V.cpu(), gained.cpu(), endless.cpu().bool()
+    return V.cpu(), gained.cpu(), flags.cpu().bool()
 
 
-def solve_plainly(P, Y, A, signs, *, everywhere):
+def solve_plainly(P, Y, A, signs, *, all_components):
     Q = (Y[:, :, None, :, None] * A[:, None, :, None, :]).reshape(-1, 4, 4)
-    return solve_plane(P, Q, signs, components="all" if everywhere else "identity", check=False)
+    return solve_plane(P, Q, signs, components="all" if all_components else "identity", check=False)
 
 
-def check_pairs(device, everywhere):
+def check_pairs(device, all_components):
     """The kernel's steps are as good as those of `solve_plane`, and the same where the minimum is sharp."""
     P, Y, A, signs = random_pairs(4096)
-    V, decrease, unbounded = solve_by_kernel(P, Y, A, signs, device=device, everywhere=everywhere)
-    reference = solve_plainly(P, Y, A, signs, everywhere=everywhere)
+    V, decrease, unbounded = solve_by_kernel(
+        P, Y, A, signs, device=device, all_components=all_components
+    )
+    reference = solve_plainly(P, Y, A, signs, all_components=all_components)
     assert not unbounded.any()
     size = reference.V.abs().amax(dim=(1, 2))
     scale = (
@@ -101,7 +105,7 @@ def check_pairs(device, everywhere):
     assert (decrease > 0).double().mean() > 0.9
 
 
-def check_edges(device, everywhere):
+def check_edges(device, all_components):
     """Zero, NaN, infinity, no minimiser, and a start that is the minimum."""
     eye = torch.eye(2, dtype=torch.float64)
     hyperbolic, equal = torch.tensor([1, -1]), torch.tensor([1, 1])
@@ -116,8 +120,10 @@ def check_edges(device, everywhere):
         (1e-150 * eye, 1e-150 * eye, eye, equal),
     ]
     P, Y, A, signs = (torch.stack([case[t] for case in cases]) for t in range(4))
-    V, decrease, unbounded = solve_by_kernel(P, Y, A, signs, device=device, everywhere=everywhere)
-    reference = solve_plainly(P, Y, A, signs, everywhere=everywhere)
+    V, decrease, unbounded = solve_by_kernel(
+        P, Y, A, signs, device=device, all_components=all_components
+    )
+    reference = solve_plainly(P, Y, A, signs, all_components=all_components)
     torch.testing.assert_close(V, reference.V, rtol=0, atol=1e-14)
     torch.testing.assert_close(decrease, reference.decrease, rtol=1e-12, atol=0, equal_nan=True)
     assert torch.equal(unbounded, reference.unbounded)

@@ -10,16 +10,15 @@ import pytest
 SCRIPT = """
 import numpy as np
 import torch
-from jorth.kernels import batch_rounds, partners, tournament_rounds
-from jorth.optim.rounds import batched_rounds
+from jorth.kernels import Majoriser, partners, tournament_rounds
 from jorth.plane import random_matching, tournament
 from tests.kernels.problems import after, check_edges, check_nearly_null_rows, check_pairs, quadratic
 import jorth
 
 check_nearly_null_rows("cpu")
-for everywhere in (False, True):
-    check_pairs("cpu", everywhere)
-    check_edges("cpu", everywhere)
+for all_components in (False, True):
+    check_pairs("cpu", all_components)
+    check_edges("cpu", all_components)
 for n, k, options in [(10, 10, {}), (7, 7, dict(with_c=False)), (8, 5, dict(with_d=True)),
                       (8, 8, dict(dtype=torch.float32, with_c=False)), (6, 6, dict(cond=1e9))]:
     problem = quadratic(n, k, **options)
@@ -33,11 +32,15 @@ for n, k, options in [(10, 10, {}), (7, 7, dict(with_c=False)), (8, 5, dict(with
 sig = jorth.Signature.of([1, -1, 1, 1, -1, 1, -1])
 X = torch.from_numpy(jorth.random_point(sig, cond=9.0, batch=(2,)))
 G = torch.randn(2, 7, 7, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-for everywhere in (False, True):
+for all_components in (False, True):
     rounds = tournament(7, seed=1)[:3]
-    moved = batch_rounds(X, G, 3.7, rounds, sig.signs, everywhere=everywhere)
-    torch.testing.assert_close(moved, batched_rounds(X, G, 3.7, rounds, sig, everywhere), rtol=0, atol=1e-12)
-    assert (moved - X).abs().max() > 0.1
+    for theta in (0.0, -1e-12, 0.3):
+        engine = Majoriser(sig, all_components, theta)
+        moved, decrease = engine.fused_rounds(X, G, 3.7, rounds)
+        expected, decrease_ = engine.torch_rounds(X, G, 3.7, rounds)
+        torch.testing.assert_close(moved, expected, rtol=0, atol=1e-12)
+        torch.testing.assert_close(decrease, decrease_, rtol=1e-11, atol=0)
+        assert (moved - X).abs().max() > 0.1
 """
 
 

@@ -6,9 +6,8 @@ import torch
 
 import jorth
 from jorth import Signature
-from jorth.kernels import QuadraticRounds, batch_rounds, partners, tournament_rounds
+from jorth.kernels import Majoriser, QuadraticRounds, partners, tournament_rounds
 from jorth.kernels.quadratic import CHUNK
-from jorth.optim.rounds import batched_rounds
 from jorth.plane import random_matching, tournament
 from tests.kernels.problems import (
     after,
@@ -21,16 +20,16 @@ from tests.kernels.problems import (
 pytestmark = pytest.mark.gpu
 
 
-@pytest.mark.parametrize("everywhere", [False, True])
-def test_pair_solver(everywhere):
-    check_pairs("cuda", everywhere)
-    check_edges("cuda", everywhere)
+@pytest.mark.parametrize("all_components", [False, True])
+def test_pair_solver(all_components):
+    check_pairs("cuda", all_components)
+    check_edges("cuda", all_components)
     check_nearly_null_rows("cuda")
 
 
 @pytest.mark.parametrize("kind", ["tournament", "random"])
 @pytest.mark.parametrize(
-    ("n", "k", "everywhere", "options"),
+    ("n", "k", "all_components", "options"),
     [
         (600, 600, False, {}),
         (257, 257, True, dict(with_c=False)),
@@ -39,14 +38,16 @@ def test_pair_solver(everywhere):
         (64, 64, False, dict(cond=1e9)),
     ],
 )
-def test_a_round_equals_the_cpu(n, k, everywhere, options, kind):
+def test_a_round_equals_the_cpu(n, k, all_components, options, kind):
     problem = quadratic(n, k, **options)
     rng = np.random.default_rng(1)
     rounds = tournament_rounds(n, rng.permutation(n - 1)[:1])
     if kind == "random":
         rounds = partners(n, random_matching(n, seed=rng)[None])
-    X, Y, decrease, unbounded = after(problem, rounds, device="cuda", everywhere=everywhere)
-    X_, _, decrease_, unbounded_ = after(problem, rounds, device="cpu", everywhere=everywhere)
+    X, Y, decrease, unbounded = after(problem, rounds, device="cuda", all_components=all_components)
+    X_, _, decrease_, unbounded_ = after(
+        problem, rounds, device="cpu", all_components=all_components
+    )
     unit = torch.finfo(X.dtype).eps / 2
     size = float(X_.abs().max()) ** (1 if k == n else 2)
     # V is as well determined as its minimum is sharp, and a tie may fall either way: most rows agree to rounding
@@ -72,7 +73,7 @@ def test_replayed_graphs_equal_single_rounds_and_do_not_synchronise():
             C.cuda(),
             D,
             torch.from_numpy(sig.signs.copy()),
-            everywhere=False,
+            all_components=False,
             theta=-1e-12,
         )
         if replayed:
@@ -96,20 +97,24 @@ def test_replayed_graphs_equal_single_rounds_and_do_not_synchronise():
     assert jorth.residual(found[0][0], sig) <= 100 * n * 2.0**-53
 
 
-@pytest.mark.parametrize("everywhere", [False, True])
+@pytest.mark.parametrize("all_components", [False, True])
 @pytest.mark.parametrize(
     ("n", "dtype"),
     [(36, torch.float64), (36, torch.float32), (17, torch.float64), (100, torch.float64)],
 )
-def test_a_batch_equals_the_cpu(n, dtype, everywhere):
+@pytest.mark.parametrize("theta", [0.0, -1e-12])
+def test_a_batch_equals_the_cpu(n, dtype, all_components, theta):
     sig = Signature.of(np.random.default_rng(0).permutation([1] * (n // 3) + [-1] * (n - n // 3)))
     X = torch.from_numpy(jorth.random_point(sig, cond=9.0, batch=(30,))).to(dtype)
     G = torch.randn(30, n, n, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).to(
         dtype
     )
     rounds = tournament(n, seed=1)
-    moved = batch_rounds(X.cuda(), G.cuda(), 9.0, rounds, sig.signs, everywhere=everywhere).cpu()
-    expected = batched_rounds(X.double(), G.double(), 9.0, rounds, sig, everywhere)
+    engine = Majoriser(sig, all_components, theta)
+    found, decrease = engine.rounds(X.cuda(), G.cuda(), 9.0, rounds)
+    moved = found.cpu()
+    expected, decrease_ = engine.torch_rounds(X.double(), G.double(), 9.0, rounds)
+    torch.testing.assert_close(decrease.cpu(), decrease_, rtol=1e-9, atol=0)
     unit = torch.finfo(dtype).eps / 2
     torch.testing.assert_close(moved.double(), expected, rtol=0, atol=1e3 * n * unit)
     assert (moved - X).abs().max() > 0.1

@@ -7,7 +7,7 @@ import torch
 import jorth
 from jorth import Signature
 from jorth.kernels import partners, tournament_rounds
-from jorth.kernels.tables import round_tables
+from jorth.kernels.pairings import round_tables
 from jorth.plane import random_matching, tournament
 from tests.kernels.problems import after, quadratic, value
 from tests.planted import near_procrustes
@@ -36,16 +36,16 @@ def test_tables_hold_every_index_once_and_the_resting_one_alone():
     assert partner.tolist() == [[3, 5, 6, 0, 4, 1, 2]]
 
 
-@pytest.mark.parametrize("everywhere", [False, True])
+@pytest.mark.parametrize("all_components", [False, True])
 @pytest.mark.parametrize(
     ("k", "with_c", "with_d"), [(9, True, False), (9, False, False), (5, True, True)]
 )
-def test_one_pair_lowers_f_by_what_it_promises(everywhere, k, with_c, with_d):
+def test_one_pair_lowers_f_by_what_it_promises(all_components, k, with_c, with_d):
     _, X, A, C, D = problem = quadratic(9, k, with_c=with_c, with_d=with_d)
     for i, j in ((0, 1), (2, 7), (8, 3)):
         table = partners(9, np.array([[[i, j]]]))
         moved, Y, decrease, _ = after(
-            problem, table, device="cpu", theta=0.0, everywhere=everywhere
+            problem, table, device="cpu", theta=0.0, all_components=all_components
         )
         assert decrease > 0
         rounding = (9 + 9 * k) * UNIT * sum(value(*absolute(A, C, D, Z)) for Z in (X, moved))
@@ -95,7 +95,9 @@ def test_exact_rounds_solve_procrustes(monkeypatch):
     monkeypatch.setattr(
         jacobi.Jacobi,
         "_exact_form",
-        lambda self, problem, state, side: problem.objective.quadratic().like(state.X),
+        lambda self, problem, state, side: jacobi.ExactForm(
+            problem.objective.quadratic().like(state.X)
+        ),
     )
     result = jorth.minimize(
         jorth.Procrustes(source, target),
@@ -121,15 +123,17 @@ def test_a_device_takes_as_many_exact_rounds_as_are_replayed_together(monkeypatc
     from jorth.solvers.jobcd import jacobi
 
     meta, tensor = torch.eye(7, device="meta"), torch.eye(7)
-    assert jorth.Jacobi().rounds(meta, exact=True) == CHUNK == 32
-    assert jorth.Jacobi().rounds(meta) == 1
-    assert jorth.Jacobi().rounds(tensor) == jorth.Jacobi().rounds(tensor, exact=True) == 7
-    assert jorth.Jacobi(rounds_per_gradient=5).rounds(meta, exact=True) == 5
+    assert jorth.Jacobi().round_count(meta, exact=True) == CHUNK == 32
+    assert jorth.Jacobi().round_count(meta) == 1
+    assert jorth.Jacobi().round_count(tensor) == jorth.Jacobi().round_count(tensor, exact=True) == 7
+    assert jorth.Jacobi(rounds_per_gradient=5).round_count(meta, exact=True) == 5
 
     source, target, _ = jorth.datasets.planted_procrustes(30, Signature(4, 3), noise=0.1, seed=1)
-    as_on_device = jacobi.Jacobi.rounds
+    as_on_device = jacobi.Jacobi.round_count
     monkeypatch.setattr(
-        jacobi.Jacobi, "rounds", lambda self, X, **exact: as_on_device(self, X.to("meta"), **exact)
+        jacobi.Jacobi,
+        "round_count",
+        lambda self, X, **exact: as_on_device(self, X.to("meta"), **exact),
     )
     result = jorth.minimize(
         jorth.Procrustes(source, target),

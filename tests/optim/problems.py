@@ -53,8 +53,8 @@ SIG = Signature.of([1, -1, 1, 1, -1])
 STRATEGIES = {
     "default": {},
     "right": {"side": "right"},
-    "random": {"matching": "random", "rounds": 1},
-    "three rounds": {"matching": "tournament", "rounds": 3},
+    "random": {"matching": "random", "rounds_per_gradient": 1},
+    "three rounds": {"matching": "tournament", "rounds_per_gradient": 3},
     "greedy": {"matching": "greedy"},
     "all components": {"components": "all"},
     "momentum": {"momentum": 0.8},

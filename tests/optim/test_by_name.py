@@ -13,7 +13,11 @@ SIG = Signature(3, 2)
 
 @pytest.mark.parametrize(
     ("method", "options"),
-    [("jobcd", {"lr": 1.0}), ("vr-jobcd", {"lr": 1.0, "probability": 0.5}), ("csdm", {"lr": 0.05})],
+    [
+        ("j-jobcd", {"lr": 1.0}),
+        ("vr-j-jobcd", {"lr": 1.0, "probability": 0.5}),
+        ("csdm", {"lr": 0.05}),
+    ],
 )
 def test_the_same_loop_runs_all_three(method, options):
     model = Alignment(SIG)
@@ -36,5 +40,5 @@ def test_the_same_loop_runs_all_three(method, options):
 def test_a_signature_that_is_given_wins():
     layer = torch.nn.Linear(3, 3, bias=False)
     torch.nn.init.eye_(layer.weight)
-    optimizer = make("jobcd", layer, Signature(2, 1), lr=0.1)
+    optimizer = make("j-jobcd", layer, Signature(2, 1), lr=0.1)
     assert optimizer.param_groups[0]["signature"] == Signature(2, 1)

@@ -49,7 +49,11 @@ def step(optimizer, *values):
         (Signature(3, 3), (), {"lr": 0.05, "side": "right"}),
         (Signature(6, 4), (3,), {}),
         (SIG, (2, 2), {"lr": 0.05, "momentum": 0.9}),
-        (SIG, (), {"lr": 0.05, "components": "all", "matching": "random", "rounds": 3}),
+        (
+            SIG,
+            (),
+            {"lr": 0.05, "components": "all", "matching": "random", "rounds_per_gradient": 3},
+        ),
         (SIG, (2,), {"lr": 0.5, "curvature": "per-plane", "momentum": 0.9, "decay": 0.99}),
     ],
 )

@@ -8,9 +8,9 @@ import torch
 
 import jorth
 from jorth import Signature
+from jorth.kernels import Majoriser
+from jorth.kernels.pairings import numbered_rounds
 from jorth.optim import JOBCD
-from jorth.optim.pairings import choose_rounds
-from jorth.optim.rounds import batched_rounds, compiled_rounds
 from jorth.plane import tournament
 from tests.optim.problems import SIG, STRATEGIES, Alignment, optimizer_of, random_batch, train
 
@@ -46,8 +46,10 @@ def test_one_round_minimises_the_majoriser_over_each_pair(lr, side, metric):
     X0, G = random_batch(count=1, cond=4.0)
     X = torch.nn.Parameter(X0[0].clone())
     X.grad = G[0].clone()
-    JOBCD([X], SIG, lr=lr, side=side, metric=metric, matching="random", rounds=1, seed=3).step()
-    (pairs,) = choose_rounds(SIG.n, "random", 1, 3, 0)
+    JOBCD(
+        [X], SIG, lr=lr, side=side, metric=metric, matching="random", rounds_per_gradient=1, seed=3
+    ).step()
+    (pairs,) = numbered_rounds(SIG.n, "random", 1, 3, 0)
     start, moved, gradient = X0[0].numpy(), X.detach().numpy(), G[0].numpy()
     if side == "right":
         start, moved, gradient = start.T, moved.T, gradient.T
@@ -63,16 +65,19 @@ def test_one_round_minimises_the_majoriser_over_each_pair(lr, side, metric):
     assert value < majoriser(start)
 
 
-@pytest.mark.parametrize("everywhere", [False, True])
+@pytest.mark.parametrize("all_components", [False, True])
 @pytest.mark.parametrize("L", [0.01, 1.0, 100.0])
-def test_compiled_rounds_equal_batched_rounds(everywhere, L):
+def test_compiled_rounds_equal_batched_rounds(all_components, L):
     X, G = random_batch()
     rounds = tournament(SIG.n, seed=3)
-    compiled, batched = (
-        run(X, G, L, rounds, SIG, everywhere) for run in (compiled_rounds, batched_rounds)
-    )
+    engine = Majoriser(SIG, all_components)
+    compiled, promised = engine.compiled_rounds(X, G, L, rounds)
+    batched, decrease = engine.torch_rounds(X, G, L, rounds)
     assert (compiled - batched).abs().max() < 1e-13 * max(1.0, float(compiled.abs().max()) ** 2)
     assert (compiled - X).abs().max() > 1e-3
+    torch.testing.assert_close(promised, decrease, rtol=1e-12, atol=0)
+    fallen = -((compiled - X) * (G + L / 2 * (compiled - X))).sum(dim=(1, 2))
+    torch.testing.assert_close(promised, fallen, rtol=1e-9, atol=0)
 
 
 @pytest.mark.parametrize(
@@ -248,5 +253,5 @@ def test_batched_rounds_stay_feasible(dtype):
     start, draw = X.clone(), torch.Generator().manual_seed(0)
     for turn in range(100):
         G = torch.randn(X.shape, generator=draw, dtype=torch.float64).to(dtype) + (X - start)
-        X = batched_rounds(X, G, 10.0, choose_rounds(SIG.n, "random", 1, 0, turn), SIG, False)
+        X = Majoriser(SIG).torch_rounds(X, G, 10.0, numbered_rounds(SIG.n, "random", 1, 0, turn)).X
     assert jorth.residual(X, SIG).max() < 100 * SIG.n * torch.finfo(dtype).eps / 2

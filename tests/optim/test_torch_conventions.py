@@ -9,8 +9,8 @@ import torch
 
 import jorth
 from jorth import Signature
+from jorth.kernels.pairings import numbered_rounds, rounds_in_tournament
 from jorth.optim import JOBCD
-from jorth.optim.pairings import choose_rounds, whole_tournament
 from tests.optim.problems import SIG, STRATEGIES, Alignment, optimizer_of, train
 
 
@@ -186,14 +186,17 @@ def test_small_and_definite_signatures(signature):
 @pytest.mark.parametrize("n", [2, 5, 6])
 def test_tournaments_go_on_where_they_stopped(n):
     pieces = np.concatenate(
-        [choose_rounds(n, "tournament", 2, 7, turn) for turn in range(2 * whole_tournament(n))]
+        [
+            numbered_rounds(n, "tournament", 2, 7, turn)
+            for turn in range(2 * rounds_in_tournament(n))
+        ]
     )
-    for start in range(0, len(pieces), whole_tournament(n)):
+    for start in range(0, len(pieces), rounds_in_tournament(n)):
         met = {
             tuple(sorted(pair))
-            for pair in pieces[start : start + whole_tournament(n)].reshape(-1, 2).tolist()
+            for pair in pieces[start : start + rounds_in_tournament(n)].reshape(-1, 2).tolist()
         }
         assert len(met) == n * (n - 1) // 2
     assert not np.array_equal(
-        choose_rounds(6, "random", 1, 7, 0), choose_rounds(6, "random", 1, 8, 0)
+        numbered_rounds(6, "random", 1, 7, 0), numbered_rounds(6, "random", 1, 8, 0)
     )

@@ -5,6 +5,9 @@ import inspect
 import mpmath
 import numpy as np
 
+from jorth.plane.compiled import apply_pair, solve_pair
+from jorth.plane.compiled.roots import compiled
+
 LONG = np.longdouble
 
 
@@ -170,3 +173,22 @@ def _search(name, sign, P, Q, opposite, points):
         centre = window[value(window).argmin()]
         step = window[1] - window[0]
     return value(np.array([centre], dtype=LONG))[0]
+
+
+@compiled
+def solve_pairs(P, Q, opposite, theta, all_components):
+    """`solve_pair` over a batch, one after the other: V (k, 2, 2), decrease (k,), unbounded (k,)."""
+    count = P.shape[0]
+    V, decrease, unbounded = np.empty((count, 2, 2)), np.empty(count), np.empty(count, np.bool_)
+    for t in range(count):
+        V[t, 0, 0], V[t, 0, 1], V[t, 1, 0], V[t, 1, 1], decrease[t], unbounded[t] = solve_pair(
+            P[t], Q[t], opposite[t], theta, all_components
+        )
+    return V, decrease, unbounded
+
+
+@compiled
+def apply_pairs(X, pairs, V):
+    """`apply_pair` over pairs (m, 2) and V (m, 2, 2), one after the other; the pairs may share indices."""
+    for t in range(pairs.shape[0]):
+        apply_pair(X, pairs[t, 0], pairs[t, 1], V[t, 0, 0], V[t, 0, 1], V[t, 1, 0], V[t, 1, 1])

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from jorth import Signature
 from jorth.plane import solve_plane
-from jorth.plane.compiled import solve_pair, solve_pairs
+from jorth.plane.compiled import solve_pair
 from jorth.plane.families import quadratic_forms
-from tests.plane.reference import best_plane, family, mpmath_lightcone, surrogate
+from tests.plane.reference import best_plane, family, mpmath_lightcone, solve_pairs, surrogate
 
 UNIT = 2.0**-53
 IDENTITY = np.eye(2)

@@ -309,7 +309,7 @@ OPTIONS = {
     "j-jobcd": COORDINATES
     | {
         "side": ["auto", "left", "right", "both"],
-        "matching": ["random", "round-robin", "greedy"],
+        "matching": ["random", "tournament", "greedy"],
         "rounds_per_gradient": [None, 1, 3],
         "curvature": ["auto", "auto", "auto", "per-plane"],
     },

@@ -37,7 +37,7 @@ SOLVERS = {
     "j right": Jacobi(side="right"),
     "j random": Jacobi(rounds_per_gradient=1),
     "j greedy": Jacobi(rounds_per_gradient=1, matching="greedy"),
-    "j round robin": Jacobi(rounds_per_gradient=1, matching="round-robin"),
+    "j single rounds": Jacobi(rounds_per_gradient=1, matching="tournament"),
     "umcm": UMCM(),
     "admm": ADMM(),
     "csdm": CSDM(),

@@ -73,24 +73,26 @@ def test_the_best_point_is_returned(method):
 
 
 def test_going_back_halves_the_angle_and_forgets():
-    from jorth.solvers.jobcd.averaged_steps import Averaging, keep_best
+    from jorth.solvers.jobcd.averaged_steps import AveragedSteps, AveragingRule
     from jorth.solvers.loop.state import State
 
-    rule = Averaging(angle=0.4, momentum=0.5, decay=0.5, patience=2)
-    state = State(torch.eye(2), 1.0, torch.ones(2, 2), numbers={"angle": 0.4, "steps left": 3.0})
-    state.tensors["mean left"], state.tensors["square left"] = torch.ones(2, 2), torch.ones(2, 2)
-    keep_best(state, rule)
+    rule = AveragingRule(angle=0.4, momentum=0.5, decay=0.5, patience=2)
+    state = State(torch.eye(2), 1.0, torch.ones(2, 2))
+    memory = AveragedSteps.begin(state, rule.angle)
+    slopes = torch.tensor([[[0.0, 1.0], [-1.0, 0.0]]])
+    first = memory.direction(slopes, "left", rule)
+    assert memory.left.momentum.any()
+    assert memory.right is None
     for value in (3.0, 2.0):
         state.X, state.value, state.gradient = 2 * torch.eye(2), value, torch.zeros(2, 2)
-        assert state.numbers["angle"] == 0.4
-        keep_best(state, rule)
+        assert memory.angle == 0.4
+        memory.keep_best(state, rule)
     assert torch.equal(state.X, torch.eye(2))
     assert state.value == 1.0
     assert torch.equal(state.gradient, torch.ones(2, 2))
-    assert state.numbers["angle"] == 0.2
-    assert not state.tensors["mean left"].any()
-    assert not state.tensors["square left"].any()
-    assert state.numbers["steps left"] == 0.0
+    assert memory.angle == 0.2
+    assert memory.left is None
+    assert torch.equal(memory.direction(slopes, "left", rule), first)
 
 
 @pytest.mark.parametrize("side", ["left", "right", "both"])
@@ -149,7 +151,7 @@ def test_a_thin_start_takes_left_steps_only():
 
 
 @pytest.mark.parametrize("method", ["j-jobcd", "vr-j-jobcd"])
-def test_a_walk_resumes_bit_for_bit(method, tmp_path):
+def test_averaged_steps_resume_bit_for_bit(method, tmp_path):
     probe = rough_probe()
     options = dict(method=method, gradient_tolerance=0.0, seed=4)
     whole = jorth.minimize(probe, start(), max_iterations=40, **options)

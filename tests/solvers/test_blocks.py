@@ -11,11 +11,11 @@ import jorth
 from jorth import GaussSeidel, Signature, Status
 from jorth.datasets import planted_procrustes
 from jorth.plane import all_pairs
-from jorth.plane.compiled.sweeps import FINISHED, sweep_block
-from jorth.solvers.jobcd import blocks
-from jorth.solvers.jobcd.blocks import BlockedSweep, zigzags
-from jorth.solvers.jobcd.pair_steps import compile_kernels
-from jorth.solvers.jobcd.pairwise import PairwiseSweep, StepRule
+from jorth.plane.compiled.quadratic import FINISHED, sweep_block
+from jorth.plane.proximal import StepRule
+from jorth.solvers.jobcd import quadratic_sweeps as blocks
+from jorth.solvers.jobcd.majorised import compile_kernels
+from jorth.solvers.jobcd.quadratic_sweeps import BlockedSweep, PairwiseSweep, SweepForm, zigzags
 
 UNIT = 2.0**-53
 RULE = StepRule(-1e-12, all_components=False, stop_unbounded=True)
@@ -59,25 +59,25 @@ def start(sig, columns, seed=1):
     return jorth.random_point(sig, cond=5.0, columns=(columns - 1, 1), seed=seed)
 
 
-@pytest.mark.parametrize("everywhere", [False, True])
+@pytest.mark.parametrize("all_components", [False, True])
 @pytest.mark.parametrize("size", [2, 4, 6, 11, 13, 40])
 @pytest.mark.parametrize(
     ("columns", "linear", "weighted"),
     [(13, True, False), (13, False, True), (13, True, True), (3, True, False)],
 )
-def test_the_steps_of_the_plain_sweep(everywhere, size, columns, linear, weighted):
+def test_the_steps_of_the_plain_sweep(all_components, size, columns, linear, weighted):
     """Same pairs, same order: the same X to rounding; n = 13 is no multiple of any size but one."""
     rng = np.random.default_rng(3)
     sig = Signature.of(rng.permutation([1] * 8 + [-1] * 5))
     A, C, D = quadratic(13, columns, linear=linear, weighted=weighted)
-    rule = StepRule(1e-3, everywhere, stop_unbounded=True)
+    rule = StepRule(1e-3, all_components, stop_unbounded=True)
     X = Z = start(sig, columns)
     for _ in range(3):
         order = rng.permutation(13)
         pairs = pairs_in_order(order, size)
         assert sorted(map(sorted, pairs.tolist())) == all_pairs(13).tolist()
-        plain = PairwiseSweep(A, C, D, X.copy(), sig.signs, pairs, rule)
-        blocked = BlockedSweep(A, C, D, Z, sig.signs, order, size, rule)
+        plain = PairwiseSweep(SweepForm(A, C, D), X.copy(), sig.signs, pairs, rule)
+        blocked = BlockedSweep(SweepForm(A, C, D), Z, sig.signs, order, size, rule)
         assert sum(plain.run()) == sum(blocked.run()) == 78
         X, Z = plain.rows(), blocked.rows()
         np.testing.assert_allclose(
@@ -94,7 +94,7 @@ def test_descent_at_every_block(weighted):
     A, C, D = quadratic(n, columns, weighted=weighted)
     X = start(sig, columns)
     sweep, last, count = (
-        BlockedSweep(A, C, D, X, sig.signs, np.arange(n), 4, RULE),
+        BlockedSweep(SweepForm(A, C, D), X, sig.signs, np.arange(n), 4, RULE),
         value(A, C, D, X),
         0,
     )
@@ -108,8 +108,8 @@ def test_descent_at_every_block(weighted):
     assert last < value(A, C, D, X) - 1.0
 
 
-@pytest.mark.parametrize("everywhere", [False, True])
-def test_every_step_in_a_block_decreases_by_the_proximal_term(everywhere):
+@pytest.mark.parametrize("all_components", [False, True])
+def test_every_step_in_a_block_decreases_by_the_proximal_term(all_components):
     """f(U+) <= f(U) - theta/2 ||V - I||^2 for f(U) = 1/2 tr(U^T A U Y) + <R, U>, and X falls by as much."""
     sig, theta, n = Signature.of([1, -1, 1, 1, -1, -1]), 0.05, 6
     A, C, _ = quadratic(n, n)
@@ -124,13 +124,9 @@ def test_every_step_in_a_block_decreases_by_the_proximal_term(everywhere):
             U,
             Y,
             np.empty((n, 0)),
-            False,
             sig.signs.copy(),
             pair[None],
-            0,
-            theta,
-            everywhere,
-            True,
+            StepRule(theta, all_components, stop_unbounded=True),
         )
         assert (done, end) == (1, FINISHED)
         V = (U @ jorth.inverse(before, sig))[np.ix_(pair, pair)]
@@ -153,9 +149,9 @@ def test_null_lengths_are_formed_from_rows(boost, near):
         X = jorth.random_point(sig, cond=2.0, seed=seed)
         X[:2] = np.array([[u + 1 / u, u - 1 / u], [u - 1 / u, u + 1 / u]]) / 2 @ X[:2]
         plain = PairwiseSweep(
-            A, C, None, X.copy(), sig.signs, pairs_in_order(np.arange(4), 2), RULE
+            SweepForm(A, C, None), X.copy(), sig.signs, pairs_in_order(np.arange(4), 2), RULE
         )
-        blocked = BlockedSweep(A, C, None, X, sig.signs, np.arange(4), 2, RULE)
+        blocked = BlockedSweep(SweepForm(A, C, None), X, sig.signs, np.arange(4), 2, RULE)
         assert sum(plain.run()) == sum(blocked.run()) == 6
         assert np.abs(blocked.rows() - plain.rows()).max() <= near * np.abs(plain.rows()).max()
 
@@ -167,7 +163,7 @@ def test_rows_are_kept_with_u():
     X = start(sig, n)
     U, rows = np.eye(n), X.copy()
     sweep_block(
-        A, C @ X.T, U, X @ X.T, rows, False, sig.signs.copy(), all_pairs(n), 0, 0.0, False, True
+        A, C @ X.T, U, X @ X.T, rows, sig.signs.copy(), all_pairs(n), RULE._replace(theta=0.0)
     )
     assert np.abs(U - np.eye(n)).max() > 0.1
     np.testing.assert_allclose(rows, U @ X, atol=1e-12 * np.abs(X).max())
@@ -183,12 +179,12 @@ def test_rows_asked_for_midway_are_those_of_the_moment(monkeypatch):
             late.append(np.abs(U - np.eye(len(U))).max() > 0.1)
         return sweep_block(A, R, U, Y, rows, *rest)
 
-    monkeypatch.setattr("jorth.plane.compiled.sweeps.sweep_block", watched)
+    monkeypatch.setattr("jorth.plane.compiled.quadratic.sweep_block", watched)
     sig = Signature(2, 2)
     for seed in range(20):
         A, C, _ = quadratic(4, 4, seed=seed)
         X = jorth.random_point(sig, cond=1e10, seed=seed)
-        for _ in BlockedSweep(A, C, None, X, sig.signs, np.arange(4), 4, RULE).run():
+        for _ in BlockedSweep(SweepForm(A, C, None), X, sig.signs, np.arange(4), 4, RULE).run():
             pass
     assert sum(late) > 3
 
@@ -203,8 +199,10 @@ def test_far_from_the_identity(cond):
     largest = np.linalg.norm(X, 2)
     for sweep in range(4):
         order = np.random.default_rng(sweep).permutation(n)
-        plain = PairwiseSweep(A, C, None, X.copy(), sig.signs, pairs_in_order(order, 12), RULE)
-        blocked = BlockedSweep(A, C, None, Z, sig.signs, order, 12, RULE)
+        plain = PairwiseSweep(
+            SweepForm(A, C, None), X.copy(), sig.signs, pairs_in_order(order, 12), RULE
+        )
+        blocked = BlockedSweep(SweepForm(A, C, None), Z, sig.signs, order, 12, RULE)
         assert sum(plain.run()) == sum(blocked.run()) == n * (n - 1) // 2
         X, Z = plain.rows(), blocked.rows()
         assert value(A, C, None, Z) <= value(A, C, None, X) * (1 + 1e-9)
@@ -220,10 +218,19 @@ def test_an_unbounded_plane_stops_the_sweep():
     A = np.eye(n)
     A[0, 0], A[1, 1], A[0, 1], A[1, 0] = 1.0, 1.0, -3.0, -3.0
     plain = PairwiseSweep(
-        A, np.zeros((n, 0)), None, np.eye(n), sig.signs, pairs_in_order(np.arange(n)[::-1], 4), RULE
+        SweepForm(A, np.zeros((n, 0)), None),
+        np.eye(n),
+        sig.signs,
+        pairs_in_order(np.arange(n)[::-1], 4),
+        RULE,
     )
     sweep = BlockedSweep(
-        A, np.zeros((n, 0)), None, np.eye(n), sig.signs, np.arange(n)[::-1].copy(), 4, RULE
+        SweepForm(A, np.zeros((n, 0)), None),
+        np.eye(n),
+        sig.signs,
+        np.arange(n)[::-1].copy(),
+        4,
+        RULE,
     )
     assert sum(sweep.run()) == sum(plain.run()) < n * (n - 1) // 2
     assert sweep.unbounded
@@ -281,7 +288,7 @@ def test_large_n_goes_by_blocks(monkeypatch):
 
     class Watched(BlockedSweep):
         def __init__(self, *arguments):
-            used.append(arguments[6])
+            used.append(arguments[4])
             super().__init__(*arguments)
 
     monkeypatch.setattr("jorth.solvers.jobcd.gauss_seidel.BlockedSweep", Watched)

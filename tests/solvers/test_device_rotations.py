@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from jorth.plane.compiled.sweeps import sweep_trace
+from jorth.plane.compiled.trace import sweep_trace
 from jorth.solvers.jobcd import diagonalisation
 from jorth.solvers.jobcd.diagonalisation import (
+    Trace,
     _rotations,
     _rotations_of_rows,
-    _Trace,
     rotate_rounds,
 )
 
@@ -58,12 +58,12 @@ def test_nothing_is_read_back_from_the_device(monkeypatch):
     monkeypatch.setattr(diagonalisation, "apply_rows", lambda X, pairs, V: None)
     monkeypatch.setattr(diagonalisation, "_score", lambda problem, state: None)
     matrix = torch.empty(4, 4, dtype=torch.float64, device="meta")
-    state = SimpleNamespace(X=matrix.clone(), cache={"trace": _Trace(matrix, matrix, 1e-16)})
+    state, trace = SimpleNamespace(X=matrix.clone()), Trace(matrix, matrix, 1e-16)
     count = SimpleNamespace(pair_updates=0)
     problem = SimpleNamespace(
         signs=torch.empty(4, device="meta"),
         objective=SimpleNamespace(count=count),
         ends_unbounded=True,
     )
-    rotate_rounds(problem, state, np.array([[[0, 1], [2, 3]], [[0, 2], [1, 3]]]))
+    rotate_rounds(problem, state, trace, np.array([[[0, 1], [2, 3]], [[0, 2], [1, 3]]]))
     assert count.pair_updates == 4

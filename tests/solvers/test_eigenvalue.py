@@ -11,7 +11,7 @@ import torch
 import jorth
 from jorth import GaussSeidel, HyperbolicEigenvalue, Jacobi, Signature, Status
 from jorth.clock import Clock
-from jorth.plane.compiled import sweeps
+from jorth.plane.compiled import trace
 from jorth.solvers.jobcd.diagonalisation import _rotations
 from jorth.stopping import NormAbove
 
@@ -70,13 +70,13 @@ def test_right_steps_converge_quadratically(method, n, p):
 def test_a_limit_within_a_sweep_leaves_the_value_of_x(method, monkeypatch):
     """Time is up when X has moved already: the value must be that of the new X."""
     A, sig, _ = pencil(12, 6)
-    seconds, sweep = [0.0], sweeps.sweep_trace
+    seconds, sweep = [0.0], trace.sweep_trace
 
     def slow(*arguments):
         seconds[0] += 10.0
         return sweep(*arguments)
 
-    monkeypatch.setattr(sweeps, "sweep_trace", slow)
+    monkeypatch.setattr(trace, "sweep_trace", slow)
     monkeypatch.setattr(Clock, "now", lambda: seconds[0])
     result = jorth.minimize(HyperbolicEigenvalue(A), signature=sig, method=method, max_time=5.0)
     assert result.status is Status.MAX_TIME

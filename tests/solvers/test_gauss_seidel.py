@@ -9,17 +9,18 @@ import jorth
 from jorth import Jacobi, Signature, Status
 from jorth.datasets import planted_procrustes
 from jorth.plane import all_pairs
-from jorth.plane.compiled import sweeps
-from jorth.plane.compiled.rounds import propose_round
-from jorth.plane.compiled.sweeps import sweep_quadratic
-from jorth.solvers.jobcd.pair_steps import compile_kernels
+from jorth.plane.compiled.majoriser import propose_round, sweep_batch
+from jorth.plane.compiled.quadratic import sweep_quadratic
+from jorth.plane.compiled.trace import sweep_trace
+from jorth.plane.proximal import StepRule
+from jorth.solvers.jobcd.majorised import compile_kernels
 
 UNIT = 2.0**-53
 
 
-@pytest.mark.parametrize("everywhere", [False, True])
+@pytest.mark.parametrize("all_components", [False, True])
 @pytest.mark.parametrize("general_d", [False, True])
-def test_every_step_decreases_by_the_proximal_term(everywhere, general_d):
+def test_every_step_decreases_by_the_proximal_term(all_components, general_d):
     """f(X+) <= f(X) - theta/2 ||V - I||^2, on every step."""
     rng = np.random.default_rng(0)
     sig = Signature.of([1, -1, 1, 1, -1, -1, 1])
@@ -37,7 +38,7 @@ def test_every_step_decreases_by_the_proximal_term(everywhere, general_d):
             before = X.copy()
             Y = X @ D @ X.T
             sweep_quadratic(
-                A, C, X, Y, general_d, sig.signs, pair[None], theta, everywhere, True, False
+                A, C, X, Y, sig.signs, pair[None], StepRule(theta, all_components, True, general_d)
             )
             V = (X @ jorth.inverse(before, sig))[np.ix_(pair, pair)]
             promised = theta / 2 * np.linalg.norm(V - np.eye(2)) ** 2
@@ -144,9 +145,9 @@ def test_thin_trace_minimisation():
 
 
 @pytest.mark.parametrize("theta", [0.0, 0.3, 20.0])
-@pytest.mark.parametrize("everywhere", [False, True])
+@pytest.mark.parametrize("all_components", [False, True])
 @pytest.mark.parametrize("cond", [2.0, 1e9])
-def test_a_step_of_the_sweep_is_the_plane_solution(theta, everywhere, cond):
+def test_a_step_of_the_sweep_is_the_plane_solution(theta, all_components, cond):
     """Against solve_plane with the Kronecker Q, theta included; at condition 1e9 with rows near the light cone."""
     rng = np.random.default_rng(6)
     sig = Signature(3, 3)
@@ -158,9 +159,9 @@ def test_a_step_of_the_sweep_is_the_plane_solution(theta, everywhere, cond):
         P = ((A @ X + C) @ X.T)[np.ix_(pair, pair)]
         Q = np.kron(X[pair] @ X[pair].T, A[np.ix_(pair, pair)])
         step = jorth.solve_plane(
-            P, Q, sig.signs[pair], theta=theta, components="all" if everywhere else "identity"
+            P, Q, sig.signs[pair], theta=theta, components="all" if all_components else "identity"
         )
-        sweep_quadratic(A, C, X, Y, False, sig.signs, pair[None], theta, everywhere, True, False)
+        sweep_quadratic(A, C, X, Y, sig.signs, pair[None], StepRule(theta, all_components, True))
         if cond < 10:
             expected = before.copy()
             expected[pair] = step.V @ before[pair]
@@ -185,9 +186,8 @@ def test_rounding_of_the_state_never_shows():
     X = np.eye(50)
     Y = X @ X.T
     for sweep in range(20):
-        sweep_quadratic(
-            A, C, X, Y, False, sig.signs, all_pairs(50, seed=sweep), -1e-12, False, True, False
-        )
+        pairs, rule = all_pairs(50, seed=sweep), StepRule(-1e-12, False, True)
+        sweep_quadratic(A, C, X, Y, sig.signs, pairs, rule)
     assert np.abs(Y - X @ X.T).max() <= 1e-12 * np.abs(Y).max()
 
 
@@ -195,7 +195,7 @@ def test_rounding_of_the_state_never_shows():
 def test_nothing_is_compiled_on_the_clock(method):
     """What `prepare` has compiled is what the steps call: left, right, with and without C and D, races."""
     compile_kernels()
-    kernels = (sweep_quadratic, sweeps.sweep_trace, sweeps.sweep_majoriser, propose_round)
+    kernels = (sweep_quadratic, sweep_trace, sweep_batch, propose_round)
     before = [
         len(kernel.signatures) for kernel in kernels
     ]  # other tests may have called them in other ways

@@ -120,45 +120,43 @@ def test_19_of_20_starts_work_on_other_rows(rows, signature, method):
     check(rows, signature, method)
 
 
-def walk_state():
+def at_the_start():
+    from jorth.solvers.jobcd.averaged_steps import AveragedSteps
     from jorth.solvers.loop.state import State
 
-    return State(torch.eye(2), 1.0, torch.ones(2, 2), numbers={"angle": 0.1})
+    state = State(torch.eye(2), 1.0, torch.ones(2, 2))
+    return state, AveragedSteps.begin(state, 0.1)
 
 
-def score(state, value, times=1):
+def score(state, memory, value, times=1):
     """Score points of that value; whether the last of them went back."""
-    from jorth.solvers.jobcd.averaged_steps import Averaging, keep_best
+    from jorth.solvers.jobcd.averaged_steps import AveragingRule
 
     for _ in range(times):
         state.X, state.value = 2 * torch.eye(2), value
-        keep_best(state, Averaging(angle=0.1, momentum=0.5, decay=0.5, patience=2))
+        memory.keep_best(state, AveragingRule(angle=0.1, momentum=0.5, decay=0.5, patience=2))
     return torch.equal(state.X, torch.eye(2))
 
 
-def test_near_the_start_a_walk_has_more_patience_and_wider_angles():
-    state = walk_state()
-    score(state, 1.0)
-    state.tensors["best X"] = torch.eye(2)
+def test_near_the_start_there_is_more_patience_and_wider_angles():
+    state, memory = at_the_start()
     angles = []
     for _ in range(4):
-        assert not score(state, 1.2, times=7)
-        assert score(state, 1.2)
-        angles.append(state.numbers["angle"])
+        assert not score(state, memory, 1.2, times=7)
+        assert score(state, memory, 1.2)
+        angles.append(memory.angle)
     np.testing.assert_allclose(angles, [0.2, 0.4, 0.2, 0.1])
 
 
 @pytest.mark.parametrize("values", [(0.7, 0.8), (1.0, 1.3)], ids=["fallen", "risen"])
 def test_far_from_the_first_value_it_has_not(values):
     best, other = values
-    state = walk_state()
-    score(state, 1.0)
-    score(state, best)
-    state.tensors["best X"] = torch.eye(2)
-    state.numbers["worse"] = 0.0
-    assert not score(state, other)
-    assert score(state, other)
-    assert state.numbers["angle"] == 0.05
+    state, memory = at_the_start()
+    score(state, memory, best)
+    memory.best_point, memory.worse = torch.eye(2), 0
+    assert not score(state, memory, other)
+    assert score(state, memory, other)
+    assert memory.angle == 0.05
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,9 @@ import torch
 
 import jorth
 from jorth import Signature
-from jorth.clock import Clock
-from jorth.objectives import QuadraticForm
+from jorth.kernels import Majoriser
 from jorth.plane import random_matching
-from jorth.solvers.jobcd.pair_steps import propose_pairs
-from jorth.solvers.loop.budget import CountedObjective
-from jorth.solvers.loop.problem import Problem
+from jorth.plane.proximal import signed_theta
 
 N = 11
 SIG = Signature.of(np.random.default_rng(1).permutation([1] * 6 + [-1] * 5))
@@ -28,41 +25,33 @@ def matrices(columns, seed=0):
     )
 
 
-def problem():
-    objective = CountedObjective(jorth.Quadratic(np.eye(N)), Clock())
-    return Problem(
-        objective, SIG, torch.tensor(SIG.signs, dtype=torch.float64), np.random.default_rng(0)
-    )
-
-
 @pytest.mark.parametrize("kind", ["smooth", "scalar", "form", "form with D"])
 @pytest.mark.parametrize("theta", [None, 0.0, 0.4])
-@pytest.mark.parametrize("everywhere", [False, True])
+@pytest.mark.parametrize("all_components", [False, True])
 @pytest.mark.parametrize("columns", [N, 3])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_round_is_the_plane_solutions(kind, theta, everywhere, columns, dtype):
+def test_a_round_is_the_plane_solutions(kind, theta, all_components, columns, dtype):
     A, D, G = (matrix.astype(dtype) for matrix in matrices(columns))
     X = jorth.random_point(
         SIG, cond=4.0, columns=(columns - 1, 1) if columns < N else None, seed=3
     ).astype(dtype)
     form = {
-        "form": QuadraticForm(torch.from_numpy(A), None, None),
-        "form with D": QuadraticForm(torch.from_numpy(A), None, torch.from_numpy(D)),
-    }.get(kind)
+        "form": {"A": torch.from_numpy(A)},
+        "form with D": {"A": torch.from_numpy(A), "D": torch.from_numpy(D)},
+        "scalar": {"scalar": True},
+    }.get(kind, {})
     pairs = random_matching(N, seed=4)
-    proposal = propose_pairs(
-        problem(), torch.from_numpy(X), torch.from_numpy(G), pairs, L,
-        form=form, theta=theta, everywhere=everywhere, scalar=kind == "scalar",
-    )  # fmt: skip
+    majoriser = Majoriser(SIG, all_components, signed_theta(theta), **form)
+    proposal = majoriser.propose(torch.from_numpy(X), torch.from_numpy(G), L, pairs[None])
     trial, decrease, quadratic, moved = X.astype(np.float64), 0.0, 0.0, 0.0
     for pair in pairs:
         Z, P = X[pair].astype(np.float64), G[pair].astype(np.float64) @ X[pair].T
         Y = Z @ D.astype(np.float64) @ Z.T if kind == "form with D" else Z @ Z.T
-        block = A[np.ix_(pair, pair)] if form is not None else np.eye(2)
+        block = A[np.ix_(pair, pair)] if "A" in form else np.eye(2)
         Q = L * (np.eye(4) if kind == "scalar" else np.kron(Y, block))
         weight = 1e-12 * np.abs(Q).max() if theta is None else theta
         step = jorth.solve_plane(
-            P, Q, SIG.signs[pair], theta=weight, components="all" if everywhere else "identity"
+            P, Q, SIG.signs[pair], theta=weight, components="all" if all_components else "identity"
         )
         trial[pair] = step.V @ Z
         decrease += step.decrease
@@ -83,20 +72,17 @@ def test_a_plane_without_a_minimiser_is_reported():
     plus, minus = int(np.argmax(SIG.signs > 0)), int(np.argmax(SIG.signs < 0))
     A[plus, minus] = A[minus, plus] = -3.0
     X = torch.eye(N, dtype=torch.float64)
-    options = {"theta": None, "everywhere": False}
-    form = QuadraticForm(A, None, None)
-    found = propose_pairs(problem(), X, A @ X, np.array([[plus, minus]]), 1.0, form=form, **options)
+    pairs = np.array([[[plus, minus]]])
+    found = Majoriser(SIG, theta=-1e-12, A=A).propose(X, A @ X, 1.0, pairs)
     assert found.unbounded
     assert torch.equal(found.X, X)
-    calm = propose_pairs(problem(), X, A @ X, np.array([[plus, minus]]), 1.0, form=None, **options)
+    calm = Majoriser(SIG, theta=-1e-12).propose(X, A @ X, 1.0, pairs)
     assert not calm.unbounded
 
 
 def test_nan_shows_in_the_decrease():
     X = torch.eye(N, dtype=torch.float64)
     G = torch.full_like(X, torch.nan)
-    found = propose_pairs(
-        problem(), X, G, np.array([[0, 1], [2, 3]]), 1.0, form=None, theta=None, everywhere=False
-    )
+    found = Majoriser(SIG, theta=-1e-12).propose(X, G, 1.0, np.array([[[0, 1], [2, 3]]]))
     assert np.isnan(found.decrease)
     assert torch.equal(found.X, X)

@@ -1,7 +1,15 @@
-"""Jacobi rounds close to the machine: Triton on a CUDA device, plain torch elsewhere, the same to rounding."""
+"""Jacobi rounds close to the machine: compiled on the CPU, Triton on CUDA, plain torch elsewhere."""
 
-from jorth.kernels.batch import batch_rounds, fits_batch_rounds
+from jorth.kernels.averages import SlopeAverages
+from jorth.kernels.majoriser import Majoriser, Proposal
+from jorth.kernels.pairings import partners, tournament_rounds
 from jorth.kernels.quadratic import QuadraticRounds
-from jorth.kernels.tables import partners, tournament_rounds
 
-__all__ = ["QuadraticRounds", "batch_rounds", "fits_batch_rounds", "partners", "tournament_rounds"]
+__all__ = [
+    "Majoriser",
+    "Proposal",
+    "QuadraticRounds",
+    "SlopeAverages",
+    "partners",
+    "tournament_rounds",
+]

@@ -1,4 +1,4 @@
-"""Rounds on the majoriser of one gradient for a batch of small matrices: one program a matrix, one launch in all."""
+"""Rounds on the majoriser of one gradient for a batch of small matrices, one program each."""
 
 import triton
 import triton.language as tl
@@ -8,16 +8,18 @@ from jorth.kernels.pair import kronecker_step, row_factors, turned_rows
 
 @triton.jit
 def majoriser_rounds(
-    X, centre, first, second, signs, curvature, rounds, n, k, m,
-    EPS: tl.constexpr, ALL: tl.constexpr, LANES: tl.constexpr, WIDTH: tl.constexpr,
+    X, centre, first, second, signs, settings, decrease, rounds, n, k, m,
+    EPS: tl.constexpr, ALL_COMPONENTS: tl.constexpr, LANES: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """Pair steps for L/2 ||X - centre||^2 on rows of X, in place. Both hold transposes, (b, k, n): a lane is a pair.
+    """Pair steps for L/2 ||X - centre||^2 on rows of X, in place; a lane is a pair.
 
-    The pairs of a round are first, second (rounds, m). A round sees what the last one wrote: the barrier is between.
+    X and centre hold transposes, (b, k, n). ``settings`` holds L and theta. The pairs of a round are
+    first, second (rounds, m). A round sees what the last one wrote: the barrier is between them.
     """
     X += tl.program_id(0).to(tl.int64) * n * k
     centre += tl.program_id(0).to(tl.int64) * n * k
-    L = tl.load(curvature)
+    L, theta = tl.load(settings), tl.load(settings + 1)
+    gained = tl.zeros([LANES], tl.float64)
     t = tl.arange(0, LANES)
     for turn in range(rounds):
         i = tl.load(first + turn * m + t, mask=t < m, other=0)
@@ -31,10 +33,8 @@ def majoriser_rounds(
             c = start + tl.arange(0, WIDTH)
             inside = (t < m)[:, None] & (c < k)[None, :]
             at_i, at_j = i[:, None] + c[None, :] * n, j[:, None] + c[None, :] * n
-            a, b = (
-                tl.load(X + at_i, mask=inside, other=0.0),
-                tl.load(X + at_j, mask=inside, other=0.0),
-            )
+            a = tl.load(X + at_i, mask=inside, other=0.0)
+            b = tl.load(X + at_j, mask=inside, other=0.0)
             p = a - tl.load(centre + at_i, mask=inside, other=0.0)
             q = b - tl.load(centre + at_j, mask=inside, other=0.0)
             p11, p12, p21, p22 = p11 + p * a, p12 + p * b, p21 + q * a, p22 + q * b
@@ -42,30 +42,24 @@ def majoriser_rounds(
             plus, minus = plus + (a + b) * (a + b), minus + (a - b) * (a - b)
         opposite = tl.load(signs + i) != tl.load(signs + j)
         y11, y12, y22 = tl.sum(y11, 1), tl.sum(y12, 1), tl.sum(y22, 1)
-        v11, v12, v21, v22, _, _ = kronecker_step(
+        v11, v12, v21, v22, gain, _ = kronecker_step(
             L * tl.sum(p11, 1), L * tl.sum(p12, 1), L * tl.sum(p21, 1), L * tl.sum(p22, 1),
             y11, y12, y22, tl.sum(plus, 1), tl.sum(minus, 1),
-            L + 0.0 * y11, 0.0 * y11, L + 0.0 * y11, 0.0 * y11, opposite, EPS, ALL,
+            L + 0.0 * y11, 0.0 * y11, L + 0.0 * y11, theta + 0.0 * y11, opposite, EPS, ALL_COMPONENTS,
         )  # fmt: skip
+        gained += tl.where(t < m, gain, 0.0)
         mixed, keep, m11, m12, m21, m22 = row_factors(v11, v12, v21, v22)
         for start in range(0, k, WIDTH):
             c = start + tl.arange(0, WIDTH)
             inside = (t < m)[:, None] & (c < k)[None, :]
             at_i, at_j = i[:, None] + c[None, :] * n, j[:, None] + c[None, :] * n
-            a, b = (
-                tl.load(X + at_i, mask=inside, other=0.0),
-                tl.load(X + at_j, mask=inside, other=0.0),
-            )
+            a = tl.load(X + at_i, mask=inside, other=0.0)
+            b = tl.load(X + at_j, mask=inside, other=0.0)
             a, b = turned_rows(
-                a,
-                b,
-                mixed[:, None],
-                keep[:, None],
-                m11[:, None],
-                m12[:, None],
-                m21[:, None],
-                m22[:, None],
-            )
+                a, b, mixed[:, None], keep[:, None],
+                m11[:, None], m12[:, None], m21[:, None], m22[:, None],
+            )  # fmt: skip
             tl.store(X + at_i, a, mask=inside)
             tl.store(X + at_j, b, mask=inside)
         tl.debug_barrier()
+    tl.store(decrease + tl.program_id(0), tl.sum(gained, 0))

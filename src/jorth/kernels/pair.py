@@ -1,4 +1,4 @@
-"""The plane problem with Q = Y (x) A for Triton: one pair a lane. The formulas of `jorth.plane.compiled.pair`."""
+"""The plane problem with Q = Y (x) A for Triton, a pair per lane: `jorth.plane.compiled.pair`."""
 
 import triton
 import triton.language as tl
@@ -77,21 +77,10 @@ def boost(i, k, ii, ik, kk, out, into, size_p, size_q, noise, POSITIVE: tl.const
     linear, bend = w * k * inverse, w * w * inverse * p_out
     grow, shrink, mixed = out * w * w, into * z * z, cross * w * z
     decrease = -(linear + bend + grow + shrink + mixed)
-    terms = (
-        tl.abs(linear)
-        + tl.abs(bend)
-        + grow
-        + shrink
-        + tl.abs(mixed)
-        + size_p * (tl.abs(w) + tl.abs(z))
-    )
-    return (
-        1.0 + 0.5 * w * w * inverse,
-        0.5 * w * (u + 1.0) * inverse,
-        decrease,
-        noise * terms,
-        unbounded,
-    )
+    terms = tl.abs(linear) + tl.abs(bend) + grow + shrink + tl.abs(mixed)
+    terms += size_p * (tl.abs(w) + tl.abs(z))
+    x, y = 1.0 + 0.5 * w * w * inverse, 0.5 * w * (u + 1.0) * inverse
+    return x, y, decrease, noise * terms, unbounded
 
 
 @triton.jit
@@ -102,31 +91,22 @@ def flip(i, r, z, ii, ir, iz, rr, zz, out, into, size_p, size_q, noise):
     u, unbounded = lightcone(A, B, out, into, False)
     inverse = 1.0 / u
     value = (A + out * u) * u + (B + into * inverse) * inverse + 0.25 * (zz - rr)
-    terms = (
-        size_q
-        + size_p * (1.0 + tl.abs(u) + tl.abs(inverse))
-        + out * u * u
-        + into * inverse * inverse
-    )
+    terms = size_q + size_p * (1.0 + tl.abs(u) + tl.abs(inverse)) + out * u * u
+    terms += into * inverse * inverse
     return 0.5 * (u + inverse), 0.5 * (u - inverse), i - 0.5 * ii - value, noise * terms, unbounded
 
 
 @triton.jit
 def proper(
-    i, r, k, ii, ir, ik, rr, kk, out, into, size_p, size_q, noise, opposite, ALL: tl.constexpr
+    i, r, k, ii, ir, ik, rr, kk, out, into, size_p, size_q, noise, opposite, ALL_COMPONENTS: tl.constexpr
 ):  # fmt: skip
     """`boost` where the signs are opposite, `rotation` where they are equal; what no lane needs is skipped."""
-    x, y, decrease, rounding, unbounded = (
-        i * 0.0 + 1.0,
-        i * 0.0,
-        i * 0.0,
-        i * 0.0,
-        opposite & (opposite == 0),
-    )
+    x, y, decrease, rounding = i * 0.0 + 1.0, i * 0.0, i * 0.0, i * 0.0
+    unbounded = opposite & (opposite == 0)
     kinds = tl.sum(opposite.to(tl.int32), 0)
     if kinds > 0:
         x, y, decrease, rounding, unbounded = boost(
-            i, k, ii, ik, kk, out, into, size_p, size_q, noise, not ALL
+            i, k, ii, ik, kk, out, into, size_p, size_q, noise, not ALL_COMPONENTS
         )
     if kinds < opposite.shape[0]:
         x_turn, y_turn, decrease_turn, rounding_turn = rotation(i, r, ii, ir, rr, size_p, noise)
@@ -139,11 +119,12 @@ def proper(
 @triton.jit
 def kronecker_step(
     p11, p12, p21, p22, y11, y12, y22, y_plus, y_minus, a11, a12, a22, theta, opposite,
-    EPS: tl.constexpr, ALL: tl.constexpr,
+    EPS: tl.constexpr, ALL_COMPONENTS: tl.constexpr,
 ):  # fmt: skip
-    """(V11, V12, V21, V22, decrease, unbounded) for P and Q = Y (x) A, as in `jorth.plane.compiled.sweeps`.
+    """(V11, V12, V21, V22, decrease, unbounded) for P and Q = Y (x) A.
 
-    ``theta`` < 0 is relative to the largest entry of Q; ``EPS`` is the precision of the data.
+    The formulas are those of `jorth.plane.compiled.pair.kronecker_step`. ``theta`` < 0 is relative to
+    the largest entry of Q; ``EPS`` is the precision of the data.
     """
     noise = 16.0 * EPS
     size_a, size_y = largest(a11, a22, a12), largest(y11, y22, y12)
@@ -161,46 +142,36 @@ def kronecker_step(
     kk = y11 * a22 + y22 * a11 + 2.0 * cross + twice
     x, y, decrease, rounding, unbounded = proper(
         i, r, k, ii, ir, ik, rr, kk, 0.125 * y_plus * a_plus + half, 0.125 * y_minus * a_minus + half,
-        size_p, size_q, noise, opposite, ALL,
+        size_p, size_q, noise, opposite, ALL_COMPONENTS,
     )  # fmt: skip
     v11, v12, v21, v22 = x, tl.where(opposite, y, -y), y, x
     none = decrease <= rounding
-    v11, v12, v21, v22 = (
-        tl.where(none, 1.0, v11),
-        tl.where(none, 0.0, v12),
-        tl.where(none, 0.0, v21),
-        tl.where(none, 1.0, v22),
-    )
+    v11, v22 = tl.where(none, 1.0, v11), tl.where(none, 1.0, v22)
+    v12, v21 = tl.where(none, 0.0, v12), tl.where(none, 0.0, v21)
     decrease = tl.where(none, 0.0, decrease)
-    if ALL:
+    if ALL_COMPONENTS:
         iz, zk = y11 * a11 - y22 * a22, (y11 - y22) * a12 + y12 * (a11 - a22)
         zz = y11 * a11 + y22 * a22 - 2.0 * cross + twice
-        x, y, gain, rounding, endless = flip(
+        x, y, gain, rounding, flip_unbounded = flip(
             i, r, z, ii, ir, iz, rr, zz, 0.125 * y_plus * a_minus + half, 0.125 * y_minus * a_plus + half,
             size_p, size_q, noise,
         )  # fmt: skip
         x_turn, y_turn, gain_turn, rounding_turn = reflection(
             i, z, k, ii, iz, ik, zz, zk, kk, noise
         )
-        gain, rounding = (
-            tl.where(opposite, gain, gain_turn),
-            tl.where(opposite, rounding, rounding_turn),
-        )
+        gain = tl.where(opposite, gain, gain_turn)
+        rounding = tl.where(opposite, rounding, rounding_turn)
         take = gain > decrease + rounding
         v11 = tl.where(take, tl.where(opposite, -x, x_turn), v11)
         v12 = tl.where(take, tl.where(opposite, -y, y_turn), v12)
         v21 = tl.where(take, tl.where(opposite, y, y_turn), v21)
         v22 = tl.where(take, tl.where(opposite, x, -x_turn), v22)
         decrease = tl.where(take, gain, decrease)
-        unbounded = unbounded | endless
+        unbounded = unbounded | flip_unbounded
     unbounded = ((unbounded & opposite) | (tl.abs(decrease) == float("inf"))) & valid
     keep = valid & (decrease > 0.0) & (unbounded == 0)
-    v11, v12, v21, v22 = (
-        tl.where(keep, v11, 1.0),
-        tl.where(keep, v12, 0.0),
-        tl.where(keep, v21, 0.0),
-        tl.where(keep, v22, 1.0),
-    )
+    v11, v22 = tl.where(keep, v11, 1.0), tl.where(keep, v22, 1.0)
+    v12, v21 = tl.where(keep, v12, 0.0), tl.where(keep, v21, 0.0)
     decrease = tl.where(keep, decrease, tl.where(valid, 0.0, float("nan")))
     return v11, v12, v21, v22, decrease, unbounded
 

@@ -1,4 +1,4 @@
-"""Jacobi rounds on a quadratic form with Y = X D X^T kept beside X: O(n^2) a round, and no gradient."""
+"""Jacobi rounds on a quadratic form that keep Y = X D X^T: O(n^2) per round, and no gradient."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth.kernels.available import runs_triton
-from jorth.kernels.plain import plain_round
-from jorth.kernels.tables import RoundTables, round_tables
+from jorth.kernels.pairings import RoundTables, round_tables
+from jorth.plane import apply_columns, apply_rows, solve_plane
+from jorth.plane.solve import Components
 
 CHUNK = 32
-"""Rounds whose pairs are uploaded together, and which one CUDA graph holds; even, as Y changes places every round."""
+"""Rounds whose pairs are uploaded together, and which one CUDA graph holds.
+
+It is even, as Y changes places in every round.
+"""
 
 
 class Tiles(NamedTuple):
@@ -29,22 +33,23 @@ class Tiles(NamedTuple):
 
 LANES = 32
 TILES = {8: Tiles(1024, 4, 1, 512, 4), 4: Tiles(1024, 4, 1, 1024, 4)}
-"""By bytes a number: found by trial on an H200."""
+"""By bytes per number: found by trial on an H200."""
 
 
 class QuadraticRounds:
     """Rounds of disjoint pairs of rows on f = 1/2 tr(X^T A X D) + <C, X>.
 
-    Every pair takes the best step for its exact linear term and factor times its exact curvature. One round moves
-    6 n^2 words: A and Y are read for the coefficients, X and Y read and written for the application; 8 n^2 with C.
-    Nothing is read back from the device, and on CUDA the rounds are replayed as a graph.
+    Every pair takes the best step for its exact linear term and factor times its exact curvature.
+    One round moves 6 n^2 words: A and Y are read for the coefficients, X and Y read and written for
+    the application; 8 n^2 with C. Nothing is read back from the device, and on CUDA the rounds are
+    replayed as a graph.
 
     Args:
         A: (n, n) symmetric.
         C: (n, k) or None.
         D: (k, k) symmetric or None, the identity.
         signs: (n,), the signs of J.
-        everywhere: Whether steps may change the component.
+        all_components: Whether steps may change the component.
         theta: The proximal weight; negative is relative to the curvature of each pair.
     """
 
@@ -55,16 +60,19 @@ class QuadraticRounds:
         D: Tensor | None,
         signs: Tensor,
         *,
-        everywhere: bool,
+        all_components: bool,
         theta: float,
     ) -> None:
-        self.A, self.C, self.D = A.contiguous(), None if C is None else C.contiguous(), D
+        self.A = A.contiguous()
+        self.C = None if C is None else C.contiguous()
+        self.D = D
         self.signs = signs.to(device=A.device, dtype=torch.int8)
-        self.everywhere, self.theta = everywhere, theta
+        self.all_components = all_components
+        self.theta = theta
         self._compiled = runs_triton(A.device)
         self._pairs = len(A) - len(A) // 2
         self._gained = torch.zeros(self._pairs, dtype=torch.float64, device=A.device)
-        self._endless = torch.zeros(self._pairs, dtype=torch.int32, device=A.device)
+        self._flags = torch.zeros(self._pairs, dtype=torch.int32, device=A.device)
         self._graph: torch.cuda.CUDAGraph | None = None
         self._X: Tensor | None = None
 
@@ -78,7 +86,7 @@ class QuadraticRounds:
         self._current = 0
         torch.matmul(X if self.D is None else X @ self.D, X.mT, out=self._Y[0])
         self._gained.zero_()
-        self._endless.zero_()
+        self._flags.zero_()
 
     @property
     def X(self) -> Tensor:
@@ -99,7 +107,7 @@ class QuadraticRounds:
     @property
     def unbounded(self) -> Tensor:
         """Whether a pair since `start` had no minimiser."""
-        return self._endless.any()
+        return self._flags.any()
 
     def run(self, partners: NDArray[np.int64], factor: float = 1.0) -> None:
         """Rounds, given by the partner of every index: (r, n)."""
@@ -112,8 +120,8 @@ class QuadraticRounds:
                 self._plain(torch.stack([first, second], dim=1).long(), factor)
             return
         self._kernels.take(tables, factor)
-        whole = self.A.is_cuda and len(tables.first) == CHUNK
-        if whole and self._kernels.warm:
+        full = len(tables.first) == CHUNK
+        if full and self.A.is_cuda and self._kernels.warm:
             self._replay()
         else:  # the first rounds compile the kernels
             for turn in range(len(tables.first)):
@@ -136,10 +144,10 @@ class QuadraticRounds:
         met = pairs[:, 0] != pairs[:, 1]
         decrease, unbounded = plain_round(
             self.A, self.C, self.X, self.Y, pairs[met], self.signs,
-            factor=factor, theta=self.theta, everywhere=self.everywhere,
+            factor=factor, theta=self.theta, all_components=self.all_components,
         )  # fmt: skip
         self._gained[: len(decrease)] += decrease
-        self._endless[: len(decrease)] |= unbounded.int()
+        self._flags[: len(decrease)] |= unbounded.int()
 
 
 class _Kernels:
@@ -178,12 +186,14 @@ class _Kernels:
         tiles = self.tiles
         self.code.pair_coefficients[(m,)](
             A, C, X, Y, first, second, self.coefficients, n, k, m,
-            HAS_C=owner.C is not None, HAS_D=owner.D is not None, TILE=tiles.dot, num_warps=tiles.dot_warps,
+            HAS_C=owner.C is not None, HAS_D=owner.D is not None, TILE=tiles.dot,
+            num_warps=tiles.dot_warps,
         )  # fmt: skip
         self.code.solve_pairs[(_blocks(m, LANES),)](
-            self.coefficients, first, second, owner.signs, self.settings, self.factors, self.shift, self.mix,
-            owner._gained, owner._endless, m,
-            EPS=torch.finfo(X.dtype).eps, ALL=owner.everywhere, LANES=LANES, num_warps=1,
+            self.coefficients, first, second, owner.signs, self.settings, self.factors, self.shift,
+            self.mix, owner._gained, owner._flags, m,
+            EPS=torch.finfo(X.dtype).eps, ALL_COMPONENTS=owner.all_components, LANES=LANES,
+            num_warps=1,
         )  # fmt: skip
         self.code.turn_matrices[(_blocks(max(n, k), tiles.turn), _blocks(m, tiles.rows), 2)](
             X, Y, new_Y, first, second, partner, self.factors, self.shift, self.mix, n, k, m,
@@ -194,3 +204,38 @@ class _Kernels:
 
 def _blocks(size: int, block: int) -> int:
     return -(-size // block)
+
+
+def plain_round(
+    A: Tensor,
+    C: Tensor | None,
+    X: Tensor,
+    Y: Tensor,
+    pairs: Tensor,
+    signs: Tensor,
+    *,
+    factor: float,
+    theta: float,
+    all_components: bool,
+) -> tuple[Tensor, Tensor]:
+    """One round in plain torch: X <- V X and Y <- V Y V^T in place for disjoint pairs (m, 2).
+
+    Returns the decrease and the unbounded flag of each pair.
+    P = [A Y + C X^T]_BB and Q = factor Y_BB (x) A_BB; theta < 0 is relative to the largest entry of Q.
+    """
+    P = A[pairs] @ Y[pairs].mT
+    if C is not None:
+        P = P + C[pairs] @ X[pairs].mT
+    rows, columns = pairs[:, :, None], pairs[:, None, :]
+    block, weight = Y[rows, columns], factor * A[rows, columns]
+    block = (block + block.mT) / 2
+    Q = (block[:, :, None, :, None] * weight[:, None, :, None, :]).reshape(-1, 4, 4)
+    bound = -theta * Q.abs().amax(dim=(-2, -1)) if theta < 0 else torch.full_like(P[:, 0, 0], theta)
+    components: Components = "all" if all_components else "identity"
+    V, decrease, unbounded = solve_plane(
+        P, Q, signs[pairs], theta=bound, components=components, check=False
+    )
+    apply_rows(X, pairs, V)
+    apply_rows(Y, pairs, V)
+    apply_columns(Y, pairs, V.mT)
+    return decrease, unbounded

@@ -1,6 +1,7 @@
-"""The one-dimensional minimisers of `jorth.plane` for Triton: one problem a lane, in float64, without branches.
+"""The one-dimensional minimisers of `jorth.plane` for Triton: one problem per lane, in float64.
 
-The formulas are those of `hyperbola`, `lightcone` and `circle`; loops have a fixed length, masks stand for branches.
+The formulas are those of `hyperbola`, `lightcone` and `circle`; loops have a fixed length, and masks
+replace branches.
 """
 
 import triton
@@ -105,7 +106,7 @@ def attained(A, B, C, D, POSITIVE: tl.constexpr):
 
 @triton.jit
 def lightcone(A, B, C, D, POSITIVE: tl.constexpr):
-    """(u, unbounded) of min A u + B / u + C u^2 + D / u^2 over u != 0, or u > 0; coefficients that are no NaN."""
+    """(u, unbounded) of min A u + B / u + C u^2 + D / u^2 over u != 0, or u > 0; no NaN allowed."""
     u = A * 0.0 + 1.0
     u = tl.where((C == 0.0) & (A == 0.0) & (B != 0.0), -2.0 * D / B, u)
     u = tl.where((D == 0.0) & (B == 0.0) & (A != 0.0), -A / (2.0 * C), u)
@@ -132,7 +133,7 @@ def lightcone(A, B, C, D, POSITIVE: tl.constexpr):
 
 @triton.jit
 def turn(x, y, slope, curvature, floor):
-    """(x, y) after one Newton step in the angle, where that is a small step to a minimum of definite curvature."""
+    """(x, y) after one Newton step in the angle, if it is small and the curvature is definite."""
     angle = -slope / curvature
     angle = tl.where((curvature > floor) & (tl.abs(angle) < 1e-3), angle, 0.0)
     even = 1.0 - 0.5 * angle * angle
@@ -167,9 +168,8 @@ def quadrant(al, be, R4):
 @triton.jit
 def circle(a, b, c, d, e):
     """(x, y) of min a x + b y + c x^2 + d x y + e y^2 on the unit circle."""
-    size = tl.maximum(
-        tl.maximum(tl.maximum(tl.abs(a), tl.abs(b)), tl.maximum(tl.abs(c), tl.abs(d))), tl.abs(e)
-    )
+    size = tl.maximum(tl.maximum(tl.abs(a), tl.abs(b)), tl.maximum(tl.abs(c), tl.abs(d)))
+    size = tl.maximum(size, tl.abs(e))
     scale = 1.0 / tl.where(size > 0.0, size, 1.0)
     a, b, c, d, e = a * scale, b * scale, c * scale, d * scale, e * scale
     half_difference, half_cross = 0.5 * (c - e), 0.5 * d
@@ -182,9 +182,8 @@ def circle(a, b, c, d, e):
     q = tl.where(half_cross < 0.0, -q, q)
     al, be = a * p + b * q, b * p - a * q
     x, y = quadrant(tl.abs(al), tl.abs(be), 4.0 * R)
-    x = tl.where(
-        al > 0.0, -x, x
-    )  # on a tie the point whose first coordinate in the old axes is larger
+    # on a tie the point whose first coordinate in the old axes is larger
+    x = tl.where(al > 0.0, -x, x)
     y = tl.where((be > 0.0) | ((be == 0.0) & (q >= 0.0)), -y, y)
     x, y = x * p - y * q, x * q + y * p
     squares, cross = x * x - y * y, x * y

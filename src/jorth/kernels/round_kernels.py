@@ -1,7 +1,7 @@
 """One Jacobi round on f = 1/2 tr(X^T A X D) + <C, X> in three kernels; Y = X D X^T is kept beside X.
 
-`pair_coefficients` reads A and Y once (C and X besides where C is given), `solve_pairs` has one pair a lane,
-`turn_matrices` reads and writes X and Y once: 6 n^2 words a round.
+`pair_coefficients` reads A and Y once (C and X as well if C is given), `solve_pairs` has one pair
+per lane, `turn_matrices` reads and writes X and Y once: 6 n^2 words per round.
 """
 
 import triton
@@ -45,9 +45,10 @@ def null_lengths(X, i, j, width, TILE: tl.constexpr):
 
 @triton.jit
 def pair_coefficients(
-    A, C, X, Y, first, second, coefficients, n, k, m, HAS_C: tl.constexpr, HAS_D: tl.constexpr, TILE: tl.constexpr
+    A, C, X, Y, first, second, coefficients, n, k, m,
+    HAS_C: tl.constexpr, HAS_D: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
-    """P, Y_BB, its null forms and A_BB of one pair a program: rows of ``coefficients`` (12, m)."""
+    """P, Y_BB, its null forms and A_BB, one pair per program: rows of ``coefficients`` (12, m)."""
     t = tl.program_id(0)
     i, j = tl.load(first + t).to(tl.int64), tl.load(second + t).to(tl.int64)
     p11, p12, p21, p22 = cross_products(A, Y, i, j, n, TILE)
@@ -77,13 +78,14 @@ def pair_coefficients(
 
 @triton.jit(do_not_specialize=["m"])
 def solve_pairs(
-    coefficients, first, second, signs, settings, factors, shift, mix, gained, endless, m,
-    EPS: tl.constexpr, ALL: tl.constexpr, LANES: tl.constexpr,
+    coefficients, first, second, signs, settings, factors, shift, mix, gained, flags, m,
+    EPS: tl.constexpr, ALL_COMPONENTS: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
-    """The step of every pair, as `row_factors` (6, m) and, for columns, V = I + shift on and mix off the diagonal.
+    """The step of every pair, as `row_factors` (6, m) and, for columns, as shift and mix.
 
-    ``settings`` holds the factor of A_BB and theta; decreases and flags are added to ``gained`` and ``endless``. An
-    index that rests is a pair with itself.
+    V = I + shift on and mix off the diagonal. ``settings`` holds the factor of A_BB and theta;
+    decreases and flags are added to ``gained`` and ``flags``. An index that rests is a pair with
+    itself.
     """
     t = tl.program_id(0) * LANES + tl.arange(0, LANES)
     live = t < m
@@ -107,14 +109,15 @@ def solve_pairs(
         theta,
         opposite,
         EPS,
-        ALL,
+        ALL_COMPONENTS,
     )
     alone = i == j
     v11, v22 = tl.where(alone, 1.0, v11), tl.where(alone, 1.0, v22)
     v12, v21 = tl.where(alone, 0.0, v12), tl.where(alone, 0.0, v21)
     counted = live & (alone == 0)
     tl.store(gained + t, tl.load(gained + t, mask=counted) + decrease, mask=counted)
-    tl.store(endless + t, tl.load(endless + t, mask=counted) | unbounded.to(tl.int32), mask=counted)
+    before = tl.load(flags + t, mask=counted)
+    tl.store(flags + t, before | unbounded.to(tl.int32), mask=counted)
     even = v21 * v21 / (1.0 + v22)  # V22 - 1, up to sign, for proper steps near I
     near = (v11 > 0.5) & (v22 > 0.5)
     even = tl.where(opposite, even, -even)
@@ -149,9 +152,10 @@ def load_factors(factors, t, live, m, X):
 
 @triton.jit
 def turn_matrices(
-    X, Y, new_Y, first, second, partner, factors, shift, mix, n, k, m, ROWS: tl.constexpr, TILE: tl.constexpr
+    X, Y, new_Y, first, second, partner, factors, shift, mix, n, k, m,
+    ROWS: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
-    """X <- V X in place and new_Y = V Y V^T: some pairs of rows of one of them by a tile of columns a program.
+    """X <- V X in place and new_Y = V Y V^T; a program has some pairs of rows by a tile of columns.
 
     Column c of V Y V^T is (1 + shift_c) of its own and mix_c of its partner's.
     """
@@ -163,10 +167,8 @@ def turn_matrices(
     mixed, keep, m11, m12, m21, m22 = load_factors(factors, t, live, m, X)
     if tl.program_id(2) == 0:
         inside = live[:, None] & (c < n)[None, :]
-        a, b = (
-            tl.load(Y + i * n + c[None, :], mask=inside),
-            tl.load(Y + j * n + c[None, :], mask=inside),
-        )
+        a = tl.load(Y + i * n + c[None, :], mask=inside)
+        b = tl.load(Y + j * n + c[None, :], mask=inside)
         other = tl.load(partner + c, mask=c < n, other=0)[None, :]
         a_, b_ = tl.load(Y + i * n + other, mask=inside), tl.load(Y + j * n + other, mask=inside)
         own = tl.load(shift + c, mask=c < n, other=0.0)[None, :]

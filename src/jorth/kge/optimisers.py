@@ -15,7 +15,7 @@ from jorth.kge.model import UltraE
 from jorth.optim import JOBCD, VRJOBCD, make
 from jorth.ranks import Ranks
 
-NAMES = {"j-jobcd": "jobcd", "vr-j-jobcd": "vr-jobcd", "csdm": "csdm"}
+NAMES = {"j-jobcd": "j-jobcd", "vr-j-jobcd": "vr-j-jobcd", "csdm": "csdm"}
 
 
 @dataclass

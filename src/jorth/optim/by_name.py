@@ -1,4 +1,4 @@
-"""The three ways to train a J-orthogonal parameter, one word apart."""
+"""The three ways to train a J-orthogonal parameter, by the names that `minimize` has for them."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from jorth.optim.jobcd import JOBCD
 from jorth.optim.variance_reduced import VRJOBCD
 from jorth.signature import Signature
 
-Method = Literal["jobcd", "vr-jobcd", "csdm"]
-METHODS = ("jobcd", "vr-jobcd", "csdm")
+OptimiserName = Literal["j-jobcd", "vr-j-jobcd", "csdm"]
 
 
 def make(
-    method: Method,
+    method: OptimiserName,
     module: nn.Module,
     signature: Signature | None = None,
     *,
     name: str = "weight",
     **options: Any,
 ) -> torch.optim.Optimizer:
-    """An optimiser for the J-orthogonal parameter ``module.name``; the module's other parameters need their own.
+    """An optimiser for the J-orthogonal parameter ``module.name``.
 
-    All three take ``lr`` and step with a closure.
+    The module's other parameters need their own. All three take ``lr`` and step with a closure.
 
     Args:
-        method: "jobcd", "vr-jobcd", or "csdm": `cs_parametrization` of the parameter, which changes the module, and
-            Adam on the free weights.
+        method: "j-jobcd" is `JOBCD`, "vr-j-jobcd" is `VRJOBCD`; "csdm" is `cs_parametrization` of the
+            parameter, which changes the module, and Adam on the free weights.
         module: The owner of the parameter.
-        signature: The signs of J; that of the module, such as a `JOrthogonalLinear`, when omitted.
-        name: Of the parameter.
-        options: Those of `JOBCD`, `VRJOBCD` or torch.optim.Adam.
+        signature: The signs of J; those of the module, such as a `JOrthogonalLinear`, if omitted.
+        name: The name of the parameter.
+        options: Options of `JOBCD`, `VRJOBCD` or torch.optim.Adam.
     """
-    check_choice(method, "method", METHODS)
+    check_choice(method, "method", ("j-jobcd", "vr-j-jobcd", "csdm"))
     if not isinstance(module, nn.Module):
         raise TypeError(f"module must be a torch.nn.Module, got {describe(module)}")
     found = getattr(module, "signature", None) if signature is None else signature
     if not isinstance(found, Signature):
         raise TypeError(
-            f"signature must be given for a {type(module).__name__}, which has none, got {shown(signature)}"
+            f"signature must be given for a {type(module).__name__}, which has none, "
+            f"got {shown(signature)}"
         )
     if method == "csdm":
         if "lr" in options:
@@ -52,9 +52,10 @@ def make(
                 options["lr"], "lr", "a number of at least 0", lambda lr: 0 <= lr < math.inf
             )
         cs_parametrization(module, name, found)
-        return torch.optim.Adam(module.parametrizations[name].parameters(), **options)  # type: ignore[index, union-attr]
+        weights = module.parametrizations[name].parameters()  # type: ignore[index, union-attr]
+        return torch.optim.Adam(weights, **options)
     if not (isinstance(name, str) and isinstance(getattr(module, name, None), nn.Parameter)):
         raise ValueError(
             f"name must be that of a parameter of {type(module).__name__}, got {shown(name)}"
         )
-    return (JOBCD if method == "jobcd" else VRJOBCD)([getattr(module, name)], found, **options)
+    return (JOBCD if method == "j-jobcd" else VRJOBCD)([getattr(module, name)], found, **options)

@@ -10,19 +10,21 @@ import torch
 from torch import Tensor
 
 from jorth.arrays import real_number
-from jorth.optim.jobcd import JOBCD, check_closure
+from jorth.kernels.majoriser import finite_matrices
+from jorth.optim.jobcd import JOBCD
+from jorth.optim.options import check_closure
 from jorth.signature import Signature
 
 REFRESH = 1
-"""The stream of random numbers that decides on refreshes; pairings have streams of their own."""
+"""The stream of random numbers that decides on refreshes; pairings have their own streams."""
 
 
 class VRJOBCD(JOBCD):
     """`JOBCD` with a variance-reduced gradient, for losses that are means over many samples.
 
-    With probability pr a step is a refresh: the estimate is the gradient over a large batch. Else it is the last
-    estimate plus grad f(X_t) - grad f(X_{t-1}) over a small batch, the same samples at both points (PAGE). The loop
-    asks which batch to draw, and the closure is called once or twice:
+    With probability pr a step is a refresh: the estimate is the gradient over a large batch. Otherwise
+    it is the last estimate plus grad f(X_t) - grad f(X_{t-1}) over a small batch, the same samples at
+    both points (PAGE). The loop asks which batch to draw, and the closure is called once or twice:
 
         for _ in range(steps):
             batch = draw(large if optimizer.wants_large_batch() else small)
@@ -35,15 +37,17 @@ class VRJOBCD(JOBCD):
 
             loss = optimizer.step(closure)
 
-    The last call is at the current point, so that loss, and gradients of parameters of other optimisers, belong to it.
-    Both calls see the same random numbers of torch (dropout, negative samples); draw what comes from elsewhere before
-    the closure. Where other parameters move too, the estimate lags behind them until the next refresh.
+    The last call is at the current point, so that the loss, and the gradients of parameters of other
+    optimisers, belong to it. Both calls see the same random numbers of torch (dropout, negative
+    samples); draw what comes from elsewhere before the closure. Where other parameters move too, the
+    estimate lags behind them until the next refresh.
 
     Args:
         params: See `JOBCD`.
         signature: See `JOBCD`.
-        probability: Of a refresh. The theory has b' / (b + b') for batches of b and b' = sqrt(b) samples.
-        options: Those of `JOBCD`.
+        probability: The probability of a refresh. The theory has b' / (b + b') for batches of b and
+            b' = sqrt(b) samples.
+        options: The options of `JOBCD`.
     """
 
     def __init__(
@@ -64,7 +68,6 @@ class VRJOBCD(JOBCD):
             group.update(own)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """As that of `JOBCD`."""
         super().__setstate__(state)
         for group in self.param_groups:
             group.setdefault("stale", False)
@@ -72,8 +75,9 @@ class VRJOBCD(JOBCD):
     def wants_large_batch(self) -> bool:
         """Whether the coming step is a refresh. Asking twice changes nothing.
 
-        The first step is one, until there is an estimate, and others by chance; also the step after one that had
-        a small batch and in which a matrix rested, since its gradient may be wrong though it is finite.
+        The first step is one, until there is an estimate, and others are by chance; so is the step
+        after one that had a small batch and in which a matrix rested, since its gradient may be wrong
+        though it is finite.
         """
         first = self.param_groups[0]
         if first["stale"] or not any("estimate" in entry for entry in self.state.values()):
@@ -88,7 +92,8 @@ class VRJOBCD(JOBCD):
         """One step; the loss at the point before it.
 
         Args:
-            closure: Clears all gradients, computes the loss of the drawn batch and its gradients, returns the loss.
+            closure: Clears all gradients, computes the loss of the drawn batch and its gradients, and
+                returns the loss.
         """
         check_closure(closure)
         assert closure is not None
@@ -116,7 +121,10 @@ class VRJOBCD(JOBCD):
     def _gradients_before(
         self, params: list[Tensor], closure: Callable[[], Any]
     ) -> dict[Tensor, Tensor]:
-        """The gradients of the batch at the points before the last step; points and random numbers stay as they are."""
+        """The gradients of the batch at the points before the last step.
+
+        The points and the random numbers stay as they are.
+        """
         known = [p for p in params if "estimate" in self.state.get(p, {})]
         now = {p: p.clone() for p in known}
         try:
@@ -133,18 +141,14 @@ class VRJOBCD(JOBCD):
                 p.copy_(now[p])
 
     def _estimate(self, p: Tensor, before: dict[Tensor, Tensor]) -> Tensor:
-        """The estimate of the gradient at p. Where it is finite it is kept, with p, for the next step."""
-        state, estimate = self.state[p], torch.zeros_like(p) if p.grad is None else p.grad.clone()
+        """The estimate of the gradient at p; if it is finite it is kept, with p, for the next step."""
+        state = self.state[p]
+        estimate = torch.zeros_like(p) if p.grad is None else p.grad.clone()
         if p in before:
             difference = state["estimate"] + (estimate - before[p])
-            estimate = torch.where(_finite(state["estimate"]), difference, estimate)
-        finite = _finite(estimate)
+            estimate = torch.where(finite_matrices(state["estimate"]), difference, estimate)
+        finite = finite_matrices(estimate)
         if finite.any():
             state["estimate"] = torch.where(finite, estimate, state.get("estimate", estimate))
             state["previous"] = torch.where(finite, p, state.get("previous", p))
         return estimate
-
-
-def _finite(X: Tensor) -> Tensor:
-    """Which matrices (..., n, n) are finite: (..., 1, 1)."""
-    return torch.isfinite(X).all(dim=-1, keepdim=True).all(dim=-2, keepdim=True)

@@ -1,11 +1,28 @@
-"""The proximal weight theta of a plane problem, and when its null lengths are formed from rows."""
+"""What a pair step is told: the proximal weight theta, and the thresholds that all kernels share."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 RELATIVE_THETA = 1e-12
 """The default proximal weight, relative to the curvature of each pair."""
 NEAR_NULL = 1e-4
-"""Below this part of ||x_i||^2 + ||x_j||^2 a null length ||x_i +- x_j||^2 is formed from rows, not from products."""
+"""A null length ||x_i +- x_j||^2 below this part of ||x_i||^2 + ||x_j||^2 is formed from rows."""
+LARGEST_SQUARE = 2.0**53
+"""The square of a row's length beyond which feasibility has no digits left."""
+
+
+class StepRule(NamedTuple):
+    """How exact pair steps on a quadratic form are taken."""
+
+    theta: float
+    """The proximal weight; negative is relative to the curvature."""
+    all_components: bool
+    stop_unbounded: bool
+    has_d: bool = False
+    """Whether the form has a D: null lengths then come from X D X^T, not from the rows of X."""
+    concave: bool = False
+    """Majorise f by its linear part."""
 
 
 def signed_theta(theta: float | None) -> float:

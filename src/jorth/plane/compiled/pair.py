@@ -1,8 +1,12 @@
-"""The plane problem for one pair: the formulas of `families` and `general` with branches in place of masks."""
+"""The plane problem for one pair: the formulas of `families` and `general`, with branches, not masks.
+
+A pair is handed on in a few tuples, which cost nothing: numba passes their members one by one.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,12 +14,56 @@ from jorth.plane.compiled.roots import EPS, circle, compiled, lightcone, turn
 
 NOISE = 16.0 * EPS
 
+Four = tuple[float, float, float, float]
+Five = tuple[float, float, float, float, float]
+Step = tuple[float, float, float, float, float, bool]
+"""V11, V12, V21, V22, the decrease and whether the problem is unbounded."""
+
+
+class LinearForms(NamedTuple):
+    """<P, M> for M = I, R, Z and K, named as in `jorth.plane.families`."""
+
+    i: float
+    r: float
+    z: float
+    k: float
+
+
+class QuadraticForms(NamedTuple):
+    """vec(M)^T Q vec(N) for those M and N that steps need."""
+
+    ii: float
+    ir: float
+    iz: float
+    ik: float
+    rr: float
+    zz: float
+    zk: float
+    kk: float
+
+
+class NullForms(NamedTuple):
+    """The coefficients of u^2 (out) and 1/u^2 (in) for boosts and flips."""
+
+    boost_out: float
+    boost_in: float
+    flip_out: float
+    flip_in: float
+
+
+class Sizes(NamedTuple):
+    """The largest entries of P and Q, and how uncertain null forms are beyond their own rounding."""
+
+    p: float
+    q: float
+    fuzz: float
+
 
 @compiled
-def rotation(
-    i: float, r: float, ii: float, ir: float, rr: float, size_p: float
-) -> tuple[float, float, float, float]:
+def rotation(linear: LinearForms, quadratic: QuadraticForms, size_p: float) -> Four:
     """(x, y, decrease, rounding of it) of V = x I + y R on the circle: see `jorth.plane.general`."""
+    i, r = linear.i, linear.r
+    ii, ir, rr = quadratic.ii, quadratic.ir, quadratic.rr
     x, y = circle(i - ii, r - ir, 0.5 * ii, ir, 0.5 * rr)
     h = y * y / (1.0 + x) if x > 0.0 else 1.0 - x
     slope = x * r + y * (h * ii + x * rr - i) - ir * h * (1.0 + 2.0 * x)
@@ -30,10 +78,10 @@ def rotation(
 
 
 @compiled
-def reflection(
-    i: float, z: float, k: float, ii: float, iz: float, ik: float, zz: float, zk: float, kk: float
-) -> tuple[float, float, float, float]:
+def reflection(linear: LinearForms, quadratic: QuadraticForms) -> Four:
     """(x, y, decrease, rounding of it) of V = x Z + y K on the circle."""
+    i, _, z, k = linear
+    ii, _, iz, ik, _, zz, zk, kk = quadratic
     al, be = z - iz, k - ik
     x, y = circle(al, be, 0.5 * zz, zk, 0.5 * kk)
     value = al * x + be * y + 0.5 * (zz * x * x + 2.0 * zk * x * y + kk * y * y)
@@ -43,27 +91,17 @@ def reflection(
 
 @compiled
 def boost(
-    i: float,
-    k: float,
-    ii: float,
-    ik: float,
-    kk: float,
-    out: float,
-    into: float,
-    size_p: float,
-    size_q: float,
-    fuzz: float,
-    positive: bool,
+    linear: LinearForms, quadratic: QuadraticForms, null: NullForms, sizes: Sizes, positive: bool
 ) -> tuple[float, float, float, float, bool]:
     """(x, y, decrease, rounding of it, unbounded) of V = u N+ + N- / u."""
-    al, be, rounding = i - ii, k - ik, NOISE * (size_p + size_q)
-    u, unbounded = lightcone(
-        _clean(0.5 * (al + be), out, rounding),
-        _clean(0.5 * (al - be), into, rounding),
-        out,
-        into,
-        positive,
-    )
+    i, k = linear.i, linear.k
+    ii, kk = quadratic.ii, quadratic.kk
+    out, into = null.boost_out, null.boost_in
+    al, be = i - ii, k - quadratic.ik
+    rounding = NOISE * (sizes.p + sizes.q)
+    A = _clean(0.5 * (al + be), out, rounding)
+    B = _clean(0.5 * (al - be), into, rounding)
+    u, unbounded = lightcone(A, B, out, into, positive)
     p_out, cross, w = 0.5 * (i + k), 0.25 * (ii - kk), u - 1.0
     if abs(w) < 0.5:
         tilt = p_out - cross
@@ -74,40 +112,35 @@ def boost(
             w -= step
             u = 1.0 + w
     z = -w / u
-    linear, bend = w * k / u, w * w / u * p_out
+    tangent, bend = w * k / u, w * w / u * p_out
     grow, shrink, mixed = out * w * w, into * z * z, cross * w * z
-    decrease = -(linear + bend + grow + shrink + mixed)
-    terms = abs(linear) + abs(bend) + grow + shrink + abs(mixed) + size_p * (abs(w) + abs(z))
-    noise = NOISE * terms + fuzz * (w * w + z * z)
+    decrease = -(tangent + bend + grow + shrink + mixed)
+    terms = abs(tangent) + abs(bend) + grow + shrink + abs(mixed) + sizes.p * (abs(w) + abs(z))
+    noise = NOISE * terms + sizes.fuzz * (w * w + z * z)
     return 1.0 + 0.5 * w * w / u, 0.5 * w * (u + 1.0) / u, decrease, noise, unbounded
 
 
 @compiled
 def flip(
-    i: float,
-    r: float,
-    z: float,
-    ii: float,
-    ir: float,
-    iz: float,
-    rr: float,
-    zz: float,
-    out: float,
-    into: float,
-    size_p: float,
-    size_q: float,
-    fuzz: float,
+    linear: LinearForms, quadratic: QuadraticForms, null: NullForms, sizes: Sizes
 ) -> tuple[float, float, float, float, bool]:
     """(x, y, decrease, rounding of it, unbounded) of V = diag(-1, 1) (u N+ + N- / u)."""
-    al, be, rounding = iz - z, r - ir, NOISE * (size_p + size_q)
-    A, B = _clean(0.5 * (al + be), out, rounding), _clean(0.5 * (al - be), into, rounding)
+    out, into = null.flip_out, null.flip_in
+    al, be = quadratic.iz - linear.z, linear.r - quadratic.ir
+    rounding = NOISE * (sizes.p + sizes.q)
+    A = _clean(0.5 * (al + be), out, rounding)
+    B = _clean(0.5 * (al - be), into, rounding)
     u, unbounded = lightcone(A, B, out, into, False)
     inverse = 1.0 / u
-    value = (A + out * u) * u + (B + into * inverse) * inverse + 0.25 * (zz - rr)
+    rest = 0.25 * (quadratic.zz - quadratic.rr)
+    value = (A + out * u) * u + (B + into * inverse) * inverse + rest
     squares = u * u + inverse * inverse
-    terms = size_q + size_p * (1.0 + abs(u) + abs(inverse)) + out * u * u + into * inverse * inverse
-    noise = NOISE * terms + fuzz * squares
-    return 0.5 * (u + inverse), 0.5 * (u - inverse), i - 0.5 * ii - value, noise, unbounded
+    terms = (
+        sizes.q + sizes.p * (1.0 + abs(u) + abs(inverse)) + out * u * u + into * inverse * inverse
+    )
+    noise = NOISE * terms + sizes.fuzz * squares
+    decrease = linear.i - 0.5 * quadratic.ii - value
+    return 0.5 * (u + inverse), 0.5 * (u - inverse), decrease, noise, unbounded
 
 
 @compiled
@@ -123,7 +156,10 @@ def clip_null(form: float, rounding: float) -> float:
 
 @compiled
 def certain_null(form: float, theta: float, rounding: float) -> float:
-    """A null form of Q over 8; at its upper end where, with theta, it is positive by no more than rounding."""
+    """A null form of Q over 8.
+
+    Where, with theta, it is positive by no more than rounding, it is taken at its upper end.
+    """
     found = 0.125 * clip_null(form, rounding)
     return found + 2.0 * rounding if 0.0 < found + 0.5 * theta < 2.0 * rounding else found
 
@@ -131,143 +167,124 @@ def certain_null(form: float, theta: float, rounding: float) -> float:
 @compiled
 def solve_pair(
     P: np.ndarray, Q: np.ndarray, opposite: bool, theta: float, all_components: bool
-) -> tuple[float, float, float, float, float, bool]:
-    """(V11, V12, V21, V22, decrease, unbounded) for P (2, 2) and symmetric Q (4, 4): `solve_plane` for one pair."""
+) -> Step:
+    """`solve_plane` for one pair: the step for P (2, 2) and symmetric Q (4, 4)."""
     q11, q22, q33, q44 = Q[0, 0], Q[1, 1], Q[2, 2], Q[3, 3]
     q12, q13, q14, q23, q24, q34 = Q[0, 1], Q[0, 2], Q[0, 3], Q[1, 2], Q[1, 3], Q[2, 3]
-    p11, p12, p21, p22 = P[0, 0], P[0, 1], P[1, 0], P[1, 1]
     corners, middles = q11 + q44, q22 + q33
     diagonal, outer, inner, across = corners + middles, q14 + q23, q12 + q34, q13 + q24
-    size_q = max(
-        abs(q11),
-        abs(q22),
-        abs(q33),
-        abs(q44),
-        abs(q12),
-        abs(q13),
-        abs(q14),
-        abs(q23),
-        abs(q24),
-        abs(q34),
+    size_q = 0.0
+    for a in range(4):
+        for b in range(a, 4):
+            size_q = max(size_q, abs(Q[a, b]))
+    p11, p12, p21, p22 = P[0, 0], P[0, 1], P[1, 0], P[1, 1]
+    sizes = Sizes(max(abs(p11), abs(p12), abs(p21), abs(p22)), size_q, NOISE * size_q)
+    quadratic = QuadraticForms(
+        ii=corners + 2.0 * q14,
+        ir=q12 - q13 + q24 - q34,
+        iz=q11 - q44,
+        ik=q12 + q13 + q24 + q34,
+        rr=middles - 2.0 * q23,
+        zz=corners - 2.0 * q14,
+        zk=q12 + q13 - q24 - q34,
+        kk=middles + 2.0 * q23,
     )
-    size_p = max(abs(p11), abs(p12), abs(p21), abs(p22))
-    fuzz = NOISE * size_q
-    return solve_forms(
-        p11 + p22,
-        p21 - p12,
-        p11 - p22,
-        p21 + p12,
-        corners + 2.0 * q14,
-        q12 - q13 + q24 - q34,
-        q11 - q44,
-        q12 + q13 + q24 + q34,
-        middles - 2.0 * q23,
-        corners - 2.0 * q14,
-        q12 + q13 - q24 - q34,
-        middles + 2.0 * q23,
-        certain_null(diagonal + 2.0 * (outer + inner + across), theta, fuzz),
-        certain_null(diagonal + 2.0 * (outer - inner - across), theta, fuzz),
-        certain_null(diagonal + 2.0 * (across - inner - outer), theta, fuzz),
-        certain_null(diagonal + 2.0 * (inner - across - outer), theta, fuzz),
-        size_p,
-        size_q,
-        fuzz,
-        theta,
-        opposite,
-        all_components,
+    null = NullForms(
+        certain_null(diagonal + 2.0 * (outer + inner + across), theta, sizes.fuzz),
+        certain_null(diagonal + 2.0 * (outer - inner - across), theta, sizes.fuzz),
+        certain_null(diagonal + 2.0 * (across - inner - outer), theta, sizes.fuzz),
+        certain_null(diagonal + 2.0 * (inner - across - outer), theta, sizes.fuzz),
     )
+    linear = LinearForms(p11 + p22, p21 - p12, p11 - p22, p21 + p12)
+    return solve_forms(linear, quadratic, null, sizes, theta, opposite, all_components)
+
+
+@compiled
+def kronecker_step(
+    P: Four,
+    Y: Five,
+    A: tuple[float, float, float],
+    theta: float,
+    opposite: bool,
+    all_components: bool,
+) -> Step:
+    """The best V for P = (p11, p12, p21, p22) and Q = Y (x) A with A = (a11, a12, a22).
+
+    Y is (y11, y12, y22, y11 + 2 y12 + y22, y11 - 2 y12 + y22): the caller knows how to form the
+    last two accurately, and the null forms of Q are products, (y11 +- 2 y12 + y22)
+    (a11 +- 2 a12 + a22) / 8. ``theta`` < 0 is relative to the largest entry of Q.
+    """
+    p11, p12, p21, p22 = P
+    y11, y12, y22, y_plus, y_minus = Y
+    a11, a12, a22 = A
+    size_a = max(abs(a11), abs(a22), abs(a12))
+    size_q = size_a * max(abs(y11), abs(y22), abs(y12))
+    a_plus = clip_null(a11 + 2.0 * a12 + a22, NOISE * size_a)
+    a_minus = clip_null(a11 - 2.0 * a12 + a22, NOISE * size_a)
+    cross = y12 * a12
+    linear = LinearForms(p11 + p22, p21 - p12, p11 - p22, p21 + p12)
+    quadratic = QuadraticForms(
+        ii=y11 * a11 + y22 * a22 + 2.0 * cross,
+        ir=(y11 - y22) * a12 - y12 * (a11 - a22),
+        iz=y11 * a11 - y22 * a22,
+        ik=(y11 + y22) * a12 + y12 * (a11 + a22),
+        rr=y11 * a22 + y22 * a11 - 2.0 * cross,
+        zz=y11 * a11 + y22 * a22 - 2.0 * cross,
+        zk=(y11 - y22) * a12 + y12 * (a11 - a22),
+        kk=y11 * a22 + y22 * a11 + 2.0 * cross,
+    )
+    null = NullForms(
+        0.125 * y_plus * a_plus,
+        0.125 * y_minus * a_minus,
+        0.125 * y_plus * a_minus,
+        0.125 * y_minus * a_plus,
+    )
+    sizes = Sizes(max(abs(p11), abs(p12), abs(p21), abs(p22)), size_q, 0.0)
+    absolute = theta if theta >= 0.0 else -theta * size_q
+    return solve_forms(linear, quadratic, null, sizes, absolute, opposite, all_components)
 
 
 @compiled
 def solve_forms(
-    i: float,
-    r: float,
-    z: float,
-    k: float,
-    ii: float,
-    ir: float,
-    iz: float,
-    ik: float,
-    rr: float,
-    zz: float,
-    zk: float,
-    kk: float,
-    boost_out: float,
-    boost_in: float,
-    flip_out: float,
-    flip_in: float,
-    size_p: float,
-    size_q: float,
-    fuzz: float,
+    linear: LinearForms,
+    quadratic: QuadraticForms,
+    null: NullForms,
+    sizes: Sizes,
     theta: float,
     opposite: bool,
     all_components: bool,
-) -> tuple[float, float, float, float, float, bool]:
-    """`solve_pair` from the linear and quadratic forms of P and Q, named as in `jorth.plane.families`.
+) -> Step:
+    """The step from the forms of P and Q: a caller that knows how its Q is made forms them best.
 
-    A caller that knows how its Q is made forms these with less cancellation than from the entries of Q. ``size_p`` and
-    ``size_q`` are the largest entries of P and Q, ``fuzz`` the uncertainty of the null forms beyond their own rounding.
-    A step counts as a decrease if that is above rounding, and an improper one must be better than the proper one by as
-    much.
+    A step counts as a decrease if that is above rounding, and an improper one must be better than
+    the proper one by as much.
     """
     twice, half = 2.0 * theta, 0.5 * theta
-    ii, rr, zz, kk = ii + twice, rr + twice, zz + twice, kk + twice
+    ii, ir, iz, ik, rr, zz, zk, kk = quadratic
+    quadratic = QuadraticForms(ii + twice, ir, iz, ik, rr + twice, zz + twice, zk, kk + twice)
+    null = NullForms(
+        null.boost_out + half, null.boost_in + half, null.flip_out + half, null.flip_in + half
+    )
+    unbounded = False
     if opposite:
-        x, y, decrease, noise, unbounded = boost(
-            i,
-            k,
-            ii,
-            ik,
-            kk,
-            boost_out + half,
-            boost_in + half,
-            size_p,
-            size_q,
-            fuzz,
-            not all_components,
-        )
+        x, y, decrease, noise, unbounded = boost(linear, quadratic, null, sizes, not all_components)
         v11, v12, v21, v22 = x, y, y, x
     else:
-        unbounded = False
-        x, y, decrease, noise = rotation(i, r, ii, ir, rr, size_p)
+        x, y, decrease, noise = rotation(linear, quadratic, sizes.p)
         v11, v12, v21, v22 = x, -y, y, x
     if decrease <= noise:
         v11, v12, v21, v22, decrease = 1.0, 0.0, 0.0, 1.0, 0.0
     if all_components and opposite:
-        x, y, gain, noise, endless = flip(
-            i, r, z, ii, ir, iz, rr, zz, flip_out + half, flip_in + half, size_p, size_q, fuzz
-        )
-        unbounded = unbounded or endless
+        x, y, gain, noise, flip_unbounded = flip(linear, quadratic, null, sizes)
+        unbounded = unbounded or flip_unbounded
         if gain > decrease + noise:
             v11, v12, v21, v22, decrease = -x, -y, y, x, gain
     elif all_components:
-        x, y, gain, noise = reflection(i, z, k, ii, iz, ik, zz, zk, kk)
+        x, y, gain, noise = reflection(linear, quadratic)
         if gain > decrease + noise:
             v11, v12, v21, v22, decrease = x, y, y, -x, gain
-    return _accept(v11, v12, v21, v22, decrease, unbounded)
-
-
-@compiled
-def _accept(
-    v11: float, v12: float, v21: float, v22: float, decrease: float, unbounded: bool
-) -> tuple[float, float, float, float, float, bool]:
-    """The step, or the identity for an unbounded problem; NaN input shows as a NaN decrease."""
-    if math.isnan(decrease):
+    if math.isnan(decrease):  # the input was not a number
         return 1.0, 0.0, 0.0, 1.0, decrease, False
     if unbounded or math.isinf(decrease):
         return 1.0, 0.0, 0.0, 1.0, 0.0, True
     return v11, v12, v21, v22, decrease, False
-
-
-@compiled
-def solve_pairs(
-    P: np.ndarray, Q: np.ndarray, opposite: np.ndarray, theta: float, all_components: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`solve_pair` over a batch, one after the other: V (k, 2, 2), decrease (k,), unbounded (k,)."""
-    count = P.shape[0]
-    V, decrease, unbounded = np.empty((count, 2, 2)), np.empty(count), np.empty(count, np.bool_)
-    for t in range(count):
-        V[t, 0, 0], V[t, 0, 1], V[t, 1, 0], V[t, 1, 1], decrease[t], unbounded[t] = solve_pair(
-            P[t], Q[t], opposite[t], theta, all_components
-        )
-    return V, decrease, unbounded

@@ -1,11 +1,52 @@
-"""V applied to two rows in place, compiled: the arithmetic of `apply`."""
+"""What a pair step does with two rows: products, null lengths, and V applied as in `apply`."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from jorth.compiling import compiler
 from jorth.plane.apply import SMALL_BOOST, SMALL_TURN
+from jorth.plane.compiled.pair import Five, Four
 from jorth.plane.compiled.roots import compiled
+from jorth.plane.proximal import NEAR_NULL
+
+# sums may be reassociated into vector registers; nothing else of IEEE arithmetic is given up
+_summing = compiler(fastmath={"reassoc", "contract"})
+
+
+@_summing
+def cross_products(U: np.ndarray, W: np.ndarray, i: int, j: int) -> Four:
+    """<U_i, W_i>, <U_i, W_j>, <U_j, W_i>, <U_j, W_j> of rows."""
+    ii, ij, ji, jj = 0.0, 0.0, 0.0, 0.0
+    for c in range(U.shape[1]):
+        a, b, x, y = U[i, c], U[j, c], W[i, c], W[j, c]
+        ii += a * x
+        ij += a * y
+        ji += b * x
+        jj += b * y
+    return ii, ij, ji, jj
+
+
+@_summing
+def null_lengths(X: np.ndarray, i: int, j: int) -> tuple[float, float]:
+    """||x_i + x_j||^2 and ||x_i - x_j||^2, each to full relative accuracy."""
+    plus, minus = 0.0, 0.0
+    for c in range(X.shape[1]):
+        a, b = X[i, c], X[j, c]
+        plus += (a + b) * (a + b)
+        minus += (a - b) * (a - b)
+    return plus, minus
+
+
+@compiled
+def gram_of_pair(
+    y11: float, y12: float, y22: float, X: np.ndarray, i: int, j: int, from_rows: bool
+) -> Five:
+    """y11, y12, y22 and y11 +- 2 y12 + y22; near zero these two are formed from the rows of X."""
+    plus, minus = y11 + 2.0 * y12 + y22, y11 - 2.0 * y12 + y22
+    if from_rows and min(plus, minus) < NEAR_NULL * (y11 + y22):
+        plus, minus = null_lengths(X, i, j)
+    return y11, y12, y22, plus, minus
 
 
 @compiled
@@ -60,7 +101,15 @@ def _small_turn(X: np.ndarray, i: int, j: int, v12: float, v21: float, cosine: f
 
 
 @compiled
-def apply_pairs(X: np.ndarray, pairs: np.ndarray, V: np.ndarray) -> None:
-    """`apply_pair` over pairs (m, 2) and V (m, 2, 2), one after the other; the pairs may share indices."""
-    for t in range(pairs.shape[0]):
-        apply_pair(X, pairs[t, 0], pairs[t, 1], V[t, 0, 0], V[t, 0, 1], V[t, 1, 0], V[t, 1, 1])
+def conjugate_pair(
+    Y: np.ndarray, i: int, j: int, v11: float, v12: float, v21: float, v22: float
+) -> None:
+    """Y <- V Y V^T on rows and columns (i, j) of a symmetric Y, in place."""
+    apply_pair(Y, i, j, v11, v12, v21, v22)
+    a, b, c, d = Y[i, i], Y[i, j], Y[j, i], Y[j, j]
+    for row in range(Y.shape[0]):
+        Y[row, i] = Y[i, row]
+        Y[row, j] = Y[j, row]
+    Y[i, i] = a * v11 + b * v12
+    Y[j, j] = c * v21 + d * v22
+    Y[i, j] = Y[j, i] = 0.5 * ((a * v21 + b * v22) + (c * v11 + d * v12))

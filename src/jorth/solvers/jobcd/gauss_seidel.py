@@ -2,48 +2,70 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from jorth.arrays import check_choice, check_theta, whole_number
+from jorth.arrays import check_auto, check_choice, check_theta, whole_number
 from jorth.group.slopes import skew_gradient
+from jorth.kernels import Majoriser
 from jorth.plane import all_pairs, random_pairs
-from jorth.plane.proximal import signed_theta
-from jorth.solvers.jobcd.blocks import BlockedSweep, rows_of_a_block
-from jorth.solvers.jobcd.curvature import check_curvature, first_curvature, majorised_step
-from jorth.solvers.jobcd.diagonalisation import is_diagonalisation, rotate_pairs
-from jorth.solvers.jobcd.pair_steps import compile_kernels, oriented, propose_pairs, transposed_form
-from jorth.solvers.jobcd.pairwise import PairwiseSweep, StepRule
+from jorth.plane.proximal import StepRule, signed_theta
+from jorth.solvers.jobcd.diagonalisation import Trace, rotate_pairs, trace_to_diagonalise
+from jorth.solvers.jobcd.majorised import (
+    MajorisedState,
+    compile_kernels,
+    first_curvature,
+    majorised_step,
+    oriented,
+)
+from jorth.solvers.jobcd.quadratic_sweeps import (
+    BlockedSweep,
+    PairwiseSweep,
+    SweepForm,
+    rows_of_a_block,
+)
 from jorth.solvers.loop.problem import Problem
 from jorth.solvers.loop.solver import AbstractSolver
-from jorth.solvers.loop.state import State
+from jorth.solvers.loop.state import NOT_SAVED
+
+
+@dataclass
+class GaussSeidelState(MajorisedState):
+    """The state of `GaussSeidel`; what it adds is known from the problem, and found in the first sweep."""
+
+    trace: Trace | None = field(default=None, metadata=NOT_SAVED)
+    form: SweepForm | None = field(default=None, metadata=NOT_SAVED)
+    concave: bool = field(default=False, metadata=NOT_SAVED)
+    """Whether f is concave and the run goes on all the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GaussSeidel(AbstractSolver):
     """GS-JOBCD (Algorithm 1 of the paper). An iteration is a sweep of n (n - 1) / 2 pair updates.
 
-    On a quadratic objective (`Quadratic`, `Procrustes`) the steps are exact, cost O(n) each, and run in compiled code
-    on the CPU, by blocks of rows where n is large. Right steps on tr(X^T A X) are the J-Jacobi method: they diagonalise
-    X^T A X and converge quadratically. On any other objective each pair takes a gradient and a scalar majoriser with
-    backtracking: right, but dear; prefer `Jacobi` there.
+    On a quadratic objective (`Quadratic`, `Procrustes`) the steps are exact, cost O(n) each, and run
+    in compiled code on the CPU, by blocks of rows if n is large. Right steps on tr(X^T A X) are the
+    J-Jacobi method: they diagonalise X^T A X and converge quadratically. On any other objective each
+    pair takes a gradient and a scalar majoriser with backtracking: correct, but expensive; prefer
+    `Jacobi` there.
 
     Args:
         side: "left" changes rows, "right" columns.
         components: "start" stays in the component of the start, "all" may leave it (the paper).
-        order: "sweep" all pairs once, in random order; "random" with replacement (the paper); "cyclic" row by row;
-            "greedy" all pairs once, the steepest first.
-        theta: The proximal weight; None takes 1e-12 of each pair's curvature. With ``on_unbounded="continue"`` on a
-            concave quadratic (the paper's eigenvalue problem) it alone bounds the steps; None then takes the curvature.
-        curvature: Of non-quadratic objectives: "auto" backtracks, a number is fixed.
-        block_size: Of a "sweep" on a quadratic objective: the rows are cut at random into blocks of so many, and the
-            pairs of two blocks done together, in cache; 1 takes single pairs. "auto" takes blocks from n = 192 on.
+        order: "sweep" takes all pairs once, in random order; "random" draws with replacement (the
+            paper); "cyclic" goes row by row; "greedy" takes all pairs once, the steepest first.
+        theta: The proximal weight; None takes 1e-12 of each pair's curvature. With
+            ``on_unbounded="continue"`` on a concave quadratic (the paper's eigenvalue problem) it
+            alone bounds the steps; None then takes the curvature.
+        curvature: For objectives that are not quadratic: "auto" backtracks, a number is fixed.
+        block_size: For a "sweep" on a quadratic objective: the rows are cut at random into blocks of
+            this size, and the pairs of two blocks are done together, in cache; 1 takes single pairs.
+            "auto" takes blocks from n = 192 on.
     """
 
     side: Literal["left", "right"] = "left"
@@ -53,34 +75,37 @@ class GaussSeidel(AbstractSolver):
     curvature: float | Literal["auto"] = "auto"
     block_size: int | Literal["auto"] = "auto"
     name = "gs-jobcd"
+    state_type = GaussSeidelState
 
     def __post_init__(self) -> None:
         check_choice(self.side, "side", ("left", "right"))
         check_choice(self.components, "components", ("start", "all"))
         check_choice(self.order, "order", ("sweep", "random", "cyclic", "greedy"))
         check_theta(self.theta)
-        check_curvature(self.curvature)
+        check_auto(self.curvature, "curvature")
         if not (isinstance(self.block_size, str) and self.block_size == "auto"):
             whole_number(self.block_size, "block_size", 1)
             if self.block_size > 1 and self.order != "sweep":
                 raise ValueError(
-                    f'block_size must be "auto" or 1 for order "{self.order}", got {self.block_size!r}'
+                    f'block_size must be "auto" or 1 for order "{self.order}", '
+                    f"got {self.block_size!r}"
                 )
 
     def prepare(self) -> None:
-        """Compile the sweep."""
         compile_kernels()
 
-    def step(self, problem: Problem, state: State) -> None:
+    def step(self, problem: Problem, state: GaussSeidelState) -> None:
         """One sweep."""
-        if is_diagonalisation(problem, state, self.side, self.theta):
-            rotate_pairs(problem, state, self._pairs(problem, state))
+        if self.side == "right" and state.trace is None:
+            state.trace = trace_to_diagonalise(problem, state.X, self.theta)
+        if state.trace is not None:
+            rotate_pairs(problem, state, state.trace, self._pairs(problem, state))
         elif problem.objective.quadratic() is not None:
             self._exact_sweep(problem, state)
         else:
-            self._majorised_sweep(problem, state, self._pairs(problem, state))
+            self._majorised_sweep(problem, state)
 
-    def _pairs(self, problem: Problem, state: State) -> NDArray[np.int64]:
+    def _pairs(self, problem: Problem, state: GaussSeidelState) -> NDArray[np.int64]:
         n = problem.signature.n
         if self.order == "random":
             return random_pairs(n, n * (n - 1) // 2, seed=problem.rng)
@@ -88,14 +113,12 @@ class GaussSeidel(AbstractSolver):
             return all_pairs(n, seed=problem.rng)
         pairs = all_pairs(n)
         if self.order == "greedy":
-            S = skew_gradient(
-                oriented(state.X, self.side), oriented(state.gradient, self.side), problem.signs
-            )
-            weights = S.abs().cpu().numpy()[pairs[:, 0], pairs[:, 1]]
-            pairs = pairs[np.argsort(-weights, kind="stable")]
+            X, G = oriented(state.X, self.side), oriented(state.gradient, self.side)
+            slopes = skew_gradient(X, G, problem.signs).abs().cpu().numpy()
+            pairs = pairs[np.argsort(-slopes[pairs[:, 0], pairs[:, 1]], kind="stable")]
         return pairs
 
-    def _exact_sweep(self, problem: Problem, state: State) -> None:
+    def _exact_sweep(self, problem: Problem, state: GaussSeidelState) -> None:
         sweep = self._quadratic_sweep(problem, state)
         try:
             for done in sweep.run():
@@ -108,73 +131,35 @@ class GaussSeidel(AbstractSolver):
         state.value, state.gradient = problem.objective.value_and_gradient(state.X)
         state.exact = True
 
-    def _quadratic_sweep(self, problem: Problem, state: State) -> BlockedSweep | PairwiseSweep:
-        """By blocks where they are large enough, and the order is free."""
-        A, C, D = self._arrays(problem, state)
-        X, signs = (
-            np.array(oriented(state.X, self.side).double().cpu().numpy(), order="C"),
-            problem.signature.signs,
-        )
+    def _quadratic_sweep(
+        self, problem: Problem, state: GaussSeidelState
+    ) -> BlockedSweep | PairwiseSweep:
+        """By blocks if they are large enough, and the order is free."""
+        if state.form is None:
+            form = problem.objective.quadratic()
+            assert form is not None
+            state.form = SweepForm.of(form, self.side, state.X.shape[1])
+            state.concave = not problem.stop_unbounded and state.form.concave()
+        X = np.array(oriented(state.X, self.side).double().cpu().numpy(), order="C")
+        signs = problem.signature.signs
         rule = StepRule(
             signed_theta(self.theta),
             self.components == "all",
             problem.ends_unbounded,
-            self._races(problem, state),
+            concave=state.concave,
         )
         size = rows_of_a_block(len(X)) if self.block_size == "auto" else self.block_size
-        if size > 1 and self.order == "sweep" and not rule.concave:
-            return BlockedSweep(A, C, D, X, signs, problem.rng.permutation(len(X)), size, rule)
-        return PairwiseSweep(A, C, D, X, signs, self._pairs(problem, state), rule)
+        if size > 1 and self.order == "sweep" and not state.concave:
+            return BlockedSweep(state.form, X, signs, problem.rng.permutation(len(X)), size, rule)
+        return PairwiseSweep(state.form, X, signs, self._pairs(problem, state), rule)
 
-    def _races(self, problem: Problem, state: State) -> bool:
-        """Whether f is concave and the run goes on all the same."""
-        if "concave" not in state.cache:
-            A, _, D = self._arrays(problem, state)
-            state.cache["concave"] = not problem.stop_unbounded and _is_concave(A, D)
-        return bool(state.cache["concave"])
-
-    def _arrays(
-        self, problem: Problem, state: State
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]:
-        """A, C and D of the form whose rows are changed, as the kernel takes them."""
-        if "form" not in state.cache:
-            form = problem.objective.quadratic()
-            assert form is not None
-            form = transposed_form(form, self.side, state.X.shape[1])
-            C = np.zeros((form.A.shape[0], 0)) if form.C is None else _contiguous(form.C)
-            state.cache["form"] = (
-                _contiguous(form.A),
-                C,
-                None if form.D is None else _contiguous(form.D),
+    def _majorised_sweep(self, problem: Problem, state: GaussSeidelState) -> None:
+        majoriser = Majoriser(problem.signature, self.components == "all", signed_theta(self.theta))
+        adaptive = self.curvature == "auto"
+        estimate = first_curvature(problem, state, self.curvature)
+        for pair in self._pairs(problem, state):
+            X, G = oriented(state.X, self.side), oriented(state.gradient, self.side)
+            propose = partial(majoriser.propose, X, G, rounds=pair[None, None])
+            estimate = state.curvature = majorised_step(
+                problem, state, propose, estimate, side=self.side, adaptive=adaptive
             )
-        A, C, D = state.cache["form"]
-        return A, C, D
-
-    def _majorised_sweep(self, problem: Problem, state: State, pairs: NDArray[np.int64]) -> None:
-        first_curvature(problem, state, self.curvature)
-        for pair in pairs:
-            propose = partial(
-                propose_pairs,
-                problem,
-                oriented(state.X, self.side),
-                oriented(state.gradient, self.side),
-                pair[None],
-                form=None,
-                theta=self.theta,
-                everywhere=self.components == "all",
-            )
-            majorised_step(
-                problem, state, propose, side=self.side, adaptive=self.curvature == "auto"
-            )
-
-
-def _is_concave(A: NDArray[np.float64], D: NDArray[np.float64] | None) -> bool:
-    """Whether tr(X^T A X D) is concave: -A and D, or A and -D, positive semidefinite up to rounding."""
-    low, high = np.linalg.eigvalsh(A)[[0, -1]]
-    least, most = (1.0, 1.0) if D is None else np.linalg.eigvalsh(D)[[0, -1]]
-    tiny_a, tiny_d = 1e-12 * max(abs(low), abs(high)), 1e-12 * max(abs(least), abs(most))
-    return bool((high <= tiny_a and least >= -tiny_d) or (low >= -tiny_a and most <= tiny_d))
-
-
-def _contiguous(tensor: Tensor) -> NDArray[np.float64]:
-    return np.ascontiguousarray(tensor.double().cpu().numpy())

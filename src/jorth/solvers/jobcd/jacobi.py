@@ -1,70 +1,105 @@
-"""J-JOBCD: disjoint pairs at once, one gradient an iteration."""
+"""J-JOBCD: disjoint pairs at once, one gradient per iteration."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.arrays import check_choice, check_count, check_theta, real_number
+from jorth.arrays import check_auto, check_choice, check_count, check_theta, real_number
 from jorth.group.slopes import skew_gradient
+from jorth.kernels import Majoriser, QuadraticRounds
+from jorth.kernels.pairings import (
+    MATCHINGS,
+    Matching,
+    rounds_in_tournament,
+    shuffled_tournament,
+)
 from jorth.kernels.quadratic import CHUNK
 from jorth.objectives import QuadraticForm
 from jorth.plane import greedy_matching, random_matching, tournament
-from jorth.solvers.jobcd.averaged_steps import Averaging, best_of, keep_best, walk
-from jorth.solvers.jobcd.curvature import check_curvature, first_curvature, majorised_step
-from jorth.solvers.jobcd.device_rounds import exact_rounds
-from jorth.solvers.jobcd.diagonalisation import is_diagonalisation, rotate_rounds
-from jorth.solvers.jobcd.pair_steps import (
-    Proposal,
+from jorth.plane.proximal import signed_theta
+from jorth.solvers.jobcd.averaged_steps import AveragedSteps, AveragingRule
+from jorth.solvers.jobcd.diagonalisation import Trace, rotate_rounds, trace_to_diagonalise
+from jorth.solvers.jobcd.majorised import (
+    MajorisedState,
     compile_kernels,
+    exact_rounds,
+    first_curvature,
+    majorised_step,
     oriented,
-    propose_pairs,
-    propose_rounds,
-    transposed_form,
 )
+from jorth.solvers.jobcd.quadratic_sweeps import transposed_form
 from jorth.solvers.loop.budget import all_finite
 from jorth.solvers.loop.problem import Problem
 from jorth.solvers.loop.solver import AbstractSolver
-from jorth.solvers.loop.state import State
+from jorth.solvers.loop.state import NOT_SAVED, State
 from jorth.solvers.loop.status import Status, StopRun
 
-Matching = Literal["random", "round-robin", "greedy"]
 Side = Literal["auto", "left", "right", "both"]
-MOMENTUM, DECAY, PATIENCE = 0.7, 0.9, 5
-"""Of averaged slopes: found on probes of 1,200 rows, seed 0."""
+MOMENTUM, DECAY, RETURN_PATIENCE = 0.7, 0.9, 5
+"""For averaged slopes: found on probes of 1,200 rows, seed 0."""
 REACH = 0.5
 """sqrt(n) times the first angle: found on sparse and on Gaussian rows, n from 4 to 100."""
+
+
+@dataclass
+class ExactForm:
+    """A convex quadratic form in the matrix whose rows are changed, and its rounds on a device."""
+
+    form: QuadraticForm
+    rounds: QuadraticRounds | None = None
+
+
+@dataclass
+class JacobiState(MajorisedState):
+    """The state of `Jacobi`."""
+
+    turn: int = 0
+    """Steps so far, by which sides alternate."""
+    round: int = 0
+    """Single rounds of the tournament so far."""
+    pair_factor: float = 1.0
+    """The factor of the exact curvature of each pair, for what the pairs have in common."""
+    averaged: AveragedSteps | None = None
+    trace: Trace | None = field(default=None, metadata=NOT_SAVED)
+    exact_forms: dict[str, ExactForm | None] = field(default_factory=dict, metadata=NOT_SAVED)
+    """By side; None if there is no such form."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Jacobi(AbstractSolver):
     """J-JOBCD (Algorithm 2 of the paper with the full gradient), on any objective, CPU or CUDA.
 
-    Several rounds of disjoint pairs can be run on the majoriser of one gradient; a whole tournament of them solves it
-    almost exactly and needs 10 to 50 times fewer gradients than one random matching. Right steps on tr(X^T A X) are the
-    J-Jacobi method, whose disjoint pairs are exact together: a tournament an iteration, quadratic convergence.
+    Several rounds of disjoint pairs can be run on the majoriser of one gradient; a complete
+    tournament of them solves it almost exactly and needs 10 to 50 times fewer gradients than one
+    random matching. Right steps on tr(X^T A X) are the J-Jacobi method, whose disjoint pairs are
+    exact together: one tournament per iteration, and quadratic convergence.
 
     Args:
-        side: "left" changes rows, "right" columns, "both" takes turns; "auto" is left, and both with averaged slopes.
+        side: "left" changes rows, "right" columns, "both" takes turns; "auto" is left, and both with
+            averaged slopes.
         components: "start" stays in the component of the start, "all" may leave it (the paper).
-        matching: With one round per gradient: "random" (the paper), "round-robin", or "greedy" on the slopes.
-        rounds_per_gradient: A number; None takes a tournament of all pairs on the CPU, and on a device one round, or 32
-            exact ones on a convex quadratic.
+        matching: With one round per gradient: "random" (the paper), "tournament", or "greedy" on the
+            slopes.
+        rounds_per_gradient: A number; None takes a tournament of all pairs on the CPU, and on a device
+            one round, or 32 exact ones on a convex quadratic.
         theta: The proximal weight; None takes 1e-12 of each pair's curvature.
-        curvature: "auto" backtracks, starting from what the objective knows; a number L is fixed. "per-plane" averages
-            slopes over steps and turns every plane by about the same angle, without asking f to fall each time;
-            "auto" does so too where the objective says that it is rough (a structural probe with q > 1).
-        angle: Of "per-plane", at the start; None takes 0.5 / sqrt(n). It is halved when the walk goes back to the best
-            point, but doubled at first where that is still near the start.
-        majoriser: With one round per gradient: "rows" is Q = L (Z Z^T) (x) I_2, which majorises an L-smooth f; "scalar"
-            is Q = L I, the paper's sigma, which does so only for sigma >= L lambda_max(Z Z^T).
+        curvature: "auto" backtracks, starting from what the objective knows; a number L is fixed.
+            "per-plane" averages slopes over steps and turns every plane by about the same angle,
+            without asking f to fall each time; "auto" does so too if the objective says that it is
+            rough (a structural probe with q > 1).
+        angle: The first angle of "per-plane"; None takes 0.5 / sqrt(n). It is halved when the run goes
+            back to the best point, but doubled at first if that is still near the start.
+        majoriser: With one round per gradient: "rows" is Q = L (Z Z^T) (x) I_2, which majorises an
+            L-smooth f; "scalar" is Q = L I, the paper's sigma, which does so only for
+            sigma >= L lambda_max(Z Z^T).
     """
 
     side: Side = "auto"
@@ -76,15 +111,16 @@ class Jacobi(AbstractSolver):
     angle: float | None = None
     majoriser: Literal["rows", "scalar"] = "rows"
     name = "j-jobcd"
+    state_type = JacobiState
 
     def __post_init__(self) -> None:
         check_choice(self.side, "side", ("auto", "left", "right", "both"))
         check_choice(self.components, "components", ("start", "all"))
-        check_choice(self.matching, "matching", ("random", "round-robin", "greedy"))
+        check_choice(self.matching, "matching", MATCHINGS)
         check_count(self.rounds_per_gradient, "rounds_per_gradient")
         check_theta(self.theta)
         if not (isinstance(self.curvature, str) and self.curvature == "per-plane"):
-            check_curvature(self.curvature)
+            check_auto(self.curvature, "curvature")
         if self.angle is not None:
             real_number(
                 self.angle, "angle", "a number in (0, 1] or None", lambda number: 0 < number <= 1
@@ -92,192 +128,194 @@ class Jacobi(AbstractSolver):
         check_choice(self.majoriser, "majoriser", ("rows", "scalar"))
         if self.majoriser == "scalar" and self.rounds_per_gradient != 1:
             raise ValueError(
-                f"rounds_per_gradient must be 1 for the scalar majoriser, got {self.rounds_per_gradient!r}"
+                "rounds_per_gradient must be 1 for the scalar majoriser, "
+                f"got {self.rounds_per_gradient!r}"
             )
 
     def prepare(self) -> None:
-        """Compile the pair solvers."""
         compile_kernels()
 
-    def step(self, problem: Problem, state: State) -> None:
-        """One gradient step; of the J-Jacobi method a whole tournament, whose rounds need no gradient."""
-        if self.averages(problem):
-            self._walk(problem, state)
+    def step(self, problem: Problem, state: JacobiState) -> None:
+        """One gradient step, or a tournament of the J-Jacobi method, whose rounds need no gradient."""
+        if self.averages_slopes(problem):
+            self._averaged_step(problem, state)
             return
-        side = self.take_side(state)
-        if is_diagonalisation(problem, state, side, self.theta):
-            rotate_rounds(problem, state, tournament(problem.signature.n, seed=problem.rng))
+        side = self._next_side(state)
+        if side == "right" and state.trace is None:
+            state.trace = trace_to_diagonalise(problem, state.X, self.theta)
+        if side == "right" and state.trace is not None:
+            rounds = shuffled_tournament(problem.signature.n, problem.rng)
+            rotate_rounds(problem, state, state.trace, rounds)
+            return
+        estimate = first_curvature(problem, state, self._fixed_or_auto)
+        exact = self._exact_form(problem, state, side)
+        if exact is not None:
+            self._exact_step(problem, state, exact, side)
             return
         X, G = oriented(state.X, side), oriented(state.gradient, side)
-        form, key = self._exact_form(problem, state, side), "curvature"
-        first_curvature(problem, state, self._bound)
-        if (
-            form is not None
-        ):  # the exact curvature of each pair, times a factor for what the pairs have in common
-            key = "safeguard"
-            state.numbers.setdefault(key, 1.0)
-        propose: Callable[[float], Proposal]
-        rounds = self.rounds(X, exact=form is not None)
-        if form is not None and rounds > 1:
-            everywhere = self.components == "all"
-            propose = exact_rounds(problem, state, X, form, side, rounds, self.theta, everywhere)
+        rounds = self._choose(problem, state, X, G, self.round_count(X))
+        propose = partial(self._majoriser(problem).propose, X, G, rounds=rounds)
+        adaptive = self.curvature == "auto"
+        state.curvature = majorised_step(
+            problem, state, propose, estimate, side=side, adaptive=adaptive, secant=True
+        )
+
+    def _exact_step(
+        self, problem: Problem, state: JacobiState, exact: ExactForm, side: str
+    ) -> None:
+        """The exact curvature of each pair, times a factor for what the pairs have in common."""
+        X, G, form = oriented(state.X, side), oriented(state.gradient, side), exact.form
+        majoriser = self._majoriser(problem, form.A, form.D)
+        count = self.round_count(X, exact=True)
+        if count > 1:
+            exact.rounds = exact.rounds or QuadraticRounds(
+                form.A,
+                form.C,
+                form.D,
+                torch.from_numpy(problem.signature.signs.copy()),
+                all_components=majoriser.all_components,
+                theta=majoriser.theta,
+            )
+            propose = exact_rounds(problem, exact.rounds, X, count)
         else:
-            pairs = self.choose(problem, state, X, G)
-            propose = partial(self.propose, problem, X, G, pairs, form=form)
-        majorised_step(
-            problem,
-            state,
-            propose,
-            side=side,
-            adaptive=self.curvature == "auto",
-            key=key,
-            floor=0.0 if form is None else 1.0,
-            secant=form is None,
+            propose = partial(majoriser.propose, X, G, rounds=self._choose(problem, state, X, G, 1))
+        state.pair_factor = majorised_step(
+            problem, state, propose, state.pair_factor, side=side, adaptive=True, floor=1.0
+        )
+
+    def _majoriser(
+        self, problem: Problem, A: Tensor | None = None, D: Tensor | None = None
+    ) -> Majoriser:
+        return Majoriser(
+            problem.signature,
+            all_components=self.components == "all",
+            theta=signed_theta(self.theta),
+            A=A,
+            D=D,
+            scalar=self.majoriser == "scalar",
         )
 
     @property
-    def _bound(self) -> float | Literal["auto"]:
+    def _fixed_or_auto(self) -> float | Literal["auto"]:
         """The curvature of majorised steps."""
         assert self.curvature != "per-plane"
         return self.curvature
 
-    def take_side(self, state: State) -> str:
-        """The side of this iteration."""
+    def _next_side(self, state: JacobiState) -> str:
         if self.side != "both":
             return "right" if self.side == "right" else "left"
-        turn = state.numbers.get("turn", 0.0)
-        state.numbers["turn"] = turn + 1
-        return "left" if turn % 2 == 0 else "right"
+        state.turn += 1
+        return "left" if state.turn % 2 == 1 else "right"
 
     # -- averaged slopes
 
-    def averages(self, problem: Problem) -> bool:
+    def averages_slopes(self, problem: Problem) -> bool:
         """Whether slopes are averaged over steps."""
-        return self.curvature == "per-plane" or (
-            self.curvature == "auto" and problem.objective.objective.rough
-        )
+        rough = problem.objective.objective.rough
+        return self.curvature == "per-plane" or (self.curvature == "auto" and rough)
 
-    def averaging(self, n: int) -> Averaging:
-        """How a walk over matrices of n rows goes."""
-        return Averaging(self.angle or REACH / math.sqrt(n), MOMENTUM, DECAY, PATIENCE)
+    def averaging(self, n: int) -> AveragingRule:
+        """How averaged steps are taken on matrices of n rows."""
+        return AveragingRule(self.angle or REACH / math.sqrt(n), MOMENTUM, DECAY, RETURN_PATIENCE)
 
-    def walk(self, problem: Problem, state: State) -> Tensor:
-        """The next point of a walk."""
-        sides = {"auto": ("left", "right"), "both": ("left", "right")}.get(self.side, (self.side,))
-        if state.X.shape[0] != state.X.shape[1]:
-            sides = ("left",)
-        n = problem.signature.n
-        rounds = self.rounds_per_gradient or (n - 1 + n % 2)
-
-        def propose(X: Tensor, G: Tensor, L: float) -> Proposal:
-            return self.propose(problem, X, G, self.choose(problem, state, X, G, rounds), L, None)
-
-        return walk(problem, state, self.averaging(n), sides, propose)
-
-    def _walk(self, problem: Problem, state: State) -> None:
-        averaging = self.averaging(problem.signature.n)
-        if "best" not in state.numbers:
-            keep_best(state, averaging)
-        moved = self.walk(problem, state)
-        value, gradient, exact = self.look(problem, state, moved)
+    def _averaged_step(self, problem: Problem, state: JacobiState) -> None:
+        rule = self.averaging(problem.signature.n)
+        memory = state.averaged = state.averaged or AveragedSteps.begin(state, rule.angle)
+        moved = self._move(problem, state, memory, rule)
+        value, gradient, exact = self._evaluate(problem, state, moved)
         if not all_finite(value, gradient):
             raise StopRun(Status.NON_FINITE)
         state.X.copy_(moved)
         state.value, state.gradient, state.exact = value, gradient, exact
         if exact:
-            keep_best(state, averaging)
+            memory.keep_best(state, rule)
 
-    def look(self, problem: Problem, state: State, X: Tensor) -> tuple[float, Tensor, bool]:
-        """Value and gradient at a point of a walk, and whether they are exact."""
+    def _move(
+        self, problem: Problem, state: JacobiState, memory: AveragedSteps, rule: AveragingRule
+    ) -> Tensor:
+        """The next point: one step along averaged slopes, on the side whose turn it is.
+
+        Lengths are measured by ||Y X^-1 - I||, in which steps do not shrink where X is large.
+        """
+        sides: tuple[str, ...] = ("left", "right")
+        if state.X.shape[0] != state.X.shape[1]:
+            sides = ("left",)
+        elif self.side not in ("auto", "both"):
+            sides = (self.side,)
+        side = sides[state.turn % len(sides)]
+        state.turn += 1
+        X, G, signs = oriented(state.X, side), oriented(state.gradient, side), problem.signs
+        slopes = memory.direction(skew_gradient(X, G, signs)[None], side, rule)
+        H = signs[:, None] * slopes
+        count = self.rounds_per_gradient or rounds_in_tournament(len(X))
+        rounds = self._choose(problem, state, torch.eye(len(X)).to(X), H[0], count)
+        majoriser = self._majoriser(problem)
+        moved = majoriser.relative_rounds(X[None], H, 1 / memory.angle, rounds)[0]
+        problem.objective.count.pair_updates += rounds.size // 2
+        if not bool(torch.isfinite(moved).all()):
+            raise StopRun(Status.NON_FINITE)
+        return oriented(moved, side)
+
+    def _evaluate(
+        self, problem: Problem, state: JacobiState, X: Tensor
+    ) -> tuple[float, Tensor, bool]:
+        """Value and gradient after an averaged step, and whether they are exact."""
         return *problem.objective.value_and_gradient(X), True
 
-    def settle(self, state: State, last: State) -> State:
-        """The best point of a walk."""
-        return best_of(state, last)
+    def settle(self, state: JacobiState, last: State) -> State:
+        return last if state.averaged is None else state.averaged.best_of(last)
 
     # -- what a step consists of
 
-    def _exact_form(self, problem: Problem, state: State, side: str) -> QuadraticForm | None:
-        """The quadratic form, where the exact curvature of pairs can be used and majorises with some factor."""
-        several_on_cpu = self.rounds(state.X) > 1 and state.X.device.type == "cpu"
+    def _exact_form(self, problem: Problem, state: JacobiState, side: str) -> ExactForm | None:
+        """The quadratic form, if the exact curvature of pairs can be used and majorises.
+
+        It must be convex, up to rounding: otherwise no factor need make its pairs a majoriser together.
+        """
+        several_on_cpu = self.round_count(state.X) > 1 and state.X.device.type == "cpu"
         if self.curvature != "auto" or several_on_cpu or self.majoriser == "scalar":
             return None
-        key = f"form {side}"
-        if key not in state.cache:
+        if side not in state.exact_forms:
             form = problem.objective.quadratic()
-            usable = form is not None and positive_semidefinite(form)
-            state.cache[key] = (
-                transposed_form(form.like(state.X), side, state.X.shape[1])
+            usable = form is not None and _semidefinite(form.A) and _semidefinite(form.D)
+            state.exact_forms[side] = (
+                ExactForm(transposed_form(form.like(state.X), side, state.X.shape[1]))
                 if form and usable
                 else None
             )
-        found: QuadraticForm | None = state.cache[key]
-        return found
+        return state.exact_forms[side]
 
-    def rounds(self, X: Tensor, *, exact: bool = False) -> int:
-        """The number of rounds per gradient; exact ones on a device are as many as are replayed together."""
+    def round_count(self, X: Tensor, *, exact: bool = False) -> int:
+        """The rounds per gradient; exact ones on a device are as many as are replayed together."""
         if self.rounds_per_gradient is not None:
             return self.rounds_per_gradient
         if X.device.type != "cpu":
             return CHUNK if exact else 1
-        n = X.shape[0]
-        return n - 1 + n % 2
+        return rounds_in_tournament(X.shape[0])
 
-    def choose(
-        self, problem: Problem, state: State, X: Tensor, G: Tensor, rounds: int | None = None
+    def _choose(
+        self, problem: Problem, state: JacobiState, X: Tensor, G: Tensor, count: int
     ) -> NDArray[np.int64]:
-        """The rounds of this iteration: (r, n // 2, 2)."""
-        n, rounds = X.shape[0], rounds or self.rounds(X)
-        if rounds > 1:
-            tournaments = [
-                tournament(n, seed=problem.rng) for _ in range(-(-rounds // (n - 1 + n % 2)))
-            ]
-            return np.concatenate(tournaments)[:rounds]
+        """The rounds of this iteration: (count, n // 2, 2)."""
+        n = X.shape[0]
+        if count > 1:
+            number = -(-count // rounds_in_tournament(n))
+            tables = [shuffled_tournament(n, problem.rng) for _ in range(number)]
+            return np.concatenate(tables)[:count]
         if self.matching == "random":
             return random_matching(n, seed=problem.rng)[None]
         if self.matching == "greedy":
-            S = skew_gradient(X, G, problem.signs).abs()
-            greedy: NDArray[np.int64] = greedy_matching(S, seed=problem.rng).cpu().numpy()
+            slopes = skew_gradient(X, G, problem.signs).abs()
+            greedy: NDArray[np.int64] = greedy_matching(slopes, seed=problem.rng).cpu().numpy()
             return greedy[None]
-        turn = int(state.numbers.get("round", 0))
-        state.numbers["round"] = turn + 1
-        table = tournament(n)
-        start = turn % len(table)
-        return table[start : start + 1]
-
-    def propose(
-        self,
-        problem: Problem,
-        X: Tensor,
-        G: Tensor,
-        rounds: NDArray[np.int64],
-        L: float,
-        form: QuadraticForm | None,
-    ) -> Proposal:
-        """The step with curvature L."""
-        everywhere = self.components == "all"
-        if len(rounds) == 1:
-            return propose_pairs(
-                problem,
-                X,
-                G,
-                rounds[0],
-                L,
-                form=form,
-                theta=self.theta,
-                everywhere=everywhere,
-                scalar=self.majoriser == "scalar",
-            )
-        return propose_rounds(problem, X, G, rounds, L=L, theta=self.theta, everywhere=everywhere)
+        start = state.round % rounds_in_tournament(n)
+        state.round += 1
+        return tournament(n)[start : start + 1]
 
 
-def positive_semidefinite(form: QuadraticForm) -> bool:
-    """Whether the form is convex, up to rounding: else no factor need make its pairs a majoriser together."""
-    import torch
-
-    for matrix in (form.A, form.D):
-        if matrix is not None:
-            eigenvalues = torch.linalg.eigvalsh(matrix)
-            if eigenvalues[0] < -1e-12 * eigenvalues.abs().max():
-                return False
-    return True
+def _semidefinite(matrix: Tensor | None) -> bool:
+    """Whether a matrix is positive semidefinite up to rounding; None is the identity."""
+    if matrix is None:
+        return True
+    eigenvalues = torch.linalg.eigvalsh(matrix)
+    return bool(eigenvalues[0] >= -1e-12 * eigenvalues.abs().max())

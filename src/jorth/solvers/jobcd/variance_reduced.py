@@ -9,40 +9,47 @@ import torch
 from torch import Tensor
 
 from jorth.arrays import check_count, frobenius, real_number
-from jorth.solvers.jobcd.averaged_steps import Averaging
-from jorth.solvers.jobcd.curvature import first_curvature
-from jorth.solvers.jobcd.jacobi import DECAY, MOMENTUM, Jacobi
-from jorth.solvers.jobcd.pair_steps import oriented
+from jorth.solvers.jobcd.averaged_steps import AveragingRule
+from jorth.solvers.jobcd.jacobi import DECAY, MOMENTUM, Jacobi, JacobiState
+from jorth.solvers.jobcd.majorised import first_curvature, oriented
 from jorth.solvers.loop.budget import all_finite
 from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.state import State
 from jorth.solvers.loop.status import Status, StopRun
 
 SMOOTHING = 0.9
 REACH = 0.2
-"""sqrt(n) times the first angle of a walk."""
+"""sqrt(n) times the first angle of averaged steps."""
 SCORED_EVERY, FEWEST = 0.5, 20
-"""Epochs between two scored points of a walk, on average, and the fewest steps."""
+"""Epochs between two scored points of averaged steps, on average, and the fewest steps."""
+
+
+@dataclass
+class VarianceReducedState(JacobiState):
+    """The state of `VarianceReduced`."""
+
+    drawn: int = 0
+    """Samples in large batches since the last pass over all of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class VarianceReduced(Jacobi):
-    """VR-J-JOBCD (Algorithm 2 of the paper): `Jacobi` steps on the PAGE estimate of the gradient, for f = 1/N sum f_i.
+    """VR-J-JOBCD (Algorithm 2 of the paper): `Jacobi` steps on the PAGE estimate of the gradient.
 
-    With probability pr the estimate is the gradient over a large batch (all N samples by default), else the last
-    estimate plus the mean of grad f_i(X_t) - grad f_i(X_{t-1}) over a small batch, the same samples at both points. It
-    touches O(sqrt N) samples a step on average. Value and gradient norm are known, recorded and tested after a pass
-    over all samples: at every large batch of N, about once an epoch when ``batch`` is smaller.
+    For f = 1/N sum f_i. With probability pr the estimate is the gradient over a large batch (all N
+    samples by default), otherwise the last estimate plus the mean of grad f_i(X_t) - grad f_i(X_{t-1})
+    over a small batch, the same samples at both points. It touches O(sqrt N) samples per step on
+    average. Value and gradient norm are known, recorded and tested after a pass over all samples: at
+    every large batch of N, about once per epoch if ``batch`` is smaller.
 
-    The options of `Jacobi` hold too; curvature="auto" takes what the objective knows, else a smoothed secant of the
-    difference batches. With averaged slopes ("per-plane", or "auto" on a rough objective) each point takes the
-    gradient over a small batch of its own, and all N samples after about half an epoch of these;
-    ``batch`` and ``safety`` play no part then.
+    The options of `Jacobi` hold too; curvature="auto" takes what the objective knows, else a smoothed
+    secant of the difference batches. With averaged slopes ("per-plane", or "auto" on a rough
+    objective) each point takes the gradient over a small batch of its own, and all N samples after
+    about half an epoch of these; ``batch`` and ``safety`` play no part then.
 
     Args:
         batch: The size b of the large batch; N when None.
         difference_batch: The size b' of the small one; ceil(sqrt N) when None.
-        probability: Of the large batch; b' / (b + b') when None.
+        probability: The probability of the large batch; b' / (b + b') when None.
         safety: The factor on the curvature: 2 is what the theory of PAGE asks for with these batches.
         angle: As that of `Jacobi`; None takes 0.2 / sqrt(n), less, since there are more steps.
     """
@@ -52,6 +59,7 @@ class VarianceReduced(Jacobi):
     probability: float | None = None
     safety: float = 2.0
     name = "vr-j-jobcd"
+    state_type = VarianceReducedState
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -66,14 +74,15 @@ class VarianceReduced(Jacobi):
         )
 
     def check_start(self, samples: int, X: Tensor) -> None:
-        """The batches must fit the samples."""
         super().check_start(samples, X)
         self._sizes(samples)
 
     def _sizes(self, samples: int) -> tuple[int, int, float]:
+        """The large and the small batch, which must fit the samples, and the probability."""
         if samples == 0:
             raise ValueError(
-                "method vr-j-jobcd needs a finite sum (FiniteSum, Procrustes, ...), got an objective without samples"
+                "method vr-j-jobcd needs a finite sum (FiniteSum, Procrustes, ...), "
+                "got an objective without samples"
             )
         large = self.batch or samples
         small = self.difference_batch or math.ceil(math.sqrt(samples))
@@ -84,79 +93,79 @@ class VarianceReduced(Jacobi):
                 )
         return large, small, self.probability or small / (large + small)
 
-    def step(self, problem: Problem, state: State) -> None:
+    def step(self, problem: Problem, state: VarianceReducedState) -> None:
         """One step along the current estimate, and the estimate at the new point."""
-        if self.averages(problem):
-            self._walk(problem, state)
+        if self.averages_slopes(problem):
+            self._averaged_step(problem, state)
             return
-        self._known_curvature(problem, state)
-        side = self.take_side(state)
+        L = self.safety * self._known_curvature(problem, state)
+        side = self._next_side(state)
         X, G = oriented(state.X, side), oriented(state.gradient, side)
-        L = self.safety * state.numbers["curvature"]
-        proposal = self.propose(problem, X, G, self.choose(problem, state, X, G), L, None)
+        rounds = self._choose(problem, state, X, G, self.round_count(X))
+        proposal = self._majoriser(problem).propose(X, G, L, rounds)
         problem.objective.count.pair_updates += proposal.pairs
         moved = oriented(proposal.X, side)
         if not bool(torch.isfinite(moved).all()):
             raise StopRun(Status.NON_FINITE)
         self._estimate(problem, state, moved)
 
-    def look(self, problem: Problem, state: State, X: Tensor) -> tuple[float, Tensor, bool]:
-        """Of a walk: all samples now and then, a fresh small batch elsewhere, whose variance the averages reduce.
+    def _evaluate(
+        self, problem: Problem, state: JacobiState, X: Tensor
+    ) -> tuple[float, Tensor, bool]:
+        """All samples now and then, otherwise a fresh small batch, whose variance averages reduce.
 
-        On a rough f the differences of PAGE are no smaller than the gradients themselves: their sum is of no use.
+        On a rough f the differences of PAGE are no smaller than the gradients: their sum is useless.
         """
-        objective, (_, small, _) = problem.objective, self._sizes(problem.objective.samples)
-        if problem.rng.random() < (
-            self.probability or min(1 / FEWEST, small / (SCORED_EVERY * objective.samples))
-        ):
+        objective = problem.objective
+        _, small, _ = self._sizes(objective.samples)
+        share = small / (SCORED_EVERY * objective.samples)
+        if problem.rng.random() < (self.probability or min(1 / FEWEST, share)):
             return *objective.value_and_gradient(X), True
         return state.value, objective.sample_gradient(X, self._draw(problem, small, X)), False
 
-    def averaging(self, n: int) -> Averaging:
-        """Points are scored twice an epoch: after the first fall one that is not better ends an angle."""
-        return Averaging(self.angle or REACH / math.sqrt(n), MOMENTUM, DECAY, 1)
+    def averaging(self, n: int) -> AveragingRule:
+        """Points are scored twice per epoch: once f has fallen, one that is not better ends an angle."""
+        return AveragingRule(self.angle or REACH / math.sqrt(n), MOMENTUM, DECAY, 1)
 
-    def _estimate(self, problem: Problem, state: State, moved: Tensor) -> None:
+    def _estimate(self, problem: Problem, state: VarianceReducedState, moved: Tensor) -> None:
         """Move to ``moved`` with the PAGE estimate of its gradient."""
         objective, N = problem.objective, problem.objective.samples
-        large, small, probability = self._sizes(problem.objective.samples)
+        large, small, probability = self._sizes(N)
         refresh = problem.rng.random() < probability
-        drawn = state.numbers.get("drawn", 0.0) + (large if refresh else 0)
-        full = refresh and (
-            large == N or drawn >= N
-        )  # with a smaller large batch, about once an epoch
-        state.numbers["drawn"] = 0.0 if full else drawn
+        state.drawn += large if refresh else 0
+        full = refresh and (large == N or state.drawn >= N)
+        value = state.value
         if full:
+            state.drawn = 0
             value, gradient = objective.value_and_gradient(moved)
         elif refresh:
-            value, gradient = (
-                state.value,
-                objective.sample_gradient(moved, self._draw(problem, large, moved)),
-            )
+            gradient = objective.sample_gradient(moved, self._draw(problem, large, moved))
         else:
-            value, gradient = state.value, self._difference(problem, state, moved, small)
+            gradient = self._difference(problem, state, moved, small)
         if not all_finite(value, gradient):
             raise StopRun(Status.NON_FINITE)
         state.X.copy_(moved)
         state.value, state.gradient, state.exact = value, gradient, full
 
-    def _difference(self, problem: Problem, state: State, moved: Tensor, small: int) -> Tensor:
+    def _difference(
+        self, problem: Problem, state: VarianceReducedState, moved: Tensor, small: int
+    ) -> Tensor:
         index = self._draw(problem, small, moved)
         difference = problem.objective.sample_difference(moved, state.X, index)
         distance = (moved - state.X).norm().item()
         if self.curvature == "auto" and distance > 0 and problem.objective.curvature() is None:
+            assert state.curvature is not None
             secant = frobenius(difference) / distance
-            state.numbers["curvature"] = max(
-                secant, SMOOTHING * state.numbers["curvature"] + (1 - SMOOTHING) * secant
-            )
+            smoothed = SMOOTHING * state.curvature + (1 - SMOOTHING) * secant
+            state.curvature = max(secant, smoothed)
         return state.gradient + difference
 
-    def _known_curvature(self, problem: Problem, state: State) -> None:
-        """L at the start, where the objective knows none: a secant over one small batch along a short step."""
-        fresh = "curvature" not in state.numbers
-        first_curvature(problem, state, self._bound)
+    def _known_curvature(self, problem: Problem, state: VarianceReducedState) -> float:
+        """L; at the start, if the objective knows none, a secant over one small batch."""
+        fresh = state.curvature is None
+        L = first_curvature(problem, state, self._fixed_or_auto)
         if not fresh or self.curvature != "auto" or problem.objective.curvature() is not None:
-            return
+            return L
         _, small, _ = self._sizes(problem.objective.samples)
         index = self._draw(problem, small, state.X)
         length = frobenius(state.gradient) or 1.0
@@ -164,7 +173,8 @@ class VarianceReduced(Jacobi):
         difference = problem.objective.sample_difference(probe, state.X, index)
         secant = frobenius(difference) / (probe - state.X).norm().clamp(min=1e-30).item()
         if math.isfinite(secant) and secant > 0:
-            state.numbers["curvature"] = secant
+            state.curvature = L = secant
+        return L
 
     def _draw(self, problem: Problem, size: int, like: Tensor) -> Tensor:
         index = problem.rng.choice(problem.objective.samples, size=size, replace=False)

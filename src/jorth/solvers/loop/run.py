@@ -241,7 +241,7 @@ class Run:
             if problem.signature.n == 1:  # there are no planes
                 return 0.0
             point = self.scored
-            L = state.numbers.get("curvature") or problem.objective.curvature()
+            L = state.curvature or problem.objective.curvature()
             L = L or frobenius(point.gradient) / frobenius(point.X)
             if L == 0:  # f is flat here, and its curvature unknown
                 return 0.0

@@ -1,0 +1,106 @@
+"""Rounds of disjoint pairs: which ones a step takes, and how a device reads them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from jorth.plane import random_matching, tournament
+
+Matching = Literal["tournament", "random", "greedy"]
+MATCHINGS = ("tournament", "random", "greedy")
+"""All pairs in turn, a random matching each time, or the steepest pairs."""
+
+
+def rounds_in_tournament(n: int) -> int:
+    """The number of rounds in which every pair of n indices meets once."""
+    return n - 1 + n % 2 if n > 1 else 0
+
+
+@lru_cache(maxsize=16)
+def _unshuffled(n: int) -> NDArray[np.int64]:
+    return tournament(n)
+
+
+def shuffled_tournament(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """`jorth.plane.tournament` with this seed, from a table that is kept: (rounds, n // 2, 2)."""
+    table = _unshuffled(n)
+    return rng.permutation(n)[table][rng.permutation(len(table))]
+
+
+def numbered_rounds(
+    n: int, matching: Literal["tournament", "random"], count: int, seed: int, turn: int
+) -> NDArray[np.int64]:
+    """The ``count`` rounds of the given turn (counted from 0), shape (count, n // 2, 2).
+
+    They depend on seed and turn alone, so that runs resume and ranks agree. "tournament" goes
+    through one shuffled tournament after the other; "random" draws each round by itself.
+    """
+    if n < 2:
+        return np.empty((0, 0, 2), dtype=np.int64)
+    if matching == "random":
+        rng = np.random.default_rng([seed, turn])
+        return np.stack([random_matching(n, seed=rng) for _ in range(count)])
+    length = rounds_in_tournament(n)
+    first, start = divmod(turn * count, length)
+    tables = [
+        shuffled_tournament(n, np.random.default_rng([seed, number]))
+        for number in range(first, (turn * count + count - 1) // length + 1)
+    ]
+    return np.concatenate(tables)[start : start + count]
+
+
+class RoundTables(NamedTuple):
+    """The two indices of every pair (r, ceil(n / 2)) and every index's partner (r, n), all int32.
+
+    An index that rests is its own partner.
+    """
+
+    first: Tensor
+    second: Tensor
+    partner: Tensor
+
+
+def tournament_rounds(n: int, turns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Some rounds of `jorth.plane.tournament`, by number, as partners (r, n), without its table.
+
+    The partners of neighbours are neighbours: partner(c) = s - c modulo n - 1, so that a device
+    reads the partners' columns as fast as the columns themselves.
+    """
+    modulus = rounds_in_tournament(n)
+    table = np.empty((len(turns), n), dtype=np.int64)
+    own = np.arange(modulus)
+    sums = (modulus - 2 - 2 * np.asarray(turns)) % modulus
+    table[:, :modulus] = (sums[:, None] - own) % modulus
+    if n % 2 == 0:  # the one that would meet itself meets the last
+        alone = np.argmax(table[:, :modulus] == own, axis=1)
+        table[np.arange(len(turns)), alone] = n - 1
+        table[:, n - 1] = alone
+    return table
+
+
+def partners(n: int, rounds: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The partners (r, n) of rounds of disjoint pairs (r, m, 2)."""
+    table = np.tile(np.arange(n), (len(rounds), 1))
+    turn = np.arange(len(rounds))[:, None]
+    table[turn, rounds[:, :, 0]] = rounds[:, :, 1]
+    table[turn, rounds[:, :, 1]] = rounds[:, :, 0]
+    return table
+
+
+def round_tables(partner: NDArray[np.int64], device: torch.device) -> RoundTables:
+    """The tables on a device, uploaded without waiting for it."""
+    own = np.arange(partner.shape[1])
+    first = np.broadcast_to(own, partner.shape)[own <= partner].reshape(len(partner), -1)
+    second = np.take_along_axis(partner, first, axis=1)
+    return RoundTables(*(_upload(table, device) for table in (first, second, partner)))
+
+
+def _upload(table: NDArray[np.int64], device: torch.device) -> Tensor:
+    tensor = torch.from_numpy(table.astype(np.int32))
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor

@@ -1,0 +1,91 @@
+"""Sweeps of the J-Jacobi method, compiled: right steps on tr(X^T A X)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jorth.plane.compiled.roots import compiled
+from jorth.plane.compiled.rows import apply_pair, conjugate_pair, cross_products, null_lengths
+from jorth.plane.proximal import LARGEST_SQUARE, NEAR_NULL, RELATIVE_THETA
+
+
+@compiled
+def sweep_trace(
+    W: np.ndarray,
+    F: np.ndarray,
+    X: np.ndarray,
+    signs: np.ndarray,
+    pairs: np.ndarray,
+    rounding: float,
+    stop_unbounded: bool,
+) -> int:
+    """J-Jacobi rotations that diagonalise X^T A X, for the columns of X, given as rows: O(n) each.
+
+    Every w_ij that is met becomes zero. Opposite signs: tanh 2 mu = -2 w_ij / (w_ii + w_jj), the
+    minimiser of the trace in that plane; equal signs: tan 2 phi = 2 w_ij / (w_jj - w_ii), which
+    leaves the trace as it is and makes convergence quadratic. Returns the number of pairs done,
+    negative and minus one if it stopped at an unbounded one.
+
+    If A = F^T F, the rows of F X are given (else F has no columns): products and null lengths are
+    then those of rows, no plane is unbounded, and W is not used. Otherwise W = X^T A X is used and
+    kept up to date. ``rounding`` is that of the squares that a row of F X, or an entry of W, is
+    made of, relative to the largest row of X: anything below it is meaningless.
+    """
+    one_sided = F.shape[1] > 0
+    largest = _largest_row(X)
+    for t in range(pairs.shape[0]):
+        i, j = pairs[t, 0], pairs[t, 1]
+        if one_sided:
+            a, c, _, b = cross_products(F, F, i, j)
+        else:
+            a, c, b = W[i, i], W[i, j], W[j, j]
+        if c == 0.0 or (one_sided and a + b <= rounding * largest):
+            continue
+        if signs[i] == signs[j]:
+            ratio = 0.5 * (b - a) / c
+            tangent = np.copysign(1.0, ratio) / (abs(ratio) + np.hypot(1.0, ratio))
+            cosine = 1.0 / np.sqrt(1.0 + tangent * tangent)
+            v11, v12, v21, v22 = cosine, -tangent * cosine, tangent * cosine, cosine
+        else:
+            plus, minus, gap = a + b + 2.0 * c, a + b - 2.0 * c, -4.0 * c
+            least = min(plus, minus)
+            if not least > NEAR_NULL * abs(a + b):
+                x_plus, x_minus = null_lengths(X, i, j)
+                if one_sided:
+                    plus, minus = _attained_lengths(F, i, j)
+                    gap = minus - plus
+                    u2 = np.sqrt(minus / plus)
+                    if 0.5 * (u2 * x_plus + x_minus / u2) > LARGEST_SQUARE:
+                        continue
+                elif least < -rounding * max(largest, x_plus + x_minus) and stop_unbounded:
+                    return -t - 1
+                elif least <= rounding * max(largest, x_plus + x_minus):
+                    continue
+            root_plus, root_minus = np.sqrt(plus), np.sqrt(minus)
+            product, total = np.sqrt(root_plus * root_minus), root_plus + root_minus
+            cosh, sinh = 0.5 * total / product, 0.5 * gap / (total * product)
+            v11, v12, v21, v22 = cosh, sinh, sinh, cosh
+        apply_pair(X, i, j, v11, v12, v21, v22)
+        if one_sided:
+            apply_pair(F, i, j, v11, v12, v21, v22)
+        else:
+            conjugate_pair(W, i, j, v11, v12, v21, v22)
+            W[i, j] = W[j, i] = 0.0
+    return len(pairs)
+
+
+@compiled
+def _largest_row(X: np.ndarray) -> float:
+    """The largest ||x_i||^2."""
+    largest = 0.0
+    for i in range(X.shape[0]):
+        largest = max(largest, np.sum(X[i] * X[i]))
+    return largest
+
+
+@compiled
+def _attained_lengths(F: np.ndarray, i: int, j: int) -> tuple[float, float]:
+    """`null_lengths` with a proximal weight, so that the infimum is attained."""
+    plus, minus = null_lengths(F, i, j)
+    weight = RELATIVE_THETA * (plus + minus)
+    return plus + weight, minus + weight

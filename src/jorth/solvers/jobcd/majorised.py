@@ -1,0 +1,219 @@
+"""Majorised steps: propose a point, move there if f falls enough, and adapt the curvature estimate.
+
+Steps act on the left, on rows. A right step is a left step on the transposes: f(X) as a function of
+X^T has the gradient G^T, and X^T is J-orthogonal too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from jorth.arrays import frobenius
+from jorth.kernels import Proposal, QuadraticRounds, tournament_rounds
+from jorth.kernels.pairings import rounds_in_tournament
+from jorth.plane.proximal import StepRule
+from jorth.signature import Signature
+from jorth.solvers.loop.budget import all_finite
+from jorth.solvers.loop.problem import Problem
+from jorth.solvers.loop.state import State
+from jorth.solvers.loop.status import Status, StopRun
+
+DOUBLINGS = 60
+RELAX = {0.9: 0.8, 0.5: 0.9, -math.inf: 1.0}
+"""The estimate falls by this factor after a success that met this part of the promised decrease."""
+ENOUGH = 0.01
+"""The part of the promised decrease that must be met.
+
+All of it would ask for the largest curvature anywhere near: on a rough f, such as a structural probe,
+the estimate would then grow without bound.
+"""
+
+
+@dataclass
+class MajorisedState(State):
+    """The state of a method that takes majorised steps."""
+
+    secants: int = 0
+    """How many curvatures along steps have been measured."""
+
+
+class Verdict(Enum):
+    """What became of a proposal."""
+
+    TAKEN = "taken"
+    REFUSED = "f did not fall enough"
+    NOT_FINITE = "the value or gradient there is not finite"
+
+
+def oriented(X: Tensor, side: str) -> Tensor:
+    """The matrix whose rows are changed: X for left steps, a copy of X^T for right ones."""
+    return X if side == "left" else X.mT.contiguous()
+
+
+def first_curvature(problem: Problem, state: State, curvature: float | Literal["auto"]) -> float:
+    """The estimate L; at first the option, or what the objective knows, or a guess to be corrected."""
+    if state.curvature is None:
+        state.curvature = _initial_curvature(problem, state, curvature)
+    return state.curvature
+
+
+def _initial_curvature(problem: Problem, state: State, curvature: float | Literal["auto"]) -> float:
+    if curvature != "auto":
+        return float(curvature)
+    size = state.X.norm().item()
+    guess = frobenius(state.gradient) / size if size else 1.0
+    return problem.objective.curvature() or guess or 1.0
+
+
+def majorised_step(
+    problem: Problem,
+    state: MajorisedState,
+    propose: Callable[[float], Proposal],
+    estimate: float,
+    *,
+    side: str,
+    adaptive: bool,
+    floor: float = 0.0,
+    secant: bool = False,
+) -> float:
+    """Propose until f falls enough, doubling the estimate on failure; returns the next estimate.
+
+    The estimate falls after a success. With ``secant`` it is then the curvature met along the step.
+    """
+    before, value = estimate, state.value
+    X, G = state.X.clone(), state.gradient
+    verdict = Verdict.REFUSED
+    for _ in range(DOUBLINGS):
+        proposal = propose(estimate)
+        if proposal.unbounded and problem.ends_unbounded:
+            state.unbounded = True
+            return estimate
+        if proposal.decrease <= 0:  # every pair is at its best, or the step has shrunk to nothing
+            problem.objective.count.pair_updates += proposal.pairs
+            break
+        verdict = accept(problem, state, proposal, side, strict=adaptive)
+        if verdict is Verdict.TAKEN and not adaptive:
+            return estimate
+        if verdict is Verdict.TAKEN and secant:
+            return max(secant_curvature(state, state.X - X, state.gradient - G, before), floor)
+        if verdict is Verdict.TAKEN:
+            met = (value - state.value) / proposal.decrease
+            return max(estimate * next(f for least, f in RELAX.items() if met >= least), floor)
+        if not adaptive:
+            break
+        estimate *= 2
+    else:
+        state.stalled = True
+    if verdict is Verdict.NOT_FINITE:
+        raise StopRun(Status.NON_FINITE)
+    return before
+
+
+def accept(
+    problem: Problem, state: State, proposal: Proposal, side: str, *, strict: bool
+) -> Verdict:
+    """Evaluate f at the trial point and move there if it fell enough, or if finite is not ``strict``.
+
+    The test is f(trial) <= f - decrease / 100. Where the decrease drowns in the rounding of f, it is
+    <dX, dG> <= dX^T Q dX: the curvature met is not above the curvature assumed.
+    """
+    X = oriented(proposal.X, side)
+    value, gradient = problem.objective.value_and_gradient(X)
+    problem.objective.count.pair_updates += proposal.pairs
+    if not all_finite(value, gradient):
+        return Verdict.NOT_FINITE
+    # the rounding of f is that of its terms, which may cancel: <G, X> stands for their size
+    size = abs(state.value) + abs(float((state.gradient * state.X).sum()))
+    rounding = torch.finfo(X.dtype).eps * size
+    if not strict:
+        sound = True
+    elif proposal.decrease > 50 * rounding:
+        sound = value <= state.value - ENOUGH * proposal.decrease + 4 * rounding
+    else:
+        met = ((X - state.X) * (gradient - state.gradient)).sum().item()
+        sound = met <= proposal.quadratic * (1 + 1e-6) and value <= state.value + 8 * rounding
+    if not sound:
+        return Verdict.REFUSED
+    state.X.copy_(X)
+    state.value, state.gradient = value, gradient
+    return Verdict.TAKEN
+
+
+def secant_curvature(state: MajorisedState, moved: Tensor, bent: Tensor, before: float) -> float:
+    """The curvature met along a step; half of ``before`` if it is negative.
+
+    It is <s, y> / <s, s> twice, then <y, y> / <s, y>: the lengths of Barzilai and Borwein. The second
+    alone is what a rough f shows at its sharpest.
+    """
+    far, size = float(moved.abs().max()), float(bent.abs().max())
+    if not (0 < far < math.inf and 0 < size < math.inf):
+        return before / 2
+    # the squares of a gradient may be out of range where the gradient itself is not
+    s = moved / far
+    y = bent / size
+    along = float((s * y).sum())
+    if not along > 0:
+        return before / 2
+    state.secants += 1
+    if state.secants % 3 == 0:
+        return size / far * (float(y.square().sum()) / along)
+    return size / far * (along / float(s.square().sum()))
+
+
+def exact_rounds(
+    problem: Problem, rounds: QuadraticRounds, X: Tensor, count: int
+) -> Callable[[float], Proposal]:
+    """What ``count`` rounds from X give, as a function of the factor of each pair's curvature.
+
+    Each round has its exact gradient, through Y = X D X^T, in O(n^2); X alone is evaluated by the
+    objective at the end. Rounds are drawn from a tournament in the order of the indices, whose pairs
+    a device reads fastest.
+    """
+    n = len(X)
+    length = rounds_in_tournament(n)
+    drawn = [problem.rng.permutation(length) for _ in range(-(-count // length))]
+    partners = tournament_rounds(n, np.concatenate(drawn)[:count])
+
+    def propose(factor: float) -> Proposal:
+        rounds.start(X)
+        rounds.run(partners, factor)
+        # the one wait for the device
+        decrease, unbounded = torch.stack([rounds.decrease, rounds.unbounded.double()]).tolist()
+        # f is quadratic: that it falls is the whole test, its curvature is met by construction
+        return Proposal(rounds.X.clone(), decrease, math.inf, count * (n // 2), bool(unbounded))
+
+    return propose
+
+
+@cache
+def compile_kernels() -> None:
+    """Call every compiled kernel once on two rows: loading and compiling stay off the clock.
+
+    Without numba the solvers still run on a device, and say what is missing on the CPU.
+    """
+    try:
+        from jorth.plane.compiled.majoriser import PairCurvature, propose_round, sweep_batch
+        from jorth.plane.compiled.quadratic import sweep_block, sweep_quadratic
+        from jorth.plane.compiled.trace import sweep_trace
+    except ImportError:
+        return
+    identity, pairs, signs = np.eye(2), np.array([[0, 1]]), Signature(1, 1).signs
+    curvature = PairCurvature(1.0, identity, identity, has_d=False, scalar=False)
+    propose_round(identity.copy(), identity, identity, curvature, signs, pairs, 0.0, False)
+    sweep_batch(np.eye(2)[None], np.eye(2)[None], 1.0, signs, pairs, 0.0, False)
+    rule = StepRule(0.0, all_components=False, stop_unbounded=True)
+    for other in (np.zeros((2, 0)), np.eye(2)):
+        sweep_trace(np.eye(2), other.copy(), np.eye(2), signs, pairs, 0.0, True)
+        sweep_quadratic(identity, other, np.eye(2), np.eye(2), signs, pairs, rule)
+        sweep_block(
+            identity, identity, np.eye(2), np.eye(2), other.copy(), signs.copy(), pairs, rule
+        )
