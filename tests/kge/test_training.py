@@ -383,5 +383,10 @@ def test_relations_take_the_options_of_the_optimiser():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("jorth.optim.by_name.JOBCD", Spy)
-        train(GRAPH, replace(QUICK, epochs=1, relation_options={"rounds_per_gradient": 2, "matching": "random"}))
+        train(
+            GRAPH,
+            replace(
+                QUICK, epochs=1, relation_options={"rounds_per_gradient": 2, "matching": "random"}
+            ),
+        )
     assert seen == [{"lr": 0.01, "rounds_per_gradient": 2, "matching": "random", "seed": 3}]
