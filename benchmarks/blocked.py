@@ -24,10 +24,15 @@ import numpy as np
 
 import jorth
 from jorth.plane import all_pairs
-from jorth.solvers.jobcd import blocks
-from jorth.solvers.jobcd.blocks import BlockedSweep, rows_of_a_block
-from jorth.solvers.jobcd.pair_steps import compile_kernels
-from jorth.solvers.jobcd.pairwise import PairwiseSweep, StepRule
+from jorth.plane.proximal import StepRule
+from jorth.solvers.jobcd import quadratic_sweeps
+from jorth.solvers.jobcd.majorised import compile_kernels
+from jorth.solvers.jobcd.quadratic_sweeps import (
+    BlockedSweep,
+    PairwiseSweep,
+    SweepForm,
+    rows_of_a_block,
+)
 
 RULE = StepRule(-1e-12, all_components=False, stop_unbounded=True)
 
@@ -50,12 +55,12 @@ class Task:
         return 0.5 * np.vdot(X, self.A @ X) + np.vdot(self.C, X)
 
     def pairwise(self, X, rng):
-        return PairwiseSweep(self.A, self.C, None, X, self.signs, all_pairs(len(X), seed=rng), RULE)
+        form, pairs = SweepForm(self.A, self.C, None), all_pairs(len(X), seed=rng)
+        return PairwiseSweep(form, X, self.signs, pairs, RULE)
 
     def blocked(self, X, rng, size):
-        return BlockedSweep(
-            self.A, self.C, None, X, self.signs, rng.permutation(len(X)), size, RULE
-        )
+        form, order = SweepForm(self.A, self.C, None), rng.permutation(len(X))
+        return BlockedSweep(form, X, self.signs, order, size, RULE)
 
 
 def trace(make, task, X, rng, *, sweeps=None, below=-np.inf):
@@ -157,7 +162,7 @@ def main():
     arguments = parser.parse_args()
     compile_kernels()
     for n in arguments.sizes:
-        size = arguments.block or max(rows_of_a_block(n), min(blocks.SIZES.values()))
+        size = arguments.block or max(rows_of_a_block(n), min(quadratic_sweeps.SIZES.values()))
         if arguments.profile:
             total, parts = profile(
                 n, size, time.perf_counter if arguments.wall else time.process_time

@@ -16,10 +16,9 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
 from jorth import Signature, random_point
-from jorth.kernels import QuadraticRounds, batch_rounds, partners, tournament_rounds
-from jorth.kernels.plain import plain_round
-from jorth.kernels.quadratic import CHUNK, TILES, Tiles
-from jorth.optim.rounds import batched_rounds
+from jorth.kernels import Majoriser, QuadraticRounds, partners, tournament_rounds
+from jorth.kernels.majoriser import FusedLaunch
+from jorth.kernels.quadratic import CHUNK, TILES, Tiles, plain_round
 from jorth.plane import random_matching, tournament
 
 SIZES = (8192, 4096, 2048, 1024)
@@ -56,7 +55,7 @@ def problem(n, dtype, with_c):
     A = (A + A.mT) / 2
     C = torch.randn(n, n, dtype=dtype, device="cuda") / n if with_c else None
     signs = torch.from_numpy(Signature(n // 2, n - n // 2).signs.copy())
-    rounds = QuadraticRounds(A, C, None, signs, everywhere=False, theta=-1e-12)
+    rounds = QuadraticRounds(A, C, None, signs, all_components=False, theta=-1e-12)
     rounds.start(torch.eye(n, dtype=dtype, device="cuda"))
     return rounds
 
@@ -108,7 +107,7 @@ def plain_time(rounds, table):
     X, Y, signs = rounds.X.clone(), rounds.Y.clone(), rounds.signs
     return seconds(
         lambda: plain_round(
-            rounds.A, rounds.C, X, Y, pairs, signs, factor=1.0, theta=-1e-12, everywhere=False
+            rounds.A, rounds.C, X, Y, pairs, signs, factor=1.0, theta=-1e-12, all_components=False
         ),
         3,
     )
@@ -190,20 +189,19 @@ def batched():
             ("round", tournament(36, seed=0)[:1]),
             ("tournament", tournament(36, seed=0)),
         ):
-            for everywhere in (False, True):
-                call = seconds(
-                    partial(batch_rounds, X, G, 10.0, rounds, sig.signs, everywhere=everywhere)
-                )
+            for all_components in (False, True):
+                engine = Majoriser(sig, all_components)
+                call = seconds(partial(engine.fused_rounds, X, G, 10.0, rounds))
                 graph = torch.cuda.CUDAGraph()
-                kernel = seconds(_captured(graph, X, G, rounds, sig, everywhere).replay)
+                kernel = seconds(_captured(graph, FusedLaunch(engine, X, G, 10.0, rounds)).replay)
                 print(
-                    f"batch 300 x 36 x 36 {str(dtype)[6:]} {name:10s} all components {everywhere!s:5s}: whole call "
+                    f"batch 300 x 36 x 36 {str(dtype)[6:]} {name:10s} all components {all_components!s:5s}: whole call "
                     f"{1e6 * call:7.1f} us, on the device {1e6 * kernel:7.1f} us "
                     f"({1e6 * kernel / len(rounds):.1f} a round)",
                     flush=True,
                 )
         plain = seconds(
-            partial(batched_rounds, X, G, 10.0, tournament(36, seed=0)[:1], sig, False), 3
+            partial(Majoriser(sig).torch_rounds, X, G, 10.0, tournament(36, seed=0)[:1]), 3
         )
         print(
             f"batch 300 x 36 x 36 {str(dtype)[6:]} round in plain torch: {1e6 * plain:.1f} us",
@@ -211,14 +209,11 @@ def batched():
         )
 
 
-def _captured(graph, X, G, rounds, sig, everywhere):
+def _captured(graph, launch):
     """The launch alone: inputs converted and pairs uploaded beforehand."""
-    from jorth.kernels.batch import launch_rounds, prepare_rounds
-
-    prepared = prepare_rounds(X, G, 10.0, rounds, sig.signs)
-    launch_rounds(*prepared, everywhere=everywhere)
+    launch.run()
     with torch.cuda.graph(graph):
-        launch_rounds(*prepared, everywhere=everywhere)
+        launch.run()
     return graph
 
 

@@ -22,8 +22,8 @@ import torch
 
 import jorth
 from benchmarks import kernels
-from jorth.solvers.jobcd.blocks import SIZES, rows_of_a_block
-from jorth.solvers.jobcd.pair_steps import compile_kernels
+from jorth.solvers.jobcd.majorised import compile_kernels
+from jorth.solvers.jobcd.quadratic_sweeps import SIZES, rows_of_a_block
 
 N_SIZES = (50, 100, 200, 400, 800, 1600)
 SAMPLES = (10**3, 10**4, 10**5, 10**6)

@@ -92,36 +92,37 @@ def random_quadratic(n, dtype, device):
 
 
 def pair_step(n, count=4000):
-    from jorth.plane.compiled.sweeps import sweep_quadratic
+    from jorth.plane.compiled.quadratic import sweep_quadratic
+    from jorth.plane.proximal import StepRule
 
     A, C, signs = quadratic(n)
     pairs = all_pairs(n, seed=0)[:count]
+    rule = StepRule(-1e-12, all_components=False, stop_unbounded=True)
 
     def setup():
         return np.eye(n), np.eye(n)
 
     def call(X, Y):
-        sweep_quadratic(A, C, X, Y, False, signs, pairs, -1e-12, False, True, False)
+        sweep_quadratic(A, C, X, Y, signs, pairs, rule)
 
     return seconds(call, setup=setup) / len(pairs)
 
 
 def sweep(n, block, repeats=3):
     """By blocks of so many rows, or by single pairs if that is 1."""
-    from jorth.solvers.jobcd.blocks import BlockedSweep
-    from jorth.solvers.jobcd.pairwise import PairwiseSweep, StepRule
+    from jorth.plane.proximal import StepRule
+    from jorth.solvers.jobcd.quadratic_sweeps import BlockedSweep, PairwiseSweep, SweepForm
 
     A, C, signs = quadratic(n)
-    rule, rng = (
-        StepRule(-1e-12, all_components=False, stop_unbounded=True),
-        np.random.default_rng(0),
-    )
+    form = SweepForm(A, C, None)
+    rule = StepRule(-1e-12, all_components=False, stop_unbounded=True)
+    rng = np.random.default_rng(0)
 
     def call(X):
         if block > 1:
-            whole = BlockedSweep(A, C, None, X, signs, rng.permutation(n), block, rule)
+            whole = BlockedSweep(form, X, signs, rng.permutation(n), block, rule)
         else:
-            whole = PairwiseSweep(A, C, None, X, signs, all_pairs(n, seed=rng), rule)
+            whole = PairwiseSweep(form, X, signs, all_pairs(n, seed=rng), rule)
         for _ in whole.run():
             pass
         whole.rows()
@@ -130,24 +131,13 @@ def sweep(n, block, repeats=3):
 
 
 def gradient_round(n):
-    from jorth.clock import Clock
-    from jorth.solvers.jobcd.pair_steps import propose_pairs
-    from jorth.solvers.loop.budget import CountedObjective
-    from jorth.solvers.loop.problem import Problem
+    from jorth.kernels import Majoriser
 
     signature, source, target = planted(n)
     objective, X = jorth.Procrustes(source, target), torch.eye(n, dtype=torch.float64)
     G, form = objective.value_and_gradient(X)[1], objective.quadratic()
-    problem = Problem(
-        CountedObjective(objective, Clock()),
-        signature,
-        signature.vector(X),
-        np.random.default_rng(0),
-    )
-    pairs = random_matching(n, seed=0)
-    call = partial(
-        propose_pairs, problem, X, G, pairs, 1.0, form=form, theta=None, everywhere=False
-    )
+    majoriser = Majoriser(signature, theta=-1e-12, A=form.A, D=form.D)
+    call = partial(majoriser.propose, X, G, 1.0, random_matching(n, seed=0)[None])
     return seconds(call, loops=20, repeats=9)
 
 
@@ -225,7 +215,7 @@ def kept_round(n, dtype, replayed):
     """A round of a tournament with Y kept: by `run`, pairs uploaded, or the graph alone."""
     A, _ = random_quadratic(n, dtype, "cuda")
     signs = torch.from_numpy(jorth.Signature(n // 2, n - n // 2).signs.copy())
-    rounds = QuadraticRounds(A, None, None, signs, everywhere=False, theta=-1e-12)
+    rounds = QuadraticRounds(A, None, None, signs, all_components=False, theta=-1e-12)
     rounds.start(torch.eye(n, dtype=dtype, device="cuda"))
     table = tournament_rounds(n, np.random.default_rng(0).permutation(n - 1)[:CHUNK])
     for _ in range(2):  # the first compiles, the second captures
@@ -236,11 +226,13 @@ def kept_round(n, dtype, replayed):
 
 def batch_launch(dtype):
     """All rounds of a tournament, inputs converted and pairs uploaded beforehand."""
-    from jorth.kernels.batch import launch_rounds, prepare_rounds
+    from jorth.kernels import Majoriser
+    from jorth.kernels.majoriser import FusedLaunch
 
     X = jorth.random_point(SMALL, cond=4.0, batch=(BATCH,), seed=0, dtype=dtype, device="cuda")
-    prepared = prepare_rounds(X, torch.randn_like(X), 1e3, tournament(SMALL.n, seed=0), SMALL.signs)
-    return seconds(lambda: launch_rounds(*prepared, everywhere=False), "cuda", loops=20)
+    rounds = tournament(SMALL.n, seed=0)
+    launch = FusedLaunch(Majoriser(SMALL), X, torch.randn_like(X), 1e3, rounds)
+    return seconds(launch.run, "cuda", loops=20)
 
 
 # -- the lists
@@ -248,8 +240,8 @@ def batch_launch(dtype):
 
 def cpu_kernels(sizes=(100, 300, 1000), m=2000) -> Iterator[Kernel]:
     """All of them on one core."""
-    from jorth.solvers.jobcd.blocks import rows_of_a_block
-    from jorth.solvers.jobcd.pair_steps import compile_kernels
+    from jorth.solvers.jobcd.majorised import compile_kernels
+    from jorth.solvers.jobcd.quadratic_sweeps import rows_of_a_block
 
     compile_kernels()
     for n in sizes:

@@ -28,7 +28,7 @@ EVALUATIONS = 12
 def settings(arguments: argparse.Namespace) -> Config:
     options = {} if arguments.method == "csdm" else dict(ADAPTIVE)
     if arguments.rounds and arguments.method != "csdm":
-        options["rounds"] = arguments.rounds
+        options["rounds_per_gradient"] = arguments.rounds
     return Config(
         p=arguments.dimension - arguments.q,
         q=arguments.q,

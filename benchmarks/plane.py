@@ -40,7 +40,15 @@ def problems(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 
 def scalar_rows() -> None:
-    from jorth.plane.compiled import solve_pairs
+    from jorth.plane.compiled import solve_pair
+    from jorth.plane.compiled.roots import compiled
+
+    @compiled
+    def solve_pairs(P, Q, opposite, all_components):
+        total = 0.0
+        for t in range(len(P)):
+            total += solve_pair(P[t], Q[t], opposite[t], 0.0, all_components)[4]
+        return total
 
     count = 20_000
     P, Q, _ = problems(count)
@@ -49,7 +57,7 @@ def scalar_rows() -> None:
         flags = np.full(count, opposite)
         for components in ("all", "identity"):
             seconds = median_seconds(
-                lambda f=flags, c=components: solve_pairs(P, Q, f, 0.0, c == "all"), lambda: None
+                lambda f=flags, c=components: solve_pairs(P, Q, f, c == "all"), lambda: None
             )
             print(f"  {name:15s} {components:9s} {seconds / count * 1e6:.3f}")
 

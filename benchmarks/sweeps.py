@@ -12,8 +12,10 @@ import numpy as np
 
 import jorth
 from jorth.plane import all_pairs
-from jorth.plane.compiled.sweeps import sweep_quadratic
+from jorth.plane.compiled.quadratic import sweep_quadratic
+from jorth.plane.proximal import StepRule
 
+RULE = StepRule(-1e-12, all_components=False, stop_unbounded=True)
 SIZES = (10, 25, 50, 100, 200, 400, 800)
 
 
@@ -25,7 +27,7 @@ def microseconds_per_pair(n: int, sweeps: int) -> float:
     for sweep in range(sweeps + 1):
         Y, pairs = X @ X.T, all_pairs(n, seed=rng)
         start = time.perf_counter()
-        sweep_quadratic(A, C, X, Y, False, signature.signs, pairs, -1e-12, False, True, False)
+        sweep_quadratic(A, C, X, Y, signature.signs, pairs, RULE)
         if sweep:
             times.append((time.perf_counter() - start) / len(pairs) * 1e6)
     return statistics.median(times)

@@ -52,7 +52,7 @@ class RowForms(NamedTuple):
         return solve_forms(linear, quadratic, boost, flip, sizes, opposite, all_components, noise)
 
     def _quadratic(self, Y: Tensor, boost: Lightcone, flip: Lightcone) -> Quadratic:
-        """The forms of Q = Y (x) A: see `jorth.plane.compiled.sweeps.kronecker_step`."""
+        """The forms of Q = Y (x) A: see `jorth.plane.compiled.pair.kronecker_step`."""
         y11, y12, y22 = Y[..., 0, 0], Y[..., 0, 1], Y[..., 1, 1]
         a11, a12, a22 = self.A[..., 0, 0], self.A[..., 0, 1], self.A[..., 1, 1]
         mixed, twice = y12 * a12, 2 * self.theta
