@@ -137,7 +137,7 @@ def test_products_of_scores():
 
 def test_products_of_an_lbfgs_iteration(monkeypatch):
     """One more iteration, after the preconditioner has settled, has one trial and seven products."""
-    from jorth.solvers.riemannian import RiemannianLBFGS
+    from jorth.solvers import RiemannianLBFGS
 
     n, found = 40, []
     signature = jorth.Signature(n // 2, n // 2)

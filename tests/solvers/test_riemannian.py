@@ -6,16 +6,14 @@ import scipy.linalg
 import torch
 
 import jorth
-from jorth import Signature, Status
+from jorth import RiemannianCG, RiemannianLBFGS, RiemannianSD, Signature, Status
 from jorth.clock import Clock
 from jorth.datasets import planted_procrustes
 from jorth.group.slopes import skew_gradient
 from jorth.solvers.loop.budget import CountedObjective
 from jorth.solvers.loop.problem import Problem, as_objective
-from jorth.solvers.loop.state import State
-from jorth.solvers.riemannian import RiemannianCG, RiemannianLBFGS, RiemannianSD
-from jorth.solvers.riemannian.line_search import Trial, _secant, _shorter, inner, search
-from jorth.solvers.riemannian.preconditioner import precondition, renew
+from jorth.solvers.riemannian.line_search import Line, Trial, _secant, _shorter, inner, search
+from jorth.solvers.riemannian.preconditioner import Preconditioner
 from tests.planted import near_procrustes
 
 
@@ -39,11 +37,11 @@ def test_preconditioner_inverts_the_curvature(spread, unit, scale):
     objective = CountedObjective(jorth.Quadratic(A), Clock())
     point = torch.from_numpy(X)
     problem = Problem(objective, sig, sig.vector(point), np.random.default_rng(0))
-    state = State(point, 0.0, point)
-    assert renew(problem, state)
-    assert not renew(problem, state)
-    found = precondition(state, torch.from_numpy(image))
-    assert state.cache["basis"].W.dtype is (torch.float32 if spread == 1 else torch.float64)
+    preconditioner = Preconditioner()
+    assert preconditioner.renew(problem, point)
+    assert not preconditioner.renew(problem, point)
+    found = preconditioner.apply(torch.from_numpy(image))
+    assert preconditioner.basis.W.dtype is (torch.float32 if spread == 1 else torch.float64)
     loss = 10 * unit * np.linalg.cond(X.T @ A @ X)
     assert np.linalg.norm(found.numpy() - S) <= loss * np.linalg.norm(S)
 
@@ -99,7 +97,7 @@ def test_two_loop_recursion_is_bfgs():
     rng = np.random.default_rng(4)
     solver = RiemannianLBFGS(memory=3, preconditioner="none")
     point = torch.eye(4, dtype=torch.float64)
-    state = State(point, 0.0, point)
+    state = solver.state_type(point, 0.0, point)
     pairs = []
     for _ in range(5):  # more than it keeps
         M = rng.standard_normal((4, 4))
@@ -110,7 +108,7 @@ def test_two_loop_recursion_is_bfgs():
             torch.from_numpy(s),
             torch.from_numpy(y),
         )
-        solver.remember(state, zero, step, 0.0, Trial(1.0, step, point, 0.0, point, change))
+        solver.remember(state, Line(zero, step), Trial(1.0, step, point, 0.0, point, change))
         pairs.append((s.ravel(), y.ravel()))
     s, y = pairs[-1]
     H = dense_inverse_hessian(pairs[-3:], (s @ y) / (y @ y), 16)
@@ -119,27 +117,26 @@ def test_two_loop_recursion_is_bfgs():
     np.testing.assert_allclose(found.numpy().ravel(), -H @ g.ravel(), rtol=1e-10)
 
 
-def line(function, signs=(1, -1)):
-    """A problem, a state at the identity, the gradient g there and the direction -g."""
+def downhill(function, method=RiemannianSD, signs=(1, -1)):
+    """A problem, a state at the identity, and the line along minus the gradient there."""
     sig = Signature.of(signs)
     objective = CountedObjective(as_objective(function), Clock())
     X = torch.eye(sig.n, dtype=torch.float64)
     problem = Problem(objective, sig, sig.vector(X), np.random.default_rng(0))
-    state = State(X, *objective.value_and_gradient(X))
+    state = method.state_type(X, *objective.value_and_gradient(X))
     g = skew_gradient(X, state.gradient, problem.signs)
-    return problem, state, g, -g
+    return problem, state, Line(g, -g)
 
 
 def test_the_line_search_flattens_the_slope():
     """Armijo alone takes the first step that is offered; strong Wolfe goes on to where the slope is small."""
     target = torch.from_numpy(jorth.random_point(Signature(1, 1), cond=2.0, seed=0))
-    problem, state, g, direction = line(lambda X: (X - target).square().sum())
-    slope = inner(g, direction)
-    short = search(problem, state, g, direction, slope, first=0.05)
+    problem, state, line = downhill(lambda X: (X - target).square().sum())
+    short = search(problem, state, line, first=0.05)
     assert short.t == 0.05
-    assert short.value <= state.value + 1e-4 * short.t * slope
-    flat = search(problem, state, g, direction, slope, first=0.05, flatten=0.3)
-    assert abs(inner(flat.g, direction)) <= 0.3 * abs(slope)
+    assert short.value <= state.value + 1e-4 * short.t * line.slope
+    flat = search(problem, state, line, first=0.05, flatten=0.3)
+    assert abs(inner(flat.g, line.direction)) <= 0.3 * abs(line.slope)
     assert flat.value < short.value
 
 
@@ -147,32 +144,32 @@ def test_the_line_search_flattens_the_slope():
 def test_who_asks_for_the_strong_wolfe_condition(method, fraction):
     """A first step that is far too short: steepest descent takes it, the others look further."""
     target = torch.from_numpy(jorth.random_point(Signature(1, 1), cond=2.0, seed=0))
-    problem, state, g, direction = line(lambda X: 0.01 * (X - target).square().sum())
-    slope = inner(g, direction)
-    assert RiemannianSD().search(problem, state, g, direction, slope).t == 1.0
-    assert abs(
-        inner(method().search(problem, state, g, direction, slope).g, direction)
-    ) <= fraction * abs(slope)
+
+    def searched(method):
+        problem, state, line = downhill(lambda X: 0.01 * (X - target).square().sum(), method)
+        return method().search(problem, state, line), line
+
+    assert searched(RiemannianSD)[0].t == 1.0
+    trial, line = searched(method)
+    assert abs(inner(trial.g, line.direction)) <= fraction * abs(line.slope)
 
 
 def test_the_line_search_asks_for_a_decrease_in_proportion():
     """A step that only comes down to the reference is refused, as are shorter ones; below a high one any will do."""
-    problem, state, g, direction = line(lambda X: X[0, 1])
-    slope = inner(g, direction)
-    taken = search(problem, state, g, direction, slope, first=0.1)
+    problem, state, line = downhill(lambda X: X[0, 1])
+    taken = search(problem, state, line, first=0.1)
     assert taken.t == 0.1
-    assert search(problem, state, g, direction, slope, first=0.1, reference=taken.value) is None
-    risen = search(problem, state, g, -direction, -slope, first=0.1, reference=state.value + 1.0)
+    assert search(problem, state, line, first=0.1, reference=taken.value) is None
+    risen = search(problem, state, Line(line.g, -line.direction), first=0.1, reference=state.value + 1.0)
     assert risen.value > state.value
 
 
 def test_slopes_decide_where_values_are_rounding():
     """f = 1e16 + a parabola: no value tells steps apart, and the search still finds where the slope falls."""
     target = torch.from_numpy(jorth.random_point(Signature(1, 1), cond=1.5, seed=0))
-    problem, state, g, direction = line(lambda X: (X - target).square().sum() + 1e16)
-    slope = inner(g, direction)
-    found = search(problem, state, g, direction, slope, first=1e-6)
-    assert abs(inner(found.g, direction)) <= 0.9 * abs(slope)
+    problem, state, line = downhill(lambda X: (X - target).square().sum() + 1e16)
+    found = search(problem, state, line, first=1e-6)
+    assert abs(inner(found.g, line.direction)) <= 0.9 * abs(line.slope)
 
 
 def test_brackets_of_the_line_search():
@@ -189,18 +186,18 @@ def test_brackets_of_the_line_search():
 
 def test_steepest_descent_remembers_a_running_mean():
     solver, g = RiemannianSD(), torch.tensor([[0.0, 2.0], [-2.0, 0.0]], dtype=torch.float64)
-    state = State(torch.eye(2, dtype=torch.float64), 10.0, g)
-    solver.remember(state, g, -g, inner(g, -g), Trial(0.1, g, g, 4.0, g, 0.5 * g))
-    assert state.numbers["reference"] == pytest.approx((0.85 * 10.0 + 4.0) / 1.85)
-    assert state.numbers["step"] == pytest.approx(0.2)  # the slope halved: the zero is twice as far
-    solver.remember(state, g, -g, inner(g, -g), Trial(0.1, g, g, 4.0, g, 2.0 * g))
-    assert state.numbers["step"] == pytest.approx(0.2)  # no curvature: twice the step
+    state = solver.state_type(torch.eye(2, dtype=torch.float64), 10.0, g)
+    solver.remember(state, Line(g, -g), Trial(0.1, g, g, 4.0, g, 0.5 * g))
+    assert state.mean.value == pytest.approx((0.85 * 10.0 + 4.0) / 1.85)
+    assert state.step == pytest.approx(0.2)  # the slope halved: the zero is twice as far
+    solver.remember(state, Line(g, -g), Trial(0.1, g, g, 4.0, g, 2.0 * g))
+    assert state.step == pytest.approx(0.2)  # no curvature: twice the step
 
 
 def test_pairs_without_curvature_are_not_kept():
     solver, g = RiemannianLBFGS(), torch.tensor([[0.0, 2.0], [-2.0, 0.0]], dtype=torch.float64)
-    state = State(torch.eye(2, dtype=torch.float64), 10.0, g)
-    solver.remember(state, g, -g, 0.0, Trial(0.1, -g, g, 4.0, g, 2.0 * g))
+    state = solver.state_type(torch.eye(2, dtype=torch.float64), 10.0, g)
+    solver.remember(state, Line(g, -g), Trial(0.1, -g, g, 4.0, g, 2.0 * g))
     assert not solver.remembers(state)
 
 
@@ -217,9 +214,10 @@ def test_the_preconditioner_is_for_convex_problems_near_by():
     ):
         point = torch.from_numpy(X)
         objective = CountedObjective(jorth.Quadratic(A), Clock())
-        state = State(point, 0.0, point)
-        renew(Problem(objective, sig, sig.vector(point), np.random.default_rng(0)), state)
-        assert (precondition(state, point - point.mT) is not None) == there
+        problem = Problem(objective, sig, sig.vector(point), np.random.default_rng(0))
+        preconditioner = Preconditioner()
+        preconditioner.renew(problem, point)
+        assert (preconditioner.basis is not None) == there
 
 
 @pytest.mark.parametrize("method", [RiemannianSD, RiemannianCG, RiemannianLBFGS])

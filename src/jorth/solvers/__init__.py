@@ -23,7 +23,9 @@ from jorth.solvers.loop.stopping import (
 )
 from jorth.solvers.minimize import METHODS, minimize, resolve
 from jorth.solvers.procrustes import procrustes
-from jorth.solvers.riemannian import RiemannianCG, RiemannianLBFGS, RiemannianSD
+from jorth.solvers.riemannian.conjugate_gradients import RiemannianCG
+from jorth.solvers.riemannian.lbfgs import RiemannianLBFGS
+from jorth.solvers.riemannian.steepest_descent import RiemannianSD
 from jorth.solvers.stationarity import BlockStationarity, block_stationarity
 from jorth.storage.checkpoint import CheckpointMismatch
 

@@ -48,7 +48,9 @@ from jorth.solvers.loop.result import Result
 from jorth.solvers.loop.run import Run
 from jorth.solvers.loop.solver import AbstractSolver
 from jorth.solvers.loop.stopping import Criterion, GradientNorm, MaxIterations
-from jorth.solvers.riemannian import RiemannianCG, RiemannianLBFGS, RiemannianSD
+from jorth.solvers.riemannian.conjugate_gradients import RiemannianCG
+from jorth.solvers.riemannian.lbfgs import RiemannianLBFGS
+from jorth.solvers.riemannian.steepest_descent import RiemannianSD
 from jorth.storage.checkpoint import FILE
 
 METHODS: dict[str, type[AbstractSolver]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
@@ -11,16 +11,16 @@ from torch import Tensor
 
 from jorth.arrays import check_auto, frobenius
 from jorth.group.slopes import symmetric_multiplier
-from jorth.solvers.baselines import watch
+from jorth.solvers.baselines.infeasible import InfeasibleState
 from jorth.solvers.loop.budget import all_finite
 from jorth.solvers.loop.problem import Problem
 from jorth.solvers.loop.solver import AbstractSolver
-from jorth.solvers.loop.state import State
 from jorth.solvers.loop.status import Status, StopRun
+from jorth.storage.checkpoint import NOT_SAVED
 
 EQUALITY = 0.1
 """The penalty of X = Y relative to that of X^T J Y = J."""
-PATIENCE = 100
+BALANCE_INTERVAL = 100
 """Steps over which the constraints must have come closer, else the penalties double."""
 RAISE = 4.0
 """The factor by which the penalties grow where the method goes back to its best point."""
@@ -28,143 +28,161 @@ LOOSE = 0.1
 """Violations below this are left to the multipliers."""
 
 
+@dataclass
+class SplitState(InfeasibleState):
+    """The copy Y of X and the scaled multipliers U and W, all (n, n)."""
+
+    Y: Tensor = field(default_factory=lambda: torch.empty(0))
+    U: Tensor = field(default_factory=lambda: torch.empty(0))
+    W: Tensor = field(default_factory=lambda: torch.empty(0))
+    curvature: float = 1.0
+    penalty: float = 1.0
+    gap: float = math.inf
+    """The distance from the constraints at the last look at it."""
+    steps: int = 0
+    """Steps since the start, or since the method last went back."""
+    H: Tensor | None = field(default=None, metadata=NOT_SAVED)
+    """The curvature of a convex quadratic, or None."""
+    is_H_known: bool = field(default=False, metadata=NOT_SAVED)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ADMM(AbstractSolver):
     """The alternating direction method of multipliers on min f(X) subject to X = Y, X^T J Y = J.
 
-    With scaled multipliers U, W and penalties rho = penalty L / 10 and sigma = penalty L, a step is three lines, two
-    of them symmetric positive definite solves:
+    With scaled multipliers U, W and penalties rho = penalty L / 10 and sigma = penalty L, a step is
+    three lines, two of them symmetric positive definite solves:
 
         (H + rho I + sigma J Y Y^T J) X' = H X - G + rho (Y - U) + sigma J Y (J - W^T)
         (rho I + sigma J X' X'^T J) Y' = rho (X' + U) + sigma J X' (J - W)
         U += X' - Y',  W += X'^T J Y' - J
 
-    H is the curvature of f: A itself for a convex quadratic f = 1/2 tr(X^T A X) + <C, X>, so that the first line
-    is exact, and L I otherwise, L the Lipschitz constant or the largest secant seen. X is what the loop polishes,
-    scores and returns; nothing holds it in the component of the start. Where it cannot be polished, or gets no better
-    for 15 steps, the method goes back to the best polished point, with the multipliers of a stationary one.
+    H is the curvature of f: A itself for a convex quadratic f = 1/2 tr(X^T A X) + <C, X>, so that
+    the first line is exact, and L I otherwise, L the Lipschitz constant or the largest secant seen.
+    The loop polishes, scores and returns X; nothing holds it in the component of the start. Where
+    it cannot be polished, or gets no better for 15 steps, the method goes back to the best polished
+    point, with the multipliers of a stationary one.
 
     Args:
-        penalty: Of the constraints, in units of the curvature; "auto" starts from 1, doubles whenever the
-            constraints come no closer over 100 steps, and grows fourfold where the method goes back.
+        penalty: The penalty of the constraints, in units of the curvature; "auto" starts from 1,
+            doubles whenever the constraints come no closer over 100 steps, and grows fourfold
+            where the method goes back.
     """
 
     penalty: float | Literal["auto"] = "auto"
     name = "admm"
+    state_type = SplitState
     feasible = False
     thin = False
 
     def __post_init__(self) -> None:
         check_auto(self.penalty, "penalty")
 
-    def init(self, problem: Problem, X: Tensor) -> State:
+    def init(self, problem: Problem, X: Tensor) -> SplitState:
         """Both copies at the start, multipliers zero."""
-        state: State = super().init(problem, X)
+        state: SplitState = super().init(problem, X)
         known = problem.objective.curvature()
-        state.numbers["curvature"] = known or frobenius(state.gradient) / frobenius(X) or 1.0
-        state.numbers["penalty"] = 1.0 if self.penalty == "auto" else float(self.penalty)
-        state.numbers.update(gap=math.inf, steps=0.0)
-        state.tensors.update(Y=X.clone(), U=torch.zeros_like(X), W=torch.zeros_like(X))
+        state.curvature = known or frobenius(state.gradient) / frobenius(X) or 1.0
+        state.penalty = 1.0 if self.penalty == "auto" else float(self.penalty)
+        state.Y = X.clone()
+        state.U = torch.zeros_like(X)
+        state.W = torch.zeros_like(X)
         return state
 
-    def step(self, problem: Problem, state: State) -> None:
+    def step(self, problem: Problem, state: SplitState) -> None:
         """X, then Y, then the multipliers; then curvature and penalties where they must grow."""
-        if watch.lost(state, problem.signs):
+        if state.is_lost(problem.signs):
             self._go_back(problem, state)
-        X, numbers = state.X, state.numbers
-        found = self._primal(problem, state)
+        found = self._solve_for_copies(problem, state)
         if found is None:
             self._give_up_or_go_back(problem, state)
             return
-        new, Y = found
+        X, Y = found
         s = problem.signs
-        apart, violation = new - Y, new.mT @ (s[:, None] * Y) - torch.diag(s)
-        value, gradient = problem.objective.value_and_gradient(new)
+        apart = X - Y
+        violation = X.mT @ (s[:, None] * Y) - torch.diag(s)
+        value, gradient = problem.objective.value_and_gradient(X)
         if not all_finite(value, gradient):
             raise StopRun(Status.NON_FINITE)
         if problem.objective.curvature() is None:
-            moved = float((new - X).norm())
+            moved = float((X - state.X).norm())
             secant = frobenius(gradient - state.gradient) / moved if moved > 0 else 0.0
-            self._rescale(state, max(secant, numbers["curvature"]), numbers["penalty"])
-        state.tensors.update(Y=Y, U=state.tensors["U"] + apart, W=state.tensors["W"] + violation)
-        X.copy_(new)
-        state.value, state.gradient = value, gradient
+            self._rescale(state, max(secant, state.curvature), state.penalty)
+        state.Y = Y
+        state.U = state.U + apart
+        state.W = state.W + violation
+        state.go_to(X, value, gradient)
         self._balance(state, math.hypot(float(apart.norm()), float(violation.norm())))
 
-    def _primal(self, problem: Problem, state: State) -> tuple[Tensor, Tensor] | None:
-        """The two solves; None where a system is not positive definite in this precision: Y or X has run off."""
-        s, tensors = problem.signs, state.tensors
-        X, Y, U, W = state.X, tensors["Y"], tensors["U"], tensors["W"]
-        sigma = state.numbers["penalty"] * state.numbers["curvature"]
+    def _solve_for_copies(
+        self, problem: Problem, state: SplitState
+    ) -> tuple[Tensor, Tensor] | None:
+        """X' and Y'; None where a system is not positive definite: Y or X has run off."""
+        s = problem.signs
+        Y, U, W = state.Y, state.U, state.W
+        sigma = state.penalty * state.curvature
         rho = EQUALITY * sigma
-        J, identity = torch.diag(s), torch.eye(len(s)).to(X)
-        H, JY = self._curvature(problem, state), s[:, None] * Y
+        J = torch.diag(s)
+        rho_I = rho * torch.eye(len(s)).to(Y)
+        H = self._curvature(problem, state)
+        JY = s[:, None] * Y
         near = rho * (Y - U) + sigma * (JY @ (J - W.mT))
-        new = _solve(H + rho * identity + sigma * (JY @ JY.mT), H @ X - state.gradient + near)
-        if new is None:
+        X = _solve(H + rho_I + sigma * (JY @ JY.mT), H @ state.X - state.gradient + near)
+        if X is None:
             return None
-        JX = s[:, None] * new
-        other = _solve(
-            rho * identity + sigma * (JX @ JX.mT), rho * (new + U) + sigma * (JX @ (J - W))
-        )
-        return None if other is None else (new, other)
+        JX = s[:, None] * X
+        other = _solve(rho_I + sigma * (JX @ JX.mT), rho * (X + U) + sigma * (JX @ (J - W)))
+        return None if other is None else (X, other)
 
-    def _give_up_or_go_back(self, problem: Problem, state: State) -> None:
+    def _give_up_or_go_back(self, problem: Problem, state: SplitState) -> None:
         """Once more from the best point, unless that is where the step failed."""
-        if state.numbers["steps"] == 0:
-            state.stalled, state.reason = (
-                True,
-                "the linear systems of a step are singular in this precision",
-            )
+        if state.steps == 0:
+            state.stalled = True
+            state.reason = "the linear systems of a step are singular in this precision"
             return
         self._go_back(problem, state)
 
-    def _go_back(self, problem: Problem, state: State) -> None:
-        """To the best point with higher penalties, and with the multipliers that would make it stationary.
+    def _go_back(self, problem: Problem, state: SplitState) -> None:
+        """To the best point with higher penalties and the multipliers of a stationary point.
 
-        rho U + sigma J X W = -G and rho U = sigma J X W hold at a stationary X = Y: W = -Lambda / (2 sigma).
+        rho U + sigma J X W = -G and rho U = sigma J X W hold there: W = -Lambda / (2 sigma).
         """
-        numbers, point = state.numbers, watch.best(state)
+        state.go_to_best()
         if self.penalty == "auto":
-            numbers["penalty"] *= RAISE
-        state.X.copy_(point.X)
-        state.value, state.gradient = point.value, point.gradient
-        sigma = numbers["penalty"] * numbers["curvature"]
-        W = -symmetric_multiplier(point.X, point.gradient, problem.signs) / (2 * sigma)
-        U = problem.signs[:, None] * (point.X @ W) / EQUALITY
-        state.tensors.update(Y=point.X.clone(), U=U, W=W)
-        numbers.update(gap=math.inf, steps=0.0)
+            state.penalty *= RAISE
+        sigma = state.penalty * state.curvature
+        state.Y = state.X.clone()
+        state.W = -symmetric_multiplier(state.X, state.gradient, problem.signs) / (2 * sigma)
+        state.U = problem.signs[:, None] * (state.X @ state.W) / EQUALITY
+        state.gap = math.inf
+        state.steps = 0
 
-    def _curvature(self, problem: Problem, state: State) -> Tensor:
+    def _curvature(self, problem: Problem, state: SplitState) -> Tensor:
         """H: A where it is positive semidefinite and alone, else L I."""
-        if "H" not in state.cache:
+        if not state.is_H_known:
+            state.is_H_known = True
             form = problem.objective.quadratic()
-            convex = (
-                form is not None and form.D is None and bool(torch.linalg.eigvalsh(form.A)[0] >= 0)
-            )
-            state.cache["H"] = form.A.to(state.X) if form is not None and convex else None
-        if state.cache["H"] is not None:
-            exact: Tensor = state.cache["H"]
-            return exact
-        return state.numbers["curvature"] * torch.eye(len(state.X)).to(state.X)
+            if form is not None and form.D is None:
+                convex = bool(torch.linalg.eigvalsh(form.A)[0] >= 0)
+                state.H = form.A.to(state.X) if convex else None
+        return state.curvature * torch.eye(len(state.X)).to(state.X) if state.H is None else state.H
 
-    def _balance(self, state: State, gap: float) -> None:
+    def _balance(self, state: SplitState, gap: float) -> None:
         """Double the penalties where the constraints have come no closer for a while."""
-        numbers = state.numbers
-        numbers["steps"] += 1
-        if self.penalty != "auto" or numbers["steps"] % PATIENCE:
+        state.steps += 1
+        if self.penalty != "auto" or state.steps % BALANCE_INTERVAL:
             return
-        if gap > max(LOOSE, numbers["gap"]):
-            self._rescale(state, numbers["curvature"], 2 * numbers["penalty"])
-        numbers["gap"] = gap
+        if gap > max(LOOSE, state.gap):
+            self._rescale(state, state.curvature, 2 * state.penalty)
+        state.gap = gap
 
-    def _rescale(self, state: State, curvature: float, penalty: float) -> None:
+    def _rescale(self, state: SplitState, curvature: float, penalty: float) -> None:
         """New penalties; the scaled multipliers shrink as these grow."""
-        numbers = state.numbers
-        ratio = numbers["curvature"] * numbers["penalty"] / (curvature * penalty)
-        numbers.update(curvature=curvature, penalty=penalty)
-        for name in ("U", "W"):
-            state.tensors[name] = ratio * state.tensors[name]
+        ratio = state.curvature * state.penalty / (curvature * penalty)
+        state.curvature = curvature
+        state.penalty = penalty
+        state.U = ratio * state.U
+        state.W = ratio * state.W
 
 
 def _solve(K: Tensor, right: Tensor) -> Tensor | None:

@@ -1,10 +1,10 @@
-"""What the Riemannian methods share: the gradient in S, a direction of descent, a line search, a memory to drop."""
+"""What the Riemannian methods share: a gradient in S, a descent direction, a line search."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
 
 from torch import Tensor
 
@@ -13,86 +13,102 @@ from jorth.group.slopes import skew_gradient
 from jorth.solvers.loop.problem import Problem
 from jorth.solvers.loop.solver import AbstractSolver
 from jorth.solvers.loop.state import State
-from jorth.solvers.riemannian.line_search import Trial, inner, search
-from jorth.solvers.riemannian.preconditioner import precondition, renew
+from jorth.solvers.riemannian.line_search import Line, Trial, search
+from jorth.solvers.riemannian.preconditioner import Preconditioner
+from jorth.storage.checkpoint import NOT_SAVED
+
+
+@dataclass
+class RiemannianState(State):
+    """A subclass adds the memory of its method."""
+
+    preconditioner: Preconditioner = field(default_factory=Preconditioner)
+    g: Tensor | None = field(default=None, metadata=NOT_SAVED)
+    """The gradient in S at X, where the last line search has found it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RiemannianMethod(AbstractSolver):
-    """Points move by X <- R(J S) X with the Cayley retraction R; they stay in the component of the start.
+    """X moves by X <- R(J S) X, R the Cayley retraction, within the component of the start.
 
-    The gradient in S is g = skew(J G X^T), and vectors are carried from point to point unchanged: this is the
-    right-invariant metric <J S X, J T X> = <S, T>, whose translations are isometries.
+    The gradient in S is g = skew(J G X^T), and vectors are carried from point to point unchanged:
+    this is the right-invariant metric <J S X, J T X> = <S, T>, whose translations are isometries.
 
     Args:
-        preconditioner: "auto" uses the inverse curvature of a convex quadratic where the objective is one; "none" does
-            not.
+        preconditioner: "auto" uses the inverse curvature of a convex quadratic where the objective
+            is one; "none" does not.
     """
 
     preconditioner: Literal["auto", "none"] = "auto"
+    flatten: ClassVar[float | None] = None
+    """The fraction to which a line search must bring the slope; None asks for a decrease only."""
 
     def __post_init__(self) -> None:
         check_choice(self.preconditioner, "preconditioner", ("auto", "none"))
 
-    def step(self, problem: Problem, state: State) -> None:
-        """One step along a direction of descent; without one, or without a decrease along it, the memory is dropped."""
-        g = state.cache.pop("g", None)
-        if g is None:
-            g = skew_gradient(state.X, state.gradient, problem.signs)
-        if self.preconditioner == "auto" and renew(problem, state):
-            self.renewed(state)
-        direction = self.direction(state, g)
-        slope = inner(g, direction)
-        if not slope < 0 and self.remembers(state):
+    def step(self, problem: Problem, state: Any) -> None:
+        """One step along a descent direction. Where there is none, or f does not fall along it, the
+        method tries again without its memory.
+        """
+        g = skew_gradient(state.X, state.gradient, problem.signs) if state.g is None else state.g
+        state.g = None
+        if self.preconditioner == "auto" and state.preconditioner.renew(problem, state.X):
+            self.on_new_metric(state)
+        line = Line(g, self.direction(state, g))
+        if not line.slope < 0 and self.remembers(state):
             self.forget(state)
-            direction = self.direction(state, g)
-            slope = inner(g, direction)
-        if not slope < 0:
+            line = Line(g, self.direction(state, g))
+        if not line.slope < 0:
             state.stalled = True
             return
-        trial = self.search(problem, state, g, direction, slope)
+        trial = self.search(problem, state, line)
         if trial is None:
             state.stalled = not self.remembers(state)
-            self.forget(state)  # next time along the first metric
+            self.forget(state)
             return
-        self.remember(state, g, direction, slope, trial)
+        self.remember(state, line, trial)
         state.X.copy_(trial.X)
-        state.value, state.gradient = trial.value, trial.gradient
-        state.cache["g"] = trial.g
+        state.value = trial.value
+        state.gradient = trial.gradient
+        state.g = trial.g
 
-    def search(
-        self, problem: Problem, state: State, g: Tensor, direction: Tensor, slope: float
-    ) -> Trial | None:
+    def search(self, problem: Problem, state: Any, line: Line) -> Trial | None:
         """A step that decreases f enough, or None."""
-        return search(problem, state, g, direction, slope, first=self.first_step(state, g))
+        first = self.first_step(state, line)
+        reference = self.reference(state)
+        return search(
+            problem, state, line, first=first, reference=reference, flatten=self.flatten
+        )
 
-    def first_step(self, state: State, g: Tensor) -> float:
-        """The first length to try: 1 where the direction is scaled, else a step of length one at most."""
-        return 1.0 if state.cache.get("basis") is not None else 1 / max(1.0, frobenius(g))
+    def first_step(self, state: Any, line: Line) -> float:
+        """1 where the direction has a scale of its own, else a step of length one at most."""
+        scaled = state.preconditioner.basis is not None
+        return 1.0 if scaled else 1 / max(1.0, frobenius(line.g))
 
-    def scaled(self, state: State, r: Tensor) -> Tensor:
-        """The first metric's inverse times r: the preconditioner where there is one."""
-        preconditioned = precondition(state, r)
-        return r.clone() if preconditioned is None else preconditioned
+    def reference(self, state: Any) -> float | None:
+        """The value that a step must come below; None is f itself."""
+        return None
 
-    def renewed(self, state: State) -> None:
-        """Called when the first metric has changed: a memory of directions is of no use then."""
+    def precondition(self, state: Any, r: Tensor) -> Tensor:
+        """The inverse of the first metric times r."""
+        return r.clone() if state.preconditioner.basis is None else state.preconditioner.apply(r)
+
+    def on_new_metric(self, state: Any) -> None:
+        """A memory of directions is of no use after the first metric has changed."""
         self.forget(state)
 
     @abstractmethod
-    def direction(self, state: State, g: Tensor) -> Tensor:
+    def direction(self, state: Any, g: Tensor) -> Tensor:
         """The direction S of the step, from the gradient and the memory."""
 
     @abstractmethod
-    def remember(
-        self, state: State, g: Tensor, direction: Tensor, slope: float, trial: Trial
-    ) -> None:
-        """Keep what the next direction needs of a step that was taken."""
+    def remember(self, state: Any, line: Line, trial: Trial) -> None:
+        """Keep what the next direction needs to know of a step."""
 
     @abstractmethod
-    def remembers(self, state: State) -> bool:
+    def remembers(self, state: Any) -> bool:
         """Whether there is a memory."""
 
     @abstractmethod
-    def forget(self, state: State) -> None:
+    def forget(self, state: Any) -> None:
         """Drop the memory."""

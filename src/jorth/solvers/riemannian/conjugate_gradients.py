@@ -6,57 +6,55 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.state import State
-from jorth.solvers.riemannian.base import RiemannianMethod
-from jorth.solvers.riemannian.line_search import Trial, inner, search
+from jorth.solvers.riemannian.base import RiemannianMethod, RiemannianState
+from jorth.solvers.riemannian.line_search import Line, Trial, inner
 
-FLATTEN = 0.3
-"""The fraction to which the line search brings the slope: conjugacy needs a good minimum along the line."""
+
+@dataclass
+class ConjugateState(RiemannianState):
+    """The last direction and the change of the gradient along it; None after a restart."""
+
+    direction: Tensor | None = None
+    change: Tensor | None = None
+    decrease: float = 0.0
+    step: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class RiemannianCG(RiemannianMethod):
     """Non-linear conjugate gradients on O(p, q), Hestenes-Stiefel with restarts.
 
-    d = -P^-1 g + beta d', beta = max(0, <P^-1 g, y> / <d', y>), with d' the last direction and y the change of the
-    gradient; the line search asks for the strong Wolfe condition.
+    d = -P^-1 g + beta d', beta = max(0, <P^-1 g, y> / <d', y>), with d' the last direction and y
+    the change of the gradient; the line search asks for the strong Wolfe condition.
     """
 
     name = "riemannian-cg"
+    state_type = ConjugateState
+    flatten = 0.3  # conjugacy needs a good minimum along the line
 
-    def direction(self, state: State, g: Tensor) -> Tensor:
-        """The conjugate direction; steepest descent without a memory."""
-        downhill = -self.scaled(state, g)
-        if not self.remembers(state):
+    def direction(self, state: ConjugateState, g: Tensor) -> Tensor:
+        downhill = -self.precondition(state, g)
+        if state.direction is None or state.change is None:
             return downhill
-        last, change = state.tensors["direction"], state.tensors["change"]
-        bend = inner(last, change)
-        beta = max(0.0, -inner(downhill, change) / bend) if bend > 0 else 0.0
-        return downhill + beta * last
+        bend = inner(state.direction, state.change)
+        beta = max(0.0, -inner(downhill, state.change) / bend) if bend > 0 else 0.0
+        return downhill + beta * state.direction
 
-    def search(
-        self, problem: Problem, state: State, g: Tensor, direction: Tensor, slope: float
-    ) -> Trial | None:
-        """From the step that would repeat the last decrease."""
-        decrease = state.numbers.get("decrease", 0.0)
-        repeat = min(2 * decrease / -slope, 10 * state.numbers.get("step", 1.0))
-        first = repeat if repeat > 0 else self.first_step(state, g)
-        return search(problem, state, g, direction, slope, first=first, flatten=FLATTEN)
+    def first_step(self, state: ConjugateState, line: Line) -> float:
+        """The step that would repeat the last decrease."""
+        repeat = min(2 * state.decrease / -line.slope, 10 * state.step)
+        return repeat if repeat > 0 else super().first_step(state, line)
 
-    def remember(
-        self, state: State, g: Tensor, direction: Tensor, slope: float, trial: Trial
-    ) -> None:
-        """The direction, the change of the gradient along it, and the decrease."""
-        state.tensors["direction"], state.tensors["change"] = direction, trial.g - g
-        state.numbers["decrease"] = max(0.0, state.value - trial.value)
-        state.numbers["step"] = trial.t
-        state.numbers["conjugate"] = 1.0
+    def remember(self, state: ConjugateState, line: Line, trial: Trial) -> None:
+        state.direction = line.direction
+        state.change = trial.g - line.g
+        state.decrease = max(0.0, state.value - trial.value)
+        state.step = trial.t
 
-    def remembers(self, state: State) -> bool:
-        """Whether the last direction counts."""
-        return bool(state.numbers.get("conjugate"))
+    def remembers(self, state: ConjugateState) -> bool:
+        return state.direction is not None
 
-    def forget(self, state: State) -> None:
-        """Restart from steepest descent."""
-        state.numbers.update(conjugate=0.0, decrease=0.0)
+    def forget(self, state: ConjugateState) -> None:
+        state.direction = None
+        state.change = None
+        state.decrease = 0.0

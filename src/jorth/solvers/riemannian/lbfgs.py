@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torch import Tensor
 
 from jorth.arrays import check_count, frobenius
-from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.state import State
-from jorth.solvers.riemannian.base import RiemannianMethod
-from jorth.solvers.riemannian.line_search import Trial, inner, search
+from jorth.solvers.riemannian.base import RiemannianMethod, RiemannianState
+from jorth.solvers.riemannian.line_search import Line, Trial, inner
 
-FLATTEN = 0.7
-"""A step after which the slope is steeper than this fraction of itself was too long or too short."""
+
+@dataclass
+class Pair:
+    """A step and the change of the gradient along it."""
+
+    step: Tensor
+    change: Tensor
+
+
+@dataclass
+class LBFGSState(RiemannianState):
+    """The pairs that are kept, the newest first."""
+
+    pairs: list[Pair] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RiemannianLBFGS(RiemannianMethod):
-    """L-BFGS on O(p, q) with the right-invariant metric and the Cayley retraction; it stays in the start's component.
+    """L-BFGS on O(p, q) with the right-invariant metric; it stays in the start's component.
 
-    For a convex quadratic f = 1/2 tr(X^T A X) + <C, X> (`Procrustes`, `Quadratic` without D) the exact inverse of the
-    main part of the curvature is the first metric. With it some tens of iterations suffice. Far out, at condition
-    numbers of X beyond 1e4, it is not used.
+    For a convex quadratic f = 1/2 tr(X^T A X) + <C, X> (`Procrustes`, `Quadratic` without D) the
+    exact inverse of the main part of the curvature is the first metric. With it some tens of
+    iterations suffice. It is not used far out, at condition numbers of X beyond 1e4.
 
     Args:
         memory: The number of pairs kept; None takes 3 with the preconditioner and 10 without.
@@ -31,69 +41,48 @@ class RiemannianLBFGS(RiemannianMethod):
 
     memory: int | None = None
     name = "riemannian-lbfgs"
+    state_type = LBFGSState
+    flatten = 0.7  # a secant step follows where the full step was far from the minimum
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_count(self.memory, "memory")
 
-    def direction(self, state: State, g: Tensor) -> Tensor:
+    def direction(self, state: LBFGSState, g: Tensor) -> Tensor:
         """Minus the inverse Hessian times g, by the two-loop recursion."""
-        r, loop = g.clone(), []
-        for step, change in self._pairs(state):
-            weight = 1 / inner(step, change)
-            coefficient = weight * inner(step, r)
-            r.sub_(change, alpha=coefficient)
-            loop.append((step, change, weight, coefficient))
-        r = self.scaled(state, r)
-        for step, change, weight, coefficient in reversed(loop):
-            r.add_(step, alpha=coefficient - weight * inner(change, r))
+        r = g.clone()
+        weights = [1 / inner(pair.step, pair.change) for pair in state.pairs]
+        coefficients = []
+        for pair, weight in zip(state.pairs, weights, strict=True):
+            coefficients.append(weight * inner(pair.step, r))
+            r.sub_(pair.change, alpha=coefficients[-1])
+        r = self.precondition(state, r)
+        backwards = list(zip(state.pairs, weights, coefficients, strict=True))[::-1]
+        for pair, weight, coefficient in backwards:
+            r.add_(pair.step, alpha=coefficient - weight * inner(pair.change, r))
         return r.neg_()
 
-    def scaled(self, state: State, r: Tensor) -> Tensor:
+    def precondition(self, state: LBFGSState, r: Tensor) -> Tensor:
         """The preconditioner, or a scalar from the last pair."""
-        kept = self._pairs(state)
-        if state.cache.get("basis") is not None or not kept:
-            return super().scaled(state, r)
-        step, change = kept[0]
-        return r * (inner(step, change) / inner(change, change))
+        if state.preconditioner.basis is not None or not state.pairs:
+            return super().precondition(state, r)
+        last = state.pairs[0]
+        return r * (inner(last.step, last.change) / inner(last.change, last.change))
 
-    def search(
-        self, problem: Problem, state: State, g: Tensor, direction: Tensor, slope: float
-    ) -> Trial | None:
-        """From the full step; a secant step where that was far from the minimum along the line."""
-        return search(
-            problem, state, g, direction, slope, first=self.first_step(state, g), flatten=FLATTEN
-        )
+    def first_step(self, state: LBFGSState, line: Line) -> float:
+        """1 where the memory or the preconditioner gives the direction its scale."""
+        return 1.0 if state.pairs else super().first_step(state, line)
 
-    def first_step(self, state: State, g: Tensor) -> float:
-        """1, where the memory or the preconditioner give the direction its scale."""
-        return 1.0 if self.remembers(state) else super().first_step(state, g)
+    def remember(self, state: LBFGSState, line: Line, trial: Trial) -> None:
+        """Keep a pair if its curvature is positive."""
+        pair = Pair(trial.S, trial.g - line.g)
+        least = 1e-10 * frobenius(pair.step) * frobenius(pair.change)
+        if inner(pair.step, pair.change) > least:
+            size = self.memory or (10 if state.preconditioner.basis is None else 3)
+            state.pairs = [pair, *state.pairs[: size - 1]]
 
-    def remember(
-        self, state: State, g: Tensor, direction: Tensor, slope: float, trial: Trial
-    ) -> None:
-        """Keep a pair in the oldest slot, if its curvature is positive."""
-        step, change = trial.S, trial.g - g
-        if inner(step, change) <= 1e-10 * frobenius(step) * frobenius(change):
-            return
-        count, size = int(state.numbers.get("pairs", 0)), self._size(state)
-        state.tensors[f"step {count % size}"] = step
-        state.tensors[f"change {count % size}"] = change
-        state.numbers["pairs"] = count + 1
+    def remembers(self, state: LBFGSState) -> bool:
+        return bool(state.pairs)
 
-    def remembers(self, state: State) -> bool:
-        """Whether a pair is kept."""
-        return bool(state.numbers.get("pairs"))
-
-    def forget(self, state: State) -> None:
-        """Drop all pairs."""
-        state.numbers["pairs"] = 0
-
-    def _size(self, state: State) -> int:
-        return self.memory or (3 if state.cache.get("basis") is not None else 10)
-
-    def _pairs(self, state: State) -> list[tuple[Tensor, Tensor]]:
-        """The pairs that are kept, the newest first."""
-        count, size = int(state.numbers.get("pairs", 0)), self._size(state)
-        slots = [(count - 1 - back) % size for back in range(min(count, size))]
-        return [(state.tensors[f"step {slot}"], state.tensors[f"change {slot}"]) for slot in slots]
+    def forget(self, state: LBFGSState) -> None:
+        state.pairs = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -20,9 +20,37 @@ ARMIJO = 1e-4
 TRIALS = 50
 REFINEMENTS = 3
 TURNED = 0.9
-"""The largest slope, relative to that at the start, after a step whose decrease is lost in rounding."""
+"""The largest slope, relative to the first, after a step whose decrease is lost in rounding."""
 LONGEST = 1.4
-"""The norm of the boost part of a step: before the pole of the Cayley transform at 2."""
+"""The norm of the boost part of a step, short of the pole of the Cayley transform at 2."""
+AVERAGING = 0.85
+"""How much of the past a `RunningMean` keeps."""
+
+
+@dataclass
+class RunningMean:
+    """The reference value of a non-monotone search (Zhang and Hager, SIAM J. Optim. 14, 2004)."""
+
+    value: float
+    weight: float = 1.0
+
+    def add(self, value: float) -> None:
+        """Let a new value in."""
+        past = AVERAGING * self.weight
+        self.weight = past + 1
+        self.value = (past * self.value + value) / self.weight
+
+
+@dataclass
+class Line:
+    """A direction at X, with the gradient g in S there and the slope <g, direction>."""
+
+    g: Tensor
+    direction: Tensor
+    slope: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.slope = inner(self.g, self.direction)
 
 
 @dataclass
@@ -40,9 +68,7 @@ class Trial:
 def search(
     problem: Problem,
     state: State,
-    g: Tensor,
-    direction: Tensor,
-    slope: float,
+    line: Line,
     *,
     first: float = 1.0,
     reference: float | None = None,
@@ -50,8 +76,8 @@ def search(
 ) -> Trial | None:
     """Backtrack from ``first`` until f has fallen enough below ``reference`` (f itself when None).
 
-    With ``flatten`` the slope must also have fallen to that fraction of itself (the strong Wolfe condition); a few
-    secant steps try for it, and the best point found is taken.
+    With ``flatten`` the slope must also have fallen to that fraction of itself (the strong Wolfe
+    condition); a few secant steps try for it, and the best point found is taken.
 
     Returns:
         None when no step decreases f.
@@ -60,37 +86,33 @@ def search(
         abs(state.value), frobenius(state.gradient) * frobenius(state.X)
     )
     level = state.value if reference is None else reference
-    longest = LONGEST / max(_boost_norm(problem, direction), 1e-300)
-    t, best, refined, finite = min(first, longest), None, 0, True
+    slope = line.slope
+    longest = LONGEST / max(_boost_norm(problem, line.direction), 1e-300)
+    t = min(first, longest)
+    best: Trial | None = None
+    refined = 0
+    finite = True
     for _ in range(TRIALS):
-        trial = _trial(problem, state, direction, t)
+        trial = _trial(problem, state, line.direction, t)
         finite = all_finite(trial.value, trial.gradient)
-        new_slope = inner(trial.g, direction) if finite else math.nan
+        new_slope = inner(trial.g, line.direction) if finite else math.nan
         flat = abs(t * slope) < 100 * rounding
-        if flat:  # f is rounding only: the slope decides, as in the approximate Wolfe condition of Hager and Zhang
-            accepted = trial.value <= state.value + 10 * rounding and abs(
-                new_slope
-            ) <= TURNED * abs(slope)
+        if flat:  # f is rounding: slopes decide (the approximate Wolfe condition of Hager, Zhang)
+            turned = abs(new_slope) <= TURNED * abs(slope)
+            accepted = trial.value <= state.value + 10 * rounding and turned
         else:
             accepted = finite and trial.value <= level + ARMIJO * t * slope
         if accepted and (best is None or trial.value < best.value):
             best = trial
         if best is None:
-            t = (
-                _secant(t, slope, new_slope)
-                if flat
-                else _shorter(t, state.value, slope, trial.value)
-            )
+            shorter = _shorter(t, state.value, slope, trial.value)
+            t = _secant(t, slope, new_slope) if flat else shorter
             continue
-        if (
-            flatten is None
-            or flat
-            or refined == REFINEMENTS
-            or abs(new_slope) <= flatten * abs(slope)
-            or not finite
-        ):
+        steep = flatten is not None and not abs(new_slope) <= flatten * abs(slope)
+        if not steep or flat or not finite or refined == REFINEMENTS:
             return best
-        t, refined = min(_secant(t, slope, new_slope), longest), refined + 1
+        t = min(_secant(t, slope, new_slope), longest)
+        refined += 1
         if t == trial.t:  # at the longest step already
             return best
     if best is None and not finite:
@@ -111,14 +133,14 @@ def _trial(problem: Problem, state: State, direction: Tensor, t: float) -> Trial
 
 
 def _shorter(t: float, value: float, slope: float, found: float) -> float:
-    """The minimiser of the parabola through f, its slope and the value found, kept in [t/10, t/2]."""
+    """The minimiser of the parabola through f, its slope and the value found, in [t/10, t/2]."""
     excess = found - value - t * slope
     best = -slope * t * t / (2 * excess) if excess > 0 and math.isfinite(excess) else t / 2
     return min(max(best, t / 10), t / 2)
 
 
 def _secant(t: float, slope: float, new_slope: float) -> float:
-    """Where the slope would vanish if it were linear, kept in [t/10, 10 t]; half as far where that is unknown."""
+    """Where a linear slope would vanish, in [t/10, 10 t]; t/2 where the new slope is unknown."""
     if not math.isfinite(new_slope):
         return t / 2
     rise = new_slope - slope
@@ -126,17 +148,18 @@ def _secant(t: float, slope: float, new_slope: float) -> float:
 
 
 def _boost_norm(problem: Problem, S: Tensor) -> float:
-    """A bound on ||S[+,-]||_2: its Frobenius norm where that is short of the limit already, else ||(B B^T)^4||_F^(1/8).
+    """A bound on ||S[+,-]||_2: its Frobenius norm if that is short enough, else ||(B B^T)^4||^(1/8).
 
-    With k singular values the latter is at most k^(1/16) times too large, 1.5 for k = 500 if all are equal.
+    With k singular values the latter is at most k^(1/16) times too large, 1.5 for k = 500 if all
+    are equal.
     """
     plus, minus = problem.signature.positions(S.device)
     block = S[plus[:, None], minus]
-    frobenius = float(block.norm())
-    if frobenius <= LONGEST:
-        return frobenius
-    block = block / frobenius
+    size = float(block.norm())
+    if size <= LONGEST:
+        return size
+    block = block / size
     power = block.mT @ block if len(plus) > len(minus) else block @ block.mT
     for _ in range(2):
         power = power @ power
-    return frobenius * math.sqrt(math.sqrt(math.sqrt(float(power.norm()))))
+    return size * math.sqrt(math.sqrt(math.sqrt(float(power.norm()))))
