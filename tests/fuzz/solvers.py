@@ -306,11 +306,7 @@ SOLVERS = {
     jorth.UMCM: dict(beta=As("number", 1.0)),
     jorth.ADMM: dict(penalty=As("number", 1.0)),
     jorth.CSDM: dict(
-        optimizer="adam",
-        learning_rate=As("number", 0.01),
-        memory=5,
-        rebase=As("count", 2),
-        orthogonal_map="cayley",
+        optimizer="adam", learning_rate=As("number", 0.01), memory=5, rebase=As("count", 2)
     ),
     jorth.Exponential: dict(
         optimizer="adam", learning_rate=As("number", 0.01), memory=5, rebase=As("count", 2)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import jorth
 from jorth.datasets import planted_procrustes
-from jorth.solvers.loop import interrupt
+from jorth.solvers.loop import budget
 from jorth.storage import checkpoint as checkpoints
 
 SIG = jorth.Signature(3, 3)
@@ -96,7 +96,7 @@ def hanging(pipe, folder):
         pipe.send("saving")
         time.sleep(600)
 
-    interrupt.PATIENCE = 0.2
+    budget.INTERRUPT_PATIENCE = 0.2
     checkpoints.save = hang
     try:
         minimize(checkpoint=folder, checkpoint_interval=1e9)

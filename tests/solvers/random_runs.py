@@ -321,10 +321,7 @@ OPTIONS = {
     },
     "umcm": {"beta": ["auto", "auto", "auto", 3.0]},
     "admm": {"penalty": ["auto", "auto", "auto", 3.0]},
-    "csdm": {
-        "optimizer": ["lbfgs", "adam"],
-        "orthogonal_map": ["cayley", "matrix_exp", "householder"],
-    },
+    "csdm": {"optimizer": ["lbfgs", "adam"], "rebase": [None, 5, 100]},
     "exponential": {"optimizer": ["lbfgs", "adam"], "rebase": [None, 5]},
     "riemannian-sd": {"preconditioner": ["auto", "none"]},
     "riemannian-cg": {"preconditioner": ["auto", "none"]},

@@ -15,7 +15,7 @@ import torch
 
 import jorth
 from jorth.solvers.loop import chain
-from jorth.solvers.loop.result import COLUMNS, History
+from jorth.solvers.loop.record import COLUMNS, History
 from jorth.solvers.loop.solver import AbstractSolver
 from jorth.storage import checkpoint as checkpoints
 from tests.solvers import fault_jobs

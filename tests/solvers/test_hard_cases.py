@@ -7,7 +7,7 @@ import torch
 import jorth
 import jorth.objectives
 import jorth.solvers.loop.budget
-import jorth.solvers.loop.result
+import jorth.solvers.loop.record
 import jorth.solvers.loop.stopping
 from jorth import CheckpointMismatch, GaussSeidel, Jacobi, Signature, Status, VarianceReduced
 
@@ -291,8 +291,8 @@ def test_evaluations_of_a_stochastic_run_are_limited_in_full_gradients():
 
 def test_relative_decrease_looks_back_over_its_window():
     """Alternating good and idle iterations: a window of one sees an idle one, a window of two does not."""
-    history = jorth.solvers.loop.result.History()
-    columns = dict.fromkeys(jorth.solvers.loop.result.COLUMNS, 0.0)
+    history = jorth.solvers.loop.record.History()
+    columns = dict.fromkeys(jorth.solvers.loop.record.COLUMNS, 0.0)
     for value in (8.0, 4.0, 4.0):
         history.add(**(columns | {"value": value}))
     report = jorth.solvers.loop.stopping.Report(

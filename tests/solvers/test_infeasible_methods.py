@@ -7,10 +7,9 @@ import torch
 import jorth
 from jorth import ADMM, Signature, Status
 from jorth.clock import Clock
-from jorth.solvers.baselines import watch
+from jorth.solvers.baselines.infeasible import LOST_PATIENCE
 from jorth.solvers.loop.budget import CountedObjective
-from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.state import Scored
+from jorth.solvers.loop.solver import Problem, Scored
 
 METHODS = ["umcm", "admm"]
 
@@ -102,12 +101,12 @@ def test_a_failed_factorisation_is_not_the_objectives_word():
     state.scored = Scored(start, state.value, state.gradient, 0.0)
     ADMM().step(problem, state)
     assert not torch.equal(state.X, start)
-    state.tensors["Y"] = torch.full_like(start, 1e200)  # its square overflows
+    state.Y = torch.full_like(start, 1e200)  # its square overflows
     ADMM().step(problem, state)
     assert torch.equal(state.X, start)
-    assert state.numbers["penalty"] == 4.0
+    assert state.penalty == 4.0
     assert not state.stalled
-    state.tensors["Y"] = torch.full_like(start, 1e200)  # and again, at once
+    state.Y = torch.full_like(start, 1e200)  # and again, at once
     ADMM().step(problem, state)
     assert state.stalled
     assert "singular in this precision" in state.reason
@@ -122,28 +121,28 @@ def test_the_multipliers_of_a_stationary_point_keep_it():
     problem, state = begun(objective, sig)
     X = torch.from_numpy(best.x)
     state.scored = Scored(X, *problem.objective.value_and_gradient(X), 0.0)
-    assert not watch.lost(state, problem.signs)
+    assert not state.is_lost(problem.signs)
     ADMM()._go_back(problem, state)
     for _ in range(5):
         ADMM().step(problem, state)
     np.testing.assert_allclose(state.X, X, atol=1e-9)
 
 
-def test_the_watch_remembers_the_best_and_loses_patience():
+def test_the_best_point_is_remembered_until_patience_is_lost():
     objective, sig = convex(1)
     problem, state = begun(objective, sig)
     X = state.X.clone()
-    assert not watch.lost(state, problem.signs)  # nothing scored, nowhere to go back to
-    for step, value in enumerate([3.0, 1.0, *[2.0] * watch.PATIENCE]):
+    assert not state.is_lost(problem.signs)  # nothing scored, nowhere to go back to
+    for step, value in enumerate([3.0, 1.0, *[2.0] * LOST_PATIENCE]):
         state.scored = Scored(X + step, value, torch.ones_like(X) * 2.0**step, 0.0)
-        assert watch.lost(state, problem.signs) == (step == 1 + watch.PATIENCE)
-    point = watch.best(state)
-    assert point.value == 1.0
-    np.testing.assert_array_equal(point.X, X + 1)
-    np.testing.assert_array_equal(point.gradient, 2 * torch.ones_like(X))
-    assert not watch.lost(state, problem.signs)
+        assert state.is_lost(problem.signs) == (step == 1 + LOST_PATIENCE)
+    state.go_to_best()
+    assert state.value == 1.0
+    np.testing.assert_array_equal(state.X, X + 1)
+    np.testing.assert_array_equal(state.gradient, 2 * torch.ones_like(X))
+    assert not state.is_lost(problem.signs)
     state.scored = None  # it cannot be polished
-    assert watch.lost(state, problem.signs)
+    assert state.is_lost(problem.signs)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -9,7 +9,7 @@ import pytest
 
 import jorth
 from jorth import Signature, Status
-from jorth.solvers.loop.interrupt import Interrupt
+from jorth.solvers.loop.budget import Interrupt
 
 alignment = importlib.import_module("jorth.solvers.procrustes")
 SIG = Signature(3, 2)

@@ -1,6 +1,6 @@
 """A run in parts is the run in one piece: point, counts, status and every column of the history but time."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ import torch
 
 import jorth
 from jorth import CheckpointMismatch, Signature, Status
-from jorth.solvers.loop.solver import AbstractSolver
+from jorth.solvers.loop.solver import AbstractSolver, State
 from jorth.stopping import NormAbove
 from tests.solvers.registry import SOLVERS, case
 
@@ -89,18 +89,25 @@ def test_cut_inside_a_step_and_resumed(name, tmp_path):
         )
 
 
+@dataclass
+class OutState(State):
+    angle: float = 0.0
+
+
 class Out(AbstractSolver):
     """Boosts in many planes at once, further with every step."""
 
     name = "out"
 
+    state_type = OutState
+
     def __repr__(self):
         return "Out()"
 
     def step(self, problem, state):
-        state.numbers["angle"] = state.numbers.get("angle", 0.0) + 0.05
+        state.angle += 0.05
         half = len(state.X) // 2
-        angles = state.numbers["angle"] * torch.linspace(0.5, 1.0, half, dtype=state.X.dtype)
+        angles = state.angle * torch.linspace(0.5, 1.0, half, dtype=state.X.dtype)
         there, across = torch.diag(angles.cosh()), torch.diag(angles.sinh())
         state.X.copy_(torch.cat([torch.cat([there, across], 1), torch.cat([across, there], 1)]))
         state.value, state.gradient = problem.objective.value_and_gradient(state.X)
@@ -162,19 +169,26 @@ def test_an_ended_run_ends_again_in_the_same_place(method, tmp_path):
         assert_same_run(again, first)
 
 
+@dataclass
+class LostState(State):
+    steps: int = 0
+
+
 class Lost(AbstractSolver):
     """A step to a feasible point, then off to where nothing can be polished."""
 
     name = "lost"
     feasible = False
 
+    state_type = LostState
+
     def __repr__(self):
         return "Lost()"
 
     def step(self, problem, state):
-        state.numbers["steps"] = state.numbers.get("steps", 0.0) + 1
+        state.steps += 1
         nearby = torch.tensor([[1.25, 0.75], [0.75, 1.25]], dtype=state.X.dtype)
-        state.X.copy_(nearby if state.numbers["steps"] == 1 else torch.zeros_like(nearby))
+        state.X.copy_(nearby if state.steps == 1 else torch.zeros_like(nearby))
         state.value, state.gradient = problem.objective.value_and_gradient(state.X)
 
 

@@ -11,7 +11,7 @@ from jorth.clock import Clock
 from jorth.datasets import planted_procrustes
 from jorth.group.slopes import skew_gradient
 from jorth.solvers.loop.budget import CountedObjective
-from jorth.solvers.loop.problem import Problem, as_objective
+from jorth.solvers.loop.solver import Problem, as_objective
 from jorth.solvers.riemannian.line_search import Line, Trial, _secant, _shorter, inner, search
 from jorth.solvers.riemannian.preconditioner import Preconditioner
 from tests.planted import near_procrustes
@@ -160,7 +160,9 @@ def test_the_line_search_asks_for_a_decrease_in_proportion():
     taken = search(problem, state, line, first=0.1)
     assert taken.t == 0.1
     assert search(problem, state, line, first=0.1, reference=taken.value) is None
-    risen = search(problem, state, Line(line.g, -line.direction), first=0.1, reference=state.value + 1.0)
+    risen = search(
+        problem, state, Line(line.g, -line.direction), first=0.1, reference=state.value + 1.0
+    )
     assert risen.value > state.value
 
 

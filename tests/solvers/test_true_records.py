@@ -1,6 +1,7 @@
 """What random runs say of themselves, against independent code: value, gradient norm, residual, status, counts."""
 
 from collections import Counter
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import torch
 
 import jorth
 from jorth import Status
-from jorth.solvers.loop.state import State
+from jorth.solvers.loop.solver import State
 from tests.solvers import recomputed
 from tests.solvers.random_runs import random_run
 from tests.solvers.recomputed import WIDE, wide
@@ -275,16 +276,23 @@ def test_random_runs_say_what_is_true(first):
     )
 
 
+@dataclass
+class RemembersState(jorth.RiemannianSD.state_type):
+    first: State | None = None
+
+
 class Remembers(jorth.RiemannianSD):
     """Claims that its first point was the best."""
 
+    state_type = RemembersState
+
     def init(self, problem, X):
         state = super().init(problem, X)
-        state.cache["first"] = State(X.clone(), state.value, state.gradient)
+        state.first = State(X.clone(), state.value, state.gradient)
         return state
 
-    def settle(self, state, last):
-        return state.cache["first"]
+    def choose_result(self, state, last):
+        return state.first
 
 
 def test_the_point_that_meets_the_criterion_is_returned():

@@ -6,10 +6,9 @@ from jorth.solvers.baselines.umcm import UMCM
 from jorth.solvers.jobcd.gauss_seidel import GaussSeidel
 from jorth.solvers.jobcd.jacobi import Jacobi
 from jorth.solvers.jobcd.variance_reduced import VarianceReduced
-from jorth.solvers.loop.budget import Evaluations
+from jorth.solvers.loop.budget import Evaluations, Interrupt
 from jorth.solvers.loop.chain import Stage
-from jorth.solvers.loop.interrupt import Interrupt
-from jorth.solvers.loop.result import Result
+from jorth.solvers.loop.record import Result
 from jorth.solvers.loop.solver import AbstractSolver
 from jorth.solvers.loop.status import Status
 from jorth.solvers.loop.stopping import (

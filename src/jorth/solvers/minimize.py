@@ -1,28 +1,30 @@
-"""`minimize`: the front door. It makes the problem ready and hands it to a run."""
+"""`minimize`: the front door. It prepares the problem and hands it to a run."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import fields
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from jorth.arrays import (
-    check_choice,
-    check_flag,
-    check_number,
+    check_alike,
+    check_finite,
+    check_signature,
     describe,
     generator,
     shown,
-    whole_number,
+    to_tensor,
 )
 from jorth.clock import Clock
+from jorth.group import residual
 from jorth.objectives import AbstractObjective
 from jorth.objectives.base import hash_tensors
 from jorth.ranks import naming_checkpoint, only_first
@@ -33,21 +35,13 @@ from jorth.solvers.baselines.umcm import UMCM
 from jorth.solvers.jobcd.gauss_seidel import GaussSeidel
 from jorth.solvers.jobcd.jacobi import Jacobi
 from jorth.solvers.jobcd.variance_reduced import VarianceReduced
-from jorth.solvers.loop.budget import CountedObjective
+from jorth.solvers.loop.budget import CountedObjective, Interrupt
 from jorth.solvers.loop.chain import Stage, run_chain
-from jorth.solvers.loop.interrupt import Interrupt
-from jorth.solvers.loop.problem import (
-    Problem,
-    agreed_signature,
-    as_objective,
-    is_bounded,
-    starting_point,
-)
 from jorth.solvers.loop.progress import ProgressLine
-from jorth.solvers.loop.result import Result
-from jorth.solvers.loop.run import Run
-from jorth.solvers.loop.solver import AbstractSolver
-from jorth.solvers.loop.stopping import Criterion, GradientNorm, MaxIterations
+from jorth.solvers.loop.record import Result, drift
+from jorth.solvers.loop.run import Callback, Limits, Run, Settings
+from jorth.solvers.loop.solver import AbstractSolver, Problem, as_objective
+from jorth.solvers.loop.stopping import Criterion
 from jorth.solvers.riemannian.conjugate_gradients import RiemannianCG
 from jorth.solvers.riemannian.lbfgs import RiemannianLBFGS
 from jorth.solvers.riemannian.steepest_descent import RiemannianSD
@@ -82,118 +76,83 @@ def minimize(
     gradient_tolerance: float = 1e-6,
     stop: Criterion | None = None,
     seed: int | np.random.Generator = 0,
-    callback: Callable[[Any, dict[str, float]], object] | None = None,
+    callback: Callback | None = None,
     progress: bool = False,
     checkpoint: str | Path | None = None,
     checkpoint_interval: float = 10.0,
     on_unbounded: Literal["stop", "continue"] = "stop",
     **options: Any,
-) -> Result:
+) -> Result:  # all arguments of the front door: they are keywords, and each stands alone
     """Minimise f(X) over X^T J X = J (for thin x0: over X^T J X = x0^T J x0).
 
     Args:
-        objective: A jorth objective, or a function of a tensor X that returns a scalar tensor (autograd).
-        x0: The start, (n, n) J-orthogonal or thin (n, k); the identity when omitted. It is not changed.
+        objective: A jorth objective, or a function of a tensor X that returns a scalar tensor
+            (autograd).
+        x0: The start, (n, n) J-orthogonal or thin (n, k); the identity when omitted. It is not
+            changed.
         signature: The signs of J; may be omitted where the objective has them.
-        method: "gs-jobcd", "j-jobcd", "vr-j-jobcd", "umcm", "admm", "csdm", "exponential", "riemannian-sd",
-            "riemannian-cg", "riemannian-lbfgs", or a solver: jorth.GaussSeidel(...), ... A list runs one after the
-            other, each from the point of the one before; limits are then for the chain, in equal shares. A `Stage` in
-            it has limits of its own.
+        method: "gs-jobcd", "j-jobcd", "vr-j-jobcd", "umcm", "admm", "csdm", "exponential",
+            "riemannian-sd", "riemannian-cg", "riemannian-lbfgs", or a solver:
+            jorth.GaussSeidel(...), ... A list runs one after the other, each from the point of the
+            one before; limits are then for the chain, in equal shares. A `Stage` in it has limits
+            of its own.
         max_iterations: Sweeps for Gauss-Seidel, gradient steps for all others.
-        max_time: Seconds of solving; recording, callbacks and checkpoints do not count. A resumed run adds up.
-        max_evaluations: Gradients; for finite sums the equivalent in samples. The point that is returned is scored
-            besides, where it has not been: one more.
+        max_time: Seconds of solving; recording, callbacks and checkpoints do not count. A resumed
+            run adds up.
+        max_evaluations: Gradients; for finite sums the equivalent in samples. If the point that is
+            returned has not been scored by then, it is: one more.
         gradient_tolerance: Stop when ||skew(J G X^T)||_F is at most this.
         stop: Further criteria from `jorth.stopping`, combined with | and &.
-        seed: Of everything random: a number, or a NumPy generator.
-        callback: Called with X and the row of the history after every recorded iteration; a true answer stops the run
-            (status INTERRUPTED).
+        seed: Seed for everything random: a number, or a NumPy generator.
+        callback: Called with X and the row of the history after every recorded iteration; a true
+            answer stops the run (status INTERRUPTED).
         progress: Show a line on the terminal.
-        checkpoint: A folder. A run that finds its own checkpoint there goes on from it. Where it cannot be written any
-            more there is a warning, and the run goes on.
-        checkpoint_interval: Seconds between two of them; 0 saves every iteration.
-        on_unbounded: "stop" returns UNBOUNDED with the last finite point; "continue" skips such pairs and goes on.
-        **options: Of the method, when it is given by name.
+        checkpoint: A folder. A run that finds its own checkpoint there goes on from it. If it can
+            no longer be written there is a warning, and the run goes on.
+        checkpoint_interval: Seconds between two checkpoints; 0 saves every iteration.
+        on_unbounded: "stop" returns UNBOUNDED with the last finite point; "continue" skips such
+            pairs and goes on.
+        **options: Options of the method, when it is given by name.
 
     Returns:
-        A `Result`. The run ends with the first of: a criterion met, a limit reached, a method that gets no
-        further, an unbounded problem, a value that is not finite, Ctrl-C, a callback that asks for it. In every case
-        x is the last complete point.
+        A `Result`. The run ends with the first of: a criterion met, a limit reached, a method that
+        gets no further, an unbounded problem, a value that is not finite, Ctrl-C, a callback that
+        asks for it. In every case x is the last complete point.
 
     Raises:
-        jorth.CheckpointMismatch: The checkpoint in the folder is of another problem, method, start or seed.
-        ValueError: It is damaged (or an argument is wrong).
+        jorth.CheckpointMismatch: The folder holds the checkpoint of another problem, method, start
+            or seed.
+        ValueError: The checkpoint is damaged, or an argument is wrong.
     """
-    check_choice(on_unbounded, "on_unbounded", ("stop", "continue"))
-    _check_limits(
-        max_iterations, max_time, max_evaluations, gradient_tolerance, checkpoint_interval
+    settings = Settings(
+        limits=Limits(
+            max_iterations=max_iterations, max_time=max_time, max_evaluations=max_evaluations
+        ),
+        gradient_tolerance=gradient_tolerance,
+        stop=stop,
+        seed=seed,
+        callback=callback,
+        progress=progress,
+        checkpoint=checkpoint,
+        checkpoint_interval=checkpoint_interval,
+        on_unbounded=on_unbounded,
     )
-    check_flag(progress, "progress")
-    if callback is not None and not callable(callback):
-        raise TypeError(f"callback must be a function, got {describe(callback)}")
-    if checkpoint is not None and not isinstance(checkpoint, (str, os.PathLike)):
-        raise TypeError(f"checkpoint must be a path, got {describe(checkpoint)}")
-    if stop is not None and not isinstance(stop, Criterion):
-        raise TypeError(f"stop must be a criterion from jorth.stopping, got {describe(stop)}")
     function = as_objective(objective)
-    agreed = agreed_signature(signature, function)
+    agreed = _agreed_signature(signature, function)
     X = starting_point(x0, function, agreed)
-    if isinstance(method, (list, tuple)):
-        stages = _stages(method, options, function.samples, X)
-        common = dict(
-            gradient_tolerance=gradient_tolerance, stop=stop, seed=seed, progress=progress
-        )
-        stage = partial(minimize, objective, signature=agreed, on_unbounded=on_unbounded, **common)  # type: ignore[arg-type]
-        return run_chain(
-            partial(stage, checkpoint_interval=checkpoint_interval),
-            stages,
-            x0,
-            signature=agreed,
-            samples=function.samples,
-            limits=dict(
-                max_iterations=max_iterations, max_time=max_time, max_evaluations=max_evaluations
-            ),
-            callback=callback,
-            checkpoint=checkpoint,
-            ranks=function.ranks,
-        )
-    solver = resolve(method, options)
-    criterion = _criterion(gradient_tolerance, stop, max_iterations)
-    numpy_out = isinstance(x0, np.ndarray) or (
-        x0 is None and X.device.type == "cpu" and not _torch_data(objective)
-    )
-    folder, ranks = None if checkpoint is None else Path(checkpoint), function.ranks
-    line = ProgressLine(progress and only_first(ranks), solver.name)
-    with naming_checkpoint(folder, FILE), Interrupt(of_job=ranks is not None) as interrupt, line:
-        counted = CountedObjective(
-            function,
-            Clock(),
-            max_time=max_time,
-            max_evaluations=max_evaluations,
-            interrupted=interrupt.requested,
-        )
-        problem = Problem(
-            counted,
-            agreed,
-            agreed.vector(X),
-            generator(seed),
-            stop_unbounded=on_unbounded == "stop",
-            bounded=is_bounded(function, agreed),
-        )
-        run = Run(problem, solver, X, criterion, callback, numpy_out)
-        if folder is not None:
-            run.keep(folder, _identity(problem, solver, X, seed), checkpoint_interval)
-        return run.go(line, interrupt)
+    numpy_out = isinstance(x0, np.ndarray)
+    if x0 is None:
+        torch_data = not isinstance(objective, AbstractObjective) or objective.speaks_torch
+        numpy_out = X.device.type == "cpu" and not torch_data
+    if not isinstance(method, (list, tuple)):
+        return _run(function, agreed, X, resolve(method, options), settings, numpy_out)
 
+    def run_stage(start: Any, method: str | AbstractSolver, settings: Settings) -> Result:
+        X = starting_point(start, function, agreed)
+        return _run(function, agreed, X, resolve(method, {}), settings, numpy_out)
 
-def _criterion(
-    gradient_tolerance: float, stop: Criterion | None, max_iterations: int | None
-) -> Criterion:
-    """All that may end the run after an iteration."""
-    criterion: Criterion = GradientNorm(gradient_tolerance)
-    if stop is not None:
-        criterion = criterion | stop
-    return criterion if max_iterations is None else criterion | MaxIterations(max_iterations)
+    stages = _stages(method, options, function.samples, X)
+    return run_chain(run_stage, stages, x0, function, agreed, settings)
 
 
 def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
@@ -201,12 +160,14 @@ def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
     if isinstance(method, AbstractSolver):
         if options:
             raise TypeError(
-                f"options must be given to the solver itself, got {sorted(options)} beside an instance"
+                "options must be given to the solver itself, "
+                f"got {sorted(options)} beside an instance"
             )
         return method
     if not isinstance(method, str) or method not in METHODS:
         raise ValueError(
-            f"method must be one of {', '.join(METHODS)}, a solver, or a list of these, got {shown(method)}"
+            f"method must be one of {', '.join(METHODS)}, a solver, or a list of these, "
+            f"got {shown(method)}"
         )
     own = [field.name for field in fields(METHODS[method])]  # type: ignore[arg-type]
     for name in options:
@@ -215,10 +176,63 @@ def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
     return METHODS[method](**options)
 
 
+def starting_point(x0: Any, objective: AbstractObjective, signature: Signature) -> Tensor:
+    """A fresh tensor to start from: x0, or the identity in the dtype and on the device of the data."""
+    data = objective.data()
+    n = signature.n
+    if x0 is None:
+        X = torch.eye(n, dtype=torch.float64)
+        X = X if data is None else X.to(data)
+    else:
+        X = to_tensor(x0, "x0").detach().clone(memory_format=torch.contiguous_format)
+    if X.ndim != 2 or X.shape[0] != n or not 1 <= X.shape[1] <= n:
+        raise ValueError(
+            f"x0 must have shape ({n}, k) with k at most {n} and at least 1 for {signature}, "
+            f"got {describe(x0)}"
+        )
+    rows, columns = objective.shape()
+    if rows not in (None, n) or columns not in (None, X.shape[1]):
+        wanted = tuple("any" if size is None else size for size in (rows, columns))
+        raise ValueError(
+            f"x0 must have the shape {wanted} that the objective expects, got {tuple(X.shape)}"
+        )
+    if data is not None:
+        check_alike(X, "x0", data, "the objective's data")
+    check_finite(X, "x0")
+    if x0 is not None and X.shape[1] == n:
+        _check_feasible(X, signature)
+    objective.check_start(X)
+    return X
+
+
+def _check_feasible(X: Tensor, signature: Signature) -> None:
+    found = residual(X, signature)
+    if found > drift(X):
+        raise ValueError(
+            f"x0 must be J-orthogonal for {signature}, got a scaled residual of {found:.3g} "
+            f"where rounding explains {drift(X):.1g}; "
+            "jorth.polish(x0, signature) finds the nearest J-orthogonal matrix"
+        )
+
+
+def _agreed_signature(signature: Signature | None, objective: AbstractObjective) -> Signature:
+    """The one signature that argument and objective name."""
+    if signature is None:
+        if objective.signature is None:
+            raise ValueError("signature must be given: the objective has none, got None")
+        return objective.signature
+    check_signature(signature)
+    if objective.signature is not None and objective.signature != signature:
+        raise ValueError(
+            f"signature must be the objective's, {objective.signature}, got {signature}"
+        )
+    return signature
+
+
 def _stages(
     methods: Sequence[Any], options: dict[str, Any], samples: int, X: Tensor
 ) -> list[Stage]:
-    """The stages of a chain; all errors before any work is done."""
+    """The stages of a chain; all errors are raised before any work is done."""
     if options:
         raise TypeError(
             f"options must be given to the solvers themselves, got {sorted(options)} beside a list"
@@ -226,62 +240,76 @@ def _stages(
     stages = [method if isinstance(method, Stage) else Stage(method) for method in methods]
     for stage in stages:
         resolve(stage.method, {}).check_start(samples, X)
-        _check_limits(stage.max_iterations, stage.max_time, stage.max_evaluations)
     return stages
 
 
-def _check_limits(
-    max_iterations: int | None,
-    max_time: float | None,
-    max_evaluations: int | None,
-    gradient_tolerance: float = 0.0,
-    checkpoint_interval: float = 0.0,
-) -> None:
-    for name, count in (("max_iterations", max_iterations), ("max_evaluations", max_evaluations)):
-        if count is not None:
-            whole_number(count, name, 0)
-    for name, number in (
-        ("max_time", 0.0 if max_time is None else max_time),
-        ("gradient_tolerance", gradient_tolerance),
-        ("checkpoint_interval", checkpoint_interval),
-    ):
-        check_number(number, name, 0)
+def _run(
+    function: AbstractObjective,
+    signature: Signature,
+    X: Tensor,
+    solver: AbstractSolver,
+    settings: Settings,
+    numpy_out: bool,
+) -> Result:
+    """One method from X."""
+    ranks = function.ranks
+    folder = settings.folder
+    # a feasible set of one sign is compact
+    bounded = signature.p == 0 or signature.q == 0 or function.bounded_below()
+    with ExitStack() as stack:
+        if ranks is not None:
+            stack.enter_context(naming_checkpoint(folder, FILE))
+        interrupt = stack.enter_context(Interrupt(of_job=ranks is not None))
+        line = None
+        if settings.progress and only_first(ranks):
+            line = stack.enter_context(ProgressLine(solver.name))
+        counted = CountedObjective(
+            function,
+            Clock(),
+            max_time=settings.limits.max_time,
+            max_evaluations=settings.limits.max_evaluations,
+            interrupted=interrupt.requested,
+        )
+        problem = Problem(
+            counted,
+            signature,
+            signature.vector(X),
+            generator(settings.seed),
+            stop_unbounded=settings.on_unbounded == "stop",
+            bounded=bounded,
+        )
+        run = Run(problem, solver, X, settings, numpy_out=numpy_out)
+        if folder is not None:
+            identity = _identity(function, signature, solver, X, settings)
+            run.keep_in(folder, identity, settings.checkpoint_interval)
+        return run.solve(interrupt, line)
 
 
-def _torch_data(objective: Any) -> bool:
-    """Whether the caller's objective lives in torch: then x comes back as a tensor."""
-    return not isinstance(objective, AbstractObjective) or objective.speaks_torch
-
-
-def _identity(problem: Problem, solver: AbstractSolver, X: Tensor, seed: object) -> dict[str, str]:
-    """By what a checkpoint knows its problem."""
-    objective = problem.objective.objective
-    start = hashlib.sha256(X.detach().cpu().numpy().tobytes()).hexdigest()[:16]
+def _identity(
+    objective: AbstractObjective,
+    signature: Signature,
+    solver: AbstractSolver,
+    X: Tensor,
+    settings: Settings,
+) -> dict[str, str]:
+    """How a checkpoint recognises its problem."""
     value, gradient = objective.value_and_gradient(X)
     return {
         "objective": objective.fingerprint(),
         "value at the start": repr(value.item()),
         "gradient at the start": hash_tensors("gradient", gradient.detach()),
-        "start": f"{tuple(X.shape)} {X.dtype} {start}",
-        "signature": repr(problem.signature),
+        "start": f"{tuple(X.shape)} {X.dtype} {hash_tensors('start', X)}",
+        "signature": repr(signature),
         "method": repr(solver),
-        "seed": _seed_in_words(seed),
-        "on_unbounded": "stop" if problem.stop_unbounded else "continue",
+        "seed": _describe_seed(settings.seed),
+        "on_unbounded": settings.on_unbounded,
     }
 
 
-def _seed_in_words(seed: object) -> str:
-    """A number as it is; a generator by its kind and the state that it is in."""
+def _describe_seed(seed: object) -> str:
+    """A number as it is; a generator by its kind and a hash of its state."""
     if not isinstance(seed, np.random.Generator):
         return str(seed)
-    state = repr(sorted(_flat(seed.bit_generator.state)))
-    return f"{seed.bit_generator.state['bit_generator']} {hashlib.sha256(state.encode()).hexdigest()[:16]}"
-
-
-def _flat(state: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    """The numbers of the state of a generator, under the names that lead to them."""
-    for name, value in state.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{above}{name}.")
-        else:
-            yield f"{above}{name}", np.asarray(value).tolist()
+    state = seed.bit_generator.state
+    text = json.dumps(state, sort_keys=True, default=lambda part: np.asarray(part).tolist())
+    return f"{state['bit_generator']} {hashlib.sha256(text.encode()).hexdigest()[:16]}"

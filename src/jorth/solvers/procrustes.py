@@ -1,9 +1,8 @@
-"""`procrustes`: align two clouds of points in one call, in whichever component of O(p, q) the best isometry lies."""
+"""`procrustes`: align two clouds of points, in whichever component the best isometry lies."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
@@ -26,17 +25,17 @@ from jorth.group import PolishError, component
 from jorth.group.polishing import orthogonal_factor
 from jorth.objectives import Procrustes
 from jorth.signature import Signature
-from jorth.solvers.loop.budget import Evaluations
-from jorth.solvers.loop.interrupt import Interrupt
-from jorth.solvers.loop.problem import starting_point
-from jorth.solvers.loop.result import Result
+from jorth.solvers.loop.budget import Interrupt
+from jorth.solvers.loop.chain import totals
+from jorth.solvers.loop.record import Result
 from jorth.solvers.loop.solver import AbstractSolver
 from jorth.solvers.loop.status import Status
-from jorth.solvers.minimize import minimize
+from jorth.solvers.minimize import minimize, starting_point
 
 Component = tuple[int, int]
-CLEARLY = 0.5
-"""The share of f(I) - f(M) above which the factor of M is no start: a worse one mostly lies far out."""
+CLEARLY_LOWER = 0.5
+"""The factor of M is a start if its f is at most f(M) plus this share of f(I) - f(M): a worse one
+mostly lies far out."""
 
 
 def procrustes(
@@ -53,43 +52,80 @@ def procrustes(
 ) -> Result:
     """The J-orthogonal X that minimises f(X) = 1/(2m) ||source X - target||_F^2.
 
-    **Starts.** With M the unconstrained least-squares solution, a run starts at the J-orthogonal factor of M
-    (`jorth.polish`), or at the identity where there is none or it is not clearly lower. At small noise the factor is
-    nearly the answer.
+    **Starts.** With M the unconstrained least-squares solution, a run starts at the J-orthogonal
+    factor of M (`jorth.polish`), or at the identity where there is none or it is not clearly lower.
+    At small noise the factor is nearly the answer.
 
-    **Components.** A run stays in the component of its start, and f has a least value in each of the (up to) four. The
-    others are started from the same points with the sign of one + or - coordinate turned. A component is left out when
-    a bound shows that it holds nothing better. With R the triangular factor of the source, and since X[+,+] and
-    X[-,-] have no singular value below 1,
+    **Components.** A run stays in the component of its start, and f has a least value in each of
+    the (up to) four. The others are started from the same points with the sign of one + or -
+    coordinate turned. A component is left out when a bound shows that it holds nothing better. With
+    R the triangular factor of the source, and since X[+,+] and X[-,-] have no singular value below
+    1,
 
         f(X) >= f(M) + sigma_min(R)^2 / 2m  sum over both blocks of d^2,
 
-    where for a block of M with singular values sigma_i, d^2 is the sum of max(1 - sigma_i, 0)^2, and for the last of
-    them (1 + sigma_min)^2 instead where the sign of its determinant is not the component's. Within a component the
-    minimum found is a local one.
+    where for a block of M with singular values sigma_i, d^2 is the sum of max(1 - sigma_i, 0)^2,
+    and for the last of them (1 + sigma_min)^2 instead where the sign of its determinant is not the
+    component's. Within a component the minimum found is a local one.
 
-    A source of full column rank makes f coercive. With less, and always with m < n, there may be no minimiser, or many:
-    M is then the least-squares solution of least norm, no component is left out, and x is where the best run ended.
-    Where f only tends to its infimum as ||X|| grows, that is a point with a small gradient, or the last before X loses
-    its digits (STALLED).
+    A source of full column rank makes f coercive. With less, and always with m < n, there may be no
+    minimiser, or many: M is then the least-squares solution of least norm, no component is left
+    out, and x is where the best run ended. Where f only tends to its infimum as ||X|| grows, that
+    is a point with a small gradient, or the last before X loses its digits (STALLED).
 
     Args:
         source: (m, n), dense or scipy.sparse.
-        target: (m, n); or (m, k) with k < n, for a thin X (n, k) with X^T J X = diag(s_1, ..., s_k). A thin X starts at
-            the first k columns of the identity, and its default method is "gs-jobcd", which takes ``components``.
+        target: (m, n); or (m, k) with k < n, for a thin X (n, k) with X^T J X =
+            diag(s_1, ..., s_k). A thin X starts at the first k columns of the identity, and its
+            default method is "gs-jobcd", which takes ``components``.
         signature: The signs of J.
-        x0: A start of your own, in its component the only one.
-        components: "all", or "start" for that of x0 alone; without x0, of the start with the lowest value.
+        x0: A start of your own; no other start is tried in its component.
+        components: "all", or "start" for that of x0 alone; without x0, that of the start with the
+            lowest value.
         method: "riemannian-lbfgs" when omitted; any method of `minimize`.
-        gradient_tolerance: As in `minimize`; when omitted, u^(2/3) ||source||_F ||target||_F / m, u the unit roundoff.
+        gradient_tolerance: As in `minimize`; when omitted, u^(2/3) ||source||_F ||target||_F / m, u
+            the unit roundoff.
         checkpoint: A folder; each component keeps its own below it.
         **options: Those of `minimize` and of the method. Limits hold for each run.
 
     Returns:
-        The `Result` of the best run, with the iterations, evaluations and time of all of them; they are its ``stages``.
+        The `Result` of the best run, with the iterations, evaluations and time of all of them; they
+        are its ``stages``.
     """
     check_choice(components, "components", ("all", "start"))
     objective = Procrustes(source, target)
+    _check_shapes(objective, source, target, x0, signature)
+    tolerance = _tolerance(objective, gradient_tolerance)
+    options |= dict(signature=signature, gradient_tolerance=tolerance)
+    n, k = objective.shape()
+    if k < n:
+        if x0 is None:
+            x0 = like_input(torch.eye(n, k).to(objective.data()), target)
+        if method is None:
+            method = "gs-jobcd"
+            options["components"] = components
+        return minimize(objective, x0, method=method, checkpoint=checkpoint, **options)
+    M = _least_squares(objective)
+    starts = _starts(objective, signature, M, x0)
+    bounds = _bounds(objective, signature, M)
+    runs: list[Result] = []
+    with Interrupt() as interrupt:
+        interrupt.hold()  # between two runs: there are results that must not be lost
+        for which in list(starts)[: None if components == "all" else 1]:
+            if runs and bounds[which] > min(run.value for run in runs):
+                continue
+            start = like_input(starts[which], target if x0 is None else x0)
+            folder = None if checkpoint is None else Path(checkpoint) / "{:+d}{:+d}".format(*which)
+            chosen = "riemannian-lbfgs" if method is None else method
+            runs.append(minimize(objective, start, method=chosen, checkpoint=folder, **options))
+            if runs[-1].status is Status.INTERRUPTED:
+                break
+    return totals(min(runs, key=lambda run: run.value), runs)
+
+
+def _check_shapes(
+    objective: Procrustes, source: Any, target: Any, x0: Any, signature: Signature
+) -> None:
     n, k = objective.shape()
     if n != check_signature(signature).n:
         raise ValueError(
@@ -106,46 +142,6 @@ def procrustes(
                 f"x0 must have shape {(n, k)} to go with source and target, got {describe(x0)}"
             )
         check_alike(start, "x0", objective.data(), "target")
-    options |= dict(
-        signature=signature, gradient_tolerance=_tolerance(objective, gradient_tolerance)
-    )
-    if k < n:
-        return _thin(
-            objective, target, x0, method, components=components, checkpoint=checkpoint, **options
-        )
-
-    M = _least_squares(objective)
-    starts, bounds = _starts(objective, signature, M, x0), _bounds(objective, signature, M)
-    chosen = "riemannian-lbfgs" if method is None else method
-    runs: list[Result] = []
-    with Interrupt() as interrupt:
-        interrupt.hold()  # between two runs: there are results to bring home
-        for which in list(starts)[: None if components == "all" else 1]:
-            if runs and bounds[which] > min(run.value for run in runs):
-                continue
-            start = like_input(starts[which], target if x0 is None else x0)
-            folder = None if checkpoint is None else Path(checkpoint) / "{:+d}{:+d}".format(*which)
-            runs.append(minimize(objective, start, method=chosen, checkpoint=folder, **options))
-            if runs[-1].status is Status.INTERRUPTED:
-                break
-    return _best(runs)
-
-
-def _thin(
-    objective: Procrustes,
-    target: Any,
-    x0: Any,
-    method: str | AbstractSolver | None,
-    *,
-    components: str,
-    **options: Any,
-) -> Result:
-    """One run for X (n, k), from the first columns of the identity or x0."""
-    if x0 is None:
-        x0 = like_input(torch.eye(*objective.shape()).to(objective.data()), target)
-    if method is None:
-        return minimize(objective, x0, method="gs-jobcd", components=components, **options)
-    return minimize(objective, x0, method=method, **options)
 
 
 def _tolerance(objective: Procrustes, given: float | None) -> float:
@@ -156,14 +152,15 @@ def _tolerance(objective: Procrustes, given: float | None) -> float:
 
 
 def data_start(objective: Procrustes, signature: Signature) -> Tensor:
-    """Where `procrustes` begins: the J-orthogonal factor of the least-squares solution, or the identity."""
+    """Where `procrustes` begins: the factor of the least-squares solution, or the identity."""
     factor = _factor(objective, signature, _least_squares(objective))
     return torch.eye(signature.n).to(objective.data()) if factor is None else factor
 
 
 def _least_squares(objective: Procrustes) -> Tensor:
     """M (n, n), of least norm where it is not unique, in float64 on the CPU."""
-    R, T1 = objective.R.double().cpu(), objective.T1.double().cpu()
+    R = objective.R.double().cpu()
+    T1 = objective.T1.double().cpu()
     size = R.diagonal().abs()
     if float(size.min()) > len(R) * float(unit_roundoff(R)) * float(size.max()):
         M: Tensor = torch.linalg.solve_triangular(R, T1, upper=True)
@@ -174,7 +171,7 @@ def _least_squares(objective: Procrustes) -> Tensor:
 
 
 def _factor(objective: Procrustes, signature: Signature, M: Tensor) -> Tensor | None:
-    """The J-orthogonal factor of M; None where there is none, or none that is clearly lower than the identity."""
+    """The J-orthogonal factor of M, if there is one that is clearly lower than the identity."""
     data = objective.data()
     try:
         X = orthogonal_factor(balanced(M), signature, "M").to(data)
@@ -183,7 +180,7 @@ def _factor(objective: Procrustes, signature: Signature, M: Tensor) -> Tensor | 
     value, least, identity = (
         objective.value(Y.to(data)).item() for Y in (X, M, torch.eye(signature.n))
     )
-    return X if value - least <= CLEARLY * (identity - least) else None
+    return X if value - least <= CLEARLY_LOWER * (identity - least) else None
 
 
 def _starts(
@@ -192,10 +189,9 @@ def _starts(
     """A start in each component: that of x0 first, then the lower values first."""
     found: dict[Component, Tensor] = {}
     factor = _factor(objective, signature, M)
-    candidates = [
-        torch.eye(signature.n).to(objective.data()),
-        *([] if factor is None else [factor]),
-    ]
+    candidates = [torch.eye(signature.n).to(objective.data())]
+    if factor is not None:
+        candidates.append(factor)
     turned = [X * flip.to(X) for X in candidates for flip in _flips(signature)]
     for X in sorted(turned, key=lambda X: objective.value(X).item()):
         found.setdefault(component(X, signature), X)
@@ -207,7 +203,7 @@ def _starts(
 
 
 def _flips(signature: Signature) -> Iterator[Tensor]:
-    """Diagonals of signs, one for each component: none, the last +, the last -, or both of them turned."""
+    """A diagonal of signs for each component: with the last +, the last -, both or none turned."""
     for blocks in product((False, True), repeat=2):
         diagonal = torch.ones(signature.n)
         for turn, positions in zip(blocks, (signature.positive, signature.negative), strict=True):
@@ -228,7 +224,7 @@ def _bounds(objective: Procrustes, signature: Signature, M: Tensor) -> dict[Comp
 
 
 def _distance(block: Tensor, sign: int) -> float:
-    """The squared distance to the matrices with no singular value below 1 and a determinant of the given sign."""
+    """The squared distance to matrices with determinants of that sign and singular values >= 1."""
     if not len(block):
         return 0.0
     values = torch.linalg.svdvals(block)
@@ -236,19 +232,3 @@ def _distance(block: Tensor, sign: int) -> float:
     if torch.linalg.slogdet(block).sign.item() == -sign:
         missing[-1] = 1 + values[-1]
     return float(missing.square().sum())
-
-
-def _best(runs: list[Result]) -> Result:
-    """The run with the least value, with the counts of all."""
-    best = min(runs, key=lambda run: run.value)
-    counts = {
-        name: sum(run.evaluations.as_dict()[name] for run in runs)
-        for name in Evaluations().as_dict()
-    }
-    return replace(
-        best,
-        iterations=sum(run.iterations for run in runs),
-        time=sum(run.time for run in runs),
-        evaluations=Evaluations(**counts),
-        stages=tuple(runs),
-    )

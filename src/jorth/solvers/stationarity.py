@@ -1,4 +1,4 @@
-"""How good a point is: the Riemannian gradient, the multiplier, block stationarity."""
+"""How good a point is: block stationarity."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ from jorth.arrays import (
 from jorth.objectives import AbstractObjective
 from jorth.plane import all_pairs, random_pairs, solve_rows
 from jorth.signature import Signature
-from jorth.solvers.loop.problem import as_objective
+from jorth.solvers.loop.solver import as_objective
 
 CHUNK = 1024
-"""Pairs solved at once on the CPU: 25 MB for rows of 300 entries. A quarter takes half as long again, twice no less."""
+"""Pairs solved at once on the CPU, 25 MB for rows of 300 entries. A quarter of it takes half as long
+again, twice as many save nothing."""
 DEVICE_CHUNK = 2**15
-"""On a device, which fewer do not fill: 0.5 GB for each gathered array of rows of 1000 entries."""
+"""Pairs solved at once on a device, 0.5 GB per gathered array for rows of 1000 entries."""
 
 
 class BlockStationarity(NamedTuple):
-    """The mean over pairs of the squared distance from I to the best step, its standard error, and how many pairs."""
+    """The mean over pairs of the squared distance from I to the best step, and its standard error."""
 
     value: float
     standard_error: float
@@ -51,23 +52,26 @@ def block_stationarity(
     seed: int = 0,
     gradient: Any = None,
 ) -> BlockStationarity:
-    """The mean over pairs of ||V - I||_F^2, V the best plane step at X: zero exactly at block-stationary points.
+    """The mean over pairs of ||V - I||_F^2, V the best plane step at X.
 
-    Block stationarity is stronger than criticality: no step in any plane, to any component, lowers the surrogate. A
-    plane in which the surrogate has no minimiser, since it falls for ever, is infinitely far from it: the value and the
-    standard error are then inf.
+    It is zero exactly at block-stationary points, which is stronger than criticality: no step in
+    any plane, to any component, lowers the surrogate. A plane in which the surrogate is unbounded
+    below is infinitely far from it: the value and the standard error are then inf.
 
     Args:
         objective: An objective or a torch function.
         X: (n, k).
         signature: The signs of J.
         theta: The proximal weight of the plane problems, an absolute number as in the paper.
-        pairs: All pairs when None, else that many pairs drawn at random; the standard error is then that of the mean.
-        curvature: A Lipschitz constant of the gradient, for objectives that are neither quadratic nor know one.
-        seed: Of the sample.
-        gradient: That of the objective at X, (n, k), where it is known; else it is evaluated.
+        pairs: The number of pairs drawn at random; None takes all. The standard error is that of
+            the sample mean.
+        curvature: A Lipschitz constant of the gradient, for objectives that are neither quadratic
+            nor know one.
+        seed: Seed for the sample.
+        gradient: The gradient of the objective at X, (n, k), if it is known; else it is evaluated.
     """
-    function, n = as_objective(objective), check_signature(signature).n
+    function = as_objective(objective)
+    n = check_signature(signature).n
     point = _point_of(function, X, signature)
     if n < 2:
         raise ValueError(f"signature must have n of at least 2 for a pair, got {signature}")
@@ -83,7 +87,8 @@ def block_stationarity(
     )
     index = all_pairs(n) if pairs is None else random_pairs(n, pairs, seed=seed)
     G = _gradient_at(function, point, gradient)
-    distance = _distances(point, G, index, signature, theta, _curvature(function, point, curvature))
+    form = _curvature(function, point, curvature)
+    distance = _distances(point, G, index, signature, theta, form)
     value = distance.mean().item()
     spread = 0.0 if pairs is None or pairs < 2 else float(distance.std() / np.sqrt(len(index)))
     return BlockStationarity(value, spread if value < np.inf else np.inf, len(index))
@@ -91,20 +96,17 @@ def block_stationarity(
 
 def _point_of(objective: AbstractObjective, X: Any, signature: Signature) -> Tensor:
     """X (n, k) as the objective takes it."""
-    point, n, data = to_tensor(X, "X").detach(), signature.n, objective.data()
+    point = to_tensor(X, "X").detach()
+    n = signature.n
     rows, columns = objective.shape()
-    wanted = (n, point.shape[-1] if columns is None else columns) if point.ndim else (n,)
-    if (
-        point.ndim != 2
-        or tuple(point.shape) != wanted
-        or rows not in (None, n)
-        or not point.numel()
-    ):
-        expects = f"{rows or 'n'}, {columns or 'k'}"
+    fits = point.ndim == 2 and point.numel() and rows in (None, n) and point.shape[0] == n
+    if not fits or columns not in (None, point.shape[1]):
         raise ValueError(
-            f"X must have shape ({expects}), the objective's, and fit {signature}, got {describe(X)}"
+            f"X must have shape ({rows or 'n'}, {columns or 'k'}), the objective's, "
+            f"and fit {signature}, got {describe(X)}"
         )
     check_finite(point, "X")
+    data = objective.data()
     if data is not None:
         check_alike(point, "X", data, "the objective's data")
     return point
@@ -130,11 +132,13 @@ def _distances(
     theta: float,
     form: tuple[Tensor | float, Tensor | None],
 ) -> Tensor:
-    """||V - I||_F^2 for every pair, in chunks, so that the rows gathered at a time take little memory."""
+    """||V - I||_F^2 for every pair, in chunks, so that the gathered rows take little memory."""
     A, D = form
     pairs = torch.as_tensor(index, device=X.device)
-    signs, unit = signature.vector(X), torch.eye(2, dtype=X.dtype, device=X.device)
-    distances, decreases = [], []
+    signs = signature.vector(X)
+    unit = torch.eye(2, dtype=X.dtype, device=X.device)
+    distances = []
+    decreases = []
     size = CHUNK if X.device.type == "cpu" else DEVICE_CHUNK
     for start in range(0, len(pairs), size):
         part = pairs[start : start + size]
@@ -146,7 +150,8 @@ def _distances(
         decreases.append(decrease)
     if bool(torch.cat(decreases).isnan().any()):  # G, X and theta were checked before
         raise ValueError(
-            "objective must have finite curvature and a symmetric form, got NaN, infinity or asymmetry"
+            "objective must have finite curvature and a symmetric form, "
+            "got NaN, infinity or asymmetry"
         )
     return torch.cat(distances)
 

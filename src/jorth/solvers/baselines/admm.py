@@ -13,8 +13,7 @@ from jorth.arrays import check_auto, frobenius
 from jorth.group.slopes import symmetric_multiplier
 from jorth.solvers.baselines.infeasible import InfeasibleState
 from jorth.solvers.loop.budget import all_finite
-from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.solver import AbstractSolver
+from jorth.solvers.loop.solver import AbstractSolver, Problem
 from jorth.solvers.loop.status import Status, StopRun
 from jorth.storage.checkpoint import NOT_SAVED
 
@@ -43,7 +42,7 @@ class SplitState(InfeasibleState):
     """Steps since the start, or since the method last went back."""
     H: Tensor | None = field(default=None, metadata=NOT_SAVED)
     """The curvature of a convex quadratic, or None."""
-    is_H_known: bool = field(default=False, metadata=NOT_SAVED)
+    is_curvature_known: bool = field(default=False, metadata=NOT_SAVED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,8 +158,8 @@ class ADMM(AbstractSolver):
 
     def _curvature(self, problem: Problem, state: SplitState) -> Tensor:
         """H: A where it is positive semidefinite and alone, else L I."""
-        if not state.is_H_known:
-            state.is_H_known = True
+        if not state.is_curvature_known:
+            state.is_curvature_known = True
             form = problem.objective.quadratic()
             if form is not None and form.D is None:
                 convex = bool(torch.linalg.eigvalsh(form.A)[0] >= 0)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from jorth.arrays import unit_roundoff
 from jorth.group.slopes import gradient_norm
-from jorth.solvers.loop.state import State
+from jorth.solvers.loop.solver import Scored, State
 from jorth.solvers.loop.stopping import Improvement
 
 LOST_PATIENCE = 15
@@ -19,8 +19,7 @@ LOST_PATIENCE = 15
 class InfeasibleState(State):
     """A state that remembers the polished point of the lowest value so far."""
 
-    best_X: Tensor | None = None
-    best_gradient: Tensor | None = None
+    best: Scored | None = None
     improvement: Improvement = field(default_factory=Improvement)
 
     def is_lost(self, signs: Tensor) -> bool:
@@ -30,19 +29,18 @@ class InfeasibleState(State):
         """
         point = self.scored
         if point is None:
-            return self.best_X is not None
+            return self.best is not None
         if point.value < self.improvement.best_value:
-            self.best_X = point.X.clone()
-            self.best_gradient = point.gradient.clone()
+            self.best = point
         norm = gradient_norm(point.X, point.gradient, signs)
         idle = self.improvement.update(point.value, norm, 2 * unit_roundoff(point.X))
         return idle >= LOST_PATIENCE
 
     def go_to_best(self) -> None:
         """Go back to the best point; patience starts again there."""
-        assert self.best_X is not None and self.best_gradient is not None
+        assert self.best is not None
         self.improvement.idle = 0
-        self.go_to(self.best_X, self.improvement.best_value, self.best_gradient)
+        self.go_to(self.best.X, self.best.value, self.best.gradient)
 
     def go_to(self, X: Tensor, value: float, gradient: Tensor) -> None:
         """Continue from a point with a known value and gradient."""

@@ -23,9 +23,7 @@ from jorth.group.elements import scaled_violation
 from jorth.nn import CSParametrization, ExponentialParametrization
 from jorth.signature import Signature
 from jorth.solvers.loop.budget import all_finite
-from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.solver import AbstractSolver
-from jorth.solvers.loop.state import State
+from jorth.solvers.loop.solver import AbstractSolver, Problem, State
 from jorth.solvers.loop.status import Status, StopRun
 from jorth.storage.checkpoint import NOT_SAVED
 
@@ -155,8 +153,10 @@ class Parametrized(AbstractSolver):
         self._restart(state)
 
     def _restart(self, state: ParametrizedState) -> None:
-        """An optimiser without a memory. Torch's L-BFGS has absolute thresholds: it is shown a
-        small f multiplied by the power of two that brings the gradient to about one.
+        """Take an optimiser without a memory.
+
+        Torch's L-BFGS has absolute thresholds: it is shown a small f multiplied by the power of two
+        that brings the gradient to about one.
         """
         size = frobenius(state.gradient)
         small = self.optimizer == "lbfgs" and 0 < size < 1
@@ -235,14 +235,14 @@ class _StepEvaluations:
         X = state.form(*state.weights)
         point = X.detach()
         value, gradient = self._evaluate(point)
-        if all_finite(value, gradient) and value < self.best_value:
-            if float(point.norm()) < 1 / unit_roundoff(point):
-                self.best_value = value
-                self._best_weights = _copies(state.weights)
+        better = all_finite(value, gradient) and value < self.best_value
+        if better and float(point.norm()) < 1 / unit_roundoff(point):
+            self.best_value = value
+            self._best_weights = _copies(state.weights)
         X.backward(state.scale * gradient)
         for weight in state.weights:  # torch's L-BFGS wants them contiguous
-            unused = weight.grad is None
-            weight.grad = torch.zeros_like(weight) if unused else weight.grad.contiguous()
+            grad = weight.grad
+            weight.grad = torch.zeros_like(weight) if grad is None else grad.contiguous()
         return state.scale * value
 
     def here(self) -> tuple[Tensor, float, Tensor]:

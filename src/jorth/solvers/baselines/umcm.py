@@ -13,8 +13,7 @@ from jorth.group import component
 from jorth.group.slopes import symmetric_multiplier
 from jorth.solvers.baselines.infeasible import InfeasibleState
 from jorth.solvers.loop.budget import all_finite
-from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.solver import AbstractSolver
+from jorth.solvers.loop.solver import AbstractSolver, Problem
 from jorth.solvers.loop.status import Status, StopRun
 from jorth.solvers.riemannian.line_search import RunningMean
 from jorth.storage.checkpoint import NOT_SAVED
@@ -122,17 +121,16 @@ class UMCM(AbstractSolver):
         state.here = trial
 
     def _give_up_or_set_back(self, problem: Problem, state: CorrectionState) -> None:
-        """Once more from the J-orthogonal factor of X, where -D is a direction of descent, unless X
-        is that already.
-        """
+        """Once more from the J-orthogonal factor of X, where f falls along -D, unless X is that."""
         if state.steps == 0:
             state.stalled = True
             state.reason = "no step lowers the augmented Lagrangian in this precision"
             return
-        if state.scored is None:
+        point = state.scored
+        if point is None:
             state.go_to_best()
         else:
-            state.go_to(*state.scored[:3])
+            state.go_to(point.X, point.value, point.gradient)
         self._raise_penalty(problem, state)
 
     def _raise_penalty(self, problem: Problem, state: CorrectionState) -> None:

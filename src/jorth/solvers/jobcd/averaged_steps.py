@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from jorth.kernels import SlopeAverages
-from jorth.solvers.loop.state import State
+from jorth.solvers.loop.solver import State
 
 FLAT = 0.25
 """The part of |f| at the start within which f is still near it: peaks are, the first fall is not."""

@@ -17,8 +17,7 @@ from jorth.objectives.definiteness import is_semidefinite, square_root
 from jorth.plane import apply_rows
 from jorth.plane.proximal import NEAR_NULL, RELATIVE_THETA
 from jorth.solvers.jobcd.quadratic_sweeps import CHUNK
-from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.state import State
+from jorth.solvers.loop.solver import Problem, State
 
 
 class Trace(NamedTuple):

@@ -29,9 +29,8 @@ from jorth.solvers.jobcd.quadratic_sweeps import (
     SweepForm,
     rows_of_a_block,
 )
-from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.solver import AbstractSolver
-from jorth.solvers.loop.state import NOT_SAVED
+from jorth.solvers.loop.solver import AbstractSolver, Problem
+from jorth.storage.checkpoint import NOT_SAVED
 
 
 @dataclass

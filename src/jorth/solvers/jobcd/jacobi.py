@@ -37,10 +37,9 @@ from jorth.solvers.jobcd.majorised import (
 )
 from jorth.solvers.jobcd.quadratic_sweeps import transposed_form
 from jorth.solvers.loop.budget import all_finite
-from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.solver import AbstractSolver
-from jorth.solvers.loop.state import NOT_SAVED, State
+from jorth.solvers.loop.solver import AbstractSolver, Problem, State
 from jorth.solvers.loop.status import Status, StopRun
+from jorth.storage.checkpoint import NOT_SAVED
 
 Side = Literal["auto", "left", "right", "both"]
 MOMENTUM, DECAY, RETURN_PATIENCE = 0.7, 0.9, 5
@@ -262,7 +261,7 @@ class Jacobi(AbstractSolver):
         """Value and gradient after an averaged step, and whether they are exact."""
         return *problem.objective.value_and_gradient(X), True
 
-    def settle(self, state: JacobiState, last: State) -> State:
+    def choose_result(self, state: JacobiState, last: State) -> State:
         return last if state.averaged is None else state.averaged.best_of(last)
 
     # -- what a step consists of

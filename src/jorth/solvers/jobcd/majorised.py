@@ -23,8 +23,7 @@ from jorth.kernels.pairings import rounds_in_tournament
 from jorth.plane.proximal import StepRule
 from jorth.signature import Signature
 from jorth.solvers.loop.budget import all_finite
-from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.state import State
+from jorth.solvers.loop.solver import Problem, State
 from jorth.solvers.loop.status import Status, StopRun
 
 DOUBLINGS = 60

@@ -13,7 +13,7 @@ from jorth.solvers.jobcd.averaged_steps import AveragingRule
 from jorth.solvers.jobcd.jacobi import DECAY, MOMENTUM, Jacobi, JacobiState
 from jorth.solvers.jobcd.majorised import first_curvature, oriented
 from jorth.solvers.loop.budget import all_finite
-from jorth.solvers.loop.problem import Problem
+from jorth.solvers.loop.solver import Problem
 from jorth.solvers.loop.status import Status, StopRun
 
 SMOOTHING = 0.9

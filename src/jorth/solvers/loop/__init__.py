@@ -1,1 +1,1 @@
-"""The one loop of all solvers: run, chain, budget, stopping, result."""
+"""The one loop of all solvers: its contract with them, its budget, its record, when it stops."""

@@ -9,29 +9,28 @@ from typing import Any
 
 import numpy as np
 
-from jorth.arrays import describe, real_number, to_tensor, unit_roundoff, whole_number
+from jorth.arrays import describe, to_tensor
 from jorth.group import polish
+from jorth.objectives import AbstractObjective
 from jorth.ranks import Ranks
 from jorth.signature import Signature
-from jorth.solvers.loop.budget import Evaluations
-from jorth.solvers.loop.interrupt import Interrupt
-from jorth.solvers.loop.problem import FEASIBLE
-from jorth.solvers.loop.result import Result
+from jorth.solvers.loop.budget import Evaluations, Interrupt
+from jorth.solvers.loop.record import Result, drift
+from jorth.solvers.loop.run import Callback, Limits, Settings
 from jorth.solvers.loop.solver import AbstractSolver
 from jorth.solvers.loop.status import Status
 from jorth.storage.checkpoint import FILE
 
-ADDITIVE = ("time", "iteration", *Evaluations().columns())
-"""The columns of a history that go on counting from stage to stage."""
 FINAL = (Status.CONVERGED, Status.UNBOUNDED, Status.NON_FINITE, Status.INTERRUPTED)
 """After these another method is not wanted, or of no use."""
 
 
 @dataclass(frozen=True)
-class Stage:
-    """A method of a chain with limits of its own: `minimize(..., method=[Stage("gs-jobcd", max_iterations=1), ...])`.
+class Stage(Limits):
+    """A method of a chain with limits of its own.
 
-    The limits of the chain hold besides. What a stage leaves of them goes to those after it.
+    Example: `minimize(..., method=[Stage("gs-jobcd", max_iterations=1), "riemannian-lbfgs"])`. The
+    limits of the chain hold as well. What a stage leaves of them goes to those after it.
 
     Args:
         method: A name or a solver.
@@ -41,93 +40,73 @@ class Stage:
     """
 
     method: str | AbstractSolver
-    max_iterations: int | None = None
-    max_time: float | None = None
-    max_evaluations: int | None = None
 
-    def __post_init__(self) -> None:
-        for name, count in (
-            ("max_iterations", self.max_iterations),
-            ("max_evaluations", self.max_evaluations),
-        ):
-            if count is not None:
-                whole_number(count, name, 0, instead="None or ")
-        if self.max_time is not None:
-            real_number(
-                self.max_time,
-                "max_time",
-                "None or a number of at least 0",
-                lambda number: number >= 0,
-            )
+    @property
+    def name(self) -> str:
+        """The method's name."""
+        method = self.method
+        return method if isinstance(method, str) else getattr(method, "name", describe(method))
 
-    def within(self, shares: dict[str, float | None]) -> dict[str, float | None]:
+    def within(self, shares: Limits) -> Limits:
         """The lower of each limit of the chain and its own."""
-        both = {name: (share, getattr(self, name)) for name, share in shares.items()}
-        return {
-            name: min((limit for limit in pair if limit is not None), default=None)
-            for name, pair in both.items()
-        }
+        return Limits(
+            max_iterations=_lower(self.max_iterations, shares.max_iterations),
+            max_time=_lower(self.max_time, shares.max_time),
+            max_evaluations=_lower(self.max_evaluations, shares.max_evaluations),
+        )
 
 
 def run_chain(
-    run: Callable[..., Result],
+    run: Callable[[Any, str | AbstractSolver, Settings], Result],
     stages: Sequence[Stage],
     x0: Any,
-    *,
+    objective: AbstractObjective,
     signature: Signature,
-    samples: int,
-    limits: dict[str, float | None],
-    callback: Callable[[Any, dict[str, float]], object] | None,
-    checkpoint: str | Path | None,
-    ranks: Ranks | None = None,
+    settings: Settings,
 ) -> Result:
     """Run the methods in turn and join their records.
 
-    Limits are for the chain as a whole: a stage may use an equal share of what is left, and what it leaves goes to
-    those after it. A chain ends early when a stage meets the stopping criteria, or when no method could go on. A point
-    that has drifted off the constraint is polished before it is handed on, and the message says so. A resumed chain
-    goes on in the stage that it had come to, whatever its limits are now.
+    Limits are for the whole chain: a stage may use an equal share of what is left, and what it
+    leaves goes to those after it. A chain ends early when a stage meets the stopping criteria, or
+    when no method could go on. A point that has drifted off the constraint is polished before it is
+    handed on, and the message says so. A resumed chain goes on in the stage that it had reached,
+    whatever its limits are now. Each stage has its own folder of checkpoints.
 
     Args:
-        run: `minimize` with the problem filled in: run(x0, method=..., max_time=..., callback=..., checkpoint=...).
+        run: Runs one method: run(x0, method, settings).
         stages: At least one.
         x0: The start of the first.
+        objective: What is minimised.
         signature: The signs of J.
-        samples: The number of terms of a finite sum, in which its evaluations are counted.
-        limits: max_iterations, max_time, max_evaluations; None is no limit.
-        callback: As in `minimize`; its rows count on through the stages.
-        checkpoint: A folder; each stage keeps its own below it.
-        ranks: The processes that run it together; the first of them reads the folder.
+        settings: Those of the chain.
     """
     if not stages:
         raise ValueError(
             "method must be a name, a solver, or a list of at least one of these, got an empty list"
         )
+    ranks = objective.ranks
     results: list[Result] = []
     note = ""
     with Interrupt(of_job=ranks is not None) as interrupt:
-        interrupt.hold()  # between two stages: there are results to bring home
+        interrupt.hold()  # between two stages: there are results that must not be lost
         for position, stage in enumerate(stages):
-            done = _totals(results, samples)
-            shares = {
-                name: _share(name, limit, done[name], len(stages) - position)
-                for name, limit in limits.items()
-            }
-            shares, method = stage.within(shares), stage.method
-            name = method if isinstance(method, str) else getattr(method, "name", describe(method))
-            folder = None if checkpoint is None else Path(checkpoint) / f"{position + 1}-{name}"
+            shares = _shares(settings.limits, results, objective.samples, len(stages) - position)
+            limits = stage.within(shares)
+            folder = settings.folder
+            if folder is not None:
+                folder = folder / f"{position + 1}-{stage.name}"
             over = folder is not None and _is_over(folder, position, ranks)
             if over:
-                shares = dict.fromkeys(limits, 0)
+                limits = Limits(max_iterations=0, max_time=0, max_evaluations=0)
             start = x0
             if results:
                 start, note = _handed_over(results[-1], signature)
-            counting_on = _counting_on(callback, done)
-            result = run(start, method=method, callback=counting_on, checkpoint=folder, **shares)
-            if result.status not in FINAL and _is_asked(interrupt, ranks):
-                result = replace(
-                    result, status=Status.INTERRUPTED, message=Status.INTERRUPTED.value
-                )
+            callback = _counting_on(settings.callback, results)
+            own = replace(settings, limits=limits, callback=callback, checkpoint=folder)
+            result = run(start, stage.method, own)
+            if result.status not in FINAL and _is_interrupted(interrupt, ranks):
+                status = Status.INTERRUPTED
+                result = replace(result, status=status, message=status.value)
             message = "it was over when the chain was resumed" if over else result.message
             results.append(replace(result, message=message + note))
             if result.status in FINAL:
@@ -136,9 +115,8 @@ def run_chain(
 
 
 def join(stages: Sequence[Result]) -> Result:
-    """One record of several runs: the point of the last, the histories end to end, the counts added up."""
-    last, before = stages[-1], _totals(stages[:-1])
-    offsets = [_totals(stages[:at])["columns"] for at in range(len(stages))]
+    """One record of several runs: the point of the last, the histories joined, the counts added."""
+    offsets = [_end_of(stages[:position]) for position in range(len(stages))]
     history = {
         name: np.concatenate(
             [
@@ -146,29 +124,33 @@ def join(stages: Sequence[Result]) -> Result:
                 for stage, offset in zip(stages, offsets, strict=True)
             ]
         )
-        for name in last.history
+        for name in stages[-1].history
     }
-    counts = {
-        name: sum(stage.evaluations.as_dict()[name] for stage in stages)
-        for name in Evaluations().as_dict()
-    }
+    return replace(totals(stages[-1], stages), history=history)
+
+
+def totals(result: Result, runs: Sequence[Result]) -> Result:
+    """A result with the iterations, time and evaluations of several runs, its stages."""
     return replace(
-        last,
-        iterations=last.iterations + before["max_iterations"],
-        time=last.time + before["max_time"],
-        evaluations=Evaluations(**counts),
-        history=history,
-        stages=tuple(stages),
+        result,
+        iterations=sum(run.iterations for run in runs),
+        time=sum(run.time for run in runs),
+        evaluations=sum((run.evaluations for run in runs), Evaluations()),
+        stages=tuple(runs),
     )
 
 
-def _is_asked(interrupt: Interrupt, ranks: Ranks | None) -> bool:
-    """Whether Ctrl-C was pressed, in one process or another, when no stage could take note of it any more."""
+def _lower(own: Any, share: Any) -> Any:
+    return min((limit for limit in (share, own) if limit is not None), default=None)
+
+
+def _is_interrupted(interrupt: Interrupt, ranks: Ranks | None) -> bool:
+    """Whether Ctrl-C was pressed in any process when no stage could take note of it any more."""
     return interrupt.requested() if ranks is None else ranks.largest([interrupt.requested()])[0] > 0
 
 
 def _is_over(folder: Path, position: int, ranks: Ranks | None) -> bool:
-    """Whether the stage of that folder has ended and the next has begun from its point: it must not move on then."""
+    """Whether the next stage has begun from the point of this one, which must not move on then."""
 
     def found() -> bool:
         return (folder / FILE).exists() and any(folder.parent.glob(f"{position + 2}-*"))
@@ -177,51 +159,51 @@ def _is_over(folder: Path, position: int, ranks: Ranks | None) -> bool:
 
 
 def _handed_over(stage: Result, signature: Signature) -> tuple[Any, str]:
-    """The point of a stage as a start: feasible, and a word if it had to be polished for that."""
+    """The point of a stage as a feasible start, and a note if it was polished for that."""
     n, columns = stage.x.shape
-    if n != columns or stage.residual <= FEASIBLE * n * unit_roundoff(to_tensor(stage.x, "x")):
+    if n != columns or stage.residual <= drift(to_tensor(stage.x, "x")):
         return stage.x, ""
-    return polish(
-        stage.x, signature
-    ), f"; started from a polished point (residual {stage.residual:.1g})"
+    note = f"; started from a polished point (residual {stage.residual:.1g})"
+    return polish(stage.x, signature), note
 
 
-def _totals(stages: Sequence[Result], samples: int = 0) -> dict[str, Any]:
-    """What the stages have used of each limit, and where the columns of the next begin.
+def _end_of(stages: Sequence[Result]) -> dict[str, float]:
+    """Where the counting columns of the next stage begin.
 
     That is beyond the last row of a stage which a limit has cut short inside a step.
     """
-    evaluations = [stage.evaluations for stage in stages]
-    ends = [
-        {"time": stage.time, "iteration": stage.iterations, **stage.evaluations.columns()}
-        for stage in stages
-    ]
-    columns = {name: float(sum(end[name] for end in ends)) for name in ADDITIVE}
+    done = sum((stage.evaluations for stage in stages), Evaluations())
     return {
-        "max_iterations": sum(stage.iterations for stage in stages),
-        "max_time": sum(stage.time for stage in stages),
-        "max_evaluations": sum(
-            e.sample_gradient // samples if samples else e.gradient for e in evaluations
-        ),
-        "columns": columns,
+        "time": float(sum(stage.time for stage in stages)),
+        "iteration": float(sum(stage.iterations for stage in stages)),
+        **done.columns(),
     }
 
 
-def _share(name: str, limit: float | None, used: float, stages_left: int) -> float | None:
-    """An equal share of what is left; counts are rounded up."""
-    if limit is None:
-        return None
-    left = max(limit - used, 0)
-    return left / stages_left if name == "max_time" else -(-left // stages_left)
+def _shares(limits: Limits, done: Sequence[Result], samples: int, stages_left: int) -> Limits:
+    """An equal share of what is left of each limit."""
+    iterations = sum(stage.iterations for stage in done)
+    evaluations = sum(stage.evaluations.full_gradients(samples) for stage in done)
+    seconds = limits.max_time
+    if seconds is not None:
+        seconds = max(seconds - sum(stage.time for stage in done), 0) / stages_left
+    return Limits(
+        max_iterations=_share(limits.max_iterations, iterations, stages_left),
+        max_time=seconds,
+        max_evaluations=_share(limits.max_evaluations, evaluations, stages_left),
+    )
 
 
-def _counting_on(
-    callback: Callable[[Any, dict[str, float]], object] | None, done: dict[str, Any]
-) -> Callable[[Any, dict[str, float]], object] | None:
+def _share(limit: int | None, used: int, stages_left: int) -> int | None:
+    """An equal share of what is left of a count, rounded up."""
+    return None if limit is None else -(-max(limit - used, 0) // stages_left)
+
+
+def _counting_on(callback: Callback | None, done: Sequence[Result]) -> Callback | None:
     """The callback with rows that start where the stages before ended."""
     if callback is None:
         return None
-    offsets = done["columns"]
+    offsets = _end_of(done)
     return lambda X, row: callback(
         X, {name: value + offsets.get(name, 0.0) for name, value in row.items()}
     )

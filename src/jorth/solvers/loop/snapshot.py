@@ -11,13 +11,10 @@ from torch import Tensor
 
 from jorth.arrays import frobenius, unit_roundoff
 from jorth.clock import Clock
-from jorth.group.elements import scaled_violation
 from jorth.group.spectral_norm import spectral_norm
 from jorth.solvers.loop.budget import Evaluations
-from jorth.solvers.loop.monitor import Progress
-from jorth.solvers.loop.problem import FEASIBLE
-from jorth.solvers.loop.result import COLUMNS, History
-from jorth.solvers.loop.state import Scored
+from jorth.solvers.loop.record import COLUMNS, History, drift
+from jorth.solvers.loop.solver import Scored
 from jorth.storage.checkpoint import Content, mismatch, pack, unpack
 
 if TYPE_CHECKING:
@@ -26,56 +23,56 @@ if TYPE_CHECKING:
 
 def take(run: Run) -> Content:
     """The run as it stands between two steps: O(size of the state), however long the history."""
-    state, objective = run.state, run.problem.objective
+    objective = run.problem.objective
+    record = run.record
+    state = run.state
     assert state is not None
     tensors: dict[str, Tensor] = {}
-    packed = pack(state, "state", tensors)
-    if not (state.exact and run.solver.feasible):
-        tensors["scored X"] = run.scored.X.clone()
-        tensors["scored gradient"] = run.scored.gradient.clone()
-    tensors["history"] = torch.from_numpy(run.history.rows)  # no copy: rows are only added
+    derived = state.exact and run.solver.feasible  # the scored point is that of the state
     numbers = {
-        "state": packed,
+        "state": pack(state, "state", tensors),
         "iteration": run.iteration,
-        "counted_at": run.counted_at,
-        "scored": [run.scored.value, run.scored.violation, run.scored_at],
+        "counted_at": record.counted_at,
+        "scored_at": record.scored_at,
+        "scored": None if derived else pack(record.scored, "scored", tensors),
         "count": objective.count.as_dict(),
         "seconds": objective.clock.seconds,
         "rng": run.problem.rng.bit_generator.state,
     }
+    tensors["history"] = torch.from_numpy(record.history.rows)  # no copy: rows are only added
     return tensors, numbers
 
 
 def put_back(run: Run, content: Content, folder: Path) -> None:
-    """Let the run stand where `take` found it, if the objective has not changed since."""
+    """Bring the run to where `take` found it, if the objective has not changed since."""
     tensors, numbers = content
+    record = run.record
     run.state = unpack(numbers["state"], run.solver.state_type, tensors)
     run.iteration = numbers["iteration"]
-    run.counted_at = numbers["counted_at"]
-    if "scored X" in tensors:
-        value, violation, run.scored_at = numbers["scored"]
-        run.scored = Scored(tensors["scored X"], value, tensors["scored gradient"], violation)
-    run.history, run.improvement = _history(tensors["history"], run)
+    record.counted_at = numbers["counted_at"]
+    if numbers["scored"] is not None:
+        record.scored = unpack(numbers["scored"], Scored, tensors)
+        record.scored_at = numbers["scored_at"]
+    _restore_history(run, tensors["history"])
     objective = run.problem.objective
     objective.count = Evaluations(**numbers["count"])
     objective.clock = Clock(numbers["seconds"])
     run.problem.rng.bit_generator.state = numbers["rng"]
-    _check(run, folder)
+    _check_objective(run, folder)
 
 
-def _history(table: Tensor, run: Run) -> tuple[History, Progress]:
-    """The rows before the point, which is recorded again at the first look, and their progress."""
+def _restore_history(run: Run, table: Tensor) -> None:
+    """The rows before the present point, which the loop records again."""
     rows = table.cpu().numpy()
     if len(rows) and rows[-1, COLUMNS.index("iteration")] == run.iteration:
         rows = rows[:-1]
-    history, progress = History(rows), Progress()
-    columns = history.arrays()
+    run.record.history = History(rows)
+    columns = run.record.history.arrays()
     for value, gradient_norm in zip(columns["value"], columns["gradient_norm"], strict=True):
-        progress.stalled(float(value), float(gradient_norm), 2 * unit_roundoff(run.start))
-    return history, progress
+        run.improvement.update(float(value), float(gradient_norm), 2 * unit_roundoff(run.start))
 
 
-def _check(run: Run, folder: Path) -> None:
+def _check_objective(run: Run, folder: Path) -> None:
     """A CheckpointMismatch unless f at the saved point is what it was, and the point is feasible.
 
     Fingerprint and value at the start may agree for different functions. The saved point is the
@@ -84,8 +81,9 @@ def _check(run: Run, folder: Path) -> None:
     """
     state, objective = run.state, run.problem.objective.objective
     assert state is not None
-    X, value, gradient = (state.X, state.value, state.gradient) if state.exact else run.scored[:3]
-    if math.isnan(value):  # ended before the first look
+    point = state if state.exact else run.record.scored
+    X, value, gradient = point.X, point.value, point.gradient
+    if math.isnan(value):  # nothing was recorded before it ended
         return
     digits = math.sqrt(unit_roundoff(X))
     value_at_start, gradient_at_start = objective.value_and_gradient(run.start)
@@ -98,8 +96,7 @@ def _check(run: Run, folder: Path) -> None:
         norms = (f"of norm {frobenius(part):g}" for part in (gradient, gradient_here))
         raise mismatch(folder, "the gradient at the saved point", *norms)
     if run.solver.feasible or not state.exact:
-        residual = scaled_violation(X, run.problem.signs, run.gram, spectral_norm(X)).item()
-        if not residual <= max(digits, FEASIBLE * len(X) * unit_roundoff(X)):
-            raise mismatch(
-                folder, "the residual at the saved point", f"{residual:.1g}", "at most rounding"
-            )
+        residual = run.record.violation(X, spectral_norm(X))
+        if not residual <= max(digits, drift(X)):
+            what = "the residual at the saved point"
+            raise mismatch(folder, what, f"{residual:.1g}", "at most rounding")

@@ -1,16 +1,94 @@
-"""The contract of a solver: make a state, then step. The loop does everything else."""
+"""The contract of a solver: the problem that it gets, the state that it keeps, the step it takes.
+
+The loop does everything else.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
 from torch import Tensor
 
-from jorth.solvers.loop.budget import all_finite
-from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.state import State
+from jorth.arrays import describe
+from jorth.objectives import AbstractObjective, AutogradObjective
+from jorth.signature import Signature
+from jorth.solvers.loop.budget import CountedObjective, all_finite
 from jorth.solvers.loop.status import Status, StopRun
+from jorth.storage.checkpoint import NOT_SAVED
+
+
+@dataclass
+class Problem:
+    """What a solver works on."""
+
+    objective: CountedObjective
+    signature: Signature
+    signs: Tensor
+    """(n,) in the dtype and on the device of X."""
+    rng: np.random.Generator
+    stop_unbounded: bool = True
+    """Whether the user wants a run to end where f is found to be unbounded below."""
+    bounded: bool = False
+    """Whether f is known to be bounded below. Then a plane without a minimiser, or an unlimited
+    growth of ||X||, shows only that the infimum is not attained, or out of reach."""
+
+    @property
+    def ends_unbounded(self) -> bool:
+        """Whether a plane without a minimiser ends the run."""
+        return self.stop_unbounded and not self.bounded
+
+
+def as_objective(objective: Any) -> AbstractObjective:
+    """An objective as it is; a function X -> scalar tensor through autograd."""
+    if isinstance(objective, AbstractObjective):
+        return objective
+    if callable(objective):
+        return AutogradObjective(objective)
+    raise TypeError(
+        "objective must be a jorth objective or a function of X that returns a scalar tensor, "
+        f"got {describe(objective)}"
+    )
+
+
+@dataclass
+class Scored:
+    """A feasible point with f and its gradient there, and its violation before polishing."""
+
+    X: Tensor
+    value: float
+    gradient: Tensor
+    violation: float
+
+
+@dataclass
+class State:
+    """Where a run stands. A solver with a memory of its own adds typed fields in a subclass.
+
+    X changes in place. It is feasible at any moment, unless the solver says that it is not.
+    ``value`` and ``gradient`` are those of f at X when ``exact``; a stochastic solver has estimates
+    in between. A checkpoint holds all fields but those marked `NOT_SAVED`.
+    """
+
+    X: Tensor
+    value: float
+    gradient: Tensor
+    exact: bool = True
+    unbounded: bool = False
+    stalled: bool = False
+    reason: str = "no step lowers f in this precision"
+    """Why the run stalled, when it did."""
+    curvature: float | None = None
+    """The estimate of the Lipschitz constant of the gradient, if the solver keeps one."""
+    scored: Scored | None = field(default=None, metadata=NOT_SAVED)
+    """The polished X and f there, for a method that leaves the constraint; None if it has none."""
+    complete: bool = field(default=True, metadata=NOT_SAVED)
+    """False in the middle of an iteration: such a state is not saved."""
+    numbers: dict[str, float] = field(default_factory=dict)
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    cache: dict[str, Any] = field(default_factory=dict, metadata=NOT_SAVED)
 
 
 class AbstractSolver(ABC):
@@ -18,9 +96,8 @@ class AbstractSolver(ABC):
 
     name: str
     state_type: ClassVar[type[Any]] = State
-    """The class of its states."""
     feasible: bool = True
-    """False for a method whose points leave the constraint: the loop polishes them before it scores them."""
+    """False for a method that leaves the constraint: the loop polishes its points, then scores."""
     thin: bool = True
     """Whether x0 may have fewer columns than rows."""
 
@@ -28,13 +105,18 @@ class AbstractSolver(ABC):
         """Load and compile what the steps need, before the clock starts."""
 
     def check_start(self, samples: int, X: Tensor) -> None:
-        """A ValueError where the method cannot start at X, or not on a sum of so many terms (0: not a sum)."""
+        """A ValueError where the method cannot start at X, or not on a sum of that many terms.
+
+        ``samples`` is 0 for a function that is not a sum.
+        """
+        square = X.shape[0] == X.shape[1]
         side = getattr(self, "side", "left")
-        if side in ("right", "both") and X.shape[0] != X.shape[1]:
+        if side in ("right", "both") and not square:
             raise ValueError(
-                f'side must be "left" for a thin x0: columns have no signs, got "{side}" and {tuple(X.shape)}'
+                'side must be "left" for a thin x0: columns have no signs, '
+                f'got "{side}" and {tuple(X.shape)}'
             )
-        if not self.thin and X.shape[0] != X.shape[1]:
+        if not self.thin and not square:
             raise ValueError(f"x0 must be square for {self.name}, got {tuple(X.shape)}")
 
     def init(self, problem: Problem, X: Tensor) -> Any:
@@ -50,6 +132,6 @@ class AbstractSolver(ABC):
     def step(self, problem: Problem, state: Any) -> None:
         """One iteration, in place."""
 
-    def settle(self, state: Any, last: State) -> State:
-        """What a run returns: ``last``, the last point, scored; a solver may remember a better one."""
+    def choose_result(self, state: Any, last: State) -> State:
+        """What a run returns: ``last``, the last point; a solver may remember a better one."""
         return last

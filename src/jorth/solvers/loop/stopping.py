@@ -1,4 +1,4 @@
-"""When to stop: criteria that combine with | (either) and & (both)."""
+"""When to stop: criteria that combine with | (either) and & (both), and runs that get no further."""
 
 from __future__ import annotations
 
@@ -9,13 +9,34 @@ from dataclasses import dataclass
 
 from jorth.arrays import check_number, whole_number
 from jorth.solvers.loop.budget import Evaluations
-from jorth.solvers.loop.result import History
+from jorth.solvers.loop.record import History
 from jorth.solvers.loop.status import Status
+
+STALL_PATIENCE = 50
+"""Recorded iterations without a better value or gradient norm after which a run has stalled."""
+
+
+@dataclass
+class Improvement:
+    """The best value and gradient norm so far, and for how many looks neither got better."""
+
+    best_value: float = math.inf
+    best_gradient: float = math.inf
+    idle: int = 0
+
+    def update(self, value: float, gradient_norm: float, eps: float) -> int:
+        """Take a point into account; how many in a row were no better, beyond rounding."""
+        better_value = value < self.best_value - 2 * eps * abs(self.best_value)
+        better_gradient = gradient_norm < 0.99 * self.best_gradient
+        self.idle = 0 if better_value or better_gradient else self.idle + 1
+        self.best_value = min(self.best_value, value)
+        self.best_gradient = min(self.best_gradient, gradient_norm)
+        return self.idle
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a criterion may look at after an iteration at which value and gradient are known."""
+    """What a criterion knows after an iteration at which value and gradient are known."""
 
     iteration: int
     value: float
@@ -39,7 +60,7 @@ class Criterion(ABC):
         """Whether to stop."""
 
     def reason(self) -> str:
-        """The criterion in words."""
+        """The criterion in words, for the message of the result."""
         return str(self)
 
     def fired(self, report: Report) -> Criterion | None:
@@ -61,11 +82,9 @@ class AnyOf(Criterion):
     second: Criterion
 
     def met(self, report: Report) -> bool:
-        """Whether one of the two is met."""
         return self.fired(report) is not None
 
     def fired(self, report: Report) -> Criterion | None:
-        """The one that is met."""
         return self.first.fired(report) or self.second.fired(report)
 
 
@@ -82,17 +101,14 @@ class AllOf(Criterion):
         return Status.CONVERGED if self.second.status is Status.CONVERGED else self.first.status
 
     def met(self, report: Report) -> bool:
-        """Whether both are met."""
         return self.fired(report) is not None
 
     def fired(self, report: Report) -> Criterion | None:
-        """What is met of the one and of the other."""
         first = self.first.fired(report)
         second = None if first is None else self.second.fired(report)
         return None if first is None or second is None else AllOf(first, second)
 
     def reason(self) -> str:
-        """Both in words."""
         return f"{self.first.reason()} and {self.second.reason()}"
 
 
@@ -106,19 +122,17 @@ class GradientNorm(Criterion):
         check_number(self.tolerance, "tolerance", 0)
 
     def met(self, report: Report) -> bool:
-        """Whether the gradient is small."""
         return report.gradient_norm <= self.tolerance
 
     def reason(self) -> str:
-        """In words."""
         return f"the gradient norm is at most {self.tolerance:g}"
 
 
 @dataclass(frozen=True)
 class RelativeDecrease(Criterion):
-    """The value fell by at most ``tolerance`` times its size over the last ``window`` recorded iterations.
+    """The value fell by at most ``tolerance`` times its size over ``window`` recorded iterations.
 
-    A value that has risen has not fallen: then it does not hold.
+    It does not hold where the value has risen.
     """
 
     tolerance: float
@@ -129,7 +143,6 @@ class RelativeDecrease(Criterion):
         whole_number(self.window, "window", 1)
 
     def met(self, report: Report) -> bool:
-        """Whether the decrease is small."""
         if len(report.history) <= self.window:
             return False
         before = report.history.last("value", int(self.window) + 1)
@@ -137,13 +150,15 @@ class RelativeDecrease(Criterion):
         return 0 <= before - report.value <= self.tolerance * size
 
     def reason(self) -> str:
-        """In words."""
         return f"the relative decrease over {self.window} iterations is at most {self.tolerance:g}"
 
 
 @dataclass(frozen=True)
 class BlockStationary(Criterion):
-    """`block_stationarity` at most ``tolerance``, every ``every`` iterations, on ``pairs`` sampled pairs or all."""
+    """`block_stationarity` at most ``tolerance``, checked every ``every`` iterations.
+
+    ``pairs`` is the number of sampled pairs; None takes all.
+    """
 
     tolerance: float
     every: int = 10
@@ -156,14 +171,10 @@ class BlockStationary(Criterion):
             whole_number(self.pairs, "pairs", 1)
 
     def met(self, report: Report) -> bool:
-        """Whether no plane step moves far."""
-        return (
-            report.iteration % self.every == 0
-            and report.block_stationarity(self.pairs) <= self.tolerance
-        )
+        due = report.iteration % self.every == 0
+        return due and report.block_stationarity(self.pairs) <= self.tolerance
 
     def reason(self) -> str:
-        """In words."""
         return f"block stationarity is at most {self.tolerance:g}"
 
 
@@ -177,17 +188,18 @@ class ValueBelow(Criterion):
         check_number(self.target, "target", -math.inf)
 
     def met(self, report: Report) -> bool:
-        """Whether the target is reached."""
         return report.value <= self.target
 
     def reason(self) -> str:
-        """In words."""
         return f"the value is at most {self.target:g}"
 
 
 @dataclass(frozen=True)
 class NormAbove(Criterion):
-    """||X||_2 is at least ``limit``: the run has left for infinity, or for where feasibility has no digits left."""
+    """||X||_2 is at least ``limit``, to one per cent.
+
+    The run has left for infinity, or for where feasibility has no digits left.
+    """
 
     limit: float
     status = Status.UNBOUNDED
@@ -196,11 +208,9 @@ class NormAbove(Criterion):
         check_number(self.limit, "limit", 0)
 
     def met(self, report: Report) -> bool:
-        """Whether X is that large, to one per cent."""
         return report.history.last("norm") >= self.limit
 
     def reason(self) -> str:
-        """In words."""
         return f"||X|| is at least {self.limit:g}"
 
 
@@ -215,9 +225,7 @@ class MaxIterations(Criterion):
         whole_number(self.limit, "limit", 0)
 
     def met(self, report: Report) -> bool:
-        """Whether they are done."""
         return report.iteration >= self.limit
 
     def reason(self) -> str:
-        """In words."""
         return f"{self.limit} iterations are done"

@@ -10,9 +10,7 @@ from torch import Tensor
 
 from jorth.arrays import check_choice, frobenius
 from jorth.group.slopes import skew_gradient
-from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.solver import AbstractSolver
-from jorth.solvers.loop.state import State
+from jorth.solvers.loop.solver import AbstractSolver, Problem, State
 from jorth.solvers.riemannian.line_search import Line, Trial, search
 from jorth.solvers.riemannian.preconditioner import Preconditioner
 from jorth.storage.checkpoint import NOT_SAVED
@@ -47,8 +45,9 @@ class RiemannianMethod(AbstractSolver):
         check_choice(self.preconditioner, "preconditioner", ("auto", "none"))
 
     def step(self, problem: Problem, state: Any) -> None:
-        """One step along a descent direction. Where there is none, or f does not fall along it, the
-        method tries again without its memory.
+        """One step along a descent direction.
+
+        Where there is none, or f does not fall along it, the method tries without its memory.
         """
         g = skew_gradient(state.X, state.gradient, problem.signs) if state.g is None else state.g
         state.g = None
@@ -76,9 +75,7 @@ class RiemannianMethod(AbstractSolver):
         """A step that decreases f enough, or None."""
         first = self.first_step(state, line)
         reference = self.reference(state)
-        return search(
-            problem, state, line, first=first, reference=reference, flatten=self.flatten
-        )
+        return search(problem, state, line, first=first, reference=reference, flatten=self.flatten)
 
     def first_step(self, state: Any, line: Line) -> float:
         """1 where the direction has a scale of its own, else a step of length one at most."""

@@ -12,8 +12,7 @@ from jorth.arrays import frobenius
 from jorth.group.retractions import cayley_step
 from jorth.group.slopes import skew_gradient
 from jorth.solvers.loop.budget import all_finite
-from jorth.solvers.loop.problem import Problem
-from jorth.solvers.loop.state import State
+from jorth.solvers.loop.solver import Problem, State
 from jorth.solvers.loop.status import Status, StopRun
 
 ARMIJO = 1e-4

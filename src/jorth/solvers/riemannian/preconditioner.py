@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from jorth.solvers.loop.problem import Problem
+from jorth.solvers.loop.solver import Problem
 from jorth.storage.checkpoint import NOT_SAVED
 
 FAR = 4e4

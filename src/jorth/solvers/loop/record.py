@@ -1,0 +1,217 @@
+"""What is recorded of a run: its points as the user would get them, the history, the result."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from jorth.arrays import unit_roundoff
+from jorth.group import polish
+from jorth.group.elements import scaled_violation
+from jorth.group.slopes import gradient_norm
+from jorth.group.spectral_norm import spectral_norm
+from jorth.solvers.loop.budget import Evaluations, all_finite
+from jorth.solvers.loop.solver import AbstractSolver, Problem, Scored, State
+from jorth.solvers.loop.status import Status
+
+EVALUATIONS = tuple(Evaluations().columns())
+COLUMNS = ("time", "iteration", "value", "gradient_norm", "residual", "norm", *EVALUATIONS)
+DRIFT = 1e3
+"""A feasible point may violate the constraint by this many n u ||X||^2 after a long run."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of a run.
+
+    Attributes:
+        x: The point, of the kind, dtype and device of the start.
+        value: f(x).
+        status: Why the run ended.
+        message: The same in words.
+        iterations: Sweeps for Gauss-Seidel, gradient steps for all others.
+        evaluations: Counts of value, gradient, sample_gradient and pair_updates over all calls in
+            the run, including those that score a polished or a last point.
+        time: Seconds spent solving, without recording, callbacks and checkpoints.
+        gradient_norm: ||skew(J G x^T)||_F.
+        residual: max |x^T J x - J| / max(1, ||x||_2^2).
+        violation: The same before polishing, for the methods that leave the constraint; for all
+            others the residual.
+        history: Arrays of equal length, one row per recorded iteration; ``norm`` is ||X||_2 to one
+            per cent. For a method that leaves the constraint, value and gradient norm are those of
+            the polished point, which x would be if the run ended there (NaN where it cannot be
+            polished), and ``residual`` and ``norm`` are those of X before polishing.
+        stages: The results of the methods of a chain, one after the other, or of runs from several
+            starts; empty for a single run.
+    """
+
+    x: Any
+    value: float
+    status: Status
+    message: str
+    iterations: int
+    evaluations: Evaluations
+    time: float
+    gradient_norm: float
+    residual: float
+    violation: float
+    history: dict[str, NDArray[np.float64]] = field(repr=False)
+    stages: tuple[Result, ...] = field(default=(), repr=False)
+
+    @property
+    def success(self) -> bool:
+        """Whether a stopping criterion was met, not a limit, Ctrl-C or the wish of a callback."""
+        return self.status is Status.CONVERGED
+
+
+class History:
+    """Rows of numbers while a run goes on. Rows are only added and never change."""
+
+    def __init__(self, rows: NDArray[np.float64] | None = None) -> None:
+        self._table = np.empty((0, len(COLUMNS))) if rows is None else rows
+        self._count = len(self._table)
+
+    @property
+    def rows(self) -> NDArray[np.float64]:
+        """The rows so far, not a copy."""
+        return self._table[: self._count]
+
+    def add(self, **row: float) -> None:
+        """Append a row; every column must be given."""
+        if self._count == len(self._table):
+            room = np.empty((max(64, self._count), len(COLUMNS)))
+            self._table = np.concatenate([self._table, room])
+        self._table[self._count] = [row[name] for name in COLUMNS]
+        self._count += 1
+
+    def last(self, name: str, back: int = 1) -> float:
+        """The value of a column ``back`` rows from the end."""
+        return float(self.rows[-int(back), COLUMNS.index(name)])
+
+    def __len__(self) -> int:
+        return self._count
+
+    def arrays(self) -> dict[str, NDArray[np.float64]]:
+        """The columns as arrays."""
+        return {name: self.rows[:, column].copy() for column, name in enumerate(COLUMNS)}
+
+
+def drift(X: Tensor) -> float:
+    """The scaled residual up to which X counts as feasible: the rounding of a long run."""
+    return DRIFT * len(X) * unit_roundoff(X)
+
+
+class Record:
+    """Scores the points of a run by the objective, and writes its history.
+
+    ``scored`` is the last point that could be scored, of iteration ``scored_at``. A score is
+    counted once per iteration, last at ``counted_at``: a resumed run scores its last point again.
+    """
+
+    def __init__(self, problem: Problem, solver: AbstractSolver, start: Tensor) -> None:
+        self.problem = problem
+        self.feasible = solver.feasible
+        self.history = History()
+        thin = start.shape[1] < start.shape[0]
+        signs = problem.signs
+        self.gram = start.mT @ (signs[:, None] * start) if thin else torch.diag(signs)
+        self.scored = Scored(start, math.nan, torch.full_like(start, math.nan), math.nan)
+        self.scored_at = -1
+        self.counted_at = -1
+
+    def add(self, state: State, iteration: int) -> dict[str, float]:
+        """Score the point and append a row."""
+        norm = spectral_norm(state.X)
+        violation = self.violation(state.X, norm)
+        point = self._score(state, violation, iteration)
+        if point is not None:
+            self.scored = point
+            self.scored_at = iteration
+        row = {
+            "time": self.problem.objective.clock.seconds,
+            "iteration": float(iteration),
+            "value": math.nan if point is None else point.value,
+            "gradient_norm": math.nan if point is None else self.gradient_norm(point),
+            "residual": violation,
+            "norm": norm,
+            **self.problem.objective.count.columns(),
+        }
+        self.history.add(**row)
+        return row
+
+    def _score(self, state: State, violation: float, iteration: int) -> Scored | None:
+        """The point as the user would get it; None where it cannot be polished or evaluated."""
+        if self.feasible:
+            return Scored(state.X.clone(), state.value, state.gradient, violation)
+        state.scored = None
+        try:
+            X = polish(state.X, self.problem.signature)
+        except ValueError:  # not near a feasible point, or not finite
+            return None
+        value, gradient = self.evaluate(X, iteration)
+        if all_finite(value, gradient):
+            state.scored = Scored(X, value, gradient, violation)
+        return state.scored
+
+    def evaluate(self, X: Tensor, iteration: int) -> tuple[float, Tensor]:
+        """f and its gradient for the record."""
+        objective = self.problem.objective
+        before = replace(objective.count)
+        value, gradient = objective.value_and_gradient_for_the_record(X)
+        if self.counted_at == iteration:
+            objective.count = before
+        self.counted_at = iteration
+        return value, gradient
+
+    def violation(self, X: Tensor, norm: float) -> float:
+        """The scaled violation of the constraint, given ||X||_2."""
+        return scaled_violation(X, self.problem.signs, self.gram, norm).item()
+
+    def gradient_norm(self, point: Scored) -> float:
+        """||skew(J G X^T)||_F."""
+        return gradient_norm(point.X, point.gradient, self.problem.signs)
+
+    def has(self, state: State, iteration: int) -> bool:
+        """Whether the last row is that of the state; a step that was cut short may have moved on."""
+        if not len(self.history) or self.history.last("iteration") != iteration:
+            return False
+        return not self.feasible or self.history.last("value") == state.value
+
+    def result(self, status: Status, message: str, iterations: int, *, numpy_out: bool) -> Result:
+        """The last point that was scored."""
+        point = self.scored
+        if self.scored_at != iterations:
+            at = max(self.scored_at, 0)
+            message += f"; the last point cannot be polished or scored, x is that of iteration {at}"
+        norm = torch.linalg.matrix_norm(point.X.double(), ord=2).item()
+        residual = self.violation(point.X, norm)
+        if residual > drift(point.X):
+            message += (
+                "; the path was long or went far out and left "
+                f"a residual of {residual:.1g}: polish x"
+            )
+        return Result(
+            x=public(point.X, numpy_out=numpy_out),
+            value=point.value,
+            status=status,
+            message=message,
+            iterations=iterations,
+            evaluations=self.problem.objective.count,
+            time=self.problem.objective.clock.seconds,
+            gradient_norm=self.gradient_norm(point),
+            residual=residual,
+            violation=residual if self.feasible else point.violation,
+            history=self.history.arrays(),
+        )
+
+
+def public(X: Tensor, *, numpy_out: bool) -> Any:
+    """A copy of X for the user."""
+    copy = X.detach().clone()
+    return copy.cpu().numpy() if numpy_out else copy
