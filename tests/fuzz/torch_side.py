@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import scipy.linalg
 import torch
@@ -176,13 +178,13 @@ def check_output(y, given):
     close((exact(y) ** 2 * s).sum(axis=-1), (x * x * s).sum(axis=-1), 4 * scale, rough(y))
 
 
-def parametrised(module, name, signature):
+def parametrised(parametrize, module, name, signature):
     before = (
         getattr(module, name).detach().clone()
         if isinstance(name, str) and hasattr(module, name)
         else None
     )
-    nn.cs_parametrization(module, name, signature)
+    parametrize(module, name, signature)
     return torch.stack([before, getattr(module, name).detach()])
 
 
@@ -191,9 +193,14 @@ def check_parametrised(points, given):
     close(points[1], points[0], size(points), 10 * rough(points))
 
 
-def factors(signature, X):
-    parametrization = nn.CSParametrization(signature)
+def factors(signature, triangular, X):
+    parametrization = nn.CSParametrization(signature, triangular=triangular)
     return parametrization(*parametrization.right_inverse(X)).detach()
+
+
+def exponential(signature, X):
+    parametrization = nn.ExponentialParametrization(signature)
+    return parametrization(parametrization.right_inverse(X)).detach()
 
 
 def check_factors(found, given):
@@ -462,7 +469,7 @@ CALLS = [
     ),
     Call(
         "jorth.nn.cs_parametrization",
-        parametrised,
+        partial(parametrised, nn.cs_parametrization),
         lambda rng: dict(module=As("other", linear(rng)), name="weight", signature=SIG),
         check_parametrised,
         changes=("module",),
@@ -470,6 +477,19 @@ CALLS = [
     Call(
         "jorth.nn.CSParametrization",
         factors,
+        lambda rng: dict(signature=SIG, triangular=bool(rng.integers(2)), X=tensor_point(rng)),
+        check_factors,
+    ),
+    Call(
+        "jorth.nn.exponential_parametrization",
+        partial(parametrised, nn.exponential_parametrization),
+        lambda rng: dict(module=As("other", linear(rng)), name="weight", signature=SIG),
+        check_parametrised,
+        changes=("module",),
+    ),
+    Call(
+        "jorth.nn.ExponentialParametrization",
+        exponential,
         lambda rng: dict(signature=SIG, X=tensor_point(rng)),
         check_factors,
     ),

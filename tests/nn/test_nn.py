@@ -1,4 +1,4 @@
-"""The layer, the initialiser and the CS parametrisation."""
+"""The layer, the initialiser and the parametrisations."""
 
 import copy
 
@@ -8,7 +8,13 @@ import torch
 
 import jorth
 from jorth import Signature
-from jorth.nn import JOrthogonalLinear, cs_parametrization
+from jorth.nn import (
+    CSParametrization,
+    ExponentialParametrization,
+    JOrthogonalLinear,
+    cs_parametrization,
+    exponential_parametrization,
+)
 from jorth.nn.init import j_orthogonal_
 
 SIG = Signature.of([1, -1, 1, 1, -1])
@@ -81,19 +87,22 @@ def test_layer_resets_and_copies():
     assert torch.equal(layer.bias, torch.zeros(SIG.n))
 
 
-# -- CS parametrisation
+# -- parametrisations
+
+both = pytest.mark.parametrize("parametrize", [cs_parametrization, exponential_parametrization])
 
 
+@both
 @pytest.mark.parametrize(
     "signature", [SIG, Signature(3, 0), Signature(0, 2), Signature(1, 4), Signature(1, 0)], ids=str
 )
 @pytest.mark.parametrize("batch", [(), (3,)])
-def test_parametrisation_keeps_the_weight_and_the_group(signature, batch):
+def test_parametrisation_keeps_the_weight_and_the_group(parametrize, signature, batch):
     component = (1, 1) if min(signature.p, signature.q) == 0 else (-1, 1)
     layer = JOrthogonalLinear(signature, batch=batch, dtype=torch.float64)
     j_orthogonal_(layer.weight, signature, cond=5.0, component=component, seed=2)
     before = layer.weight.detach().clone()
-    assert cs_parametrization(layer, "weight", signature) is layer
+    assert parametrize(layer, "weight", signature) is layer
     assert (layer.weight - before).abs().max() < 1e-14
     optimizer = torch.optim.Adam(layer.parameters(), lr=0.1)
     x = torch.randn(
@@ -112,9 +121,10 @@ def test_parametrisation_keeps_the_weight_and_the_group(signature, batch):
     assert (found == torch.tensor(component)).all()
 
 
-def test_parametrisation_reaches_every_direction():
+@both
+def test_parametrisation_reaches_every_direction(parametrize):
     """At a generic point the derivative of X in the free weights spans the tangent space, n (n - 1) / 2 dimensions."""
-    layer = cs_parametrization(JOrthogonalLinear(SIG, cond=5.0, dtype=torch.float64), "weight", SIG)
+    layer = parametrize(JOrthogonalLinear(SIG, cond=5.0, dtype=torch.float64), "weight", SIG)
     weights = tuple(layer.parametrizations.weight.parameters())
     form = layer.parametrizations.weight[0]
     jacobian = torch.autograd.functional.jacobian(lambda *w: form(*w), weights)
@@ -122,8 +132,9 @@ def test_parametrisation_reaches_every_direction():
     assert int(torch.linalg.matrix_rank(matrix, rtol=1e-10)) == SIG.n * (SIG.n - 1) // 2
 
 
-def test_parametrisation_passes_gradcheck():
-    layer = cs_parametrization(JOrthogonalLinear(SIG, cond=5.0, dtype=torch.float64), "weight", SIG)
+@both
+def test_parametrisation_passes_gradcheck(parametrize):
+    layer = parametrize(JOrthogonalLinear(SIG, cond=5.0, dtype=torch.float64), "weight", SIG)
     weights = [
         w.detach() + 0.1 * torch.randn_like(w) for w in layer.parametrizations.weight.parameters()
     ]
@@ -132,9 +143,10 @@ def test_parametrisation_passes_gradcheck():
     )
 
 
-def test_assigning_and_loading():
+@both
+def test_assigning_and_loading(parametrize):
     layer, other = (
-        cs_parametrization(JOrthogonalLinear(SIG, seed=k, dtype=torch.float64), "weight", SIG)
+        parametrize(JOrthogonalLinear(SIG, seed=k, dtype=torch.float64), "weight", SIG)
         for k in (1, 2)
     )
     wanted = jorth.random_point(SIG, cond=9.0, component=(1, -1), dtype=torch.float64)
@@ -144,11 +156,44 @@ def test_assigning_and_loading():
     assert torch.equal(other.weight, layer.weight)
 
 
+def test_exponential_form_is_the_exponential():
+    X0 = torch.from_numpy(jorth.random_point(SIG, cond=3.0, seed=4))
+    form = ExponentialParametrization(SIG)
+    assert not form.right_inverse(X0).any()
+    weight = 0.3 * torch.randn(
+        SIG.n, SIG.n, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+    )
+    S = weight.triu(1) - weight.triu(1).mT
+    wanted = jorth.exp(SIG.vector(S)[:, None] * S, SIG)
+    torch.testing.assert_close(form(weight), wanted @ X0, rtol=0, atol=1e-13)
+    thin = X0[:, :2]
+    form.right_inverse(thin)
+    torch.testing.assert_close(form(weight), wanted @ thin, rtol=0, atol=1e-13)
+
+
+def test_triangular_factors_are_those_of_torch():
+    """U0 cayley(L - L^T), as `torch.nn.utils.parametrizations.orthogonal` writes a factor."""
+    X = torch.from_numpy(jorth.random_point(SIG, cond=3.0, seed=5))
+    form = CSParametrization(SIG, triangular=True)
+    weights = form.right_inverse(X)
+    torch.testing.assert_close(form(*weights), X, rtol=0, atol=1e-13)
+    A = torch.randn(3, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    theirs = torch.nn.Linear(3, 3, bias=False, dtype=torch.float64)
+    torch.nn.utils.parametrizations.orthogonal(theirs, orthogonal_map="cayley")
+    theirs.weight = form.U1
+    with torch.no_grad():
+        theirs.parametrizations.weight.original.copy_(A)
+    torch.testing.assert_close(form._factor(A, form.U1), theirs.weight, rtol=0, atol=1e-13)
+
+
 CASES = {
     "not J-orthogonal": (lambda: cs_parametrization(torch.nn.Linear(5, 5), "weight", SIG), ValueError, "X must be J-orthogonal"),
     "no such name": (lambda: cs_parametrization(torch.nn.Linear(5, 5), "wait", SIG), ValueError, "name must be that of a parameter of Linear, got 'wait'"),
     "shape": (lambda: cs_parametrization(torch.nn.Linear(4, 4), "weight", SIG), ValueError, r"weight must have shape \(..., 5, 5\)"),
     "parametrisation, signature": (lambda: cs_parametrization(torch.nn.Linear(5, 5), "weight", (3, 2)), TypeError, "signature must be a jorth.Signature"),
+    "exponential, not J-orthogonal": (lambda: exponential_parametrization(torch.nn.Linear(5, 5), "weight", SIG), ValueError, "X must be J-orthogonal"),
+    "exponential, shape": (lambda: ExponentialParametrization(SIG).right_inverse(torch.eye(4)), ValueError, r"X must have shape \(..., 5, k\)"),
+    "exponential, type": (lambda: ExponentialParametrization(SIG).right_inverse(np.eye(5)), TypeError, "X must be a torch tensor"),
     "layer, signature": (lambda: JOrthogonalLinear((3, 2)), TypeError, "signature must be a jorth.Signature, got tuple"),
     "layer, dtype": (lambda: JOrthogonalLinear(SIG, dtype=torch.float16), TypeError, "dtype must be torch.float64 or torch.float32"),
     "layer, input": (lambda: JOrthogonalLinear(SIG)(torch.ones(2, 4)), ValueError, r"x must have shape \(..., 5\), got a torch.float32 tensor of shape \(2, 4\)"),

@@ -108,7 +108,8 @@ def test_two_loop_recursion_is_bfgs():
             torch.from_numpy(s),
             torch.from_numpy(y),
         )
-        solver.remember(state, Line(zero, step), Trial(1.0, step, point, 0.0, point, change))
+        trial = Trial(1.0, step, point, 0.0, point, change)
+        state.memory = solver.remember(state, Line(zero, step), trial)
         pairs.append((s.ravel(), y.ravel()))
     s, y = pairs[-1]
     H = dense_inverse_hessian(pairs[-3:], (s @ y) / (y @ y), 16)
@@ -189,18 +190,17 @@ def test_brackets_of_the_line_search():
 def test_steepest_descent_remembers_a_running_mean():
     solver, g = RiemannianSD(), torch.tensor([[0.0, 2.0], [-2.0, 0.0]], dtype=torch.float64)
     state = solver.state_type(torch.eye(2, dtype=torch.float64), 10.0, g)
-    solver.remember(state, Line(g, -g), Trial(0.1, g, g, 4.0, g, 0.5 * g))
-    assert state.mean.value == pytest.approx((0.85 * 10.0 + 4.0) / 1.85)
-    assert state.step == pytest.approx(0.2)  # the slope halved: the zero is twice as far
-    solver.remember(state, Line(g, -g), Trial(0.1, g, g, 4.0, g, 2.0 * g))
-    assert state.step == pytest.approx(0.2)  # no curvature: twice the step
+    state.memory = solver.remember(state, Line(g, -g), Trial(0.1, g, g, 4.0, g, 0.5 * g))
+    assert state.memory.mean.value == pytest.approx((0.85 * 10.0 + 4.0) / 1.85)
+    assert state.memory.t == pytest.approx(0.2)  # the slope halved: the zero is twice as far
+    state.memory = solver.remember(state, Line(g, -g), Trial(0.1, g, g, 4.0, g, 2.0 * g))
+    assert state.memory.t == pytest.approx(0.2)  # no curvature: twice the step
 
 
 def test_pairs_without_curvature_are_not_kept():
     solver, g = RiemannianLBFGS(), torch.tensor([[0.0, 2.0], [-2.0, 0.0]], dtype=torch.float64)
     state = solver.state_type(torch.eye(2, dtype=torch.float64), 10.0, g)
-    solver.remember(state, Line(g, -g), Trial(0.1, -g, g, 4.0, g, 2.0 * g))
-    assert not solver.remembers(state)
+    assert solver.remember(state, Line(g, -g), Trial(0.1, -g, g, 4.0, g, 2.0 * g)) is None
 
 
 def test_the_preconditioner_is_for_convex_problems_near_by():

@@ -8,6 +8,7 @@ from torch.nn.utils import parametrize
 
 from jorth.arrays import (
     check_finite,
+    check_flag,
     check_signature,
     describe,
     shown,
@@ -89,6 +90,7 @@ class CSParametrization(nn.Module):
     def __init__(self, signature: Signature, *, triangular: bool = False) -> None:
         super().__init__()
         self.signature = check_signature(signature)
+        check_flag(triangular, "triangular")
         self.triangular = triangular
         for name in FACTORS:
             self.register_buffer(name, torch.empty(0))

@@ -142,12 +142,6 @@ class CountedObjective:
         # one memory layout, whatever f returns: a resumed run must round as this one does
         return value.item(), gradient.detach().contiguous()
 
-    def value(self, X: Tensor) -> float:
-        """f(X)."""
-        self.check_limits()
-        self.count.value += 1
-        return self.objective.value(X).item()
-
     def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
         """The mean gradient of some samples."""
         self.check_limits()

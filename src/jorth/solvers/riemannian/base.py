@@ -18,8 +18,10 @@ from jorth.storage.checkpoint import NOT_SAVED
 
 @dataclass
 class RiemannianState(State):
-    """A subclass adds the memory of its method."""
+    """A subclass gives the memory a type."""
 
+    memory: Any = None
+    """What the method remembers of its last steps; None at the start and after a restart."""
     preconditioner: Preconditioner = field(default_factory=Preconditioner)
     g: Tensor | None = field(default=None, metadata=NOT_SAVED)
     """The gradient in S at X, where the last line search has found it."""
@@ -40,6 +42,8 @@ class RiemannianMethod(AbstractSolver):
     preconditioner: Literal["auto", "none"] = "auto"
     flatten: ClassVar[float | None] = None
     """The fraction to which a line search must bring the slope; None asks for a decrease only."""
+    metric_matters: ClassVar[bool] = True
+    """Whether the memory is of no use after the first metric has changed."""
 
     def __post_init__(self) -> None:
         check_choice(self.preconditioner, "preconditioner", ("auto", "none"))
@@ -51,21 +55,22 @@ class RiemannianMethod(AbstractSolver):
         """
         g = skew_gradient(state.X, state.gradient, problem.signs) if state.g is None else state.g
         state.g = None
-        if self.preconditioner == "auto" and state.preconditioner.renew(problem, state.X):
-            self.on_new_metric(state)
+        renewed = self.preconditioner == "auto" and state.preconditioner.renew(problem, state.X)
+        if renewed and self.metric_matters:
+            state.memory = None
         line = Line(g, self.direction(state, g))
-        if not line.slope < 0 and self.remembers(state):
-            self.forget(state)
+        if not line.slope < 0 and state.memory is not None:
+            state.memory = None
             line = Line(g, self.direction(state, g))
         if not line.slope < 0:
             state.stalled = True
             return
         trial = self.search(problem, state, line)
         if trial is None:
-            state.stalled = not self.remembers(state)
-            self.forget(state)
+            state.stalled = state.memory is None
+            state.memory = None
             return
-        self.remember(state, line, trial)
+        state.memory = self.remember(state, line, trial)
         state.X.copy_(trial.X)
         state.value = trial.value
         state.gradient = trial.gradient
@@ -90,22 +95,10 @@ class RiemannianMethod(AbstractSolver):
         """The inverse of the first metric times r."""
         return r.clone() if state.preconditioner.basis is None else state.preconditioner.apply(r)
 
-    def on_new_metric(self, state: Any) -> None:
-        """A memory of directions is of no use after the first metric has changed."""
-        self.forget(state)
-
     @abstractmethod
     def direction(self, state: Any, g: Tensor) -> Tensor:
         """The direction S of the step, from the gradient and the memory."""
 
     @abstractmethod
-    def remember(self, state: Any, line: Line, trial: Trial) -> None:
-        """Keep what the next direction needs to know of a step."""
-
-    @abstractmethod
-    def remembers(self, state: Any) -> bool:
-        """Whether there is a memory."""
-
-    @abstractmethod
-    def forget(self, state: Any) -> None:
-        """Drop the memory."""
+    def remember(self, state: Any, line: Line, trial: Trial) -> Any:
+        """The memory after a step."""

@@ -11,13 +11,20 @@ from jorth.solvers.riemannian.line_search import Line, Trial, inner
 
 
 @dataclass
-class ConjugateState(RiemannianState):
-    """The last direction and the change of the gradient along it; None after a restart."""
+class LastStep:
+    """The last direction, the change of the gradient along it, the decrease and the length."""
 
-    direction: Tensor | None = None
-    change: Tensor | None = None
-    decrease: float = 0.0
-    step: float = 1.0
+    direction: Tensor
+    change: Tensor
+    decrease: float
+    t: float
+
+
+@dataclass
+class ConjugateState(RiemannianState):
+    """The state of `RiemannianCG`."""
+
+    memory: LastStep | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,27 +41,19 @@ class RiemannianCG(RiemannianMethod):
 
     def direction(self, state: ConjugateState, g: Tensor) -> Tensor:
         downhill = -self.precondition(state, g)
-        if state.direction is None or state.change is None:
+        last = state.memory
+        if last is None:
             return downhill
-        bend = inner(state.direction, state.change)
-        beta = max(0.0, -inner(downhill, state.change) / bend) if bend > 0 else 0.0
-        return downhill + beta * state.direction
+        bend = inner(last.direction, last.change)
+        beta = max(0.0, -inner(downhill, last.change) / bend) if bend > 0 else 0.0
+        return downhill + beta * last.direction
 
     def first_step(self, state: ConjugateState, line: Line) -> float:
         """The step that would repeat the last decrease."""
-        repeat = min(2 * state.decrease / -line.slope, 10 * state.step)
+        last = state.memory
+        repeat = 0.0 if last is None else min(2 * last.decrease / -line.slope, 10 * last.t)
         return repeat if repeat > 0 else super().first_step(state, line)
 
-    def remember(self, state: ConjugateState, line: Line, trial: Trial) -> None:
-        state.direction = line.direction
-        state.change = trial.g - line.g
-        state.decrease = max(0.0, state.value - trial.value)
-        state.step = trial.t
-
-    def remembers(self, state: ConjugateState) -> bool:
-        return state.direction is not None
-
-    def forget(self, state: ConjugateState) -> None:
-        state.direction = None
-        state.change = None
-        state.decrease = 0.0
+    def remember(self, state: ConjugateState, line: Line, trial: Trial) -> LastStep:
+        decrease = max(0.0, state.value - trial.value)
+        return LastStep(line.direction, trial.g - line.g, decrease, trial.t)

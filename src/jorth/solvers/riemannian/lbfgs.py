@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from torch import Tensor
 
@@ -20,10 +20,22 @@ class Pair:
 
 
 @dataclass
-class LBFGSState(RiemannianState):
+class Pairs:
     """The pairs that are kept, the newest first."""
 
-    pairs: list[Pair] = field(default_factory=list)
+    pairs: list[Pair]
+
+
+@dataclass
+class LBFGSState(RiemannianState):
+    """The state of `RiemannianLBFGS`."""
+
+    memory: Pairs | None = None
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """The pairs that are kept; none after a restart."""
+        return [] if self.memory is None else self.memory.pairs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,16 +85,11 @@ class RiemannianLBFGS(RiemannianMethod):
         """1 where the memory or the preconditioner gives the direction its scale."""
         return 1.0 if state.pairs else super().first_step(state, line)
 
-    def remember(self, state: LBFGSState, line: Line, trial: Trial) -> None:
-        """Keep a pair if its curvature is positive."""
+    def remember(self, state: LBFGSState, line: Line, trial: Trial) -> Pairs | None:
+        """One more pair if its curvature is positive."""
         pair = Pair(trial.S, trial.g - line.g)
         least = 1e-10 * frobenius(pair.step) * frobenius(pair.change)
-        if inner(pair.step, pair.change) > least:
-            size = self.memory or (10 if state.preconditioner.basis is None else 3)
-            state.pairs = [pair, *state.pairs[: size - 1]]
-
-    def remembers(self, state: LBFGSState) -> bool:
-        return bool(state.pairs)
-
-    def forget(self, state: LBFGSState) -> None:
-        state.pairs = []
+        if inner(pair.step, pair.change) <= least:
+            return state.memory
+        size = self.memory or (10 if state.preconditioner.basis is None else 3)
+        return Pairs([pair, *state.pairs[: size - 1]])

@@ -11,11 +11,18 @@ from jorth.solvers.riemannian.line_search import Line, RunningMean, Trial, inner
 
 
 @dataclass
-class DescentState(RiemannianState):
-    """The next step length and the running mean of the values; None without a memory."""
+class NextStep:
+    """The length of the next step, and the running mean that its value must stay below."""
 
-    step: float | None = None
-    mean: RunningMean | None = None
+    t: float
+    mean: RunningMean
+
+
+@dataclass
+class DescentState(RiemannianState):
+    """The state of `RiemannianSD`."""
+
+    memory: NextStep | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,29 +36,21 @@ class RiemannianSD(RiemannianMethod):
 
     name = "riemannian-sd"
     state_type = DescentState
+    metric_matters = False
 
     def direction(self, state: DescentState, g: Tensor) -> Tensor:
         return -self.precondition(state, g)
 
     def first_step(self, state: DescentState, line: Line) -> float:
-        return state.step or super().first_step(state, line)
+        known = state.memory is not None and state.memory.t
+        return known or super().first_step(state, line)
 
     def reference(self, state: DescentState) -> float | None:
-        return None if state.mean is None else state.mean.value
+        return None if state.memory is None else state.memory.mean.value
 
-    def remember(self, state: DescentState, line: Line, trial: Trial) -> None:
+    def remember(self, state: DescentState, line: Line, trial: Trial) -> NextStep:
         bend = inner(line.direction, trial.g) - line.slope
-        state.step = trial.t * -line.slope / bend if bend > 0 else 2 * trial.t
-        state.mean = state.mean or RunningMean(state.value)
-        state.mean.add(trial.value)
-
-    def on_new_metric(self, state: DescentState) -> None:
-        """Step lengths and means remain valid."""
-
-    def remembers(self, state: DescentState) -> bool:
-        return state.step is not None
-
-    def forget(self, state: DescentState) -> None:
-        """Start from a unit step and a monotone search."""
-        state.step = None
-        state.mean = None
+        t = trial.t * -line.slope / bend if bend > 0 else 2 * trial.t
+        mean = RunningMean(state.value) if state.memory is None else state.memory.mean
+        mean.add(trial.value)
+        return NextStep(t, mean)
