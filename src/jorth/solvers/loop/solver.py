@@ -86,9 +86,6 @@ class State:
     """The polished X and f there, for a method that leaves the constraint; None if it has none."""
     complete: bool = field(default=True, metadata=NOT_SAVED)
     """False in the middle of an iteration: such a state is not saved."""
-    numbers: dict[str, float] = field(default_factory=dict)
-    tensors: dict[str, Tensor] = field(default_factory=dict)
-    cache: dict[str, Any] = field(default_factory=dict, metadata=NOT_SAVED)
 
 
 class AbstractSolver(ABC):
