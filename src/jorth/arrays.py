@@ -1,6 +1,8 @@
 """The boundary: NumPy in, NumPy out; torch in, torch out. Inside there are tensors only.
 
-Every public function validates here, so that an error names the argument, what it got and what it expects.
+Every public function checks its arguments here, so that an error names the argument, what it got
+and what it expects. A check takes the value first and then its name. Functions called ``check_...``
+return nothing or what they were given; the others convert.
 """
 
 from __future__ import annotations
@@ -26,36 +28,36 @@ ResultT = TypeVar("ResultT", float, NDArray[Any])
 
 FLOATS = (torch.float64, torch.float32)
 LONGEST_SHOWN = 40
-"""Characters of a value that an error message repeats."""
+"""The number of characters of a value that an error message repeats."""
 MOST = 2**31 - 1
-"""The largest count that is taken: what it stands for would fill any memory, or run for years."""
-
+"""The largest count accepted: a larger one would fill any memory, or run for years."""
 MOST_DIMENSIONS = 60
-"""Of a batch of matrices: torch takes tensors of 64."""
-
+"""The largest number of batch dimensions; torch allows 64 in all."""
 LONGEST_NAME = 255
-"""Characters of a file's name: what file systems take."""
+"""The number of characters that file systems allow in the name of a file."""
+
+
+# -- what error messages say
 
 
 def describe(value: object) -> str:
-    """What an argument was, in words for an error message: its type and its size, never an array."""
+    """The type and size of an argument for an error message, never the entries of an array."""
     if isinstance(value, (np.ndarray, Tensor)):
         kind = "array" if isinstance(value, np.ndarray) else "tensor"
         return f"a {value.dtype} {kind} of shape {tuple(value.shape)}"
     if hasattr(value, "tocsr"):
         return f"a {value.dtype} sparse matrix of shape {value.shape}"  # type: ignore[attr-defined]
-    kind, short = type(value).__name__, _short(value)
+    kind = type(value).__name__
+    short = _short(value)
     if short is not None:
         return f"{kind} {short}"
-    return (
-        f"{kind} of length {len(value)}"
-        if isinstance(value, (str, bytes, list, tuple, dict, set))
-        else kind
-    )
+    if isinstance(value, (str, bytes, list, tuple, dict, set)):
+        return f"{kind} of length {len(value)}"
+    return kind
 
 
 def shown(value: object) -> str:
-    """A number, a choice or a small tuple as it was, for an error message; anything else is described."""
+    """A number, a choice or a small tuple as it was; anything else is described."""
     return _short(value) or describe(value)
 
 
@@ -70,47 +72,41 @@ def _short(value: object) -> str | None:
     return None
 
 
+# -- arrays and tensors
+
+
 def to_tensor(value: object, name: str, *, meta: bool = False) -> Tensor:
     """A float64 or float32 tensor that shares memory with ``value``, or a TypeError.
 
-    A tensor on the device "meta" has no data: it is taken where nothing is read.
+    A tensor on the device "meta" has no data; it is accepted where nothing is read.
     """
     if isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray):
         if value.dtype not in (np.float64, np.float32):
             raise TypeError(f"{name} must be float64 or float32, got {describe(value)}")
-        # torch takes no read-only and no negatively strided arrays
+        # torch accepts neither read-only arrays nor negative strides
         if not value.flags.writeable or any(stride < 0 for stride in value.strides):
             value = value.copy()
         return torch.from_numpy(value)
-    if (
-        not isinstance(value, Tensor)
-        or value.layout is not torch.strided
-        or (value.is_meta and not meta)
-    ):
-        kind = (
-            f"{type(value).__name__}, {value.layout} on {value.device}"
-            if isinstance(value, Tensor)
-            else ""
-        )
-        raise TypeError(
-            f"{name} must be a NumPy array or a torch tensor, got {kind or describe(value)}"
-        )
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} must be a NumPy array or a torch tensor, got {describe(value)}")
+    if value.layout is not torch.strided or (value.is_meta and not meta):
+        found = f"{type(value).__name__}, {value.layout} on {value.device}"
+        raise TypeError(f"{name} must be a NumPy array or a torch tensor, got {found}")
     if value.dtype not in FLOATS:
         raise TypeError(f"{name} must be float64 or float32, got {describe(value)}")
     return value
 
 
 def real_numbers(value: Any, name: str, expected: str, device: torch.device) -> Tensor:
-    """A tensor of whole or floating numbers from an array, a tensor or nested lists, or a TypeError."""
-    numeric = not isinstance(value, np.ndarray) or value.dtype.kind in "iuf"
-    if isinstance(value, np.ma.MaskedArray) or (
-        isinstance(value, Tensor) and value.layout is not torch.strided
-    ):
-        numeric = False
+    """A tensor of real numbers from an array, a tensor or nested lists, or a TypeError."""
+    if isinstance(value, np.ndarray):
+        numeric = value.dtype.kind in "iuf" and not isinstance(value, np.ma.MaskedArray)
+        entries: Any = np.array(value)
+    else:
+        numeric = not isinstance(value, Tensor) or value.layout is torch.strided
+        entries = value
     try:
-        tensor = torch.as_tensor(
-            np.array(value) if isinstance(value, np.ndarray) else value, device=device
-        )
+        tensor = torch.as_tensor(entries, device=device)
     except (TypeError, ValueError, RuntimeError, OverflowError):
         numeric = False
     if not numeric or tensor.dtype == torch.bool or tensor.is_complex():
@@ -136,13 +132,14 @@ def square_matrix(value: object, signature: Signature, name: str = "X") -> Tenso
     n = check_signature(signature).n
     if matrix.ndim < 2 or matrix.shape[-2:] != (n, n):
         raise ValueError(
-            f"{name} must have shape (..., {n}, {n}) for {signature} (p + q = {n}), got {describe(value)}"
+            f"{name} must have shape (..., {n}, {n}) for {signature} (p + q = {n}), "
+            f"got {describe(value)}"
         )
     return matrix
 
 
 def check_finite(tensor: Tensor, name: str) -> None:
-    """A ValueError when the tensor holds NaN or infinity."""
+    """Raise a ValueError if the tensor holds NaN or infinity."""
     bad = int((~torch.isfinite(tensor)).sum())
     if bad:
         raise ValueError(
@@ -151,7 +148,7 @@ def check_finite(tensor: Tensor, name: str) -> None:
 
 
 def check_overflow(result: Tensor | NDArray[Any], names: str, what: str) -> None:
-    """A ValueError when a result of finite arguments is not finite."""
+    """Raise a ValueError if a result of finite arguments is not finite."""
     finite = torch.isfinite(result) if isinstance(result, Tensor) else np.isfinite(result)
     if not bool(finite.all()):
         raise ValueError(
@@ -160,22 +157,50 @@ def check_overflow(result: Tensor | NDArray[Any], names: str, what: str) -> None
 
 
 def finite_result(result: ResultT, names: str) -> ResultT:
-    """A result of finite arguments, or a ValueError where it has overflowed."""
+    """A result of finite arguments, or a ValueError if it has overflowed."""
     check_overflow(np.asarray(result), names, "the result")
     return result
 
 
 def check_alike(tensor: Tensor, name: str, other: Tensor, other_name: str) -> None:
-    """A TypeError unless two tensors have one dtype and device."""
+    """Raise a TypeError unless two tensors have the same dtype and device."""
     if tensor.dtype != other.dtype or tensor.device != other.device:
         raise TypeError(
-            f"{name} must have the dtype and device of {other_name} ({other.dtype}, {other.device}), "
-            f"got ({tensor.dtype}, {tensor.device})"
+            f"{name} must have the dtype and device of {other_name} ({other.dtype}, "
+            f"{other.device}), got ({tensor.dtype}, {tensor.device})"
         )
 
 
+def check_indices(value: Any, name: str, below: int, device: torch.device) -> Tensor:
+    """A tensor of whole numbers from 0 to ``below`` - 1 on a device, or an error."""
+    whole = isinstance(value, Tensor) and value.dtype in (torch.int64, torch.int32)
+    if not whole or value.layout != torch.strided or value.device != device:
+        raise TypeError(f"{name} must be an int64 tensor on {device}, got {describe(value)}")
+    least, largest = (int(value.min()), int(value.max())) if value.numel() else (0, 0)
+    if least < 0 or largest >= below:
+        raise ValueError(f"{name} must be from 0 to {below - 1}, got {least} to {largest}")
+    found: Tensor = value
+    return found
+
+
+def unit_roundoff(tensor: Tensor) -> float:
+    """The unit roundoff u of the tensor's dtype: 2^-53 for float64."""
+    return torch.finfo(tensor.dtype).eps / 2
+
+
+def frobenius(tensor: Tensor) -> float:
+    """||tensor||_F without overflow or underflow: the entries are divided by the largest one."""
+    size = float(tensor.abs().max()) if tensor.numel() else 0.0
+    if not 0 < size < np.inf:
+        return size
+    return size * float((tensor / size).norm())
+
+
+# -- numbers
+
+
 def is_number(value: object) -> bool:
-    """Whether a value is one real number in the range of a float, of Python or of NumPy; NaN and infinity are."""
+    """Whether a value is one real number in the range of a float; NaN and infinity are."""
     if isinstance(value, int):
         return not isinstance(value, bool) and abs(value) <= sys.float_info.max
     return isinstance(value, (float, np.integer, np.floating))
@@ -188,16 +213,25 @@ def real_number(value: Any, name: str, expected: str, allowed: Callable[[float],
     return float(value)
 
 
+def check_number(value: Any, name: str, least: float) -> None:
+    """Raise a ValueError unless an option is a number of at least ``least``."""
+    expected = "a number" if least == -math.inf else f"a number of at least {least:g}"
+    real_number(value, name, expected, lambda number: number >= least)
+
+
 def positive_number(value: Any, name: str, dtype: torch.dtype = torch.float64) -> float:
-    """A float above 0 that is not infinite, in the range of a dtype."""
-    expected = (
-        "a positive number"
-        if dtype == torch.float64
-        else f"a positive number in the range of {dtype}"
-    )
-    return real_number(
-        value, name, expected, lambda number: 0 < rounded_to(dtype, number) < math.inf
-    )
+    """A finite float above 0 in the range of a dtype."""
+    in_range = "" if dtype == torch.float64 else f" in the range of {dtype}"
+    expected = f"a positive number{in_range}"
+    return real_number(value, name, expected, lambda x: 0 < rounded_to(dtype, x) < math.inf)
+
+
+def check_square(value: Any, name: str, dtype: torch.dtype = torch.float64) -> float:
+    """A positive number whose square, and one over it, a dtype can hold."""
+    positive_number(value, name)
+    largest = torch.finfo(dtype).max / 16
+    expected = f"a number whose square and its inverse are in the range of {dtype}"
+    return real_number(value, name, expected, lambda x: 1 / largest < x * x < largest)
 
 
 def rounded_to(dtype: torch.dtype, number: float) -> float:
@@ -205,25 +239,29 @@ def rounded_to(dtype: torch.dtype, number: float) -> float:
     return torch.tensor(number, dtype=torch.float64).to(dtype).item()
 
 
-def check_choice(value: object, name: str, choices: Sequence[str]) -> None:
-    """A ValueError unless an option is one of its choices."""
-    if not (isinstance(value, str) and value in choices):
-        listed = ", ".join(f'"{choice}"' for choice in choices)
-        raise ValueError(f"{name} must be one of {listed}, got {shown(value)}")
+def check_auto(value: object, name: str) -> None:
+    """Raise a ValueError unless an option is "auto" or a positive number."""
+    if not (isinstance(value, str) and value == "auto"):
+        real_number(value, name, '"auto" or a positive number', lambda x: 0 < x < math.inf)
 
 
-def check_flag(value: object, name: str) -> None:
-    """A TypeError unless an option is True or False."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be True or False, got {describe(value)}")
+def check_theta(theta: float | None) -> None:
+    """Raise a ValueError unless theta is None or at least zero."""
+    if theta is not None:
+        expected = "None (relative) or a number of at least 0"
+        real_number(theta, "theta", expected, lambda number: 0 <= number < math.inf)
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
 
 
 def whole_number(value: Any, name: str, least: int, *, instead: str = "") -> int:
-    """An integer from ``least`` to `MOST`, or an error that names the argument.
+    """An integer from ``least`` to `MOST`, or an error.
 
-    ``instead`` says in it what else is taken, "None or ".
+    ``instead`` says in the message what else is accepted, such as "None or ".
     """
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
+    if not _is_integer(value):
         raise TypeError(f"{name} must be {instead}an integer, got {describe(value)}")
     count = int(value)
     if count < least:
@@ -233,59 +271,14 @@ def whole_number(value: Any, name: str, least: int, *, instead: str = "") -> int
     return count
 
 
-def check_number(value: Any, name: str, least: float) -> None:
-    """A ValueError that names the argument, unless it is a number of at least ``least``."""
-    expected = "a number" if least == -math.inf else f"a number of at least {least:g}"
-    real_number(value, name, expected, lambda number: number >= least)
-
-
-def check_auto(value: object, name: str) -> None:
-    """A ValueError unless an option is "auto" or a positive number."""
-    if not (isinstance(value, str) and value == "auto"):
-        real_number(
-            value, name, '"auto" or a positive number', lambda number: 0 < number < math.inf
-        )
-
-
 def check_count(value: Any, name: str) -> None:
-    """An error unless an option is None or a whole number of at least 1."""
+    """Raise an error unless an option is None or a whole number of at least 1."""
     if value is not None:
         whole_number(value, name, 1, instead="None or ")
 
 
-def check_theta(theta: float | None) -> None:
-    """A ValueError unless theta is None or at least zero."""
-    if theta is not None:
-        expected = "None (relative) or a number of at least 0"
-        real_number(theta, "theta", expected, lambda number: 0 <= number < math.inf)
-
-
-def generator(seed: object) -> np.random.Generator:
-    """The generator that a seed stands for. Randomness is by explicit seed only: None is refused."""
-    if isinstance(seed, np.random.Generator):
-        return seed
-    if (
-        isinstance(seed, (bool, np.bool_))
-        or not isinstance(seed, numbers.Integral)
-        or int(seed) < 0
-    ):
-        raise TypeError(
-            f"seed must be an integer of at least 0 or a NumPy generator, got {describe(seed)}"
-        )
-    return np.random.default_rng(int(seed))
-
-
-def seed_number(value: Any, name: str = "seed") -> int:
-    """An integer of at least 0, however large, or an error that names the argument."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name} must be an integer, got {describe(value)}")
-    if value < 0:
-        raise ValueError(f"{name} must be at least 0, got {shown(int(value))}")
-    return int(value)
-
-
 def batch_sizes(batch: Any, name: str = "batch") -> tuple[int, ...]:
-    """Sizes of a batch of matrices, or a TypeError."""
+    """The sizes of a batch of matrices, or an error."""
     if not isinstance(batch, (tuple, list)):
         raise TypeError(f"{name} must be a tuple of sizes, got {describe(batch)}")
     if len(batch) > MOST_DIMENSIONS:
@@ -295,67 +288,66 @@ def batch_sizes(batch: Any, name: str = "batch") -> tuple[int, ...]:
     )
 
 
+def seed_number(value: Any, name: str = "seed") -> int:
+    """An integer of at least 0, however large, or an error."""
+    if not _is_integer(value):
+        raise TypeError(f"{name} must be an integer, got {describe(value)}")
+    if value < 0:
+        raise ValueError(f"{name} must be at least 0, got {shown(int(value))}")
+    return int(value)
+
+
+def generator(seed: Any) -> np.random.Generator:
+    """The generator for a seed. None is refused: randomness comes from explicit seeds only."""
+    if isinstance(seed, np.random.Generator):
+        return seed
+    if not _is_integer(seed) or seed < 0:
+        raise TypeError(
+            f"seed must be an integer of at least 0 or a NumPy generator, got {describe(seed)}"
+        )
+    return np.random.default_rng(int(seed))
+
+
+# -- other options
+
+
+def check_choice(value: object, name: str, choices: Sequence[str]) -> None:
+    """Raise a ValueError unless an option is one of its choices."""
+    if not (isinstance(value, str) and value in choices):
+        listed = ", ".join(f'"{choice}"' for choice in choices)
+        raise ValueError(f"{name} must be one of {listed}, got {shown(value)}")
+
+
+def check_flag(value: object, name: str) -> None:
+    """Raise a TypeError unless an option is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {describe(value)}")
+
+
 def check_dtype(dtype: Any, name: str = "dtype", *, optional: bool = False) -> None:
-    """A TypeError unless a dtype of torch is float64 or float32, or None where that is allowed."""
-    if not (isinstance(dtype, torch.dtype) and dtype in FLOATS) and not (
-        optional and dtype is None
-    ):
+    """Raise a TypeError unless a dtype is float64 or float32, or None if it is optional."""
+    if optional and dtype is None:
+        return
+    if not isinstance(dtype, torch.dtype) or dtype not in FLOATS:
         raise TypeError(f"{name} must be torch.float64 or torch.float32, got {shown(dtype)}")
 
 
 def check_device(device: Any, name: str = "device") -> None:
-    """A ValueError for what torch does not take as a device; None is its default."""
+    """Raise a ValueError for what torch does not accept as a device; None is its default."""
     try:
         if device is not None:
             torch.empty(0, device=device)
-    except (
-        Exception
-    ) as error:  # torch has RuntimeError, AssertionError, TypeError and others for this
+    except Exception as error:  # RuntimeError, AssertionError, TypeError and others, by torch
         raise ValueError(
             f"{name} must be a device that torch has here, got {shown(device)}"
         ) from error
 
 
 def file_path(value: Any, name: str) -> Path:
-    """A path, or an error that names the argument."""
+    """A path, or an error."""
     if not isinstance(value, (str, os.PathLike)) or isinstance(os.fspath(value), bytes):
         raise TypeError(f"{name} must be a path, got {describe(value)}")
     path = Path(value)
     if any(len(part) > LONGEST_NAME for part in path.parts) or "\0" in str(path):
         raise ValueError(f"{name} must be a path that a file can have, got {describe(value)}")
     return path
-
-
-def check_indices(value: Any, name: str, below: int, device: torch.device) -> Tensor:
-    """A tensor of whole numbers from 0 to below ``below``, on a device, or an error that names the argument."""
-    numbers_of = isinstance(value, Tensor) and value.dtype in (torch.int64, torch.int32)
-    if not numbers_of or value.layout != torch.strided or value.device != device:
-        raise TypeError(f"{name} must be an int64 tensor on {device}, got {describe(value)}")
-    least, largest = (int(value.min()), int(value.max())) if value.numel() else (0, 0)
-    if least < 0 or largest >= below:
-        raise ValueError(f"{name} must be from 0 to {below - 1}, got {least} to {largest}")
-    found: Tensor = value
-    return found
-
-
-def check_square(value: Any, name: str, dtype: torch.dtype = torch.float64) -> float:
-    """A positive number whose square, and one over it, a dtype can hold."""
-    positive_number(value, name)
-    largest = torch.finfo(dtype).max / 16
-    expected = f"a number whose square and its inverse are in the range of {dtype}"
-    return real_number(
-        value, name, expected, lambda number: 1 / largest < number * number < largest
-    )
-
-
-def unit_roundoff(tensor: Tensor) -> float:
-    """The unit roundoff u of the tensor's dtype: 2^-53 for float64."""
-    return torch.finfo(tensor.dtype).eps / 2
-
-
-def frobenius(tensor: Tensor) -> float:
-    """||tensor||_F without overflow or underflow: the squares are those of the entries over the largest."""
-    size = float(tensor.abs().max()) if tensor.numel() else 0.0
-    if not 0 < size < np.inf:
-        return size
-    return size * float((tensor / size).norm())

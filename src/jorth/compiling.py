@@ -1,4 +1,4 @@
-"""Compiled functions: kept on the disk where a folder for that can be written to. Import where used: it loads numba."""
+"""Functions compiled by numba and cached on disk; import this where it is used, it is heavy."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def compiler(*, fastmath: bool | set[str] = False) -> Callable[[Function], Function]:
-    """A decorator that compiles a function the first time it is called, once for each kind of arguments.
+    """A decorator that compiles a function on its first call with each kind of arguments.
 
-    IEEE arithmetic: a division by zero is inf or NaN, not an exception; ``fastmath`` names what is given up. The result
-    is kept beside the source, in the cache of the user or in the folder that NUMBA_CACHE_DIR names. Where none of them
-    can be written to, every process compiles anew.
+    A division by zero is inf or NaN, not an exception, as in IEEE arithmetic; ``fastmath`` names
+    the guarantees that are given up. The code is cached beside the source, in the user's cache or
+    in the folder that NUMBA_CACHE_DIR names. If none is writable, every process compiles anew.
     """
     compile_later: Any = njit(error_model="numpy", fastmath=fastmath)
 
     def decorate(function: Function) -> Function:
         made: Any = compile_later(function)
-        with suppress(RuntimeError):  # no folder to keep it in
+        with suppress(RuntimeError):  # no writable folder
             made._cache = _Cache(function)
         compiled: Function = made
         return compiled
@@ -32,14 +32,12 @@ def compiler(*, fastmath: bool | set[str] = False) -> Callable[[Function], Funct
 
 
 class _Cache(FunctionCache):
-    """A cache that a full disk, or a folder gone since, makes slow and not fail."""
+    """A cache for which a full disk or a folder that has gone is slow, but no error."""
 
     def load_overload(self, signature: Any, target: Any) -> Any:
-        """What was kept of a function for a kind of arguments; None where nothing was."""
         with suppress(OSError):
             return super().load_overload(signature, target)
 
     def save_overload(self, signature: Any, data: Any) -> None:
-        """Keep what was compiled, if that can be done."""
         with suppress(OSError):
             super().save_overload(signature, data)

@@ -1,4 +1,4 @@
-"""The processes of a `torch.distributed` group that work on one problem, and what they tell each other."""
+"""Several processes of `torch.distributed` that work on one problem: sums, agreement, errors."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from torch import Tensor
 
 T = TypeVar("T")
 MARKS = 1021
-"""Different marks of a tensor: sums of them over 16,000 processes are exact in float32."""
+"""The number of different marks: sums of them over 16,000 processes are exact in float32."""
 
 
 class RankLost(RuntimeError):
-    """Another process of the job has ended, or has not answered within the time limit of the process group."""
+    """Another process of the job has ended, or has not answered in the time limit of the group."""
 
 
 class Ranks:
     """The processes of a group. Every method is called by all of them, in the same order.
 
-    Sums are the same bits on every process, so that what each computes from them is the same too.
+    Sums have the same bits on every process, and so has what each computes from them.
 
     Args:
         group: A process group; None for all processes.
-        device: Where what is exchanged lives: that of the data.
+        device: The device of the data.
     """
 
     def __init__(self, group: Any = None, device: torch.device | str = "cpu") -> None:
@@ -34,15 +34,13 @@ class Ranks:
 
         if not (distributed.is_available() and distributed.is_initialized()):
             raise RuntimeError(
-                "torch.distributed must be initialised first: start the script with torchrun and call "
-                "torch.distributed.init_process_group()"
+                "torch.distributed must be initialised first: start the script with torchrun and "
+                "call torch.distributed.init_process_group()"
             )
         self._group: Any = distributed.group.WORLD if group is None else group
         self._device = torch.device(device)
-        self.rank, self.size = (
-            distributed.get_rank(self._group),
-            distributed.get_world_size(self._group),
-        )
+        self.rank = distributed.get_rank(self._group)
+        self.size = distributed.get_world_size(self._group)
 
     @property
     def first(self) -> bool:
@@ -50,7 +48,10 @@ class Ranks:
         return self.rank == 0
 
     def sum(self, tensors: Sequence[Tensor], *, same: Tensor | None = None) -> list[Tensor]:
-        """The sums over all processes, by one all-reduce. It carries a mark of ``same``, which must not differ."""
+        """The sums over all processes, by one all-reduce.
+
+        It carries a mark of ``same``, which must be equal on all of them.
+        """
         import torch.distributed as distributed
 
         mark = torch.zeros(1).to(tensors[0]) if same is None else _mark(same).to(tensors[0])
@@ -59,8 +60,9 @@ class Ranks:
             distributed.all_reduce(packed, group=self._group)
         if packed[-1] != self.size * mark:
             raise RuntimeError(
-                f"the processes are at different points (seen by rank {self.rank}): they must run the same script with "
-                "the same seeds, on the same kind of machine, with the same number of threads"
+                f"the processes are at different points (seen by rank {self.rank}): they must run "
+                "the same script with the same seeds, on the same kind of machine, with the same "
+                "number of threads"
             )
         parts = torch.split(packed[:-1], [tensor.numel() for tensor in tensors])
         return [part.reshape(tensor.shape) for part, tensor in zip(parts, tensors, strict=True)]
@@ -84,7 +86,7 @@ class Ranks:
         return found
 
     def from_first(self, make: Callable[[], T]) -> T:
-        """What ``make`` returns, or raises, on the first process: on all of them."""
+        """Call ``make`` on the first process, and return or raise what it does on all of them."""
         import torch.distributed as distributed
 
         answer: list[Any] = [None, None]
@@ -111,19 +113,19 @@ class Ranks:
         except RuntimeError as error:
             reason = str(error).strip().splitlines()[0].split(". ")[0]  # advice follows
             raise RankLost(
-                f"rank {self.rank} of {self.size} can no longer reach the others; one of them has ended or does not "
-                f"answer ({reason})"
+                f"rank {self.rank} of {self.size} can no longer reach the others; one of them has "
+                f"ended or does not answer ({reason})"
             ) from error
 
 
 def only_first(ranks: Ranks | None) -> bool:
-    """Whether this process writes files and shows progress: the first of several, or the only one."""
+    """Whether this process writes files and shows progress: the first one, or the only one."""
     return ranks is None or ranks.first
 
 
 @contextmanager
 def naming_checkpoint(folder: Path | None, file: str) -> Iterator[None]:
-    """A `RankLost` from here says how to go on."""
+    """Add to a `RankLost` how to continue the job."""
     try:
         yield
     except RankLost as lost:
@@ -132,15 +134,15 @@ def naming_checkpoint(folder: Path | None, file: str) -> Iterator[None]:
         elif (folder / file).exists():
             remedy = f"start the same job again: it goes on from the checkpoint in {folder}"
         else:
-            remedy = f"there is no checkpoint in {folder} yet (only rank 0 writes it): a new job starts afresh"
+            remedy = (
+                f"there is no checkpoint in {folder} yet (only rank 0 writes it): a new job starts "
+                "afresh"
+            )
         raise RankLost(f"{lost}; {remedy}") from lost.__cause__
 
 
 def _mark(tensor: Tensor) -> Tensor:
     """A small whole number (1,) that depends on every bit of a float64 or float32 tensor."""
-    bits = (
-        tensor.detach()
-        .contiguous()
-        .view(torch.int64 if tensor.element_size() == 8 else torch.int32)
-    )
+    whole = torch.int64 if tensor.element_size() == 8 else torch.int32
+    bits = tensor.detach().contiguous().view(whole)
     return bits.sum().remainder(MARKS).reshape(1)

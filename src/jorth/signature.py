@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 class Signature:
     """The signs of J = diag(s), s in {+1, -1}^n, in any order.
 
-    ``Signature(p, q)`` is sorted: p times +1, then q times -1. ``Signature.of`` takes any order. Either of
-    p and q may be zero (the orthogonal group). Signatures are immutable, hashable and compare by their signs.
+    ``Signature(p, q)`` is sorted: p times +1, then q times -1. ``Signature.of`` takes any order.
+    Either of p and q may be zero (the orthogonal group). Signatures are immutable, hashable and
+    compare by their signs.
     """
 
     _signs: tuple[int, ...]
@@ -103,9 +104,8 @@ class Signature:
         """The positions of +1 and of -1 as index tensors on ``device``."""
         import torch
 
-        return torch.tensor(self.positive, device=device), torch.tensor(
-            self.negative, device=device
-        )
+        positive = torch.tensor(self.positive, device=device)
+        return positive, torch.tensor(self.negative, device=device)
 
     def __repr__(self) -> str:
         if self._signs == (1,) * self.p + (-1,) * self.q:
@@ -113,13 +113,11 @@ class Signature:
         return f"Signature.of({list(self._signs)})"
 
     def __str__(self) -> str:
-        """The same, cut short where there are many signs in no order: for messages."""
-        whole = repr(self)
-        return (
-            whole
-            if len(whole) <= 80
-            else f"Signature.of({whole[14:40]}...) with p = {self.p} and q = {self.q}"
-        )
+        """The same for messages, cut short if there are many signs in no order."""
+        complete = repr(self)
+        if len(complete) <= 80:
+            return complete
+        return f"Signature.of({complete[14:40]}...) with p = {self.p} and q = {self.q}"
 
 
 def _check_count(count: object, name: str, least: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def visible(text: str) -> str:
-    r"""The text with what a terminal may obey or hide, as escapes, written as Python does: \x1b, \u202e.
+    r"""The text with escapes, as Python writes them, for what a terminal may obey or hide: \x1b.
 
     Letters, marks and symbols of all scripts stay, and so does the space; line ends do not.
     """

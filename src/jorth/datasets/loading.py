@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, overload
 
 import numpy as np
 import scipy.sparse
@@ -17,6 +17,30 @@ from jorth.storage.checks import dense, most_bytes
 from jorth.storage.matrices import Matrix, entries, reading
 
 
+@overload
+def load(
+    name: str,
+    m: int | None = ...,
+    n: int | None = ...,
+    *,
+    subset: Literal["random", "first"] = ...,
+    seed: int | np.random.Generator = ...,
+    sparse: Literal[False] = ...,
+    folder: str | os.PathLike[str] | None = ...,
+    max_bytes: int | None = ...,
+) -> NDArray[np.float64]: ...
+@overload
+def load(
+    name: str,
+    m: int | None = ...,
+    n: int | None = ...,
+    *,
+    subset: Literal["random", "first"] = ...,
+    seed: int | np.random.Generator = ...,
+    sparse: Literal[True],
+    folder: str | os.PathLike[str] | None = ...,
+    max_bytes: int | None = ...,
+) -> scipy.sparse.csr_array: ...
 def load(
     name: str,
     m: int | None = None,
