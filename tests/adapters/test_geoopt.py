@@ -226,7 +226,7 @@ def test_pickle_and_deepcopy():
 
 
 def test_product_and_scaled():
-    """The wrappers of geoopt: the metric of a product is the sum; scaling by k divides the vectors of steps by k."""
+    """The wrappers of geoopt: Product adds metrics, Scaled by k divides the steps by k."""
     one, two = JOrthogonal(Signature(2, 1)), JOrthogonal(Signature(1, 1))
     product = geoopt.ProductManifold((one, (3, 3)), (two, (2, 2)))
     X, Y = one.random(3, 3, seed=0), two.random(2, 2, seed=1)

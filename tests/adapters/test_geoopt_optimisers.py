@@ -58,7 +58,8 @@ def test_optimisers_reach_the_optimum(name, signature):
     best = [least_trace(A, signature) for A in As]
     # Adam's steps are as long as the schedule leaves them: measured 1e-8
     np.testing.assert_allclose(trace(X.detach(), torch.from_numpy(As)).numpy(), best, rtol=1e-6)
-    # without `stabilize` the rounding of 250 products adds up, n u each; with it that of ten and of a projection
+    # without `stabilize` the rounding of 250 products adds up, n u each; with it, that of ten and
+    # of a projection
     assert (
         jorth.residual(X.detach(), signature).max()
         <= (100 if "stabilize" in options else 250) * n * UNIT
@@ -106,7 +107,8 @@ def test_state_dict_round_trip_continues_identically(name):
     resumed.load_state_dict(copy.deepcopy(optimizer.state_dict()))
     for state in resumed.state.values():
         if "step" in state:
-            # loading turns Adam's count into a float32 tensor, and geoopt's bias correction is then rounded to that
+            # loading turns Adam's count into a float32 tensor, to which geoopt's bias correction is
+            # then rounded
             state["step"] = int(state["step"])
     for parameter, chosen in ((X, optimizer), (Y, resumed)):
         for _ in range(7):

@@ -1,4 +1,4 @@
-"""The geodesics against the variation of their energy, the bounded exponential against what it promises."""
+"""Geodesics against the variation of their energy, and what the bounded exponential promises."""
 
 import numpy as np
 import pytest
@@ -26,9 +26,10 @@ def bounded_exp(K, signature):
 
 
 def energy_slope(curve, signature, variation):
-    """d/de of the energy of t -> exp(e sin(pi t) W) curve(t) on [0, 1] at e = 0: zero for all W on a geodesic.
+    """d/de of the energy of t -> exp(e sin(pi t) W) curve(t) on [0, 1] at e = 0.
 
-    Only the metric itself goes in: the speed of a curve c is ||c' c^-1||_F.
+    It is zero for all W on a geodesic. Only the metric itself is used: the speed of a curve c is
+    ||c' c^-1||_F.
     """
     J = np.diag(signature.signs.astype(float))
     h = 1e-4

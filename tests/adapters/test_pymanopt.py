@@ -47,8 +47,8 @@ def general_problem(signature, seed=0):
 def slopes(monkeypatch):
     """The slopes that pymanopt's diagnostics fit; nothing is plotted.
 
-    Its own fit of a line fails with NumPy 2.4 (an array of length one as a number). This one does the same, the
-    best fit of 11 points in a row, among the points that are above rounding.
+    Its own line fit fails with NumPy 2.4, which does not convert arrays of length one to numbers.
+    This one does the same: the best fit of 11 consecutive points among those above rounding.
     """
     found = []
 
@@ -94,7 +94,7 @@ def test_check_hessian(signature, slopes, capsys):
 
 
 class Measured(JOrthogonal):
-    """With the distance of the ambient space, which check_retraction needs; its slopes are those of the true one."""
+    """With the ambient distance for check_retraction, which has the slopes of the true one."""
 
     def dist(self, point_a, point_b):
         return np.linalg.norm(point_a - point_b) + 1e-300
@@ -113,7 +113,8 @@ def test_optimisers_reach_the_optimum(signature, optimizer):
     A = positive_definite(signature.n, seed=2)
     problem = quadratic_problem(manifold, A, 0.0)
     result = optimizer(verbosity=0, min_gradient_norm=1e-6).run(problem)
-    # f is known to the square of the gradient; near the optimum the line searches see no more than rounding
+    # the error of f is the square of that of the gradient; near the optimum the line searches see
+    # only rounding
     np.testing.assert_allclose(result.cost, least_trace(A, signature), rtol=1e-11)
     assert jorth.residual(result.point, signature) <= 200 * signature.n * UNIT
     assert jorth.component(result.point, signature) == (1, 1)
@@ -247,7 +248,8 @@ CASES = {
     "hessian": (
         lambda m: m.euclidean_to_riemannian_hessian(GOOD, GOOD, BAD, GOOD),
         ValueError,
-        r"euclidean_hessian must have shape \(3, 3\) for Signature\(2, 1\), got a float64 array of shape \(3, 2\)",
+        r"euclidean_hessian must have shape \(3, 3\) for Signature\(2, 1\), "
+        r"got a float64 array of shape \(3, 2\)",
     ),
     "inner product": (
         lambda m: m.inner_product(GOOD, GOOD, BAD),

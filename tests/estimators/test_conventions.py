@@ -18,7 +18,7 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.slow  # half a minute: without a ridge the targets of the checks, which are noise, take long to fit
+@pytest.mark.slow  # half a minute: the targets of the checks are noise, slow to fit without a ridge
 @parametrize_with_checks([StructuralProbeEmbedding()])
 def test_scikit_learn_checks_of_the_probe(estimator, check):
     check(estimator)

@@ -28,7 +28,7 @@ def product(d):
 
 
 def mean_sinh2(points, basis):
-    """The mean of sinh^2(distance) to the span of the rows of ``basis``: -1 - x^T J B (B^T J B)^-1 B^T J x."""
+    """The mean sinh^2(distance) to the span of ``basis``: -1 - x^T J B (B^T J B)^-1 B^T J x."""
     J = product(points.shape[1] - 1)
     inner = points @ J @ basis.T
     return float(
@@ -59,7 +59,7 @@ def test_axes_are_the_j_eigenvectors():
 
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_no_subspace_is_nearer(k):
-    """The minimum that a quasi-Newton method finds over all spans, from random starts, is the one in closed form."""
+    """A quasi-Newton method over all spans finds the minimum that is known in closed form."""
     points = cloud()
     everything, model = fitted(points), fitted(points, k)
     least = everything.eigenvalues_[k:].sum()
@@ -201,7 +201,7 @@ def test_small_scale_is_euclidean_pca():
 
 @pytest.mark.parametrize(("m", "dimension"), [(60, 2), (3, 2), (60, 0)])
 def test_points_that_do_not_span(m, dimension):
-    """Points of an H^dimension in H^5, tilted: C has rank dimension + 1, and the rest of lambda is zero."""
+    """Points of a tilted H^dimension in H^5: C has rank dimension + 1, other lambda are zero."""
     small = cloud(m, 2)[:, :dimension] if dimension else np.full((m, 1), 0.7)
     flat = np.column_stack([small, np.zeros((m, 5 - small.shape[1]))])
     points = lift(flat) @ jorth.random_point(Signature(5, 1), cond=9.0, seed=1)
@@ -221,7 +221,10 @@ def test_points_that_do_not_span(m, dimension):
 
 
 def test_far_from_the_origin():
-    """A cloud at a distance of 9: rounding its coordinates, u e^9, moves points by u e^18 = 1e-8; we add no more."""
+    """A cloud at a distance of 9, whose rounded coordinates, u e^9, move points by u e^18 = 1e-8.
+
+    Nothing is added to that.
+    """
     near = cloud(spread=0.5)
     boost = np.eye(5)
     boost[1, 1] = boost[4, 4] = np.cosh(9.0)

@@ -26,10 +26,10 @@ def digits(n=8):
 
 
 def expected_error(X, R, signature):
-    """The Cramer-Rao bound: the root of the least E ||R^ - R||_F^2 of an unbiased estimate, by the noise.
+    """The Cramer-Rao bound: the root of the least E ||R^ - R||_F^2 of unbiased estimates.
 
-    Near R the isometries are R + R J A, A skew; with the directions R J A_j as columns of D, the information of Y is
-    D^T (X^T X (x) I) D.
+    It is a multiple of the noise. Near R the isometries are R + R J A, A skew; with the directions
+    R J A_j as columns of D, the information of Y is D^T (X^T X (x) I) D.
     """
     n = signature.n
     directions = []
@@ -53,7 +53,8 @@ def test_digits_are_aligned_to_the_noise_level(name, noise):
     # the root of a mean of 28 squared normal variables has a standard deviation of 0.13 around 1
     assert 0.3 < error < 2.0
     assert jorth.residual(model.rotation_, signature) < 1e-13
-    # to first order it is the least-squares solution projected onto the tangent space, in the metric of the data
+    # to first order it is the least-squares solution projected onto the tangent space, in the
+    # metric of the data
     unconstrained = np.linalg.lstsq(X, Y, rcond=None)[0]
     assert np.linalg.norm(X @ (model.rotation_ - R)) < np.linalg.norm(X @ (unconstrained - R))
 

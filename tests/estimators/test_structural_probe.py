@@ -30,7 +30,10 @@ def cloud(m=30, n=5, seed=0):
 
 
 def one_sheet(X, time=-1):
-    """With t > |s|: no map of a component changes the sign of a t; f has no kinks, all starts end at one minimum."""
+    """Rows with t > |s|: no map of a component changes the sign of a t.
+
+    So f has no kinks, and all starts end at one minimum.
+    """
     rows = X.copy()
     rows[:, time] = 0.0
     rows[:, time] = 1 + np.linalg.norm(rows, axis=1).max()
@@ -70,9 +73,10 @@ def geodesic(Q, signature, alpha):
 
 
 def rounding(X, R, signature, alpha):
-    """How far distances of phi(X R) may be off in float64: what the product X R rounds off, carried through.
+    """How far distances of phi(X R) may be off in float64, due to the rounding of X R.
 
-    |dz| <= 2 n u |x| ||R||, |dq| <= (1 + |q| / |t|) |dz|, |dg| <= (|dq_i| |q_j| + |q_i| |dq_j|) / alpha^2.
+    |dz| <= 2 n u |x| ||R||, |dq| <= (1 + |q| / |t|) |dz|,
+    |dg| <= (|dq_i| |q_j| + |q_i| |dq_j|) / alpha^2.
     """
     Z = X @ R
     Q = lifted(Z, signature, alpha).astype(float)
@@ -119,7 +123,10 @@ def test_a_planted_map_is_found(name):
     "name", [name for name, signature in SIGNATURES.items() if signature.q == 2]
 )
 def test_a_planted_map_is_approached_where_f_is_rough(name):
-    """Each start ends on some peak near by: the best of 24 has a stress of up to 0.02, starts one of 0.13 to 0.22."""
+    """Each start ends at a local minimum near by.
+
+    The best of 24 has a stress of up to 0.02, starts have 0.13 to 0.22.
+    """
     signature = SIGNATURES[name]
     X, T, _ = planted(signature, alpha=0.7, cond=1.2)
     model = StructuralProbeEmbedding(signature, alpha=0.7, n_init=24).fit(X, T)

@@ -25,7 +25,7 @@ def test_both_sides_ask_every_triple_from_both_ends():
 
 
 def test_bernoulli_asks_where_there_are_many_answers():
-    """Relation 0: one head with 30 tails; relation 1: the other way round; relation 2: one to one."""
+    """Relation 0 has one head with 30 tails, relation 1 the reverse, relation 2 is one to one."""
     one, many = torch.zeros(30, dtype=torch.int64), torch.arange(30)
     triples = torch.cat(
         [

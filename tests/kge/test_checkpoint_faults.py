@@ -1,4 +1,4 @@
-"""Training and a disk that fails, a Ctrl-C while it is written, a stray bit: as with `minimize`."""
+"""Training with a failing disk, a Ctrl-C while a checkpoint is written, and a stray bit."""
 
 import os
 import shutil
@@ -48,7 +48,7 @@ def test_ctrl_c_while_it_is_written_leaves_the_one_before(tmp_path, monkeypatch)
 
     def pressed(handle):
         calls.append(handle)
-        if len(calls) == 3:  # two are of the words beside it
+        if len(calls) == 3:  # the first two write problem.json
             raise KeyboardInterrupt
 
     monkeypatch.setattr(os, "fsync", pressed)

@@ -22,16 +22,22 @@ from jorth.adapters.pykeen import UltraE as PykeenUltraE
 def mini(**options):
     path = folder("WN18RR-mini")
     return PathDataset(
-        training_path=path / "train.txt", testing_path=path / "test.txt", validation_path=path / "test.txt",
-        eager=True, **options,
-    )  # fmt: skip
+        training_path=path / "train.txt",
+        testing_path=path / "test.txt",
+        validation_path=path / "test.txt",
+        eager=True,
+        **options,
+    )
 
 
 GRAPHS = {"nations": Nations, "kinships": Kinships, "WN18RR-mini": mini}
 
 
 def pykeen_metrics(evaluator, side, ties):
-    """PyKEEN's figures from its ranks. Realistic ones are float32 there: exact, but their mean reciprocal is not."""
+    """PyKEEN's metrics, computed from its ranks.
+
+    Its realistic ranks are float32, which is exact, unlike the mean of their reciprocals.
+    """
     sides = ("head", "tail") if side == "both" else (side,)
     ranks = np.concatenate(
         [part.astype(np.float64) for one in sides for part in evaluator.ranks[one, ties]]

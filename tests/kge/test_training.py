@@ -28,8 +28,8 @@ from jorth.optim import JOBCD
 
 GRAPH = hierarchy_with_cycles(branching=3, depth=2)
 QUICK = Config(
-    p=5, q=2, lr=0.02, relation_lr=0.01, epochs=6, evaluate_every=2, batch_size=16, large_batch=40, loss="softmax",
-    negatives=10, seed=3,
+    p=5, q=2, lr=0.02, relation_lr=0.01, epochs=6, evaluate_every=2, batch_size=16, large_batch=40,
+    loss="softmax", negatives=10, seed=3,
 )  # fmt: skip
 METHODS = ("j-jobcd", "vr-j-jobcd", "csdm")
 
@@ -76,16 +76,7 @@ def test_loss_falls_and_relations_stay_j_orthogonal(method, reciprocal):
     result = train(GRAPH, config)
     history = result.history
     assert history["loss"][-1] < 0.98 * history["loss"][0]  # measured: 0.9 and less
-    assert set(history) == {
-        "epoch",
-        "time",
-        "queries",
-        "loss",
-        "mrr",
-        "hits@1",
-        "hits@3",
-        "hits@10",
-    }
+    assert ",".join(history) == "epoch,time,queries,loss,mrr,hits@1,hits@3,hits@10"
     assert all(len(column) == 10 for column in history.values())
     assert np.array_equal(np.flatnonzero(np.isfinite(history["mrr"])), [1, 3, 5, 7, 9])
     assert (np.diff(history["time"]) > 0).all()
@@ -150,10 +141,12 @@ def test_seeds():
 @pytest.mark.parametrize(
     "change",
     [
-        {"loss": "logistic"}, {"loss": "self-adversarial"}, {"loss": "self-adversarial", "temperature": 0.2},
-        {"negatives": "all"}, {"negatives": 25}, {"shared": True}, {"sides": "both"}, {"sides": "bernoulli"},
-        {"reject": True}, {"negatives": "all", "reject": True}, {"regularisation": 1.0}, {"schedule": "linear"},
-        {"schedule": "cosine"}, {"warmup": 3}, {"spread": 0.3}, {"rotate": False}, {"alpha": 2.0}, {"dtype": "float32"},
+        {"loss": "logistic"}, {"loss": "self-adversarial"},
+        {"loss": "self-adversarial", "temperature": 0.2}, {"negatives": "all"}, {"negatives": 25},
+        {"shared": True}, {"sides": "both"}, {"sides": "bernoulli"}, {"reject": True},
+        {"negatives": "all", "reject": True}, {"regularisation": 1.0}, {"schedule": "linear"},
+        {"schedule": "cosine"}, {"warmup": 3}, {"spread": 0.3}, {"rotate": False}, {"alpha": 2.0},
+        {"dtype": "float32"},
         {"relation_options": {"momentum": 0.9}},
     ],
 )  # fmt: skip
