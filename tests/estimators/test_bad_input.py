@@ -37,7 +37,7 @@ CASES = {
     "scale zero": (lambda: fit(scale=0.0), ValueError, "scale must be a positive number, got 0.0"),
     "scale infinite": (lambda: fit(scale=np.inf), ValueError, "scale must be a positive number, got inf"),
     "scale a string": (lambda: fit(scale="auto"), ValueError, "scale must be a positive number, got 'auto'"),
-    "scale on the hyperboloid": (lambda: fit(POINTS, input="hyperboloid", scale=2.0), ValueError, "scale must be 1 where the rows are points of the hyperboloid, got 2.0"),
+    "scale on the hyperboloid": (lambda: fit(POINTS, input="hyperboloid", scale=2.0), ValueError, "scale must be 1 for rows that are points of the hyperboloid, got 2.0"),
     "off the hyperboloid": (lambda: fit(X, input="hyperboloid"), ValueError, r"X must hold points of the hyperboloid, \|space\|\^2 - time\^2 = -1 with time > 0, got"),
     "slightly off": (lambda: fit(POINTS * (1 + 1e-5), input="hyperboloid"), ValueError, "X must hold points of the hyperboloid"),
     "the other sheet": (lambda: fit(-POINTS, input="hyperboloid"), ValueError, "X must hold points of the hyperboloid, .* and time = -.* in row 0"),

@@ -42,29 +42,23 @@ class HyperbolicPCA(Transformer):
     Among all H^k this is least when v_1, ..., v_k have the largest lambda. The subspaces are
     nested, and the base point alone is the point with the least mean sinh^2(distance).
 
-    **Points that do not span.** lambda >= 0 on the spacelike and lambda <= -1 on the timelike
-    vectors, since (x^T J v)^2 >= 1 for points x and v of the hyperboloid. So C + J/2 is positive
-    definite whatever the rank of C, and `jorth.eigh` of it gives all lambda, shifted by 1/2, with
-    an error of the order of u ||C|| once the points are boosted to their centre. Points further
-    than about 17 from it are refused, as float64 coordinates do not resolve them.
+    Since (x^T J v)^2 >= 1 for points x and v of the hyperboloid, lambda >= 0 on spacelike and
+    lambda <= -1 on timelike vectors. So C + J/2 is positive definite even if the points do not
+    span, and `jorth.eigh` gives its lambda, shifted by 1/2, with an error of the order of u ||C||
+    once the points are boosted to their centre.
 
     Args:
         n_components: k, the dimension of the subspace; by default all d.
-        input: "euclidean" rows x (d) are lifted to (scale x, sqrt(1 + |scale x|^2)); they are not
-            centred, as the base point takes that role. "hyperboloid" rows are points (d + 1), whose
-            times are computed again from the space coordinates; rows that are further off the
-            hyperboloid than float32 explains are refused.
-        output: "tangent" makes `transform` return, for the nearest point of the subspace, the k
-            tangent coordinates at the base point (the logarithmic map), whose lengths are distances
-            from the base point. "hyperboloid" makes it return the k + 1 coordinates in the basis
-            v_1, ..., v_k, base point, for distances acosh(-x^T J y).
+        input: "euclidean" rows x (d) are lifted to (scale x, sqrt(1 + |scale x|^2)), without being
+            centred: the base point takes that role; "hyperboloid" rows are points (d + 1).
+        output: For the nearest points of the subspace, "tangent" gives the k tangent coordinates at
+            the base point, whose lengths are distances from it; "hyperboloid" gives the k + 1
+            coordinates in the basis v_1, ..., v_k, base point, for distances acosh(-x^T J y).
         time: "last" or "first", the column of the time in points, as in `Signature.lorentz`.
-        scale: The factor of Euclidean rows. The smaller it is, the closer the result is to that of
-            Euclidean PCA.
+        scale: The factor of Euclidean rows; small ones give nearly the result of Euclidean PCA.
 
     Attributes:
-        components_: (k, d + 1), v_1, ..., v_k by descending lambda; their largest entries are
-            positive.
+        components_: (k, d + 1), v_1, ..., v_k by descending lambda, with positive largest entries.
         base_point_: (d + 1,).
         eigenvalues_: (k,), lambda_j = mean (x^T J v_j)^2.
         explained_dispersion_ratio_: (k,), lambda_j over the sum of all d, which is the mean of
@@ -97,9 +91,9 @@ class HyperbolicPCA(Transformer):
             check_choice(getattr(self, name), name, choices)
         positive_number(self.scale, "scale")
         if self.input == "hyperboloid" and self.scale != 1.0:
+            found = shown(self.scale)
             raise ValueError(
-                "scale must be 1 where the rows are points of the hyperboloid, "
-                f"got {shown(self.scale)}"
+                f"scale must be 1 for rows that are points of the hyperboloid, got {found}"
             )
         points = lift(self._space(self._rows(X, ensure_min_samples=2)))
         d = points.shape[1] - 1
@@ -119,17 +113,13 @@ class HyperbolicPCA(Transformer):
         return self
 
     def transform(self, X: Any) -> Any:
-        """The coordinates of the nearest points of the subspace.
-
-        They are (m, k), or (m, k + 1) for the output "hyperboloid".
-        """
+        """The coordinates (m, k) or (m, k + 1) of the nearest points of the subspace."""
         check_is_fitted(self)
         X = self._rows(X, reset=False)
         coordinates = lift(self._space(X)) @ self._frame
         kept = coordinates[:, : self.n_components_]
         dropped = coordinates[:, self.n_components_ : -1]
-        # the part in the subspace has x^T J x = -(1 + |dropped|^2); the nearest point is that part
-        # scaled to -1
+        # the nearest point is the part in the subspace, x^T J x = -(1 + |dropped|^2), scaled to -1
         space = kept / np.sqrt(1 + np.square(dropped).sum(axis=1, keepdims=True))
         found = logarithm(space) if self.output == "tangent" else self._to_user(lift(space))
         return finite_result(found.astype(X.dtype, copy=False), "X")
@@ -160,9 +150,7 @@ class HyperbolicPCA(Transformer):
         if self.input == "euclidean":
             return np.asarray(float(self.scale) * wide)
         if wide.shape[1] < 2:
-            raise ValueError(
-                f"X must have at least 2 columns for points of the hyperboloid, got {wide.shape[1]}"
-            )
+            raise ValueError("X must have at least 2 columns for points of the hyperboloid, got 1")
         return space_of(self._from_user(wide))
 
     def _to_user(self, points: Floats) -> Floats:
@@ -174,10 +162,7 @@ class HyperbolicPCA(Transformer):
 
 
 def _principal_frame(points: Floats) -> tuple[Floats, Floats]:
-    """lambda (d,), descending, and a J-orthogonal F (d + 1, d + 1).
-
-    points F are the coordinates in the principal basis.
-    """
+    """lambda (d,), descending, and a J-orthogonal F: points F are their principal coordinates."""
     signature = Signature(points.shape[1] - 1, 1)
     centre = boost_to(-centre_of(points))
     near = lift((points @ centre)[:, :-1])

@@ -33,8 +33,7 @@ from jorth.solvers import AbstractSolver, Result, minimize
 from jorth.ultrahyperbolic import distance, lift
 
 START_CONDITION = 1.5
-"""The condition number of the random starts: near the identity, yet no row of sparse data has a
-time of zero."""
+"""The starts are near the identity, yet no row of sparse data has a time of zero."""
 
 
 class StructuralProbeEmbedding(Transformer):
@@ -46,23 +45,20 @@ class StructuralProbeEmbedding(Transformer):
 
     Block-orthogonal factors on the right of R are isometries that commute with the lift, so they
     change no distance. Hence all components of O(p, q) have the same minima, R is determined up to
-    O(p) x O(q), and p q parameters are fitted: none for the sphere, p = 0. The objective is rough
-    for q > 1, and for q = 1 it jumps where a row changes the sign of its t; more starts and a ridge
-    help. Rows with a last column of ones start with one sign.
+    O(p) x O(q), and p q parameters are fitted. The objective is rough for q > 1, and for q = 1 it
+    jumps where a row changes the sign of its t; more starts and a ridge help.
 
     Args:
         signature: The signs of J, one per column of X, q at least 1; by default Lorentz with the
             time last, which is hyperbolic space of one dimension less than X has columns.
-        alpha: The radius of the pseudo-hyperboloid: the smaller, the more curved. Multiplying both
-            alpha and X by a number multiplies all d by it.
+        alpha: The radius of the pseudo-hyperboloid: the smaller, the more curved.
         scale: c, a number, or "fit" for the best one, sum T d / sum d^2.
         ridge: At least 0; it keeps ||R|| in bounds.
         zero_rows: A row of zeros has no lift. "base" puts it at the base point, alpha on the first
             negative axis; "error" refuses it.
         method: A method of `jorth.minimize`.
         n_init: The number of random starts; the fit with the least objective is kept.
-        max_iterations: The limit for each start, or None. A fit that reaches it, or ``max_time``,
-            warns.
+        max_iterations: The limit for each start, or None. A fit that reaches a limit warns.
         max_time: The limit in seconds for each start, or None.
         gradient_tolerance: As in `jorth.minimize`, for the objective above, which has no unit.
         random_state: An integer, the seed of the starts and of the method.
@@ -117,10 +113,8 @@ class StructuralProbeEmbedding(Transformer):
         # in this unit the mean of (T - c d)^2 is the squared stress
         unit = _root_mean_square(T) or 1.0
         if not np.isfinite(1 / unit):
-            raise ValueError(
-                "y must hold distances in the range of float64, "
-                f"got a root mean square of {unit:.3g}"
-            )
+            found = f"a root mean square of {unit:.3g}"
+            raise ValueError(f"y must hold distances in the range of float64, got {found}")
         self._check_zero_rows(X)
         probe = StructuralProbe(
             X,
@@ -135,7 +129,7 @@ class StructuralProbeEmbedding(Transformer):
         warn_unless_converged(self.result_)
         self.rotation_ = self.result_.x
         self.scale_ = unit * probe.fitted_scale(self.rotation_)
-        d, wanted = _upper(self.distances(X)), _upper(T)
+        d, wanted = _condensed(self.distances(X)), _condensed(T)
         self.spearman_ = _spearman(d, wanted)
         self.stress_ = _stress(d, wanted)
         return self
@@ -219,9 +213,9 @@ class StructuralProbeEmbedding(Transformer):
 
     def _pairs(self, X: Any, y: Any) -> tuple[Floats, Floats]:
         """The distances of the points and those of y, both for the pairs i < j."""
-        return _upper(self.distances(X)), _upper(
-            _distance_matrix(np.asarray(X, dtype=np.float64), y)
-        )
+        d = self.distances(X)
+        T = _distance_matrix(np.asarray(X, dtype=np.float64), y)
+        return _condensed(d), _condensed(T)
 
     @property
     def _n_features_out(self) -> int:
@@ -237,22 +231,20 @@ def _distance_matrix(X: Floats, y: Any) -> Floats:
     if T.shape == (m,):
         return np.asarray(np.abs(T[:, None] - T))
     if T.shape != (m, m):
-        raise ValueError(
-            f"y must have shape ({m}, {m}), distances, or ({m},), numbers, for the rows of X, "
-            f"got {T.shape}"
-        )
+        expected = f"({m}, {m}), distances, or ({m},), numbers, for the rows of X"
+        raise ValueError(f"y must have shape {expected}, got {T.shape}")
     if T.min() < 0:
         raise ValueError(f"y must hold distances that are not negative, got {T.min():.3g}")
     defect = np.abs(T - T.T).max()
-    if (
-        defect > 64 * np.finfo(np.float32).eps * T.max()
-    ):  # distances computed in float32 may have it
+    rounding = 64 * np.finfo(np.float32).eps * T.max()  # distances may be computed in float32
+    if defect > rounding:
         raise ValueError(f"y must be symmetric, got max |T - T^T| = {defect:.3g}")
     return np.asarray(T / 2 + T.T / 2)
 
 
-def _upper(matrix: Floats) -> Floats:
-    return matrix[np.triu_indices(len(matrix), 1)]
+def _condensed(matrix: Floats) -> Floats:
+    """The entries of the pairs i < j."""
+    return np.asarray(squareform(matrix, checks=False))
 
 
 # The functions below divide by the largest entry first, so that no square over- or underflows.
