@@ -73,6 +73,7 @@ class StructuralProbeEmbedding(Transformer):
         n_features_in_: n.
     """
 
+    # scikit-learn wants one argument per parameter
     def __init__(
         self,
         signature: Signature | None = None,

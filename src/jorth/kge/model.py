@@ -64,6 +64,7 @@ class UltraE(torch.nn.Module):
     plus: Tensor
     minus: Tensor
 
+    # one argument per setting of the model
     def __init__(
         self,
         entities: int,
