@@ -2,9 +2,13 @@
 
 import pytest
 
-from jorth.bench import Cell, run_cells
-from jorth.bench.grids import Crossing, hevp_cells, quick_cells
-from jorth.bench.report import write_report
+from jorth.bench import run_cells, write_report
+from jorth.bench.matrices.cells import Crossing, MatrixCell, hevp_cells, quick_cells
+
+
+@pytest.fixture
+def no_warm_up(monkeypatch):
+    monkeypatch.setattr("jorth.bench.core.runs.warm_up", lambda kind, cells: None)
 
 
 @pytest.fixture(scope="session")
@@ -16,7 +20,7 @@ def quick_run(tmp_path_factory):
     cells += hevp_cells([("gisette", 3000, 1000, 500)], Crossing(max_evaluations=5))
     # more columns than the digits have: an error, not missing data
     cells.append(
-        Cell(
+        MatrixCell(
             problem="trace",
             data="digits",
             m=20,
@@ -27,8 +31,8 @@ def quick_run(tmp_path_factory):
             max_evaluations=5,
         )
     )
-    outcome = run_cells(cells, folder, data_dir=folder / "nothing")
-    assert outcome.finished == len(cells)
+    summary = run_cells(cells, folder, data_dir=folder / "nothing")
+    assert summary.finished == len(cells)
     return folder
 
 

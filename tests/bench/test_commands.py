@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from jorth.bench import read_rows
-from jorth.bench import runner as runner_module
+from jorth.bench.matrices import runner as runner_module
 from jorth.cli import main
 
 
@@ -151,7 +151,7 @@ def test_quick_probe(tmp_path):
     ]
 
 
-def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path, monkeypatch):
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path, monkeypatch, no_warm_up):
     real, calls = runner_module.minimize, []
 
     def third_is_interrupted(*arguments, **options):
@@ -160,7 +160,6 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return real(*arguments, **options)
 
-    monkeypatch.setattr(runner_module, "warm_up", lambda cells: None)
     monkeypatch.setattr(runner_module, "minimize", third_is_interrupted)
     arguments = ("bench", "hevp", "--quick", "--problem", "race", "-o", str(tmp_path))
     monkeypatch.setattr("sys.argv", ["/somewhere/bin/jorth", *arguments])

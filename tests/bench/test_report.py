@@ -7,13 +7,12 @@ from html.parser import HTMLParser
 import pytest
 from PIL import Image
 
-from jorth.bench import read_rows
-from jorth.bench.methods import PAPER
-from jorth.bench.records import append_row, cell_of
-from jorth.bench.report import write_report
-from jorth.bench.report.groups import group_rows, is_away, is_improved, ranks
-from jorth.bench.report.speed import ratios
-from jorth.bench.report.tables import comparisons
+from jorth.bench import read_rows, write_report
+from jorth.bench.core.records import append_row
+from jorth.bench.matrices.cells import MatrixCell
+from jorth.bench.matrices.groups import group_rows, has_diverged, is_improved
+from jorth.bench.matrices.paper import PAPER_METHODS
+from jorth.bench.matrices.tables import comparisons
 
 
 class Page(HTMLParser):
@@ -83,7 +82,7 @@ def test_failed_and_missing_are_listed(page):
 
 
 def test_the_papers_rows_stand_beside_ours(page):
-    table = next(table for table in page.tables if tuple(table[0][1:]) == PAPER)
+    table = next(table for table in page.tables if tuple(table[0][1:]) == PAPER_METHODS)
     papers = [line for line in table if line[0].startswith("paper")]
     assert papers[-1][4:6] == ["3" + "-9.49e+06(1.2e-09)", "1" + "-1.36e+07(2.6e-08)"]
 
@@ -183,7 +182,11 @@ def made(cell, method, **fields):
 
 @pytest.fixture
 def race(quick_run):
-    return next(cell_of(row) for row in read_rows(quick_run) if row["cell"]["problem"] == "race")
+    return next(
+        MatrixCell.from_json(row["cell"])
+        for row in read_rows(quick_run)
+        if row["cell"]["problem"] == "race"
+    )
 
 
 def test_ranks_of_a_race(race):
@@ -197,11 +200,11 @@ def test_ranks_of_a_race(race):
         made(race, "CSDM+GS-JOBCD", outcome="failed", error="no"),
     ]
     (group,) = group_rows(rows, "race")
-    assert ranks(group) == {"ADMM": 1, "GS-JOBCD": 1, "CSDM": 3}
-    assert is_away(rows[1])
-    assert not is_away(rows[0])
+    assert group.places == {"ADMM": 1, "GS-JOBCD": 1, "CSDM": 3}
+    assert has_diverged(rows[1])
+    assert not has_diverged(rows[0])
     # unbounded by the iterates alone: the polished point has not gone anywhere
-    assert not is_away(made(race, "ADMM", value=-2.0, status="UNBOUNDED"))
+    assert not has_diverged(made(race, "ADMM", value=-2.0, status="UNBOUNDED"))
 
 
 def test_ranks_by_gap_and_then_by_time(race):
@@ -212,7 +215,7 @@ def test_ranks_by_gap_and_then_by_time(race):
         made(race, "GS-JOBCD", gap=1e-6, time=1.0),
     ]
     (group,) = group_rows(rows, "race")
-    assert ranks(group) == {"CSDM": 1, "ADMM": 2, "GS-JOBCD": 3}
+    assert group.places == {"CSDM": 1, "ADMM": 2, "GS-JOBCD": 3}
 
 
 def test_improved_warm_starts(race):
@@ -243,6 +246,6 @@ def test_ratios(race):
         made(race, "CSDM", reached={}),
     ]
     (group,) = group_rows(rows, "race")
-    assert ratios(group, 1e-2) == (1.5, {"UMCM": 2.0, "ADMM": 1.0, "CSDM": None})
-    assert ratios(group, 1e-4) == (None, {"UMCM": None, "ADMM": None, "CSDM": None})
-    assert ratios(group, 1e-8) == (4.0, {"UMCM": None, "ADMM": 1.0, "CSDM": None})
+    assert group.speeds(1e-2) == (1.5, {"UMCM": 2.0, "ADMM": 1.0, "CSDM": None})
+    assert group.speeds(1e-4) == (None, {"UMCM": None, "ADMM": None, "CSDM": None})
+    assert group.speeds(1e-8) == (4.0, {"UMCM": None, "ADMM": 1.0, "CSDM": None})

@@ -1,19 +1,10 @@
-"""Benchmarks: cells crossed from data, sizes, methods and seeds; one row a run, re-scored through the objective."""
+"""Benchmarks on equal budgets: every run is one row, scored anew through the objective.
 
-from jorth.bench.cells import Cell
-from jorth.bench.grids import hevp_cells, paper_cells, probe_cells, procrustes_cells, quick_cells
-from jorth.bench.loop import Outcome
-from jorth.bench.records import read_rows
-from jorth.bench.runner import run_cells
+`core` runs cells, keeps rows and writes the page for any kind of benchmark. The kinds are packages
+beside it: `matrices` (hevp, probe, procrustes), `graphs` (kge) and `speed`.
+"""
 
-__all__ = [
-    "Cell",
-    "Outcome",
-    "hevp_cells",
-    "paper_cells",
-    "probe_cells",
-    "procrustes_cells",
-    "quick_cells",
-    "read_rows",
-    "run_cells",
-]
+from jorth.bench.core.records import read_rows
+from jorth.bench.kinds import run_cells, write_report
+
+__all__ = ["read_rows", "run_cells", "write_report"]

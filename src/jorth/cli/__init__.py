@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
@@ -20,20 +22,28 @@ COMMANDS = {
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command of COMMANDS only when it is needed."""
+    """A group that imports a command only when it is asked for.
+
+    Args:
+        lazy: The commands by name, each as "module:attribute".
+    """
+
+    def __init__(self, *arguments: Any, lazy: Mapping[str, str], **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.lazy = lazy
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(COMMANDS)
+        return sorted(self.lazy)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        if cmd_name not in self.lazy:
             return None
-        module, attribute = COMMANDS[cmd_name].split(":")
+        module, attribute = self.lazy[cmd_name].split(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="jorth")
 def main() -> None:
     """Compute with J-orthogonal matrices: isometries of hyperbolic and ultrahyperbolic space."""

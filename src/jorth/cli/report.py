@@ -6,25 +6,21 @@ from pathlib import Path
 
 import click
 
+from jorth.cli.bench import folder
 from jorth.cli.errors import one_line_errors
 
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option(
-    "--output",
-    "-o",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Default: report in the folder of the run.",
-)
+@click.option("--output", "-o", type=folder, help="Default: report in the folder of the run.")
 def report(run: Path, output: Path | None) -> None:
     """Write the page of RUN, a folder or file of `jorth bench`: tables, curves, what they mean.
 
     One HTML file that needs nothing else, and its figures beside it as PNG.
     """
-    from jorth.bench.report import write_report
+    from jorth.bench.kinds import write_report
 
-    folder = output or (run if run.is_dir() else run.parent) / "report"
+    place = output or (run if run.is_dir() else run.parent) / "report"
     with one_line_errors():
-        page = write_report(run, folder)
+        page = write_report(run, place)
     click.echo(str(page))

@@ -1,1 +1,1 @@
-"""Knowledge graphs in the benchmark: methods for the relations of UltraE, tuned alike and compared."""
+"""Knowledge graphs: methods for the relations of UltraE, tuned alike and compared."""

@@ -1,102 +1,81 @@
-"""Run the cells of knowledge graphs: train on equal budgets, rank, a row each."""
+"""Run a cell on a knowledge graph: train on the budget, rank, and make its row."""
 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
+from jorth.bench.core.records import Row
+from jorth.bench.core.runs import Kind, NoResult
 from jorth.bench.graphs.cells import GENERATED, GraphCell
-from jorth.bench.loop import Outcome, failure, new_row, run_unfinished
-from jorth.bench.records import Row
 from jorth.datasets.files import VARIABLE
 from jorth.group import residual
-from jorth.kge import Training, Triples, evaluate, hierarchy_with_cycles, load_triples, train
+from jorth.kge import (
+    Config,
+    Training,
+    Triples,
+    evaluate,
+    hierarchy_with_cycles,
+    load_triples,
+    train,
+)
 
-FIGURES = ("mrr", "hits@1", "hits@3", "hits@10")
-RECORDS = 10
-"""Evaluations on the held-out triples in a run."""
+RANKING_FIGURES = ("mrr", "hits@1", "hits@3", "hits@10")
+BASE_CONFIG = Config(
+    alpha=1.0,
+    delta=5.0,
+    negatives=50,
+    loss="logistic",
+    lr=5e-4,
+    batch_size=16,
+    large_batch=64,
+    shared=True,
+)
+"""The paper's model, loss and learning rate of the entities; queries of a batch share negatives."""
+EVALUATIONS = 10
+"""Evaluations on the held-out triples during a run."""
 
 
-def run_graphs(
-    cells: Sequence[GraphCell],
-    folder: Path,
-    *,
-    data_dir: Path | None = None,
-    retry_failed: bool = False,
-    on_row: Callable[[Row], object] = lambda row: None,
-    on_start: Callable[[GraphCell], object] = lambda cell: None,
-) -> Outcome:
-    """Run what is not finished yet and append a row for each to ``folder``/runs.jsonl, as `run_cells` does.
+def tiny(cell: GraphCell) -> GraphCell:
+    """The same on a tiny graph."""
+    tried = replace(cell, graph=GENERATED, stage="trial", seed=0, p=4, q=2, epochs=1)
+    return replace(tried, relation_lr=1e-3, options=())
 
-    Args:
-        cells: The runs.
-        folder: Of the rows.
-        data_dir: The folder that holds the graphs, or holds them under ``kg``.
-        retry_failed: Run the cells that failed again.
-        on_row: Told every new row.
-        on_start: Told every cell before it runs.
-    """
-    return run_unfinished(
-        cells,
-        folder,
-        lambda cell: run_graph(cell, data_dir),
-        warm_up=warm_up,
-        retry_failed=retry_failed,
-        on_row=on_row,
-        on_start=on_start,
+
+def config_of(cell: GraphCell) -> Config:
+    """The settings of a cell for `train`."""
+    return replace(
+        BASE_CONFIG,
+        p=cell.p,
+        q=cell.q,
+        epochs=cell.epochs,
+        method=cell.method.lower(),
+        relation_lr=cell.relation_lr,
+        relation_options=dict(cell.options),
+        seed=cell.seed,
     )
 
 
-def warm_up(cells: Sequence[GraphCell]) -> None:
-    """Compilation is not part of any clock."""
-    for method in {cell.method for cell in cells}:
-        tiny = GraphCell(
-            graph=GENERATED,
-            method=method,
-            stage="trial",
-            seed=0,
-            relation_lr=1e-3,
-            p=4,
-            q=2,
-            epochs=1,
-        )
-        train(_triples(GENERATED, 0, None), tiny.config)
-
-
-def run_graph(cell: GraphCell, data_dir: Path | None = None) -> Row:
-    """The row of a cell, whatever happens; only Ctrl-C passes through."""
-    row = new_row(cell.key, asdict(cell))
+def measure(cell: GraphCell, row: Row, data_dir: Path | None, rows: Sequence[Row]) -> None:
+    """Train until the queries are used up; the model that the held-out triples choose is ranked."""
     try:
         triples = _triples(cell.graph, cell.seed, data_dir)
-    except FileNotFoundError:
-        return row | {"outcome": "missing", "error": _how_to_get(cell.graph)}
-    except Exception as error:
-        return row | failure(error)
+    except FileNotFoundError as error:
+        how = f"name the folder that has it by --data-dir or {VARIABLE}"
+        raise NoResult("missing", f"knowledge graph {cell.graph} is not at hand: {how}") from error
     row["notes"] = _notes(triples)
-    began = time.perf_counter()
-    try:
-        row |= _measure(cell, triples)
-    except Exception as error:
-        row |= failure(error)
-    return row | {"wall": time.perf_counter() - began}
-
-
-def _measure(cell: GraphCell, triples: Triples) -> Row:
-    """Train until the queries are used up; rank the test triples by the model that the held-out ones chose."""
-    config = replace(cell.config, evaluate_every=max(1, cell.epochs // RECORDS))
+    config = replace(config_of(cell), evaluate_every=max(1, cell.epochs // EVALUATIONS))
     budget = cell.epochs * len(triples.train)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # a step is too small for more
     try:
-        result = train(triples, config, callback=lambda row: row["queries"] >= budget)
+        result = train(triples, config, callback=lambda now: now["queries"] >= budget)
     finally:
         torch.set_num_threads(threads)
     relations = result.model.relations.detach()
@@ -105,7 +84,7 @@ def _measure(cell: GraphCell, triples: Triples) -> Row:
         for name, column in result.history.items()
     }
     history["passes"] = [queries / len(triples.train) for queries in history["queries"]]
-    found: dict[str, Any] = {
+    row |= {
         "config": asdict(config),
         "message": result.message,
         "loss": history["loss"][-1],
@@ -117,15 +96,14 @@ def _measure(cell: GraphCell, triples: Triples) -> Row:
         "history": history,
     }
     if cell.stage == "test":
-        found["test"] = evaluate(result.model, triples.test, triples.known).metrics()
-    return found
+        row["test"] = evaluate(result.model, triples.test, triples.known).metrics()
 
 
 def _best(result: Training) -> dict[str, float]:
     """The figures of the chosen model on the held-out triples."""
     if not result.best_epoch:
-        return dict.fromkeys(FIGURES, 0.0)
-    return {name: float(result.history[name][result.best_epoch - 1]) for name in FIGURES}
+        return dict.fromkeys(RANKING_FIGURES, 0.0)
+    return {name: float(result.history[name][result.best_epoch - 1]) for name in RANKING_FIGURES}
 
 
 def _notes(triples: Triples) -> dict[str, float]:
@@ -146,18 +124,21 @@ def _notes(triples: Triples) -> dict[str, float]:
 def _triples(graph: str, seed: int, data_dir: Path | None) -> Triples:
     if graph == GENERATED:
         return hierarchy_with_cycles(branching=3, depth=2, seed=seed)
-    root = data_folder(data_dir)
-    if root is None:
+    folder = data_dir or os.environ.get(VARIABLE)
+    if not folder:
         raise FileNotFoundError(graph)
-    under = root / "kg" / graph
-    return load_triples(under if under.is_dir() else root / graph, seed=seed)
+    under = Path(folder) / "kg" / graph
+    return load_triples(under if under.is_dir() else Path(folder) / graph, seed=seed)
 
 
-def data_folder(data_dir: Path | None) -> Path | None:
-    """The folder asked for, else that of JORTH_DATA."""
-    named = os.environ.get(VARIABLE)
-    return data_dir if data_dir is not None else (Path(named) if named else None)
+def describe(row: Row) -> str:
+    """A row in one line."""
+    cell = GraphCell.from_json(row["cell"])
+    head = f"{cell.size:<22} {cell.stage:<5} {cell.method:<10} seed {cell.seed}, {cell.setting}:"
+    if row["outcome"] != "done":
+        return f"{head} {row['outcome']}: {row['error']}"
+    part = "test" if cell.stage == "test" else "valid"
+    return f"{head} loss {row['loss']:.4g}, {part} MRR {row[part]['mrr']:.3f}  {row['time']:.1f} s"
 
 
-def _how_to_get(graph: str) -> str:
-    return f"knowledge graph {graph} is not at hand: name the folder that has it by --data-dir or {VARIABLE}"
+KIND = Kind("graphs", GraphCell, measure, tiny, describe)

@@ -1,1 +1,1 @@
-"""Time to a gap on planted Procrustes: methods of jorth beside pymanopt and cdopt, threads equal for all."""
+"""Time to a gap on planted Procrustes: methods of jorth beside pymanopt and cdopt."""

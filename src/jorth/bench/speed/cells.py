@@ -1,136 +1,92 @@
-"""Which runs there are: size x share of plus signs x condition x threads x seed x method."""
+"""Which runs there are, and which of them are left out given those before them."""
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, Literal
 
-from jorth.bench.grids import shares_to_sizes
+from jorth.bench.core.cells import GAPS, Cell, plus_signs
+from jorth.bench.core.records import Row
 
 CHAIN = "GS-JOBCD + L-BFGS"
-DATA = ", data start"
-"""These begin where `jorth.procrustes` does, which is on their clock; all others at the identity."""
-JOBCD = ("GS-JOBCD", "J-JOBCD", CHAIN, CHAIN + DATA)
-"""Ours, the coordinate methods and the chain that begins with one."""
-OURS = (*JOBCD, "Riemannian L-BFGS", "Riemannian L-BFGS" + DATA, "UMCM")
+DATA_START = ", data start"
+"""These begin where `jorth.procrustes` does, on their clock; all others begin at the identity."""
+JOBCD = ("GS-JOBCD", "J-JOBCD", CHAIN, CHAIN + DATA_START)
+"""The coordinate methods of jorth, and the chain that begins with one."""
+OURS = (*JOBCD, "Riemannian L-BFGS", "Riemannian L-BFGS" + DATA_START, "UMCM")
 CDOPT = "cdopt L-BFGS"
 PEERS = ("pymanopt CG", "pymanopt TR", CDOPT)
-"""From outside."""
-HELPED = ("pymanopt TR" + DATA,)
-"""The same from our start; not among the peers that the goal is about."""
-METHODS = (*OURS, *PEERS, *HELPED)
+"""Other libraries."""
+SPEED_METHODS = (*OURS, *PEERS, "pymanopt TR" + DATA_START)
+"""The last has our start, and is not among the peers that the goal is about."""
 BETAS = (0.1, 1.0, 10.0, 100.0)
 """The penalties of cdopt that are tried, on the first seed of every problem up to n = 200."""
 BUDGETS = {50: 2.0, 100: 3.0, 200: 5.0, 500: 20.0, 1000: 40.0}
-"""Seconds a run, up to each size; beyond the last it is the last."""
+"""Seconds per run, up to each size; beyond the last it is the last."""
 ONE_SEED = 500
 """From this size on the first seed is the only one."""
+SHORT_GAP = 1e-4
+"""A method that has not come within this gap is left out at the next size, from ONE_SEED on."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpeedCell:
-    """One run.
+class SpeedCell(Cell):
+    """One timed run; the seed is that of the problem and of the method."""
 
-    Attributes:
-        n: The size of X.
-        p: The number of plus signs.
-        condition: Of the source.
-        threads: Of every method alike.
-        method: One of METHODS.
-        seed: Of the problem and of the method.
-        beta: The penalty of cdopt; None for the others.
-        max_time: Seconds of solving.
-        problem: Tells the rows from those of other benchmarks.
-    """
-
-    n: int
-    p: int
-    condition: float
-    threads: int
-    method: str
-    seed: int
-    beta: float | None = None
-    max_time: float
-    problem: Literal["speed"] = "speed"
-
-    @property
-    def key(self) -> str:
-        """What a finished run is known by: all fields, in a fixed order."""
-        return json.dumps(asdict(self), sort_keys=True)
-
-    @property
-    def place(self) -> tuple[int, int, float, int]:
-        """What the runs of one entry of the table share over methods and seeds: n, p, condition, threads."""
-        return self.n, self.p, self.condition, self.threads
+    problem: str = "speed"
+    n: int  # the size of X
+    p: int  # plus signs
+    condition: float  # of the source
+    threads: int  # of every method alike
+    beta: float | None = None  # the penalty of cdopt
+    max_time: float  # seconds of solving
 
     @property
     def share(self) -> float:
-        """P / n, rounded so that it is the same at all sizes."""
+        """p / n, rounded so that it is the same at all sizes."""
         return round(self.p / self.n, 1)
 
     @property
     def size(self) -> str:
-        """The problem in a few letters."""
-        return f"planted({2 * self.n}-{self.n}-{self.p}) condition {self.condition:g}, {self.threads} thread(s)"
-
-    @staticmethod
-    def from_json(fields: dict[str, Any]) -> SpeedCell:
-        """The cell of a row."""
-        return SpeedCell(**fields)
+        return (
+            f"planted({2 * self.n}-{self.n}-{self.p}) condition {self.condition:g}, "
+            f"{self.threads} thread(s)"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A benchmark.
-
-    Attributes:
-        sizes: Of X.
-        shares: p / n.
-        conditions: Of the source.
-        threads: Numbers of threads.
-        seeds: All up to n = 200, the first beyond.
-        methods: Of METHODS.
-        max_time: Seconds a run; None takes BUDGETS.
-        betas: Penalties of cdopt.
-    """
+    """What is crossed."""
 
     sizes: Sequence[int] = (50, 100, 200, 500, 1000)
-    shares: Sequence[float] = (0.5, 0.9)
-    conditions: Sequence[float] = (3.0, 30.0)
+    shares: Sequence[float] = (0.5, 0.9)  # p / n
+    conditions: Sequence[float] = (3.0, 30.0)  # of the source
     threads: Sequence[int] = (1, 2)
-    seeds: Sequence[int] = (0, 1, 2)
-    methods: Sequence[str] = METHODS
-    max_time: float | None = None
-    betas: Sequence[float] = BETAS
+    seeds: Sequence[int] = (0, 1, 2)  # all are run up to n = 200, the first beyond
+    methods: Sequence[str] = SPEED_METHODS
+    max_time: float | None = None  # seconds per run; None takes BUDGETS
+    betas: Sequence[float] = BETAS  # penalties of cdopt
 
     def cells(self) -> list[SpeedCell]:
-        """All runs; sizes rise, and the methods of one problem and seed are side by side."""
+        """All runs; sizes rise, and the methods of one problem and seed are adjacent."""
+        methods = [method for method in SPEED_METHODS if method in self.methods]
+        problems = product(self.threads, sorted(self.sizes), self.shares, self.conditions)
         found = []
-        for threads, n, share, condition in product(
-            self.threads, sorted(self.sizes), self.shares, self.conditions
-        ):
-            ((_, _, _, p),) = shares_to_sizes(["planted"], [(2 * n, n)], [share])
-            for seed, method in product(self.seeds if n < ONE_SEED else self.seeds[:1], METHODS):
-                if method in self.methods:
-                    found += [
-                        SpeedCell(
-                            n=n, p=p, condition=condition, threads=threads, method=method, seed=seed, beta=beta,
-                            max_time=self.max_time or budget(n),
-                        )
-                        for beta in (self.betas if method == CDOPT else (None,))
-                    ]  # fmt: skip
+        for threads, n, share, condition in problems:
+            seeds = self.seeds if n < ONE_SEED else self.seeds[:1]
+            base = SpeedCell(
+                n=n, p=plus_signs(n, share), condition=condition, threads=threads, method="",
+                max_time=self.max_time or budget(n),
+            )  # fmt: skip
+            for seed, method in product(seeds, methods):
+                betas = self.betas if method == CDOPT else (None,)
+                found += [replace(base, method=method, seed=seed, beta=beta) for beta in betas]
         return found
 
 
-def budget(n: int) -> float:
-    """Seconds a run at size n."""
-    return next((seconds for size, seconds in BUDGETS.items() if n <= size), max(BUDGETS.values()))
-
-
-QUICK = Plan(
+QUICK_PLAN = Plan(
     sizes=(8, 12),
     shares=(0.5,),
     conditions=(3.0,),
@@ -140,3 +96,51 @@ QUICK = Plan(
     betas=(0.1, 1.0),
 )
 """A few seconds."""
+
+
+def budget(n: int) -> float:
+    """Seconds per run at size n."""
+    return next((seconds for size, seconds in BUDGETS.items() if n <= size), max(BUDGETS.values()))
+
+
+def left_out(cell: SpeedCell, rows: Sequence[Row]) -> str | None:
+    """Why a run is not worth its time given earlier ``rows``, or None: it is run.
+
+    Left out are methods that fell short at the size before, and penalties of cdopt that lost.
+    """
+    mates = [row for row in rows if row["outcome"] == "done" and _differ_in_size(row, cell)]
+    below = [row["cell"]["n"] for row in mates if row["cell"]["n"] < cell.n]
+    before = [row for row in mates if below and row["cell"]["n"] == max(below)]
+    large = cell.n >= ONE_SEED
+    if large and before and not any(f"{SHORT_GAP:g}" in row["reached"] for row in before):
+        return f"no run within {SHORT_GAP:g} at n = {max(below)}"
+    if cell.method != CDOPT:
+        return None
+    here = [row for row in mates if row["cell"]["n"] == cell.n]
+    tried = before if large else [row for row in here if row["cell"]["seed"] != cell.seed]
+    if not tried or best_beta(tried) == cell.beta:
+        return None
+    where = f"at n = {max(below)}" if large else "on the first seed"
+    return f"beta {best_beta(tried):g} was better {where}"
+
+
+def best_beta(rows: Sequence[Row]) -> float:
+    """The penalty that reached the deepest gap the soonest, on the seed that came first."""
+    first = rows[0]["cell"]["seed"]
+    best = min((row for row in rows if row["cell"]["seed"] == first), key=_depth)
+    return float(best["cell"]["beta"])
+
+
+def _depth(row: Row) -> tuple[float, float]:
+    """Less is better: the least of GAPS that was reached and the seconds to it, else the gap."""
+    for gap in sorted(GAPS):
+        if f"{gap:g}" in row["reached"]:
+            return gap, row["reached"][f"{gap:g}"]
+    return math.inf, row["gap"]
+
+
+def _differ_in_size(row: Row, cell: SpeedCell) -> bool:
+    """Whether a row is like the cell except for size, seed and penalty."""
+    other = SpeedCell.from_json(row["cell"])
+    same = (other.method, other.share, other.condition, other.threads)
+    return same == (cell.method, cell.share, cell.condition, cell.threads)

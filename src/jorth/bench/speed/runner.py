@@ -1,4 +1,4 @@
-"""Run the cells: ours by `minimize`, the peers by their own optimisers, on the same problem and threads; a row each."""
+"""Time a cell: ours by `minimize`, the peers by their optimisers, with equal threads for all."""
 
 from __future__ import annotations
 
@@ -7,24 +7,22 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
 
-from jorth.bench.loop import Outcome, failure, new_row, run_unfinished
-from jorth.bench.problems import prepare
-from jorth.bench.records import NAME, Row, is_speed, read_rows
-from jorth.bench.scoring import GAPS
-from jorth.bench.speed.cdopt_peer import run_cdopt
-from jorth.bench.speed.cells import CDOPT, CHAIN, DATA, OURS, SpeedCell
-from jorth.bench.speed.choice import left_out
-from jorth.bench.speed.dense import DenseProcrustes
-from jorth.bench.speed.pymanopt_peer import run_pymanopt
-from jorth.bench.speed.trace import Goal, Trace, least_gap, reached
+from jorth.bench.core.cells import GAPS
+from jorth.bench.core.machine import package_versions
+from jorth.bench.core.records import Row
+from jorth.bench.core.runs import Kind, NoResult
+from jorth.bench.matrices.problems import BenchProblem, planted_problem
+from jorth.bench.speed.cells import CDOPT, CHAIN, DATA_START, OURS, SpeedCell, left_out
+from jorth.bench.speed.peers import DenseProcrustes, Records, Trace, run_cdopt, run_pymanopt
 from jorth.clock import Clock
 from jorth.objectives import Procrustes
 from jorth.signature import Signature
@@ -32,87 +30,40 @@ from jorth.solvers import Stage, Status, minimize
 from jorth.solvers.procrustes import data_start
 from jorth.stopping import ValueBelow
 
-SWEEPS = 1
-"""Sweeps of GS-JOBCD before L-BFGS in the chain; chosen on other seeds than those that are reported."""
+CHAIN_SWEEPS = 1
+"""Sweeps of GS-JOBCD before L-BFGS; chosen on other seeds than those that are reported."""
+TARGET_GAP = 0.9 * min(GAPS)
+"""A run ends at this gap."""
 REPEATS = 3
-"""So often a short run is made; the one with the median time counts."""
-SHORT = 1.0
-"""Seconds."""
-Rows = list[tuple[float, float]]
+"""A short run is repeated so often; the one with the median time counts."""
+SHORT_SECONDS = 1.0
 SOLVERS: dict[str, Any] = {
     "GS-JOBCD": "gs-jobcd",
     "J-JOBCD": "j-jobcd",
-    CHAIN: [Stage("gs-jobcd", max_iterations=SWEEPS), "riemannian-lbfgs"],
+    CHAIN: [Stage("gs-jobcd", max_iterations=CHAIN_SWEEPS), "riemannian-lbfgs"],
     "Riemannian L-BFGS": "riemannian-lbfgs",
     "UMCM": "umcm",
 }
 
 
-def run_speed(
-    cells: Sequence[SpeedCell],
-    folder: Path,
-    *,
-    data_dir: Path | None = None,
-    retry_failed: bool = False,
-    on_row: Callable[[Row], object] = lambda row: None,
-    on_start: Callable[[SpeedCell], object] = lambda cell: None,
-) -> Outcome:
-    """Run what is not finished yet and append a row for each to ``folder``/runs.jsonl, as `run_cells` does.
-
-    Args:
-        cells: The runs, sizes rising.
-        folder: Of the rows.
-        data_dir: Not used: the problems are generated.
-        retry_failed: Run the cells that failed again.
-        on_row: Told every new row.
-        on_start: Told every cell before it runs.
-    """
-    path = folder / NAME
-    rows = [row for row in read_rows(path) if is_speed(row)] if path.exists() else []
-
-    def keep(row: Row) -> None:
-        rows.append(row)
-        on_row(row)
-
-    return run_unfinished(
-        cells,
-        folder,
-        lambda cell: run_cell(cell, rows),
-        warm_up=warm_up,
-        retry_failed=retry_failed,
-        on_row=keep,
-        on_start=on_start,
-    )
+def tiny(cell: SpeedCell) -> SpeedCell:
+    """The same on a tiny problem."""
+    return replace(cell, n=6, p=3, condition=2.0, seed=0, max_time=0.1)
 
 
-def warm_up(cells: Sequence[SpeedCell]) -> None:
-    """Run every method once on a tiny problem: compilation and first imports are on no clock."""
-    tiny = {
-        cell.method: replace(cell, n=6, p=3, condition=2.0, seed=0, max_time=0.1) for cell in cells
-    }
-    for cell in tiny.values():
-        run_cell(cell, [])
-
-
-def run_cell(cell: SpeedCell, rows: Sequence[Row]) -> Row:
-    """The row of a cell, whatever happens; only Ctrl-C passes through. ``rows`` are those before it."""
-    row = new_row(cell.key, asdict(cell))
-    reason = left_out(cell, rows)
+def measure(cell: SpeedCell, row: Row, data_dir: Path | None, rows: Sequence[Row]) -> None:
+    """Add times and gaps to the row; the problems are generated, so no data are needed."""
+    reason = left_out(cell, [row for row in rows if row["cell"].get("problem") == cell.problem])
     if reason is not None:
-        return row | {"outcome": "left out", "error": reason}
-    began = time.perf_counter()
+        raise NoResult("left out", reason)
+    row["versions"] = row["versions"] | package_versions("pymanopt", "cdopt")
+    row["hardware"] = row["hardware"] | {"threads": cell.threads}
     try:
         with equal_threads(cell.threads), clock_for(cell.threads):
-            row["versions"] = row["versions"] | peer_versions()
-            row |= {"hardware": row["hardware"] | {"threads": cell.threads}} | _measure(cell)
+            row |= _timed(cell)
     except ImportError as error:
-        row |= {
-            "outcome": "missing",
-            "error": f"{error.name} is not installed: pip install 'jorth[bench]'",
-        }
-    except Exception as error:
-        row |= failure(error)
-    return row | {"wall": time.perf_counter() - began}
+        needed = f"{error.name} is not installed: pip install 'jorth[bench]'"
+        raise NoResult("missing", needed) from error
 
 
 @contextmanager
@@ -131,7 +82,7 @@ def equal_threads(count: int) -> Iterator[None]:
 
 @contextmanager
 def clock_for(threads: int) -> Iterator[None]:
-    """Of one thread processor seconds, which others on the machine do not lengthen; of several those on the wall."""
+    """Processor seconds for one thread, which other processes do not lengthen, else wall time."""
     before = Clock.now
     Clock.now = time.process_time if threads == 1 else time.perf_counter
     try:
@@ -140,96 +91,62 @@ def clock_for(threads: int) -> Iterator[None]:
         Clock.now = before
 
 
-def peer_versions() -> dict[str, str]:
-    """Of the libraries from outside."""
-    found = {}
-    for name in ("pymanopt", "cdopt"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+_planted = lru_cache(maxsize=1)(planted_problem)
 
 
-@dataclass(frozen=True)
-class _Planted:
-    """What the runs of one problem share."""
-
-    objective: Procrustes
-    signature: Signature
-    first: float
-    optimum: float
-    gradient_norm: float
-
-
-@lru_cache(maxsize=1)
-def _planted(n: int, p: int, condition: float, seed: int) -> _Planted:
-    from jorth.bench.cells import Cell
-
-    problem = prepare(
-        Cell(
-            problem="procrustes",
-            data="planted",
-            m=2 * n,
-            n=n,
-            p=p,
-            method="",
-            seed=seed,
-            condition=condition,
-        )
-    )
-    assert isinstance(problem.objective, Procrustes)
-    assert problem.optimum is not None
-    norm = problem.notes["reference_gradient_norm"]
-    assert isinstance(norm, float)
-    return _Planted(problem.objective, problem.signature, problem.first, problem.optimum, norm)
-
-
-def _measure(cell: SpeedCell) -> Row:
-    planted = _planted(cell.n, cell.p, cell.condition, cell.seed)
-    goal = Goal(planted.first, planted.optimum, cell.max_time)
-    run = _ours if cell.method in OURS else _peer
-    found, spent = _median_run(lambda: run(cell, planted, goal))
-    times = reached(found, goal)
-    if f"{min(GAPS):g}" in times:
+def _timed(cell: SpeedCell) -> Row:
+    problem = _planted(Signature(cell.p, cell.n - cell.p), cell.condition, cell.seed)
+    run = _run_ours if cell.method in OURS else _run_peer
+    records, spent = _median_run(lambda: run(cell, problem))
+    times, values = zip(*records, strict=True)
+    reached = {gap: times[first] for gap, first in problem.first_within(values).items()}
+    if f"{min(GAPS):g}" in reached:
         status = "reached"
     else:
         status = "budget" if spent >= cell.max_time else "stopped"
     return {
         "status": status,
-        "reached": times,
-        "gap": least_gap(found, goal),
+        "reached": reached,
+        "gap": float(np.nanmin(problem.gap(np.array(values)))),
         "time": spent,
         "clock": "processor" if Clock.now is time.process_time else "wall",
-        "steps": len(found) - 1,
+        "steps": len(records) - 1,
         "notes": {
-            "reference_gradient_norm": planted.gradient_norm,
-            "start_value": goal.first,
-            "optimum": goal.optimum,
+            "reference_gradient_norm": problem.notes["reference_gradient_norm"],
+            "start_value": problem.first,
+            "optimum": problem.optimum,
         },
     }
 
 
-def _median_run(run: Callable[[], tuple[Rows, float]]) -> tuple[Rows, float]:
-    """The rows and the time of a run, of a short one the median of several."""
+def _median_run(run: Callable[[], tuple[Records, float]]) -> tuple[Records, float]:
+    """The records and the time of a run; a short one is repeated, and the median counts."""
     runs = [run()]
-    while runs[0][1] < SHORT and len(runs) < REPEATS:
+    while runs[0][1] < SHORT_SECONDS and len(runs) < REPEATS:
         runs.append(run())
     return sorted(runs, key=lambda pair: pair[1])[len(runs) // 2]
 
 
-def _ours(cell: SpeedCell, planted: _Planted, goal: Goal) -> tuple[Rows, float]:
+def _start(cell: SpeedCell, problem: BenchProblem) -> Tensor | None:
+    """The start from the data, or None for the identity."""
+    if not cell.method.endswith(DATA_START):
+        return None
+    assert isinstance(problem.objective, Procrustes)
+    return data_start(problem.objective, problem.signature)
+
+
+def _run_ours(cell: SpeedCell, problem: BenchProblem) -> tuple[Records, float]:
     began = Clock.now()
-    start = data_start(planted.objective, planted.signature) if cell.method.endswith(DATA) else None
+    start = _start(cell, problem)
     before = 0.0 if start is None else Clock.now() - began
     result = minimize(
-        planted.objective,
+        problem.objective,
         start,
-        signature=planted.signature,
-        method=SOLVERS[cell.method.removesuffix(DATA)],
+        signature=problem.signature,
+        method=SOLVERS[cell.method.removesuffix(DATA_START)],
         gradient_tolerance=0.0,
-        max_time=goal.max_time,
-        stop=ValueBelow(goal.target),
+        max_time=cell.max_time,
+        stop=ValueBelow(problem.value_at(TARGET_GAP)),
         seed=cell.seed,
     )
     if result.status is Status.INTERRUPTED:
@@ -238,24 +155,37 @@ def _ours(cell: SpeedCell, planted: _Planted, goal: Goal) -> tuple[Rows, float]:
     return list(zip(times, result.history["value"].tolist(), strict=True)), before + result.time
 
 
-def _peer(cell: SpeedCell, planted: _Planted, goal: Goal) -> tuple[Rows, float]:
+def _run_peer(cell: SpeedCell, problem: BenchProblem) -> tuple[Records, float]:
     def value(X: Any) -> float:
-        return math.nan if X is None else planted.objective.value(torch.from_numpy(X)).item()
+        return math.nan if X is None else problem.objective.value(torch.from_numpy(X)).item()
 
-    dense = DenseProcrustes(planted.objective)
+    assert isinstance(problem.objective, Procrustes)
+    dense = DenseProcrustes(problem.objective)
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # overflow on long trial steps; deprecations inside the libraries
-        trace = Trace(goal, value)
+        # overflow on long trial steps; deprecations inside the libraries
+        warnings.simplefilter("ignore")
+        trace = Trace(value, problem.value_at(TARGET_GAP), cell.max_time)
         if cell.method == CDOPT:
             assert cell.beta is not None
-            run_cdopt(dense, planted.signature, trace, cell.beta)
+            run_cdopt(dense, problem.signature, trace, cell.beta)
         else:
-            start = (
-                data_start(planted.objective, planted.signature).numpy()
-                if cell.method.endswith(DATA)
-                else None
-            )
-            run_pymanopt(dense, planted.signature, trace, cell.method.removesuffix(DATA), start)
-    return trace.rows, trace.rows[-1][0]
+            start = _start(cell, problem)
+            point = np.eye(cell.n) if start is None else np.asarray(start)
+            method = cell.method.removesuffix(DATA_START)
+            run_pymanopt(dense, problem.signature, trace, method, point)
+    return trace.records, trace.records[-1][0]
+
+
+def describe(row: Row) -> str:
+    """A row in one line."""
+    cell = SpeedCell.from_json(row["cell"])
+    method = cell.method if cell.beta is None else f"{cell.method} beta {cell.beta:g}"
+    head = f"{cell.size}, seed {cell.seed}, {method}:"
+    if row["outcome"] != "done":
+        return f"{head} {row['outcome']}: {row['error']}"
+    times = ", ".join(f"{gap} in {seconds:.3g} s" for gap, seconds in row["reached"].items())
+    ended = f"{row['status']} at {row['gap']:.0e} after {row['time']:.3g} s"
+    return f"{head} {times or 'no gap reached'}; {ended}"
+
+
+KIND = Kind("speed", SpeedCell, measure, tiny, describe, timed=True)

@@ -1,0 +1,1 @@
+"""What all kinds of benchmarks share; it knows none of them."""

@@ -1,0 +1,40 @@
+"""What decides a run: the base class of cells, and what several kinds of benchmark share."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, TypeVar
+
+GAPS = (1e-2, 1e-4, 1e-8)
+"""The relative gaps (f - optimum) / (f(X0) - optimum) whose times are kept."""
+CellT = TypeVar("CellT", bound="Cell")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """Everything that decides a run except the machine; each kind of benchmark adds its fields."""
+
+    problem: str
+    method: str
+    seed: int = 0
+
+    @property
+    def key(self) -> str:
+        """All fields in a fixed order; a finished run is recognised by it."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @property
+    def size(self) -> str:
+        """The problem and its size in a few letters."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_json(cls: type[CellT], fields: dict[str, Any]) -> CellT:
+        """The cell of a row."""
+        return cls(**fields)
+
+
+def plus_signs(n: int, share: float) -> int:
+    """The number of plus signs for a share p / n; both signs are kept."""
+    return min(max(round(share * n), 1), n - 1)

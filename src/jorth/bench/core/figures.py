@@ -1,0 +1,73 @@
+"""What all figures share: the line of each method, the size, and the way to PNG and to the page."""
+
+from __future__ import annotations
+
+import base64
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jorth.bench.core.html import Html, html
+from jorth.storage.atomic import replacing
+
+Numbers = NDArray[np.float64]
+# Okabe and Ito's colours, and a line style that tells the methods apart without them
+LINES: dict[str, tuple[str, Any]] = {
+    "UMCM": ("#56B4E9", ":"),
+    "ADMM": ("#CC79A7", "-."),
+    "CSDM": ("#E69F00", "--"),
+    "GS-JOBCD": ("#0072B2", "-"),
+    "J-JOBCD": ("#D55E00", "-"),
+    "CSDM+GS-JOBCD": ("#009E73", (0, (5, 1, 1, 1, 1, 1))),
+    "GS-JOBCD right": ("#0072B2", (0, (1, 1))),
+    "J-JOBCD right": ("#D55E00", (0, (1, 1))),
+    "VR-J-JOBCD": ("#D55E00", "--"),
+    "CSDM L-BFGS": ("#E69F00", "-"),
+    "exponential": ("#E69F00", ":"),
+    "Riemannian SD": ("#000000", ":"),
+    "Riemannian CG": ("#000000", "--"),
+    "Riemannian L-BFGS": ("#000000", "-"),
+}
+DOTS_PER_INCH = 100
+FIGURE = """\
+<figure id="{{ name }}"><img alt="{{ caption }}" src="data:image/png;base64,{{ data }}">\
+<figcaption>{{ caption }}</figcaption></figure>
+"""
+
+
+def line_style(name: str, width: float = 1.6) -> dict[str, Any]:
+    """Colour, style and width of the line of a method."""
+    colour, style = LINES[name]
+    return {"color": colour, "linestyle": style, "linewidth": width}
+
+
+def new_figure(width: float = 8.6, height: float = 3.9) -> Any:
+    """An empty figure of so many inches."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained", facecolor="white")
+
+
+def legend_below(figure: Any, axes: Any, *, columns: int, fontsize: int = 8) -> None:
+    """The legend of some axes, below the panels."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=fontsize)
+
+
+def png(figure: Any) -> bytes:
+    """The figure as PNG; the same figure gives the same bytes."""
+    buffer = BytesIO()
+    figure.savefig(buffer, dpi=DOTS_PER_INCH, metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def place_figure(picture: bytes | None, name: str, caption: str, place: Path) -> Html:
+    """A figure as HTML with its data inside, and as a file in the folder ``place``; or nothing."""
+    if picture is None:
+        return html("")
+    with replacing(place / f"{name}.png") as stream:
+        stream.write(picture)
+    return html(FIGURE, name=name, caption=caption, data=base64.b64encode(picture).decode())

@@ -1,0 +1,93 @@
+"""HTML by jinja2: templates are constants, and whatever is filled into one is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any, TypeAlias
+
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup
+
+from jorth.bench.core.records import Row
+
+Html: TypeAlias = Markup
+"""Text that a template has made. The engine escapes all other text when it is filled in."""
+_ENGINE = Environment(autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True)
+
+TABLE = """\
+<div class="scroll" tabindex="0" role="region" aria-label="{{ heads[0] }} table"><table>\
+<caption>{{ caption }}</caption>
+<thead><tr>{% for head in heads %}<th scope="col">{{ head }}</th>{% endfor %}</tr></thead>
+<tbody>
+{{ rows | join("\n") }}
+</tbody></table></div>"""
+TABLE_ROW = """\
+<tr{% if css %} class="{{ css }}"{% endif %}>\
+<th scope="row">{{ head }}</th>{{ cells | join }}</tr>"""
+TABLE_CELL = """\
+<td{% if css %} class="{{ css }}"{% endif %}{% if span %} colspan="{{ span }}"{% endif %}>\
+{{ content }}</td>"""
+LABEL = "{{ name }}<br><small>{{ more }}</small>"
+BADGE = """\
+{% if place in words %}\
+<span class="rank rank{{ place }}" title="{{ words[place] }}">{{ place }}</span>\
+{% endif %}"""
+WITHOUT_RESULT = """\
+{% for why in reasons %}{% if not loop.first %}<br>{% endif %}\
+<span class="failed">{{ why }}</span>{% endfor %}"""
+
+
+def html(template: str, **values: Any) -> Html:
+    """Fill ``values`` into a template, which must be a constant: never text that was read."""
+    return Markup(_compiled(template).render(values))
+
+
+@cache
+def _compiled(template: str) -> Template:
+    return _ENGINE.from_string(template)
+
+
+def together(*parts: Html) -> Html:
+    """Some pieces of a page, one after the other."""
+    return html("{{ parts | join }}", parts=parts)
+
+
+def table(caption: str, heads: Sequence[str], rows: Iterable[Html]) -> Html:
+    """A table with a caption and column heads; its rows are made by `table_row`."""
+    return html(TABLE, caption=caption, heads=heads, rows=rows)
+
+
+def table_row(head: str, cells: Iterable[Html], css: str = "") -> Html:
+    """A row of a table; its cells are made by `table_cell`."""
+    return html(TABLE_ROW, head=head, cells=cells, css=css)
+
+
+def table_cell(content: Any, *, css: str = "", span: int = 0) -> Html:
+    """A cell of a table, over ``span`` columns if that is not 0."""
+    return html(TABLE_CELL, content=content, css=css, span=span)
+
+
+def label(name: str, more: str) -> Html:
+    """The head of a row: a name, and details in small letters below it."""
+    return html(LABEL, name=name, more=more)
+
+
+def badge(place: int | None) -> Html:
+    """The mark of the first three."""
+    return html(BADGE, place=place, words={1: "first", 2: "second", 3: "third"})
+
+
+def without_result(rows: list[Row]) -> Html:
+    """Why some runs have no result, one line each."""
+    return html(WITHOUT_RESULT, reasons=map(reason, rows))
+
+
+def reason(row: Row) -> str:
+    """Why a run has no result."""
+    return f"{row['outcome']}: {error_of(row)}"
+
+
+def error_of(row: Row) -> str:
+    """The error of a run, if one was recorded."""
+    return str(row.get("error", "no error was recorded"))

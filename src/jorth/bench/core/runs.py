@@ -1,0 +1,132 @@
+"""One run after another, one row per run; runs that have a row already are skipped."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from jorth.bench.core import machine
+from jorth.bench.core.cells import Cell
+from jorth.bench.core.records import NAME, Row, append_row, read_rows, remaining
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What the core needs to know of one kind of benchmark.
+
+    Its package in `jorth.bench` also has a module ``section`` for the page. ``measure`` adds the
+    result of a cell to its row, given the folder of the data and the rows before it; whatever it
+    raises becomes part of the row. ``tiny`` makes a cell small, for the warm-up of its method.
+    ``describe`` makes one line of text of a row that has a result or failed.
+    """
+
+    name: str  # of its package
+    cell: type[Cell]
+    measure: Callable[[Any, Row, Path | None, Sequence[Row]], None]
+    tiny: Callable[[Any], Cell]
+    describe: Callable[[Row], str]
+    timed: bool = False  # nothing else may run beside a run, as the time is its result
+
+    def cell_of(self, row: Row) -> Cell:
+        return self.cell.from_json(row["cell"])
+
+    def section(self, rows: list[Row], place: Path) -> Any:
+        """Its section of the page as HTML; figures are written into the folder ``place``."""
+        return import_module(f"jorth.bench.{self.name}.section").section(rows, place)
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """How a benchmark ended: cells asked for, those with a row now, whether Ctrl-C ended it."""
+
+    path: Path
+    total: int
+    finished: int
+    interrupted: bool
+
+
+def run_unfinished(
+    kind: Kind,
+    cells: Sequence[Any],
+    folder: Path,
+    *,
+    data_dir: Path | None = None,
+    retry_failed: bool = False,
+    on_row: Callable[[Row], object] = lambda row: None,
+    on_start: Callable[[Any], object] = lambda cell: None,
+) -> RunSummary:
+    """Append a row to ``folder``/runs.jsonl for every cell that has none.
+
+    A run that raises becomes a row with its error, and a cell whose data are not available a row
+    that says so; the next call tries those again. Ctrl-C ends after the step in hand; that cell
+    has no row and is run again by the next call.
+
+    Args:
+        kind: The kind of the cells.
+        cells: The runs; those of one problem should be adjacent, so that it is prepared once.
+        folder: Folder of runs.jsonl.
+        data_dir: Folder of the data; None takes JORTH_DATA or the cache.
+        retry_failed: Run the cells that failed again.
+        on_row: Called with every new row.
+        on_start: Called with every cell before it runs.
+    """
+    path = folder / NAME
+    todo = remaining(cells, path, retry_failed=retry_failed)
+    rows = read_rows(path) if path.exists() else []
+    total = len(set(cells))
+    finished = total - len(todo)
+    try:
+        warm_up(kind, todo)
+        for cell in todo:
+            on_start(cell)
+            row = run_cell(kind, cell, data_dir, rows)
+            append_row(path, row)
+            rows.append(row)
+            finished += 1
+            on_row(row)
+    except KeyboardInterrupt:
+        return RunSummary(path, total, finished, True)
+    return RunSummary(path, total, finished, False)
+
+
+def warm_up(kind: Kind, cells: Sequence[Cell]) -> None:
+    """Run every method once on something tiny: compilation and first calls are on no clock."""
+    for cell in {(cell.problem, cell.method): cell for cell in cells}.values():
+        run_cell(kind, kind.tiny(cell))
+
+
+class NoResult(Exception):
+    """A run that has no result, but did not fail: its outcome is "missing" or "left out"."""
+
+    def __init__(self, outcome: str, reason: str) -> None:
+        super().__init__(reason)
+        self.outcome = outcome
+
+
+def run_cell(kind: Kind, cell: Cell, data_dir: Path | None = None, rows: Sequence[Row] = ()) -> Row:
+    """The row of a cell, whatever happens; only Ctrl-C passes through."""
+    row: Row = {
+        "key": cell.key,
+        "cell": asdict(cell),
+        "outcome": "done",
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "versions": machine.versions(),
+        "hardware": machine.hardware(),
+        "commit": machine.commit(),
+    }
+    began = time.perf_counter()
+    try:
+        kind.measure(cell, row, data_dir, rows)
+    except NoResult as error:
+        return row | {"outcome": error.outcome, "error": str(error)}
+    except Exception as error:
+        row["outcome"] = "failed"
+        row["error"] = f"{type(error).__name__}: {error}"
+        row["traceback"] = traceback.format_exc(limit=-5)
+    return row | {"wall": time.perf_counter() - began - row.get("prepared_in", 0.0)}

@@ -1,0 +1,56 @@
+"""A benchmark on the terminal: one line per run, and a bar with the time left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich import progress as bars
+from rich.console import Console
+from rich.markup import escape
+
+from jorth.bench.core.cells import Cell
+from jorth.bench.core.records import NAME, Row, remaining
+from jorth.bench.core.runs import Kind, RunSummary, run_unfinished
+from jorth.terminal import visible
+
+
+def run_shown(
+    kind: Kind, cells: Sequence[Cell], folder: Path, data_dir: Path | None, retry_failed: bool
+) -> RunSummary:
+    """Run the cells with the progress on the terminal.
+
+    The time left is estimated from the runs of this call. Data that are missing are told once.
+    """
+    counts = (bars.BarColumn(), bars.MofNCompleteColumn(), bars.TimeElapsedColumn())
+    left = (bars.TextColumn("left"), bars.TimeRemainingColumn())
+    total = len(remaining(cells, folder / NAME, retry_failed=retry_failed))
+    told: set[str] = set()
+    with bars.Progress(
+        bars.TextColumn("{task.description}"),
+        *counts,
+        *left,
+        console=Console(soft_wrap=True),
+        speed_estimate_period=3600,
+        transient=True,
+        auto_refresh=not kind.timed,
+    ) as progress:
+        bar = progress.add_task("warm-up", total=None)
+
+        def started(cell: Cell) -> None:
+            text = escape(f"{cell.size} {cell.problem} {cell.method}")
+            progress.update(bar, description=text, total=total)
+            progress.refresh()
+
+        def finished(row: Row) -> None:
+            missing = row["outcome"] == "missing"
+            text = row["error"] if missing else kind.describe(row)
+            if not missing or text not in told:
+                progress.console.print(escape(visible(text)), highlight=False)
+                told.add(text)
+            progress.advance(bar)
+
+        return run_unfinished(
+            kind, cells, folder, data_dir=data_dir, retry_failed=retry_failed, on_row=finished,
+            on_start=started,
+        )  # fmt: skip

@@ -1,0 +1,277 @@
+"""The section of the page on knowledge graphs: runs by graph and method, tables, the figure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from jorth.bench.core.figures import Numbers, line_style, new_figure, place_figure, png
+from jorth.bench.core.html import (
+    Html,
+    html,
+    label,
+    reason,
+    table,
+    table_cell,
+    table_row,
+    without_result,
+)
+from jorth.bench.core.records import MethodRows, Row
+from jorth.bench.graphs.cells import GRAPH_METHODS, GraphCell
+from jorth.bench.graphs.runner import BASE_CONFIG, RANKING_FIGURES
+
+OURS = ("J-JOBCD", "VR-J-JOBCD")
+RIVAL = "CSDM"
+LEAK = 0.2
+"""The share of test triples with their reverse in training from which the page warns."""
+WORDS = html(
+    '<h2>Knowledge graphs</h2><div class="note"><p>UltraE with J-orthogonal relations: score '
+    "−d²(R E_h, E_t) + b_h + b_t + δ, logistic loss, δ = {{ '%g' % base.delta }}, α = "
+    "{{ '%g' % base.alpha }}, {{ base.negatives }} negatives, Adam with {{ '%g' % base.lr }} on "
+    "entities and biases; {{ base.batch_size }} queries a step, which share their negatives. Only "
+    "the method for the relations differs. A tenth of the training triples is held out by the "
+    "seed; every method had the same number of trials on one seed, and the setting with the best "
+    "MRR on the held-out triples was then run on all seeds. The model of a run is that of its best "
+    "evaluation on the held-out triples; the test triples were ranked once, by it. Ranks are "
+    "filtered, of both ends, ties at their mean.</p>"
+    "<p>An epoch is as many queries as there are training triples, the large batches of VR-J-JOBCD "
+    "included; its small batches are differentiated twice, which the clock shows and the epochs do "
+    "not.</p></div>",
+    base=BASE_CONFIG,
+)
+TESTS = (
+    "The chosen settings: training loss in the last epoch, figures of the test triples; medians "
+    "over the seeds, in brackets least and largest. ‖R‖₂ and scaled residual "
+    "max|RᵀJR − J| / ‖R‖₂²: the largest."
+)
+TRIALS = (
+    "All trials: figures of the held-out triples at the best evaluation; * marks the setting that "
+    "was chosen."
+)
+SECTION = (
+    "{{ words }}{% for text in verdicts %}<p>{{ text }}</p>{% endfor %}"
+    "{{ tests }}{{ figure }}{{ trials }}"
+)
+LAST_CELL = "{{ text }}{% if failed %}<br>{{ failed }}{% endif %}"
+DRAWN = (("loss", "training loss"), ("mrr", "MRR, held out"), ("hits@10", "Hits@10, held out"))
+DRAWN_AGAINST = (("passes", "epochs"), ("time", "seconds"))
+GRID_POINTS = 120
+"""Places at which the curves of the seeds are compared."""
+
+
+@dataclass
+class GraphRuns:
+    """The rows of one graph, signature and budget, by method."""
+
+    cell: GraphCell
+    trials: MethodRows
+    tests: MethodRows
+
+    @property
+    def name(self) -> str:
+        return f"{self.cell.graph}, p = {self.cell.p}, q = {self.cell.q}"
+
+    @property
+    def leak(self) -> float:
+        """The share of test triples with their reverse in training; 0 if nothing was run."""
+        rows = [row for members in (*self.tests.values(), *self.trials.values()) for row in members]
+        notes: dict[str, float] = next((row["notes"] for row in rows if "notes" in row), {})
+        return notes.get("reverse_in_train", 0.0)
+
+    def median_loss(self, method: str) -> float:
+        """The median of the last training losses; a run without one counts as infinite."""
+        losses = [row.get("loss") for row in self.tests.get(method, [])]
+        return median(math.inf if loss is None else loss for loss in losses)
+
+    def median_test(self, method: str, figure: str) -> float:
+        """The median of a figure on the test triples; a run without one counts as zero."""
+        found = [row.get("test", {}).get(figure) for row in self.tests.get(method, [])]
+        return median(0.0 if number is None else number for number in found)
+
+
+def section(rows: list[Row], place: Path) -> Html:
+    """Everything on knowledge graphs."""
+    found = graph_runs(rows)
+    return html(
+        SECTION,
+        words=WORDS,
+        verdicts=[sentence for runs in found for sentence in verdict(runs)],
+        tests=_tests_table(found),
+        figure=place_figure(_figure(found), "kge", _caption(found), place),
+        trials=_trials_table(found),
+    )
+
+
+def graph_runs(rows: list[Row]) -> list[GraphRuns]:
+    """The runs of every graph in the order of their first rows, methods as in the tables."""
+    shared: dict[tuple[str, int, int, int], list[tuple[GraphCell, Row]]] = {}
+    for row in rows:
+        cell = GraphCell.from_json(row["cell"])
+        key = cell.graph, cell.p, cell.q, cell.epochs
+        shared.setdefault(key, []).append((cell, row))
+    found = []
+    for members in shared.values():
+        trials = [row for cell, row in members if cell.stage == "trial"]
+        tests = [row for cell, row in members if cell.stage == "test"]
+        by_method = (MethodRows(some, GRAPH_METHODS) for some in (trials, tests))
+        found.append(GraphRuns(members[0][0], *by_method))
+    return found
+
+
+def verdict(runs: GraphRuns) -> list[str]:
+    """How J-JOBCD and VR-J-JOBCD compare with CSDM, and what the graph gives away."""
+    sentences = []
+    for method in OURS:
+        if not runs.tests.done(method) or not runs.tests.done(RIVAL):
+            continue
+        loss, other_loss = (runs.median_loss(name) for name in (method, RIVAL))
+        mrr, other_mrr = (runs.median_test(name, "mrr") for name in (method, RIVAL))
+        sentences.append(
+            f"{runs.name}: {method} ends at a {_order(loss, other_loss)} loss than {RIVAL} "
+            f"({loss:.4g} and {other_loss:.4g}) and has a {_order(mrr, other_mrr)} test MRR "
+            f"({mrr:.4f} and {other_mrr:.4f})."
+        )
+    if runs.leak >= LEAK:
+        sentences.append(
+            f"{runs.name}: {runs.leak:.0%} of the test triples have their reverse (t, r, h) among "
+            "the training triples: a model that takes relations for symmetric ranks these without "
+            "having learnt anything else."
+        )
+    return sentences
+
+
+def _order(mine: float, other: float) -> str:
+    return "lower" if mine < other else "higher" if mine > other else "no other"
+
+
+def _tests_table(found: list[GraphRuns]) -> Html:
+    heads = (
+        "graph",
+        "loss",
+        "test MRR",
+        "Hits@1",
+        "Hits@3",
+        "Hits@10",
+        "seconds",
+        "‖R‖₂, residual",
+    )
+    body = [
+        table_row(label(runs.name, f"{name}, {_settings(rows)}"), _test_cells(rows))
+        for runs in found
+        for name, rows in runs.tests.items()
+    ]
+    return table(TESTS, heads, body) if body else html("")
+
+
+def _settings(rows: list[Row]) -> str:
+    settings = dict.fromkeys(GraphCell.from_json(row["cell"]).setting for row in rows)
+    return f"{'; '.join(settings)}; {len(rows)} seeds, {rows[0]['cell']['epochs']} epochs"
+
+
+def _test_cells(rows: list[Row]) -> list[Html]:
+    done = [row for row in rows if row["outcome"] == "done"]
+    failed = without_result([row for row in rows if row not in done])
+    if not done:
+        return [table_cell(failed, css="text", span=7)]
+    texts = [_spread([row["loss"] for row in done])]
+    texts += [_spread([row["test"][name] for row in done]) for name in RANKING_FIGURES]
+    texts.append(f"{median(row['time'] for row in done):.3g}")
+    last = f"{max(row['norm'] for row in done):.3g}, {max(row['residual'] for row in done):.1e}"
+    return [*map(table_cell, texts), table_cell(html(LAST_CELL, text=last, failed=failed))]
+
+
+def _spread(values: list[float]) -> str:
+    """The median, in brackets the least and the largest."""
+    bounds = f" [{min(values):.3g}, {max(values):.3g}]" if len(values) > 1 else ""
+    return f"{median(values):.3g}{bounds}"
+
+
+def _trials_table(found: list[GraphRuns]) -> Html:
+    body = []
+    for runs in found:
+        for name, rows in runs.trials.items():
+            chosen = {GraphCell.from_json(row["cell"]).setting for row in runs.tests.get(name, [])}
+            for row in rows:
+                setting = GraphCell.from_json(row["cell"]).setting
+                mark = "* " if setting in chosen else ""
+                head = label(f"{mark}{runs.name}, {name}", setting)
+                body.append(table_row(head, _trial_cells(row)))
+    heads = ["trial", "loss", "MRR", "Hits@10", "seconds"]
+    return table(TRIALS, heads, body) if body else html("")
+
+
+def _trial_cells(row: Row) -> list[Html]:
+    if row["outcome"] != "done":
+        return [table_cell(reason(row), css="failed", span=4)]
+    numbers = (row["loss"], row["valid"]["mrr"], row["valid"]["hits@10"], row["time"])
+    return [table_cell(f"{number:.3g}") for number in numbers]
+
+
+def _caption(found: list[GraphRuns]) -> str:
+    names = "; ".join(
+        f"{runs.name}, seeds {', '.join(map(str, runs.tests.seeds))}" for runs in found
+    )
+    return (
+        "Training loss, MRR and Hits@10 of the held-out triples against epochs and seconds. "
+        f"{names}."
+    )
+
+
+def _figure(found: list[GraphRuns]) -> bytes | None:
+    """Loss, MRR and Hits, two columns per graph, as PNG; None if no test has a result."""
+    drawn = [runs for runs in found if any(runs.tests.done(name) for name in runs.tests)]
+    if not drawn:
+        return None
+    figure = new_figure(2 * 3.4 * len(drawn), 7.6)
+    sharey = "row" if len(drawn) == 1 else False
+    axes = figure.subplots(len(DRAWN), 2 * len(drawn), squeeze=False, sharey=sharey)
+    for number, runs in enumerate(drawn):
+        columns = axes.T[2 * number : 2 * number + 2]
+        for (against, x_label), panels in zip(DRAWN_AGAINST, columns, strict=True):
+            for (name, y_label), panel in zip(DRAWN, panels, strict=True):
+                _panel(panel, runs, against, name)
+                panel.set_ylabel(y_label if against == "passes" else "")
+            heading = runs.name if against == "passes" else "the same against time"
+            panels[0].set_title(heading, fontsize=9, parse_math=False)
+            panels[-1].set_xlabel(x_label)
+    handles = {}
+    for panel in axes.flat:
+        for handle, name in zip(*panel.get_legend_handles_labels(), strict=True):
+            handles[name] = handle
+    figure.legend(
+        list(handles.values()), list(handles), loc="outside lower center", ncols=3, fontsize=9
+    )
+    return png(figure)
+
+
+def _panel(panel: Any, runs: GraphRuns, against: str, name: str) -> None:
+    for method in runs.tests:
+        rows = runs.tests.done(method)
+        if not rows:
+            continue
+        grid, values = on_grid(rows, against, name)
+        line = line_style(method)
+        panel.plot(grid, np.median(values, axis=0), label=method, **line)
+        if len(rows) > 1:
+            low, high = values.min(axis=0), values.max(axis=0)
+            panel.fill_between(grid, low, high, color=line["color"], alpha=0.12, linewidth=0)
+    if name == "loss":
+        panel.set_yscale("log")
+    panel.grid(alpha=0.3)
+    panel.tick_params(labelsize=8)
+
+
+def on_grid(rows: list[Row], against: str, name: str) -> tuple[Numbers, Numbers]:
+    """Places (g,) that all runs reach, and the figure (runs, g) there, linear between records."""
+    lines = []
+    for row in rows:
+        x = np.array(row["history"][against], dtype=float)
+        y = np.array(row["history"][name], dtype=float)  # null if there was no evaluation
+        lines.append((x[np.isfinite(y)], y[np.isfinite(y)]))
+    grid = np.linspace(max(x[0] for x, _ in lines), min(x[-1] for x, _ in lines), GRID_POINTS)
+    return grid, np.array([np.interp(grid, x, y) for x, y in lines])

@@ -1,0 +1,1 @@
+"""Methods over J-orthogonal matrices: eigenvalue problems, structural probes, Procrustes."""

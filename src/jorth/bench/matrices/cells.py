@@ -1,0 +1,154 @@
+"""Which runs there are: data x size x share of plus signs x method x seed (x theta)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, Literal
+
+from jorth.bench.core.cells import Cell, plus_signs
+from jorth.bench.matrices.paper import APPENDIX_P, PRINTED, PROBES, Size
+
+Problem = Literal["race", "trace", "procrustes", "probe"]
+RIDGE = 0.01
+"""The default ridge of the well-posed problem, in units of the mean eigenvalue of D^T D."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatrixCell(Cell):
+    """One run of a method on a problem over J-orthogonal matrices.
+
+    The problem "race" is the paper's unbounded min -tr(X^T D^T D X); "trace" the well-posed
+    min tr(X^T (D^T D + ridge I) X); "procrustes" a planted noisy Procrustes problem; "probe" the
+    structural probe of the Euclidean distances of the rows, transform then lift. The seed is that
+    of the subset, the start and the method; a probe has the same data for every seed.
+    """
+
+    problem: Problem
+    data: str
+    m: int  # rows of the data
+    n: int  # columns of the data, the size of X
+    p: int  # plus signs
+    theta: float | None = None  # proximal weight of JOBCD in the race, in units of the curvature
+    ridge: float | None = None  # of "trace" in mean eigenvalues of D^T D, of "probe" as it is
+    condition: float | None = None  # of the source of "procrustes"
+    alpha: float | None = None  # radius of the pseudo-hyperboloid of "probe"
+    scale: float | Literal["fit"] | None = None  # factor on the distances of "probe"
+    max_time: float | None = None  # seconds of solving
+    max_evaluations: int | None = None  # gradients
+
+    @property
+    def shared_problem(self) -> MatrixCell:
+        """What cells with the same matrix, start and optimum have in common."""
+        return replace(self, method="", theta=None, max_time=None, max_evaluations=None)
+
+    @property
+    def over_seeds(self) -> MatrixCell:
+        """What the cells of one problem and budget have in common over all seeds and methods."""
+        return replace(self, method="", theta=None, seed=0)
+
+    @property
+    def data_seed(self) -> int:
+        return 0 if self.problem == "probe" else self.seed
+
+    @property
+    def size(self) -> str:
+        """The data and its size as in the paper: name(m-n-p)."""
+        return f"{self.data}({self.m}-{self.n}-{self.p})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crossing:
+    """What every grid crosses its sizes with; no solvers are all methods of the problem."""
+
+    solvers: Sequence[str] = ()
+    seeds: Sequence[int] = (0,)
+    thetas: Sequence[float] = (1.0,)  # of the race, in units of the curvature
+    max_time: float | None = None
+    max_evaluations: int | None = None
+
+    def cells(self, problem: Problem, size: Size, seed: int, **options: Any) -> list[MatrixCell]:
+        """A cell for each method, in the order of the tables, and for each theta that it takes."""
+        from jorth.bench.matrices.methods import METHODS_OF_PROBLEM, THETA_METHODS, table_name
+
+        wanted = {table_name(name) for name in self.solvers}
+        data, m, n, p = size
+        base = MatrixCell(
+            problem=problem, method="", data=data, m=m, n=n, p=p, seed=seed,
+            max_time=self.max_time, max_evaluations=self.max_evaluations, **options,
+        )  # fmt: skip
+        found = []
+        for method in METHODS_OF_PROBLEM[problem]:
+            if not wanted or method in wanted:
+                raced = problem == "race" and method in THETA_METHODS
+                thetas = self.thetas if raced else (None,)
+                found += [replace(base, method=method, theta=theta) for theta in thetas]
+        return found
+
+
+def hevp_cells(
+    sizes: Iterable[Size],
+    crossing: Crossing,
+    *,
+    problems: Sequence[Problem] = ("race", "trace"),
+    ridge: float = RIDGE,
+) -> list[MatrixCell]:
+    """The hyperbolic eigenvalue problem, as printed ("race") and well-posed ("trace")."""
+    cells = []
+    for size, seed, problem in product(sizes, crossing.seeds, problems):
+        its_ridge = ridge if problem == "trace" else None
+        cells += crossing.cells(problem, size, seed, ridge=its_ridge)
+    return cells
+
+
+def procrustes_cells(
+    sizes: Sequence[int], shares: Sequence[float], conditions: Sequence[float], crossing: Crossing
+) -> list[MatrixCell]:
+    """Planted noisy Procrustes for each n, share p / n and condition of the source; 2n rows."""
+    cells = []
+    for n, share, condition, seed in product(sizes, shares, conditions, crossing.seeds):
+        size = "planted", 2 * n, n, plus_signs(n, share)
+        cells += crossing.cells("procrustes", size, seed, condition=condition)
+    return cells
+
+
+def probe_cells(
+    sizes: Iterable[Size],
+    crossing: Crossing,
+    *,
+    alpha: float = 1.0,
+    scale: float | Literal["fit"] = 1.0,
+    ridge: float = 0.0,
+) -> list[MatrixCell]:
+    """The structural probe; alpha = scale = 1 without a ridge is the paper's loss."""
+    cells = []
+    for size, seed in product(sizes, crossing.seeds):
+        cells += crossing.cells("probe", size, seed, alpha=alpha, scale=scale, ridge=ridge)
+    return cells
+
+
+def quick_cells(problem: str, crossing: Crossing) -> list[MatrixCell]:
+    """A few seconds of "hevp", "procrustes" or "probe", with data that every installation has."""
+    if problem == "procrustes":
+        return procrustes_cells([12], [0.5], [10.0], crossing)
+    if problem == "probe":
+        return probe_cells([("randn", 60, 10, 9), ("digits", 120, 16, 14)], crossing)
+    return hevp_cells([("randn", 10, 10, 5), ("digits", 200, 24, 12)], crossing)
+
+
+def paper_sizes(*, appendix: bool = False, only: Sequence[str] = ()) -> list[Size]:
+    """The sizes of the paper's Table 1; with ``appendix`` also those with more plus signs."""
+    sizes = [size for size in PRINTED if not only or size[0] in only]
+    if not appendix:
+        return sizes
+    more = []
+    for data, m, n, p in sizes:
+        larger = APPENDIX_P.get(data, (round(0.7 * n), round(0.9 * n)))
+        more += [(data, m, n, plus) for plus in (p, *larger)]
+    return more
+
+
+def probe_sizes(only: Sequence[str] = ()) -> list[Size]:
+    """The sizes of the structural probes in the paper's figures."""
+    return [size for size in PROBES if not only or size[0] in only]

@@ -1,0 +1,209 @@
+"""The figures: convergence against time and gradients, of one run or many, and against theta."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from jorth.bench.core.figures import LINES, Numbers, legend_below, line_style, new_figure, png
+from jorth.bench.core.records import Row
+from jorth.bench.matrices.groups import Group, has_diverged
+from jorth.bench.matrices.probe import SeededRuns
+
+LABELS = {"time": "seconds", "gradients": "gradient evaluations (epochs)"}
+"""The columns of a history that are drawn against, and their labels."""
+TITLES = {
+    "race": "the race, unbounded below",
+    "trace": "the well-posed problem",
+    "procrustes": "noisy Procrustes",
+}
+RACE_ROOM = 1e4
+"""A race is drawn up to this multiple of its starting value."""
+PROBE_ROOM = 1.2
+"""Values of a probe are drawn up to this multiple of the first."""
+LOG_RANGE = 10.0
+"""If the values of a probe span more than this factor, the axis is logarithmic."""
+DEEPEST_GAP = 1e-13
+TRIANGLE = {"marker": "^", "markerfacecolor": "white"}
+"""The mark of a run that diverged."""
+
+
+def convergence(group: Group) -> bytes | None:
+    """-f of a race, else the relative gap, in two panels as PNG; None if no run has two points."""
+    race = group.cell.problem == "race"
+    curves = {
+        name: _curve(row, race)
+        for name, row in group.done.items()
+        if len(row["history"]["time"]) > 1
+    }
+    if not curves:
+        return None
+
+    def draw(axes: Any, axis: str) -> None:
+        for name, columns in curves.items():
+            x = _positive(columns[axis])
+            line = line_style(name)
+            # steps: between two records nothing is known to be better
+            axes.step(x, columns["y"], where="post", label=name, **line)
+            axes.plot(x[-1:], columns["y"][-1:], "o", color=line["color"], markersize=3)
+        axes.set(yscale="log")
+
+    figure = _two_panels(("time", "gradients"), draw)
+    left = figure.axes[0]
+    left.set_ylabel("−f(X), higher is further" if race else "relative gap")
+    left.set_ylim(*_limits(group, curves, race))
+    _finish(figure, f"{group.name}: {TITLES[group.cell.problem]}", columns=5)
+    return png(figure)
+
+
+def probe_convergence(runs: SeededRuns) -> bytes | None:
+    """f against epochs and seconds as PNG: the median over the seeds, in a band to the extremes.
+
+    Lines are steps: between two records nothing is known to be better. A run that has ended keeps
+    its last value. An open triangle at the end says that a run diverged. None if no run has two
+    points.
+    """
+    drawn = {
+        name: [row for row in runs.rows.done(name) if len(_known_points(row, "time")[0]) > 1]
+        for name in runs.rows
+    }
+    drawn = {name: rows for name, rows in drawn.items() if rows}
+    if not drawn:
+        return None
+
+    def draw(axes: Any, axis: str) -> None:
+        for name, rows in drawn.items():
+            _draw_band(axes, name, rows, axis)
+
+    figure = _two_panels(("gradients", "time"), draw)
+    lowest = min(float(on_grid(rows, axis)[1].min()) for rows in drawn.values() for axis in LABELS)
+    first = max(row["start_value"] for rows in drawn.values() for row in rows)
+    left = figure.axes[0]
+    left.set_ylabel("f(X)")
+    if first > LOG_RANGE * lowest > 0:
+        left.set(yscale="log", ylim=(lowest / 1.2, PROBE_ROOM * first))
+    else:
+        span = first - lowest
+        left.set_ylim(lowest - 0.05 * span, first + (PROBE_ROOM - 1) * span)
+    count = len(runs.rows.seeds)
+    over = "" if count == 1 else f", median and range of {count} seeds"
+    _finish(figure, f"{runs.name}: the structural probe{over}", columns=4)
+    return png(figure)
+
+
+def against_theta(groups: list[Group]) -> bytes:
+    """Where the methods stood at the end of the budget, and how soon they diverged, against theta.
+
+    The groups are of one problem. Values beyond RACE_ROOM times the first are drawn above it, at a
+    height of its own for each method.
+    """
+    top = RACE_ROOM * max(-row["start_value"] for group in groups for row in group.done.values())
+    figure = new_figure()
+    ends, times = figure.subplots(1, 2)
+    for name in LINES:
+        runs = [
+            (group.theta, row)
+            for group in groups
+            if (row := group.done.get(name)) and row["value"] is not None
+        ]
+        if runs and runs[0][1]["cell"]["theta"] is None:
+            ends.axhline(min(-runs[0][1]["value"], top), label=name, **line_style(name, 1.2))
+        elif runs:
+            top *= 1.8
+            _draw_theta(ends, times, name, runs, top)
+    for axes in (ends, times):
+        axes.set(xscale="log", yscale="log", xlabel="θ, in units of the curvature of f")
+        axes.grid(alpha=0.3)
+    ends.set_ylabel("−f(X) when the run ended (△: unbounded)")
+    times.set(ylabel="seconds until the run was unbounded", xlim=ends.get_xlim())
+    _finish(figure, f"{groups[0].name}: the race, {groups[0].budget} a run", columns=3)
+    return png(figure)
+
+
+def on_grid(rows: list[Row], axis: str) -> tuple[Numbers, Numbers]:
+    """All places (g,) where a run was recorded, and the values (runs, g) there.
+
+    A run has the value of its last record before the place, or f(X0).
+    """
+    curves = [_known_points(row, axis) for row in rows]
+    grid = np.unique(np.concatenate([x for x, _ in curves]))
+    values = []
+    for row, (x, y) in zip(rows, curves, strict=True):
+        at = np.searchsorted(x, grid, side="right") - 1
+        values.append(np.where(at < 0, row["start_value"], y[at]))
+    return grid, np.array(values)
+
+
+def _two_panels(axes_names: tuple[str, str], draw: Callable[[Any, str], None]) -> Any:
+    """Two panels with one y axis, each drawn against one column of the history."""
+    figure = new_figure()
+    for axes, axis in zip(figure.subplots(1, 2, sharey=True), axes_names, strict=True):
+        draw(axes, axis)
+        axes.set(xscale="log", xlabel=LABELS[axis])
+        axes.grid(alpha=0.3)
+    return figure
+
+
+def _finish(figure: Any, title: str, columns: int) -> None:
+    figure.suptitle(title, fontsize=10, parse_math=False)
+    legend_below(figure, figure.axes[0], columns=columns)
+
+
+def _draw_band(axes: Any, name: str, rows: list[Row], axis: str) -> None:
+    grid, values = on_grid(rows, axis)
+    middle = np.median(values, axis=0)
+    line = line_style(name)
+    colour = line["color"]
+    axes.step(grid, middle, where="post", label=name, **line)
+    if len(rows) > 1:
+        low, high = values.min(axis=0), values.max(axis=0)
+        axes.fill_between(grid, low, high, step="post", color=colour, alpha=0.1, linewidth=0)
+    diverged = any(row["status"] == "UNBOUNDED" for row in rows)
+    mark = {"markersize": 7, **TRIANGLE} if diverged else {"marker": "o", "markersize": 3}
+    axes.plot(grid[-1:], middle[-1:], color=colour, **mark)
+
+
+def _draw_theta(
+    ends: Any, times: Any, name: str, runs: list[tuple[float | None, Row]], top: float
+) -> None:
+    """The line of one method in both panels; open triangles are runs that diverged."""
+    line = line_style(name)
+    triangle = {"markersize": 8, **TRIANGLE}
+    points = [(theta, min(-row["value"], top), has_diverged(row)) for theta, row in runs]
+    ends.plot([p[0] for p in points], [p[1] for p in points], label=name, **line)
+    for theta, value, diverged in points:
+        mark = triangle if diverged else {"marker": "o"}
+        ends.plot(theta, value, color=line["color"], **mark)
+    gone = [(theta, row["time"]) for theta, row in runs if has_diverged(row)]
+    if gone:
+        times.plot(*zip(*gone, strict=True), **triangle, **line)
+
+
+def _curve(row: Row, race: bool) -> dict[str, Numbers]:
+    history = {name: np.array(column, dtype=float) for name, column in row["history"].items()}
+    y = -history["value"] if race else np.maximum(history["gap"], DEEPEST_GAP / 10)
+    shown = np.isfinite(y) & (y > 0)
+    return {"time": history["time"][shown], "gradients": history["gradients"][shown], "y": y[shown]}
+
+
+def _known_points(row: Row, axis: str) -> tuple[Numbers, Numbers]:
+    """The records of a run that have a value."""
+    y = np.array(row["history"]["value"], dtype=float)
+    known = np.isfinite(y)
+    return _positive(np.array(row["history"][axis], dtype=float)[known]), y[known]
+
+
+def _positive(x: Numbers) -> Numbers:
+    """For a logarithmic axis: a zero at the start becomes a third of what follows."""
+    later = x[x > 0]
+    return np.maximum(x, later[0] / 3 if len(later) else 1e-6)
+
+
+def _limits(group: Group, curves: dict[str, dict[str, Numbers]], race: bool) -> tuple[float, float]:
+    if not race:
+        return DEEPEST_GAP / 2, 3.0
+    first = -next(iter(group.done.values()))["start_value"]
+    top = max(float(columns["y"].max()) for columns in curves.values() if len(columns["y"]))
+    return first / 1.5, min(2.0 * top, RACE_ROOM * first)

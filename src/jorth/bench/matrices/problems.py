@@ -1,0 +1,180 @@
+"""From a cell to its problem: matrix, objective, start, and the optimum if there is one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from jorth import datasets
+from jorth.bench.core.cells import GAPS
+from jorth.bench.matrices.cells import MatrixCell
+from jorth.datasets.loading import take
+from jorth.decompositions import eigh
+from jorth.group import random_point
+from jorth.objectives import AbstractObjective, HyperbolicEigenvalue, Procrustes, StructuralProbe
+from jorth.signature import Signature
+from jorth.solvers import minimize
+
+Matrix = NDArray[np.float64]
+NEAR_ORTHOGONAL = (1.01, 1.16)
+"""||D X0||^2 / ||D||^2 of the paper's starts, judged from its Table 1 and the data."""
+START_CONDITIONS = (2.0, 1.7, 2.5, 1.4, 3.5, 1.2, 5.0)
+"""Condition numbers of the start, in the order in which they are tried."""
+NOISE = 0.1
+"""The standard deviation of the noise on the planted Procrustes targets."""
+PROBE_CONDITION = 1.5
+"""The condition number of the start of a probe; at the identity sparse rows have no lift."""
+PROBE_VALUE_COST = 0.5
+"""A value of the probe alone, in gradients: 0.52 to 0.60 was measured on the paper's sizes."""
+
+
+@dataclass(frozen=True)
+class BenchProblem:
+    """What the cells of one problem share."""
+
+    objective: AbstractObjective
+    signature: Signature
+    x0: Matrix
+    optimum: float | None  # None if there is none or it is not known
+    notes: dict[str, object]  # where the numbers come from
+    value_cost: float = 0.0  # of a value without its gradient, in gradients
+
+    @cached_property
+    def first(self) -> float:
+        """The value at the start."""
+        return float(self.objective.value(torch.from_numpy(self.x0)))
+
+    def gap(self, value: Any) -> Any:
+        """(f - optimum) / (f(X0) - optimum), or None without an optimum."""
+        if self.optimum is None:
+            return None
+        return (value - self.optimum) / (self.first - self.optimum)
+
+    def value_at(self, gap: float) -> float:
+        """The value with a relative gap."""
+        assert self.optimum is not None
+        return self.optimum + gap * (self.first - self.optimum)
+
+    def first_within(self, values: Any) -> dict[str, int]:
+        """The index of the first value within each of GAPS that some value is within."""
+        gaps = self.gap(np.asarray(values))
+        if gaps is None:
+            return {}
+        return {f"{gap:g}": int(np.argmax(gaps <= gap)) for gap in GAPS if (gaps <= gap).any()}
+
+
+def prepare(cell: MatrixCell, data_dir: Path | None = None) -> BenchProblem:
+    """The problem of a cell; a FileNotFoundError or ImportError says that its data are missing."""
+    signature = Signature(cell.p, cell.n - cell.p)
+    if cell.problem == "procrustes":
+        assert cell.condition is not None
+        return planted_problem(signature, cell.condition, cell.seed)
+    D, subset = load_data(cell, data_dir)
+    notes: dict[str, object] = {"subset": subset, "data_norm_squared": float(np.sum(D * D))}
+    if cell.problem == "probe":
+        return _probe(cell, signature, D, notes)
+    return _eigenvalue(cell, signature, D, notes)
+
+
+def load_data(cell: MatrixCell, data_dir: Path | None) -> tuple[Matrix, str]:
+    """D (m, n) and the rule of its subset.
+
+    Rows and columns are drawn at random from the complete set by the seed of the cell; if too few
+    of its columns are not zero (mnist, 780), the first m rows and n columns are taken.
+    """
+    m, n, seed = cell.m, cell.n, cell.data_seed
+    if cell.data == "randn":
+        return datasets.randn(m, n, seed=seed), "generated"
+    if cell.data == "digits":
+        digits = datasets.digits()
+        return np.asarray(
+            take(digits, m, n, subset="random", seed=seed, source="the digits")
+        ), "random"
+    try:
+        found = datasets.load(cell.data, m, n, seed=seed, sparse=True, folder=data_dir)
+        return found.toarray(), "random"
+    except ValueError:
+        found = datasets.load(cell.data, m, n, subset="first", sparse=True, folder=data_dir)
+        return found.toarray(), "first"
+
+
+def near_orthogonal(D: Matrix, signature: Signature, seed: int) -> tuple[Matrix, float]:
+    """A random start and its ||D X0||^2 / ||D||^2, as near to the paper's as conditions allow."""
+    low, high = NEAR_ORTHOGONAL
+    candidates = []
+    for condition in START_CONDITIONS:
+        X = random_point(signature, cond=condition, seed=seed)
+        ratio = float(np.sum((D @ X) ** 2) / np.sum(D * D))
+        if low <= ratio <= high:
+            return X, ratio
+        candidates.append((X, ratio))
+    return min(candidates, key=lambda candidate: abs(candidate[1] - (low + high) / 2))
+
+
+def _eigenvalue(
+    cell: MatrixCell, signature: Signature, D: Matrix, notes: dict[str, object]
+) -> BenchProblem:
+    x0, notes["start_ratio"] = near_orthogonal(D, signature, cell.seed)
+    if cell.problem == "race":
+        objective = HyperbolicEigenvalue(data=D, sense="max")
+        return BenchProblem(objective, signature, x0, None, notes)
+    assert cell.ridge is not None
+    ridge = cell.ridge * float(np.sum(D * D)) / cell.n
+    A = D.T @ D + ridge * np.eye(cell.n)
+    optimum = float(np.abs(eigh(A, signature)[0]).sum())
+    notes |= {"ridge": ridge, "optimum_by": "eigh"}
+    return BenchProblem(HyperbolicEigenvalue(A), signature, x0, optimum, notes)
+
+
+def planted_problem(signature: Signature, condition: float, seed: int) -> BenchProblem:
+    """Noisy Procrustes with 2n rows; Riemannian L-BFGS finds the optimum."""
+    source, target, _ = datasets.planted_procrustes(
+        2 * signature.n, signature, source_condition=condition, noise=NOISE, seed=seed
+    )
+    objective = Procrustes(source, target)
+    best = minimize(
+        objective,
+        signature=signature,
+        method="riemannian-lbfgs",
+        gradient_tolerance=1e-12,
+        max_iterations=2000,
+    )
+    notes: dict[str, object] = {
+        "optimum_by": "riemannian-lbfgs",
+        "reference_gradient_norm": best.gradient_norm,
+        "noise": NOISE,
+    }
+    return BenchProblem(objective, signature, np.eye(signature.n), best.value, notes)
+
+
+def _probe(
+    cell: MatrixCell, signature: Signature, D: Matrix, notes: dict[str, object]
+) -> BenchProblem:
+    """From a random start near the identity; rows of zeros stay at the base point."""
+    assert cell.alpha is not None
+    assert cell.scale is not None
+    assert cell.ridge is not None
+    objective = StructuralProbe(
+        D,
+        "euclidean",
+        signature=signature,
+        alpha=cell.alpha,
+        scale=cell.scale,
+        ridge=cell.ridge,
+        order="transform-lift",
+        zero_rows="base",
+    )
+    x0 = random_point(signature, cond=PROBE_CONDITION, seed=cell.seed)
+    notes |= {
+        "start_ratio": float(np.sum((D @ x0) ** 2) / np.sum(D * D)),
+        "zero_rows": int((~D.any(axis=1)).sum()),
+        "ridge": cell.ridge,
+        "optimum_by": "not known",
+    }
+    return BenchProblem(objective, signature, x0, None, notes, value_cost=PROBE_VALUE_COST)

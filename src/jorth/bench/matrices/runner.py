@@ -1,0 +1,120 @@
+"""Run a cell: prepare its problem, solve it, and make its row."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from jorth.bench.core.records import Row
+from jorth.bench.core.runs import Kind, NoResult
+from jorth.bench.matrices.cells import MatrixCell
+from jorth.bench.matrices.methods import method_of
+from jorth.bench.matrices.problems import BenchProblem, prepare
+from jorth.bench.matrices.scoring import score
+from jorth.datasets.files import VARIABLE
+from jorth.datasets.registry import REGISTRY
+from jorth.solvers import Result, Status, minimize
+from jorth.stopping import Criterion, NormAbove, ValueBelow
+
+DIVERGED_NORM = {"race": 1e6, "probe": 1e4}
+"""||X||_2 at which a run has diverged and ends; inner products of a probe keep eight digits."""
+SOLVED_GAP = 1e-12
+"""The relative gap at which a run with a known optimum ends."""
+
+
+class LastProblem:
+    """Prepares problems; the last one is kept for the next cells that share it."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[MatrixCell, Path | None, BenchProblem] | None = None
+
+    def of(self, cell: MatrixCell, data_dir: Path | None) -> BenchProblem:
+        shared = cell.shared_problem
+        if self._kept is None or self._kept[:2] != (shared, data_dir):
+            self._kept = None  # frees the memory of the old problem first
+            self._kept = shared, data_dir, prepare(cell, data_dir)
+        return self._kept[2]
+
+
+_last_problem = LastProblem()
+
+
+def tiny(cell: MatrixCell) -> MatrixCell:
+    """The same on a tiny problem."""
+    data = "planted" if cell.problem == "procrustes" else "randn"
+    return replace(cell, data=data, m=12, n=6, p=3, seed=0, max_time=None, max_evaluations=3)
+
+
+def measure(cell: MatrixCell, row: Row, data_dir: Path | None, rows: Sequence[Row]) -> None:
+    """Add the problem and the scored result to the row."""
+    began = time.perf_counter()
+    try:
+        problem = _last_problem.of(cell, data_dir)
+    except (FileNotFoundError, ImportError) as error:
+        if cell.data in REGISTRY:
+            raise NoResult("missing", _how_to_get(cell.data)) from error
+        raise
+    row |= {
+        "start_value": problem.first,
+        "optimum": problem.optimum,
+        "fingerprint": problem.objective.fingerprint(),
+        "notes": problem.notes,
+        "prepared_in": time.perf_counter() - began,
+    }
+    method, result = _solve(cell, problem)
+    row |= {"options": repr(method)} | score(problem, result)
+
+
+def _solve(cell: MatrixCell, problem: BenchProblem) -> tuple[Any, Result]:
+    race = cell.problem == "race"
+    curvature = problem.objective.curvature() if race else None
+    method = method_of(cell.method, cell.problem, cell.theta, curvature or 1.0)
+    stop: Criterion
+    if problem.optimum is None:
+        stop = NormAbove(DIVERGED_NORM[cell.problem])
+    else:
+        stop = ValueBelow(problem.value_at(SOLVED_GAP))
+    result = minimize(
+        problem.objective,
+        problem.x0,
+        signature=problem.signature,
+        method=method,
+        max_time=cell.max_time,
+        max_evaluations=cell.max_evaluations,
+        gradient_tolerance=0.0,
+        stop=stop,
+        seed=cell.seed,
+        on_unbounded="continue" if race else "stop",
+    )
+    if result.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    return method, result
+
+
+def _how_to_get(data: str) -> str:
+    """What is missing, without the folder that was searched: rows are published."""
+    how = "it has no public address known here"
+    if REGISTRY[data].url:
+        how = f"`jorth data fetch {data}` downloads it"
+    return (
+        f"data set {data} is not at hand: {how}; or name a folder that has it by --data-dir or "
+        f"{VARIABLE}"
+    )
+
+
+def describe(row: Row) -> str:
+    """A row in one line."""
+    cell = MatrixCell.from_json(row["cell"])
+    theta = "" if cell.theta is None else f" theta {cell.theta:g}"
+    head = f"{cell.size:<26} {cell.problem:<10} {cell.method + theta:<26}"
+    if row["outcome"] != "done":
+        return f"{head} {row['outcome']}: {row['error']}"
+    gap = "" if row["gap"] is None else f" gap {row['gap']:.1e}"
+    value = "not finite" if row["value"] is None else f"{row['value']:.3e}"
+    return f"{head} {value}{gap}  {row['status']}  {row['time']:.2f} s"
+
+
+KIND = Kind("matrices", MatrixCell, measure, tiny, describe)

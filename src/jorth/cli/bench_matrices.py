@@ -1,0 +1,200 @@
+"""`jorth bench hevp`, `probe` and `procrustes`."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal
+
+import click
+
+from jorth.bench.core.cells import plus_signs
+from jorth.bench.matrices import cells as grids
+from jorth.bench.matrices.paper import Size
+from jorth.cli.bench import (
+    RUN_OPTIONS,
+    folder,
+    many,
+    one,
+    positive,
+    run_and_tell,
+    seed,
+    share,
+    with_options,
+)
+
+TIME_LIMIT = 10.0
+PAPER_TIME_LIMIT = 90.0
+QUICK_EVALUATIONS = 30
+QUICK_TIME_LIMIT = 0.5
+DATA = ("randn", "digits")
+"""The data that every installation has, and the default."""
+SMALL_SIZES = {
+    "hevp": {"randn": (100, 100), "digits": (1797, 61)},
+    "probe": {"randn": (500, 50), "digits": (1797, 61)},
+}
+"""(m, n) of these unless --size is given."""
+SHARES = {"hevp": 0.5, "probe": 0.9, "procrustes": 0.5}
+"""p / n unless --p-share is given; that of the paper's probes is between 0.85 and 0.92."""
+PLANTED_SIZES = (50, 100)
+PLANTED_CONDITIONS = (10.0,)
+LIMIT_HELP = (
+    f"Seconds per run. Default: {TIME_LIMIT:g}, or {PAPER_TIME_LIMIT:g} for the paper's protocol; "
+    "none beside --max-evaluations."
+)
+
+
+def rows_x_columns(value: str) -> tuple[int, int]:
+    """The type of --size."""
+    match = re.fullmatch(r"0*([1-9][0-9]*)x0*([1-9][0-9]*)", value.lower())
+    if match is None:
+        raise click.BadParameter(f"must be rows x columns, as 1000x780; got {value!r}")
+    return int(match[1]), int(match[2])
+
+
+def number_or_fit(value: str) -> float | Literal["fit"]:
+    """The type of --scale."""
+    if value.lower() == "fit":
+        return "fit"
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise click.BadParameter(f"must be a positive number or fit; got {value!r}")
+    return number
+
+
+METHOD_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+    many("--solver", "solvers", str, "A name of `minimize` or of the tables. Default: all."),
+    many("--seed", "seeds", seed, default=grids.Crossing.seeds),
+    one("--time-limit", positive, LIMIT_HELP),
+    one("--max-evaluations", click.IntRange(1), "Gradients per run."),
+    *RUN_OPTIONS,
+)
+DATA_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+    many("--data", "names", str, "Of `jorth data list`, or randn or digits.", DATA),
+    many("--size", "sizes", rows_x_columns, "Default: the size in the paper."),
+    many(
+        "--p-share", "shares", share, f"p / n. Default: {SHARES['hevp']}, probe {SHARES['probe']}."
+    ),
+    one("--protocol", click.Choice(["paper"]), "paper: the paper's grid for this problem."),
+    one("--data-dir", folder, "Folder of the data. Default: $JORTH_DATA, else a cache of jorth."),
+    *METHOD_OPTIONS,
+)
+PROBLEM_HELP = "race: as printed in the paper, unbounded. trace: well-posed."
+THETA_HELP = "Proximal weight of the JOBCD methods in the race, in units of the curvature."
+RIDGE_HELP = "Ridge of the trace problem, in mean eigenvalues of D^T D."
+APPENDIX_HELP = "With --protocol paper: also the larger p of its appendix."
+
+
+@click.command()
+@one("--problem", click.Choice(["race", "trace", "both"]), PROBLEM_HELP, default="both")
+@many("--theta", "thetas", positive, THETA_HELP, grids.Crossing.thetas)
+@one("--ridge", positive, RIDGE_HELP, default=grids.RIDGE)
+@click.option("--appendix", is_flag=True, help=APPENDIX_HELP)
+@with_options(*DATA_OPTIONS)
+def hevp(problem: str, ridge: float, appendix: bool, **shared: Any) -> None:
+    """The hyperbolic eigenvalue problem: as the paper prints it, and well-posed."""
+    if appendix and not shared["protocol"]:
+        raise click.UsageError("--appendix needs --protocol paper")
+    names = _data_names(shared)
+    crossing = _crossing(shared)
+    problems: Any = ("race", "trace") if problem == "both" else (problem,)
+    if shared["quick"]:
+        cells = [cell for cell in grids.quick_cells("hevp", crossing) if cell.problem in problems]
+    else:
+        papers = grids.paper_sizes(appendix=appendix, only=names)
+        sizes = papers if shared["protocol"] else _sizes("hevp", names, shared)
+        cells = grids.hevp_cells(sizes, crossing, problems=problems, ridge=ridge)
+    run_and_tell(cells, "hevp", shared, shared["data_dir"])
+
+
+@click.command()
+@one("--alpha", positive, "Radius of the pseudo-hyperboloid.", default=1.0)
+@one(
+    "--scale", number_or_fit, "Factor on the distances; fit: the best at every point.", default="1"
+)
+@one("--ridge", click.FloatRange(0), "ridge/2 ||X||^2 is added.", default=0.0)
+@with_options(*DATA_OPTIONS)
+def probe(alpha: float, scale: float | Literal["fit"], ridge: float, **shared: Any) -> None:
+    """The structural probe: distances matched on the pseudo-hyperboloid, transform then lift."""
+    names = _data_names(shared)
+    crossing = _crossing(shared)
+    options: dict[str, Any] = dict(alpha=alpha, scale=scale, ridge=ridge)
+    if shared["quick"]:
+        cells = [replace(cell, **options) for cell in grids.quick_cells("probe", crossing)]
+    else:
+        papers = grids.probe_sizes(names)
+        sizes = papers if shared["protocol"] else _sizes("probe", names, shared)
+        cells = grids.probe_cells(sizes, crossing, **options)
+    run_and_tell(cells, "probe", shared, shared["data_dir"])
+
+
+@click.command()
+@many("--n", "sizes", click.IntRange(2), "Size of X.", PLANTED_SIZES)
+@many("--p-share", "shares", share, "p / n.", [SHARES["procrustes"]])
+@many("--condition", "conditions", click.FloatRange(1), "Of the source.", PLANTED_CONDITIONS)
+@with_options(*METHOD_OPTIONS)
+def procrustes(**shared: Any) -> None:
+    """Planted noisy Procrustes problems by every method."""
+    crossing = _crossing(shared)
+    sizes = shared["sizes"] or PLANTED_SIZES
+    shares = shared["shares"] or [SHARES["procrustes"]]
+    conditions = shared["conditions"] or PLANTED_CONDITIONS
+    if shared["quick"]:
+        cells = grids.quick_cells("procrustes", crossing)
+    else:
+        cells = grids.procrustes_cells(sizes, shares, conditions, crossing)
+    run_and_tell(cells, "procrustes", shared)
+
+
+def _crossing(shared: dict[str, Any]) -> grids.Crossing:
+    from jorth.bench.matrices.methods import table_name
+
+    limit = shared["time_limit"]
+    evaluations = shared["max_evaluations"]
+    if shared["quick"]:
+        limit = limit or QUICK_TIME_LIMIT
+        evaluations = evaluations or QUICK_EVALUATIONS
+    elif limit is None and evaluations is None:
+        limit = PAPER_TIME_LIMIT if shared.get("protocol") else TIME_LIMIT
+    try:
+        solvers = [table_name(name) for name in shared["solvers"]]
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    given = {name: shared[name] for name in ("seeds", "thetas") if shared.get(name)}
+    return grids.Crossing(solvers=solvers, max_time=limit, max_evaluations=evaluations, **given)
+
+
+def _data_names(shared: dict[str, Any]) -> list[str]:
+    """The names of the data in lower case; a UsageError if one is not known."""
+    from jorth.datasets import REGISTRY
+
+    if shared["protocol"] and (shared["sizes"] or shared["shares"]):
+        raise click.UsageError("--protocol paper fixes --size and --p-share")
+    known = (*DATA, *REGISTRY)
+    for name in shared["names"]:
+        if name.lower() not in known:
+            raise click.UsageError(f"--data must be one of {', '.join(known)}; got {name!r}")
+    return [name.lower() for name in shared["names"]]
+
+
+def _sizes(problem: str, names: list[str], shared: dict[str, Any]) -> list[Size]:
+    """(data, m, n, p) crossed; a data set without a size takes the paper's."""
+    from jorth.datasets import REGISTRY
+
+    shares = shared["shares"] or [SHARES[problem]]
+    sizes: list[Size] = []
+    for name in names or DATA:
+        usual = SMALL_SIZES[problem].get(name)
+        if name in REGISTRY:
+            usual = REGISTRY[name].hevp if problem == "hevp" else REGISTRY[name].hspp
+        if not shared["sizes"] and not usual:
+            what = "eigenvalue problem" if problem == "hevp" else "structural probe"
+            raise click.UsageError(f"--size is needed for {name}: the paper has no {what} with it")
+        for m, n in shared["sizes"] or [usual]:
+            sizes += [(name, m, n, plus_signs(n, share)) for share in shares]
+    return sizes
