@@ -26,6 +26,14 @@ def global_generators():
     np.random.seed(0)  # noqa: NPY002 - scikit-learn and pymanopt draw from there
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """A file stays with one worker: what its tests share is made once."""
+    from xdist.scheduler import LoadFileScheduling
+
+    return LoadFileScheduling(config, log)
+
+
 def pytest_collection_modifyitems(items):
     for item in items:
         if SHIFT and getattr(item.obj, "is_hypothesis_test", False):

@@ -236,7 +236,7 @@ def test_values_fall_and_the_pole_is_not_passed(method, preconditioner, conditio
         signature=sig,
         method=method(preconditioner=preconditioner),
         gradient_tolerance=0.0,
-        max_iterations=1000 if method is RiemannianSD else 3000,
+        max_iterations=300 if method is RiemannianSD else 3000,
         callback=lambda X, row: jorth.component(X, sig) != (1, 1),
     )
     assert result.message != "the callback asked to stop"

@@ -86,7 +86,6 @@ def check(rows, signature, method):
     [
         (bags(80, 12), Signature(9, 3), "j-jobcd"),
         (gaussian(80, 8), Signature(5, 3), "j-jobcd"),
-        (bags(40, 8), Signature(6, 2), "vr-j-jobcd"),
         pytest.param(bags(80, 12), Signature(9, 3), "vr-j-jobcd", marks=pytest.mark.slow),
         pytest.param(gaussian(80, 8), Signature(5, 3), "vr-j-jobcd", marks=pytest.mark.slow),
     ],
