@@ -1,5 +1,6 @@
 """Shared settings: threads of torch, reproducible hypothesis and global generators, the gpu marker."""
 
+import gc
 import os
 
 import numpy as np
@@ -32,6 +33,12 @@ def pytest_xdist_make_scheduler(config, log):
     from xdist.scheduler import LoadFileScheduling
 
     return LoadFileScheduling(config, log)
+
+
+def pytest_collection_finish():
+    """What is loaded by now stays until the end: the collector need not go through it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items):
