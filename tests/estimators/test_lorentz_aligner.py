@@ -1,5 +1,6 @@
 """The aligner recovers planted isometries to the level that the noise allows."""
 
+from functools import cache
 from itertools import combinations
 
 import numpy as np
@@ -20,6 +21,7 @@ SIGNATURES = {
 }
 
 
+@cache
 def digits(n=8):
     scores = PCA(n, svd_solver="full").fit_transform(load_digits().data)
     return scores / scores.std()

@@ -1,10 +1,8 @@
 import os
 import signal
-import subprocess
 import sys
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,6 +23,7 @@ from jorth.kge.batches import LOSSES
 from jorth.kge.logs import TensorBoardLog
 from jorth.kge.training import _Run
 from jorth.optim import JOBCD
+from tests.ranks.processes import in_processes
 
 GRAPH = hierarchy_with_cycles(branching=3, depth=2)
 QUICK = Config(
@@ -252,21 +251,22 @@ def interrupt_at(epoch):
     return callback
 
 
-KILLED = """
-import os, signal, sys
-from tests.kge.test_training import GRAPH, KILLED_CONFIG
-from jorth.kge import train
-kill = lambda row: row["epoch"] == 7 and os.kill(os.getpid(), signal.SIGKILL)
-train(GRAPH, KILLED_CONFIG, checkpoint=sys.argv[1], callback=kill)
-"""
 KILLED_CONFIG = replace(QUICK, method="vr-j-jobcd", epochs=9)
 
 
+def train_until_killed(rank, folder):
+    """What a process of its own does."""
+    torch.set_num_threads(1)
+
+    def callback(row):
+        if row["epoch"] == 7:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    train(GRAPH, KILLED_CONFIG, checkpoint=folder, callback=callback)
+
+
 def test_resume_after_sigkill(tmp_path):
-    run = subprocess.run(
-        [sys.executable, "-c", KILLED, str(tmp_path)], cwd=Path(__file__).parents[2], check=False
-    )
-    assert run.returncode == -signal.SIGKILL
+    assert in_processes(train_until_killed, tmp_path, count=1) == [-signal.SIGKILL]
     rows = []
     resumed = train(GRAPH, KILLED_CONFIG, checkpoint=tmp_path, callback=rows.append)
     assert rows[0]["epoch"] == 7

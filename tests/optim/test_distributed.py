@@ -9,7 +9,7 @@ import torch.distributed
 from jorth import Signature
 from jorth.optim import JOBCD, VRJOBCD
 from tests.optim.problems import Alignment
-from tests.ranks.processes import in_two_processes
+from tests.ranks.processes import in_processes
 
 SIG = Signature(3, 2)
 STEPS, ROWS = 12, 40
@@ -53,7 +53,7 @@ def process(rank, folder):
     not torch.distributed.is_available(), reason="torch was built without distributed"
 )
 def test_two_processes_equal_one(tmp_path):
-    assert in_two_processes(process, str(tmp_path)) == [0, 0]
+    assert in_processes(process, str(tmp_path)) == [0, 0]
     first, second = (torch.load(tmp_path / str(rank)) for rank in range(2))
     for kind in KINDS:
         model = Alignment(SIG, rows=ROWS)

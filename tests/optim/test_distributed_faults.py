@@ -12,7 +12,7 @@ import torch.distributed
 import jorth
 from jorth.optim import JOBCD, VRJOBCD
 from tests.optim.problems import SIG, Alignment
-from tests.ranks.processes import in_two_processes
+from tests.ranks.processes import in_processes
 
 BAD_STEP = 2
 OPTIONS = {"lr": 0.1, "momentum": 0.5, "curvature": "per-matrix"}
@@ -55,7 +55,7 @@ def process(rank, folder):
     not torch.distributed.is_available(), reason="torch was built without distributed"
 )
 def test_all_processes_leave_out_the_same_step(tmp_path):
-    assert in_two_processes(process, str(tmp_path)) == [0, 0]
+    assert in_processes(process, str(tmp_path)) == [0, 0]
     first, second = (torch.load(tmp_path / str(rank)) for rank in range(2))
     for one, other in zip(first, second, strict=True):
         assert torch.equal(one, other)

@@ -144,13 +144,12 @@ def test_per_plane_steps_are_adams():
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_reaches_the_optimum(name):
     model = Alignment(SIG)
-    values = train(
-        model,
-        optimizer_of(model, **STRATEGIES[name]),
-        700 if name in ("random", "invariant") else 300,
-    )
+    best, optimizer = optimum(model), optimizer_of(model, **STRATEGIES[name])
+    values = train(model, optimizer, 50)
+    while values[-1] - best > 5e-5 and len(values) < 1500:
+        values += train(model, optimizer, 50)
     assert values[0] - values[-1] > 0.1
-    assert 0 <= values[-1] - optimum(model) + 1e-12 < 1e-4
+    assert 0 <= values[-1] - best + 1e-12 < 1e-4
     assert jorth.residual(model.weight.detach(), SIG) < 100 * SIG.n * 2.0**-53
     if name != "all components":
         assert jorth.component(model.weight.detach(), SIG) == (1, 1)

@@ -98,7 +98,7 @@ def test_compiled_never_above_the_companion_roots(cases, positive):
 
 
 @pytest.mark.parametrize("positive", [False, True])
-@pytest.mark.parametrize("size", [300, pytest.param(2400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("size", [200, pytest.param(2400, marks=pytest.mark.slow)])
 def test_u_against_mpmath(size, positive):
     """u to 1e-14 relative where e^mu is at most 1e6, away from ties and double roots."""
     rng = np.random.default_rng(7)

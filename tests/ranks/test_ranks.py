@@ -13,7 +13,7 @@ import torch
 
 import jorth
 from tests.ranks import jobs
-from tests.ranks.processes import in_two_processes
+from tests.ranks.processes import in_processes
 
 pytestmark = pytest.mark.skipif(
     not torch.distributed.is_available(), reason="torch was built without distributed"
@@ -27,7 +27,7 @@ SUMMED = 1e-10
 def two(tmp_path_factory):
     """What two processes found."""
     folder = tmp_path_factory.mktemp("two")
-    assert in_two_processes(jobs.every_run, folder) == [0, 0]
+    assert in_processes(jobs.every_run, folder) == [0, 0]
     return [torch.load(folder / str(rank)) for rank in range(2)]
 
 
@@ -101,7 +101,7 @@ def test_only_the_first_process_sees_the_checkpoint(two):
 @pytest.mark.parametrize("what", ["minimize", "train"])
 def test_a_killed_process_ends_the_job_and_it_resumes(two, tmp_path, what):
     victim = {"minimize": 1, "train": 0}[what]
-    codes = in_two_processes(jobs.telling, what, tmp_path, tmp_path / "first meeting")
+    codes = in_processes(jobs.telling, what, tmp_path, tmp_path / "first meeting")
     assert codes[victim] == -signal.SIGKILL
     assert codes[1 - victim] == 1
     error = (tmp_path / f"error of {1 - victim}").read_text()
@@ -109,7 +109,7 @@ def test_a_killed_process_ends_the_job_and_it_resumes(two, tmp_path, what):
     assert error.endswith(
         f"start the same job again: it goes on from the checkpoint in {tmp_path / 'checkpoint'}"
     )
-    assert in_two_processes(jobs.telling, what, tmp_path, tmp_path / "second meeting") == [0, 0]
+    assert in_processes(jobs.telling, what, tmp_path, tmp_path / "second meeting") == [0, 0]
     check_resumed(two, tmp_path, what)
 
 

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -13,6 +11,7 @@ import jorth
 from jorth import CheckpointMismatch, Signature, Status
 from jorth.solvers.minimize import METHODS
 from jorth.stopping import BlockStationary, GradientNorm, MaxIterations, RelativeDecrease
+from tests.ranks.processes import in_processes
 from tests.solvers.registry import case
 
 
@@ -151,28 +150,22 @@ def checkpointed(method, folder, kill_at=np.inf):
     return minimize(checkpoint=folder, checkpoint_interval=0.0, callback=callback, **options)
 
 
-KILLED = """
-import os, sys
-import torch
-from tests.solvers.test_loop import METHODS, case, checkpointed
-torch.set_num_threads(1)
-case("procrustes noisy")
-for method in METHODS:
-    if os.fork() == 0:  # a process of its own that need not load torch
-        checkpointed(method, os.path.join(sys.argv[1], method), kill_at=9)
-        os._exit(0)
-    print(os.waitstatus_to_exitcode(os.wait()[1]))
-"""
+def run_until_killed(rank, folder):
+    """A process for each method, which kills itself; they are forks of one that has loaded what they need."""
+    torch.set_num_threads(1)
+    case("procrustes noisy")
+    for method in METHODS:
+        if os.fork() == 0:
+            checkpointed(method, folder / method, kill_at=9)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.wait()[1]) == -signal.SIGKILL
 
 
 @pytest.fixture(scope="module")
-def killed(tmp_path_factory, pytestconfig):
+def killed(tmp_path_factory):
     """A folder with the checkpoints of processes that were killed, one for each method."""
     folder = tmp_path_factory.mktemp("killed")
-    command = [sys.executable, "-c", KILLED, str(folder)]
-    root = pytestconfig.rootpath
-    run = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
-    assert run.stdout.split() == len(METHODS) * [str(-signal.SIGKILL)], run.stderr
+    assert in_processes(run_until_killed, folder, count=1) == [0]
     return folder
 
 
