@@ -15,8 +15,6 @@ from jorth.kge.model import UltraE
 from jorth.optim import JOBCD, VRJOBCD, make
 from jorth.ranks import Ranks
 
-NAMES = {"j-jobcd": "j-jobcd", "vr-j-jobcd": "vr-j-jobcd", "csdm": "csdm"}
-
 
 @dataclass
 class OptimiserState:
@@ -66,7 +64,7 @@ class Optimisers:
         if config.method != "csdm":
             options.setdefault("seed", config.seed)
         owner: torch.nn.Module = self._copy or model
-        method: Any = NAMES[config.method]
+        method: Any = config.method
         self._entities = torch.optim.Adam([model.points, model.bias], lr=config.lr, fused=True)
         self._relations = make(method, owner, model.signature, name="relations", **options)
         self._both: tuple[torch.optim.Optimizer, ...] = (self._entities, self._relations)
