@@ -71,7 +71,7 @@ CASES = {
     "theta NaN": (lambda: solve_plane(P, Q, SIGNS, theta=float("nan")), ValueError, "theta must be finite"),
     "components": (lambda: solve_plane(P, Q, SIGNS, components="some"), ValueError, "components must be one of \"all\", \"identity\", got 'some'"),
     # one-dimensional minimisers
-    "lightcone dtype": (lambda: minimize_lightcone(np.ones(2), np.ones(2, np.float32), 1.0, 1.0), TypeError, "B must have the dtype and device of the other arrays"),
+    "lightcone dtype": (lambda: minimize_lightcone(np.ones(2), np.ones(2, np.float32), 1.0, 1.0), TypeError, "B must have the dtype and device of A"),
     "lightcone shapes": (lambda: minimize_lightcone(np.ones(2), np.ones(3), 1.0, 1.0), ValueError, r"shapes must broadcast against each other, got A \(2,\), B \(3,\)"),
     "lightcone integers": (lambda: minimize_lightcone(np.ones(2, int), 1.0, 1.0, 1.0), TypeError, "A must be float64 or float32"),
     "lightcone text": (lambda: minimize_lightcone("1", 1.0, 1.0, 1.0), TypeError, "A must be a number, a NumPy array or a tensor, got str"),

@@ -308,8 +308,8 @@ def test_the_papers_cross_coefficient_has_the_wrong_sign(case, x_direction, y_di
     )
     assert paper_coefficients(case, Q) == pytest.approx(-(x @ Q @ y))
     # our light-cone coefficients C - D of the flip carry the cross term: 8 (C - D) / 4 = x^T Q y up to the branch
-    forms = quadratic_forms(torch.from_numpy(Q), torch.tensor(0.0), torch.tensor(0.0))
-    cross = 2 * (forms.flip_out - forms.flip_in).item()
+    _, null = quadratic_forms(torch.from_numpy(Q), torch.tensor(0.0), torch.tensor(0.0))
+    cross = 2 * (null.flip_out - null.flip_in).item()
     flip_x = np.array([[-1.0, 0], [0, 1]]).T.reshape(4)
     assert cross == pytest.approx(flip_x @ Q @ y)
 

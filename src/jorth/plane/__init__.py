@@ -1,4 +1,4 @@
-"""The 2x2 problem at the heart of block coordinate descent: solve it, pair indices, apply the steps."""
+"""The 2x2 problem of block coordinate descent: solve it, pair indices, apply the steps."""
 
 from jorth.plane.apply import apply_columns, apply_rows
 from jorth.plane.circle import minimize_circle

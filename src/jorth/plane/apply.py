@@ -1,8 +1,8 @@
 """Steps V applied to rows or columns, in place, for disjoint pairs at once.
 
-A boost acts on the sum and the difference of two rows, which it scales by u and 1/u (the OD form): feasibility drifts
-least that way. Steps near the identity are added as increments, (V - I) x, for the same reason. All of it is recovered
-from V: u from its entries, V11 - 1 from V21^2 / (1 + V11).
+A boost acts on the sum and the difference of two rows, which it scales by u and 1/u (the OD form):
+feasibility drifts least that way. Steps near the identity are added as increments, (V - I) x, for
+the same reason. All of it is recovered from V: u from its entries, V11 - 1 from V21^2 / (1 + V11).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import describe, real_numbers, to_tensor
+from jorth.arrays import check_alike, describe, real_numbers, to_tensor
 
 SMALL_BOOST = 0.3
 SMALL_TURN = 0.9
@@ -24,10 +24,12 @@ def apply_rows(X: Any, pairs: Any, V: Any) -> None:
 
     Args:
         X: (..., n, k), NumPy or torch; changed in place.
-        pairs: (m, 2), disjoint indices; shared by all matrices of a batch. Checked unless they are on a device.
-        V: (..., m, 2, 2), as `solve_plane` returns them. On a device that is not read back, so not checked.
+        pairs: (m, 2), disjoint indices, shared by all matrices of a batch. They are checked unless
+            they are on a device.
+        V: (..., m, 2, 2), as `solve_plane` returns them. On a device nothing is read back, and so
+            nothing is checked.
 
-    Where X is not finite, or overflows, the result is not finite either: nothing is checked about it.
+    Where X is not finite, or overflows, the result is not finite either; that is not checked.
     """
     matrix, index, steps = _checked(X, pairs, V, rows=True)
     with torch.no_grad():
@@ -53,8 +55,11 @@ def _apply(X: Tensor, pairs: Tensor, V: Tensor) -> None:
 
 
 def _factors(V: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
-    """Per pair (..., m, 1): whether hyperbolic, whether an increment, and the 2x2 matrix in the combined rows."""
-    v11, v12, v21, v22 = (V[..., a, b] for a, b in ((0, 0), (0, 1), (1, 0), (1, 1)))
+    """(mixed, keep, M), each entry (..., m, 1).
+
+    ``mixed`` is 1 for hyperbolic pairs, ``keep`` for increments; M acts on the combined rows.
+    """
+    v11, v12, v21, v22 = V.flatten(-2).unbind(-1)
     hyperbolic = v11.sign() * v12.sign() * v21.sign() * v22.sign() > 0
     u = torch.where(v21 * v22 > 0, v22 + v21, 1 / (v22 - v21))
     small_boost = hyperbolic & (v11 > 0) & (v22 > 0) & (v21.abs() < SMALL_BOOST)
@@ -82,32 +87,25 @@ def _checked(X: Any, pairs: Any, V: Any, rows: bool) -> tuple[Tensor, Tensor, Te
     if matrix.ndim < 2:
         raise ValueError(f"X must have shape (..., n, k), got {describe(X)}")
     host = torch.device("cpu")
-    index = real_numbers(
-        pairs,
-        "pairs",
-        "integers of shape (m, 2)",
-        pairs.device if isinstance(pairs, Tensor) else host,
-    )
+    place = pairs.device if isinstance(pairs, Tensor) else host
+    index = real_numbers(pairs, "pairs", "integers of shape (m, 2)", place)
     if index.ndim != 2 or index.shape[1] != 2 or index.dtype not in (torch.int64, torch.int32):
         raise ValueError(f"pairs must be integers of shape (m, 2), got {describe(pairs)}")
     if steps.shape[-3:] != (len(index), 2, 2) or not _fits(steps.shape[:-3], matrix.shape[:-2]):
         raise ValueError(
-            f"V must have shape (..., {len(index)}, 2, 2) to go with pairs, got {describe(V)} and X {describe(X)}"
+            f"V must have shape (..., {len(index)}, 2, 2) to go with pairs, "
+            f"got {describe(V)} and X {describe(X)}"
         )
-    if steps.dtype != matrix.dtype or steps.device != matrix.device:
-        raise TypeError(
-            f"V must have the dtype and device of X, got {describe(V)} and {describe(X)}"
-        )
-    size = matrix.shape[-2 if rows else -1]
+    check_alike(steps, "V", matrix, "X")
     if index.device == host:
-        _check_disjoint(index.numpy(), size)
+        _check_disjoint(index.numpy(), matrix.shape[-2 if rows else -1])
     if steps.device == host:
         _check_steps(steps, V)
     return matrix, index.to(matrix.device).long(), steps
 
 
 def _fits(batch: torch.Size, own: torch.Size) -> bool:
-    """Whether the steps have a batch that broadcasts to that of X."""
+    """Whether the batch of the steps broadcasts to that of X."""
     try:
         return np.broadcast_shapes(batch, own) == own
     except ValueError:
@@ -117,9 +115,9 @@ def _fits(batch: torch.Size, own: torch.Size) -> bool:
 def _check_disjoint(pairs: np.ndarray, size: int) -> None:
     flat = pairs.ravel()
     if flat.size and (flat.min() < 0 or flat.max() >= size):
-        found = f"{flat.min()} to {flat.max()}"
         raise ValueError(
-            f"pairs must index 0 .. {size - 1}, got values from {found} and an X of that size"
+            f"pairs must index 0 .. {size - 1}, "
+            f"got values from {flat.min()} to {flat.max()} and an X of that size"
         )
     if np.unique(flat).size != flat.size:
         raise ValueError("pairs must be disjoint, got an index twice")
@@ -130,13 +128,13 @@ def _check_steps(steps: Tensor, V: Any) -> None:
     size = steps.abs().amax(dim=(-2, -1), keepdim=True).clamp(min=1.0)
     scaled = steps / size
     square = torch.eye(2).to(steps) / size.square()
-    defects = [
-        (scaled.mT @ (form.to(steps)[:, None] * scaled) - form.to(steps) * square)
-        .abs()
-        .amax(dim=(-2, -1))
-        for form in (torch.tensor([1.0, 1.0]), torch.tensor([1.0, -1.0]))
-    ]
-    wrong = ~(torch.minimum(*defects) <= 64 * torch.finfo(steps.dtype).eps)
+
+    def defect(signs: list[float]) -> Tensor:
+        s = torch.tensor(signs).to(steps)
+        return (scaled.mT @ (s[:, None] * scaled) - s * square).abs().amax(dim=(-2, -1))
+
+    least = torch.minimum(defect([1.0, 1.0]), defect([1.0, -1.0]))
+    wrong = ~(least <= 64 * torch.finfo(steps.dtype).eps)
     if bool(wrong.any()):
         raise ValueError(
             f"V must hold rotations, reflections, boosts or flips, got {describe(V)} "

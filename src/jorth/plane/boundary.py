@@ -3,54 +3,51 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import describe, is_number, rounded_to, to_tensor
+from jorth.arrays import check_alike, describe, is_number, rounded_to, to_tensor
 
 
-def common_tensors(arguments: Mapping[str, Any]) -> tuple[list[Tensor], type]:
-    """The arguments as float tensors of one shape and dtype, and the kind of array to give back.
+def in_double(**arguments: Any) -> tuple[list[Tensor], torch.dtype, Callable[[Tensor], Any]]:
+    """The arguments as float64 tensors of one shape, their own dtype, and the way back to it.
 
     Python numbers take the dtype and device of the arrays; numbers alone are float64.
     """
-    arrays = {
-        name: value for name, value in arguments.items() if isinstance(value, (np.ndarray, Tensor))
+    tensors = {
+        name: to_tensor(value, name).detach()
+        for name, value in arguments.items()
+        if isinstance(value, (np.ndarray, Tensor))
     }
-    tensors = {name: to_tensor(value, name).detach() for name, value in arrays.items()}
-    kind: type = (
-        Tensor if any(isinstance(value, Tensor) for value in arrays.values()) else np.ndarray
-    )
-    if not arrays:
-        kind = float
+    first, like = next(iter(tensors.items()), ("", torch.zeros((), dtype=torch.float64)))
+    full = []
     for name, value in arguments.items():
-        if name not in arrays and not is_number(value):
+        if name in tensors:
+            check_alike(tensors[name], name, like, first)
+        elif not is_number(value):
             raise TypeError(
                 f"{name} must be a number, a NumPy array or a tensor, got {describe(value)}"
             )
-    first = next(iter(tensors.values()), torch.zeros((), dtype=torch.float64))
-    for name, tensor in tensors.items():
-        if tensor.dtype != first.dtype or tensor.device != first.device:
-            raise TypeError(
-                f"{name} must have the dtype and device of the other arrays "
-                f"({next(iter(tensors))} has {first.dtype}, {first.device}), got ({tensor.dtype}, {tensor.device})"
-            )
-    full = [
-        tensors[name] if name in tensors else _filled(float(value), name, first)
-        for name, value in arguments.items()
-    ]
+        full.append(tensors[name] if name in tensors else _filled(float(value), name, like))
     try:
         shape = np.broadcast_shapes(*(tensor.shape for tensor in full))
     except ValueError as error:
-        shapes = ", ".join(
-            f"{name} {tuple(t.shape)}" for name, t in zip(arguments, full, strict=True)
-        )
+        pairs = zip(arguments, full, strict=True)
+        shapes = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in pairs)
         raise ValueError(f"shapes must broadcast against each other, got {shapes}") from error
-    return [tensor.expand(shape) for tensor in full], kind
+    as_tensor = any(isinstance(value, Tensor) for value in arguments.values())
+
+    def restore(result: Tensor) -> Any:
+        rounded = result.to(like.dtype) if result.is_floating_point() else result
+        if not tensors:
+            return rounded.item()
+        return rounded if as_tensor else rounded.numpy()
+
+    return [tensor.expand(shape).double() for tensor in full], like.dtype, restore
 
 
 def _filled(number: float, name: str, like: Tensor) -> Tensor:
@@ -63,8 +60,18 @@ def _filled(number: float, name: str, like: Tensor) -> Tensor:
     return torch.full((), rounded, dtype=like.dtype, device=like.device)
 
 
-def restore(tensor: Tensor, kind: type) -> Any:
-    """The tensor as a number, an array or itself."""
-    if kind is float:
-        return tensor.item()
-    return tensor.cpu().numpy() if kind is np.ndarray else tensor
+def check_symmetric(matrices: Tensor, name: str) -> None:
+    """A ValueError unless all matrices (..., n, n) are symmetric up to rounding."""
+    bad = ~is_symmetric(matrices)
+    if bool(bad.any()):
+        defect = (matrices - matrices.mT).abs().amax().item()
+        count = f" in {int(bad.sum())} of {bad.numel()} pairs" if bad.ndim else ""
+        raise ValueError(
+            f"{name} must be symmetric, got max |{name} - {name}^T| = {defect:.3g}{count}"
+        )
+
+
+def is_symmetric(matrices: Tensor) -> Tensor:
+    """Whether each matrix is symmetric up to the rounding of its own formation."""
+    defect = (matrices - matrices.mT).abs().amax(dim=(-2, -1))
+    return defect <= 64 * torch.finfo(matrices.dtype).eps * matrices.abs().amax(dim=(-2, -1))

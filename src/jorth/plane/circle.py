@@ -1,4 +1,4 @@
-"""The plane problem on the circle: minimise a c + b s + c2 c^2 + d c s + e s^2 over c^2 + s^2 = 1."""
+"""The plane problem on the circle: minimise a x + b y + c x^2 + d x y + e y^2, x^2 + y^2 = 1."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from jorth.plane.boundary import common_tensors, restore
+from jorth.plane.boundary import in_double
 
-# Worst case over 2e6 problems in 1e-150 .. 1e150 and around the cusp: error of the angle 6e-8, 3e-14 and rounding
-# after 4, 5 and 6 steps.
 NEWTON_STEPS = 6
+"""Worst case over 2e6 problems in 1e-150 .. 1e150 and around the cusp: the error of the angle is
+6e-8, 3e-14 and rounding after 4, 5 and 6 steps."""
 DEFINITE = 1e-5
-"""The curvature, relative to the coefficients, below which a Newton step near the cusp would be noise."""
+"""Below this curvature, relative to the coefficients, a Newton step near the cusp is noise."""
 
 
 class CircleMinimum(NamedTuple):
@@ -27,11 +27,11 @@ class CircleMinimum(NamedTuple):
 def minimize_circle(a: Any, b: Any, c: Any, d: Any, e: Any) -> CircleMinimum:
     """The global minimiser of a x + b y + c x^2 + d x y + e y^2 over the unit circle.
 
-    In the eigenvectors of the quadratic part it is al x + be y + 2 R x^2 + const with R >= 0, whose minimiser has the
-    signs of (-al, -be): a trust-region problem in the plane, with the one multiplier L >= 0 of
-    (|al| / (4 R + L))^2 + (|be| / L)^2 = 1. Newton on 1 / norm from a lower bound rises to it monotonically
-    (Moré and Sorensen 1983). Of two equal minima the one nearer (1, 0) is returned; where a coefficient is NaN or
-    infinite, NaN.
+    In the eigenvectors of the quadratic part it is al x + be y + 2 R x^2 + const with R >= 0, whose
+    minimiser has the signs of (-al, -be): a trust-region problem in the plane, with the one
+    multiplier L >= 0 of (|al| / (4 R + L))^2 + (|be| / L)^2 = 1. Newton's method on 1 / norm from a
+    lower bound rises to it monotonically (Moré and Sorensen 1983). Of two equal minima the one
+    nearer (1, 0) is returned; where a coefficient is NaN or infinite, NaN.
 
     Args:
         a: Coefficients, broadcast against each other: floats, NumPy arrays or tensors.
@@ -40,12 +40,10 @@ def minimize_circle(a: Any, b: Any, c: Any, d: Any, e: Any) -> CircleMinimum:
         d: See a.
         e: See a.
     """
-    (a_, b_, c_, d_, e_), kind = common_tensors({"a": a, "b": b, "c": c, "d": d, "e": e})
-    dtype = a_.dtype
-    a_, b_, c_, d_, e_ = a_.double(), b_.double(), c_.double(), d_.double(), e_.double()
+    (a_, b_, c_, d_, e_), _, restore = in_double(a=a, b=b, c=c, d=d, e=e)
     x, y = circle(a_, b_, c_, d_, e_)
     value = a_ * x + b_ * y + c_ * x * x + d_ * x * y + e_ * y * y
-    return CircleMinimum(*(restore(t.to(dtype), kind) for t in (x, y, value)))
+    return CircleMinimum(restore(x), restore(y), restore(value))
 
 
 def circle(a: Tensor, b: Tensor, c: Tensor, d: Tensor, e: Tensor) -> tuple[Tensor, Tensor]:
@@ -58,9 +56,8 @@ def circle(a: Tensor, b: Tensor, c: Tensor, d: Tensor, e: Tensor) -> tuple[Tenso
     p, q = _half_angle(half_difference, half_cross, R)
     al, be = a * p + b * q, b * p - a * q
     x, y = _quadrant(al.abs(), be.abs(), 4 * R)
-    x = (
-        -_sign(al, towards=-p) * x
-    )  # on a tie the point whose first coordinate in the old axes is larger
+    # on a tie the point whose first coordinate in the old axes is larger
+    x = -_sign(al, towards=-p) * x
     y = -_sign(be, towards=q) * y
     return _renew(a, b, c - e, d, x * p - y * q, x * q + y * p)
 
@@ -80,18 +77,16 @@ def _quadrant(al: Tensor, be: Tensor, R4: Tensor) -> tuple[Tensor, Tensor]:
     """The minimiser of -al x - be y + R4/2 x^2 on the circle, x, y >= 0, for al, be, R4 >= 0."""
     excess = al - R4
     cube = (R4 / 4).pow(1 / 3) * be.pow(1 / 3).square()
-    below = torch.where(
-        excess >= 0, 1.2599 * cube, torch.minimum(cube, be * (R4 / 4 / excess.abs()).sqrt())
-    )
+    small = torch.minimum(cube, be * (R4 / 4 / excess.abs()).sqrt())
+    below = torch.where(excess >= 0, 1.2599 * cube, small)
     L = torch.maximum(torch.maximum(be, excess), below)
     hard = L <= 0  # be = 0 and al <= R4: the multiplier is zero
     L = torch.where(hard, 1.0, L)
     for _ in range(NEWTON_STEPS):
         x, y = al / (R4 + L), be / L
         square = x * x + y * y
-        L = L + (square * (square.sqrt() - 1) / (x * x / (R4 + L) + y * y / L)).nan_to_num_(
-            0.0
-        ).clamp_(min=0)
+        rise = square * (square.sqrt() - 1) / (x * x / (R4 + L) + y * y / L)
+        L = L + rise.nan_to_num_(0.0).clamp_(min=0)
     x_hard = torch.where(R4 > 0, al / R4, 1.0)
     x = torch.where(hard, x_hard, al / (R4 + L))
     y = torch.where(hard, ((1 - x_hard) * (1 + x_hard)).clamp(min=0).sqrt(), be / L)
@@ -102,7 +97,7 @@ def _quadrant(al: Tensor, be: Tensor, R4: Tensor) -> tuple[Tensor, Tensor]:
 def _renew(
     a: Tensor, b: Tensor, c_minus_e: Tensor, d: Tensor, x: Tensor, y: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """One Newton step in the angle on the data as given, free of the rounding of the change of axes."""
+    """One Newton step in the angle on the data as given, free of the rounding of the new axes."""
     slope = b * x - a * y + d * (x * x - y * y) - 2 * c_minus_e * x * y
     curvature = -a * x - b * y - 2 * c_minus_e * (x * x - y * y) - 4 * d * x * y
     return turn(x, y, -slope / curvature, curvature, DEFINITE)
@@ -111,7 +106,7 @@ def _renew(
 def turn(
     x: Tensor, y: Tensor, angle: Tensor, curvature: Tensor, floor: Tensor | float
 ) -> tuple[Tensor, Tensor]:
-    """(x, y) turned by a correcting angle; left alone where that is no small step to a definite minimum."""
+    """(x, y) turned by a correcting angle, where that is a small step to a definite minimum."""
     sound = (curvature > floor) & (angle.abs() < 1e-3)
     angle = torch.where(sound, angle, 0.0)
     even = 1 - angle * angle / 2

@@ -1,14 +1,15 @@
 """The stationarity equation on the hyperbola, solved globally and without branches.
 
-On the branch (cosh mu, sinh mu), mu in R, the function 2 + 4 sinh^2 - 2 m cosh - 2 d sinh with d >= 0 takes its
-minimum at mu >= 0 (reflecting mu to -mu changes it by 4 d sinh mu), and S = sinh mu solves
+On the branch (cosh mu, sinh mu), mu in R, the function 2 + 4 sinh^2 - 2 m cosh - 2 d sinh with
+d >= 0 takes its minimum at mu >= 0 (reflecting mu to -mu changes it by 4 d sinh mu), and
+S = sinh mu solves
 
     S (4 - m / c) = d,   c = sqrt(1 + S^2),   c >= m / 4.
 
-That S is unique: for m >= 0 the left side is negative up to c = m / 4 and increasing and convex beyond, for m < 0 it
-is increasing and concave. So the quartic of the plane problem, which has up to three roots on the branch, needs one
-root only and no comparison of values. With a = m + d the equation reads S (4 - a / c) = d / (c (S + c)), which
-cancels nowhere: a and d are the data, not m.
+That S is unique: for m >= 0 the left side is negative up to c = m / 4 and increasing and convex
+beyond, for m < 0 it is increasing and concave. So the quartic of the plane problem, which has up to
+three roots on the branch, needs one root only and no comparison of values. With a = m + d the
+equation reads S (4 - a / c) = d / (c (S + c)), which cancels nowhere: a and d are the data, not m.
 """
 
 from __future__ import annotations
@@ -16,16 +17,17 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-# Worst case over 3e6 (a, d) in 1e-300 .. 1e300 and around the cusp m = 4, d = 0: relative error of S + c is
-# 1e-7, 1e-13 and rounding after 4, 5 and 6 Newton steps.
 NEWTON_STEPS = 6
+"""Worst case over 3e6 (a, d) in 1e-300 .. 1e300 and around the cusp m = 4, d = 0: the relative
+error of S + c is 1e-7, 1e-13 and rounding after 4, 5 and 6 steps."""
 LARGE = torch.finfo(torch.float64).max ** 0.45
 
 
 def hyperbola_root(a: Tensor, d: Tensor) -> Tensor:
-    """S = sinh mu >= 0 with S (4 - a / c) = d / (c (S + c)): the global minimiser for m = a - d, d >= 0, in float64.
+    """S = sinh mu >= 0 with S (4 - a / c) = d / (c (S + c)), for d >= 0, in float64.
 
-    Newton's method from the dominant balance of the terms.
+    This is the global minimiser for m = a - d. Newton's method starts from the dominant balance of
+    the terms.
     """
     m = a - d
     S = _dominant_balance(a, d, m)
@@ -44,16 +46,17 @@ def cosh_of(S: Tensor) -> Tensor:
 
 
 def _dominant_balance(a: Tensor, d: Tensor, m: Tensor) -> Tensor:
-    """A start within a small factor of the root at every magnitude: the least upper bound, term against term."""
-    # m >= 0: S <= a/4 (S/c <= 1), S <= d/(4 - m) (1/c <= 1), S <= about S(d = 0) + (2 d/m)^(1/3) near the cusp
+    """A start within a small factor of the root at every magnitude: the least upper bound."""
+    # m >= 0: S <= a/4 (S/c <= 1), S <= d/(4 - m) (1/c <= 1),
+    # and S <= about S(d = 0) + (2 d/m)^(1/3) near the cusp
     quarter = m.clamp(min=0) / 4
-    at_zero_d = torch.where(
-        quarter > LARGE, quarter, (quarter.clamp(max=LARGE).square() - 1).clamp(min=0).sqrt()
-    )
+    root = (quarter.clamp(max=LARGE).square() - 1).clamp(min=0).sqrt()
+    at_zero_d = torch.where(quarter > LARGE, quarter, root)
     cubic = at_zero_d + (2 * d / m.clamp(min=1)).pow(1 / 3)
     linear = torch.where(m < 4, d / (4 - m), torch.inf)
     attracted = torch.minimum(torch.minimum(a / 4, linear), cubic)
-    # m < 0: d/(4 + |m|) <= S <= d/4; S >= a/4; 8 S^3 = |m| when a is small, S/c = d/|m| when a is large and negative
+    # m < 0: d/(4 + |m|) <= S <= d/4; S >= a/4;
+    # 8 S^3 = |m| when a is small, S/c = d/|m| when a is large and negative
     k = (-m).clamp(min=0)
     cube = (k / 8).pow(1 / 3)
     ratio = d / a.abs().sqrt() / (k + d).sqrt()

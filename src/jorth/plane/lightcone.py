@@ -1,4 +1,4 @@
-"""The hyperbolic plane problem in light-cone coordinates: minimise A u + B / u + C u^2 + D / u^2 over u != 0."""
+"""The hyperbolic plane problem in light-cone coordinates: min A u + B / u + C u^2 + D / u^2."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from jorth.arrays import check_flag
-from jorth.plane.boundary import common_tensors, restore
+from jorth.plane.boundary import in_double
 from jorth.plane.hyperbola import cosh_of, hyperbola_root
 
 
@@ -26,9 +26,10 @@ def minimize_lightcone(
     """The global minimiser of F(u) = A u + B / u + C u^2 + D / u^2 over u != 0, or over u > 0.
 
     With u = sigma r v, r = (D / C)^(1/4), the problem has two parameters, al = A r / sqrt(C D) and
-    be = B / (r sqrt(C D)); v = exp(mu) turns it into the equation on the hyperbola of `hyperbola_root`, and its
-    symmetries (v to 1/v swaps al and be, v to -v negates both) tell sign and side of the minimiser beforehand:
-    sigma is minus the sign of al + be, and v >= 1 where -sigma al >= -sigma be.
+    be = B / (r sqrt(C D)); v = exp(mu) turns it into the equation on the hyperbola of
+    `hyperbola_root`, and its symmetries (v to 1/v swaps al and be, v to -v negates both) tell sign
+    and side of the minimiser beforehand: sigma is minus the sign of al + be, and v >= 1 where
+    -sigma al >= -sigma be.
 
     Args:
         A: Coefficients, broadcast against each other: floats, NumPy arrays or tensors.
@@ -38,33 +39,30 @@ def minimize_lightcone(
         positive: Minimise over u > 0 only.
 
     Returns:
-        (u, value, unbounded). ``unbounded`` marks problems without a minimiser: the value falls without bound, or
-        towards an infimum that no u attains, or the minimiser is beyond the range of the dtype; u is 1 there. When all
-        four are zero, u is 1. Where any coefficient is NaN, u is 1 and the value NaN; where one is infinite, the
-        value is not finite. A value beyond the range is -inf
-        at a u that is not. float32 is computed in float64 and rounded at the end.
+        (u, value, unbounded). ``unbounded`` marks problems without a minimiser: the value falls
+        without bound, or towards an infimum that no u attains, or the minimiser is beyond the range
+        of the dtype; u is 1 there. When all four are zero, u is 1. Where any coefficient is NaN, u
+        is 1 and the value NaN; where one is infinite, the value is not finite. A value beyond the
+        range is -inf at a u that is not. float32 is computed in float64 and rounded at the end.
     """
     check_flag(positive, "positive")
-    (A_, B_, C_, D_), kind = common_tensors({"A": A, "B": B, "C": C, "D": D})
-    dtype = A_.dtype
-    A_, B_, C_, D_ = A_.double(), B_.double(), C_.double(), D_.double()
+    (A_, B_, C_, D_), dtype, restore = in_double(A=A, B=B, C=C, D=D)
     u, unbounded = lightcone(A_, B_, C_, D_, positive)
     fits = torch.isfinite(u.to(dtype)) & (u.to(dtype) != 0)
     u, unbounded = torch.where(fits, u, 1.0), unbounded | ~fits
     value = (A_ + C_ * u) * u + (B_ + D_ / u) / u
-    return LightconeMinimum(*(restore(t, kind) for t in (u.to(dtype), value.to(dtype), unbounded)))
+    return LightconeMinimum(restore(u), restore(value), restore(unbounded))
 
 
 def lightcone(A: Tensor, B: Tensor, C: Tensor, D: Tensor, positive: bool) -> tuple[Tensor, Tensor]:
-    """U and the unbounded flag for tensors of one shape."""
+    """u and the flag unbounded for tensors of one shape."""
     u = _degenerate(A, B, C, D)
     interior = (C > 0) & (D > 0)
     if positive:
         C_, D_ = _fill_vanishing(A, B, C, D)
-        cubic = ((C == 0) & (A > 0) & ((D > 0) | (B > 0))) | (
-            (D == 0) & (B > 0) & ((C > 0) | (A > 0))
-        )
-        interior = interior | (cubic & (C >= 0) & (D >= 0))
+        without_C = (C == 0) & (A > 0) & ((D > 0) | (B > 0))
+        without_D = (D == 0) & (B > 0) & ((C > 0) | (A > 0))
+        interior = interior | ((without_C | without_D) & (C >= 0) & (D >= 0))
     else:
         C_, D_ = torch.where(C > 0, C, 1.0), torch.where(D > 0, D, 1.0)
     u = torch.where(interior, _interior(A, B, C_, D_, positive), u)
@@ -101,17 +99,16 @@ def _degenerate(A: Tensor, B: Tensor, C: Tensor, D: Tensor) -> Tensor:
 
 
 def _linear_only(A: Tensor, B: Tensor, C: Tensor, D: Tensor, u: Tensor) -> Tensor:
-    """sqrt(B / A) where A, B > 0 hold the minimiser by themselves and the other terms are below rounding there."""
+    """sqrt(B / A) where A, B > 0 and the other terms are below rounding at that point."""
     root_a, root_b = A.sqrt(), B.sqrt()
     balance = root_b / root_a
-    small = (C * balance) * balance + (D / balance) / balance <= torch.finfo(A.dtype).eps / 8 * (
-        root_a * root_b
-    )
+    others = (C * balance) * balance + (D / balance) / balance
+    small = others <= torch.finfo(A.dtype).eps / 8 * (root_a * root_b)
     return torch.where((A > 0) & (B > 0) & (C >= 0) & (D >= 0) & small, balance, u)
 
 
 def _fill_vanishing(A: Tensor, B: Tensor, C: Tensor, D: Tensor) -> tuple[Tensor, Tensor]:
-    """C and D with a zero replaced by a value whose term is negligible (eps^2) at the minimiser of u > 0."""
+    """C and D, zeros replaced by values whose terms are negligible (eps^2) at the minimiser."""
     eps2 = torch.finfo(A.dtype).eps ** 2
     # with C = 0 < A the minimiser is at most `upper`; with D = 0 < B at least `lower`
     upper = torch.maximum((B.clamp(min=0) / A).sqrt(), (2 * D / A).pow(1 / 3))
@@ -120,7 +117,7 @@ def _fill_vanishing(A: Tensor, B: Tensor, C: Tensor, D: Tensor) -> tuple[Tensor,
 
 
 def _attained(A: Tensor, B: Tensor, C: Tensor, D: Tensor, positive: bool) -> Tensor:
-    """Whether the infimum is a minimum: F rises at both ends, or has its minimum inside and is flat at one end."""
+    """Whether F has a minimum: it rises at both ends, or is flat at one and has it inside."""
     rises_out = (C > 0) | ((C == 0) & (A > 0)) if positive else C > 0
     rises_in = (D > 0) | ((D == 0) & (B > 0)) if positive else D > 0
     falls_inward = (A < 0) if positive else (A != 0)

@@ -1,4 +1,4 @@
-"""Which pairs of indices to treat next. Every choice takes a seed: an integer or a NumPy generator.
+"""Which pairs of indices to treat next. A seed is an integer or a NumPy generator.
 
 A matching is an integer array (n // 2, 2) of disjoint pairs; when n is odd one index rests.
 """
@@ -28,22 +28,24 @@ def random_matching(n: int, *, seed: Seed) -> Pairs:
 
 def random_pairs(n: int, count: int, *, seed: Seed) -> Pairs:
     """``count`` pairs of different indices, uniform with replacement. Shape (count, 2)."""
-    rng, size, drawn = generator(seed), _at_least_two(n), whole_number(count, "count", 0)
+    rng, size = generator(seed), _at_least_two(n)
+    drawn = whole_number(count, "count", 0)
     first = rng.integers(size, size=drawn)
     second = rng.integers(size - 1, size=drawn)
     return np.stack([first, second + (second >= first)], axis=1)
 
 
 def all_pairs(n: int, *, seed: Seed | None = None) -> Pairs:
-    """All n (n - 1) / 2 pairs i < j: in random order with a seed, row by row with None. Shape (n (n - 1) / 2, 2)."""
+    """All pairs i < j, in random order with a seed, else row by row. Shape (n (n - 1) / 2, 2)."""
     pairs = np.stack(np.triu_indices(_at_least_two(n), k=1), axis=1).astype(np.int64)
     return pairs if seed is None else pairs[generator(seed).permutation(len(pairs))]
 
 
 def tournament(n: int, *, seed: Seed | None = None) -> Pairs:
-    """A tournament: n - 1 matchings (n for odd n) that together hold every pair once. Shape (rounds, n // 2, 2).
+    """Matchings that together hold every pair once: n - 1 rounds, or n for odd n.
 
-    The circle method: one index stays, the others turn. A seed shuffles the indices and the rounds.
+    The shape is (rounds, n // 2, 2). By the circle method one index stays, the others turn. A seed
+    shuffles the indices and the rounds.
     """
     n = _at_least_two(n)
     size = n + n % 2  # an odd n plays with a bye
@@ -61,14 +63,16 @@ def tournament(n: int, *, seed: Seed | None = None) -> Pairs:
 
 
 def greedy_matching(weights: Any, *, seed: Seed) -> Any:
-    """The matching that takes the heaviest remaining pair again and again. Shape (n // 2, 2).
+    """The matching that takes the heaviest remaining pair each time. Shape (n // 2, 2).
 
-    Found by rounds of mutual choice: every free index points at its heaviest free partner, and pairs that point at each
-    other are heaviest among all that meet them. Some ten rounds of O(n^2) in place of a sort of all pairs, which is
-    left for what an adversarial order of the weights leaves over.
+    It is found by rounds of mutual choice: every free index points at its heaviest free partner,
+    and pairs that point at each other are heaviest among all that meet them. That is some ten
+    rounds of O(n^2) instead of a sort of all pairs, which is used only for what an adversarial
+    order of the weights leaves over.
 
     Args:
-        weights: (n, n), NumPy or torch, larger is sooner; of w_ij and w_ji the larger counts, the diagonal does not.
+        weights: (n, n), NumPy or torch, larger is sooner. The larger of w_ij and w_ji counts, the
+            diagonal does not.
         seed: Decides between equal weights.
 
     Returns:
@@ -81,14 +85,13 @@ def greedy_matching(weights: Any, *, seed: Seed) -> Any:
         )
     if bool(torch.isnan(matrix).any()):
         raise ValueError("weights must not be NaN, got NaN")
-    pairs = _mutual_choices(
-        torch.maximum(matrix, matrix.mT), _random_ranks(len(matrix), generator(seed), matrix.device)
-    )
+    ranks = _random_ranks(len(matrix), generator(seed), matrix.device)
+    pairs = _mutual_choices(torch.maximum(matrix, matrix.mT), ranks)
     return pairs if isinstance(weights, Tensor) else pairs.numpy()
 
 
 def _random_ranks(n: int, rng: np.random.Generator, device: torch.device) -> Tensor:
-    """A symmetric matrix of numbers in [0, 1) that decides ties: products of random numbers, cut off."""
+    """A symmetric matrix of numbers in [0, 1) that decides ties."""
     number = torch.from_numpy(rng.random(n)).to(device)
     return torch.frac(1e6 * number[:, None] * number)
 
@@ -99,13 +102,13 @@ def _mutual_choices(weights: Tensor, ranks: Tensor) -> Tensor:
     for _ in range(MUTUAL_ROUNDS):
         if len(free) < 2:
             break
-        choice = _favourite(weights[free][:, free], ranks[free][:, free])
+        partner = _favourite(weights[free][:, free], ranks[free][:, free])
         here = torch.arange(len(free), device=weights.device)
-        mutual = (choice[choice] == here) & (here < choice)
-        found.append(torch.stack([free[mutual], free[choice[mutual]]], dim=1))
+        mutual = (partner[partner] == here) & (here < partner)
+        found.append(torch.stack([free[mutual], free[partner[mutual]]], dim=1))
         left = torch.ones(len(free), dtype=torch.bool, device=weights.device)
         left[here[mutual]] = False
-        left[choice[mutual]] = False
+        left[partner[mutual]] = False
         free = free[left]
     if len(free) > 1:
         found.append(_by_sorting(weights[free][:, free], ranks[free][:, free], free))
@@ -113,7 +116,10 @@ def _mutual_choices(weights: Tensor, ranks: Tensor) -> Tensor:
 
 
 def _favourite(weights: Tensor, ranks: Tensor) -> Tensor:
-    """Each row's heaviest partner, ties by rank: one order on all pairs, so that some two always choose each other."""
+    """Each row's heaviest partner; ties go by rank.
+
+    That is one order on all pairs, so some two always choose each other.
+    """
     masked = weights.clone().fill_diagonal_(-torch.inf)
     best = masked.amax(dim=1, keepdim=True)
     return torch.where(masked == best, ranks, 2.0).fill_diagonal_(3.0).argmin(dim=1)

@@ -5,54 +5,59 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from jorth.plane.assemble import above_rounding, better, improper_matrix, proper_matrix
-from jorth.plane.families import linear_forms
+from jorth.plane.families import (
+    above_rounding,
+    better,
+    improper_matrix,
+    linear_forms,
+    proper_matrix,
+)
 from jorth.plane.hyperbola import cosh_of, hyperbola_root
 
 
 def solve_scalar(
     P: Tensor, kappa: Tensor, opposite: Tensor, all_components: bool, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """V, decrease and unbounded for float64 pairs P (..., 2, 2), kappa (...), opposite (...); eps is that of the data.
+    """V, decrease and unbounded for float64 P (..., 2, 2), kappa (...) and opposite (...).
 
-    The surrogate on a family is al x + be y + const, plus 2 kappa y^2 on the hyperbola. Small steps come out with
-    full relative accuracy, since be at the identity is the slope itself.
+    ``eps`` is that of the data. The surrogate on a family is al x + be y + const, plus 2 kappa y^2
+    on the hyperbola. Small steps come out with full relative accuracy, since be at the identity is
+    the slope itself.
     """
     linear, noise = linear_forms(P), 16 * eps
     size = P.abs().amax(dim=(-2, -1)) + kappa.abs()
     al, be = linear.i - 2 * kappa, torch.where(opposite, linear.k, linear.r)
     x, y, unbounded = _minimum(al, be, kappa, opposite, positive=not all_components)
     curved = torch.where(opposite, 2 * kappa * y * y, 0.0)
-    shift = torch.where(
-        x > 0, torch.where(opposite, y, -y) * y / (1 + x), x - 1
-    )  # x - 1 without cancellation
+    # x - 1 without cancellation
+    shift = torch.where(x > 0, torch.where(opposite, y, -y) * y / (1 + x), x - 1)
     decrease = -(shift * al + y * be + curved)
     decrease = above_rounding(decrease, noise * (size * (shift.abs() + y.abs()) + curved.abs()))
     V = proper_matrix(x, y, opposite)
     if not all_components:
         return V, decrease, unbounded
     al, be = torch.where(opposite, -linear.z, linear.z), torch.where(opposite, linear.r, linear.k)
-    x, y, endless = _minimum(al, be, kappa, opposite, positive=False)
+    x, y, flip_unbounded = _minimum(al, be, kappa, opposite, positive=False)
     curved = torch.where(opposite, 2 * kappa * y * y, 0.0)
     gain = linear.i - 2 * kappa - (x * al + y * be + curved)
     gain_noise = noise * (size * (1 + x.abs() + y.abs()) + curved.abs())
     V, decrease = better(V, decrease, improper_matrix(x, y, opposite), gain, gain_noise)
-    return V, decrease, unbounded | endless
+    return V, decrease, unbounded | flip_unbounded
 
 
 def _minimum(
     al: Tensor, be: Tensor, kappa: Tensor, opposite: Tensor, positive: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The minimiser (x, y) of al x + be y on the circle, of al x + be y + 2 kappa y^2 on the hyperbola."""
+    """(x, y, unbounded): the minimum of al x + be y, plus 2 kappa y^2 on the hyperbola."""
     length = torch.hypot(al, be)
-    turn = torch.where(length > 0, length, 1.0)
-    x_circle, y_circle = torch.where(length > 0, -al / turn, 1.0), -be / turn
+    divisor = torch.where(length > 0, length, 1.0)
+    x_circle, y_circle = torch.where(length > 0, -al / divisor, 1.0), -be / divisor
 
     branch = torch.ones_like(al) if positive else torch.where(al > 0, -1.0, 1.0).to(al)
     S = hyperbola_root((be.abs() - branch * al) / kappa, be.abs() / kappa)
     c = cosh_of(S)
     attained = kappa > 0
-    if positive:  # the linear terms alone hold the minimiser where al > |be|, and kappa may be negligible beside them
+    if positive:  # al > |be|: the linear terms alone have a minimiser, kappa may be negligible
         inside = (kappa >= 0) & (al > be.abs())
         length = torch.where(inside, (al - be) * (al + be), 1.0).sqrt()
         cosh = al / length
@@ -60,10 +65,8 @@ def _minimum(
         S, c = torch.where(flat, be.abs() / length, S), torch.where(flat, cosh, c)
         attained = attained | flat
     still = (kappa == 0) & (al == 0) & (be == 0)
-    x_hyperbola, y_hyperbola = (
-        torch.where(still, 1.0, branch * c),
-        torch.where(still, 0.0, -be.sign() * S),
-    )
+    x_hyperbola = torch.where(still, 1.0, branch * c)
+    y_hyperbola = torch.where(still, 0.0, -be.sign() * S)
     x = torch.where(opposite, x_hyperbola, x_circle)
     y = torch.where(opposite, y_hyperbola, y_circle)
     return x, y, opposite & ~(attained | still)
