@@ -10,6 +10,8 @@ from torch import Tensor
 from jorth.arrays import describe
 from jorth.objectives.base import AbstractObjective
 
+USE_OBJECTIVE = "for NumPy functions use jorth.Objective(value=..., gradient=...)"
+
 
 class AutogradObjective(AbstractObjective):
     """f from a function X -> scalar tensor."""
@@ -18,26 +20,29 @@ class AutogradObjective(AbstractObjective):
         self._function = function
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        """f(X) and its gradient by one backward pass."""
         return differentiate(self._function, X)
 
     def value(self, X: Tensor) -> Tensor:
-        """f(X) without a graph."""
-        with torch.no_grad():
-            return scalar_result(self._function(X.detach().clone()))
+        return evaluate(self._function, X)
+
+
+def evaluate(function: Callable[[Tensor], Tensor], X: Tensor, name: str = "objective") -> Tensor:
+    """The value of a scalar torch function at X, without a graph; errors call it ``name``."""
+    with torch.no_grad():
+        return _scalar(function(X.detach().clone()), name)
 
 
 def differentiate(
     function: Callable[[Tensor], Tensor], X: Tensor, name: str = "objective"
 ) -> tuple[Tensor, Tensor]:
-    """The value and gradient of a scalar torch function at X; ``name`` is what errors call it."""
+    """The value and gradient of a scalar torch function at X; errors call it ``name``."""
     leaf = X.detach().clone().requires_grad_(True)
     with torch.enable_grad():
-        value = scalar_result(function(leaf), name)
+        value = _scalar(function(leaf), name)
         if not value.requires_grad:
             raise ValueError(
-                f"{name} must return a tensor that depends on X through torch operations, got one without a "
-                "gradient; for NumPy functions use jorth.Objective(value=..., gradient=...)"
+                f"{name} must return a tensor that depends on X through torch operations, "
+                f"got one without a gradient; {USE_OBJECTIVE}"
             )
         (gradient,) = torch.autograd.grad(value, leaf, allow_unused=True)
         if gradient is None:
@@ -45,17 +50,14 @@ def differentiate(
     return value.detach(), gradient
 
 
-def scalar_result(value: object, name: str = "objective") -> Tensor:
+def _scalar(value: object, name: str) -> Tensor:
     """``value`` if it is a scalar tensor, else an error."""
     if not isinstance(value, Tensor):
-        raise TypeError(
-            f"{name} must return a scalar tensor, got {type(value).__name__}; for NumPy functions use "
-            "jorth.Objective(value=..., gradient=...)"
-        )
+        found = f"{type(value).__name__}; {USE_OBJECTIVE}"
+        raise TypeError(f"{name} must return a scalar tensor, got {found}")
     if value.is_complex() or value.is_meta or value.layout is not torch.strided:
-        raise TypeError(
-            f"{name} must return a real scalar tensor with data, got {describe(value)} on {value.device}"
-        )
+        found = f"{describe(value)} on {value.device}"
+        raise TypeError(f"{name} must return a real scalar tensor with data, got {found}")
     if value.numel() != 1:
         raise ValueError(f"{name} must return a scalar tensor, got shape {tuple(value.shape)}")
     return value.reshape(())

@@ -1,11 +1,11 @@
-"""The protocol of an objective: value and gradient; optionally more, which a solver uses if it is there."""
+"""The protocol of an objective: value and gradient; optionally more, which a solver then uses."""
 
 from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,17 +31,16 @@ class QuadraticForm:
 
     def like(self, X: Tensor) -> QuadraticForm:
         """The same with the dtype and device of X."""
-        C = None if self.C is None else self.C.to(X)
-        return QuadraticForm(
-            self.A.to(X), C, None if self.D is None else self.D.to(X), self.constant
-        )
+        C, D = (None if matrix is None else matrix.to(X) for matrix in (self.C, self.D))
+        return replace(self, A=self.A.to(X), C=C, D=D)
 
 
 class AbstractObjective(ABC):
     """A differentiable function of X (n, k). Only `value_and_gradient` must be given.
 
-    What else an objective can do it states by overriding: `quadratic` (an exact quadratic form), `curvature` (a
-    Lipschitz constant of the gradient), `bounded_below`, `samples` and `sample_gradient` (a finite sum).
+    An objective states what else it can do by overriding: `quadratic` (an exact quadratic form),
+    `curvature` (a Lipschitz constant of the gradient), `bounded_below`, `samples` and
+    `sample_gradient` (a finite sum).
     """
 
     signature: Signature | None = None
@@ -51,10 +50,10 @@ class AbstractObjective(ABC):
     constant: str | None = None
     """Why f is the same for every feasible X, where it is: a run then ends at once and says so."""
     rough: bool = False
-    """Whether f has narrow peaks nearly everywhere, so that curvature found along a step says nothing: coordinate
-    methods then average slopes over steps instead."""
+    """Whether f has narrow peaks nearly everywhere, so that the curvature along a step says
+    nothing: coordinate methods then average slopes over steps instead."""
     speaks_torch: bool = False
-    """Whether the data came as tensors: the result then comes as one where no start says otherwise."""
+    """Whether the data came as tensors: the result is then a tensor unless the start says else."""
     ranks: Ranks | None = None
     """The processes that evaluate f together, where there are several: a run keeps them in step."""
 
@@ -63,7 +62,6 @@ class AbstractObjective(ABC):
         """f(X), a scalar tensor, and the Euclidean gradient, shaped like X."""
 
     def value(self, X: Tensor) -> Tensor:
-        """f(X), a scalar tensor."""
         return self.value_and_gradient(X)[0]
 
     def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
@@ -83,7 +81,7 @@ class AbstractObjective(ABC):
         return None
 
     def bounded_below(self) -> bool:
-        """Whether f is known to be bounded below, over all matrices: no run on it ends as UNBOUNDED."""
+        """Whether f is known to be bounded below over all matrices: no run ends as UNBOUNDED."""
         return False
 
     def data(self) -> Tensor | None:
@@ -91,7 +89,7 @@ class AbstractObjective(ABC):
         return None
 
     def shape(self) -> tuple[int | None, int | None]:
-        """The (n, k) that X must have; None where anything goes."""
+        """The (n, k) that X must have; None where any size will do."""
         return None, None
 
     def check_start(self, X: Tensor) -> None:  # noqa: B027 - most functions are defined everywhere
@@ -118,16 +116,13 @@ class Objective(AbstractObjective):
         self._gradient = gradient
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        """f(X) and its gradient through NumPy."""
-        gradient = _real(
-            self._gradient(_copy(X)), "gradient", f"an array of shape {tuple(X.shape)}"
-        )
+        expected = f"an array of shape {tuple(X.shape)}"
+        gradient = _real(self._gradient(_copy(X)), "gradient", expected)
         if gradient.shape != tuple(X.shape):
             raise ValueError(f"gradient must return shape {tuple(X.shape)}, got {gradient.shape}")
         return self.value(X), torch.as_tensor(gradient).to(X)
 
     def value(self, X: Tensor) -> Tensor:
-        """f(X) through NumPy."""
         value = _real(self._value(_copy(X)), "value", "a number")
         if value.size != 1:
             raise ValueError(f"value must return a number, got shape {value.shape}")
@@ -135,7 +130,7 @@ class Objective(AbstractObjective):
 
 
 def _real(answer: Any, name: str, expected: str) -> Any:
-    """What a function of the user's returned as a NumPy array of real numbers."""
+    """What a user's function returned, as a NumPy array of real numbers."""
     try:
         array = np.asarray(answer.detach().cpu() if isinstance(answer, Tensor) else answer)
     except (TypeError, ValueError, RuntimeError):

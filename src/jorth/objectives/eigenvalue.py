@@ -16,15 +16,16 @@ from jorth.objectives.samples import is_sparse, sparse_rows
 class HyperbolicEigenvalue(Quadratic):
     """f(X) = tr(X^T A X), or minus that.
 
-    With ``sense="min"`` and A positive definite the minimum over X^T J X = J is the sum of |lambda| over the
-    eigenvalues of A x = lambda J x, which `jorth.eigh` finds directly. With ``sense="max"``, the paper's
-    -tr(X^T A X), the problem is unbounded below whenever p, q > 0: along a boost f falls like -e^(2 mu). Solvers then
-    end as UNBOUNDED; ``on_unbounded="continue"`` races on.
+    With ``sense="min"`` and A positive definite the minimum over X^T J X = J is the sum of |lambda|
+    over the eigenvalues of A x = lambda J x, which `jorth.eigh` finds directly. With
+    ``sense="max"``, the paper's -tr(X^T A X), the problem is unbounded below whenever p, q > 0:
+    along a boost f falls like -e^(2 mu). Solvers then end as UNBOUNDED; ``on_unbounded="continue"``
+    lets them go on.
 
     Args:
         A: (n, n) symmetric.
-        data: (m, n), dense or scipy.sparse, in place of A = data^T data. Whole numbers (counts, bytes) are taken as
-            float64.
+        data: (m, n), dense or scipy.sparse, in place of A = data^T data. Whole numbers (counts,
+            bytes) are taken as float64.
         sense: "min" for tr(X^T A X), "max" for the paper's -tr(X^T A X).
     """
 
@@ -36,40 +37,31 @@ class HyperbolicEigenvalue(Quadratic):
             raise ValueError(f"one of A and data must be given, got {given}")
         check_choice(sense, "sense", ("min", "max"))
         matrix = to_tensor(A, "A") if A is not None else _gram(data)
-        self.sense = sense
-        self._gram = A is None
         super().__init__((2.0 if sense == "min" else -2.0) * matrix)
+        self.sense = sense
+        self._positive = A is None and sense == "min"
         self.speaks_torch = isinstance(A if A is not None else data, Tensor)
 
     def bounded_below(self) -> bool:
-        """Whether f >= 0: as given by data, or by A up to rounding."""
-        return (self._gram and self.sense == "min") or super().bounded_below()
+        return self._positive or super().bounded_below()
+
+
+def _gram(data: Any) -> Tensor:
+    """data^T data, dense."""
+    rows = sparse_rows(data, "data") if is_sparse(data) else to_tensor(_floating(data), "data")
+    if rows.ndim != 2 or 0 in rows.shape:
+        raise ValueError(f"data must have shape (m, n) with m at least 1, got {describe(data)}")
+    product = rows.T @ rows
+    matrix = product if isinstance(product, Tensor) else torch.from_numpy(product.toarray())
+    check_finite(matrix, "data")
+    return matrix
 
 
 def _floating(data: Any) -> Any:
     """Whole numbers as float64; anything else as it is."""
     if isinstance(data, np.ndarray) and data.dtype.kind in "iub":
         return data.astype(np.float64)
-    if isinstance(data, Tensor) and not (
+    fractional = isinstance(data, Tensor) and (
         data.is_floating_point() or data.is_complex() or data.is_quantized
-    ):
-        return data.double()
-    return data
-
-
-def _gram(data: Any) -> Tensor:
-    """data^T data, dense."""
-    if is_sparse(data):
-        rows = sparse_rows(data, "data")
-        if rows.ndim != 2 or 0 in rows.shape:
-            raise ValueError(
-                f"data must have shape (m, n) with m at least 1, got shape {rows.shape}"
-            )
-        matrix = torch.from_numpy((rows.T @ rows).toarray())
-    else:
-        dense = to_tensor(_floating(data), "data")
-        if dense.ndim != 2 or not dense.numel():
-            raise ValueError(f"data must have shape (m, n) with m at least 1, got {describe(data)}")
-        matrix = dense.mT @ dense
-    check_finite(matrix, "data")
-    return matrix
+    )
+    return data.double() if isinstance(data, Tensor) and not fractional else data

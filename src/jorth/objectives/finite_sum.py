@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from jorth.arrays import FLOATS, describe
-from jorth.objectives.autograd import differentiate, scalar_result
+from jorth.objectives.autograd import differentiate, evaluate
 from jorth.objectives.base import AbstractObjective, hash_tensors
 
 
@@ -19,8 +19,8 @@ class FiniteSum(AbstractObjective):
 
     Args:
         fn: (X, batch) -> the mean loss of the batch, a scalar tensor, by any torch operations.
-        data: A tensor or array (N, ...), or a tuple of them with the same N: ``batch`` is the same with fewer rows.
-            They are copied, without a graph.
+        data: A tensor or array (N, ...), or a tuple of them with the same N: ``batch`` is the same
+            with fewer rows. They are copied, without a graph.
     """
 
     def __init__(self, fn: Callable[[Tensor, Any], Tensor], data: Any) -> None:
@@ -33,49 +33,44 @@ class FiniteSum(AbstractObjective):
         sizes = {len(part) if part.ndim else 0 for part in self._data}
         if len(sizes) != 1 or 0 in sizes:
             raise ValueError(
-                f"data must hold the same number of samples, at least 1, in each part, got {sorted(sizes)}"
+                "data must hold the same number of samples, at least 1, in each part, "
+                f"got {sorted(sizes)}"
             )
         self._fn = fn
         self.samples = sizes.pop()
 
-    def _batch(self, index: Tensor | slice) -> Any:
+    def _mean_of(self, index: Tensor | slice) -> Callable[[Tensor], Tensor]:
+        """The mean loss of some samples as a function of X."""
         parts = tuple(part[index] for part in self._data)
-        return parts[0] if self._single else parts
+        return lambda X: self._fn(X, parts[0] if self._single else parts)
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        """The mean over all samples and its gradient."""
-        return differentiate(lambda Y: self._fn(Y, self._batch(slice(None))), X, "fn")
+        return differentiate(self._mean_of(slice(None)), X, "fn")
 
     def value(self, X: Tensor) -> Tensor:
-        """The mean over all samples."""
-        with torch.no_grad():
-            return scalar_result(self._fn(X.detach().clone(), self._batch(slice(None))), "fn")
+        return evaluate(self._mean_of(slice(None)), X, "fn")
 
     def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
-        """The gradient of the mean over the samples ``index``."""
-        return differentiate(lambda Y: self._fn(Y, self._batch(index)), X, "fn")[1]
+        return differentiate(self._mean_of(index), X, "fn")[1]
 
     def data(self) -> Tensor | None:
         """The first part of the data that X could be like."""
         return next((part for part in self._data if part.dtype in FLOATS), None)
 
     def fingerprint(self) -> str:
-        """Hash of the data; the function itself has none."""
+        """A hash of the data; the function itself has none."""
         return hash_tensors("FiniteSum", *self._data)
 
 
 def _owned(part: Any) -> Tensor:
-    """A copy as a tensor, without a graph; what is NumPy's in memory of torch's own alignment."""
+    """A copy as a tensor, without a graph; NumPy data move into memory that torch has aligned."""
     unreadable = isinstance(part, np.ma.MaskedArray)
     if isinstance(part, Tensor):
         unreadable = part.is_meta or part.layout is not torch.strided
     try:
         if not unreadable:
-            return (
-                torch.tensor(part)
-                if isinstance(part, np.ndarray)
-                else torch.as_tensor(part).detach().clone()
-            )
+            as_array = isinstance(part, np.ndarray)
+            return torch.tensor(part) if as_array else torch.as_tensor(part).detach().clone()
     except (TypeError, ValueError, RuntimeError):
         pass  # torch's errors do not say which argument it was
     raise TypeError(

@@ -14,49 +14,54 @@ from jorth.arrays import (
     check_choice,
     check_finite,
     check_signature,
+    check_square,
     describe,
     positive_number,
     real_number,
-    shown,
     to_tensor,
 )
 from jorth.objectives.base import AbstractObjective, hash_tensors
 from jorth.objectives.probe_points import RowMap
-from jorth.objectives.probe_targets import EuclideanTargets, FunctionTargets, MatrixTargets, Targets
+from jorth.objectives.probe_targets import make_targets
 from jorth.signature import Signature
 from jorth.ultrahyperbolic import SLOPE_FLOOR
 
 BLOCK = 512
-"""Rows and columns of the blocks that are worked on: 2 MB a matrix, in the second-level cache."""
+"""Rows and columns of the blocks that are worked on: 2 MB per matrix, in the second-level cache."""
 
 Distances = Array | Callable[[Tensor, Tensor], Tensor] | Literal["euclidean"]
 
 
 class StructuralProbe(AbstractObjective):
-    """f(X) = 1/m^2 sum_ij (T_ij - c d(q_i, q_j))^2 + ridge/2 ||X||_F^2, a finite sum over the m rows.
+    """f(X) = 1/m^2 sum_ij (T_ij - c d(q_i, q_j))^2 + ridge/2 ||X||_F^2, a finite sum over m rows.
 
-    With order="transform-lift" q_i = phi(d_i X): the rows of the data are mapped by X, then lifted onto the
-    pseudo-hyperboloid (`jorth.ultrahyperbolic`). With order="lift-transform", the paper's Q = phi(D) X, the value is
-    the same for every feasible X, since X is an isometry; a run then ends at once and says so.
+    With order="transform-lift" q_i = phi(d_i X): the rows of the data are mapped by X, then lifted
+    onto the pseudo-hyperboloid (`jorth.ultrahyperbolic`). With order="lift-transform", the paper's
+    Q = phi(D) X, the value is the same for every feasible X, since X is an isometry; a run then
+    ends at once and says so.
 
-    Pairs of rows are worked on in blocks, so memory grows with m n, not with m^2, unless the distances are given as a
-    matrix. A gradient costs three matrix products over half of the pairs and one compiled pass. Where |g| = 1 the
-    distance has an infinite derivative; zero stands there (see `jorth.ultrahyperbolic.distance`).
+    Pairs of rows are worked on in blocks, so memory grows with m n, not with m^2, unless the
+    distances are given as a matrix. A gradient costs three matrix products over half of the pairs
+    and one compiled pass. Where |g| = 1 the distance has an infinite derivative, and zero is taken
+    instead (see `jorth.ultrahyperbolic.distance`).
 
-    The value can go on falling while ||X|| runs away, by cancellation in far points: watch ``norm`` in the history,
-    and see ``ridge`` and ``scale``.
+    The value can go on falling while ||X|| grows without bound, by cancellation in far points:
+    watch ``norm`` in the history, and see ``ridge`` and ``scale``.
 
     Args:
         data: (m, n), the rows.
-        distances: "euclidean" distances of the rows (the paper); a matrix (m, m), symmetric, none negative; or a
-            function of two index tensors (a,), (b,) that returns the (a, b) distances.
-        signature: Of size n, with q of at least 1.
+        distances: "euclidean" distances of the rows (the paper); a matrix (m, m), symmetric, none
+            negative; or a function of two index tensors (a,), (b,) that returns the (a, b)
+            distances.
+        signature: A signature of size n, with q of at least 1.
         alpha: The radius of the pseudo-hyperboloid.
         order: "transform-lift" or "lift-transform".
-        scale: c, a number; "fit" takes the best c for each X, sum T d / sum d^2, at the cost of a second pass.
+        scale: c, a number; "fit" takes the best c for each X, sum T d / sum d^2, at the cost of a
+            second pass.
         ridge: At least 0; keeps ||X|| in bounds.
-        zero_rows: A row of zeros is sent to t = 0 by every X, where there is no lift. "error" refuses such data; "base"
-            puts these rows at the base point, alpha on the first negative axis, where they stay.
+        zero_rows: A row of zeros is sent to t = 0 by every X, where there is no lift. "error"
+            refuses such data; "base" puts these rows at the base point, alpha on the first negative
+            axis, where they stay.
     """
 
     def __init__(
@@ -73,44 +78,39 @@ class StructuralProbe(AbstractObjective):
     ) -> None:
         self.speaks_torch = isinstance(data, Tensor)
         self._data = _rows(data, signature)
-        self.signature, self.alpha = signature, _radius(alpha)
-        self.scale = (
-            scale
-            if isinstance(scale, str) and scale == "fit"
-            else _number("scale", scale, positive=True)
-        )
-        self.ridge = _number("ridge", ridge, positive=False)
+        self.samples = len(self._data)
+        self.signature = signature
+        self.alpha = check_square(alpha, "alpha")
+        fit = isinstance(scale, str) and scale == "fit"
+        self.scale: float | str = "fit" if fit else positive_number(scale, "scale")
+        expected = "a number of at least 0"
+        self.ridge = real_number(ridge, "ridge", expected, lambda number: 0 <= number < math.inf)
         check_choice(order, "order", ("transform-lift", "lift-transform"))
         self.order = order
         self.rough = order == "transform-lift" and signature.q > 1
         self._zero = _zero_rows(self._data, zero_rows)
-        self.samples = len(self._data)
-        self._targets = _targets(distances, self._data)
+        self._targets = make_targets(distances, self._data)
         two = torch.arange(2, device=self._data.device)  # compile now, not on a solver's clock
         self._terms(self._data.new_zeros(2, 2), self._targets(two, two), 1.0, own=two, upper=True)
         lift_first = order == "lift-transform"
         self._map = RowMap(self._data, signature, self.alpha, lift_first=lift_first)
         if lift_first:
             t = self._data[:, signature.positions(self._data.device)[1]]
-            self._check_lifted(
-                (t == 0).all(dim=1), "data must have t != 0 in every row to be lifted"
-            )
-        if order == "lift-transform" and self.ridge == 0:
-            self.constant = (
-                "f is the same for every feasible X: with order='lift-transform' X is an isometry of the lifted "
-                "points; take order='transform-lift'"
-            )
-
-    # -- value and gradient
+            complaint = "data must have t != 0 in every row to be lifted"
+            self._check_lifted((t == 0).all(dim=1), complaint)
+            if self.ridge == 0:
+                self.constant = (
+                    "f is the same for every feasible X: with order='lift-transform' X is an "
+                    "isometry of the lifted points; take order='transform-lift'"
+                )
 
     def value(self, X: Tensor) -> Tensor:
-        """F alone."""
         Q = self._map(X).Q
         loss, _ = self._loss(Q, None, self._scale(Q))
         return X.new_tensor(loss) + self.ridge / 2 * X.square().sum()
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        """F and its gradient D^T dZ."""
+        """f and its gradient D^T dZ."""
         points = self._map(X)
         dQ = torch.zeros_like(points.Q)
         loss, _ = self._loss(points.Q, dQ, self._scale(points.Q))
@@ -118,7 +118,7 @@ class StructuralProbe(AbstractObjective):
         return value, self._map.pull_back(points, dQ) + self.ridge * X
 
     def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
-        """The mean gradient of f_i = 1/m sum_j (T_ij - c d_ij)^2 for the rows i given: O(m n) each."""
+        """The mean gradient of f_i = 1/m sum_j (T_ij - c d_ij)^2, i in ``index``: O(m n) each."""
         points = self._map(X)
         Q = points.Q
         scale, QJ, dQ = self._scale(Q), Q * self._map.signs, torch.zeros_like(Q)
@@ -135,22 +135,18 @@ class StructuralProbe(AbstractObjective):
         """The c that goes with X."""
         return self._scale(self._map(to_tensor(X, "X").to(self._data)).Q)
 
-    def points(self, X: Tensor) -> Tensor:
-        """The points (m, n) on the pseudo-hyperboloid that X makes of the rows."""
-        return self._map.in_place_order(self._map(X))
-
-    def _check_lifted(self, lost: Tensor, complaint: str) -> None:
-        count = int((lost if self._zero is None else lost & ~self._zero).sum())
-        if count:
-            raise ValueError(f"{complaint}, got {count} of {len(lost)} rows with t = 0")
-
     def check_start(self, X: Tensor) -> None:
-        """Every row must have a t to be lifted; a random start gives them one where the identity does not."""
+        """Every row needs a t to be lifted; a random start has one where the identity has none."""
         if self.order == "transform-lift":
             remedy = (
                 "x0 must send no row to t = 0 (jorth.random_point(signature, cond=1.1) does not)"
             )
             self._check_lifted(self._map.without_t(X), remedy)
+
+    def _check_lifted(self, lost: Tensor, complaint: str) -> None:
+        count = int((lost if self._zero is None else lost & ~self._zero).sum())
+        if count:
+            raise ValueError(f"{complaint}, got {count} of {len(lost)} rows with t = 0")
 
     def _scale(self, Q: Tensor) -> float:
         if self.scale != "fit":
@@ -161,19 +157,19 @@ class StructuralProbe(AbstractObjective):
     def _loss(
         self, Q: Tensor, dQ: Tensor | None, scale: float
     ) -> tuple[float, tuple[float, float]]:
-        """The mean of (T - c d)^2 over all pairs, its derivative in Q added to dQ, and the sums of T d and d^2."""
+        """The mean of (T - c d)^2 over all pairs, and the sums of T d and d^2.
+
+        The derivative in Q is added to dQ.
+        """
         QJ = Q * self._map.signs
         weight = 2 / (self.samples * self.alpha) ** 2
         loss = mixed = squares = 0.0
         for rows, columns in self._blocks():
-            a, b = (
-                slice(int(rows[0]), int(rows[-1]) + 1),
-                slice(int(columns[0]), int(columns[-1]) + 1),
-            )
+            a = slice(int(rows[0]), int(rows[-1]) + 1)
+            b = slice(int(columns[0]), int(columns[-1]) + 1)
             g = (Q[a] / self.alpha**2) @ QJ[b].mT
-            part = self._terms(
-                g, self._targets(rows, columns), scale, own=rows - b.start, upper=True
-            )
+            targets = self._targets(rows, columns)
+            part = self._terms(g, targets, scale, own=rows - b.start, upper=True)
             loss, mixed, squares = loss + part[0], mixed + part[1], squares + part[2]
             if dQ is not None:
                 dQ[a].addmm_(g, QJ[b], alpha=weight)
@@ -183,20 +179,16 @@ class StructuralProbe(AbstractObjective):
     def _blocks(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Index ranges that cover every pair i < j once."""
         every = torch.arange(self.samples, device=self._data.device)
-        ranges = torch.split(every, BLOCK if self._on_cpu else 8 * BLOCK)
+        ranges = torch.split(every, BLOCK if self._data.device.type == "cpu" else 8 * BLOCK)
         for at, rows in enumerate(ranges):
             for columns in ranges[at:]:
                 yield rows, columns
-
-    @property
-    def _on_cpu(self) -> bool:
-        return self._data.device.type == "cpu"
 
     def _terms(
         self, g: Tensor, targets: Tensor, scale: float, *, own: Tensor, upper: bool
     ) -> tuple[float, float, float]:
         """`block_terms`, compiled on the CPU and in torch elsewhere."""
-        if not self._on_cpu:
+        if self._data.device.type != "cpu":
             return _block_terms_in_torch(g, targets, scale, self.alpha, own, upper)
         from jorth.objectives.probe_kernel import block_terms
 
@@ -205,27 +197,20 @@ class StructuralProbe(AbstractObjective):
         )
         return sums
 
-    # -- what a solver asks for
-
     def bounded_below(self) -> bool:
-        """It is: f >= 0."""
         return True
 
     def data(self) -> Tensor:
-        """The rows."""
         return self._data
 
     def shape(self) -> tuple[int, int]:
-        """(n, n)."""
         n = self._data.shape[1]
         return n, n
 
     def fingerprint(self) -> str:
-        """Hash of the data, the distances and the options."""
         zeros = 0 if self._zero is None else int(self._zero.sum())
         options = f"{self.signature!r} {self.alpha} {self.order} {self.scale} {self.ridge} {zeros}"
-        options = f"{options} {self._targets.fingerprint()}"
-        return hash_tensors(f"StructuralProbe {options}", self._data)
+        return hash_tensors(f"StructuralProbe {options} {self._targets.fingerprint()}", self._data)
 
 
 def _block_terms_in_torch(
@@ -243,10 +228,9 @@ def _block_terms_in_torch(
     rest = (targets - scale * d).masked_fill_(skip, 0.0)
     d = d.masked_fill(skip, 0.0)
     g.copy_(-2 * scale * alpha * rest * slope * torch.where(g >= 0, 1.0, -1.0).to(g))
-    sums = (
-        torch.stack([rest.square().sum(), (targets * d).sum(), d.square().sum()]).double().tolist()
-    )
-    return sums[0], sums[1], sums[2]
+    sums = torch.stack([rest.square().sum(), (targets * d).sum(), d.square().sum()])
+    loss, mixed, squares = sums.double().tolist()
+    return loss, mixed, squares
 
 
 def _rows(data: Any, signature: Signature) -> Tensor:
@@ -271,33 +255,7 @@ def _zero_rows(data: Tensor, rule: str) -> Tensor | None:
     count = int(zero.sum())
     if count and rule == "error":
         raise ValueError(
-            f"data must have no row of zeros, which no X moves and which has no lift, got {count} of {len(data)}; "
-            'drop them, or take zero_rows="base"'
+            "data must have no row of zeros, which no X moves and which has no lift, "
+            f'got {count} of {len(data)}; drop them, or take zero_rows="base"'
         )
     return zero if count else None
-
-
-def _radius(alpha: object) -> float:
-    radius, expected = (
-        positive_number(alpha, "alpha"),
-        "a number with a square in the range of floats",
-    )
-    return real_number(radius, "alpha", expected, lambda number: 0 < number * number < math.inf)
-
-
-def _number(name: str, value: object, *, positive: bool) -> float:
-    if positive:
-        return positive_number(value, name)
-    return real_number(value, name, "a number of at least 0", lambda number: 0 <= number < math.inf)
-
-
-def _targets(distances: Any, data: Tensor) -> Targets:
-    if isinstance(distances, str):
-        if distances != "euclidean":
-            raise ValueError(
-                f'distances must be "euclidean", a matrix or a function, got {shown(distances)}'
-            )
-        return EuclideanTargets(data)
-    if callable(distances) and not isinstance(distances, Tensor):
-        return FunctionTargets(distances, data)
-    return MatrixTargets(distances, data)

@@ -1,4 +1,4 @@
-"""One block of the structural probe's loss, fused and compiled. Import where used: it loads numba."""
+"""One block of the structural probe's loss, compiled. Import where used: it loads numba."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def block_terms(
 ) -> tuple[float, float, float]:
     """Overwrite g (a, b) by d(T - c d)^2 / dg; return the sums of (T - c d)^2, T d and d^2.
 
-    ``own`` (a,) is the column in which a row meets itself, which may be outside the block: it does not count, and with
-    ``upper`` nothing before it either.
+    ``own`` (a,) is the column in which a row meets itself, which may be outside the block. It does
+    not count; with ``upper``, neither does anything before it.
     """
     loss, mixed, squares = 0.0, 0.0, 0.0
     for i in range(g.shape[0]):
@@ -33,14 +33,12 @@ def block_terms(
                 d, slope = math.log(x) + math.log(2.0), 1.0 / x
             elif x >= 1.0:
                 square = (x - 1.0) * (x + 1.0)
-                root = math.sqrt(square)
-                d, slope = math.log1p((x - 1.0) + root), 1.0 / math.sqrt(max(square, SLOPE_FLOOR))
+                d = math.log1p((x - 1.0) + math.sqrt(square))
+                slope = 1.0 / math.sqrt(max(square, SLOPE_FLOOR))
             else:
                 square = (1.0 - x) * (1.0 + x)
-                d, slope = (
-                    math.atan2(math.sqrt(square), x),
-                    -1.0 / math.sqrt(max(square, SLOPE_FLOOR)),
-                )
+                d = math.atan2(math.sqrt(square), x)
+                slope = -1.0 / math.sqrt(max(square, SLOPE_FLOOR))
             if x == 1.0:
                 slope = 0.0
             d *= alpha

@@ -1,4 +1,4 @@
-"""From X to the points that a structural probe makes of its rows, and from their derivative back to that in X."""
+"""From X to the points that a structural probe makes of its rows, and derivatives back to X."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from jorth.ultrahyperbolic import height, polar
 class Points:
     """Points (m, n) on the pseudo-hyperboloid, the p coordinates with plus signs first.
 
-    ``height`` (m, 1) is sqrt(alpha^2 + |s|^2), ``length`` (m, 1) the |t| that was scaled to it; None where X acts on
-    points that are lifted already.
+    ``height`` (m, 1) is sqrt(alpha^2 + |s|^2), ``length`` (m, 1) the |t| that was scaled to it;
+    None where X acts on points that are lifted already.
     """
 
     Q: Tensor
@@ -25,10 +25,11 @@ class Points:
 
 
 class RowMap:
-    """X -> phi(D X), or phi(D) X with ``lift_first``. A row with t = 0 is lifted along the first negative axis.
+    """X -> phi(D X), or phi(D) X with ``lift_first``.
 
-    That is one of the limits there, and its derivative in t is set to zero: a run that lands on t = 0, across which f
-    jumps when q = 1, goes on. Columns are taken in the order of their signs, so that s and t are slices.
+    A row with t = 0 is lifted along the first negative axis. That is one of the limits there, and
+    its derivative in t is set to zero: a run that lands on t = 0, across which f jumps when q = 1,
+    goes on. Columns are taken in the order of their signs, so that s and t are slices.
     """
 
     def __init__(
@@ -43,7 +44,6 @@ class RowMap:
             self._data[:, self._order] = self._lift(data[:, self._order]).Q
 
     def __call__(self, X: Tensor) -> Points:
-        """The points for X."""
         Z = self._data @ X[:, self._order]
         return Points(Z) if self._lift_first else self._lift(Z)
 
@@ -51,21 +51,11 @@ class RowMap:
         """Which rows (m,) of D X have t = 0."""
         return (self._data @ X[:, self._order[self.p :]] == 0).all(dim=1)
 
-    def in_place_order(self, points: Points) -> Tensor:
-        """The points with their coordinates where the signature has them."""
-        Q = torch.empty_like(points.Q)
-        Q[:, self._order] = points.Q
-        return Q
-
     def pull_back(self, points: Points, dQ: Tensor) -> Tensor:
-        """The gradient in X (n, n) for the derivative dQ (m, n) in the points; dQ is overwritten."""
+        """The gradient in X (n, n) for the derivative dQ (m, n) in the points; overwrites dQ."""
         if points.height is not None and points.length is not None:
-            s, t, ds, dt = (
-                points.Q[:, : self.p],
-                points.Q[:, self.p :],
-                dQ[:, : self.p],
-                dQ[:, self.p :],
-            )
+            s, t = points.Q[:, : self.p], points.Q[:, self.p :]
+            ds, dt = dQ[:, : self.p], dQ[:, self.p :]
             direction = t / points.height
             along = (dt * direction).sum(dim=-1, keepdim=True)
             ds.addcmul_(along / points.height, s)
@@ -75,8 +65,9 @@ class RowMap:
         return gradient
 
     def _lift(self, Z: Tensor) -> Points:
-        """(s, sqrt(alpha^2 + |s|^2) t / |t|), in Z itself."""
-        rho, (length, direction) = height(Z[:, : self.p], self.alpha), polar(Z[:, self.p :])
+        """(s, sqrt(alpha^2 + |s|^2) t / |t|), written into Z itself."""
+        rho = height(Z[:, : self.p], self.alpha)
+        length, direction = polar(Z[:, self.p :])
         lost = length.isnan() & ~Z[:, self.p :].isnan().any(dim=1, keepdim=True)
         direction.masked_fill_(lost, 0.0)
         direction[:, :1].masked_fill_(lost, 1.0)

@@ -1,31 +1,47 @@
-"""The distances that a structural probe is to match: of the data, from a matrix, or from a function of (i, j)."""
+"""The distances that a structural probe is to match: of the data, a matrix, or a function."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from jorth.arrays import check_finite, describe, real_numbers, to_tensor
+from jorth.arrays import check_finite, describe, real_numbers, shown, to_tensor
 from jorth.objectives.base import hash_tensors
+from jorth.plane.boundary import check_symmetric
 
 KEPT = 1 << 29
-"""Bytes of Euclidean distances that are kept between evaluations; beyond, they are computed each time."""
+"""Bytes of Euclidean distances that are kept between evaluations; the rest is computed anew."""
 
 
-class Targets(Protocol):
+class Targets(ABC):
     """Distances between the rows ``rows`` (a,) and ``columns`` (b,): (a, b)."""
 
-    def __call__(self, rows: Tensor, columns: Tensor) -> Tensor:
-        """The block."""
+    @abstractmethod
+    def __call__(self, rows: Tensor, columns: Tensor) -> Tensor: ...
 
+    @abstractmethod
     def fingerprint(self) -> str:
-        """By what a checkpoint knows them."""
+        """What a checkpoint knows them by, beside the data."""
 
 
-class EuclideanTargets:
+def make_targets(distances: Any, data: Tensor) -> Targets:
+    """The targets that the argument ``distances`` of a probe stands for."""
+    if isinstance(distances, str):
+        if distances != "euclidean":
+            raise ValueError(
+                f'distances must be "euclidean", a matrix or a function, got {shown(distances)}'
+            )
+        return EuclideanTargets(data)
+    if callable(distances) and not isinstance(distances, Tensor):
+        return FunctionTargets(distances, data)
+    return MatrixTargets(distances, data)
+
+
+class EuclideanTargets(Targets):
     """|d_i - d_j|. Blocks are kept up to half a gigabyte."""
 
     def __init__(self, data: Tensor) -> None:
@@ -35,7 +51,6 @@ class EuclideanTargets:
         self._room = KEPT
 
     def __call__(self, rows: Tensor, columns: Tensor) -> Tensor:
-        """The block, from the store if it is a range that was asked for before."""
         if not _is_range(rows) or not _is_range(columns) or len(columns) == len(self._data):
             return self._block(rows, columns)
         key = (int(rows[0]), len(rows), int(columns[0]), len(columns))
@@ -53,11 +68,10 @@ class EuclideanTargets:
         return squares.add_(self._squares[rows, None]).clamp_(min=0.0).sqrt_()
 
     def fingerprint(self) -> str:
-        """The data say the rest."""
         return "euclidean"
 
 
-class MatrixTargets:
+class MatrixTargets(Targets):
     """A symmetric matrix of distances, none negative."""
 
     def __init__(self, distances: Any, data: Tensor) -> None:
@@ -70,47 +84,40 @@ class MatrixTargets:
         check_finite(matrix, "distances")
         if bool((matrix < 0).any()):
             raise ValueError(f"distances must not be negative, got {matrix.min().item():.3g}")
-        defect, size = (matrix - matrix.mT).abs().max().item(), matrix.abs().max().item()
-        if defect > 64 * torch.finfo(matrix.dtype).eps * size:
-            raise ValueError(f"distances must be symmetric, got max |T - T^T| = {defect:.3g}")
+        check_symmetric(matrix, "distances")
         self._matrix = matrix
 
     def __call__(self, rows: Tensor, columns: Tensor) -> Tensor:
-        """The block."""
         if _is_range(rows) and _is_range(columns):
             at, to = int(rows[0]), int(columns[0])
             return self._matrix[at : at + len(rows), to : to + len(columns)].contiguous()
         return self._matrix[rows[:, None], columns]
 
     def fingerprint(self) -> str:
-        """A hash of the matrix."""
         return hash_tensors("matrix", self._matrix)
 
 
-class FunctionTargets:
+class FunctionTargets(Targets):
     """Distances from a function of two index tensors; nothing is kept."""
 
     def __init__(self, function: Callable[[Tensor, Tensor], Tensor], data: Tensor) -> None:
         self._function, self._like = function, data
-        self(
-            torch.arange(min(2, len(data)), device=data.device), torch.arange(1, device=data.device)
-        )
+        few = torch.arange(min(2, len(data)), device=data.device)
+        self(few, few[:1])  # an error in the function shows at once
 
     def __call__(self, rows: Tensor, columns: Tensor) -> Tensor:
-        """The block, checked for its shape."""
         found = self._function(rows, columns)
-        block = real_numbers(
-            found, "distances", "a function that returns numbers", self._like.device
-        ).to(self._like)
-        if tuple(block.shape) != (len(rows), len(columns)):
+        expected = "a function that returns numbers"
+        block = real_numbers(found, "distances", expected, self._like.device).to(self._like)
+        shape = (len(rows), len(columns))
+        if tuple(block.shape) != shape:
             raise ValueError(
-                f"distances must return shape {(len(rows), len(columns))} for that many rows and columns, "
+                f"distances must return shape {shape} for that many rows and columns, "
                 f"got {tuple(block.shape)}"
             )
         return block.contiguous()
 
     def fingerprint(self) -> str:
-        """A function has none."""
         return "function"
 
 

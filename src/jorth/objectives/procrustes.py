@@ -18,51 +18,55 @@ BLOCK = 4096
 class Procrustes(AbstractObjective):
     """f(X) = 1/(2m) ||source X - target||_F^2, a finite sum over the m rows.
 
-    The data are compressed once: with [source target] = Q [[R, T1], [0, R2]] (QR in blocks of rows),
-    f(X) = (||R X - T1||^2 + ||R2||^2) / 2m. An evaluation then costs O(n^2 k) whatever m is, and is as accurate as
-    the residual itself: nothing is squared, and f is never negative. With m < n rows, or a source of lower rank, f is
-    not coercive: it may fall towards an infimum that no X attains.
+    The data are compressed once: with [source target] = Q [[R, T1], [0, R2]] (QR in blocks of
+    rows), f(X) = (||R X - T1||^2 + ||R2||^2) / 2m. An evaluation then costs O(n^2 k) whatever m is,
+    and is as accurate as the residual itself: nothing is squared, and f is never negative. With
+    m < n rows, or a source of lower rank, f is not coercive: it may fall towards an infimum that no
+    X attains.
 
     Args:
-        source: (m, n), dense or scipy.sparse. It is copied, as is the target: what becomes of yours does not matter.
+        source: (m, n), dense or scipy.sparse. It is copied, as is the target: later changes to
+            yours do not matter.
         target: (m, k), dense.
     """
 
     def __init__(self, source: Any, target: Array) -> None:
         self.speaks_torch = isinstance(target, Tensor)
         self._target = dense_rows(target, "target")
-        self._sparse = sparse_rows(source, "source") if is_sparse(source) else None
-        self._dense = (
-            None if self._sparse is not None else dense_rows(source, "source").to(self._target)
+        self._sparse = is_sparse(source)
+        self._source: Any = (
+            sparse_rows(source, "source")
+            if self._sparse
+            else dense_rows(source, "source").to(self._target)
         )
-        rows = self._sparse.shape if self._sparse is not None else tuple(self._dense.shape)  # type: ignore[union-attr]
-        if len(rows) != 2 or 0 in rows:
+        if self._source.ndim != 2 or 0 in self._source.shape:
             raise ValueError(
                 f"source must have shape (m, n) with m at least 1, got {describe(source)}"
             )
-        if self._target.ndim != 2 or self._target.shape[0] != rows[0] or not self._target.shape[1]:
+        m, n = self._source.shape
+        if self._target.ndim != 2 or len(self._target) != m or not self._target.shape[1]:
             raise ValueError(
-                f"target must have shape ({rows[0]}, k) to go with source, got {describe(target)}"
+                f"target must have shape ({m}, k) to go with source, got {describe(target)}"
             )
-        self.samples, self._n = int(rows[0]), int(rows[1])
+        self.samples, self._n = int(m), int(n)
         check_finite(self._target, "target")
-        entries = self._dense if self._sparse is None else torch.as_tensor(self._sparse.data)
-        assert entries is not None
+        entries = torch.as_tensor(self._source.data) if self._sparse else self._source
         check_finite(entries, "source")
         self._compress()
 
     def _compress(self) -> None:
-        n, k = self._n, self._target.shape[1]
-        stack = torch.zeros((0, n + k), dtype=self._target.dtype, device=self._target.device)
+        n, k = self.shape()
+        stack = self._target.new_zeros((0, n + k))
         for start in range(0, self.samples, BLOCK):
-            rows = torch.arange(start, min(start + BLOCK, self.samples), device=self._target.device)
+            rows = torch.arange(start, min(start + BLOCK, self.samples), device=stack.device)
             block = torch.cat([self._rows(rows), self._target[rows]], dim=1)
             stack = torch.linalg.qr(torch.cat([stack, block]), mode="r").R
         # f is a sum of squares: they must not overflow, and neither must the norms
         size = float(stack.abs().max()) if stack.numel() else 0.0
         if not size <= float(torch.finfo(stack.dtype).max) ** 0.5 / 1e3:
             raise ValueError(
-                f"source and target must have squares in the range of {stack.dtype}, got a size of {size:.3g}"
+                f"source and target must have squares in the range of {stack.dtype}, "
+                f"got a size of {size:.3g}"
             )
         if len(stack) < n:  # fewer rows than columns: R has rows of zeros, and f is not coercive
             stack = torch.cat([stack, stack.new_zeros((n - len(stack), n + k))])
@@ -70,21 +74,19 @@ class Procrustes(AbstractObjective):
         self.floor = stack[n:, n:].square().sum().item()
 
     def _rows(self, index: Tensor) -> Tensor:
-        if self._dense is not None:
-            return self._dense[index]
-        assert self._sparse is not None
-        return torch.from_numpy(np.asarray(self._sparse[index.cpu().numpy()].toarray())).to(
-            self._target
-        )
+        if not self._sparse:
+            found: Tensor = self._source[index]
+            return found
+        dense = np.asarray(self._source[index.cpu().numpy()].toarray())
+        return torch.from_numpy(dense).to(self._target)
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        """F and R^T (R X - T1) / m."""
+        """f and R^T (R X - T1) / m."""
         difference = self.R @ X - self.T1
         value = (difference.square().sum() + self.floor) / (2 * self.samples)
         return value, self.R.mT @ difference / self.samples
 
     def value(self, X: Tensor) -> Tensor:
-        """F alone."""
         return ((self.R @ X - self.T1).square().sum() + self.floor) / (2 * self.samples)
 
     def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
@@ -93,7 +95,10 @@ class Procrustes(AbstractObjective):
         return S.mT @ (S @ X - self._target[index]) / len(index)
 
     def quadratic(self) -> QuadraticForm:
-        """A = S^T S / m, C = -S^T T / m, D = I; in float64, so that A is positive semidefinite to that rounding."""
+        """A = S^T S / m, C = -S^T T / m, D = I.
+
+        In float64, so that A is positive semidefinite to that rounding.
+        """
         m, R, T1 = self.samples, self.R.double(), self.T1.double()
         constant = (T1.square().sum().item() + self.floor) / (2 * m)
         return QuadraticForm(R.mT @ R / m, -R.mT @ T1 / m, None, constant)
@@ -103,17 +108,13 @@ class Procrustes(AbstractObjective):
         return float(torch.linalg.matrix_norm(self.R, ord=2)) ** 2 / self.samples
 
     def data(self) -> Tensor:
-        """The target."""
         return self._target
 
     def bounded_below(self) -> bool:
-        """It is: f >= 0."""
         return True
 
     def shape(self) -> tuple[int, int]:
-        """(n, k)."""
         return self._n, self._target.shape[1]
 
     def fingerprint(self) -> str:
-        """Hash of the compressed data."""
         return hash_tensors("Procrustes", self.R, self.T1)

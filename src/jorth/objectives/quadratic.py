@@ -8,6 +8,7 @@ from torch import Tensor
 from jorth.arrays import Array, check_finite, describe, to_tensor
 from jorth.objectives.base import AbstractObjective, QuadraticForm, hash_tensors
 from jorth.objectives.definiteness import is_definite, is_semidefinite
+from jorth.plane.boundary import check_symmetric
 
 
 class Quadratic(AbstractObjective):
@@ -25,18 +26,15 @@ class Quadratic(AbstractObjective):
         self.C = None if C is None else to_tensor(C, "C").detach().to(self.A, copy=True)
         self.D = None if D is None else _symmetric(D, "D").to(self.A)
         if self.C is not None:
+            n, k = len(self.A), self.C.shape[-1]
             check_finite(self.C, "C")
-            if self.C.ndim != 2 or self.C.shape[0] != self.A.shape[0]:
-                raise ValueError(
-                    f"C must have shape ({self.A.shape[0]}, k) to go with A, got {describe(C)}"
-                )
-            if self.D is not None and self.D.shape[0] != self.C.shape[1]:
-                raise ValueError(
-                    f"D must have shape {(self.C.shape[1],) * 2} to go with C, got {describe(D)}"
-                )
+            if self.C.ndim != 2 or len(self.C) != n:
+                raise ValueError(f"C must have shape ({n}, k) to go with A, got {describe(C)}")
+            if self.D is not None and len(self.D) != k:
+                raise ValueError(f"D must have shape {(k, k)} to go with C, got {describe(D)}")
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        """F and A X D + C."""
+        """f and A X D + C."""
         product = self.A @ X if self.D is None else self.A @ X @ self.D
         value = (X * product).sum() / 2
         if self.C is None:
@@ -44,7 +42,6 @@ class Quadratic(AbstractObjective):
         return value + (self.C * X).sum(), product + self.C
 
     def quadratic(self) -> QuadraticForm:
-        """Itself."""
         return QuadraticForm(self.A, self.C, self.D)
 
     def curvature(self) -> float:
@@ -60,18 +57,13 @@ class Quadratic(AbstractObjective):
         return any(enough(sign * self.A) and enough(sign * self.D) for sign in (1, -1))
 
     def data(self) -> Tensor:
-        """A."""
         return self.A
 
     def shape(self) -> tuple[int, int | None]:
-        """(n, k), k free unless C or D fix it."""
-        fixed = (
-            self.C.shape[1] if self.C is not None else None if self.D is None else self.D.shape[0]
-        )
-        return self.A.shape[0], fixed
+        columns = self.C if self.C is not None else self.D
+        return len(self.A), None if columns is None else columns.shape[1]
 
     def fingerprint(self) -> str:
-        """Hash of A, C and D."""
         return hash_tensors("Quadratic", self.A, self.C, self.D)
 
 
@@ -80,7 +72,5 @@ def _symmetric(value: Array, name: str) -> Tensor:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
         raise ValueError(f"{name} must have shape (n, n), got {describe(value)}")
     check_finite(matrix, name)
-    defect, size = (matrix - matrix.mT).abs().amax().item(), matrix.abs().amax().item()
-    if defect > 64 * torch.finfo(matrix.dtype).eps * size:
-        raise ValueError(f"{name} must be symmetric, got max |{name} - {name}^T| = {defect:.3g}")
+    check_symmetric(matrix, name)
     return (matrix + matrix.mT).detach() / 2

@@ -16,11 +16,10 @@ def is_sparse(value: Any) -> bool:
 
 
 def sparse_rows(value: Any, name: str) -> Any:
-    """A scipy.sparse matrix as CSR in float64, a copy: numbers are cast before anything is computed with them."""
+    """A copy of a scipy.sparse matrix as CSR in float64."""
     if value.dtype.kind not in "fiub":
-        raise TypeError(
-            f"{name} must be real, got a sparse {value.dtype} matrix of shape {tuple(value.shape)}"
-        )
+        shape = tuple(value.shape)
+        raise TypeError(f"{name} must be real, got a sparse {value.dtype} matrix of shape {shape}")
     return value.tocsr().astype(np.float64, copy=True)
 
 
