@@ -57,7 +57,7 @@ CASES = {
     "P NaN": (lambda: solve_plane(NAN, Q, SIGNS), ValueError, "P must be finite, got 12 NaN or infinite of 12 entries"),
     "Q shape": (lambda: solve_plane(P, np.zeros((3, 3, 3)), SIGNS), ValueError, r"Q must have shape \(3, 4, 4\) or \(3,\) to go with P, got a float64 array of shape \(3, 3, 3\)"),
     "Q length": (lambda: solve_plane(P, np.ones(2), SIGNS), ValueError, r"Q must have shape \(3, 4, 4\) or \(3,\)"),
-    "Q asymmetric": (lambda: solve_plane(P, SKEWED, SIGNS), ValueError, r"Q must be symmetric, got max \|Q - Q\^T\| = 1 in 3 of 3 pairs"),
+    "Q asymmetric": (lambda: solve_plane(P, SKEWED, SIGNS), ValueError, r"Q must be symmetric, got max \|Q - Q\^T\| = 1 in 3 of 3 matrices"),
     "Q slightly asymmetric": (lambda: solve_plane(P, Q + 1e-10 * np.triu(np.ones((4, 4)), 1), SIGNS), ValueError, "Q must be symmetric"),
     "Q NaN": (lambda: solve_plane(P, Q * np.nan, SIGNS), ValueError, "Q must be finite"),
     "Q scalar NaN": (lambda: solve_plane(P, float("nan"), SIGNS), ValueError, "Q must be finite"),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jorth import Signature, eigh, inverse, random_point, residual
-from jorth.decompositions import warm_start
+from jorth.decompositions import singular
 from tests.decompositions.reference import orthogonal, pencil_eigenvalues, positive_definite
 from tests.group.strategies import UNIT, dense_j, signatures
 
@@ -85,11 +85,11 @@ def test_feasible_at_any_condition_where_the_reduction_is_not(cond):
 @pytest.mark.parametrize("cond", [10.0, 1e3, 1e6])
 def test_warm_start(cond, monkeypatch):
     """What large matrices get: the same accuracy from a start near the answer."""
-    monkeypatch.setattr(warm_start, "SMALLEST", 0)
+    monkeypatch.setattr(singular, "SMALLEST_WITH_START", 0)
     for seed in range(3):
         A = positive_definite(MIXED.n, cond, seed)
         R = np.linalg.cholesky(A).T
-        start = warm_start.nearly_orthogonal(R, MIXED.signs)
+        start = singular.nearly_orthogonal(R, MIXED.signs)
         assert residual(start, MIXED) <= 5 * MIXED.n * UNIT
         values, X = check(A, MIXED)
         assert residual(X, MIXED) <= 5 * MIXED.n * UNIT
@@ -99,19 +99,17 @@ def test_warm_start(cond, monkeypatch):
 
 
 def test_warm_start_leaves_graded_and_hopeless_matrices_alone(monkeypatch):
-    monkeypatch.setattr(warm_start, "SMALLEST", 0)
+    monkeypatch.setattr(singular, "SMALLEST_WITH_START", 0)
     R = np.linalg.cholesky(positive_definite(MIXED.n, 10.0, 0)).T
-    assert warm_start.nearly_orthogonal(R, MIXED.signs) is not None
-    assert warm_start.nearly_orthogonal(R * np.geomspace(1, 1e-3, MIXED.n), MIXED.signs) is None
+    assert singular.nearly_orthogonal(R, MIXED.signs) is not None
+    assert singular.nearly_orthogonal(R * np.geomspace(1, 1e-3, MIXED.n), MIXED.signs) is None
     assert (
-        warm_start.nearly_orthogonal(np.geomspace(1, 1e-12, MIXED.n)[:, None] * R, MIXED.signs)
+        singular.nearly_orthogonal(np.geomspace(1, 1e-12, MIXED.n)[:, None] * R, MIXED.signs)
         is None
     )
     for first in (1.0, 2.0):  # R J R^T is zero, or has one positive and one zero eigenvalue
         assert (
-            warm_start.nearly_orthogonal(
-                np.array([[first, 1.0], [0.0, 0.0]]), Signature(1, 1).signs
-            )
+            singular.nearly_orthogonal(np.array([[first, 1.0], [0.0, 0.0]]), Signature(1, 1).signs)
             is None
         )
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jorth import Signature, hsvd, inverse, random_point, residual
-from jorth.decompositions import singular, warm_start
+from jorth.decompositions import singular
 from tests.decompositions.reference import hyperbolic_values
 from tests.group.strategies import UNIT, dense_j, signatures
 
@@ -91,12 +91,13 @@ def test_every_value_to_high_relative_accuracy(kind, seed):
 def test_warm_start(kind, monkeypatch):
     """What large matrices get unless their columns are graded: the same accuracy from a start near the answer."""
     calls = []
+    nearly_orthogonal = singular.nearly_orthogonal
 
     def start(R, signs):
-        calls.append(warm_start.nearly_orthogonal(R, signs))
+        calls.append(nearly_orthogonal(R, signs))
         return calls[-1]
 
-    monkeypatch.setattr(warm_start, "SMALLEST", 0)
+    monkeypatch.setattr(singular, "SMALLEST_WITH_START", 0)
     monkeypatch.setattr(singular, "nearly_orthogonal", start)
     for seed in range(3):
         G = graded(kind, MIXED, seed)
@@ -110,7 +111,7 @@ def test_large_with_the_start_and_without(monkeypatch):
     rows = np.geomspace(1, 1e-8, 84)[:, None]
     G = rows * np.random.default_rng(11).standard_normal((84, 80))
     warm = check(G, sig).S
-    monkeypatch.setattr(warm_start, "SMALLEST", 1000)
+    monkeypatch.setattr(singular, "SMALLEST_WITH_START", 1000)
     np.testing.assert_allclose(warm, check(G, sig).S, rtol=1e-11)
 
 

@@ -1,4 +1,4 @@
-"""Decompositions for the indefinite product x^T J y: CS, eigenvalues, singular values, QR, least squares, polar."""
+"""Decompositions and least squares for the indefinite product x^T J y."""
 
 from jorth.decompositions.cs import CS, cs_decomposition
 from jorth.decompositions.eigen import eigh

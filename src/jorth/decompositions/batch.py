@@ -1,4 +1,4 @@
-"""A NumPy routine for one matrix over a batch of tensors: float64 on the CPU inside, like the input outside."""
+"""Batches of matrices: checks, and NumPy routines for one matrix applied to all of them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from jorth.signature import Signature
 Floats: TypeAlias = NDArray[np.float64]
 
 
-def check_not_empty(matrices: Tensor, name: str) -> None:
-    """A ValueError for a batch of no matrices."""
+def check_matrices(matrices: Tensor, name: str) -> None:
+    """A ValueError unless there is at least one matrix and all are finite."""
+    check_finite(matrices, name)
     if not matrices.numel():
         raise ValueError(f"{name} must hold at least one matrix, got shape {tuple(matrices.shape)}")
 
@@ -36,17 +37,16 @@ def values(value: object, name: str, length: int, signature: Signature) -> Tenso
 def factor(
     value: object, name: str, sizes: tuple[int | None, int], beside: tuple[str, Tensor]
 ) -> Tensor:
-    """A factor (..., *sizes) of a decomposition, None for any size, finite, like its values ``beside``."""
+    """A finite factor (..., *sizes) of a decomposition, like its values ``beside``; None is any."""
     tensor = to_tensor(value, name)
     other_name, other = beside
-    batch, shape = other.shape[:-1], tuple(tensor.shape)
-    matches = len(shape) == len(batch) + 2 and shape[:-2] == tuple(batch)
-    if not matches or any(
-        size not in (None, own) for own, size in zip(shape[-2:], sizes, strict=True)
-    ):
-        wanted = ", ".join("any" if size is None else str(size) for size in (*batch, *sizes))
+    wanted = (*other.shape[:-1], *sizes)
+    fits = len(wanted) == tensor.ndim
+    if not fits or any(w not in (None, own) for w, own in zip(wanted, tensor.shape, strict=True)):
+        sizes_wanted = ", ".join("any" if size is None else str(size) for size in wanted)
         raise ValueError(
-            f"{name} must have shape ({wanted}) to go with {other_name} and signature, got {describe(value)}"
+            f"{name} must have shape ({sizes_wanted}) to go with {other_name} and signature, "
+            f"got {describe(value)}"
         )
     check_finite(tensor, name)
     check_alike(tensor, name, other, other_name)
@@ -56,9 +56,9 @@ def factor(
 def over_batch(
     routine: Callable[[Floats], tuple[Floats, ...]], matrices: Tensor
 ) -> tuple[Tensor, ...]:
-    """``routine`` on every matrix of (..., m, n), at least one: its results stacked, like ``matrices``.
+    """``routine`` on every matrix of (..., m, n), at least one, in float64 on the CPU.
 
-    No gradient is carried.
+    The results are stacked, with the dtype and device of ``matrices``. No gradient is carried.
     """
     batch = matrices.shape[:-2]
     work = matrices.detach().to("cpu", torch.float64).reshape(-1, *matrices.shape[-2:]).numpy()

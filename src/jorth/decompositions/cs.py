@@ -8,20 +8,18 @@ from typing import Generic
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from jorth.arrays import (
     ArrayT,
-    check_finite,
     check_overflow,
     check_signature,
     like_input,
-    square_matrix,
     unit_roundoff,
 )
 from jorth.decompositions.batch import factor, values
-from jorth.group import residual
+from jorth.decompositions.qr import positive_qr
 from jorth.group.cs_form import compose_cs
+from jorth.group.elements import finite_square, residual
 from jorth.signature import Signature
 
 
@@ -29,8 +27,8 @@ from jorth.signature import Signature
 class CS(Generic[ArrayT]):
     """X = diag(U1, U2) H(mu) diag(V1, V2)^T, with the positive signs of J first.
 
-    H(mu) = [[cosh mu, 0, sinh mu], [0, I, 0], [sinh mu, 0, cosh mu]] with min(p, q) values mu >= 0, descending.
-    U1, V1 are orthogonal (..., p, p), U2, V2 orthogonal (..., q, q).
+    H(mu) = [[cosh mu, 0, sinh mu], [0, I, 0], [sinh mu, 0, cosh mu]] with min(p, q) values mu >= 0,
+    descending. U1, V1 are orthogonal (..., p, p), U2, V2 orthogonal (..., q, q).
     """
 
     U1: ArrayT
@@ -55,16 +53,16 @@ class CS(Generic[ArrayT]):
 def cs_decomposition(X: ArrayT, signature: Signature) -> CS[ArrayT]:
     """The hyperbolic CS decomposition of a J-orthogonal X (..., n, n).
 
-    The singular values of X[-,+] = U2 sinh(mu) V1^T give mu to rounding. The other factors are the orthogonal
-    factors of X[+,+] V1 = U1 cosh(mu) and X[-,-]^T U2 = V2 cosh(mu), whose columns are orthogonal and come with
-    the longest first, so that Householder QR finds them without mixing scales: all four factors are orthogonal to
-    rounding at any condition number. (`scipy.linalg.cossin` of the exchange loses mu to cancellation: 1e-5 at
-    mu = 10.)
+    The singular values of X[-,+] = U2 sinh(mu) V1^T give mu to rounding. The other factors are the
+    orthogonal factors of X[+,+] V1 = U1 cosh(mu) and X[-,-]^T U2 = V2 cosh(mu), whose columns are
+    orthogonal and come with the longest first, so that Householder QR finds them without mixing
+    scales: all four factors are orthogonal to rounding at any condition number.
+    (`scipy.linalg.cossin` of the exchange loses mu to cancellation: 1e-5 at mu = 10.)
 
-    Reference: N. J. Higham, J-orthogonal matrices: properties and generation, SIAM Review 45 (2003), Theorem 3.2.
+    Reference: N. J. Higham, J-orthogonal matrices: properties and generation, SIAM Rev. 45 (2003),
+    Theorem 3.2.
     """
-    matrix = square_matrix(X, signature)
-    check_finite(matrix, "X")
+    matrix = finite_square(X, signature)
     worst = np.max(np.asarray(residual(matrix.cpu(), signature)), initial=0.0)
     if worst > math.sqrt(unit_roundoff(matrix)):
         raise ValueError(
@@ -73,22 +71,8 @@ def cs_decomposition(X: ArrayT, signature: Signature) -> CS[ArrayT]:
     plus, minus = signature.positions(matrix.device)
     U2, sinh, V1h = torch.linalg.svd(matrix[..., minus[:, None], plus])
     V1 = V1h.mT.contiguous()
-    U1 = _orthogonal_factor(matrix[..., plus[:, None], plus] @ V1)
-    V2 = _orthogonal_factor(matrix[..., minus[:, None], minus].mT @ U2)
-    return CS(
-        U1=like_input(U1, X),
-        U2=like_input(U2, X),
-        mu=like_input(sinh.asinh(), X),
-        V1=like_input(V1, X),
-        V2=like_input(V2, X),
-        signature=signature,
-    )
-
-
-def _orthogonal_factor(columns: Tensor) -> Tensor:
-    """Q of columns = Q R with a positive diagonal of R."""
-    Q, R = torch.linalg.qr(columns)
-    turned: Tensor = (
-        Q * torch.where(torch.diagonal(R, dim1=-2, dim2=-1) < 0, -1.0, 1.0).to(Q)[..., None, :]
-    )
-    return turned
+    U1, _ = positive_qr(matrix[..., plus[:, None], plus] @ V1)
+    V2, _ = positive_qr(matrix[..., minus[:, None], minus].mT @ U2)
+    mu = like_input(sinh.asinh(), X)
+    U1_, U2_, V1_, V2_ = (like_input(factor, X) for factor in (U1, U2, V1, V2))
+    return CS(U1_, U2_, mu, V1_, V2_, signature)

@@ -7,49 +7,49 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from jorth.arrays import ArrayT, check_finite, like_input, square_matrix, unit_roundoff
-from jorth.decompositions.batch import Floats, check_not_empty, over_batch
+from jorth.arrays import ArrayT, like_input, square_matrix
+from jorth.decompositions.batch import Floats, check_matrices, over_batch
 from jorth.decompositions.singular import one_sided_jacobi
+from jorth.plane.boundary import check_symmetric
 from jorth.signature import Signature
 
 MAX_BISECTIONS = 100
 
 
 def eigh(A: ArrayT, signature: Signature) -> tuple[ArrayT, ArrayT]:
-    """All lambda and x of A x = lambda J x for symmetric A (..., n, n): X^T J X = J and X^T A X = J diag(lambda).
+    """All lambda and x of A x = lambda J x for symmetric A (..., n, n), with X^T J X = J.
 
-    The pencil must be *definite*: A - mu J is positive definite for some mu. Then all lambda are real, those at the
-    positions of + lie above mu, those at the positions of - below, and mu may be any number in the gap between. A
-    positive definite A is the case mu = 0, where min tr(Z^T A Z) over all J-orthogonal Z is sum |lambda|, attained at
-    X. With p = 0 or q = 0 every A qualifies.
+    Then X^T A X = J diag(lambda). The pencil must be *definite*: A - mu J is positive definite for
+    some mu. Then all lambda are real, those at the positions of + lie above mu, those at the
+    positions of - below, and mu may be any number in the gap between. A positive definite A is the
+    case mu = 0, where min tr(Z^T A Z) over all J-orthogonal Z is sum |lambda|, attained at X. With
+    p = 0 or q = 0 every A qualifies.
 
-    A - mu J = R^T R by Cholesky, then one-sided J-Jacobi on R (see `hsvd`): |lambda - mu| = S^2. X is a product of
-    rotations and boosts, so that its residual is a few n u whatever the condition of A, which the reduction to a
-    symmetric problem, `scipy.linalg.eigh(J, A)`, does not give. For A = D B D, D diagonal of any grading, each lambda
-    has a relative error of about u cond(B) ||X||^2.
+    A - mu J = R^T R by Cholesky, then one-sided J-Jacobi on R (see `hsvd`): |lambda - mu| = S^2. X
+    is a product of rotations and boosts, so that its residual is a few n u whatever the condition
+    of A, which the reduction to a symmetric problem, `scipy.linalg.eigh(J, A)`, does not give. For
+    A = D B D, D diagonal of any grading, each lambda has a relative error of about
+    u cond(B) ||X||^2.
 
     mu = 0 where A is positive definite; else mu is found by bisection, every cut with a vector z,
-    z^T (A - mu J) z <= 0, as its proof. Each lambda then has an error of a few n u ||A - mu J|| ||x||^2.
+    z^T (A - mu J) z <= 0, as its proof. Each lambda then has an error of a few
+    n u ||A - mu J|| ||x||^2. Computed in float64 on the CPU; no gradient is carried.
 
-    Computed in float64 on the CPU; no gradient is carried.
-
-    References: K. Veselic, A Jacobi eigenreduction algorithm for definite matrix pairs, Numer. Math. 64 (1993);
-    C.-H. Guo, N. J. Higham, F. Tisseur, An improved arc algorithm for detecting definite Hermitian pairs, SIAM J.
-    Matrix Anal. Appl. 31 (2009).
+    References: K. Veselic, A Jacobi eigenreduction algorithm for definite matrix pairs, Numer.
+    Math. 64 (1993); C.-H. Guo, N. J. Higham, F. Tisseur, An improved arc algorithm for detecting
+    definite Hermitian pairs, SIAM J. Matrix Anal. Appl. 31 (2009).
 
     Returns:
-        (eigenvalues (..., n), X (..., n, n)). Outwards from the gap: among the positions of +, lambda ascends; among
-        those of -, it descends. For positive definite A that is ascending |lambda| within each sign.
+        (eigenvalues (..., n), X (..., n, n)). Outwards from the gap: among the positions of +,
+        lambda ascends; among those of -, it descends. For positive definite A that is ascending
+        |lambda| within each sign.
 
     Raises:
         ValueError: A is not symmetric, or A - mu J is positive definite for no mu.
     """
     matrix = square_matrix(A, signature, "A")
-    check_finite(matrix, "A")
-    check_not_empty(matrix, "A")
-    defect = (matrix - matrix.mT).abs().amax(dim=(-2, -1))
-    if bool((defect > 128 * unit_roundoff(matrix) * matrix.abs().amax(dim=(-2, -1))).any()):
-        raise ValueError(f"A must be symmetric, got max |A - A^T| = {defect.max().item():.3g}")
+    check_matrices(matrix, "A")
+    check_symmetric(matrix, "A")
     values, X = over_batch(partial(_eigh, signs=signature.signs), matrix)
     return like_input(values, A), like_input(X, A)
 
@@ -93,10 +93,8 @@ def _definite_shift(A: Floats, signs: NDArray[np.int8]) -> tuple[float, Floats]:
     from scipy.linalg import eigh as symmetric_eigh
 
     plus, minus = signs > 0, signs < 0
-    low, high = (
-        -np.linalg.eigvalsh(A[np.ix_(minus, minus)])[0],
-        np.linalg.eigvalsh(A[np.ix_(plus, plus)])[0],
-    )
+    low = -np.linalg.eigvalsh(A[np.ix_(minus, minus)])[0]
+    high = np.linalg.eigvalsh(A[np.ix_(plus, plus)])[0]
     for _ in range(MAX_BISECTIONS):
         shift = 0.5 * (low + high)
         if not low < shift < high:
@@ -107,10 +105,11 @@ def _definite_shift(A: Floats, signs: NDArray[np.int8]) -> tuple[float, Floats]:
             return shift, R
         value, vector = symmetric_eigh(shifted, subset_by_index=[0, 0])
         form = float(signs @ vector[:, 0] ** 2)
-        # z^T (A - mu J) z > 0 asks for mu < bound where z^T J z > 0, for mu > bound where it is negative
+        # z^T (A - mu J) z > 0 asks for mu < bound where z^T J z > 0, else for mu > bound
         bound = shift + min(float(value[0]), 0.0) / form if form else shift
         low, high = (low if form > 0 else bound), (high if form < 0 else bound)
     raise ValueError(
         "A must form a definite pencil with J: A - mu J positive definite for some mu. "
-        f"There is none to working precision: it would have to be above {low:.6g} and below {high:.6g}"
+        "There is none to working precision: "
+        f"it would have to be above {low:.6g} and below {high:.6g}"
     )

@@ -13,11 +13,11 @@ from jorth.compiling import compiler
 from jorth.plane.compiled.roots import compiled
 from jorth.plane.compiled.rows import apply_pair
 
-# sums may be reassociated into vector registers; nothing else of IEEE arithmetic is given up
+# sums may be reassociated into vector registers; all else is IEEE arithmetic
 _summing = compiler(fastmath={"reassoc", "contract"})
 
 STEEP = 0.9
-"""Above this |tanh 2 mu| the boost is taken from lengths of sums and differences, which do not cancel."""
+"""Above this |tanh 2 mu| a boost comes from lengths of sums and differences: no cancellation."""
 
 
 @compiled
@@ -67,7 +67,10 @@ def _null_lengths(a: np.ndarray, b: np.ndarray, scale: float) -> tuple[float, fl
 
 @compiled
 def rotation(cosine: float, length_i: float, length_j: float) -> tuple[float, float]:
-    """(c, s) of the smaller angle with (c g_i - s g_j) . (s g_i + c g_j) = 0; ``cosine`` is that of g_i and g_j."""
+    """(c, s) of the smaller angle with (c g_i - s g_j) . (s g_i + c g_j) = 0.
+
+    ``cosine`` is that of the angle between g_i and g_j.
+    """
     cotangent = (length_j / length_i - length_i / length_j) / (2.0 * cosine)  # of twice the angle
     t = math.copysign(1.0, cotangent) / (abs(cotangent) + math.hypot(1.0, cotangent))
     c = 1.0 / math.sqrt(1.0 + t * t)
@@ -78,9 +81,10 @@ def rotation(cosine: float, length_i: float, length_j: float) -> tuple[float, fl
 def boost(
     a: np.ndarray, b: np.ndarray, cosine: float, length_a: float, length_b: float
 ) -> tuple[float, float]:
-    """(cosh mu, sinh mu) with (cosh a + sinh b) . (sinh a + cosh b) = 0; cosh = inf where there is none.
+    """(cosh mu, sinh mu) with (cosh a + sinh b) . (sinh a + cosh b) = 0, or cosh = inf.
 
-    tanh 2 mu = -2 a . b / (|a|^2 + |b|^2); where that is close to +-1, e^(2 mu) = |a - b| / |a + b|.
+    tanh 2 mu = -2 a . b / (|a|^2 + |b|^2); where that is close to +-1,
+    e^(2 mu) = |a - b| / |a + b|.
     """
     steepness = -2.0 * cosine / (length_a / length_b + length_b / length_a)
     if abs(steepness) < STEEP:
@@ -96,10 +100,11 @@ def boost(
 def sweep(
     G: np.ndarray, X: np.ndarray, lengths: np.ndarray, signs: np.ndarray, tolerance: float
 ) -> int:
-    """One pass over all pairs of rows of G (n, m), the same steps on X (n, n): the number of steps taken.
+    """One pass over all pairs of rows of G (n, m), with the same steps on X (n, n).
 
-    A pair is left alone when |g_i . g_j| <= tolerance |g_i| |g_j|. ``lengths`` (n,) are those of the rows of G and are
-    kept up to date. Minus one when two rows of opposite sign are parallel and equally long, or a row is zero.
+    A pair is left alone when |g_i . g_j| <= tolerance |g_i| |g_j|. ``lengths`` (n,) are those of
+    the rows of G and are kept up to date. Returns the number of steps taken; minus one when two
+    rows of opposite sign are parallel and equally long, or a row is zero.
     """
     n = G.shape[0]
     steps = 0
@@ -121,5 +126,6 @@ def sweep(
                     return -1
                 apply_pair(G, i, j, cosh, sinh, sinh, cosh)
                 apply_pair(X, i, j, cosh, sinh, sinh, cosh)
-            lengths[i], lengths[j] = _length_near(G[i], lengths[i]), _length_near(G[j], lengths[j])
+            lengths[i] = _length_near(G[i], lengths[i])
+            lengths[j] = _length_near(G[j], lengths[j])
     return steps

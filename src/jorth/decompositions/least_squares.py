@@ -19,20 +19,20 @@ from jorth.signature import Signature
 
 
 def indefinite_lstsq(A: ArrayT, b: ArrayT, signature: Signature) -> ArrayT:
-    """The x that minimises (b - A x)^T J (b - A x), for A (..., m, k) with A^T J A positive definite, m = p + q.
+    """The x that minimises (b - A x)^T J (b - A x), for A (..., m, k) with m = p + q.
 
-    A plain QR, A = V R, and a Cholesky factor of V^T J V give R x = (V^T J V)^-1 V^T J b. The method is backward
-    stable, where the normal equations A^T J A x = A^T J b are not. It needs k <= p; with q = 0 it is ordinary least
-    squares.
+    A^T J A must be positive definite, which needs k <= p; with q = 0 this is ordinary least
+    squares. A plain QR, A = V R, and a Cholesky factor of V^T J V give R x = (V^T J V)^-1 V^T J b.
+    The method is backward stable, where the normal equations A^T J A x = A^T J b are not. Computed
+    in float64.
 
-    Computed in float64.
-
-    Reference: S. Chandrasekaran, M. Gu, A. H. Sayed, A stable and efficient algorithm for the indefinite linear
-    least-squares problem, SIAM J. Matrix Anal. Appl. 20 (1998).
+    Reference: S. Chandrasekaran, M. Gu, A. H. Sayed, A stable and efficient algorithm for the
+    indefinite linear least-squares problem, SIAM J. Matrix Anal. Appl. 20 (1998).
 
     Args:
         A: (..., m, k).
-        b: One right-hand side per matrix, (..., m), or r of them, (..., m, r); the batch is that of A.
+        b: One right-hand side per matrix, (..., m), or r of them, (..., m, r); the batch is that
+            of A.
         signature: The signs of J, one for each row.
 
     Returns:

@@ -7,8 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from jorth.arrays import ArrayT, check_finite, like_input, square_matrix
-from jorth.decompositions.batch import check_not_empty
+from jorth.arrays import ArrayT, like_input, square_matrix
+from jorth.decompositions.batch import check_matrices
 from jorth.group.elements import power_of_two
 from jorth.group.polishing import PolishError, orthogonal_factor
 from jorth.signature import Signature
@@ -17,28 +17,27 @@ UNIT = torch.finfo(torch.float64).eps / 2
 
 
 def polar(A: ArrayT, signature: Signature) -> tuple[ArrayT, ArrayT]:
-    """A = X S with X J-orthogonal and S J-selfadjoint (J S symmetric), for A (..., n, n): S = (J A^T J A)^(1/2).
+    """A = X S with X J-orthogonal and J S symmetric, for A (..., n, n): S = (J A^T J A)^(1/2).
 
-    The root is the principal one, its eigenvalues in the open right half plane. It exists, and is then unique, exactly
-    when A is regular and J A^T J A has no eigenvalue on the negative real axis; with p = 0 or q = 0 that is every
-    regular A. X is what `jorth.polish` finds, by the same Newton iteration; here A may be anywhere, and the result is
-    checked: J S is symmetric to rounding, and the eigenvalues of S are where they should be. S is J X^T J A, with J S
-    made exactly symmetric.
+    The root is the principal one, its eigenvalues in the open right half plane. It exists, and is
+    then unique, exactly when A is regular and J A^T J A has no eigenvalue on the negative real
+    axis; with p = 0 or q = 0 that is every regular A. X is what `jorth.polish` finds, by the same
+    Newton iteration; here A may be anywhere, and the result is checked: J S is symmetric to
+    rounding, and the eigenvalues of S are where they should be. S is J X^T J A, with J S made
+    exactly symmetric. Computed in float64.
 
-    Computed in float64.
-
-    Reference: N. J. Higham, D. S. Mackey, N. Mackey, F. Tisseur, Functions preserving matrix groups and iterations for
-    the matrix square root, SIAM J. Matrix Anal. Appl. 26 (2005).
+    Reference: N. J. Higham, D. S. Mackey, N. Mackey, F. Tisseur, Functions preserving matrix groups
+    and iterations for the matrix square root, SIAM J. Matrix Anal. Appl. 26 (2005).
 
     Returns:
         (X, S), like A.
 
     Raises:
-        PolishError: There is no such decomposition, or A is so near to having none that the iteration does not find it.
+        PolishError: There is no such decomposition, or A is so near to having none that the
+            iteration does not find it.
     """
     matrix = square_matrix(A, signature, "A")
-    check_finite(matrix, "A")
-    check_not_empty(matrix, "A")
+    check_matrices(matrix, "A")
     exact = matrix.to(torch.float64)
     scale = power_of_two(exact.abs().amax(dim=(-2, -1), keepdim=True))
     work = exact / scale
@@ -51,7 +50,7 @@ def polar(A: ArrayT, signature: Signature) -> tuple[ArrayT, ArrayT]:
 
 
 def balanced(A: Tensor) -> Tensor:
-    """A multiple of A with ||A|| = ||A^-1||, which has the same factor X: the Newton iteration starts nearer to it."""
+    """A multiple of A with ||A|| = ||A^-1||: it has the same factor X, and is nearer to it."""
     inverse, info = torch.linalg.inv_ex(A)
     if bool((info != 0).any()):
         raise PolishError(
@@ -63,12 +62,13 @@ def balanced(A: Tensor) -> Tensor:
 
 
 def _check_root(JS: Tensor, X: Tensor, A: Tensor, s: Tensor) -> None:
-    """A PolishError unless J S is symmetric and the eigenvalues of S lie in the right half plane."""
+    """A PolishError unless J S is symmetric and S has its eigenvalues in the right half plane."""
     size = torch.linalg.matrix_norm(X) * torch.linalg.matrix_norm(A)
     defect = (torch.linalg.matrix_norm(JS - JS.mT) / size).max().item()
     least = torch.linalg.eigvals(s[:, None] * JS).real.min().item()
     if defect > math.sqrt(UNIT) or least <= 0:
         raise PolishError(
-            "A has no polar decomposition that the iteration can reach: J A^T J A must have no eigenvalue on the "
-            f"negative real axis (S has an eigenvalue of real part {least:.3g}, and J S is symmetric to {defect:.3g})"
+            "A has no polar decomposition that the iteration can reach: J A^T J A must have no "
+            "eigenvalue on the negative real axis (S has an eigenvalue of real part "
+            f"{least:.3g}, and J S is symmetric to {defect:.3g})"
         )

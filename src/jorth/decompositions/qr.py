@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 from torch import Tensor
 
 from jorth.arrays import (
     ArrayT,
-    check_finite,
     check_overflow,
     check_signature,
     describe,
@@ -15,28 +16,28 @@ from jorth.arrays import (
     to_tensor,
     unit_roundoff,
 )
-from jorth.decompositions.batch import check_not_empty
+from jorth.decompositions.batch import check_matrices
 from jorth.group.cs_form import compose_cs
 from jorth.group.elements import power_of_two
 from jorth.signature import Signature
 
 
 def hyperbolic_qr(A: ArrayT, signature: Signature) -> tuple[ArrayT, ArrayT]:
-    """A = Q[:, signature.positive[:k]] R for A (..., m, k) with A^T J A positive definite, m = p + q.
+    """A = Q[:, signature.positive[:k]] R for A (..., m, k), m = p + q: A = Q [R; 0] if sorted.
 
-    For sorted signs that is A = Q [R; 0]. Q (..., m, m) is J-orthogonal, R (..., k, k) upper triangular with a positive
-    diagonal, so that A^T J A = R^T R: a Cholesky factor without the product. It needs k <= p.
+    A^T J A must be positive definite, which needs k <= p. Q (..., m, m) is J-orthogonal, R (..., k, k) upper
+    triangular with a positive diagonal, so that A^T J A = R^T R: a Cholesky factor without the
+    product.
 
-    A plain QR, A = V R0, and the CS decomposition of V with its rows parted by sign, V+ = U1 C Z^T and
-    V- = U2 S Z^T, give tanh(mu) = S / C. Then A = diag(U1, U2) [cosh mu; sinh mu] (D Z^T R0) with D = C / cosh(mu), and
-    one more plain QR makes the last factor triangular. All factors but R0 and H(mu) are orthogonal: the
-    residual of Q is a few m u at any condition, and A - Q [R; 0] is a few m u ||Q|| ||R||.
+    A plain QR, A = V R0, and the CS decomposition of V with its rows parted by sign, V+ = U1 C Z^T
+    and V- = U2 S Z^T, give tanh(mu) = S / C. Then A = diag(U1, U2) [cosh mu; sinh mu] (D Z^T R0)
+    with D = C / cosh(mu), and one more plain QR makes the last factor triangular. All factors but
+    R0 and H(mu) are orthogonal: the residual of Q is a few m u at any condition, and A - Q [R; 0]
+    is a few m u ||Q|| ||R||. Computed in float64.
 
-    Computed in float64.
-
-    Reference: A. Bojanczyk, N. J. Higham, H. Patel, Solving the indefinite least squares problem by hyperbolic QR
-    factorization, SIAM J. Matrix Anal. Appl. 24 (2003). They multiply hyperbolic rotations; here the CS form gives Q as
-    a whole.
+    Reference: A. Bojanczyk, N. J. Higham, H. Patel, Solving the indefinite least squares problem by
+    hyperbolic QR factorization, SIAM J. Matrix Anal. Appl. 24 (2003). They multiply hyperbolic
+    rotations; here the CS form gives Q at once.
 
     Returns:
         (Q, R), like A.
@@ -48,7 +49,8 @@ def hyperbolic_qr(A: ArrayT, signature: Signature) -> tuple[ArrayT, ArrayT]:
     V, R0, scale = column_basis(matrix.to(torch.float64))
     plus, minus = signature.positions(matrix.device)
     U2, sine, Zh = torch.linalg.svd(V[..., minus, :])
-    U1, cosine = _complete_basis(V[..., plus, :] @ Zh.mT)
+    U1, C = positive_qr(V[..., plus, :] @ Zh.mT, mode="complete")
+    cosine = torch.diagonal(C, dim1=-2, dim2=-1)
     r, k = sine.shape[-1], V.shape[-1]
     check_definite((cosine[..., :r] - sine) * (cosine[..., :r] + sine), signature)
     mu = torch.atanh(sine / cosine[..., :r])
@@ -73,15 +75,14 @@ def tall_matrix(A: object, signature: Signature) -> Tensor:
             f"A must have shape (..., {m}, k) with 1 <= k <= p = {p} for {signature} "
             f"(A^T J A is not positive definite otherwise), got {describe(A)}"
         )
-    check_finite(matrix, "A")
-    check_not_empty(matrix, "A")
+    check_matrices(matrix, "A")
     return matrix
 
 
 def column_basis(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """(V, R, d) with A = V R diag(d): V has orthonormal columns, and d (..., k) makes those of A about equally long.
+    """(V, R, d) with A = V R diag(d), or a ValueError where columns are dependent to rounding.
 
-    A ValueError where the columns of A are dependent to rounding.
+    V has orthonormal columns, and d (..., k) makes those of A about equally long.
     """
     scale = power_of_two(A.abs().amax(dim=-2))
     V, R = torch.linalg.qr(A / scale[..., None, :])
@@ -95,26 +96,21 @@ def column_basis(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def check_definite(eigenvalues: Tensor, signature: Signature) -> None:
-    """A ValueError where an eigenvalue of V^T J V, V an orthonormal basis, is not above rounding."""
+    """A ValueError where an eigenvalue of V^T J V, V orthonormal, is not above rounding."""
     worst = min(eigenvalues.flatten().tolist(), default=1.0)
     if not worst > 4 * signature.n * unit_roundoff(eigenvalues):
         raise ValueError(
-            "A^T J A must be positive definite, got a matrix A whose smallest eigenvalue of A^T J A "
-            f"relative to A^T A is {worst:.3g} for {signature}"
+            "A^T J A must be positive definite, got a matrix A whose smallest eigenvalue of "
+            f"A^T J A relative to A^T A is {worst:.3g} for {signature}"
         )
 
 
-def positive_qr(A: Tensor) -> tuple[Tensor, Tensor]:
-    """The QR factorisation with a positive diagonal of R, Q (..., m, k)."""
-    Q, R = torch.linalg.qr(A)
-    signs = torch.where(torch.diagonal(R, dim1=-2, dim2=-1) < 0, -1.0, 1.0).to(Q)
-    return Q * signs[..., None, :], signs[..., None] * R
-
-
-def _complete_basis(columns: Tensor) -> tuple[Tensor, Tensor]:
-    """U (..., p, p) orthogonal and c > 0 (..., k) with columns = U[:, :k] diag(c), for orthogonal columns."""
-    Q, R = torch.linalg.qr(columns, mode="complete")
+def positive_qr(
+    A: Tensor, mode: Literal["reduced", "complete"] = "reduced"
+) -> tuple[Tensor, Tensor]:
+    """The QR factorisation with a positive diagonal of R."""
+    Q, R = torch.linalg.qr(A, mode=mode)
     diagonal = torch.diagonal(R, dim1=-2, dim2=-1)
-    U = Q.clone()
-    U[..., : columns.shape[-1]] *= torch.where(diagonal < 0, -1.0, 1.0).to(Q)[..., None, :]
-    return U, diagonal.abs()
+    signs = Q.new_ones((*Q.shape[:-2], Q.shape[-1]))
+    signs[..., : diagonal.shape[-1]] = torch.where(diagonal < 0, -1.0, 1.0).to(Q)
+    return Q * signs[..., None, :], signs[..., None] * R

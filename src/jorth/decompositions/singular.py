@@ -8,24 +8,30 @@ from functools import partial
 from typing import Generic
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from jorth.arrays import (
     ArrayT,
-    check_finite,
     check_overflow,
     check_signature,
     describe,
     like_input,
     to_tensor,
 )
-from jorth.decompositions.batch import Floats, check_not_empty, factor, over_batch, values
-from jorth.decompositions.warm_start import nearly_orthogonal
+from jorth.decompositions.batch import Floats, check_matrices, factor, over_batch, values
+from jorth.group.polishing import PolishError, orthogonal_factor
 from jorth.signature import Signature
 
 EPS = float(np.finfo(np.float64).eps)
 MAX_SWEEPS = 60
-"""Some 10 sweeps are usual, 23 the most seen, with large boosts; convergence is quadratic at the end."""
+"""Some 10 sweeps are usual, 23 the most seen, with large boosts; the end is quadratic."""
+SMALLEST_WITH_START = 64
+"""Below this size the sweeps take a few milliseconds, and need no start."""
+GRADING = 10.0
+"""Columns further apart in length than this are left to J-Jacobi alone: the product R X would blur
+the short ones. A grading of the rows does no harm: every row of R X has an error in proportion to
+that row of R."""
 
 
 @dataclass(frozen=True)
@@ -55,23 +61,25 @@ class HSVD(Generic[ArrayT]):
 def hsvd(G: ArrayT, signature: Signature) -> HSVD[ArrayT]:
     """The hyperbolic SVD G X = U diag(S) of G (..., m, n) with full column rank, m >= n = p + q.
 
-    The squares of S are the |lambda| of G^T G x = lambda J x, and s_i S_i^2 are the nonzero eigenvalues of G J G^T.
-    One-sided J-Jacobi never forms either product: columns of equal sign are rotated, columns of opposite sign boosted,
-    until |g_i . g_j| <= sqrt(m) eps |g_i| |g_j| for every pair. On G = D1 B D2, D1 and D2 diagonal and of any
-    grading, each value comes with a relative error of about u cond(B) ||X||^2, however small it is beside the others.
-    A QR factorisation with sorted rows and pivoted columns comes first; it keeps both gradings.
+    The squares of S are the |lambda| of G^T G x = lambda J x, and s_i S_i^2 are the nonzero
+    eigenvalues of G J G^T. One-sided J-Jacobi never forms either product: columns of equal sign are
+    rotated, columns of opposite sign boosted, until |g_i . g_j| <= sqrt(m) eps |g_i| |g_j| for
+    every pair. On G = D1 B D2, D1 and D2 diagonal and of any grading, each value comes with a
+    relative error of about u cond(B) ||X||^2, however small it is beside the others. A QR
+    factorisation with sorted rows and pivoted columns comes first; it keeps both gradings.
 
-    A rank-deficient G is refused: where a null vector x of G has x^T J x = 0 there is no such decomposition, elsewhere
-    U is not determined. Rank is that of G with its rows and columns brought to equal size: grading does not count.
+    A rank-deficient G is refused: where a null vector x of G has x^T J x = 0 there is no such
+    decomposition, elsewhere U is not determined. Rank is that of G with its rows and columns
+    brought to equal size: grading does not count.
 
-    From n = 64 on, unless the columns are graded, the sweeps start from the J-orthogonal polar factor of what a
-    symmetric eigenvalue solver finds, which saves most of them. Computed in float64 on the CPU, in about 10 sweeps of
-    O(n^3), or 3 from such a start; no gradient is carried.
+    From n = 64 on, unless the columns are graded, the sweeps start from the J-orthogonal polar
+    factor of what a symmetric eigenvalue solver finds, which saves most of them: about 3 sweeps of
+    O(n^3) instead of 10. Computed in float64 on the CPU; no gradient is carried.
 
-    References: R. Onn, A. O. Steinhardt, A. W. Bojanczyk, The hyperbolic singular value decomposition and applications,
-    IEEE Trans. Signal Processing 39 (1991); K. Veselic, A Jacobi eigenreduction algorithm for definite matrix pairs,
-    Numer. Math. 64 (1993); I. Slapnicar, Highly accurate symmetric eigenvalue decomposition and hyperbolic SVD,
-    Linear Algebra Appl. 358 (2003).
+    References: R. Onn, A. O. Steinhardt, A. W. Bojanczyk, The hyperbolic singular value
+    decomposition and applications, IEEE Trans. Signal Processing 39 (1991); K. Veselic, A Jacobi
+    eigenreduction algorithm for definite matrix pairs, Numer. Math. 64 (1993); I. Slapnicar, Highly
+    accurate symmetric eigenvalue decomposition and hyperbolic SVD, Linear Algebra Appl. 358 (2003).
 
     Returns:
         HSVD(U, S, X). Among the positions of each sign, S descends.
@@ -82,8 +90,7 @@ def hsvd(G: ArrayT, signature: Signature) -> HSVD[ArrayT]:
         raise ValueError(
             f"G must have shape (..., m, {n}) with m >= {n} for {signature}, got {describe(G)}"
         )
-    check_finite(matrix, "G")
-    check_not_empty(matrix, "G")
+    check_matrices(matrix, "G")
     U, S, X = over_batch(partial(_checked, signs=signature.signs), matrix)
     return HSVD(U=like_input(U, G), S=like_input(S, G), X=like_input(X, G), signature=signature)
 
@@ -98,7 +105,7 @@ def _checked(G: Floats, signs: NDArray[np.int8]) -> tuple[Floats, Floats, Floats
 
 
 def _rank_defect(G: Floats) -> bool:
-    """Whether G, its rows and columns divided by their largest entries, has linearly dependent columns."""
+    """Whether the columns of G are dependent once rows and columns are scaled to equal size."""
     from scipy.linalg import qr
 
     for axis in (1, 0, 1, 0):
@@ -113,7 +120,7 @@ def one_sided_jacobi(G: Floats, signs: NDArray[np.int8]) -> tuple[Floats, Floats
     """(U, S, X) of one matrix (m, n) with full column rank."""
     from scipy.linalg import qr
 
-    # Householder QR keeps a grading of the rows when the large ones come first (Cox and Higham, 1998)
+    # Householder QR keeps a grading of the rows if the large ones come first (Cox, Higham 1998)
     rows = np.argsort(-np.abs(G).max(axis=1), kind="stable")
     Q, R, columns = qr(G[rows], mode="economic", pivoting=True)
     permuted = signs[columns]
@@ -131,7 +138,10 @@ def one_sided_jacobi(G: Floats, signs: NDArray[np.int8]) -> tuple[Floats, Floats
 def _orthogonalise(
     work: Floats, turned: Floats, signs: NDArray[np.int8], tolerance: float
 ) -> Floats:
-    """Sweeps over the rows of ``work`` until they are orthogonal, the same steps on ``turned``: their lengths."""
+    """Sweep over the rows of ``work`` until they are orthogonal; returns their lengths.
+
+    The same steps are taken on ``turned``.
+    """
     from jorth.decompositions.jacobi import length, sweep
 
     lengths = np.array([length(row) for row in work])
@@ -142,17 +152,47 @@ def _orthogonalise(
         if steps < 0:
             raise ValueError(
                 "G has no hyperbolic singular value decomposition that can be computed: "
-                "two columns of opposite sign became parallel and equally long (G is too close to rank-deficient)"
+                "two columns of opposite sign became parallel and equally long "
+                "(G is too close to rank-deficient)"
             )
     raise RuntimeError(
-        f"one-sided J-Jacobi did not converge: {steps} pairs were not orthogonal in sweep {MAX_SWEEPS}"
+        f"one-sided J-Jacobi did not converge: {steps} pairs were not orthogonal "
+        f"in sweep {MAX_SWEEPS}"
     )
+
+
+def nearly_orthogonal(R: Floats, signs: NDArray[np.int8]) -> Floats | None:
+    """A J-orthogonal X for which the columns of R X are nearly orthogonal, or None.
+
+    Most of the work is done by a symmetric eigenvalue solver: R J R^T = U (J S^2) U^T gives
+    X = J R^T U S^-1. That X is feasible to u cond(R)^2 only, so its J-orthogonal polar factor is
+    taken; J-Jacobi on R X then finishes in two or three sweeps.
+    """
+    if len(R) < SMALLEST_WITH_START:
+        return None
+    R = R / np.abs(R).max()
+    lengths = np.linalg.norm(R, axis=0)
+    if lengths.max() > GRADING * lengths.min():
+        return None
+    squares, U = np.linalg.eigh((R * signs) @ R.T)
+    if not np.all(squares) or np.count_nonzero(squares > 0) != np.count_nonzero(signs > 0):
+        return None
+    order = np.empty(len(signs), dtype=np.intp)
+    order[signs > 0], order[signs < 0] = np.flatnonzero(squares > 0), np.flatnonzero(squares < 0)
+    X = signs[:, None] * (R.T @ U[:, order]) / np.sqrt(np.abs(squares[order]))
+    try:
+        X = orthogonal_factor(torch.from_numpy(X), Signature.of(signs), "X").numpy()
+    except PolishError:
+        return None
+    # the factor is feasible to 4 n u; one more Schulz step takes it to rounding level
+    polished: Floats = 1.5 * X - 0.5 * X @ (signs[:, None] * (X.T @ (signs[:, None] * X)))
+    return polished
 
 
 def _by_sign(
     lengths: Floats, permuted: NDArray[np.int8], signs: NDArray[np.int8]
 ) -> NDArray[np.intp]:
-    """Where the column for each position of ``signs`` is: of the same sign, longest first."""
+    """Which column goes to each position of ``signs``: one of that sign, the longest first."""
     order = np.empty(len(signs), dtype=np.intp)
     for sign in (1, -1):
         found = np.flatnonzero(permuted == sign)

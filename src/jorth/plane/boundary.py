@@ -65,7 +65,7 @@ def check_symmetric(matrices: Tensor, name: str) -> None:
     bad = ~is_symmetric(matrices)
     if bool(bad.any()):
         defect = (matrices - matrices.mT).abs().amax().item()
-        count = f" in {int(bad.sum())} of {bad.numel()} pairs" if bad.ndim else ""
+        count = f" in {int(bad.sum())} of {bad.numel()} matrices" if bad.ndim else ""
         raise ValueError(
             f"{name} must be symmetric, got max |{name} - {name}^T| = {defect:.3g}{count}"
         )
