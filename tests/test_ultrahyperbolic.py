@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from jorth import Signature
-from jorth.ultrahyperbolic import distance, inner, lift, membership, unlift
+from jorth.ultrahyperbolic import distance, inner, lift, membership
 
 SIGS = [Signature(3, 2), Signature(4, 1), Signature(0, 4), Signature.of([-1, 1, 1, -1, 1, -1])]
 
@@ -41,14 +41,6 @@ def test_membership_sees_what_is_off():
     np.testing.assert_allclose(
         membership(y, sig, alpha=1.1), (1.1**2 - 1) / np.maximum(1.1**2, squares), rtol=1e-10
     )
-
-
-@pytest.mark.parametrize("sig", SIGS, ids=str)
-def test_unlift_inverts_lift(sig):
-    y = points(sig, 20, seed=2)
-    x = unlift(y, sig)
-    np.testing.assert_allclose(np.linalg.norm(x[:, sig.negative], axis=1), 1.0, rtol=1e-14)
-    np.testing.assert_allclose(lift(x, sig), y, rtol=1e-14, atol=1e-14)
 
 
 def exact_distance(x, y, sig, alpha):
@@ -121,7 +113,7 @@ def hard_pairs():
     return sig, {
         "coincident": (x, x),
         "antipodal": (x, -x),
-        "nearly coincident": (x, lift(unlift(x, sig) + 1e-12, sig)),
+        "nearly coincident": (x, lift(x + 1e-12, sig)),
         "null geodesic": (x0, x0 + 2.0 * null),
         "|g| just above 1": (x0, x0 + 2.0 * null + 1e-15),
         "|g| just below 1": (x0, x0 + 2.0 * null - 1e-15),

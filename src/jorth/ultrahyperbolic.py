@@ -1,8 +1,8 @@
-"""The pseudo-hyperboloid U = {x : <x, x>_J = -alpha^2}: lifting onto it, and distances along its geodesics.
+"""The pseudo-hyperboloid U = {x : <x, x>_J = -alpha^2}: lifting onto it, and geodesic distances.
 
-Coordinates are x = (s, t), s at the positive and t at the negative signs of J. q = 1 is the hyperboloid model of
-hyperbolic space, p = 0 the sphere. Everything is differentiable with finite derivatives, also where the formulas are
-not: each docstring says what stands there.
+Coordinates are x = (s, t), s at the positive and t at the negative signs of J. q = 1 is the
+hyperboloid model of hyperbolic space, p = 0 the sphere. Everything is differentiable with finite
+derivatives, also where the formulas are not: each docstring says what is returned there.
 """
 
 from __future__ import annotations
@@ -27,36 +27,41 @@ from jorth.arrays import (
 )
 from jorth.signature import Signature
 
-__all__ = ["distance", "inner", "lift", "membership", "unlift"]
+__all__ = ["distance", "inner", "lift", "membership"]
 
 SLOPE_FLOOR = 1e-15
 """Under the root of a derivative 1 / sqrt(|e| (2 + e)), e = |g| - 1: it is never above 3.2e7."""
 
 
 def lift(x: ArrayT, signature: Signature, *, alpha: float = 1.0) -> ArrayT:
-    """The point phi(x) = (s, sqrt(alpha^2 + |s|^2) t / |t|) of U for x (..., n): the double projection.
+    """The double projection phi(x) = (s, sqrt(alpha^2 + |s|^2) t / |t|) of x (..., n) onto U.
 
-    It depends on t only through its direction. At t = 0 there is none: a ValueError. Near t = 0 the derivative in t
-    is that of a direction, of size sqrt(alpha^2 + |s|^2) / |t|: finite, and as large as that.
+    It depends on t only through its direction. At t = 0 there is none: a ValueError. Near t = 0 the
+    derivative in t is that of a direction, of size sqrt(alpha^2 + |s|^2) / |t|: large, but finite.
     """
     point: Tensor = _points(x, signature, "x")
     radius = positive_number(alpha, "alpha", point.dtype)
     plus, minus = signature.positions(point.device)
-    _check_directions(point[..., minus], "x", signature)
-    # phi is homogeneous in (s, alpha): no square over- or underflows
-    size = torch.cat(
-        [point[..., plus].detach().abs(), point.new_full((*point.shape[:-1], 1), radius)], dim=-1
-    )
-    size = size.amax(dim=-1, keepdim=True)
-    scaled = height(point[..., plus] / size, radius / size)
+    s, t = point[..., plus], point[..., minus]
+    if signature.q == 0:
+        raise ValueError(
+            "signature must have q of at least 1 for points with <x, x> = -alpha^2, "
+            f"got {signature}"
+        )
+    without_direction = int((t == 0).all(dim=-1).sum())
+    if without_direction:
+        raise ValueError(f"x must have t != 0 in every row, got {without_direction} with t = 0")
+    # phi is homogeneous in (s, alpha): scaled by the largest, no square over- or underflows
+    radii = point.new_full((*point.shape[:-1], 1), radius)
+    size = torch.cat([s.detach().abs(), radii], dim=-1).amax(dim=-1, keepdim=True)
     lifted = point.clone()
-    lifted[..., minus] = size * scaled * polar(point[..., minus])[1]
+    lifted[..., minus] = size * height(s / size, radius / size) * polar(t)[1]
     check_overflow(lifted, "x and alpha", "the point on the pseudo-hyperboloid")
     return like_input(lifted, x)
 
 
 def lift_at(x: Tensor, plus: Tensor, minus: Tensor, alpha: float) -> Tensor:
-    """`lift` without its checks, the positions of the signs on the device already: NaN where t = 0."""
+    """`lift` without its checks, for given positions of the signs: NaN where t = 0."""
     s = x[..., plus]
     lifted = torch.empty_like(x)
     lifted[..., plus] = s
@@ -73,22 +78,10 @@ def polar(t: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def height(s: Tensor, alpha: float | Tensor) -> Tensor:
-    """Sqrt(alpha^2 + |s|^2) (..., 1)."""
+    """sqrt(alpha^2 + |s|^2) (..., 1)."""
     length = torch.linalg.vector_norm(s, dim=-1, keepdim=True)
-    return torch.hypot(
-        length, alpha if isinstance(alpha, Tensor) else torch.full_like(length, alpha)
-    )
-
-
-def unlift(y: ArrayT, signature: Signature) -> ArrayT:
-    """The x = (s, t / |t|) with lift(x) = y, for y (..., n) on U: the inverse of `lift` where t has length one."""
-    point = _points(y, signature, "y")
-    _, minus = signature.positions(point.device)
-    t = point[..., minus]
-    _check_directions(t, "y", signature)
-    result = point.clone()
-    result[..., minus] = polar(t)[1]
-    return like_input(result, y)
+    radius = alpha if isinstance(alpha, Tensor) else torch.full_like(length, alpha)
+    return torch.hypot(length, radius)
 
 
 def inner(x: ArrayT, y: ArrayT, signature: Signature) -> Any:
@@ -96,27 +89,32 @@ def inner(x: ArrayT, y: ArrayT, signature: Signature) -> Any:
     a, b = _two_points(x, y, signature)
     product = (a * b * signature.vector(a)).sum(dim=-1)
     check_overflow(product, "x and y", "<x, y>")
-    return _out(product, x)
+    return _like(product, x)
 
 
 def membership(x: Array, signature: Signature, *, alpha: float = 1.0) -> Any:
-    """How far points (..., n) are from U, scaled: |<x, x>_J + alpha^2| / max(alpha^2, |x|^2); rounding is a few u."""
+    """How far points (..., n) are from U, scaled: |<x, x>_J + alpha^2| / max(alpha^2, |x|^2).
+
+    For points of U it is a few u.
+    """
     point = _points(x, signature, "x").to(torch.float64)
     radius = positive_number(alpha, "alpha")
     size = point.detach().abs().amax(dim=-1, keepdim=True).clamp(min=radius)  # no square overflows
     squares, part = (point / size).square(), (radius / size[..., 0]).square()
     defect = (squares * signature.vector(point)).sum(dim=-1) + part
-    return _out(defect.abs() / torch.maximum(squares.sum(dim=-1), part), x)
+    return _like(defect.abs() / torch.maximum(squares.sum(dim=-1), part), x)
 
 
 def distance(x: ArrayT, y: ArrayT, signature: Signature, *, alpha: float = 1.0) -> Any:
-    """The distance alpha acosh|g| where |g| >= 1, alpha acos|g| elsewhere, g = <x, y>_J / alpha^2, for points of U.
+    """The distance of points of U: alpha acosh|g| where |g| >= 1, alpha acos|g| elsewhere.
 
-    x and y (..., n) broadcast. It is computed from e = |g| - 1 = <x -+ y, x -+ y>_J / (2 alpha^2), minus for g < 0, as
-    2 alpha asinh sqrt(e / 2) or 2 alpha asin sqrt(-e / 2): to full relative accuracy for near points too.
+    Here g = <x, y>_J / alpha^2; x and y (..., n) broadcast. It is computed from
+    e = |g| - 1 = <x -+ y, x -+ y>_J / (2 alpha^2), minus for g < 0, as 2 alpha asinh sqrt(e / 2) or
+    2 alpha asin sqrt(-e / 2): to full relative accuracy for near points too.
 
-    The derivative in e is +-alpha / sqrt(|e| (2 + e)), infinite at e = 0 (the same point, antipodes, points joined by
-    a null geodesic). What is returned there is zero, and never more than 3.2e7 alpha nearby.
+    The derivative in e is +-alpha / sqrt(|e| (2 + e)), infinite at e = 0 (the same point,
+    antipodes, points joined by a null geodesic). Zero is returned there, and at most 3.2e7 alpha
+    nearby.
     """
     a, b = _two_points(x, y, signature)
     radius = positive_number(alpha, "alpha", a.dtype)
@@ -127,11 +125,11 @@ def distance(x: ArrayT, y: ArrayT, signature: Signature, *, alpha: float = 1.0) 
     e = ((difference / radius).square() * s).sum(dim=-1) / 2
     distances: Tensor = radius * _Arc.apply(e)  # type: ignore[no-untyped-call]
     check_overflow(distances, "x, y and alpha", "<x - y, x - y> / alpha^2")
-    return _out(distances, x)
+    return _like(distances, x)
 
 
 class _Arc(torch.autograd.Function):
-    """The arc acosh(1 + e) for e >= 0, acos(1 + e) for e < 0, with a derivative that is finite at 0."""
+    """acosh(1 + e) for e >= 0, acos(1 + e) for e < 0, with a derivative that is finite at 0."""
 
     @staticmethod
     def forward(ctx: Any, e: Tensor) -> Tensor:
@@ -170,19 +168,9 @@ def _two_points(x: Any, y: Any, signature: Signature) -> tuple[Tensor, Tensor]:
     return a, b
 
 
-def _check_directions(t: Tensor, name: str, signature: Signature) -> None:
-    """A ValueError where there is no direction t / |t|."""
-    if signature.q == 0:
-        raise ValueError(
-            f"signature must have q of at least 1 for points with <x, x> = -alpha^2, got {signature}"
-        )
-    lost = (t == 0).all(dim=-1)
-    if bool(lost.any()):
-        raise ValueError(f"{name} must have t != 0 in every row, got {int(lost.sum())} with t = 0")
-
-
-def _out(result: Tensor, like: Any) -> Any:
-    if isinstance(like, Tensor):
+def _like(result: Tensor, value: Any) -> Any:
+    """The result as the kind of array that ``value`` is; a number for one NumPy point."""
+    if isinstance(value, Tensor):
         return result
     array = result.detach().cpu().numpy()
     return array if array.ndim else array.item()

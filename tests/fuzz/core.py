@@ -557,14 +557,6 @@ def on_U(y, signature, alpha, tolerance):
     )
 
 
-def check_unlift(result, given):
-    same_kind(result, given["y"])
-    x, y, minus = exact(result), exact(given["y"]), given["signature"].negative
-    assert np.array_equal(np.delete(x, minus, axis=-1), np.delete(y, minus, axis=-1))
-    length = np.sqrt((y[..., minus] ** 2).sum(axis=-1, keepdims=True))
-    close(x[..., minus] * length, y[..., minus], length, rough(result))
-
-
 def check_inner(result, given):
     x, y = exact(given["x"]), exact(given["y"])
     terms = x * y * signs(given["signature"])
@@ -856,12 +848,6 @@ CALLS = [
         ultrahyperbolic.lift,
         lambda rng: dict(x=as_tensor(rng.standard_normal((3, N)), rng), signature=SIG, alpha=1.5),
         check_lift,
-    ),
-    Call(
-        "jorth.ultrahyperbolic.unlift",
-        ultrahyperbolic.unlift,
-        lambda rng: dict(y=as_tensor(on_sheet(rng), rng), signature=SIG),
-        check_unlift,
     ),
     Call(
         "jorth.ultrahyperbolic.inner",

@@ -9,13 +9,7 @@ from typing import Generic
 import numpy as np
 import torch
 
-from jorth.arrays import (
-    ArrayT,
-    check_overflow,
-    check_signature,
-    like_input,
-    unit_roundoff,
-)
+from jorth.arrays import ArrayT, check_overflow, check_signature, like_input, unit_roundoff
 from jorth.decompositions.batch import factor, values
 from jorth.decompositions.qr import positive_qr
 from jorth.group.cs_form import compose_cs

@@ -25,9 +25,9 @@ from jorth.signature import Signature
 def hyperbolic_qr(A: ArrayT, signature: Signature) -> tuple[ArrayT, ArrayT]:
     """A = Q[:, signature.positive[:k]] R for A (..., m, k), m = p + q: A = Q [R; 0] if sorted.
 
-    A^T J A must be positive definite, which needs k <= p. Q (..., m, m) is J-orthogonal, R (..., k, k) upper
-    triangular with a positive diagonal, so that A^T J A = R^T R: a Cholesky factor without the
-    product.
+    A^T J A must be positive definite, which needs k <= p. Q (..., m, m) is J-orthogonal,
+    R (..., k, k) upper triangular with a positive diagonal, so that A^T J A = R^T R: a Cholesky
+    factor without the product.
 
     A plain QR, A = V R0, and the CS decomposition of V with its rows parted by sign, V+ = U1 C Z^T
     and V- = U2 S Z^T, give tanh(mu) = S / C. Then A = diag(U1, U2) [cosh mu; sinh mu] (D Z^T R0)

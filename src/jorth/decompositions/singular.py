@@ -11,14 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from jorth.arrays import (
-    ArrayT,
-    check_overflow,
-    check_signature,
-    describe,
-    like_input,
-    to_tensor,
-)
+from jorth.arrays import ArrayT, check_overflow, check_signature, describe, like_input, to_tensor
 from jorth.decompositions.batch import Floats, check_matrices, factor, over_batch, values
 from jorth.group.polishing import PolishError, orthogonal_factor
 from jorth.signature import Signature
