@@ -33,12 +33,7 @@ def minimize_circle(a: Any, b: Any, c: Any, d: Any, e: Any) -> CircleMinimum:
     lower bound rises to it monotonically (Moré and Sorensen 1983). Of two equal minima the one
     nearer (1, 0) is returned; where a coefficient is NaN or infinite, NaN.
 
-    Args:
-        a: Coefficients, broadcast against each other: floats, NumPy arrays or tensors.
-        b: See a.
-        c: See a.
-        d: See a.
-        e: See a.
+    The coefficients are floats, NumPy arrays or tensors, broadcast against each other.
     """
     (a_, b_, c_, d_, e_), _, restore = in_double(a=a, b=b, c=c, d=d, e=e)
     x, y = circle(a_, b_, c_, d_, e_)

@@ -132,27 +132,16 @@ def lightcone_forms(
     p: LinearForms, q: QuadraticForms, null: NullForms, rounding: Tensor
 ) -> tuple[LightconeForm, LightconeForm]:
     """The light-cone forms of boosts and of flips."""
-    boost_linear, boost_across = p.i - q.ii, p.k - q.ik
-    boost = LightconeForm(
-        _clean((boost_linear + boost_across) / 2, null.boost_out, rounding),
-        _clean((boost_linear - boost_across) / 2, null.boost_in, rounding),
-        null.boost_out,
-        null.boost_in,
-        cross=(q.ii - q.kk) / 4,
-        p_out=(p.i + p.k) / 2,
-        p_in=(p.i - p.k) / 2,
-    )
-    flip_linear, flip_across = q.iz - p.z, p.r - q.ir
-    flip = LightconeForm(
-        _clean((flip_linear + flip_across) / 2, null.flip_out, rounding),
-        _clean((flip_linear - flip_across) / 2, null.flip_in, rounding),
-        null.flip_out,
-        null.flip_in,
-        cross=(q.zz - q.rr) / 4,
-        p_out=(p.r - p.z) / 2,
-        p_in=-(p.r + p.z) / 2,
-    )
-    return boost, flip
+
+    def form(al: Tensor, be: Tensor, out: Tensor, into: Tensor, *rest: Tensor) -> LightconeForm:
+        A = _clean((al + be) / 2, out, rounding)
+        B = _clean((al - be) / 2, into, rounding)
+        return LightconeForm(A, B, out, into, *rest)
+
+    p_out, p_in, cross = (p.i + p.k) / 2, (p.i - p.k) / 2, (q.ii - q.kk) / 4
+    boost = form(p.i - q.ii, p.k - q.ik, null.boost_out, null.boost_in, cross, p_out, p_in)
+    p_out, p_in, cross = (p.r - p.z) / 2, -(p.r + p.z) / 2, (q.zz - q.rr) / 4
+    return boost, form(q.iz - p.z, p.r - q.ir, null.flip_out, null.flip_in, cross, p_out, p_in)
 
 
 def _clean(linear: Tensor, quadratic: Tensor, rounding: Tensor) -> Tensor:

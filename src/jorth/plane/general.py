@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from jorth.plane.circle import DEFINITE, circle, turn
 from jorth.plane.families import (
-    LightconeForm,
-    LinearForms,
-    QuadraticForms,
     Sizes,
     Surrogate,
     above_rounding,
@@ -49,30 +48,28 @@ def best_step(
     the proper one by as much: at a stationary point with a singular Q the differences are rounding
     and V is I.
     """
-    linear, quadratic, boost, flip, sizes = surrogate
-    x_circle, y_circle, gain_circle = _rotation(linear, quadratic)
-    x_cone, y_cone, gain_cone, rounding, unbounded = _boost(
-        linear.k, boost, sizes, not all_components, noise
-    )
-    step = 1 - x_circle + y_circle.abs()
-    rounding = torch.where(opposite, rounding, noise * step * (sizes.p + step * sizes.q))
-    decrease = above_rounding(torch.where(opposite, gain_cone, gain_circle), rounding)
-    x, y = torch.where(opposite, x_cone, x_circle), torch.where(opposite, y_cone, y_circle)
+    rotation = _rotation(surrogate, noise)
+    *boost, unbounded = _boost(surrogate, not all_components, noise)
+    x, y, decrease, rounding = _choose(opposite, boost, rotation)
+    decrease = above_rounding(decrease, rounding)
     V = proper_matrix(x, y, opposite)
     if all_components:
-        x_circle, y_circle, gain_circle = _reflection(linear, quadratic)
-        x_cone, y_cone, gain_cone, rounding, flip_unbounded = _flip(boost, flip, sizes, noise)
-        step = 1 + x_circle.abs() + y_circle.abs()
-        rounding = torch.where(opposite, rounding, noise * step * (sizes.p + step * sizes.q))
-        gain = torch.where(opposite, gain_cone, gain_circle)
-        x, y = torch.where(opposite, x_cone, x_circle), torch.where(opposite, y_cone, y_circle)
+        reflection = _reflection(surrogate, noise)
+        *flip, flip_unbounded = _flip(surrogate, noise)
+        x, y, gain, rounding = _choose(opposite, flip, reflection)
         V, decrease = better(V, decrease, improper_matrix(x, y, opposite), gain, rounding)
         unbounded = unbounded | flip_unbounded
     return V, decrease, unbounded & opposite
 
 
-def _rotation(linear: LinearForms, quadratic: QuadraticForms) -> tuple[Tensor, Tensor, Tensor]:
-    """(x, y, decrease) of V = x I + y R on the circle."""
+def _choose(opposite: Tensor, cone: Sequence[Tensor], circle: Sequence[Tensor]) -> list[Tensor]:
+    """The candidates on the hyperbola for opposite signs, those on the circle for equal ones."""
+    return [torch.where(opposite, a, b) for a, b in zip(cone, circle, strict=True)]
+
+
+def _rotation(surrogate: Surrogate, noise: float) -> tuple[Tensor, ...]:
+    """(x, y, decrease, its rounding) of V = x I + y R on the circle."""
+    linear, quadratic, _, _, sizes = surrogate
     i, r = linear.i, linear.r
     ii, ir, rr = quadratic.ii, quadratic.ir, quadratic.rr
     x, y = circle(i - ii, r - ir, ii / 2, ir, rr / 2)
@@ -84,22 +81,25 @@ def _rotation(linear: LinearForms, quadratic: QuadraticForms) -> tuple[Tensor, T
     x, y = turn(x, y, -slope / curvature, curvature, DEFINITE * size)
     h = torch.where(x > 0, y * y / (1 + x), 1 - x)
     decrease = h * i - y * r - (h * h * ii - 2 * h * y * ir + y * y * rr) / 2
-    return x, y, decrease
+    step = 1 - x + y.abs()
+    return x, y, decrease, noise * step * (sizes.p + step * sizes.q)
 
 
-def _reflection(linear: LinearForms, quadratic: QuadraticForms) -> tuple[Tensor, Tensor, Tensor]:
-    """(x, y, decrease) of V = x Z + y K on the circle."""
+def _reflection(surrogate: Surrogate, noise: float) -> tuple[Tensor, ...]:
+    """(x, y, decrease, its rounding) of V = x Z + y K on the circle."""
+    linear, quadratic, _, _, sizes = surrogate
     al, be = linear.z - quadratic.iz, linear.k - quadratic.ik
     zz, zk, kk = quadratic.zz, quadratic.zk, quadratic.kk
     x, y = circle(al, be, zz / 2, zk, kk / 2)
     value = al * x + be * y + (zz * x * x + 2 * zk * x * y + kk * y * y) / 2
-    return x, y, linear.i - quadratic.ii / 2 - value
+    step = 1 + x.abs() + y.abs()
+    decrease = linear.i - quadratic.ii / 2 - value
+    return x, y, decrease, noise * step * (sizes.p + step * sizes.q)
 
 
-def _boost(
-    k: Tensor, form: LightconeForm, sizes: Sizes, positive: bool, noise: float
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """(x, y, decrease, its rounding, unbounded) of V = u N+ + N- / u, for the slope k = <P, K>."""
+def _boost(surrogate: Surrogate, positive: bool, noise: float) -> tuple[Tensor, ...]:
+    """(x, y, decrease, its rounding, unbounded) of V = u N+ + N- / u."""
+    k, form, sizes = surrogate.linear.k, surrogate.boost, surrogate.sizes
     out, into, p_out, cross = form.out, form.into, form.p_out, form.cross
     u, unbounded = lightcone(form.A, form.B, out, into, positive)
     # a Newton step in w = u - 1 on u^3 F'(u) = u <P, K> + w g(u), which cancels nowhere near u = 1
@@ -119,10 +119,9 @@ def _boost(
     return 1 + w * w / (2 * u), w * (u + 1) / (2 * u), decrease, rounding, unbounded
 
 
-def _flip(
-    boost: LightconeForm, form: LightconeForm, sizes: Sizes, noise: float
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+def _flip(surrogate: Surrogate, noise: float) -> tuple[Tensor, ...]:
     """(x, y, decrease, its rounding, unbounded) of V = diag(-1, 1) (u N+ + N- / u)."""
+    boost, form, sizes = surrogate.boost, surrogate.flip, surrogate.sizes
     u, unbounded = lightcone(form.A, form.B, form.out, form.into, positive=False)
     inverse = 1 / u
     grow, shrink = form.out * u * u, form.into * inverse * inverse

@@ -23,20 +23,16 @@ class LightconeMinimum(NamedTuple):
 def minimize_lightcone(
     A: Any, B: Any, C: Any, D: Any, *, positive: bool = False
 ) -> LightconeMinimum:
-    """The global minimiser of F(u) = A u + B / u + C u^2 + D / u^2 over u != 0, or over u > 0.
+    """The global minimiser of F(u) = A u + B / u + C u^2 + D / u^2 over u != 0.
+
+    The coefficients are floats, NumPy arrays or tensors, broadcast against each other. With
+    ``positive`` the minimum is over u > 0 only.
 
     With u = sigma r v, r = (D / C)^(1/4), the problem has two parameters, al = A r / sqrt(C D) and
     be = B / (r sqrt(C D)); v = exp(mu) turns it into the equation on the hyperbola of
     `hyperbola_root`, and its symmetries (v to 1/v swaps al and be, v to -v negates both) tell sign
     and side of the minimiser beforehand: sigma is minus the sign of al + be, and v >= 1 where
     -sigma al >= -sigma be.
-
-    Args:
-        A: Coefficients, broadcast against each other: floats, NumPy arrays or tensors.
-        B: See A.
-        C: See A.
-        D: See A.
-        positive: Minimise over u > 0 only.
 
     Returns:
         (u, value, unbounded). ``unbounded`` marks problems without a minimiser: the value falls
