@@ -1,4 +1,4 @@
-"""What a pair step is told: the proximal weight theta, and the thresholds that all kernels share."""
+"""What a pair step is told: the proximal weight theta, and thresholds that all kernels share."""
 
 from __future__ import annotations
 
