@@ -9,7 +9,7 @@ step is a left step on the transposes: f(X) as a function of X^T has the gradien
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -172,8 +172,10 @@ class Majoriser:
     def _solve(self, G: Tensor, Z: Tensor, L: float, index: Tensor) -> PlaneSolution:
         """The best V (..., m, 2, 2) for rows Z and their gradients G, both (..., m, 2, k)."""
         signs = self.signature.vector(Z)[index].expand(*Z.shape[:-2], 2)
-        components = "all" if self.all_components else "identity"
-        options = {"components": components, "check": False}
+        options: dict[str, Any] = {
+            "components": "all" if self.all_components else "identity",
+            "check": False,
+        }
         if self.scalar:
             theta = self.theta if self.theta >= 0 else -self.theta * L
             return solve_plane(G @ Z.mT, L, signs, theta=theta, **options)

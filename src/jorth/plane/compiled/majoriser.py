@@ -8,7 +8,8 @@ import numpy as np
 
 from jorth.plane.compiled.pair import kronecker_step
 from jorth.plane.compiled.roots import compiled
-from jorth.plane.compiled.rows import apply_pair, cross_products, gram_of_pair
+from jorth.plane.compiled.rows import apply_pair, cross_products, null_lengths
+from jorth.plane.proximal import NEAR_NULL
 
 
 class PairCurvature(NamedTuple):
@@ -47,7 +48,10 @@ def propose_round(
         Y = (1.0, 0.0, 1.0, 2.0, 2.0)
         if not scalar:
             y11, y12, _, y22 = cross_products(X, XD, i, j)
-            Y = gram_of_pair(y11, y12, y22, X, i, j, not has_d)
+            y_plus, y_minus = y11 + 2.0 * y12 + y22, y11 - 2.0 * y12 + y22
+            if not has_d and min(y_plus, y_minus) < NEAR_NULL * (y11 + y22):
+                y_plus, y_minus = null_lengths(X, i, j)
+            Y = (y11, y12, y22, y_plus, y_minus)
         block = (L, 0.0, L)
         if A.shape[0] > 0:
             block = (L * A[i, i], L * A[i, j], L * A[j, j])
@@ -83,7 +87,10 @@ def sweep_majoriser(
         y11, y12, _, y22 = cross_products(X, X, i, j)
         c11, c12, c21, c22 = cross_products(centre, X, i, j)
         P = (L * (y11 - c11), L * (y12 - c12), L * (y12 - c21), L * (y22 - c22))
-        Y = gram_of_pair(y11, y12, y22, X, i, j, True)
+        y_plus, y_minus = y11 + 2.0 * y12 + y22, y11 - 2.0 * y12 + y22
+        if min(y_plus, y_minus) < NEAR_NULL * (y11 + y22):
+            y_plus, y_minus = null_lengths(X, i, j)
+        Y = (y11, y12, y22, y_plus, y_minus)
         v11, v12, v21, v22, decrease, _ = kronecker_step(
             P, Y, (L, 0.0, L), theta, signs[i] != signs[j], all_components
         )

@@ -6,13 +6,7 @@ import numpy as np
 
 from jorth.plane.compiled.pair import Four, kronecker_step
 from jorth.plane.compiled.roots import compiled
-from jorth.plane.compiled.rows import (
-    apply_pair,
-    conjugate_pair,
-    cross_products,
-    gram_of_pair,
-    null_lengths,
-)
+from jorth.plane.compiled.rows import apply_pair, conjugate_pair, cross_products, null_lengths
 from jorth.plane.proximal import LARGEST_SQUARE, NEAR_NULL, StepRule
 
 FINISHED, UNBOUNDED, NEEDS_ROWS = 0, 1, 2
@@ -51,7 +45,10 @@ def sweep_quadratic(
         i, j = pairs[t, 0], pairs[t, 1]
         P = _slopes(A, C, X, Y, i, j)
         y11, y12, y22 = Y[i, i], Y[i, j], Y[j, j]
-        gram = gram_of_pair(y11, y12, y22, X, i, j, not has_d)
+        y_plus, y_minus = y11 + 2.0 * y12 + y22, y11 - 2.0 * y12 + y22
+        if not has_d and min(y_plus, y_minus) < NEAR_NULL * (y11 + y22):
+            y_plus, y_minus = null_lengths(X, i, j)
+        gram = (y11, y12, y22, y_plus, y_minus)
         block, weight = (A[i, i], A[i, j], A[j, j]), theta
         if concave:
             if theta < 0.0:

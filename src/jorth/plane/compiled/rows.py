@@ -6,9 +6,8 @@ import numpy as np
 
 from jorth.compiling import compiler
 from jorth.plane.apply import SMALL_BOOST, SMALL_TURN
-from jorth.plane.compiled.pair import Five, Four
+from jorth.plane.compiled.pair import Four
 from jorth.plane.compiled.roots import compiled
-from jorth.plane.proximal import NEAR_NULL
 
 # sums may be reassociated into vector registers; nothing else of IEEE arithmetic is given up
 _summing = compiler(fastmath={"reassoc", "contract"})
@@ -36,17 +35,6 @@ def null_lengths(X: np.ndarray, i: int, j: int) -> tuple[float, float]:
         plus += (a + b) * (a + b)
         minus += (a - b) * (a - b)
     return plus, minus
-
-
-@compiled
-def gram_of_pair(
-    y11: float, y12: float, y22: float, X: np.ndarray, i: int, j: int, from_rows: bool
-) -> Five:
-    """y11, y12, y22 and y11 +- 2 y12 + y22; near zero these two are formed from the rows of X."""
-    plus, minus = y11 + 2.0 * y12 + y22, y11 - 2.0 * y12 + y22
-    if from_rows and min(plus, minus) < NEAR_NULL * (y11 + y22):
-        plus, minus = null_lengths(X, i, j)
-    return y11, y12, y22, plus, minus
 
 
 @compiled

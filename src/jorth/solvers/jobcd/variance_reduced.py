@@ -93,7 +93,9 @@ class VarianceReduced(Jacobi):
                 )
         return large, small, self.probability or small / (large + small)
 
-    def step(self, problem: Problem, state: VarianceReducedState) -> None:
+    def step(  # type: ignore[override] - its states are its own
+        self, problem: Problem, state: VarianceReducedState
+    ) -> None:
         """One step along the current estimate, and the estimate at the new point."""
         if self.averages_slopes(problem):
             self._averaged_step(problem, state)
