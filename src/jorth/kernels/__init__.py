@@ -1,4 +1,4 @@
-"""Jacobi rounds close to the machine: compiled on the CPU, Triton on CUDA, plain torch elsewhere."""
+"""Jacobi rounds close to the machine: compiled on the CPU, Triton on CUDA, else plain torch."""
 
 from jorth.kernels.averages import SlopeAverages
 from jorth.kernels.majoriser import Majoriser, Proposal

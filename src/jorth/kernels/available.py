@@ -16,6 +16,6 @@ def has_triton() -> bool:
 
 
 def runs_triton(device: torch.device) -> bool:
-    """Whether kernels run on tensors of this device: on CUDA, and on the CPU under Triton's interpreter."""
+    """Whether kernels run on this device: CUDA, or the CPU under Triton's interpreter."""
     interpreted = device.type == "cpu" and os.environ.get("TRITON_INTERPRET") == "1"
     return (device.type == "cuda" or interpreted) and has_triton()

@@ -48,7 +48,7 @@ class SlopeAverages:
         eps: float = 0.0,
         largest_growth: float = math.inf,
     ) -> tuple[Tensor, Tensor]:
-        """M / (sqrt(v) + eps) after the slopes S (b, n, n), and which of them were finite (b, 1, 1).
+        """M / (sqrt(v) + eps) after slopes S (b, n, n), and which of them were finite (b, 1, 1).
 
         Slopes that are not finite, or whose squares are not where those are averaged, leave no
         trace: zero stands for them, and they are not counted.

@@ -13,8 +13,9 @@ def majoriser_rounds(
 ):  # fmt: skip
     """Pair steps for L/2 ||X - centre||^2 on rows of X, in place; a lane is a pair.
 
-    X and centre hold transposes, (b, k, n). ``settings`` holds L and theta. The pairs of a round are
-    first, second (rounds, m). A round sees what the last one wrote: the barrier is between them.
+    X and centre hold transposes, (b, k, n). ``settings`` holds L and theta. The pairs of a round
+    are first, second (rounds, m). A round sees what the last one wrote: the barrier is between
+    them.
     """
     X += tl.program_id(0).to(tl.int64) * n * k
     centre += tl.program_id(0).to(tl.int64) * n * k
@@ -45,7 +46,8 @@ def majoriser_rounds(
         v11, v12, v21, v22, gain, _ = kronecker_step(
             L * tl.sum(p11, 1), L * tl.sum(p12, 1), L * tl.sum(p21, 1), L * tl.sum(p22, 1),
             y11, y12, y22, tl.sum(plus, 1), tl.sum(minus, 1),
-            L + 0.0 * y11, 0.0 * y11, L + 0.0 * y11, theta + 0.0 * y11, opposite, EPS, ALL_COMPONENTS,
+            L + 0.0 * y11, 0.0 * y11, L + 0.0 * y11, theta + 0.0 * y11, opposite,
+            EPS, ALL_COMPONENTS,
         )  # fmt: skip
         gained += tl.where(t < m, gain, 0.0)
         mixed, keep, m11, m12, m21, m22 = row_factors(v11, v12, v21, v22)

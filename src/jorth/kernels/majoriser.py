@@ -2,8 +2,8 @@
 
 The majoriser <Y - X, G> + L/2 ||Y - X||_F^2 of an L-smooth function has the gradient G + L (Y - X)
 at any Y. One round after the other can therefore be run on it without a new gradient, each pair
-exactly: P = G Z^T and Q = L (Z Z^T) (x) I_2, Z the two rows. Steps act on the left, on rows. A right
-step is a left step on the transposes: f(X) as a function of X^T has the gradient G^T.
+exactly: P = G Z^T and Q = L (Z Z^T) (x) I_2, Z the two rows. Steps act on the left, on rows. A
+right step is a left step on the transposes: f(X) as a function of X^T has the gradient G^T.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from jorth.plane import PlaneSolution, apply_rows, solve_plane, solve_rows
 from jorth.signature import Signature
 
 LARGEST = 128
-"""The most rows of a matrix that one Triton program takes: few enough for the pairs of a program."""
+"""The most rows of a matrix that one Triton program takes through all rounds."""
 WIDTH = 4
 """Columns that a lane takes at a time."""
 
@@ -35,7 +35,7 @@ class Moved(NamedTuple):
 
 @dataclass
 class Proposal:
-    """A trial point, the decrease its majoriser promises, and the majoriser's quadratic term there."""
+    """A trial point, the decrease its majoriser promises, and its quadratic term there."""
 
     X: Tensor
     decrease: float
@@ -121,7 +121,7 @@ class Majoriser:
         return Moved(moved, decrease)
 
     def fused_rounds(self, X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64]) -> Moved:
-        """All rounds in one Triton launch: a program takes a matrix through them, a lane is a pair."""
+        """All rounds in one Triton launch: a program takes a matrix, a lane is a pair."""
         launch = FusedLaunch(self, X, G, L, rounds)
         if rounds.size:
             launch.run()
@@ -199,7 +199,7 @@ def finite_matrices(batch: Tensor) -> Tensor:
 
 
 class FusedLaunch:
-    """What one launch reads and writes, on the device: X^T and centre^T = (X - G / L)^T in float64."""
+    """What one launch reads and writes: X^T and centre^T = (X - G / L)^T, in float64."""
 
     def __init__(
         self, majoriser: Majoriser, X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64]

@@ -20,7 +20,7 @@ def largest(a, b, c):
 
 @triton.jit
 def clean(linear, quadratic, rounding):
-    """A linear coefficient at rounding level counts as zero where the quadratic one beside it is zero."""
+    """A linear coefficient at rounding level is zero where the quadratic one beside it is zero."""
     return tl.where((quadratic == 0.0) & (tl.abs(linear) <= rounding), 0.0, linear)
 
 
@@ -98,9 +98,10 @@ def flip(i, r, z, ii, ir, iz, rr, zz, out, into, size_p, size_q, noise):
 
 @triton.jit
 def proper(
-    i, r, k, ii, ir, ik, rr, kk, out, into, size_p, size_q, noise, opposite, ALL_COMPONENTS: tl.constexpr
+    i, r, k, ii, ir, ik, rr, kk, out, into, size_p, size_q, noise, opposite,
+    ALL_COMPONENTS: tl.constexpr,
 ):  # fmt: skip
-    """`boost` where the signs are opposite, `rotation` where they are equal; what no lane needs is skipped."""
+    """`boost` for opposite signs, `rotation` for equal ones; what no lane needs is skipped."""
     x, y, decrease, rounding = i * 0.0 + 1.0, i * 0.0, i * 0.0, i * 0.0
     unbounded = opposite & (opposite == 0)
     kinds = tl.sum(opposite.to(tl.int32), 0)
@@ -123,8 +124,8 @@ def kronecker_step(
 ):  # fmt: skip
     """(V11, V12, V21, V22, decrease, unbounded) for P and Q = Y (x) A.
 
-    The formulas are those of `jorth.plane.compiled.pair.kronecker_step`. ``theta`` < 0 is relative to
-    the largest entry of Q; ``EPS`` is the precision of the data.
+    The formulas are those of `jorth.plane.compiled.pair.kronecker_step`. ``theta`` < 0 is relative
+    to the largest entry of Q; ``EPS`` is the precision of the data.
     """
     noise = 16.0 * EPS
     size_a, size_y = largest(a11, a22, a12), largest(y11, y22, y12)
@@ -141,7 +142,8 @@ def kronecker_step(
     rr = y11 * a22 + y22 * a11 - 2.0 * cross + twice
     kk = y11 * a22 + y22 * a11 + 2.0 * cross + twice
     x, y, decrease, rounding, unbounded = proper(
-        i, r, k, ii, ir, ik, rr, kk, 0.125 * y_plus * a_plus + half, 0.125 * y_minus * a_minus + half,
+        i, r, k, ii, ir, ik, rr, kk,
+        0.125 * y_plus * a_plus + half, 0.125 * y_minus * a_minus + half,
         size_p, size_q, noise, opposite, ALL_COMPONENTS,
     )  # fmt: skip
     v11, v12, v21, v22 = x, tl.where(opposite, y, -y), y, x
@@ -153,7 +155,8 @@ def kronecker_step(
         iz, zk = y11 * a11 - y22 * a22, (y11 - y22) * a12 + y12 * (a11 - a22)
         zz = y11 * a11 + y22 * a22 - 2.0 * cross + twice
         x, y, gain, rounding, flip_unbounded = flip(
-            i, r, z, ii, ir, iz, rr, zz, 0.125 * y_plus * a_minus + half, 0.125 * y_minus * a_plus + half,
+            i, r, z, ii, ir, iz, rr, zz,
+            0.125 * y_plus * a_minus + half, 0.125 * y_minus * a_plus + half,
             size_p, size_q, noise,
         )  # fmt: skip
         x_turn, y_turn, gain_turn, rounding_turn = reflection(
@@ -178,7 +181,7 @@ def kronecker_step(
 
 @triton.jit
 def row_factors(v11, v12, v21, v22):
-    """(mixed, keep, M11, M12, M21, M22): the form in which V drifts least, see `jorth.plane.apply`."""
+    """(mixed, keep, M11, M12, M21, M22): how V drifts least, see `jorth.plane.apply`."""
     product = ((v11 > 0.0) == (v12 > 0.0)) == ((v21 > 0.0) == (v22 > 0.0))
     hyperbolic = product & (v11 != 0.0) & (v12 != 0.0) & (v21 != 0.0) & (v22 != 0.0)
     u = tl.where(v21 * v22 > 0.0, v22 + v21, 1.0 / (v22 - v21))

@@ -22,7 +22,7 @@ It is even, as Y changes places in every round.
 
 
 class Tiles(NamedTuple):
-    """Columns and warps of the dot products; pairs of rows, columns and warps of the application."""
+    """Columns and warps of the dot products; row pairs, columns and warps of the application."""
 
     dot: int
     dot_warps: int
@@ -101,7 +101,7 @@ class QuadraticRounds:
 
     @property
     def decrease(self) -> Tensor:
-        """What the steps since `start` promise together; NaN where one had no finite coefficients."""
+        """What the steps since `start` promise together; NaN if one had no finite coefficients."""
         return self._gained.sum()
 
     @property
@@ -220,8 +220,8 @@ def plain_round(
 ) -> tuple[Tensor, Tensor]:
     """One round in plain torch: X <- V X and Y <- V Y V^T in place for disjoint pairs (m, 2).
 
-    Returns the decrease and the unbounded flag of each pair.
-    P = [A Y + C X^T]_BB and Q = factor Y_BB (x) A_BB; theta < 0 is relative to the largest entry of Q.
+    Returns the decrease and the unbounded flag of each pair. P = [A Y + C X^T]_BB and Q = factor
+    Y_BB (x) A_BB; theta < 0 is relative to the largest entry of Q.
     """
     P = A[pairs] @ Y[pairs].mT
     if C is not None:

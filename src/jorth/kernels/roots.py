@@ -1,7 +1,7 @@
 """The one-dimensional minimisers of `jorth.plane` for Triton: one problem per lane, in float64.
 
-The formulas are those of `hyperbola`, `lightcone` and `circle`; loops have a fixed length, and masks
-replace branches.
+The formulas are those of `hyperbola`, `lightcone` and `circle`; loops have a fixed length, and
+masks replace branches.
 """
 
 import triton

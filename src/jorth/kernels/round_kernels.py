@@ -1,4 +1,4 @@
-"""One Jacobi round on f = 1/2 tr(X^T A X D) + <C, X> in three kernels; Y = X D X^T is kept beside X.
+"""One Jacobi round on f = 1/2 tr(X^T A X D) + <C, X> in three kernels, keeping Y = X D X^T.
 
 `pair_coefficients` reads A and Y once (C and X as well if C is given), `solve_pairs` has one pair
 per lane, `turn_matrices` reads and writes X and Y once: 6 n^2 words per round.

@@ -30,8 +30,8 @@ def make(
     The module's other parameters need their own. All three take ``lr`` and step with a closure.
 
     Args:
-        method: "j-jobcd" is `JOBCD`, "vr-j-jobcd" is `VRJOBCD`; "csdm" is `cs_parametrization` of the
-            parameter, which changes the module, and Adam on the free weights.
+        method: "j-jobcd" is `JOBCD`, "vr-j-jobcd" is `VRJOBCD`; "csdm" is `cs_parametrization` of
+            the parameter, which changes the module, and Adam on the free weights.
         module: The owner of the parameter.
         signature: The signs of J; those of the module, such as a `JOrthogonalLinear`, if omitted.
         name: The name of the parameter.

@@ -16,7 +16,7 @@ PROBES = 16
 
 @cache
 def largest_norm(dtype: torch.dtype) -> float:
-    """u^(-1/2), u the unit roundoff: there rounding changes X^T J X by u ||X||^2 = 1, as much as J."""
+    """u^(-1/2), u the unit roundoff: rounding changes X^T J X by u ||X||^2 = 1 there."""
     return float((2 / torch.finfo(dtype).eps) ** 0.5)
 
 

@@ -27,16 +27,17 @@ NOT_FINITE = "a gradient is not finite, or its squared slopes are not"
 
 
 class JOBCD(Optimizer):
-    """Block coordinate descent for J-orthogonal parameters (..., n, n), in an ordinary training loop.
+    """Block coordinate descent for J-orthogonal parameters (..., n, n), in a training loop.
 
-    Each step minimises the majoriser <Y - X, G> + L/2 ||Y - X||^2 of the loss, L = 1 / lr, over pairs
-    of rows, each pair exactly, with rotations and boosts: X^T J X = J is kept to rounding, and nothing
-    is ever projected back. All matrices of a group are treated as one batch, with the same pairs.
+    Each step minimises the majoriser <Y - X, G> + L/2 ||Y - X||^2 of the loss, L = 1 / lr, over
+    pairs of rows, each pair exactly, with rotations and boosts: X^T J X = J is kept to rounding,
+    and nothing is ever projected back. All matrices of a group are treated as one batch, with the
+    same pairs.
 
     A matrix rests in a step if its gradient is not finite, which then enters no average, and if the
-    step would end where X^T J X = J is lost in rounding: beyond ||X|| = u^(-1/2) (4e3 in float32, 9e7
-    in float64), or with a residual above u^(1/2); its momentum is dropped then. "not_finite" and
-    "too_far" of a parameter group count these, and the first of each gives a RuntimeWarning.
+    step would end where X^T J X = J is lost in rounding: beyond ||X|| = u^(-1/2) (4e3 in float32,
+    9e7 in float64), or with a residual above u^(1/2); its momentum is dropped then. "not_finite"
+    and "too_far" of a parameter group count these, and the first of each gives a RuntimeWarning.
 
     With momentum or an adaptive curvature the slopes S = skew(J G X^T) are averaged in place of the
     gradient: S_ij belongs to the plane (i, j) at every X, so that no transport is needed.
@@ -47,18 +48,18 @@ class JOBCD(Optimizer):
         signature: The signs of J; may be left out if every group has one.
         lr: 1 / L. With an adaptive curvature, the typical angle (rapidity) of a pair in one step.
         momentum: The decay of the average of slopes, 0 for none; 0.9 is common.
-        curvature: "scheduled" is 1 / lr. "per-matrix" and "per-plane" multiply it by the root of the
-            running mean square of the slopes: of all slopes of a matrix, or of each one (as Adam
-            does). A gradient that would multiply an established mean square by more than ten enters
-            it, and the momentum, scaled down to that.
+        curvature: "scheduled" is 1 / lr. "per-matrix" and "per-plane" multiply it by the root of
+            the running mean square of the slopes: of all slopes of a matrix, or of each one (as
+            Adam does). A gradient that would multiply an established mean square by more than ten
+            enters it, and the momentum, scaled down to that.
         decay: The decay of the running mean square.
         eps: Added to its root.
         metric: "embedding" is ||Y - X||_F, the paper's; "invariant" is ||Y X^-1 - I||_F, in which
             steps do not shrink where X is large.
         matching: "tournament" goes through all pairs, "random" draws each round (the paper),
             "greedy" is one round of the steepest pairs, shared by the matrices of a group.
-        rounds_per_gradient: Rounds of disjoint pairs in one step; None is a complete tournament (one
-            round for "greedy").
+        rounds_per_gradient: Rounds of disjoint pairs in one step; None is a complete tournament
+            (one round for "greedy").
         side: "left" changes rows, "right" columns.
         components: "start" stays in the component of the start, "all" may leave it (the paper).
         maximize: Ascend.
@@ -186,7 +187,7 @@ class JOBCD(Optimizer):
                     self.state[p]["step"] = one_each + saved.to(one_each)
 
     def state_dict(self) -> dict[str, Any]:
-        """As torch's, in plain types: signatures are lists of signs, so that `torch.load` takes it."""
+        """As torch's, in plain types, as `torch.load` takes them: signatures are lists of signs."""
         packed = super().state_dict()
         for group in packed["param_groups"]:
             group["signature"] = group["signature"].signs.tolist()

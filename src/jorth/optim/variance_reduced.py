@@ -22,9 +22,10 @@ REFRESH = 1
 class VRJOBCD(JOBCD):
     """`JOBCD` with a variance-reduced gradient, for losses that are means over many samples.
 
-    With probability pr a step is a refresh: the estimate is the gradient over a large batch. Otherwise
-    it is the last estimate plus grad f(X_t) - grad f(X_{t-1}) over a small batch, the same samples at
-    both points (PAGE). The loop asks which batch to draw, and the closure is called once or twice:
+    With probability pr a step is a refresh: the estimate is the gradient over a large batch.
+    Otherwise it is the last estimate plus grad f(X_t) - grad f(X_{t-1}) over a small batch, the
+    same samples at both points (PAGE). The loop asks which batch to draw, and the closure is called
+    once or twice:
 
         for _ in range(steps):
             batch = draw(large if optimizer.wants_large_batch() else small)
@@ -37,10 +38,10 @@ class VRJOBCD(JOBCD):
 
             loss = optimizer.step(closure)
 
-    The last call is at the current point, so that the loss, and the gradients of parameters of other
-    optimisers, belong to it. Both calls see the same random numbers of torch (dropout, negative
-    samples); draw what comes from elsewhere before the closure. Where other parameters move too, the
-    estimate lags behind them until the next refresh.
+    The last call is at the current point, so that the loss, and the gradients of parameters of
+    other optimisers, belong to it. Both calls see the same random numbers of torch (dropout,
+    negative samples); draw what comes from elsewhere before the closure. Where other parameters
+    move too, the estimate lags behind them until the next refresh.
 
     Args:
         params: See `JOBCD`.
@@ -76,8 +77,8 @@ class VRJOBCD(JOBCD):
         """Whether the coming step is a refresh. Asking twice changes nothing.
 
         The first step is one, until there is an estimate, and others are by chance; so is the step
-        after one that had a small batch and in which a matrix rested, since its gradient may be wrong
-        though it is finite.
+        after one that had a small batch and in which a matrix rested, since its gradient may be
+        wrong though it is finite.
         """
         first = self.param_groups[0]
         if first["stale"] or not any("estimate" in entry for entry in self.state.values()):
@@ -92,8 +93,8 @@ class VRJOBCD(JOBCD):
         """One step; the loss at the point before it.
 
         Args:
-            closure: Clears all gradients, computes the loss of the drawn batch and its gradients, and
-                returns the loss.
+            closure: Clears all gradients, computes the loss of the drawn batch and its gradients,
+                and returns the loss.
         """
         check_closure(closure)
         assert closure is not None
@@ -141,7 +142,7 @@ class VRJOBCD(JOBCD):
                 p.copy_(now[p])
 
     def _estimate(self, p: Tensor, before: dict[Tensor, Tensor]) -> Tensor:
-        """The estimate of the gradient at p; if it is finite it is kept, with p, for the next step."""
+        """The estimate of the gradient at p; a finite one is kept, with p, for the next step."""
         state = self.state[p]
         estimate = torch.zeros_like(p) if p.grad is None else p.grad.clone()
         if p in before:

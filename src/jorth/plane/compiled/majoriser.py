@@ -38,7 +38,8 @@ def propose_round(
 ) -> tuple[float, float, bool]:
     """The best steps on disjoint pairs of rows of X, applied to ``trial``, a copy of it.
 
-    P = G Z^T. Returns the decrease, the part <V - I, P> of it, and whether a plane has no minimiser.
+    P = G Z^T. Returns the decrease, the part <V - I, P> of it, and whether a plane has no
+    minimiser.
     """
     L, XD, A, has_d, scalar = curvature
     total, linear, any_unbounded = 0.0, 0.0, False

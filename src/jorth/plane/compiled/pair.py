@@ -1,4 +1,4 @@
-"""The plane problem for one pair: the formulas of `families` and `general`, with branches, not masks.
+"""The plane problem for one pair: `families` and `general` with branches in place of masks.
 
 A pair is handed on in a few tuples, which cost nothing: numba passes their members one by one.
 """
@@ -52,7 +52,7 @@ class NullForms(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """The largest entries of P and Q, and how uncertain null forms are beyond their own rounding."""
+    """The largest entries of P and Q; the uncertainty of null forms beyond their own rounding."""
 
     p: float
     q: float
@@ -61,7 +61,7 @@ class Sizes(NamedTuple):
 
 @compiled
 def rotation(linear: LinearForms, quadratic: QuadraticForms, size_p: float) -> Four:
-    """(x, y, decrease, rounding of it) of V = x I + y R on the circle: see `jorth.plane.general`."""
+    """(x, y, decrease, rounding of it) of V = x I + y R: see `jorth.plane.general`."""
     i, r = linear.i, linear.r
     ii, ir, rr = quadratic.ii, quadratic.ir, quadratic.rr
     x, y = circle(i - ii, r - ir, 0.5 * ii, ir, 0.5 * rr)

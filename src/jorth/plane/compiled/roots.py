@@ -1,4 +1,4 @@
-"""The one-dimensional minimisers of `hyperbola`, `lightcone` and `circle`, for scalars, compiled."""
+"""The one-dimensional minimisers of `hyperbola`, `lightcone` and `circle` for scalars."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EPS = float(np.finfo(np.float64).eps)
 LARGE = float(np.finfo(np.float64).max) ** 0.45
 MAX_STEPS = 12
 SETTLED = 1e-9
-"""A relative Newton step this small leaves an error at rounding level behind it: convergence is quadratic."""
+"""A relative Newton step this small leaves an error at rounding level: convergence is quadratic."""
 
 compiled = compiler()
 
@@ -122,7 +122,7 @@ def _boundary(A: float, B: float, C: float, D: float, positive: bool) -> float:
 
 @compiled
 def circle(a: float, b: float, c: float, d: float, e: float) -> tuple[float, float]:
-    """(x, y) of min a x + b y + c x^2 + d x y + e y^2 on the unit circle: see `jorth.plane.circle`."""
+    """(x, y) of min a x + b y + c x^2 + d x y + e y^2 on the circle: see `jorth.plane.circle`."""
     size = max(abs(a), abs(b), abs(c), abs(d), abs(e))
     if size > LARGE or size < 1.0 / LARGE:
         if not 0.0 < size < math.inf:
@@ -176,7 +176,7 @@ def _quadrant(al: float, be: float, R4: float) -> tuple[float, float]:
 
 @compiled
 def turn(x: float, y: float, slope: float, curvature: float, size: float) -> tuple[float, float]:
-    """(x, y) after one Newton step in the angle, where that is a small step to a minimum of definite curvature."""
+    """(x, y) after one Newton step in the angle, if it is small and the curvature is definite."""
     angle = -slope / curvature
     if not (curvature > DEFINITE * size and abs(angle) < 1e-3):
         return x, y

@@ -4,17 +4,17 @@ A structural probe with q > 1 has a narrow peak for every pair of rows that pass
 gradient at a point is that of the nearest peaks, a curvature found there only allows steps of their
 width, and a rule that wants f to fall at each step stops at the first of them. What leads on is the
 part of the slopes that many points share. The slopes S = skew(J G X^T) belong to the same planes
-wherever X is, so they are averaged as they stand, divided by the root of their mean square, and each
-plane turns by about the same angle. f may rise for a while; the best point is kept, and after some
-points without a better one the run goes back there and halves the angle.
+wherever X is, so they are averaged as they stand, divided by the root of their mean square, and
+each plane turns by about the same angle. f may rise for a while; the best point is kept, and after
+some points without a better one the run goes back there and halves the angle.
 
 Around a start f is flat but for its peaks, and often a little higher further out, before it falls:
 steps that are called back soon, and shortened, never get there. So as long as f stays within a
-quarter of what it was at the start, they have several times the patience, and when that runs out the
-angle is doubled instead, twice at most.
+quarter of what it was at the start, they have several times the patience, and when that runs out
+the angle is doubled instead, twice at most.
 
-Angles go with 1 / sqrt(n): a step that turns every plane by a, this way or that, has a norm of about
-2 a sqrt(n).
+Angles go with 1 / sqrt(n): a step that turns every plane by a, this way or that, has a norm of
+about 2 a sqrt(n).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from jorth.kernels import SlopeAverages
 from jorth.solvers.loop.solver import State
 
 FLAT = 0.25
-"""The part of |f| at the start within which f is still near it: peaks are, the first fall is not."""
+"""f is still near the start within this part of its |f|: peaks are, the first fall is not."""
 LONGER = 4
 """By how much the patience is multiplied near the start."""
 WIDENED = 2
@@ -84,7 +84,7 @@ class AveragedSteps:
         return averages.direction(S, momentum=rule.momentum, decay=rule.decay)[0]
 
     def keep_best(self, state: State, rule: AveragingRule) -> None:
-        """Remember a scored point that is the best so far; go back to it after some that are not."""
+        """Remember the best scored point so far; go back there after some that are not better."""
         if state.value < self.best:
             self.best = state.value
             self.best_point = state.X.clone()

@@ -24,9 +24,9 @@ class Trace(NamedTuple):
     """A in float64 on the device of X, a factor F of it if it is semidefinite, and their rounding.
 
     The rounding is relative to ||x||^2, that of the entries of X^T A X, or of the squares ||F x||^2
-    that should be zero. An entry of X^T A X is off by at most 2 n eps ||A||_F ||x_i|| ||x_j||, hence
-    w_ii + w_jj +- 2 w_ij by four times as much for the longest x; the rotations of a sweep add as much
-    again. ||F x|| is off by n eps ||F||_F ||x||, its square by the square of that.
+    that should be zero. An entry of X^T A X is off by at most 2 n eps ||A||_F ||x_i|| ||x_j||,
+    hence w_ii + w_jj +- 2 w_ij by four times as much for the longest x; the rotations of a sweep
+    add as much again. ||F x|| is off by n eps ||F||_F ||x||, its square by the square of that.
     """
 
     A: Tensor
@@ -132,7 +132,7 @@ def _rotations(B: Tensor, signs: Tensor, rounding: Tensor | float = 0.0) -> tupl
 
 
 def _rotations_of_rows(Z: Tensor, signs: Tensor, rounding: Tensor | float) -> Tensor:
-    """The same for B = Z Z^T, Z (m, 2, n); there always is one: null lengths have a proximal weight."""
+    """The same for B = Z Z^T, Z (m, 2, n); there is always one: null lengths have a weight."""
     B, total = Z @ Z.mT, Z.square().sum(dim=(1, 2))
     plus = (Z[:, 0] + Z[:, 1]).square().sum(dim=1)
     minus = (Z[:, 0] - Z[:, 1]).square().sum(dim=1)
@@ -157,7 +157,7 @@ def _turns(difference: Tensor, c: Tensor, still: Tensor) -> Tensor:
 
 
 def _boosts(plus: Tensor, minus: Tensor, gap: Tensor, still: Tensor) -> Tensor:
-    """Boosts (m, 2, 2) for plus, minus = w_ii + w_jj +- 2 w_ij and gap = -4 w_ij, and I where still."""
+    """Boosts (m, 2, 2) for plus, minus = w_ii + w_jj +- 2 w_ij, gap = -4 w_ij; I where still."""
     root_plus = torch.where(still, 1.0, plus).sqrt()
     root_minus = torch.where(still, 1.0, minus).sqrt()
     product = (root_plus * root_minus).sqrt()

@@ -35,7 +35,7 @@ from jorth.storage.checkpoint import NOT_SAVED
 
 @dataclass
 class GaussSeidelState(MajorisedState):
-    """The state of `GaussSeidel`; what it adds is known from the problem, and found in the first sweep."""
+    """The state of `GaussSeidel`, with what it finds out about the problem in the first sweep."""
 
     trace: Trace | None = field(default=None, metadata=NOT_SAVED)
     form: SweepForm | None = field(default=None, metadata=NOT_SAVED)
@@ -47,11 +47,11 @@ class GaussSeidelState(MajorisedState):
 class GaussSeidel(AbstractSolver):
     """GS-JOBCD (Algorithm 1 of the paper). An iteration is a sweep of n (n - 1) / 2 pair updates.
 
-    On a quadratic objective (`Quadratic`, `Procrustes`) the steps are exact, cost O(n) each, and run
-    in compiled code on the CPU, by blocks of rows if n is large. Right steps on tr(X^T A X) are the
-    J-Jacobi method: they diagonalise X^T A X and converge quadratically. On any other objective each
-    pair takes a gradient and a scalar majoriser with backtracking: correct, but expensive; prefer
-    `Jacobi` there.
+    On a quadratic objective (`Quadratic`, `Procrustes`) the steps are exact, cost O(n) each, and
+    run in compiled code on the CPU, by blocks of rows if n is large. Right steps on tr(X^T A X) are
+    the J-Jacobi method: they diagonalise X^T A X and converge quadratically. On any other objective
+    each pair takes a gradient and a scalar majoriser with backtracking: correct, but expensive;
+    prefer `Jacobi` there.
 
     Args:
         side: "left" changes rows, "right" columns.
@@ -62,9 +62,9 @@ class GaussSeidel(AbstractSolver):
             ``on_unbounded="continue"`` on a concave quadratic (the paper's eigenvalue problem) it
             alone bounds the steps; None then takes the curvature.
         curvature: For objectives that are not quadratic: "auto" backtracks, a number is fixed.
-        block_size: For a "sweep" on a quadratic objective: the rows are cut at random into blocks of
-            this size, and the pairs of two blocks are done together, in cache; 1 takes single pairs.
-            "auto" takes blocks from n = 192 on.
+        block_size: For a "sweep" on a quadratic objective: the rows are cut at random into blocks
+            of this size, and the pairs of two blocks are done together, in cache; 1 takes single
+            pairs. "auto" takes blocks from n = 192 on.
     """
 
     side: Literal["left", "right"] = "left"

@@ -82,20 +82,20 @@ class Jacobi(AbstractSolver):
     exact together: one tournament per iteration, and quadratic convergence.
 
     Args:
-        side: "left" changes rows, "right" columns, "both" takes turns; "auto" is left, and both with
-            averaged slopes.
+        side: "left" changes rows, "right" columns, "both" takes turns; "auto" is left, and both
+            with averaged slopes.
         components: "start" stays in the component of the start, "all" may leave it (the paper).
-        matching: With one round per gradient: "random" (the paper), "tournament", or "greedy" on the
-            slopes.
-        rounds_per_gradient: A number; None takes a tournament of all pairs on the CPU, and on a device
-            one round, or 32 exact ones on a convex quadratic.
+        matching: With one round per gradient: "random" (the paper), "tournament", or "greedy" on
+            the slopes.
+        rounds_per_gradient: A number; None takes a tournament of all pairs on the CPU, and on a
+            device one round, or 32 exact ones on a convex quadratic.
         theta: The proximal weight; None takes 1e-12 of each pair's curvature.
         curvature: "auto" backtracks, starting from what the objective knows; a number L is fixed.
             "per-plane" averages slopes over steps and turns every plane by about the same angle,
             without asking f to fall each time; "auto" does so too if the objective says that it is
             rough (a structural probe with q > 1).
-        angle: The first angle of "per-plane"; None takes 0.5 / sqrt(n). It is halved when the run goes
-            back to the best point, but doubled at first if that is still near the start.
+        angle: The first angle of "per-plane"; None takes 0.5 / sqrt(n). It is halved when the run
+            goes back to the best point, but doubled at first if that is still near the start.
         majoriser: With one round per gradient: "rows" is Q = L (Z Z^T) (x) I_2, which majorises an
             L-smooth f; "scalar" is Q = L I, the paper's sigma, which does so only for
             sigma >= L lambda_max(Z Z^T).
@@ -135,7 +135,7 @@ class Jacobi(AbstractSolver):
         compile_kernels()
 
     def step(self, problem: Problem, state: JacobiState) -> None:
-        """One gradient step, or a tournament of the J-Jacobi method, whose rounds need no gradient."""
+        """One gradient step, or a tournament of the J-Jacobi method, which needs no gradient."""
         if self.averages_slopes(problem):
             self._averaged_step(problem, state)
             return
@@ -269,7 +269,8 @@ class Jacobi(AbstractSolver):
     def _exact_form(self, problem: Problem, state: JacobiState, side: str) -> ExactForm | None:
         """The quadratic form, if the exact curvature of pairs can be used and majorises.
 
-        It must be convex, up to rounding: otherwise no factor need make its pairs a majoriser together.
+        It must be convex, up to rounding: otherwise no factor need make its pairs a majoriser
+        together.
         """
         several_on_cpu = self.round_count(state.X) > 1 and state.X.device.type == "cpu"
         if self.curvature != "auto" or several_on_cpu or self.majoriser == "scalar":

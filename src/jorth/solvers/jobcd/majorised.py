@@ -32,8 +32,8 @@ RELAX = {0.9: 0.8, 0.5: 0.9, -math.inf: 1.0}
 ENOUGH = 0.01
 """The part of the promised decrease that must be met.
 
-All of it would ask for the largest curvature anywhere near: on a rough f, such as a structural probe,
-the estimate would then grow without bound.
+All of it would ask for the largest curvature anywhere near: on a rough f, such as a structural
+probe, the estimate would then grow without bound.
 """
 
 
@@ -59,7 +59,7 @@ def oriented(X: Tensor, side: str) -> Tensor:
 
 
 def first_curvature(problem: Problem, state: State, curvature: float | Literal["auto"]) -> float:
-    """The estimate L; at first the option, or what the objective knows, or a guess to be corrected."""
+    """The estimate L; at first the option, what the objective knows, or a guess."""
     if state.curvature is None:
         state.curvature = _initial_curvature(problem, state, curvature)
     return state.curvature
@@ -120,10 +120,10 @@ def majorised_step(
 def accept(
     problem: Problem, state: State, proposal: Proposal, side: str, *, strict: bool
 ) -> Verdict:
-    """Evaluate f at the trial point and move there if it fell enough, or if finite is not ``strict``.
+    """Evaluate f at the trial point and move there if it fell enough, or is finite if not strict.
 
-    The test is f(trial) <= f - decrease / 100. Where the decrease drowns in the rounding of f, it is
-    <dX, dG> <= dX^T Q dX: the curvature met is not above the curvature assumed.
+    The test is f(trial) <= f - decrease / 100. Where the decrease drowns in the rounding of f, it
+    is <dX, dG> <= dX^T Q dX: the curvature met is not above the curvature assumed.
     """
     X = oriented(proposal.X, side)
     value, gradient = problem.objective.value_and_gradient(X)
@@ -150,8 +150,8 @@ def accept(
 def secant_curvature(state: MajorisedState, moved: Tensor, bent: Tensor, before: float) -> float:
     """The curvature met along a step; half of ``before`` if it is negative.
 
-    It is <s, y> / <s, s> twice, then <y, y> / <s, y>: the lengths of Barzilai and Borwein. The second
-    alone is what a rough f shows at its sharpest.
+    It is <s, y> / <s, s> twice, then <y, y> / <s, y>: the lengths of Barzilai and Borwein. The
+    second alone is what a rough f shows at its sharpest.
     """
     far, size = float(moved.abs().max()), float(bent.abs().max())
     if not (0 < far < math.inf and 0 < size < math.inf):
@@ -174,8 +174,8 @@ def exact_rounds(
     """What ``count`` rounds from X give, as a function of the factor of each pair's curvature.
 
     Each round has its exact gradient, through Y = X D X^T, in O(n^2); X alone is evaluated by the
-    objective at the end. Rounds are drawn from a tournament in the order of the indices, whose pairs
-    a device reads fastest.
+    objective at the end. Rounds are drawn from a tournament in the order of the indices, whose
+    pairs a device reads fastest.
     """
     n = len(X)
     length = rounds_in_tournament(n)

@@ -6,8 +6,8 @@ X_B <- U X_B the only change. With Y = X D X^T and M = A Y + C X^T,
     f = 1/2 tr(U^T A_BB U Y_BB) + <R, U> + constant,    R = M_BB - A_BB Y_BB,
 
 a small quadratic of its own: exact pair steps on the rows of U are exact pair steps on those of X.
-Two blocks of k rows cost the products M_BB and U [Y_B X_B]. A sweep is some 14 n^3 operations at the
-speed of matrix products, and passes over each matrix n / k times in place of n.
+Two blocks of k rows cost the products M_BB and U [Y_B X_B]. A sweep is some 14 n^3 operations at
+the speed of matrix products, and passes over each matrix n / k times in place of n.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ fall on each other in cache.
 class SweepForm(NamedTuple):
     """f = 1/2 tr(X^T A X D) + <C, X> in the matrix X (n, m) whose rows are changed.
 
-    A (n, n) and D (m, m) are symmetric, None is the identity; C (n, m) has no columns if it is zero.
+    A (n, n) and D (m, m) are symmetric, None is the identity; C (n, m) has no columns if it is
+    zero.
     """
 
     A: Matrix
@@ -131,9 +132,9 @@ class PairwiseSweep:
 class BlockedSweep:
     """One sweep over all pairs of rows of X, each pair once, by blocks of rows.
 
-    Blocks meet along `zigzags`: of two that meet, the second is held for the next, so that one block
-    comes and one goes each time. The pairs of two blocks are met row by row; those within a block,
-    when it is held first.
+    Blocks meet along `zigzags`: of two that meet, the second is held for the next, so that one
+    block comes and one goes each time. The pairs of two blocks are met row by row; those within a
+    block, when it is held first.
 
     Args:
         form: The quadratic f.
@@ -222,8 +223,8 @@ class BlockedSweep:
     def _meet(self, other: slice | None) -> int:
         """Steps on all pairs of the held block with the other, which is held then.
 
-        With None they are those within the held block. The rows of the block that comes next are put
-        first: U is turned accordingly. Returns the number of pairs.
+        With None they are those within the held block. The rows of the block that comes next are
+        put first: U is turned accordingly. Returns the number of pairs.
         """
         n, mine = len(self._order), len(self._slopes)
         blocks = (self._held,) if other is None else (self._held, other)
@@ -269,7 +270,8 @@ class BlockedSweep:
     ) -> tuple[Matrix, int]:
         """U and the number of pairs done; Y is changed in place.
 
-        Where the kernel asks for rows, it gets those of U X up to an isometry: R^T of (U X)^T = Q R.
+        Where the kernel asks for rows, it gets those of U X up to an isometry: R^T of (U X)^T = Q
+        R.
         """
         from jorth.plane.compiled.quadratic import NEEDS_ROWS, UNBOUNDED, sweep_block
 
@@ -288,9 +290,10 @@ class BlockedSweep:
 
 
 def zigzags(count: int) -> NDArray[np.int64]:
-    """Paths through 0 .. count - 1 in which every two are neighbours once: s, s + 1, s - 1, s + 2, s - 2, ...
+    """Paths through 0 .. count - 1 in which every two are neighbours once.
 
-    Modulo an even number; where ``count`` is odd, it stands for nobody. Shape (half of it, all of it).
+    They are s, s + 1, s - 1, s + 2, s - 2, ... modulo an even number; where ``count`` is odd, it
+    stands for nobody. Shape (half of it, all of it).
     """
     even = count + count % 2
     steps = np.arange(1, even + 1) // 2 * np.where(np.arange(even) % 2, 1, -1)
@@ -304,7 +307,7 @@ def _columns(rows: Matrix, blocks: tuple[slice, ...]) -> Matrix:
 
 @cache
 def _pairs(mine: int, others: int) -> NDArray[np.int64]:
-    """Each of the first rows with each of the others after them, or all pairs of the first alone."""
+    """Each of the first rows with each of the others after them; without others, all pairs."""
     if others == 0:
         return all_pairs(mine) if mine > 1 else np.empty((0, 2), np.int64)
     first, second = np.divmod(np.arange(mine * others), others)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -36,21 +37,22 @@ class VarianceReduced(Jacobi):
     """VR-J-JOBCD (Algorithm 2 of the paper): `Jacobi` steps on the PAGE estimate of the gradient.
 
     For f = 1/N sum f_i. With probability pr the estimate is the gradient over a large batch (all N
-    samples by default), otherwise the last estimate plus the mean of grad f_i(X_t) - grad f_i(X_{t-1})
-    over a small batch, the same samples at both points. It touches O(sqrt N) samples per step on
-    average. Value and gradient norm are known, recorded and tested after a pass over all samples: at
-    every large batch of N, about once per epoch if ``batch`` is smaller.
+    samples by default), otherwise the last estimate plus the mean of grad f_i(X_t) - grad
+    f_i(X_{t-1}) over a small batch, the same samples at both points. It touches O(sqrt N) samples
+    per step on average. Value and gradient norm are known, recorded and tested after a pass over
+    all samples: at every large batch of N, about once per epoch if ``batch`` is smaller.
 
-    The options of `Jacobi` hold too; curvature="auto" takes what the objective knows, else a smoothed
-    secant of the difference batches. With averaged slopes ("per-plane", or "auto" on a rough
-    objective) each point takes the gradient over a small batch of its own, and all N samples after
-    about half an epoch of these; ``batch`` and ``safety`` play no part then.
+    The options of `Jacobi` hold too; curvature="auto" takes what the objective knows, else a
+    smoothed secant of the difference batches. With averaged slopes ("per-plane", or "auto" on a
+    rough objective) each point takes the gradient over a small batch of its own, and all N samples
+    after about half an epoch of these; ``batch`` and ``safety`` play no part then.
 
     Args:
         batch: The size b of the large batch; N when None.
         difference_batch: The size b' of the small one; ceil(sqrt N) when None.
         probability: The probability of the large batch; b' / (b + b') when None.
-        safety: The factor on the curvature: 2 is what the theory of PAGE asks for with these batches.
+        safety: The factor on the curvature: 2 is what the theory of PAGE asks for with these
+            batches.
         angle: As that of `Jacobi`; None takes 0.2 / sqrt(n), less, since there are more steps.
     """
 
@@ -93,9 +95,7 @@ class VarianceReduced(Jacobi):
                 )
         return large, small, self.probability or small / (large + small)
 
-    def step(  # type: ignore[override] - its states are its own
-        self, problem: Problem, state: VarianceReducedState
-    ) -> None:
+    def step(self, problem: Problem, state: Any) -> None:
         """One step along the current estimate, and the estimate at the new point."""
         if self.averages_slopes(problem):
             self._averaged_step(problem, state)
@@ -116,7 +116,8 @@ class VarianceReduced(Jacobi):
     ) -> tuple[float, Tensor, bool]:
         """All samples now and then, otherwise a fresh small batch, whose variance averages reduce.
 
-        On a rough f the differences of PAGE are no smaller than the gradients: their sum is useless.
+        On a rough f the differences of PAGE are no smaller than the gradients: their sum is
+        useless.
         """
         objective = problem.objective
         _, small, _ = self._sizes(objective.samples)
@@ -126,7 +127,7 @@ class VarianceReduced(Jacobi):
         return state.value, objective.sample_gradient(X, self._draw(problem, small, X)), False
 
     def averaging(self, n: int) -> AveragingRule:
-        """Points are scored twice per epoch: once f has fallen, one that is not better ends an angle."""
+        """Points are scored twice per epoch: after the first fall a worse one ends an angle."""
         return AveragingRule(self.angle or REACH / math.sqrt(n), MOMENTUM, DECAY, 1)
 
     def _estimate(self, problem: Problem, state: VarianceReducedState, moved: Tensor) -> None:
