@@ -1,4 +1,4 @@
-"""Initialisers in the manner of torch.nn.init."""
+"""Initialisers in the style of torch.nn.init."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ def j_orthogonal_(
     component: tuple[int, int] = (1, 1),
     seed: int | np.random.Generator | torch.Generator = 0,
 ) -> Tensor:
-    """Fill a tensor (..., n, n) with independent random J-orthogonal matrices, in place, and return it.
+    """Fill a tensor (..., n, n) with independent random J-orthogonal matrices in place.
 
     Args:
         tensor: float32 or float64.
         signature: The signs of J.
-        cond: The condition number of each matrix, its squared norm; 1 is orthogonal as well as J-orthogonal.
+        cond: The condition number of each matrix, its squared norm; 1 is also orthogonal.
         component: The signs of det X[+,+] and det X[-,-].
         seed: An integer, or a generator of NumPy or torch, which moves on: share one among layers.
+
+    Returns:
+        The tensor itself.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"tensor must be a torch tensor, got {describe(tensor)}")

@@ -23,17 +23,18 @@ from jorth.signature import Signature
 class JOrthogonalLinear(nn.Module):
     """y = W x + b with W^T J W = J: without bias <y, y'>_J = <x, x'>_J.
 
-    Train ``weight`` with `jorth.optim.JOBCD` or `jorth.optim.VRJOBCD`, or under `cs_parametrization` with any
-    optimiser; a plain optimiser would leave the group.
+    Train ``weight`` with `jorth.optim.JOBCD` or `jorth.optim.VRJOBCD`, or under a parametrisation
+    (`cs_parametrization`, `exponential_parametrization`) with any optimiser; a plain optimiser
+    would leave the group.
 
     Args:
         signature: The signs of J; inputs and outputs have n features.
         bias: Whether to add a bias (*batch, n), zero at first.
         batch: The layer holds that many independent matrices, and takes inputs (..., *batch, n).
         cond: The condition number of the initial matrices.
-        seed: Of the initial matrices: see `jorth.nn.init.j_orthogonal_`.
-        device: Of the parameters.
-        dtype: Of the parameters: float32 or float64; torch's default when omitted.
+        seed: Seed for the initial matrices: see `jorth.nn.init.j_orthogonal_`.
+        device: The device of the parameters.
+        dtype: The dtype of the parameters, float32 or float64; torch's default when omitted.
     """
 
     weight: Tensor
@@ -65,7 +66,7 @@ class JOrthogonalLinear(nn.Module):
         self.reset_parameters(seed)
 
     def reset_parameters(self, seed: int | np.random.Generator | torch.Generator = 0) -> None:
-        """Draw new matrices; set the bias to zero. On the device "meta", which holds no numbers, nothing is drawn."""
+        """Draw new matrices and set the bias to zero; nothing happens on the device "meta"."""
         if self.weight.is_meta:
             return
         j_orthogonal_(self.weight, self.signature, cond=self.cond, seed=seed)
@@ -77,7 +78,8 @@ class JOrthogonalLinear(nn.Module):
         weight = self.weight
         if not isinstance(x, Tensor) or x.device != weight.device or x.layout != torch.strided:
             raise TypeError(
-                f"x must be a dense tensor on the device of the layer, {weight.device}, got {describe(x)}"
+                f"x must be a dense tensor on the device of the layer, {weight.device}, "
+                f"got {describe(x)}"
             )
         if x.dtype != weight.dtype and not torch.is_autocast_enabled(x.device.type):
             raise TypeError(
@@ -93,5 +95,4 @@ class JOrthogonalLinear(nn.Module):
         return y if self.bias is None else y + self.bias
 
     def extra_repr(self) -> str:
-        """Signature, batch and bias."""
         return f"{self.signature}, batch={self.batch}, bias={self.bias is not None}"

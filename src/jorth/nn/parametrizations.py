@@ -26,11 +26,11 @@ FACTORS = ("U1", "U2", "V1", "V2")
 
 
 def cs_parametrization(module: nn.Module, name: str, signature: Signature) -> nn.Module:
-    """Write ``module.name`` (..., n, n), now J-orthogonal, as X = diag(U1, U2) H(mu) diag(V1, V2)^T.
+    """Write ``module.name``, now J-orthogonal, as X = diag(U1, U2) H(mu) diag(V1, V2)^T.
 
-    The free weights, ``module.parametrizations[name].parameters()``, can be given to any optimiser
-    of torch; the paper (CSDM) uses Adam. The component of the start is kept. The module is changed
-    in place and returned.
+    X has shape (..., n, n). The free weights, ``module.parametrizations[name].parameters()``, can
+    be given to any optimiser of torch; the paper (CSDM) uses Adam. The component of the start is
+    kept. The module is changed in place and returned.
 
     Args:
         module: The owner of the parameter.

@@ -21,7 +21,7 @@ from jorth.solvers.loop.stopping import (
     ValueBelow,
 )
 from jorth.solvers.minimize import METHODS, minimize, resolve
-from jorth.solvers.procrustes import procrustes
+from jorth.solvers.procrustes import data_start, procrustes
 from jorth.solvers.riemannian.conjugate_gradients import RiemannianCG
 from jorth.solvers.riemannian.lbfgs import RiemannianLBFGS
 from jorth.solvers.riemannian.steepest_descent import RiemannianSD
@@ -56,6 +56,7 @@ __all__ = [
     "ValueBelow",
     "VarianceReduced",
     "block_stationarity",
+    "data_start",
     "minimize",
     "procrustes",
     "resolve",

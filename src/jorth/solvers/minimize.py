@@ -177,7 +177,7 @@ def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
 
 
 def starting_point(x0: Any, objective: AbstractObjective, signature: Signature) -> Tensor:
-    """A fresh tensor to start from: x0, or the identity in the dtype and on the device of the data."""
+    """A fresh tensor to start from: x0, or the identity with dtype and device of the data."""
     data = objective.data()
     n = signature.n
     if x0 is None:

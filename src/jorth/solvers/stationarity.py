@@ -27,14 +27,13 @@ from jorth.signature import Signature
 from jorth.solvers.loop.solver import as_objective
 
 CHUNK = 1024
-"""Pairs solved at once on the CPU, 25 MB for rows of 300 entries. A quarter of it takes half as long
-again, twice as many save nothing."""
+"""Pairs solved at once on the CPU, 25 MB for rows of 300 entries. More of them save no time."""
 DEVICE_CHUNK = 2**15
 """Pairs solved at once on a device, 0.5 GB per gathered array for rows of 1000 entries."""
 
 
 class BlockStationarity(NamedTuple):
-    """The mean over pairs of the squared distance from I to the best step, and its standard error."""
+    """The mean over pairs of the squared distance from I to the best step, its standard error."""
 
     value: float
     standard_error: float

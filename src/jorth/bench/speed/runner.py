@@ -26,8 +26,7 @@ from jorth.bench.speed.peers import DenseProcrustes, Records, Trace, run_cdopt, 
 from jorth.clock import Clock
 from jorth.objectives import Procrustes
 from jorth.signature import Signature
-from jorth.solvers import Stage, Status, minimize
-from jorth.solvers.procrustes import data_start
+from jorth.solvers import Stage, Status, data_start, minimize
 from jorth.stopping import ValueBelow
 
 CHAIN_SWEEPS = 1

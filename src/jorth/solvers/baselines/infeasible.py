@@ -1,4 +1,4 @@
-"""What the methods that leave the constraint share: the best feasible point that they have passed."""
+"""What the methods that leave the constraint share: the best feasible point on their way."""
 
 from __future__ import annotations
 

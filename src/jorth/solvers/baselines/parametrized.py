@@ -1,4 +1,4 @@
-"""CSDM and the exponential form: parametrisations X(w) of the group under torch's own optimisers."""
+"""CSDM and the exponential form: parametrisations X(w) under torch's own optimisers."""
 
 from __future__ import annotations
 
@@ -66,16 +66,7 @@ class ParametrizedState(State):
 
 @dataclass(frozen=True, kw_only=True)
 class Parametrized(AbstractSolver):
-    """Free weights w, X = X(w), and a torch optimiser on w: feasible by construction.
-
-    Args:
-        optimizer: "lbfgs" (with a strong Wolfe line search) or "adam" (its learning rate is halved
-            when the value stops falling).
-        learning_rate: None takes 1 for L-BFGS and 0.03 for Adam.
-        memory: The number of pairs that L-BFGS keeps.
-        rebase: After this many steps of L-BFGS the form is set up again at the current point, with
-            an empty memory: a form is better conditioned near its base. None never does.
-    """
+    """Free weights w, X = X(w), and a torch optimiser on w: feasible by construction."""
 
     optimizer: Literal["lbfgs", "adam"] = "lbfgs"
     learning_rate: float | None = None
@@ -165,7 +156,7 @@ class Parametrized(AbstractSolver):
         state.optimizer = self._fresh_optimizer(state)
 
     def _restart_shorter(self, state: ParametrizedState, finite: bool) -> None:
-        """Shorter first steps with an empty memory; after some in a row there is nothing to gain."""
+        """Shorter first steps without a memory; after some in a row there is nothing to gain."""
         state.restarts += 1
         state.stalled = state.restarts > RESTARTS
         if state.stalled and not finite:
@@ -294,14 +285,7 @@ class CSDM(Parametrized):
 
     The factors start at the CS decomposition of x0, so that any point of any component can be a
     start; the component is kept. (The paper runs Adam on this form. L-BFGS needs fewer gradients
-    and is the default.)
-
-    Args:
-        optimizer: "lbfgs" or "adam".
-        learning_rate: None takes 1 for L-BFGS and 0.03 for Adam.
-        memory: The number of pairs that L-BFGS keeps.
-        rebase: After this many steps of L-BFGS the form is set up again at the current point; None
-            never does.
+    and is the default.) The options are those of `Exponential`; ``rebase`` is 100 by default.
     """
 
     rebase: int | None = 100
@@ -320,6 +304,14 @@ class Exponential(Parametrized):
     the rounding error of a matrix exponential grows with ||S||: far from the start the residual,
     which is reported, is above that of the other methods. (X0 stands on the right so that thin
     starts are possible.)
+
+    Args:
+        optimizer: "lbfgs" (with a strong Wolfe line search) or "adam" (its learning rate is halved
+            when the value stops falling).
+        learning_rate: None takes 1 for L-BFGS and 0.03 for Adam.
+        memory: The number of pairs that L-BFGS keeps.
+        rebase: After this many steps of L-BFGS the form is set up again at the current point, with
+            an empty memory: a form is better conditioned near its base. None never does.
     """
 
     name = "exponential"

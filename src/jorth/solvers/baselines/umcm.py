@@ -24,7 +24,7 @@ TRIALS = 40
 TUBE = 0.9
 """Bound on ||J X^T J X - I||_F: X has a J-orthogonal factor, and regular diagonal blocks."""
 FAR = 0.2
-"""Where X gets no better with ||C||_F above this, the penalty is too low: the merit falls, f not."""
+"""Where X gets no better with ||C||_F above this, only the merit falls: the penalty is too low."""
 FEW = 12
 """The number of trials off the constraint, where -D need not be a direction of descent."""
 OUTSIDE = 6

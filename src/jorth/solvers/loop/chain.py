@@ -70,15 +70,8 @@ def run_chain(
     leaves goes to those after it. A chain ends early when a stage meets the stopping criteria, or
     when no method could go on. A point that has drifted off the constraint is polished before it is
     handed on, and the message says so. A resumed chain goes on in the stage that it had reached,
-    whatever its limits are now. Each stage has its own folder of checkpoints.
-
-    Args:
-        run: Runs one method: run(x0, method, settings).
-        stages: At least one.
-        x0: The start of the first.
-        objective: What is minimised.
-        signature: The signs of J.
-        settings: Those of the chain.
+    whatever its limits are now. Each stage has its own folder of checkpoints. ``run`` runs one
+    method.
     """
     if not stages:
         raise ValueError(

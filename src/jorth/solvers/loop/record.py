@@ -178,7 +178,7 @@ class Record:
         return gradient_norm(point.X, point.gradient, self.problem.signs)
 
     def has(self, state: State, iteration: int) -> bool:
-        """Whether the last row is that of the state; a step that was cut short may have moved on."""
+        """Whether the last row is of this state; a step that was cut short may have moved on."""
         if not len(self.history) or self.history.last("iteration") != iteration:
             return False
         return not self.feasible or self.history.last("value") == state.value

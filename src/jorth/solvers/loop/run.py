@@ -136,7 +136,7 @@ class Run:
     # -- the loop
 
     def solve(self, interrupt: Interrupt, line: ProgressLine | None) -> Result:
-        """Step until something ends the run. Whatever does, the last complete iteration is saved."""
+        """Step until something ends the run; in any case the last complete iteration is saved."""
         try:
             status, message = self._iterate_until_ended(interrupt, line)
         finally:
@@ -227,7 +227,7 @@ class Run:
         return None
 
     def _diverges(self) -> bool:
-        """Whether f falls while ||X||_2 has grown beyond u^(-1/2), without digits of feasibility."""
+        """Whether f falls and ||X||_2 is beyond u^(-1/2), where feasibility has no digits left."""
         history = self.record.history
         if len(history) < 2 or self.record.scored_at != self.iteration:
             return False
@@ -284,7 +284,7 @@ class Run:
         )
 
     def _result(self, status: Status, message: str) -> Result:
-        """The last point, or a better one that the solver remembers, as the last row of the history.
+        """The last point, or a better one that the solver remembers: the last row of the history.
 
         It is evaluated where the solver has only an estimate. Where a criterion was met, it was met
         at the last point.

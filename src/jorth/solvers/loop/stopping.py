@@ -1,4 +1,4 @@
-"""When to stop: criteria that combine with | (either) and & (both), and runs that get no further."""
+"""When to stop: criteria that combine with | (either) and & (both), and stalled runs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from jorth.arrays import check_number, whole_number
 from jorth.solvers.loop.budget import Evaluations
@@ -50,6 +51,9 @@ class Report:
 class Criterion(ABC):
     """A condition on the run. ``met`` says whether it holds; ``status`` how the run then ends."""
 
+    words: ClassVar[str] = ""
+    """The criterion in words, with its fields in braces."""
+
     @property
     def status(self) -> Status:
         """How a run ends that this criterion stops."""
@@ -61,7 +65,7 @@ class Criterion(ABC):
 
     def reason(self) -> str:
         """The criterion in words, for the message of the result."""
-        return str(self)
+        return self.words.format(**vars(self)) if self.words else str(self)
 
     def fired(self, report: Report) -> Criterion | None:
         """The criterion to name when the run stops here: itself or a part of it."""
@@ -117,15 +121,13 @@ class GradientNorm(Criterion):
     """||skew(J G X^T)||_F at most ``tolerance``."""
 
     tolerance: float
+    words = "the gradient norm is at most {tolerance:g}"
 
     def __post_init__(self) -> None:
         check_number(self.tolerance, "tolerance", 0)
 
     def met(self, report: Report) -> bool:
         return report.gradient_norm <= self.tolerance
-
-    def reason(self) -> str:
-        return f"the gradient norm is at most {self.tolerance:g}"
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,7 @@ class RelativeDecrease(Criterion):
 
     tolerance: float
     window: int = 1
+    words = "the relative decrease over {window} iterations is at most {tolerance:g}"
 
     def __post_init__(self) -> None:
         check_number(self.tolerance, "tolerance", 0)
@@ -149,9 +152,6 @@ class RelativeDecrease(Criterion):
         size = max(abs(before), abs(report.value))
         return 0 <= before - report.value <= self.tolerance * size
 
-    def reason(self) -> str:
-        return f"the relative decrease over {self.window} iterations is at most {self.tolerance:g}"
-
 
 @dataclass(frozen=True)
 class BlockStationary(Criterion):
@@ -163,6 +163,7 @@ class BlockStationary(Criterion):
     tolerance: float
     every: int = 10
     pairs: int | None = None
+    words = "block stationarity is at most {tolerance:g}"
 
     def __post_init__(self) -> None:
         check_number(self.tolerance, "tolerance", 0)
@@ -174,24 +175,19 @@ class BlockStationary(Criterion):
         due = report.iteration % self.every == 0
         return due and report.block_stationarity(self.pairs) <= self.tolerance
 
-    def reason(self) -> str:
-        return f"block stationarity is at most {self.tolerance:g}"
-
 
 @dataclass(frozen=True)
 class ValueBelow(Criterion):
     """The value is at most ``target``: a known optimum, or good enough."""
 
     target: float
+    words = "the value is at most {target:g}"
 
     def __post_init__(self) -> None:
         check_number(self.target, "target", -math.inf)
 
     def met(self, report: Report) -> bool:
         return report.value <= self.target
-
-    def reason(self) -> str:
-        return f"the value is at most {self.target:g}"
 
 
 @dataclass(frozen=True)
@@ -203,15 +199,13 @@ class NormAbove(Criterion):
 
     limit: float
     status = Status.UNBOUNDED
+    words = "||X|| is at least {limit:g}"
 
     def __post_init__(self) -> None:
         check_number(self.limit, "limit", 0)
 
     def met(self, report: Report) -> bool:
         return report.history.last("norm") >= self.limit
-
-    def reason(self) -> str:
-        return f"||X|| is at least {self.limit:g}"
 
 
 @dataclass(frozen=True)
@@ -220,12 +214,10 @@ class MaxIterations(Criterion):
 
     limit: int
     status = Status.MAX_ITERATIONS
+    words = "{limit} iterations are done"
 
     def __post_init__(self) -> None:
         whole_number(self.limit, "limit", 0)
 
     def met(self, report: Report) -> bool:
         return report.iteration >= self.limit
-
-    def reason(self) -> str:
-        return f"{self.limit} iterations are done"

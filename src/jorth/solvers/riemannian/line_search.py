@@ -147,7 +147,7 @@ def _secant(t: float, slope: float, new_slope: float) -> float:
 
 
 def _boost_norm(problem: Problem, S: Tensor) -> float:
-    """A bound on ||S[+,-]||_2: its Frobenius norm if that is short enough, else ||(B B^T)^4||^(1/8).
+    """A bound on ||B||_2, B = S[+,-]: its Frobenius norm if that will do, else ||(B B^T)^4||^(1/8).
 
     With k singular values the latter is at most k^(1/16) times too large, 1.5 for k = 500 if all
     are equal.
