@@ -7,9 +7,9 @@ import torch
 
 import jorth
 from jorth import ADMM, CSDM, UMCM, Exponential, Signature, Status
-from jorth.clock import Clock
 from jorth.datasets import planted_procrustes
 from jorth.objectives import AutogradObjective
+from jorth.solvers import Clock
 from jorth.solvers.loop.budget import CountedObjective
 from jorth.solvers.loop.solver import Problem, Scored
 from jorth.stopping import ValueBelow

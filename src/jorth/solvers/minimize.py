@@ -23,7 +23,6 @@ from jorth.arrays import (
     shown,
     to_tensor,
 )
-from jorth.clock import Clock
 from jorth.group import residual
 from jorth.objectives import AbstractObjective
 from jorth.objectives.base import hash_tensors
@@ -35,7 +34,7 @@ from jorth.solvers.baselines.umcm import UMCM
 from jorth.solvers.jobcd.gauss_seidel import GaussSeidel
 from jorth.solvers.jobcd.jacobi import Jacobi
 from jorth.solvers.jobcd.variance_reduced import VarianceReduced
-from jorth.solvers.loop.budget import CountedObjective, Interrupt
+from jorth.solvers.loop.budget import Clock, CountedObjective, Interrupt
 from jorth.solvers.loop.chain import Stage, run_chain
 from jorth.solvers.loop.progress import ProgressLine
 from jorth.solvers.loop.record import Result, drift

@@ -14,13 +14,21 @@ import torch
 from numpy.typing import NDArray
 
 from jorth.cli.solve.request import DIRECT, OptionError, Request, signature_from
-from jorth.clock import Clock
 from jorth.decompositions import eigh, hsvd
 from jorth.group import residual
 from jorth.group.slopes import gradient_norm
 from jorth.objectives import AbstractObjective, HyperbolicEigenvalue, Procrustes, Quadratic
 from jorth.signature import Signature
-from jorth.solvers import METHODS, AbstractSolver, Evaluations, Result, Status, minimize, resolve
+from jorth.solvers import (
+    METHODS,
+    AbstractSolver,
+    Clock,
+    Evaluations,
+    Result,
+    Status,
+    minimize,
+    resolve,
+)
 from jorth.storage.checks import check_size, dense, most_bytes
 from jorth.storage.matrices import Matrix, checksum, entries, read
 
