@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +49,11 @@ class Stage(Limits):
 
     def within(self, shares: Limits) -> Limits:
         """The lower of each limit of the chain and its own."""
-        return Limits(
-            max_iterations=_lower(self.max_iterations, shares.max_iterations),
-            max_time=_lower(self.max_time, shares.max_time),
-            max_evaluations=_lower(self.max_evaluations, shares.max_evaluations),
-        )
+        lower = {}
+        for name, share in asdict(shares).items():
+            given = [limit for limit in (share, getattr(self, name)) if limit is not None]
+            lower[name] = min(given, default=None)
+        return Limits(**lower)
 
 
 def run_chain(
@@ -131,10 +131,6 @@ def totals(result: Result, runs: Sequence[Result]) -> Result:
         evaluations=sum((run.evaluations for run in runs), Evaluations()),
         stages=tuple(runs),
     )
-
-
-def _lower(own: Any, share: Any) -> Any:
-    return min((limit for limit in (share, own) if limit is not None), default=None)
 
 
 def _is_interrupted(interrupt: Interrupt, ranks: Ranks | None) -> bool:
