@@ -15,7 +15,7 @@ from jorth.plane.compiled.majoriser import PairCurvature, propose_round, sweep_m
 from jorth.plane.compiled.quadratic import sweep_quadratic
 from jorth.plane.proximal import StepRule
 
-done = Counter()
+done: Counter[str] = Counter()
 
 
 class Number:
@@ -108,7 +108,8 @@ def exact_step(n, seed):
     """One step of `sweep_quadratic`."""
     A, C, identity, matching, signs = point(n, seed)
     cells = [Cells(matrix) for matrix in (A, C, identity, identity)]
-    sweep_quadratic(*cells, signs, matching[:1], StepRule(-1e-12, False, True))
+    a, c, x, y = cells
+    sweep_quadratic(a, c, x, y, signs, matching[:1], StepRule(-1e-12, False, True))
     return cells
 
 

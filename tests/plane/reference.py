@@ -60,7 +60,8 @@ def companion_candidates(A, B, C, D):
 def best_lightcone(A, B, C, D, positive=False):
     """The least value over the candidates, in long double."""
     u = companion_candidates(A, B, C, D)
-    value = lightcone_value(*(np.asarray(t)[:, None] for t in (A, B, C, D)), u)
+    A, B, C, D = (np.asarray(t)[:, None] for t in (A, B, C, D))
+    value = lightcone_value(A, B, C, D, u)
     if positive:
         value = np.where(u > 0, value, np.inf)
     return value.min(axis=1)

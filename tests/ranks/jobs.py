@@ -62,10 +62,15 @@ def solve(case, rank, **further):
         **OPTIONS[name],
     }
     callback = further.pop("callback", lambda X, row: None)
+
+    def noted(X, row):
+        points.append(X)
+        return callback(X, row)
+
     result = jorth.minimize(
         objective(kind, rows_of(rank), shared=rank is not None),
         torch.eye(SIG.n, dtype=torch.float64),
-        callback=lambda X, row: points.append(X) or callback(X, row),
+        callback=noted,
         **options | further,
     )
     return {

@@ -299,7 +299,7 @@ def _solver(rng, name, thin, problem):
 
 
 COORDINATES = {"components": ["start", "start", "all"], "theta": [None, None, 1e-3]}
-OPTIONS = {
+OPTIONS: dict[str, dict[str, list]] = {
     "gs-jobcd": COORDINATES
     | {
         "side": ["left", "right"],
