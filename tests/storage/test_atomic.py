@@ -9,6 +9,7 @@ import threading
 
 import pytest
 
+from jorth.storage import atomic
 from jorth.storage.atomic import replacing
 
 
@@ -92,6 +93,35 @@ def test_what_a_killed_process_left_goes_with_the_next_write(tmp_path):
     assert names(tmp_path) == sorted([*others, "a"])
 
 
+def test_a_file_that_was_taken_for_a_left_over_is_made_again(tmp_path, monkeypatch):
+    removed = []
+    held = atomic.held
+
+    def late(handle, *, wait):
+        if wait and len(removed) < 2:
+            (path,) = tmp_path.iterdir()
+            path.unlink()
+            removed.append(path)
+        return held(handle, wait=wait)
+
+    monkeypatch.setattr(atomic, "held", late)
+    put(tmp_path / "a", b"new")
+    assert names(tmp_path) == ["a"]
+
+
+def test_on_windows_no_file_is_taken_for_a_left_over(tmp_path, monkeypatch):
+    left = tmp_path / f".a.b.{'0' * 16}.tmp.b"
+    left.touch()
+    monkeypatch.setattr("sys.platform", "win32")
+    for flag in ("O_NOFOLLOW", "O_NONBLOCK"):
+        monkeypatch.delattr(os, flag, raising=False)
+    put(tmp_path / "a.b", b"new")
+    assert names(tmp_path) == [left.name, "a.b"]
+    monkeypatch.undo()
+    put(tmp_path / "a.b", b"new")
+    assert names(tmp_path) == ["a.b"]
+
+
 def test_files_that_others_remove_at_once_are_not_made_for_ever(tmp_path, monkeypatch):
     def removed_before_it_is_held(handle, *, wait):
         for path in tmp_path.iterdir():
@@ -99,7 +129,7 @@ def test_files_that_others_remove_at_once_are_not_made_for_ever(tmp_path, monkey
         return wait
 
     monkeypatch.setattr("jorth.storage.atomic.held", removed_before_it_is_held)
-    with pytest.raises(OSError, match=r"new files .*a.* were removed by others"):
+    with pytest.raises(OSError, match=r"new files beside .*a were removed by others"):
         put(tmp_path / "a", b"new")
 
 

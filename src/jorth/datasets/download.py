@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from jorth.arrays import real_number
 from jorth.datasets import files
 from jorth.datasets.registry import DataSet, lookup
-from jorth.storage.atomic import private_folder, replacing
+from jorth.storage.atomic import replacing
 from jorth.storage.checks import TooLarge, most_bytes
 from jorth.storage.matrices import checksum
 
@@ -147,18 +147,19 @@ def _seconds(value: float, name: str) -> float:
 def _download(
     entry: DataSet, address: str, target: Path, expected: str | None, limits: Limits
 ) -> None:
-    """Download into a folder of its own beside the target, check there, then rename."""
+    """Download into a hidden file beside the target, check it, then rename it."""
     if importlib.util.find_spec("pooch") is None:
         raise ImportError(f"data set {entry.name}: {files.NEEDS_POOCH}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with private_folder(target.parent, f".jorth-{entry.name}-") as staging:
-            fresh = staging / target.name
-            with fresh.open("xb") as stream:
-                receive(address, stream, limits, end_must_show=expected is None)
-                os.fsync(stream.fileno())
-            found = _verify(entry, fresh, expected, limits.max_bytes)
-            fresh.replace(target)
+        with replacing(target) as stream:
+            receive(address, stream, limits, end_must_show=expected is None)
+            stream.flush()
+            found = checksum(Path(stream.name))
+            if expected is None:
+                _check_matrix(entry, Path(stream.name), target.name, limits.max_bytes)
+            elif found != expected:
+                raise ValueError(f"its sha256 is {found}, expected {expected}")
     except (ValueError, OSError) as error:
         raise DownloadError(
             f"data set {entry.name}: the download from {address} failed ({error}); nothing was "
@@ -172,20 +173,13 @@ def _download(
     _record(target, found)
 
 
-def _verify(entry: DataSet, fresh: Path, expected: str | None, max_bytes: int) -> str:
-    """The sha256 of a download: the expected one or, if none is expected, that of a matrix."""
-    found = checksum(fresh)
-    if expected is None:
-        try:
-            files.read(entry, fresh, max_bytes=max_bytes)
-        except ValueError as error:
-            large = f": {error.__cause__}" if isinstance(error.__cause__, TooLarge) else ""
-            raise ValueError(
-                f"what came is no matrix in the format of {fresh.name}{large}"
-            ) from error
-    elif found != expected:
-        raise ValueError(f"its sha256 is {found}, expected {expected}")
-    return found
+def _check_matrix(entry: DataSet, path: Path, name: str, max_bytes: int) -> None:
+    """Raise a ValueError unless what will be the file ``name`` holds a matrix."""
+    try:
+        files.read(entry, path, max_bytes=max_bytes)
+    except ValueError as error:
+        large = f": {error.__cause__}" if isinstance(error.__cause__, TooLarge) else ""
+        raise ValueError(f"what came is no matrix in the format of {name}{large}") from error
 
 
 def receive(address: str, stream: IO[bytes], limits: Limits, *, end_must_show: bool) -> None:

@@ -1,27 +1,25 @@
-"""Files that are replaced atomically, folders that one process holds, and the locks for both."""
+"""Files that are replaced atomically, and the locks that tell what killed processes have left."""
 
 from __future__ import annotations
 
 import os
 import re
 import secrets
-import shutil
 import stat
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 TRIES = 10
-"""Attempts to make a file or folder that no other process removes before it is locked."""
+"""Attempts to make a file that no other process removes before it is locked."""
 
 
 def held(handle: int, *, wait: bool) -> bool:
-    """Lock an open file or folder for this process, and say whether that has worked.
+    """Lock an open file for this process, and say whether that has worked.
 
-    The lock ends with the process, however that ends. Where there are no locks, those who wait go
+    The lock ends with the process, however that ends. On systems without locks, those who wait go
     on without one, and the others are told that they have none.
     """
     if sys.platform == "win32":
@@ -39,15 +37,15 @@ def held(handle: int, *, wait: bool) -> bool:
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """A stream for the new content of a file, which takes the place of the old one on success.
 
-    Until then it is a hidden file beside it with a name that nobody can foresee, so that no link
-    waits there. Content and name are on the disk when this returns. Files that killed processes
-    have left are removed first.
+    Until then it is a hidden file beside it, ``stream.name``, with the same suffix and a name that
+    nobody can foresee, so that no link waits there. Content and name are on the disk when this
+    returns. Files that killed processes have left are removed first.
     """
-    prefix = f".{path.name}."
-    _remove_left_overs(path.parent, prefix, ".tmp", stat.S_ISREG, os.unlink)
-    temporary, handle = _make(path.parent, prefix, ".tmp", _new_file)
+    _remove_left_overs(path)
+    stream = _new_file(path)
+    temporary = Path(stream.name)
     try:
-        with os.fdopen(handle, "wb") as stream:
+        with stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
@@ -60,81 +58,36 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         temporary.unlink(missing_ok=True)
 
 
-@contextmanager
-def private_folder(parent: Path, prefix: str) -> Iterator[Path]:
-    """A new folder, removed at the end; those that killed processes left are removed first."""
-    if sys.platform == "win32":  # folders have no locks there: none is taken for a left-over
-        with tempfile.TemporaryDirectory(
-            dir=parent, prefix=prefix, ignore_cleanup_errors=True
-        ) as name:
-            yield Path(name)
-        return
-    _remove_left_overs(parent, prefix, "", stat.S_ISDIR, shutil.rmtree)
-    folder, handle = _make(parent, prefix, "", _new_folder)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(handle)
-
-
-def _make(parent: Path, prefix: str, ending: str, make: Callable[[Path], int]) -> tuple[Path, int]:
-    """A new file or folder with its handle, which is locked.
-
-    Until it is locked, another process may take it for a left-over and remove it.
-    """
+def _new_file(path: Path) -> IO[bytes]:
+    """A new hidden file beside another, locked for as long as it is open."""
     for _ in range(TRIES):
-        path = parent / f"{prefix}{secrets.token_hex(8)}{ending}"
-        try:
-            handle = make(path)
-        except FileNotFoundError:  # removed before it could be opened, unless nothing can be there
-            if not parent.is_dir():
-                raise
-            continue
-        if held(handle, wait=True) and _is_at(path, handle):
-            return path, handle
-        os.close(handle)
-    raise OSError(f"{TRIES} new files {prefix}*{ending} in {parent} were removed by others")
+        name = f".{path.name}.{secrets.token_hex(8)}.tmp{path.suffix}"
+        stream = path.with_name(name).open("xb")
+        if held(stream.fileno(), wait=True) and os.fstat(stream.fileno()).st_nlink:
+            return stream
+        stream.close()  # another process took it for a left-over before it was locked
+    raise OSError(f"{TRIES} new files beside {path} were removed by others")
 
 
-def _new_file(path: Path) -> int:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    return os.open(path, flags, 0o666)
-
-
-def _new_folder(path: Path) -> int:
-    path.mkdir(mode=0o700)
-    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-
-
-def _is_at(path: Path, handle: int) -> bool:
-    """Whether an open file or folder still has its name."""
-    try:
-        return os.path.samestat(path.lstat(), os.fstat(handle))
-    except FileNotFoundError:
-        return False
-
-
-def _remove_left_overs(
-    folder: Path,
-    prefix: str,
-    ending: str,
-    is_kind: Callable[[int], bool],
-    remove: Callable[[str], None],
-) -> None:
-    """Remove the files or folders with such names that no process holds."""
+def _remove_left_overs(path: Path) -> None:
+    """Remove the hidden files beside a file that no process holds."""
     if sys.platform == "win32":
         return
-    pattern = re.compile(f"{re.escape(prefix)}[0-9a-f]{{16}}{re.escape(ending)}")
-    with suppress(OSError), os.scandir(folder) as entries:
-        for name in [entry.path for entry in entries if pattern.fullmatch(entry.name)]:
-            with suppress(OSError):  # gone already, a link, or another user's
-                handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-                try:
-                    if is_kind(os.fstat(handle).st_mode) and held(handle, wait=False):
-                        remove(name)
-                finally:
-                    os.close(handle)
+    pattern = rf"\.{re.escape(path.name)}\.[0-9a-f]{{16}}\.tmp{re.escape(path.suffix)}"
+    with suppress(OSError):
+        for name in os.listdir(path.parent):
+            if re.fullmatch(pattern, name):
+                _remove_unheld(path.with_name(name))
+
+
+def _remove_unheld(path: Path) -> None:
+    with suppress(OSError):  # gone already, a link, or another user's
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            if stat.S_ISREG(os.fstat(handle).st_mode) and held(handle, wait=False):
+                path.unlink()
+        finally:
+            os.close(handle)
 
 
 def _sync_folder(folder: Path) -> None:
