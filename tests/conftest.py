@@ -1,4 +1,4 @@
-"""Shared settings: threads of torch, reproducible hypothesis and global generators, the gpu marker."""
+"""Shared settings: torch's threads, reproducible hypothesis and generators, the gpu marker."""
 
 import gc
 import os

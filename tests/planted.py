@@ -1,7 +1,7 @@
-"""Alignment problems whose answer lies near the identity: within reach of every method that only goes downhill.
+"""Alignment problems whose answer lies near the identity, where every descent method finds it.
 
-The points of `jorth.random_point` have rotations of any angle, and f has other minima and saddles where an angle comes
-near a half turn: which method ends there from the identity is the luck of the seed.
+The points of `jorth.random_point` have rotations of any angle, and f has other minima and saddles
+where an angle comes near a half turn: which method ends there depends on the seed.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ def near_identity(sig, *, cond, turn=0.5, seed):
 
 
 def near_procrustes(rows, sig, *, source_condition=2.0, point_condition=4.0, noise=0.0, seed):
-    """(source, target, X) as `jorth.datasets.planted_procrustes` has them, with an X near the identity."""
+    """(source, target, X) as from `planted_procrustes`, with an X near the identity."""
     source, _, _ = jorth.datasets.planted_procrustes(
         rows, sig, source_condition=source_condition, seed=seed
     )

@@ -1,17 +1,18 @@
-"""The test suite as other machines would run it: simulated processors times base seeds, ``make test-portable``.
+"""The test suite as other machines would run it: simulated processors times base seeds.
 
-Rounding differs from processor to processor: OpenBLAS, torch and MKL pick their kernels by what it can do, and numba
-compiles for it. Each of them has an environment variable that makes the choice, so that one machine runs what others
-would. Thread counts change the order of sums as well. The base seed moves every seed of the tests (``tests/seeds.py``).
+Rounding depends on the processor: OpenBLAS, torch and MKL choose their kernels by what it can do,
+and numba compiles for it. Each of them has an environment variable for the choice, so that one
+machine can run what others would. The number of threads changes the order of sums as well. The base
+seed shifts every seed of the tests (``tests/seeds.py``). ``make test-portable`` calls this.
 
     python tests/portable.py                                   # every processor with every seed
-    python tests/portable.py --jobs 8 --workers 2              # the same, eight at a time, two processes each
+    python tests/portable.py --jobs 8 --workers 2              # eight at a time, two processes each
     python tests/portable.py --processor zen --seed 2          # one cell of the table
-    python tests/portable.py --seed 7 --part 2/4               # the second quarter of the files with a seed of its own
-    python tests/portable.py --rotate 17                       # one cell and a quarter of the files, by a number
+    python tests/portable.py --seed 7 --part 2/4               # the second quarter of the files
+    python tests/portable.py --rotate 17                       # a cell and a quarter, by number
     python tests/portable.py --processor zen -- tests/plane    # what follows -- goes to pytest
 
-Needs Python's standard library alone; logs and JUnit files of the cells go to the folder of ``--logs``.
+It needs only the standard library; the folder ``--logs`` receives logs and JUnit files.
 """
 
 import argparse
@@ -31,7 +32,7 @@ SEEDS = (0, 1, 2, 3)
 
 @dataclass(frozen=True)
 class Processor:
-    """What the libraries are told, and how many threads they get; `needs` is a flag of /proc/cpuinfo."""
+    """Settings of the libraries, and their threads; `needs` is a flag of /proc/cpuinfo."""
 
     torch: str
     openblas: str
@@ -41,7 +42,7 @@ class Processor:
     needs: str = ""
 
     def environment(self):
-        """The variables; the threads of torch, which reads OMP_NUM_THREADS too, are set by ``tests/conftest.py``."""
+        """The variables; ``tests/conftest.py`` sets the number of torch's threads."""
         variables = {
             "ATEN_CPU_CAPABILITY": self.torch,
             "OPENBLAS_CORETYPE": self.openblas,
@@ -74,7 +75,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run of pytest came to; `failed` names the tests, or says that there was no run to its end."""
+    """How a run of pytest ended; `failed` names tests, or says that there was no complete run."""
 
     passed: int
     skipped: int
@@ -123,7 +124,7 @@ def run(cell, arguments, workers, logs):
 
 
 def read(report, code, seconds):
-    """The outcome that pytest wrote down. Code 0 is success and 1 failed tests; no test at all is a failure too."""
+    """The outcome in pytest's report. Code 0 is success, 1 failed tests; no tests is a failure."""
     if not report.exists():
         return Outcome(0, 0, (f"pytest ended with code {code} and no report",), seconds)
     cases = list(ElementTree.parse(report).iter("testcase"))
@@ -150,7 +151,7 @@ def table(outcomes):
 
 
 def cells_of(names, seeds):
-    """The cells of the table, less what this machine cannot run, which is left out with a word."""
+    """The cells of the table, without those that this machine cannot run, which are named."""
     for name in names:
         if can_run(PROCESSORS[name]):
             yield from (Cell(name, seed) for seed in seeds)
@@ -159,7 +160,7 @@ def cells_of(names, seeds):
 
 
 def rotated(number):
-    """The cell and the quarter of the files that a number stands for; numbers in a row go through all of them."""
+    """The cell and the quarter of the files for a number; successive numbers cover them all."""
     quarters = [f"{k}/4" for k in range(1, 5)]
     turns = list(itertools.product(quarters, cells_of(PROCESSORS, SEEDS)))
     part, cell = turns[number % len(turns)]
@@ -202,7 +203,8 @@ def main(arguments=None):
         cell, options.part = rotated(options.rotate)
         cells = [cell]
         print(
-            f"tests/portable.py --processor {cell.processor} --seed {cell.seed} --part {options.part}",
+            f"tests/portable.py --processor {cell.processor} --seed {cell.seed} "
+            f"--part {options.part}",
             flush=True,
         )
     arguments = options.pytest or files_of(options.part)

@@ -1,9 +1,9 @@
-"""The rooms of the package, read from its source: the map in CONTRIBUTING and the stub of its names.
+"""The rooms of the package, read from its source: the map in CONTRIBUTING, the stub of its names.
 
     python -m tests.rooms    # writes both; tests/test_imports.py fails where they are out of date
 
-A room is a folder or a file directly under ``src/jorth``. `ORDER` lists the rooms from the bottom to
-the top of the house; a room may import itself and the rooms in the rows before its own.
+A room is a folder or a file directly under ``src/jorth``. `ORDER` lists the rooms from the bottom
+to the top of the house; a room may import itself and the rooms in the rows before its own.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
-"""One environment variable, JORTH_TEST_SEED, moves every seed of the tests: a test that needs its seed's luck shows.
+"""The environment variable JORTH_TEST_SEED shifts every seed, to find tests that need a lucky one.
 
-Seeds are fixed numbers: in the tests (``default_rng(3)``, ``random_point(..., seed=1)``), in the code blocks of the
-docs and in the library's own defaults. All of them end in a handful of functions of NumPy, torch and Python, which are
-wrapped here: they add the same number to whatever seed they get. Equal seeds stay equal and different ones different,
-so that a test of reproducibility means what it says. Generators, seed sequences and None pass through.
+Seeds are fixed numbers: in the tests (``default_rng(3)``, ``random_point(..., seed=1)``), in the
+code blocks of the docs and in the library's own defaults. All of them end in a few functions of
+NumPy, torch and Python, which are wrapped here: they add the same number to whatever seed they get.
+Equal seeds stay equal and different ones different, so that tests of reproducibility remain valid.
+Generators, seed sequences and None pass through.
 
-``tests/__init__.py`` calls `shift_every_seed`: a process started by a test has the seeds of the test as soon as it
-imports anything of ``tests``. ``tests/conftest.py`` seeds hypothesis. With the variable unset or 0 nothing is touched.
+``tests/__init__.py`` calls `shift_every_seed`: a process started by a test gets the same seeds as
+soon as it imports anything from ``tests``. ``tests/conftest.py`` seeds hypothesis. If the variable
+is unset or 0, nothing is changed.
 """
 
 import numbers
@@ -18,7 +20,7 @@ import numpy as np
 import torch
 
 BASE_SEED = int(os.environ.get("JORTH_TEST_SEED", "0"))
-# far apart: a test that loops over seeds 0, 1, 2 ... meets none of them again under the next base seed
+# far apart, so that a loop over seeds 0, 1, 2 ... meets none of them under the next base seed
 SHIFT = 1_000_003 * BASE_SEED
 TorchGenerator = torch.Generator
 

@@ -25,7 +25,8 @@ CALLS = {
     "minimize": """
 from jorth import HyperbolicEigenvalue, Signature, minimize
 import numpy as np
-result = minimize(HyperbolicEigenvalue(np.diag([2.0, 1.0, 3.0])), signature=Signature(2, 1), method="gs-jobcd")
+objective = HyperbolicEigenvalue(np.diag([2.0, 1.0, 3.0]))
+result = minimize(objective, signature=Signature(2, 1), method="gs-jobcd")
 assert result.success
 """,
     "eigh": """
@@ -58,7 +59,7 @@ assert torch.isfinite(gradient).all()
 
 @pytest.fixture(scope="module")
 def unwritable(tmp_path_factory):
-    """A copy of the package with files where numba would make folders: not even root can write there."""
+    """The package with files in place of numba's folders: not even root can write there."""
     root = tmp_path_factory.mktemp("installed")
     copy = shutil.copytree(
         Path(jorth.__file__).parent, root / "jorth", ignore=shutil.ignore_patterns("__pycache__")

@@ -23,7 +23,7 @@ def test_solve_plane_equals_the_cpu(components, general, dtype):
     gpu = solve_plane(P.to(dtype).cuda(), Q.to(dtype).cuda(), signs.cuda(), components=components)
     size = cpu.V.abs().amax(dim=(1, 2))
     relative = (gpu.V.cpu() - cpu.V).abs().amax(dim=(1, 2)) / size
-    # V is as well determined as the minimum is sharp: Q has condition up to 1e3, and a tie may fall either way
+    # V is as accurate as the minimum is sharp: Q has condition up to 1e3, and ties go either way
     assert (relative > 1e4 * torch.finfo(dtype).eps).float().mean() < 1e-3
     scale = (P.abs().amax(dim=(1, 2)) + Q.abs().reshape(len(P), -1).amax(dim=1)) * size**2
     assert ((gpu.decrease.cpu() - cpu.decrease).abs() <= 64 * torch.finfo(dtype).eps * scale).all()
@@ -149,7 +149,7 @@ def test_right_steps_on_the_trace_diagonalise_as_on_the_cpu(p):
 
 
 def test_decompositions_equal_the_cpu():
-    """torch in, torch out, on the device of the input; eigh and hsvd compute on the CPU in between."""
+    """torch in, torch out, on the device of the input; eigh and hsvd compute on the CPU."""
     sig = Signature.of([1, -1, 1, 1, -1, 1])
     A = torch.from_numpy(jorth.random_point(sig, cond=3.0, batch=(4,), seed=0))
     thin = A[..., sig.positive[:3].tolist()].contiguous()

@@ -11,11 +11,7 @@ from tests import rooms
 IMPORTS = rooms.imports()
 
 # What still reaches into `solvers` past its door: to be empty.
-PAST_THE_DOOR = {
-    "jorth.bench.speed.runner",
-    "jorth.estimators.lorentz_aligner",
-    "jorth.estimators.structural_probe",
-}
+PAST_THE_DOOR = {"jorth.bench.speed.runner"}
 
 
 def test_imports_point_one_way():

@@ -30,7 +30,8 @@ print(json.dumps({
     "torch": torch.rand(()).item(),
     "a generator of torch": torch.rand((), generator=generator.manual_seed(3)).item(),
     "a sequence of seeds": np.random.default_rng(np.random.SeedSequence(3)).random(),
-    "torch's own": isinstance(torch.default_generator, torch.Generator) and isinstance(generator, torch.Generator),
+    "torch's own": isinstance(torch.default_generator, torch.Generator)
+    and isinstance(generator, torch.Generator),
 }))
 """
 

@@ -79,7 +79,7 @@ def test_data_show(folder, monkeypatch):
 
 
 def test_data_show_of_a_sparse_file(tmp_path):
-    """A sparse matrix with positive entries only still reaches down to zero; a full one does not."""
+    """A sparse matrix with only positive entries still has zeros; a full one does not."""
     X = np.full((2, 3), 2.5)
     X[1, 1] = 0
     scipy.sparse.save_npz(tmp_path / "sector_csr.npz", scipy.sparse.csr_array(X))

@@ -1,4 +1,4 @@
-"""Damaged and hostile files: one line that names the file, exit code 1, no traceback, nothing that a terminal obeys."""
+"""Damaged and hostile files: one line that names the file, exit code 1, no control characters."""
 
 import json
 import shutil

@@ -79,7 +79,7 @@ def test_every_format_holds_the_same_bits(folder):
 
 
 def test_eigen_of_data_keeps_the_digits_that_the_product_loses(folder):
-    """D graded over 1e-9: D^T D has lost its small eigenvalues, the hyperbolic singular values of D have not."""
+    """D graded over 1e-9: D^T D has lost small eigenvalues that the singular values of D keep."""
     grades = 10.0 ** -np.linspace(0, 9, N)
     np.save("graded.npy", np.load("D.npy") * grades)
     solve("eigen", "graded.npy", "--data", "-s", "5,3", "-o", "G.npy")

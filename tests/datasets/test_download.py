@@ -1,4 +1,4 @@
-"""`fetch` against a server of our own: right and wrong bytes, a cut-off file, 404, a server that is slow or absent."""
+"""`fetch` with our own server: right, wrong and missing bytes, 404, a slow or absent server."""
 
 import gc
 import hashlib
@@ -15,7 +15,7 @@ from jorth.cli import main
 from jorth.datasets import REGISTRY, DownloadError, fetch, load
 from jorth.datasets.registry import DataSet
 
-# pooch leaves the connection of a failed download to the garbage collector, which the fixture below calls
+# the garbage collector, which the fixture below calls, closes connections of failed downloads
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
 TEXT = b"+1 1:1 3:2.5\n-1 2:4\n"

@@ -1,4 +1,4 @@
-"""Limits on downloads and on what packed files become, against a server of our own and files made here."""
+"""Limits on downloads and on the size of unpacked files, with a server and files of our own."""
 
 import bz2
 import gc
@@ -411,8 +411,8 @@ def test_sparse_data_whose_square_is_too_large(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize("order", ["<", ">"])
-def test_elements_of_either_order_are_walked_through(compressed, order):
-    """A made file: two variables of 700,000 bytes; together they are too many only where they are packed."""
+def test_elements_of_either_byte_order_are_counted(compressed, order):
+    """Two variables of 700,000 bytes: together they are too large only if they are packed."""
     variable = b"\0" * 700_000
     element = zlib.compress(variable) if compressed else variable
     tag = struct.pack(f"{order}II", 15 if compressed else 14, len(element))
@@ -425,7 +425,7 @@ def test_elements_of_either_order_are_walked_through(compressed, order):
         check_mat(io.BytesIO(content), LIMIT)
 
 
-def test_whole_files_are_read_as_before(tmp_path):
+def test_complete_files_are_read(tmp_path):
     matrix = np.arange(12.0).reshape(3, 4)
     scipy.io.savemat(tmp_path / "packed.mat", {"X": matrix, "Y": matrix}, do_compression=True)
     scipy.io.savemat(tmp_path / "old.mat", {"X": matrix}, format="4")

@@ -20,7 +20,7 @@ LIBSVM = [kind + packing for kind in ("", ".txt", ".libsvm", ".svm") for packing
 
 
 def matrix(seed=0):
-    """Whole numbers with zero columns 3 and 7 and a non-zero last column (LIBSVM text knows no other width)."""
+    """Whole numbers; columns 3 and 7 are zero, the last one is not (LIBSVM text ends there)."""
     X = np.random.default_rng(seed).integers(0, 9, (M, N)).astype(float)
     X[X < 4] = 0
     X[:, [3, 7]] = 0

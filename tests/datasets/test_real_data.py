@@ -36,7 +36,7 @@ def test_w1a_is_complete():
 def test_w1a_of_the_eigenvalue_problem(seed):
     D = real("w1a", 2470, 290, seed=seed)
     assert D.shape == (2470, 290)
-    # 7 rows of 2477 are left out, of 11 entries each: 28410 - 80, with a standard deviation of some 30
+    # without 7 of 2477 rows of 11 entries each: 28410 - 80, with a standard deviation of 30
     assert abs((D**2).sum() / 28330 - 1) < 0.01
 
 
