@@ -10,9 +10,6 @@ from tests import rooms
 
 IMPORTS = rooms.imports()
 
-# What still reaches into `solvers` past its door: to be empty.
-PAST_THE_DOOR = {"jorth.bench.speed.runner"}
-
 
 def test_imports_point_one_way():
     upwards = [
@@ -46,7 +43,7 @@ def test_solvers_have_one_door():
         if rooms.room_of(module) != "solvers"
         and any(target.startswith("jorth.solvers.") for target in targets)
     }
-    assert found <= PAST_THE_DOOR
+    assert not found
 
 
 def test_generated_parts_are_up_to_date():
