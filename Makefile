@@ -31,8 +31,15 @@ types: $(VENV)/.installed-dev
 rooms: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.rooms
 
+# what docs/performance.md shows of the CPU, about half an hour; pictures and numbers go to FIGURES
+FIGURES ?= out/benchmarks
 bench: $(VENV)/.installed-dev
+	mkdir -p $(FIGURES)
 	$(BIN)/python benchmarks/plane.py
+	$(BIN)/python benchmarks/pair_steps.py
+	$(BIN)/python benchmarks/blocked.py
+	$(BIN)/python benchmarks/roofline.py --output $(FIGURES)/roofline_cpu.json --plot $(FIGURES)/roofline_cpu.png
+	$(BIN)/python benchmarks/growth.py --output $(FIGURES)/growth.json --plot $(FIGURES)/growth.png
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .portable
