@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -92,16 +92,13 @@ def load_data(cell: MatrixCell, data_dir: Path | None) -> tuple[Matrix, str]:
     if cell.data == "randn":
         return datasets.randn(m, n, seed=seed), "generated"
     if cell.data == "digits":
-        digits = datasets.digits()
-        return np.asarray(
-            take(digits, m, n, subset="random", seed=seed, source="the digits")
-        ), "random"
+        drawn = take(datasets.digits(), m, n, subset="random", seed=seed, source="the digits")
+        return np.asarray(drawn), "random"
+    read: Any = partial(datasets.load, cell.data, m, n, seed=seed, sparse=True, folder=data_dir)
     try:
-        found = datasets.load(cell.data, m, n, seed=seed, sparse=True, folder=data_dir)
-        return found.toarray(), "random"
+        return read().toarray(), "random"
     except ValueError:
-        found = datasets.load(cell.data, m, n, subset="first", sparse=True, folder=data_dir)
-        return found.toarray(), "first"
+        return read(subset="first").toarray(), "first"
 
 
 def near_orthogonal(D: Matrix, signature: Signature, seed: int) -> tuple[Matrix, float]:
