@@ -1,4 +1,5 @@
-"""Accuracy and speed of hsvd and eigh beside the eigenvalue solvers on the products, as in docs/algebra.md.
+"""Accuracy and speed of hsvd and eigh beside the eigenvalue solvers on the products, as in
+docs/algebra.md.
 
 python benchmarks/algebra.py [--quick]
 """
@@ -124,7 +125,8 @@ def seconds(call: Callable[[], object]) -> float:
 
 def speed(sizes: tuple[int, ...]) -> None:
     print(
-        "seconds: eigh(A), hsvd(G), hsvd(G, graded columns), scipy.linalg.eigh(J, A); medians of three"
+        "seconds: eigh(A), hsvd(G), hsvd(G, graded columns), scipy.linalg.eigh(J, A); medians of "
+        "three"
     )
     for n in sizes:
         signature = jorth.Signature(n // 2, n - n // 2)

@@ -1,8 +1,9 @@
 """GS-JOBCD by blocks against single pairs: time to the same decrease, both in one run, on one core.
 
-Planted noisy Procrustes from the identity, p = n/2 and 0.9n, source condition 3 and 30. Per repeat: two sweeps of
-single pairs, which set the value to reach; then sweeps by blocks until they are as low. CPU time, interleaved, medians;
-of the last sweep by blocks only the part that is needed is counted, in proportion to the decrease.
+Planted noisy Procrustes from the identity, p = n/2 and 0.9n, source condition 3 and 30. Per
+repeat: two sweeps of single pairs, which set the value to reach; then sweeps by blocks until they
+are as low. CPU time, interleaved, medians; of the last sweep by blocks only the part that is
+needed is counted, in proportion to the decrease.
 
     taskset -c 0 python benchmarks/blocked.py --sizes 1000 --repeats 3
     taskset -c 0 python benchmarks/blocked.py --profile --sizes 1000
@@ -96,9 +97,12 @@ def compare(n, p, condition, size, repeats, sweeps):
         )
         target = plain[-1][2]
         block = trace(
-            lambda X, rng, task=task: task.blocked(X, rng, size), task, start, np.random.default_rng(repeat),
+            lambda X, rng, task=task: task.blocked(X, rng, size),
+            task,
+            start,
+            np.random.default_rng(repeat),
             below=target,
-        )  # fmt: skip
+        )
         for clock in (0, 1):
             ratios[clock].append(plain[-1][clock] / seconds_to(block, target, clock))
         plain_times.append(plain[-1][0] / sweeps)
@@ -178,7 +182,8 @@ def main():
                 print(
                     f"n = {n}, p = {p}, condition {condition:2.0f}, blocks of {size}: "
                     f"{plain:.3f} s a sweep of pairs, {block:.3f} by blocks; same decrease in "
-                    f"1/{statistics.median(ratios[0]):.2f} of the CPU time ({min(ratios[0]):.2f} to "
+                    f"1/{statistics.median(ratios[0]):.2f} of the CPU time ({min(ratios[0]):.2f} "
+                    "to "
                     f"{max(ratios[0]):.2f}), 1/{statistics.median(ratios[1]):.2f} of the wall time",
                     flush=True,
                 )

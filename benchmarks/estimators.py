@@ -1,4 +1,5 @@
-"""HyperbolicPCA beside tangent-space and Euclidean PCA; LorentzAligner beside the Cramer-Rao bound: docs/estimators.md.
+"""HyperbolicPCA beside tangent-space and Euclidean PCA; LorentzAligner beside the Cramer-Rao
+bound: docs/estimators.md.
 
 python benchmarks/estimators.py [--quick]
 """
@@ -33,9 +34,9 @@ NOISES = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 def tree(d: int, depth: int, *, edge: float = 1.5, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """The nodes (m, d + 1) of a tree with three children a node, and the parent of each.
 
-    As Sarkar's construction does in the plane: seen from a node, its children lie at the length of an edge on the other
-    side than its parent. In the plane they are spread evenly; elsewhere their directions are drawn at random. Then the
-    whole is moved away from the origin.
+    As Sarkar's construction does in the plane: seen from a node, its children lie at the length of
+    an edge on the other side than its parent. In the plane they are spread evenly; elsewhere their
+    directions are drawn at random. Then the whole is moved away from the origin.
     """
     rng = np.random.default_rng(seed)
     frames, parents, level = [np.eye(d + 1)], [-1], [0]
@@ -84,7 +85,8 @@ def distances(points: np.ndarray) -> np.ndarray:
 
 
 def noisy_plane(d: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
-    """A tree in a hyperbolic plane of H^d, and the same with every node moved at random by about ``noise`` sqrt(d)."""
+    """A tree in a hyperbolic plane of H^d, and the same with every node moved at random by about
+    ``noise`` sqrt(d)."""
     plane = tree(2, 4)[0]
     clean = lift(np.hstack([plane[:, :-1], np.zeros((len(plane), d - 2))]))
     clean = clean @ jorth.random_point(Signature(d, 1), cond=4.0, seed=1)
@@ -94,7 +96,8 @@ def noisy_plane(d: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-# -- three ways down to k dimensions: the points (m, d + 1) of the subspace that stand for the given ones
+# -- three ways down to k dimensions: the points (m, d + 1) of the subspace that stand for the given
+# ones
 
 
 def hyperbolic(points: np.ndarray, k: int) -> np.ndarray:
@@ -124,7 +127,8 @@ WAYS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = dict(
 def losses(
     points: np.ndarray, k: int, clean: np.ndarray | None = None
 ) -> dict[str, tuple[float, float, float]]:
-    """Of each way: mean sinh^2(distance moved), mean distance moved (from the clean points), distortion.
+    """Of each way: mean sinh^2(distance moved), mean distance moved (from the clean points),
+    distortion.
 
     Distortion is the mean of |c d' / d - 1| over all pairs, with the best factor c.
     """
@@ -147,7 +151,8 @@ def table(
     title: str, points: np.ndarray, ks: tuple[int, ...], clean: np.ndarray | None = None
 ) -> dict[int, dict[str, tuple[float, float, float]]]:
     print(
-        f"{title}: {points.shape[0]} points of H^{points.shape[1] - 1}; mean sinh^2, mean distance, distortion"
+        f"{title}: {points.shape[0]} points of H^{points.shape[1] - 1}; mean sinh^2, mean "
+        "distance, distortion"
     )
     rows = {k: losses(points, k, clean) for k in ks}
     for k, row in rows.items():
@@ -202,9 +207,11 @@ def draw_tree(
 
 
 def starts(trials: int) -> None:
-    """How often `procrustes` ends at the least value that many starts find, and how often a run from the identity."""
+    """How often `procrustes` ends at the least value that many starts find, and how often a run
+    from the identity."""
     print(
-        "p, q, cond, noise: procrustes and identity at the least value, of; runs, iterations a call; of the identity"
+        "p, q, cond, noise: procrustes and identity at the least value, of; runs, iterations a "
+        "call; of the identity"
     )
     for signature in (Signature(4, 1), Signature(6, 3)):
         for cond in (10.0, 1000.0):
@@ -214,8 +221,10 @@ def starts(trials: int) -> None:
                 )
                 ours, identity = rows[:, :2].sum(axis=0)
                 print(
-                    f"  {signature.p} {signature.q} {cond:6.0f} {noise:5.2f}: {ours:3.0f} {identity:3.0f} of {trials}; "
-                    f"{rows[:, 2].mean():.1f} {np.median(rows[:, 3]):4.0f}; {np.median(rows[:, 4]):4.0f}"
+                    f"  {signature.p} {signature.q} {cond:6.0f} {noise:5.2f}: {ours:3.0f} "
+                    f"{identity:3.0f} of {trials}; "
+                    f"{rows[:, 2].mean():.1f} {np.median(rows[:, 3]):4.0f}; "
+                    f"{np.median(rows[:, 4]):4.0f}"
                 )
 
 
@@ -290,7 +299,8 @@ def alignment(trials: int) -> dict[str, np.ndarray]:
             rows.append((noise, ours, noise * bound, free))
         tables[name] = np.array(rows)
         print(
-            f"{name}, ||R|| = {np.linalg.norm(R):.3g}: noise, error of R, Cramer-Rao bound, least squares"
+            f"{name}, ||R|| = {np.linalg.norm(R):.3g}: noise, error of R, Cramer-Rao bound, "
+            "least squares"
         )
         print("\n".join(f"  {a:7.0e} {b:10.3e} {c:10.3e} {d:10.3e}" for a, b, c, d in tables[name]))
     return tables

@@ -1,4 +1,5 @@
-"""Jacobi rounds on a CUDA device against the bytes they must move: one table, and a sweep of tile sizes.
+"""Jacobi rounds on a CUDA device against the bytes they must move: one table, and a sweep of tile
+sizes.
 
 python benchmarks/gpu_rounds.py [--sweep] [--plot docs/images/gpu_rounds.png]
 """
@@ -48,7 +49,8 @@ def copy_rate():
 
 
 def problem(n, dtype, with_c):
-    """A random positive definite A, a C, and a point near the identity: what is timed does not depend on them."""
+    """A random positive definite A, a C, and a point near the identity: what is timed does not
+    depend on them."""
     torch.manual_seed(n)
     A = torch.randn(n, n, dtype=dtype, device="cuda") / n**0.5
     A = A @ A.mT + torch.eye(n, dtype=dtype, device="cuda")
@@ -116,7 +118,8 @@ def plain_time(rounds, table):
 def full_table(rate):
     print(f"copy rate {rate / 1e12:.2f} TB/s (read and written)")
     print(
-        "    n dtype   C   pairs       floor us  round us  ratio  | coeff  solve  apply us | plain torch ratio"
+        "    n dtype   C   pairs       floor us  round us  ratio  | coeff  solve  apply us | "
+        "plain torch ratio"
     )
     rows = []
     for dtype, n, with_c in product(DTYPES, SIZES, (False, True)):
@@ -136,7 +139,8 @@ def full_table(rate):
             rows.append((n, dtype, with_c, kind, time / floor))
             inner = " ".join(f"{1e6 * part:6.1f}" for part in parts)
             print(
-                f"{n:5d} {str(dtype)[6:]:8s} {'C' if with_c else '-'} {kind:11s} {1e6 * floor:9.1f} "
+                f"{n:5d} {str(dtype)[6:]:8s} {'C' if with_c else '-'} {kind:11s} "
+                f"{1e6 * floor:9.1f} "
                 f"{1e6 * time:9.1f} {time / floor:6.2f}  | {inner}    | {plain:6.1f}",
                 flush=True,
             )
@@ -150,7 +154,8 @@ TURNS = ((1, 512, 4), (1, 1024, 4), (2, 256, 4), (2, 512, 4), (2, 512, 8), (4, 2
 
 
 def sweep():
-    """Times of the two large kernels over tile sizes, at n = 4096 and 8192; the best at 8192 are used from then on."""
+    """Times of the two large kernels over tile sizes, at n = 4096 and 8192; the best at 8192 are
+    used from then on."""
     for dtype, n in product(DTYPES, (4096, 8192)):
         size, width = dtype.itemsize, 8 // dtype.itemsize
         rounds = problem(n, dtype, False)
@@ -195,7 +200,8 @@ def batched():
                 graph = torch.cuda.CUDAGraph()
                 kernel = seconds(_captured(graph, FusedLaunch(engine, X, G, 10.0, rounds)).replay)
                 print(
-                    f"batch 300 x 36 x 36 {str(dtype)[6:]} {name:10s} all components {all_components!s:5s}: whole call "
+                    f"batch 300 x 36 x 36 {str(dtype)[6:]} {name:10s} all components "
+                    f"{all_components!s:5s}: whole call "
                     f"{1e6 * call:7.1f} us, on the device {1e6 * kernel:7.1f} us "
                     f"({1e6 * kernel / len(rounds):.1f} a round)",
                     flush=True,

@@ -1,4 +1,5 @@
-"""How cost grows with n and with the number of samples N: seconds, fitted exponents, one picture. One core.
+"""How cost grows with n and with the number of samples N: seconds, fitted exponents, one picture.
+One core.
 
 taskset -c 1 python benchmarks/growth.py --output growth.json --plot docs/images/growth.png
 python benchmarks/growth.py --draw growth.json --plot docs/images/growth.png
@@ -40,7 +41,8 @@ def iteration(n):
 
 
 def finite_sum(samples):
-    """Mean squared distances |s_i X - t_i|^2 / 2 by autograd, on rows that an isometry and noise make."""
+    """Mean squared distances |s_i X - t_i|^2 / 2 by autograd, on rows that an isometry and noise
+    make."""
     signature = jorth.Signature(WIDTH // 2, WIDTH - WIDTH // 2)
     source, target, _ = jorth.datasets.planted_procrustes(
         samples, signature, noise=0.1, source_condition=3.0, seed=0
@@ -104,7 +106,8 @@ def table(found):
         for name, points in names.items():
             shown = "  ".join(f"{size}: {taken:.3g}" for size, taken in points)
             print(
-                f"{name:22s} {shown}   all {exponent(points):.2f}, last three {exponent(points[-3:]):.2f}"
+                f"{name:22s} {shown}   all {exponent(points):.2f}, last three "
+                f"{exponent(points[-3:]):.2f}"
             )
 
 

@@ -1,4 +1,5 @@
-"""What `roofline.py` times: each kernel with its data, a clock, and the work that `work.py` counts for it."""
+"""What `roofline.py` times: each kernel with its data, a clock, and the work that `work.py` counts
+for it."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ class Kernel(NamedTuple):
 
 
 def clock(device):
-    """CPU seconds of this process; of a device the seconds at which all that was asked of it is done."""
+    """CPU seconds of this process; of a device the seconds at which all that was asked of it is
+    done."""
     if device == "cpu":
         return time.process_time()
     torch.cuda.synchronize()
@@ -46,7 +48,8 @@ def clock(device):
 
 
 def seconds(call, device="cpu", *, setup=tuple, repeats=5, loops=1, pick=statistics.median):
-    """The time of one call on what ``setup`` returns, the median by default; the first call does not count."""
+    """The time of one call on what ``setup`` returns, the median by default; the first call does
+    not count."""
     times = []
     for _ in range(repeats + 1):
         arguments = setup()
@@ -171,7 +174,8 @@ def gradient(n, dtype, device):
 
 
 def lbfgs_iteration(n, device):
-    """The lower quartile over iterations with one trial: those that make the preconditioner anew take longer."""
+    """The lower quartile over iterations with one trial: those that make the preconditioner anew
+    take longer."""
     signature, source, target = planted(n)
     with mock.patch.object(Clock, "now", partial(clock, device)):
         result = jorth.minimize(

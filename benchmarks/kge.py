@@ -1,10 +1,12 @@
-"""UltraE on WN18RR and FB15k-237: triples a second, and the filtered MRR reached in a given time. docs/kge.md.
+"""UltraE on WN18RR and FB15k-237: triples a second, and the filtered MRR reached in a given time.
+docs/kge.md.
 
 python benchmarks/kge.py --dataset WN18RR --device cuda --time-limit 360 --output wn18rr.json
 python benchmarks/kge.py --dataset WN18RR --device cuda --throughput
 
-The first epochs measure the speed; the number of epochs is then what fits into the time limit, and the learning rates
-fall to zero at its end. The validation triples choose the model, the test triples are ranked once, at the end.
+The first epochs measure the speed; the number of epochs is then what fits into the time limit, and
+the learning rates fall to zero at its end. The validation triples choose the model, the test
+triples are ranked once, at the end.
 """
 
 from __future__ import annotations
@@ -65,7 +67,8 @@ def measure(triples: jorth.kge.Triples, config: Config, epochs: int) -> float:
 def show(row: dict[str, float]) -> None:
     if row["mrr"] == row["mrr"]:
         print(
-            f"epoch {row['epoch']:4.0f}  {row['time']:7.1f} s  {row['queries'] / row['time']:9.0f} queries/s  "
+            f"epoch {row['epoch']:4.0f}  {row['time']:7.1f} s  "
+            f"{row['queries'] / row['time']:9.0f} queries/s  "
             f"loss {row['loss']:.4f}  valid MRR {row['mrr']:.4f}  Hits@10 {row['hits@10']:.4f}",
             flush=True,
         )
@@ -85,7 +88,8 @@ def run(arguments: argparse.Namespace) -> dict[str, object]:
     }
     record |= {"seconds_an_epoch": seconds, "triples_a_second": len(triples.train) / seconds}
     print(
-        f"{seconds:.2f} s an epoch: {len(triples.train) / seconds:.0f} triples/s, {queries / seconds:.0f} queries/s"
+        f"{seconds:.2f} s an epoch: {len(triples.train) / seconds:.0f} triples/s, "
+        f"{queries / seconds:.0f} queries/s"
     )
     if arguments.throughput:
         return record | {"config": asdict(config)}
@@ -99,7 +103,8 @@ def run(arguments: argparse.Namespace) -> dict[str, object]:
     norms = torch.linalg.matrix_norm(result.model.relations.detach(), ord=2)
     residual = torch.as_tensor(jorth.residual(result.model.relations.detach(), config.signature))
     print(
-        f"{result.message}; best epoch {result.best_epoch}; ranking of test {time.perf_counter() - started:.1f} s"
+        f"{result.message}; best epoch {result.best_epoch}; ranking of test "
+        f"{time.perf_counter() - started:.1f} s"
     )
     print(f"relations: norms up to {float(norms.max()):.1f}, residual {float(residual.max()):.1e}")
     for side in ("both", "head", "tail"):

@@ -1,8 +1,10 @@
-"""Every method of `jorth.minimize` on one Procrustes and one trace problem: value against time and against gradients.
+"""Every method of `jorth.minimize` on one Procrustes and one trace problem: value against time and
+against gradients.
 
-Both from the identity, one thread, median of three runs (by time to the deepest gap reached). The gap is
-(f - f*) / (f(I) - f*); f* is known in closed form for the trace problem and from Riemannian L-BFGS at a gradient norm
-of 1e-12 for the other. Of UMCM and ADMM the values are those of polished points, and polishing is off the clock.
+Both from the identity, one thread, median of three runs (by time to the deepest gap reached). The
+gap is (f - f*) / (f(I) - f*); f* is known in closed form for the trace problem and from Riemannian
+L-BFGS at a gradient norm of 1e-12 for the other. Of UMCM and ADMM the values are those of polished
+points, and polishing is off the clock.
 
     python benchmarks/methods.py --output out/methods.json
 """
@@ -104,7 +106,8 @@ def score(run):
 
 def table(runs):
     print(
-        "| method | s to 10⁻² | 10⁻⁴ | 10⁻⁸ | gradients to 10⁻⁸ | ended at a gap of | violation | residual |"
+        "| method | s to 10⁻² | 10⁻⁴ | 10⁻⁸ | gradients to 10⁻⁸ | ended at a gap of | violation "
+        "| residual |"
     )
     print("|---|---|---|---|---|---|---|---|")
     for name, run in runs.items():
@@ -115,12 +118,14 @@ def table(runs):
         shown = "-" if gradients is None else f"{gradients:.0f}"
         last = f"{run['gap'][-1]:.0e}"
         print(
-            f"| {name} | {times} | {shown} | {last} | {run['violation']:.0e} | {run['residual']:.0e} |"
+            f"| {name} | {times} | {shown} | {last} | {run['violation']:.0e} | "
+            f"{run['residual']:.0e} |"
         )
 
 
 def draw(report, path):
-    """The best gap so far against time and against gradients; one row a problem, one colour a family of methods."""
+    """The best gap so far against time and against gradients; one row a problem, one colour a
+    family of methods."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 8.5), layout="constrained")

@@ -27,7 +27,7 @@ ROUND_SIZES = (50, 100, 200, 500, 1000)
 
 
 def pair_steps(sizes=STEP_SIZES):
-    """Microseconds for forming P and Q, solving, and updating X and Y = X X^T, and how they grow."""
+    """Microseconds to form P and Q, solve, and update X and Y = X X^T, and how they grow."""
     costs = {n: kernels.pair_step(n) * 1e6 for n in sizes}
     for n, cost in costs.items():
         print(f"n = {n:4d}  {cost:7.3f} microseconds per pair")

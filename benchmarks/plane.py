@@ -1,4 +1,5 @@
-"""Speed of the plane solvers, one core, medians of repeats in one run: the tables of docs/performance.md."""
+"""Speed of the plane solvers, one core, medians of repeats in one run: the tables of
+docs/performance.md."""
 
 from __future__ import annotations
 
@@ -78,14 +79,16 @@ def batched_rows(device: str) -> None:
                 )
                 rates.append(count / seconds / 1e6)
             print(
-                f"  {count:9d} pairs {str(dtype)[6:]:8s} scalar Q {rates[0]:8.2f}   general Q {rates[1]:8.2f}"
+                f"  {count:9d} pairs {str(dtype)[6:]:8s} scalar Q {rates[0]:8.2f}   general Q "
+                f"{rates[1]:8.2f}"
             )
 
 
 def apply_rows_table(device: str) -> None:
     synchronise = torch.cuda.synchronize if device == "cuda" else (lambda: None)
     print(
-        f"\napply_rows on {device}, n x n float64, one matching, GB/s of the floor (each row read and written once)"
+        f"\napply_rows on {device}, n x n float64, one matching, GB/s of the floor (each row "
+        "read and written once)"
     )
     for n in (200, 1000, 4000):
         X = torch.eye(n, dtype=torch.float64, device=device)
@@ -106,7 +109,8 @@ def main() -> None:
         else platform.processor() or platform.machine()
     )
     print(
-        f"torch {torch.__version__}, numpy {np.__version__}, Python {platform.python_version()}, {processor}"
+        f"torch {torch.__version__}, numpy {np.__version__}, Python {platform.python_version()}, "
+        f"{processor}"
     )
     if device == "cpu":
         scalar_rows()

@@ -1,11 +1,13 @@
-"""Where the time goes: each kernel against what the machine can copy and multiply, in one table and one picture.
+"""Where the time goes: each kernel against what the machine can copy and multiply, in one table
+and one picture.
 
-    taskset -c 1 python benchmarks/roofline.py --output roofline_cpu.json --plot docs/images/roofline_cpu.png
+    taskset -c 1 python benchmarks/roofline.py --output roofline_cpu.json
     python benchmarks/roofline.py --device cuda --output roofline_cuda.json
     python benchmarks/roofline.py --draw roofline_cuda.json --plot docs/images/roofline_cuda.png
 
-Copy rates are bytes read plus bytes written a second, on arrays of several sizes: a kernel is held against that of the
-smallest which is as large as all its matrices. The work of each kernel is counted in `work.py`.
+Copy rates are bytes read plus bytes written a second, on arrays of several sizes: a kernel is held
+against that of the smallest which is as large as all its matrices. The work of each kernel is
+counted in `work.py`.
 """
 
 from __future__ import annotations
@@ -51,7 +53,8 @@ def product_rate(n, dtype, device):
 
 
 def roof(row, machine):
-    """Seconds that the machine needs for the bytes and for the operations of a kernel: the larger counts."""
+    """Seconds that the machine needs for the bytes and for the operations of a kernel: the larger
+    counts."""
     enough = [rate for size, rate in machine["copy"] if size >= row["held"]]
     rate = enough[0] if enough else machine["copy"][-1][1]
     return row["bytes"] / rate, row["flops"] / machine["product"][row["dtype"]]
@@ -103,7 +106,8 @@ def measure(device, chosen):
     for dtype, rate in machine["product"].items():
         print(f"product, {dtype}  {rate / 1e9:9.1f} Gflop/s")
     print(
-        f"{'kernel':25s} {'size':15s} {'dtype':13s} time     bytes     flops      flops/byte    share of the roof"
+        f"{'kernel':25s} {'size':15s} {'dtype':13s} time     bytes     flops      flops/byte    "
+        "share of the roof"
     )
     machine["rows"] = []
     for kernel in chosen:
@@ -120,7 +124,8 @@ def line(row):
     if "error" in row:
         return f"{head} {row['error']}"
     return (
-        f"{head} {row['seconds']:9.3g} s {row['bytes']:9.3g} {row['flops']:9.3g} {row['flops'] / row['bytes']:9.2f}"
+        f"{head} {row['seconds']:9.3g} s {row['bytes']:9.3g} {row['flops']:9.3g} "
+        f"{row['flops'] / row['bytes']:9.2f}"
         f"   {row['share']:6.1%} of {row['bound']}"
     )
 
@@ -129,7 +134,8 @@ def line(row):
 
 
 def draw(machine, path):
-    """Operations a second over operations a byte, the roofs, and a marker for each kernel and size."""
+    """Operations a second over operations a byte, the roofs, and a marker for each kernel and
+    size."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -188,7 +194,8 @@ def _markers(axes, rows, points):
 
 
 def _label(axes, text, pixel, colour, taken):
-    """The nearest free place right or left of a marker, with a line to it where it is not beside it."""
+    """The nearest free place right or left of a marker, with a line to it where it is not beside
+    it."""
     width, (x, y) = 5.0 * len(text), pixel
     for shift in sorted(range(-80, 81, 4), key=abs):
         for left in (x + 7 + abs(shift) / 4, x - 7 - abs(shift) / 4 - width):

@@ -21,7 +21,8 @@ DOCS = Path(__file__).parent.parent / "docs" / "images"
 
 
 def gradients_to_gap(n: int, gap: float, limit: int) -> dict[str, dict]:
-    """Gradient evaluations of J-JOBCD to a relative gap: one random matching, greedy, a tournament a gradient."""
+    """Gradient evaluations of J-JOBCD to a relative gap: one random matching, greedy, a tournament
+    a gradient."""
     signature = jorth.Signature(n // 2, n - n // 2)
     source, target, _ = jorth.datasets.planted_procrustes(2 * n, signature, seed=0)
     objective = jorth.Procrustes(source, target)

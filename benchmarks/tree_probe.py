@@ -1,7 +1,9 @@
-"""A tree by structural probes in hyperbolic, spherical and all other spaces of one dimension: docs/probe.md.
+"""A tree by structural probes in hyperbolic, spherical and all other spaces of one dimension:
+docs/probe.md.
 
-The rows are the best flat layout of the tree (metric scaling, SMACOF) and a constant column, so that the features are
-what Euclidean space likes best. Every signature gets the same rows, the same radii and the same starts.
+The rows are the best flat layout of the tree (metric scaling, SMACOF) and a constant column, so
+that the features are what Euclidean space likes best. Every signature gets the same rows, the same
+radii and the same starts.
 
 python benchmarks/tree_probe.py [--quick]
 """
@@ -29,7 +31,8 @@ from jorth.ultrahyperbolic import distance, lift_rows
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 RADII = np.geomspace(10.0, 0.01, 13)
-"""Of the spaces, by the root mean square radius of the flat layout: from almost flat to very curved."""
+"""Of the spaces, by the root mean square radius of the flat layout: from almost flat to very
+curved."""
 SIZES = (3, 4, 6)
 ITERATIONS = 300
 Fit = tuple[StructuralProbeEmbedding, np.ndarray]
@@ -39,7 +42,8 @@ Fit = tuple[StructuralProbeEmbedding, np.ndarray]
 
 
 def tree(children: int, depth: int) -> tuple[np.ndarray, np.ndarray]:
-    """The distances (m, m) of the nodes of a balanced tree with edges of length one, and the parent of each."""
+    """The distances (m, m) of the nodes of a balanced tree with edges of length one, and the
+    parent of each."""
     parents, level = [-1], [0]
     for _ in range(depth):
         following = []
@@ -54,7 +58,8 @@ def tree(children: int, depth: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def flat_layout(T: np.ndarray, d: int, seed: int) -> np.ndarray:
-    """The best of four runs of SMACOF in R^d, by descending variance, with a root mean square radius of one."""
+    """The best of four runs of SMACOF in R^d, by descending variance, with a root mean square
+    radius of one."""
     Y, _ = smacof(
         T,
         n_components=d,
@@ -70,7 +75,8 @@ def flat_layout(T: np.ndarray, d: int, seed: int) -> np.ndarray:
 
 
 def rows(layout: np.ndarray, radius: float) -> np.ndarray:
-    """The layout in the tangent hyperplane at the base point of a space of that radius: a last column of ``radius``."""
+    """The layout in the tangent hyperplane at the base point of a space of that radius: a last
+    column of ``radius``."""
     return np.column_stack([layout, np.full(len(layout), radius)])
 
 
@@ -101,7 +107,8 @@ def probe(T: np.ndarray, layout: np.ndarray, signature: Signature, seed: int) ->
 def free(
     T: np.ndarray, start: np.ndarray, signature: Signature | None, radius: float = 1.0
 ) -> tuple[float, np.ndarray]:
-    """Stress and points when every point moves by itself, by L-BFGS: in Euclidean space without a signature."""
+    """Stress and points when every point moves by itself, by L-BFGS: in Euclidean space without a
+    signature."""
     i, j = np.triu_indices(len(T), 1)
     t = torch.from_numpy(pairs(T))
     best: list = [
@@ -131,11 +138,13 @@ def free(
 
 
 def table(T: np.ndarray, n: int, seeds: int) -> dict[str, np.ndarray]:
-    """Print medians over the seeds; returns the best hyperbolic points and the layout below them, for the picture."""
+    """Print medians over the seeds; returns the best hyperbolic points and the layout below them,
+    for the picture."""
     layouts = [flat_layout(T, n - 1, seed) for seed in range(seeds)]
     print(f"\nspaces of dimension {n - 1}, medians of {seeds} seeds (least, largest)\n")
     print(
-        "| space | stress of the probe | Spearman | distance correlation | radius | stress of free points |"
+        "| space | stress of the probe | Spearman | distance correlation | radius | stress of "
+        "free points |"
     )
     print("|---|---|---|---|---|---|")
     flat = [
@@ -165,7 +174,8 @@ def row(
     _, spearman, correlation = np.median(scores, axis=0)
     stresses = spread([found for found, _, _ in scores])
     print(
-        f"| {space} | {stresses} | {spearman:.3f} | {correlation:.3f} | {radius} | {spread(loose)} |",
+        f"| {space} | {stresses} | {spearman:.3f} | {correlation:.3f} | {radius} | "
+        f"{spread(loose)} |",
         flush=True,
     )
 
@@ -194,11 +204,13 @@ def draw(T: np.ndarray, parents: np.ndarray, shown: dict[str, np.ndarray]) -> No
             shown["flat"],
             [shown["flat"][list(edge)] for edge in edges],
         ),
-        f"the same layout through a probe of O(2, 1): stress {hyperbolic_stress(T, probed):.3f}\nPoincaré disc": (
+        f"the same layout through a probe of O(2, 1): stress {hyperbolic_stress(T, probed):.3f}\n"
+        "Poincaré disc": (
             poincare(probed),
             [poincare(geodesic(*probed[list(edge)])) for edge in edges],
         ),
-        f"free hyperbolic points: stress {hyperbolic_stress(T, loose):.3f}\nradius = distance from the root": (
+        f"free hyperbolic points: stress {hyperbolic_stress(T, loose):.3f}\n"
+        "radius = distance from the root": (
             native(loose),
             [native(geodesic(*loose[list(edge)])) for edge in edges],
         ),
@@ -237,7 +249,8 @@ def branch(node: int, parents: np.ndarray) -> int:
 
 
 def ascending(points: np.ndarray) -> np.ndarray:
-    """All on the upper sheet (q and -q are one point to the distance), the first, the root, moved to the base point."""
+    """All on the upper sheet (q and -q are one point to the distance), the first, the root, moved
+    to the base point."""
     points = points * np.sign(points[:, -1:])
     x, t = points[0, :-1], points[0, -1]
     boost = np.block(

@@ -1,4 +1,5 @@
-"""The page in a real browser, headless: it renders, every figure is visible, nothing is fetched, no error is logged."""
+"""The page in a real browser, headless: it renders, every figure is visible, nothing is fetched,
+no error is logged."""
 
 import json
 import re
@@ -36,9 +37,11 @@ PROBE = """
 window.addEventListener("load", () => {
   const box = element => element.getBoundingClientRect();
   document.getElementById("probe").textContent = JSON.stringify({
-    images: [...document.images].map(i => [i.complete, i.naturalWidth, i.naturalHeight, box(i).width, box(i).height]),
+    images: [...document.images].map(
+      i => [i.complete, i.naturalWidth, i.naturalHeight, box(i).width, box(i).height]),
     tables: document.querySelectorAll("table tbody tr").length,
-    fetched: performance.getEntriesByType("resource").map(entry => entry.name).filter(n => !n.startsWith("data:")),
+    fetched: performance.getEntriesByType("resource").map(entry => entry.name)
+      .filter(n => !n.startsWith("data:")),
     width: document.documentElement.scrollWidth, window: window.innerWidth,
     heading: box(document.querySelector("h1")).height,
     background: getComputedStyle(document.body).backgroundColor,

@@ -20,10 +20,33 @@ def cells_of(folder):
 
 def test_hevp_crosses_and_resumes(tmp_path):
     arguments = (
-        "bench", "hevp", "--data", "randn", "--size", "9x6", "--size", "8x4", "--p-share", 0.5, "--solver", "umcm",
-        "--solver", "gs-jobcd", "--seed", 0, "--seed", 3, "--theta", 1, "--theta", 4, "--max-evaluations", 3,
-        "-o", tmp_path,
-    )  # fmt: skip
+        "bench",
+        "hevp",
+        "--data",
+        "randn",
+        "--size",
+        "9x6",
+        "--size",
+        "8x4",
+        "--p-share",
+        0.5,
+        "--solver",
+        "umcm",
+        "--solver",
+        "gs-jobcd",
+        "--seed",
+        0,
+        "--seed",
+        3,
+        "--theta",
+        1,
+        "--theta",
+        4,
+        "--max-evaluations",
+        3,
+        "-o",
+        tmp_path,
+    )
     result = jorth(*arguments)
     assert result.exit_code == 0, result.output
     cells = cells_of(tmp_path)
@@ -42,9 +65,22 @@ def test_hevp_crosses_and_resumes(tmp_path):
 
 def test_the_papers_protocol_lists_what_is_missing(tmp_path):
     result = jorth(
-        "bench", "hevp", "--protocol", "paper", "--data", "sector", "--data", "cnncaltech", "--solver", "CSDM",
-        "--appendix", "--data-dir", tmp_path / "empty", "-o", tmp_path,
-    )  # fmt: skip
+        "bench",
+        "hevp",
+        "--protocol",
+        "paper",
+        "--data",
+        "sector",
+        "--data",
+        "cnncaltech",
+        "--solver",
+        "CSDM",
+        "--appendix",
+        "--data-dir",
+        tmp_path / "empty",
+        "-o",
+        tmp_path,
+    )
     assert result.exit_code == 0, result.output
     rows = read_rows(tmp_path)
     assert [row["outcome"] for row in rows] == ["missing"] * 12
@@ -101,10 +137,33 @@ def test_procrustes(tmp_path):
 
 def test_probe_crosses_and_resumes(tmp_path):
     arguments = (
-        "bench", "probe", "--data", "randn", "--size", "14x6", "--size", "12x5", "--solver", "umcm", "--solver",
-        "vr-j-jobcd", "--seed", 0, "--seed", 3, "--alpha", 2, "--scale", "fit", "--ridge", 0.1, "--max-evaluations", 2,
-        "-o", tmp_path,
-    )  # fmt: skip
+        "bench",
+        "probe",
+        "--data",
+        "randn",
+        "--size",
+        "14x6",
+        "--size",
+        "12x5",
+        "--solver",
+        "umcm",
+        "--solver",
+        "vr-j-jobcd",
+        "--seed",
+        0,
+        "--seed",
+        3,
+        "--alpha",
+        2,
+        "--scale",
+        "fit",
+        "--ridge",
+        0.1,
+        "--max-evaluations",
+        2,
+        "-o",
+        tmp_path,
+    )
     result = jorth(*arguments)
     assert result.exit_code == 0, result.output
     cells = cells_of(tmp_path)
@@ -120,14 +179,27 @@ def test_probe_crosses_and_resumes(tmp_path):
 
 def test_the_papers_probes_list_what_is_missing(tmp_path):
     result = jorth(
-        "bench", "probe", "--protocol", "paper", "--data", "news20", "--data", "mnist", "--data-dir", tmp_path / "no",
-        "--solver", "CSDM", "-o", tmp_path,
-    )  # fmt: skip
+        "bench",
+        "probe",
+        "--protocol",
+        "paper",
+        "--data",
+        "news20",
+        "--data",
+        "mnist",
+        "--data-dir",
+        tmp_path / "no",
+        "--solver",
+        "CSDM",
+        "-o",
+        tmp_path,
+    )
     assert result.exit_code == 0, result.output
     assert [row["outcome"] for row in read_rows(tmp_path)] == ["missing"] * 2
     assert [(c["data"], c["m"], c["n"], c["p"], c["scale"]) for c in cells_of(tmp_path)] == [
-        ("mnist", 6000, 92, 85, 1.0), ("news20", 7967, 50, 45, 1.0),
-    ]  # fmt: skip
+        ("mnist", 6000, 92, 85, 1.0),
+        ("news20", 7967, 50, 45, 1.0),
+    ]
 
 
 def test_quick_probe(tmp_path):

@@ -1,4 +1,5 @@
-"""Rows are text from somewhere: what stands in them is shown as text, or refused by an error that names the file."""
+"""Rows are text from somewhere: what stands in them is shown as text, or refused by an error that
+names the file."""
 
 import ast
 import copy
@@ -16,7 +17,10 @@ from jorth.bench.graphs.cells import GRAPH_METHODS, GraphCell
 from jorth.bench.speed.cells import SPEED_METHODS, SpeedCell
 from tests.bench.test_browser import BROWSER, browse
 
-HOSTILE = "\"'><img src=x onerror=\"window.pwned=1;document.title='pwned'\"><script>window.pwned=1</script>$\\x{{7*7}}"
+HOSTILE = (
+    "\"'><img src=x onerror=\"window.pwned=1;document.title='pwned'\">"
+    "<script>window.pwned=1</script>$\\x{{7*7}}"
+)
 
 
 def graph_rows(common):
@@ -77,7 +81,8 @@ def all_rows(quick_run):
 
 
 def places(value, path=()):
-    """The way to every value in a row that is no container, and to no more than the first two of a list."""
+    """The way to every value in a row that is no container, and to no more than the first two of a
+    list."""
     if isinstance(value, dict):
         for name, item in value.items():
             yield from places(item, (*path, name))
@@ -179,7 +184,8 @@ def test_it_is_shown_from_every_place(path, all_rows, tmp_path, monkeypatch):
 
 
 def path_is_shown(path, row):
-    """Seeds of matrices are named where there are several; sets of problems where the problem was prepared."""
+    """Seeds of matrices are named where there are several; sets of problems where the problem was
+    prepared."""
     if path == ("cell", "seed"):
         return row["cell"]["problem"] in ("probe", "kge")
     return path != ("cell", "scale") or row["cell"]["problem"] == "probe"
@@ -217,7 +223,7 @@ WRONG = [HOSTILE, None, [], {}, True, -1, 1e999]
 def test_a_wrong_value_anywhere_is_a_page_or_one_clear_error(
     stride, all_rows, tmp_path, monkeypatch
 ):
-    """Of every kind of row the values in turn, by ``stride``; figures are put together, not drawn."""
+    """The values of every kind of row in turn, by ``stride``; figures are not drawn."""
     without_drawing(monkeypatch)
     kinds = {(row["cell"]["problem"], row["outcome"]): row for row in all_rows}
     source = tmp_path / "runs.jsonl"
@@ -231,7 +237,8 @@ def test_a_wrong_value_anywhere_is_a_page_or_one_clear_error(
 
 
 def page_or_error(source, folder):
-    """The word "page" for one without scripts, "error" that names the file, or what else there was."""
+    """The word "page" for one without scripts, "error" that names the file, or what else there
+    was."""
     try:
         tags = Tags(write_report(source, folder).read_text(encoding="utf-8")).tags
     except ValueError as error:
@@ -240,7 +247,8 @@ def page_or_error(source, folder):
 
 
 def test_templates_are_constants_and_markup_is_made_in_one_place():
-    """No f-string with a tag in it, no text that is told to be safe, no template that is put together from values."""
+    """No f-string with a tag in it, no text that is told to be safe, no template that is put
+    together from values."""
     for path in Path(bench.__file__).parent.rglob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         constants = {

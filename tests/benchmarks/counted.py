@@ -1,4 +1,5 @@
-"""Compiled kernels run as Python on numbers that count their arithmetic and cells that note who touches them.
+"""Compiled kernels run as Python on numbers that count their arithmetic and cells that note who
+touches them.
 
 Run by itself with NUMBA_DISABLE_JIT=1; prints what was counted as JSON.
 """

@@ -20,7 +20,8 @@ def kernel(counted, measure=lambda: 4.0):
 
 
 def test_the_roof_is_that_of_the_memory_the_matrices_fit_in():
-    """40 bytes at 50, 20, 10 bytes a second, beyond all sizes as for the largest; 100 operations at 200 a second."""
+    """40 bytes at 50, 20, 10 bytes a second, beyond all sizes as for the largest; 100 operations
+    at 200 a second."""
     for held, moving in ((100, 0.8), (101, 2.0), (10000, 4.0), (10**6, 4.0)):
         row = roofline.measured(kernel(work.Work(100, 40, held)), MACHINE)
         assert row["share"] == pytest.approx(moving / 4)

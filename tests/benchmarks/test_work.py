@@ -18,7 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def products(call):
-    """Operations of all matrix products of a call, as torch counts them; those added in place it does not by itself."""
+    """Operations of all matrix products of a call, as torch counts them; those added in place it
+    does not by itself."""
     in_place = {torch.ops.aten.addmm_: lambda self, a, b, out_shape=None, **options: mm_flop(a, b)}
     with FlopCounterMode(display=False, custom_mapping=in_place) as counter:
         call()
@@ -42,7 +43,8 @@ def counted():
 
 @pytest.mark.parametrize("n", [2, 10, 40])
 def test_a_pair_step(counted, n):
-    """The plane takes more or fewer Newton steps from pair to pair, hence 15%; rows and columns of Y share 4 cells."""
+    """The plane takes more or fewer Newton steps from pair to pair, hence 15%; rows and columns of
+    Y share 4 cells."""
     found, expected = counted["step"][str(n)], work.pair_step(n)
     assert found["flops"] == pytest.approx(expected.flops, rel=0.15)
     assert 8 * found["words"] == expected.bytes - 4 * 8
@@ -56,7 +58,8 @@ def test_rounds_of_disjoint_pairs(counted):
 
 
 def test_sweeps():
-    """n = 2 is one step after Y = X X^T; a sweep by blocks has the 14 n^3 of its products, and moves less."""
+    """n = 2 is one step after Y = X X^T; a sweep by blocks has the 14 n^3 of its products, and
+    moves less."""
     assert work.pair_sweep(2).flops == work.pair_step(2).flops + 16
     assert work.pair_sweep(2).bytes == work.pair_step(2).bytes + 3 * 4 * 8
     n = 10**5
@@ -97,7 +100,8 @@ def test_products_of_a_blocked_sweep():
     for _ in sweep.run():
         pass
     steps = (n / k) ** 2 / 2 * k * k * work.pair_step(2 * k).flops
-    # the meetings of a block with itself, and blocks that are fetched anew, come on top: one part in n / k
+    # the meetings of a block with itself, and blocks that are fetched anew, come on top: one part
+    # in n / k
     assert Counting.flops == pytest.approx(work.blocked_sweep(n, k).flops - steps, rel=0.2)
 
 

@@ -23,7 +23,8 @@ path, name, rows, size = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(s
 print("ready", flush=True)
 sys.stdin.readline()
 for number in range(rows):
-    append_row(path, {"key": f"{name} {number}", "cell": {}, "outcome": "done", "filling": "x" * size})
+    row = {"key": f"{name} {number}", "cell": {}, "outcome": "done", "filling": "x" * size}
+    append_row(path, row)
 """
 
 
@@ -103,7 +104,8 @@ def test_a_torn_line_hides_no_row_before_or_after_it(tmp_path, cut):
 
 
 def test_a_whole_row_without_its_newline_stays(tmp_path):
-    """A write may be cut just before its last byte: the row is read then, and must not go when another comes."""
+    """A write may be cut just before its last byte: the row is read then, and must not go when
+    another comes."""
     path = tmp_path / "runs.jsonl"
     path.write_text(json.dumps(row("whole")))
     assert [found["key"] for found in read_rows(path)] == ["whole"]

@@ -306,8 +306,8 @@ def test_verdict_says_what_came_out_and_what_leaks():
     (runs,) = graph_runs(rows)
     first, second, leak = verdict(runs)
     assert (
-        "J-JOBCD ends at a lower loss than CSDM (4 and 5) and has a lower test MRR (0.1000 and 0.2000)"
-        in first
+        "J-JOBCD ends at a lower loss than CSDM (4 and 5) and has a lower test MRR (0.1000 and "
+        "0.2000)" in first
     )
     assert (
         "VR-J-JOBCD ends at a higher loss than CSDM (7 and 5) and has a higher test MRR" in second

@@ -29,7 +29,8 @@ SIZES = [("randn", 12, 8, 4), ("digits", 30, 6, 2)]
 def test_everything_is_crossed_once():
     cells = hevp_cells(SIZES, Crossing(seeds=(0, 1), thetas=(1.0, 2.0, 5.0), max_time=1.0))
     assert len(cells) == len(set(cells)) == len({cell.key for cell in cells})
-    # a race: three methods without theta and three with three of them; the well-posed problem has none
+    # a race: three methods without theta and three with three of them; the well-posed problem has
+    # none
     assert len(cells) == 2 * 2 * (3 + 3 * 3 + len(TRACE))
     for cell in cells:
         assert (cell.theta is not None) == (cell.problem == "race" and "JOBCD" in cell.method)
@@ -50,8 +51,11 @@ def test_everything_is_crossed_once():
 def test_solvers_may_be_chosen_in_any_case():
     cells = hevp_cells(SIZES[:1], Crossing(solvers=("gs-jobcd", "UMCM")))
     assert [(c.problem, c.method) for c in cells] == [
-        ("race", "UMCM"), ("race", "GS-JOBCD"), ("trace", "UMCM"), ("trace", "GS-JOBCD"),
-    ]  # fmt: skip
+        ("race", "UMCM"),
+        ("race", "GS-JOBCD"),
+        ("trace", "UMCM"),
+        ("trace", "GS-JOBCD"),
+    ]
     with pytest.raises(ValueError, match=r"solver must be one of UMCM, .*; got 'sgd'"):
         table_name("sgd")
 
@@ -106,16 +110,31 @@ def test_procrustes_cells():
     cells = procrustes_cells([6, 8], [0.5], [2.0, 50.0], Crossing(max_evaluations=3))
     assert len(set(cells)) == len(cells) == 4 * len(PROCRUSTES)
     assert {(c.n, c.m, c.p, c.condition) for c in cells} == {
-        (6, 12, 3, 2.0), (6, 12, 3, 50.0), (8, 16, 4, 2.0), (8, 16, 4, 50.0),
-    }  # fmt: skip
+        (6, 12, 3, 2.0),
+        (6, 12, 3, 50.0),
+        (8, 16, 4, 2.0),
+        (8, 16, 4, 50.0),
+    }
 
 
 def test_a_key_tells_every_field():
     cell = MatrixCell(problem="race", data="randn", m=4, n=4, p=2, method="UMCM")
     changed = dict(
-        problem="trace", data="digits", m=5, n=5, p=3, method="ADMM", seed=1, theta=2.0, ridge=0.1, condition=3.0,
-        alpha=2.0, scale="fit", max_time=1.0, max_evaluations=7,
-    )  # fmt: skip
+        problem="trace",
+        data="digits",
+        m=5,
+        n=5,
+        p=3,
+        method="ADMM",
+        seed=1,
+        theta=2.0,
+        ridge=0.1,
+        condition=3.0,
+        alpha=2.0,
+        scale="fit",
+        max_time=1.0,
+        max_evaluations=7,
+    )
     fields = cell.__dict__
     assert set(changed) == set(fields)
     others = {name: MatrixCell(**(fields | {name: value})) for name, value in changed.items()}

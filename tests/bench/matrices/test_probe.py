@@ -29,18 +29,32 @@ from jorth.stopping import NormAbove
 
 PROBE = METHODS_OF_PROBLEM["probe"]
 CELL = MatrixCell(
-    problem="probe", data="randn", m=14, n=6, p=4, method="J-JOBCD", seed=3, alpha=2.0, scale="fit", ridge=0.5,
+    problem="probe",
+    data="randn",
+    m=14,
+    n=6,
+    p=4,
+    method="J-JOBCD",
+    seed=3,
+    alpha=2.0,
+    scale="fit",
+    ridge=0.5,
     max_evaluations=4,
-)  # fmt: skip
+)
 
 
 def test_the_papers_grid():
     sizes = probe_sizes()
     assert len(sizes) == 10
     for size in (
-        ("w1a", 2477, 100, 90), ("20news", 9423, 50, 45), ("mnist", 6000, 92, 85), ("e2006", 5000, 100, 90),
-        ("randn", 10000, 50, 45), ("randn", 5000, 100, 85), ("cnncaltech", 3000, 96, 85),
-    ):  # fmt: skip
+        ("w1a", 2477, 100, 90),
+        ("20news", 9423, 50, 45),
+        ("mnist", 6000, 92, 85),
+        ("e2006", 5000, 100, 90),
+        ("randn", 10000, 50, 45),
+        ("randn", 5000, 100, 85),
+        ("cnncaltech", 3000, 96, 85),
+    ):
         assert size in sizes
     for data, m, n, p in sizes:
         assert data == "randn" or REGISTRY[data].hspp == (m, n)
@@ -72,7 +86,8 @@ def test_csdm_is_the_papers_and_by_lbfgs_beside_it():
 
 
 def test_the_problem():
-    """The loss by its formula, from the public pieces; one data set and another start for every seed."""
+    """The loss by its formula, from the public pieces; one data set and another start for every
+    seed."""
     problem = prepare(CELL)
     D = jorth.datasets.randn(14, 6, seed=0)
     sig = jorth.Signature(4, 2)
@@ -144,7 +159,8 @@ def test_a_run_that_leaves_ends_and_says_so(monkeypatch):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """All methods, two seeds, two problems, one data set that is not there and one cell that fails."""
+    """All methods, two seeds, two problems, one data set that is not there and one cell that
+    fails."""
     folder = tmp_path_factory.mktemp("probe")
     crossing = Crossing(seeds=(0, 1), max_evaluations=5)
     cells = probe_cells([("randn", 20, 6, 5)], crossing)
@@ -188,9 +204,13 @@ def test_the_value_of_a_row_is_the_objectives(run):
     sig = jorth.Signature(5, 1)
     probe = jorth.StructuralProbe(jorth.datasets.randn(20, 6), signature=sig)
     again = jorth.minimize(
-        probe, jorth.random_point(sig, cond=1.5, seed=0), method="vr-j-jobcd", max_evaluations=5,
-        gradient_tolerance=0.0, seed=0,
-    )  # fmt: skip
+        probe,
+        jorth.random_point(sig, cond=1.5, seed=0),
+        method="vr-j-jobcd",
+        max_evaluations=5,
+        gradient_tolerance=0.0,
+        seed=0,
+    )
     assert row["value"] == pytest.approx(float(probe.value(torch.from_numpy(again.x))), rel=1e-12)
 
 
@@ -224,10 +244,22 @@ def made(method, values, *, seed=0, status="MAX_TIME", outcome="done", **fields)
         "value": list(values),
     }
     return {
-        "key": f"{method} {seed}", "cell": cell, "outcome": outcome, "status": status, "value": values[-1], "gap": None,
-        "start_value": values[0], "time": ticks[-1], "history": history, "norm": 1.5, "residual": 1e-15,
-        "residual_before_polishing": 1e-15, "claim_holds": True, "error": "it broke", **fields,
-    }  # fmt: skip
+        "key": f"{method} {seed}",
+        "cell": cell,
+        "outcome": outcome,
+        "status": status,
+        "value": values[-1],
+        "gap": None,
+        "start_value": values[0],
+        "time": ticks[-1],
+        "history": history,
+        "norm": 1.5,
+        "residual": 1e-15,
+        "residual_before_polishing": 1e-15,
+        "claim_holds": True,
+        "error": "it broke",
+        **fields,
+    }
 
 
 def family(*rows):
@@ -236,7 +268,7 @@ def family(*rows):
 
 
 def test_medians_and_places():
-    """A failed run and one without a value count as infinite, so that failing is not a way to win."""
+    """A failed run and one without a value count as infinite, so that no run wins by failing."""
     found = family(
         *(made("UMCM", [9.0, end], seed=seed) for seed, end in enumerate((5.0, 1.0, 4.0))),
         *(made("J-JOBCD", [9.0, end], seed=seed) for seed, end in enumerate((3.0, 3.0, 3.0))),
@@ -266,7 +298,8 @@ def test_medians_and_places():
 
 
 def test_what_matching_takes():
-    """The first record at or below the last value of J-JOBCD; for J-JOBCD too, where it had stalled before."""
+    """The first record at or below the last value of J-JOBCD; for J-JOBCD too, where it had
+    stalled before."""
     jacobi = made("J-JOBCD", [9.0, 7.0, 5.0, 3.0, 3.0, 3.0])
     found = family(
         jacobi,
@@ -292,9 +325,11 @@ def test_what_matching_takes():
 
 def test_the_words_count_data_sets():
     found = family(
-        made("UMCM", [9.0, 5.0]), made("CSDM", [9.0, 3.0]), made("J-JOBCD", [9.0, 8.0, 6.0, 3.0]),
+        made("UMCM", [9.0, 5.0]),
+        made("CSDM", [9.0, 3.0]),
+        made("J-JOBCD", [9.0, 8.0, 6.0, 3.0]),
         made("VR-J-JOBCD", [2.9]),
-    )  # fmt: skip
+    )
     words = verdict([found, family(made("UMCM", [9.0, 1.0]), made("J-JOBCD", [9.0, 2.0]))])
     assert "J-JOBCD ends no worse than UMCM, ADMM and CSDM on 1 of 2 data sets." in words
     assert "VR-J-JOBCD ends no worse than UMCM, ADMM and CSDM on 1 of 1 data sets." in words

@@ -1,4 +1,5 @@
-"""Running cells: resuming, failures, missing data, Ctrl-C, and scores that do not trust the solver."""
+"""Running cells: resuming, failures, missing data, Ctrl-C, and scores that do not trust the
+solver."""
 
 import dataclasses
 import re
@@ -194,7 +195,8 @@ def test_the_race_is_minus_the_norm_of_DX_from_one_start_near_orthogonal(finishe
 
 
 def test_what_minimize_is_told(monkeypatch):
-    """Seed, limits and start of the cell; a race goes on where others stop, and ends when ||X|| runs away."""
+    """Seed, limits and start of the cell; a race goes on where others stop, and ends when ||X||
+    runs away."""
     told = {}
 
     def listen(objective, x0, **options):
@@ -238,7 +240,8 @@ def test_procrustes_reaches_its_gaps():
         <= quasi_newton["time"]
     )
     assert reached["1e-08"]["gradients"] <= quasi_newton["counts"]["gradient"]
-    # the curve is in full gradients, not in samples; beyond the limit go one step and the score of the last point
+    # the curve is in full gradients, not in samples; beyond the limit go one step and the score of
+    # the last point
     assert max(variance_reduced["history"]["gradients"]) <= 203
 
 

@@ -1,4 +1,5 @@
-"""`jorth bench speed`: the peers are right and reach the optimum, the harness counts and resumes, the table divides."""
+"""`jorth bench speed`: the peers are right and reach the optimum, the harness counts and resumes,
+the table divides."""
 
 import math
 import sys
@@ -402,7 +403,8 @@ def test_ratios_are_the_best_peers_time_over_ours():
     assert entry.fastest(1e-8) == "GS-JOBCD"
     line = markdown([entry])[2]
     assert line.replace("\u2013", "no") == (
-        "| 10, 5 | 3 | 1 | 2 / no / 2 | 4 / no / no | left out | not run | not run | not run | not run |"
+        "| 10, 5 | 3 | 1 | 2 / no / 2 | 4 / no / no | left out | not run | not run | not run | "
+        "not run |"
         " 1 / 1 / 0.8 | 0.67 / 0.71 / 1 | 0.8 / 0.56 / no (β 1) | 40 / 50 / 0.5 | 4 / 5 / 16 |"
     )
     assert (
