@@ -140,7 +140,7 @@ def test_products_of_scores():
 
 
 def test_products_of_an_lbfgs_iteration(monkeypatch):
-    """One more iteration, after the preconditioner has settled, has one trial and seven products."""
+    """One more iteration, once the preconditioner is made, has one trial and seven products."""
     from jorth.solvers import RiemannianLBFGS
 
     n, found = 40, []

@@ -18,8 +18,7 @@ from jorth.bench.matrices.methods import (
 )
 from jorth.bench.matrices.paper import PAPER_METHODS
 from jorth.datasets import REGISTRY
-from jorth.solvers import CSDM, GaussSeidel, Jacobi
-from jorth.solvers.minimize import METHODS
+from jorth.solvers import CSDM, METHODS, GaussSeidel, Jacobi
 
 TRACE = METHODS_OF_PROBLEM["trace"]
 PROCRUSTES = METHODS_OF_PROBLEM["procrustes"]
