@@ -149,3 +149,14 @@ def test_without_checks_nothing_raises():
 
 def test_it_is_public():
     assert "solve_rows" in jorth.plane.__all__
+
+
+# -- errors name the arguments of `solve_rows`
+
+
+def test_signs_go_with_the_rows():
+    rows = np.ones((3, 2, 5))
+    with pytest.raises(ValueError, match=r"signs must have shape \(3, 2\) to go with Z, got"):
+        solve_rows(rows, rows, 1.0, np.ones(2))
+    with pytest.raises(ValueError, match=r"signs must have shape \(3, 2\) to go with P, got"):
+        solve_plane(np.ones((3, 2, 2)), 1.0, np.ones(2))

@@ -1,5 +1,7 @@
 """solve_plane at the edges, with the answers written down; batched, scalar and compiled paths alike."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import torch
@@ -142,3 +144,21 @@ def test_negligible_curvature_beside_a_bounded_linear_part():
         for V, _, unbounded in scalar_and_general(P, kappa, [1, -1], components="identity"):
             assert not unbounded
             np.testing.assert_allclose(V, [[1.25, 0.75], [0.75, 1.25]], rtol=1e-14)
+
+
+# -- a null form of a 4x4 Q counts as zero if it is negative by no more than 2 eps ||Q||: docs/plane.md
+
+
+EPS = 2.0**-52
+OUT = np.array([1.0, 1.0, 1.0, 1.0]) / 2  # vec of N+
+IN = np.array([1.0, -1.0, -1.0, 1.0]) / 2  # vec of N-
+
+
+@pytest.mark.parametrize("down", [0, 1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 40])
+def test_a_null_form_that_is_negative_by_rounding_counts_as_zero(down):
+    Q = 4 * np.outer(IN, IN) - down * EPS * np.outer(OUT, OUT)
+    C = sum(Fraction(entry) for entry in Q.ravel()) / 8  # n+^T Q n+ / 2, of Q as it is rounded
+    level = C / Fraction(EPS * np.abs(Q).max())
+    # A = <P, N+> = 1 > 0: bounded over boosts, u > 0, where C counts as zero; falling like C u^2 where it does not
+    found = solve_plane(np.eye(2), Q, np.array([1, -1]), components="identity")
+    assert bool(found.unbounded) is bool(level < -2)

@@ -18,8 +18,8 @@ from jorth.solvers.loop import chain
 from jorth.solvers.loop.record import COLUMNS, History
 from jorth.solvers.loop.solver import AbstractSolver
 from jorth.storage import checkpoint as checkpoints
-from tests.solvers import fault_jobs
-from tests.solvers.fault_jobs import minimize, process
+from tests.solvers.loop import fault_jobs
+from tests.solvers.loop.fault_jobs import minimize, process
 
 SECONDS = 120
 """That a process may take on a machine with other things to do."""
