@@ -1,4 +1,7 @@
-"""The plane problem with Q = Y (x) A for Triton, a pair per lane: `jorth.plane.compiled.pair`."""
+"""The plane problem with Q = Y (x) A for Triton, a pair per lane: `jorth.plane.compiled.pair`.
+
+Triton takes every tensor by itself, hence the many arguments here and in the kernels.
+"""
 
 import triton
 import triton.language as tl

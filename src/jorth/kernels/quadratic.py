@@ -206,7 +206,7 @@ def _blocks(size: int, block: int) -> int:
     return -(-size // block)
 
 
-def plain_round(
+def plain_round(  # one round of the kernels, and all that they read
     A: Tensor,
     C: Tensor | None,
     X: Tensor,

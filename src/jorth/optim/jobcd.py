@@ -66,7 +66,7 @@ class JOBCD(Optimizer):
         seed: Seed for the pairings, which depend on it and on the number of the step alone.
     """
 
-    def __init__(
+    def __init__(  # options of its own each, as in torch's optimisers
         self,
         params: Any,
         signature: Signature | None = None,

@@ -21,12 +21,12 @@ from jorth.solvers.jobcd.majorised import (
     compile_kernels,
     first_curvature,
     majorised_step,
-    oriented,
 )
 from jorth.solvers.jobcd.quadratic_sweeps import (
     BlockedSweep,
     PairwiseSweep,
     SweepForm,
+    oriented,
     rows_of_a_block,
 )
 from jorth.solvers.loop.solver import AbstractSolver, Problem

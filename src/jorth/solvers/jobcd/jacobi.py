@@ -33,9 +33,8 @@ from jorth.solvers.jobcd.majorised import (
     exact_rounds,
     first_curvature,
     majorised_step,
-    oriented,
 )
-from jorth.solvers.jobcd.quadratic_sweeps import transposed_form
+from jorth.solvers.jobcd.quadratic_sweeps import oriented, transposed_form
 from jorth.solvers.loop.budget import all_finite
 from jorth.solvers.loop.solver import AbstractSolver, Problem, State
 from jorth.solvers.loop.status import Status, StopRun

@@ -22,6 +22,7 @@ from jorth.kernels import Proposal, QuadraticRounds, tournament_rounds
 from jorth.kernels.pairings import rounds_in_tournament
 from jorth.plane.proximal import StepRule
 from jorth.signature import Signature
+from jorth.solvers.jobcd.quadratic_sweeps import oriented
 from jorth.solvers.loop.budget import all_finite
 from jorth.solvers.loop.solver import Problem, State
 from jorth.solvers.loop.status import Status, StopRun
@@ -51,11 +52,6 @@ class Verdict(Enum):
     TAKEN = "taken"
     REFUSED = "f did not fall enough"
     NOT_FINITE = "the value or gradient there is not finite"
-
-
-def oriented(X: Tensor, side: str) -> Tensor:
-    """The matrix whose rows are changed: X for left steps, a copy of X^T for right ones."""
-    return X if side == "left" else X.mT.contiguous()
 
 
 def first_curvature(problem: Problem, state: State, curvature: float | Literal["auto"]) -> float:
@@ -187,7 +183,7 @@ def exact_rounds(
         rounds.run(partners, factor)
         # the one wait for the device
         decrease, unbounded = torch.stack([rounds.decrease, rounds.unbounded.double()]).tolist()
-        # f is quadratic: that it falls is the whole test, its curvature is met by construction
+        # f is quadratic: that it falls is all that is tested, its curvature is met by construction
         return Proposal(rounds.X.clone(), decrease, math.inf, count * (n // 2), bool(unbounded))
 
     return propose

@@ -70,6 +70,11 @@ class SweepForm(NamedTuple):
         return product
 
 
+def oriented(X: Tensor, side: str) -> Tensor:
+    """The matrix whose rows are changed: X for left steps, a copy of X^T for right ones."""
+    return X if side == "left" else X.mT.contiguous()
+
+
 def transposed_form(form: QuadraticForm, side: str, columns: int) -> QuadraticForm:
     """The quadratic form in the matrix whose rows are changed."""
     if side == "left":

@@ -12,7 +12,8 @@ from torch import Tensor
 from jorth.arrays import check_count, frobenius, real_number
 from jorth.solvers.jobcd.averaged_steps import AveragingRule
 from jorth.solvers.jobcd.jacobi import DECAY, MOMENTUM, Jacobi, JacobiState
-from jorth.solvers.jobcd.majorised import first_curvature, oriented
+from jorth.solvers.jobcd.majorised import first_curvature
+from jorth.solvers.jobcd.quadratic_sweeps import oriented
 from jorth.solvers.loop.budget import all_finite
 from jorth.solvers.loop.solver import Problem
 from jorth.solvers.loop.status import Status, StopRun
