@@ -27,7 +27,7 @@ from sklearn.manifold import smacof
 
 from jorth import Signature
 from jorth.estimators import StructuralProbeEmbedding
-from jorth.ultrahyperbolic import distance, lift_rows
+from jorth.ultrahyperbolic import distance, lift_at
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 RADII = np.geomspace(10.0, 0.01, 13)
@@ -118,7 +118,7 @@ def free(
 
     def squared_stress(flat: np.ndarray) -> tuple[float, np.ndarray]:
         Z = torch.from_numpy(flat.reshape(start.shape)).requires_grad_()
-        P = Z if signature is None else lift_rows(Z, signature, radius)
+        P = Z if signature is None else lift_at(Z, *signature.positions(Z.device), radius)
         a, b = P[i], P[j]
         d = (a - b).norm(dim=1) if signature is None else distance(a, b, signature, alpha=radius)
         loss = 1 - (t @ d).square() / (d @ d) / (t @ t)

@@ -1,7 +1,10 @@
 """`benchmarks/README.md` and `make bench` name the scripts and pictures that there are."""
 
+import importlib
 import re
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "benchmarks" / "README.md").read_text()
@@ -33,3 +36,8 @@ def test_the_docs_name_no_script_that_is_gone():
     for page in (ROOT / "docs").glob("*.md"):
         for name in re.findall(r"benchmarks/(\w+\.py)", page.read_text()):
             assert (ROOT / "benchmarks" / name).exists(), f"{page.name}: {name}"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda p: p.stem)
+def test_every_script_finds_what_it_imports(path):
+    importlib.import_module(f"benchmarks.{path.stem}")
