@@ -15,10 +15,10 @@ import torch
 
 import jorth
 from benchmarks import work
+from jorth.clock import Clock
 from jorth.kernels import QuadraticRounds, tournament_rounds
 from jorth.kernels.quadratic import CHUNK
 from jorth.plane import all_pairs, apply_rows, random_matching, tournament
-from jorth.solvers import Clock
 
 DTYPES = (torch.float64, torch.float32)
 BATCH, SMALL = 300, jorth.Signature(18, 18)

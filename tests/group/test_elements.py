@@ -20,7 +20,7 @@ from jorth import (
     random_point,
     residual,
 )
-from jorth.group.elements import scaled_violation
+from jorth.group.norms import scaled_violation
 from tests.group.strategies import UNIT, dense_j, points, signatures
 
 

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from jorth.group.elements import power_of_two
+from jorth.group.norms import power_of_two
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])

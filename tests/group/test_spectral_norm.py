@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import jorth
-from jorth.group import spectral_norm as module
-from jorth.group.spectral_norm import EXACT, SQUARED, by_squaring, lanczos_steps, spectral_norm
+from jorth.group import norms as module
+from jorth.group.norms import EXACT, SQUARED, by_squaring, lanczos_steps, spectral_norm
 from jorth.stopping import MaxIterations
 
 RNG = np.random.default_rng(11)

@@ -84,7 +84,7 @@ def test_components_all_leaves_the_start_and_ends_no_higher(order):
 @pytest.mark.parametrize("method", ["gs-jobcd", "j-jobcd", "vr-j-jobcd"])
 def test_float32(method):
     this = case("procrustes")
-    source, target = this.objective._dense.float(), this.objective._target.float()
+    source, target = this.objective._source.float(), this.objective._target.float()
     result = jorth.minimize(
         jorth.Procrustes(source, target),
         signature=this.signature,

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from jorth.arrays import ArrayT, like_input, square_matrix
 from jorth.decompositions.batch import check_matrices
-from jorth.group.elements import power_of_two
+from jorth.group.norms import power_of_two
 from jorth.group.polishing import PolishError, orthogonal_factor
 from jorth.signature import Signature
 

@@ -18,7 +18,7 @@ from jorth.arrays import (
 )
 from jorth.decompositions.batch import check_matrices
 from jorth.group.cs_form import compose_cs
-from jorth.group.elements import power_of_two
+from jorth.group.norms import power_of_two
 from jorth.signature import Signature
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -19,6 +18,7 @@ from jorth.arrays import (
     square_matrix,
     to_tensor,
 )
+from jorth.group.norms import scaled_violation
 from jorth.signature import Signature
 
 
@@ -66,35 +66,6 @@ def residual(X: Array, signature: Signature, *, gram: Array | None = None) -> An
     if scaled.ndim == 0:
         return scaled.item()
     return scaled if isinstance(X, Tensor) else scaled.numpy()
-
-
-def scaled_violation(X: Tensor, signs: Tensor, gram: Tensor, norm: float | None = None) -> Tensor:
-    """max |X^T J X - gram| / max(1, ||X||_2^2) for X (..., n, k), without overflow.
-
-    It is NaN where X is not finite. A caller who knows ||X||_2 of one matrix already, if only to a
-    few per cent, passes it as ``norm``; the rest then costs one product.
-    """
-    scale: float | Tensor
-    if norm is None:
-        size = power_of_two(X.abs().amax(dim=(-2, -1), keepdim=True).clamp(min=1.0))
-        X = X / size
-        gram = gram / size / size
-        norms = torch.linalg.matrix_norm(X.nan_to_num(), ord=2)
-        scale = torch.maximum(norms, 1 / size[..., 0, 0])
-    elif norm > math.sqrt(torch.finfo(X.dtype).max) / 1e3:
-        return scaled_violation(X / norm, signs, gram / norm / norm, 1.0)
-    else:
-        scale = max(norm, 1.0)
-    return (X.mT @ (signs[:, None] * X) - gram).abs().amax(dim=(-2, -1)) / scale**2
-
-
-def power_of_two(size: Tensor) -> Tensor:
-    """The largest power of two up to ``size`` >= 0, elementwise; 1 where size is 0.
-
-    Scaling by it rounds nothing.
-    """
-    mantissa, _ = torch.frexp(size)
-    return torch.where(size > 0, size / (2 * mantissa), 1.0)
 
 
 def component(X: Array, signature: Signature) -> Any:

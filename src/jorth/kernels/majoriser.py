@@ -206,7 +206,7 @@ class FusedLaunch:
     ) -> None:
         self.moved = X.mT.to(torch.float64, copy=True, memory_format=torch.contiguous_format)
         self.decrease = torch.zeros(len(X), dtype=torch.float64, device=X.device)
-        self._centre = (self.moved - G.mT / L).contiguous()
+        self._centre = (self.moved - G.mT.double() / L).contiguous()
         pairs = np.ascontiguousarray(np.moveaxis(rounds, 2, 0), dtype=np.int32)
         self._pairs = torch.from_numpy(pairs).to(X.device)
         self._signs = torch.from_numpy(majoriser.signature.signs.copy()).to(X.device)

@@ -52,6 +52,8 @@ class AbstractObjective(ABC):
     rough: bool = False
     """Whether f has narrow peaks nearly everywhere, so that the curvature along a step says
     nothing: coordinate methods then average slopes over steps instead."""
+    defined_everywhere: bool = True
+    """Whether f exists at every feasible X; `check_start` looks at the start where it does not."""
     speaks_torch: bool = False
     """Whether the data came as tensors: the result is then a tensor unless the start says else."""
     ranks: Ranks | None = None
@@ -92,8 +94,9 @@ class AbstractObjective(ABC):
         """The (n, k) that X must have; None where any size will do."""
         return None, None
 
-    def check_start(self, X: Tensor) -> None:  # noqa: B027 - most functions are defined everywhere
-        """A ValueError with a remedy where f is not defined at a start."""
+    def check_start(self, X: Tensor) -> None:
+        """Raise a ValueError with a remedy unless f is defined at X."""
+        raise NotImplementedError(f"{type(self).__name__} must check its start")
 
     def fingerprint(self) -> str:
         """A hash of the data, by which a checkpoint knows its problem."""

@@ -87,6 +87,7 @@ class StructuralProbe(AbstractObjective):
         self.ridge = real_number(ridge, "ridge", expected, lambda number: 0 <= number < math.inf)
         check_choice(order, "order", ("transform-lift", "lift-transform"))
         self.order = order
+        self.defined_everywhere = order != "transform-lift"
         self.rough = order == "transform-lift" and signature.q > 1
         self._zero = _zero_rows(self._data, zero_rows)
         self._targets = make_targets(distances, self._data)
@@ -137,11 +138,8 @@ class StructuralProbe(AbstractObjective):
 
     def check_start(self, X: Tensor) -> None:
         """Every row needs a t to be lifted; a random start has one where the identity has none."""
-        if self.order == "transform-lift":
-            remedy = (
-                "x0 must send no row to t = 0 (jorth.random_point(signature, cond=1.1) does not)"
-            )
-            self._check_lifted(self._map.without_t(X), remedy)
+        remedy = "x0 must send no row to t = 0 (jorth.random_point(signature, cond=1.1) does not)"
+        self._check_lifted(self._map.without_t(X), remedy)
 
     def _check_lifted(self, lost: Tensor, complaint: str) -> None:
         count = int((lost if self._zero is None else lost & ~self._zero).sum())

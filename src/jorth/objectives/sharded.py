@@ -44,7 +44,9 @@ class Sharded(AbstractObjective):
         data = objective.data()
         self._own = objective
         self.ranks = Ranks(group, "cpu" if data is None else data.device)
-        self.signature, self.rough = objective.signature, objective.rough
+        self.signature = objective.signature
+        self.rough = objective.rough
+        self.defined_everywhere = objective.defined_everywhere
         self.constant, self.speaks_torch = objective.constant, objective.speaks_torch
         kinds = self.ranks.gather((objective.shape(), None if data is None else data.dtype))
         if len(set(kinds)) > 1:

@@ -23,8 +23,3 @@ class StepRule(NamedTuple):
     """Whether the form has a D: null lengths then come from X D X^T, not from the rows of X."""
     concave: bool = False
     """Majorise f by its linear part."""
-
-
-def signed_theta(theta: float | None) -> float:
-    """Theta as the compiled kernels take it: negative means relative."""
-    return -RELATIVE_THETA if theta is None else float(theta)

@@ -6,7 +6,7 @@ from jorth.solvers.baselines.umcm import UMCM
 from jorth.solvers.jobcd.gauss_seidel import GaussSeidel
 from jorth.solvers.jobcd.jacobi import Jacobi
 from jorth.solvers.jobcd.variance_reduced import VarianceReduced
-from jorth.solvers.loop.budget import Clock, Evaluations, Interrupt
+from jorth.solvers.loop.budget import Evaluations, Interrupt
 from jorth.solvers.loop.chain import Stage
 from jorth.solvers.loop.record import Result
 from jorth.solvers.loop.solver import AbstractSolver
@@ -37,7 +37,6 @@ __all__ = [
     "BlockStationarity",
     "BlockStationary",
     "CheckpointMismatch",
-    "Clock",
     "Criterion",
     "Evaluations",
     "Exponential",

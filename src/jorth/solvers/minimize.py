@@ -23,6 +23,7 @@ from jorth.arrays import (
     shown,
     to_tensor,
 )
+from jorth.clock import Clock
 from jorth.group import residual
 from jorth.objectives import AbstractObjective
 from jorth.objectives.base import hash_tensors
@@ -34,7 +35,7 @@ from jorth.solvers.baselines.umcm import UMCM
 from jorth.solvers.jobcd.gauss_seidel import GaussSeidel
 from jorth.solvers.jobcd.jacobi import Jacobi
 from jorth.solvers.jobcd.variance_reduced import VarianceReduced
-from jorth.solvers.loop.budget import Clock, CountedObjective, Interrupt
+from jorth.solvers.loop.budget import CountedObjective, Interrupt
 from jorth.solvers.loop.chain import Stage, run_chain
 from jorth.solvers.loop.progress import ProgressLine
 from jorth.solvers.loop.record import Result, drift
@@ -200,7 +201,8 @@ def starting_point(x0: Any, objective: AbstractObjective, signature: Signature) 
     check_finite(X, "x0")
     if x0 is not None and X.shape[1] == n:
         _check_feasible(X, signature)
-    objective.check_start(X)
+    if not objective.defined_everywhere:
+        objective.check_start(X)
     return X
 
 

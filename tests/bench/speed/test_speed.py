@@ -39,7 +39,7 @@ from jorth.bench.speed.peers import (
 from jorth.bench.speed.runner import equal_threads
 from jorth.bench.speed.table import entries, goal, markdown
 from jorth.cli.bench_speed import speed as bench_speed
-from jorth.solvers import Clock
+from jorth.clock import Clock
 from tests.bench.test_commands import jorth as command
 
 SIGNATURE = jorth.Signature.of([1, -1, 1, 1, -1, 1, -1, 1])

@@ -7,9 +7,9 @@ import torch
 
 import jorth
 from jorth import ADMM, CSDM, UMCM, Exponential, Signature, Status
+from jorth.clock import Clock
 from jorth.datasets import planted_procrustes
 from jorth.objectives import AutogradObjective
-from jorth.solvers import Clock
 from jorth.solvers.loop.budget import CountedObjective
 from jorth.solvers.loop.solver import Problem, Scored
 from jorth.stopping import ValueBelow
@@ -430,7 +430,7 @@ def test_exponential_takes_a_thin_start_and_the_others_refuse_it():
 @pytest.mark.parametrize("method", list(GAPS))
 def test_float32(method):
     objective, sig, _ = procrustes(10, 6)
-    single = jorth.Procrustes(objective._dense.float(), objective._target.float())
+    single = jorth.Procrustes(objective._source.float(), objective._target.float())
     result = jorth.minimize(
         single, signature=sig, method=method, gradient_tolerance=5e-3, max_time=20
     )

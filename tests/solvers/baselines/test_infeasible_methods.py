@@ -6,7 +6,7 @@ import torch
 
 import jorth
 from jorth import ADMM, Signature, Status
-from jorth.solvers import Clock
+from jorth.clock import Clock
 from jorth.solvers.baselines.infeasible import LOST_PATIENCE
 from jorth.solvers.loop.budget import CountedObjective
 from jorth.solvers.loop.solver import Problem, Scored

@@ -10,8 +10,8 @@ import torch
 
 import jorth
 from jorth import GaussSeidel, HyperbolicEigenvalue, Jacobi, Signature, Status
+from jorth.clock import Clock
 from jorth.plane.compiled import trace
-from jorth.solvers import Clock
 from jorth.solvers.jobcd.diagonalisation import _rotations
 from jorth.stopping import NormAbove
 

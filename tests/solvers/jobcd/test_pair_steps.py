@@ -8,7 +8,7 @@ import jorth
 from jorth import Signature
 from jorth.kernels import Majoriser
 from jorth.plane import random_matching
-from jorth.plane.proximal import signed_theta
+from jorth.plane.proximal import RELATIVE_THETA
 
 N = 11
 SIG = Signature.of(np.random.default_rng(1).permutation([1] * 6 + [-1] * 5))
@@ -41,7 +41,7 @@ def test_a_round_is_the_plane_solutions(kind, theta, all_components, columns, dt
         "scalar": {"scalar": True},
     }.get(kind, {})
     pairs = random_matching(N, seed=4)
-    majoriser = Majoriser(SIG, all_components, signed_theta(theta), **form)
+    majoriser = Majoriser(SIG, all_components, -RELATIVE_THETA if theta is None else theta, **form)
     proposal = majoriser.propose(torch.from_numpy(X), torch.from_numpy(G), L, pairs[None])
     trial, decrease, quadratic, moved = X.astype(np.float64), 0.0, 0.0, 0.0
     for pair in pairs:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jorth.clock import Clock
 from jorth.group import polish
 from jorth.objectives import Procrustes
 from jorth.signature import Signature
-from jorth.solvers import Clock
 
 Matrix = NDArray[np.float64]
 Records = list[tuple[float, float]]

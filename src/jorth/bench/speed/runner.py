@@ -23,9 +23,10 @@ from jorth.bench.core.runs import Kind, NoResult
 from jorth.bench.matrices.problems import BenchProblem, planted_problem
 from jorth.bench.speed.cells import CDOPT, CHAIN, DATA_START, OURS, SpeedCell, left_out
 from jorth.bench.speed.peers import DenseProcrustes, Records, Trace, run_cdopt, run_pymanopt
+from jorth.clock import Clock
 from jorth.objectives import Procrustes
 from jorth.signature import Signature
-from jorth.solvers import Clock, Stage, Status, data_start, minimize
+from jorth.solvers import Stage, Status, data_start, minimize
 from jorth.stopping import ValueBelow
 
 CHAIN_SWEEPS = 1

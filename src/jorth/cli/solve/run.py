@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from jorth.cli.solve.request import DIRECT, OptionError, Request, signature_from
+from jorth.clock import Clock
 from jorth.decompositions import eigh, hsvd
 from jorth.group import residual
 from jorth.group.slopes import gradient_norm
@@ -22,7 +23,6 @@ from jorth.signature import Signature
 from jorth.solvers import (
     METHODS,
     AbstractSolver,
-    Clock,
     Evaluations,
     Result,
     Status,

@@ -19,7 +19,7 @@ from jorth.arrays import (
     unit_roundoff,
     whole_number,
 )
-from jorth.group.elements import scaled_violation
+from jorth.group.norms import scaled_violation
 from jorth.nn import CSParametrization, ExponentialParametrization
 from jorth.signature import Signature
 from jorth.solvers.loop.budget import all_finite

@@ -14,7 +14,7 @@ from jorth.arrays import check_auto, check_choice, check_theta, whole_number
 from jorth.group.slopes import skew_gradient
 from jorth.kernels import Majoriser
 from jorth.plane import all_pairs, random_pairs
-from jorth.plane.proximal import StepRule, signed_theta
+from jorth.plane.proximal import RELATIVE_THETA, StepRule
 from jorth.solvers.jobcd.diagonalisation import Trace, rotate_pairs, trace_to_diagonalise
 from jorth.solvers.jobcd.majorised import (
     MajorisedState,
@@ -142,7 +142,7 @@ class GaussSeidel(AbstractSolver):
         X = np.array(oriented(state.X, self.side).double().cpu().numpy(), order="C")
         signs = problem.signature.signs
         rule = StepRule(
-            signed_theta(self.theta),
+            -RELATIVE_THETA if self.theta is None else self.theta,
             self.components == "all",
             problem.ends_unbounded,
             concave=state.concave,
@@ -153,7 +153,11 @@ class GaussSeidel(AbstractSolver):
         return PairwiseSweep(state.form, X, signs, self._pairs(problem, state), rule)
 
     def _majorised_sweep(self, problem: Problem, state: GaussSeidelState) -> None:
-        majoriser = Majoriser(problem.signature, self.components == "all", signed_theta(self.theta))
+        majoriser = Majoriser(
+            problem.signature,
+            self.components == "all",
+            -RELATIVE_THETA if self.theta is None else self.theta,
+        )
         adaptive = self.curvature == "auto"
         estimate = first_curvature(problem, state, self.curvature)
         for pair in self._pairs(problem, state):

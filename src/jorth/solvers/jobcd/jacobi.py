@@ -24,7 +24,7 @@ from jorth.kernels.pairings import (
 from jorth.kernels.quadratic import CHUNK
 from jorth.objectives import QuadraticForm
 from jorth.plane import greedy_matching, random_matching, tournament
-from jorth.plane.proximal import signed_theta
+from jorth.plane.proximal import RELATIVE_THETA
 from jorth.solvers.jobcd.averaged_steps import AveragedSteps, AveragingRule
 from jorth.solvers.jobcd.diagonalisation import Trace, rotate_rounds, trace_to_diagonalise
 from jorth.solvers.jobcd.majorised import (
@@ -187,7 +187,7 @@ class Jacobi(AbstractSolver):
         return Majoriser(
             problem.signature,
             all_components=self.components == "all",
-            theta=signed_theta(self.theta),
+            theta=-RELATIVE_THETA if self.theta is None else self.theta,
             A=A,
             D=D,
             scalar=self.majoriser == "scalar",

@@ -13,43 +13,18 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from types import FrameType
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from jorth.clock import Clock
 from jorth.objectives import AbstractObjective, QuadraticForm
 from jorth.solvers.loop.status import Status, StopRun
 
 INTERRUPT_PATIENCE = 5.0
 """Seconds from the first Ctrl-C that is ignored to one that is not."""
 _UNKNOWN: Any = object()
-
-
-class Clock:
-    """Seconds spent solving. It is paused while the loop records, reports or saves."""
-
-    now: ClassVar[Callable[[], float]] = time.perf_counter
-    """What all clocks read: seconds on the wall."""
-
-    def __init__(self, spent: float = 0.0) -> None:
-        self._spent = spent
-        self._since: float | None = None
-
-    def start(self) -> None:
-        """Let the time run."""
-        self._since = Clock.now()
-
-    def pause(self) -> None:
-        """Hold the time."""
-        self._spent = self.seconds
-        self._since = None
-
-    @property
-    def seconds(self) -> float:
-        """The time spent so far."""
-        running = 0.0 if self._since is None else Clock.now() - self._since
-        return self._spent + running
 
 
 @dataclass

@@ -13,9 +13,8 @@ from torch import Tensor
 
 from jorth.arrays import unit_roundoff
 from jorth.group import polish
-from jorth.group.elements import scaled_violation
+from jorth.group.norms import scaled_violation, spectral_norm
 from jorth.group.slopes import gradient_norm
-from jorth.group.spectral_norm import spectral_norm
 from jorth.solvers.loop.budget import Evaluations, all_finite
 from jorth.solvers.loop.solver import AbstractSolver, Problem, Scored, State
 from jorth.solvers.loop.status import Status

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from jorth.arrays import frobenius, unit_roundoff
-from jorth.group.spectral_norm import spectral_norm
-from jorth.solvers.loop.budget import Clock, Evaluations
+from jorth.clock import Clock
+from jorth.group.norms import spectral_norm
+from jorth.solvers.loop.budget import Evaluations
 from jorth.solvers.loop.record import COLUMNS, History, drift
 from jorth.solvers.loop.solver import Scored
 from jorth.storage.checkpoint import Content, mismatch, pack, unpack

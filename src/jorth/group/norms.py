@@ -1,4 +1,4 @@
-"""||X||_2 to one per cent, from X alone: the same for the same X, whatever was computed before."""
+"""Norms: ||X||_2 to one per cent, and how far X is from feasible relative to it."""
 
 from __future__ import annotations
 
@@ -108,3 +108,32 @@ def _starts(columns: int, starts: int) -> Tensor:
     generator = torch.Generator("cpu").manual_seed(0)
     start = torch.randn(columns, starts, generator=generator, dtype=torch.float32, device="cpu")
     return torch.nn.functional.normalize(start, dim=0)
+
+
+def scaled_violation(X: Tensor, signs: Tensor, gram: Tensor, norm: float | None = None) -> Tensor:
+    """max |X^T J X - gram| / max(1, ||X||_2^2) for X (..., n, k), without overflow.
+
+    It is NaN where X is not finite. A caller who knows ||X||_2 of one matrix already, if only to a
+    few per cent, passes it as ``norm``; the rest then costs one product.
+    """
+    scale: float | Tensor
+    if norm is None:
+        size = power_of_two(X.abs().amax(dim=(-2, -1), keepdim=True).clamp(min=1.0))
+        X = X / size
+        gram = gram / size / size
+        norms = torch.linalg.matrix_norm(X.nan_to_num(), ord=2)
+        scale = torch.maximum(norms, 1 / size[..., 0, 0])
+    elif norm > math.sqrt(torch.finfo(X.dtype).max) / 1e3:
+        return scaled_violation(X / norm, signs, gram / norm / norm, 1.0)
+    else:
+        scale = max(norm, 1.0)
+    return (X.mT @ (signs[:, None] * X) - gram).abs().amax(dim=(-2, -1)) / scale**2
+
+
+def power_of_two(size: Tensor) -> Tensor:
+    """The largest power of two up to ``size`` >= 0, elementwise; 1 where size is 0.
+
+    Scaling by it rounds nothing.
+    """
+    mantissa, _ = torch.frexp(size)
+    return torch.where(size > 0, size / (2 * mantissa), 1.0)

@@ -1,0 +1,33 @@
+"""A clock that can be paused."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import ClassVar
+
+
+class Clock:
+    """Seconds spent solving. It is paused while the loop records, reports or saves."""
+
+    now: ClassVar[Callable[[], float]] = time.perf_counter
+    """What all clocks read: seconds on the wall."""
+
+    def __init__(self, spent: float = 0.0) -> None:
+        self._spent = spent
+        self._since: float | None = None
+
+    def start(self) -> None:
+        """Let the time run."""
+        self._since = Clock.now()
+
+    def pause(self) -> None:
+        """Hold the time."""
+        self._spent = self.seconds
+        self._since = None
+
+    @property
+    def seconds(self) -> float:
+        """The time spent so far."""
+        running = 0.0 if self._since is None else Clock.now() - self._since
+        return self._spent + running
