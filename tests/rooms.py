@@ -20,13 +20,13 @@ STUB = PACKAGE / "__init__.pyi"
 WIDTH = 100
 
 ORDER = (
-    ("signature", "compiling", "terminal"),
+    ("signature", "clock", "compiling", "terminal"),
     ("arrays",),
     ("ranks",),
     ("storage",),
     ("group",),
     ("plane",),
-    ("geometry", "ultrahyperbolic", "decompositions", "kernels"),
+    ("ultrahyperbolic", "decompositions", "kernels"),
     ("nn", "objectives"),
     ("optim", "solvers"),
     ("stopping", "datasets", "estimators", "kge"),

@@ -64,6 +64,7 @@ METHODS: dict[str, type[AbstractSolver]] = {
 }
 
 
+# All arguments of the front door: they are keywords, and each stands alone.
 def minimize(
     objective: Any,
     x0: Any = None,
@@ -82,7 +83,7 @@ def minimize(
     checkpoint_interval: float = 10.0,
     on_unbounded: Literal["stop", "continue"] = "stop",
     **options: Any,
-) -> Result:  # all arguments of the front door: they are keywords, and each stands alone
+) -> Result:
     """Minimise f(X) over X^T J X = J (for thin x0: over X^T J X = x0^T J x0).
 
     Args:
