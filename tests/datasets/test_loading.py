@@ -87,13 +87,7 @@ def test_a_folder_of_the_same_name_is_no_file(tmp_path):
 def test_endings():
     assert [
         ending_of(name) for name in ("a/w1a", "x/E2006.train.bz2", "s.svm.xz", "m_csr.npz", "m.npz")
-    ] == [
-        "",
-        ".bz2",
-        ".svm.xz",
-        "_csr.npz",
-        ".npz",
-    ]
+    ] == ["", ".bz2", ".svm.xz", "_csr.npz", ".npz"]
 
 
 # subsets

@@ -832,10 +832,7 @@ CALLS = [
         lambda result, given: every_pair_once(result, int(given["n"])),
     ),
     Call(
-        "jorth.plane.tournament",
-        plane.tournament,
-        lambda rng: dict(n=5, seed=1),
-        check_tournament,
+        "jorth.plane.tournament", plane.tournament, lambda rng: dict(n=5, seed=1), check_tournament
     ),
     Call(
         "jorth.plane.greedy_matching",

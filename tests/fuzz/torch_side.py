@@ -583,6 +583,4 @@ CALLS = [
     ),
 ]
 
-WITHOUT: dict[str, str] = {
-    "jorth.nn.init": "a module; its function is above",
-}
+WITHOUT: dict[str, str] = {"jorth.nn.init": "a module; its function is above"}

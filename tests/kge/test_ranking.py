@@ -153,10 +153,7 @@ def test_bad_input():
         evaluate(model, test.float())
     with pytest.raises(ValueError, match="triples must hold at least one"):
         evaluate(model, test[:0])
-    with pytest.raises(
-        ValueError,
-        match="entities of known must be from 0 to 4, got 1 to 5",
-    ):
+    with pytest.raises(ValueError, match="entities of known must be from 0 to 4, got 1 to 5"):
         evaluate(model, test, torch.tensor([[5, 0, 1]]))
     with pytest.raises(ValueError, match="batch_size must be at least 1"):
         evaluate(model, test, batch_size=0)

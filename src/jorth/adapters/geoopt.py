@@ -9,13 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.adapters.metric import (
-    bounded_exp,
-    embed,
-    geodesic_step,
-    moved,
-    projection_coordinates,
-)
+from jorth.adapters.metric import bounded_exp, embed, geodesic_step, moved, projection_coordinates
 from jorth.arrays import (
     batch_sizes,
     check_alike,

@@ -10,12 +10,7 @@ from jorth.bench.matrices.cells import (
     paper_sizes,
     procrustes_cells,
 )
-from jorth.bench.matrices.methods import (
-    METHOD_NAMES,
-    METHODS_OF_PROBLEM,
-    method_of,
-    table_name,
-)
+from jorth.bench.matrices.methods import METHOD_NAMES, METHODS_OF_PROBLEM, method_of, table_name
 from jorth.bench.matrices.paper import PAPER_METHODS
 from jorth.datasets import REGISTRY
 from jorth.solvers import CSDM, METHODS, GaussSeidel, Jacobi

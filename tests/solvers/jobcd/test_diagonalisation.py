@@ -9,12 +9,7 @@ import torch
 
 from jorth.plane.compiled.trace import sweep_trace
 from jorth.solvers.jobcd import diagonalisation
-from jorth.solvers.jobcd.diagonalisation import (
-    Trace,
-    _rotations,
-    _rotations_of_rows,
-    rotate_rounds,
-)
+from jorth.solvers.jobcd.diagonalisation import Trace, _rotations, _rotations_of_rows, rotate_rounds
 
 UNIT = 2.0**-53
 OPPOSITE = torch.tensor([[1.0, -1.0]])

@@ -75,8 +75,7 @@ def test_planted_procrustes_large(share, shuffled):
 
 
 @pytest.mark.parametrize(
-    ("n", "share"),
-    [(10, "half"), (10, "0.9"), (10, "one"), (10, "all"), (11, "half"), (51, "one")],
+    ("n", "share"), [(10, "half"), (10, "0.9"), (10, "one"), (10, "all"), (11, "half"), (51, "one")]
 )
 def test_planted_procrustes_by_jacobi(n, share):
     check_planted(n, share, shuffled=n % 2 == 1, method="j-jobcd")

@@ -101,7 +101,7 @@ BAD = {
             lambda bad=bad, kind=kind: kind(bad)
             for bad in (math.nan, -1, -math.inf, "1", None, True, 10**400)
             for kind in (GradientNorm, RelativeDecrease, BlockStationary)
-        ),
+        )
     ],
     "window": [
         lambda bad=bad: RelativeDecrease(0.1, window=bad) for bad in (0, -1, 1.0, math.nan, None)

@@ -268,8 +268,4 @@ def test_thin_start_and_indefinite_quadratic_go_without_the_preconditioner():
     saddle = jorth.Quadratic(np.diag(np.linspace(-1.0, 5.0, 10)))
     assert jorth.minimize(
         saddle, signature=sig, method="riemannian-lbfgs", max_iterations=2000
-    ).status in (
-        Status.UNBOUNDED,
-        Status.CONVERGED,
-        Status.STALLED,
-    )
+    ).status in (Status.UNBOUNDED, Status.CONVERGED, Status.STALLED)

@@ -78,11 +78,7 @@ class DenseProcrustes:
 
 
 def run_pymanopt(
-    objective: DenseProcrustes,
-    signature: Signature,
-    trace: Trace,
-    method: str,
-    start: Matrix,
+    objective: DenseProcrustes, signature: Signature, trace: Trace, method: str, start: Matrix
 ) -> None:
     """Conjugate gradients ("pymanopt CG") or trust regions ("pymanopt TR") until the trace ends."""
     from pymanopt.optimizers import ConjugateGradient, TrustRegions

@@ -20,15 +20,7 @@ from jorth.group import residual
 from jorth.group.slopes import gradient_norm
 from jorth.objectives import AbstractObjective, HyperbolicEigenvalue, Procrustes, Quadratic
 from jorth.signature import Signature
-from jorth.solvers import (
-    METHODS,
-    AbstractSolver,
-    Evaluations,
-    Result,
-    Status,
-    minimize,
-    resolve,
-)
+from jorth.solvers import METHODS, AbstractSolver, Evaluations, Result, Status, minimize, resolve
 from jorth.storage.checks import check_size, dense, most_bytes
 from jorth.storage.matrices import Matrix, checksum, entries, read
 
