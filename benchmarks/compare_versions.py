@@ -1,0 +1,319 @@
+"""Compare two versions of jorth: the results of 36 fixed runs, and the time of their hot paths.
+
+    git worktree add ../other COMMIT
+    python benchmarks/compare_versions.py ../other/src src
+
+The runs cover every method, optimiser and estimator, with fixed seeds. They are short, so that
+differences of rounding have not grown: two versions that compute the same agree to about 1e-12.
+For the times both versions wait in a process of their own and take turns, so that a busy machine
+slows down both; the table shows the median of the ratios new / old.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+
+import numpy as np
+import torch
+
+import jorth
+from jorth import Signature
+
+SIG = Signature(5, 3)
+
+
+def procrustes_data(m=40, seed=1):
+    return jorth.datasets.planted_procrustes(m, SIG, noise=0.05, seed=seed)[:2]
+
+
+def procrustes():
+    return jorth.Procrustes(*procrustes_data())
+
+
+def trace():
+    M = np.random.default_rng(2).standard_normal((8, 8))
+    return jorth.HyperbolicEigenvalue(A=M @ M.T / 8 + 0.2 * np.eye(8))
+
+
+def smooth(X):
+    return torch.log1p((X - 0.3).square()).sum()
+
+
+def finite_sum():
+    data = torch.from_numpy(np.random.default_rng(4).standard_normal((60, 8)))
+    return jorth.FiniteSum(lambda X, rows: torch.log1p((rows @ X).square()).sum(dim=1).mean(), data)
+
+
+def probe():
+    rng = np.random.default_rng(5)
+    rows = rng.standard_normal((30, 8))
+    distances = np.abs(rows[:, None, :3] - rows[None, :, :3]).sum(-1)
+    return jorth.StructuralProbe(rows, distances, signature=SIG)
+
+
+def solve(objective, method, iterations, **options):
+    result = jorth.minimize(objective, signature=SIG, method=method, max_iterations=iterations,
+                            gradient_tolerance=0.0, **options)  # fmt: skip
+    return [result.value, *np.asarray(result.x).ravel().tolist()]
+
+
+def trained(make_optimizer, dtype=torch.float64, batch=3, steps=10):
+    X = jorth.random_point(SIG, cond=3.0, seed=6)
+    weight = torch.nn.Parameter(torch.from_numpy(np.stack([X] * batch)).to(dtype))
+    target = torch.from_numpy(np.random.default_rng(7).standard_normal((batch, 8, 8))).to(dtype)
+    optimizer = make_optimizer(weight)
+    for _ in range(steps):
+
+        def closure():
+            optimizer.zero_grad()
+            loss = (weight - target).square().mean()
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+    return weight.detach().double().ravel().tolist()
+
+
+def by_name(*names):
+    layer = jorth.nn.JOrthogonalLinear(SIG, dtype=torch.float64, cond=3.0)
+    rows = torch.from_numpy(np.random.default_rng(8).standard_normal((20, 8)))
+    for name in names:  # older versions have other names
+        try:
+            optimizer = jorth.optim.make(name, layer, lr=0.01)
+        except ValueError:
+            continue
+        break
+    for _ in range(10):
+
+        def closure():
+            optimizer.zero_grad()
+            loss = torch.log1p(layer(rows).square()).mean()
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+    return layer.weight.detach().ravel().tolist()
+
+
+def aligner():
+    source, target = procrustes_data()
+    fitted = jorth.estimators.LorentzAligner(signature=SIG).fit(source, target)
+    return np.asarray(fitted.transform(source)).ravel().tolist()
+
+
+def pca():
+    rng = np.random.default_rng(9)
+    space = rng.standard_normal((50, 4))
+    points = np.column_stack([space, np.sqrt(1 + (space**2).sum(1))])
+    return np.asarray(jorth.estimators.HyperbolicPCA(2).fit_transform(points)).ravel().tolist()
+
+
+def probe_estimator():
+    from jorth import estimators
+
+    kind = getattr(estimators, "StructuralProbeEmbedding", None)  # older versions have another name
+    kind = kind or estimators.StructuralProbeRegressor
+    rng = np.random.default_rng(10)
+    rows = rng.standard_normal((25, 5))
+    distances = np.abs(rows[:, None, :2] - rows[None, :, :2]).sum(-1)
+    fitted = kind(max_iter=5) if "max_iter" in kind().get_params() else kind(max_iterations=5)
+    return np.asarray(fitted.fit(rows, distances).transform(rows)).ravel().tolist()
+
+
+JOBCD = jorth.optim.JOBCD
+RUNS = {
+    "gs-jobcd": lambda: solve(procrustes(), "gs-jobcd", 20),
+    "gs-jobcd, greedy": lambda: solve(procrustes(), "gs-jobcd", 10, order="greedy"),
+    "gs-jobcd, blocks": lambda: solve(procrustes(), "gs-jobcd", 10, block_size=3),
+    "gs-jobcd, J-Jacobi": lambda: solve(trace(), "gs-jobcd", 3, side="right"),
+    "gs-jobcd, all components": lambda: solve(procrustes(), "gs-jobcd", 10, components="all"),
+    "gs-jobcd, autograd": lambda: solve(smooth, "gs-jobcd", 2),
+    "j-jobcd": lambda: solve(procrustes(), "j-jobcd", 15),
+    "j-jobcd, one round": lambda: solve(procrustes(), "j-jobcd", 15, rounds_per_gradient=1),
+    "j-jobcd, greedy": lambda: solve(
+        smooth, "j-jobcd", 15, rounds_per_gradient=1, matching="greedy"
+    ),
+    "j-jobcd, scalar": lambda: solve(
+        procrustes(), "j-jobcd", 10, rounds_per_gradient=1, majoriser="scalar"
+    ),
+    "j-jobcd, both sides": lambda: solve(smooth, "j-jobcd", 10, side="both"),
+    "j-jobcd, probe": lambda: solve(probe(), "j-jobcd", 15),
+    "vr-j-jobcd": lambda: solve(procrustes(), "vr-j-jobcd", 20),
+    "vr-j-jobcd, finite sum": lambda: solve(finite_sum(), "vr-j-jobcd", 20),
+    "vr-j-jobcd, probe": lambda: solve(probe(), "vr-j-jobcd", 15),
+    "umcm": lambda: solve(procrustes(), "umcm", 10),
+    "admm": lambda: solve(procrustes(), "admm", 10),
+    "csdm": lambda: solve(procrustes(), "csdm", 5),
+    "csdm, adam": lambda: solve(procrustes(), "csdm", 10, optimizer="adam"),
+    "exponential": lambda: solve(procrustes(), "exponential", 5),
+    "riemannian-sd": lambda: solve(smooth, "riemannian-sd", 8),
+    "riemannian-cg": lambda: solve(smooth, "riemannian-cg", 8),
+    "riemannian-lbfgs": lambda: solve(smooth, "riemannian-lbfgs", 8),
+    "riemannian-lbfgs, preconditioned": lambda: solve(procrustes(), "riemannian-lbfgs", 4),
+    "chain": lambda: solve(procrustes(), ["gs-jobcd", "riemannian-cg"], 8),
+    "procrustes": lambda: jorth.procrustes(*procrustes_data(), SIG).x.ravel().tolist(),
+    "JOBCD": lambda: trained(lambda w: JOBCD([w], SIG, lr=0.05)),
+    "JOBCD, per plane": lambda: trained(
+        lambda w: JOBCD([w], SIG, lr=0.01, momentum=0.9, curvature="per-plane")
+    ),
+    "JOBCD, per matrix, invariant": lambda: trained(
+        lambda w: JOBCD([w], SIG, lr=0.01, curvature="per-matrix", metric="invariant")
+    ),
+    "JOBCD, greedy, right": lambda: trained(
+        lambda w: JOBCD([w], SIG, lr=0.05, matching="greedy", side="right")
+    ),
+    "VRJOBCD": lambda: trained(lambda w: jorth.optim.VRJOBCD([w], SIG, lr=0.05, momentum=0.5)),
+    "make, j-jobcd": lambda: by_name("j-jobcd", "jobcd"),
+    "make, csdm": lambda: by_name("csdm"),
+    "LorentzAligner": aligner,
+    "HyperbolicPCA": pca,
+    "StructuralProbeEmbedding": probe_estimator,
+}
+
+
+def quadratic_sweep(n, iterations):
+    sig = Signature(n // 2, n - n // 2)
+    source, target, _ = jorth.datasets.planted_procrustes(2 * n, sig, noise=0.05, seed=1)
+    objective = jorth.Procrustes(source, target)
+    return lambda: jorth.minimize(
+        objective,
+        signature=sig,
+        method="gs-jobcd",
+        max_iterations=iterations,
+        gradient_tolerance=0.0,
+    )
+
+
+def method_on_autograd(method, n, iterations):
+    sig = Signature(n // 2, n - n // 2)
+    return lambda: jorth.minimize(
+        smooth, signature=sig, method=method, max_iterations=iterations, gradient_tolerance=0.0
+    )
+
+
+def preconditioned_lbfgs(n):
+    sig = Signature(n // 2, n - n // 2)
+    source, target, _ = jorth.datasets.planted_procrustes(2 * n, sig, noise=0.05, seed=1)
+    objective = jorth.Procrustes(source, target)
+    return lambda: jorth.minimize(objective, signature=sig, method="riemannian-lbfgs")
+
+
+def optimizer_steps(n, batch, steps, dtype, **options):
+    sig = Signature(n - 1, 1)
+    generator = torch.Generator().manual_seed(0)
+    weight = torch.nn.Parameter(torch.eye(n, dtype=dtype).repeat(batch, 1, 1))
+    weight.grad = torch.randn(batch, n, n, generator=generator, dtype=dtype)
+    optimizer = JOBCD([weight], sig, lr=1e-4, **options)
+
+    def run():
+        for _ in range(steps):
+            optimizer.step()
+
+    return run
+
+
+def ultra_e_steps(steps):
+    from jorth import kge
+
+    model = kge.UltraE(2000, 10, signature=Signature(28, 4), dtype=torch.float32)
+    optimizer = JOBCD([model.relations], model.signature, lr=1e-3, curvature="per-plane")
+    generator = torch.Generator().manual_seed(0)
+    heads = torch.randint(2000, (500,), generator=generator)
+    relations = torch.randint(10, (500,), generator=generator)
+    tails = torch.randint(2000, (500,), generator=generator)
+
+    def run():
+        for _ in range(steps):
+            model.zero_grad()
+            scores = model.score_tails(heads, relations)
+            torch.nn.functional.cross_entropy(scores, tails).backward()
+            optimizer.step()
+
+    return run
+
+
+ADAPTIVE = dict(momentum=0.9, curvature="per-plane")
+TIMED = {
+    "pair steps, n = 32": lambda: quadratic_sweep(32, 40),
+    "pair steps, n = 100": lambda: quadratic_sweep(100, 6),
+    "pair steps in blocks, n = 256": lambda: quadratic_sweep(256, 1),
+    "rounds, n = 32": lambda: method_on_autograd("j-jobcd", 32, 40),
+    "rounds, n = 100": lambda: method_on_autograd("j-jobcd", 100, 6),
+    "L-BFGS, n = 32": lambda: method_on_autograd("riemannian-lbfgs", 32, 40),
+    "preconditioned L-BFGS, n = 100": lambda: preconditioned_lbfgs(100),
+    "JOBCD, 64 of 8 x 8": lambda: optimizer_steps(8, 64, 40, torch.float32),
+    "JOBCD per plane, 33 x 33": lambda: optimizer_steps(33, 1, 60, torch.float32, **ADAPTIVE),
+    "UltraE step": lambda: ultra_e_steps(2),
+}
+
+
+def worker():
+    """Answer requests on standard input: "results", or the name of a timed path."""
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    ready = {}
+    for line in sys.stdin:
+        name = line.strip()
+        if name == "results":
+            answer = {run: RUNS[run]() for run in RUNS}
+        else:
+            if name not in ready:
+                ready[name] = TIMED[name]()
+                ready[name]()
+            start = time.perf_counter()
+            ready[name]()
+            answer = time.perf_counter() - start
+        print(json.dumps(answer), flush=True)
+
+
+class Version:
+    """A version of the package in a process of its own."""
+
+    def __init__(self, source):
+        environment = os.environ | {"PYTHONPATH": source, "OMP_NUM_THREADS": "1"}
+        command = [sys.executable, __file__, "--worker"]
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(
+            command, env=environment, stdin=pipe, stdout=pipe, text=True
+        )
+
+    def ask(self, name):
+        print(name, file=self._process.stdin, flush=True)
+        return json.loads(self._process.stdout.readline())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "sources", nargs="*", help="the folders `src` of the old and the new version"
+    )
+    parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        worker()
+        return
+    old, new = (Version(source) for source in options.sources)
+    before, after = old.ask("results"), new.ask("results")
+    print("largest relative difference of the results")
+    for name, numbers in before.items():
+        size = np.abs(numbers).max()
+        print(f"  {name:34s} {np.abs(np.subtract(after[name], numbers)).max() / size:.1e}")
+    print("time, new / old")
+    for name in TIMED:
+        ratios = []
+        for turn in range(options.repeats):
+            first, second = (old, new) if turn % 2 == 0 else (new, old)
+            times = {first: first.ask(name)}
+            times[second] = second.ask(name)
+            ratios.append(times[new] / times[old])
+        print(f"  {name:34s} {statistics.median(ratios):.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
