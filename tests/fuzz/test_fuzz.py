@@ -12,7 +12,7 @@ from tests.fuzz.calls import Call, Case, cases
 from tests.fuzz.judge import CLEAR, ELSE, RIGHT, judge
 from tests.fuzz.rooms import ROOMS, run
 
-QUICK = 1000
+QUICK = 2_500
 LONG = 22_000
 SHOWN = 25
 
