@@ -1,64 +1,91 @@
-"""Two processes under DistributedDataParallel take the steps of one process on the joined batch."""
+"""Two processes under DistributedDataParallel take the steps of one on the joined batch, and rest together."""
 
 import datetime
+import math
+import warnings
+from itertools import pairwise
 
 import pytest
 import torch
 import torch.distributed
+import torch.multiprocessing
 
+import jorth
 from jorth import Signature
 from jorth.optim import JOBCD, VRJOBCD
 from tests.optim.problems import Alignment
-from tests.ranks.processes import in_processes
 
+pytestmark = pytest.mark.skipif(
+    not torch.distributed.is_available(), reason="torch was built without distributed"
+)
 SIG = Signature(3, 2)
 STEPS, ROWS = 12, 40
+BAD_STEP = 2
 KINDS = (JOBCD, VRJOBCD)
 OPTIONS = {"lr": 0.1, "momentum": 0.5, "curvature": "per-matrix"}
 
 
-def run(model, forward, kind, rows):
+def run(model, forward, kind, rows, bad=()):
+    """The points after each step; the loss is NaN in the steps ``bad``."""
     optimizer = kind([model.weight], SIG, **OPTIONS)
-    for _ in range(STEPS):
+    points = []
+    for step in range(STEPS):
 
-        def closure():
+        def closure(factor=math.nan if step in bad else 1.0):
             optimizer.zero_grad()
-            loss = forward(rows)
+            loss = factor * forward(rows)
             loss.backward()
             return loss
 
         optimizer.step(closure)
-    return model.weight.detach()
+        points.append(model.weight.detach().clone())
+    return torch.stack(points)
 
 
 def process(rank, folder):
     torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
     torch.distributed.init_process_group(
         "gloo",
         init_method=f"file://{folder}/meeting",
         rank=rank,
         world_size=2,
-        timeout=datetime.timedelta(seconds=60),
+        timeout=datetime.timedelta(seconds=120),
     )
     found = {}
     for kind in KINDS:
-        model = Alignment(SIG, rows=ROWS)
-        parallel = torch.nn.parallel.DistributedDataParallel(model)
-        found[kind.__name__] = run(model, parallel, kind, torch.arange(rank, ROWS, 2))
+        for name, bad in (("sound", ()), ("one bad loss", (BAD_STEP,) if rank == 1 else ())):
+            model = Alignment(SIG, rows=ROWS)
+            parallel = torch.nn.parallel.DistributedDataParallel(model)
+            rows = torch.arange(rank, ROWS, 2)
+            found[kind.__name__, name] = run(model, parallel, kind, rows, bad)
     torch.save(found, f"{folder}/{rank}")
     torch.distributed.destroy_process_group()
 
 
-@pytest.mark.skipif(
-    not torch.distributed.is_available(), reason="torch was built without distributed"
-)
-def test_two_processes_equal_one(tmp_path):
-    assert in_processes(process, str(tmp_path)) == [0, 0]
-    first, second = (torch.load(tmp_path / str(rank)) for rank in range(2))
-    for kind in KINDS:
-        model = Alignment(SIG, rows=ROWS)
-        alone = run(model, model, kind, torch.arange(ROWS))
-        found = first[kind.__name__]
-        assert torch.equal(found, second[kind.__name__])
-        assert (found - torch.eye(SIG.n)).abs().max() > 0.1
-        assert torch.allclose(found, alone, rtol=0, atol=1e-12)
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    """What the two processes found."""
+    folder = str(tmp_path_factory.mktemp("two"))
+    torch.multiprocessing.spawn(process, args=(folder,), nprocs=2)
+    return [torch.load(f"{folder}/{rank}") for rank in range(2)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_processes_equal_one(two, kind):
+    first, second = (found[kind.__name__, "sound"][-1] for found in two)
+    model = Alignment(SIG, rows=ROWS)
+    alone = run(model, model, kind, torch.arange(ROWS))[-1]
+    assert torch.equal(first, second)
+    assert (first - torch.eye(SIG.n)).abs().max() > 0.1
+    assert torch.allclose(first, alone, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_processes_leave_out_the_same_step(two, kind):
+    """A loss that is not finite in one process."""
+    first, second = (found[kind.__name__, "one bad loss"] for found in two)
+    assert torch.equal(first, second)
+    rests = [torch.equal(before, after) for before, after in pairwise(first)]
+    assert rests == [step == BAD_STEP for step in range(1, STEPS)]
+    assert jorth.residual(first, SIG).max() < 1e-13
