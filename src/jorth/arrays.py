@@ -44,7 +44,8 @@ def describe(value: object) -> str:
     """The type and size of an argument for an error message, never the entries of an array."""
     if isinstance(value, (np.ndarray, Tensor)):
         kind = "array" if isinstance(value, np.ndarray) else "tensor"
-        return f"a {value.dtype} {kind} of shape {tuple(value.shape)}"
+        place = " on meta" if isinstance(value, Tensor) and value.is_meta else ""
+        return f"a {value.dtype} {kind} of shape {tuple(value.shape)}{place}"
     if hasattr(value, "tocsr"):
         return f"a {value.dtype} sparse matrix of shape {value.shape}"  # type: ignore[attr-defined]
     kind = type(value).__name__

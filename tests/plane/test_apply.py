@@ -166,3 +166,12 @@ def test_bad_input(change, error, message):
     )
     with pytest.raises(error, match=message):
         apply_rows(**arguments)
+
+
+@pytest.mark.parametrize("function", [apply_rows, apply_columns])
+def test_pairs_without_data_are_refused(function):
+    pairs = torch.zeros((1, 2), dtype=torch.int64, device="meta")
+    with pytest.raises(
+        ValueError, match=r"pairs must be integers of shape \(m, 2\), got .* on meta"
+    ):
+        function(torch.eye(4), pairs, torch.eye(2)[None])

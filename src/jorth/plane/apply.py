@@ -89,7 +89,8 @@ def _checked(X: Any, pairs: Any, V: Any, rows: bool) -> tuple[Tensor, Tensor, Te
     host = torch.device("cpu")
     place = pairs.device if isinstance(pairs, Tensor) else host
     index = real_numbers(pairs, "pairs", "integers of shape (m, 2)", place)
-    if index.ndim != 2 or index.shape[1] != 2 or index.dtype not in (torch.int64, torch.int32):
+    integers = index.dtype in (torch.int64, torch.int32)
+    if index.shape[1:] != (2,) or not integers or (index.is_meta and not matrix.is_meta):
         raise ValueError(f"pairs must be integers of shape (m, 2), got {describe(pairs)}")
     if steps.shape[-3:] != (len(index), 2, 2) or not _fits(steps.shape[:-3], matrix.shape[:-2]):
         raise ValueError(
