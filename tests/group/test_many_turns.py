@@ -60,9 +60,10 @@ def test_no_run_ends_at_an_infeasible_point(optimizer, rate, method):
             objective, x0, signature=sig, method=solver, max_iterations=10, max_time=5
         )
         assert jorth.residual(result.x, sig) <= 2.0**-26.5
-        # where no step is taken the form gives x0 back up to rounding, and f as much of its terms
-        size = np.linalg.norm(x0)
-        terms = np.linalg.norm(M) ** 2 * size**2 + np.linalg.norm(C) * size
-        assert result.value <= result.history["value"][0] + 10 * 5 * 2.0**-53 * terms
+        if optimizer == "lbfgs":  # Adam may rise
+            # where no step is taken the form gives x0 back up to rounding, and f as much of its terms
+            size = np.linalg.norm(x0)
+            terms = np.linalg.norm(M) ** 2 * size**2 + np.linalg.norm(C) * size
+            assert result.value <= result.history["value"][0] + 10 * 5 * 2.0**-53 * terms
         if result.status is Status.CONVERGED:
             assert result.gradient_norm <= 1e-6

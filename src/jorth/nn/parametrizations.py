@@ -145,9 +145,10 @@ class ExponentialParametrization(nn.Module):
             raise TypeError(f"X must be a torch tensor, got {describe(X)}")
         n = self.signature.n
         point = to_tensor(X, "X").detach()
-        if point.ndim < 2 or point.shape[-2] != n:
+        if point.ndim < 2 or point.shape[-2] != n or not 1 <= point.shape[-1] <= n:
             raise ValueError(
-                f"X must have shape (..., {n}, k) for {self.signature}, got {describe(X)}"
+                f"X must have shape (..., {n}, k) with k from 1 to {n} for {self.signature}, "
+                f"got {describe(X)}"
             )
         check_finite(point, "X")
         if point.shape[-1] == n:

@@ -67,6 +67,7 @@ def solve_plane(
         computed in float64 and rounded at the end.
     """
     check_choice(components, "components", ("all", "identity"))
+    check_flag(check, "check")
     P_ = to_tensor(P, "P", meta=not check).detach()
     if P_.ndim < 2 or P_.shape[-2:] != (2, 2):
         raise ValueError(f"P must have shape (..., 2, 2), got {describe(P)}")
@@ -116,6 +117,7 @@ def solve_rows(
         As `solve_plane`.
     """
     check_choice(components, "components", ("all", "identity"))
+    check_flag(check, "check")
     G_, Z_ = to_tensor(G, "G").detach(), to_tensor(Z, "Z").detach()
     if Z_.ndim < 2 or Z_.shape[-2] != 2 or Z_.shape[-1] == 0:
         raise ValueError(f"Z must have shape (..., 2, m) with m at least 1, got {describe(Z)}")

@@ -15,7 +15,7 @@ ROUGH = Signature(12, 4)
 
 def rough_probe():
     """Sparse rows of zeros and ones, as bags of words are."""
-    rows = (np.random.default_rng(0).random((70, ROUGH.n)) < 0.3).astype(float)
+    rows = (np.random.default_rng(0).random((150, ROUGH.n)) < 0.3).astype(float)
     return StructuralProbe(rows[rows.any(axis=1)], signature=ROUGH)
 
 
@@ -46,8 +46,8 @@ def test_a_rough_probe_falls_further_than_by_backtracking(method):
 
     probe = rough_probe()
     options = dict(method=method, max_evaluations=60, gradient_tolerance=0.0)
-    averaged = [jorth.minimize(probe, start(s), seed=s, **options) for s in range(3)]
-    majorised = [jorth.minimize(Smooth(probe), start(s), seed=s, **options) for s in range(3)]
+    averaged = [jorth.minimize(probe, start(s), seed=s, **options) for s in range(5)]
+    majorised = [jorth.minimize(Smooth(probe), start(s), seed=s, **options) for s in range(5)]
     assert np.median([r.value for r in averaged]) < 0.5 * np.median([r.value for r in majorised])
     for result in averaged:
         longest = max(1.0, np.nanmax(result.history["norm"]) / np.linalg.norm(result.x, 2))
