@@ -1,6 +1,6 @@
-"""Benchmarks on equal budgets: every run is one row, scored anew through the objective.
+"""Benchmarks on equal budgets: every run becomes one row, scored again through the objective.
 
-`core` runs cells, keeps rows and writes the page for any kind of benchmark. The kinds are packages
+`core` runs cells, stores rows and writes the page for any kind of benchmark. The kinds are packages
 beside it: `matrices` (hevp, probe, procrustes), `graphs` (kge) and `speed`.
 """
 

@@ -1,4 +1,4 @@
-"""The kinds of benchmarks by the problems of their cells; a kind is loaded when one is met."""
+"""The kind of benchmark of each problem; a kind is imported when it is first needed."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ PACKAGES = {
 
 
 def kind_of(problem: Any) -> Kind:
-    """The kind of a problem; rows with a problem that is not known are shown as matrices."""
+    """The kind of a problem; rows with an unknown problem are shown as matrices."""
     package = PACKAGES.get(problem, "matrices")
     kind: Kind = import_module(f"jorth.bench.{package}.runner").KIND
     return kind
 
 
 def run_cells(cells: Sequence[Cell], folder: Path, **options: Any) -> RunSummary:
-    """Run the cells, all of one kind, that have no row yet: `run_unfinished` has the options."""
+    """Run the cells, all of one kind, that have no row yet; see `run_unfinished` for options."""
     return run_unfinished(kind_of(cells[0].problem if cells else None), cells, folder, **options)
 
 
 def write_report(run: str | Path, folder: str | Path) -> Path:
     """Write the page of a run, a folder or file of `jorth bench`, and its figures into ``folder``.
 
-    The page is one file: styles inline, figures as data, nothing from the network. Runs that are
-    not complete, cells that failed and data that are missing are shown as they are. Whatever stands
-    in a row is shown as text.
+    The page is one file with inline styles and embedded figures, and loads nothing from the
+    network. It also lists unfinished runs, failed cells and missing data. The text of a row is
+    always escaped.
 
     Raises:
-        ValueError: There is no row, or one that `jorth bench` cannot have written; the message
-            names ``run``.
+        ValueError: There are no rows, or `jorth bench` cannot have written one of them; the
+            message names ``run``.
     """
     from jorth.bench.core.page import write_page
 

@@ -58,14 +58,9 @@ def locate(entry: DataSet, folder: Path, *, sparse_first: bool = False) -> Path:
     path = find(entry, folder, sparse_first=sparse_first) if os.path.isdir(folder) else None
     if path is not None:
         return path
-    how = (
-        f"`jorth data fetch {entry.name}` downloads it"
-        if entry.url
-        else "it has no public address known here"
-    )
     raise FileNotFoundError(
-        f"data set {entry.name} is not in {folder!s:.80} (as {names_of(entry)}): {how}; "
-        f"or put a file there, or name another folder by folder= or {VARIABLE}"
+        f"data set {entry.name} is not in {folder!s:.80} (as {names_of(entry)}): "
+        f"{entry.how_to_get}; or put a file there, or name another folder by folder= or {VARIABLE}"
     )
 
 

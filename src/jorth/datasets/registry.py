@@ -39,6 +39,13 @@ class DataSet:
     hspp: tuple[int, int] | None = None
     scale: float | None = None
 
+    @property
+    def how_to_get(self) -> str:
+        """What messages say to someone who lacks the file."""
+        if self.url:
+            return f"`jorth data fetch {self.name}` downloads it"
+        return "it has no public address known here"
+
 
 _SETS = (
     DataSet(

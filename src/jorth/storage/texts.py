@@ -1,8 +1,9 @@
-"""JSON and TOML from files that may be damaged or hostile; a ValueError names the file."""
+"""JSON and TOML: read from files that may be damaged or hostile, and written."""
 
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,26 +16,41 @@ else:
 
 
 def read_json(path: Path) -> Any:
-    """What a JSON file holds."""
+    """The content of a JSON file; a ValueError names the file."""
     return parse_json(path.read_bytes(), str(path))
 
 
 def parse_json(content: bytes | str, where: str) -> Any:
-    """What JSON stands for; an error message begins with ``where``."""
+    """The value of a JSON text; an error message begins with ``where``."""
     return _parsed(lambda: json.loads(content), "JSON", where)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """What a TOML file holds."""
+    """The content of a TOML file; a ValueError names the file."""
     content = path.read_bytes()
     found: dict[str, Any] = _parsed(lambda: tomllib.loads(content.decode()), "TOML", str(path))
     return found
 
 
+def to_json(value: Any, *, indent: int | None = None) -> bytes:
+    """A value as JSON text. NaN and infinity become null, as JSON has neither."""
+    return json.dumps(_without_nan(value), indent=indent, allow_nan=False).encode()
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _without_nan(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_nan(part) for part in value]
+    return value
+
+
 def _parsed(parse: Callable[[], Any], form: str, where: str) -> Any:
     try:
         return parse()
-    except ValueError as error:  # text that is not UTF-8 too
+    except ValueError as error:  # also text that is not UTF-8
         raise ValueError(f"{where} is not {form}: {error}") from None
     except RecursionError:
         raise ValueError(f"{where} cannot be read: its {form} is nested too deeply") from None

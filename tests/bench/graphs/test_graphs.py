@@ -282,7 +282,7 @@ def test_the_page(quick, tmp_path):
     (runs,) = graph_runs(read_rows(quick[0]))
     for method in GRAPH_METHODS:
         middle = np.median([row["test"]["mrr"] for row in runs.tests.done(method)])
-        assert runs.median_test(method, "mrr") == middle
+        assert runs.median_mrr(method) == middle
         assert f"<td>{middle:.3g} [" in page
     assert page.count("* generated") == 3
 
@@ -316,7 +316,7 @@ def test_verdict_says_what_came_out_and_what_leaks():
     rows[6] |= {"outcome": "failed", "loss": None, "test": {"mrr": None}}
     (runs,) = graph_runs(rows)
     assert runs.median_loss("VR-J-JOBCD") == 7
-    assert runs.median_test("VR-J-JOBCD", "mrr") == 0.3
+    assert runs.median_mrr("VR-J-JOBCD") == 0.3
     rows[7] |= {"outcome": "failed", "loss": None, "test": {"mrr": None}}
     assert graph_runs(rows)[0].median_loss("VR-J-JOBCD") == math.inf
 

@@ -1,1 +1,1 @@
-"""What all kinds of benchmarks share; it knows none of them."""
+"""What all kinds of benchmarks share; nothing here depends on a particular kind."""

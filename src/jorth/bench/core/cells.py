@@ -1,4 +1,4 @@
-"""What decides a run: the base class of cells, and what several kinds of benchmark share."""
+"""The base class of cells, which describe one run each, and what several kinds share."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
 GAPS = (1e-2, 1e-4, 1e-8)
-"""The relative gaps (f - optimum) / (f(X0) - optimum) whose times are kept."""
+"""The relative gaps (f - optimum) / (f(X0) - optimum) whose times are recorded."""
 CellT = TypeVar("CellT", bound="Cell")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """Everything that decides a run except the machine; each kind of benchmark adds its fields."""
+    """Everything that determines a run except the machine; each kind adds its own fields."""
 
     problem: str
     method: str
@@ -21,12 +21,12 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """All fields in a fixed order; a finished run is recognised by it."""
+        """All fields in a fixed order, by which a finished run is recognised."""
         return json.dumps(asdict(self), sort_keys=True)
 
     @property
     def size(self) -> str:
-        """The problem and its size in a few letters."""
+        """A short name of the problem and its size."""
         raise NotImplementedError
 
     @classmethod
@@ -36,5 +36,5 @@ class Cell:
 
 
 def plus_signs(n: int, share: float) -> int:
-    """The number of plus signs for a share p / n; both signs are kept."""
+    """The number of plus signs for a share p / n, with at least one of each sign."""
     return min(max(round(share * n), 1), n - 1)

@@ -1,4 +1,4 @@
-"""What all figures share: the line of each method, the size, and the way to PNG and to the page."""
+"""What all figures share: line styles, sizes, and the export to PNG and to the page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jorth.bench.core.html import Html, html
 from jorth.storage.atomic import replacing
 
 Numbers = NDArray[np.float64]
-# Okabe and Ito's colours, and a line style that tells the methods apart without them
+# Okabe and Ito's colours; the line styles tell the methods apart without colour
 LINES: dict[str, tuple[str, Any]] = {
     "UMCM": ("#56B4E9", ":"),
     "ADMM": ("#CC79A7", "-."),
@@ -45,14 +45,14 @@ def line_style(name: str, width: float = 1.6) -> dict[str, Any]:
 
 
 def new_figure(width: float = 8.6, height: float = 3.9) -> Any:
-    """An empty figure of so many inches."""
+    """An empty figure; width and height are in inches."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained", facecolor="white")
 
 
 def legend_below(figure: Any, axes: Any, *, columns: int, fontsize: int = 8) -> None:
-    """The legend of some axes, below the panels."""
+    """Place the legend of ``axes`` below all panels."""
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=fontsize)
 
@@ -65,7 +65,7 @@ def png(figure: Any) -> bytes:
 
 
 def place_figure(picture: bytes | None, name: str, caption: str, place: Path) -> Html:
-    """A figure as HTML with its data inside, and as a file in the folder ``place``; or nothing."""
+    """Write a picture into the folder ``place`` and return it as HTML; None gives empty HTML."""
     if picture is None:
         return html("")
     with replacing(place / f"{name}.png") as stream:

@@ -1,4 +1,4 @@
-"""HTML by jinja2: templates are constants, and whatever is filled into one is escaped."""
+"""HTML from jinja2 templates, which are constants; all values filled in are escaped."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from jorth.bench.core.records import Row
+from jorth.bench.core.records import Row, reason
 
 Html: TypeAlias = Markup
-"""Text that a template has made. The engine escapes all other text when it is filled in."""
+"""The output of a template. All other text is escaped when it is filled in."""
 _ENGINE = Environment(autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True)
 
 TABLE = """\
@@ -28,6 +28,8 @@ TABLE_ROW = """\
 TABLE_CELL = """\
 <td{% if css %} class="{{ css }}"{% endif %}{% if span %} colspan="{{ span }}"{% endif %}>\
 {{ content }}</td>"""
+_compiled = cache(_ENGINE.from_string)
+
 LABEL = "{{ name }}<br><small>{{ more }}</small>"
 BADGE = """\
 {% if place in words %}\
@@ -39,17 +41,12 @@ WITHOUT_RESULT = """\
 
 
 def html(template: str, **values: Any) -> Html:
-    """Fill ``values`` into a template, which must be a constant: never text that was read."""
+    """Fill ``values`` into a template, which must be a constant and never text from a file."""
     return Markup(_compiled(template).render(values))
 
 
-@cache
-def _compiled(template: str) -> Template:
-    return _ENGINE.from_string(template)
-
-
 def together(*parts: Html) -> Html:
-    """Some pieces of a page, one after the other."""
+    """Pieces of a page, one after the other."""
     return html("{{ parts | join }}", parts=parts)
 
 
@@ -64,30 +61,20 @@ def table_row(head: str, cells: Iterable[Html], css: str = "") -> Html:
 
 
 def table_cell(content: Any, *, css: str = "", span: int = 0) -> Html:
-    """A cell of a table, over ``span`` columns if that is not 0."""
+    """A cell of a table that spans ``span`` columns; 0 is one column."""
     return html(TABLE_CELL, content=content, css=css, span=span)
 
 
 def label(name: str, more: str) -> Html:
-    """The head of a row: a name, and details in small letters below it."""
+    """The head of a row: a name, and details in small print below it."""
     return html(LABEL, name=name, more=more)
 
 
 def badge(place: int | None) -> Html:
-    """The mark of the first three."""
+    """The mark of the places 1 to 3; other places have none."""
     return html(BADGE, place=place, words={1: "first", 2: "second", 3: "third"})
 
 
 def without_result(rows: list[Row]) -> Html:
     """Why some runs have no result, one line each."""
     return html(WITHOUT_RESULT, reasons=map(reason, rows))
-
-
-def reason(row: Row) -> str:
-    """Why a run has no result."""
-    return f"{row['outcome']}: {error_of(row)}"
-
-
-def error_of(row: Row) -> str:
-    """The error of a run, if one was recorded."""
-    return str(row.get("error", "no error was recorded"))

@@ -1,4 +1,4 @@
-"""What a row says about where it was made: versions, hardware, commit."""
+"""Where a row was made: versions, hardware, commit."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import jorth
 
 @cache
 def versions() -> dict[str, str]:
-    """The versions of jorth, Python and the packages that compute."""
+    """The versions of jorth, Python and the numerical packages."""
     found = {"jorth": jorth.__version__, "python": platform.python_version()}
     return found | package_versions("torch", "numpy", "scipy", "numba")
 
 
 def package_versions(*names: str) -> dict[str, str]:
-    """The versions of some packages, installed or not."""
+    """The versions of packages, or "not installed"."""
     found = {}
     for name in names:
         try:
@@ -32,7 +32,7 @@ def package_versions(*names: str) -> dict[str, str]:
 
 
 def hardware() -> dict[str, Any]:
-    """Processor, cores that this process may use, threads of torch, and the GPU if there is one."""
+    """The processor, its cores, the threads of torch, and the GPU if there is one."""
     import torch
 
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
@@ -65,7 +65,7 @@ def commit() -> str | None:
     tracked = [*git, "ls-files", "--error-unmatch", "__init__.py"]
     try:
         found = subprocess.run(describe, capture_output=True, text=True, timeout=10, check=True)
-        # fails in an environment that is inside another project's checkout
+        # fails if jorth is installed inside the checkout of another project
         subprocess.run(tracked, capture_output=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):
         return None

@@ -1,16 +1,16 @@
-"""The page: a summary, a section for each kind, runs without a result, and where it was run."""
+"""The page: a summary, a section for each kind, runs without a result, and the machine."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from jorth.bench.core.html import Html, error_of, html, table, table_cell, table_row, together
-from jorth.bench.core.records import Row
+from jorth.bench.core.html import Html, html, table, table_cell, table_row, together
+from jorth.bench.core.records import Row, error_of
 from jorth.bench.core.runs import Kind
 from jorth.storage.atomic import replacing
 
-NAME = "index.html"
 DOCUMENT = """\
 <!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">\
@@ -22,7 +22,8 @@ DOCUMENT = """\
 <footer>{{ footer }}</footer></body></html>
 """
 SUMMARY = (
-    "<p>{{ counts.done }} runs done, {{ counts.failed }} failed, {{ counts.missing }} missing.</p>"
+    "<p>{{ counts['done'] }} runs done, {{ counts['failed'] }} failed, "
+    "{{ counts['missing'] }} missing.</p>"
 )
 FOOTER = "{% for name, text in lines %}<p><b>{{ name }}:</b> {{ text }}</p>{% endfor %}"
 CSS = html("""
@@ -73,33 +74,28 @@ footer { margin-top: 2.5rem; border-top: 2px solid #1a1a1a; font-size: .82rem; }
 def write_page(rows: list[Row], kinds: Sequence[Kind], order: Sequence[Kind], place: Path) -> Path:
     """Write the page and its figures into the folder ``place``.
 
-    Args:
-        rows: All rows.
-        kinds: The kind of each row.
-        order: The kinds in the order of their sections.
-        place: The folder.
+    ``kinds`` has the kind of each row, ``order`` the kinds in the order of their sections.
     """
     place.mkdir(parents=True, exist_ok=True)
     parts = [_summary(rows)]
     for kind in order:
-        own = [row for row, its in zip(rows, kinds, strict=True) if its is kind]
-        parts.append(kind.section(own, place))
+        members = [row for row, found in zip(rows, kinds, strict=True) if found is kind]
+        parts.append(kind.section(members, place))
     body = together(*parts, _without_result(rows, kinds))
     text = html(DOCUMENT, css=CSS, body=body, footer=_footer(rows))
-    page = place / NAME
+    page = place / "index.html"
     with replacing(page) as stream:
-        stream.write(text.encode(errors="replace"))  # JSON may hold halves of characters
+        stream.write(text.encode(errors="replace"))  # JSON may hold unpaired surrogates
     return page
 
 
 def _summary(rows: list[Row]) -> Html:
-    outcomes = [row["outcome"] for row in rows]
-    counts = {outcome: outcomes.count(outcome) for outcome in ("done", "failed", "missing")}
+    counts = Counter(row["outcome"] for row in rows)
     return html(SUMMARY, counts=counts)
 
 
 def _without_result(rows: list[Row], kinds: Sequence[Kind]) -> Html:
-    """Failed runs one by one, missing ones once for each data set."""
+    """A table of failed runs one by one, and of missing ones once per data set."""
     body = []
     missing = set()
     for row, kind in zip(rows, kinds, strict=True):
@@ -122,9 +118,7 @@ def _without_result(rows: list[Row], kinds: Sequence[Kind]) -> Html:
 
 def _footer(rows: list[Row]) -> Html:
     """Machine, versions, commit and dates."""
-    versions = (
-        ", ".join(f"{name} {number}" for name, number in row["versions"].items()) for row in rows
-    )
+    versions = (", ".join(f"{name} {v}" for name, v in row["versions"].items()) for row in rows)
     dates = sorted(str(row["date"]) for row in rows)
     lines = (
         ("Machine", _distinct(map(_machine, rows))),

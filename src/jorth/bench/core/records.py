@@ -1,9 +1,7 @@
-"""Rows on disk: JSON lines, one for each run, appended as runs finish."""
+"""Rows on disk: one line of JSON per run, appended as runs finish."""
 
 from __future__ import annotations
 
-import json
-import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +11,7 @@ from typing import Any
 
 from jorth.bench.core.cells import CellT
 from jorth.storage.atomic import held
-from jorth.storage.texts import parse_json
+from jorth.storage.texts import parse_json, to_json
 
 NAME = "runs.jsonl"
 """The file in a run's folder."""
@@ -21,13 +19,13 @@ Row = dict[str, Any]
 
 
 def append_row(path: Path, row: Row) -> None:
-    """Add a row and flush it to the disk. NaN and infinity become null: JSON has neither.
+    """Add a row and flush it to the disk; NaN and infinity become null.
 
-    Several processes may add to one file. Each row is one write by a writer that holds the file
-    alone; if it fails, nothing of the row stays. A line torn by a killed writer is cut off first.
+    Several processes may add to one file, as the writer locks it. If writing fails, nothing of the
+    row remains. A partial line that a killed writer has left is removed first.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    line = json.dumps(_without_nan(row), allow_nan=False).encode() + b"\n"
+    line = to_json(row) + b"\n"
     with path.open("a+b", buffering=0) as file:
         held(file.fileno(), wait=True)
         _mend_last_line(file)
@@ -42,15 +40,13 @@ def append_row(path: Path, row: Row) -> None:
 
 
 def read_rows(source: str | Path) -> list[Row]:
-    """The rows of a file, or of all ``*.jsonl`` of a folder; of a cell that ran twice the last one.
+    """The rows of a file, or of all ``*.jsonl`` of a folder; the last one of each cell counts.
 
-    A last line that was torn by a crash or a full disk is passed over.
+    A partial last line, left by a crash or a full disk, is ignored.
     """
     place = Path(source)
     if not place.exists():
-        raise FileNotFoundError(
-            f"no run at {place}: it must be a folder with {NAME}, or such a file"
-        )
+        raise FileNotFoundError(f"no run at {place}: it must be {NAME}, or a folder with it")
     rows: dict[str, Row] = {}
     for path in sorted(place.glob("*.jsonl")) if place.is_dir() else [place]:
         for row in _rows_of_file(path):
@@ -59,9 +55,19 @@ def read_rows(source: str | Path) -> list[Row]:
     return list(rows.values())
 
 
+def reason(row: Row) -> str:
+    """Why a run has no result."""
+    return f"{row['outcome']}: {error_of(row)}"
+
+
+def error_of(row: Row) -> str:
+    """The error of a run, if one was recorded."""
+    return str(row.get("error", "no error was recorded"))
+
+
 @contextmanager
 def errors_naming(source: str | Path) -> Iterator[None]:
-    """Turn every error that unexpected rows cause into a ValueError that names their source."""
+    """Turn errors caused by unexpected rows into a ValueError that names their source."""
     try:
         yield
     except OSError:
@@ -72,10 +78,10 @@ def errors_naming(source: str | Path) -> Iterator[None]:
 
 
 def remaining(cells: Iterable[CellT], path: Path, *, retry_failed: bool = False) -> list[CellT]:
-    """The cells, each once, without a result in the file; failed ones count unless retried."""
-    over = {"done", "left out"} if retry_failed else {"done", "left out", "failed"}
+    """The cells, each once, that still have to be run; failed ones only if they are retried."""
+    finished = {"done", "left out"} if retry_failed else {"done", "left out", "failed"}
     rows = read_rows(path) if path.exists() else []
-    keys = {row["key"] for row in rows if row["outcome"] in over}
+    keys = {row["key"] for row in rows if row["outcome"] in finished}
     return [cell for cell in dict.fromkeys(cells) if cell.key not in keys]
 
 
@@ -92,7 +98,7 @@ class MethodRows(dict[str, list[Row]]):
 
     @property
     def seeds(self) -> list[Any]:
-        """All seeds in rising order; whatever is no number comes last."""
+        """All seeds in ascending order; those that are not numbers come last."""
         seeds = {row["cell"]["seed"] for rows in self.values() for row in rows}
         numbers = {seed for seed in seeds if isinstance(seed, (int, float))}
         return [*sorted(numbers), *sorted(seeds - numbers, key=str)]
@@ -107,7 +113,7 @@ def _rows_of_file(path: Path) -> list[Row]:
         try:
             rows.append(_parse_row(line, f"{path}, line {number}"))
         except ValueError:
-            if number < len(lines):  # the last line has no newline behind it: it was torn
+            if number < len(lines):  # only a partial last line has no newline after it
                 raise
     return rows
 
@@ -117,13 +123,11 @@ def _parse_row(line: bytes, where: str) -> Row:
     types = {"key": str, "cell": dict, "outcome": str}
     if isinstance(row, dict) and all(isinstance(row.get(name), t) for name, t in types.items()):
         return row
-    raise ValueError(
-        f"{where}: not a row of a benchmark: it must have a key, a cell and an outcome"
-    )
+    raise ValueError(f"{where}: not a row, which must have a key, a cell and an outcome")
 
 
 def _mend_last_line(file: FileIO) -> None:
-    """End the last line, or cut it off if it is not a complete row."""
+    """Complete the last line, or remove it if it is not a row."""
     size = file.seek(0, os.SEEK_END)
     if not size:
         return
@@ -138,13 +142,3 @@ def _mend_last_line(file: FileIO) -> None:
         file.write(b"\n")
     except ValueError:
         file.truncate(begin)
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {str(name): _without_nan(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_without_nan(item) for item in value]
-    return value

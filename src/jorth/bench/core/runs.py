@@ -1,4 +1,4 @@
-"""One run after another, one row per run; runs that have a row already are skipped."""
+"""One run after another, one row per run; runs that already have a row are skipped."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from jorth.bench.core.records import NAME, Row, append_row, read_rows, remaining
 
 @dataclass(frozen=True)
 class Kind:
-    """What the core needs to know of one kind of benchmark.
+    """What the core needs to know about one kind of benchmark.
 
     Its package in `jorth.bench` also has a module ``section`` for the page. ``measure`` adds the
-    result of a cell to its row, given the folder of the data and the rows before it; whatever it
-    raises becomes part of the row. ``tiny`` makes a cell small, for the warm-up of its method.
-    ``describe`` makes one line of text of a row that has a result or failed.
+    result of a cell to its row, given the folder of the data and all earlier rows; what it raises
+    becomes part of the row. ``tiny`` makes a cell small, for the warm-up of its method.
+    ``describe`` turns a row that has a result or failed into one line of text.
     """
 
     name: str  # of its package
@@ -31,19 +31,19 @@ class Kind:
     measure: Callable[[Any, Row, Path | None, Sequence[Row]], None]
     tiny: Callable[[Any], Cell]
     describe: Callable[[Row], str]
-    timed: bool = False  # nothing else may run beside a run, as the time is its result
+    timed: bool = False  # time is the result, so nothing else may run meanwhile
 
     def cell_of(self, row: Row) -> Cell:
         return self.cell.from_json(row["cell"])
 
     def section(self, rows: list[Row], place: Path) -> Any:
-        """Its section of the page as HTML; figures are written into the folder ``place``."""
+        """The section of the page as HTML; figures are written into the folder ``place``."""
         return import_module(f"jorth.bench.{self.name}.section").section(rows, place)
 
 
 @dataclass(frozen=True)
 class RunSummary:
-    """How a benchmark ended: cells asked for, those with a row now, whether Ctrl-C ended it."""
+    """How a benchmark ended: the cells requested, those that have a row, and whether by Ctrl-C."""
 
     path: Path
     total: int
@@ -63,16 +63,16 @@ def run_unfinished(
 ) -> RunSummary:
     """Append a row to ``folder``/runs.jsonl for every cell that has none.
 
-    A run that raises becomes a row with its error, and a cell whose data are not available a row
-    that says so; the next call tries those again. Ctrl-C ends after the step in hand; that cell
-    has no row and is run again by the next call.
+    A run that raises becomes a row with its error, and a cell whose data are missing becomes a row
+    that says so; the next call tries the latter again. Ctrl-C stops after the current step; the
+    interrupted cell gets no row, so the next call runs it again.
 
     Args:
         kind: The kind of the cells.
         cells: The runs; those of one problem should be adjacent, so that it is prepared once.
         folder: Folder of runs.jsonl.
         data_dir: Folder of the data; None takes JORTH_DATA or the cache.
-        retry_failed: Run the cells that failed again.
+        retry_failed: Run failed cells again.
         on_row: Called with every new row.
         on_start: Called with every cell before it runs.
     """
@@ -81,6 +81,7 @@ def run_unfinished(
     rows = read_rows(path) if path.exists() else []
     total = len(set(cells))
     finished = total - len(todo)
+    interrupted = False
     try:
         warm_up(kind, todo)
         for cell in todo:
@@ -91,18 +92,18 @@ def run_unfinished(
             finished += 1
             on_row(row)
     except KeyboardInterrupt:
-        return RunSummary(path, total, finished, True)
-    return RunSummary(path, total, finished, False)
+        interrupted = True
+    return RunSummary(path, total, finished, interrupted)
 
 
 def warm_up(kind: Kind, cells: Sequence[Cell]) -> None:
-    """Run every method once on something tiny: compilation and first calls are on no clock."""
+    """Run every method once on a tiny problem, so that no clock includes compilation."""
     for cell in {(cell.problem, cell.method): cell for cell in cells}.values():
         run_cell(kind, kind.tiny(cell))
 
 
 class NoResult(Exception):
-    """A run that has no result, but did not fail: its outcome is "missing" or "left out"."""
+    """A run has no result but did not fail; its outcome is "missing" or "left out"."""
 
     def __init__(self, outcome: str, reason: str) -> None:
         super().__init__(reason)
@@ -110,7 +111,7 @@ class NoResult(Exception):
 
 
 def run_cell(kind: Kind, cell: Cell, data_dir: Path | None = None, rows: Sequence[Row] = ()) -> Row:
-    """The row of a cell, whatever happens; only Ctrl-C passes through."""
+    """Run a cell and return its row; errors become part of the row."""
     row: Row = {
         "key": cell.key,
         "cell": asdict(cell),

@@ -1,4 +1,4 @@
-"""A benchmark on the terminal: one line per run, and a bar with the time left."""
+"""A benchmark on the terminal: one line per run, and a progress bar with the time left."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from jorth.terminal import visible
 def run_shown(
     kind: Kind, cells: Sequence[Cell], folder: Path, data_dir: Path | None, retry_failed: bool
 ) -> RunSummary:
-    """Run the cells with the progress on the terminal.
+    """Run the cells and show the progress on the terminal.
 
-    The time left is estimated from the runs of this call. Data that are missing are told once.
+    The time left is estimated from the runs of this call. Missing data are reported once.
     """
-    counts = (bars.BarColumn(), bars.MofNCompleteColumn(), bars.TimeElapsedColumn())
-    left = (bars.TextColumn("left"), bars.TimeRemainingColumn())
     total = len(remaining(cells, folder / NAME, retry_failed=retry_failed))
-    told: set[str] = set()
+    reported: set[str] = set()
     with bars.Progress(
         bars.TextColumn("{task.description}"),
-        *counts,
-        *left,
+        bars.BarColumn(),
+        bars.MofNCompleteColumn(),
+        bars.TimeElapsedColumn(),
+        bars.TextColumn("left"),
+        bars.TimeRemainingColumn(),
         console=Console(soft_wrap=True),
         speed_estimate_period=3600,
         transient=True,
@@ -45,9 +46,9 @@ def run_shown(
         def finished(row: Row) -> None:
             missing = row["outcome"] == "missing"
             text = row["error"] if missing else kind.describe(row)
-            if not missing or text not in told:
+            if not missing or text not in reported:
                 progress.console.print(escape(visible(text)), highlight=False)
-                told.add(text)
+                reported.add(text)
             progress.advance(bar)
 
         return run_unfinished(

@@ -1,4 +1,4 @@
-"""Which runs there are: trials of every setting, then the chosen settings on several seeds."""
+"""The grid of runs: trials of every setting, then the best settings on several seeds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jorth.bench.core.records import Row
 MINIS = ("WN18RR-mini", "FB15k-237-mini")
 """The folders of the paper's two graphs."""
 GENERATED = "generated"
-"""A small graph that every installation has."""
+"""A small graph that needs no data files."""
 GRAPH_METHODS = ("CSDM", "J-JOBCD", "VR-J-JOBCD")
 Options = tuple[tuple[str, Any], ...]
 Setting = tuple[float, Options]
@@ -30,17 +30,17 @@ SETTINGS: dict[str, tuple[Setting, ...]] = {
     "J-JOBCD": _JACOBI,
     "VR-J-JOBCD": _JACOBI,
 }
-"""What is tried: the same number of settings for every method."""
+"""The settings that are tried, equally many for every method."""
 LARGEST_NORM = 2.0**13
-"""<R x, y>_J has an error of u ||R||^2, u = 2^-52: half of its digits beyond this norm u^(-1/4)."""
+"""u^(-1/4), u = 2^-52: for larger ||R|| the error u ||R||^2 of <R x, y>_J takes half its digits."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GraphCell(Cell):
-    """One run on a knowledge graph; the runner's `BASE_CONFIG` says the rest.
+    """One run on a knowledge graph; all other settings are in the runner's `BASE_CONFIG`.
 
-    A "trial" sees the training triples alone; a "test" also ranks the test triples. The method is
-    that of the relations; entities and biases have Adam. The seed is that of the triples held out,
+    A "trial" uses the training triples alone; a "test" also ranks the test triples. The method is
+    that of the relations; entities and biases use Adam. The seed is used for the held-out triples,
     the start and the method.
     """
 
@@ -59,10 +59,9 @@ class GraphCell(Cell):
 
     @property
     def setting(self) -> str:
-        """The learning rate and the options in words."""
-        return ", ".join(
-            [f"lr {self.relation_lr:g}", *(f"{name} {value}" for name, value in self.options)]
-        )
+        """The learning rate and the options as text."""
+        options = [f"{name} {value}" for name, value in self.options]
+        return ", ".join([f"lr {self.relation_lr:g}", *options])
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> GraphCell:
@@ -72,13 +71,13 @@ class GraphCell(Cell):
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Every setting of every method is tried on one seed; the best one is run on all seeds."""
+    """Every setting of each method is tried on one seed; the best one is run on all seeds."""
 
     graphs: Sequence[str] = MINIS
     methods: Sequence[str] = GRAPH_METHODS
-    seeds: Sequence[int] = (3, 4, 5)  # of the tests; the first is that of the trials
+    seeds: Sequence[int] = (3, 4, 5)  # of the tests; trials use the first
     epochs: int = 600
-    trials: int = len(_JACOBI)  # so many settings of each method, from the first
+    trials: int = len(_JACOBI)  # number of settings of each method
     p: int = 18
     q: int = 18
 
@@ -96,18 +95,18 @@ class Plan:
     def test_cells(self, rows: Sequence[Row]) -> list[GraphCell]:
         """The settings with the best MRR on held-out triples among the trials, on all seeds.
 
-        Among equal ones the first is taken. A trial that diverged is chosen only if all of its
-        method did; a method without a completed trial is left out.
+        The first of equal settings is taken. A trial that diverged is chosen only if all trials of
+        its method did; a method without a completed trial is left out.
         """
         done = {row["key"]: row for row in rows if row["outcome"] == "done"}
         scores: dict[GraphCell, tuple[bool, float]] = {}
         for cell in self.trial_cells():
-            if cell.key in done:
-                row = done[cell.key]
+            row = done.get(cell.key)
+            if row is not None:
                 scores[cell] = not diverged(row), row["valid"]["mrr"]
         chosen = []
-        for place in product(self.graphs, self.methods):
-            tried = [cell for cell in scores if (cell.graph, cell.method) == place]
+        for graph, method in product(self.graphs, self.methods):
+            tried = [cell for cell in scores if (cell.graph, cell.method) == (graph, method)]
             if tried:
                 best = max(tried, key=lambda cell: scores[cell])
                 chosen += [replace(best, stage="test", seed=seed) for seed in self.seeds]
@@ -115,10 +114,10 @@ class Plan:
 
 
 QUICK_PLAN = Plan(graphs=(GENERATED,), seeds=(0,), epochs=2, trials=2, p=4, q=2)
-"""A few seconds."""
+"""A plan that takes a few seconds."""
 
 
 def diverged(row: Row) -> bool:
-    """Whether the loss ended above its start, a relation above LARGEST_NORM, or one is NaN."""
+    """Whether the loss ended above its start or a relation above LARGEST_NORM, or either is NaN."""
     losses = row["history"]["loss"]
     return not (losses[-1] <= losses[0] and row["norm"] <= LARGEST_NORM)

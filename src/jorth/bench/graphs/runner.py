@@ -1,49 +1,36 @@
-"""Run a cell on a knowledge graph: train on the budget, rank, and make its row."""
+"""Run a cell on a knowledge graph: train within the budget, rank, and make its row."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
-from jorth.bench.core.records import Row
+from jorth.bench.core.records import Row, reason
 from jorth.bench.core.runs import Kind, NoResult
 from jorth.bench.graphs.cells import GENERATED, GraphCell
 from jorth.datasets.files import VARIABLE
 from jorth.group import residual
-from jorth.kge import (
-    Config,
-    Training,
-    Triples,
-    evaluate,
-    hierarchy_with_cycles,
-    load_triples,
-    train,
-)
+from jorth.kge import Config, Triples, evaluate, hierarchy_with_cycles, load_triples, train
 
-RANKING_FIGURES = ("mrr", "hits@1", "hits@3", "hits@10")
+RANKING_METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
 BASE_CONFIG = Config(
-    alpha=1.0,
-    delta=5.0,
-    negatives=50,
-    loss="logistic",
-    lr=5e-4,
-    batch_size=16,
-    large_batch=64,
+    alpha=1.0, delta=5.0, negatives=50, loss="logistic", lr=5e-4, batch_size=16, large_batch=64,
     shared=True,
-)
-"""The paper's model, loss and learning rate of the entities; queries of a batch share negatives."""
+)  # fmt: skip
+"""The paper's model, loss and learning rate of the entities; a batch shares its negatives."""
 EVALUATIONS = 10
-"""Evaluations on the held-out triples during a run."""
+"""The number of evaluations on the held-out triples during a run."""
 
 
 def tiny(cell: GraphCell) -> GraphCell:
-    """The same on a tiny graph."""
+    """The same method on a tiny graph."""
     tried = replace(cell, graph=GENERATED, stage="trial", seed=0, p=4, q=2, epochs=1)
     return replace(tried, relation_lr=1e-3, options=())
 
@@ -63,7 +50,7 @@ def config_of(cell: GraphCell) -> Config:
 
 
 def measure(cell: GraphCell, row: Row, data_dir: Path | None, rows: Sequence[Row]) -> None:
-    """Train until the queries are used up; the model that the held-out triples choose is ranked."""
+    """Train until the budget of queries is spent, and rank with the best model."""
     try:
         triples = _triples(cell.graph, cell.seed, data_dir)
     except FileNotFoundError as error:
@@ -89,7 +76,7 @@ def measure(cell: GraphCell, row: Row, data_dir: Path | None, rows: Sequence[Row
         "message": result.message,
         "loss": history["loss"][-1],
         "best_epoch": result.best_epoch,
-        "valid": _best(result),
+        "valid": _best(result.history, result.best_epoch),
         "norm": float(torch.linalg.matrix_norm(relations, 2).max()),
         "residual": float(torch.as_tensor(residual(relations, config.signature)).max()),
         "time": history["time"][-1],
@@ -99,11 +86,9 @@ def measure(cell: GraphCell, row: Row, data_dir: Path | None, rows: Sequence[Row
         row["test"] = evaluate(result.model, triples.test, triples.known).metrics()
 
 
-def _best(result: Training) -> dict[str, float]:
-    """The figures of the chosen model on the held-out triples."""
-    if not result.best_epoch:
-        return dict.fromkeys(RANKING_FIGURES, 0.0)
-    return {name: float(result.history[name][result.best_epoch - 1]) for name in RANKING_FIGURES}
+def _best(history: Mapping[str, Any], epoch: int) -> dict[str, float]:
+    """The metrics on the held-out triples after an epoch; all are 0 if it is 0."""
+    return {name: float(history[name][epoch - 1]) if epoch else 0.0 for name in RANKING_METRICS}
 
 
 def _notes(triples: Triples) -> dict[str, float]:
@@ -136,7 +121,7 @@ def describe(row: Row) -> str:
     cell = GraphCell.from_json(row["cell"])
     head = f"{cell.size:<22} {cell.stage:<5} {cell.method:<10} seed {cell.seed}, {cell.setting}:"
     if row["outcome"] != "done":
-        return f"{head} {row['outcome']}: {row['error']}"
+        return f"{head} {reason(row)}"
     part = "test" if cell.stage == "test" else "valid"
     return f"{head} loss {row['loss']:.4g}, {part} MRR {row[part]['mrr']:.3f}  {row['time']:.1f} s"
 

@@ -1,4 +1,4 @@
-"""The section of the page on knowledge graphs: runs by graph and method, tables, the figure."""
+"""The section of the page on knowledge graphs: verdicts, tables and the figure."""
 
 from __future__ import annotations
 
@@ -11,29 +11,20 @@ from typing import Any
 import numpy as np
 
 from jorth.bench.core.figures import Numbers, line_style, new_figure, place_figure, png
-from jorth.bench.core.html import (
-    Html,
-    html,
-    label,
-    reason,
-    table,
-    table_cell,
-    table_row,
-    without_result,
-)
-from jorth.bench.core.records import MethodRows, Row
+from jorth.bench.core.html import Html, html, label, table, table_cell, table_row, without_result
+from jorth.bench.core.records import MethodRows, Row, reason
 from jorth.bench.graphs.cells import GRAPH_METHODS, GraphCell
-from jorth.bench.graphs.runner import BASE_CONFIG, RANKING_FIGURES
+from jorth.bench.graphs.runner import BASE_CONFIG, RANKING_METRICS
 
 OURS = ("J-JOBCD", "VR-J-JOBCD")
 RIVAL = "CSDM"
 LEAK = 0.2
-"""The share of test triples with their reverse in training from which the page warns."""
+"""The page warns from this share of test triples whose reverse is a training triple."""
 WORDS = html(
     '<h2>Knowledge graphs</h2><div class="note"><p>UltraE with J-orthogonal relations: score '
     "−d²(R E_h, E_t) + b_h + b_t + δ, logistic loss, δ = {{ '%g' % base.delta }}, α = "
     "{{ '%g' % base.alpha }}, {{ base.negatives }} negatives, Adam with {{ '%g' % base.lr }} on "
-    "entities and biases; {{ base.batch_size }} queries a step, which share their negatives. Only "
+    "entities and biases; {{ base.batch_size }} queries per step share their negatives. Only "
     "the method for the relations differs. A tenth of the training triples is held out by the "
     "seed; every method had the same number of trials on one seed, and the setting with the best "
     "MRR on the held-out triples was then run on all seeds. The model of a run is that of its best "
@@ -61,7 +52,7 @@ LAST_CELL = "{{ text }}{% if failed %}<br>{{ failed }}{% endif %}"
 DRAWN = (("loss", "training loss"), ("mrr", "MRR, held out"), ("hits@10", "Hits@10, held out"))
 DRAWN_AGAINST = (("passes", "epochs"), ("time", "seconds"))
 GRID_POINTS = 120
-"""Places at which the curves of the seeds are compared."""
+"""The number of points at which the curves of the seeds are compared."""
 
 
 @dataclass
@@ -78,7 +69,7 @@ class GraphRuns:
 
     @property
     def leak(self) -> float:
-        """The share of test triples with their reverse in training; 0 if nothing was run."""
+        """The share of test triples whose reverse is a training triple; 0 if nothing was run."""
         rows = [row for members in (*self.tests.values(), *self.trials.values()) for row in members]
         notes: dict[str, float] = next((row["notes"] for row in rows if "notes" in row), {})
         return notes.get("reverse_in_train", 0.0)
@@ -88,14 +79,14 @@ class GraphRuns:
         losses = [row.get("loss") for row in self.tests.get(method, [])]
         return median(math.inf if loss is None else loss for loss in losses)
 
-    def median_test(self, method: str, figure: str) -> float:
-        """The median of a figure on the test triples; a run without one counts as zero."""
-        found = [row.get("test", {}).get(figure) for row in self.tests.get(method, [])]
+    def median_mrr(self, method: str) -> float:
+        """The median MRR on the test triples; a run without one counts as zero."""
+        found = [row.get("test", {}).get("mrr") for row in self.tests.get(method, [])]
         return median(0.0 if number is None else number for number in found)
 
 
 def section(rows: list[Row], place: Path) -> Html:
-    """Everything on knowledge graphs."""
+    """The section on knowledge graphs."""
     found = graph_runs(rows)
     return html(
         SECTION,
@@ -118,19 +109,20 @@ def graph_runs(rows: list[Row]) -> list[GraphRuns]:
     for members in shared.values():
         trials = [row for cell, row in members if cell.stage == "trial"]
         tests = [row for cell, row in members if cell.stage == "test"]
-        by_method = (MethodRows(some, GRAPH_METHODS) for some in (trials, tests))
-        found.append(GraphRuns(members[0][0], *by_method))
+        cell = members[0][0]
+        by_method = [MethodRows(stage, GRAPH_METHODS) for stage in (trials, tests)]
+        found.append(GraphRuns(cell, *by_method))
     return found
 
 
 def verdict(runs: GraphRuns) -> list[str]:
-    """How J-JOBCD and VR-J-JOBCD compare with CSDM, and what the graph gives away."""
+    """How J-JOBCD and VR-J-JOBCD compare with CSDM, and a warning if the graph leaks answers."""
     sentences = []
     for method in OURS:
         if not runs.tests.done(method) or not runs.tests.done(RIVAL):
             continue
         loss, other_loss = (runs.median_loss(name) for name in (method, RIVAL))
-        mrr, other_mrr = (runs.median_test(name, "mrr") for name in (method, RIVAL))
+        mrr, other_mrr = (runs.median_mrr(name) for name in (method, RIVAL))
         sentences.append(
             f"{runs.name}: {method} ends at a {_order(loss, other_loss)} loss than {RIVAL} "
             f"({loss:.4g} and {other_loss:.4g}) and has a {_order(mrr, other_mrr)} test MRR "
@@ -139,7 +131,7 @@ def verdict(runs: GraphRuns) -> list[str]:
     if runs.leak >= LEAK:
         sentences.append(
             f"{runs.name}: {runs.leak:.0%} of the test triples have their reverse (t, r, h) among "
-            "the training triples: a model that takes relations for symmetric ranks these without "
+            "the training triples: a model that treats relations as symmetric ranks these without "
             "having learnt anything else."
         )
     return sentences
@@ -150,16 +142,8 @@ def _order(mine: float, other: float) -> str:
 
 
 def _tests_table(found: list[GraphRuns]) -> Html:
-    heads = (
-        "graph",
-        "loss",
-        "test MRR",
-        "Hits@1",
-        "Hits@3",
-        "Hits@10",
-        "seconds",
-        "‖R‖₂, residual",
-    )
+    metrics = ("test MRR", "Hits@1", "Hits@3", "Hits@10")
+    heads = ("graph", "loss", *metrics, "seconds", "‖R‖₂, residual")
     body = [
         table_row(label(runs.name, f"{name}, {_settings(rows)}"), _test_cells(rows))
         for runs in found
@@ -179,14 +163,14 @@ def _test_cells(rows: list[Row]) -> list[Html]:
     if not done:
         return [table_cell(failed, css="text", span=7)]
     texts = [_spread([row["loss"] for row in done])]
-    texts += [_spread([row["test"][name] for row in done]) for name in RANKING_FIGURES]
+    texts += [_spread([row["test"][name] for row in done]) for name in RANKING_METRICS]
     texts.append(f"{median(row['time'] for row in done):.3g}")
     last = f"{max(row['norm'] for row in done):.3g}, {max(row['residual'] for row in done):.1e}"
     return [*map(table_cell, texts), table_cell(html(LAST_CELL, text=last, failed=failed))]
 
 
 def _spread(values: list[float]) -> str:
-    """The median, in brackets the least and the largest."""
+    """The median, followed by the smallest and the largest value in brackets."""
     bounds = f" [{min(values):.3g}, {max(values):.3g}]" if len(values) > 1 else ""
     return f"{median(values):.3g}{bounds}"
 
@@ -223,7 +207,7 @@ def _caption(found: list[GraphRuns]) -> str:
 
 
 def _figure(found: list[GraphRuns]) -> bytes | None:
-    """Loss, MRR and Hits, two columns per graph, as PNG; None if no test has a result."""
+    """Loss, MRR and Hits@10 as PNG, two columns per graph; None if no test has a result."""
     drawn = [runs for runs in found if any(runs.tests.done(name) for name in runs.tests)]
     if not drawn:
         return None
@@ -239,13 +223,11 @@ def _figure(found: list[GraphRuns]) -> bytes | None:
             heading = runs.name if against == "passes" else "the same against time"
             panels[0].set_title(heading, fontsize=9, parse_math=False)
             panels[-1].set_xlabel(x_label)
-    handles = {}
+    handles: dict[str, Any] = {}
     for panel in axes.flat:
-        for handle, name in zip(*panel.get_legend_handles_labels(), strict=True):
-            handles[name] = handle
-    figure.legend(
-        list(handles.values()), list(handles), loc="outside lower center", ncols=3, fontsize=9
-    )
+        lines, labels = panel.get_legend_handles_labels()
+        handles |= dict(zip(labels, lines, strict=True))
+    figure.legend(handles.values(), handles, loc="outside lower center", ncols=3, fontsize=9)
     return png(figure)
 
 
@@ -258,8 +240,8 @@ def _panel(panel: Any, runs: GraphRuns, against: str, name: str) -> None:
         line = line_style(method)
         panel.plot(grid, np.median(values, axis=0), label=method, **line)
         if len(rows) > 1:
-            low, high = values.min(axis=0), values.max(axis=0)
-            panel.fill_between(grid, low, high, color=line["color"], alpha=0.12, linewidth=0)
+            extremes = values.min(axis=0), values.max(axis=0)
+            panel.fill_between(grid, *extremes, color=line["color"], alpha=0.12, linewidth=0)
     if name == "loss":
         panel.set_yscale("log")
     panel.grid(alpha=0.3)
@@ -267,7 +249,7 @@ def _panel(panel: Any, runs: GraphRuns, against: str, name: str) -> None:
 
 
 def on_grid(rows: list[Row], against: str, name: str) -> tuple[Numbers, Numbers]:
-    """Places (g,) that all runs reach, and the figure (runs, g) there, linear between records."""
+    """Points (g,) that all runs cover, and a column (runs, g) there, interpolated linearly."""
     lines = []
     for row in rows:
         x = np.array(row["history"][against], dtype=float)

@@ -1,1 +1,1 @@
-"""Methods over J-orthogonal matrices: eigenvalue problems, structural probes, Procrustes."""
+"""Methods over J-orthogonal matrices on eigenvalue, Procrustes and structural probe problems."""

@@ -1,4 +1,4 @@
-"""Which runs there are: data x size x share of plus signs x method x seed (x theta)."""
+"""The grid of runs: data x size x share of plus signs x method x seed (x theta)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ RIDGE = 0.01
 class MatrixCell(Cell):
     """One run of a method on a problem over J-orthogonal matrices.
 
-    The problem "race" is the paper's unbounded min -tr(X^T D^T D X); "trace" the well-posed
-    min tr(X^T (D^T D + ridge I) X); "procrustes" a planted noisy Procrustes problem; "probe" the
-    structural probe of the Euclidean distances of the rows, transform then lift. The seed is that
-    of the subset, the start and the method; a probe has the same data for every seed.
+    The problem "race" is the paper's unbounded min -tr(X^T D^T D X); "trace" is the well-posed
+    min tr(X^T (D^T D + ridge I) X); "procrustes" is a planted noisy Procrustes problem; "probe" is
+    the structural probe for the Euclidean distances of the rows, transform then lift. The seed is
+    used for the subset, the start and the method; a probe has the same data for every seed.
     """
 
     problem: Problem
@@ -31,8 +31,8 @@ class MatrixCell(Cell):
     n: int  # columns of the data, the size of X
     p: int  # plus signs
     theta: float | None = None  # proximal weight of JOBCD in the race, in units of the curvature
-    ridge: float | None = None  # of "trace" in mean eigenvalues of D^T D, of "probe" as it is
-    condition: float | None = None  # of the source of "procrustes"
+    ridge: float | None = None  # for "trace" in mean eigenvalues of D^T D, for "probe" absolute
+    condition: float | None = None  # condition number of the source of "procrustes"
     alpha: float | None = None  # radius of the pseudo-hyperboloid of "probe"
     scale: float | Literal["fit"] | None = None  # factor on the distances of "probe"
     max_time: float | None = None  # seconds of solving
@@ -40,12 +40,12 @@ class MatrixCell(Cell):
 
     @property
     def shared_problem(self) -> MatrixCell:
-        """What cells with the same matrix, start and optimum have in common."""
+        """The part that cells with the same matrix, start and optimum share."""
         return replace(self, method="", theta=None, max_time=None, max_evaluations=None)
 
     @property
     def over_seeds(self) -> MatrixCell:
-        """What the cells of one problem and budget have in common over all seeds and methods."""
+        """The part that all seeds and methods of one problem and budget share."""
         return replace(self, method="", theta=None, seed=0)
 
     @property
@@ -60,11 +60,11 @@ class MatrixCell(Cell):
 
 @dataclass(frozen=True, kw_only=True)
 class Crossing:
-    """What every grid crosses its sizes with; no solvers are all methods of the problem."""
+    """What every grid crosses its sizes with; without solvers, all methods of the problem."""
 
     solvers: Sequence[str] = ()
     seeds: Sequence[int] = (0,)
-    thetas: Sequence[float] = (1.0,)  # of the race, in units of the curvature
+    thetas: Sequence[float] = (1.0,)  # for the race, in units of the curvature
     max_time: float | None = None
     max_evaluations: int | None = None
 
@@ -81,8 +81,8 @@ class Crossing:
         found = []
         for method in METHODS_OF_PROBLEM[problem]:
             if not wanted or method in wanted:
-                raced = problem == "race" and method in THETA_METHODS
-                thetas = self.thetas if raced else (None,)
+                takes_theta = problem == "race" and method in THETA_METHODS
+                thetas = self.thetas if takes_theta else (None,)
                 found += [replace(base, method=method, theta=theta) for theta in thetas]
         return found
 
@@ -97,8 +97,7 @@ def hevp_cells(
     """The hyperbolic eigenvalue problem, as printed ("race") and well-posed ("trace")."""
     cells = []
     for size, seed, problem in product(sizes, crossing.seeds, problems):
-        its_ridge = ridge if problem == "trace" else None
-        cells += crossing.cells(problem, size, seed, ridge=its_ridge)
+        cells += crossing.cells(problem, size, seed, ridge=ridge if problem == "trace" else None)
     return cells
 
 
@@ -129,7 +128,7 @@ def probe_cells(
 
 
 def quick_cells(problem: str, crossing: Crossing) -> list[MatrixCell]:
-    """A few seconds of "hevp", "procrustes" or "probe", with data that every installation has."""
+    """A grid of a few seconds for "hevp", "procrustes" or "probe", on built-in data."""
     if problem == "procrustes":
         return procrustes_cells([12], [0.5], [10.0], crossing)
     if problem == "probe":
@@ -138,7 +137,7 @@ def quick_cells(problem: str, crossing: Crossing) -> list[MatrixCell]:
 
 
 def paper_sizes(*, appendix: bool = False, only: Sequence[str] = ()) -> list[Size]:
-    """The sizes of the paper's Table 1; with ``appendix`` also those with more plus signs."""
+    """The sizes of the paper's Table 1; ``appendix`` adds those with more plus signs."""
     sizes = [size for size in PRINTED if not only or size[0] in only]
     if not appendix:
         return sizes

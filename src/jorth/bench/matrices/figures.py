@@ -1,4 +1,4 @@
-"""The figures: convergence against time and gradients, of one run or many, and against theta."""
+"""The figures: convergence against time and gradients, and final values against theta."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from jorth.bench.matrices.groups import Group, has_diverged
 from jorth.bench.matrices.probe import SeededRuns
 
 LABELS = {"time": "seconds", "gradients": "gradient evaluations (epochs)"}
-"""The columns of a history that are drawn against, and their labels."""
+"""The columns of a history that serve as x axes, and their labels."""
 TITLES = {
     "race": "the race, unbounded below",
     "trace": "the well-posed problem",
     "procrustes": "noisy Procrustes",
 }
-RACE_ROOM = 1e4
+RACE_TOP = 1e4
 """A race is drawn up to this multiple of its starting value."""
-PROBE_ROOM = 1.2
+PROBE_TOP = 1.2
 """Values of a probe are drawn up to this multiple of the first."""
 LOG_RANGE = 10.0
 """If the values of a probe span more than this factor, the axis is logarithmic."""
@@ -31,7 +31,7 @@ TRIANGLE = {"marker": "^", "markerfacecolor": "white"}
 
 
 def convergence(group: Group) -> bytes | None:
-    """-f of a race, else the relative gap, in two panels as PNG; None if no run has two points."""
+    """-f of a race, or the relative gap, in two panels as PNG; None if no run has two points."""
     race = group.cell.problem == "race"
     curves = {
         name: _curve(row, race)
@@ -45,7 +45,7 @@ def convergence(group: Group) -> bytes | None:
         for name, columns in curves.items():
             x = _positive(columns[axis])
             line = line_style(name)
-            # steps: between two records nothing is known to be better
+            # a step function, as nothing is known between two records
             axes.step(x, columns["y"], where="post", label=name, **line)
             axes.plot(x[-1:], columns["y"][-1:], "o", color=line["color"], markersize=3)
         axes.set(yscale="log")
@@ -59,10 +59,10 @@ def convergence(group: Group) -> bytes | None:
 
 
 def probe_convergence(runs: SeededRuns) -> bytes | None:
-    """f against epochs and seconds as PNG: the median over the seeds, in a band to the extremes.
+    """f against epochs and seconds as PNG: the median and the range over the seeds.
 
-    Lines are steps: between two records nothing is known to be better. A run that has ended keeps
-    its last value. An open triangle at the end says that a run diverged. None if no run has two
+    Curves are step functions, as nothing is known between two records. A run that has ended keeps
+    its last value. An open triangle at the end marks a run that diverged. None if no run has two
     points.
     """
     drawn = {
@@ -83,10 +83,10 @@ def probe_convergence(runs: SeededRuns) -> bytes | None:
     left = figure.axes[0]
     left.set_ylabel("f(X)")
     if first > LOG_RANGE * lowest > 0:
-        left.set(yscale="log", ylim=(lowest / 1.2, PROBE_ROOM * first))
+        left.set(yscale="log", ylim=(lowest / 1.2, PROBE_TOP * first))
     else:
         span = first - lowest
-        left.set_ylim(lowest - 0.05 * span, first + (PROBE_ROOM - 1) * span)
+        left.set_ylim(lowest - 0.05 * span, first + (PROBE_TOP - 1) * span)
     count = len(runs.rows.seeds)
     over = "" if count == 1 else f", median and range of {count} seeds"
     _finish(figure, f"{runs.name}: the structural probe{over}", columns=4)
@@ -94,12 +94,12 @@ def probe_convergence(runs: SeededRuns) -> bytes | None:
 
 
 def against_theta(groups: list[Group]) -> bytes:
-    """Where the methods stood at the end of the budget, and how soon they diverged, against theta.
+    """The values at the end of the budget, and the times to divergence, against theta.
 
-    The groups are of one problem. Values beyond RACE_ROOM times the first are drawn above it, at a
-    height of its own for each method.
+    The groups are of one problem. Values beyond RACE_TOP times the first are drawn at the upper
+    edge, each method at its own height.
     """
-    top = RACE_ROOM * max(-row["start_value"] for group in groups for row in group.done.values())
+    top = RACE_TOP * max(-row["start_value"] for group in groups for row in group.done.values())
     figure = new_figure()
     ends, times = figure.subplots(1, 2)
     for name in LINES:
@@ -118,14 +118,14 @@ def against_theta(groups: list[Group]) -> bytes:
         axes.grid(alpha=0.3)
     ends.set_ylabel("−f(X) when the run ended (△: unbounded)")
     times.set(ylabel="seconds until the run was unbounded", xlim=ends.get_xlim())
-    _finish(figure, f"{groups[0].name}: the race, {groups[0].budget} a run", columns=3)
+    _finish(figure, f"{groups[0].name}: the race, {groups[0].budget} per run", columns=3)
     return png(figure)
 
 
 def on_grid(rows: list[Row], axis: str) -> tuple[Numbers, Numbers]:
-    """All places (g,) where a run was recorded, and the values (runs, g) there.
+    """All x (g,) at which a run was recorded, and the values (runs, g) of all runs there.
 
-    A run has the value of its last record before the place, or f(X0).
+    The value of a run is that of its last record up to x, or f(X0).
     """
     curves = [_known_points(row, axis) for row in rows]
     grid = np.unique(np.concatenate([x for x, _ in curves]))
@@ -137,7 +137,7 @@ def on_grid(rows: list[Row], axis: str) -> tuple[Numbers, Numbers]:
 
 
 def _two_panels(axes_names: tuple[str, str], draw: Callable[[Any, str], None]) -> Any:
-    """Two panels with one y axis, each drawn against one column of the history."""
+    """Two panels with a common y axis, each drawn against one column of the history."""
     figure = new_figure()
     for axes, axis in zip(figure.subplots(1, 2, sharey=True), axes_names, strict=True):
         draw(axes, axis)
@@ -158,8 +158,8 @@ def _draw_band(axes: Any, name: str, rows: list[Row], axis: str) -> None:
     colour = line["color"]
     axes.step(grid, middle, where="post", label=name, **line)
     if len(rows) > 1:
-        low, high = values.min(axis=0), values.max(axis=0)
-        axes.fill_between(grid, low, high, step="post", color=colour, alpha=0.1, linewidth=0)
+        extremes = values.min(axis=0), values.max(axis=0)
+        axes.fill_between(grid, *extremes, step="post", color=colour, alpha=0.1, linewidth=0)
     diverged = any(row["status"] == "UNBOUNDED" for row in rows)
     mark = {"markersize": 7, **TRIANGLE} if diverged else {"marker": "o", "markersize": 3}
     axes.plot(grid[-1:], middle[-1:], color=colour, **mark)
@@ -168,7 +168,7 @@ def _draw_band(axes: Any, name: str, rows: list[Row], axis: str) -> None:
 def _draw_theta(
     ends: Any, times: Any, name: str, runs: list[tuple[float | None, Row]], top: float
 ) -> None:
-    """The line of one method in both panels; open triangles are runs that diverged."""
+    """Draw one method in both panels; open triangles are runs that diverged."""
     line = line_style(name)
     triangle = {"markersize": 8, **TRIANGLE}
     points = [(theta, min(-row["value"], top), has_diverged(row)) for theta, row in runs]
@@ -176,9 +176,9 @@ def _draw_theta(
     for theta, value, diverged in points:
         mark = triangle if diverged else {"marker": "o"}
         ends.plot(theta, value, color=line["color"], **mark)
-    gone = [(theta, row["time"]) for theta, row in runs if has_diverged(row)]
-    if gone:
-        times.plot(*zip(*gone, strict=True), **triangle, **line)
+    diverged_at = [(theta, row["time"]) for theta, row in runs if has_diverged(row)]
+    if diverged_at:
+        times.plot(*zip(*diverged_at, strict=True), **triangle, **line)
 
 
 def _curve(row: Row, race: bool) -> dict[str, Numbers]:
@@ -196,7 +196,7 @@ def _known_points(row: Row, axis: str) -> tuple[Numbers, Numbers]:
 
 
 def _positive(x: Numbers) -> Numbers:
-    """For a logarithmic axis: a zero at the start becomes a third of what follows."""
+    """x for a logarithmic axis: zeros become a third of the first positive number."""
     later = x[x > 0]
     return np.maximum(x, later[0] / 3 if len(later) else 1e-6)
 
@@ -206,4 +206,4 @@ def _limits(group: Group, curves: dict[str, dict[str, Numbers]], race: bool) -> 
         return DEEPEST_GAP / 2, 3.0
     first = -next(iter(group.done.values()))["start_value"]
     top = max(float(columns["y"].max()) for columns in curves.values() if len(columns["y"]))
-    return first / 1.5, min(2.0 * top, RACE_ROOM * first)
+    return first / 1.5, min(2.0 * top, RACE_TOP * first)

@@ -1,10 +1,10 @@
-"""Rows that belong side by side, and who is first among them."""
+"""Rows that are compared with each other, and their places."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jorth.bench.core.records import Row
@@ -13,12 +13,11 @@ from jorth.bench.matrices.methods import METHOD_NAMES
 from jorth.bench.matrices.paper import Size
 
 DIVERGED_GROWTH = 100.0
-"""A race has diverged if it ended as unbounded and -f has grown by this factor: the value then says
-only how far the last step went."""
+"""A race has diverged if it ended as unbounded and -f has grown by this factor."""
 GAP_FLOOR = 1e-11
-"""Gaps below this are equal: the time decides."""
+"""Gaps below this count as equal, and the time decides."""
 IMPROVED = 1e-3
-"""A warm start counts as improved if f fell by this share of its size."""
+"""A warm start counts as improved if f fell by this fraction of its size."""
 
 
 @dataclass
@@ -29,16 +28,12 @@ class OneProblem:
 
     @property
     def name(self) -> str:
-        """Data and size, and the options that are not the usual ones."""
+        """The data, the size, and options that differ from the defaults."""
         cell = self.cell
         parts = [] if cell.condition is None else [f"source condition {cell.condition:g}"]
         if cell.problem == "probe":
-            options = (
-                ("α", cell.alpha, 1.0),
-                ("scale", cell.scale, 1.0),
-                ("ridge", cell.ridge, 0.0),
-            )
-            parts += [f"{name} {value}" for name, value, usual in options if value != usual]
+            options = ("α", cell.alpha, 1.0), ("scale", cell.scale, 1.0), ("ridge", cell.ridge, 0.0)
+            parts += [f"{name} {value}" for name, value, default in options if value != default]
         return ", ".join([cell.size, *parts])
 
     @property
@@ -51,7 +46,7 @@ class OneProblem:
 
 @dataclass
 class Group(OneProblem):
-    """Runs of one problem on one budget; ``theta`` is that of its JOBCD methods in a race."""
+    """Runs of one problem on one budget; in a race, ``theta`` is that of the JOBCD methods."""
 
     theta: float | None
     rows: dict[str, Row]
@@ -67,12 +62,12 @@ class Group(OneProblem):
 
     @property
     def places(self) -> dict[str, int]:
-        """1, 2 or 3 for the best three; runs without a finite value have none."""
+        """The places of the best three; runs without a finite value have none."""
         scores = {name: score(row) for name, row in self.done.items()}
         return best_three({name: s for name, s in scores.items() if math.isfinite(s[1])})
 
     def speeds(self, gap: float) -> tuple[float | None, dict[str, float | None]]:
-        """The least time to the gap, and each method's time over it; None if it was not reached."""
+        """The shortest time to the gap, and each method's time over it; None if not reached."""
         times = {
             name: row["reached"].get(f"{gap:g}", {}).get("time") for name, row in self.done.items()
         }
@@ -86,16 +81,15 @@ class Group(OneProblem):
 
 
 def group_rows(rows: list[Row], problem: str) -> list[Group]:
-    """The groups of a problem in the order of their first rows, one for each theta.
+    """The groups of a problem in the order of their first rows, one per theta.
 
-    Methods without a theta are in each of them.
+    Methods without a theta are in every group.
     """
-    shared: dict[tuple[Any, ...], list[tuple[MatrixCell, Row]]] = {}
+    shared: dict[MatrixCell, list[tuple[MatrixCell, Row]]] = {}
     for row in rows:
         cell = MatrixCell.from_json(row["cell"])
         if cell.problem == problem:
-            key = cell.shared_problem, cell.max_time, cell.max_evaluations
-            shared.setdefault(key, []).append((cell, row))
+            shared.setdefault(replace(cell, method="", theta=None), []).append((cell, row))
     groups = []
     for members in shared.values():
         thetas: list[Any] = sorted({cell.theta for cell, _ in members if cell.theta is not None})
@@ -107,7 +101,7 @@ def group_rows(rows: list[Row], problem: str) -> list[Group]:
 
 
 def columns_of(groups: Iterable[Any]) -> list[str]:
-    """The methods that have rows in some of the groups, in the order of the tables."""
+    """The methods that have rows in any of the groups, in the order of the tables."""
     present = {name for group in groups for name in group.rows}
     return [name for name in METHOD_NAMES if name in present]
 
@@ -121,7 +115,7 @@ def best_three(scores: dict[str, Any]) -> dict[str, int]:
 
 
 def score(row: Row) -> tuple[float, float]:
-    """Lower is better: in a race the value, else the gap, and below GAP_FLOOR the time."""
+    """The value in a race, else the gap, and below GAP_FLOOR the time; lower is better."""
     if row["outcome"] != "done" or row["value"] is None:
         return math.inf, math.inf
     if row["gap"] is None:
@@ -131,7 +125,7 @@ def score(row: Row) -> tuple[float, float]:
 
 
 def has_diverged(row: Row) -> bool:
-    """Whether a race has left for infinity."""
+    """Whether a race has diverged, so that its value only shows how far the last step went."""
     value = row.get("value")
     first = row.get("start_value")
     unbounded = row["cell"]["problem"] == "race" and row.get("status") == "UNBOUNDED"
@@ -141,7 +135,7 @@ def has_diverged(row: Row) -> bool:
 
 
 def is_improved(row: Row) -> bool:
-    """Whether the second method of a chain markedly improved on the first: the paper's (+)."""
+    """Whether the second method of a chain clearly improved on the first: the paper's (+)."""
     stages = row.get("stages") or []
     if len(stages) < 2 or stages[0]["value"] is None or row["value"] is None:
         return False

@@ -1,4 +1,4 @@
-"""The methods of a benchmark by the names of its tables, as `minimize` takes them."""
+"""The methods of a benchmark: their names in the tables, and what `minimize` takes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jorth.solvers import CSDM, GaussSeidel, Jacobi
 Method = Any
 """What `minimize` takes as method: a name, a solver, or a list of these."""
 
-_PLAIN: dict[str, Method] = {
+_METHODS: dict[str, Method] = {
     "UMCM": "umcm",
     "ADMM": "admm",
     "CSDM": "csdm",
@@ -26,7 +26,7 @@ _PLAIN: dict[str, Method] = {
     "Riemannian CG": "riemannian-cg",
     "Riemannian L-BFGS": "riemannian-lbfgs",
 }
-METHOD_NAMES = tuple(_PLAIN)
+METHOD_NAMES = tuple(_METHODS)
 """All methods in the order of the tables."""
 METHODS_OF_PROBLEM = {
     "race": PAPER_METHODS,
@@ -44,9 +44,9 @@ METHODS_OF_PROBLEM = {
 THETA_METHODS = ("GS-JOBCD", "J-JOBCD", "CSDM+GS-JOBCD")
 """The methods whose steps in the race are bounded by theta."""
 PAPER_CSDM = CSDM(optimizer="adam")
-"""CSDM by Adam, as in the paper; L-BFGS, the default elsewhere, needs fewer gradients."""
+"""CSDM with Adam, as in the paper; elsewhere L-BFGS is the default and needs fewer gradients."""
 TINY_CURVATURE = 1e-9
-"""A curvature, relative to that of f, that leaves theta alone to bound the steps of Jacobi."""
+"""A curvature, relative to that of f, so small that theta alone bounds the steps of Jacobi."""
 
 
 def method_of(
@@ -54,14 +54,14 @@ def method_of(
 ) -> Method:
     """The argument ``method`` of `minimize`.
 
-    In the race -tr(X^T D^T D X) is concave: its linear part majorises it, and theta, here in units
-    of ``curvature``, alone bounds the steps of the JOBCD methods. On the problems of the paper,
-    CSDM is the paper's.
+    In the race -tr(X^T D^T D X) is concave, so its linear part majorises it and theta alone, here
+    in units of ``curvature``, bounds the steps of the JOBCD methods. On the paper's problems CSDM
+    is the paper's version.
     """
     if name == "CSDM" and problem in ("race", "probe"):
         return PAPER_CSDM
     if problem != "race" or name not in THETA_METHODS:
-        return _PLAIN[name]
+        return _METHODS[name]
     weight = (1.0 if theta is None else theta) * curvature
     sweeps = GaussSeidel(theta=weight)
     if name == "GS-JOBCD":
@@ -78,7 +78,7 @@ def method_of(
 
 def table_name(name: str) -> str:
     """The name in the tables for a name of `minimize` or of the tables, in any case."""
-    for known, method in _PLAIN.items():
+    for known, method in _METHODS.items():
         if name.lower() in (known.lower(), method):
             return known
     raise ValueError(f"solver must be one of {', '.join(METHOD_NAMES)}; got {name!r}")

@@ -20,7 +20,7 @@ CITATION = (
 Size = tuple[str, int, int, int]
 """The data, m, n and p."""
 
-# data, m, n, p and the values by PAPER_METHODS; the violations are on the line below
+# data, m, n, p and the values in the order of PAPER_METHODS; the violations are on the next line
 _TABLE = """
 cifar      1000  100  50 -1.05e+04 -1.05e+04 -5.28e+04 -1.03e+05 -1.11e+05 -1.24e+05
                            3.0e-09   3.0e-09   5.4e-09   2.6e-08   1.4e-07   2.6e-08
@@ -65,8 +65,7 @@ def _parse(text: str) -> dict[Size, dict[str, Printed]]:
 PRINTED = _parse(_TABLE)
 """The table by size and method."""
 APPENDIX_P = {"mnist": (500, 650), "w1a": (200, 250)}
-"""The larger p of the appendix where they are not 0.7n and 0.9n; the published source lacks its
-table."""
+"""The larger p of the appendix where they are not 0.7n and 0.9n; its table was not published."""
 PROBES: tuple[Size, ...] = (
     ("20news", 9423, 50, 45),
     ("cifar", 10000, 50, 45),
@@ -79,11 +78,11 @@ PROBES: tuple[Size, ...] = (
     ("randn", 10000, 50, 45),
     ("w1a", 2477, 100, 90),
 )
-"""The structural probes of the paper's figures; the published source lacks the table of values."""
+"""The structural probes of the paper's figures; the table of values was not published."""
 
 
 def impossible(size: Size) -> bool:
-    """Whether a row of the paper has values that -||D X||^2 cannot take: positive ones."""
+    """Whether a row of the paper has positive values, which -||D X||^2 cannot take."""
     return any(printed.value > 0 for printed in PRINTED[size].values())
 
 
@@ -91,7 +90,7 @@ def impossible(size: Size) -> bool:
 class OrderComparison:
     """Two orders of the same methods, best first, and how many pairs of methods they rank alike.
 
-    Pairs that are equal on one side, in the paper to the digits it prints, count for neither.
+    Pairs that are equal on one side, in the paper to its printed digits, are not counted.
     """
 
     ours: tuple[str, ...]
@@ -101,21 +100,18 @@ class OrderComparison:
 
 
 def compare_orders(scores: Mapping[str, float], size: Size) -> OrderComparison:
-    """Compare scores by method, lower is better, with the paper's row; others are left out."""
+    """Compare scores by method, lower is better, with the paper's row; its methods alone count."""
     printed = PRINTED[size]
     shared = [name for name in PAPER_METHODS if name in scores]
-    alike = 0
-    turned = 0
-    for first, second in combinations(shared, 2):
-        ours = _sign(scores[first], scores[second])
-        papers = _sign(printed[first].value, printed[second].value)
-        alike += ours * papers > 0
-        turned += ours * papers < 0
+    signs = [
+        _sign(scores[first], scores[second]) * _sign(printed[first].value, printed[second].value)
+        for first, second in combinations(shared, 2)
+    ]
     return OrderComparison(
         tuple(sorted(shared, key=lambda name: scores[name])),
         tuple(sorted(shared, key=lambda name: printed[name].value)),
-        alike,
-        turned,
+        alike=signs.count(1),
+        reversed=signs.count(-1),
     )
 
 

@@ -1,4 +1,4 @@
-"""Structural probes over several seeds: medians, what matching takes, and their tables."""
+"""Structural probes over several seeds: medians, sample gradients to match, and their tables."""
 
 from __future__ import annotations
 
@@ -7,18 +7,9 @@ from collections import Counter
 from dataclasses import dataclass
 from statistics import median
 
-from jorth.bench.core.html import (
-    Html,
-    badge,
-    html,
-    label,
-    reason,
-    table,
-    table_cell,
-    table_row,
-    without_result,
-)
-from jorth.bench.core.records import MethodRows, Row
+from jorth.bench.core import html as page
+from jorth.bench.core.html import Html, html, label, table, table_cell, table_row
+from jorth.bench.core.records import MethodRows, Row, reason
 from jorth.bench.matrices.cells import MatrixCell
 from jorth.bench.matrices.groups import OneProblem, best_three, columns_of
 from jorth.bench.matrices.methods import METHOD_NAMES
@@ -55,17 +46,16 @@ class SeededRuns(OneProblem):
 
     @property
     def medians(self) -> dict[str, float]:
-        """The median of the last values by method; a run without a finite one is infinite."""
+        """The median of the last values by method; a run without one counts as infinite."""
         return {name: median(map(last_value, rows)) for name, rows in self.rows.items()}
 
     @property
     def places(self) -> dict[str, int]:
-        """1, 2 or 3 for the best three medians."""
-        medians = self.medians
-        return best_three({name: value for name, value in medians.items() if math.isfinite(value)})
+        """The places of the best three medians."""
+        return best_three({name: end for name, end in self.medians.items() if math.isfinite(end)})
 
     def no_worse(self, method: str) -> bool | None:
-        """Whether its median is at most that of each of RIVALS that ran; None without any."""
+        """Whether its median is at most those of all RIVALS that ran; None if there are none."""
         ends = self.medians
         rivals = [ends[name] for name in RIVALS if name in ends]
         if method not in ends or not rivals or not self.rows.done(method):
@@ -84,21 +74,21 @@ def seeded_runs(rows: list[Row], problem: str) -> list[SeededRuns]:
 
 
 def last_value(row: Row) -> float:
-    """The value that a run ended with, infinite if there is none."""
+    """The last value of a run; infinite if there is none."""
     value = row["value"] if row["outcome"] == "done" else None
     return math.inf if value is None else float(value)
 
 
 @dataclass(frozen=True)
 class Match:
-    """The sample gradients with which two runs of one seed first reached a value.
+    """The sample gradients after which two runs of one seed first reached a value.
 
-    The value of VR-J-JOBCD is known at full passes only, so the true number is smaller.
+    The value of VR-J-JOBCD is known at full passes only, so its number is an upper bound.
     """
 
     value: float  # the last of J-JOBCD
-    jacobi: float  # of J-JOBCD
-    reduced: float | None  # of VR-J-JOBCD; None if it did not get there
+    jacobi: float  # sample gradients of J-JOBCD
+    reduced: float | None  # of VR-J-JOBCD; None if it did not reach the value
 
     @property
     def ratio(self) -> float:
@@ -120,22 +110,21 @@ def matches(runs: SeededRuns) -> list[Match]:
 
 
 def samples_to(row: Row, value: float) -> float | None:
-    """The sample gradients at the first record with at most ``value``."""
+    """The sample gradients at the first record of at most ``value``; None if there is none."""
     history = row["history"]
     pairs = zip(history["samples"], history["value"], strict=True)
     return next((samples for samples, found in pairs if found is not None and found <= value), None)
 
 
 def verdict(found: list[SeededRuns]) -> Html:
-    """How J-JOBCD and VR-J-JOBCD compare, by medians."""
+    """How J-JOBCD and VR-J-JOBCD compare by medians."""
     sentences = []
     for method in ("J-JOBCD", "VR-J-JOBCD"):
         compared = [known for runs in found if (known := runs.no_worse(method)) is not None]
         if compared:
-            against = f"{', '.join(RIVALS[:-1])} and {RIVALS[-1]}"
             sentences.append(
-                f"{method} ends no worse than {against} on {sum(compared)} of {len(compared)} "
-                "data sets."
+                f"{method} ends no worse than {', '.join(RIVALS[:-1])} and {RIVALS[-1]} on "
+                f"{sum(compared)} of {len(compared)} data sets."
             )
     ratios = [median(pair.ratio for pair in pairs) for runs in found if (pairs := matches(runs))]
     if ratios:
@@ -172,12 +161,12 @@ def _cell(rows: list[Row] | None, place: int | None) -> Html:
     if not rows:
         return table_cell("not run")
     done = [row for row in rows if row["outcome"] == "done"]
-    trouble = without_result([row for row in rows if row not in done])
+    trouble = page.without_result([row for row in rows if row not in done])
     if not done:
         return table_cell(trouble)
     content = html(
         RUNS,
-        badge=badge(place),
+        badge=page.badge(place),
         values=_values([last_value(row) for row in rows]),
         ended=_ended(done),
         feasibility=f"‖X‖ {_largest(done, 'norm'):.3g}, residual {_largest(done, 'residual'):.1e}",
@@ -205,7 +194,7 @@ def _ended(rows: list[Row]) -> str:
 
 
 def _polished(rows: list[Row]) -> str:
-    """The largest residual before polishing, if it says more than the one after."""
+    """The largest residual before polishing, if it is well above the one after."""
     before = max(row["residual_before_polishing"] or 0.0 for row in rows)
     return f"{before:.1e}" if before > max(100 * _largest(rows, "residual"), 1e-12) else ""
 
@@ -215,18 +204,12 @@ def _largest(rows: list[Row], name: str) -> float:
 
 
 def matching_table(found: list[SeededRuns]) -> Html:
-    """What VR-J-JOBCD needed to match J-JOBCD; nothing if the two were not both run."""
+    """What VR-J-JOBCD needed to match J-JOBCD; empty unless both were run."""
     body = [
         table_row(_label(runs), _match_cells(pairs)) for runs in found if (pairs := matches(runs))
     ]
-    heads = (
-        "data (m-n-p)",
-        "last value of J-JOBCD",
-        "J-JOBCD",
-        "VR-J-JOBCD",
-        "ratio",
-        "ratio by seed",
-    )
+    methods = ("last value of J-JOBCD", "J-JOBCD", "VR-J-JOBCD")
+    heads = ("data (m-n-p)", *methods, "ratio", "ratio by seed")
     return table(MATCHED, heads, body) if body else html("")
 
 

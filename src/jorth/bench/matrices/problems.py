@@ -1,4 +1,4 @@
-"""From a cell to its problem: matrix, objective, start, and the optimum if there is one."""
+"""The problem of a cell: matrix, objective, start, and the optimum if it is known."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from jorth.solvers import minimize
 
 Matrix = NDArray[np.float64]
 NEAR_ORTHOGONAL = (1.01, 1.16)
-"""||D X0||^2 / ||D||^2 of the paper's starts, judged from its Table 1 and the data."""
+"""||D X0||^2 / ||D||^2 of the paper's starts, estimated from its Table 1 and the data."""
 START_CONDITIONS = (2.0, 1.7, 2.5, 1.4, 3.5, 1.2, 5.0)
 """Condition numbers of the start, in the order in which they are tried."""
 NOISE = 0.1
 """The standard deviation of the noise on the planted Procrustes targets."""
 PROBE_CONDITION = 1.5
-"""The condition number of the start of a probe; at the identity sparse rows have no lift."""
+"""The condition number of a probe's start; at the identity sparse rows have no lift."""
 PROBE_VALUE_COST = 0.5
-"""A value of the probe alone, in gradients: 0.52 to 0.60 was measured on the paper's sizes."""
+"""The cost in gradients of a probe's value alone; measured at 0.52 to 0.60 on paper sizes."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class BenchProblem:
     objective: AbstractObjective
     signature: Signature
     x0: Matrix
-    optimum: float | None  # None if there is none or it is not known
+    optimum: float | None  # None if it does not exist or is not known
     notes: dict[str, object]  # where the numbers come from
-    value_cost: float = 0.0  # of a value without its gradient, in gradients
+    value_cost: float = 0.0  # cost of a value without its gradient, in gradients
 
     @cached_property
     def first(self) -> float:
@@ -57,12 +57,12 @@ class BenchProblem:
         return (value - self.optimum) / (self.first - self.optimum)
 
     def value_at(self, gap: float) -> float:
-        """The value with a relative gap."""
+        """The value that has a relative gap of ``gap``."""
         assert self.optimum is not None
         return self.optimum + gap * (self.first - self.optimum)
 
     def first_within(self, values: Any) -> dict[str, int]:
-        """The index of the first value within each of GAPS that some value is within."""
+        """The index of the first value within each of GAPS, without those that were not reached."""
         gaps = self.gap(np.asarray(values))
         if gaps is None:
             return {}
@@ -70,7 +70,7 @@ class BenchProblem:
 
 
 def prepare(cell: MatrixCell, data_dir: Path | None = None) -> BenchProblem:
-    """The problem of a cell; a FileNotFoundError or ImportError says that its data are missing."""
+    """The problem of a cell; a FileNotFoundError or ImportError means that its data are missing."""
     signature = Signature(cell.p, cell.n - cell.p)
     if cell.problem == "procrustes":
         assert cell.condition is not None
@@ -83,18 +83,19 @@ def prepare(cell: MatrixCell, data_dir: Path | None = None) -> BenchProblem:
 
 
 def load_data(cell: MatrixCell, data_dir: Path | None) -> tuple[Matrix, str]:
-    """D (m, n) and the rule of its subset.
+    """D (m, n), and how the subset was chosen.
 
-    Rows and columns are drawn at random from the complete set by the seed of the cell; if too few
-    of its columns are not zero (mnist, 780), the first m rows and n columns are taken.
+    Rows and columns are drawn at random by the seed of the cell. If the set has fewer than n
+    columns that are not zero (mnist, 780), the first m rows and n columns are taken.
     """
-    m, n, seed = cell.m, cell.n, cell.data_seed
+    size = cell.m, cell.n
+    seed = cell.data_seed
     if cell.data == "randn":
-        return datasets.randn(m, n, seed=seed), "generated"
+        return datasets.randn(*size, seed=seed), "generated"
     if cell.data == "digits":
-        drawn = take(datasets.digits(), m, n, subset="random", seed=seed, source="the digits")
+        drawn = take(datasets.digits(), *size, subset="random", seed=seed, source="the digits")
         return np.asarray(drawn), "random"
-    read: Any = partial(datasets.load, cell.data, m, n, seed=seed, sparse=True, folder=data_dir)
+    read: Any = partial(datasets.load, cell.data, *size, seed=seed, sparse=True, folder=data_dir)
     try:
         return read().toarray(), "random"
     except ValueError:
@@ -102,7 +103,7 @@ def load_data(cell: MatrixCell, data_dir: Path | None) -> tuple[Matrix, str]:
 
 
 def near_orthogonal(D: Matrix, signature: Signature, seed: int) -> tuple[Matrix, float]:
-    """A random start and its ||D X0||^2 / ||D||^2, as near to the paper's as conditions allow."""
+    """A random start whose ||D X0||^2 / ||D||^2 is close to the paper's, and this ratio."""
     low, high = NEAR_ORTHOGONAL
     candidates = []
     for condition in START_CONDITIONS:
@@ -130,7 +131,7 @@ def _eigenvalue(
 
 
 def planted_problem(signature: Signature, condition: float, seed: int) -> BenchProblem:
-    """Noisy Procrustes with 2n rows; Riemannian L-BFGS finds the optimum."""
+    """Noisy Procrustes with 2n rows; the optimum is that of Riemannian L-BFGS."""
     source, target, _ = datasets.planted_procrustes(
         2 * signature.n, signature, source_condition=condition, noise=NOISE, seed=seed
     )
@@ -153,7 +154,7 @@ def planted_problem(signature: Signature, condition: float, seed: int) -> BenchP
 def _probe(
     cell: MatrixCell, signature: Signature, D: Matrix, notes: dict[str, object]
 ) -> BenchProblem:
-    """From a random start near the identity; rows of zeros stay at the base point."""
+    """The probe from a random start near the identity; zero rows stay at the base point."""
     assert cell.alpha is not None
     assert cell.scale is not None
     assert cell.ridge is not None

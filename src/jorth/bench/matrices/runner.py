@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from jorth.bench.core.records import Row
+from jorth.bench.core.records import Row, reason
 from jorth.bench.core.runs import Kind, NoResult
 from jorth.bench.matrices.cells import MatrixCell
 from jorth.bench.matrices.methods import method_of
@@ -20,30 +20,30 @@ from jorth.solvers import Result, Status, minimize
 from jorth.stopping import Criterion, NormAbove, ValueBelow
 
 DIVERGED_NORM = {"race": 1e6, "probe": 1e4}
-"""||X||_2 at which a run has diverged and ends; inner products of a probe keep eight digits."""
+"""||X||_2 at which a run ends as diverged; below it a probe's inner products have eight digits."""
 SOLVED_GAP = 1e-12
 """The relative gap at which a run with a known optimum ends."""
 
 
 class LastProblem:
-    """Prepares problems; the last one is kept for the next cells that share it."""
+    """Prepares problems and holds the last one for further cells that share it."""
 
     def __init__(self) -> None:
-        self._kept: tuple[MatrixCell, Path | None, BenchProblem] | None = None
+        self._last: tuple[MatrixCell, Path | None, BenchProblem] | None = None
 
     def of(self, cell: MatrixCell, data_dir: Path | None) -> BenchProblem:
         shared = cell.shared_problem
-        if self._kept is None or self._kept[:2] != (shared, data_dir):
-            self._kept = None  # frees the memory of the old problem first
-            self._kept = shared, data_dir, prepare(cell, data_dir)
-        return self._kept[2]
+        if self._last is None or self._last[:2] != (shared, data_dir):
+            self._last = None  # frees the memory of the old problem first
+            self._last = shared, data_dir, prepare(cell, data_dir)
+        return self._last[2]
 
 
 _last_problem = LastProblem()
 
 
 def tiny(cell: MatrixCell) -> MatrixCell:
-    """The same on a tiny problem."""
+    """The same method on a tiny problem."""
     data = "planted" if cell.problem == "procrustes" else "randn"
     return replace(cell, data=data, m=12, n=6, p=3, seed=0, max_time=None, max_evaluations=3)
 
@@ -95,14 +95,10 @@ def _solve(cell: MatrixCell, problem: BenchProblem) -> tuple[Any, Result]:
 
 
 def _how_to_get(data: str) -> str:
-    """What is missing, without the folder that was searched: rows are published."""
-    how = "it has no public address known here"
-    if REGISTRY[data].url:
-        how = f"`jorth data fetch {data}` downloads it"
-    return (
-        f"data set {data} is not at hand: {how}; or name a folder that has it by --data-dir or "
-        f"{VARIABLE}"
-    )
+    """How to get the data, without the folder that was searched, as rows are published."""
+    how = REGISTRY[data].how_to_get
+    where = f"or name a folder that has it by --data-dir or {VARIABLE}"
+    return f"data set {data} is not at hand: {how}; {where}"
 
 
 def describe(row: Row) -> str:
@@ -111,7 +107,7 @@ def describe(row: Row) -> str:
     theta = "" if cell.theta is None else f" theta {cell.theta:g}"
     head = f"{cell.size:<26} {cell.problem:<10} {cell.method + theta:<26}"
     if row["outcome"] != "done":
-        return f"{head} {row['outcome']}: {row['error']}"
+        return f"{head} {reason(row)}"
     gap = "" if row["gap"] is None else f" gap {row['gap']:.1e}"
     value = "not finite" if row["value"] is None else f"{row['value']:.3e}"
     return f"{head} {value}{gap}  {row['status']}  {row['time']:.2f} s"

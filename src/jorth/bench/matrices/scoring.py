@@ -1,4 +1,4 @@
-"""The result part of a row: computed through the objective, never taken from the solver."""
+"""The result part of a row, computed through the objective and never taken from the solver."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from jorth.group import residual
 from jorth.solvers import Result
 
 CURVE_POINTS = 300
-"""The most points that are kept of a curve."""
+"""The largest number of points stored for a curve."""
 CLAIM_TOLERANCE = 1e-6
-"""A solver's own value may differ from the objective's by this share: stale, not wrong."""
+"""The relative difference that is allowed between a solver's own value and the objective's."""
 
 
 def score(problem: BenchProblem, result: Result) -> dict[str, Any]:
-    """What a table needs; value, violation, residual and norm are computed here from x alone."""
+    """What the tables need; value, violation, residual and norm are computed here from x alone."""
     X = np.asarray(result.x, dtype=np.float64)
     value = float(problem.objective.value(torch.from_numpy(X)))
     signs = problem.signature.signs.astype(np.float64)
@@ -46,7 +46,7 @@ def score(problem: BenchProblem, result: Result) -> dict[str, Any]:
 
 
 def epochs(problem: BenchProblem, history: dict[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Full gradients: m sample gradients of a finite sum are one, values alone count their cost."""
+    """The cost in full gradients: m sample gradients count as one, values alone by their cost."""
     samples = problem.objective.samples
     gradients = history["gradient_evaluations"]
     values_alone = history["value_evaluations"] - gradients
@@ -55,7 +55,7 @@ def epochs(problem: BenchProblem, history: dict[str, NDArray[np.float64]]) -> ND
 
 
 def reached(problem: BenchProblem, result: Result) -> dict[str, dict[str, float]]:
-    """Seconds and gradients at which GAPS were first reached, from the complete history."""
+    """The seconds and gradients at which each of GAPS was first reached."""
     gradients = epochs(problem, result.history)
     times = result.history["time"]
     return {
@@ -65,7 +65,7 @@ def reached(problem: BenchProblem, result: Result) -> dict[str, dict[str, float]
 
 
 def curve(problem: BenchProblem, result: Result) -> dict[str, list[float]]:
-    """The columns of the history that are drawn, at CURVE_POINTS places at most, seven digits."""
+    """The columns of the history that are drawn: up to CURVE_POINTS points, seven digits."""
     columns = {name: result.history[name] for name in ("time", "value", "norm", "residual")}
     columns["gradients"] = epochs(problem, result.history)
     if problem.optimum is not None:
@@ -77,7 +77,7 @@ def curve(problem: BenchProblem, result: Result) -> dict[str, list[float]]:
 
 
 def thinned(length: int, points: int = CURVE_POINTS) -> NDArray[np.int64]:
-    """At most ``points`` of the indices 0 ... length - 1: half evenly, half by logarithm."""
+    """At most ``points`` of the indices 0 ... length - 1, spaced evenly and logarithmically."""
     if length <= points:
         return np.arange(length)
     even = np.linspace(0, length - 1, points // 2)

@@ -19,7 +19,7 @@ READING = html(
     "<p>Every value was computed anew from the returned X through the objective; clocks leave out "
     "recording, compilation and warm-up. An entry of a table is the value, then in brackets "
     "Σ|XᵀJX − J|; <b>1</b>, <b>2</b>, <b>3</b> mark the best three of a row (equal ones share a "
-    "place), (+) a second method of a chain that lowered f by more than 0.1%.</p>"
+    "place), and (+) marks a chain whose second method lowered f by more than 0.1%.</p>"
 )
 WELL_POSED = html(
     '<h2>The well-posed problem: the table to read</h2><div class="note"><p>min tr(Xᵀ(DᵀD + '
@@ -37,8 +37,8 @@ RACE = html(
     "its value only says how far the last step went).</p>"
     "<p><b>What the race means.</b> f is concave, so its linear part bounds it from above, and the "
     "proximal weight θ alone limits the steps of the JOBCD methods: θ alone decides how fast they "
-    "go. A value at a fixed time compares step rules, not optimisers. Which method is better the "
-    "well-posed table tells.</p></div>"
+    "go. A value at a fixed time compares step rules, not optimisers. The well-posed table shows "
+    "which method is better.</p></div>"
 )
 RACE_CAPTION = (
     f"−‖D X‖² at the end of the budget; θ in units of the curvature of f. Paper: {CITATION}."
@@ -56,10 +56,10 @@ PROBE = html(
     '<h2>The structural probe</h2><div class="note"><p>min 1/m² Σ (T_ij − c d(q_i, q_j))² + '
     "ridge/2 ‖X‖² over XᵀJX = J: T are the Euclidean distances of the rows of D, q_i = φ(d_i X) "
     "the points that X and the lift make of them, d geodesic distances on the pseudo-hyperboloid. "
-    "(The paper lifts first and maps then, Q = φ(D) X; that f is constant on the feasible set.) "
+    "(The paper lifts first and maps afterwards, Q = φ(D) X; that f is constant for feasible X.) "
     "Rows of zeros stay at the base point. The least value is not known. f is at least 0, so a "
     "smaller value is a better answer; but it can go on falling while ‖X‖ runs away, and a run "
-    "ends when ‖X‖ has grown to 10⁴: the tables say “left”, the figures have an open triangle.</p>"
+    "ends when ‖X‖ has grown to 10⁴: the tables say “left”, the figures show an open triangle.</p>"
     "<p>Epochs are full gradients: m sample gradients count as one, a value without its gradient "
     "as a half. A sweep of GS-JOBCD takes a gradient for each of its n(n − 1)/2 pairs and is "
     "recorded when it is complete.</p></div>"
@@ -76,7 +76,7 @@ FIGURES = "{% if parts %}<h3>{{ heading }}</h3>{{ parts | join }}{% endif %}"
 
 
 def section(rows: list[Row], place: Path) -> Html:
-    """Everything on problems over matrices."""
+    """All sections on problems over matrices."""
     race = group_rows(rows, "race")
     trace = group_rows(rows, "trace")
     planted = group_rows(rows, "procrustes")
@@ -90,13 +90,13 @@ def section(rows: list[Row], place: Path) -> Html:
         parts.append(_by_gap(PROCRUSTES, planted, place))
     if probes:
         parts.append(_probe(seeded_runs(rows, "probe"), place))
-    listed = tables.problems_table(race + trace + planted + probes)
-    return together(*parts, html("<h2>The problems</h2>{{ listed }}", listed=listed))
+    problems = tables.problems_table(race + trace + planted + probes)
+    return together(*parts, html("<h2>The problems</h2>"), problems)
 
 
-def _by_gap(words: Html, groups: list[Group], place: Path) -> Html:
+def _by_gap(introduction: Html, groups: list[Group], place: Path) -> Html:
     results = tables.results_table(groups, GAP_CAPTION)
-    return together(words, results, tables.speed_table(groups), _curves(groups, place))
+    return together(introduction, results, tables.speed_table(groups), _curves(groups, place))
 
 
 def _race(groups: list[Group], place: Path) -> Html:
@@ -104,14 +104,13 @@ def _race(groups: list[Group], place: Path) -> Html:
         list(members)
         for _, members in groupby(groups, key=lambda g: (g.cell.shared_problem, g.budget))
     ]
-    # the curves are those of the theta nearest to 1
-    usual = [min(several, key=lambda g: abs((g.theta or 1.0) - 1.0)) for several in problems]
+    nearest_to_one = [min(found, key=lambda g: abs((g.theta or 1.0) - 1.0)) for found in problems]
     return together(
         RACE,
         tables.results_table(groups, RACE_CAPTION),
         _orders(groups),
-        _thetas([several for several in problems if len(several) > 1], place),
-        _curves(usual, place),
+        _thetas([found for found in problems if len(found) > 1], place),
+        _curves(nearest_to_one, place),
     )
 
 
@@ -121,19 +120,18 @@ def _orders(groups: list[Group]) -> Html:
         return html("")
     alike = sum(comparison.alike for _, comparison in found)
     decided = alike + sum(comparison.reversed for _, comparison in found)
-    words = html(ORDERS, alike=alike, decided=decided)
-    return together(words, tables.orders_table(found))
+    return together(html(ORDERS, alike=alike, decided=decided), tables.orders_table(found))
 
 
 def _thetas(problems: list[list[Group]], place: Path) -> Html:
     parts = []
     for groups in problems:
         caption = (
-            f"{groups[0].name}: where the JOBCD methods stood at the end of the same budget, and "
-            f"how soon they had left for infinity, for {len(groups)} values of θ between "
+            f"{groups[0].name}: the values of the JOBCD methods at the end of the same budget, and "
+            f"the times at which they diverged, for {len(groups)} values of θ between "
             f"{groups[0].theta:g} and {groups[-1].theta:g}. Nothing else was changed. Open "
-            "triangles ended as unbounded and are drawn at the upper edge; methods without θ are "
-            "horizontal lines."
+            "triangles are runs that ended as unbounded, drawn at the upper edge; methods without "
+            "θ are horizontal lines."
         )
         name = f"theta-{_slug(groups[0].cell)}"
         parts.append(place_figure(figures.against_theta(groups), name, caption, place))
@@ -141,15 +139,12 @@ def _thetas(problems: list[list[Group]], place: Path) -> Html:
 
 
 def _probe(found: list[SeededRuns], place: Path) -> Html:
-    parts = [
-        place_figure(
-            figures.probe_convergence(runs),
-            f"probe-{_slug(runs.cell)}",
-            _probe_caption(runs),
-            place,
+    parts = []
+    for runs in found:
+        picture = figures.probe_convergence(runs)
+        parts.append(
+            place_figure(picture, f"probe-{_slug(runs.cell)}", _probe_caption(runs), place)
         )
-        for runs in found
-    ]
     return together(
         PROBE,
         probe.verdict(found),
@@ -164,21 +159,16 @@ def _probe_caption(runs: SeededRuns) -> str:
     ends = ", ".join(f"{name} {value:.4g}" for name, value in medians if value < float("inf"))
     seeds = ", ".join(map(str, runs.rows.seeds))
     return (
-        f"{runs.name}, {runs.budget} a run, seeds {seeds}: f against epochs and against time. "
+        f"{runs.name}, {runs.budget} per run, seeds {seeds}: f against epochs and against time. "
         f"Medians at the end: {ends}."
     )
 
 
 def _curves(groups: list[Group], place: Path) -> Html:
-    parts = [
-        place_figure(
-            figures.convergence(group),
-            f"{group.cell.problem}-{_slug(group.cell)}",
-            _curve_caption(group),
-            place,
-        )
-        for group in groups
-    ]
+    parts = []
+    for group in groups:
+        name = f"{group.cell.problem}-{_slug(group.cell)}"
+        parts.append(place_figure(figures.convergence(group), name, _curve_caption(group), place))
     return html(FIGURES, heading="Convergence", parts=list(filter(None, parts)))
 
 
@@ -191,7 +181,7 @@ def _curve_caption(group: Group) -> str:
         if row["value"] is not None
     )
     return (
-        f"{group.name}{theta}, {group.budget} a run: {what} against time and against gradients. "
+        f"{group.name}{theta}, {group.budget} per run: {what} against time and against gradients. "
         f"At the end: {ends}."
     )
 

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from jorth.bench.core.cells import GAPS
-from jorth.bench.core.html import Html, badge, html, label, reason, table, table_cell, table_row
-from jorth.bench.core.records import Row
+from jorth.bench.core.html import Html, badge, html, label, table, table_cell, table_row
+from jorth.bench.core.records import Row, reason
+from jorth.bench.matrices import paper
 from jorth.bench.matrices.groups import Group, columns_of, has_diverged, is_improved, score
-from jorth.bench.matrices.paper import (
-    PAPER_METHODS,
-    PRINTED,
-    OrderComparison,
-    compare_orders,
-    impossible,
-)
 
 STATUS_WORDS = {
     "CONVERGED": "solved",
@@ -30,14 +24,14 @@ RUN = """\
 
 
 def results_table(groups: list[Group], caption: str) -> Html:
-    """Value, violation in brackets, the best three marked: the form of the paper's Table 1."""
+    """Values with violations in brackets and the best three marked, as in the paper's Table 1."""
     names = columns_of(groups)
     several = len({group.cell.seed for group in groups}) > 1
     body = []
     for group, following in zip(groups, [*groups[1:], None], strict=True):
         body.append(table_row(_label(group, several), _cells(group, names)))
         last = following is None or following.size != group.size
-        if group.cell.problem == "race" and group.size in PRINTED and last:
+        if group.cell.problem == "race" and group.size in paper.PRINTED and last:
             head = html("<small>paper, 90 s</small>")
             body.append(table_row(head, _paper_cells(group, names), "paper"))
     return table(caption, ["data (m-n-p)", *names], body)
@@ -77,7 +71,7 @@ def _cell(row: Row | None, place: int | None) -> Html:
 
 
 def status_words(row: Row, unbounded: str = STATUS_WORDS["UNBOUNDED"]) -> str:
-    """How a run ended, in words; a status that has none is shown as it is, in lower case."""
+    """How a run ended; a status without words of its own is shown in lower case."""
     status = str(row["status"])
     words = STATUS_WORDS | {"UNBOUNDED": unbounded}
     return words.get(status, status.lower())
@@ -88,7 +82,7 @@ def _number(value: float | None) -> str:
 
 
 def _paper_cells(group: Group, names: list[str]) -> list[Html]:
-    printed = PRINTED[group.size]
+    printed = paper.PRINTED[group.size]
     cells = []
     for name in names:
         if name not in printed:
@@ -102,7 +96,7 @@ def _paper_cells(group: Group, names: list[str]) -> list[Html]:
 
 
 def speed_table(groups: list[Group]) -> Html:
-    """Times to gaps as ratios to the fastest."""
+    """Times to each gap as ratios to the fastest."""
     names = columns_of(groups)
     body = []
     for group in groups:
@@ -118,22 +112,22 @@ def speed_table(groups: list[Group]) -> Html:
     return table(caption, ["problem", *names], body)
 
 
-def comparisons(groups: list[Group]) -> list[tuple[Group, OrderComparison]]:
-    """The races of the paper's sizes beside the paper's order; impossible rows are left out."""
+def comparisons(groups: list[Group]) -> list[tuple[Group, paper.OrderComparison]]:
+    """The races of the paper's sizes with the paper's order; impossible rows are left out."""
     found = []
     for group in groups:
         scores = {
             name: score(row)[0]
             for name, row in group.done.items()
-            if name in PAPER_METHODS and row["value"] is not None
+            if name in paper.PAPER_METHODS and row["value"] is not None
         }
-        if group.size in PRINTED and len(scores) > 1 and not impossible(group.size):
-            found.append((group, compare_orders(scores, group.size)))
+        if group.size in paper.PRINTED and len(scores) > 1 and not paper.impossible(group.size):
+            found.append((group, paper.compare_orders(scores, group.size)))
     return found
 
 
-def orders_table(found: list[tuple[Group, OrderComparison]]) -> Html:
-    """Our order and the paper's, row by row."""
+def orders_table(found: list[tuple[Group, paper.OrderComparison]]) -> Html:
+    """Our order and the paper's for each row."""
     body = []
     for group, comparison in found:
         diverged = {name for name, row in group.done.items() if has_diverged(row)}
@@ -149,10 +143,8 @@ def orders_table(found: list[tuple[Group, OrderComparison]]) -> Html:
 
 def problems_table(groups: list[Group]) -> Html:
     """What the problems are: subset, norms, start, optimum."""
-    heads = (
-        *("problem", "subset", "‖D‖²", "‖D X₀‖² / ‖D‖²", "ridge", "f(X₀)", "optimum"),
-        *("optimum by", "rows of zeros"),
-    )
+    notes = ("problem", "subset", "‖D‖²", "‖D X₀‖² / ‖D‖²", "ridge")
+    heads = (*notes, "f(X₀)", "optimum", "optimum by", "rows of zeros")
     body = []
     seen = set()
     for group in groups:

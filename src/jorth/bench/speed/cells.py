@@ -1,4 +1,4 @@
-"""Which runs there are, and which of them are left out given those before them."""
+"""The grid of runs, and which of them are left out because of earlier ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from jorth.bench.core.records import Row
 
 CHAIN = "GS-JOBCD + L-BFGS"
 DATA_START = ", data start"
-"""These begin where `jorth.procrustes` does, on their clock; all others begin at the identity."""
+"""These methods start from the data as `jorth.procrustes` does, and are charged for it; all others
+start from the identity."""
 JOBCD = ("GS-JOBCD", "J-JOBCD", CHAIN, CHAIN + DATA_START)
 """The coordinate methods of jorth, and the chain that begins with one."""
 OURS = (*JOBCD, "Riemannian L-BFGS", "Riemannian L-BFGS" + DATA_START, "UMCM")
@@ -20,26 +21,26 @@ CDOPT = "cdopt L-BFGS"
 PEERS = ("pymanopt CG", "pymanopt TR", CDOPT)
 """Other libraries."""
 SPEED_METHODS = (*OURS, *PEERS, "pymanopt TR" + DATA_START)
-"""The last has our start, and is not among the peers that the goal is about."""
+"""The last one uses our start, so it is not among the peers that the goals refer to."""
 BETAS = (0.1, 1.0, 10.0, 100.0)
-"""The penalties of cdopt that are tried, on the first seed of every problem up to n = 200."""
+"""The penalties of cdopt that are tried on the first seed of every problem up to n = 200."""
 BUDGETS = {50: 2.0, 100: 3.0, 200: 5.0, 500: 20.0, 1000: 40.0}
-"""Seconds per run, up to each size; beyond the last it is the last."""
+"""Seconds per run up to each size; larger sizes have the last one."""
 ONE_SEED = 500
-"""From this size on the first seed is the only one."""
+"""From this size on only the first seed is run."""
 SHORT_GAP = 1e-4
-"""A method that has not come within this gap is left out at the next size, from ONE_SEED on."""
+"""From ONE_SEED on, a method that has not reached this gap is left out at the next size."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SpeedCell(Cell):
-    """One timed run; the seed is that of the problem and of the method."""
+    """One timed run; the seed is used for the problem and the method."""
 
     problem: str = "speed"
     n: int  # the size of X
     p: int  # plus signs
-    condition: float  # of the source
-    threads: int  # of every method alike
+    condition: float  # condition number of the source
+    threads: int
     beta: float | None = None  # the penalty of cdopt
     max_time: float  # seconds of solving
 
@@ -58,19 +59,19 @@ class SpeedCell(Cell):
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is crossed."""
+    """What the grid crosses."""
 
     sizes: Sequence[int] = (50, 100, 200, 500, 1000)
     shares: Sequence[float] = (0.5, 0.9)  # p / n
     conditions: Sequence[float] = (3.0, 30.0)  # of the source
     threads: Sequence[int] = (1, 2)
-    seeds: Sequence[int] = (0, 1, 2)  # all are run up to n = 200, the first beyond
+    seeds: Sequence[int] = (0, 1, 2)  # only the first from ONE_SEED on
     methods: Sequence[str] = SPEED_METHODS
     max_time: float | None = None  # seconds per run; None takes BUDGETS
     betas: Sequence[float] = BETAS  # penalties of cdopt
 
     def cells(self) -> list[SpeedCell]:
-        """All runs; sizes rise, and the methods of one problem and seed are adjacent."""
+        """All runs in ascending size; the methods of one problem and seed are adjacent."""
         methods = [method for method in SPEED_METHODS if method in self.methods]
         problems = product(self.threads, sorted(self.sizes), self.shares, self.conditions)
         found = []
@@ -87,15 +88,10 @@ class Plan:
 
 
 QUICK_PLAN = Plan(
-    sizes=(8, 12),
-    shares=(0.5,),
-    conditions=(3.0,),
-    threads=(1,),
-    seeds=(0,),
-    max_time=0.5,
+    sizes=(8, 12), shares=(0.5,), conditions=(3.0,), threads=(1,), seeds=(0,), max_time=0.5,
     betas=(0.1, 1.0),
-)
-"""A few seconds."""
+)  # fmt: skip
+"""A plan that takes a few seconds."""
 
 
 def budget(n: int) -> float:
@@ -104,9 +100,10 @@ def budget(n: int) -> float:
 
 
 def left_out(cell: SpeedCell, rows: Sequence[Row]) -> str | None:
-    """Why a run is not worth its time given earlier ``rows``, or None: it is run.
+    """Why a run is left out given the earlier ``rows``; None if it is not.
 
-    Left out are methods that fell short at the size before, and penalties of cdopt that lost.
+    Methods that fell short at the previous size are left out, and so are penalties of cdopt that
+    were not the best.
     """
     mates = [row for row in rows if row["outcome"] == "done" and _differ_in_size(row, cell)]
     below = [row["cell"]["n"] for row in mates if row["cell"]["n"] < cell.n]
@@ -125,14 +122,14 @@ def left_out(cell: SpeedCell, rows: Sequence[Row]) -> str | None:
 
 
 def best_beta(rows: Sequence[Row]) -> float:
-    """The penalty that reached the deepest gap the soonest, on the seed that came first."""
+    """The penalty that reached the smallest gap soonest on the first seed."""
     first = rows[0]["cell"]["seed"]
-    best = min((row for row in rows if row["cell"]["seed"] == first), key=_depth)
+    best = min((row for row in rows if row["cell"]["seed"] == first), key=_score)
     return float(best["cell"]["beta"])
 
 
-def _depth(row: Row) -> tuple[float, float]:
-    """Less is better: the least of GAPS that was reached and the seconds to it, else the gap."""
+def _score(row: Row) -> tuple[float, float]:
+    """The smallest of GAPS that was reached and the seconds to it, else the gap; less is better."""
     for gap in sorted(GAPS):
         if f"{gap:g}" in row["reached"]:
             return gap, row["reached"][f"{gap:g}"]
@@ -140,7 +137,7 @@ def _depth(row: Row) -> tuple[float, float]:
 
 
 def _differ_in_size(row: Row, cell: SpeedCell) -> bool:
-    """Whether a row is like the cell except for size, seed and penalty."""
+    """Whether a row agrees with the cell except for size, seed and penalty."""
     other = SpeedCell.from_json(row["cell"])
     same = (other.method, other.share, other.condition, other.threads)
     return same == (cell.method, cell.share, cell.condition, cell.threads)

@@ -1,4 +1,4 @@
-"""The problem in other libraries: pymanopt on a manifold, cdopt by constraint dissolving."""
+"""The problem in other libraries: on a manifold of pymanopt, and by the dissolving of cdopt."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ Matrix = NDArray[np.float64]
 Records = list[tuple[float, float]]
 """Seconds and values."""
 SMALLEST = 1e-16
-"""A step length and a gradient norm that end no run before its target or its budget."""
+"""A step length and gradient norm so small that only the target or the budget ends a run."""
 LBFGS_MEMORY = 10
 
 
 class Ended(Exception):
-    """The target is reached, or the budget is used up."""
+    """The target is reached, or the budget is spent."""
 
 
 class Trace:
-    """Times and values of a run, by the clock of `minimize`, which is paused while it records.
+    """Times and values of a run by the clock of `minimize`, which is paused while it records.
 
     Args:
-        value: f of a feasible point; it is on no clock.
+        value: f of a feasible point, computed while the clock is paused.
         target: The value that ends the run.
         max_time: The seconds that end the run.
     """
@@ -44,7 +44,7 @@ class Trace:
         self._clock.start()
 
     def record(self, point: Callable[[], Any] | Any) -> None:
-        """Add the point, or what the function makes of it; raise Ended if the run is over."""
+        """Record a point, or the one that a function returns; raise Ended if the run is over."""
         self._clock.pause()
         value = self._value(point() if callable(point) else point)
         self.records.append((self._clock.seconds, value))
@@ -121,8 +121,8 @@ class PullbackHessian:
 
     R is the Cayley transform and L = sym(J G X^T) the multiplier. R agrees with exp to second
     order, so the second derivative along S is <A J S X, J S X> + <G, J S J S X>. This is the model
-    that trust regions ask for, at three products; at critical points it is the Riemannian Hessian
-    of every metric. What depends on X alone is kept for the last X.
+    that trust regions need, at three products; at critical points it is the Riemannian Hessian of
+    every metric. What depends on X alone is stored for the last X.
     """
 
     def __init__(self, objective: DenseProcrustes, signature: Signature) -> None:
@@ -144,8 +144,8 @@ class PullbackHessian:
 def pymanopt_manifold(signature: Signature) -> Any:
     """O(p, q) with the right-invariant metric: tangent vectors J S X held as S, Cayley retraction.
 
-    Leaner than `jorth.adapters.pymanopt.JOrthogonal`: no argument is checked, and the retraction,
-    which has a pole, costs one solve in place of an exponential.
+    It is faster than `jorth.adapters.pymanopt.JOrthogonal`: arguments are not checked, and the
+    retraction, which has a pole, costs one solve instead of an exponential.
     """
     from pymanopt.manifolds.manifold import RiemannianSubmanifold
 
@@ -197,9 +197,9 @@ def pymanopt_manifold(signature: Signature) -> Any:
 
 
 def run_cdopt(objective: DenseProcrustes, signature: Signature, trace: Trace, beta: float) -> None:
-    """SciPy's L-BFGS on the dissolved problem, from the identity until the trace ends it.
+    """SciPy's L-BFGS on the dissolved problem, from the identity until the trace ends.
 
-    The points that are recorded are polished, which is on no clock.
+    Recorded points are polished first, while the clock is paused.
     """
     from scipy.optimize import minimize
 
@@ -270,7 +270,7 @@ def cdopt_problem(objective: DenseProcrustes, signature: Signature, beta: float)
 
 
 def _polished(X: Matrix, signature: Signature) -> Matrix | None:
-    """The J-orthogonal factor of X, or None if there is none: the point has no value then."""
+    """The J-orthogonal factor of X; None if there is none, so that the point has no value."""
     try:
         return np.asarray(polish(X.copy(), signature), dtype=np.float64)
     except ValueError:

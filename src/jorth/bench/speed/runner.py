@@ -1,4 +1,4 @@
-"""Time a cell: ours by `minimize`, the peers by their optimisers, with equal threads for all."""
+"""Time a cell: our methods by `minimize`, peers by their own optimisers, with equal threads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from jorth.bench.core.cells import GAPS
 from jorth.bench.core.machine import package_versions
-from jorth.bench.core.records import Row
+from jorth.bench.core.records import Row, reason
 from jorth.bench.core.runs import Kind, NoResult
 from jorth.bench.matrices.problems import BenchProblem, planted_problem
 from jorth.bench.speed.cells import CDOPT, CHAIN, DATA_START, OURS, SpeedCell, left_out
@@ -30,12 +30,13 @@ from jorth.solvers import Stage, Status, data_start, minimize
 from jorth.stopping import ValueBelow
 
 CHAIN_SWEEPS = 1
-"""Sweeps of GS-JOBCD before L-BFGS; chosen on other seeds than those that are reported."""
+"""The number of sweeps of GS-JOBCD before L-BFGS, tuned on seeds that are not reported."""
 TARGET_GAP = 0.9 * min(GAPS)
 """A run ends at this gap."""
 REPEATS = 3
-"""A short run is repeated so often; the one with the median time counts."""
+"""A short run is made this many times, and the one with the median time counts."""
 SHORT_SECONDS = 1.0
+"""Runs below this are short."""
 SOLVERS: dict[str, Any] = {
     "GS-JOBCD": "gs-jobcd",
     "J-JOBCD": "j-jobcd",
@@ -46,15 +47,15 @@ SOLVERS: dict[str, Any] = {
 
 
 def tiny(cell: SpeedCell) -> SpeedCell:
-    """The same on a tiny problem."""
+    """The same method on a tiny problem."""
     return replace(cell, n=6, p=3, condition=2.0, seed=0, max_time=0.1)
 
 
 def measure(cell: SpeedCell, row: Row, data_dir: Path | None, rows: Sequence[Row]) -> None:
-    """Add times and gaps to the row; the problems are generated, so no data are needed."""
-    reason = left_out(cell, [row for row in rows if row["cell"].get("problem") == cell.problem])
-    if reason is not None:
-        raise NoResult("left out", reason)
+    """Add times and gaps to the row; the problem is generated, so that no data are needed."""
+    why = left_out(cell, [row for row in rows if row["cell"].get("problem") == cell.problem])
+    if why is not None:
+        raise NoResult("left out", why)
     row["versions"] = row["versions"] | package_versions("pymanopt", "cdopt")
     row["hardware"] = row["hardware"] | {"threads": cell.threads}
     try:
@@ -67,7 +68,7 @@ def measure(cell: SpeedCell, row: Row, data_dir: Path | None, rows: Sequence[Row
 
 @contextmanager
 def equal_threads(count: int) -> Iterator[None]:
-    """So many threads for torch and for every BLAS that is loaded, those of NumPy and SciPy too."""
+    """Use ``count`` threads in torch and in every BLAS, also those of NumPy and SciPy."""
     from threadpoolctl import threadpool_limits
 
     before = torch.get_num_threads()
@@ -81,7 +82,7 @@ def equal_threads(count: int) -> Iterator[None]:
 
 @contextmanager
 def clock_for(threads: int) -> Iterator[None]:
-    """Processor seconds for one thread, which other processes do not lengthen, else wall time."""
+    """Measure processor time if there is one thread, so that other processes do not matter."""
     before = Clock.now
     Clock.now = time.process_time if threads == 1 else time.perf_counter
     try:
@@ -119,7 +120,7 @@ def _timed(cell: SpeedCell) -> Row:
 
 
 def _median_run(run: Callable[[], tuple[Records, float]]) -> tuple[Records, float]:
-    """The records and the time of a run; a short one is repeated, and the median counts."""
+    """The records and the time of a run; a short one is repeated and the median taken."""
     runs = [run()]
     while runs[0][1] < SHORT_SECONDS and len(runs) < REPEATS:
         runs.append(run())
@@ -161,7 +162,7 @@ def _run_peer(cell: SpeedCell, problem: BenchProblem) -> tuple[Records, float]:
     assert isinstance(problem.objective, Procrustes)
     dense = DenseProcrustes(problem.objective)
     with warnings.catch_warnings():
-        # overflow on long trial steps; deprecations inside the libraries
+        # about overflow in long trial steps, and deprecations inside the libraries
         warnings.simplefilter("ignore")
         trace = Trace(value, problem.value_at(TARGET_GAP), cell.max_time)
         if cell.method == CDOPT:
@@ -181,7 +182,7 @@ def describe(row: Row) -> str:
     method = cell.method if cell.beta is None else f"{cell.method} beta {cell.beta:g}"
     head = f"{cell.size}, seed {cell.seed}, {method}:"
     if row["outcome"] != "done":
-        return f"{head} {row['outcome']}: {row['error']}"
+        return f"{head} {reason(row)}"
     times = ", ".join(f"{gap} in {seconds:.3g} s" for gap, seconds in row["reached"].items())
     ended = f"{row['status']} at {row['gap']:.0e} after {row['time']:.3g} s"
     return f"{head} {times or 'no gap reached'}; {ended}"

@@ -12,17 +12,17 @@ from jorth.bench.core.records import Row
 from jorth.bench.speed.cells import OURS
 from jorth.bench.speed.table import HEADS, Entry, entries, goal
 
-WORDS = html(
+INTRODUCTION = html(
     '<h2>Speed</h2><div class="note"><p>Planted noisy Procrustes from the identity, threads equal '
     "for all methods. An entry is the time of the best outside peer (pymanopt, cdopt) over that of "
     "the method, to relative gaps of 1e-2, 1e-4 and 1e-8: above 1 the method is faster. Medians "
-    "over the seeds; a run that did not get there counts as infinite, and – stands where the "
+    "over the seeds; a run that did not get there counts as infinite, and – is shown where the "
     "median did not. &gt; marks a ratio to the budget of peers that did not get there themselves. "
-    "Recording is on no clock.</p></div>"
+    "Recording is not timed.</p></div>"
 )
 CAPTION = "Time of the best outside peer over that of each method, at gaps of 1e-2 / 1e-4 / 1e-8."
 SECTION = (
-    "{{ words }}{{ times }}{{ figure }}"
+    "{{ introduction }}{{ times }}{{ figure }}"
     "<ul>{% for text in verdicts %}<li>{{ text }}</li>{% endfor %}</ul>"
 )
 STYLES = (
@@ -34,11 +34,11 @@ STYLES = (
     ("#000000", "-."),
     ("#56B4E9", ":"),
 )
-"""Colours and lines of OURS."""
+"""The colours and line styles of OURS."""
 
 
 def section(rows: list[Row], place: Path) -> Html:
-    """Words, the table, the figure, and whether the goals are met."""
+    """The introduction, the table, the figure, and whether the goals are met."""
     found = entries(rows)
     body = []
     for entry in found:
@@ -46,7 +46,7 @@ def section(rows: list[Row], place: Path) -> Html:
         body.append(table_row(head, map(table_cell, texts)))
     return html(
         SECTION,
-        words=WORDS,
+        introduction=INTRODUCTION,
         times=table(CAPTION, HEADS, body),
         figure=place_figure(picture(found), "speed", CAPTION, place),
         verdicts=[entry.verdict() for entry in found],
@@ -56,7 +56,7 @@ def section(rows: list[Row], place: Path) -> Html:
 def picture(found: list[Entry]) -> bytes | None:
     """How many times faster than the best peer, by size, as PNG; None without a ratio.
 
-    There is a panel for each number of threads, share of plus signs and condition.
+    There is one panel per number of threads, share of plus signs and condition.
     """
     panels: dict[tuple[int, float, float], list[Entry]] = {}
     for entry in found:

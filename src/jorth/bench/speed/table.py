@@ -1,4 +1,4 @@
-"""The table: times to a gap as ratios, the best peer's over each method's."""
+"""The table: times of the best peer to a gap over those of each method."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from jorth.bench.core.records import MethodRows, Row
 from jorth.bench.speed.cells import CDOPT, JOBCD, PEERS, SPEED_METHODS, SpeedCell, best_beta
 
 GOALS = ((200, 5.0), (1000, 3.0))
-"""How many times faster than the best peer the best of JOBCD shall be at the least gap, up to n."""
+"""The ratio to the best peer that the best of JOBCD should reach at the smallest gap, up to n."""
 HEADS = ("n, p", "condition", "threads", *SPEED_METHODS, "best peer, s")
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """The best peer's time over a method's, or the peers' budget if none of them got there."""
+    """The best peer's time over a method's; a bound takes the budget if no peer got there."""
 
     value: float
     bound: bool = False
@@ -28,7 +28,7 @@ class Ratio:
 
 
 class Entry:
-    """The runs of one n, p, condition and number of threads: a line of the table."""
+    """The runs of one n, p, condition and number of threads, which make one line of the table."""
 
     def __init__(self, rows: list[Row]) -> None:
         self.cell = SpeedCell.from_json(rows[0]["cell"])
@@ -39,13 +39,13 @@ class Entry:
             self.rows[CDOPT] = [r for r in self.rows[CDOPT] if r["cell"]["beta"] == self.beta]
 
     def seconds(self, name: str, gap: float) -> float:
-        """The median over the seeds; without a run, or for one that fell short, it is infinite."""
+        """The median over the seeds; runs that fell short count as infinite, and so does no run."""
         runs = [row for row in self.rows.get(name, []) if row["outcome"] in ("done", "failed")]
         times = [row.get("reached", {}).get(f"{gap:g}", math.inf) for row in runs]
         return median(times) if times else math.inf
 
     def best_peer(self, gap: float) -> tuple[str, float]:
-        """The peer that was first, and its time; infinite if none got there."""
+        """The fastest peer and its time, which is infinite if none got there."""
         return min(((name, self.seconds(name, gap)) for name in PEERS), key=lambda pair: pair[1])
 
     def ratio(self, name: str, gap: float) -> Ratio | None:
@@ -60,13 +60,13 @@ class Entry:
         return Ratio(max(budgets) / ours, bound=True)
 
     def fastest(self, gap: float) -> str | None:
-        """The method that was first of all."""
+        """The fastest of all methods; None if none got there."""
         seconds = {name: self.seconds(name, gap) for name in SPEED_METHODS}
         name = min(seconds, key=lambda name: seconds[name])
         return name if math.isfinite(seconds[name]) else None
 
     def texts(self) -> list[str]:
-        """The line of the table: ratios at all gaps, and the best peer's seconds."""
+        """The line of the table: the ratios at all gaps, and the seconds of the best peer."""
         cell = self.cell
         found = [f"{cell.n}, {cell.p}", f"{cell.condition:g}", str(cell.threads)]
         for name in SPEED_METHODS:
@@ -85,7 +85,7 @@ class Entry:
         return " / ".join("–" if ratio is None else str(ratio) for ratio in ratios)
 
     def verdict(self) -> str:
-        """The best of JOBCD against the best peer at the least gap, and who was first of all."""
+        """The best of JOBCD against the best peer at the smallest gap, and the fastest method."""
         cell = self.cell
         gap = min(GAPS)
         where = (
@@ -118,12 +118,12 @@ def entries(rows: list[Row]) -> list[Entry]:
 
 
 def goal(n: int) -> float | None:
-    """The ratio aimed at for size n; None beyond those that have one."""
+    """The goal for size n; None beyond the sizes that have one."""
     return next((ratio for size, ratio in GOALS if n <= size), None)
 
 
 def markdown(found: list[Entry]) -> list[str]:
-    """The table and, under it, whether the goals are met."""
+    """The table, and below it whether the goals are met."""
     lines = [f"| {' | '.join(HEADS)} |", "|" + "---|" * len(HEADS)]
     lines += [f"| {' | '.join(entry.texts())} |" for entry in found]
     return [*lines, "", *(f"- {entry.verdict()}" for entry in found)]
