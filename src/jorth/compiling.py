@@ -1,10 +1,10 @@
-"""Functions compiled by numba and cached on disk; import this where it is used, it is heavy."""
+"""Functions compiled by numba and cached on disk; a heavy import, to be made where it is used."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from numba import njit
 from numba.core.caching import FunctionCache
@@ -13,26 +13,24 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def compiler(*, fastmath: bool | set[str] = False) -> Callable[[Function], Function]:
-    """A decorator that compiles a function on its first call with each kind of arguments.
+    """A decorator that compiles a function on its first call with each combination of types.
 
-    A division by zero is inf or NaN, not an exception, as in IEEE arithmetic; ``fastmath`` names
-    the guarantees that are given up. The code is cached beside the source, in the user's cache or
-    in the folder that NUMBA_CACHE_DIR names. If none is writable, every process compiles anew.
+    A division by zero gives inf or NaN as in IEEE arithmetic, not an exception; ``fastmath`` names
+    the guarantees to give up. The code is cached beside the source, in the user's cache, or in the
+    folder of NUMBA_CACHE_DIR. If none is writable, every process compiles again.
     """
-    compile_later: Any = njit(error_model="numpy", fastmath=fastmath)
 
     def decorate(function: Function) -> Function:
-        made: Any = compile_later(function)
+        compiled: Any = njit(error_model="numpy", fastmath=fastmath)(function)
         with suppress(RuntimeError):  # no writable folder
-            made._cache = _Cache(function)
-        compiled: Function = made
-        return compiled
+            compiled._cache = _Cache(function)
+        return cast(Function, compiled)
 
     return decorate
 
 
 class _Cache(FunctionCache):
-    """A cache for which a full disk or a folder that has gone is slow, but no error."""
+    """A cache that ignores a full disk or a missing folder."""
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         with suppress(OSError):

@@ -8,21 +8,21 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, distributed
 
 T = TypeVar("T")
 MARKS = 1021
-"""The number of different marks: sums of them over 16,000 processes are exact in float32."""
+"""The number of different marks, so small that their sum over 16,000 processes is exact."""
 
 
 class RankLost(RuntimeError):
-    """Another process of the job has ended, or has not answered in the time limit of the group."""
+    """Another process of the job has ended, or has not answered within the group's time limit."""
 
 
 class Ranks:
-    """The processes of a group. Every method is called by all of them, in the same order.
+    """The processes of a group. All of them must call the same methods in the same order.
 
-    Sums have the same bits on every process, and so has what each computes from them.
+    Sums are identical to the last bit on every process, and so is what is computed from them.
 
     Args:
         group: A process group; None for all processes.
@@ -30,8 +30,6 @@ class Ranks:
     """
 
     def __init__(self, group: Any = None, device: torch.device | str = "cpu") -> None:
-        import torch.distributed as distributed
-
         if not (distributed.is_available() and distributed.is_initialized()):
             raise RuntimeError(
                 "torch.distributed must be initialised first: start the script with torchrun and "
@@ -50,13 +48,11 @@ class Ranks:
     def sum(self, tensors: Sequence[Tensor], *, same: Tensor | None = None) -> list[Tensor]:
         """The sums over all processes, by one all-reduce.
 
-        It carries a mark of ``same``, which must be equal on all of them.
+        A mark of ``same`` is sent along, to check that it is equal on all processes.
         """
-        import torch.distributed as distributed
-
         mark = torch.zeros(1).to(tensors[0]) if same is None else _mark(same).to(tensors[0])
         packed = torch.cat([tensor.detach().reshape(-1) for tensor in (*tensors, mark)])
-        with self._reaching():
+        with self._detecting_loss():
             distributed.all_reduce(packed, group=self._group)
         if packed[-1] != self.size * mark:
             raise RuntimeError(
@@ -68,34 +64,28 @@ class Ranks:
         return [part.reshape(tensor.shape) for part, tensor in zip(parts, tensors, strict=True)]
 
     def largest(self, numbers: Sequence[float]) -> list[float]:
-        """The largest of each number over all processes."""
-        import torch.distributed as distributed
-
+        """The maximum of each number over all processes."""
         packed = torch.tensor(numbers, dtype=torch.float64, device=self._device)
-        with self._reaching():
+        with self._detecting_loss():
             distributed.all_reduce(packed, distributed.ReduceOp.MAX, group=self._group)
         return [float(number) for number in packed.tolist()]
 
     def gather(self, mine: T) -> list[T]:
-        """What every process has, in their order."""
-        import torch.distributed as distributed
-
+        """The values of all processes, ordered by rank."""
         found: list[Any] = [None] * self.size
-        with self._reaching():
+        with self._detecting_loss():
             distributed.all_gather_object(found, mine, group=self._group)
         return found
 
     def from_first(self, make: Callable[[], T]) -> T:
-        """Call ``make`` on the first process, and return or raise what it does on all of them."""
-        import torch.distributed as distributed
-
+        """Call ``make`` on the first process; all return its result or raise its error."""
         answer: list[Any] = [None, None]
         if self.first:
             try:
                 answer[0] = make()
             except Exception as error:
                 answer[1] = error
-        with self._reaching():
+        with self._detecting_loss():
             source = distributed.get_global_rank(self._group, 0)
             distributed.broadcast_object_list(
                 answer, source, group=self._group, device=self._device
@@ -106,12 +96,12 @@ class Ranks:
         return made
 
     @contextmanager
-    def _reaching(self) -> Iterator[None]:
-        """A `RankLost` for whatever torch.distributed raises when a process does not answer."""
+    def _detecting_loss(self) -> Iterator[None]:
+        """Raise `RankLost` for what torch.distributed raises when a process does not answer."""
         try:
             yield
         except RuntimeError as error:
-            reason = str(error).strip().splitlines()[0].split(". ")[0]  # advice follows
+            reason = str(error).strip().splitlines()[0].split(". ")[0]  # without the advice
             raise RankLost(
                 f"rank {self.rank} of {self.size} can no longer reach the others; one of them has "
                 f"ended or does not answer ({reason})"
@@ -119,13 +109,13 @@ class Ranks:
 
 
 def only_first(ranks: Ranks | None) -> bool:
-    """Whether this process writes files and shows progress: the first one, or the only one."""
+    """Whether this process, the first or only one, writes files and shows progress."""
     return ranks is None or ranks.first
 
 
 @contextmanager
 def naming_checkpoint(folder: Path | None, file: str) -> Iterator[None]:
-    """Add to a `RankLost` how to continue the job."""
+    """Add how to continue the job to the message of a `RankLost`."""
     try:
         yield
     except RankLost as lost:
@@ -134,15 +124,13 @@ def naming_checkpoint(folder: Path | None, file: str) -> Iterator[None]:
         elif (folder / file).exists():
             remedy = f"start the same job again: it goes on from the checkpoint in {folder}"
         else:
-            remedy = (
-                f"there is no checkpoint in {folder} yet (only rank 0 writes it): a new job starts "
-                "afresh"
-            )
+            missing = f"there is no checkpoint in {folder} yet (only rank 0 writes it)"
+            remedy = f"{missing}: a new job starts afresh"
         raise RankLost(f"{lost}; {remedy}") from lost.__cause__
 
 
 def _mark(tensor: Tensor) -> Tensor:
-    """A small whole number (1,) that depends on every bit of a float64 or float32 tensor."""
-    whole = torch.int64 if tensor.element_size() == 8 else torch.int32
-    bits = tensor.detach().contiguous().view(whole)
+    """A small integer (1,) that depends on every bit of a float64 or float32 tensor."""
+    integers = torch.int64 if tensor.element_size() == 8 else torch.int32
+    bits = tensor.detach().contiguous().view(integers)
     return bits.sum().remainder(MARKS).reshape(1)

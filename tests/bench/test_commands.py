@@ -239,7 +239,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path, monkeypatch, 
     assert result.exit_code == 130
     assert "2 of 12 runs" in result.output
     assert (
-        f"the same command goes on:\n    jorth bench hevp --quick --problem race -o {tmp_path}"
+        f"the same command continues:\n    jorth bench hevp --quick --problem race -o {tmp_path}"
         in result.output
     )
     assert len(cells_of(tmp_path)) == 2

@@ -129,7 +129,7 @@ def test_files_that_others_remove_at_once_are_not_made_for_ever(tmp_path, monkey
         return wait
 
     monkeypatch.setattr("jorth.storage.atomic.held", removed_before_it_is_held)
-    with pytest.raises(OSError, match=r"new files beside .*a were removed by others"):
+    with pytest.raises(OSError, match=r"new files beside .*a were removed by other"):
         put(tmp_path / "a", b"new")
 
 

@@ -1,15 +1,18 @@
-"""The command line. Each command is a file here, named in a table, loaded when it is used."""
+"""The command line. Each command is a file here that is loaded when it is used."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
 from jorth import __version__
 
+F = TypeVar("F", bound=Callable[..., Any])
+folder = click.Path(file_okay=False, path_type=Path)
 # name: module and the click command in it
 COMMANDS = {
     "bench": "jorth.cli.bench:bench",
@@ -22,11 +25,7 @@ COMMANDS = {
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command only when it is asked for.
-
-    Args:
-        lazy: The commands by name, each as "module:attribute".
-    """
+    """A group that imports a command only when it is needed; ``lazy`` has "module:attribute"."""
 
     def __init__(self, *arguments: Any, lazy: Mapping[str, str], **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -41,6 +40,17 @@ class LazyGroup(click.Group):
         module, attribute = self.lazy[cmd_name].split(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
+
+
+def with_options(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Add several options to a command."""
+
+    def decorate(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
 
 
 @click.group(cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})

@@ -1,4 +1,4 @@
-"""`jorth bench`: methods on equal budgets; each of its commands is loaded when it is named."""
+"""`jorth bench`: methods on equal budgets; each of its commands is loaded when it is used."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from jorth.cli import LazyGroup
+from jorth.cli import F, LazyGroup, folder
 from jorth.cli.errors import one_line_errors
 
 if TYPE_CHECKING:
@@ -26,56 +26,38 @@ BENCHMARKS = {
 }
 share = click.FloatRange(0, 1, min_open=True, max_open=True)
 positive = click.FloatRange(0, min_open=True)
-folder = click.Path(file_okay=False, path_type=Path)
 seed = click.IntRange(0)
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 @click.group(cls=LazyGroup, lazy=BENCHMARKS)
 def bench() -> None:
-    """Run methods on equal budgets. `jorth report` makes a page of the results."""
+    """Run methods on equal budgets. `jorth report` turns the results into a page."""
 
 
-def one(name: str, kind: Any, words: str, *, default: Any = None) -> Callable[[F], F]:
-    """An option; a default is shown in its help."""
-    return click.option(name, type=kind, default=default, show_default=True, help=words)
+def one(name: str, kind: Any, text: str, *, default: Any = None) -> Callable[[F], F]:
+    """An option whose help shows its default."""
+    return click.option(name, type=kind, default=default, show_default=True, help=text)
 
 
 def many(
-    name: str, field: str, kind: Any, words: str = "", default: Sequence[Any] = ()
+    name: str, field: str, kind: Any, text: str = "", default: Sequence[Any] = ()
 ) -> Callable[[F], F]:
     """An option that may be given several times."""
-    shown = f"{words} Default: {listed(default)}." if default else words
-    return click.option(name, field, multiple=True, type=kind, help=shown.strip())
-
-
-def listed(values: Sequence[Any]) -> str:
-    """The values as in "1, 2 and 3"."""
-    texts = [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
-    return " and ".join(filter(None, [", ".join(texts[:-1]), texts[-1]]))
-
-
-def with_options(*options: Callable[[Any], Any]) -> Callable[[F], F]:
-    """Several options on a command."""
-
-    def decorate(command: F) -> F:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
+    values = [f"{value:g}" if isinstance(value, float) else str(value) for value in default]
+    if values:
+        listed = " and ".join(filter(None, [", ".join(values[:-1]), values[-1]]))
+        text = f"{text} Default: {listed}."
+    return click.option(name, field, multiple=True, type=kind, help=text.strip())
 
 
 RUN_OPTIONS: tuple[Callable[[Any], Any], ...] = (
-    click.option(
-        "--output", "-o", type=folder, help="Default: out/bench/NAME. A second call goes on."
-    ),
-    click.option("--quick", is_flag=True, help="A small grid in a few seconds."),
-    click.option("--retry-failed", is_flag=True, help="Run the cells that failed again."),
+    click.option("--output", "-o", type=folder, help="Default: out/bench/NAME. Resumes a run."),
+    click.option("--quick", is_flag=True, help="Run a small grid in a few seconds."),
+    click.option("--retry-failed", is_flag=True, help="Run failed cells again."),
 )
 
 
-def run_and_tell(
+def run_and_report(
     cells: Sequence[Cell],
     name: str,
     shared: dict[str, Any],
@@ -83,7 +65,7 @@ def run_and_tell(
     *,
     last: bool = True,
 ) -> Path:
-    """Run the cells and say where the rows are, and how to go on after Ctrl-C."""
+    """Run the cells, and print where the rows are and how to resume after Ctrl-C."""
     from jorth.bench.core.terminal import run_shown
     from jorth.bench.kinds import kind_of
 
@@ -94,8 +76,8 @@ def run_and_tell(
     click.echo(f"{summary.finished} of {summary.total} runs are in {summary.path}")
     if summary.interrupted:
         command = shlex.join(["jorth", *sys.argv[1:]])
-        click.echo(f"Stopped. What is done is kept; the same command goes on:\n    {command}")
+        click.echo(f"Stopped. Finished runs are saved; the same command continues:\n    {command}")
         raise SystemExit(130)
     if last:
-        click.echo(f"A page of it: jorth report {shlex.quote(str(place))}")
+        click.echo(f"To make a page: jorth report {shlex.quote(str(place))}")
     return summary.path

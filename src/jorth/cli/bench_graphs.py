@@ -10,29 +10,30 @@ import click
 
 from jorth.bench.core.records import errors_naming, read_rows
 from jorth.bench.graphs.cells import GRAPH_METHODS, QUICK_PLAN, Plan
-from jorth.cli.bench import RUN_OPTIONS, folder, many, one, run_and_tell, seed, with_options
+from jorth.cli import folder, with_options
+from jorth.cli.bench import RUN_OPTIONS, many, one, run_and_report, seed
 from jorth.cli.errors import one_line_errors
 
-EPOCHS = f"Passes over the training triples. Default: {Plan.epochs}, quick {QUICK_PLAN.epochs}."
-TRIALS = f"Settings of each method. Default: {Plan.trials}, quick {QUICK_PLAN.trials}."
+EPOCHS_HELP = (
+    f"Passes over the training triples. Default: {Plan.epochs}, quick {QUICK_PLAN.epochs}."
+)
+TRIALS_HELP = f"Settings of each method. Default: {Plan.trials}, quick {QUICK_PLAN.trials}."
 
 
 @click.command()
 @many("--graph", "graphs", str, "A folder of train.txt and test.txt in the data.", Plan.graphs)
-@one("--data-dir", folder, "Folder of the graphs, itself or under kg. Default: $JORTH_DATA.")
+@one("--data-dir", folder, "Folder of the graphs, or of kg with them. Default: $JORTH_DATA.")
 @many("--solver", "methods", click.Choice(GRAPH_METHODS, case_sensitive=False), "Default: all.")
-@many(
-    "--seed", "seeds", seed, "Seeds of the tests; the first one is that of the trials.", Plan.seeds
-)
-@one("--epochs", click.IntRange(1), EPOCHS)
-@one("--trials", click.IntRange(1, Plan.trials), TRIALS)
+@many("--seed", "seeds", seed, "Seeds of the tests; the trials use the first one.", Plan.seeds)
+@one("--epochs", click.IntRange(1), EPOCHS_HELP)
+@one("--trials", click.IntRange(1, Plan.trials), TRIALS_HELP)
 @with_options(*RUN_OPTIONS)
 def kge(data_dir: Path | None, quick: bool, **options: Any) -> None:
     """UltraE on knowledge graphs: methods tuned on held-out triples, tested on several seeds."""
     names = ("graphs", "methods", "seeds", "epochs", "trials")
     wanted = {name: options[name] for name in names if options[name]}
     plan = replace(QUICK_PLAN if quick else Plan(), **wanted)
-    path = run_and_tell(plan.trial_cells(), "kge", options, data_dir, last=False)
+    path = run_and_report(plan.trial_cells(), "kge", options, data_dir, last=False)
     with one_line_errors(), errors_naming(path):
         tests = plan.test_cells(read_rows(path))
-    run_and_tell(tests, "kge", options, data_dir)
+    run_and_report(tests, "kge", options, data_dir)

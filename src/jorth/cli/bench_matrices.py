@@ -13,36 +13,27 @@ import click
 from jorth.bench.core.cells import plus_signs
 from jorth.bench.matrices import cells as grids
 from jorth.bench.matrices.paper import Size
-from jorth.cli.bench import (
-    RUN_OPTIONS,
-    folder,
-    many,
-    one,
-    positive,
-    run_and_tell,
-    seed,
-    share,
-    with_options,
-)
+from jorth.cli import folder, with_options
+from jorth.cli.bench import RUN_OPTIONS, many, one, positive, run_and_report, seed, share
 
 TIME_LIMIT = 10.0
 PAPER_TIME_LIMIT = 90.0
 QUICK_EVALUATIONS = 30
 QUICK_TIME_LIMIT = 0.5
 DATA = ("randn", "digits")
-"""The data that every installation has, and the default."""
+"""The data that need no files; the default."""
 SMALL_SIZES = {
     "hevp": {"randn": (100, 100), "digits": (1797, 61)},
     "probe": {"randn": (500, 50), "digits": (1797, 61)},
 }
-"""(m, n) of these unless --size is given."""
+"""(m, n) of this data unless --size is given."""
 SHARES = {"hevp": 0.5, "probe": 0.9, "procrustes": 0.5}
-"""p / n unless --p-share is given; that of the paper's probes is between 0.85 and 0.92."""
+"""p / n unless --p-share is given; the paper's probes have between 0.85 and 0.92."""
 PLANTED_SIZES = (50, 100)
 PLANTED_CONDITIONS = (10.0,)
 LIMIT_HELP = (
     f"Seconds per run. Default: {TIME_LIMIT:g}, or {PAPER_TIME_LIMIT:g} for the paper's protocol; "
-    "none beside --max-evaluations."
+    "no limit if --max-evaluations is given."
 )
 
 
@@ -75,7 +66,7 @@ METHOD_OPTIONS: tuple[Callable[[Any], Any], ...] = (
     *RUN_OPTIONS,
 )
 DATA_OPTIONS: tuple[Callable[[Any], Any], ...] = (
-    many("--data", "names", str, "Of `jorth data list`, or randn or digits.", DATA),
+    many("--data", "names", str, "A name of `jorth data list`, randn or digits.", DATA),
     many("--size", "sizes", rows_x_columns, "Default: the size in the paper."),
     many(
         "--p-share", "shares", share, f"p / n. Default: {SHARES['hevp']}, probe {SHARES['probe']}."
@@ -109,14 +100,12 @@ def hevp(problem: str, ridge: float, appendix: bool, **shared: Any) -> None:
         papers = grids.paper_sizes(appendix=appendix, only=names)
         sizes = papers if shared["protocol"] else _sizes("hevp", names, shared)
         cells = grids.hevp_cells(sizes, crossing, problems=problems, ridge=ridge)
-    run_and_tell(cells, "hevp", shared, shared["data_dir"])
+    run_and_report(cells, "hevp", shared, shared["data_dir"])
 
 
 @click.command()
 @one("--alpha", positive, "Radius of the pseudo-hyperboloid.", default=1.0)
-@one(
-    "--scale", number_or_fit, "Factor on the distances; fit: the best at every point.", default="1"
-)
+@one("--scale", number_or_fit, "Factor on the distances, or fit for the best one.", default="1")
 @one("--ridge", click.FloatRange(0), "ridge/2 ||X||^2 is added.", default=0.0)
 @with_options(*DATA_OPTIONS)
 def probe(alpha: float, scale: float | Literal["fit"], ridge: float, **shared: Any) -> None:
@@ -130,13 +119,19 @@ def probe(alpha: float, scale: float | Literal["fit"], ridge: float, **shared: A
         papers = grids.probe_sizes(names)
         sizes = papers if shared["protocol"] else _sizes("probe", names, shared)
         cells = grids.probe_cells(sizes, crossing, **options)
-    run_and_tell(cells, "probe", shared, shared["data_dir"])
+    run_and_report(cells, "probe", shared, shared["data_dir"])
 
 
 @click.command()
 @many("--n", "sizes", click.IntRange(2), "Size of X.", PLANTED_SIZES)
 @many("--p-share", "shares", share, "p / n.", [SHARES["procrustes"]])
-@many("--condition", "conditions", click.FloatRange(1), "Of the source.", PLANTED_CONDITIONS)
+@many(
+    "--condition",
+    "conditions",
+    click.FloatRange(1),
+    "Condition number of the source.",
+    PLANTED_CONDITIONS,
+)
 @with_options(*METHOD_OPTIONS)
 def procrustes(**shared: Any) -> None:
     """Planted noisy Procrustes problems by every method."""
@@ -148,7 +143,7 @@ def procrustes(**shared: Any) -> None:
         cells = grids.quick_cells("procrustes", crossing)
     else:
         cells = grids.procrustes_cells(sizes, shares, conditions, crossing)
-    run_and_tell(cells, "procrustes", shared)
+    run_and_report(cells, "procrustes", shared)
 
 
 def _crossing(shared: dict[str, Any]) -> grids.Crossing:
@@ -170,7 +165,7 @@ def _crossing(shared: dict[str, Any]) -> grids.Crossing:
 
 
 def _data_names(shared: dict[str, Any]) -> list[str]:
-    """The names of the data in lower case; a UsageError if one is not known."""
+    """The names of the data in lower case, or a UsageError if one is not known."""
     from jorth.datasets import REGISTRY
 
     if shared["protocol"] and (shared["sizes"] or shared["shares"]):
@@ -183,18 +178,18 @@ def _data_names(shared: dict[str, Any]) -> list[str]:
 
 
 def _sizes(problem: str, names: list[str], shared: dict[str, Any]) -> list[Size]:
-    """(data, m, n, p) crossed; a data set without a size takes the paper's."""
+    """(data, m, n, p) for all data, sizes and shares; the default size is the paper's."""
     from jorth.datasets import REGISTRY
 
     shares = shared["shares"] or [SHARES[problem]]
     sizes: list[Size] = []
     for name in names or DATA:
-        usual = SMALL_SIZES[problem].get(name)
+        default = SMALL_SIZES[problem].get(name)
         if name in REGISTRY:
-            usual = REGISTRY[name].hevp if problem == "hevp" else REGISTRY[name].hspp
-        if not shared["sizes"] and not usual:
+            default = REGISTRY[name].hevp if problem == "hevp" else REGISTRY[name].hspp
+        if not shared["sizes"] and not default:
             what = "eigenvalue problem" if problem == "hevp" else "structural probe"
             raise click.UsageError(f"--size is needed for {name}: the paper has no {what} with it")
-        for m, n in shared["sizes"] or [usual]:
+        for m, n in shared["sizes"] or [default]:
             sizes += [(name, m, n, plus_signs(n, share)) for share in shares]
     return sizes

@@ -9,25 +9,37 @@ import click
 
 from jorth.bench.core.records import errors_naming, read_rows
 from jorth.bench.speed.cells import BUDGETS, ONE_SEED, QUICK_PLAN, SPEED_METHODS, Plan
-from jorth.cli.bench import RUN_OPTIONS, many, positive, run_and_tell, seed, share, with_options
+from jorth.cli import with_options
+from jorth.cli.bench import RUN_OPTIONS, many, positive, run_and_report, seed, share
 from jorth.cli.errors import one_line_errors
 from jorth.storage.atomic import replacing
 from jorth.terminal import visible
 
-SEEDS = f"Medians are over the seeds; from n = {ONE_SEED} on the first alone."
-LIMIT = (
-    f"Seconds per run. Default: {min(BUDGETS.values()):g} to {max(BUDGETS.values()):g}, by size."
-)
+SEEDS_HELP = f"Medians are over the seeds; from n = {ONE_SEED} on the first alone."
+LIMITS = f"{min(BUDGETS.values()):g} to {max(BUDGETS.values()):g}"
+LIMIT_HELP = f"Seconds per run. Default: {LIMITS}, by size."
 
 
 @click.command()
 @many("--n", "sizes", click.IntRange(2), "Size of X.", Plan.sizes)
 @many("--p-share", "shares", share, "p / n.", Plan.shares)
-@many("--condition", "conditions", click.FloatRange(1), "Of the source.", Plan.conditions)
-@many("--threads", "threads", click.IntRange(1), "The same for all methods.", Plan.threads)
-@many("--seed", "seeds", seed, SEEDS, Plan.seeds)
+@many(
+    "--condition",
+    "conditions",
+    click.FloatRange(1),
+    "Condition number of the source.",
+    Plan.conditions,
+)
+@many(
+    "--threads",
+    "threads",
+    click.IntRange(1),
+    "Number of threads, the same for all methods.",
+    Plan.threads,
+)
+@many("--seed", "seeds", seed, SEEDS_HELP, Plan.seeds)
 @many("--solver", "methods", click.Choice(SPEED_METHODS, case_sensitive=False), "Default: all.")
-@click.option("--time-limit", "max_time", type=positive, help=LIMIT)
+@click.option("--time-limit", "max_time", type=positive, help=LIMIT_HELP)
 @with_options(*RUN_OPTIONS)
 def speed(quick: bool, **options: Any) -> None:
     """Times to gaps of 1e-2, 1e-4 and 1e-8 on planted Procrustes, beside pymanopt and cdopt."""
@@ -37,7 +49,7 @@ def speed(quick: bool, **options: Any) -> None:
     names = ("sizes", "shares", "conditions", "threads", "seeds", "methods", "max_time")
     wanted = {name: options[name] for name in names if options[name]}
     cells = replace(QUICK_PLAN if quick else Plan(), **wanted).cells()
-    path = run_and_tell(cells, "speed", options)
+    path = run_and_report(cells, "speed", options)
     keys = {cell.key for cell in cells}
     with one_line_errors(), errors_naming(path):
         found = entries([row for row in read_rows(path) if row["key"] in keys])

@@ -1,4 +1,4 @@
-"""`jorth data`: which data sets there are, where they are, how to get them, what is in them."""
+"""`jorth data`: list the data sets, download them, show what is in them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import Any
 
 import click
 
+from jorth.cli import folder
 from jorth.cli.errors import one_line_errors
 
 folder_option: Callable[[Any], Any] = click.option(
-    "--folder",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder of the data. Default: $JORTH_DATA, else a cache of jorth.",
+    "--folder", type=folder, help="Folder of the data. Default: $JORTH_DATA, else a cache of jorth."
 )
 
 
@@ -25,7 +24,7 @@ def data() -> None:
 @data.command("list")
 @folder_option
 def list_sets(folder: Path | None) -> None:
-    """List the data sets: size, where each was found or how to get it, terms."""
+    """List the data sets: size, file or how to get it, terms."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.markup import escape
@@ -55,25 +54,21 @@ def list_sets(folder: Path | None) -> None:
 @data.command()
 @click.argument("name")
 @folder_option
-@click.option("--url", help="Another address; its ending says the format.")
+@click.option("--url", help="Another address; its ending gives the format.")
 @click.option("--sha256", help="The checksum that the file must have.")
-@click.option(
-    "--trust", is_flag=True, help="Accept and record a first download without a checksum."
-)
+@click.option("--trust", is_flag=True, help="Accept a first download without a checksum.")
 @click.option("--timeout", default=30.0, show_default=True, help="Seconds to wait, each time.")
-@click.option(
-    "--max-time", default=3600.0, show_default=True, help="Seconds for the whole download."
-)
+@click.option("--max-time", default=3600.0, show_default=True, help="Seconds for the download.")
 @click.option("--max-bytes", type=click.IntRange(1), help="Default: $JORTH_MAX_BYTES or 2^31.")
 def fetch(name: str, **options: Any) -> None:
-    """Download the data set NAME and check it. Without a checksum it is refused, unless --trust."""
+    """Download the data set NAME and check it. This needs a checksum, or --trust."""
     from jorth.datasets import fetch as fetch_set
     from jorth.datasets.download import recorded
 
     with one_line_errors():
         path = fetch_set(name, **options)
         digest = recorded(path)
-    click.echo(f"{path}")
+    click.echo(path)
     click.echo(f"sha256 {digest}" if digest else "found there; no checksum is recorded for it")
 
 

@@ -1,4 +1,4 @@
-"""`jorth demo`: the three strategies on two problems with known answers; a table and a picture."""
+"""`jorth demo`: three methods on two problems with known answers; tables and a picture."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from jorth.cli import folder
 from jorth.cli.errors import one_line_errors
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from jorth.signature import Signature
     from jorth.solvers import Result
 
-STRATEGIES = ("gs-jobcd", "j-jobcd", "vr-j-jobcd")
+DEMO_METHODS = ("gs-jobcd", "j-jobcd", "vr-j-jobcd")
 LEGEND = (
     "gap: (f - optimum) / (f(I) - optimum); time in s; Mpairs/s: million plane steps per second"
 )
@@ -27,16 +28,11 @@ LEGEND = (
 
 @click.command()
 @click.option(
-    "--output",
-    "-o",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("out"),
-    show_default=True,
-    help="Folder for the picture.",
+    "--output", "-o", type=folder, default="out", show_default=True, help="Folder of the picture."
 )
 @click.option("--seed", default=0, show_default=True, help="Seed of everything random.")
 def demo(output: Path, seed: int) -> None:
-    """Solve two problems with known answers by three strategies, in under a minute.
+    """Solve two problems with known answers by three methods, in under a minute.
 
     Prints a table and draws a picture.
     """
@@ -74,7 +70,7 @@ class DemoProblem:
 
 
 def _procrustes(seed: int) -> DemoProblem:
-    """Align two clouds in R^30 by an isometry of O(20, 10): the answer is planted."""
+    """Align two clouds in R^30 by an isometry of O(20, 10) with a planted answer."""
     from jorth import Procrustes, Signature
     from jorth.datasets import planted_procrustes
 
@@ -85,7 +81,7 @@ def _procrustes(seed: int) -> DemoProblem:
 
 
 def _digits() -> DemoProblem:
-    """Minimise tr(X^T A X) for the second moments A of the digits: a sum of eigenvalues."""
+    """Minimise tr(X^T A X) for the second moments A of the digits; eigenvalues give the answer."""
     from jorth import FiniteSum, Quadratic, Signature
     from jorth.datasets import digits_trace
 
@@ -108,7 +104,7 @@ def _solve(problem: DemoProblem, seed: int) -> dict[str, Result]:
             seed=seed,
             progress=True,
         )
-        for method in STRATEGIES
+        for method in DEMO_METHODS
     }
 
 

@@ -1,4 +1,4 @@
-"""Errors of a command: one line on the terminal, no traceback."""
+"""Errors of a command, shown in one line without a traceback."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 from jorth.terminal import visible
 
 EXPECTED = (ValueError, TypeError, OSError, ImportError, ArithmeticError, RuntimeError, MemoryError)
-"""What files, options and machines can cause; anything else is a bug and keeps its traceback."""
+"""Errors that files, options and machines cause; others are bugs and show a traceback."""
 
 
 def one_line(error: BaseException) -> str:
@@ -20,10 +20,10 @@ def one_line(error: BaseException) -> str:
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Turn errors into one line and exit code 1."""
+    """Show expected errors in one line, with exit code 1."""
     try:
         yield
-    except click.exceptions.Exit:  # a RuntimeError by descent
+    except click.exceptions.Exit:  # which is a RuntimeError
         raise
     except EXPECTED as error:
         raise click.ClickException(one_line(error)) from error

@@ -7,36 +7,36 @@ from typing import Any
 
 import click
 
+from jorth.cli import folder
 from jorth.cli.errors import one_line_errors
 from jorth.terminal import visible
 
-FOLDER = click.Path(file_okay=False, path_type=Path)
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 OUTPUT = Path("out") / "kge"
 model_option = click.option(
-    "--model", "-m", type=FOLDER, default=OUTPUT, show_default=True, help="Folder of the model."
+    "--model", "-m", type=folder, default=OUTPUT, show_default=True, help="Folder of the model."
 )
 
 
 @click.group()
 def kge() -> None:
-    """Knowledge graphs by UltraE: train, evaluate, predict."""
+    """Embed knowledge graphs by UltraE: train, evaluate, predict."""
 
 
 @kge.command()
 @click.argument("config", required=False, type=FILE)
 @click.option(
-    "--output", "-o", type=FOLDER, default=OUTPUT, show_default=True, help="A second call resumes."
+    "--output", "-o", type=folder, default=OUTPUT, show_default=True, help="Resumes a run."
 )
-@click.option("--data", type=FOLDER, help="Folder of train, valid, test (.txt or .tsv).")
+@click.option("--data", type=folder, help="Folder of train, valid, test (.txt or .tsv).")
 @click.option("--device", help="cpu, cuda, cuda:1, ...")
 @click.option("--epochs", type=click.IntRange(1))
 @click.option("--max-time", type=click.FloatRange(0, min_open=True), help="Seconds of training.")
 @click.option("--seed", type=click.IntRange(0))
 def train(config: Path | None, output: Path, data: Path | None, **settings: Any) -> None:
-    """Train with the settings in a TOML file; without one, on a generated graph, in ten seconds.
+    """Train with the settings of a TOML file, or for ten seconds on a generated graph.
 
-    Options replace the settings of the file.
+    Options override the settings of the file.
     """
     from rich.console import Console
 
@@ -57,12 +57,14 @@ def train(config: Path | None, output: Path, data: Path | None, **settings: Any)
 
 @kge.command()
 @model_option
-@click.option("--data", type=FOLDER, help="Folder of the triples. Default: those of the training.")
+@click.option("--data", type=folder, help="Folder of the triples. Default: the training's.")
 @click.option(
     "--part", type=click.Choice(["train", "valid", "test"]), default="test", show_default=True
 )
 @click.option("--device", default="cpu", show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="All sides, rules for ties, and relations.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print all sides, tie rules and relations as JSON."
+)
 def evaluate(model: Path, data: Path | None, part: str, device: str, as_json: bool) -> None:
     """Rank the true heads and tails among all entities, filtered."""
     import json

@@ -1,4 +1,4 @@
-"""`jorth report`: one page of a benchmark."""
+"""`jorth report`: the page of a benchmark."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ from pathlib import Path
 
 import click
 
-from jorth.cli.bench import folder
+from jorth.cli import folder
 from jorth.cli.errors import one_line_errors
 
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--output", "-o", type=folder, help="Default: report in the folder of the run.")
+@click.option(
+    "--output", "-o", type=folder, help="Folder of the page. Default: report, beside the rows."
+)
 def report(run: Path, output: Path | None) -> None:
-    """Write the page of RUN, a folder or file of `jorth bench`: tables, curves, what they mean.
+    """Write the page of RUN, a folder or file of `jorth bench`, with tables, curves and comments.
 
-    One HTML file that needs nothing else, and its figures beside it as PNG.
+    The page is a single HTML file; its figures are also written as PNG.
     """
     from jorth.bench.kinds import write_report
 

@@ -1,4 +1,4 @@
-"""Matrices and problems: generated, embedded, and the paper's data sets from files or the web."""
+"""Matrices and problems: generated, embedded, or the paper's data sets from files or the web."""
 
 from jorth.datasets.download import DownloadError, fetch
 from jorth.datasets.embedded import TraceProblem, digits, digits_trace

@@ -1,8 +1,8 @@
 """`fetch`: download a data set and check it.
 
-Without a checksum `fetch` refuses, unless told to trust the first download. It then makes sure that
-the file is a matrix, and records its sha256 beside it, against which later downloads under that
-name are checked. An incomplete or wrong file never gets its final name. Size and time have limits.
+Without a checksum `fetch` refuses, unless it is told to trust the first download. It then checks
+that the file is a matrix and records its sha256 beside it, and later downloads must match it. A
+file gets its final name only when it is complete and correct. Size and time are limited.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ BLOCK = 1 << 16
 
 
 class DownloadError(RuntimeError):
-    """A download failed or brought something else than expected; nothing was stored."""
+    """A download failed or is not what was expected; nothing was stored."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds to wait for the server each time, seconds for the whole download, bytes."""
+    """The seconds for one answer of the server, the seconds for the download, and its bytes."""
 
     timeout: float
     max_time: float
@@ -58,9 +58,9 @@ def fetch(
 ) -> Path:
     """Download a data set into the folder where `load` looks, and return the path of the file.
 
-    A set that is there already is left alone, unless ``url`` or ``sha256`` asks for a certain file.
-    The checksum is the argument, else the registry's, else the record of an earlier download
-    (``FILE.sha256``, as ``sha256sum -c`` reads it; remove it to forget the record).
+    Nothing is downloaded if a file is there already, unless ``url`` or ``sha256`` is given. The
+    checksum is the argument, else the registry's, else the one recorded by an earlier download
+    (``FILE.sha256``, in the format of ``sha256sum -c``; remove it to forget the record).
 
     Args:
         name: One of `REGISTRY`.
@@ -68,16 +68,16 @@ def fetch(
         url: An address other than the registry's. Its ending gives the format, as for `load`.
         sha256: The checksum that the file must have, 64 hexadecimal digits.
         trust: Accept the first download without a checksum, log its sha256 and record it.
-        timeout: Seconds to wait for the server, each time.
-        max_time: Seconds for the whole download.
-        max_bytes: The size of the largest file, and what a first download may expand to. Default:
+        timeout: Seconds to wait for each answer of the server.
+        max_time: Seconds for the complete download.
+        max_bytes: The largest size of the file, and of what a first download expands to. Default:
             the environment variable JORTH_MAX_BYTES, else 2^31.
 
     Raises:
         ValueError: There is no address, or no checksum and no ``trust``.
-        DownloadError: The server failed or was too slow, the file was too large or incomplete, or
-            its checksum differs; or there is no checksum, and the server does not say where the
-            file ends. Nothing was stored.
+        DownloadError: The server failed or was too slow; the file was too large or incomplete, or
+            its checksum differs; or there is no checksum and the server does not announce the
+            length of the file. Nothing was stored.
         ImportError: pooch is missing (extra ``data``).
     """
     entry = lookup(name)
@@ -85,17 +85,17 @@ def fetch(
     limits = Limits(
         _seconds(timeout, "timeout"), _seconds(max_time, "max_time"), most_bytes(max_bytes)
     )
-    there = files.find(entry, place)
-    if there is not None and url is None and sha256 is None:
-        return there
+    found = files.find(entry, place)
+    if found is not None and url is None and sha256 is None:
+        return found
     address = _address(entry, url, place)
     target = place / f"{entry.name}{files.ending_of(urlsplit(address).path)}"
     known = entry.sha256 if url is None else None
     expected = _digest(sha256) or known or recorded(target)
     if expected is None and not trust:
         raise ValueError(
-            f"data set {entry.name}: no checksum is known for {address}, so what it serves cannot "
-            "be verified; give one by sha256= (--sha256), or accept and record the first download "
+            f"data set {entry.name}: no checksum is known for {address}, so the file cannot be "
+            "verified; give one by sha256= (--sha256), or accept and record the first download "
             "by trust=True (--trust)"
         )
     if target.is_file() and expected == checksum(target):
@@ -106,7 +106,7 @@ def fetch(
 
 
 def recorded(target: Path) -> str | None:
-    """The sha256 recorded for a file by an earlier download, or None."""
+    """The sha256 that an earlier download recorded for a file, or None."""
     try:
         return _digest(_record_of(target).read_text().split()[0])
     except (FileNotFoundError, IndexError):
@@ -153,7 +153,7 @@ def _download(
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with replacing(target) as stream:
-            receive(address, stream, limits, end_must_show=expected is None)
+            receive(address, stream, limits, need_length=expected is None)
             stream.flush()
             found = checksum(Path(stream.name))
             if expected is None:
@@ -174,7 +174,7 @@ def _download(
 
 
 def _check_matrix(entry: DataSet, path: Path, name: str, max_bytes: int) -> None:
-    """Raise a ValueError unless what will be the file ``name`` holds a matrix."""
+    """Raise a ValueError unless the file, later called ``name``, holds a matrix."""
     try:
         files.read(entry, path, max_bytes=max_bytes)
     except ValueError as error:
@@ -182,14 +182,11 @@ def _check_matrix(entry: DataSet, path: Path, name: str, max_bytes: int) -> None
         raise ValueError(f"what came is no matrix in the format of {name}{large}") from error
 
 
-def receive(address: str, stream: IO[bytes], limits: Limits, *, end_must_show: bool) -> None:
-    """Write what an address serves into a stream, byte by byte as it is stored there.
+def receive(address: str, stream: IO[bytes], limits: Limits, *, need_length: bool) -> None:
+    """Write what an address serves into a stream, without decoding it.
 
-    Args:
-        address: An address for http or https.
-        stream: Where the content goes.
-        limits: It is an error if the server takes more time or sends more.
-        end_must_show: Refuse a server that says neither how long the file is nor where it ends.
+    With ``need_length`` a server is refused that announces neither the length of the file nor
+    its end.
 
     Raises:
         OSError: The server failed.
@@ -202,9 +199,11 @@ def receive(address: str, stream: IO[bytes], limits: Limits, *, end_must_show: b
     try:
         with _answer(address, limits) as response:
             response.raise_for_status()
-            length = _length(response.headers, end_must_show)
+            length = _length(response.headers, need_length)
             _check_size(length or 0, limits)
-            while block := response.raw.read1(BLOCK):  # whatever has arrived: the clock runs on
+            while block := response.raw.read1(
+                BLOCK
+            ):  # returns what has arrived, so that the deadline is checked
                 received += len(block)
                 _check_size(received, limits)
                 if time.monotonic() > deadline:
@@ -219,7 +218,7 @@ def receive(address: str, stream: IO[bytes], limits: Limits, *, end_must_show: b
 def _answer(address: str, limits: Limits) -> Any:
     """The response of a server once its header is complete.
 
-    A thread waits for it, because a server may send the header byte by byte as well.
+    A thread waits for it, as a server may also send the header slowly, byte by byte.
     """
     import requests
 
@@ -237,7 +236,7 @@ def _answer(address: str, limits: Limits) -> Any:
 
     Thread(target=ask, daemon=True).start()
     if wait([answer], limits.max_time).not_done:
-        answer.add_done_callback(_close)  # whenever it comes
+        answer.add_done_callback(_close)
         raise _too_slow(limits)
     return answer.result()
 
@@ -251,16 +250,16 @@ def _too_slow(limits: Limits) -> ValueError:
     return ValueError(f"it was not complete after {limits.max_time:g} s, the time allowed")
 
 
-def _length(headers: Any, must_show: bool) -> int | None:
-    """The announced length; None if chunks with their own lengths come, or if nobody knows it."""
+def _length(headers: Any, needed: bool) -> int | None:
+    """The announced length; None if the file comes in chunks, or if the length is not known."""
     if "chunked" in headers.get("Transfer-Encoding", "").lower():
         return None
     text = headers.get("Content-Length", "")
     if text.isdecimal():
         return int(text)
-    if must_show:
+    if needed:
         raise ValueError(
-            "the server does not say how long the file is, so that one that is cut off would look "
+            "the server does not say how long the file is, so that a truncated one would look "
             "complete; without a checksum it cannot be trusted"
         )
     return None
@@ -268,6 +267,5 @@ def _length(headers: Any, must_show: bool) -> int | None:
 
 def _check_size(size: int, limits: Limits) -> None:
     if size > limits.max_bytes:
-        raise ValueError(
-            f"it is larger than the {limits.max_bytes} bytes allowed (max_bytes, --max-bytes)"
-        )
+        allowed = f"{limits.max_bytes} bytes allowed (max_bytes, --max-bytes)"
+        raise ValueError(f"it is larger than the {allowed}")

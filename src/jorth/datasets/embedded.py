@@ -1,4 +1,4 @@
-"""Data that come with scikit-learn: no download."""
+"""Data that come with scikit-learn and need no download."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jorth.arrays import check_signature, real_number
 from jorth.signature import Signature
 
 RIDGE_RANGE = "a number from 1e-12 to 1e12"
-"""Three pixels are never set: without a ridge A is singular, and rounding hides a smaller one."""
+"""Without a ridge A is singular, as three pixels are always 0; rounding hides a smaller one."""
 
 
 class TraceProblem(NamedTuple):
@@ -24,7 +24,7 @@ class TraceProblem(NamedTuple):
 
 
 def digits() -> NDArray[np.float64]:
-    """The 1797 digits images (1797, 64), 8 x 8 pixels in [0, 1]. Three columns are all zero."""
+    """1797 images of digits (1797, 64), 8 x 8 pixels in [0, 1]. Three columns are zero."""
     from sklearn.datasets import load_digits
 
     images: NDArray[np.float64] = load_digits().data / 16.0
@@ -32,10 +32,10 @@ def digits() -> NDArray[np.float64]:
 
 
 def digits_trace(signature: Signature, *, ridge: float = 0.05) -> TraceProblem:
-    """The trace problem of the 1797 digits images (64 pixels, scaled to [0, 1]), with a ridge on A.
+    """The trace problem of the `digits`, with a ridge on A.
 
-    The ridge is made of further rows, so that A stays a mean over rows. The optimum is the sum of
-    |lambda| over the eigenvalues of A x = lambda J x, by `scipy.linalg.eigh`.
+    The ridge consists of additional rows, so that A is still a mean over rows. The optimum is the
+    sum of |lambda| over the eigenvalues of A x = lambda J x, by `scipy.linalg.eigh`.
     """
     if check_signature(signature).n != 64:
         raise ValueError(f"signature must have n = 64 for the digits, got {signature}")

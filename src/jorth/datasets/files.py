@@ -1,4 +1,4 @@
-"""Data files: where a set may lie, under which names, and how each format is read (no pickle)."""
+"""Data files: their folder, their names, and how each format is read (no pickle)."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ LIBSVM_ENDINGS = tuple(
     for kind in ("", ".txt", ".libsvm", ".svm")
     for packing in ("", ".bz2", ".gz", ".xz")
 )
-# what may follow the name of a set, in the order in which files are looked for
+# what may follow the name of a set, in the order in which files are searched for
 ENDINGS = (".npz", "_csr.npz", *LIBSVM_ENDINGS, ".mat")
 SPARSE_FIRST = ("_csr.npz", *LIBSVM_ENDINGS, ".mat", ".npz")
 KEYS = {".npz": ("X",), ".mat": ("X", "x", "fea", "data")}
-"""The variables of a container that may hold the data."""
+"""The names that the data may have in a container."""
 
 
 def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:
@@ -47,14 +47,14 @@ def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:
 
 
 def find(entry: DataSet, folder: Path, *, sparse_first: bool = False) -> Path | None:
-    """The file of a set in a folder, the first of ENDINGS that is there, or None."""
+    """The first file of a set in a folder, in the order of ENDINGS, or None."""
     endings = SPARSE_FIRST if sparse_first else ENDINGS
     paths = (folder / f"{entry.name}{ending}" for ending in endings)
     return next((path for path in paths if path.is_file()), None)
 
 
 def locate(entry: DataSet, folder: Path, *, sparse_first: bool = False) -> Path:
-    """The same, or a FileNotFoundError that says how to get a file."""
+    """The same as `find`, but raises a FileNotFoundError that says how to get a file."""
     path = find(entry, folder, sparse_first=sparse_first) if os.path.isdir(folder) else None
     if path is not None:
         return path
@@ -65,17 +65,17 @@ def locate(entry: DataSet, folder: Path, *, sparse_first: bool = False) -> Path:
 
 
 def names_of(entry: DataSet) -> str:
-    """The names that a file of a set may have, for messages."""
+    """The names that the file of a set may have, for messages."""
     return f"{entry.name}.npz, {entry.name}_csr.npz, LIBSVM text or {entry.name}.mat"
 
 
 def ending_of(name: str) -> str:
-    """The longest of ENDINGS at the end of a file name or address; "" is plain LIBSVM text."""
+    """The longest of ENDINGS that a name ends with; "" stands for plain LIBSVM text."""
     return max((ending for ending in ENDINGS if name.endswith(ending)), key=len)
 
 
 def read(entry: DataSet, path: Path, *, max_bytes: int | None = None) -> Matrix:
-    """The matrix in a file as it is stored, dense or CSR, checked to be real and finite."""
+    """The matrix in a file as it is stored, dense or CSR; it must be real and finite."""
     limit = most_bytes(max_bytes)
     label = f"data set {entry.name}: {path}"
     with reading(label, "; remove it and put or fetch a complete one there"):
@@ -98,7 +98,7 @@ def _read(path: Path, limit: int) -> Matrix:
 
 
 def _read_libsvm(path: Path, limit: int) -> scipy.sparse.csr_array:
-    """LIBSVM text; its largest index gives the number of columns."""
+    """A matrix from LIBSVM text, whose largest index gives the number of columns."""
     from sklearn.datasets import load_svmlight_file
 
     opened = OPENERS.get(path.suffix, open)

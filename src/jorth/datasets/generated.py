@@ -20,15 +20,15 @@ def randn(m: int, n: int, *, seed: int | np.random.Generator = 0) -> NDArray[np.
 def graded(
     m: int, n: int, *, smallest: float = 1e-12, seed: int | np.random.Generator = 0
 ) -> NDArray[np.float64]:
-    """A matrix B D (m, n): B of condition 10, D diagonal, geometric from 1 to ``smallest``.
+    """A matrix B D (m, n): B has condition 10, D is diagonal, geometric from 1 to ``smallest``.
 
-    Its condition number is of the order of 1/smallest, but it comes from the scaling of the columns
-    alone: methods that work on columns, such as one-sided Jacobi, keep high relative accuracy.
+    Its condition number is of the order of 1/smallest, but only because of the scaling of the
+    columns: methods that work on columns, such as one-sided Jacobi, keep high relative accuracy.
     """
-    least = real_number(
-        smallest, "smallest", "a number above 0 and at most 1", lambda x: 0 < x <= 1
-    )
-    rows, columns = whole_number(m, "m", 1), whole_number(n, "n", 1)
+    expected = "a number above 0 and at most 1"
+    least = real_number(smallest, "smallest", expected, lambda x: 0 < x <= 1)
+    rows = whole_number(m, "m", 1)
+    columns = whole_number(n, "n", 1)
     return _conditioned(rows, columns, 10.0, generator(seed)) * np.geomspace(1.0, least, columns)
 
 
@@ -37,8 +37,8 @@ def positive_definite(
 ) -> NDArray[np.float64]:
     """A symmetric positive definite A (n, n) with eigenvalues geometric from 1 to 1/cond.
 
-    The eigenvectors are random. The rounding of A moves its eigenvalues by up to about n u, so
-    1/cond must stay above that.
+    The eigenvectors are random. Rounding moves the eigenvalues of A by up to about n u, so 1/cond
+    must be larger than that.
     """
     limit = 2.0 / (whole_number(n, "n", 1) * np.finfo(np.float64).eps)
     expected = f"a number of at least 1 and below 1/(n u) = {limit:.1e}"
@@ -84,9 +84,7 @@ def planted_procrustes(
     rows = whole_number(m, "m", 1)
     rng = generator(seed)
     if rows < n:
-        raise ValueError(
-            f"m must be at least n = {n} of {signature} for a source of full rank, got {rows}"
-        )
+        raise ValueError(f"m must be at least n = {n} for a source of full rank, got {rows}")
     condition = _at_least_one(source_condition, "source_condition")
     boost = _at_least_one(point_condition, "point_condition")
     deviation = real_number(noise, "noise", "a number of at least 0", lambda x: 0 <= x < np.inf)
@@ -94,9 +92,7 @@ def planted_procrustes(
     X = random_point(signature, cond=boost, seed=rng)
     target = source @ X + deviation * rng.standard_normal((rows, n))
     if not np.isfinite(target).all():
-        raise ValueError(
-            "noise must be small enough for a finite target, got one at which it overflows"
-        )
+        raise ValueError("noise must be small enough for a finite target, got overflow")
     return PlantedProcrustes(source, target, X)
 
 
@@ -107,7 +103,7 @@ def _at_least_one(value: object, name: str) -> float:
 def _conditioned(
     m: int, n: int, cond: float, rng: np.random.Generator, *, largest: float = 1.0
 ) -> NDArray[np.float64]:
-    """A Gaussian (m, n) whose singular values are replaced: geometric, largest to largest/cond."""
+    """A Gaussian matrix (m, n) with singular values geometric from ``largest`` to largest/cond."""
     U, _, Vt = np.linalg.svd(rng.standard_normal((m, n)), full_matrices=False)
     product: NDArray[np.float64] = largest * (U * np.geomspace(1.0, 1.0 / cond, min(m, n))) @ Vt
     return product

@@ -1,4 +1,4 @@
-"""`load`: a data set of the paper from a folder, as a matrix; a summary of what a file holds."""
+"""`load`: a data set of the paper from a folder, as a matrix; and a summary of a file."""
 
 from __future__ import annotations
 
@@ -54,18 +54,18 @@ def load(
 ) -> NDArray[np.float64] | scipy.sparse.csr_array:
     """A data set of the paper, samples in rows, as float64 (m, n).
 
-    The first file that is there is taken, in this order: ``NAME.npz`` (key X); ``NAME_csr.npz``
+    The first of these files that exists is read: ``NAME.npz`` (key X); ``NAME_csr.npz``
     (scipy.sparse); LIBSVM text ``NAME``, ``NAME.txt``, ``NAME.libsvm`` or ``NAME.svm``, each also
     with ``.bz2``, ``.gz`` or ``.xz``; ``NAME.mat`` (key X, x, fea or data). With ``sparse`` the
     dense ``NAME.npz`` comes last.
 
-    subset="random" draws m rows without replacement, in random order, then drops the columns that
-    are all zero on these rows, then draws n of the others in the same way, all from
+    subset="random" draws m rows without replacement, in random order, drops the columns that are
+    zero on these rows, and draws n of the others in the same way, all from
     ``numpy.random.default_rng(seed)``. subset="first" takes the first m rows and the first n
-    columns and drops nothing. Without m all rows stay, in order; without n all columns, zero ones
-    too.
+    columns and drops nothing. Without m all rows are taken in order; without n all columns,
+    including zero ones.
 
-    mnist is divided by 255 if it consists of whole numbers up to 255, as in the paper. Nothing else
+    As in the paper, mnist is divided by 255 if it consists of whole numbers up to 255. Nothing else
     is normalised, and nothing is centred.
 
     Args:
@@ -74,11 +74,11 @@ def load(
         n: The number of columns, None for all.
         subset: "random" or "first".
         seed: An integer or a NumPy generator.
-        sparse: Return a CSR array, and look for sparse files first.
-        folder: Where to look. Default: the environment variable JORTH_DATA, else the cache that
-            `fetch` fills.
-        max_bytes: The number of bytes that the file may expand to, and that a dense copy of a
-            sparse matrix may take. Default: the environment variable JORTH_MAX_BYTES, else 2^31.
+        sparse: Return a CSR array, and search for sparse files first.
+        folder: Folder of the data. Default: the environment variable JORTH_DATA, else the cache
+            that `fetch` fills.
+        max_bytes: The most bytes that the file may expand to, and that a dense copy of a sparse
+            matrix may take. Default: the environment variable JORTH_MAX_BYTES, else 2^31.
 
     Raises:
         ValueError: The file is damaged, or too large.
@@ -110,7 +110,7 @@ def summarise(
     nonzeros = int(np.count_nonzero(stored))
     rows, columns = matrix.shape
     full = rows * columns
-    with_zero = np.append(stored, 0.0) if nonzeros < full else stored  # holes are zeros too
+    with_zero = np.append(stored, 0.0) if nonzeros < full else stored  # also those not stored
     scaled = f" (divided by {divisor:g})" if divisor != 1.0 else ""
     sizes = {"HEVP": entry.hevp, "HSPP": entry.hspp}
     return {
@@ -128,7 +128,7 @@ def summarise(
 
 
 class _OpenSet(NamedTuple):
-    """A file, the matrix in it as it is stored, and what `load` divides it by."""
+    """A file, its matrix as it is stored, and the number that `load` divides it by."""
 
     path: Path
     matrix: Matrix
@@ -144,13 +144,13 @@ def _open_set(
 ) -> _OpenSet:
     path = files.locate(entry, files.data_folder(folder), sparse_first=sparse_first)
     matrix = files.read(entry, path, max_bytes=max_bytes)
-    # all of the file decides about the scale: a subset of bytes may happen to be 0 and 1 only
+    # the complete file determines the scale, as a subset may happen to have only 0 and 1
     divisor = entry.scale if entry.scale is not None and _has_bytes(matrix, entry.scale) else 1.0
     return _OpenSet(path, matrix, divisor)
 
 
 def _has_bytes(matrix: Matrix, largest: float) -> bool:
-    """Whether a matrix holds whole numbers from 0 to ``largest``, some above 1: unscaled images."""
+    """Whether a matrix holds unscaled images: whole numbers from 0 to ``largest``, some above 1."""
     values = entries(matrix)
     return bool(
         values.size
@@ -177,10 +177,8 @@ def take(
     rng = generator(seed)
     for name, wanted, available in (("m", m, matrix.shape[0]), ("n", n, matrix.shape[1])):
         if wanted is not None and whole_number(wanted, name, 1) > available:
-            raise ValueError(
-                f"{name} must be at most {available}: {source} has shape {matrix.shape}, "
-                f"got {wanted}"
-            )
+            shape = f"{source} has shape {matrix.shape}"
+            raise ValueError(f"{name} must be at most {available}: {shape}, got {wanted}")
     if subset == "first":
         return matrix[:m, :n]
     if m is not None:
@@ -198,7 +196,7 @@ def take(
 
 
 def _has_nonzero(matrix: Matrix) -> NDArray[np.bool_]:
-    """Which columns have an entry that is not zero; a CSR matrix may store zeros."""
+    """Whether each column has a nonzero entry; a CSR matrix may store zeros."""
     if not scipy.sparse.issparse(matrix):
         return np.asarray(matrix.any(axis=0))
     mask = np.zeros(matrix.shape[1], dtype=bool)

@@ -1,4 +1,4 @@
-"""The paper's data sets by name: what they are, their addresses, terms and the sizes used."""
+"""The paper's data sets by name: contents, addresses, terms and sizes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class DataSet:
     """One data set of the paper.
 
     Attributes:
-        name: The name under which `load` and `jorth data` know it.
+        name: Its name in `load` and `jorth data`.
         description: What the rows and columns are.
         shape: Rows and columns of the complete set, None where unknown.
         values: What the entries are.
@@ -25,7 +25,7 @@ class DataSet:
         hevp: (m, n) of the paper's hyperbolic eigenvalue problem (Table 1, figures), or None.
         hspp: (m, n) of the paper's hyperbolic structural probe problem (figures), or None.
         scale: `load` divides by it if the file holds whole numbers from 0 to ``scale``, some above
-            1. Only mnist has one; nothing else is normalised, and nothing is centred.
+            1. Only mnist has one.
     """
 
     name: str
@@ -147,7 +147,7 @@ REGISTRY = MappingProxyType({entry.name: entry for entry in _SETS})
 
 
 def lookup(name: str) -> DataSet:
-    """The entry of a name, in upper or lower case; a ValueError lists the names."""
+    """The data set of a name in any case; a ValueError lists the names."""
     if not isinstance(name, str):
         raise TypeError(f"name must be a string, got {describe(name)}")
     if name.lower() not in REGISTRY:

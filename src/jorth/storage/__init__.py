@@ -1,1 +1,1 @@
-"""Files: replaced atomically, and read as if they were damaged or made to do harm."""
+"""Files: replaced atomically, and read with care, as they may be damaged or hostile."""

@@ -1,4 +1,4 @@
-"""Files that are replaced atomically, and the locks that tell what killed processes have left."""
+"""Files that are replaced atomically, and locks, which show what killed processes have left."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import IO
 
 TRIES = 10
-"""Attempts to make a file that no other process removes before it is locked."""
+"""Attempts to create a file and lock it before another process removes it."""
 
 
 def held(handle: int, *, wait: bool) -> bool:
-    """Lock an open file for this process, and say whether that has worked.
+    """Lock an open file for this process, and return whether that has worked.
 
-    The lock ends with the process, however that ends. On systems without locks, those who wait go
-    on without one, and the others are told that they have none.
+    The lock ends with the process, however that ends. On systems without locks the answer is
+    ``wait``: callers that would wait continue without a lock, the others do not get one.
     """
     if sys.platform == "win32":
         return wait
@@ -35,10 +35,10 @@ def held(handle: int, *, wait: bool) -> bool:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A stream for the new content of a file, which takes the place of the old one on success.
+    """A stream for the new content of a file, which replaces the old content on success.
 
-    Until then it is a hidden file beside it, ``stream.name``, with the same suffix and a name that
-    nobody can foresee, so that no link waits there. Content and name are on the disk when this
+    Until then it is a hidden file beside it, ``stream.name``, with the same suffix and a random
+    name, so that nobody can prepare a link there. Content and name are on the disk when this
     returns. Files that killed processes have left are removed first.
     """
     _remove_left_overs(path)
@@ -65,23 +65,23 @@ def _new_file(path: Path) -> IO[bytes]:
         stream = path.with_name(name).open("xb")
         if held(stream.fileno(), wait=True) and os.fstat(stream.fileno()).st_nlink:
             return stream
-        stream.close()  # another process took it for a left-over before it was locked
-    raise OSError(f"{TRIES} new files beside {path} were removed by others")
+        stream.close()  # another process has removed it as a left-over before it was locked
+    raise OSError(f"{TRIES} new files beside {path} were removed by other processes")
 
 
 def _remove_left_overs(path: Path) -> None:
-    """Remove the hidden files beside a file that no process holds."""
+    """Remove the hidden files of `replacing` that no process has locked."""
     if sys.platform == "win32":
         return
     pattern = rf"\.{re.escape(path.name)}\.[0-9a-f]{{16}}\.tmp{re.escape(path.suffix)}"
     with suppress(OSError):
         for name in os.listdir(path.parent):
             if re.fullmatch(pattern, name):
-                _remove_unheld(path.with_name(name))
+                _remove_unlocked(path.with_name(name))
 
 
-def _remove_unheld(path: Path) -> None:
-    with suppress(OSError):  # gone already, a link, or another user's
+def _remove_unlocked(path: Path) -> None:
+    with suppress(OSError):  # removed already, a link, or owned by another user
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             if stat.S_ISREG(os.fstat(handle).st_mode) and held(handle, wait=False):
@@ -91,7 +91,7 @@ def _remove_unheld(path: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Write the new name to the disk, where folders can be asked for that."""
+    """Write the new name to the disk, on systems that can sync a folder."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -1,6 +1,6 @@
-"""Checkpoints: a folder with one atomic file, of arrays as safetensors and the rest as JSON.
+"""Checkpoints: a folder with one atomic file of arrays as safetensors and the rest as JSON.
 
-Nothing in it is ever executed (no pickle), and a checksum over all of it reveals damage.
+Nothing in it is ever executed (no pickle), and a checksum over the complete content detects damage.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from jorth.storage.atomic import replacing
 FILE = "state.safetensors"
 ABOUT = "problem.json"
 Content: TypeAlias = tuple[dict[str, Tensor], dict[str, Any]]
-"""Tensors, and whatever else JSON can hold; NumPy arrays too."""
+"""Tensors, and what JSON can hold, including NumPy arrays."""
 NOT_SAVED = {"saved": False}
-"""Metadata for a field that a checkpoint leaves out: it can be made again from the problem."""
+"""Metadata of a field that is not saved, as it can be computed from the problem."""
 
 
 class CheckpointMismatch(ValueError):
@@ -32,7 +32,7 @@ class CheckpointMismatch(ValueError):
 
 
 def mismatch(folder: Path, what: str, there: object, here: object) -> CheckpointMismatch:
-    """The error that says how two runs differ."""
+    """An error that says how two runs differ."""
     return CheckpointMismatch(
         f"checkpoint {folder} belongs to another run: {what} is {there} there and {here} here; "
         "nothing was overwritten"
@@ -40,7 +40,7 @@ def mismatch(folder: Path, what: str, there: object, here: object) -> Checkpoint
 
 
 class Folder:
-    """The folder in which one run keeps its state."""
+    """The folder in which one run saves its state."""
 
     def __init__(self, path: Path, identity: dict[str, str]) -> None:
         self.path = path
@@ -48,10 +48,10 @@ class Folder:
         self._failed = False
 
     def open(self, device: torch.device, ranks: Ranks | None) -> Content | None:
-        """Load what the run has saved, if anything; then make the folder and note whose it is.
+        """Load what the run has saved, if anything; make the folder and write the identity.
 
-        If there are several processes, the first one does it and tells the others. An OSError is
-        raised before any work is done.
+        If there are several processes, the first one does it and sends the result to the others.
+        An OSError is raised before any work is done.
         """
 
         def read() -> Content | None:
@@ -68,7 +68,7 @@ class Folder:
         return {name: tensor.to(device) for name, tensor in tensors.items()}, numbers
 
     def save(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
-        """Write the state. A failure is a warning, given once: the run is worth more."""
+        """Write the state. A failure is only a warning, given once, and the run continues."""
         try:
             save(self.path, self._identity, tensors, numbers)
             self._failed = False
@@ -83,7 +83,7 @@ class Folder:
 def save(
     folder: Path, identity: dict[str, str], tensors: dict[str, Tensor], numbers: dict[str, Any]
 ) -> None:
-    """Write the state; a reader sees the old one or the new one, never a part."""
+    """Write the state; a reader sees either the old state or the new one."""
     from safetensors.torch import save as packed
 
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
@@ -100,7 +100,7 @@ def load(folder: Path, identity: dict[str, str]) -> Content | None:
     """The state in the folder, or None if there is none.
 
     Raises:
-        CheckpointMismatch: It belongs to something else.
+        CheckpointMismatch: It belongs to another run.
         ValueError: The file is damaged.
     """
     path = folder / FILE
@@ -113,9 +113,8 @@ def load(folder: Path, identity: dict[str, str]) -> Content | None:
     except OSError:
         raise
     except Exception as error:  # each library has its own errors for broken files
-        raise ValueError(
-            f"checkpoint {path} cannot be read ({error}); remove it to start anew"
-        ) from error
+        message = f"checkpoint {path} cannot be read ({error}); remove it to start anew"
+        raise ValueError(message) from error
     for key, here in identity.items():
         if found.get(key) != here:
             raise mismatch(folder, key, found.get(key), here)
@@ -123,13 +122,13 @@ def load(folder: Path, identity: dict[str, str]) -> Content | None:
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Tensors and texts as they were written, or an error of some kind."""
+    """The tensors and texts as they were written; a damaged file raises some exception."""
     from safetensors import safe_open
 
     with safe_open(path, framework="pt") as handle:
         texts = dict(handle.metadata() or {})
         names = handle.keys()
-        # copies with torch's own alignment, since BLAS may round differently on others
+        # copies have torch's alignment; BLAS may round differently on others
         tensors = {name: handle.get_tensor(name).clone() for name in names}
     if texts.pop("checksum", "") != _checksum(tensors, texts):
         raise ValueError("its content does not match its checksum")
@@ -137,7 +136,7 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 
 def _checksum(tensors: dict[str, Tensor], texts: dict[str, str]) -> str:
-    """The sha256 of all names, types, shapes and bytes."""
+    """The sha256 over all names, dtypes, shapes and bytes."""
     digest = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
         digest.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
@@ -147,7 +146,7 @@ def _checksum(tensors: dict[str, Tensor], texts: dict[str, str]) -> str:
 
 
 def _array_as_json(value: Any) -> dict[str, Any]:
-    """A NumPy array, which the state of some random generators contains."""
+    """A NumPy array as JSON; the state of some random generators contains them."""
     if not isinstance(value, np.ndarray):
         raise TypeError(f"a checkpoint cannot hold {type(value).__name__}")
     return {"dtype": str(value.dtype), "array": value.tolist()}
@@ -159,10 +158,10 @@ def _array_from_json(value: dict[str, Any]) -> Any:
 
 
 def pack(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
-    """The value as JSON can hold it; every tensor in it goes into ``tensors`` under its path.
+    """The value in terms of JSON; every tensor in it goes into ``tensors`` under its path.
 
-    It may be a dataclass, of which the saved fields are taken, a list, a dictionary with string
-    keys, a tensor, a number, a string or None, nested in any way.
+    It may be a dataclass, whose saved fields are taken, a list, a dictionary with string keys, a
+    tensor, a number, a string or None, nested in any way.
     """
     if isinstance(value, Tensor):
         tensors[path] = value.detach().clone()
@@ -178,7 +177,7 @@ def pack(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
 
 
 def unpack(packed: Any, kind: Any, tensors: dict[str, Tensor]) -> Any:
-    """What `pack` was given; ``kind`` is its type, from which dataclasses are made again."""
+    """The value that `pack` was given; ``kind`` is its type, from which dataclasses are made."""
     if isinstance(packed, list):
         (of,) = get_args(kind) or (Any,)
         return [unpack(part, of, tensors) for part in packed]

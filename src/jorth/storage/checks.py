@@ -1,4 +1,4 @@
-"""What a matrix file must pass before it is trusted: its size in memory, and sparse indices."""
+"""Checks of matrix files before they are trusted: size in memory, and sparse indices."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ import numpy as np
 
 VARIABLE = "JORTH_MAX_BYTES"
 MAX_BYTES = 2**31
-"""The number of bytes that a file may expand to by default."""
+"""The default for the number of bytes that a file may expand to."""
 BLOCK = 1 << 20
 PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""Those of NumPy. zipfile unpacks them piece by piece, all others in one go."""
+"""The methods that NumPy uses. zipfile unpacks these in pieces, but all others at once."""
 
 # MATLAB 5 files: bytes of the header, of the tag of an element, and of a variable's flags with tag
 MAT_HEADER = 128
 TAG = 8
 FLAGS = 16
 LITTLE_ENDIAN = b"IM"
-"""The last two bytes of the header; SciPy takes any others for big-endian."""
+"""The last two bytes of the header; SciPy takes all others as big-endian."""
 COMPRESSED = 15
-"""The kind of an element that zlib has packed."""
+"""The kind of an element that is packed by zlib."""
 SPARSE = 5
 """The class of a sparse variable."""
 ENTRY_BYTES = {6: 8, 7: 4, 8: 1, 9: 1, 10: 2, 11: 2, 12: 4, 13: 4, 14: 8, 15: 8}
 """The bytes of an entry of each dense class: double, single, int8, uint8 to uint64."""
 MAT_4_CLASSES = {"double": 6, "sparse": SPARSE}
-"""The classes of version 4, by the words of scipy.io.whosmat."""
+"""The classes of version 4 by their names in scipy.io.whosmat."""
 
 
 class TooLarge(ValueError):
@@ -40,7 +40,7 @@ class TooLarge(ValueError):
 
 
 def most_bytes(asked: int | None = None) -> int:
-    """The limit asked for, else the environment variable JORTH_MAX_BYTES, else `MAX_BYTES`."""
+    """The argument, else the environment variable JORTH_MAX_BYTES, else `MAX_BYTES`."""
     if asked is not None:
         if type(asked) is not int or asked < 1:
             raise ValueError(f"max_bytes must be a whole number of at least 1, got {asked!r}")
@@ -52,16 +52,16 @@ def most_bytes(asked: int | None = None) -> int:
 
 
 def check_size(size: int, limit: int) -> None:
-    """Raise `TooLarge` for more bytes than allowed."""
+    """Raise `TooLarge` if ``size`` is above the limit."""
     if size > limit:
         raise TooLarge(
-            f"it takes {size} bytes of memory or more, and {limit} are allowed; where it can be "
-            f"trusted, raise max_bytes or the environment variable {VARIABLE}"
+            f"it takes {size} bytes of memory or more, and {limit} are allowed; if you trust it, "
+            f"raise max_bytes or the environment variable {VARIABLE}"
         )
 
 
 def check_stream(stream: IO[bytes], limit: int) -> None:
-    """Raise `TooLarge` if a stream holds more than allowed."""
+    """Raise `TooLarge` if a stream holds more than the limit."""
     total = 0
     while block := stream.read(BLOCK):
         total += len(block)
@@ -69,7 +69,7 @@ def check_stream(stream: IO[bytes], limit: int) -> None:
 
 
 def check_npy(stream: IO[bytes], stored: int) -> None:
-    """Raise an error if the header of an array promises more than the ``stored`` bytes."""
+    """Raise a ValueError if the header of an array promises more than ``stored`` bytes."""
     headers = {
         (1, 0): np.lib.format.read_array_header_1_0,
         (2, 0): np.lib.format.read_array_header_2_0,
@@ -86,7 +86,7 @@ def check_npy(stream: IO[bytes], stored: int) -> None:
 
 
 def check_npz(stream: IO[bytes], limit: int) -> None:
-    """Raise an error if the arrays of an archive take too much, or promise more than is stored."""
+    """Raise an error if the arrays of an archive are too large, or promise more than is stored."""
     with zipfile.ZipFile(stream) as archive:
         members = archive.infolist()
         check_size(sum(member.file_size for member in members), limit)
@@ -96,15 +96,17 @@ def check_npz(stream: IO[bytes], limit: int) -> None:
                     f"{member.filename} must be stored (0) or packed by deflate (8), "
                     f"got method {member.compress_type}"
                 )
-            with archive.open(member) as content:  # gives at most file_size, whatever is packed
+            with archive.open(
+                member
+            ) as content:  # yields at most file_size bytes, whatever is packed
                 check_npy(content, member.file_size)
 
 
 def numbers_in_mat(stream: IO[bytes], limit: int) -> list[str]:
-    """The names of the variables of a .mat file that are numbers, unless it takes too much.
+    """The names of the numeric variables of a .mat file, unless it is too large.
 
-    SciPy makes cells and structures as large as their headers say, whatever is stored of them. So
-    they must not be loaded, and the size of numbers counts as the header gives it.
+    SciPy makes cells and structures as large as their headers say, whatever is stored, so they must
+    not be loaded. The size of numeric variables is taken from the header, too.
     """
     from scipy.io import whosmat
     from scipy.io.matlab import matfile_version
@@ -112,7 +114,7 @@ def numbers_in_mat(stream: IO[bytes], limit: int) -> list[str]:
     version, _ = matfile_version(stream)
     packed = check_mat(stream, limit) if version == 1 else None
     found = whosmat(stream)
-    # for version 5 the words of whosmat are ambiguous: a "logical" may be dense, sparse or a cell
+    # in version 5 the names of whosmat are ambiguous: "logical" may be dense, sparse or a cell
     classes = [MAT_4_CLASSES.get(word, 0) for _, _, word in found] if packed is None else packed
     numbers: set[str] = set()
     others: set[str] = set()
@@ -125,7 +127,7 @@ def numbers_in_mat(stream: IO[bytes], limit: int) -> list[str]:
 
 
 def check_mat(stream: IO[bytes], limit: int) -> list[int]:
-    """The classes of the variables of a MATLAB 5 file, unless the packed ones take too much."""
+    """The classes of the variables of a MATLAB 5 file, unless the packed ones are too large."""
     stream.seek(0)
     order = "<" if stream.read(MAT_HEADER)[-2:] == LITTLE_ENDIAN else ">"
     classes = []
@@ -147,7 +149,7 @@ def check_mat(stream: IO[bytes], limit: int) -> list[int]:
 
 
 def _class_of(start: bytes, order: str) -> int:
-    """The class in the flags at the start of a variable; 0 where they are cut off."""
+    """The class in the flags at the start of a variable; 0 if they are incomplete."""
     flags = start[TAG:FLAGS]
     return int(struct.unpack(f"{order}II", flags)[0]) & 0xFF if len(flags) == FLAGS - TAG else 0
 
@@ -163,16 +165,16 @@ def _unpacked(stream: IO[bytes], size: int) -> Iterator[bytes]:
 
 
 def check_sparse(matrix: Any, limit: int) -> None:
-    """Raise an error if a sparse matrix is too large, or if its indices lead out of it.
+    """Raise an error if a sparse matrix is too large, or if an index is out of range.
 
-    SciPy checks the indices of COO when it makes one. For the other formats it leaves that to its
-    users, and its conversions and products then read and write wherever the indices point.
+    SciPy checks the indices of the COO format, but not those of the others, where its conversions
+    and products then read and write wherever the indices point.
     """
     rows, columns = matrix.shape
     check_size(8 * (rows + columns), limit)
     if matrix.format in ("csr", "csc", "bsr"):
         matrix.check_format(full_check=True)
-        # which misses this if there are no entries, or if the differences overflow
+        # check_format misses this if there are no entries or the differences overflow
         if np.any(matrix.indptr[1:] < matrix.indptr[:-1]):
             raise ValueError("indptr must be a non-decreasing sequence")
     if matrix.format == "bsr" and (rows % matrix.blocksize[0] or columns % matrix.blocksize[1]):

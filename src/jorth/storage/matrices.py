@@ -24,7 +24,7 @@ CONTAINERS = (".npz", ".mat")
 READABLE = (".npy", *CONTAINERS, *TEXT)
 WRITABLE = (".npy", ".csv", ".mat")
 SPARSE_NPZ = {"format", "shape", "data"}
-"""Names that every file of scipy.sparse.save_npz has."""
+"""Names that are in every file of scipy.sparse.save_npz."""
 
 
 def read(path: Path, *, key: str | None = None, max_bytes: int | None = None) -> Matrix:
@@ -34,11 +34,11 @@ def read(path: Path, *, key: str | None = None, max_bytes: int | None = None) ->
     space. Blank lines and what follows a # are skipped, and so is a first line without any number.
 
     Args:
-        path: Its ending, one of READABLE, says the format.
-        key: The variable of a .npz or .mat file; it may be omitted if there is only one. In a .mat
-            file only the variables that are numbers count: text, cells and structures are skipped.
-        max_bytes: The number of bytes that a .npz or .mat file may expand to. Default: the
-            environment variable JORTH_MAX_BYTES, else 2^31.
+        path: Its ending, one of READABLE, gives the format.
+        key: The variable of a .npz or .mat file; it may be omitted if there is only one. Text,
+            cells and structures in a .mat file are ignored.
+        max_bytes: The most bytes that a .npz or .mat file may expand to. Default: the environment
+            variable JORTH_MAX_BYTES, else 2^31.
 
     Raises:
         ValueError: The message names the file and what is wrong with it.
@@ -54,9 +54,8 @@ def stored(path: Path, *, key: str | None = None, max_bytes: int | None = None) 
     """The same as `read`, for arrays of any shape and kind."""
     ending = path.suffix.lower()
     if ending not in READABLE:
-        raise ValueError(
-            f"{path} must end in {', '.join(READABLE)}, got {path.suffix or 'no ending'!r}"
-        )
+        got = repr(path.suffix or "no ending")
+        raise ValueError(f"{path} must end in {', '.join(READABLE)}, got {got}")
     with reading(str(path)):
         if ending in CONTAINERS:
             return _choose(variables(path, max_bytes), key)
@@ -70,7 +69,7 @@ def stored(path: Path, *, key: str | None = None, max_bytes: int | None = None) 
 
 @contextmanager
 def reading(label: str, advice: str = "") -> Iterator[None]:
-    """Turn whatever a library says of a broken file into a ValueError that begins with label."""
+    """Turn a library's error about a broken file into a ValueError that begins with ``label``."""
     try:
         yield
     except NotImplementedError as error:  # what scipy.io.loadmat says to HDF5
@@ -87,7 +86,7 @@ def variables(path: Path, max_bytes: int | None = None) -> dict[str, Matrix]:
     limit = most_bytes(max_bytes)
     if path.suffix.lower() == ".mat":
         return _mat_variables(path, limit)
-    with path.open("rb") as stream:  # np.load leaves a broken file open when it opens it itself
+    with path.open("rb") as stream:  # np.load of a path leaves a broken file open
         check_npz(stream, limit)
         stream.seek(0)
         with np.load(stream, allow_pickle=False) as arrays:
@@ -100,7 +99,7 @@ def variables(path: Path, max_bytes: int | None = None) -> dict[str, Matrix]:
 def _mat_variables(path: Path, limit: int) -> dict[str, Matrix]:
     from scipy.io import loadmat
 
-    # newer versions of scipy warn unless they are told which kind of sparse matrix is wanted
+    # newer versions of SciPy warn unless the kind of sparse matrix is given
     kind = {"spmatrix": False} if "spmatrix" in inspect.signature(loadmat).parameters else {}
     with path.open("rb") as stream:
         names = numbers_in_mat(stream, limit)
@@ -113,18 +112,18 @@ def _mat_variables(path: Path, limit: int) -> dict[str, Matrix]:
 
 
 def rows_of(matrix: Matrix, limit: int) -> scipy.sparse.csr_array:
-    """A sparse matrix as CSR, if it is not too large and its indices are valid."""
+    """A sparse matrix as CSR, after a check of its size and indices."""
     check_sparse(matrix, limit)
     return scipy.sparse.csr_array(matrix)
 
 
 def entries(matrix: Matrix) -> NDArray[Any]:
-    """The stored entries: all of a dense matrix, those in the pattern of a sparse one."""
+    """The stored entries: all of a dense matrix, or those of the pattern of a sparse one."""
     return np.asarray(matrix.data if scipy.sparse.issparse(matrix) else matrix)
 
 
 def complaint(matrix: Matrix) -> str | None:
-    """What keeps an array from being a real, finite, non-empty matrix; None if nothing does."""
+    """Why an array is not a real, finite, non-empty matrix; None if it is one."""
     values = entries(matrix)
     if matrix.ndim != 2 or 0 in matrix.shape or values.dtype.kind not in "fiub":
         return f"must hold a real matrix (m, n), got {values.dtype} of shape {matrix.shape}"
@@ -133,7 +132,8 @@ def complaint(matrix: Matrix) -> str | None:
         return None
     if scipy.sparse.issparse(matrix):
         triples = matrix.tocoo()  # in the order of the stored entries
-        row, column = triples.row[bad[0]], triples.col[bad[0]]
+        row = triples.row[bad[0]]
+        column = triples.col[bad[0]]
     else:
         row, column = np.unravel_index(bad[0], matrix.shape)
     return (
@@ -169,7 +169,7 @@ def write(path: Path, array: NDArray[np.floating], *, name: str = "X") -> None:
 
 
 def _choose(found: dict[str, Matrix], key: str | None) -> Matrix:
-    """The variable that is asked for, or the only one."""
+    """The variable called ``key``, or the only one."""
     names = ", ".join(found) or "nothing"
     if key is not None and key not in found:
         raise ValueError(f"key must name a variable of it, got {key}; it holds {names}")
@@ -202,7 +202,7 @@ def _is_number(text: str) -> bool:
 
 
 def _first_bad(rows: list[tuple[int, str]], mark: str | None) -> str | None:
-    """Where text stops being a table of numbers."""
+    """The first place where a text is not a table of numbers."""
     width = len(rows[0][1].split(mark))
     for number, line in rows:
         row = line.split(mark)

@@ -203,7 +203,7 @@ def test_quick_tunes_tests_and_resumes(quick):
     rows = read_rows(folder)
     assert [row["cell"]["stage"] for row in rows] == ["trial"] * 6 + ["test"] * 6
     assert {row["outcome"] for row in rows} == {"done"}
-    assert output.count("A page of it") == 1
+    assert output.count("To make a page") == 1
     for method in GRAPH_METHODS:
         trials, tests = (
             [r for r in rows if r["cell"]["method"] == method and ("test" in r) == t]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from jorth.cli import folder, with_options
 from jorth.cli.errors import EXPECTED, one_line
 
 if TYPE_CHECKING:
@@ -22,12 +22,12 @@ INTERRUPTED = 130
 CODES = """\b
 Exit codes:
   0    converged, or solved directly
-  1    a file or a matrix is not what the problem needs; one line says why
+  1    a file or a matrix does not fit the problem; one line says why
   2    an option is wrong
   3    ended without convergence (a limit, stalled, unbounded); X is written
   130  interrupted by Ctrl-C; X is written if there was a run"""
 
-# those of jorth.solvers, which loads torch
+# as in jorth.solvers, which is not imported here because it loads torch
 METHODS = (
     "gs-jobcd, j-jobcd, vr-j-jobcd, umcm, admm, csdm, exponential, riemannian-sd, riemannian-cg, "
     "riemannian-lbfgs"
@@ -37,23 +37,20 @@ SIGNATURE = (
     "The signs of J: p,q (12,8), signs one by one (++--+), lorentz or lorentz-first (-+++), "
     "lorentz-last (+++-), or a file of +1 and -1."
 )
-KEY = (
-    "Variable of a .npz or .mat file that holds several; once for all such files, or once for each."
-)
-OUTPUT = "X: .npy, .csv or .mat; its record is .json."
+KEY = "Variable in a .npz or .mat file with several; once for all such files, or once for each."
+OUTPUT = "File for X: .npy, .csv or .mat; a .json file beside it records the run."
 TOLERANCE = "Stop when the gradient norm is at most this."
 OPTION = "Option of the method; repeatable."
 HISTORY = "A .csv file for the history, one row per iteration."
 
 in_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 in_file_or_dash = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
-folder = click.Path(file_okay=False, path_type=Path)
 out_file = click.Path(dir_okay=False, path_type=Path)
 count = click.IntRange(min=0)
 
 
 class Recorded(click.Command):
-    """A command that keeps its command line, for the record."""
+    """A command that notes its command line for the record."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta["command"] = shlex.join(["jorth", "solve", str(self.name), *args])
@@ -61,20 +58,20 @@ class Recorded(click.Command):
 
 
 def _at_least_zero(_ctx: click.Context, _parameter: click.Parameter, value: Any) -> Any:
-    if value is not None and not value >= 0:  # NaN too
+    if value is not None and not value >= 0:  # also NaN
         raise click.BadParameter(f"it must be a number of at least 0, got {value}")
     return value
 
 
 def _common(default: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The options that every problem has; ``default`` is its method."""
+    """The options of every problem; ``default`` is the default method."""
     direct = "direct (jorth.eigh), " if default == "direct" else ""
     methods = f"A method, or several for a chain: repeated, or with commas. {direct}{METHODS}."
     shown = dict(show_default=True)
     several = dict(multiple=True)
     number = dict(type=float, callback=_at_least_zero)
     option: Any = click.option
-    options = [
+    return with_options(
         option("--signature", "-s", required=True, help=SIGNATURE),
         option("--output", "-o", type=out_file, required=True, help=OUTPUT),
         option("--method", "methods", **several, default=[default], **shown, help=methods),
@@ -91,8 +88,7 @@ def _common(default: str) -> Callable[[Callable[..., None]], Callable[..., None]
         option("--history", type=out_file, help=HISTORY),
         option("--progress", is_flag=True, help="Show a line while solving."),
         option("--quiet", is_flag=True, help="Print nothing but errors."),
-    ]
-    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
+    )
 
 
 @click.group(epilog=CODES)
@@ -100,22 +96,20 @@ def solve() -> None:
     """Solve problems over X^T J X = J whose matrices are in files.
 
     Files are .npy, .npz, .mat (up to -v7), or text: .csv, .tsv, .txt with semicolons, commas or
-    white space; a first line without numbers is a header. X.npy gets a record beside it, X.json.
+    white space; a first line without numbers is a header. A record X.json is written beside X.npy.
     """
 
 
 @solve.command(cls=Recorded, epilog=CODES)
 @click.argument("matrix", type=in_file)
-@click.option(
-    "--data", is_flag=True, help="The file holds D (m x n), dense or sparse, and A = D^T D."
-)
+@click.option("--data", is_flag=True, help="The file holds D (m x n), dense or sparse; A = D^T D.")
 @_common("direct")
 @click.pass_context
 def eigen(ctx: click.Context, /, matrix: Path, data: bool, **common: Any) -> None:
     """Eigenvalues of A x = lambda J x, and the X with X^T A X diagonal and tr(X^T A X) least.
 
     MATRIX holds A. The eigenvalues go to X_eigenvalues.npy beside X. Iterative methods find the
-    same trace, but an X that need not be diagonalising, and no eigenvalues.
+    same trace, but no eigenvalues, and their X need not diagonalise A.
     """
     _run(ctx, "eigen", {"data" if data else "A": matrix}, **common)
 
@@ -141,7 +135,7 @@ def quadratic(
 ) -> None:
     """Minimise 1/2 tr(X^T A X D) + <C, X>.
 
-    A - in place of C stands for C = 0; D is the identity when omitted.
+    C may be - for zero; D is the identity when omitted.
     """
     given = {"A": a, "C": None if c == Path("-") else c, "D": d}
     matrices = {name: path for name, path in given.items() if path is not None}
@@ -151,7 +145,7 @@ def quadratic(
 def _run(
     ctx: click.Context, problem: Problem, matrices: dict[str, Path], *, quiet: bool, **common: Any
 ) -> None:
-    """Solve, write, print; the exit code says how it ended."""
+    """Solve, write the files and print the table; the exit code says how it ended."""
     from rich.console import Console
 
     from jorth.cli.solve.request import OptionError, Request
@@ -166,7 +160,7 @@ def _run(
     )
     try:
         with ExitStack() as stack:
-            # from here on there are results to save, and Ctrl-C ends the iterations only
+            # from here on there are results to save, so Ctrl-C only ends the iterations
             solved = solve(
                 request, before_iterations=lambda: stack.enter_context(Interrupt()).hold()
             )

@@ -1,6 +1,6 @@
-"""What `jorth solve` is asked for: files in, files out, signature, method and limits.
+"""A request to `jorth solve`: input and output files, signature, method and limits.
 
-Whatever can be wrong with the options alone is found here, before any work is done.
+Errors in the options alone are found here, before any work is done.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LORENTZ: dict[str, Literal["first", "last"]] = {
 
 
 class OptionError(ValueError):
-    """An option that cannot be: the message names it, what it got and what it expects."""
+    """An invalid option; the message names it, what it got and what it expects."""
 
     def __init__(self, option: str, message: str) -> None:
         super().__init__(f"{option} {message}")
@@ -37,52 +37,37 @@ class OptionError(ValueError):
 
 @dataclass(frozen=True)
 class Request:
-    """One problem to solve.
-
-    Attributes:
-        problem: "eigen", "procrustes" or "quadratic".
-        matrices: The files by the names of the matrices in the formulas, in the order of the
-            command line.
-        signature: A text that `signature_from` reads.
-        output: The file for X.
-        methods: Their names; several are a chain, "direct" is `jorth.eigh`.
-        keys: Variables of the .npz and .mat files among the matrices: one for each, or one for all.
-        start: The file of the start; the identity when omitted.
-        options: The options of the method, as name=value.
-        limits: max_iterations, max_time, max_evaluations.
-        history: A .csv file for the history.
-        command: The command line, for the record.
-    """
+    """One problem to solve."""
 
     problem: Problem
-    matrices: dict[str, Path]
-    signature: str
-    output: Path
-    methods: tuple[str, ...]
-    keys: tuple[str, ...] = ()
-    start: Path | None = None
-    options: tuple[str, ...] = ()
-    limits: dict[str, float | None] = field(default_factory=dict)
+    matrices: dict[str, Path]  # files by the names of the matrices in the formulas
+    signature: str  # a text for `signature_from`
+    output: Path  # for X
+    methods: tuple[str, ...]  # several are a chain; "direct" is `jorth.eigh`
+    keys: tuple[str, ...] = ()  # variables of the .npz and .mat files: one for each, or for all
+    start: Path | None = None  # the identity if None
+    options: tuple[str, ...] = ()  # of the method, as name=value
+    limits: dict[str, float | None] = field(default_factory=dict)  # arguments of `minimize`
     tolerance: float = 1e-6
     seed: int = 0
     float32: bool = False
     checkpoint: Path | None = None
-    history: Path | None = None
+    history: Path | None = None  # a .csv file
     progress: bool = False
-    command: str = ""
+    command: str = ""  # the command line, for the record
 
     @property
     def direct(self) -> bool:
-        """Whether no iteration is asked for."""
+        """Whether no iterations are needed."""
         return self.methods == (DIRECT,)
 
     def inputs(self) -> dict[str, Path]:
-        """Every file that is read, by its name in messages."""
+        """All files that are read, by their names in messages."""
         others = {"x0": self.start, "signature": file_of(self.signature)}
         return self.matrices | {name: path for name, path in others.items() if path is not None}
 
     def outputs(self) -> dict[str, Path]:
-        """Every file that is written; the record comes last."""
+        """All files that are written; the record comes last."""
         found = {"x": self.output}
         if self.direct:
             name = f"{self.output.stem}_eigenvalues{self.output.suffix}"
@@ -97,16 +82,13 @@ class Request:
             name for name, path in self.matrices.items() if path.suffix.lower() in CONTAINERS
         ]
         if self.keys and not (containers and len(self.keys) in {1, len(containers)}):
-            raise OptionError(
-                "--key",
-                f"must be given once, or once for each .npz or .mat file ({len(containers)} here), "
-                f"got {', '.join(self.keys)}",
-            )
+            often = f"once, or once for each .npz or .mat file ({len(containers)} here)"
+            raise OptionError("--key", f"must be given {often}, got {', '.join(self.keys)}")
         keys = self.keys * len(containers) if len(self.keys) == 1 else self.keys
         return dict.fromkeys(self.matrices) | dict(zip(containers, keys, strict=False))
 
     def check(self) -> None:
-        """Find all errors in the options; an OptionError names the option."""
+        """Raise an OptionError if an option is invalid."""
         _check_ending("--output", self.output, WRITABLE)
         if self.history is not None:
             _check_ending("--history", self.history, (".csv",))
@@ -117,21 +99,18 @@ class Request:
         self._check_distinct()
 
     def make_folders(self) -> None:
-        """Make the folders of the outputs, and check early that they can be written to."""
+        """Make the folders of the outputs, and check that they are writable."""
         for path in self.outputs().values():
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.is_dir() or not os.access(path.parent, os.W_OK):
-                raise OptionError(
-                    "--output", f"must be where files can be written, which {path} is not"
-                )
+                raise OptionError("--output", f"must be a writable place, which {path} is not")
 
     def _check_direct(self) -> None:
         if DIRECT not in self.methods:
             return
         if self.problem != "eigen" or not self.direct:
-            raise OptionError(
-                "--method", f"direct is for eigen and stands alone, got {', '.join(self.methods)}"
-            )
+            got = ", ".join(self.methods)
+            raise OptionError("--method", f"direct is for eigen and stands alone, got {got}")
         given = {
             "--start": self.start,
             "--checkpoint": self.checkpoint,
@@ -141,12 +120,10 @@ class Request:
         }
         for option, value in given.items():
             if value is not None:
-                raise OptionError(
-                    option, "is for iterations, and direct has none; choose another --method"
-                )
+                raise OptionError(option, "needs an iterative --method, got direct")
 
     def _check_distinct(self) -> None:
-        """No output is an input, and no two outputs are one file."""
+        """Check that no output is an input, and that no two outputs are the same file."""
         outputs = self.outputs()
         for what, path in outputs.items():
             for read in self.inputs().values():
@@ -169,38 +146,40 @@ def _option_of(output: str) -> str:
 
 
 def _same(first: Path, second: Path) -> bool:
-    """Whether two names are one file, through links too."""
+    """Whether two names are the same file, also through links."""
     if first.exists() and second.exists():
         return first.samefile(second)
     return first.resolve() == second.resolve()
 
 
 def file_of(signature: str) -> Path | None:
-    """The file that the text of a signature names, or None if it stands for itself."""
+    """The file that the text of a signature names, or None if it names none."""
     text = signature.strip()
     if COUNTS.fullmatch(text) or SIGNS.fullmatch(text) or text in LORENTZ:
         return None
-    if not os.path.isfile(text):  # a Path would raise where the text is too long for a name
-        raise _wrong_signature(
+    if not os.path.isfile(text):  # Path.is_file raises if the text is too long
+        raise OptionError(
+            "--signature",
             "must be p,q (like 12,8), signs (like ++--+), lorentz, lorentz-first, lorentz-last, "
-            f"or a file of +1 and -1; got {text!r}, and there is no such file"
+            f"or a file of +1 and -1; got {text!r}, and there is no such file",
         )
     return Path(text)
 
 
 def signature_from(text: str, n: int) -> Signature:
-    """The signature of n signs that a text stands for.
+    """The signature of n signs that a text describes.
 
-    "12,8" is twelve times + and then eight times -; "++--+" gives the signs one by one; "lorentz"
-    and "lorentz-first" put one - before n - 1 times +, "lorentz-last" puts it after them. Anything
-    else names a file of n numbers +1 and -1, in a row or a column.
+    "12,8" means twelve + followed by eight -; "++--+" lists the signs; "lorentz" and
+    "lorentz-first" mean one - followed by n - 1 times +, "lorentz-last" has the - at the end.
+    Anything else names a file of n numbers +1 and -1, in a row or a column.
     """
     text = text.strip()
     path = file_of(text)
     counts = COUNTS.fullmatch(text)
     if counts is not None:
-        p, q = int(counts[1]), int(counts[2])
-        _check_number_of_signs(text, p + q, n)  # before p + q signs are made
+        p = int(counts[1])
+        q = int(counts[2])
+        _check_number_of_signs(text, p + q, n)  # before so many signs are made
         return Signature(p, q)
     if text in LORENTZ:
         return Signature.lorentz(n, LORENTZ[text])
@@ -214,23 +193,18 @@ def signature_from(text: str, n: int) -> Signature:
 
 def _check_number_of_signs(text: str, found: int, n: int) -> None:
     if found != n:
-        raise _wrong_signature(
-            f"must have {n} signs, one per column of the data, got {text} with {found}"
-        )
+        message = f"must have {n} signs, one per column of the data, got {text} with {found}"
+        raise OptionError("--signature", message)
 
 
 def _signature_in(path: Path) -> Signature:
     found = stored(path)
     signs = entries(found)
     if signs.size != max(found.shape, default=0) or signs.dtype.kind not in "fiu":
-        raise _wrong_signature(
-            f"must name a file with one row or column, got {path} of shape {found.shape}"
-        )
+        message = f"must name a file with one row or column, got {path} of shape {found.shape}"
+        raise OptionError("--signature", message)
     try:
         return Signature.of(np.ravel(signs))
     except ValueError as error:
-        raise _wrong_signature(f"must name a file of +1 and -1, got {path}: {error}") from error
-
-
-def _wrong_signature(message: str) -> OptionError:
-    return OptionError("--signature", message)
+        message = f"must name a file of +1 and -1, got {path}: {error}"
+        raise OptionError("--signature", message) from error

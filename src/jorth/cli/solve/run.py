@@ -1,4 +1,4 @@
-"""From files to a result."""
+"""Solve a request: read its files, and run the method."""
 
 from __future__ import annotations
 
@@ -24,40 +24,29 @@ from jorth.solvers import METHODS, AbstractSolver, Evaluations, Result, Status, 
 from jorth.storage.checks import check_size, dense, most_bytes
 from jorth.storage.matrices import Matrix, checksum, entries, read
 
-WORDS = {"None": None, "True": True, "False": False}
-"""Values of options as Python writes them; "none" in small letters is a choice of some options."""
+CONSTANTS = {"None": None, "True": True, "False": False}
+"""Values of options as Python writes them; "none" in lower case is a choice of some options."""
 
 
 @dataclass(frozen=True)
 class Solved:
-    """A result and what belongs to it.
-
-    Attributes:
-        result: The result of the run.
-        signature: The signs of J.
-        solvers: The methods with their options; none for the direct one.
-        checksums: The sha256 of every file that was read.
-        eigenvalues: (n,), from the direct method alone.
-    """
+    """A result and what is recorded with it."""
 
     result: Result
     signature: Signature
-    solvers: tuple[AbstractSolver, ...]
-    checksums: dict[str, str]
-    eigenvalues: NDArray[np.floating] | None = None
+    solvers: tuple[AbstractSolver, ...]  # with their options; none for the direct method
+    checksums: dict[str, str]  # the sha256 of every file that was read
+    eigenvalues: NDArray[np.floating] | None = None  # (n,), of the direct method
 
 
 def solve(request: Request, *, before_iterations: Callable[[], object] = lambda: None) -> Solved:
-    """Check the request, read its files, solve.
+    """Check the request, read its files, and solve.
 
-    Args:
-        request: What is asked for.
-        before_iterations: Called when everything is read and the iterations begin; the direct
-            method has none.
+    ``before_iterations`` is called when everything is read and iterations begin.
 
     Raises:
-        OptionError: An option cannot be; nothing was done.
-        ValueError: A file, or the matrices together, are not what the problem needs.
+        OptionError: An option is invalid; nothing was done.
+        ValueError: A file, or the combination of matrices, does not fit the problem.
     """
     request.check()
     solvers = _solvers(request)
@@ -93,17 +82,15 @@ def solve(request: Request, *, before_iterations: Callable[[], object] = lambda:
 
 
 def _cast(matrix: Matrix, path: Path, dtype: np.dtype[Any]) -> Matrix:
-    """The matrix in the precision of the run; a sparse one stays sparse."""
+    """The matrix, dense or sparse, in the precision of the run."""
     with np.errstate(over="ignore"):
-        cast = (
-            matrix.astype(dtype)
-            if scipy.sparse.issparse(matrix)
-            else np.array(matrix, dtype=dtype, order="C")
-        )
+        if scipy.sparse.issparse(matrix):
+            cast = matrix.astype(dtype)
+        else:
+            cast = np.array(matrix, dtype=dtype, order="C")
     if not np.isfinite(entries(cast)).all():
-        raise OptionError(
-            "--float32", f"must be left out: {path} has entries beyond the range of {dtype}"
-        )
+        message = f"must be left out: {path} has entries beyond the range of {dtype}"
+        raise OptionError("--float32", message)
     return cast
 
 
@@ -113,15 +100,14 @@ def _dense(matrix: Matrix) -> NDArray[Any]:
 
 @contextmanager
 def _files_named(request: Request) -> Iterator[None]:
-    """Errors speak of A and x0; add which files these are."""
+    """Add the names of the files to errors, which speak of A and x0."""
     try:
         yield
     except OptionError:
         raise
     except ValueError as error:
-        names = ", ".join(
-            f"{name} is {path}" for name, path in request.inputs().items() if name != "signature"
-        )
+        files = {name: path for name, path in request.inputs().items() if name != "signature"}
+        names = ", ".join(f"{name} is {path}" for name, path in files.items())
         raise ValueError(f"{error} ({names})") from error
 
 
@@ -137,7 +123,7 @@ def _eigenvalue(matrices: dict[str, Matrix]) -> AbstractObjective:
     if "A" in matrices:
         return HyperbolicEigenvalue(_dense(matrices["A"]))
     data = matrices["data"]
-    if scipy.sparse.issparse(data):  # its product is dense, in the precision of the run
+    if scipy.sparse.issparse(data):  # A = D^T D is dense
         check_size(data.shape[1] ** 2 * data.dtype.itemsize, most_bytes())
         return HyperbolicEigenvalue((data.T @ data).toarray())
     return HyperbolicEigenvalue(data=data)
@@ -146,14 +132,14 @@ def _eigenvalue(matrices: dict[str, Matrix]) -> AbstractObjective:
 def _direct(
     matrices: dict[str, Matrix], signature: Signature
 ) -> tuple[Result, NDArray[np.floating]]:
-    """`eigh` of A, or the hyperbolic singular values of data, which keep more digits."""
+    """Solve by `eigh` of A, or by `hsvd` of the data, which is more accurate."""
     clock = Clock()
     clock.start()
     if "A" in matrices:
         values, X = eigh(_dense(matrices["A"]), signature)
     else:
         factors = hsvd(_dense(matrices["data"]), signature)
-        order = _outwards(signature)
+        order = _ascending(signature)
         values = (signature.signs * factors.S**2)[order]
         X = np.ascontiguousarray(factors.X[:, order])
     clock.pause()
@@ -176,8 +162,8 @@ def _direct(
     return result, values
 
 
-def _outwards(signature: Signature) -> NDArray[np.intp]:
-    """Descending within each sign becomes ascending, the order of `eigh`."""
+def _ascending(signature: Signature) -> NDArray[np.intp]:
+    """The permutation that reverses the order within each sign, from that of `hsvd` to `eigh`."""
     order = np.empty(signature.n, dtype=np.intp)
     for positions in (signature.positive, signature.negative):
         order[positions] = positions[::-1]
@@ -185,7 +171,7 @@ def _outwards(signature: Signature) -> NDArray[np.intp]:
 
 
 def _solvers(request: Request) -> tuple[AbstractSolver, ...]:
-    """The methods with their options, each checked by the solver itself."""
+    """The methods with their options, which each solver checks itself."""
     if request.direct:
         return ()
     for name in request.methods:
@@ -203,12 +189,12 @@ def _solvers(request: Request) -> tuple[AbstractSolver, ...]:
 
 
 def _option(text: str) -> tuple[str, Any]:
-    """A name and a value: a number, None, True, False, or a word."""
+    """The name and the value of an option: a number, None, True, False or text."""
     name, equals, value = text.partition("=")
     if not (name and equals and value):
         raise OptionError("--option", f"must be name=value, got {text!r}")
-    if value in WORDS:
-        return name, WORDS[value]
+    if value in CONSTANTS:
+        return name, CONSTANTS[value]
     for kind in (int, float):
         with suppress(ValueError):
             return name, kind(value)
@@ -218,13 +204,11 @@ def _option(text: str) -> tuple[str, Any]:
 def _start(
     request: Request, objective: AbstractObjective, signature: Signature, dtype: np.dtype[Any]
 ) -> NDArray[np.floating]:
-    """The start that is asked for, or the identity."""
+    """The requested start, or the identity."""
     if request.start is not None:
         return _dense(_cast(read(request.start), request.start, dtype))
     columns = objective.shape()[1]
     if columns not in (None, signature.n):
-        raise OptionError(
-            "--start",
-            f"must be given where X is thin: it has {signature.n} rows and {columns} columns here",
-        )
+        shape = f"{signature.n} rows and {columns} columns"
+        raise OptionError("--start", f"must be given where X is thin: it has {shape} here")
     return np.eye(signature.n, dtype=dtype)

@@ -1,9 +1,7 @@
-"""What `jorth solve` writes and shows: X, its eigenvalues, the history, the record, the table."""
+"""The output of `jorth solve`: X, eigenvalues, history, record and table."""
 
 from __future__ import annotations
 
-import json
-import math
 import platform
 from dataclasses import asdict
 from datetime import datetime, timezone
@@ -18,6 +16,7 @@ from jorth.cli.solve.run import Solved
 from jorth.solvers import Result
 from jorth.storage import matrices as matrix_files
 from jorth.storage.atomic import replacing
+from jorth.storage.texts import to_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -37,13 +36,12 @@ def write(request: Request, solved: Solved) -> None:
         names = ",".join(history)
         with replacing(outputs["history"]) as stream:
             np.savetxt(stream, rows, fmt="%.17g", delimiter=",", header=names, comments="")
-    record = _plain(_record(request, solved))
     with replacing(outputs["record"]) as stream:
-        stream.write(json.dumps(record, indent=2, allow_nan=False).encode() + b"\n")
+        stream.write(to_json(_record(request, solved), indent=2) + b"\n")
 
 
 def _record(request: Request, solved: Solved) -> dict[str, Any]:
-    """All that is needed to judge the run and to repeat it."""
+    """Everything that is needed to judge the run and to repeat it."""
     result = solved.result
     written = {name: path for name, path in request.outputs().items() if name != "record"}
     return {
@@ -100,17 +98,6 @@ def _norm(result: Result) -> float:
     return float(np.linalg.norm(result.x, 2))
 
 
-def _plain(value: Any) -> Any:
-    """The same in what JSON knows; a number that is not finite becomes null."""
-    if isinstance(value, dict):
-        return {name: _plain(part) for name, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(part) for part in value]
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    return value
-
-
 def table(request: Request, solved: Solved) -> Table:
     """One row per method: value, status, gradient norm, residual, norm, time."""
     from rich.box import SIMPLE_HEAD
@@ -127,7 +114,7 @@ def table(request: Request, solved: Solved) -> Table:
     )
     made.add_column("method", no_wrap=True)
     for heading in ("value", "status", "gradient", "residual", "norm", "seconds"):
-        # a status may wrap, so that everything fits into 80 characters
+        # only the status may wrap, so that the table fits into 80 characters
         made.add_column(heading, justify="right", no_wrap=heading != "status")
     stages = solved.result.stages or (solved.result,)
     for method, stage in zip(request.methods, stages, strict=False):
