@@ -20,8 +20,7 @@ TIME_LIMIT = 10.0
 PAPER_TIME_LIMIT = 90.0
 QUICK_EVALUATIONS = 30
 QUICK_TIME_LIMIT = 0.5
-DATA = ("randn", "digits")
-"""The data that need no files; the default."""
+DATA = ("randn", "digits")  # the data that need no files; the default
 SMALL_SIZES = {
     "hevp": {"randn": (100, 100), "digits": (1797, 61)},
     "probe": {"randn": (500, 50), "digits": (1797, 61)},

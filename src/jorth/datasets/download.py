@@ -27,8 +27,7 @@ from jorth.storage.checks import TooLarge, most_bytes
 from jorth.storage.matrices import checksum
 
 log = logging.getLogger(__name__)
-MAX_TIME = 3600.0
-"""Seconds that a download may take."""
+MAX_TIME = 3600.0  # seconds that a download may take
 BLOCK = 1 << 16
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Literal, NamedTuple, overload
+from typing import Literal, overload
 
 import numpy as np
 import scipy.sparse
@@ -87,17 +87,17 @@ def load(
     entry = lookup(name)
     check_flag(sparse, "sparse")
     limit = most_bytes(max_bytes)
-    found = _open_set(entry, folder, sparse_first=sparse, max_bytes=limit)
-    source = f"data set {entry.name} ({found.path})"
-    matrix = take(found.matrix, m, n, subset=subset, seed=seed, source=source)
+    path, complete, divisor = _open_set(entry, folder, sparse_first=sparse, max_bytes=limit)
+    source = f"data set {entry.name} ({path})"
+    matrix = take(complete, m, n, subset=subset, seed=seed, source=source)
     if sparse:
         result = scipy.sparse.csr_array(matrix, dtype=np.float64)
-        result.data /= found.divisor  # scipy's own division multiplies by the rounded reciprocal
+        result.data /= divisor  # SciPy's own division multiplies by the rounded reciprocal
         return result
     if scipy.sparse.issparse(matrix):
         with reading(source):
             matrix = dense(matrix.astype(np.float64), limit)
-    return np.divide(matrix, found.divisor, dtype=np.float64)
+    return np.divide(matrix, divisor, dtype=np.float64)
 
 
 def summarise(
@@ -127,26 +127,19 @@ def summarise(
     }
 
 
-class _OpenSet(NamedTuple):
-    """A file, its matrix as it is stored, and the number that `load` divides it by."""
-
-    path: Path
-    matrix: Matrix
-    divisor: float
-
-
 def _open_set(
     entry: DataSet,
     folder: str | os.PathLike[str] | None,
     *,
     sparse_first: bool,
     max_bytes: int | None = None,
-) -> _OpenSet:
+) -> tuple[Path, Matrix, float]:
+    """A file, its matrix as it is stored, and the number that `load` divides it by."""
     path = files.locate(entry, files.data_folder(folder), sparse_first=sparse_first)
     matrix = files.read(entry, path, max_bytes=max_bytes)
     # the complete file determines the scale, as a subset may happen to have only 0 and 1
     divisor = entry.scale if entry.scale is not None and _has_bytes(matrix, entry.scale) else 1.0
-    return _OpenSet(path, matrix, divisor)
+    return path, matrix, divisor
 
 
 def _has_bytes(matrix: Matrix, largest: float) -> bool:

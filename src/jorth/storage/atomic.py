@@ -12,8 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-TRIES = 10
-"""Attempts to create a file and lock it before another process removes it."""
+TRIES = 10  # attempts to create a file and lock it before another process removes it
 
 
 def held(handle: int, *, wait: bool) -> bool:

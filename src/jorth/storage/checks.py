@@ -13,8 +13,7 @@ from typing import IO, Any
 import numpy as np
 
 VARIABLE = "JORTH_MAX_BYTES"
-MAX_BYTES = 2**31
-"""The default for the number of bytes that a file may expand to."""
+MAX_BYTES = 2**31  # the default for the number of bytes that a file may expand to
 BLOCK = 1 << 20
 PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 """The methods that NumPy uses. zipfile unpacks these in pieces, but all others at once."""
@@ -23,12 +22,9 @@ PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 MAT_HEADER = 128
 TAG = 8
 FLAGS = 16
-LITTLE_ENDIAN = b"IM"
-"""The last two bytes of the header; SciPy takes all others as big-endian."""
-COMPRESSED = 15
-"""The kind of an element that is packed by zlib."""
-SPARSE = 5
-"""The class of a sparse variable."""
+LITTLE_ENDIAN = b"IM"  # the last two bytes of the header; SciPy takes all others as big-endian
+COMPRESSED = 15  # the kind of an element that is packed by zlib
+SPARSE = 5  # the class of a sparse variable
 ENTRY_BYTES = {6: 8, 7: 4, 8: 1, 9: 1, 10: 2, 11: 2, 12: 4, 13: 4, 14: 8, 15: 8}
 """The bytes of an entry of each dense class: double, single, int8, uint8 to uint64."""
 MAT_4_CLASSES = {"double": 6, "sparse": SPARSE}

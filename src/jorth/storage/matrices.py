@@ -23,8 +23,7 @@ TEXT = (".csv", ".tsv", ".txt")
 CONTAINERS = (".npz", ".mat")
 READABLE = (".npy", *CONTAINERS, *TEXT)
 WRITABLE = (".npy", ".csv", ".mat")
-SPARSE_NPZ = {"format", "shape", "data"}
-"""Names that are in every file of scipy.sparse.save_npz."""
+SPARSE_NPZ = {"format", "shape", "data"}  # names that are in every file of scipy.sparse.save_npz
 
 
 def read(path: Path, *, key: str | None = None, max_bytes: int | None = None) -> Matrix:

@@ -1,19 +1,24 @@
-"""HTML from jinja2 templates, which are constants; all values filled in are escaped."""
+"""HTML from jinja2 templates, which are constants or files; all values are escaped."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeAlias
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from jorth.bench.core.records import Row, reason
 
-Html: TypeAlias = Markup
-"""The output of a template. All other text is escaped when it is filled in."""
-_ENGINE = Environment(autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True)
+Html: TypeAlias = Markup  # the output of a template; all other text is escaped when filled in
+_ENGINE = Environment(
+    autoescape=True,
+    undefined=StrictUndefined,
+    keep_trailing_newline=True,
+    loader=FileSystemLoader(Path(__file__).parents[1]),
+)
 
 TABLE = """\
 <div class="scroll" tabindex="0" role="region" aria-label="{{ heads[0] }} table"><table>\
@@ -43,6 +48,11 @@ WITHOUT_RESULT = """\
 def html(template: str, **values: Any) -> Html:
     """Fill ``values`` into a template, which must be a constant and never text from a file."""
     return Markup(_compiled(template).render(values))
+
+
+def html_from(file: str, **values: Any) -> Html:
+    """Fill ``values`` into a template file, whose path is relative to `jorth.bench`."""
+    return Markup(_ENGINE.get_template(file).render(values))
 
 
 def together(*parts: Html) -> Html:

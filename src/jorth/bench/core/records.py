@@ -13,8 +13,7 @@ from jorth.bench.core.cells import CellT
 from jorth.storage.atomic import held
 from jorth.storage.texts import parse_json, to_json
 
-NAME = "runs.jsonl"
-"""The file in a run's folder."""
+NAME = "runs.jsonl"  # the file in a run's folder
 Row = dict[str, Any]
 
 

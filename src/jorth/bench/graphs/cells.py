@@ -10,10 +10,8 @@ from typing import Any, Literal
 from jorth.bench.core.cells import Cell
 from jorth.bench.core.records import Row
 
-MINIS = ("WN18RR-mini", "FB15k-237-mini")
-"""The folders of the paper's two graphs."""
-GENERATED = "generated"
-"""A small graph that needs no data files."""
+MINIS = ("WN18RR-mini", "FB15k-237-mini")  # the folders of the paper's two graphs
+GENERATED = "generated"  # a small graph that needs no data files
 GRAPH_METHODS = ("CSDM", "J-JOBCD", "VR-J-JOBCD")
 Options = tuple[tuple[str, Any], ...]
 Setting = tuple[float, Options]

@@ -25,8 +25,7 @@ BASE_CONFIG = Config(
     shared=True,
 )  # fmt: skip
 """The paper's model, loss and learning rate of the entities; a batch shares its negatives."""
-EVALUATIONS = 10
-"""The number of evaluations on the held-out triples during a run."""
+EVALUATIONS = 10  # the number of evaluations on the held-out triples during a run
 
 
 def tiny(cell: GraphCell) -> GraphCell:

@@ -11,48 +11,33 @@ from typing import Any
 import numpy as np
 
 from jorth.bench.core.figures import Numbers, line_style, new_figure, place_figure, png
-from jorth.bench.core.html import Html, html, label, table, table_cell, table_row, without_result
+from jorth.bench.core.html import (
+    Html,
+    html,
+    html_from,
+    label,
+    table,
+    table_cell,
+    table_row,
+    without_result,
+)
 from jorth.bench.core.records import MethodRows, Row, reason
 from jorth.bench.graphs.cells import GRAPH_METHODS, GraphCell
 from jorth.bench.graphs.runner import BASE_CONFIG, RANKING_METRICS
 
 OURS = ("J-JOBCD", "VR-J-JOBCD")
 RIVAL = "CSDM"
-LEAK = 0.2
-"""The page warns from this share of test triples whose reverse is a training triple."""
-WORDS = html(
-    '<h2>Knowledge graphs</h2><div class="note"><p>UltraE with J-orthogonal relations: score '
-    "−d²(R E_h, E_t) + b_h + b_t + δ, logistic loss, δ = {{ '%g' % base.delta }}, α = "
-    "{{ '%g' % base.alpha }}, {{ base.negatives }} negatives, Adam with {{ '%g' % base.lr }} on "
-    "entities and biases; {{ base.batch_size }} queries per step share their negatives. Only "
-    "the method for the relations differs. A tenth of the training triples is held out by the "
-    "seed; every method had the same number of trials on one seed, and the setting with the best "
-    "MRR on the held-out triples was then run on all seeds. The model of a run is that of its best "
-    "evaluation on the held-out triples; the test triples were ranked once, by it. Ranks are "
-    "filtered, of both ends, ties at their mean.</p>"
-    "<p>An epoch is as many queries as there are training triples, the large batches of VR-J-JOBCD "
-    "included; its small batches are differentiated twice, which the clock shows and the epochs do "
-    "not.</p></div>",
-    base=BASE_CONFIG,
-)
+LEAK = 0.2  # the page warns from this share of test triples whose reverse is a training triple
 TESTS = (
-    "The chosen settings: training loss in the last epoch, figures of the test triples; medians "
-    "over the seeds, in brackets least and largest. ‖R‖₂ and scaled residual "
+    "The chosen settings: training loss in the last epoch, metrics of the test triples; medians "
+    "over the seeds, with the range in brackets. ‖R‖₂ and scaled residual "
     "max|RᵀJR − J| / ‖R‖₂²: the largest."
 )
-TRIALS = (
-    "All trials: figures of the held-out triples at the best evaluation; * marks the setting that "
-    "was chosen."
-)
-SECTION = (
-    "{{ words }}{% for text in verdicts %}<p>{{ text }}</p>{% endfor %}"
-    "{{ tests }}{{ figure }}{{ trials }}"
-)
+TRIALS = "All trials: metrics of the held-out triples at the best evaluation; * marks the choice."
 LAST_CELL = "{{ text }}{% if failed %}<br>{{ failed }}{% endif %}"
 DRAWN = (("loss", "training loss"), ("mrr", "MRR, held out"), ("hits@10", "Hits@10, held out"))
 DRAWN_AGAINST = (("passes", "epochs"), ("time", "seconds"))
-GRID_POINTS = 120
-"""The number of points at which the curves of the seeds are compared."""
+GRID_POINTS = 120  # the number of points at which the curves of the seeds are compared
 
 
 @dataclass
@@ -88,9 +73,9 @@ class GraphRuns:
 def section(rows: list[Row], place: Path) -> Html:
     """The section on knowledge graphs."""
     found = graph_runs(rows)
-    return html(
-        SECTION,
-        words=WORDS,
+    return html_from(
+        "graphs/section.html",
+        base=BASE_CONFIG,
         verdicts=[sentence for runs in found for sentence in verdict(runs)],
         tests=_tests_table(found),
         figure=place_figure(_figure(found), "kge", _caption(found), place),

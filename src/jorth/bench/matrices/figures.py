@@ -19,15 +19,11 @@ TITLES = {
     "trace": "the well-posed problem",
     "procrustes": "noisy Procrustes",
 }
-RACE_TOP = 1e4
-"""A race is drawn up to this multiple of its starting value."""
-PROBE_TOP = 1.2
-"""Values of a probe are drawn up to this multiple of the first."""
-LOG_RANGE = 10.0
-"""If the values of a probe span more than this factor, the axis is logarithmic."""
+RACE_TOP = 1e4  # a race is drawn up to this multiple of its starting value
+PROBE_TOP = 1.2  # values of a probe are drawn up to this multiple of the first
+LOG_RANGE = 10.0  # if the values of a probe span more than this factor, the axis is logarithmic
 DEEPEST_GAP = 1e-13
-TRIANGLE = {"marker": "^", "markerfacecolor": "white"}
-"""The mark of a run that diverged."""
+TRIANGLE = {"marker": "^", "markerfacecolor": "white"}  # the mark of a run that diverged
 
 
 def convergence(group: Group) -> bytes | None:

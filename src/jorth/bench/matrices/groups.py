@@ -14,10 +14,8 @@ from jorth.bench.matrices.paper import Size
 
 DIVERGED_GROWTH = 100.0
 """A race has diverged if it ended as unbounded and -f has grown by this factor."""
-GAP_FLOOR = 1e-11
-"""Gaps below this count as equal, and the time decides."""
-IMPROVED = 1e-3
-"""A warm start counts as improved if f fell by this fraction of its size."""
+GAP_FLOOR = 1e-11  # gaps below this count as equal, and the time decides
+IMPROVED = 1e-3  # a warm start counts as improved if f fell by this fraction of its size
 
 
 @dataclass

@@ -7,8 +7,7 @@ from typing import Any
 from jorth.bench.matrices.paper import PAPER_METHODS
 from jorth.solvers import CSDM, GaussSeidel, Jacobi
 
-Method = Any
-"""What `minimize` takes as method: a name, a solver, or a list of these."""
+Method = Any  # what `minimize` takes as method: a name, a solver, or a list of these
 
 _METHODS: dict[str, Method] = {
     "UMCM": "umcm",
@@ -26,8 +25,7 @@ _METHODS: dict[str, Method] = {
     "Riemannian CG": "riemannian-cg",
     "Riemannian L-BFGS": "riemannian-lbfgs",
 }
-METHOD_NAMES = tuple(_METHODS)
-"""All methods in the order of the tables."""
+METHOD_NAMES = tuple(_METHODS)  # all methods in the order of the tables
 METHODS_OF_PROBLEM = {
     "race": PAPER_METHODS,
     "trace": (*PAPER_METHODS, "GS-JOBCD right", "J-JOBCD right", "Riemannian L-BFGS"),

@@ -17,8 +17,7 @@ CITATION = (
     "He, Yuan, Wang and Xu, Block Coordinate Descent Methods for Optimization under "
     "J-Orthogonality Constraints with Applications, Table 1"
 )
-Size = tuple[str, int, int, int]
-"""The data, m, n and p."""
+Size = tuple[str, int, int, int]  # the data, m, n and p
 
 # data, m, n, p and the values in the order of PAPER_METHODS; the violations are on the next line
 _TABLE = """
@@ -62,8 +61,7 @@ def _parse(text: str) -> dict[Size, dict[str, Printed]]:
     return table
 
 
-PRINTED = _parse(_TABLE)
-"""The table by size and method."""
+PRINTED = _parse(_TABLE)  # the table by size and method
 APPENDIX_P = {"mnist": (500, 650), "w1a": (200, 250)}
 """The larger p of the appendix where they are not 0.7n and 0.9n; its table was not published."""
 PROBES: tuple[Size, ...] = (

@@ -26,8 +26,7 @@ NEAR_ORTHOGONAL = (1.01, 1.16)
 """||D X0||^2 / ||D||^2 of the paper's starts, estimated from its Table 1 and the data."""
 START_CONDITIONS = (2.0, 1.7, 2.5, 1.4, 3.5, 1.2, 5.0)
 """Condition numbers of the start, in the order in which they are tried."""
-NOISE = 0.1
-"""The standard deviation of the noise on the planted Procrustes targets."""
+NOISE = 0.1  # the standard deviation of the noise on the planted Procrustes targets
 PROBE_CONDITION = 1.5
 """The condition number of a probe's start; at the identity sparse rows have no lift."""
 PROBE_VALUE_COST = 0.5

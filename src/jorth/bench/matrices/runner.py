@@ -21,8 +21,7 @@ from jorth.stopping import Criterion, NormAbove, ValueBelow
 
 DIVERGED_NORM = {"race": 1e6, "probe": 1e4}
 """||X||_2 at which a run ends as diverged; below it a probe's inner products have eight digits."""
-SOLVED_GAP = 1e-12
-"""The relative gap at which a run with a known optimum ends."""
+SOLVED_GAP = 1e-12  # the relative gap at which a run with a known optimum ends
 
 
 class LastProblem:

@@ -13,8 +13,7 @@ from jorth.bench.matrices.problems import BenchProblem
 from jorth.group import residual
 from jorth.solvers import Result
 
-CURVE_POINTS = 300
-"""The largest number of points stored for a curve."""
+CURVE_POINTS = 300  # the largest number of points stored for a curve
 CLAIM_TOLERANCE = 1e-6
 """The relative difference that is allowed between a solver's own value and the objective's."""
 

@@ -18,16 +18,14 @@ JOBCD = ("GS-JOBCD", "J-JOBCD", CHAIN, CHAIN + DATA_START)
 """The coordinate methods of jorth, and the chain that begins with one."""
 OURS = (*JOBCD, "Riemannian L-BFGS", "Riemannian L-BFGS" + DATA_START, "UMCM")
 CDOPT = "cdopt L-BFGS"
-PEERS = ("pymanopt CG", "pymanopt TR", CDOPT)
-"""Other libraries."""
+PEERS = ("pymanopt CG", "pymanopt TR", CDOPT)  # other libraries
 SPEED_METHODS = (*OURS, *PEERS, "pymanopt TR" + DATA_START)
 """The last one uses our start, so it is not among the peers that the goals refer to."""
 BETAS = (0.1, 1.0, 10.0, 100.0)
 """The penalties of cdopt that are tried on the first seed of every problem up to n = 200."""
 BUDGETS = {50: 2.0, 100: 3.0, 200: 5.0, 500: 20.0, 1000: 40.0}
 """Seconds per run up to each size; larger sizes have the last one."""
-ONE_SEED = 500
-"""From this size on only the first seed is run."""
+ONE_SEED = 500  # from this size on only the first seed is run
 SHORT_GAP = 1e-4
 """From ONE_SEED on, a method that has not reached this gap is left out at the next size."""
 

@@ -15,8 +15,7 @@ from jorth.objectives import Procrustes
 from jorth.signature import Signature
 
 Matrix = NDArray[np.float64]
-Records = list[tuple[float, float]]
-"""Seconds and values."""
+Records = list[tuple[float, float]]  # seconds and values
 SMALLEST = 1e-16
 """A step length and gradient norm so small that only the target or the budget ends a run."""
 LBFGS_MEMORY = 10

@@ -31,12 +31,9 @@ from jorth.stopping import ValueBelow
 
 CHAIN_SWEEPS = 1
 """The number of sweeps of GS-JOBCD before L-BFGS, tuned on seeds that are not reported."""
-TARGET_GAP = 0.9 * min(GAPS)
-"""A run ends at this gap."""
-REPEATS = 3
-"""A short run is made this many times, and the one with the median time counts."""
-SHORT_SECONDS = 1.0
-"""Runs below this are short."""
+TARGET_GAP = 0.9 * min(GAPS)  # a run ends at this gap
+REPEATS = 3  # a short run is made this many times, and the one with the median time counts
+SHORT_SECONDS = 1.0  # runs below this are short
 SOLVERS: dict[str, Any] = {
     "GS-JOBCD": "gs-jobcd",
     "J-JOBCD": "j-jobcd",

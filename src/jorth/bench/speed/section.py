@@ -7,24 +7,12 @@ from typing import Any
 
 from jorth.bench.core.cells import GAPS
 from jorth.bench.core.figures import legend_below, new_figure, place_figure, png
-from jorth.bench.core.html import Html, html, table, table_cell, table_row
+from jorth.bench.core.html import Html, html_from, table, table_cell, table_row
 from jorth.bench.core.records import Row
 from jorth.bench.speed.cells import OURS
 from jorth.bench.speed.table import HEADS, Entry, entries, goal
 
-INTRODUCTION = html(
-    '<h2>Speed</h2><div class="note"><p>Planted noisy Procrustes from the identity, threads equal '
-    "for all methods. An entry is the time of the best outside peer (pymanopt, cdopt) over that of "
-    "the method, to relative gaps of 1e-2, 1e-4 and 1e-8: above 1 the method is faster. Medians "
-    "over the seeds; a run that did not get there counts as infinite, and – is shown where the "
-    "median did not. &gt; marks a ratio to the budget of peers that did not get there themselves. "
-    "Recording is not timed.</p></div>"
-)
 CAPTION = "Time of the best outside peer over that of each method, at gaps of 1e-2 / 1e-4 / 1e-8."
-SECTION = (
-    "{{ introduction }}{{ times }}{{ figure }}"
-    "<ul>{% for text in verdicts %}<li>{{ text }}</li>{% endfor %}</ul>"
-)
 STYLES = (
     ("#0072B2", "--"),
     ("#D55E00", "--"),
@@ -44,9 +32,8 @@ def section(rows: list[Row], place: Path) -> Html:
     for entry in found:
         head, *texts = entry.texts()
         body.append(table_row(head, map(table_cell, texts)))
-    return html(
-        SECTION,
-        introduction=INTRODUCTION,
+    return html_from(
+        "speed/section.html",
         times=table(CAPTION, HEADS, body),
         figure=place_figure(picture(found), "speed", CAPTION, place),
         verdicts=[entry.verdict() for entry in found],
