@@ -42,7 +42,7 @@ LIMIT_HELP = f"Seconds per run. Default: {LIMITS}, by size."
 @click.option("--time-limit", "max_time", type=positive, help=LIMIT_HELP)
 @with_options(*RUN_OPTIONS)
 def speed(quick: bool, **options: Any) -> None:
-    """Times to gaps of 1e-2, 1e-4 and 1e-8 on planted Procrustes, beside pymanopt and cdopt."""
+    """Times to gaps of 1e-2, 1e-4 and 1e-8 on planted Procrustes, against pymanopt and cdopt."""
     from jorth.bench.speed.section import picture
     from jorth.bench.speed.table import entries, markdown
 

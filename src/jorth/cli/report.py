@@ -12,9 +12,7 @@ from jorth.cli.errors import one_line_errors
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option(
-    "--output", "-o", type=folder, help="Folder of the page. Default: report, beside the rows."
-)
+@click.option("--output", "-o", type=folder, help="Default: report in the folder of the run.")
 def report(run: Path, output: Path | None) -> None:
     """Write the page of RUN, a folder or file of `jorth bench`, with tables, curves and comments.
 

@@ -122,7 +122,7 @@ def load(folder: Path, identity: dict[str, str]) -> Content | None:
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The tensors and texts as they were written; a damaged file raises some exception."""
+    """The tensors and texts as they were written; a damaged file raises an exception."""
     from safetensors import safe_open
 
     with safe_open(path, framework="pt") as handle:

@@ -92,9 +92,7 @@ def check_npz(stream: IO[bytes], limit: int) -> None:
                     f"{member.filename} must be stored (0) or packed by deflate (8), "
                     f"got method {member.compress_type}"
                 )
-            with archive.open(
-                member
-            ) as content:  # yields at most file_size bytes, whatever is packed
+            with archive.open(member) as content:  # yields at most file_size bytes
                 check_npy(content, member.file_size)
 
 

@@ -227,7 +227,7 @@ def test_the_page(run, tmp_path):
     assert "failed: ValueError: n must be at most" in page
     assert "2 gradients up" in page
     assert "median and range" not in page  # that is in the figure
-    for family in seeded_runs(read_rows(run), "probe")[:2]:
+    for family in seeded_runs(read_rows(run))[:2]:
         for name, value in family.medians.items():
             assert f"{name} {value:.4g}" in page
     assert write_report(run, tmp_path / "again").read_bytes() == page.encode()
@@ -263,7 +263,7 @@ def made(method, values, *, seed=0, status="MAX_TIME", outcome="done", **fields)
 
 
 def family(*rows):
-    (found,) = seeded_runs(list(rows), "probe")
+    (found,) = seeded_runs(list(rows))
     return found
 
 

@@ -31,7 +31,6 @@ class Cell:
 
     @classmethod
     def from_json(cls: type[CellT], fields: dict[str, Any]) -> CellT:
-        """The cell of a row."""
         return cls(**fields)
 
 

@@ -51,10 +51,10 @@ def new_figure(width: float = 8.6, height: float = 3.9) -> Any:
     return Figure(figsize=(width, height), layout="constrained", facecolor="white")
 
 
-def legend_below(figure: Any, axes: Any, *, columns: int, fontsize: int = 8) -> None:
+def legend_below(figure: Any, axes: Any, *, columns: int) -> None:
     """Place the legend of ``axes`` below all panels."""
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=fontsize)
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=8)
 
 
 def png(figure: Any) -> bytes:

@@ -37,8 +37,8 @@ _compiled = cache(_ENGINE.from_string)
 
 LABEL = "{{ name }}<br><small>{{ more }}</small>"
 BADGE = """\
-{% if place in words %}\
-<span class="rank rank{{ place }}" title="{{ words[place] }}">{{ place }}</span>\
+{% if place in names %}\
+<span class="rank rank{{ place }}" title="{{ names[place] }}">{{ place }}</span>\
 {% endif %}"""
 WITHOUT_RESULT = """\
 {% for why in reasons %}{% if not loop.first %}<br>{% endif %}\
@@ -82,9 +82,9 @@ def label(name: str, more: str) -> Html:
 
 def badge(place: int | None) -> Html:
     """The mark of the places 1 to 3; other places have none."""
-    return html(BADGE, place=place, words={1: "first", 2: "second", 3: "third"})
+    return html(BADGE, place=place, names={1: "first", 2: "second", 3: "third"})
 
 
 def without_result(rows: list[Row]) -> Html:
-    """Why some runs have no result, one line each."""
+    """Why runs have no result, one line each."""
     return html(WITHOUT_RESULT, reasons=map(reason, rows))

@@ -6,28 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from jorth.bench.core.html import Html, html, table, table_cell, table_row, together
+from jorth.bench.core.html import Html, html_from, table, table_cell, table_row
 from jorth.bench.core.records import Row, error_of
 from jorth.bench.core.runs import Kind
 from jorth.storage.atomic import replacing
-
-DOCUMENT = """\
-<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8">\
-<meta name="viewport" content="width=device-width, initial-scale=1">\
-<link rel="icon" href="data:,">\
-<title>jorth benchmark</title><style>
-{{ css }}</style></head>
-<body><main><h1>Benchmark of methods over J-orthogonal matrices</h1>
-{{ body }}</main>
-<footer>{{ footer }}</footer></body></html>
-"""
-SUMMARY = (
-    "<p>{{ counts['done'] }} runs done, {{ counts['failed'] }} failed, "
-    "{{ counts['missing'] }} missing.</p>"
-)
-FOOTER = "{% for name, text in lines %}<p><b>{{ name }}:</b> {{ text }}</p>{% endfor %}"
-CSS = Html(Path(__file__).with_name("page.css").read_text(encoding="utf-8"))
 
 
 def write_page(rows: list[Row], kinds: Sequence[Kind], order: Sequence[Kind], place: Path) -> Path:
@@ -36,24 +18,24 @@ def write_page(rows: list[Row], kinds: Sequence[Kind], order: Sequence[Kind], pl
     ``kinds`` has the kind of each row, ``order`` the kinds in the order of their sections.
     """
     place.mkdir(parents=True, exist_ok=True)
-    parts = [_summary(rows)]
+    sections = []
     for kind in order:
         members = [row for row, found in zip(rows, kinds, strict=True) if found is kind]
-        parts.append(kind.section(members, place))
-    body = together(*parts, _without_result(rows, kinds))
-    text = html(DOCUMENT, css=CSS, body=body, footer=_footer(rows))
+        sections.append(kind.section(members, place))
+    text = html_from(
+        "core/page.html",
+        counts=Counter(row["outcome"] for row in rows),
+        sections=sections,
+        unfinished=_unfinished(rows, kinds),
+        footer=_footer(rows),
+    )
     page = place / "index.html"
     with replacing(page) as stream:
         stream.write(text.encode(errors="replace"))  # JSON may hold unpaired surrogates
     return page
 
 
-def _summary(rows: list[Row]) -> Html:
-    counts = Counter(row["outcome"] for row in rows)
-    return html(SUMMARY, counts=counts)
-
-
-def _without_result(rows: list[Row], kinds: Sequence[Kind]) -> Html:
+def _unfinished(rows: list[Row], kinds: Sequence[Kind]) -> Html | None:
     """A table of failed runs one by one, and of missing ones once per data set."""
     body = []
     missing = set()
@@ -68,24 +50,19 @@ def _without_result(rows: list[Row], kinds: Sequence[Kind]) -> Html:
             head += f", {cell.problem}, {cell.method}"
         cells = [table_cell(row["outcome"]), table_cell(error_of(row), css="text")]
         body.append(table_row(head, cells))
-    if not body:
-        return html("")
-    caption = "Runs without a result. Missing data are looked for again by the next call."
-    listed = table(caption, ["run", "outcome", "why"], body)
-    return html("<h2>Failed and missing</h2>{{ listed }}", listed=listed)
+    caption = "Runs without a result. The next call looks for missing data again."
+    return table(caption, ["run", "outcome", "why"], body) if body else None
 
 
-def _footer(rows: list[Row]) -> Html:
-    """Machine, versions, commit and dates."""
+def _footer(rows: list[Row]) -> dict[str, str]:
     versions = (", ".join(f"{name} {v}" for name, v in row["versions"].items()) for row in rows)
     dates = sorted(str(row["date"]) for row in rows)
-    lines = (
-        ("Machine", _distinct(map(_machine, rows))),
-        ("Versions", _distinct(versions)),
-        ("Commit", _distinct(str(row["commit"] or "unknown") for row in rows)),
-        ("Runs", f"{dates[0]} to {dates[-1]}"),
-    )
-    return html(FOOTER, lines=lines)
+    return {
+        "Machine": _distinct(map(_machine, rows)),
+        "Versions": _distinct(versions),
+        "Commit": _distinct(str(row["commit"] or "unknown") for row in rows),
+        "Runs": f"{dates[0]} to {dates[-1]}",
+    }
 
 
 def _machine(row: Row) -> str:

@@ -92,7 +92,6 @@ class MethodRows(dict[str, list[Row]]):
         super().__init__({name: members for name, members in found.items() if members})
 
     def done(self, name: str) -> list[Row]:
-        """The runs of a method with a result."""
         return [row for row in self.get(name, []) if row["outcome"] == "done"]
 
     @property

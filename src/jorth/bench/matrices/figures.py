@@ -61,11 +61,11 @@ def probe_convergence(runs: SeededRuns) -> bytes | None:
     its last value. An open triangle at the end marks a run that diverged. None if no run has two
     points.
     """
-    drawn = {
-        name: [row for row in runs.rows.done(name) if len(_known_points(row, "time")[0]) > 1]
-        for name in runs.rows
-    }
-    drawn = {name: rows for name, rows in drawn.items() if rows}
+    drawn = {}
+    for name in runs.rows:
+        rows = [row for row in runs.rows.done(name) if len(_known_points(row, "time")[0]) > 1]
+        if rows:
+            drawn[name] = rows
     if not drawn:
         return None
 

@@ -55,7 +55,6 @@ class Group(OneProblem):
 
     @property
     def done(self) -> dict[str, Row]:
-        """The runs with a result."""
         return {name: row for name, row in self.rows.items() if row["outcome"] == "done"}
 
     @property

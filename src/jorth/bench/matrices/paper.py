@@ -46,7 +46,7 @@ w1a        2470  290 145 -3.02e+04 -3.02e+04 -5.72e+04 -9.21e+04 -9.32e+06 -7.94
 
 @dataclass(frozen=True)
 class Printed:
-    """A value of the table and the violation beside it."""
+    """A value of the table and its violation."""
 
     value: float
     violation: float

@@ -63,14 +63,14 @@ class SeededRuns(OneProblem):
         return all(ends[method] <= rival for rival in rivals)
 
 
-def seeded_runs(rows: list[Row], problem: str) -> list[SeededRuns]:
-    """The runs of a problem in the order of their first rows, methods as in the tables."""
+def seeded_runs(rows: list[Row]) -> list[SeededRuns]:
+    """All runs of probes in the order of their first rows, methods as in the tables."""
     shared: dict[MatrixCell, list[Row]] = {}
     for row in rows:
         cell = MatrixCell.from_json(row["cell"])
-        if cell.problem == problem:
+        if cell.problem == "probe":
             shared.setdefault(cell.over_seeds, []).append(row)
-    return [SeededRuns(cell, MethodRows(some, METHOD_NAMES)) for cell, some in shared.items()]
+    return [SeededRuns(cell, MethodRows(runs, METHOD_NAMES)) for cell, runs in shared.items()]
 
 
 def last_value(row: Row) -> float:
@@ -187,10 +187,8 @@ def _values(values: list[float]) -> str:
 
 def _ended(rows: list[Row]) -> str:
     counts = Counter(status_words(row, unbounded="left") for row in rows)
-    words = ", ".join(
-        f"{number} {word}" if len(rows) > 1 else word for word, number in counts.items()
-    )
-    return f"{words}; {median(row['time'] for row in rows):.2g} s"
+    ends = [f"{number} {end}" if len(rows) > 1 else end for end, number in counts.items()]
+    return f"{', '.join(ends)}; {median(row['time'] for row in rows):.2g} s"
 
 
 def _polished(rows: list[Row]) -> str:

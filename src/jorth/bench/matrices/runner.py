@@ -54,7 +54,10 @@ def measure(cell: MatrixCell, row: Row, data_dir: Path | None, rows: Sequence[Ro
         problem = _last_problem.of(cell, data_dir)
     except (FileNotFoundError, ImportError) as error:
         if cell.data in REGISTRY:
-            raise NoResult("missing", _how_to_get(cell.data)) from error
+            # without the folder that was searched, as rows are published
+            how = f"{REGISTRY[cell.data].how_to_get}; or name a folder that has it"
+            message = f"data set {cell.data} is not at hand: {how} by --data-dir or {VARIABLE}"
+            raise NoResult("missing", message) from error
         raise
     row |= {
         "start_value": problem.first,
@@ -91,13 +94,6 @@ def _solve(cell: MatrixCell, problem: BenchProblem) -> tuple[Any, Result]:
     if result.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     return method, result
-
-
-def _how_to_get(data: str) -> str:
-    """How to get the data, without the folder that was searched, as rows are published."""
-    how = REGISTRY[data].how_to_get
-    where = f"or name a folder that has it by --data-dir or {VARIABLE}"
-    return f"data set {data} is not at hand: {how}; {where}"
 
 
 def describe(row: Row) -> str:

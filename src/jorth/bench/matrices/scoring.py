@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -72,17 +71,13 @@ def curve(problem: BenchProblem, result: Result) -> dict[str, list[float]]:
     if problem.objective.samples:
         columns["samples"] = result.history["sample_gradient_evaluations"]
     keep = thinned(len(columns["time"]))
-    return {name: [_digits(number) for number in column[keep]] for name, column in columns.items()}
+    return {name: [float(f"{x:.7g}") for x in column[keep]] for name, column in columns.items()}
 
 
-def thinned(length: int, points: int = CURVE_POINTS) -> NDArray[np.int64]:
-    """At most ``points`` of the indices 0 ... length - 1, spaced evenly and logarithmically."""
-    if length <= points:
+def thinned(length: int) -> NDArray[np.int64]:
+    """At most CURVE_POINTS of the indices 0 ... length - 1, spaced evenly and logarithmically."""
+    if length <= CURVE_POINTS:
         return np.arange(length)
-    even = np.linspace(0, length - 1, points // 2)
-    rising = np.geomspace(1, length - 1, points // 2)
-    return np.unique(np.rint(np.concatenate([even, rising])).astype(np.int64))
-
-
-def _digits(number: float) -> float:
-    return float(f"{number:.7g}") if math.isfinite(number) else math.nan
+    even = np.linspace(0, length - 1, CURVE_POINTS // 2)
+    logarithmic = np.geomspace(1, length - 1, CURVE_POINTS // 2)
+    return np.unique(np.rint(np.concatenate([even, logarithmic])).astype(np.int64))

@@ -37,7 +37,7 @@ def section(rows: list[Row], place: Path) -> Html:
         trace=trace and _by_gap(trace, place),
         race=race and _race(race, place),
         procrustes=planted and _by_gap(planted, place),
-        probe=probes and _probe(seeded_runs(rows, "probe"), place),
+        probe=probes and _probe(seeded_runs(rows), place),
         problems=tables.problems_table(race + trace + planted + probes),
     )
 

@@ -26,10 +26,10 @@ RUN = """\
 def results_table(groups: list[Group], caption: str) -> Html:
     """Values with violations in brackets and the best three marked, as in the paper's Table 1."""
     names = columns_of(groups)
-    several = len({group.cell.seed for group in groups}) > 1
+    several_seeds = len({group.cell.seed for group in groups}) > 1
     body = []
     for group, following in zip(groups, [*groups[1:], None], strict=True):
-        body.append(table_row(_label(group, several), _cells(group, names)))
+        body.append(table_row(_label(group, several_seeds), _cells(group, names)))
         last = following is None or following.size != group.size
         if group.cell.problem == "race" and group.size in paper.PRINTED and last:
             head = html("<small>paper, 90 s</small>")
@@ -71,7 +71,7 @@ def _cell(row: Row | None, place: int | None) -> Html:
 
 
 def status_words(row: Row, unbounded: str = STATUS_WORDS["UNBOUNDED"]) -> str:
-    """How a run ended; a status without words of its own is shown in lower case."""
+    """How a run ended; a status without an entry is shown in lower case."""
     status = str(row["status"])
     words = STATUS_WORDS | {"UNBOUNDED": unbounded}
     return words.get(status, status.lower())

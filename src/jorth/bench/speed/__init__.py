@@ -1,1 +1,1 @@
-"""Time to a gap on planted Procrustes: methods of jorth beside pymanopt and cdopt."""
+"""Time to a gap on planted Procrustes: methods of jorth compared with pymanopt and cdopt."""

@@ -1,4 +1,4 @@
-"""The section of the page on times beside other libraries, and its figure."""
+"""The section of the page on times compared with other libraries, and its figure."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ SIGNATURE = (
     "The signs of J: p,q (12,8), signs one by one (++--+), lorentz or lorentz-first (-+++), "
     "lorentz-last (+++-), or a file of +1 and -1."
 )
-KEY = "Variable in a .npz or .mat file with several; once for all such files, or once for each."
+KEY = "Variable to read from a .npz or .mat file; once for all such files, or once for each."
 OUTPUT = "File for X: .npy, .csv or .mat; a .json file beside it records the run."
 TOLERANCE = "Stop when the gradient norm is at most this."
 OPTION = "Option of the method; repeatable."

@@ -179,7 +179,7 @@ def signature_from(text: str, n: int) -> Signature:
     if counts is not None:
         p = int(counts[1])
         q = int(counts[2])
-        _check_number_of_signs(text, p + q, n)  # before so many signs are made
+        _check_number_of_signs(text, p + q, n)  # before they are made
         return Signature(p, q)
     if text in LORENTZ:
         return Signature.lorentz(n, LORENTZ[text])
