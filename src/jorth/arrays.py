@@ -28,13 +28,13 @@ ResultT = TypeVar("ResultT", float, NDArray[Any])
 
 FLOATS = (torch.float64, torch.float32)
 LONGEST_SHOWN = 40
-"""The number of characters of a value that an error message repeats."""
-MOST = 2**31 - 1
-"""The largest count accepted: a larger one would fill any memory, or run for years."""
-MOST_DIMENSIONS = 60
-"""The largest number of batch dimensions; torch allows 64 in all."""
-LONGEST_NAME = 255
-"""The number of characters that file systems allow in the name of a file."""
+"""How many characters of a value an error message repeats at most."""
+LARGEST_COUNT = 2**31 - 1
+"""A larger count would fill any memory, or run for years."""
+MOST_BATCH_DIMENSIONS = 60
+"""torch allows 64 dimensions in all."""
+LONGEST_FILE_NAME = 255
+"""How many characters file systems allow in the name of a file."""
 
 
 # -- what error messages say
@@ -52,18 +52,17 @@ def describe(value: object) -> str:
     short = _short(value)
     if short is not None:
         return f"{kind} {short}"
-    if isinstance(value, (str, bytes, list, tuple, dict, set)):
-        return f"{kind} of length {len(value)}"
-    return kind
+    has_length = isinstance(value, (str, bytes, list, tuple, dict, set))
+    return f"{kind} of length {len(value)}" if has_length else kind  # type: ignore[arg-type]
 
 
 def shown(value: object) -> str:
-    """A number, a choice or a small tuple as it was; anything else is described."""
+    """A number, a string or a small tuple as it is written; anything else is described."""
     return _short(value) or describe(value)
 
 
 def _short(value: object) -> str | None:
-    """The value as it is written, if that takes no more than a few characters."""
+    """The value as it is written, or None if that is long."""
     if isinstance(value, int) and abs(value) > 10**LONGEST_SHOWN:
         return f"{'-' if value < 0 else ''}2^{value.bit_length() - 1} or more"
     small = isinstance(value, tuple) and len(value) <= 4 and all(_short(entry) for entry in value)
@@ -132,10 +131,8 @@ def square_matrix(value: object, signature: Signature, name: str = "X") -> Tenso
     matrix = to_tensor(value, name)
     n = check_signature(signature).n
     if matrix.ndim < 2 or matrix.shape[-2:] != (n, n):
-        raise ValueError(
-            f"{name} must have shape (..., {n}, {n}) for {signature} (p + q = {n}), "
-            f"got {describe(value)}"
-        )
+        expected = f"shape (..., {n}, {n}) for {signature} (p + q = {n})"
+        raise ValueError(f"{name} must have {expected}, got {describe(value)}")
     return matrix
 
 
@@ -143,18 +140,16 @@ def check_finite(tensor: Tensor, name: str) -> None:
     """Raise a ValueError if the tensor holds NaN or infinity."""
     bad = int((~torch.isfinite(tensor)).sum())
     if bad:
-        raise ValueError(
-            f"{name} must be finite, got {bad} NaN or infinite of {tensor.numel()} entries"
-        )
+        found = f"{bad} NaN or infinite of {tensor.numel()} entries"
+        raise ValueError(f"{name} must be finite, got {found}")
 
 
 def check_overflow(result: Tensor | NDArray[Any], names: str, what: str) -> None:
     """Raise a ValueError if a result of finite arguments is not finite."""
     finite = torch.isfinite(result) if isinstance(result, Tensor) else np.isfinite(result)
     if not bool(finite.all()):
-        raise ValueError(
-            f"{names} must be of a size at which {what} is finite in {result.dtype}, got overflow"
-        )
+        expected = f"of a size at which {what} is finite in {result.dtype}"
+        raise ValueError(f"{names} must be {expected}, got overflow")
 
 
 def finite_result(result: ResultT, names: str) -> ResultT:
@@ -166,16 +161,15 @@ def finite_result(result: ResultT, names: str) -> ResultT:
 def check_alike(tensor: Tensor, name: str, other: Tensor, other_name: str) -> None:
     """Raise a TypeError unless two tensors have the same dtype and device."""
     if tensor.dtype != other.dtype or tensor.device != other.device:
-        raise TypeError(
-            f"{name} must have the dtype and device of {other_name} ({other.dtype}, "
-            f"{other.device}), got ({tensor.dtype}, {tensor.device})"
-        )
+        expected = f"{other_name} ({other.dtype}, {other.device})"
+        found = f"({tensor.dtype}, {tensor.device})"
+        raise TypeError(f"{name} must have the dtype and device of {expected}, got {found}")
 
 
 def check_indices(value: Any, name: str, below: int, device: torch.device) -> Tensor:
     """A tensor of whole numbers from 0 to ``below`` - 1 on a device, or an error."""
-    whole = isinstance(value, Tensor) and value.dtype in (torch.int64, torch.int32)
-    if not whole or value.layout != torch.strided or value.device != device:
+    integers = isinstance(value, Tensor) and value.dtype in (torch.int64, torch.int32)
+    if not integers or value.layout != torch.strided or value.device != device:
         raise TypeError(f"{name} must be an int64 tensor on {device}, got {describe(value)}")
     least, largest = (int(value.min()), int(value.max())) if value.numel() else (0, 0)
     if least < 0 or largest >= below:
@@ -220,6 +214,16 @@ def check_number(value: Any, name: str, least: float) -> None:
     real_number(value, name, expected, lambda number: number >= least)
 
 
+def nonnegative_number(value: Any, name: str) -> float:
+    """A finite float of at least 0."""
+    return real_number(value, name, "a number of at least 0", lambda x: 0 <= x < math.inf)
+
+
+def finite_number(value: Any, name: str, dtype: torch.dtype = torch.float64) -> float:
+    """A float that is finite in a dtype."""
+    return real_number(value, name, "a number", lambda x: math.isfinite(rounded_to(dtype, x)))
+
+
 def positive_number(value: Any, name: str, dtype: torch.dtype = torch.float64) -> float:
     """A finite float above 0 in the range of a dtype."""
     in_range = "" if dtype == torch.float64 else f" in the range of {dtype}"
@@ -228,7 +232,7 @@ def positive_number(value: Any, name: str, dtype: torch.dtype = torch.float64) -
 
 
 def check_square(value: Any, name: str, dtype: torch.dtype = torch.float64) -> float:
-    """A positive number whose square, and one over it, a dtype can hold."""
+    """A positive number whose square and inverse square a dtype can hold."""
     positive_number(value, name)
     largest = torch.finfo(dtype).max / 16
     expected = f"a number whose square and its inverse are in the range of {dtype}"
@@ -250,7 +254,7 @@ def check_theta(theta: float | None) -> None:
     """Raise a ValueError unless theta is None or at least zero."""
     if theta is not None:
         expected = "None (relative) or a number of at least 0"
-        real_number(theta, "theta", expected, lambda number: 0 <= number < math.inf)
+        real_number(theta, "theta", expected, lambda x: 0 <= x < math.inf)
 
 
 def _is_integer(value: object) -> bool:
@@ -258,7 +262,7 @@ def _is_integer(value: object) -> bool:
 
 
 def whole_number(value: Any, name: str, least: int, *, instead: str = "") -> int:
-    """An integer from ``least`` to `MOST`, or an error.
+    """An integer from ``least`` to `LARGEST_COUNT`, or an error.
 
     ``instead`` says in the message what else is accepted, such as "None or ".
     """
@@ -267,7 +271,7 @@ def whole_number(value: Any, name: str, least: int, *, instead: str = "") -> int
     count = int(value)
     if count < least:
         raise ValueError(f"{name} must be {instead}at least {least}, got {shown(count)}")
-    if count > MOST:
+    if count > LARGEST_COUNT:
         raise ValueError(f"{name} must be {instead}at most 2^31 - 1, got {shown(count)}")
     return count
 
@@ -282,11 +286,10 @@ def batch_sizes(batch: Any, name: str = "batch") -> tuple[int, ...]:
     """The sizes of a batch of matrices, or an error."""
     if not isinstance(batch, (tuple, list)):
         raise TypeError(f"{name} must be a tuple of sizes, got {describe(batch)}")
-    if len(batch) > MOST_DIMENSIONS:
-        raise ValueError(f"{name} must have at most {MOST_DIMENSIONS} sizes, got {describe(batch)}")
-    return tuple(
-        whole_number(size, f"{name}[{position}]", 0) for position, size in enumerate(batch)
-    )
+    if len(batch) > MOST_BATCH_DIMENSIONS:
+        most = MOST_BATCH_DIMENSIONS
+        raise ValueError(f"{name} must have at most {most} sizes, got {describe(batch)}")
+    return tuple(whole_number(size, f"{name}[{place}]", 0) for place, size in enumerate(batch))
 
 
 def seed_number(value: Any, name: str = "seed") -> int:
@@ -303,9 +306,8 @@ def generator(seed: Any) -> np.random.Generator:
     if isinstance(seed, np.random.Generator):
         return seed
     if not _is_integer(seed) or seed < 0:
-        raise TypeError(
-            f"seed must be an integer of at least 0 or a NumPy generator, got {describe(seed)}"
-        )
+        expected = "an integer of at least 0 or a NumPy generator"
+        raise TypeError(f"seed must be {expected}, got {describe(seed)}")
     return np.random.default_rng(int(seed))
 
 
@@ -339,9 +341,8 @@ def check_device(device: Any, name: str = "device") -> None:
         if device is not None:
             torch.empty(0, device=device)
     except Exception as error:  # RuntimeError, AssertionError, TypeError and others, by torch
-        raise ValueError(
-            f"{name} must be a device that torch has here, got {shown(device)}"
-        ) from error
+        expected = "a device that torch has here"
+        raise ValueError(f"{name} must be {expected}, got {shown(device)}") from error
 
 
 def file_path(value: Any, name: str) -> Path:
@@ -349,6 +350,6 @@ def file_path(value: Any, name: str) -> Path:
     if not isinstance(value, (str, os.PathLike)) or isinstance(os.fspath(value), bytes):
         raise TypeError(f"{name} must be a path, got {describe(value)}")
     path = Path(value)
-    if any(len(part) > LONGEST_NAME for part in path.parts) or "\0" in str(path):
+    if any(len(part) > LONGEST_FILE_NAME for part in path.parts) or "\0" in str(path):
         raise ValueError(f"{name} must be a path that a file can have, got {describe(value)}")
     return path

@@ -38,16 +38,14 @@ class Signature:
         try:
             values = list(signs.tolist() if hasattr(signs, "tolist") else signs)
         except (TypeError, RuntimeError):  # torch has RuntimeErrors for tensors without data
-            raise TypeError(
-                f"signs must be a sequence of +1 and -1, got {type(signs).__name__}"
-            ) from None
+            found = type(signs).__name__
+            raise TypeError(f"signs must be a sequence of +1 and -1, got {found}") from None
         for position, sign in enumerate(values):
             number = isinstance(sign, (int, float, np.number)) and not isinstance(sign, bool)
             if not number or sign not in (1, -1):
                 found = repr(sign) if number else type(sign).__name__
-                raise ValueError(
-                    f"signs must each be +1 or -1, got {found:.40} at position {position}"
-                )
+                where = f"at position {position}"
+                raise ValueError(f"signs must each be +1 or -1, got {found:.40} {where}")
         if not values:
             raise ValueError("signs must not be empty")
         signature = object.__new__(cls)
@@ -124,9 +122,8 @@ def _check_count(count: object, name: str, least: int) -> None:
     if isinstance(count, bool) or not isinstance(count, (int, np.integer)):
         raise TypeError(f"{name} must be an integer, got {type(count).__name__}")
     if count < least:
-        raise ValueError(
-            f"{name} must be at least {least}, got {count if count > -(10**9) else 'less'}"
-        )
+        found = count if count > -(10**9) else "less"
+        raise ValueError(f"{name} must be at least {least}, got {found}")
     if count >= 2**31:
         raise ValueError(f"{name} must be below 2^31, got more")
 

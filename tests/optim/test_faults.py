@@ -88,7 +88,7 @@ def test_a_step_that_leads_too_far_is_not_taken_and_the_next_is(size, metric, dt
     optimizer = JOBCD([X], SIG, metric=metric, momentum=0.99)
     huge = G.clone()
     huge[1] *= size
-    with pytest.warns(RuntimeWarning, match="1 of 3 matrices rest"):
+    with pytest.warns(RuntimeWarning, match="1 of 3 matrices stay"):
         step(optimizer, huge)
     assert torch.equal(X[1], X0[1])
     assert not torch.equal(X[0], X0[0])

@@ -17,6 +17,7 @@ from jorth.arrays import (
     like_input,
     square_matrix,
     to_tensor,
+    unit_roundoff,
 )
 from jorth.group.norms import scaled_violation
 from jorth.signature import Signature
@@ -114,6 +115,22 @@ def exchange(X: ArrayT, signature: Signature) -> ArrayT:
     result[..., minus[:, None], minus] = inverse22.mT
     check_overflow(result, "the blocks of X", "the exchange")
     return like_input(result, X)
+
+
+def check_feasible(
+    X: Tensor,
+    signature: Signature,
+    name: str = "X",
+    *,
+    limit: float | None = None,
+    remedy: str = "",
+) -> None:
+    """Raise a ValueError if a residual exceeds ``limit``, by default half the digits, u^(1/2)."""
+    limit = unit_roundoff(X) ** 0.5 if limit is None else limit
+    worst = float(torch.as_tensor(residual(X.detach(), signature)).max()) if X.numel() else 0.0
+    if worst > limit:
+        found = f"got a scaled residual of {worst:.3g}{remedy}"
+        raise ValueError(f"{name} must be J-orthogonal for {signature}, {found}")
 
 
 def finite_square(value: object, signature: Signature, name: str = "X") -> Tensor:

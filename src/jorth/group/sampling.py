@@ -12,7 +12,7 @@ from torch import Tensor
 
 from jorth.arrays import (
     FLOATS,
-    MOST,
+    LARGEST_COUNT,
     check_signature,
     describe,
     generator,
@@ -63,7 +63,9 @@ def random_point(
     expected = "a finite number of at least 1"
     size = real_number(cond, "cond", expected, lambda number: 1 <= number < math.inf)
     tuple_given = isinstance(batch, tuple)
-    if not (tuple_given and all(type(size) is int and 0 <= size <= MOST for size in batch)):
+    if not (
+        tuple_given and all(type(size) is int and 0 <= size <= LARGEST_COUNT for size in batch)
+    ):
         raise ValueError(f"batch must be a tuple of sizes, got {shown(batch)}")
     _check_component(component, signature)
     chosen = None if columns is None else _chosen_columns(columns, signature)

@@ -14,11 +14,10 @@ from jorth.arrays import (
     shown,
     square_matrix,
     to_tensor,
-    unit_roundoff,
 )
 from jorth.decompositions import cs_decomposition
-from jorth.group import residual
 from jorth.group.cs_form import compose_cs
+from jorth.group.elements import check_feasible
 from jorth.group.retractions import cayley_step, matrix_exp
 from jorth.signature import Signature
 
@@ -152,7 +151,7 @@ class ExponentialParametrization(nn.Module):
             )
         check_finite(point, "X")
         if point.shape[-1] == n:
-            _check_feasible(point, self.signature)
+            check_feasible(point, self.signature)
         self.base = point.clone()
         return point.new_zeros((*point.shape[:-1], n))
 
@@ -162,11 +161,3 @@ def exponential_form(weight: Tensor, base: Tensor, signs: Tensor) -> Tensor:
     upper = weight.triu(1)
     X: Tensor = matrix_exp(signs[:, None] * (upper - upper.mT)) @ base
     return X
-
-
-def _check_feasible(X: Tensor, signature: Signature) -> None:
-    worst = torch.as_tensor(residual(X, signature)).amax().item() if X.numel() else 0.0
-    if worst > unit_roundoff(X) ** 0.5:
-        raise ValueError(
-            f"X must be J-orthogonal for {signature}, got a scaled residual of {worst:.3g}"
-        )

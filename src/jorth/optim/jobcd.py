@@ -18,8 +18,8 @@ from jorth.group.slopes import skew_gradient
 from jorth.kernels.averages import LARGEST_GROWTH, SlopeAverages
 from jorth.kernels.majoriser import Majoriser, finite_matrices
 from jorth.kernels.pairings import Matching, numbered_rounds, rounds_in_tournament
-from jorth.optim.guard import left_the_group, may_be_written
-from jorth.optim.options import check_closure, check_group, listed
+from jorth.optim.guard import may_be_written, too_far
+from jorth.optim.options import check_closure, check_group, parameter_list
 from jorth.plane import greedy_matching
 from jorth.signature import Signature
 
@@ -30,17 +30,18 @@ class JOBCD(Optimizer):
     """Block coordinate descent for J-orthogonal parameters (..., n, n), in a training loop.
 
     Each step minimises the majoriser <Y - X, G> + L/2 ||Y - X||^2 of the loss, L = 1 / lr, over
-    pairs of rows, each pair exactly, with rotations and boosts: X^T J X = J is kept to rounding,
-    and nothing is ever projected back. All matrices of a group are treated as one batch, with the
-    same pairs.
+    pairs of rows, exactly for each pair, by rotations and boosts. X^T J X = J is thus kept to
+    rounding, and nothing is ever projected back. All matrices of a group are one batch and share
+    their pairs.
 
-    A matrix rests in a step if its gradient is not finite, which then enters no average, and if the
-    step would end where X^T J X = J is lost in rounding: beyond ||X|| = u^(-1/2) (4e3 in float32,
-    9e7 in float64), or with a residual above u^(1/2); its momentum is dropped then. "not_finite"
-    and "too_far" of a parameter group count these, and the first of each gives a RuntimeWarning.
+    A matrix stays where it is if its gradient is not finite, which then enters no average, or if
+    the step would end where X^T J X = J is lost in rounding: beyond ||X|| = u^(-1/2) (4e3 in
+    float32, 9e7 in float64), or with a residual above u^(1/2). Its momentum is then dropped.
+    "not_finite" and "too_far" of a parameter group count the two cases, and the first of each gives
+    a RuntimeWarning.
 
     With momentum or an adaptive curvature the slopes S = skew(J G X^T) are averaged in place of the
-    gradient: S_ij belongs to the plane (i, j) at every X, so that no transport is needed.
+    gradient: S_ij belongs to the plane (i, j) at every X, so no transport is needed.
 
     Args:
         params: Parameters, named parameters or groups of them; float32 or float64, J-orthogonal. A
@@ -51,7 +52,7 @@ class JOBCD(Optimizer):
         curvature: "scheduled" is 1 / lr. "per-matrix" and "per-plane" multiply it by the root of
             the running mean square of the slopes: of all slopes of a matrix, or of each one (as
             Adam does). A gradient that would multiply an established mean square by more than ten
-            enters it, and the momentum, scaled down to that.
+            is scaled down to a factor of ten before it enters the averages.
         decay: The decay of the running mean square.
         eps: Added to its root.
         metric: "embedding" is ||Y - X||_F, the paper's; "invariant" is ||Y X^-1 - I||_F, in which
@@ -66,7 +67,7 @@ class JOBCD(Optimizer):
         seed: Seed for the pairings, which depend on it and on the number of the step alone.
     """
 
-    def __init__(  # options of its own each, as in torch's optimisers
+    def __init__(  # one argument per option, as in torch's optimisers
         self,
         params: Any,
         signature: Signature | None = None,
@@ -98,20 +99,18 @@ class JOBCD(Optimizer):
             components=components,
             maximize=maximize,
             seed=seed,
-            turn=0,  # steps so far
-            not_finite=0,  # how often a matrix rested because of its gradient
-            too_far=0,  # how often because of where the step led
+            turn=0,  # the number of steps so far
+            not_finite=0,
+            too_far=0,
         )
-        super().__init__(listed(params), options)
+        super().__init__(parameter_list(params), options)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group; its parameters must be J-orthogonal for its signature."""
         params = param_group.get("params") if isinstance(param_group, dict) else None
         if not isinstance(params, (list, tuple, Tensor)):
-            raise TypeError(
-                'param_group must be a dictionary with a list "params", '
-                f"got {describe(param_group)}"
-            )
+            expected = 'a dictionary with a list "params"'
+            raise TypeError(f"param_group must be {expected}, got {describe(param_group)}")
         super().add_param_group(param_group)
         try:
             check_group(self.param_groups[-1])
@@ -139,10 +138,7 @@ class JOBCD(Optimizer):
         buckets: dict[tuple[torch.dtype, torch.device], list[Tensor]] = {}
         for p, gradient in gradients.items():
             if gradient.is_sparse:
-                raise RuntimeError(
-                    "JOBCD does not take sparse gradients, got one: use sparse=False in the layer "
-                    "that makes it"
-                )
+                raise RuntimeError("JOBCD does not take sparse gradients: use sparse=False")
             if "step" not in self.state[p]:
                 zeros = {name: p.new_zeros(shape) for name, shape in _shapes(group, p).items()}
                 self.state[p].update(zeros)
@@ -164,18 +160,18 @@ class JOBCD(Optimizer):
         G, slopes, finite = _averaged(group, X, G, state)
         if float(group["lr"]) >= sys.float_info.min:  # schedulers begin at 0: no majoriser there
             moved = _moved(group, X, G, slopes)
-            kept = may_be_written(moved, X, group["signature"])[:, None, None]
-            moved = torch.where(kept, moved, X)
-            if "momentum" in state:  # or it would lead there again
-                state["momentum"] *= kept
+            accepted = may_be_written(moved, X, group["signature"])[:, None, None]
+            moved = torch.where(accepted, moved, X)
+            if "momentum" in state:  # it would lead there again
+                state["momentum"] *= accepted
             _unstack(moved.mT if group["side"] == "right" else moved, params)
-            _count_rests(group, "too_far", kept, left_the_group(X.dtype))
+            _count_unmoved(group, "too_far", accepted, too_far(X.dtype))
         for name, average in state.items():
             _unstack(average, [self.state[p][name] for p in params])
-        _count_rests(group, "not_finite", finite, NOT_FINITE)
+        _count_unmoved(group, "not_finite", finite, NOT_FINITE)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """As torch's, also for a state without the counts that came later."""
+        """As torch's, also for older states, without counts or with one step number per tensor."""
         super().__setstate__(state)
         for group in self.param_groups:
             for name in ("not_finite", "too_far"):
@@ -187,7 +183,7 @@ class JOBCD(Optimizer):
                     self.state[p]["step"] = one_each + saved.to(one_each)
 
     def state_dict(self) -> dict[str, Any]:
-        """As torch's, in plain types, as `torch.load` takes them: signatures are lists of signs."""
+        """As torch's, with signatures as lists of signs, which `torch.load` accepts."""
         packed = super().state_dict()
         for group in packed["param_groups"]:
             group["signature"] = group["signature"].signs.tolist()
@@ -201,14 +197,15 @@ class JOBCD(Optimizer):
         ]
         for own, saved in zip(self.param_groups, groups, strict=False):
             if own["signature"] != saved["signature"]:
+                expected = own["signature"]
                 raise ValueError(
-                    f"state_dict must be of {own['signature']}, got one of {saved['signature']}"
+                    f"state_dict must be of {expected}, got one of {saved['signature']}"
                 )
         super().load_state_dict(state_dict | {"param_groups": groups})
 
 
 def _shapes(group: dict[str, Any], X: Tensor) -> dict[str, tuple[int, ...]]:
-    """The shapes of what is kept for parameters X (..., n, n), by name."""
+    """The shapes of the state of parameters X (..., n, n), by name."""
     one_each = (*X.shape[:-2], 1, 1)
     shapes = {"step": one_each}
     if group["momentum"] > 0:
@@ -223,7 +220,7 @@ def _averaged(
 ) -> tuple[Tensor, Tensor | None, Tensor]:
     """G, the averaged slopes (None without averages), and which gradients are finite (b, 1, 1).
 
-    The slopes D stand for the gradient J D X^-T = J D J X J, whose slopes they are.
+    The averaged slopes D are those of the gradient J D X^-T = J D J X J, which is returned.
     """
     if len(state) == 1:
         finite = finite_matrices(G)
@@ -257,7 +254,8 @@ def _rounds(
     group: dict[str, Any], X: Tensor, G: Tensor, slopes: Tensor | None
 ) -> NDArray[np.int64]:
     """The rounds of this step; "greedy" goes by the root mean square of the slopes of the batch."""
-    n, seed, turn = X.shape[-1], group["seed"], group["turn"]
+    n = X.shape[-1]
+    seed, turn = group["seed"], group["turn"]
     if group["matching"] != "greedy" or n < 2:
         count = group["rounds_per_gradient"] or rounds_in_tournament(n)
         return numbered_rounds(n, group["matching"], count, seed, turn)
@@ -268,28 +266,27 @@ def _rounds(
     return matching[None]
 
 
-def _count_rests(group: dict[str, Any], name: str, moves: Tensor, reason: str) -> None:
+def _count_unmoved(group: dict[str, Any], name: str, moves: Tensor, reason: str) -> None:
     """Count the matrices that do not move, and warn of the first."""
-    rests = moves.numel() - int(moves.sum())
-    if rests and not group[name]:
+    unmoved = moves.numel() - int(moves.sum())
+    if unmoved and not group[name]:
         warnings.warn(
-            f"{reason}. {rests} of {moves.numel()} matrices rest in this step; {name!r} of the "
+            f"{reason}. {unmoved} of {moves.numel()} matrices stay where they are; {name!r} of the "
             "parameter group counts how often that happens, and there is no further warning",
             RuntimeWarning,
             stacklevel=2,
         )
-    group[name] += rests
+    group[name] += unmoved
 
 
 def _stack(tensors: list[Tensor]) -> Tensor:
-    """Tensors (..., n, m) as one batch (b, n, m); a view if there is one only."""
+    """Tensors (..., n, m) as one batch (b, n, m); a single tensor is not copied."""
     flat = [tensor.reshape(-1, *tensor.shape[-2:]) for tensor in tensors]
     return flat[0] if len(flat) == 1 else torch.cat(flat)
 
 
 def _unstack(batch: Tensor, tensors: list[Tensor]) -> None:
     """Copy a batch back into the tensors that it was stacked from."""
-    for tensor, part in zip(
-        tensors, torch.split(batch, [t.shape[:-2].numel() for t in tensors]), strict=True
-    ):
+    parts = torch.split(batch, [tensor.shape[:-2].numel() for tensor in tensors])
+    for tensor, part in zip(tensors, parts, strict=True):
         tensor.copy_(part.reshape(tensor.shape))

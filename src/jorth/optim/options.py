@@ -16,8 +16,8 @@ from jorth.arrays import (
     seed_number,
     whole_number,
 )
+from jorth.group.elements import check_feasible, finite_square
 from jorth.kernels.pairings import MATCHINGS
-from jorth.optim.guard import check_feasible
 
 CHOICES = {
     "curvature": ("scheduled", "per-matrix", "per-plane"),
@@ -26,57 +26,55 @@ CHOICES = {
     "side": ("left", "right"),
     "components": ("start", "all"),
 }
-BELOW = {"momentum": 1, "decay": 1, "eps": math.inf}
-"""Numbers from 0 up to, but not including, these."""
+UPPER_BOUNDS = {"momentum": 1, "decay": 1, "eps": math.inf}
+"""Options that are numbers from 0 up to, but not including, these."""
+REMEDY = "; start with jorth.nn.init.j_orthogonal_"
 
 
 def check_group(group: dict[str, Any]) -> None:
-    """Check a parameter group, and turn its numbers into plain ones."""
+    """Check a parameter group, and turn its numbers into Python's own."""
     signature = check_signature(group["signature"])
     for name, choices in CHOICES.items():
         check_choice(group[name], name, choices)
-    for name, below in BELOW.items():
-        group[name] = _number(group[name], name, below)
-    _number(group["lr"], "lr", math.inf)  # stays a tensor if it is one, for schedulers
+    for name, bound in UPPER_BOUNDS.items():
+        group[name] = _number(group[name], name, bound)
+    _number(group["lr"], "lr", math.inf)  # a tensor remains one, for schedulers
     check_flag(group["maximize"], "maximize")
     group["seed"] = seed_number(group["seed"])
     rounds = group["rounds_per_gradient"]
     if rounds is not None:
         whole_number(rounds, "rounds_per_gradient", 1)
         if group["matching"] == "greedy" and rounds != 1:
-            raise ValueError(
-                f'rounds_per_gradient must be None or 1 for matching="greedy", got {rounds}'
-            )
+            expected = 'None or 1 for matching="greedy"'
+            raise ValueError(f"rounds_per_gradient must be {expected}, got {rounds}")
     for position, p in enumerate(group["params"]):
-        check_feasible(p.detach(), signature, f"params[{position}]")
+        name = f"params[{position}]"
+        check_feasible(finite_square(p, signature, name), signature, name, remedy=REMEDY)
 
 
-def _number(value: Any, name: str, below: float) -> float:
-    """A number in [0, below), or a tensor that holds one, as torch has it."""
+def _number(value: Any, name: str, bound: float) -> float:
+    """A number in [0, bound), given as such or as a tensor."""
     if isinstance(value, Tensor) and value.numel() == 1 and not value.is_meta:
         value = value if value.is_complex() else value.item()
-    return real_number(value, name, f"a number in [0, {below})", lambda number: 0 <= number < below)
+    return real_number(value, name, f"a number in [0, {bound})", lambda x: 0 <= x < bound)
 
 
-def listed(params: Any) -> Any:
-    """Parameters as torch takes them; it refuses all others by name."""
+def parameter_list(params: Any) -> Any:
+    """The parameters or groups as a list, whose entries torch checks; a tensor is left to torch."""
     if isinstance(params, Tensor):
         return params
     try:
         found = list(params)
     except (TypeError, RuntimeError):
-        raise TypeError(
-            f"params must be a list of parameters or of groups, got {describe(params)}"
-        ) from None
+        expected = "a list of parameters or of groups"
+        raise TypeError(f"params must be {expected}, got {describe(params)}") from None
     if not found:
         raise ValueError(f"params must hold at least one parameter, got {describe(params)}")
     return found
 
 
 def check_closure(closure: object) -> None:
-    """Raise a TypeError for what cannot be called."""
+    """Raise a TypeError unless the closure is a function."""
     if not callable(closure):
-        raise TypeError(
-            "closure must be a function that computes the loss and its gradients, "
-            f"got {describe(closure)}"
-        )
+        expected = "a function that computes the loss and its gradients"
+        raise TypeError(f"closure must be {expected}, got {describe(closure)}")

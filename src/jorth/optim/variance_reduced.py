@@ -15,8 +15,8 @@ from jorth.optim.jobcd import JOBCD
 from jorth.optim.options import check_closure
 from jorth.signature import Signature
 
-REFRESH = 1
-"""The stream of random numbers that decides on refreshes; pairings have their own streams."""
+REFRESH_STREAM = 1
+"""The stream of random numbers that decides on refreshes; pairings have streams of their own."""
 
 
 class VRJOBCD(JOBCD):
@@ -24,8 +24,8 @@ class VRJOBCD(JOBCD):
 
     With probability pr a step is a refresh: the estimate is the gradient over a large batch.
     Otherwise it is the last estimate plus grad f(X_t) - grad f(X_{t-1}) over a small batch, the
-    same samples at both points (PAGE). The loop asks which batch to draw, and the closure is called
-    once or twice:
+    same samples at both points (PAGE). The loop asks which batch to draw, and a step calls the
+    closure once or twice:
 
         for _ in range(steps):
             batch = draw(large if optimizer.wants_large_batch() else small)
@@ -59,9 +59,7 @@ class VRJOBCD(JOBCD):
         probability: float = 0.1,
         **options: Any,
     ) -> None:
-        probability = real_number(
-            probability, "probability", "in (0, 1]", lambda number: 0 < number <= 1
-        )
+        probability = real_number(probability, "probability", "in (0, 1]", lambda x: 0 < x <= 1)
         super().__init__(params, signature, **options)
         own = {"probability": probability, "stale": False}  # saved with the groups
         self.defaults.update(own)
@@ -76,17 +74,16 @@ class VRJOBCD(JOBCD):
     def wants_large_batch(self) -> bool:
         """Whether the coming step is a refresh. Asking twice changes nothing.
 
-        The first step is one, until there is an estimate, and others are by chance; so is the step
-        after one that had a small batch and in which a matrix rested, since its gradient may be
-        wrong though it is finite.
+        Steps are refreshes until there is an estimate, and by chance after that. Another one
+        follows a step with a small batch in which a matrix stayed where it was, since the estimate
+        may then be wrong though it is finite.
         """
         first = self.param_groups[0]
         if first["stale"] or not any("estimate" in entry for entry in self.state.values()):
             return True
         turn = max(group["turn"] for group in self.param_groups)
-        return bool(
-            np.random.default_rng([first["seed"], turn, REFRESH]).random() < first["probability"]
-        )
+        random = np.random.default_rng([first["seed"], turn, REFRESH_STREAM])
+        return bool(random.random() < first["probability"])
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -103,7 +100,7 @@ class VRJOBCD(JOBCD):
         before = {} if refresh else self._gradients_before(params, closure)
         with torch.enable_grad():
             loss = closure()
-        rests = self._rests()
+        unmoved = self._unmoved()
         for group in self.param_groups:
             estimates = {
                 p: self._estimate(p, before)
@@ -112,11 +109,11 @@ class VRJOBCD(JOBCD):
             }
             self._step_group(group, estimates)
         for group in self.param_groups:
-            group["stale"] = not refresh and self._rests() > rests
+            group["stale"] = not refresh and self._unmoved() > unmoved
         return loss
 
-    def _rests(self) -> int:
-        """How often a matrix has rested so far."""
+    def _unmoved(self) -> int:
+        """How often a matrix has stayed where it was so far."""
         return sum(group["not_finite"] + group["too_far"] for group in self.param_groups)
 
     def _gradients_before(
@@ -124,7 +121,7 @@ class VRJOBCD(JOBCD):
     ) -> dict[Tensor, Tensor]:
         """The gradients of the batch at the points before the last step.
 
-        The points and the random numbers stay as they are.
+        The points and the state of torch's random numbers are restored.
         """
         known = [p for p in params if "estimate" in self.state.get(p, {})]
         now = {p: p.clone() for p in known}
@@ -142,7 +139,7 @@ class VRJOBCD(JOBCD):
                 p.copy_(now[p])
 
     def _estimate(self, p: Tensor, before: dict[Tensor, Tensor]) -> Tensor:
-        """The estimate of the gradient at p; a finite one is kept, with p, for the next step."""
+        """The estimate of the gradient at p; a finite one is stored, with p, for the next step."""
         state = self.state[p]
         estimate = torch.zeros_like(p) if p.grad is None else p.grad.clone()
         if p in before:

@@ -24,7 +24,7 @@ from jorth.arrays import (
     to_tensor,
 )
 from jorth.clock import Clock
-from jorth.group import residual
+from jorth.group.elements import check_feasible
 from jorth.objectives import AbstractObjective
 from jorth.objectives.base import hash_tensors
 from jorth.ranks import naming_checkpoint, only_first
@@ -201,20 +201,12 @@ def starting_point(x0: Any, objective: AbstractObjective, signature: Signature) 
         check_alike(X, "x0", data, "the objective's data")
     check_finite(X, "x0")
     if x0 is not None and X.shape[1] == n:
-        _check_feasible(X, signature)
+        explained = f" where rounding explains {drift(X):.1g}"
+        remedy = "jorth.polish(x0, signature) finds the nearest J-orthogonal matrix"
+        check_feasible(X, signature, "x0", limit=drift(X), remedy=f"{explained}; {remedy}")
     if not objective.defined_everywhere:
         objective.check_start(X)
     return X
-
-
-def _check_feasible(X: Tensor, signature: Signature) -> None:
-    found = residual(X, signature)
-    if found > drift(X):
-        raise ValueError(
-            f"x0 must be J-orthogonal for {signature}, got a scaled residual of {found:.3g} "
-            f"where rounding explains {drift(X):.1g}; "
-            "jorth.polish(x0, signature) finds the nearest J-orthogonal matrix"
-        )
 
 
 def _agreed_signature(signature: Signature | None, objective: AbstractObjective) -> Signature:
