@@ -43,11 +43,7 @@ def lift(x: ArrayT, signature: Signature, *, alpha: float = 1.0) -> ArrayT:
     radius = positive_number(alpha, "alpha", point.dtype)
     plus, minus = signature.positions(point.device)
     s, t = point[..., plus], point[..., minus]
-    if signature.q == 0:
-        raise ValueError(
-            "signature must have q of at least 1 for points with <x, x> = -alpha^2, "
-            f"got {signature}"
-        )
+    check_q(signature)
     without_direction = int((t == 0).all(dim=-1).sum())
     if without_direction:
         raise ValueError(f"x must have t != 0 in every row, got {without_direction} with t = 0")
@@ -58,6 +54,13 @@ def lift(x: ArrayT, signature: Signature, *, alpha: float = 1.0) -> ArrayT:
     lifted[..., minus] = size * height(s / size, radius / size) * polar(t)[1]
     check_overflow(lifted, "x and alpha", "the point on the pseudo-hyperboloid")
     return like_input(lifted, x)
+
+
+def check_q(signature: Signature) -> None:
+    """Raise a ValueError for a signature without negative signs, which has no U."""
+    if signature.q == 0:
+        expected = "q of at least 1 for points with <x, x> = -alpha^2"
+        raise ValueError(f"signature must have {expected}, got {signature}")
 
 
 def lift_at(x: Tensor, plus: Tensor, minus: Tensor, alpha: float) -> Tensor:

@@ -40,10 +40,9 @@ def differentiate(
     with torch.enable_grad():
         value = _scalar(function(leaf), name)
         if not value.requires_grad:
-            raise ValueError(
-                f"{name} must return a tensor that depends on X through torch operations, "
-                f"got one without a gradient; {USE_OBJECTIVE}"
-            )
+            expected = "return a tensor that depends on X through torch operations"
+            found = f"one without a gradient; {USE_OBJECTIVE}"
+            raise ValueError(f"{name} must {expected}, got {found}")
         (gradient,) = torch.autograd.grad(value, leaf, allow_unused=True)
         if gradient is None:
             raise ValueError(f"{name} must depend on X, got a value that does not")

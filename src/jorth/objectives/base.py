@@ -1,4 +1,4 @@
-"""The protocol of an objective: value and gradient; optionally more, which a solver then uses."""
+"""The protocol of an objective: value and gradient, and what else a solver can make use of."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from jorth.signature import Signature
 class QuadraticForm:
     """f(X) = 1/2 tr(X^T A X D) + <C, X> + constant, A (n, n) and D (k, k) symmetric, C (n, k).
 
-    None stands for D = I and for C = 0. A solver that is given this form takes exact steps.
+    None stands for D = I and for C = 0.
     """
 
     A: Tensor
@@ -30,7 +30,7 @@ class QuadraticForm:
     constant: float = 0.0
 
     def like(self, X: Tensor) -> QuadraticForm:
-        """The same with the dtype and device of X."""
+        """The form with the dtype and device of X."""
         C, D = (None if matrix is None else matrix.to(X) for matrix in (self.C, self.D))
         return replace(self, A=self.A.to(X), C=C, D=D)
 
@@ -38,26 +38,24 @@ class QuadraticForm:
 class AbstractObjective(ABC):
     """A differentiable function of X (n, k). Only `value_and_gradient` must be given.
 
-    An objective states what else it can do by overriding: `quadratic` (an exact quadratic form),
-    `curvature` (a Lipschitz constant of the gradient), `bounded_below`, `samples` and
-    `sample_gradient` (a finite sum).
+    Whatever else is known about f is given by overriding the other methods and attributes.
     """
 
     signature: Signature | None = None
     """The signature, for objectives that are tied to one."""
     samples: int = 0
-    """The number N of terms of f = 1/N sum f_i; 0 when f is not a finite sum."""
+    """The number N of terms of f = 1/N sum f_i; 0 if f is not a finite sum."""
     constant: str | None = None
-    """Why f is the same for every feasible X, where it is: a run then ends at once and says so."""
+    """Why f is the same for every feasible X, if it is: a run then ends at once with this text."""
     rough: bool = False
     """Whether f has narrow peaks nearly everywhere, so that the curvature along a step says
     nothing: coordinate methods then average slopes over steps instead."""
     defined_everywhere: bool = True
-    """Whether f exists at every feasible X; `check_start` looks at the start where it does not."""
+    """Whether f exists at every feasible X; otherwise `check_start` is called with the start."""
     speaks_torch: bool = False
-    """Whether the data came as tensors: the result is then a tensor unless the start says else."""
+    """Whether the data came as tensors: without a start, the result is then a tensor."""
     ranks: Ranks | None = None
-    """The processes that evaluate f together, where there are several: a run keeps them in step."""
+    """The processes that evaluate f together, if there are several."""
 
     @abstractmethod
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
@@ -75,11 +73,11 @@ class AbstractObjective(ABC):
         return self.sample_gradient(X, index) - self.sample_gradient(Y, index)
 
     def quadratic(self) -> QuadraticForm | None:
-        """The quadratic form that f is, or None."""
+        """f as a quadratic form, if it is one: solvers then take exact steps."""
         return None
 
     def curvature(self) -> float | None:
-        """A Lipschitz constant of the gradient, or None where none is known."""
+        """A Lipschitz constant of the gradient, if one is known."""
         return None
 
     def bounded_below(self) -> bool:
@@ -87,11 +85,11 @@ class AbstractObjective(ABC):
         return False
 
     def data(self) -> Tensor | None:
-        """A tensor of the data, for its dtype and device; None where there is none."""
+        """A tensor of the data, if there is one, for its dtype and device."""
         return None
 
     def shape(self) -> tuple[int | None, int | None]:
-        """The (n, k) that X must have; None where any size will do."""
+        """The (n, k) that X must have; None stands for any size."""
         return None, None
 
     def check_start(self, X: Tensor) -> None:
@@ -99,7 +97,7 @@ class AbstractObjective(ABC):
         raise NotImplementedError(f"{type(self).__name__} must check its start")
 
     def fingerprint(self) -> str:
-        """A hash of the data, by which a checkpoint knows its problem."""
+        """A hash of the data, by which a checkpoint recognises its problem."""
         return type(self).__name__
 
 
@@ -133,7 +131,7 @@ class Objective(AbstractObjective):
 
 
 def _real(answer: Any, name: str, expected: str) -> Any:
-    """What a user's function returned, as a NumPy array of real numbers."""
+    """The result of a user's function as a NumPy array of real numbers."""
     try:
         array = np.asarray(answer.detach().cpu() if isinstance(answer, Tensor) else answer)
     except (TypeError, ValueError, RuntimeError):

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from jorth.arrays import Array, check_choice, check_finite, describe, to_tensor
 from jorth.objectives.quadratic import Quadratic
-from jorth.objectives.samples import is_sparse, sparse_rows
+from jorth.objectives.sparse import is_sparse, sparse_rows
 
 
 class HyperbolicEigenvalue(Quadratic):
@@ -19,13 +19,13 @@ class HyperbolicEigenvalue(Quadratic):
     With ``sense="min"`` and A positive definite the minimum over X^T J X = J is the sum of |lambda|
     over the eigenvalues of A x = lambda J x, which `jorth.eigh` finds directly. With
     ``sense="max"``, the paper's -tr(X^T A X), the problem is unbounded below whenever p, q > 0:
-    along a boost f falls like -e^(2 mu). Solvers then end as UNBOUNDED; ``on_unbounded="continue"``
-    lets them go on.
+    along a boost f falls like -e^(2 mu). Runs then end as UNBOUNDED, unless
+    ``on_unbounded="continue"`` lets them go on.
 
     Args:
         A: (n, n) symmetric.
-        data: (m, n), dense or scipy.sparse, in place of A = data^T data. Whole numbers (counts,
-            bytes) are taken as float64.
+        data: (m, n), dense or scipy.sparse, which stands for A = data^T data. Whole numbers
+            (counts, bytes) are converted to float64.
         sense: "min" for tr(X^T A X), "max" for the paper's -tr(X^T A X).
     """
 
@@ -58,10 +58,9 @@ def _gram(data: Any) -> Tensor:
 
 
 def _floating(data: Any) -> Any:
-    """Whole numbers as float64; anything else as it is."""
+    """Whole numbers as float64; anything else is returned as it is."""
     if isinstance(data, np.ndarray) and data.dtype.kind in "iub":
         return data.astype(np.float64)
-    fractional = isinstance(data, Tensor) and (
-        data.is_floating_point() or data.is_complex() or data.is_quantized
-    )
-    return data.double() if isinstance(data, Tensor) and not fractional else data
+    if not isinstance(data, Tensor) or data.is_complex() or data.is_quantized:
+        return data
+    return data if data.is_floating_point() else data.double()

@@ -19,8 +19,8 @@ class FiniteSum(AbstractObjective):
 
     Args:
         fn: (X, batch) -> the mean loss of the batch, a scalar tensor, by any torch operations.
-        data: A tensor or array (N, ...), or a tuple of them with the same N: ``batch`` is the same
-            with fewer rows. They are copied, without a graph.
+        data: A tensor or array (N, ...), or a tuple of several with the same N. ``batch`` has the
+            same form with fewer rows. The data are copied, without a graph.
     """
 
     def __init__(self, fn: Callable[[Tensor, Any], Tensor], data: Any) -> None:
@@ -32,10 +32,8 @@ class FiniteSum(AbstractObjective):
         self._data = tuple(_owned(part) for part in parts)
         sizes = {len(part) if part.ndim else 0 for part in self._data}
         if len(sizes) != 1 or 0 in sizes:
-            raise ValueError(
-                "data must hold the same number of samples, at least 1, in each part, "
-                f"got {sorted(sizes)}"
-            )
+            expected = "the same number of samples, at least 1, in each part"
+            raise ValueError(f"data must hold {expected}, got {sorted(sizes)}")
         self._fn = fn
         self.samples = sizes.pop()
 
@@ -54,7 +52,7 @@ class FiniteSum(AbstractObjective):
         return differentiate(self._mean_of(index), X, "fn")[1]
 
     def data(self) -> Tensor | None:
-        """The first part of the data that X could be like."""
+        """The first part of the data with a dtype that X may have."""
         return next((part for part in self._data if part.dtype in FLOATS), None)
 
     def fingerprint(self) -> str:
@@ -63,16 +61,15 @@ class FiniteSum(AbstractObjective):
 
 
 def _owned(part: Any) -> Tensor:
-    """A copy as a tensor, without a graph; NumPy data move into memory that torch has aligned."""
-    unreadable = isinstance(part, np.ma.MaskedArray)
+    """A copy as a tensor, without a graph; NumPy data go to memory that torch has aligned."""
+    readable = not isinstance(part, np.ma.MaskedArray)
     if isinstance(part, Tensor):
-        unreadable = part.is_meta or part.layout is not torch.strided
+        readable = not part.is_meta and part.layout is torch.strided
     try:
-        if not unreadable:
+        if readable:
             as_array = isinstance(part, np.ndarray)
             return torch.tensor(part) if as_array else torch.as_tensor(part).detach().clone()
     except (TypeError, ValueError, RuntimeError):
-        pass  # torch's errors do not say which argument it was
-    raise TypeError(
-        f"data must be a tensor or an array of numbers, or a tuple of these, got {describe(part)}"
-    )
+        pass  # torch's errors do not name the argument
+    expected = "a tensor or an array of numbers, or a tuple of these"
+    raise TypeError(f"data must be {expected}, got {describe(part)}")

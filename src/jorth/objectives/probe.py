@@ -9,25 +9,16 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from jorth.arrays import (
-    Array,
-    check_choice,
-    check_finite,
-    check_signature,
-    check_square,
-    describe,
-    positive_number,
-    real_number,
-    to_tensor,
-)
+from jorth import arrays
+from jorth.arrays import Array, check_choice, to_tensor
 from jorth.objectives.base import AbstractObjective, hash_tensors
 from jorth.objectives.probe_points import RowMap
 from jorth.objectives.probe_targets import make_targets
 from jorth.signature import Signature
-from jorth.ultrahyperbolic import SLOPE_FLOOR
+from jorth.ultrahyperbolic import SLOPE_FLOOR, check_q
 
 BLOCK = 512
-"""Rows and columns of the blocks that are worked on: 2 MB per matrix, in the second-level cache."""
+"""The size of the blocks of pairs: 2 MB per matrix, which fits the second-level cache."""
 
 Distances = Array | Callable[[Tensor, Tensor], Tensor] | Literal["euclidean"]
 
@@ -40,28 +31,27 @@ class StructuralProbe(AbstractObjective):
     Q = phi(D) X, the value is the same for every feasible X, since X is an isometry; a run then
     ends at once and says so.
 
-    Pairs of rows are worked on in blocks, so memory grows with m n, not with m^2, unless the
+    Pairs of rows are treated in blocks, so memory grows with m n, not with m^2, unless the
     distances are given as a matrix. A gradient costs three matrix products over half of the pairs
     and one compiled pass. Where |g| = 1 the distance has an infinite derivative, and zero is taken
     instead (see `jorth.ultrahyperbolic.distance`).
 
-    The value can go on falling while ||X|| grows without bound, by cancellation in far points:
+    The value can keep falling while ||X|| grows without bound, by cancellation in far points:
     watch ``norm`` in the history, and see ``ridge`` and ``scale``.
 
     Args:
         data: (m, n), the rows.
-        distances: "euclidean" distances of the rows (the paper); a matrix (m, m), symmetric, none
-            negative; or a function of two index tensors (a,), (b,) that returns the (a, b)
-            distances.
+        distances: "euclidean" distances of the rows (the paper); a symmetric matrix (m, m) without
+            negative entries; or a function of two index tensors (a,), (b,) that returns distances
+            (a, b).
         signature: A signature of size n, with q of at least 1.
         alpha: The radius of the pseudo-hyperboloid.
         order: "transform-lift" or "lift-transform".
         scale: c, a number; "fit" takes the best c for each X, sum T d / sum d^2, at the cost of a
             second pass.
         ridge: At least 0; keeps ||X|| in bounds.
-        zero_rows: A row of zeros is sent to t = 0 by every X, where there is no lift. "error"
-            refuses such data; "base" puts these rows at the base point, alpha on the first negative
-            axis, where they stay.
+        zero_rows: Every X sends a row of zeros to t = 0, where there is no lift. "error" refuses
+            such data; "base" puts these rows at the base point, alpha on the first negative axis.
     """
 
     def __init__(
@@ -80,11 +70,10 @@ class StructuralProbe(AbstractObjective):
         self._data = _rows(data, signature)
         self.samples = len(self._data)
         self.signature = signature
-        self.alpha = check_square(alpha, "alpha")
+        self.alpha = arrays.check_square(alpha, "alpha")
         fit = isinstance(scale, str) and scale == "fit"
-        self.scale: float | str = "fit" if fit else positive_number(scale, "scale")
-        expected = "a number of at least 0"
-        self.ridge = real_number(ridge, "ridge", expected, lambda number: 0 <= number < math.inf)
+        self.scale: float | str = "fit" if fit else arrays.positive_number(scale, "scale")
+        self.ridge = arrays.nonnegative_number(ridge, "ridge")
         check_choice(order, "order", ("transform-lift", "lift-transform"))
         self.order = order
         self.defined_everywhere = order != "transform-lift"
@@ -122,7 +111,9 @@ class StructuralProbe(AbstractObjective):
         """The mean gradient of f_i = 1/m sum_j (T_ij - c d_ij)^2, i in ``index``: O(m n) each."""
         points = self._map(X)
         Q = points.Q
-        scale, QJ, dQ = self._scale(Q), Q * self._map.signs, torch.zeros_like(Q)
+        scale = self._scale(Q)
+        QJ = Q * self._map.signs
+        dQ = torch.zeros_like(Q)
         weight = 1 / (len(index) * self.samples * self.alpha**2)
         every = torch.arange(self.samples, device=Q.device)
         for rows in torch.split(index, BLOCK):
@@ -133,7 +124,7 @@ class StructuralProbe(AbstractObjective):
         return self._map.pull_back(points, dQ) + self.ridge * X
 
     def fitted_scale(self, X: Array) -> float:
-        """The c that goes with X."""
+        """The c of f at X."""
         return self._scale(self._map(to_tensor(X, "X").to(self._data)).Q)
 
     def check_start(self, X: Tensor) -> None:
@@ -168,7 +159,9 @@ class StructuralProbe(AbstractObjective):
             g = (Q[a] / self.alpha**2) @ QJ[b].mT
             targets = self._targets(rows, columns)
             part = self._terms(g, targets, scale, own=rows - b.start, upper=True)
-            loss, mixed, squares = loss + part[0], mixed + part[1], squares + part[2]
+            loss += part[0]
+            mixed += part[1]
+            squares += part[2]
             if dQ is not None:
                 dQ[a].addmm_(g, QJ[b], alpha=weight)
                 dQ[b].addmm_(g.mT, QJ[a], alpha=weight)
@@ -218,36 +211,33 @@ def _block_terms_in_torch(
     columns = torch.arange(g.shape[1], device=g.device)
     skip = columns <= own[:, None] if upper else columns == own[:, None]
     x = g.abs()
-    far, square = x > 1e8, (x - 1) * (x + 1)
+    far = x > 1e8
+    square = (x - 1) * (x + 1)
     root = square.abs().sqrt()
     outside = torch.where(far, x.log() + math.log(2.0), torch.log1p((x - 1).clamp(min=0) + root))
     d = alpha * torch.where(x >= 1, outside, torch.atan2(root, x))
     slope = torch.where(far, 1 / x, square.sign() / square.abs().clamp(min=SLOPE_FLOOR).sqrt())
-    rest = (targets - scale * d).masked_fill_(skip, 0.0)
+    error = (targets - scale * d).masked_fill_(skip, 0.0)
     d = d.masked_fill(skip, 0.0)
-    g.copy_(-2 * scale * alpha * rest * slope * torch.where(g >= 0, 1.0, -1.0).to(g))
-    sums = torch.stack([rest.square().sum(), (targets * d).sum(), d.square().sum()])
+    g.copy_(-2 * scale * alpha * error * slope * torch.where(g >= 0, 1.0, -1.0).to(g))
+    sums = torch.stack([error.square().sum(), (targets * d).sum(), d.square().sum()])
     loss, mixed, squares = sums.double().tolist()
     return loss, mixed, squares
 
 
 def _rows(data: Any, signature: Signature) -> Tensor:
     rows = to_tensor(data, "data").detach()
-    n = check_signature(signature).n
+    n = arrays.check_signature(signature).n
     if rows.ndim != 2 or rows.shape[0] < 2 or rows.shape[1] != n:
-        raise ValueError(
-            f"data must have shape (m, {n}) with m at least 2 for {signature}, got {describe(data)}"
-        )
-    check_finite(rows, "data")
-    if signature.q == 0:
-        raise ValueError(
-            f"signature must have q of at least 1 for the pseudo-hyperboloid, got {signature}"
-        )
+        expected = f"shape (m, {n}) with m at least 2 for {signature}"
+        raise ValueError(f"data must have {expected}, got {arrays.describe(data)}")
+    arrays.check_finite(rows, "data")
+    check_q(signature)
     return rows.clone(memory_format=torch.contiguous_format)
 
 
 def _zero_rows(data: Tensor, rule: str) -> Tensor | None:
-    """Which rows are all zero, or None when none is."""
+    """Which rows are all zero, or None if none is."""
     check_choice(rule, "zero_rows", ("error", "base"))
     zero = (data == 0).all(dim=1)
     count = int(zero.sum())

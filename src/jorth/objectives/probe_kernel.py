@@ -19,8 +19,8 @@ def block_terms(
 ) -> tuple[float, float, float]:
     """Overwrite g (a, b) by d(T - c d)^2 / dg; return the sums of (T - c d)^2, T d and d^2.
 
-    ``own`` (a,) is the column in which a row meets itself, which may be outside the block. It does
-    not count; with ``upper``, neither does anything before it.
+    ``own`` (a,) is the column in which a row meets itself, which may be outside the block. That
+    pair does not count; with ``upper``, neither do those before it.
     """
     loss, mixed, squares = 0.0, 0.0, 0.0
     for i in range(g.shape[0]):
@@ -43,9 +43,9 @@ def block_terms(
                 slope = 0.0
             d *= alpha
             target = targets[i, j]
-            rest = target - scale * d
-            loss += rest * rest
+            error = target - scale * d
+            loss += error * error
             mixed += target * d
             squares += d * d
-            g[i, j] = -2.0 * scale * alpha * rest * (slope if g[i, j] >= 0.0 else -slope)
+            g[i, j] = -2.0 * scale * alpha * error * (slope if g[i, j] >= 0.0 else -slope)
     return loss, mixed, squares

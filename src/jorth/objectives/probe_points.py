@@ -1,4 +1,4 @@
-"""From X to the points that a structural probe makes of its rows, and derivatives back to X."""
+"""The points to which X maps the rows of a structural probe, and derivatives back to X."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from jorth.ultrahyperbolic import height, polar
 class Points:
     """Points (m, n) on the pseudo-hyperboloid, the p coordinates with plus signs first.
 
-    ``height`` (m, 1) is sqrt(alpha^2 + |s|^2), ``length`` (m, 1) the |t| that was scaled to it;
-    None where X acts on points that are lifted already.
+    ``height`` (m, 1) is sqrt(alpha^2 + |s|^2), and ``length`` (m, 1) the |t| that was scaled to it;
+    both are None if X acts on points that have been lifted before.
     """
 
     Q: Tensor
@@ -27,18 +27,20 @@ class Points:
 class RowMap:
     """X -> phi(D X), or phi(D) X with ``lift_first``.
 
-    A row with t = 0 is lifted along the first negative axis. That is one of the limits there, and
-    its derivative in t is set to zero: a run that lands on t = 0, across which f jumps when q = 1,
-    goes on. Columns are taken in the order of their signs, so that s and t are slices.
+    A row with t = 0 is lifted along the first negative axis, which is one of the limits there, and
+    its derivative in t is set to zero. So a run that lands on t = 0, across which f jumps for
+    q = 1, goes on. Columns are in the order of their signs, so that s and t are slices.
     """
 
     def __init__(
         self, data: Tensor, signature: Signature, alpha: float, *, lift_first: bool
     ) -> None:
-        self.p, self.alpha = signature.p, alpha
+        self.p = signature.p
+        self.alpha = alpha
         self._order = torch.cat(signature.positions(data.device))
         self.signs = signature.vector(data)[self._order]
-        self._lift_first, self._data = lift_first, data
+        self._lift_first = lift_first
+        self._data = data
         if lift_first:
             self._data = torch.empty_like(data)
             self._data[:, self._order] = self._lift(data[:, self._order]).Q

@@ -1,4 +1,4 @@
-"""The distances that a structural probe is to match: of the data, a matrix, or a function."""
+"""The distances that a structural probe matches: those of the data, a matrix, or a function."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from jorth.arrays import check_finite, describe, real_numbers, shown, to_tensor
 from jorth.objectives.base import hash_tensors
 from jorth.plane.boundary import check_symmetric
 
-KEPT = 1 << 29
-"""Bytes of Euclidean distances that are kept between evaluations; the rest is computed anew."""
+CACHE_BYTES = 1 << 29
+"""Euclidean distances beyond this size are computed anew in every evaluation."""
 
 
 class Targets(ABC):
@@ -25,16 +25,15 @@ class Targets(ABC):
 
     @abstractmethod
     def fingerprint(self) -> str:
-        """What a checkpoint knows them by, beside the data."""
+        """What tells these targets from others for the same data."""
 
 
 def make_targets(distances: Any, data: Tensor) -> Targets:
     """The targets that the argument ``distances`` of a probe stands for."""
     if isinstance(distances, str):
         if distances != "euclidean":
-            raise ValueError(
-                f'distances must be "euclidean", a matrix or a function, got {shown(distances)}'
-            )
+            expected = '"euclidean", a matrix or a function'
+            raise ValueError(f"distances must be {expected}, got {shown(distances)}")
         return EuclideanTargets(data)
     if callable(distances) and not isinstance(distances, Tensor):
         return FunctionTargets(distances, data)
@@ -42,25 +41,25 @@ def make_targets(distances: Any, data: Tensor) -> Targets:
 
 
 class EuclideanTargets(Targets):
-    """|d_i - d_j|. Blocks are kept up to half a gigabyte."""
+    """|d_i - d_j|, with a cache of blocks."""
 
     def __init__(self, data: Tensor) -> None:
         self._data = data - data.mean(dim=0)  # less cancellation in |a|^2 + |b|^2 - 2 <a, b>
         self._squares = self._data.square().sum(dim=1)
-        self._kept: dict[tuple[int, int, int, int], Tensor] = {}
-        self._room = KEPT
+        self._cache: dict[tuple[int, int, int, int], Tensor] = {}
+        self._bytes_left = CACHE_BYTES
 
     def __call__(self, rows: Tensor, columns: Tensor) -> Tensor:
         if not _is_range(rows) or not _is_range(columns) or len(columns) == len(self._data):
             return self._block(rows, columns)
         key = (int(rows[0]), len(rows), int(columns[0]), len(columns))
-        if key not in self._kept:
+        if key not in self._cache:
             block = self._block(rows, columns)
-            if block.nbytes > self._room:
+            if block.nbytes > self._bytes_left:
                 return block
-            self._kept[key] = block
-            self._room -= block.nbytes
-        return self._kept[key]
+            self._cache[key] = block
+            self._bytes_left -= block.nbytes
+        return self._cache[key]
 
     def _block(self, rows: Tensor, columns: Tensor) -> Tensor:
         a, b = self._data[rows], self._data[columns]
@@ -78,9 +77,8 @@ class MatrixTargets(Targets):
         matrix = to_tensor(distances, "distances").detach().to(data, copy=True)
         m = len(data)
         if tuple(matrix.shape) != (m, m):
-            raise ValueError(
-                f"distances must have shape ({m}, {m}) to go with data, got {describe(distances)}"
-            )
+            expected = f"shape ({m}, {m}) to go with data"
+            raise ValueError(f"distances must have {expected}, got {describe(distances)}")
         check_finite(matrix, "distances")
         if bool((matrix < 0).any()):
             raise ValueError(f"distances must not be negative, got {matrix.min().item():.3g}")
@@ -98,10 +96,11 @@ class MatrixTargets(Targets):
 
 
 class FunctionTargets(Targets):
-    """Distances from a function of two index tensors; nothing is kept."""
+    """Distances from a function of two index tensors, called anew for every block."""
 
     def __init__(self, function: Callable[[Tensor, Tensor], Tensor], data: Tensor) -> None:
-        self._function, self._like = function, data
+        self._function = function
+        self._like = data
         few = torch.arange(min(2, len(data)), device=data.device)
         self(few, few[:1])  # an error in the function shows at once
 
@@ -111,10 +110,8 @@ class FunctionTargets(Targets):
         block = real_numbers(found, "distances", expected, self._like.device).to(self._like)
         shape = (len(rows), len(columns))
         if tuple(block.shape) != shape:
-            raise ValueError(
-                f"distances must return shape {shape} for that many rows and columns, "
-                f"got {tuple(block.shape)}"
-            )
+            expected = f"shape {shape} for that many rows and columns"
+            raise ValueError(f"distances must return {expected}, got {tuple(block.shape)}")
         return block.contiguous()
 
     def fingerprint(self) -> str:

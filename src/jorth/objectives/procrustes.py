@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import Array, check_finite, describe
+from jorth.arrays import Array, check_finite, describe, to_tensor
 from jorth.objectives.base import AbstractObjective, QuadraticForm, hash_tensors
-from jorth.objectives.samples import dense_rows, is_sparse, sparse_rows
+from jorth.objectives.sparse import is_sparse, sparse_rows
 
 BLOCK = 4096
 
@@ -20,35 +20,33 @@ class Procrustes(AbstractObjective):
 
     The data are compressed once: with [source target] = Q [[R, T1], [0, R2]] (QR in blocks of
     rows), f(X) = (||R X - T1||^2 + ||R2||^2) / 2m. An evaluation then costs O(n^2 k) whatever m is,
-    and is as accurate as the residual itself: nothing is squared, and f is never negative. With
+    and is as accurate as the residual itself: no matrix is squared, and f is never negative. With
     m < n rows, or a source of lower rank, f is not coercive: it may fall towards an infimum that no
     X attains.
 
     Args:
-        source: (m, n), dense or scipy.sparse. It is copied, as is the target: later changes to
-            yours do not matter.
+        source: (m, n), dense or scipy.sparse. Source and target are copied.
         target: (m, k), dense.
     """
 
     def __init__(self, source: Any, target: Array) -> None:
         self.speaks_torch = isinstance(target, Tensor)
-        self._target = dense_rows(target, "target")
+        self._target = to_tensor(target, "target").detach().clone()
         self._sparse = is_sparse(source)
-        self._source: Any = (
-            sparse_rows(source, "source")
-            if self._sparse
-            else dense_rows(source, "source").to(self._target)
-        )
+        self._source: Any
+        if self._sparse:
+            self._source = sparse_rows(source, "source")
+        else:
+            self._source = to_tensor(source, "source").detach().to(self._target, copy=True)
         if self._source.ndim != 2 or 0 in self._source.shape:
-            raise ValueError(
-                f"source must have shape (m, n) with m at least 1, got {describe(source)}"
-            )
+            expected = "shape (m, n) with m at least 1"
+            raise ValueError(f"source must have {expected}, got {describe(source)}")
         m, n = self._source.shape
         if self._target.ndim != 2 or len(self._target) != m or not self._target.shape[1]:
-            raise ValueError(
-                f"target must have shape ({m}, k) to go with source, got {describe(target)}"
-            )
-        self.samples, self._n = int(m), int(n)
+            expected = f"shape ({m}, k) to go with source"
+            raise ValueError(f"target must have {expected}, got {describe(target)}")
+        self.samples = int(m)
+        self._n = int(n)
         check_finite(self._target, "target")
         entries = torch.as_tensor(self._source.data) if self._sparse else self._source
         check_finite(entries, "source")
@@ -64,13 +62,12 @@ class Procrustes(AbstractObjective):
         # f is a sum of squares: they must not overflow, and neither must the norms
         size = float(stack.abs().max()) if stack.numel() else 0.0
         if not size <= float(torch.finfo(stack.dtype).max) ** 0.5 / 1e3:
-            raise ValueError(
-                f"source and target must have squares in the range of {stack.dtype}, "
-                f"got a size of {size:.3g}"
-            )
+            expected = f"squares in the range of {stack.dtype}"
+            raise ValueError(f"source and target must have {expected}, got a size of {size:.3g}")
         if len(stack) < n:  # fewer rows than columns: R has rows of zeros, and f is not coercive
             stack = torch.cat([stack, stack.new_zeros((n - len(stack), n + k))])
-        self.R, self.T1 = stack[:n, :n].contiguous(), stack[:n, n:].contiguous()
+        self.R = stack[:n, :n].contiguous()
+        self.T1 = stack[:n, n:].contiguous()
         self.floor = stack[n:, n:].square().sum().item()
 
     def _rows(self, index: Tensor) -> Tensor:
@@ -95,11 +92,9 @@ class Procrustes(AbstractObjective):
         return S.mT @ (S @ X - self._target[index]) / len(index)
 
     def quadratic(self) -> QuadraticForm:
-        """A = S^T S / m, C = -S^T T / m, D = I.
-
-        In float64, so that A is positive semidefinite to that rounding.
-        """
-        m, R, T1 = self.samples, self.R.double(), self.T1.double()
+        """A = S^T S / m, C = -S^T T / m, D = I in float64: A is semidefinite to that rounding."""
+        m = self.samples
+        R, T1 = self.R.double(), self.T1.double()
         constant = (T1.square().sum().item() + self.floor) / (2 * m)
         return QuadraticForm(R.mT @ R / m, -R.mT @ T1 / m, None, constant)
 

@@ -18,10 +18,10 @@ from jorth.ranks import Ranks
 class Sharded(AbstractObjective):
     """f(X) = 1/N sum f_i(X), each process with its own samples: f = sum_r (N_r / N) f_r.
 
-    The samples are numbered consecutively from rank 0 on. An evaluation is one all-reduce; every
-    process gets the same bits, takes the same steps, and so has the same X, which is never sent. A
-    run takes the iterates of one process with all samples, except for the order of summation. All
-    processes must make it, and call `minimize`, with the same arguments.
+    The samples are numbered consecutively from rank 0 on. An evaluation is one all-reduce. Every
+    process gets the same bits and takes the same steps, so all have the same X, which is never
+    sent. Up to the order of summation, the iterates are those of one process with all samples. All
+    processes must create the objective, and call `minimize` with the same arguments.
 
     Args:
         objective: The mean over the samples of this process: a `FiniteSum`, a `Procrustes`, or
@@ -33,28 +33,26 @@ class Sharded(AbstractObjective):
 
     def __init__(self, objective: AbstractObjective, *, group: Any = None) -> None:
         if not isinstance(objective, AbstractObjective) or objective.samples == 0:
-            raise TypeError(
-                "objective must be a finite sum (FiniteSum, Procrustes, ...), "
-                f"got {describe(objective)}"
-            )
+            expected = "a finite sum (FiniteSum, Procrustes, ...)"
+            raise TypeError(f"objective must be {expected}, got {describe(objective)}")
         if isinstance(objective, StructuralProbe):
-            raise TypeError(
-                "objective must have terms of one sample each, got a StructuralProbe: it has pairs"
-            )
+            found = "a StructuralProbe: it has pairs"
+            raise TypeError(f"objective must have terms of one sample each, got {found}")
         data = objective.data()
         self._own = objective
         self.ranks = Ranks(group, "cpu" if data is None else data.device)
         self.signature = objective.signature
         self.rough = objective.rough
         self.defined_everywhere = objective.defined_everywhere
-        self.constant, self.speaks_torch = objective.constant, objective.speaks_torch
+        self.constant = objective.constant
+        self.speaks_torch = objective.speaks_torch
         kinds = self.ranks.gather((objective.shape(), None if data is None else data.dtype))
         if len(set(kinds)) > 1:
-            raise ValueError(
-                f"objective must have the same shape and dtype on every rank, got {kinds}"
-            )
+            expected = "the same shape and dtype on every rank"
+            raise ValueError(f"objective must have {expected}, got {kinds}")
         counts = self.ranks.gather(objective.samples)
-        self.samples, self._start = sum(counts), sum(counts[: self.ranks.rank])
+        self.samples = sum(counts)
+        self._start = sum(counts[: self.ranks.rank])
         self._weight = objective.samples / self.samples
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
@@ -70,7 +68,6 @@ class Sharded(AbstractObjective):
         return self._mean(index, X, lambda mine: self._own.sample_gradient(X, mine))
 
     def sample_difference(self, X: Tensor, Y: Tensor, index: Tensor) -> Tensor:
-        """The difference at X and Y by one all-reduce."""
         return self._mean(index, X, lambda mine: self._own.sample_difference(X, Y, mine))
 
     def _mean(self, index: Tensor, X: Tensor, gradient: Callable[[Tensor], Tensor]) -> Tensor:
@@ -81,7 +78,7 @@ class Sharded(AbstractObjective):
         return self.ranks.sum([part], same=X)[0]
 
     def quadratic(self) -> QuadraticForm | None:
-        """The weighted sums of A, C and the constants, where every process has a form without D."""
+        """The weighted sums of A, C and the constants, if every process has a form without D."""
         form = self._own.quadratic()
         usable = form is not None and form.D is None
         shapes = self.ranks.gather((form.A.shape, form.C is None) if form and usable else None)
@@ -113,6 +110,5 @@ class Sharded(AbstractObjective):
         self._own.check_start(X)
 
     def fingerprint(self) -> str:
-        """A hash of those of all processes, in their order."""
         joined = " ".join(self.ranks.gather(self._own.fingerprint()))
         return hashlib.sha256(joined.encode()).hexdigest()[:16]

@@ -1,17 +1,14 @@
-"""Data as an objective keeps them: real, detached from any graph, and its own copy."""
+"""Sparse data of objectives."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from torch import Tensor
-
-from jorth.arrays import to_tensor
 
 
 def is_sparse(value: Any) -> bool:
-    """Whether it is a matrix or an array of scipy.sparse."""
+    """Whether the value is a matrix or an array of scipy.sparse."""
     return hasattr(value, "tocsr")
 
 
@@ -21,8 +18,3 @@ def sparse_rows(value: Any, name: str) -> Any:
         shape = tuple(value.shape)
         raise TypeError(f"{name} must be real, got a sparse {value.dtype} matrix of shape {shape}")
     return value.tocsr().astype(np.float64, copy=True)
-
-
-def dense_rows(value: Any, name: str) -> Tensor:
-    """A copy of a float array or tensor, without a graph."""
-    return to_tensor(value, name).detach().clone()
