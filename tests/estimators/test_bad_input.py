@@ -79,7 +79,7 @@ CASES = {
     "probe, max_time": (lambda: probe(max_time=-1.0), ValueError, "max_time must be a number of at least 0, got -1.0"),
     "probe, random_state": (lambda: probe(random_state=None), TypeError, "random_state must be an integer, got NoneType None"),
     "probe, random_state negative": (lambda: probe(random_state=-1), ValueError, "random_state must be at least 0, got -1"),
-    "probe, a row of zeros": (lambda: probe(WITH_ZERO, zero_rows="error"), ValueError, "X must have no row of zeros, which no map moves and which has no lift, got 1 of 20"),
+    "probe, a row of zeros": (lambda: probe(WITH_ZERO, zero_rows="error"), ValueError, "X must have no row of zeros, which has no lift, got 1 of 20"),
     "probe, a row of zeros to transform": (lambda: STRICT.transform(WITH_ZERO), ValueError, "X must have no row of zeros, .* got 1 of 20"),
     "probe, not square": (lambda: probe(distances=T[:, :5]), ValueError, r"y must have shape \(20, 20\), distances, or \(20,\), numbers, for the rows of X, got \(20, 5\)"),
     "probe, of other rows": (lambda: probe(distances=T[:5, :5]), ValueError, r"y must have shape \(20, 20\), .* got \(5, 5\)"),

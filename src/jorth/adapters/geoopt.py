@@ -2,42 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.adapters.metric import bounded_exp, embed, geodesic_step, moved, projection_coordinates
-from jorth.arrays import (
-    batch_sizes,
-    check_alike,
-    check_finite,
-    check_signature,
-    describe,
-    square_matrix,
-)
+from jorth import arrays
+from jorth.adapters import metric, needing
+from jorth.adapters.metric import Step, bounded_exp, geodesic_step, moved
+from jorth.arrays import check_finite, describe
 from jorth.group import PolishError, polish, random_point, residual
 from jorth.group.slopes import skew_gradient
 from jorth.signature import Signature
 
-try:
+with needing("geoopt", "adapters"):
     from geoopt import ManifoldTensor
     from geoopt.manifolds.base import Manifold
-except ModuleNotFoundError as error:
-    if (error.name or "").split(".")[0] != "geoopt":
-        raise
-    raise ImportError("jorth.adapters.geoopt needs geoopt: pip install 'jorth[adapters]'") from None
 
 
 class JOrthogonal(Manifold):
     """The matrices X^T J X = J with the right-invariant metric <K1 X, K2 X>_X = tr(K1^T K2).
 
     Points are (..., n, n) in float64 or float32; tangent vectors are the matrices U = K X of the
-    same shape, K = J S with S skew. Wherever a tangent vector comes in, K is recovered as
-    J skew(J U X^-1), with an error of u ||X||^2. A part of U that is not tangent is thus ignored;
-    geoopt's momentum starts with one.
+    same shape, K = J S with S skew. From a given U, K is recovered as J skew(J U X^-1), with an
+    error of u ||X||^2. A part of U that is not tangent is thus ignored; geoopt's momentum starts
+    with one.
 
     Optimisers stay in the component of the start. Points are re-projected only on request: `projx`
     is called by ``stabilize=...`` of the optimisers and by ``proj_`` of a parameter, not by a step.
@@ -53,7 +43,7 @@ class JOrthogonal(Manifold):
 
     def __init__(self, signature: Signature) -> None:
         super().__init__()
-        self.signature = check_signature(signature)
+        self.signature = arrays.check_signature(signature)
 
     def inner(
         self, x: Tensor, u: Tensor, v: Tensor | None = None, *, keepdim: bool = False
@@ -110,12 +100,11 @@ class JOrthogonal(Manifold):
         device: Any = None,
     ) -> Tensor:
         """A point of `jorth.random_point` of shape ``size`` = (..., n, n), float64 by default."""
-        batch = self._batch(size)
         point = random_point(
             self.signature,
             cond=cond,
             component=component,
-            batch=batch,
+            batch=self._batch(size),
             seed=seed,
             dtype=torch.float64 if dtype is None else dtype,
             device=device,
@@ -129,7 +118,7 @@ class JOrthogonal(Manifold):
         device: Any = None,
         seed: int | None = None,
     ) -> Tensor:
-        """The identity in shape ``size`` = (..., n, n), float64 by default; no seed has effect."""
+        """The identity in shape ``size`` = (..., n, n), float64 by default; ``seed`` is ignored."""
         dtype = torch.float64 if dtype is None else dtype
         eye = torch.eye(self.signature.n, dtype=dtype, device=device)
         return self._on_manifold(eye.repeat(*self._batch(size), 1, 1))
@@ -172,9 +161,9 @@ class JOrthogonal(Manifold):
     def _coordinates(self, x: Tensor, u: Tensor, name: str = "u") -> Tensor:
         """The skew S of a tangent vector U = J S X."""
         self._check_pair(x, u, name)
-        return projection_coordinates(x, u, self.signature.vector(x))
+        return metric.projection_coordinates(x, u, self.signature.vector(x))
 
-    def _moved(self, step: Callable[[Tensor, Signature], Tensor], x: Tensor, u: Tensor) -> Tensor:
+    def _moved(self, step: Step, x: Tensor, u: Tensor) -> Tensor:
         """step(K) x for the tangent vector u = K x."""
         S = self._coordinates(x, u)
         check_finite(x, "x")
@@ -182,28 +171,27 @@ class JOrthogonal(Manifold):
         return moved(step, x, S, self.signature, "x and u")
 
     def _tangent(self, x: Tensor, S: Tensor) -> Tensor:
-        return embed(x, S, self.signature.vector(x))
+        return metric.embed(x, S, self.signature.vector(x))
 
     def _matrix(self, value: Any, name: str) -> Tensor:
         if not isinstance(value, Tensor):
             raise TypeError(f"{name} must be a torch tensor, got {describe(value)}")
-        return square_matrix(value, self.signature, name)
+        return arrays.square_matrix(value, self.signature, name)
 
     def _check_pair(self, x: Any, u: Any, name: str) -> None:
         """Raise an error unless both have one dtype, one device and batches that broadcast."""
         point = self._matrix(x, "x")
-        check_alike(self._matrix(u, name), name, point, "x")
+        arrays.check_alike(self._matrix(u, name), name, point, "x")
         try:
             np.broadcast_shapes(u.shape, x.shape)
         except ValueError:
-            raise ValueError(
-                f"{name} must have a batch that fits x, {describe(x)}, got {describe(u)}"
-            ) from None
+            expected = f"a batch that fits x, {describe(x)}"
+            raise ValueError(f"{name} must have {expected}, got {describe(u)}") from None
 
     def _batch(self, size: Any) -> tuple[int, ...]:
         if len(size) == 1 and isinstance(size[0], (tuple, list)):
             (size,) = size
-        shape = batch_sizes(size, "size")
+        shape = arrays.batch_sizes(size, "size")
         self._assert_check_shape(shape, "size")
         return shape[:-2]
 

@@ -18,6 +18,9 @@ from jorth.group import exp
 from jorth.group.slopes import skew_gradient
 from jorth.signature import Signature
 
+Step = Callable[[Tensor, Signature], Tensor]
+"""From K to the group element by which a point is multiplied."""
+
 
 def skew(M: Tensor) -> Tensor:
     """(M - M^T) / 2 for M (..., n, n)."""
@@ -27,8 +30,8 @@ def skew(M: Tensor) -> Tensor:
 def projection_coordinates(X: Tensor, U: Tensor, s: Tensor) -> Tensor:
     """S of the tangent vector J S X nearest to an ambient U: skew(J U X^-1), X^-T = J X J.
 
-    It is nearest in the norm ||U X^-1||_F, which on tangent vectors is that of the metric, and
-    tangent vectors are left unchanged.
+    It is nearest in the norm ||U X^-1||_F, which on tangent vectors is that of the metric. A
+    tangent vector is its own nearest.
     """
     return skew_gradient(s[:, None] * X * s, U, s)
 
@@ -88,19 +91,12 @@ def bounded_exp(K: Tensor, signature: Signature) -> Tensor:
     return exp(K / torch.hypot(torch.ones_like(b), b / limit), signature)
 
 
-def moved(
-    step: Callable[[Tensor, Signature], Tensor],
-    X: Tensor,
-    S: Tensor,
-    signature: Signature,
-    names: str,
-) -> Tensor:
+def moved(step: Step, X: Tensor, S: Tensor, signature: Signature, names: str) -> Tensor:
     """step(J S) X, or a ValueError that names the arguments where that is not finite."""
     try:
         found = step(signature.vector(S)[:, None] * S, signature) @ X
     except ValueError as error:
-        raise ValueError(
-            f"{names} must be of a size at which the step is finite: {error}"
-        ) from None
+        expected = "of a size at which the step is finite"
+        raise ValueError(f"{names} must be {expected}: {error}") from None
     check_overflow(found, names, "the step")
     return found

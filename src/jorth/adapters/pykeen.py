@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from jorth.arrays import (
-    check_finite,
-    check_signature,
-    check_square,
-    describe,
-    real_number,
-    rounded_to,
-    seed_number,
-    square_matrix,
-    whole_number,
-)
+from jorth import arrays
+from jorth.adapters import needing
+from jorth.arrays import check_signature, check_square, describe
+from jorth.group.elements import finite_square
 from jorth.kge import UltraE as JorthUltraE
-from jorth.kge.model import SIGNATURE, check_q, squared_arc, start_points
+from jorth.kge.model import SIGNATURE, squared_arc, start_points
 from jorth.nn.parametrizations import exponential_form
 from jorth.signature import Signature
-from jorth.ultrahyperbolic import lift_at
+from jorth.ultrahyperbolic import check_q, lift_at
 
-try:
+with needing("pykeen", "kge"):
     from pykeen.models import ERModel
     from pykeen.nn.modules import Interaction
     from pykeen.nn.representation import Embedding, Representation
-except ModuleNotFoundError as error:
-    if (error.name or "").split(".")[0] != "pykeen":
-        raise
-    raise ImportError("jorth.adapters.pykeen needs pykeen: pip install 'jorth[kge]'") from None
 
 Entity = tuple[Tensor, Tensor]
 
@@ -60,9 +48,7 @@ class UltraEInteraction(Interaction[Entity, Tensor, Entity]):
         super().__init__()
         dtype = torch.get_default_dtype()
         self.alpha = check_square(alpha, "alpha", dtype)
-        self.delta = real_number(
-            delta, "delta", "a number", lambda number: math.isfinite(rounded_to(dtype, number))
-        )
+        self.delta = arrays.finite_number(delta, "delta", dtype)
         check_q(check_signature(signature))
         plus, minus = signature.positions(torch.device("cpu"))
         self.register_buffer("signs", torch.from_numpy(signature.signs.copy()), persistent=False)
@@ -98,16 +84,13 @@ class JOrthogonalRepresentation(Representation):
         **kwargs: Any,
     ) -> None:
         n = check_signature(signature).n
-        max_id = whole_number(max_id, "max_id", 1)
+        max_id = arrays.whole_number(max_id, "max_id", 1)
         start = torch.eye(n).repeat(max_id, 1, 1)
         if base is not None:
-            start = square_matrix(base, signature, "base").detach().clone()
-            check_finite(start, "base")
+            start = finite_square(base, signature, "base").detach().clone()
         if start.shape != (max_id, n, n):
-            raise ValueError(
-                f"base must have shape ({max_id}, {n}, {n}) for max_id = {max_id}, "
-                f"got {describe(base)}"
-            )
+            expected = f"shape ({max_id}, {n}, {n}) for max_id = {max_id}"
+            raise ValueError(f"base must have {expected}, got {describe(base)}")
         super().__init__(max_id=max_id, shape=(n, n), **kwargs)
         self.register_buffer("base", start)
         self.register_buffer("signs", signature.vector(start), persistent=False)
@@ -133,8 +116,8 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
         signature: The signs of J.
         alpha: The radius of the pseudo-hyperboloid.
         delta: The margin.
-        spread: Standard deviation of the random start of the entities.
-        seed: Seed for that start.
+        spread: The standard deviation of the random start of the entities.
+        seed: The seed of that start.
         base: The R0 of all relations; identities when omitted.
         **kwargs: Arguments of `pykeen.models.ERModel`, including ``triples_factory``.
     """
@@ -152,7 +135,7 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
     ) -> None:
         check_q(check_signature(signature))
         spread = check_square(spread, "spread", torch.get_default_dtype())
-        seed = seed_number(seed)
+        seed = arrays.seed_number(seed)
         _check_factory(kwargs.get("triples_factory"))
 
         def around_one_point(tensor: Tensor) -> Tensor:
@@ -172,7 +155,7 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
 
     @classmethod
     def from_jorth(cls, model: JorthUltraE, triples_factory: Any, **kwargs: Any) -> UltraE:
-        """A model of jorth in PyKEEN's hands, with the same scores.
+        """The PyKEEN model with the scores of a jorth model.
 
         ``triples_factory`` must number entities and relations as ``model`` does; both sort names.
         A reciprocal model needs a factory with ``create_inverse_triples=True``, and vice versa.
@@ -183,9 +166,8 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
         expected = (model.n_entities, len(model.relations))
         found = (triples_factory.num_entities, triples_factory.num_relations)
         if found != expected:
-            raise ValueError(
-                f"triples_factory must have {expected} entities and relations as model, got {found}"
-            )
+            what = f"{expected} entities and relations as model"
+            raise ValueError(f"triples_factory must have {what}, got {found}")
         base = model.relations.detach()
         if model.reciprocal:  # PyKEEN numbers the inverse of 2 r as 2 r + 1
             base = torch.stack(torch.split(base, model.n_relations), dim=1).flatten(0, 1)
@@ -206,6 +188,5 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
 
 def _check_factory(triples_factory: object) -> None:
     if not hasattr(triples_factory, "num_entities"):
-        raise TypeError(
-            f"triples_factory must be a TriplesFactory of PyKEEN, got {describe(triples_factory)}"
-        )
+        found = describe(triples_factory)
+        raise TypeError(f"triples_factory must be a TriplesFactory of PyKEEN, got {found}")

@@ -11,30 +11,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.adapters.metric import (
-    bounded_exp,
-    embed,
-    geodesic_step,
-    hessian_coordinates,
-    moved,
-    projection_coordinates,
-    skew,
-)
+from jorth.adapters import metric, needing
+from jorth.adapters.metric import moved, skew
 from jorth.arrays import check_signature, describe, finite_result, generator, to_tensor
 from jorth.group import random_point
 from jorth.group.slopes import skew_gradient
 from jorth.signature import Signature
 
-try:
+with needing("pymanopt", "adapters"):
     from pymanopt.manifolds.manifold import Manifold
-except ModuleNotFoundError as error:
-    if (error.name or "").split(".")[0] != "pymanopt":
-        raise
-    raise ImportError(
-        "jorth.adapters.pymanopt needs pymanopt: pip install 'jorth[adapters]'"
-    ) from None
 
 Matrix = NDArray[Any]
+FLOATS = (np.float64, np.float32)
 
 
 class JOrthogonal(Manifold):
@@ -93,7 +81,7 @@ class JOrthogonal(Manifold):
 
     def projection(self, point: Matrix, vector: Matrix) -> Matrix:
         """skew(J U X^-1): S of the tangent vector nearest to an ambient U in ||U X^-1||_F."""
-        return self._computed(projection_coordinates, point=point, vector=vector)
+        return self._computed(metric.projection_coordinates, point=point, vector=vector)
 
     def to_tangent_space(self, point: Matrix, vector: Matrix) -> Matrix:
         """skew(S)."""
@@ -102,7 +90,7 @@ class JOrthogonal(Manifold):
 
     def embedding(self, point: Matrix, tangent_vector: Matrix) -> Matrix:
         """The tangent vector J S X in the ambient space."""
-        return self._computed(embed, point=point, tangent_vector=tangent_vector)
+        return self._computed(metric.embed, point=point, tangent_vector=tangent_vector)
 
     def euclidean_to_riemannian_gradient(self, point: Matrix, euclidean_gradient: Matrix) -> Matrix:
         """skew(J G X^T)."""
@@ -120,7 +108,7 @@ class JOrthogonal(Manifold):
         ``euclidean_hessian`` is the derivative of the Euclidean gradient along J S X.
         """
         return self._computed(
-            hessian_coordinates,
+            metric.hessian_coordinates,
             point=point,
             euclidean_gradient=euclidean_gradient,
             euclidean_hessian=euclidean_hessian,
@@ -133,13 +121,15 @@ class JOrthogonal(Manifold):
         It agrees with `exp` to first order. A Cayley transform would be cheaper, but has a pole at
         boosts of 2.
         """
-        X, S = self._tensors(point=point, tangent_vector=tangent_vector)
-        return moved(bounded_exp, X, skew(S), self.signature, "point and tangent_vector").numpy()
+        return self._moved(metric.bounded_exp, point, tangent_vector)
 
     def exp(self, point: Matrix, tangent_vector: Matrix) -> Matrix:
         """The geodesic from X along J S X after unit time; a ValueError where it overflows."""
+        return self._moved(metric.geodesic_step, point, tangent_vector)
+
+    def _moved(self, step: metric.Step, point: Matrix, tangent_vector: Matrix) -> Matrix:
         X, S = self._tensors(point=point, tangent_vector=tangent_vector)
-        return moved(geodesic_step, X, skew(S), self.signature, "point and tangent_vector").numpy()
+        return moved(step, X, skew(S), self.signature, "point and tangent_vector").numpy()
 
     def transport(self, point_a: Matrix, point_b: Matrix, tangent_vector_a: Matrix) -> Matrix:
         """The right translation K X -> K Y, which keeps S: an isometry that depends on no path.
@@ -174,8 +164,8 @@ class JOrthogonal(Manifold):
     def _tensors(self, **matrices: Any) -> list[Tensor]:
         """The arguments as tensors of one dtype; errors name them."""
         found = [to_tensor(self._matrix(value, name), name) for name, value in matrices.items()]
-        wide = any(tensor.dtype == torch.float64 for tensor in found)
-        return [tensor.double() for tensor in found] if wide else found
+        double = any(tensor.dtype == torch.float64 for tensor in found)
+        return [tensor.double() for tensor in found] if double else found
 
     def _matrix(self, value: Any, name: str) -> Matrix:
         n = self.signature.n
@@ -183,17 +173,12 @@ class JOrthogonal(Manifold):
             matrix = np.asarray(value) if not hasattr(value, "detach") else None
         except ValueError:  # a ragged list
             matrix = None
-        if matrix is None or not (
-            matrix.dtype.kind in "iu" or matrix.dtype in (np.float64, np.float32)
-        ):
-            raise TypeError(
-                f"{name} must be a NumPy array of numbers, float64 or float32, "
-                f"got {describe(value)}"
-            )
+        if matrix is None or (matrix.dtype.kind not in "iu" and matrix.dtype not in FLOATS):
+            expected = "a NumPy array of numbers, float64 or float32"
+            raise TypeError(f"{name} must be {expected}, got {describe(value)}")
         if matrix.shape != (n, n):
-            raise ValueError(
-                f"{name} must have shape ({n}, {n}) for {self.signature}, got {describe(value)}"
-            )
+            expected = f"shape ({n}, {n}) for {self.signature}"
+            raise ValueError(f"{name} must have {expected}, got {describe(value)}")
         if not np.isfinite(matrix).all():
             raise ValueError(f"{name} must be finite, got NaN or infinity")
         return matrix if matrix.dtype.kind == "f" else matrix.astype(np.float64)

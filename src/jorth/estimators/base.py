@@ -1,4 +1,4 @@
-"""What the estimators share: arguments are checked as in scikit-learn, errors show no data."""
+"""The base class of the estimators, and checks as in scikit-learn whose errors show no data."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from jorth.signature import Signature
 from jorth.solvers import Result, Status
 
 FLOATS = [np.float64, np.float32]
-DATA = re.compile(r"array|tensor|\[\[|: '|<")
+REPEATED_DATA = re.compile(r"array|tensor|\[\[|: '|<")
 """What a message of scikit-learn contains if it repeats its input."""
-MAX_MESSAGE = 160
+LONGEST_MESSAGE = 160
 
 
 class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -65,9 +65,8 @@ def signature_for(columns: int, signature: Signature | None) -> Signature:
     if signature is None:
         return Signature.lorentz(columns, "last")
     if check_signature(signature).n != columns:
-        raise ValueError(
-            f"signature must have {columns} signs, one for each column of X, got {signature}"
-        )
+        expected = f"{columns} signs, one for each column of X"
+        raise ValueError(f"signature must have {expected}, got {signature}")
     return signature
 
 
@@ -91,15 +90,15 @@ def naming(**given: Any) -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError, RuntimeError, ArithmeticError) as error:
-        was = ", ".join(f"{name} {describe(value)}" for name, value in given.items())
+        found = ", ".join(f"{name} {describe(value)}" for name, value in given.items())
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{_without_data(str(error))}; got {was}") from error
+        raise kind(f"{_without_data(str(error))}; got {found}") from error
 
 
 def _without_data(message: str) -> str:
     """The message, or its first sentence if the rest is long or repeats data."""
-    if len(message) <= MAX_MESSAGE and not DATA.search(message):
+    if len(message) <= LONGEST_MESSAGE and not REPEATED_DATA.search(message):
         return message.rstrip(".")
-    first = re.split(r":|\n|\. |'", message)[0][:MAX_MESSAGE]
+    first = re.split(r":|\n|\. |'", message)[0][:LONGEST_MESSAGE]
     # scikit-learn's own checks of estimators look for this advice
     return first + (". Reshape your data" if "Reshape your data" in message else "")

@@ -9,21 +9,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from jorth.arrays import check_choice, finite_result, positive_number, shown, whole_number
 from jorth.decompositions import eigh
+from jorth.estimators import hyperboloid
 from jorth.estimators.base import Transformer
-from jorth.estimators.hyperboloid import (
-    Floats,
-    boost_to,
-    centre_of,
-    exponential,
-    lift,
-    logarithm,
-    space_of,
-)
+from jorth.estimators.hyperboloid import Floats, lift, space_of
 from jorth.group import inverse
 from jorth.signature import Signature
 
 SHIFT = 0.5
-"""C + J/2 is positive definite for all points: see `HyperbolicPCA`."""
+"""C + J/2 is positive definite: see `HyperbolicPCA`."""
 UNIT = 2.0**-53
 CHOICES = {
     "input": ("euclidean", "hyperboloid"),
@@ -91,17 +84,14 @@ class HyperbolicPCA(Transformer):
             check_choice(getattr(self, name), name, choices)
         positive_number(self.scale, "scale")
         if self.input == "hyperboloid" and self.scale != 1.0:
-            found = shown(self.scale)
-            raise ValueError(
-                f"scale must be 1 for rows that are points of the hyperboloid, got {found}"
-            )
+            expected = "1 for rows that are points of the hyperboloid"
+            raise ValueError(f"scale must be {expected}, got {shown(self.scale)}")
         points = lift(self._space(self._rows(X, ensure_min_samples=2)))
         d = points.shape[1] - 1
         k = d if self.n_components is None else whole_number(self.n_components, "n_components", 1)
         if k > d:
-            raise ValueError(
-                f"n_components must be at most {d}, the dimension of the hyperbolic space, got {k}"
-            )
+            expected = f"at most {d}, the dimension of the hyperbolic space"
+            raise ValueError(f"n_components must be {expected}, got {k}")
         values, self._frame = _principal_frame(points)
         axes = self._to_user(self._inverse_frame())  # the rows are all v, then the base point
         self.n_components_ = k
@@ -121,17 +111,20 @@ class HyperbolicPCA(Transformer):
         dropped = coordinates[:, self.n_components_ : -1]
         # the nearest point is the part in the subspace, x^T J x = -(1 + |dropped|^2), scaled to -1
         space = kept / np.sqrt(1 + np.square(dropped).sum(axis=1, keepdims=True))
-        found = logarithm(space) if self.output == "tangent" else self._to_user(lift(space))
+        found = (
+            hyperboloid.logarithm(space) if self.output == "tangent" else self._to_user(lift(space))
+        )
         return finite_result(found.astype(X.dtype, copy=False), "X")
 
     def inverse_transform(self, X: Any) -> Any:
         """The points of the subspace with these coordinates, in the form of the input."""
         check_is_fitted(self)
         X = self._transformed_rows(X)
-        wide = X.astype(np.float64)
-        space = exponential(wide) if self.output == "tangent" else space_of(self._from_user(wide))
-        rest = np.zeros((len(space), len(self._frame) - 1 - space.shape[1]))
-        points = lift(np.hstack([space, rest])) @ self._inverse_frame()
+        given = X.astype(np.float64)
+        tangent = self.output == "tangent"
+        space = hyperboloid.exponential(given) if tangent else space_of(self._from_user(given))
+        zeros = np.zeros((len(space), len(self._frame) - 1 - space.shape[1]))
+        points = lift(np.hstack([space, zeros])) @ self._inverse_frame()
         space = points[:, :-1]
         euclidean = self.input == "euclidean"
         found = space / float(self.scale) if euclidean else self._to_user(lift(space))
@@ -146,12 +139,12 @@ class HyperbolicPCA(Transformer):
 
     def _space(self, X: Any) -> Floats:
         """The space coordinates (m, d) of the input."""
-        wide = X.astype(np.float64)
+        given = X.astype(np.float64)
         if self.input == "euclidean":
-            return np.asarray(float(self.scale) * wide)
-        if wide.shape[1] < 2:
+            return np.asarray(float(self.scale) * given)
+        if given.shape[1] < 2:
             raise ValueError("X must have at least 2 columns for points of the hyperboloid, got 1")
-        return space_of(self._from_user(wide))
+        return space_of(self._from_user(given))
 
     def _to_user(self, points: Floats) -> Floats:
         """Move the time from the last column to where the user has it."""
@@ -164,7 +157,7 @@ class HyperbolicPCA(Transformer):
 def _principal_frame(points: Floats) -> tuple[Floats, Floats]:
     """lambda (d,), descending, and a J-orthogonal F: points F are their principal coordinates."""
     signature = Signature(points.shape[1] - 1, 1)
-    centre = boost_to(-centre_of(points))
+    centre = hyperboloid.boost_to(-hyperboloid.centre_of(points))
     near = lift((points @ centre)[:, :-1])
     C = near.T @ near / len(near)
     if not len(C) * UNIT * np.trace(C) < SHIFT / 4:

@@ -49,7 +49,7 @@ def boost_to(point: Floats) -> Floats:
 def centre_of(points: Floats) -> Floats:
     """The space coordinates of the centre of mass, mean(x) / sqrt(-mean(x)^T J mean(x)).
 
-    The root is at least 1 for all points; far out, rounding must not make it smaller.
+    The root is at least 1; for far points, rounding must not make it smaller.
     """
     mean = points.mean(axis=0)
     return np.asarray(mean[:-1] / np.sqrt(max(1.0, mean[-1] ** 2 - mean[:-1] @ mean[:-1])))

@@ -34,7 +34,8 @@ class LorentzAligner(Transformer):
             least-squares fit.
         method: A method of `jorth.minimize`; by default that of `jorth.procrustes`.
         gradient_tolerance: As in `jorth.procrustes`.
-        max_iterations: The limit for each run, by default none. A run that reaches it warns.
+        max_iterations: The limit for each run, by default none. There is a warning if a run
+            reaches it.
 
     Attributes:
         rotation_: R, (n, k).

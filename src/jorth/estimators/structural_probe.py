@@ -9,22 +9,9 @@ from scipy.spatial.distance import pdist, squareform
 from scipy.stats import rankdata
 from sklearn.utils.validation import check_is_fitted
 
-from jorth.arrays import (
-    check_choice,
-    check_square,
-    finite_result,
-    real_number,
-    seed_number,
-    whole_number,
-)
-from jorth.estimators.base import (
-    Transformer,
-    at_least_zero,
-    naming,
-    numbers,
-    signature_for,
-    warn_unless_converged,
-)
+from jorth import arrays
+from jorth.estimators import base
+from jorth.estimators.base import Transformer, naming
 from jorth.estimators.hyperboloid import Floats
 from jorth.group import random_point
 from jorth.objectives import StructuralProbe
@@ -33,7 +20,7 @@ from jorth.solvers import AbstractSolver, Result, minimize
 from jorth.ultrahyperbolic import distance, lift
 
 START_CONDITION = 1.5
-"""The starts are near the identity, yet no row of sparse data has a time of zero."""
+"""The condition number of the starts: near the identity, yet no row of sparse data gets t = 0."""
 
 
 class StructuralProbeEmbedding(Transformer):
@@ -58,7 +45,8 @@ class StructuralProbeEmbedding(Transformer):
             negative axis; "error" refuses it.
         method: A method of `jorth.minimize`.
         n_init: The number of random starts; the fit with the least objective is kept.
-        max_iterations: The limit for each start, or None. A fit that reaches a limit warns.
+        max_iterations: The limit for each start, or None. A fit that reaches a limit gives a
+            warning.
         max_time: The limit in seconds for each start, or None.
         gradient_tolerance: As in `jorth.minimize`, for the objective above, which has no unit.
         random_state: An integer, the seed of the starts and of the method.
@@ -109,7 +97,7 @@ class StructuralProbeEmbedding(Transformer):
         """
         self._check_parameters()
         X = self._rows(X, ensure_min_samples=2).astype(np.float64)
-        self.signature_ = signature_for(X.shape[1], self.signature)
+        self.signature_ = base.signature_for(X.shape[1], self.signature)
         T = _distance_matrix(X, y)
         # in this unit the mean of (T - c d)^2 is the squared stress
         unit = _root_mean_square(T) or 1.0
@@ -127,12 +115,13 @@ class StructuralProbeEmbedding(Transformer):
             zero_rows=self.zero_rows,
         )
         self.result_ = self._best(probe)
-        warn_unless_converged(self.result_)
+        base.warn_unless_converged(self.result_)
         self.rotation_ = self.result_.x
         self.scale_ = unit * probe.fitted_scale(self.rotation_)
-        d, wanted = _condensed(self.distances(X)), _condensed(T)
-        self.spearman_ = _spearman(d, wanted)
-        self.stress_ = _stress(d, wanted)
+        fitted = _condensed(self.distances(X))
+        given = _condensed(T)
+        self.spearman_ = _spearman(fitted, given)
+        self.stress_ = _stress(fitted, given)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -170,44 +159,42 @@ class StructuralProbeEmbedding(Transformer):
         return _stress(*self._pairs(X, y))
 
     def _check_parameters(self) -> None:
-        check_choice(self.zero_rows, "zero_rows", ("error", "base"))
+        arrays.check_choice(self.zero_rows, "zero_rows", ("error", "base"))
         if not (isinstance(self.scale, str) and self.scale == "fit"):
             expected = 'a positive number or "fit"'
-            real_number(self.scale, "scale", expected, lambda number: 0 < number < np.inf)
-        check_square(self.alpha, "alpha")
-        expected = "a number of at least 0"
-        real_number(self.ridge, "ridge", expected, lambda number: 0 <= number < np.inf)
+            arrays.real_number(self.scale, "scale", expected, lambda x: 0 < x < np.inf)
+        arrays.check_square(self.alpha, "alpha")
+        arrays.nonnegative_number(self.ridge, "ridge")
 
     def _check_zero_rows(self, X: Floats) -> None:
         count = int((~X.any(axis=1)).sum())
         if count and self.zero_rows == "error":
-            raise ValueError(
-                "X must have no row of zeros, which no map moves and which has no lift, "
-                f'got {count} of {len(X)}; drop them, or take zero_rows="base"'
-            )
+            found = f'{count} of {len(X)}; drop them, or take zero_rows="base"'
+            raise ValueError(f"X must have no row of zeros, which has no lift, got {found}")
 
     def _best(self, probe: StructuralProbe) -> Result:
         """The run with the least value of those from the random starts."""
-        seed = seed_number(self.random_state, "random_state")
-        rng = np.random.default_rng(seed)
+        seed = arrays.seed_number(self.random_state, "random_state")
+        tolerance = base.at_least_zero(self.gradient_tolerance, "gradient_tolerance")
+        random = np.random.default_rng(seed)
         runs = [
             minimize(
                 probe,
-                random_point(self.signature_, cond=START_CONDITION, seed=rng),
+                random_point(self.signature_, cond=START_CONDITION, seed=random),
                 method=self.method,
                 max_iterations=self.max_iterations,
-                max_time=at_least_zero(self.max_time, "max_time"),
-                gradient_tolerance=at_least_zero(self.gradient_tolerance, "gradient_tolerance"),
+                max_time=base.at_least_zero(self.max_time, "max_time"),
+                gradient_tolerance=tolerance,
                 seed=seed,
             )
-            for _ in range(whole_number(self.n_init, "n_init", 1))
+            for _ in range(arrays.whole_number(self.n_init, "n_init", 1))
         ]
         return min(runs, key=lambda run: run.value)
 
     def _points(self, X: Floats) -> Floats:
         """The points in float64, rows of zeros at the base point."""
         self._check_zero_rows(X)
-        moved = finite_result(X.astype(np.float64) @ self.rotation_, "X")
+        moved = arrays.finite_result(X.astype(np.float64) @ self.rotation_, "X")
         moved[~X.any(axis=1), self.signature_.negative[0]] = 1.0
         with naming(X=X):
             return np.asarray(lift(moved, self.signature_, alpha=float(self.alpha)))
@@ -228,7 +215,7 @@ def _distance_matrix(X: Floats, y: Any) -> Floats:
     if y is None:
         return np.asarray(squareform(pdist(X)))
     m = len(X)
-    T = numbers(y, "y", dtype=np.float64, ensure_2d=False)
+    T = base.numbers(y, "y", dtype=np.float64, ensure_2d=False)
     if T.shape == (m,):
         return np.asarray(np.abs(T[:, None] - T))
     if T.shape != (m, m):

@@ -242,8 +242,6 @@ def _zero_rows(data: Tensor, rule: str) -> Tensor | None:
     zero = (data == 0).all(dim=1)
     count = int(zero.sum())
     if count and rule == "error":
-        raise ValueError(
-            "data must have no row of zeros, which no X moves and which has no lift, "
-            f'got {count} of {len(data)}; drop them, or take zero_rows="base"'
-        )
+        found = f'{count} of {len(data)}; drop them, or take zero_rows="base"'
+        raise ValueError(f"data must have no row of zeros, which has no lift, got {found}")
     return zero if count else None
