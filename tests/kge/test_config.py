@@ -43,7 +43,7 @@ def test_a_file_is_read(tmp_path):
         ("negatives = 0", "must be at least 1, got 0"),
         ("reject = 1", "reject must be True or False, got int 1"),
         ("delta = nan", "delta must be a number, got nan"),
-        ("max_time = 0", "max_time must be a number above 0"),
+        ("max_time = 0", "max_time must be a positive number"),
         ('dtype = "half"', 'dtype must be one of "float64", "float32"'),
     ],
 )

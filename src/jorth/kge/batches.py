@@ -1,4 +1,4 @@
-"""What a training step is made of: queries, false answers to them, and the loss of both."""
+"""Queries, false answers to them, and the loss of a batch of both."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Queries:
 
 
 def _tail_shares(triples: Tensor, relations: int, sides: str) -> Tensor:
-    """The probability of asking for the tail, for each relation."""
+    """The probability, per relation, of asking for the tail."""
     if sides == "uniform":
         return torch.full((relations,), 0.5, device=triples.device)
     triples = torch.unique(triples, dim=0)
@@ -68,7 +68,7 @@ class Negatives:
         entities: The number of entities.
         count: The number of negatives per query; None stands for all entities.
         shared: Whether all queries of a batch have the same negatives.
-        known: Answers that are left out because they are true; None leaves nothing out.
+        known: True answers to leave out, or None to leave none out.
     """
 
     entities: int
@@ -77,16 +77,16 @@ class Negatives:
     known: Known | None
 
     def draw(self, queries: Tensor, generator: torch.Generator) -> Tensor | None:
-        """Candidates (k,) for all queries, (B, k) for each of them, or None for all entities."""
+        """Candidates (k,) shared by the queries or (B, k); None stands for all entities."""
         if self.count is None:
             return None
         shape = (self.count,) if self.shared else (len(queries), self.count)
         return torch.randint(self.entities, shape, generator=generator, device=queries.device)
 
     def leave_out(self, scores: Tensor, queries: Tensor, candidates: Tensor | None) -> Tensor:
-        """The scores (B, k) with -inf, which no loss sees, for true and known answers.
+        """The scores (B, k) with -inf, which adds nothing to a loss, for known answers.
 
-        True answers are left out only among all entities, known ones only if they are given.
+        If the candidates are all entities, the answers of the queries are left out too.
         """
         anchor, code, answer = queries.unbind(-1)
         if candidates is not None:
@@ -125,7 +125,7 @@ LOSSES: dict[str, Callable[..., Tensor]] = {
     "self-adversarial": self_adversarial,
     "softmax": softmax,
 }
-"""Functions of the scores of true answers (B,) and of false ones (B, k), -inf if left out."""
+"""Functions of the scores of true answers (B,) and false ones (B, k), -inf if left out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +144,8 @@ class BatchLoss:
         model = self.model
         if candidates is None:
             E = model.embeddings()
-            x, y = E.index_select(0, anchor), E.index_select(0, answer)
+            x = E.index_select(0, anchor)
+            y = E.index_select(0, answer)
             bias = model.bias.index_select(0, anchor)
             scores = model.score_points(model.move(x, code), bias, E, model.bias)
             positive = scores.gather(1, answer[:, None])[:, 0]

@@ -12,16 +12,8 @@ from typing import Any
 
 import torch
 
-from jorth.arrays import (
-    check_choice,
-    check_flag,
-    check_square,
-    describe,
-    file_path,
-    real_number,
-    seed_number,
-    whole_number,
-)
+from jorth import arrays
+from jorth.arrays import describe, whole_number
 from jorth.kge.batches import LOSSES, SIDES
 from jorth.signature import Signature
 from jorth.storage.texts import read_toml
@@ -35,10 +27,8 @@ CHOICES: dict[str, Sequence[str]] = {
     "schedule": ("constant", "linear", "cosine"),
     "dtype": tuple(DTYPES),
 }
-LEAST = {"p": 0, "warmup": 0, "patience": 0} | dict.fromkeys(
-    ("q", "epochs", "batch_size", "large_batch", "evaluate_every"), 1
-)
-"""The settings that are whole numbers, and their least values."""
+AT_LEAST_ZERO = ("p", "warmup", "patience")
+AT_LEAST_ONE = ("q", "epochs", "batch_size", "large_batch", "evaluate_every")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +43,8 @@ class Config:
         method: How the relations are optimised: "j-jobcd", "vr-j-jobcd" or "csdm".
         relation_lr: The learning rate of the relations.
         relation_options: Further options of `jorth.optim.JOBCD`, `VRJOBCD` or torch.optim.Adam.
-        relation_device: The device on which the relations are stepped, by default that of the
-            model. For a few small matrices the compiled steps on "cpu" outweigh the copies.
+        relation_device: The device on which the relations are optimised, by default that of the
+            model. For a few small matrices the compiled steps on "cpu" are worth the copies.
         lr: The learning rate of Adam for entities and biases.
         schedule: How both rates change: "constant", or "linear" or "cosine" down to zero.
         warmup: The number of epochs in which the rates rise from zero.
@@ -63,7 +53,7 @@ class Config:
         large_batch: The number of queries in a refresh of "vr-j-jobcd".
         loss: "logistic" (the paper's), "self-adversarial" or "softmax".
         negatives: The number of false answers per query, or "all" entities.
-        shared: Whether a batch has one set of negatives, so that scores are one matrix product.
+        shared: Whether a batch has one set of negatives, so that its scores are a matrix product.
         sides: Which end of a triple is asked for: "both" ends in every epoch, or one end drawn
             "uniform" or "bernoulli" (the end with more answers more often).
         reject: Whether known answers are left out of the negatives.
@@ -108,28 +98,27 @@ class Config:
     def __post_init__(self) -> None:
         given = {setting.name: getattr(self, setting.name) for setting in dataclasses.fields(self)}
         for name, choices in CHOICES.items():
-            check_choice(given[name], name, choices)
-        for name, least in LEAST.items():
-            given[name] = whole_number(given[name], name, least)
+            arrays.check_choice(given[name], name, choices)
+        for name in AT_LEAST_ZERO:
+            given[name] = whole_number(given[name], name, 0)
+        for name in AT_LEAST_ONE:
+            given[name] = whole_number(given[name], name, 1)
         for name in ("lr", "relation_lr", "temperature", "regularisation"):
-            given[name] = real_number(given[name], name, "a number of at least 0", _not_negative)
+            given[name] = arrays.nonnegative_number(given[name], name)
         for name in ("alpha", "spread"):
-            given[name] = check_square(given[name], name, DTYPES[self.dtype])
+            given[name] = arrays.check_square(given[name], name, DTYPES[self.dtype])
         for name in ("reciprocal", "rotate", "shared", "reject"):
-            check_flag(given[name], name)
+            arrays.check_flag(given[name], name)
             given[name] = bool(given[name])
-        given["seed"] = seed_number(self.seed)
-        given["delta"] = real_number(self.delta, "delta", "a number", math.isfinite)
+        given["seed"] = arrays.seed_number(self.seed)
+        given["delta"] = arrays.finite_number(self.delta, "delta")
         if self.max_time is not None:
-            given["max_time"] = real_number(
-                self.max_time, "max_time", "a number above 0", lambda time: 0 < time < math.inf
-            )
+            given["max_time"] = arrays.positive_number(self.max_time, "max_time")
         if not (isinstance(self.negatives, str) and self.negatives == ALL):
             given["negatives"] = whole_number(self.negatives, 'negatives, when not "all",', 1)
-        if not isinstance(self.relation_options, dict):
-            raise TypeError(
-                f"relation_options must be a dictionary, got {describe(self.relation_options)}"
-            )
+        if not isinstance(given["relation_options"], dict):
+            found = describe(self.relation_options)
+            raise TypeError(f"relation_options must be a dictionary, got {found}")
         for name, device in (("device", self.device), ("relation_device", self.relation_device)):
             if not (isinstance(device, str) or (device is None and name == "relation_device")):
                 raise TypeError(f"{name} must be the name of a device, got {describe(device)}")
@@ -149,17 +138,11 @@ class Config:
         return rise * fall[self.schedule]
 
 
-def _not_negative(number: float) -> bool:
-    return 0 <= number < math.inf
-
-
 def read_config(path: Path, *, others: tuple[str, ...] = ()) -> tuple[Config, dict[str, Any]]:
     """The settings in a TOML file, and the values of further keys, ``others``, found in it."""
-    path = file_path(path, "path")
+    path = arrays.file_path(path, "path")
     if not path.is_file():
-        raise FileNotFoundError(
-            f"path must be that of a file of settings, and there is none at {path}"
-        )
+        raise FileNotFoundError(f"path must be that of a file of settings, got none at {path}")
     found = read_toml(path)
     names = [setting.name for setting in dataclasses.fields(Config)]
     for key in found:
@@ -172,7 +155,7 @@ def read_config(path: Path, *, others: tuple[str, ...] = ()) -> tuple[Config, di
 
 
 def check_name(name: str, valid: Sequence[str], kind: str, where: str = "") -> None:
-    """Raise a ValueError for a name that does not exist; the message has the nearest that does."""
+    """Raise a ValueError that suggests the nearest valid name unless ``name`` is valid."""
     if name not in valid:
         near = difflib.get_close_matches(name, valid, n=1, cutoff=0.0)
         raise ValueError(f"{where}there is no {kind} {name!r}; the nearest is {near[0]!r}")

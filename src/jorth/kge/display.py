@@ -51,9 +51,8 @@ class ProgressBar:
 
 def ranking_table(ranking: Ranking, relations: Sequence[str], title: str) -> Table:
     """Both sides together, each side, and the relations with the most triples."""
-    table = Table(
-        title=escape(visible(title)), title_justify="left", box=SIMPLE_HEAD, pad_edge=False
-    )
+    title = escape(visible(title))
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("", no_wrap=True)
     for heading in HEADINGS:
         table.add_column(heading, justify="right", no_wrap=True)
@@ -65,7 +64,7 @@ def ranking_table(ranking: Ranking, relations: Sequence[str], title: str) -> Tab
     for name, part in parts[:MAX_RELATIONS]:
         _add(table, name, part, "both")
     if len(parts) > MAX_RELATIONS:
-        table.caption = f"and {len(parts) - MAX_RELATIONS} relations more"
+        table.caption = f"and {len(parts) - MAX_RELATIONS} more relations"
     return table
 
 

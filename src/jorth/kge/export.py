@@ -49,9 +49,9 @@ def save_model(folder: str | os.PathLike[str], named: NamedModel) -> None:
 
     if not isinstance(named, NamedModel):
         raise TypeError(f"named must be a jorth.kge.NamedModel, got {describe(named)}")
-    model = named.model
     root = file_path(folder, "folder")
     root.mkdir(parents=True, exist_ok=True)
+    model = named.model
     content = {
         "model": "UltraE",
         "signs": model.signature.signs.tolist(),
@@ -121,16 +121,15 @@ def _read_weights(path: Path, content: dict[str, Any]) -> dict[str, Tensor]:
     """The tensors that ``model.json`` calls for, finite and in one precision."""
     from safetensors.torch import load_file
 
-    entities, n = len(content["entities"]), len(content["signs"])
+    entities = len(content["entities"])
+    n = len(content["signs"])
     matrices = len(content["relations"]) * (1 + content["reciprocal"])
     expected = {"points": (entities, n), "bias": (entities,), "relations": (matrices, n, n)}
     with reading(str(path)):
         weights: dict[str, Tensor] = load_file(path)
         shapes = {name: tuple(weight.shape) for name, weight in weights.items()}
         if shapes != expected:
-            raise ValueError(
-                f"{ABOUT} beside it asks for tensors of shapes {expected}, got {shapes}"
-            )
+            raise ValueError(f"{ABOUT} asks for tensors of shapes {expected}, got {shapes}")
         dtypes = {weight.dtype for weight in weights.values()}
         if dtypes not in ({torch.float32}, {torch.float64}):
             found = ", ".join(map(str, dtypes))

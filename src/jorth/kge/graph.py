@@ -52,7 +52,7 @@ class Known:
     """The known answers of queries (anchor, code), according to ``triples`` (N, 3).
 
     Code r asks for tails, code r + ``relations`` for heads; ``entities`` and ``relations`` are
-    their numbers. The index is searched on the device, without waiting for it.
+    their numbers. The index is searched on the device.
     """
 
     def __init__(self, triples: Tensor, entities: int, relations: int) -> None:
@@ -69,7 +69,7 @@ class Known:
         return found
 
     def answers(self, anchor: Tensor, code: Tensor) -> tuple[Tensor, Tensor]:
-        """All known answers of the queries (B,): one pair of row and entity for each."""
+        """The known answers of the queries (B,), as pairs of a row and an entity."""
         first = self._query(anchor, code) * self._entities
         start = torch.searchsorted(self._keys, first)
         count = torch.searchsorted(self._keys, first + self._entities) - start
@@ -82,7 +82,7 @@ class Known:
 
 
 def both_directions(triples: Tensor, relations: int) -> Tensor:
-    """Every (h, r, t) followed by the same asked from the other end, (t, r + ``relations``, h)."""
+    """All triples (h, r, t), then all of them from the other end: (t, r + ``relations``, h)."""
     h, r, t = triples.unbind(-1)
     return torch.cat([triples, torch.stack([t, r + relations, h], dim=-1)])
 
@@ -95,21 +95,19 @@ def check_triples(value: object, name: str) -> None:
 
 
 def hold_out(train: Tensor, *, share: float = 0.1, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """Split training triples (N, 3) into those that stay and a ``share`` drawn by ``seed``.
+    """Split training triples (N, 3) into those that stay and a random ``share``, in their order.
 
-    At least one triple of every relation stays, and both parts keep their order.
+    At least one triple of every relation stays.
     """
     check_triples(train, "train")
-    expected = "a number above 0 and below 1"
-    share = real_number(share, "share", expected, lambda number: 0 < number < 1)
+    share = real_number(share, "share", "a number above 0 and below 1", lambda x: 0 < x < 1)
     order = generator(seed).permutation(len(train))
     _, first = np.unique(train[:, 1].numpy()[order], return_index=True)
     free = np.delete(order, first)
     count = max(1, round(share * len(train)))
     if len(free) < count:
-        raise ValueError(
-            f"train has {len(train)} triples, too few to hold {count} out and keep every relation"
-        )
+        found = f"{len(train)} triples, too few to hold {count} out and keep every relation"
+        raise ValueError(f"train has {found}")
     held = torch.zeros(len(train), dtype=torch.bool)
     held[free[:count]] = True
     return train[~held], train[held]
@@ -130,9 +128,8 @@ def load_triples(folder: str | os.PathLike[str], *, seed: int = 0) -> Triples:
     files = {part: path for part in PARTS if (path := _find(root, part)) is not None}
     for part in ("train", "test"):
         if part not in files:
-            raise FileNotFoundError(
-                f"folder {root} must hold {part}.txt or {part}.tsv, got neither"
-            )
+            expected = f"{part}.txt or {part}.tsv"
+            raise FileNotFoundError(f"folder {root} must hold {expected}, got neither")
     lines = {part: _read(path) for part, path in files.items()}
     entities = sorted({name for part in lines.values() for _, h, _, t in part for name in (h, t)})
     relations = sorted({r for _, _, r, _ in lines["train"]})
@@ -177,17 +174,15 @@ def _numbers(
 ) -> Tensor:
     for number, _, relation, _ in lines:
         if relation not in relations:
-            raise ValueError(
-                f"{path}, line {number}: relation {relation!r} is not among the "
-                f"{len(relations)} of training; nothing can be learnt about it"
-            )
+            found = f"relation {relation!r} is not among the {len(relations)} of training"
+            raise ValueError(f"{path}, line {number}: {found}")
     return torch.tensor([(entities[h], relations[r], entities[t]) for _, h, r, t in lines])
 
 
 def hierarchy_with_cycles(
     *, branching: int = 3, depth: int = 4, share: float = 0.1, seed: int = 0
 ) -> Triples:
-    """A tree in which the nodes of every level also form a cycle, so hyperbolic and circular.
+    """A tree in which the nodes of every level also form a cycle.
 
     ``parent`` leads from a node to its parent, ``ancestor`` to everything above the parent,
     ``next`` to the neighbour on the cycle of its level, and ``second_next`` to the one after that.
@@ -197,10 +192,9 @@ def hierarchy_with_cycles(
     branching = whole_number(branching, "branching", 3)
     depth = min(whole_number(depth, "depth", 2), MAX_LEAVES)
     if branching**depth > MAX_LEAVES:
-        raise ValueError(
-            f"branching ** depth must be at most {MAX_LEAVES}, got {branching} ** {depth}"
-        )
-    share = real_number(share, "share", "between 0 and 0.5", lambda number: 0 < number < 0.5)
+        expected = f"at most {MAX_LEAVES}"
+        raise ValueError(f"branching ** depth must be {expected}, got {branching} ** {depth}")
+    share = real_number(share, "share", "between 0 and 0.5", lambda x: 0 < x < 0.5)
     levels = [["0"]]
     for _ in range(depth):
         levels.append([f"{name}.{child}" for name in levels[-1] for child in range(branching)])
@@ -214,8 +208,8 @@ def hierarchy_with_cycles(
     held = generator(seed).permutation(inferred)[: 2 * count]
     train = torch.ones(len(named), dtype=torch.bool)
     train[held] = False
-    valid, test = coded[held[:count]], coded[held[count:]]
-    return Triples(tuple(entities), GENERATED_RELATIONS, coded[train], valid, test)
+    parts = coded[train], coded[held[:count]], coded[held[count:]]
+    return Triples(tuple(entities), GENERATED_RELATIONS, *parts)
 
 
 def _tree_triples(levels: list[list[str]], branching: int) -> Iterator[tuple[str, str, str]]:

@@ -1,4 +1,4 @@
-"""The history of a training run in files: callbacks of `train`, and a picture."""
+"""The history of a training run in files: callbacks for `train`, and a figure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ class CSVLog:
         self._started = False
 
     def __call__(self, row: Row) -> None:
-        """Append the line of an epoch."""
         if not self._started:
             self._start(before=row["epoch"])
             self._started = True
@@ -34,7 +33,7 @@ class CSVLog:
             csv.writer(stream).writerow(cells)
 
     def _start(self, before: float) -> None:
-        """Drop what an interrupted run has written after its last checkpoint."""
+        """Drop the lines that an interrupted run has written after its last checkpoint."""
         text = StringIO(newline="")
         writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore")
         writer.writeheader()
@@ -51,7 +50,7 @@ class CSVLog:
 
 
 class TensorBoardLog:
-    """The same for TensorBoard, which must be installed: ``pip install tensorboard``."""
+    """The numbers of every epoch for TensorBoard, which must be installed."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         try:
@@ -62,7 +61,6 @@ class TensorBoardLog:
         self._writer = writer(os.fspath(folder))
 
     def __call__(self, row: Row) -> None:
-        """Add the numbers of an epoch."""
         for name, value in row.items():
             if name != "epoch" and not math.isnan(value):
                 self._writer.add_scalar(name, value, int(row["epoch"]))

@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import (
-    check_device,
-    check_dtype,
-    check_flag,
-    check_indices,
-    check_signature,
-    check_square,
-    describe,
-    generator,
-    real_number,
-    rounded_to,
-    seed_number,
-    whole_number,
-)
+from jorth import arrays
+from jorth.arrays import check_indices, describe
 from jorth.group import random_point
 from jorth.signature import Signature
-from jorth.ultrahyperbolic import lift_at
+from jorth.ultrahyperbolic import check_q, lift_at
 
 SIGNATURE = Signature(18, 18)
 CHUNK = 2**15
-"""How many distances a CPU computes at a time, so that intermediate results stay in the cache."""
+"""How many distances a CPU computes at a time: intermediate results stay in the cache."""
 
 
 class UltraE(torch.nn.Module):
@@ -81,21 +68,19 @@ class UltraE(torch.nn.Module):
         device: Any = None,
     ) -> None:
         super().__init__()
-        self.n_entities = whole_number(entities, "entities", 2)
-        self.n_relations = whole_number(relations, "relations", 1)
-        self.signature = check_signature(signature)
+        self.n_entities = arrays.whole_number(entities, "entities", 2)
+        self.n_relations = arrays.whole_number(relations, "relations", 1)
+        self.signature = arrays.check_signature(signature)
         check_q(signature)
-        check_dtype(dtype)
-        self.alpha = check_square(alpha, "alpha", dtype)
-        check_square(spread, "spread", dtype)
-        self.delta = real_number(
-            delta, "delta", "a number", lambda number: math.isfinite(rounded_to(dtype, number))
-        )
-        check_flag(reciprocal, "reciprocal")
-        check_flag(rotate, "rotate")
+        arrays.check_dtype(dtype)
+        self.alpha = arrays.check_square(alpha, "alpha", dtype)
+        arrays.check_square(spread, "spread", dtype)
+        self.delta = arrays.finite_number(delta, "delta", dtype)
+        arrays.check_flag(reciprocal, "reciprocal")
+        arrays.check_flag(rotate, "rotate")
         self.reciprocal = bool(reciprocal)
-        seed = seed_number(seed)
-        check_device(device)
+        seed = arrays.seed_number(seed)
+        arrays.check_device(device)
         points = start_points(self.n_entities, signature, spread, seed)
         matrices = self.n_relations * (1 + self.reciprocal)
         rotations = _start_relations(matrices, signature, rotate, seed)
@@ -113,7 +98,7 @@ class UltraE(torch.nn.Module):
         return lift_at(points, self.plus, self.minus, self.alpha)
 
     def weights(self) -> dict[str, Tensor]:
-        """Points, biases and J-orthogonal matrices, whether the latter are parametrised or not."""
+        """Points, biases and J-orthogonal matrices, also if the latter are parametrised."""
         return {"points": self.points, "bias": self.bias, "relations": self.relations}
 
     def matrices(self) -> Tensor:
@@ -128,13 +113,12 @@ class UltraE(torch.nn.Module):
 
         The tables are read only once, so that their gradients are summed only once.
         """
-        every = torch.cat([group.reshape(-1) for group in groups])
+        all_entities = torch.cat([group.reshape(-1) for group in groups])
         sizes = [group.numel() for group in groups]
-        points = torch.split(self.embeddings(every), sizes)
-        biases = torch.split(_rows(self.bias, every), sizes)
-        n = self.signature.n
+        points = torch.split(self.embeddings(all_entities), sizes)
+        biases = torch.split(_rows(self.bias, all_entities), sizes)
         return [
-            (E.reshape(*group.shape, n), bias.reshape(group.shape))
+            (E.reshape(*group.shape, -1), bias.reshape(group.shape))
             for group, E, bias in zip(groups, points, biases, strict=True)
         ]
 
@@ -210,18 +194,9 @@ def _rows(table: Tensor, index: Tensor) -> Tensor:
     return table.index_select(0, index.reshape(-1)).reshape(*index.shape, *table.shape[1:])
 
 
-def check_q(signature: Signature) -> None:
-    """Raise a ValueError for a signature that has no pseudo-hyperboloid."""
-    if signature.q == 0:
-        raise ValueError(
-            "signature must have q of at least 1 for points with <x, x> = -alpha^2, "
-            f"got {signature}"
-        )
-
-
 def start_points(entities: int, signature: Signature, spread: float, seed: int) -> Tensor:
     """Numbers (entities, n) scattered around the first unit vector of the negative coordinates."""
-    noise = generator(seed).standard_normal((entities, signature.n))
+    noise = arrays.generator(seed).standard_normal((entities, signature.n))
     points = float(spread) * torch.from_numpy(noise)
     points[:, int(signature.negative[0])] += 1.0
     return points
@@ -280,9 +255,8 @@ def _square_and_slope(g: Tensor, square: Tensor, slope: Tensor | None) -> None:
     """
     size = g.abs()
     e = size - 1
-    sine = (
-        e.abs().sqrt_().mul_((size + 1).sqrt_())
-    )  # two roots, so that the product cannot overflow
+    # the root of each factor, so that no product overflows
+    sine = e.abs().sqrt_().mul_((size + 1).sqrt_())
     if g.device.type == "cpu" and bool((e >= 0).all()):  # always the case for q = 1
         arc = torch.log1p(e + sine)
     else:

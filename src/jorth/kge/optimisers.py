@@ -1,4 +1,4 @@
-"""Adam for entities and biases, next to one of three optimisers for the relations."""
+"""Adam for entities and biases, together with one of three optimisers for the relations."""
 
 from __future__ import annotations
 
@@ -18,15 +18,12 @@ from jorth.ranks import Ranks
 
 @dataclass
 class OptimiserState:
-    """What the next step of an optimiser depends on.
-
-    Attributes:
-        counters: The numbers of each parameter group, such as its step counter.
-        memory: For each parameter, what the optimiser keeps of earlier gradients.
-    """
+    """What the next step of an optimiser depends on."""
 
     counters: list[dict[str, Any]]
+    """The numbers of each parameter group, such as its step counter."""
     memory: list[dict[str, Any]]
+    """For each parameter, what the optimiser remembers of earlier gradients."""
 
     @classmethod
     def of(cls, optimiser: torch.optim.Optimizer) -> OptimiserState:
@@ -63,8 +60,8 @@ class Optimisers:
         options: dict[str, Any] = dict(lr=config.relation_lr, **config.relation_options)
         if config.method != "csdm":
             options.setdefault("seed", config.seed)
-        owner: torch.nn.Module = self._copy or model
         method: Any = config.method
+        owner: torch.nn.Module = self._copy or model
         self._entities = torch.optim.Adam([model.points, model.bias], lr=config.lr, fused=True)
         self._relations = make(method, owner, model.signature, name="relations", **options)
         self._both: tuple[torch.optim.Optimizer, ...] = (self._entities, self._relations)
@@ -77,7 +74,7 @@ class Optimisers:
                 group["lr"] = factor * rate
 
     def wants_large_batch(self) -> bool:
-        """Whether the next step is a refresh of the variance-reduced method."""
+        """Whether the next step is a refresh of "vr-j-jobcd"."""
         return isinstance(self._relations, VRJOBCD) and self._relations.wants_large_batch()
 
     def step(self, loss: Callable[[], Tensor]) -> Tensor:

@@ -21,7 +21,7 @@ TIES: tuple[Ties, ...] = ("realistic", "optimistic", "pessimistic")
 SCORES_AT_ONCE = 2**23
 """64 MiB in float64; intermediate results take a few times as much."""
 SCORES_AT_ONCE_ON_CPU = 2**21
-"""Fewer, so that they stay in the cache."""
+"""Few enough to stay in the cache."""
 
 
 class Scorer(Protocol):
@@ -57,10 +57,8 @@ class Ranking:
         """
         check_choice(side, "side", SIDES)
         check_choice(ties, "ties", TIES)
-        if ties == "realistic":
-            found = (self.optimistic + self.pessimistic) / 2
-        else:
-            found = getattr(self, ties)
+        realistic = (self.optimistic + self.pessimistic) / 2
+        found = realistic if ties == "realistic" else getattr(self, ties)
         chosen = found if side == "both" else found[:, SIDES.index(side)]
         return np.asarray(chosen.T.ravel(), dtype=np.float64)
 
@@ -116,8 +114,8 @@ def evaluate(
     index = None
     if known is not None:
         _check(known, "known", model)
-        every = torch.cat([known.to(triples.device), triples])
-        index = Known(every, model.n_entities, model.n_relations)
+        answers = torch.cat([known.to(triples.device), triples])
+        index = Known(answers, model.n_entities, model.n_relations)
     with torch.no_grad():
         parts = [_rank(model, batch, index) for batch in torch.split(triples, batch_size)]
         better, equal = (torch.cat(counts).cpu().numpy() for counts in zip(*parts, strict=True))
@@ -136,9 +134,9 @@ def _rank(model: Scorer, triples: Tensor, known: Known | None) -> tuple[Tensor, 
 def _counts(
     scores: Tensor, anchor: Tensor, code: Tensor, answer: Tensor, known: Known | None
 ) -> tuple[Tensor, Tensor]:
-    undefined = scores.isnan()
-    if bool(undefined.any()):
-        raise ValueError(f"the scores of the model must be numbers, got {int(undefined.sum())} NaN")
+    undefined = int(scores.isnan().sum())
+    if undefined:
+        raise ValueError(f"the scores of the model must be numbers, got {undefined} NaN")
     device = scores.device
     answer = answer.to(device)[:, None]
     truth = scores.gather(1, answer)
@@ -153,6 +151,6 @@ def _check(triples: Tensor, name: str, model: Scorer) -> None:
     check_triples(triples, name)
     if len(triples) == 0:
         raise ValueError(f"{name} must hold at least one triple, got none")
-    entities, relations = triples[:, ::2], triples[:, 1]
-    check_indices(entities, f"entities of {name}", model.n_entities, triples.device)
-    check_indices(relations, f"relations of {name}", model.n_relations, triples.device)
+    device = triples.device
+    check_indices(triples[:, ::2], f"entities of {name}", model.n_entities, device)
+    check_indices(triples[:, 1], f"relations of {name}", model.n_relations, device)

@@ -1,4 +1,4 @@
-"""What `jorth kge` does: train into a folder, evaluate the model in it, and query it."""
+"""The work of `jorth kge`: train into a folder, evaluate the model in it, and query it."""
 
 from __future__ import annotations
 
@@ -34,16 +34,17 @@ GENERATED = Config(
     sides="both",
 )
 """The settings for the generated graph, which take ten seconds on one core."""
-SMALL = 2**17
+SCORES_FOR_THREADS = 2**17
 """The number of scores per step below which several threads do not pay off."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """The settings of a run, the folder of its triples (None for the generated graph), its log."""
+    """What a run is asked to do."""
 
     config: Config = GENERATED
     data: Path | None = None
+    """The folder of the triples; None stands for the generated graph."""
     tensorboard: bool = False
 
     @property
@@ -92,12 +93,12 @@ def run(request: Request, output: Path, *, callback: Callback | None = None) -> 
     if callback is not None:
         listeners.append(callback)
 
-    def tell(row: Row) -> bool:
+    def notify_all(row: Row) -> bool:
         replies = [listener(row) for listener in listeners]
         return any(reply is True for reply in replies)
 
     with _threads_for(config, triples):
-        training = train(triples, config, callback=tell, checkpoint=output / "checkpoint")
+        training = train(triples, config, callback=notify_all, checkpoint=output / "checkpoint")
     device = training.model.points.device
     test = evaluate(training.model, triples.test.to(device), triples.known.to(device))
     about = {
@@ -122,7 +123,7 @@ def _threads_for(config: Config, triples: Triples) -> Iterator[None]:
     """Use one thread if the products of a step are so small that more would only wait."""
     before = torch.get_num_threads()
     candidates = len(triples.entities) if config.negatives == ALL else int(config.negatives)
-    if config.batch_size * candidates < SMALL:
+    if config.batch_size * candidates < SCORES_FOR_THREADS:
         torch.set_num_threads(1)
     try:
         yield
@@ -153,22 +154,20 @@ def evaluate_folder(
         if list(ours) != list(theirs):
             other = next(iter(sorted(set(theirs) ^ set(ours))), None)
             differ = "in another order" if other is None else f"{other!r} is in one only"
-            raise ValueError(
-                f"the graph must have the {len(ours)} {what} of the model, "
-                f"got {len(theirs)}; {differ}"
-            )
+            expected = f"the {len(ours)} {what} of the model"
+            raise ValueError(f"the graph must have {expected}, got {len(theirs)}; {differ}")
     known = triples.known.to(device)
     return evaluate(named.model, getattr(triples, part).to(device), known), named
 
 
 def _graph_of(named: NamedModel, folder: Path) -> tuple[Path | None, int]:
     """The data and the seed that a model was trained with."""
-    data, config = named.about.get("data"), named.about.get("config", {})
+    data = named.about.get("data")
+    config = named.about.get("config", {})
     seed = config.get("seed", 0) if isinstance(config, dict) else None
     if not isinstance(data, (str, NoneType)) or type(seed) is not int or seed < 0:
-        raise ValueError(
-            f"{folder / ABOUT}: about must have data, a folder or null, and config with a seed"
-        )
+        expected = "data, a folder or null, and config with a seed"
+        raise ValueError(f"{folder / ABOUT}: about must have {expected}")
     return (Path(data) if data else None), seed
 
 
@@ -177,9 +176,8 @@ def answers(
 ) -> list[tuple[str, float]]:
     """The ``count`` best entities in place of the ``?``, with their scores."""
     if (head == "?") == (tail == "?"):
-        raise ValueError(
-            f"one of head and tail must be '?', the thing asked for; got {head!r} and {tail!r}"
-        )
+        given = f"{head!r} and {tail!r}"
+        raise ValueError(f"one of head and tail must be '?', the thing asked for; got {given}")
     code = _number(relation, named.relations, "relation")
     anchor = _number(head if tail == "?" else tail, named.entities, "entity")
     model = named.model

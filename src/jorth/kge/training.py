@@ -68,8 +68,7 @@ def train(
             True.
         checkpoint: A folder that is written after every evaluation. A run that finds its own
             checkpoint there continues from it, with the result of the uninterrupted run, bit for
-            bit on the CPU. If the folder can no longer be written, there is a warning and the run
-            goes on.
+            bit on the CPU. If the folder cannot be written, there is a warning and the run goes on.
         distributed: Whether the processes of `torch.distributed` share the queries of every batch.
             All of them call this with the same graph and settings and return the same model; the
             first one writes the checkpoint.
@@ -86,9 +85,8 @@ def train(
         if not isinstance(value, kind):
             raise TypeError(f"{name} must be a jorth.kge.{kind.__name__}, got {describe(value)}")
     if callback is not None and (isinstance(callback, type) or not callable(callback)):
-        raise TypeError(
-            f"callback must be a function of the row of an epoch, got {describe(callback)}"
-        )
+        expected = "a function of the row of an epoch"
+        raise TypeError(f"callback must be {expected}, got {describe(callback)}")
     check_flag(distributed, "distributed")
     check_device(config.device)
     check_device(config.relation_device, "relation_device")
@@ -102,10 +100,10 @@ def _train(
     run: _Run, callback: Callback | None, folder: Path | None, ranks: Ranks | None
 ) -> Training:
     """Continue from the checkpoint, if there is one, until the run ends."""
-    keeper = None
+    store = None
     if folder is not None:
-        keeper = checkpoints.Folder(folder, _identity(run.triples, run.config))
-        found = keeper.open(run.model.points.device, ranks)
+        store = checkpoints.Folder(folder, _identity(run.triples, run.config))
+        found = store.open(run.model.points.device, ranks)
         if found is not None:
             run.restore(*found)
     progress = run.progress
@@ -115,8 +113,8 @@ def _train(
         if ranks is not None:
             stop = ranks.largest([stop])[0] > 0
         worth_saving = stop or progress.message or not math.isnan(row["mrr"])
-        if keeper is not None and only_first(ranks) and worth_saving:
-            keeper.save(*run.packed())
+        if store is not None and only_first(ranks) and worth_saving:
+            store.save(*run.packed())
         if stop and not progress.message:  # set after saving, so that another call continues
             progress.message = "stopped by the callback"
     return run.result()
@@ -163,7 +161,8 @@ class _Run:
         self.model = _model(triples, config)
         self.progress = _Progress()
         self._optimisers = Optimisers(self.model, config, ranks)
-        entities, relations = len(triples.entities), len(triples.relations)
+        entities = len(triples.entities)
+        relations = len(triples.relations)
         train_triples = triples.train.to(config.device)
         self._queries = Queries(train_triples, relations, config.sides)
         count = None if config.negatives == ALL else int(config.negatives)
@@ -198,8 +197,8 @@ class _Run:
         out_of_time = config.max_time is not None and row["time"] >= config.max_time
         if number % config.evaluate_every == 0 or number == config.epochs or out_of_time:
             device = self.model.points.device
-            valid, known = self.triples.valid.to(device), self.triples.known.to(device)
-            metrics = evaluate(self.model, valid, known).metrics()
+            known = self.triples.known.to(device)
+            metrics = evaluate(self.model, self.triples.valid.to(device), known).metrics()
             row.update({name: metrics[name] for name in METRICS})
             progress.compare(row["mrr"], self.model)
         if number >= config.epochs:
@@ -248,13 +247,13 @@ class _Run:
         return float(total) / seen, seen
 
     def _share(self, queries: Tensor, candidates: Tensor | None) -> Tensor:
-        """The share of this process in the mean loss of a batch, that of consecutive queries."""
+        """The part of a batch's mean loss that this process computes, for consecutive queries."""
         if self._ranks is None:
             return self.loss(queries, candidates)
-        every = torch.arange(len(queries), device=queries.device)
-        own = every.tensor_split(self._ranks.size)[self._ranks.rank]
+        index = torch.arange(len(queries), device=queries.device)
+        own = index.tensor_split(self._ranks.size)[self._ranks.rank]
         weight = len(own) / len(queries)
-        own = own if len(own) else every[:1]  # with weight zero, so that there are gradients
+        own = own if len(own) else index[:1]  # with weight zero, so that there are gradients
         if candidates is not None and candidates.ndim == 2:
             candidates = candidates[own]
         return weight * self.loss(queries[own], candidates)
