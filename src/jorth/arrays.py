@@ -195,7 +195,7 @@ def frobenius(tensor: Tensor) -> float:
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is one real number in the range of a float; NaN and infinity are."""
+    """Whether a value is a real number in the range of a float, NaN or infinity."""
     if isinstance(value, int):
         return not isinstance(value, bool) and abs(value) <= sys.float_info.max
     return isinstance(value, (float, np.integer, np.floating))
@@ -231,7 +231,7 @@ def positive_number(value: Any, name: str, dtype: torch.dtype = torch.float64) -
     return real_number(value, name, expected, lambda x: 0 < rounded_to(dtype, x) < math.inf)
 
 
-def check_square(value: Any, name: str, dtype: torch.dtype = torch.float64) -> float:
+def squarable_number(value: Any, name: str, dtype: torch.dtype = torch.float64) -> float:
     """A positive number whose square and inverse square a dtype can hold."""
     positive_number(value, name)
     largest = torch.finfo(dtype).max / 16
@@ -240,7 +240,7 @@ def check_square(value: Any, name: str, dtype: torch.dtype = torch.float64) -> f
 
 
 def rounded_to(dtype: torch.dtype, number: float) -> float:
-    """A float as a dtype holds it; infinity beyond its range."""
+    """A float rounded to a dtype; infinity beyond its range."""
     return torch.tensor(number, dtype=torch.float64).to(dtype).item()
 
 
@@ -346,7 +346,7 @@ def check_device(device: Any, name: str = "device") -> None:
 
 
 def file_path(value: Any, name: str) -> Path:
-    """A path, or an error."""
+    """A path that a file can have, or an error."""
     if not isinstance(value, (str, os.PathLike)) or isinstance(os.fspath(value), bytes):
         raise TypeError(f"{name} must be a path, got {describe(value)}")
     path = Path(value)

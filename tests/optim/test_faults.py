@@ -381,30 +381,7 @@ def test_a_huge_estimate_is_refreshed(curvature):
     assert run.large == [turn in (0, 4) for turn in range(8)]
 
 
-# -- state
-
-
-def test_a_state_without_counts_is_taken():
-    """As it was saved when the number of steps was one integer for all matrices."""
-    X0, G = random_batch(count=2, cond=4.0)
-    first, second = (torch.nn.Parameter(X0.clone()) for _ in range(2))
-    saved, other = (VRJOBCD([p], SIG, momentum=0.9) for p in (first, second))
-
-    def closure(p):
-        p.grad = G.clone()
-        return torch.zeros(())
-
-    saved.step(lambda: closure(first))
-    state = copy.deepcopy(saved.state_dict())
-    for name in ("not_finite", "too_far", "stale"):
-        del state["param_groups"][0][name]
-    state["state"][0]["step"] = 1
-    other.load_state_dict(state)
-    second.data.copy_(first.data)
-    saved.step(lambda: closure(first))
-    other.step(lambda: closure(second))
-    assert torch.equal(first, second)
-    assert other.state[second]["step"].flatten().tolist() == [2, 2]
+# -- devices
 
 
 def test_the_default_device_is_no_matter():

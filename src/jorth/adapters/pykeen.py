@@ -9,7 +9,7 @@ from torch import Tensor
 
 from jorth import arrays
 from jorth.adapters import needing
-from jorth.arrays import check_signature, check_square, describe
+from jorth.arrays import check_signature, describe, squarable_number
 from jorth.group.elements import finite_square
 from jorth.kge import UltraE as JorthUltraE
 from jorth.kge.model import SIGNATURE, squared_arc, start_points
@@ -47,7 +47,7 @@ class UltraEInteraction(Interaction[Entity, Tensor, Entity]):
     ) -> None:
         super().__init__()
         dtype = torch.get_default_dtype()
-        self.alpha = check_square(alpha, "alpha", dtype)
+        self.alpha = squarable_number(alpha, "alpha", dtype)
         self.delta = arrays.finite_number(delta, "delta", dtype)
         check_q(check_signature(signature))
         plus, minus = signature.positions(torch.device("cpu"))
@@ -134,7 +134,7 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
         **kwargs: Any,
     ) -> None:
         check_q(check_signature(signature))
-        spread = check_square(spread, "spread", torch.get_default_dtype())
+        spread = squarable_number(spread, "spread", torch.get_default_dtype())
         seed = arrays.seed_number(seed)
         _check_factory(kwargs.get("triples_factory"))
 

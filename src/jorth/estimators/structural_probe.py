@@ -163,7 +163,7 @@ class StructuralProbeEmbedding(Transformer):
         if not (isinstance(self.scale, str) and self.scale == "fit"):
             expected = 'a positive number or "fit"'
             arrays.real_number(self.scale, "scale", expected, lambda x: 0 < x < np.inf)
-        arrays.check_square(self.alpha, "alpha")
+        arrays.squarable_number(self.alpha, "alpha")
         arrays.nonnegative_number(self.ridge, "ridge")
 
     def _check_zero_rows(self, X: Floats) -> None:

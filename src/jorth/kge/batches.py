@@ -24,8 +24,7 @@ class Queries:
         sides: "both" asks for both ends of every triple. Otherwise one end is drawn, either
             "uniform" or "bernoulli": the tail with probability t / (t + h), where t is the mean
             number of tails per head of the relation and h that of heads per tail. The end with
-            more true answers is then asked for more often, where a false answer that is drawn is
-            less likely to be true.
+            more true answers is then asked for more often.
     """
 
     def __init__(self, triples: Tensor, relations: int, sides: str) -> None:

@@ -106,7 +106,7 @@ class Config:
         for name in ("lr", "relation_lr", "temperature", "regularisation"):
             given[name] = arrays.nonnegative_number(given[name], name)
         for name in ("alpha", "spread"):
-            given[name] = arrays.check_square(given[name], name, DTYPES[self.dtype])
+            given[name] = arrays.squarable_number(given[name], name, DTYPES[self.dtype])
         for name in ("reciprocal", "rotate", "shared", "reject"):
             arrays.check_flag(given[name], name)
             given[name] = bool(given[name])

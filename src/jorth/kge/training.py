@@ -144,7 +144,7 @@ class _Progress:
 
 @dataclass
 class _Checkpoint:
-    """All that changes from epoch to epoch."""
+    """Everything that changes from epoch to epoch."""
 
     progress: _Progress
     parameters: dict[str, Tensor]
@@ -228,7 +228,8 @@ class _Run:
         """
         config = self.config
         device = self.model.points.device
-        generator = torch.Generator(device).manual_seed(_epoch_seed(config.seed, number))
+        (word,) = np.random.SeedSequence([config.seed, number]).generate_state(1, np.uint64)
+        generator = torch.Generator(device).manual_seed(int(word >> np.uint64(1)))
         queries = self._queries.epoch(generator)
         total = torch.zeros((), dtype=torch.float64, device=device)
         seen = 0
@@ -295,11 +296,6 @@ def _model(triples: Triples, config: Config) -> UltraE:
         dtype=DTYPES[config.dtype],
         device=config.device,
     )
-
-
-def _epoch_seed(seed: int, number: int) -> int:
-    state = np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)
-    return int(state[0] >> np.uint64(1))
 
 
 def _identity(triples: Triples, config: Config) -> dict[str, str]:

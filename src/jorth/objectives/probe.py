@@ -70,7 +70,7 @@ class StructuralProbe(AbstractObjective):
         self._data = _rows(data, signature)
         self.samples = len(self._data)
         self.signature = signature
-        self.alpha = arrays.check_square(alpha, "alpha")
+        self.alpha = arrays.squarable_number(alpha, "alpha")
         fit = isinstance(scale, str) and scale == "fit"
         self.scale: float | str = "fit" if fit else arrays.positive_number(scale, "scale")
         self.ridge = arrays.nonnegative_number(ridge, "ridge")

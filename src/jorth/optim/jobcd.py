@@ -171,16 +171,12 @@ class JOBCD(Optimizer):
         _count_unmoved(group, "not_finite", finite, NOT_FINITE)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """As torch's, also for older states, without counts or with one step number per tensor."""
+        """As torch's, which leaves "step" on the device and in the dtype it was saved with."""
         super().__setstate__(state)
         for group in self.param_groups:
-            for name in ("not_finite", "too_far"):
-                group.setdefault(name, 0)
             for p in group["params"]:
                 if "step" in self.state.get(p, {}):
-                    one_each = p.new_zeros((*p.shape[:-2], 1, 1))
-                    saved = torch.as_tensor(self.state[p]["step"])
-                    self.state[p]["step"] = one_each + saved.to(one_each)
+                    self.state[p]["step"] = self.state[p]["step"].to(p)
 
     def state_dict(self) -> dict[str, Any]:
         """As torch's, with signatures as lists of signs, which `torch.load` accepts."""
@@ -196,11 +192,9 @@ class JOBCD(Optimizer):
             for group in state_dict["param_groups"]
         ]
         for own, saved in zip(self.param_groups, groups, strict=False):
-            if own["signature"] != saved["signature"]:
-                expected = own["signature"]
-                raise ValueError(
-                    f"state_dict must be of {expected}, got one of {saved['signature']}"
-                )
+            expected, found = own["signature"], saved["signature"]
+            if expected != found:
+                raise ValueError(f"state_dict must be of {expected}, got one of {found}")
         super().load_state_dict(state_dict | {"param_groups": groups})
 
 

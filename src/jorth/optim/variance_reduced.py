@@ -66,11 +66,6 @@ class VRJOBCD(JOBCD):
         for group in self.param_groups:
             group.update(own)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group.setdefault("stale", False)
-
     def wants_large_batch(self) -> bool:
         """Whether the coming step is a refresh. Asking twice changes nothing.
 
