@@ -63,7 +63,7 @@ class JOrthogonal(Manifold):
 
     @property
     def typical_dist(self) -> float:
-        """Pi sqrt(n), as in pymanopt's SO(n): the scale of the rotations. Boosts have no scale."""
+        """pi sqrt(n), as in pymanopt's SO(n): the scale of the rotations. Boosts have no scale."""
         return math.pi * math.sqrt(self.signature.n)
 
     def inner_product(

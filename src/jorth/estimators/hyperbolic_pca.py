@@ -161,11 +161,9 @@ def _principal_frame(points: Floats) -> tuple[Floats, Floats]:
     near = lift((points @ centre)[:, :-1])
     C = near.T @ near / len(near)
     if not len(C) * UNIT * np.trace(C) < SHIFT / 4:
-        raise ValueError(
-            "X must lie within a hyperbolic radius of about 17 of its centre, beyond which float64 "
-            f"does not resolve it, got a largest radius of {np.arccosh(near[:, -1].max()):.3g}; "
-            "for Euclidean rows a smaller scale helps"
-        )
+        expected = "within a hyperbolic radius of about 17 of its centre, what float64 resolves"
+        found = f"{np.arccosh(near[:, -1].max()):.3g}; for Euclidean rows a smaller scale helps"
+        raise ValueError(f"X must lie {expected}, got a largest radius of {found}")
     shifted, W = eigh(C + SHIFT * np.diag(signature.signs), signature)
     descending = np.r_[np.arange(signature.p)[::-1], signature.p]
     F = (centre @ W)[:, descending]

@@ -28,11 +28,10 @@ def space_of(points: Floats) -> Floats:
     off = np.abs(squares - np.square(time) + 1) / (squares + np.square(time) + 1)
     if off.max() > MAX_DEVIATION or time.min() <= 0:
         row = int(np.argmax(np.where(time <= 0, np.inf, off)))
-        raise ValueError(
-            "X must hold points of the hyperboloid, |space|^2 - time^2 = -1 with time > 0, got "
-            f"|space|^2 - time^2 = {squares[row] - time[row] ** 2:.6g} and "
-            f"time = {time[row]:.6g} in row {row}"
-        )
+        expected = "points of the hyperboloid, |space|^2 - time^2 = -1 with time > 0"
+        product = f"|space|^2 - time^2 = {squares[row] - time[row] ** 2:.6g}"
+        found = f"{product} and time = {time[row]:.6g} in row {row}"
+        raise ValueError(f"X must hold {expected}, got {found}")
     return space
 
 

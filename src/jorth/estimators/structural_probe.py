@@ -155,7 +155,7 @@ class StructuralProbeEmbedding(Transformer):
         return _spearman(*self._pairs(X, y))
 
     def stress(self, X: Any, y: Any = None) -> float:
-        """Sqrt(sum (T - c d)^2 / sum T^2) with the c of the fit; NaN where T is zero."""
+        """sqrt(sum (T - c d)^2 / sum T^2) with the c of the fit; NaN where T is zero."""
         return _stress(*self._pairs(X, y))
 
     def _check_parameters(self) -> None:

@@ -88,14 +88,13 @@ class Negatives:
         If the candidates are all entities, the answers of the queries are left out too.
         """
         anchor, code, answer = queries.unbind(-1)
-        if candidates is not None:
-            if self.known is None:
-                return scores
-            return scores.masked_fill(self.known.contains(anchor, code, candidates), -torch.inf)
-        scores = scores.scatter(1, answer[:, None], -torch.inf)
+        if candidates is None:
+            scores = scores.scatter(1, answer[:, None], -torch.inf)
         if self.known is None:
             return scores
-        return scores.index_put(self.known.answers(anchor, code), scores.new_tensor(-torch.inf))
+        if candidates is None:
+            return scores.index_put(self.known.answers(anchor, code), scores.new_tensor(-torch.inf))
+        return scores.masked_fill(self.known.contains(anchor, code, candidates), -torch.inf)
 
 
 def logistic(positive: Tensor, negative: Tensor) -> Tensor:
