@@ -9,14 +9,8 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from jorth.arrays import check_choice, finite_result, whole_number
-from jorth.estimators.base import (
-    FLOATS,
-    Transformer,
-    at_least_zero,
-    naming,
-    signature_for,
-    warn_unless_converged,
-)
+from jorth.estimators import base
+from jorth.estimators.base import Transformer, naming
 from jorth.signature import Signature
 from jorth.solvers import AbstractSolver, procrustes
 
@@ -67,13 +61,13 @@ class LorentzAligner(Transformer):
         with naming(X=X, y=y):
             if issparse(y):
                 raise TypeError("Sparse data was passed for y, but dense data is required")
-            X, y = validate_data(self, X, y, dtype=FLOATS, multi_output=True, y_numeric=True)
+            X, y = validate_data(self, X, y, dtype=base.FLOATS, multi_output=True, y_numeric=True)
         y = y.reshape(len(y), -1).astype(X.dtype, copy=False)
         n = X.shape[1]
-        self.signature_ = signature_for(n, self.signature)
+        self.signature_ = base.signature_for(n, self.signature)
         if y.shape[1] > n:
             raise ValueError(f"y must have at most the {n} columns of X, got {y.shape[1]}")
-        tolerance = at_least_zero(self.gradient_tolerance, "gradient_tolerance")
+        tolerance = base.at_least_zero(self.gradient_tolerance, "gradient_tolerance")
         with naming(X=X, y=y):
             self.result_ = procrustes(
                 X,
@@ -85,7 +79,7 @@ class LorentzAligner(Transformer):
                 max_iterations=self.max_iterations,
             )
         self.rotation_ = self.result_.x
-        warn_unless_converged(self.result_)
+        base.warn_unless_converged(self.result_)
         return self
 
     def transform(self, X: Any) -> Any:

@@ -7,15 +7,8 @@ from typing import Any
 
 from torch import Tensor
 
-from jorth.arrays import (
-    check_choice,
-    check_flag,
-    check_signature,
-    describe,
-    real_number,
-    seed_number,
-    whole_number,
-)
+from jorth import arrays
+from jorth.arrays import describe
 from jorth.group.elements import check_feasible, finite_square
 from jorth.kernels.pairings import MATCHINGS
 
@@ -33,17 +26,17 @@ REMEDY = "; start with jorth.nn.init.j_orthogonal_"
 
 def check_group(group: dict[str, Any]) -> None:
     """Check a parameter group, and turn its numbers into Python's own."""
-    signature = check_signature(group["signature"])
+    signature = arrays.check_signature(group["signature"])
     for name, choices in CHOICES.items():
-        check_choice(group[name], name, choices)
+        arrays.check_choice(group[name], name, choices)
     for name, bound in UPPER_BOUNDS.items():
         group[name] = _number(group[name], name, bound)
     _number(group["lr"], "lr", math.inf)  # a tensor remains one, for schedulers
-    check_flag(group["maximize"], "maximize")
-    group["seed"] = seed_number(group["seed"])
+    arrays.check_flag(group["maximize"], "maximize")
+    group["seed"] = arrays.seed_number(group["seed"])
     rounds = group["rounds_per_gradient"]
     if rounds is not None:
-        whole_number(rounds, "rounds_per_gradient", 1)
+        arrays.whole_number(rounds, "rounds_per_gradient", 1)
         if group["matching"] == "greedy" and rounds != 1:
             expected = 'None or 1 for matching="greedy"'
             raise ValueError(f"rounds_per_gradient must be {expected}, got {rounds}")
@@ -56,7 +49,8 @@ def _number(value: Any, name: str, bound: float) -> float:
     """A number in [0, bound), given as such or as a tensor."""
     if isinstance(value, Tensor) and value.numel() == 1 and not value.is_meta:
         value = value if value.is_complex() else value.item()
-    return real_number(value, name, f"a number in [0, {bound})", lambda x: 0 <= x < bound)
+    expected = f"a number in [0, {bound})"
+    return arrays.real_number(value, name, expected, lambda x: 0 <= x < bound)
 
 
 def parameter_list(params: Any) -> Any:
