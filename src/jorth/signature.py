@@ -111,7 +111,7 @@ class Signature:
         return f"Signature.of({list(self._signs)})"
 
     def __str__(self) -> str:
-        """The same for messages, cut short if there are many signs in no order."""
+        """The representation, shortened for messages if there are many unsorted signs."""
         complete = repr(self)
         if len(complete) <= 80:
             return complete

@@ -133,7 +133,6 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
         base: Tensor | None = None,
         **kwargs: Any,
     ) -> None:
-        check_q(check_signature(signature))
         spread = squarable_number(spread, "spread", torch.get_default_dtype())
         seed = arrays.seed_number(seed)
         _check_factory(kwargs.get("triples_factory"))

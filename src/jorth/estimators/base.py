@@ -34,7 +34,7 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """The number of columns that `transform` returns."""
 
     def _rows(self, X: Any, **options: Any) -> NDArray[Any]:
-        """The rows (m, n) in float64 or float32; ``reset=False`` asks for the n of the fit."""
+        """The rows (m, n) in float64 or float32; ``reset=False`` requires the n of the fit."""
         with naming(X=X):
             found: NDArray[Any] = validate_data(self, X, dtype=FLOATS, **options)
             return found

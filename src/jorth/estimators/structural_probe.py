@@ -95,7 +95,9 @@ class StructuralProbeEmbedding(Transformer):
         The distances y are a symmetric matrix T (m, m) without negative entries, or numbers (m,)
         for |y_i - y_j|, or by default the Euclidean distances of the rows.
         """
-        self._check_parameters()
+        if not (isinstance(self.scale, str) and self.scale == "fit"):
+            expected = 'a positive number or "fit"'
+            arrays.real_number(self.scale, "scale", expected, lambda x: 0 < x < np.inf)
         X = self._rows(X, ensure_min_samples=2).astype(np.float64)
         self.signature_ = base.signature_for(X.shape[1], self.signature)
         T = _distance_matrix(X, y)
@@ -109,9 +111,9 @@ class StructuralProbeEmbedding(Transformer):
             X,
             T / unit,
             signature=self.signature_,
-            alpha=float(self.alpha),
+            alpha=self.alpha,
             scale=self.scale if isinstance(self.scale, str) else float(self.scale) / unit,
-            ridge=float(self.ridge),
+            ridge=self.ridge,
             zero_rows=self.zero_rows,
         )
         self.result_ = self._best(probe)
@@ -157,14 +159,6 @@ class StructuralProbeEmbedding(Transformer):
     def stress(self, X: Any, y: Any = None) -> float:
         """sqrt(sum (T - c d)^2 / sum T^2) with the c of the fit; NaN where T is zero."""
         return _stress(*self._pairs(X, y))
-
-    def _check_parameters(self) -> None:
-        arrays.check_choice(self.zero_rows, "zero_rows", ("error", "base"))
-        if not (isinstance(self.scale, str) and self.scale == "fit"):
-            expected = 'a positive number or "fit"'
-            arrays.real_number(self.scale, "scale", expected, lambda x: 0 < x < np.inf)
-        arrays.squarable_number(self.alpha, "alpha")
-        arrays.nonnegative_number(self.ridge, "ridge")
 
     def _check_zero_rows(self, X: Floats) -> None:
         count = int((~X.any(axis=1)).sum())

@@ -33,7 +33,7 @@ class Queries:
         self._tail_share = None if sides == "both" else _tail_shares(triples, relations, sides)
 
     def epoch(self, generator: torch.Generator) -> Tensor:
-        """(2 N, 3) for both ends, otherwise (N, 3)."""
+        """The queries in a new order: (2 N, 3) for both ends, otherwise (N, 3)."""
         device = self._both.device
         count = len(self._relation)
         if self._tail_share is None:

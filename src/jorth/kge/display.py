@@ -21,7 +21,7 @@ HEADINGS = ("MRR", "Hits@1", "Hits@3", "Hits@10", "mean rank", "triples")
 
 
 class ProgressBar:
-    """A bar over the epochs with the last loss and validation MRR; a callback of `train`."""
+    """A bar over the epochs with the last loss and validation MRR; a callback for `train`."""
 
     def __init__(self, epochs: int) -> None:
         self._mrr = ""

@@ -103,7 +103,7 @@ class Optimisers:
         return value
 
     def _summed(self, value: Tensor) -> Tensor:
-        """The loss of all processes, whose summed gradients replace those of this one."""
+        """The loss summed over all processes; the gradients become sums as well."""
         if self._ranks is None:
             return value
         gradients = [p.grad for p in self._model.parameters() if p.grad is not None]
@@ -125,7 +125,7 @@ class Optimisers:
 
 
 class _RelationCopy(torch.nn.Module):
-    """A copy of the relations on another device than that of the model."""
+    """A copy of the relations on a device other than the model's."""
 
     def __init__(self, model: UltraE, device: torch.device) -> None:
         super().__init__()

@@ -211,7 +211,7 @@ class _Run:
         return row
 
     def _not_finite(self, row: Row) -> str:
-        """Why the run ends; an error if there is no model that it could end with."""
+        """Why the run ends; an error if there is no earlier model to return."""
         what = "model is not finite, its loss" if math.isfinite(row["loss"]) else "loss is"
         message = (
             f"the {what} {row['loss']:g} in epoch {row['epoch']}; a smaller lr or relation_lr may "
@@ -273,7 +273,7 @@ class _Run:
         self._optimisers.restore(state.optimisers)
 
     def result(self) -> Training:
-        """The best model, in plain form, and the history."""
+        """The best model, without parametrisations, and the history."""
         progress = self.progress
         plain = _model(self.triples, self.config)
         plain.load_state_dict(progress.best or self.model.weights())

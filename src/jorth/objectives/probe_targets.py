@@ -18,7 +18,7 @@ CACHE_BYTES = 1 << 29
 
 
 class Targets(ABC):
-    """Distances between the rows ``rows`` (a,) and ``columns`` (b,): (a, b)."""
+    """The distances (a, b) between the rows numbered ``rows`` (a,) and ``columns`` (b,)."""
 
     @abstractmethod
     def __call__(self, rows: Tensor, columns: Tensor) -> Tensor: ...

@@ -36,9 +36,9 @@ class JOBCD(Optimizer):
 
     A matrix stays where it is if its gradient is not finite, which then enters no average, or if
     the step would end where X^T J X = J is lost in rounding: beyond ||X|| = u^(-1/2) (4e3 in
-    float32, 9e7 in float64), or with a residual above u^(1/2). Its momentum is then dropped.
-    "not_finite" and "too_far" of a parameter group count the two cases, and the first of each gives
-    a RuntimeWarning.
+    float32, 9e7 in float64), or with a residual above u^(1/2). In the second case its momentum is
+    dropped. "not_finite" and "too_far" of a parameter group count the two cases, and the first of
+    each gives a RuntimeWarning.
 
     With momentum or an adaptive curvature the slopes S = skew(J G X^T) are averaged in place of the
     gradient: S_ij belongs to the plane (i, j) at every X, so no transport is needed.
@@ -120,10 +120,7 @@ class JOBCD(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One step of every group.
-
-        Returns the loss if a closure is given, which is called first, with gradients enabled.
-        """
+        """Take one step of every group; return the loss if there is a closure, called first."""
         loss = None
         if closure is not None:
             check_closure(closure)
@@ -158,7 +155,7 @@ class JOBCD(Optimizer):
             X, G = X.mT, G.mT
         state = {name: _stack([self.state[p][name] for p in params]) for name in _shapes(group, X)}
         G, slopes, finite = _averaged(group, X, G, state)
-        if float(group["lr"]) >= sys.float_info.min:  # schedulers begin at 0: no majoriser there
+        if float(group["lr"]) >= sys.float_info.min:  # at 0, where schedulers begin, L is infinite
             moved = _moved(group, X, G, slopes)
             accepted = may_be_written(moved, X, group["signature"])[:, None, None]
             moved = torch.where(accepted, moved, X)
@@ -247,7 +244,7 @@ def _moved(group: dict[str, Any], X: Tensor, G: Tensor, slopes: Tensor | None) -
 def _rounds(
     group: dict[str, Any], X: Tensor, G: Tensor, slopes: Tensor | None
 ) -> NDArray[np.int64]:
-    """The rounds of this step; "greedy" goes by the root mean square of the slopes of the batch."""
+    """The rounds of this step; "greedy" weighs pairs by the root mean square of their slopes."""
     n = X.shape[-1]
     seed, turn = group["seed"], group["turn"]
     if group["matching"] != "greedy" or n < 2:

@@ -82,7 +82,7 @@ class VRJOBCD(JOBCD):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One step; the loss at the point before it.
+        """Take one step and return the loss before it.
 
         Args:
             closure: Clears all gradients, computes the loss of the drawn batch and its gradients,
