@@ -52,8 +52,9 @@ def describe(value: object) -> str:
     short = _short(value)
     if short is not None:
         return f"{kind} {short}"
-    has_length = isinstance(value, (str, bytes, list, tuple, dict, set))
-    return f"{kind} of length {len(value)}" if has_length else kind  # type: ignore[arg-type]
+    if isinstance(value, (str, bytes, list, tuple, dict, set)):
+        return f"{kind} of length {len(value)}"
+    return kind
 
 
 def shown(value: object) -> str:

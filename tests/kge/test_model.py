@@ -64,6 +64,10 @@ def test_tables_are_read_in_groups():
         assert torch.equal(bias, model.bias[group])
 
 
+def test_no_triples_have_no_scores():
+    assert scattered(6, 2)(torch.zeros((0, 3), dtype=torch.int64)).shape == (0,)
+
+
 def test_squared_arc_of_more_than_a_chunk():
     g = torch.linspace(-4, 4, 2 * CHUNK + 5, dtype=torch.float64).reshape(-1, 1)
     parts = torch.cat([squared_arc(part) for part in g.split(1000)])

@@ -118,7 +118,7 @@ class UltraE(torch.nn.Module):
         points = torch.split(self.embeddings(all_entities), sizes)
         biases = torch.split(_rows(self.bias, all_entities), sizes)
         return [
-            (E.reshape(*group.shape, -1), bias.reshape(group.shape))
+            (E.reshape(*group.shape, E.shape[-1]), bias.reshape(group.shape))
             for group, E, bias in zip(groups, points, biases, strict=True)
         ]
 
