@@ -50,8 +50,9 @@ def many(
     return click.option(name, field, multiple=True, type=kind, help=text.strip())
 
 
+OUTPUT_HELP = "Folder of the rows, where an earlier run is resumed. Default: out/bench/NAME."
 RUN_OPTIONS: tuple[Callable[[Any], Any], ...] = (
-    click.option("--output", "-o", type=folder, help="Default: out/bench/NAME. Resumes a run."),
+    click.option("--output", "-o", type=folder, help=OUTPUT_HELP),
     click.option("--quick", is_flag=True, help="Run a small grid in a few seconds."),
     click.option("--retry-failed", is_flag=True, help="Run failed cells again."),
 )

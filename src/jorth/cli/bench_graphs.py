@@ -22,7 +22,7 @@ TRIALS_HELP = f"Settings of each method. Default: {Plan.trials}, quick {QUICK_PL
 
 @click.command()
 @many("--graph", "graphs", str, "A folder of train.txt and test.txt in the data.", Plan.graphs)
-@one("--data-dir", folder, "Folder of the graphs, or of kg with them. Default: $JORTH_DATA.")
+@one("--data-dir", folder, "Folder of the graphs or of kg/GRAPH. Default: $JORTH_DATA.")
 @many("--solver", "methods", click.Choice(GRAPH_METHODS, case_sensitive=False), "Default: all.")
 @many("--seed", "seeds", seed, "Seeds of the tests; the trials use the first one.", Plan.seeds)
 @one("--epochs", click.IntRange(1), EPOCHS_HELP)

@@ -26,7 +26,7 @@ def kge() -> None:
 @kge.command()
 @click.argument("config", required=False, type=FILE)
 @click.option(
-    "--output", "-o", type=folder, default=OUTPUT, show_default=True, help="Resumes a run."
+    "--output", "-o", type=folder, default=OUTPUT, show_default=True, help="A run in it is resumed."
 )
 @click.option("--data", type=folder, help="Folder of train, valid, test (.txt or .tsv).")
 @click.option("--device", help="cpu, cuda, cuda:1, ...")

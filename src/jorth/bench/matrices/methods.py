@@ -26,17 +26,11 @@ _METHODS: dict[str, Method] = {
     "Riemannian L-BFGS": "riemannian-lbfgs",
 }
 METHOD_NAMES = tuple(_METHODS)  # all methods in the order of the tables
+_RIEMANNIAN = ("Riemannian SD", "Riemannian CG", "Riemannian L-BFGS")
 METHODS_OF_PROBLEM = {
     "race": PAPER_METHODS,
     "trace": (*PAPER_METHODS, "GS-JOBCD right", "J-JOBCD right", "Riemannian L-BFGS"),
-    "procrustes": (
-        *PAPER_METHODS,
-        "VR-J-JOBCD",
-        "exponential",
-        "Riemannian SD",
-        "Riemannian CG",
-        "Riemannian L-BFGS",
-    ),
+    "procrustes": (*PAPER_METHODS, "VR-J-JOBCD", "exponential", *_RIEMANNIAN),
     "probe": (*PAPER_METHODS[:5], "VR-J-JOBCD", "CSDM L-BFGS", "Riemannian L-BFGS"),
 }
 THETA_METHODS = ("GS-JOBCD", "J-JOBCD", "CSDM+GS-JOBCD")

@@ -53,7 +53,7 @@ def _race(groups: list[Group], place: Path) -> dict[str, Any]:
         for _, members in groupby(groups, key=lambda g: (g.cell.shared_problem, g.budget))
     ]
     nearest_to_one = [min(found, key=lambda g: abs((g.theta or 1.0) - 1.0)) for found in problems]
-    several = [found for found in problems if len(found) > 1]
+    many_thetas = [found for found in problems if len(found) > 1]
     orders = tables.comparisons(groups)
     alike = sum(comparison.alike for _, comparison in orders)
     return {
@@ -61,7 +61,7 @@ def _race(groups: list[Group], place: Path) -> dict[str, Any]:
         "orders": orders and tables.orders_table(orders),
         "alike": alike,
         "decided": alike + sum(comparison.reversed for _, comparison in orders),
-        "figures": together(_thetas(several, place), _curves(nearest_to_one, place)),
+        "figures": together(_thetas(many_thetas, place), _curves(nearest_to_one, place)),
     }
 
 
@@ -84,9 +84,8 @@ def _probe(found: list[SeededRuns], place: Path) -> Html:
     parts = []
     for runs in found:
         picture = figures.probe_convergence(runs)
-        parts.append(
-            place_figure(picture, f"probe-{_slug(runs.cell)}", _probe_caption(runs), place)
-        )
+        name = f"probe-{_slug(runs.cell)}"
+        parts.append(place_figure(picture, name, _probe_caption(runs), place))
     return together(
         probe.verdict(found),
         probe.results_table(found),
