@@ -8,21 +8,19 @@ from typing import ClassVar
 
 
 class Clock:
-    """Seconds spent solving. It is paused while the loop records, reports or saves."""
+    """Seconds spent solving. The clock is paused while the loop records, reports or saves."""
 
     now: ClassVar[Callable[[], float]] = time.perf_counter
-    """What all clocks read: seconds on the wall."""
+    """The function that all clocks read; a benchmark may set it to processor time."""
 
     def __init__(self, spent: float = 0.0) -> None:
         self._spent = spent
         self._since: float | None = None
 
     def start(self) -> None:
-        """Let the time run."""
         self._since = Clock.now()
 
     def pause(self) -> None:
-        """Hold the time."""
         self._spent = self.seconds
         self._since = None
 

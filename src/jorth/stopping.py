@@ -1,4 +1,4 @@
-"""Stopping criteria for `jorth.minimize`: they combine with | (either) and & (both)."""
+"""Stopping criteria for `jorth.minimize`, which combine with | (either) and & (both)."""
 
 from jorth.solvers import BlockStationary as BlockStationary
 from jorth.solvers import Criterion as Criterion

@@ -1,4 +1,4 @@
-"""J-orthogonal parameters of torch modules: initialiser, layer, parametrisations."""
+"""J-orthogonal parameters of torch modules: an initialiser, a layer and parametrisations."""
 
 from jorth.nn import init
 from jorth.nn.linear import JOrthogonalLinear

@@ -24,9 +24,9 @@ def j_orthogonal_(
     Args:
         tensor: float32 or float64.
         signature: The signs of J.
-        cond: The condition number of each matrix, its squared norm; 1 is also orthogonal.
+        cond: The condition number of each matrix; with 1 the matrices are orthogonal as well.
         component: The signs of det X[+,+] and det X[-,-].
-        seed: An integer, or a generator of NumPy or torch, which moves on: share one among layers.
+        seed: An integer, or a generator of NumPy or torch, which several layers can share.
 
     Returns:
         The tensor itself.
@@ -36,13 +36,9 @@ def j_orthogonal_(
     shape = square_matrix(tensor, signature, "tensor").shape
     if isinstance(seed, torch.Generator):
         seed = int(torch.randint(2**63 - 1, (), generator=seed, device=seed.device))
+    batch = tuple(shape[:-2])
     point = random_point(
-        signature,
-        cond=cond,
-        component=component,
-        batch=tuple(shape[:-2]),
-        seed=seed,
-        dtype=tensor.dtype,
+        signature, cond=cond, component=component, batch=batch, seed=seed, dtype=tensor.dtype
     )
     with torch.no_grad():
         return tensor.copy_(point)

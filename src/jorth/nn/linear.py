@@ -1,4 +1,4 @@
-"""A linear layer that keeps x^T J y."""
+"""A linear layer that preserves x^T J y."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from jorth.signature import Signature
 
 
 class JOrthogonalLinear(nn.Module):
-    """y = W x + b with W^T J W = J: without bias <y, y'>_J = <x, x'>_J.
+    """y = W x + b with W^T J W = J, so that <y, y'>_J = <x, x'>_J without a bias.
 
     Train ``weight`` with `jorth.optim.JOBCD` or `jorth.optim.VRJOBCD`, or under a parametrisation
     (`cs_parametrization`, `exponential_parametrization`) with any optimiser; a plain optimiser
@@ -29,10 +29,10 @@ class JOrthogonalLinear(nn.Module):
 
     Args:
         signature: The signs of J; inputs and outputs have n features.
-        bias: Whether to add a bias (*batch, n), zero at first.
-        batch: The layer holds that many independent matrices, and takes inputs (..., *batch, n).
+        bias: Whether to add a bias (*batch, n), which starts at zero.
+        batch: The shape of a batch of independent matrices; inputs are then (..., *batch, n).
         cond: The condition number of the initial matrices.
-        seed: Seed for the initial matrices: see `jorth.nn.init.j_orthogonal_`.
+        seed: The seed of the initial matrices, as in `jorth.nn.init.j_orthogonal_`.
         device: The device of the parameters.
         dtype: The dtype of the parameters, float32 or float64; torch's default when omitted.
     """
@@ -54,7 +54,8 @@ class JOrthogonalLinear(nn.Module):
         super().__init__()
         self.signature = check_signature(signature)
         check_flag(bias, "bias")
-        self.batch, self.cond = batch_sizes(batch), cond
+        self.batch = batch_sizes(batch)
+        self.cond = cond
         check_dtype(dtype, optional=True)
         check_device(device)
         n = signature.n
@@ -74,17 +75,12 @@ class JOrthogonalLinear(nn.Module):
             nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., *batch, n) to (..., *batch, n)."""
+        """Map x (..., *batch, n) to y of the same shape."""
         weight = self.weight
         if not isinstance(x, Tensor) or x.device != weight.device or x.layout != torch.strided:
-            raise TypeError(
-                f"x must be a dense tensor on the device of the layer, {weight.device}, "
-                f"got {describe(x)}"
-            )
+            raise TypeError(f"x must be a dense tensor on {weight.device}, got {describe(x)}")
         if x.dtype != weight.dtype and not torch.is_autocast_enabled(x.device.type):
-            raise TypeError(
-                f"x must have the dtype of the layer, {weight.dtype}, got {describe(x)}"
-            )
+            raise TypeError(f"x must have the layer's dtype {weight.dtype}, got {describe(x)}")
         wanted = (*self.batch, self.signature.n)
         if tuple(x.shape[x.ndim - len(wanted) :]) != wanted:
             shape = ", ".join(["...", *map(str, wanted)])

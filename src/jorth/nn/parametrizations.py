@@ -1,4 +1,4 @@
-"""J-orthogonal by construction: the hyperbolic CS form (CSDM) and the exponential form."""
+"""Matrices that are J-orthogonal by construction: hyperbolic CS form and exponential form."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ FACTORS = ("U1", "U2", "V1", "V2")
 
 
 def cs_parametrization(module: nn.Module, name: str, signature: Signature) -> nn.Module:
-    """Write ``module.name``, now J-orthogonal, as X = diag(U1, U2) H(mu) diag(V1, V2)^T.
+    """Write a J-orthogonal parameter (..., n, n) as X = diag(U1, U2) H(mu) diag(V1, V2)^T.
 
-    X has shape (..., n, n). The free weights, ``module.parametrizations[name].parameters()``, can
-    be given to any optimiser of torch; the paper (CSDM) uses Adam. The component of the start is
-    kept. The module is changed in place and returned.
+    Any optimiser of torch can train the free weights,
+    ``module.parametrizations[name].parameters()``; the paper (CSDM) uses Adam. X stays in the
+    component of its present value. The module is changed in place and returned.
 
     Args:
         module: The owner of the parameter.
@@ -40,11 +40,11 @@ def cs_parametrization(module: nn.Module, name: str, signature: Signature) -> nn
 
 
 def exponential_parametrization(module: nn.Module, name: str, signature: Signature) -> nn.Module:
-    """Write ``module.name`` (..., n, n), now J-orthogonal, as X = exp(J S) X0 with S skew.
+    """Write a J-orthogonal parameter (..., n, n) as X = exp(J S) X0 with S skew.
 
-    X0 is the present value, and S = 0 there. The free weights are the entries of S above the
-    diagonal. The component of the start is kept, but the rounding error of the exponential grows
-    with ||S||. The module is changed in place and returned.
+    X0 is the present value, where S = 0. The free weights are the entries of S above the diagonal.
+    X stays in the component of X0, but the rounding error of the exponential grows with ||S||. The
+    module is changed in place and returned.
 
     Args:
         module: The owner of the parameter.
@@ -60,9 +60,8 @@ def _register(
     if not isinstance(module, nn.Module):
         raise TypeError(f"module must be a torch.nn.Module, got {describe(module)}")
     if not (isinstance(name, str) and isinstance(getattr(module, name, None), Tensor)):
-        raise ValueError(
-            f"name must be that of a parameter of {type(module).__name__}, got {shown(name)}"
-        )
+        owner = type(module).__name__
+        raise ValueError(f"name must be that of a parameter of {owner}, got {shown(name)}")
     square_matrix(getattr(module, name), form.signature, name)
     parametrize.register_parametrization(module, name, form)
     return module
@@ -71,14 +70,14 @@ def _register(
 class CSParametrization(nn.Module):
     """X (..., n, n) from mu (..., min(p, q)) and four square weights A, one per orthogonal factor.
 
-    A factor U is the Cayley transform of A - A^T times U0, its value at the last assignment, where
-    A = 0. Assigning a J-orthogonal matrix sets the factors to those of its CS decomposition.
+    A factor is U = cayley(A - A^T) U0. Assigning a J-orthogonal matrix sets A to zero and U0 to the
+    factor of its CS decomposition.
 
     Args:
         signature: The signs of J.
         triangular: Take U = U0 cayley(L - L^T) instead, with L the lower triangle of A, as torch's
-            own orthogonal parametrisation does. The factors are the same, but an optimiser takes
-            another path to them.
+            own orthogonal parametrisation does. Both forms reach the same factors, but an optimiser
+            takes different paths to them.
     """
 
     U1: Tensor
@@ -95,7 +94,6 @@ class CSParametrization(nn.Module):
             self.register_buffer(name, torch.empty(0))
 
     def forward(self, mu: Tensor, *weights: Tensor) -> Tensor:
-        """X."""
         U1, U2, V1, V2 = (
             self._factor(A, getattr(self, name)) for name, A in zip(FACTORS, weights, strict=True)
         )
@@ -108,7 +106,7 @@ class CSParametrization(nn.Module):
         return cayley_step(L.mT - L, base.mT).mT  # the transpose of cayley(L - L^T)^T U0^T
 
     def right_inverse(self, X: Tensor) -> tuple[Tensor, ...]:
-        """mu and zero weights; the CS factors of X become the U0."""
+        """Return mu and zero weights; the CS factors of X become the U0."""
         if not isinstance(X, Tensor):
             raise TypeError(f"X must be a torch tensor, got {describe(X)}")
         cs = cs_decomposition(X.detach(), self.signature)
@@ -120,8 +118,8 @@ class CSParametrization(nn.Module):
 class ExponentialParametrization(nn.Module):
     """X = exp(J S) X0 (..., n, k) with a skew S from the upper triangle of a weight (..., n, n).
 
-    X0 is the value at the last assignment, where the weight is zero. X^T J X = X0^T J X0 for any
-    weight; a square X0 must be J-orthogonal.
+    Assigning a matrix makes it X0 and sets the weight to zero. X^T J X = X0^T J X0 for any weight;
+    a square X0 must be J-orthogonal.
 
     Args:
         signature: The signs of J.
@@ -135,20 +133,17 @@ class ExponentialParametrization(nn.Module):
         self.register_buffer("base", torch.empty(0))
 
     def forward(self, weight: Tensor) -> Tensor:
-        """X."""
         return exponential_form(weight, self.base, self.signature.vector(weight))
 
     def right_inverse(self, X: Tensor) -> Tensor:
-        """A zero weight; X becomes X0."""
+        """Return a zero weight; X becomes X0."""
         if not isinstance(X, Tensor):
             raise TypeError(f"X must be a torch tensor, got {describe(X)}")
         n = self.signature.n
         point = to_tensor(X, "X").detach()
         if point.ndim < 2 or point.shape[-2] != n or not 1 <= point.shape[-1] <= n:
-            raise ValueError(
-                f"X must have shape (..., {n}, k) with k from 1 to {n} for {self.signature}, "
-                f"got {describe(X)}"
-            )
+            wanted = f"shape (..., {n}, k) with k from 1 to {n}"
+            raise ValueError(f"X must have {wanted}, got {describe(X)}")
         check_finite(point, "X")
         if point.shape[-1] == n:
             check_feasible(point, self.signature)
@@ -157,7 +152,7 @@ class ExponentialParametrization(nn.Module):
 
 
 def exponential_form(weight: Tensor, base: Tensor, signs: Tensor) -> Tensor:
-    """exp(J S) base for S = W - W^T, W the entries of the weight (..., n, n) above the diagonal."""
+    """exp(J S) base with S = W - W^T, where W is the part of the weight above the diagonal."""
     upper = weight.triu(1)
     X: Tensor = matrix_exp(signs[:, None] * (upper - upper.mT)) @ base
     return X

@@ -1,1 +1,1 @@
-"""The one loop of all solvers: its contract with them, its budget, its record, when it stops."""
+"""The loop that runs every solver: its contract with them, its budget, its record and its end."""

@@ -1,17 +1,19 @@
-"""What a run may spend: true counts of evaluations, and limits that hold inside a step as well.
+"""What a run may spend: counts of evaluations, and limits that also apply inside a step.
 
-Ctrl-C is such a limit. The run finishes its step and returns what it has; a second one breaks the
-step off. While the result is put together and saved, more of them are ignored for
-`INTERRUPT_PATIENCE` seconds; after that one more gives up.
+Ctrl-C is such a limit: the run ends at its next evaluation and returns what it has. A second Ctrl-C
+breaks the step off at once. While the result is put together and saved, Ctrl-C is ignored for
+`INTERRUPT_PATIENCE` seconds; after that, one more gives up.
 """
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
+from functools import cache
 from types import FrameType
 from typing import Any
 
@@ -23,13 +25,12 @@ from jorth.objectives import AbstractObjective, QuadraticForm
 from jorth.solvers.loop.status import Status, StopRun
 
 INTERRUPT_PATIENCE = 5.0
-"""Seconds from the first Ctrl-C that is ignored to one that is not."""
-_UNKNOWN: Any = object()
+"""Seconds after an ignored Ctrl-C from which the next one is obeyed."""
 
 
 @dataclass
 class Evaluations:
-    """Evaluations of f, of its gradient and of the gradient of one sample; updates of pairs."""
+    """How often f, its gradient and gradients of samples were evaluated, and pairs updated."""
 
     value: int = 0
     gradient: int = 0
@@ -37,8 +38,7 @@ class Evaluations:
     pair_updates: int = 0
 
     def __add__(self, other: Evaluations) -> Evaluations:
-        theirs = asdict(other)
-        return Evaluations(**{name: n + theirs[name] for name, n in asdict(self).items()})
+        return Evaluations(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
     def as_dict(self) -> dict[str, int]:
         """The counts by name."""
@@ -54,14 +54,14 @@ class Evaluations:
         }
 
     def full_gradients(self, samples: int) -> int:
-        """What `max_evaluations` limits: gradients, or their equivalent in sample gradients."""
+        """The count that `max_evaluations` limits; N sample gradients make one full gradient."""
         return self.sample_gradient // samples if samples else self.gradient
 
 
 class CountedObjective:
-    """An objective that counts its evaluations and ends the run when a limit is passed.
+    """An objective that counts its evaluations and ends the run when a limit is reached.
 
-    Full gradients of a finite sum of N terms count as N sample gradients too.
+    A full gradient of a finite sum of N terms also counts as N sample gradients.
     """
 
     def __init__(
@@ -80,28 +80,16 @@ class CountedObjective:
         self._max_time = max_time
         self._max_evaluations = max_evaluations
         self._interrupted = interrupted
+        self.quadratic: Callable[[], QuadraticForm | None] = cache(objective.quadratic)
+        self.curvature: Callable[[], float | None] = cache(objective.curvature)
         self._agreed: tuple[bool, bool] | None = None if objective.ranks is None else (False, False)
-        self._form: QuadraticForm | None = _UNKNOWN
-        self._curvature: float | None = _UNKNOWN
-
-    def quadratic(self) -> QuadraticForm | None:
-        """The quadratic form, if there is one."""
-        if self._form is _UNKNOWN:
-            self._form = self.objective.quadratic()
-        return self._form
-
-    def curvature(self) -> float | None:
-        """The Lipschitz constant, if one is known."""
-        if self._curvature is _UNKNOWN:
-            self._curvature = self.objective.curvature()
-        return self._curvature
+        """Whether Ctrl-C was pressed, and whether the time is up, for all processes alike."""
 
     def agree(self, asked: bool) -> bool:
-        """Whether this process or another asks to stop.
+        """Whether any process asks to stop.
 
-        Each process has a clock and a Ctrl-C of its own. Here all clocks are set to the latest, and
-        one's Ctrl-C becomes everyone's. That holds until they agree again: all end in the same
-        place.
+        Each process has its own clock and its own Ctrl-C. Here all clocks are set to the latest,
+        and a Ctrl-C in one process counts for all, so that all of them end in the same place.
         """
         if self.objective.ranks is None:
             return asked
@@ -112,7 +100,6 @@ class CountedObjective:
         return bool(anyone)
 
     def interrupted(self) -> bool:
-        """Whether Ctrl-C was pressed."""
         return self._interrupted() if self._agreed is None else self._agreed[0]
 
     def _late(self) -> bool:
@@ -129,44 +116,42 @@ class CountedObjective:
             raise StopRun(Status.MAX_EVALUATIONS)
 
     def value_and_gradient(self, X: Tensor) -> tuple[float, Tensor]:
-        """f(X) and its gradient."""
         self.check_limits()
-        return self.value_and_gradient_for_the_record(X)
+        return self.value_and_gradient_beyond_limits(X)
 
-    def value_and_gradient_for_the_record(self, X: Tensor) -> tuple[float, Tensor]:
-        """The same beyond the limits: the last point of a run is scored whatever it costs."""
+    def value_and_gradient_beyond_limits(self, X: Tensor) -> tuple[float, Tensor]:
+        """The last point of a run is scored even if the limits are reached."""
         value, gradient = self.objective.value_and_gradient(X)
         self.count.value += 1
         self.count.gradient += 1
         self.count.sample_gradient += self.samples
-        # one memory layout, whatever f returns: a resumed run must round as this one does
+        # always the same memory layout, so that a resumed run rounds as this one does
         return value.item(), gradient.detach().contiguous()
 
     def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
-        """The mean gradient of some samples."""
         self.check_limits()
         self.count.sample_gradient += len(index)
         return self.objective.sample_gradient(X, index).detach().contiguous()
 
     def sample_difference(self, X: Tensor, Y: Tensor, index: Tensor) -> Tensor:
-        """The mean difference of the gradients of some samples at two points."""
+        """The mean over some samples of the gradient at X minus that at Y."""
         self.check_limits()
         self.count.sample_gradient += 2 * len(index)
         return self.objective.sample_difference(X, Y, index).detach().contiguous()
 
 
 def all_finite(value: float, gradient: Tensor) -> bool:
-    """Whether a value and a gradient can be used."""
-    return bool(torch.isfinite(gradient).all()) and value == value and abs(value) != float("inf")
+    """Whether neither of them holds NaN or infinity."""
+    return math.isfinite(value) and bool(torch.isfinite(gradient).all())
 
 
 class Interrupt:
     """While active in the main thread, the first SIGINT sets a flag; the next raises.
 
     Args:
-        of_job: The process is one of several. Then SIGTERM is a request too, and repeated signals
-            count as one: torchrun passes on what its processes have already got from the terminal,
-            and has a time limit of its own.
+        of_job: Whether the process is one of several. Then SIGTERM sets the flag too and no signal
+            raises, because torchrun passes on signals that its processes have already received
+            from the terminal, and ends them itself after a while.
     """
 
     def __init__(self, *, of_job: bool = False) -> None:
@@ -177,11 +162,10 @@ class Interrupt:
         self._before: dict[signal.Signals, Any] = {}
 
     def requested(self) -> bool:
-        """Whether Ctrl-C was pressed."""
         return self._asked
 
     def hold(self) -> None:
-        """From now on only take note of it: there are results that must not be lost."""
+        """From now on only set the flag, because there are results that must not be lost."""
         self._held = True
 
     def __enter__(self) -> Interrupt:
@@ -214,6 +198,6 @@ class Interrupt:
 
 
 def _owner(handler: Any) -> Interrupt | None:
-    """The interrupt around this one: that of a chain around its runs."""
+    """The interrupt whose handler this is, such as that of a chain around its runs."""
     owner = getattr(handler, "__self__", None)
     return owner if isinstance(owner, Interrupt) else None

@@ -1,4 +1,4 @@
-"""Chains: one method after the other, each from the point of the one before."""
+"""Chains: one method after the other, each from the point where the last one ended."""
 
 from __future__ import annotations
 
@@ -22,33 +22,31 @@ from jorth.solvers.loop.status import Status
 from jorth.storage.checkpoint import FILE
 
 FINAL = (Status.CONVERGED, Status.UNBOUNDED, Status.NON_FINITE, Status.INTERRUPTED)
-"""After these another method is not wanted, or of no use."""
+"""After these no other method is run."""
 
 
 @dataclass(frozen=True)
 class Stage(Limits):
-    """A method of a chain with limits of its own.
+    """A method of a chain with its own limits, beside those of the chain.
 
-    Example: `minimize(..., method=[Stage("gs-jobcd", max_iterations=1), "riemannian-lbfgs"])`. The
-    limits of the chain hold as well. What a stage leaves of them goes to those after it.
+    Example: `minimize(..., method=[Stage("gs-jobcd", max_iterations=1), "riemannian-lbfgs"])`.
 
     Args:
         method: A name or a solver.
-        max_iterations: As in `minimize`, for this stage alone; so are the others.
-        max_time: Seconds of solving.
-        max_evaluations: Gradients.
+        max_iterations: As in `minimize`, but for this stage alone.
+        max_time: Likewise.
+        max_evaluations: Likewise.
     """
 
     method: str | AbstractSolver
 
     @property
     def name(self) -> str:
-        """The method's name."""
         method = self.method
         return method if isinstance(method, str) else getattr(method, "name", describe(method))
 
     def within(self, shares: Limits) -> Limits:
-        """The lower of each limit of the chain and its own."""
+        """For each limit the lower one of the stage's own and its share of the chain's."""
         lower = {}
         for name, share in asdict(shares).items():
             given = [limit for limit in (share, getattr(self, name)) if limit is not None]
@@ -64,43 +62,42 @@ def run_chain(
     signature: Signature,
     settings: Settings,
 ) -> Result:
-    """Run the methods in turn and join their records.
+    """Run the methods in turn by ``run``, and join their records.
 
-    Limits are for the whole chain: a stage may use an equal share of what is left, and what it
-    leaves goes to those after it. A chain ends early when a stage meets the stopping criteria, or
-    when no method could go on. A point that has drifted off the constraint is polished before it is
-    handed on, and the message says so. A resumed chain goes on in the stage that it had reached,
-    whatever its limits are now. Each stage has its own folder of checkpoints. ``run`` runs one
-    method.
+    The limits are for all of the chain: a stage may use an equal share of what is left, and what it
+    does not use is left to later stages. A chain ends early when a stage meets the stopping
+    criteria, or when no method could go on. A point that has drifted off the constraint is polished
+    before the next stage, and the message says so. A resumed chain continues in the stage that it
+    had reached, whatever its limits are now. Each stage has its own checkpoint folder.
     """
     if not stages:
         raise ValueError(
-            "method must be a name, a solver, or a list of at least one of these, got an empty list"
+            "method must be a solver or a list of at least one of these, got an empty list"
         )
     ranks = objective.ranks
     results: list[Result] = []
     note = ""
     with Interrupt(of_job=ranks is not None) as interrupt:
-        interrupt.hold()  # between two stages: there are results that must not be lost
+        interrupt.hold()  # results must not be lost between two stages
         for position, stage in enumerate(stages):
             shares = _shares(settings.limits, results, objective.samples, len(stages) - position)
             limits = stage.within(shares)
             folder = settings.folder
             if folder is not None:
                 folder = folder / f"{position + 1}-{stage.name}"
-            over = folder is not None and _is_over(folder, position, ranks)
-            if over:
+            is_over = folder is not None and _is_over(folder, position, ranks)
+            if is_over:
                 limits = Limits(max_iterations=0, max_time=0, max_evaluations=0)
             start = x0
             if results:
                 start, note = _handed_over(results[-1], signature)
-            callback = _counting_on(settings.callback, results)
-            own = replace(settings, limits=limits, callback=callback, checkpoint=folder)
-            result = run(start, stage.method, own)
+            callback = _with_offsets(settings.callback, results)
+            of_stage = replace(settings, limits=limits, callback=callback, checkpoint=folder)
+            result = run(start, stage.method, of_stage)
             if result.status not in FINAL and _is_interrupted(interrupt, ranks):
                 status = Status.INTERRUPTED
                 result = replace(result, status=status, message=status.value)
-            message = "it was over when the chain was resumed" if over else result.message
+            message = "it was over when the chain was resumed" if is_over else result.message
             results.append(replace(result, message=message + note))
             if result.status in FINAL:
                 break
@@ -108,7 +105,7 @@ def run_chain(
 
 
 def join(stages: Sequence[Result]) -> Result:
-    """One record of several runs: the point of the last, the histories joined, the counts added."""
+    """One result of several runs: the last point, the histories joined and the counts added."""
     offsets = [_end_of(stages[:position]) for position in range(len(stages))]
     history = {
         name: np.concatenate(
@@ -123,7 +120,7 @@ def join(stages: Sequence[Result]) -> Result:
 
 
 def totals(result: Result, runs: Sequence[Result]) -> Result:
-    """A result with the iterations, time and evaluations of several runs, its stages."""
+    """A result with the iterations, time and evaluations of several runs, which are its stages."""
     return replace(
         result,
         iterations=sum(run.iterations for run in runs),
@@ -134,12 +131,12 @@ def totals(result: Result, runs: Sequence[Result]) -> Result:
 
 
 def _is_interrupted(interrupt: Interrupt, ranks: Ranks | None) -> bool:
-    """Whether Ctrl-C was pressed in any process when no stage could take note of it any more."""
+    """Whether Ctrl-C was pressed in any process after the stage had ended."""
     return interrupt.requested() if ranks is None else ranks.largest([interrupt.requested()])[0] > 0
 
 
 def _is_over(folder: Path, position: int, ranks: Ranks | None) -> bool:
-    """Whether the next stage has begun from the point of this one, which must not move on then."""
+    """Whether the next stage has already begun from the end of this one, which must not move."""
 
     def found() -> bool:
         return (folder / FILE).exists() and any(folder.parent.glob(f"{position + 2}-*"))
@@ -148,7 +145,7 @@ def _is_over(folder: Path, position: int, ranks: Ranks | None) -> bool:
 
 
 def _handed_over(stage: Result, signature: Signature) -> tuple[Any, str]:
-    """The point of a stage as a feasible start, and a note if it was polished for that."""
+    """The point of a stage as a feasible start, and a note if it had to be polished."""
     n, columns = stage.x.shape
     if n != columns or stage.residual <= drift(to_tensor(stage.x, "x")):
         return stage.x, ""
@@ -157,9 +154,9 @@ def _handed_over(stage: Result, signature: Signature) -> tuple[Any, str]:
 
 
 def _end_of(stages: Sequence[Result]) -> dict[str, float]:
-    """Where the counting columns of the next stage begin.
+    """Where the times and counts of the next stage begin.
 
-    That is beyond the last row of a stage which a limit has cut short inside a step.
+    If a limit ended the last stage inside a step, this is beyond its last row.
     """
     done = sum((stage.evaluations for stage in stages), Evaluations())
     return {
@@ -188,8 +185,8 @@ def _share(limit: int | None, used: int, stages_left: int) -> int | None:
     return None if limit is None else -(-max(limit - used, 0) // stages_left)
 
 
-def _counting_on(callback: Callback | None, done: Sequence[Result]) -> Callback | None:
-    """The callback with rows that start where the stages before ended."""
+def _with_offsets(callback: Callback | None, done: Sequence[Result]) -> Callback | None:
+    """The callback, called with rows that continue those of the earlier stages."""
     if callback is None:
         return None
     offsets = _end_of(done)

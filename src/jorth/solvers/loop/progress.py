@@ -1,4 +1,4 @@
-"""A line on the terminal while a run goes on."""
+"""A line on the terminal that shows how a run is doing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ REFRESH = 0.1
 
 
 class ProgressLine:
-    """Iteration, value and gradient norm in one line that is rewritten."""
+    """One line with iteration, value and gradient norm, rewritten as the run proceeds."""
 
     def __init__(self, name: str) -> None:
         from rich.console import Console

@@ -1,4 +1,4 @@
-"""What is recorded of a run: its points as the user would get them, the history, the result."""
+"""The record of a run: its points as the user would get them, the history and the result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from jorth.solvers.loop.status import Status
 EVALUATIONS = tuple(Evaluations().columns())
 COLUMNS = ("time", "iteration", "value", "gradient_norm", "residual", "norm", *EVALUATIONS)
 DRIFT = 1e3
-"""A feasible point may violate the constraint by this many n u ||X||^2 after a long run."""
+"""After a long run a feasible point may violate the constraint by this many n u ||X||^2."""
 
 
 @dataclass(frozen=True)
@@ -33,21 +33,21 @@ class Result:
         x: The point, of the kind, dtype and device of the start.
         value: f(x).
         status: Why the run ended.
-        message: The same in words.
+        message: The same as a sentence for people.
         iterations: Sweeps for Gauss-Seidel, gradient steps for all others.
-        evaluations: Counts of value, gradient, sample_gradient and pair_updates over all calls in
-            the run, including those that score a polished or a last point.
+        evaluations: The `Evaluations` of the run, including those that score a polished or last
+            point.
         time: Seconds spent solving, without recording, callbacks and checkpoints.
         gradient_norm: ||skew(J G x^T)||_F.
         residual: max |x^T J x - J| / max(1, ||x||_2^2).
-        violation: The same before polishing, for the methods that leave the constraint; for all
-            others the residual.
+        violation: The same before polishing for methods that leave the constraint, else the
+            residual.
         history: Arrays of equal length, one row per recorded iteration; ``norm`` is ||X||_2 to one
             per cent. For a method that leaves the constraint, value and gradient norm are those of
             the polished point, which x would be if the run ended there (NaN where it cannot be
             polished), and ``residual`` and ``norm`` are those of X before polishing.
-        stages: The results of the methods of a chain, one after the other, or of runs from several
-            starts; empty for a single run.
+        stages: The results of the methods of a chain in order, or of runs from several starts;
+            empty for a single run.
     """
 
     x: Any
@@ -65,12 +65,12 @@ class Result:
 
     @property
     def success(self) -> bool:
-        """Whether a stopping criterion was met, not a limit, Ctrl-C or the wish of a callback."""
+        """Whether a stopping criterion was met."""
         return self.status is Status.CONVERGED
 
 
 class History:
-    """Rows of numbers while a run goes on. Rows are only added and never change."""
+    """The rows of a run so far. Rows are only added and never change."""
 
     def __init__(self, rows: NDArray[np.float64] | None = None) -> None:
         self._table = np.empty((0, len(COLUMNS))) if rows is None else rows
@@ -78,11 +78,11 @@ class History:
 
     @property
     def rows(self) -> NDArray[np.float64]:
-        """The rows so far, not a copy."""
+        """The rows so far, without a copy."""
         return self._table[: self._count]
 
     def add(self, **row: float) -> None:
-        """Append a row; every column must be given."""
+        """Append a row, with a value for every column."""
         if self._count == len(self._table):
             room = np.empty((max(64, self._count), len(COLUMNS)))
             self._table = np.concatenate([self._table, room])
@@ -102,15 +102,15 @@ class History:
 
 
 def drift(X: Tensor) -> float:
-    """The scaled residual up to which X counts as feasible: the rounding of a long run."""
+    """The scaled residual up to which X counts as feasible, after the rounding of a long run."""
     return DRIFT * len(X) * unit_roundoff(X)
 
 
 class Record:
-    """Scores the points of a run by the objective, and writes its history.
+    """Scores the points of a run by the objective, and keeps its history.
 
-    ``scored`` is the last point that could be scored, of iteration ``scored_at``. A score is
-    counted once per iteration, last at ``counted_at``: a resumed run scores its last point again.
+    ``scored`` is the last point that could be scored, at iteration ``scored_at``. Scoring counts
+    once per iteration, last at ``counted_at``, because a resumed run scores its last point again.
     """
 
     def __init__(self, problem: Problem, solver: AbstractSolver, start: Tensor) -> None:
@@ -159,10 +159,10 @@ class Record:
         return state.scored
 
     def evaluate(self, X: Tensor, iteration: int) -> tuple[float, Tensor]:
-        """f and its gradient for the record."""
+        """f and its gradient at X, counted unless this iteration was counted before."""
         objective = self.problem.objective
         before = replace(objective.count)
-        value, gradient = objective.value_and_gradient_for_the_record(X)
+        value, gradient = objective.value_and_gradient_beyond_limits(X)
         if self.counted_at == iteration:
             objective.count = before
         self.counted_at = iteration
@@ -177,13 +177,13 @@ class Record:
         return gradient_norm(point.X, point.gradient, self.problem.signs)
 
     def has(self, state: State, iteration: int) -> bool:
-        """Whether the last row is of this state; a step that was cut short may have moved on."""
+        """Whether the last row is that of this state; a step cut short may have moved X since."""
         if not len(self.history) or self.history.last("iteration") != iteration:
             return False
         return not self.feasible or self.history.last("value") == state.value
 
     def result(self, status: Status, message: str, iterations: int, *, numpy_out: bool) -> Result:
-        """The last point that was scored."""
+        """The result: the last point that was scored."""
         point = self.scored
         if self.scored_at != iterations:
             at = max(self.scored_at, 0)
@@ -191,10 +191,7 @@ class Record:
         norm = torch.linalg.matrix_norm(point.X.double(), ord=2).item()
         residual = self.violation(point.X, norm)
         if residual > drift(point.X):
-            message += (
-                "; the path was long or went far out and left "
-                f"a residual of {residual:.1g}: polish x"
-            )
+            message += f"; rounding on a long path left a residual of {residual:.1g}: polish x"
         return Result(
             x=public(point.X, numpy_out=numpy_out),
             value=point.value,

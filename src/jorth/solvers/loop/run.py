@@ -1,4 +1,4 @@
-"""A run: step, record, stop or go on, save, until something ends it."""
+"""A run: step, record, save and check whether to go on, until something ends it."""
 
 from __future__ import annotations
 
@@ -42,8 +42,7 @@ from jorth.solvers.stationarity import block_stationarity
 from jorth.storage.checkpoint import Content, Folder
 
 STATIONARITY_THETA = 1e-5
-"""The proximal weight of `BlockStationary`, relative to the curvature, so that units of f do not
-matter."""
+"""The proximal weight of `BlockStationary`, relative to the curvature, whatever the units of f."""
 
 Callback = Callable[[Any, dict[str, float]], object]
 Ending = tuple[Status, str]
@@ -51,7 +50,7 @@ Ending = tuple[Status, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """How long a run or a stage of a chain may take; None is no limit."""
+    """How long a run or a stage of a chain may take; None means no limit."""
 
     max_iterations: int | None = None
     max_time: float | None = None
@@ -96,11 +95,11 @@ class Settings:
 
     @property
     def folder(self) -> Path | None:
-        """Where checkpoints go."""
+        """The folder of the checkpoint."""
         return None if self.checkpoint is None else Path(self.checkpoint)
 
     def criterion(self) -> Criterion:
-        """All that may end the run after an iteration."""
+        """Whatever may end the run after an iteration."""
         criterion: Criterion = GradientNorm(self.gradient_tolerance)
         if self.stop is not None:
             criterion = criterion | self.stop
@@ -109,7 +108,7 @@ class Settings:
 
 
 class Run:
-    """A run while it lasts: its state, its record, and what ends it."""
+    """A run in progress: its state, its record and what may end it."""
 
     def __init__(
         self,
@@ -136,7 +135,7 @@ class Run:
     # -- the loop
 
     def solve(self, interrupt: Interrupt, line: ProgressLine | None) -> Result:
-        """Step until something ends the run; in any case the last complete iteration is saved."""
+        """Step until something ends the run; the last complete iteration is saved in any case."""
         try:
             status, message = self._iterate_until_ended(interrupt, line)
         finally:
@@ -145,7 +144,7 @@ class Run:
         return self._result(status, message)
 
     def _iterate_until_ended(self, interrupt: Interrupt, line: ProgressLine | None) -> Ending:
-        """Why the run ends; from then on Ctrl-C must not take away what was found."""
+        """Return why the run ended; from then on Ctrl-C must not destroy what was found."""
         try:
             try:
                 return self._iterate(line)
@@ -153,11 +152,11 @@ class Run:
                 return signal.status, signal.status.value
             finally:
                 interrupt.hold()
-        except KeyboardInterrupt:  # a second Ctrl-C, or not in the main thread
+        except KeyboardInterrupt:  # a second Ctrl-C, or a run outside the main thread
             interrupt.hold()
-            if self.problem.objective.objective.ranks is not None:  # out of step with the others
+            if self.problem.objective.objective.ranks is not None:  # the others are elsewhere
                 raise
-            if self.state is not None and not self.state.complete:  # cut short anywhere
+            if self.state is not None and not self.state.complete:
                 self.state.exact = False
             return Status.INTERRUPTED, Status.INTERRUPTED.value
 
@@ -190,11 +189,11 @@ class Run:
         self._save_when_due()
 
     def _record_and_check(self, state: State, line: ProgressLine | None) -> Ending | None:
-        """Record the iteration, and say why the run ends here if it does."""
+        """Record the iteration; if the run ends here, return why."""
         if state.unbounded:
             reason = "a plane problem has no minimiser, or one where feasibility has no digits left"
             return _ending(Status.UNBOUNDED, reason)
-        if not state.exact:  # value and gradient are unknown: only limits can end the run
+        if not state.exact:  # value and gradient are unknown, so only limits can end the run
             row = dict.fromkeys(COLUMNS, math.nan)
             asked = False
         else:
@@ -211,10 +210,10 @@ class Run:
         fired = self.criterion.fired(self._report(state, row))
         if fired is not None:
             return _ending(fired.status, fired.reason())
-        return self._no_further(state, row) if state.exact else None
+        return self._futile(state, row) if state.exact else None
 
-    def _no_further(self, state: State, row: dict[str, float]) -> Ending | None:
-        """Why the run ends without being asked to: it diverges, or it has stalled."""
+    def _futile(self, state: State, row: dict[str, float]) -> Ending | None:
+        """Why it is of no use to go on: the run diverges or has stalled."""
         if self.problem.stop_unbounded and self._diverges():
             status = Status.STALLED if self.problem.bounded else Status.UNBOUNDED
             return _ending(status, "||X|| has grown beyond u^(-1/2) and f still falls")
@@ -227,7 +226,7 @@ class Run:
         return None
 
     def _diverges(self) -> bool:
-        """Whether f falls and ||X||_2 is beyond u^(-1/2), where feasibility has no digits left."""
+        """Whether f falls while ||X||_2 exceeds u^(-1/2), where feasibility has no digits left."""
         history = self.record.history
         if len(history) < 2 or self.record.scored_at != self.iteration:
             return False
@@ -245,9 +244,8 @@ class Run:
         try:
             return bool(answer)
         except (TypeError, ValueError, RuntimeError):
-            raise TypeError(
-                f"callback must return True, False or None, got {describe(answer)}"
-            ) from None
+            found = describe(answer)
+            raise TypeError(f"callback must return True, False or None, got {found}") from None
 
     def _report(self, state: State, row: dict[str, float]) -> Report:
         problem = self.problem
@@ -258,8 +256,7 @@ class Run:
             if problem.signature.n == 1:  # there are no planes
                 return 0.0
             point = self.record.scored
-            known = problem.objective.curvature()
-            L = state.curvature or known
+            L = state.curvature or problem.objective.curvature()
             L = L or frobenius(point.gradient) / frobenius(point.X)
             if L == 0:  # f is flat here, and its curvature unknown
                 return 0.0
@@ -284,10 +281,10 @@ class Run:
         )
 
     def _result(self, status: Status, message: str) -> Result:
-        """The last point, or a better one that the solver remembers: the last row of the history.
+        """The last point, or a better one that the solver remembers; it is the last row.
 
-        It is evaluated where the solver has only an estimate. Where a criterion was met, it was met
-        at the last point.
+        It is evaluated if the solver only has an estimate there. A run that met a criterion met it
+        at the last point, so this one is returned.
         """
         state = self.state
         if state is None or not state.exact:
@@ -309,9 +306,9 @@ class Run:
     # -- checkpoints
 
     def keep_in(self, path: Path, identity: dict[str, str], interval: float) -> None:
-        """Save into a folder from now on, and go on from what is there.
+        """Continue from the checkpoint in a folder, if there is one, and save there from now on.
 
-        The first of several processes does both.
+        Of several processes only the first one reads and writes.
         """
         ranks = self.problem.objective.objective.ranks
         folder = Folder(path, identity)

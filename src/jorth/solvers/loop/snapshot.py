@@ -1,4 +1,4 @@
-"""All of a run that a checkpoint holds, and the way back from it."""
+"""What a checkpoint holds of a run, and how the run is restored from it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 def take(run: Run) -> Content:
-    """The run as it stands between two steps: O(size of the state), however long the history."""
+    """The run as it is between two steps; the time this takes does not grow with the history."""
     objective = run.problem.objective
     record = run.record
     state = run.state
     assert state is not None
     tensors: dict[str, Tensor] = {}
-    derived = state.exact and run.solver.feasible  # the scored point is that of the state
+    derived = state.exact and run.solver.feasible  # the scored point is the state's own
     numbers = {
         "state": pack(state, "state", tensors),
         "iteration": run.iteration,
@@ -39,12 +39,12 @@ def take(run: Run) -> Content:
         "seconds": objective.clock.seconds,
         "rng": run.problem.rng.bit_generator.state,
     }
-    tensors["history"] = torch.from_numpy(record.history.rows)  # no copy: rows are only added
+    tensors["history"] = torch.from_numpy(record.history.rows)  # no copy, as rows are only added
     return tensors, numbers
 
 
 def put_back(run: Run, content: Content, folder: Path) -> None:
-    """Bring the run to where `take` found it, if the objective has not changed since."""
+    """Restore the run as `take` found it, if the objective has not changed since."""
     tensors, numbers = content
     record = run.record
     run.state = unpack(numbers["state"], run.solver.state_type, tensors)
@@ -62,7 +62,7 @@ def put_back(run: Run, content: Content, folder: Path) -> None:
 
 
 def _restore_history(run: Run, table: Tensor) -> None:
-    """The rows before the present point, which the loop records again."""
+    """Restore the rows before the present point, which the loop records again."""
     rows = table.cpu().numpy()
     if len(rows) and rows[-1, COLUMNS.index("iteration")] == run.iteration:
         rows = rows[:-1]
@@ -73,24 +73,25 @@ def _restore_history(run: Run, table: Tensor) -> None:
 
 
 def _check_objective(run: Run, folder: Path) -> None:
-    """A CheckpointMismatch unless f at the saved point is what it was, and the point is feasible.
+    """Raise a CheckpointMismatch unless f is as saved at the saved point, which is feasible.
 
-    Fingerprint and value at the start may agree for different functions. The saved point is the
-    last one at which f was known: the state's own, or the last that was scored. The same function
-    gives the same bits but for the layout of memory; half of the digits must agree.
+    The fingerprint and the value at the start may agree for different functions. The saved point is
+    the last one at which f was known. Up to the layout of memory the same function gives the same
+    bits there; half of the digits must agree.
     """
-    state, objective = run.state, run.problem.objective.objective
+    state = run.state
+    objective = run.problem.objective.objective
     assert state is not None
     point = state if state.exact else run.record.scored
     X, value, gradient = point.X, point.value, point.gradient
-    if math.isnan(value):  # nothing was recorded before it ended
+    if math.isnan(value):  # the run ended before anything was recorded
         return
     digits = math.sqrt(unit_roundoff(X))
     value_at_start, gradient_at_start = objective.value_and_gradient(run.start)
     value_here, gradient_here = objective.value_and_gradient(X)
     size = max(frobenius(gradient), frobenius(gradient_at_start))
-    apart = abs(value_here.item() - value)
-    if not apart <= digits * (max(abs(value), abs(value_at_start.item())) + size * frobenius(X)):
+    scale = max(abs(value), abs(value_at_start.item())) + size * frobenius(X)
+    if not abs(value_here.item() - value) <= digits * scale:
         raise mismatch(folder, "f at the saved point", value, value_here.item())
     if not frobenius(gradient_here - gradient) <= digits * size:
         norms = (f"of norm {frobenius(part):g}" for part in (gradient, gradient_here))

@@ -1,7 +1,4 @@
-"""The contract of a solver: the problem that it gets, the state that it keeps, the step it takes.
-
-The loop does everything else.
-"""
+"""The contract of a solver: the problem it gets, the state it keeps and the step it takes."""
 
 from __future__ import annotations
 
@@ -32,8 +29,8 @@ class Problem:
     stop_unbounded: bool = True
     """Whether the user wants a run to end where f is found to be unbounded below."""
     bounded: bool = False
-    """Whether f is known to be bounded below. Then a plane without a minimiser, or an unlimited
-    growth of ||X||, shows only that the infimum is not attained, or out of reach."""
+    """Whether f is known to be bounded below. Then a plane without a minimiser, or growth of ||X||
+    without limit, only shows that the infimum is not attained or cannot be reached."""
 
     @property
     def ends_unbounded(self) -> bool:
@@ -42,15 +39,12 @@ class Problem:
 
 
 def as_objective(objective: Any) -> AbstractObjective:
-    """An objective as it is; a function X -> scalar tensor through autograd."""
+    """The objective itself; a function X -> scalar tensor becomes one through autograd."""
     if isinstance(objective, AbstractObjective):
         return objective
     if callable(objective):
         return AutogradObjective(objective)
-    raise TypeError(
-        "objective must be a jorth objective or a function of X that returns a scalar tensor, "
-        f"got {describe(objective)}"
-    )
+    raise TypeError(f"objective must be a jorth objective or a function, got {describe(objective)}")
 
 
 @dataclass
@@ -65,11 +59,11 @@ class Scored:
 
 @dataclass
 class State:
-    """Where a run stands. A solver with a memory of its own adds typed fields in a subclass.
+    """Where a run stands. A solver that remembers more adds typed fields in a subclass.
 
-    X changes in place. It is feasible at any moment, unless the solver says that it is not.
-    ``value`` and ``gradient`` are those of f at X when ``exact``; a stochastic solver has estimates
-    in between. A checkpoint holds all fields but those marked `NOT_SAVED`.
+    X changes in place and is always feasible, unless the solver is not ``feasible``. ``value`` and
+    ``gradient`` are those of f at X if ``exact``; otherwise they are estimates. A checkpoint holds
+    all fields except those marked `NOT_SAVED`.
     """
 
     X: Tensor
@@ -79,22 +73,22 @@ class State:
     unbounded: bool = False
     stalled: bool = False
     reason: str = "no step lowers f in this precision"
-    """Why the run stalled, when it did."""
+    """Why the run stalled, if it did."""
     curvature: float | None = None
-    """The estimate of the Lipschitz constant of the gradient, if the solver keeps one."""
+    """An estimate of the Lipschitz constant of the gradient, if the solver has one."""
     scored: Scored | None = field(default=None, metadata=NOT_SAVED)
-    """The polished X and f there, for a method that leaves the constraint; None if it has none."""
+    """The polished X and f there, for a method that leaves the constraint; else None."""
     complete: bool = field(default=True, metadata=NOT_SAVED)
-    """False in the middle of an iteration: such a state is not saved."""
+    """False during an iteration; such a state is not saved."""
 
 
 class AbstractSolver(ABC):
-    """A method: its options are its fields, all of its memory is in the state."""
+    """A method. Its options are its fields, and everything it remembers is in the state."""
 
     name: str
     state_type: ClassVar[type[Any]] = State
     feasible: bool = True
-    """False for a method that leaves the constraint: the loop polishes its points, then scores."""
+    """False for a method that leaves the constraint; the loop polishes its points to score them."""
     thin: bool = True
     """Whether x0 may have fewer columns than rows."""
 
@@ -102,22 +96,19 @@ class AbstractSolver(ABC):
         """Load and compile what the steps need, before the clock starts."""
 
     def check_start(self, samples: int, X: Tensor) -> None:
-        """A ValueError where the method cannot start at X, or not on a sum of that many terms.
+        """Raise a ValueError if the method cannot start at X, or on a sum of that many terms.
 
         ``samples`` is 0 for a function that is not a sum.
         """
         square = X.shape[0] == X.shape[1]
         side = getattr(self, "side", "left")
         if side in ("right", "both") and not square:
-            raise ValueError(
-                'side must be "left" for a thin x0: columns have no signs, '
-                f'got "{side}" and {tuple(X.shape)}'
-            )
+            raise ValueError(f'side must be "left" for a thin x0 {tuple(X.shape)}, got "{side}"')
         if not self.thin and not square:
             raise ValueError(f"x0 must be square for {self.name}, got {tuple(X.shape)}")
 
     def init(self, problem: Problem, X: Tensor) -> Any:
-        """The state at the start: value and gradient at X, which must be finite."""
+        """The state at the start; value and gradient there must be finite."""
         self.check_start(problem.objective.samples, X)
         value, gradient = problem.objective.value_and_gradient(X)
         if not all_finite(value, gradient):
@@ -130,5 +121,5 @@ class AbstractSolver(ABC):
         """One iteration, in place."""
 
     def choose_result(self, state: Any, last: State) -> State:
-        """What a run returns: ``last``, the last point; a solver may remember a better one."""
+        """The point that a run returns: the last one, unless the solver remembers a better one."""
         return last

@@ -1,4 +1,4 @@
-"""How a run ended. The value of a status is its message."""
+"""How a run ended; the value of a status is its message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When to stop: criteria that combine with | (either) and & (both), and stalled runs."""
+"""When to stop: criteria that combine with | (either) and & (both), and how a stall is noticed."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from jorth.solvers.loop.record import History
 from jorth.solvers.loop.status import Status
 
 STALL_PATIENCE = 50
-"""Recorded iterations without a better value or gradient norm after which a run has stalled."""
+"""A run has stalled after so many recorded iterations without a better value or gradient norm."""
 
 
 @dataclass
 class Improvement:
-    """The best value and gradient norm so far, and for how many looks neither got better."""
+    """The best value and gradient norm so far, and for how many points neither got better."""
 
     best_value: float = math.inf
     best_gradient: float = math.inf
     idle: int = 0
 
     def update(self, value: float, gradient_norm: float, eps: float) -> int:
-        """Take a point into account; how many in a row were no better, beyond rounding."""
+        """Take a point into account, and return how many in a row were no better."""
         better_value = value < self.best_value - 2 * eps * abs(self.best_value)
         better_gradient = gradient_norm < 0.99 * self.best_gradient
         self.idle = 0 if better_value or better_gradient else self.idle + 1
@@ -37,7 +37,7 @@ class Improvement:
 
 @dataclass(frozen=True)
 class Report:
-    """What a criterion knows after an iteration at which value and gradient are known."""
+    """What a criterion knows after an iteration; value and gradient norm may be NaN."""
 
     iteration: int
     value: float
@@ -49,14 +49,14 @@ class Report:
 
 
 class Criterion(ABC):
-    """A condition on the run. ``met`` says whether it holds; ``status`` how the run then ends."""
+    """A condition that ends the run. ``met`` says whether it holds."""
 
-    words: ClassVar[str] = ""
-    """The criterion in words, with its fields in braces."""
+    sentence: ClassVar[str] = ""
+    """The criterion as a sentence, with its fields in braces."""
 
     @property
     def status(self) -> Status:
-        """How a run ends that this criterion stops."""
+        """The status of a run that this criterion ends."""
         return Status.CONVERGED
 
     @abstractmethod
@@ -64,11 +64,11 @@ class Criterion(ABC):
         """Whether to stop."""
 
     def reason(self) -> str:
-        """The criterion in words, for the message of the result."""
-        return self.words.format(**vars(self)) if self.words else str(self)
+        """The criterion as a sentence, for the message of the result."""
+        return self.sentence.format(**vars(self)) if self.sentence else str(self)
 
     def fired(self, report: Report) -> Criterion | None:
-        """The criterion to name when the run stops here: itself or a part of it."""
+        """The criterion that ends the run here: this one or a part of it; None if it is not met."""
         return self if self.met(report) else None
 
     def __or__(self, other: Criterion) -> Criterion:
@@ -79,33 +79,28 @@ class Criterion(ABC):
 
 
 @dataclass(frozen=True)
-class AnyOf(Criterion):
-    """Either criterion."""
-
+class _Two(Criterion):
     first: Criterion
     second: Criterion
 
     def met(self, report: Report) -> bool:
         return self.fired(report) is not None
+
+
+class AnyOf(_Two):
+    """Either criterion."""
 
     def fired(self, report: Report) -> Criterion | None:
         return self.first.fired(report) or self.second.fired(report)
 
 
-@dataclass(frozen=True)
-class AllOf(Criterion):
+class AllOf(_Two):
     """Both criteria."""
-
-    first: Criterion
-    second: Criterion
 
     @property
     def status(self) -> Status:
-        """Converged where one of them says so; two limits are still a limit."""
+        """Converged if one of them says so; two limits together are still a limit."""
         return Status.CONVERGED if self.second.status is Status.CONVERGED else self.first.status
-
-    def met(self, report: Report) -> bool:
-        return self.fired(report) is not None
 
     def fired(self, report: Report) -> Criterion | None:
         first = self.first.fired(report)
@@ -118,10 +113,10 @@ class AllOf(Criterion):
 
 @dataclass(frozen=True)
 class GradientNorm(Criterion):
-    """||skew(J G X^T)||_F at most ``tolerance``."""
+    """||skew(J G X^T)||_F is at most ``tolerance``."""
 
     tolerance: float
-    words = "the gradient norm is at most {tolerance:g}"
+    sentence = "the gradient norm is at most {tolerance:g}"
 
     def __post_init__(self) -> None:
         check_number(self.tolerance, "tolerance", 0)
@@ -134,12 +129,12 @@ class GradientNorm(Criterion):
 class RelativeDecrease(Criterion):
     """The value fell by at most ``tolerance`` times its size over ``window`` recorded iterations.
 
-    It does not hold where the value has risen.
+    A value that has risen does not meet it.
     """
 
     tolerance: float
     window: int = 1
-    words = "the relative decrease over {window} iterations is at most {tolerance:g}"
+    sentence = "the relative decrease over {window} iterations is at most {tolerance:g}"
 
     def __post_init__(self) -> None:
         check_number(self.tolerance, "tolerance", 0)
@@ -155,7 +150,7 @@ class RelativeDecrease(Criterion):
 
 @dataclass(frozen=True)
 class BlockStationary(Criterion):
-    """`block_stationarity` at most ``tolerance``, checked every ``every`` iterations.
+    """`block_stationarity` is at most ``tolerance``, checked once per ``every`` iterations.
 
     ``pairs`` is the number of sampled pairs; None takes all.
     """
@@ -163,7 +158,7 @@ class BlockStationary(Criterion):
     tolerance: float
     every: int = 10
     pairs: int | None = None
-    words = "block stationarity is at most {tolerance:g}"
+    sentence = "block stationarity is at most {tolerance:g}"
 
     def __post_init__(self) -> None:
         check_number(self.tolerance, "tolerance", 0)
@@ -178,10 +173,10 @@ class BlockStationary(Criterion):
 
 @dataclass(frozen=True)
 class ValueBelow(Criterion):
-    """The value is at most ``target``: a known optimum, or good enough."""
+    """The value is at most ``target``, such as a known optimum."""
 
     target: float
-    words = "the value is at most {target:g}"
+    sentence = "the value is at most {target:g}"
 
     def __post_init__(self) -> None:
         check_number(self.target, "target", -math.inf)
@@ -192,14 +187,11 @@ class ValueBelow(Criterion):
 
 @dataclass(frozen=True)
 class NormAbove(Criterion):
-    """||X||_2 is at least ``limit``, to one per cent.
-
-    The run has left for infinity, or for where feasibility has no digits left.
-    """
+    """||X||_2, known to one per cent, is at least ``limit``: X diverges or loses its digits."""
 
     limit: float
     status = Status.UNBOUNDED
-    words = "||X|| is at least {limit:g}"
+    sentence = "||X|| is at least {limit:g}"
 
     def __post_init__(self) -> None:
         check_number(self.limit, "limit", 0)
@@ -210,11 +202,11 @@ class NormAbove(Criterion):
 
 @dataclass(frozen=True)
 class MaxIterations(Criterion):
-    """A number of iterations."""
+    """A number of iterations has been done."""
 
     limit: int
     status = Status.MAX_ITERATIONS
-    words = "{limit} iterations are done"
+    sentence = "{limit} iterations are done"
 
     def __post_init__(self) -> None:
         whole_number(self.limit, "limit", 0)
