@@ -261,7 +261,7 @@ def test_a_form_that_is_none_is_refused(entry):
     with pytest.raises(
         ValueError, match="objective must have finite curvature and a symmetric form"
     ):
-        block_stationarity(Given(criticality.to_tensor(A, "A")), X, NINE)
+        block_stationarity(Given(torch.from_numpy(A)), X, NINE)
 
 
 # -- a plane without a minimiser is not a stationary one

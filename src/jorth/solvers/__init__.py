@@ -1,63 +1,33 @@
-"""How to minimise: one loop, and solvers that only step."""
+"""How to minimise: one loop, and solvers that only take steps."""
 
-from jorth.solvers.baselines.admm import ADMM
-from jorth.solvers.baselines.parametrized import CSDM, Exponential
-from jorth.solvers.baselines.umcm import UMCM
-from jorth.solvers.jobcd.gauss_seidel import GaussSeidel
-from jorth.solvers.jobcd.jacobi import Jacobi
-from jorth.solvers.jobcd.variance_reduced import VarianceReduced
-from jorth.solvers.loop.budget import Evaluations, Interrupt
-from jorth.solvers.loop.chain import Stage
-from jorth.solvers.loop.record import Result
-from jorth.solvers.loop.solver import AbstractSolver
-from jorth.solvers.loop.status import Status
-from jorth.solvers.loop.stopping import (
-    BlockStationary,
-    Criterion,
-    GradientNorm,
-    MaxIterations,
-    NormAbove,
-    RelativeDecrease,
-    ValueBelow,
-)
-from jorth.solvers.minimize import METHODS, minimize, resolve
-from jorth.solvers.procrustes import data_start, procrustes
-from jorth.solvers.riemannian.conjugate_gradients import RiemannianCG
-from jorth.solvers.riemannian.lbfgs import RiemannianLBFGS
-from jorth.solvers.riemannian.steepest_descent import RiemannianSD
-from jorth.solvers.stationarity import BlockStationarity, block_stationarity
-from jorth.storage.checkpoint import CheckpointMismatch
-
-__all__ = [
-    "ADMM",
-    "CSDM",
-    "METHODS",
-    "UMCM",
-    "AbstractSolver",
-    "BlockStationarity",
-    "BlockStationary",
-    "CheckpointMismatch",
-    "Criterion",
-    "Evaluations",
-    "Exponential",
-    "GaussSeidel",
-    "GradientNorm",
-    "Interrupt",
-    "Jacobi",
-    "MaxIterations",
-    "NormAbove",
-    "RelativeDecrease",
-    "Result",
-    "RiemannianCG",
-    "RiemannianLBFGS",
-    "RiemannianSD",
-    "Stage",
-    "Status",
-    "ValueBelow",
-    "VarianceReduced",
-    "block_stationarity",
-    "data_start",
-    "minimize",
-    "procrustes",
-    "resolve",
-]
+from jorth.solvers.baselines.admm import ADMM as ADMM
+from jorth.solvers.baselines.parametrized import CSDM as CSDM
+from jorth.solvers.baselines.parametrized import Exponential as Exponential
+from jorth.solvers.baselines.umcm import UMCM as UMCM
+from jorth.solvers.jobcd.gauss_seidel import GaussSeidel as GaussSeidel
+from jorth.solvers.jobcd.jacobi import Jacobi as Jacobi
+from jorth.solvers.jobcd.variance_reduced import VarianceReduced as VarianceReduced
+from jorth.solvers.loop.budget import Evaluations as Evaluations
+from jorth.solvers.loop.budget import Interrupt as Interrupt
+from jorth.solvers.loop.chain import Stage as Stage
+from jorth.solvers.loop.record import Result as Result
+from jorth.solvers.loop.solver import AbstractSolver as AbstractSolver
+from jorth.solvers.loop.status import Status as Status
+from jorth.solvers.loop.stopping import BlockStationary as BlockStationary
+from jorth.solvers.loop.stopping import Criterion as Criterion
+from jorth.solvers.loop.stopping import GradientNorm as GradientNorm
+from jorth.solvers.loop.stopping import MaxIterations as MaxIterations
+from jorth.solvers.loop.stopping import NormAbove as NormAbove
+from jorth.solvers.loop.stopping import RelativeDecrease as RelativeDecrease
+from jorth.solvers.loop.stopping import ValueBelow as ValueBelow
+from jorth.solvers.minimize import METHODS as METHODS
+from jorth.solvers.minimize import minimize as minimize
+from jorth.solvers.minimize import resolve as resolve
+from jorth.solvers.procrustes import data_start as data_start
+from jorth.solvers.procrustes import procrustes as procrustes
+from jorth.solvers.riemannian.conjugate_gradients import RiemannianCG as RiemannianCG
+from jorth.solvers.riemannian.lbfgs import RiemannianLBFGS as RiemannianLBFGS
+from jorth.solvers.riemannian.steepest_descent import RiemannianSD as RiemannianSD
+from jorth.solvers.stationarity import BlockStationarity as BlockStationarity
+from jorth.solvers.stationarity import block_stationarity as block_stationarity
+from jorth.storage.checkpoint import CheckpointMismatch as CheckpointMismatch

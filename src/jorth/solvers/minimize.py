@@ -1,4 +1,4 @@
-"""`minimize`: the front door. It prepares the problem and hands it to a run."""
+"""`minimize`: checks its arguments, prepares the problem and starts a run."""
 
 from __future__ import annotations
 
@@ -14,15 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import (
-    check_alike,
-    check_finite,
-    check_signature,
-    describe,
-    generator,
-    shown,
-    to_tensor,
-)
+from jorth import arrays
 from jorth.clock import Clock
 from jorth.group.elements import check_feasible
 from jorth.objectives import AbstractObjective
@@ -64,7 +56,7 @@ METHODS: dict[str, type[AbstractSolver]] = {
 }
 
 
-# All arguments of the front door: they are keywords, and each stands alone.
+# Many arguments, but all of them are independent keywords.
 def minimize(
     objective: Any,
     x0: Any = None,
@@ -88,41 +80,41 @@ def minimize(
 
     Args:
         objective: A jorth objective, or a function of a tensor X that returns a scalar tensor
-            (autograd).
+            and is differentiated by autograd.
         x0: The start, (n, n) J-orthogonal or thin (n, k); the identity when omitted. It is not
             changed.
-        signature: The signs of J; may be omitted where the objective has them.
+        signature: The signs of J; may be omitted if the objective has them.
         method: "gs-jobcd", "j-jobcd", "vr-j-jobcd", "umcm", "admm", "csdm", "exponential",
-            "riemannian-sd", "riemannian-cg", "riemannian-lbfgs", or a solver:
-            jorth.GaussSeidel(...), ... A list runs one after the other, each from the point of the
-            one before; limits are then for the chain, in equal shares. A `Stage` in it has limits
-            of its own.
+            "riemannian-sd", "riemannian-cg", "riemannian-lbfgs", or a solver such as
+            jorth.GaussSeidel(...). A list runs several of them, each from the point where the last
+            one ended; the limits are then for the chain, in equal shares, and a `Stage` in the list
+            has its own.
         max_iterations: Sweeps for Gauss-Seidel, gradient steps for all others.
-        max_time: Seconds of solving; recording, callbacks and checkpoints do not count. A resumed
-            run adds up.
-        max_evaluations: Gradients; for finite sums the equivalent in samples. If the point that is
-            returned has not been scored by then, it is: one more.
+        max_time: Seconds of solving, over all resumptions; recording, callbacks and checkpoints do
+            not count.
+        max_evaluations: Gradients; for finite sums the equivalent in samples. One more may be
+            needed to score the point that is returned.
         gradient_tolerance: Stop when ||skew(J G X^T)||_F is at most this.
         stop: Further criteria from `jorth.stopping`, combined with | and &.
-        seed: Seed for everything random: a number, or a NumPy generator.
-        callback: Called with X and the row of the history after every recorded iteration; a true
-            answer stops the run (status INTERRUPTED).
+        seed: The seed for everything random: a number or a NumPy generator.
+        callback: Called with X and the row of the history after every recorded iteration; if it
+            returns something true, the run stops with the status INTERRUPTED.
         progress: Show a line on the terminal.
-        checkpoint: A folder. A run that finds its own checkpoint there goes on from it. If it can
-            no longer be written there is a warning, and the run goes on.
+        checkpoint: A folder. A run that finds its own checkpoint there continues from it. If a
+            checkpoint cannot be written, there is a warning and the run continues.
         checkpoint_interval: Seconds between two checkpoints; 0 saves every iteration.
         on_unbounded: "stop" returns UNBOUNDED with the last finite point; "continue" skips such
             pairs and goes on.
-        **options: Options of the method, when it is given by name.
+        **options: Options of the method, if it is given by name.
 
     Returns:
-        A `Result`. The run ends with the first of: a criterion met, a limit reached, a method that
-        gets no further, an unbounded problem, a value that is not finite, Ctrl-C, a callback that
-        asks for it. In every case x is the last complete point.
+        A `Result`. The run ends when a criterion is met, a limit is reached, the method stalls, the
+        problem is unbounded, a value is not finite, Ctrl-C is pressed or the callback asks for it.
+        In every case x is the last complete point.
 
     Raises:
-        jorth.CheckpointMismatch: The folder holds the checkpoint of another problem, method, start
-            or seed.
+        jorth.CheckpointMismatch: The folder holds the checkpoint of a run with another problem,
+            method, start or seed.
         ValueError: The checkpoint is damaged, or an argument is wrong.
     """
     settings = Settings(
@@ -160,16 +152,11 @@ def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
     """The solver that ``method`` and ``options`` describe."""
     if isinstance(method, AbstractSolver):
         if options:
-            raise TypeError(
-                "options must be given to the solver itself, "
-                f"got {sorted(options)} beside an instance"
-            )
+            raise TypeError(f"options must be given to the solver itself, got {sorted(options)}")
         return method
     if not isinstance(method, str) or method not in METHODS:
-        raise ValueError(
-            f"method must be one of {', '.join(METHODS)}, a solver, or a list of these, "
-            f"got {shown(method)}"
-        )
+        known = f"{', '.join(METHODS)}, a solver, or a list of these"
+        raise ValueError(f"method must be one of {known}, got {arrays.shown(method)}")
     own = [field.name for field in fields(METHODS[method])]  # type: ignore[arg-type]
     for name in options:
         if name not in own:
@@ -178,18 +165,17 @@ def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
 
 
 def starting_point(x0: Any, objective: AbstractObjective, signature: Signature) -> Tensor:
-    """A fresh tensor to start from: x0, or the identity with dtype and device of the data."""
+    """A new tensor to start from: a copy of x0, or the identity like the objective's data."""
     data = objective.data()
     n = signature.n
     if x0 is None:
         X = torch.eye(n, dtype=torch.float64)
         X = X if data is None else X.to(data)
     else:
-        X = to_tensor(x0, "x0").detach().clone(memory_format=torch.contiguous_format)
+        X = arrays.to_tensor(x0, "x0").detach().clone(memory_format=torch.contiguous_format)
     if X.ndim != 2 or X.shape[0] != n or not 1 <= X.shape[1] <= n:
         raise ValueError(
-            f"x0 must have shape ({n}, k) with k at most {n} and at least 1 for {signature}, "
-            f"got {describe(x0)}"
+            f"x0 must have shape ({n}, k) with k from 1 to {n}, got {arrays.describe(x0)}"
         )
     rows, columns = objective.shape()
     if rows not in (None, n) or columns not in (None, X.shape[1]):
@@ -198,8 +184,8 @@ def starting_point(x0: Any, objective: AbstractObjective, signature: Signature) 
             f"x0 must have the shape {wanted} that the objective expects, got {tuple(X.shape)}"
         )
     if data is not None:
-        check_alike(X, "x0", data, "the objective's data")
-    check_finite(X, "x0")
+        arrays.check_alike(X, "x0", data, "the objective's data")
+    arrays.check_finite(X, "x0")
     if x0 is not None and X.shape[1] == n:
         explained = f" where rounding explains {drift(X):.1g}"
         remedy = "jorth.polish(x0, signature) finds the nearest J-orthogonal matrix"
@@ -210,27 +196,24 @@ def starting_point(x0: Any, objective: AbstractObjective, signature: Signature) 
 
 
 def _agreed_signature(signature: Signature | None, objective: AbstractObjective) -> Signature:
-    """The one signature that argument and objective name."""
+    """The signature that was given, or the objective's; where both exist they must be equal."""
+    known = objective.signature
     if signature is None:
-        if objective.signature is None:
+        if known is None:
             raise ValueError("signature must be given: the objective has none, got None")
-        return objective.signature
-    check_signature(signature)
-    if objective.signature is not None and objective.signature != signature:
-        raise ValueError(
-            f"signature must be the objective's, {objective.signature}, got {signature}"
-        )
+        return known
+    arrays.check_signature(signature)
+    if known is not None and known != signature:
+        raise ValueError(f"signature must be the objective's, {known}, got {signature}")
     return signature
 
 
 def _stages(
     methods: Sequence[Any], options: dict[str, Any], samples: int, X: Tensor
 ) -> list[Stage]:
-    """The stages of a chain; all errors are raised before any work is done."""
+    """The stages of a chain; wrong ones are refused before any work is done."""
     if options:
-        raise TypeError(
-            f"options must be given to the solvers themselves, got {sorted(options)} beside a list"
-        )
+        raise TypeError(f"options must be given to the solvers themselves, got {sorted(options)}")
     stages = [method if isinstance(method, Stage) else Stage(method) for method in methods]
     for stage in stages:
         resolve(stage.method, {}).check_start(samples, X)
@@ -245,10 +228,10 @@ def _run(
     settings: Settings,
     numpy_out: bool,
 ) -> Result:
-    """One method from X."""
+    """Run one method from X."""
     ranks = function.ranks
     folder = settings.folder
-    # a feasible set of one sign is compact
+    # with one sign only, the feasible set is compact
     bounded = signature.p == 0 or signature.q == 0 or function.bounded_below()
     with ExitStack() as stack:
         if ranks is not None:
@@ -268,7 +251,7 @@ def _run(
             counted,
             signature,
             signature.vector(X),
-            generator(settings.seed),
+            arrays.generator(settings.seed),
             stop_unbounded=settings.on_unbounded == "stop",
             bounded=bounded,
         )
@@ -286,7 +269,7 @@ def _identity(
     X: Tensor,
     settings: Settings,
 ) -> dict[str, str]:
-    """How a checkpoint recognises its problem."""
+    """What must be the same for a run to continue from a checkpoint."""
     value, gradient = objective.value_and_gradient(X)
     return {
         "objective": objective.fingerprint(),
@@ -301,7 +284,7 @@ def _identity(
 
 
 def _describe_seed(seed: object) -> str:
-    """A number as it is; a generator by its kind and a hash of its state."""
+    """A number as it is, or the kind of a generator and a hash of its state."""
     if not isinstance(seed, np.random.Generator):
         return str(seed)
     state = seed.bit_generator.state

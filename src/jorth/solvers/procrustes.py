@@ -1,4 +1,4 @@
-"""`procrustes`: align two clouds of points, in whichever component the best isometry lies."""
+"""`procrustes`: align two point clouds, in whichever component the best isometry lies."""
 
 from __future__ import annotations
 
@@ -10,16 +10,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from jorth.arrays import (
-    check_alike,
-    check_choice,
-    check_overflow,
-    check_signature,
-    describe,
-    like_input,
-    to_tensor,
-    unit_roundoff,
-)
+from jorth import arrays
 from jorth.decompositions.polar import balanced
 from jorth.group import PolishError, component
 from jorth.group.polishing import orthogonal_factor
@@ -34,8 +25,8 @@ from jorth.solvers.minimize import minimize, starting_point
 
 Component = tuple[int, int]
 CLEARLY_LOWER = 0.5
-"""The factor of M is a start if its f is at most f(M) plus this share of f(I) - f(M): a worse one
-mostly lies far out."""
+"""The factor of M is a start if its f is at most f(M) plus this share of f(I) - f(M); a worse one
+usually lies far out."""
 
 
 def procrustes(
@@ -52,26 +43,27 @@ def procrustes(
 ) -> Result:
     """The J-orthogonal X that minimises f(X) = 1/(2m) ||source X - target||_F^2.
 
-    **Starts.** With M the unconstrained least-squares solution, a run starts at the J-orthogonal
-    factor of M (`jorth.polish`), or at the identity where there is none or it is not clearly lower.
-    At small noise the factor is nearly the answer.
+    **Starts.** Let M be the unconstrained least-squares solution. A run starts at the J-orthogonal
+    factor of M (`jorth.polish`), or at the identity if there is no factor or f is not clearly lower
+    there. If the noise is small, the factor is nearly the answer.
 
-    **Components.** A run stays in the component of its start, and f has a least value in each of
-    the (up to) four. The others are started from the same points with the sign of one + or -
-    coordinate turned. A component is left out when a bound shows that it holds nothing better. With
-    R the triangular factor of the source, and since X[+,+] and X[-,-] have no singular value below
+    **Components.** A run stays in the component of its start, and f has a minimum in each of the
+    (up to) four. The other components are started from the same points with the sign of one + or -
+    coordinate flipped. A component is left out when a bound shows that it holds nothing better. Let
+    R be the triangular factor of the source. Since X[+,+] and X[-,-] have no singular value below
     1,
 
         f(X) >= f(M) + sigma_min(R)^2 / 2m  sum over both blocks of d^2,
 
-    where for a block of M with singular values sigma_i, d^2 is the sum of max(1 - sigma_i, 0)^2,
-    and for the last of them (1 + sigma_min)^2 instead where the sign of its determinant is not the
-    component's. Within a component the minimum found is a local one.
+    where d^2 is the sum of max(1 - sigma_i, 0)^2 over the singular values of the block of M; if the
+    sign of its determinant is not the component's, the term of sigma_min is (1 + sigma_min)^2.
+    Within a component the minimum found is a local one.
 
-    A source of full column rank makes f coercive. With less, and always with m < n, there may be no
-    minimiser, or many: M is then the least-squares solution of least norm, no component is left
-    out, and x is where the best run ended. Where f only tends to its infimum as ||X|| grows, that
-    is a point with a small gradient, or the last before X loses its digits (STALLED).
+    If the source has full column rank, f is coercive. Otherwise, and always with m < n, there may
+    be no minimiser or many of them: M is then the least-squares solution of least norm, no
+    component is left out, and x is where the best run ended. If f only approaches its infimum as
+    ||X|| grows, this is a point with a small gradient, or the last one before X loses its digits
+    (STALLED).
 
     Args:
         source: (m, n), dense or scipy.sparse.
@@ -79,20 +71,20 @@ def procrustes(
             diag(s_1, ..., s_k). A thin X starts at the first k columns of the identity, and its
             default method is "gs-jobcd", which takes ``components``.
         signature: The signs of J.
-        x0: A start of your own; no other start is tried in its component.
-        components: "all", or "start" for that of x0 alone; without x0, that of the start with the
-            lowest value.
-        method: "riemannian-lbfgs" when omitted; any method of `minimize`.
-        gradient_tolerance: As in `minimize`; when omitted, u^(2/3) ||source||_F ||target||_F / m, u
-            the unit roundoff.
-        checkpoint: A folder; each component keeps its own below it.
-        **options: Those of `minimize` and of the method. Limits hold for each run.
+        x0: Your own start; no other start is tried in its component.
+        components: "all", or "start" for the component of x0 alone; without x0, that of the start
+            with the lowest value.
+        method: Any method of `minimize`; "riemannian-lbfgs" when omitted.
+        gradient_tolerance: As in `minimize`; when omitted, u^(2/3) ||source||_F ||target||_F / m
+            with u the unit roundoff.
+        checkpoint: A folder, with a subfolder for each component.
+        **options: Options of `minimize` and of the method. Limits apply to each run.
 
     Returns:
-        The `Result` of the best run, with the iterations, evaluations and time of all of them; they
+        The `Result` of the best run, with the iterations, evaluations and time of all runs, which
         are its ``stages``.
     """
-    check_choice(components, "components", ("all", "start"))
+    arrays.check_choice(components, "components", ("all", "start"))
     objective = Procrustes(source, target)
     _check_shapes(objective, source, target, x0, signature)
     tolerance = _tolerance(objective, gradient_tolerance)
@@ -100,7 +92,7 @@ def procrustes(
     n, k = objective.shape()
     if k < n:
         if x0 is None:
-            x0 = like_input(torch.eye(n, k).to(objective.data()), target)
+            x0 = arrays.like_input(torch.eye(n, k).to(objective.data()), target)
         if method is None:
             method = "gs-jobcd"
             options["components"] = components
@@ -110,11 +102,11 @@ def procrustes(
     bounds = _bounds(objective, signature, M)
     runs: list[Result] = []
     with Interrupt() as interrupt:
-        interrupt.hold()  # between two runs: there are results that must not be lost
+        interrupt.hold()  # results must not be lost between two runs
         for which in list(starts)[: None if components == "all" else 1]:
             if runs and bounds[which] > min(run.value for run in runs):
                 continue
-            start = like_input(starts[which], target if x0 is None else x0)
+            start = arrays.like_input(starts[which], target if x0 is None else x0)
             folder = None if checkpoint is None else Path(checkpoint) / "{:+d}{:+d}".format(*which)
             chosen = "riemannian-lbfgs" if method is None else method
             runs.append(minimize(objective, start, method=chosen, checkpoint=folder, **options))
@@ -127,73 +119,68 @@ def _check_shapes(
     objective: Procrustes, source: Any, target: Any, x0: Any, signature: Signature
 ) -> None:
     n, k = objective.shape()
-    if n != check_signature(signature).n:
-        raise ValueError(
-            f"source must have shape (m, {signature.n}) for {signature}, got {describe(source)}"
-        )
+    if n != arrays.check_signature(signature).n:
+        wanted = f"(m, {signature.n}) for {signature}"
+        raise ValueError(f"source must have shape {wanted}, got {arrays.describe(source)}")
     if k > n:
-        raise ValueError(
-            f"target must have shape (m, k) with k at most {n}, got {describe(target)}"
-        )
+        found = arrays.describe(target)
+        raise ValueError(f"target must have shape (m, k) with k at most {n}, got {found}")
     if x0 is not None:
-        start = to_tensor(x0, "x0")
+        start = arrays.to_tensor(x0, "x0")
         if tuple(start.shape) != (n, k):
-            raise ValueError(
-                f"x0 must have shape {(n, k)} to go with source and target, got {describe(x0)}"
-            )
-        check_alike(start, "x0", objective.data(), "target")
+            raise ValueError(f"x0 must have shape {(n, k)}, got {arrays.describe(x0)}")
+        arrays.check_alike(start, "x0", objective.data(), "target")
 
 
 def _tolerance(objective: Procrustes, given: float | None) -> float:
     if given is not None:
         return given
     size = float(objective.R.norm()) * float(objective.T1.norm()) / objective.samples
-    return size * float(unit_roundoff(objective.R) ** (2 / 3))
+    return size * float(arrays.unit_roundoff(objective.R) ** (2 / 3))
 
 
 def data_start(objective: Procrustes, signature: Signature) -> Tensor:
-    """Where `procrustes` begins: the factor of the least-squares solution, or the identity."""
+    """The point at which `procrustes` starts: the factor of M, or the identity."""
     factor = _factor(objective, signature, _least_squares(objective))
     return torch.eye(signature.n).to(objective.data()) if factor is None else factor
 
 
 def _least_squares(objective: Procrustes) -> Tensor:
-    """M (n, n), of least norm where it is not unique, in float64 on the CPU."""
+    """M (n, n) in float64 on the CPU; if it is not unique, that of least norm."""
     R = objective.R.double().cpu()
     T1 = objective.T1.double().cpu()
     size = R.diagonal().abs()
-    if float(size.min()) > len(R) * float(unit_roundoff(R)) * float(size.max()):
+    if float(size.min()) > len(R) * float(arrays.unit_roundoff(R)) * float(size.max()):
         M: Tensor = torch.linalg.solve_triangular(R, T1, upper=True)
     else:
         M = torch.linalg.lstsq(R, T1, driver="gelsd").solution
-    check_overflow(M, "source and target", "the least-squares solution")
+    arrays.check_overflow(M, "source and target", "the least-squares solution")
     return M
 
 
 def _factor(objective: Procrustes, signature: Signature, M: Tensor) -> Tensor | None:
-    """The J-orthogonal factor of M, if there is one that is clearly lower than the identity."""
+    """The J-orthogonal factor of M, if it exists and f is clearly lower there than at I."""
     data = objective.data()
     try:
         X = orthogonal_factor(balanced(M), signature, "M").to(data)
     except PolishError:
         return None
-    value, least, identity = (
-        objective.value(Y.to(data)).item() for Y in (X, M, torch.eye(signature.n))
-    )
-    return X if value - least <= CLEARLY_LOWER * (identity - least) else None
+    points = (X, M, torch.eye(signature.n))
+    value, least, at_identity = (objective.value(Y.to(data)).item() for Y in points)
+    return X if value - least <= CLEARLY_LOWER * (at_identity - least) else None
 
 
 def _starts(
     objective: Procrustes, signature: Signature, M: Tensor, x0: Any
 ) -> dict[Component, Tensor]:
-    """A start in each component: that of x0 first, then the lower values first."""
+    """A start for each component: x0 first, the others by increasing values of f."""
     found: dict[Component, Tensor] = {}
-    factor = _factor(objective, signature, M)
     candidates = [torch.eye(signature.n).to(objective.data())]
+    factor = _factor(objective, signature, M)
     if factor is not None:
         candidates.append(factor)
-    turned = [X * flip.to(X) for X in candidates for flip in _flips(signature)]
-    for X in sorted(turned, key=lambda X: objective.value(X).item()):
+    flipped = [X * signs.to(X) for X in candidates for signs in _flips(signature)]
+    for X in sorted(flipped, key=lambda X: objective.value(X).item()):
         found.setdefault(component(X, signature), X)
     if x0 is None:
         return found
@@ -203,17 +190,18 @@ def _starts(
 
 
 def _flips(signature: Signature) -> Iterator[Tensor]:
-    """A diagonal of signs for each component: with the last +, the last -, both or none turned."""
-    for blocks in product((False, True), repeat=2):
+    """Diagonals of signs that flip nothing, the last -, the last +, or both."""
+    for flip_plus, flip_minus in product((False, True), repeat=2):
         diagonal = torch.ones(signature.n)
-        for turn, positions in zip(blocks, (signature.positive, signature.negative), strict=True):
-            if turn:
-                diagonal[positions[-1:].copy()] = -1
+        if flip_plus:
+            diagonal[signature.positive[-1:].copy()] = -1
+        if flip_minus:
+            diagonal[signature.negative[-1:].copy()] = -1
         yield diagonal
 
 
 def _bounds(objective: Procrustes, signature: Signature, M: Tensor) -> dict[Component, float]:
-    """A lower bound of f in each component."""
+    """A lower bound on f in each component."""
     floor = objective.value(M.to(objective.data())).item()
     weight = torch.linalg.svdvals(objective.R.double())[-1].item() ** 2 / (2 * objective.samples)
     blocks = [M[index][:, index] for index in signature.positions(M.device)]
@@ -224,7 +212,7 @@ def _bounds(objective: Procrustes, signature: Signature, M: Tensor) -> dict[Comp
 
 
 def _distance(block: Tensor, sign: int) -> float:
-    """The squared distance to matrices with determinants of that sign and singular values >= 1."""
+    """The squared distance to the matrices with that sign of det and no singular value below 1."""
     if not len(block):
         return 0.0
     values = torch.linalg.svdvals(block)

@@ -1,4 +1,4 @@
-"""How good a point is: block stationarity."""
+"""Block stationarity: how far a point is from the best steps in all planes."""
 
 from __future__ import annotations
 
@@ -10,30 +10,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.arrays import (
-    check_alike,
-    check_finite,
-    check_signature,
-    describe,
-    positive_number,
-    real_number,
-    rounded_to,
-    to_tensor,
-    whole_number,
-)
+from jorth import arrays
 from jorth.objectives import AbstractObjective
 from jorth.plane import all_pairs, random_pairs, solve_rows
 from jorth.signature import Signature
 from jorth.solvers.loop.solver import as_objective
 
 CHUNK = 1024
-"""Pairs solved at once on the CPU, 25 MB for rows of 300 entries. More of them save no time."""
+"""Pairs solved at once on the CPU: 25 MB for rows of 300 entries. More would save no time."""
 DEVICE_CHUNK = 2**15
-"""Pairs solved at once on a device, 0.5 GB per gathered array for rows of 1000 entries."""
+"""Pairs solved at once on a device: 0.5 GB per gathered array for rows of 1000 entries."""
 
 
 class BlockStationarity(NamedTuple):
-    """The mean over pairs of the squared distance from I to the best step, its standard error."""
+    """The mean over pairs of the squared distance from I to the best step; see the function."""
 
     value: float
     standard_error: float
@@ -51,11 +41,11 @@ def block_stationarity(
     seed: int = 0,
     gradient: Any = None,
 ) -> BlockStationarity:
-    """The mean over pairs of ||V - I||_F^2, V the best plane step at X.
+    """The mean over pairs of ||V - I||_F^2, where V is the best step at X in the plane of a pair.
 
-    It is zero exactly at block-stationary points, which is stronger than criticality: no step in
-    any plane, to any component, lowers the surrogate. A plane in which the surrogate is unbounded
-    below is infinitely far from it: the value and the standard error are then inf.
+    It is zero exactly at block-stationary points, where no step in any plane, to any component,
+    lowers the surrogate; this is stronger than criticality. If the surrogate is unbounded below in
+    some plane, the value and the standard error are inf.
 
     Args:
         objective: An objective or a torch function.
@@ -64,25 +54,22 @@ def block_stationarity(
         theta: The proximal weight of the plane problems, an absolute number as in the paper.
         pairs: The number of pairs drawn at random; None takes all. The standard error is that of
             the sample mean.
-        curvature: A Lipschitz constant of the gradient, for objectives that are neither quadratic
-            nor know one.
-        seed: Seed for the sample.
-        gradient: The gradient of the objective at X, (n, k), if it is known; else it is evaluated.
+        curvature: A Lipschitz constant of the gradient, for objectives that are not quadratic and
+            do not know one.
+        seed: The seed of the sample.
+        gradient: The gradient of the objective at X, (n, k); evaluated when omitted.
     """
     function = as_objective(objective)
-    n = check_signature(signature).n
+    n = arrays.check_signature(signature).n
     point = _point_of(function, X, signature)
     if n < 2:
         raise ValueError(f"signature must have n of at least 2 for a pair, got {signature}")
-    if pairs is not None:
-        whole_number(pairs, "pairs", 1, instead="None or ")
+    arrays.check_count(pairs, "pairs")
     if curvature is not None:
-        positive_number(curvature, "curvature")
-    real_number(
-        theta,
-        "theta",
-        "a finite number",
-        lambda number: math.isfinite(rounded_to(point.dtype, number)),
+        arrays.positive_number(curvature, "curvature")
+    dtype = point.dtype
+    arrays.real_number(
+        theta, "theta", "a finite number", lambda x: math.isfinite(arrays.rounded_to(dtype, x))
     )
     index = all_pairs(n) if pairs is None else random_pairs(n, pairs, seed=seed)
     G = _gradient_at(function, point, gradient)
@@ -94,32 +81,31 @@ def block_stationarity(
 
 
 def _point_of(objective: AbstractObjective, X: Any, signature: Signature) -> Tensor:
-    """X (n, k) as the objective takes it."""
-    point = to_tensor(X, "X").detach()
+    """X (n, k) as a tensor that fits the objective."""
+    point = arrays.to_tensor(X, "X").detach()
     n = signature.n
     rows, columns = objective.shape()
     fits = point.ndim == 2 and point.numel() and rows in (None, n) and point.shape[0] == n
     if not fits or columns not in (None, point.shape[1]):
-        raise ValueError(
-            f"X must have shape ({rows or 'n'}, {columns or 'k'}), the objective's, "
-            f"and fit {signature}, got {describe(X)}"
-        )
-    check_finite(point, "X")
+        wanted = f"the objective's shape ({rows or 'n'}, {columns or 'k'}) and fit {signature}"
+        raise ValueError(f"X must have {wanted}, got {arrays.describe(X)}")
+    arrays.check_finite(point, "X")
     data = objective.data()
     if data is not None:
-        check_alike(point, "X", data, "the objective's data")
+        arrays.check_alike(point, "X", data, "the objective's data")
     return point
 
 
 def _gradient_at(objective: AbstractObjective, X: Tensor, gradient: Any) -> Tensor:
-    """The gradient given, or that of the objective at X; checked either way."""
+    """The gradient that was given, or that of the objective; checked either way."""
     given = gradient is not None
     name = "gradient" if given else "the objective's gradient at X"
-    G = to_tensor(gradient if given else objective.value_and_gradient(X)[1], name).detach()
+    G = arrays.to_tensor(gradient if given else objective.value_and_gradient(X)[1], name).detach()
     if G.shape != X.shape:
-        raise ValueError(f"{name} must have the shape of X {tuple(X.shape)}, got {describe(G)}")
-    check_alike(G, name, X, "X")
-    check_finite(G, name)
+        shape = tuple(X.shape)
+        raise ValueError(f"{name} must have the shape of X {shape}, got {arrays.describe(G)}")
+    arrays.check_alike(G, name, X, "X")
+    arrays.check_finite(G, name)
     return G
 
 
@@ -131,7 +117,7 @@ def _distances(
     theta: float,
     form: tuple[Tensor | float, Tensor | None],
 ) -> Tensor:
-    """||V - I||_F^2 for every pair, in chunks, so that the gathered rows take little memory."""
+    """||V - I||_F^2 for every pair, in chunks so that the gathered rows take little memory."""
     A, D = form
     pairs = torch.as_tensor(index, device=X.device)
     signs = signature.vector(X)
@@ -147,7 +133,7 @@ def _distances(
         )
         distances.append(torch.where(unbounded, torch.inf, (V - unit).square().sum(dim=(-2, -1))))
         decreases.append(decrease)
-    if bool(torch.cat(decreases).isnan().any()):  # G, X and theta were checked before
+    if bool(torch.cat(decreases).isnan().any()):  # G, X and theta are finite
         raise ValueError(
             "objective must have finite curvature and a symmetric form, "
             "got NaN, infinity or asymmetry"
@@ -158,7 +144,7 @@ def _distances(
 def _curvature(
     objective: AbstractObjective, X: Tensor, curvature: float | None
 ) -> tuple[Tensor | float, Tensor | None]:
-    """A and D of Q = (Z D Z^T) (x) A_BB for left steps: those of a quadratic, else L."""
+    """A and D in Q = (Z D Z^T) (x) A_BB for left steps: those of a quadratic, else L and None."""
     form = objective.quadratic()
     if form is not None:
         form = form.like(X)
