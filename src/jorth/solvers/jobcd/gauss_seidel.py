@@ -1,4 +1,4 @@
-"""GS-JOBCD: one pair after the other, each step the global minimiser in its plane."""
+"""GS-JOBCD: one pair after the other, each moved to the global minimiser in its plane."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from jorth.storage.checkpoint import NOT_SAVED
 
 @dataclass
 class GaussSeidelState(MajorisedState):
-    """The state of `GaussSeidel`, with what it finds out about the problem in the first sweep."""
+    """The state of `GaussSeidel`, with what the first sweep finds out about the problem."""
 
     trace: Trace | None = field(default=None, metadata=NOT_SAVED)
     form: SweepForm | None = field(default=None, metadata=NOT_SAVED)
     concave: bool = field(default=False, metadata=NOT_SAVED)
-    """Whether f is concave and the run goes on all the same."""
+    """Whether f is concave and the run continues all the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +50,8 @@ class GaussSeidel(AbstractSolver):
     On a quadratic objective (`Quadratic`, `Procrustes`) the steps are exact, cost O(n) each, and
     run in compiled code on the CPU, by blocks of rows if n is large. Right steps on tr(X^T A X) are
     the J-Jacobi method: they diagonalise X^T A X and converge quadratically. On any other objective
-    each pair takes a gradient and a scalar majoriser with backtracking: correct, but expensive;
-    prefer `Jacobi` there.
+    each pair needs a gradient and a scalar majoriser with backtracking, which is expensive; prefer
+    `Jacobi` there.
 
     Args:
         side: "left" changes rows, "right" columns.
@@ -60,11 +60,11 @@ class GaussSeidel(AbstractSolver):
             paper); "cyclic" goes row by row; "greedy" takes all pairs once, the steepest first.
         theta: The proximal weight; None takes 1e-12 of each pair's curvature. With
             ``on_unbounded="continue"`` on a concave quadratic (the paper's eigenvalue problem) it
-            alone bounds the steps; None then takes the curvature.
-        curvature: For objectives that are not quadratic: "auto" backtracks, a number is fixed.
-        block_size: For a "sweep" on a quadratic objective: the rows are cut at random into blocks
-            of this size, and the pairs of two blocks are done together, in cache; 1 takes single
-            pairs. "auto" takes blocks from n = 192 on.
+            alone bounds the steps, and None takes the curvature itself.
+        curvature: For objectives that are not quadratic; "auto" backtracks, a number is fixed.
+        block_size: For a "sweep" on a quadratic objective. The rows are divided at random into
+            blocks of this size, and the pairs of two blocks are treated together, in cache; 1 takes
+            single pairs. "auto" uses blocks from n = 192 on.
     """
 
     side: Literal["left", "right"] = "left"
@@ -85,10 +85,8 @@ class GaussSeidel(AbstractSolver):
         if not (isinstance(self.block_size, str) and self.block_size == "auto"):
             whole_number(self.block_size, "block_size", 1)
             if self.block_size > 1 and self.order != "sweep":
-                raise ValueError(
-                    f'block_size must be "auto" or 1 for order "{self.order}", '
-                    f"got {self.block_size!r}"
-                )
+                allowed = f'"auto" or 1 for order "{self.order}"'
+                raise ValueError(f"block_size must be {allowed}, got {self.block_size!r}")
 
     def prepare(self) -> None:
         compile_kernels()
@@ -133,7 +131,7 @@ class GaussSeidel(AbstractSolver):
     def _quadratic_sweep(
         self, problem: Problem, state: GaussSeidelState
     ) -> BlockedSweep | PairwiseSweep:
-        """By blocks if they are large enough, and the order is free."""
+        """A sweep by blocks if n is large and the order of the pairs is free, else by pairs."""
         if state.form is None:
             form = problem.objective.quadratic()
             assert form is not None

@@ -36,15 +36,17 @@ from jorth.solvers.loop.status import Status, StopRun
 from jorth.storage.checkpoint import NOT_SAVED
 
 Side = Literal["auto", "left", "right", "both"]
-MOMENTUM, DECAY, RETURN_PATIENCE = 0.7, 0.9, 5
-"""For averaged slopes: found on probes of 1,200 rows, seed 0."""
+MOMENTUM = 0.7
+DECAY = 0.9
+RETURN_PATIENCE = 5
+"""The `AveragingRule` that was best on probes of 1,200 rows with seed 0."""
 REACH = 0.5
-"""sqrt(n) times the first angle: found on sparse and on Gaussian rows, n from 4 to 100."""
+"""sqrt(n) times the first angle, found on sparse and on Gaussian rows with n from 4 to 100."""
 
 
 @dataclass
 class ExactForm:
-    """A convex quadratic form in the matrix whose rows are changed, and its rounds on a device."""
+    """A convex quadratic form in the matrix whose rows change, and its rounds on a device."""
 
     form: QuadraticForm
     rounds: QuadraticRounds | None = None
@@ -55,32 +57,32 @@ class JacobiState(MajorisedState):
     """The state of `Jacobi`."""
 
     turn: int = 0
-    """Steps so far, by which sides alternate."""
+    """The number of steps, by which sides alternate."""
     round: int = 0
-    """Single rounds of the tournament so far."""
+    """The number of single rounds taken from the tournament."""
     pair_factor: float = 1.0
-    """The factor of the exact curvature of each pair, for what the pairs have in common."""
+    """The factor on the exact curvatures of pairs that makes up for their interaction."""
     averaged: AveragedSteps | None = None
     trace: Trace | None = field(default=None, metadata=NOT_SAVED)
     exact_forms: dict[str, ExactForm | None] = field(default_factory=dict, metadata=NOT_SAVED)
-    """By side; None if there is no such form."""
+    """For each side the form, or None if there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Jacobi(AbstractSolver):
     """J-JOBCD (Algorithm 2 of the paper with the full gradient), on any objective, CPU or CUDA.
 
-    Several rounds of disjoint pairs can be run on the majoriser of one gradient; a complete
-    tournament of them solves it almost exactly and needs 10 to 50 times fewer gradients than one
-    random matching. Right steps on tr(X^T A X) are the J-Jacobi method, whose disjoint pairs are
-    exact together: one tournament per iteration, and quadratic convergence.
+    Several rounds of disjoint pairs can be run on the majoriser of one gradient. A complete
+    tournament minimises it almost exactly, and needs 10 to 50 times fewer gradients than one random
+    matching each. Right steps on tr(X^T A X) are the J-Jacobi method, where disjoint pairs do not
+    interact: an iteration is one tournament, and convergence is quadratic.
 
     Args:
-        side: "left" changes rows, "right" columns, "both" takes turns; "auto" is left, and both
+        side: "left" changes rows, "right" columns, "both" alternates; "auto" is "left", or "both"
             with averaged slopes.
         components: "start" stays in the component of the start, "all" may leave it (the paper).
-        matching: With one round per gradient: "random" (the paper), "tournament", or "greedy" on
-            the slopes.
+        matching: The pairs of a single round per gradient: "random" (the paper), "tournament", or
+            "greedy", by the slopes.
         rounds_per_gradient: A number; None takes a tournament of all pairs on the CPU, and on a
             device one round, or 32 exact ones on a convex quadratic.
         theta: The proximal weight; None takes 1e-12 of each pair's curvature.
@@ -89,8 +91,8 @@ class Jacobi(AbstractSolver):
             without asking f to fall each time; "auto" does so too if the objective says that it is
             rough (a structural probe with q > 1).
         angle: The first angle of "per-plane"; None takes 0.5 / sqrt(n). It is halved when the run
-            goes back to the best point, but doubled at first if that is still near the start.
-        majoriser: With one round per gradient: "rows" is Q = L (Z Z^T) (x) I_2, which majorises an
+            goes back to the best point, but doubled at first if f is still flat there.
+        majoriser: With one round per gradient, "rows" is Q = L (Z Z^T) (x) I_2, which majorises an
             L-smooth f; "scalar" is Q = L I, the paper's sigma, which does so only for
             sigma >= L lambda_max(Z Z^T).
     """
@@ -115,21 +117,17 @@ class Jacobi(AbstractSolver):
         if not (isinstance(self.curvature, str) and self.curvature == "per-plane"):
             check_auto(self.curvature, "curvature")
         if self.angle is not None:
-            real_number(
-                self.angle, "angle", "a number in (0, 1] or None", lambda number: 0 < number <= 1
-            )
+            real_number(self.angle, "angle", "a number in (0, 1] or None", lambda a: 0 < a <= 1)
         check_choice(self.majoriser, "majoriser", ("rows", "scalar"))
-        if self.majoriser == "scalar" and self.rounds_per_gradient != 1:
-            raise ValueError(
-                "rounds_per_gradient must be 1 for the scalar majoriser, "
-                f"got {self.rounds_per_gradient!r}"
-            )
+        count = self.rounds_per_gradient
+        if self.majoriser == "scalar" and count != 1:
+            raise ValueError(f"rounds_per_gradient must be 1 for a scalar majoriser, got {count}")
 
     def prepare(self) -> None:
         compile_kernels()
 
     def step(self, problem: Problem, state: JacobiState) -> None:
-        """One gradient step, or a tournament of the J-Jacobi method, which needs no gradient."""
+        """One step on a gradient, or a tournament of the J-Jacobi method, which needs none."""
         if self.averages_slopes(problem):
             self._averaged_step(problem, state)
             return
@@ -156,8 +154,9 @@ class Jacobi(AbstractSolver):
     def _exact_step(
         self, problem: Problem, state: JacobiState, exact: ExactForm, side: str
     ) -> None:
-        """The exact curvature of each pair, times a factor for what the pairs have in common."""
-        X, G, form = oriented(state.X, side), oriented(state.gradient, side), exact.form
+        """A step with the exact curvature of each pair times ``pair_factor``."""
+        X, G = oriented(state.X, side), oriented(state.gradient, side)
+        form = exact.form
         majoriser = self._majoriser(problem, form.A, form.D)
         count = self.round_count(X, exact=True)
         if count > 1:
@@ -190,7 +189,7 @@ class Jacobi(AbstractSolver):
 
     @property
     def _fixed_or_auto(self) -> float | Literal["auto"]:
-        """The curvature of majorised steps."""
+        """The option ``curvature`` of a method that takes majorised steps."""
         assert self.curvature != "per-plane"
         return self.curvature
 
@@ -203,12 +202,10 @@ class Jacobi(AbstractSolver):
     # -- averaged slopes
 
     def averages_slopes(self, problem: Problem) -> bool:
-        """Whether slopes are averaged over steps."""
         rough = problem.objective.objective.rough
         return self.curvature == "per-plane" or (self.curvature == "auto" and rough)
 
     def averaging(self, n: int) -> AveragingRule:
-        """How averaged steps are taken on matrices of n rows."""
         return AveragingRule(self.angle or REACH / math.sqrt(n), MOMENTUM, DECAY, RETURN_PATIENCE)
 
     def _averaged_step(self, problem: Problem, state: JacobiState) -> None:
@@ -219,16 +216,18 @@ class Jacobi(AbstractSolver):
         if not all_finite(value, gradient):
             raise StopRun(Status.NON_FINITE)
         state.X.copy_(moved)
-        state.value, state.gradient, state.exact = value, gradient, exact
+        state.value = value
+        state.gradient = gradient
+        state.exact = exact
         if exact:
             memory.keep_best(state, rule)
 
     def _move(
         self, problem: Problem, state: JacobiState, memory: AveragedSteps, rule: AveragingRule
     ) -> Tensor:
-        """The next point: one step along averaged slopes, on the side whose turn it is.
+        """The point after one step along averaged slopes, on the side whose turn it is.
 
-        Lengths are measured by ||Y X^-1 - I||, in which steps do not shrink where X is large.
+        Lengths are ||Y X^-1 - I||, so that steps do not shrink where X is large.
         """
         sides: tuple[str, ...] = ("left", "right")
         if state.X.shape[0] != state.X.shape[1]:
@@ -237,7 +236,8 @@ class Jacobi(AbstractSolver):
             sides = (self.side,)
         side = sides[state.turn % len(sides)]
         state.turn += 1
-        X, G, signs = oriented(state.X, side), oriented(state.gradient, side), problem.signs
+        X, G = oriented(state.X, side), oriented(state.gradient, side)
+        signs = problem.signs
         slopes = memory.direction(skew_gradient(X, G, signs)[None], side, rule)
         H = signs[:, None] * slopes
         count = self.rounds_per_gradient or rounds_in_tournament(len(X))
@@ -261,26 +261,24 @@ class Jacobi(AbstractSolver):
     # -- what a step consists of
 
     def _exact_form(self, problem: Problem, state: JacobiState, side: str) -> ExactForm | None:
-        """The quadratic form, if the exact curvature of pairs can be used and majorises.
+        """The quadratic form, if steps can use the exact curvature of its pairs.
 
-        It must be convex, up to rounding: otherwise no factor need make its pairs a majoriser
-        together.
+        It must be convex up to rounding; otherwise there may be no factor with which the pairs
+        together majorise it.
         """
         several_on_cpu = self.round_count(state.X) > 1 and state.X.device.type == "cpu"
         if self.curvature != "auto" or several_on_cpu or self.majoriser == "scalar":
             return None
         if side not in state.exact_forms:
+            state.exact_forms[side] = None
             form = problem.objective.quadratic()
-            usable = form is not None and _semidefinite(form.A) and _semidefinite(form.D)
-            state.exact_forms[side] = (
-                ExactForm(transposed_form(form.like(state.X), side, state.X.shape[1]))
-                if form and usable
-                else None
-            )
+            if form is not None and _semidefinite(form.A) and _semidefinite(form.D):
+                own = transposed_form(form.like(state.X), side, state.X.shape[1])
+                state.exact_forms[side] = ExactForm(own)
         return state.exact_forms[side]
 
     def round_count(self, X: Tensor, *, exact: bool = False) -> int:
-        """The rounds per gradient; exact ones on a device are as many as are replayed together."""
+        """The rounds per gradient; on a device exact ones are replayed in chunks of 32."""
         if self.rounds_per_gradient is not None:
             return self.rounds_per_gradient
         if X.device.type != "cpu":
@@ -308,7 +306,7 @@ class Jacobi(AbstractSolver):
 
 
 def _semidefinite(matrix: Tensor | None) -> bool:
-    """Whether a matrix is positive semidefinite up to rounding; None is the identity."""
+    """Whether a matrix is positive semidefinite up to rounding; None stands for the identity."""
     if matrix is None:
         return True
     eigenvalues = torch.linalg.eigvalsh(matrix)

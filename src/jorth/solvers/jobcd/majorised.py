@@ -1,7 +1,7 @@
 """Majorised steps: propose a point, move there if f falls enough, and adapt the curvature estimate.
 
-Steps act on the left, on rows. A right step is a left step on the transposes: f(X) as a function of
-X^T has the gradient G^T, and X^T is J-orthogonal too.
+Steps act on rows, from the left. A right step is a left step on the transposes: as a function of
+X^T, f has the gradient G^T, and X^T is J-orthogonal too.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from jorth.solvers.loop.status import Status, StopRun
 
 DOUBLINGS = 60
 RELAX = {0.9: 0.8, 0.5: 0.9, -math.inf: 1.0}
-"""The estimate falls by this factor after a success that met this part of the promised decrease."""
+"""The factor on the estimate after a step that achieved this part of the promised decrease."""
 ENOUGH = 0.01
-"""The part of the promised decrease that must be met.
+"""The part of the promised decrease that a step must achieve.
 
-All of it would ask for the largest curvature anywhere near: on a rough f, such as a structural
+To demand all of it would ask for the largest curvature nearby; on a rough f, such as a structural
 probe, the estimate would then grow without bound.
 """
 
@@ -43,30 +43,26 @@ class MajorisedState(State):
     """The state of a method that takes majorised steps."""
 
     secants: int = 0
-    """How many curvatures along steps have been measured."""
+    """How often the curvature along a step has been measured."""
 
 
 class Verdict(Enum):
     """What became of a proposal."""
 
-    TAKEN = "taken"
+    TAKEN = "the state has moved there"
     REFUSED = "f did not fall enough"
     NOT_FINITE = "the value or gradient there is not finite"
 
 
 def first_curvature(problem: Problem, state: State, curvature: float | Literal["auto"]) -> float:
-    """The estimate L; at first the option, what the objective knows, or a guess."""
-    if state.curvature is None:
-        state.curvature = _initial_curvature(problem, state, curvature)
+    """The estimate L; at first it is the option, what the objective knows, or a guess."""
+    if state.curvature is None and curvature != "auto":
+        state.curvature = float(curvature)
+    elif state.curvature is None:
+        size = state.X.norm().item()
+        guess = frobenius(state.gradient) / size if size else 1.0
+        state.curvature = problem.objective.curvature() or guess or 1.0
     return state.curvature
-
-
-def _initial_curvature(problem: Problem, state: State, curvature: float | Literal["auto"]) -> float:
-    if curvature != "auto":
-        return float(curvature)
-    size = state.X.norm().item()
-    guess = frobenius(state.gradient) / size if size else 1.0
-    return problem.objective.curvature() or guess or 1.0
 
 
 def majorised_step(
@@ -80,11 +76,12 @@ def majorised_step(
     floor: float = 0.0,
     secant: bool = False,
 ) -> float:
-    """Propose until f falls enough, doubling the estimate on failure; returns the next estimate.
+    """Propose until f falls enough, doubling the estimate on failure; return the next estimate.
 
-    The estimate falls after a success. With ``secant`` it is then the curvature met along the step.
+    After a success the estimate is lowered, or with ``secant`` set to the curvature along the step.
     """
-    before, value = estimate, state.value
+    before = estimate
+    value = state.value
     X, G = state.X.clone(), state.gradient
     verdict = Verdict.REFUSED
     for _ in range(DOUBLINGS):
@@ -92,7 +89,7 @@ def majorised_step(
         if proposal.unbounded and problem.ends_unbounded:
             state.unbounded = True
             return estimate
-        if proposal.decrease <= 0:  # every pair is at its best, or the step has shrunk to nothing
+        if proposal.decrease <= 0:  # all pairs are optimal, or the step has shrunk to nothing
             problem.objective.count.pair_updates += proposal.pairs
             break
         verdict = accept(problem, state, proposal, side, strict=adaptive)
@@ -116,17 +113,17 @@ def majorised_step(
 def accept(
     problem: Problem, state: State, proposal: Proposal, side: str, *, strict: bool
 ) -> Verdict:
-    """Evaluate f at the trial point and move there if it fell enough, or is finite if not strict.
+    """Evaluate f at the proposed point, and move there if f falls enough, or always if not strict.
 
-    The test is f(trial) <= f - decrease / 100. Where the decrease drowns in the rounding of f, it
-    is <dX, dG> <= dX^T Q dX: the curvature met is not above the curvature assumed.
+    f falls enough if f(proposed) <= f - decrease / 100. If the decrease is lost in the rounding of
+    f, the test is <dX, dG> <= dX^T Q dX: the curvature found is not above the curvature assumed.
     """
     X = oriented(proposal.X, side)
     value, gradient = problem.objective.value_and_gradient(X)
     problem.objective.count.pair_updates += proposal.pairs
     if not all_finite(value, gradient):
         return Verdict.NOT_FINITE
-    # the rounding of f is that of its terms, which may cancel: <G, X> stands for their size
+    # f is rounded like its terms, which may cancel; <G, X> stands for their size
     size = abs(state.value) + abs(float((state.gradient * state.X).sum()))
     rounding = torch.finfo(X.dtype).eps * size
     if not strict:
@@ -144,15 +141,17 @@ def accept(
 
 
 def secant_curvature(state: MajorisedState, moved: Tensor, bent: Tensor, before: float) -> float:
-    """The curvature met along a step; half of ``before`` if it is negative.
+    """The curvature along a step; half of ``before`` if it is not positive.
 
-    It is <s, y> / <s, s> twice, then <y, y> / <s, y>: the lengths of Barzilai and Borwein. The
-    second alone is what a rough f shows at its sharpest.
+    With s the step and y the change of the gradient it is <s, y> / <s, s> twice, then
+    <y, y> / <s, y>: the two lengths of Barzilai and Borwein. The second one alone would be the
+    sharpest curvature of a rough f.
     """
-    far, size = float(moved.abs().max()), float(bent.abs().max())
+    far = float(moved.abs().max())
+    size = float(bent.abs().max())
     if not (0 < far < math.inf and 0 < size < math.inf):
         return before / 2
-    # the squares of a gradient may be out of range where the gradient itself is not
+    # without scaling, the squares could be out of range
     s = moved / far
     y = bent / size
     along = float((s * y).sum())
@@ -167,11 +166,11 @@ def secant_curvature(state: MajorisedState, moved: Tensor, bent: Tensor, before:
 def exact_rounds(
     problem: Problem, rounds: QuadraticRounds, X: Tensor, count: int
 ) -> Callable[[float], Proposal]:
-    """What ``count`` rounds from X give, as a function of the factor of each pair's curvature.
+    """The proposal of ``count`` rounds from X, as a function of the factor on pairs' curvatures.
 
-    Each round has its exact gradient, through Y = X D X^T, in O(n^2); X alone is evaluated by the
-    objective at the end. Rounds are drawn from a tournament in the order of the indices, whose
-    pairs a device reads fastest.
+    Each round has its exact gradient through Y = X D X^T in O(n^2), and the objective is evaluated
+    only at the end. Rounds are drawn from a tournament in the order of the indices, whose pairs a
+    device reads fastest.
     """
     n = len(X)
     length = rounds_in_tournament(n)
@@ -181,9 +180,9 @@ def exact_rounds(
     def propose(factor: float) -> Proposal:
         rounds.start(X)
         rounds.run(partners, factor)
-        # the one wait for the device
+        # the only wait for the device
         decrease, unbounded = torch.stack([rounds.decrease, rounds.unbounded.double()]).tolist()
-        # f is quadratic: that it falls is all that is tested, its curvature is met by construction
+        # only a decrease is tested: the curvature of a quadratic f is right by construction
         return Proposal(rounds.X.clone(), decrease, math.inf, count * (n // 2), bool(unbounded))
 
     return propose
@@ -191,9 +190,9 @@ def exact_rounds(
 
 @cache
 def compile_kernels() -> None:
-    """Call every compiled kernel once on two rows: loading and compiling stay off the clock.
+    """Call every compiled kernel once on two rows, so that compilation is not on the clock.
 
-    Without numba the solvers still run on a device, and say what is missing on the CPU.
+    Without numba the solvers still run on a device; on the CPU they say what is missing.
     """
     try:
         from jorth.plane.compiled.majoriser import PairCurvature, propose_round, sweep_batch
@@ -201,7 +200,9 @@ def compile_kernels() -> None:
         from jorth.plane.compiled.trace import sweep_trace
     except ImportError:
         return
-    identity, pairs, signs = np.eye(2), np.array([[0, 1]]), Signature(1, 1).signs
+    identity = np.eye(2)
+    pairs = np.array([[0, 1]])
+    signs = Signature(1, 1).signs
     curvature = PairCurvature(1.0, identity, identity, has_d=False, scalar=False)
     propose_round(identity.copy(), identity, identity, curvature, signs, pairs, 0.0, False)
     sweep_batch(np.eye(2)[None], np.eye(2)[None], 1.0, signs, pairs, 0.0, False)

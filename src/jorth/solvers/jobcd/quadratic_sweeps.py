@@ -1,13 +1,13 @@
 """A Gauss-Seidel sweep on a quadratic f: one pair after the other, or by blocks of rows.
 
-Blocks: pair steps in cache, matrix products for all the rest. Let B be the rows of two blocks and
-X_B <- U X_B the only change. With Y = X D X^T and M = A Y + C X^T,
+With blocks, pair steps run in cache and everything else is matrix products. Let B be the rows of
+two blocks and X_B <- U X_B the only change. With Y = X D X^T and M = A Y + C X^T,
 
     f = 1/2 tr(U^T A_BB U Y_BB) + <R, U> + constant,    R = M_BB - A_BB Y_BB,
 
-a small quadratic of its own: exact pair steps on the rows of U are exact pair steps on those of X.
-Two blocks of k rows cost the products M_BB and U [Y_B X_B]. A sweep is some 14 n^3 operations at
-the speed of matrix products, and passes over each matrix n / k times in place of n.
+which is a small quadratic in U: exact pair steps on the rows of U are exact pair steps on those of
+X. Two blocks of k rows cost the products M_BB and U [Y_B X_B]. A sweep takes about 14 n^3
+operations at the speed of matrix products, and reads each matrix n / k times instead of n times.
 """
 
 from __future__ import annotations
@@ -31,18 +31,17 @@ Matrix = NDArray[np.float64]
 CHUNK = 50_000
 """Pairs between two checks of the clock."""
 SIZES = {512: 60, 192: 28}
-"""Rows of a block by the least n they are for: the fastest in trials.
+"""The rows of a block that were fastest, by the least n they are for.
 
-Below that, single pairs are as fast. An odd multiple of 4, so that the columns of two blocks do not
-fall on each other in cache.
+Below that, single pairs are as fast. The sizes are odd multiples of 4, so that the columns of two
+blocks do not map to the same lines of the cache.
 """
 
 
 class SweepForm(NamedTuple):
-    """f = 1/2 tr(X^T A X D) + <C, X> in the matrix X (n, m) whose rows are changed.
+    """f = 1/2 tr(X^T A X D) + <C, X> in the matrix X (n, m) whose rows change.
 
-    A (n, n) and D (m, m) are symmetric, None is the identity; C (n, m) has no columns if it is
-    zero.
+    A (n, n) and D (m, m) are symmetric, and None is the identity; a zero C has no columns.
     """
 
     A: Matrix
@@ -51,7 +50,7 @@ class SweepForm(NamedTuple):
 
     @classmethod
     def of(cls, form: QuadraticForm, side: str, columns: int) -> SweepForm:
-        """The arrays of a form as compiled code takes them."""
+        """The arrays of a form in the layout that compiled code needs."""
         turned = transposed_form(form, side, columns)
         C = np.zeros((len(turned.A), 0)) if turned.C is None else _contiguous(turned.C)
         return cls(_contiguous(turned.A), C, None if turned.D is None else _contiguous(turned.D))
@@ -65,18 +64,17 @@ class SweepForm(NamedTuple):
         return bool((high <= tiny_a and least >= -tiny_d) or (low >= -tiny_a and most <= tiny_d))
 
     def gram(self, X: Matrix) -> Matrix:
-        """X D X^T."""
         product: Matrix = X @ X.T if self.D is None else X @ self.D @ X.T
         return product
 
 
 def oriented(X: Tensor, side: str) -> Tensor:
-    """The matrix whose rows are changed: X for left steps, a copy of X^T for right ones."""
+    """The matrix whose rows change: X for left steps, a copy of X^T for right steps."""
     return X if side == "left" else X.mT.contiguous()
 
 
 def transposed_form(form: QuadraticForm, side: str, columns: int) -> QuadraticForm:
-    """The quadratic form in the matrix whose rows are changed."""
+    """The quadratic form in the matrix whose rows change."""
     if side == "left":
         return form
     A = form.A
@@ -85,20 +83,12 @@ def transposed_form(form: QuadraticForm, side: str, columns: int) -> QuadraticFo
 
 
 def rows_of_a_block(n: int) -> int:
-    """The size of blocks for n rows."""
+    """The size of the blocks for a matrix of n rows."""
     return next((size for least, size in SIZES.items() if n >= least), 1)
 
 
 class PairwiseSweep:
-    """Steps on the given pairs of rows of X, one after the other: O(n) each, keeping Y = X D X^T.
-
-    Args:
-        form: The quadratic f.
-        X: (n, m), changed in place.
-        signs: (n,).
-        pairs: (t, 2).
-        rule: The rule of the pair steps.
-    """
+    """Steps on pairs (t, 2) of rows of X (n, m), in place: O(n) each, as Y = X D X^T is updated."""
 
     def __init__(
         self,
@@ -117,7 +107,7 @@ class PairwiseSweep:
         self._rule = rule._replace(has_d=form.D is not None)
 
     def run(self) -> Iterator[int]:
-        """Take all steps; stops now and then with the number of pairs done since."""
+        """Take all steps, and now and then yield the number of pairs done since."""
         from jorth.plane.compiled.quadratic import sweep_quadratic
 
         A, C, _ = self._form
@@ -130,24 +120,24 @@ class PairwiseSweep:
                 return
 
     def rows(self) -> Matrix:
-        """X as it stands, (n, m)."""
+        """X (n, m)."""
         return self._X
 
 
 class BlockedSweep:
-    """One sweep over all pairs of rows of X, each pair once, by blocks of rows.
+    """One sweep over all pairs of rows of X (n, m), each pair once, by blocks of rows.
 
-    Blocks meet along `zigzags`: of two that meet, the second is held for the next, so that one
-    block comes and one goes each time. The pairs of two blocks are met row by row; those within a
-    block, when it is held first.
+    Two blocks at a time meet, along `zigzags`: the second one is held to meet the next, so that
+    each time one block is loaded and one is stored. The pairs of two blocks are treated row by row,
+    those within a block when it is first held.
 
     Args:
-        form: The quadratic f.
+        form: The quadratic f, which must not be concave.
         X: (n, m).
         signs: (n,).
-        order: A permutation of the rows, which is cut into blocks.
-        size: Rows of a block.
-        rule: The rule of the pair steps; not for a concave f.
+        order: A permutation of the rows, which is divided into blocks.
+        size: The number of rows of a block.
+        rule: How pair steps are taken.
     """
 
     def __init__(
@@ -167,17 +157,17 @@ class BlockedSweep:
         self._blocks = [slice(start, min(start + size, n)) for start in range(0, n, size)]
         rows = X[order]
         self._data = np.concatenate([form.A[np.ix_(order, order)], form.C[order]], axis=1)
-        """[A C]: M is its product with the transpose of the state, as far as it has columns."""
+        """[A C]; its product with the transpose of [Y X] is M."""
         self._state = np.concatenate([form.gram(rows), rows], axis=1)
-        """[Y X], but for the rows of the held block, and the columns of Y that mirror them."""
+        """[Y X], except for the rows of the held block and the columns of Y that mirror them."""
         self._panel, self._spare = np.empty((2, 2 * size, n + columns))
-        """The rows of [Y X] that are at work: those of the held block, then those of the other."""
+        """The rows of [Y X] at work: those of the held block, then those of the other one."""
         self._held = slice(0, 0)
         self._slopes = np.empty((0, 0))
         """M of the held block."""
 
     def run(self) -> Iterator[int]:
-        """Take all steps; stops after every block, or two, with the number of pairs done there."""
+        """Take all steps, and yield the number of pairs done after every meeting of blocks."""
         for done in self._meetings():
             yield done
             if self.unbounded:
@@ -186,7 +176,7 @@ class BlockedSweep:
     def _meetings(self) -> Iterator[int]:
         for turn, path in enumerate(zigzags(len(self._blocks))):
             for place in path:
-                if place == len(self._blocks):  # nobody: their number is odd
+                if place == len(self._blocks):  # a free turn, since the number of blocks is odd
                     self._release()
                     continue
                 if len(self._slopes):
@@ -198,7 +188,7 @@ class BlockedSweep:
             self._release()
 
     def rows(self) -> Matrix:
-        """X as it stands, (n, m)."""
+        """X (n, m)."""
         self._store(self._held, self._panel[: len(self._slopes)])
         n = len(self._order)
         X = np.empty((n, self._state.shape[1] - n))
@@ -221,17 +211,18 @@ class BlockedSweep:
         self._state[:, block] = rows[:, : len(self._order)].T
 
     def _product(self, block: slice, rows: Matrix) -> Matrix:
-        """The part of M between a block and some rows of the state."""
+        """The part of M that belongs to a block and some rows of [Y X]."""
         product: Matrix = self._data[block] @ rows[:, : self._data.shape[1]].T
         return product
 
     def _meet(self, other: slice | None) -> int:
-        """Steps on all pairs of the held block with the other, which is held then.
+        """Treat all pairs of the held block and another, or within the held block for None.
 
-        With None they are those within the held block. The rows of the block that comes next are
-        put first: U is turned accordingly. Returns the number of pairs.
+        The other block is held then, so its rows are put first: U is rolled accordingly. Returns
+        the number of pairs.
         """
-        n, mine = len(self._order), len(self._slopes)
+        n = len(self._order)
+        mine = len(self._slopes)
         blocks = (self._held,) if other is None else (self._held, other)
         panel = self._panel[: sum(block.stop - block.start for block in blocks)]
         M = self._slopes if other is None else self._join(other, panel)
@@ -242,17 +233,17 @@ class BlockedSweep:
         U, done = self._pair_steps(A, R, Y, panel[:, n:], signs, _pairs(mine, len(panel) - mine))
         first = 0 if other is None else mine
         changed = self._apply(np.roll(U, -first, axis=0), panel)
-        turned = np.roll(Y, -first, axis=0)
-        changed[:, self._held] = turned[:, :mine]
+        rolled = np.roll(Y, -first, axis=0)
+        changed[:, self._held] = rolled[:, :mine]
         self._slopes = A[first:] @ Y[:, first:] + R[first:] @ U[first:].T
         if other is not None:
-            changed[:, other] = turned[:, mine:]
+            changed[:, other] = rolled[:, mine:]
             self._store(self._held, changed[-mine:])
             self._held = other
         return done
 
     def _join(self, other: slice, panel: Matrix) -> Matrix:
-        """Bring the rows of the other block into the panel: M of both."""
+        """Load the rows of the other block into the panel, and return M of both blocks."""
         mine = len(self._slopes)
         panel[mine:] = self._state[other]
         panel[mine:, self._held] = panel[:mine, other].T
@@ -273,15 +264,16 @@ class BlockedSweep:
         signs: NDArray[np.int8],
         pairs: NDArray[np.int64],
     ) -> tuple[Matrix, int]:
-        """U and the number of pairs done; Y is changed in place.
+        """U and the number of pairs done; Y changes in place.
 
-        Where the kernel asks for rows, it gets those of U X up to an isometry: R^T of (U X)^T = Q
-        R.
+        If the kernel asks for rows, it gets those of U X up to an isometry, R^T with (U X)^T = Q R.
         """
         from jorth.plane.compiled.quadratic import NEEDS_ROWS, UNBOUNDED, sweep_block
 
-        U, rows = np.eye(len(A)), np.empty((len(A), 0))
-        done, end = 0, NEEDS_ROWS
+        U = np.eye(len(A))
+        rows = np.empty((len(A), 0))
+        done = 0
+        end = NEEDS_ROWS
         while end == NEEDS_ROWS:
             count, _, end = sweep_block(A, R, U, Y, rows, signs, pairs[done:], self._rule)
             done += count
@@ -295,10 +287,10 @@ class BlockedSweep:
 
 
 def zigzags(count: int) -> NDArray[np.int64]:
-    """Paths through 0 .. count - 1 in which every two are neighbours once.
+    """Paths through 0 .. count - 1 in which any two numbers are neighbours exactly once.
 
-    They are s, s + 1, s - 1, s + 2, s - 2, ... modulo an even number; where ``count`` is odd, it
-    stands for nobody. Shape (half of it, all of it).
+    With m = count, or count + 1 if it is odd, they are s, s + 1, s - 1, s + 2, s - 2, ... modulo m,
+    of shape (m / 2, m). The number ``count`` stands for a free turn.
     """
     even = count + count % 2
     steps = np.arange(1, even + 1) // 2 * np.where(np.arange(even) % 2, 1, -1)
@@ -312,7 +304,7 @@ def _columns(rows: Matrix, blocks: tuple[slice, ...]) -> Matrix:
 
 @cache
 def _pairs(mine: int, others: int) -> NDArray[np.int64]:
-    """Each of the first rows with each of the others after them; without others, all pairs."""
+    """The pairs of the first rows with the others after them; without others, all pairs."""
     if others == 0:
         return all_pairs(mine) if mine > 1 else np.empty((0, 2), np.int64)
     first, second = np.divmod(np.arange(mine * others), others)

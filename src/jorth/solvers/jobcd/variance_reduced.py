@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jorth.arrays import check_count, frobenius, real_number
+from jorth.arrays import check_count, frobenius, positive_number, real_number
 from jorth.solvers.jobcd.averaged_steps import AveragingRule
 from jorth.solvers.jobcd.jacobi import DECAY, MOMENTUM, Jacobi, JacobiState
 from jorth.solvers.jobcd.majorised import first_curvature
@@ -19,10 +19,13 @@ from jorth.solvers.loop.solver import Problem
 from jorth.solvers.loop.status import Status, StopRun
 
 SMOOTHING = 0.9
+"""The weight of the old curvature estimate beside a new secant."""
 REACH = 0.2
 """sqrt(n) times the first angle of averaged steps."""
-SCORED_EVERY, FEWEST = 0.5, 20
-"""Epochs between two scored points of averaged steps, on average, and the fewest steps."""
+SCORE_INTERVAL = 0.5
+"""The mean number of epochs between two scored points of averaged steps."""
+LEAST_STEPS = 20
+"""The least mean number of steps between them."""
 
 
 @dataclass
@@ -37,24 +40,23 @@ class VarianceReducedState(JacobiState):
 class VarianceReduced(Jacobi):
     """VR-J-JOBCD (Algorithm 2 of the paper): `Jacobi` steps on the PAGE estimate of the gradient.
 
-    For f = 1/N sum f_i. With probability pr the estimate is the gradient over a large batch (all N
-    samples by default), otherwise the last estimate plus the mean of grad f_i(X_t) - grad
-    f_i(X_{t-1}) over a small batch, the same samples at both points. It touches O(sqrt N) samples
-    per step on average. Value and gradient norm are known, recorded and tested after a pass over
-    all samples: at every large batch of N, about once per epoch if ``batch`` is smaller.
+    For f = 1/N sum f_i. With some probability the estimate is the gradient over a large batch (all
+    N samples by default), otherwise the last estimate plus the mean of grad f_i(X_t) - grad
+    f_i(X_{t-1}) over a small batch, with the same samples at both points. On average a step uses
+    O(sqrt N) samples. Value and gradient norm are known, recorded and tested after a pass over all
+    samples: at every large batch of N, or about once per epoch if ``batch`` is smaller.
 
-    The options of `Jacobi` hold too; curvature="auto" takes what the objective knows, else a
-    smoothed secant of the difference batches. With averaged slopes ("per-plane", or "auto" on a
-    rough objective) each point takes the gradient over a small batch of its own, and all N samples
-    after about half an epoch of these; ``batch`` and ``safety`` play no part then.
+    The options of `Jacobi` apply too; curvature="auto" takes what the objective knows, else a
+    smoothed secant of the small batches. With averaged slopes ("per-plane", or "auto" on a rough
+    objective) each point uses the gradient over its own small batch, and all N samples after about
+    half an epoch; ``batch`` and ``safety`` are then not used.
 
     Args:
         batch: The size b of the large batch; N when None.
-        difference_batch: The size b' of the small one; ceil(sqrt N) when None.
+        difference_batch: The size b' of the small batch; ceil(sqrt N) when None.
         probability: The probability of the large batch; b' / (b + b') when None.
-        safety: The factor on the curvature: 2 is what the theory of PAGE asks for with these
-            batches.
-        angle: As that of `Jacobi`; None takes 0.2 / sqrt(n), less, since there are more steps.
+        safety: The factor on the curvature; the theory of PAGE asks for 2 with these batches.
+        angle: As in `Jacobi`, but None takes 0.2 / sqrt(n), since there are more steps.
     """
 
     batch: int | None = None
@@ -69,35 +71,29 @@ class VarianceReduced(Jacobi):
         check_count(self.batch, "batch")
         check_count(self.difference_batch, "difference_batch")
         if self.probability is not None:
-            real_number(
-                self.probability, "probability", "None or in (0, 1]", lambda number: 0 < number <= 1
-            )
-        real_number(
-            self.safety, "safety", "positive and finite", lambda number: 0 < number < math.inf
-        )
+            real_number(self.probability, "probability", "None or in (0, 1]", lambda p: 0 < p <= 1)
+        positive_number(self.safety, "safety")
 
     def check_start(self, samples: int, X: Tensor) -> None:
         super().check_start(samples, X)
         self._sizes(samples)
 
     def _sizes(self, samples: int) -> tuple[int, int, float]:
-        """The large and the small batch, which must fit the samples, and the probability."""
+        """The sizes of the large and the small batch, and the probability of the large one."""
         if samples == 0:
             raise ValueError(
-                "method vr-j-jobcd needs a finite sum (FiniteSum, Procrustes, ...), "
-                "got an objective without samples"
+                "method vr-j-jobcd needs a finite sum, got an objective without samples"
             )
         large = self.batch or samples
         small = self.difference_batch or math.ceil(math.sqrt(samples))
         for name, size in (("batch", large), ("difference_batch", small)):
             if size > samples:
-                raise ValueError(
-                    f"{name} must be at most the number of samples {samples}, got {size}"
-                )
+                most = f"the number of samples {samples}"
+                raise ValueError(f"{name} must be at most {most}, got {size}")
         return large, small, self.probability or small / (large + small)
 
     def step(self, problem: Problem, state: Any) -> None:
-        """One step along the current estimate, and the estimate at the new point."""
+        """Move along the present estimate, and form the estimate at the new point."""
         if self.averages_slopes(problem):
             self._averaged_step(problem, state)
             return
@@ -115,25 +111,25 @@ class VarianceReduced(Jacobi):
     def _evaluate(
         self, problem: Problem, state: JacobiState, X: Tensor
     ) -> tuple[float, Tensor, bool]:
-        """All samples now and then, otherwise a fresh small batch, whose variance averages reduce.
+        """All samples now and then, otherwise a new small batch; averaging reduces its variance.
 
-        On a rough f the differences of PAGE are no smaller than the gradients: their sum is
-        useless.
+        On a rough f the differences of PAGE are as large as gradients, so that it is useless there.
         """
         objective = problem.objective
         _, small, _ = self._sizes(objective.samples)
-        share = small / (SCORED_EVERY * objective.samples)
-        if problem.rng.random() < (self.probability or min(1 / FEWEST, share)):
+        share = small / (SCORE_INTERVAL * objective.samples)
+        if problem.rng.random() < (self.probability or min(1 / LEAST_STEPS, share)):
             return *objective.value_and_gradient(X), True
         return state.value, objective.sample_gradient(X, self._draw(problem, small, X)), False
 
     def averaging(self, n: int) -> AveragingRule:
-        """Points are scored twice per epoch: after the first fall a worse one ends an angle."""
+        """Points are scored only twice per epoch, so that the patience is 1."""
         return AveragingRule(self.angle or REACH / math.sqrt(n), MOMENTUM, DECAY, 1)
 
     def _estimate(self, problem: Problem, state: VarianceReducedState, moved: Tensor) -> None:
-        """Move to ``moved`` with the PAGE estimate of its gradient."""
-        objective, N = problem.objective, problem.objective.samples
+        """Set the state to ``moved``, with the PAGE estimate of the gradient there."""
+        objective = problem.objective
+        N = objective.samples
         large, small, probability = self._sizes(N)
         refresh = problem.rng.random() < probability
         state.drawn += large if refresh else 0
@@ -149,7 +145,9 @@ class VarianceReduced(Jacobi):
         if not all_finite(value, gradient):
             raise StopRun(Status.NON_FINITE)
         state.X.copy_(moved)
-        state.value, state.gradient, state.exact = value, gradient, full
+        state.value = value
+        state.gradient = gradient
+        state.exact = full
 
     def _difference(
         self, problem: Problem, state: VarianceReducedState, moved: Tensor, small: int
@@ -165,7 +163,7 @@ class VarianceReduced(Jacobi):
         return state.gradient + difference
 
     def _known_curvature(self, problem: Problem, state: VarianceReducedState) -> float:
-        """L; at the start, if the objective knows none, a secant over one small batch."""
+        """L; at the start a secant over one small batch, if the objective knows none."""
         fresh = state.curvature is None
         L = first_curvature(problem, state, self._fixed_or_auto)
         if not fresh or self.curvature != "auto" or problem.objective.curvature() is not None:
