@@ -200,7 +200,7 @@ def test_steepest_descent_remembers_a_running_mean():
 def test_pairs_without_curvature_are_not_kept():
     solver, g = RiemannianLBFGS(), torch.tensor([[0.0, 2.0], [-2.0, 0.0]], dtype=torch.float64)
     state = solver.state_type(torch.eye(2, dtype=torch.float64), 10.0, g)
-    assert solver.remember(state, Line(g, -g), Trial(0.1, -g, g, 4.0, g, 2.0 * g)) is None
+    assert solver.remember(state, Line(g, -g), Trial(0.1, -g, g, 4.0, g, 2.0 * g)) == []
 
 
 def test_the_preconditioner_is_for_convex_problems_near_by():

@@ -22,14 +22,14 @@ EQUALITY = 0.1
 BALANCE_INTERVAL = 100
 """Steps over which the constraints must have come closer, else the penalties double."""
 RAISE = 4.0
-"""The factor by which the penalties grow where the method goes back to its best point."""
+"""The factor on the penalties when the method goes back to its best point."""
 LOOSE = 0.1
 """Violations below this are left to the multipliers."""
 
 
 @dataclass
 class SplitState(InfeasibleState):
-    """The copy Y of X and the scaled multipliers U and W, all (n, n)."""
+    """The state of `ADMM`: the copy Y of X and the scaled multipliers U and W, all (n, n)."""
 
     Y: Tensor = field(default_factory=lambda: torch.empty(0))
     U: Tensor = field(default_factory=lambda: torch.empty(0))
@@ -37,11 +37,11 @@ class SplitState(InfeasibleState):
     curvature: float = 1.0
     penalty: float = 1.0
     gap: float = math.inf
-    """The distance from the constraints at the last look at it."""
+    """The distance from the constraints when it was last checked."""
     steps: int = 0
     """Steps since the start, or since the method last went back."""
     H: Tensor | None = field(default=None, metadata=NOT_SAVED)
-    """The curvature of a convex quadratic, or None."""
+    """The curvature of a convex quadratic; else None."""
     is_curvature_known: bool = field(default=False, metadata=NOT_SAVED)
 
 
@@ -49,23 +49,23 @@ class SplitState(InfeasibleState):
 class ADMM(AbstractSolver):
     """The alternating direction method of multipliers on min f(X) subject to X = Y, X^T J Y = J.
 
-    With scaled multipliers U, W and penalties rho = penalty L / 10 and sigma = penalty L, a step is
-    three lines, two of them symmetric positive definite solves:
+    With scaled multipliers U, W and penalties rho = penalty L / 10 and sigma = penalty L, a step
+    consists of two symmetric positive definite solves and an update:
 
         (H + rho I + sigma J Y Y^T J) X' = H X - G + rho (Y - U) + sigma J Y (J - W^T)
         (rho I + sigma J X' X'^T J) Y' = rho (X' + U) + sigma J X' (J - W)
         U += X' - Y',  W += X'^T J Y' - J
 
-    H is the curvature of f: A itself for a convex quadratic f = 1/2 tr(X^T A X) + <C, X>, so that
-    the first line is exact, and L I otherwise, L the Lipschitz constant or the largest secant seen.
-    The loop polishes, scores and returns X; nothing holds it in the component of the start. Where
-    it cannot be polished, or gets no better for 15 steps, the method goes back to the best polished
-    point, with the multipliers of a stationary one.
+    H is the curvature of f: A for a convex quadratic f = 1/2 tr(X^T A X) + <C, X>, which makes the
+    first line exact, and L I otherwise, with L the Lipschitz constant or the largest secant so far.
+    The loop polishes, scores and returns X, which may leave the component of the start. If it
+    cannot be polished, or gets no better for 15 steps, the method goes back to the best polished
+    point, with the multipliers of a stationary point.
 
     Args:
         penalty: The penalty of the constraints, in units of the curvature; "auto" starts from 1,
-            doubles whenever the constraints come no closer over 100 steps, and grows fourfold
-            where the method goes back.
+            doubles if the constraints come no closer over 100 steps, and grows fourfold when the
+            method goes back.
     """
 
     penalty: float | Literal["auto"] = "auto"
@@ -78,7 +78,6 @@ class ADMM(AbstractSolver):
         check_auto(self.penalty, "penalty")
 
     def init(self, problem: Problem, X: Tensor) -> SplitState:
-        """Both copies at the start, multipliers zero."""
         state: SplitState = super().init(problem, X)
         known = problem.objective.curvature()
         state.curvature = known or frobenius(state.gradient) / frobenius(X) or 1.0
@@ -89,12 +88,12 @@ class ADMM(AbstractSolver):
         return state
 
     def step(self, problem: Problem, state: SplitState) -> None:
-        """X, then Y, then the multipliers; then curvature and penalties where they must grow."""
+        """Update X, Y and the multipliers, then curvature and penalties if they must grow."""
         if state.is_lost(problem.signs):
             self._go_back(problem, state)
         found = self._solve_for_copies(problem, state)
         if found is None:
-            self._give_up_or_go_back(problem, state)
+            self._go_back_or_stall(problem, state)
             return
         X, Y = found
         s = problem.signs
@@ -116,7 +115,7 @@ class ADMM(AbstractSolver):
     def _solve_for_copies(
         self, problem: Problem, state: SplitState
     ) -> tuple[Tensor, Tensor] | None:
-        """X' and Y'; None where a system is not positive definite: Y or X has run off."""
+        """X' and Y'; None if a system is not positive definite, because Y or X has diverged."""
         s = problem.signs
         Y, U, W = state.Y, state.U, state.W
         sigma = state.penalty * state.curvature
@@ -133,8 +132,8 @@ class ADMM(AbstractSolver):
         other = _solve(rho_I + sigma * (JX @ JX.mT), rho * (X + U) + sigma * (JX @ (J - W)))
         return None if other is None else (X, other)
 
-    def _give_up_or_go_back(self, problem: Problem, state: SplitState) -> None:
-        """Once more from the best point, unless that is where the step failed."""
+    def _go_back_or_stall(self, problem: Problem, state: SplitState) -> None:
+        """Try again from the best point, unless the step failed there."""
         if state.steps == 0:
             state.stalled = True
             state.reason = "the linear systems of a step are singular in this precision"
@@ -142,9 +141,9 @@ class ADMM(AbstractSolver):
         self._go_back(problem, state)
 
     def _go_back(self, problem: Problem, state: SplitState) -> None:
-        """To the best point with higher penalties and the multipliers of a stationary point.
+        """Go to the best point, with higher penalties and the multipliers of a stationary point.
 
-        rho U + sigma J X W = -G and rho U = sigma J X W hold there: W = -Lambda / (2 sigma).
+        There rho U + sigma J X W = -G and rho U = sigma J X W, hence W = -Lambda / (2 sigma).
         """
         state.go_to_best()
         if self.penalty == "auto":
@@ -157,7 +156,7 @@ class ADMM(AbstractSolver):
         state.steps = 0
 
     def _curvature(self, problem: Problem, state: SplitState) -> Tensor:
-        """H: A where it is positive semidefinite and alone, else L I."""
+        """H: A for a convex quadratic without D, else L I."""
         if not state.is_curvature_known:
             state.is_curvature_known = True
             form = problem.objective.quadratic()
@@ -167,7 +166,7 @@ class ADMM(AbstractSolver):
         return state.curvature * torch.eye(len(state.X)).to(state.X) if state.H is None else state.H
 
     def _balance(self, state: SplitState, gap: float) -> None:
-        """Double the penalties where the constraints have come no closer for a while."""
+        """Double the penalties if the constraints have come no closer for a while."""
         state.steps += 1
         if self.penalty != "auto" or state.steps % BALANCE_INTERVAL:
             return
@@ -176,7 +175,7 @@ class ADMM(AbstractSolver):
         state.gap = gap
 
     def _rescale(self, state: SplitState, curvature: float, penalty: float) -> None:
-        """New penalties; the scaled multipliers shrink as these grow."""
+        """Set new penalties, and scale the multipliers inversely."""
         ratio = state.curvature * state.penalty / (curvature * penalty)
         state.curvature = curvature
         state.penalty = penalty
@@ -185,9 +184,9 @@ class ADMM(AbstractSolver):
 
 
 def _solve(K: Tensor, right: Tensor) -> Tensor | None:
-    """K^-1 right for a symmetric positive definite K; None where it is not in this precision."""
+    """K^-1 right for a symmetric K; None if it is not positive definite in this precision."""
     factor, failed = torch.linalg.cholesky_ex(K)
     if bool(failed):
         return None
-    # one memory layout: a resumed run must round as this one does
+    # always the same memory layout, so that a resumed run rounds as this one does
     return torch.cholesky_solve(right, factor).contiguous()

@@ -1,4 +1,4 @@
-"""What the methods that leave the constraint share: the best feasible point on their way."""
+"""What the methods that leave the constraint share: they remember the best feasible point."""
 
 from __future__ import annotations
 
@@ -12,21 +12,18 @@ from jorth.solvers.loop.solver import Scored, State
 from jorth.solvers.loop.stopping import Improvement
 
 LOST_PATIENCE = 15
-"""Steps without a better value or gradient norm at the polished point before X counts as lost."""
+"""X is lost after so many steps without a better value or gradient norm at the polished point."""
 
 
 @dataclass
 class InfeasibleState(State):
-    """A state that remembers the polished point of the lowest value so far."""
+    """A state that remembers the polished point with the lowest value so far."""
 
     best: Scored | None = None
     improvement: Improvement = field(default_factory=Improvement)
 
     def is_lost(self, signs: Tensor) -> bool:
-        """Whether X, as the loop scored it, cannot be polished or gets no better.
-
-        It is called once per step.
-        """
+        """Whether X cannot be polished or gets no better; to be called once per step."""
         point = self.scored
         if point is None:
             return self.best is not None
@@ -37,13 +34,12 @@ class InfeasibleState(State):
         return idle >= LOST_PATIENCE
 
     def go_to_best(self) -> None:
-        """Go back to the best point; patience starts again there."""
+        """Go back to the best point, with new patience."""
         assert self.best is not None
         self.improvement.idle = 0
         self.go_to(self.best.X, self.best.value, self.best.gradient)
 
     def go_to(self, X: Tensor, value: float, gradient: Tensor) -> None:
-        """Continue from a point with a known value and gradient."""
         self.X.copy_(X)
         self.value = value
         self.gradient = gradient

@@ -1,4 +1,4 @@
-"""CSDM and the exponential form: parametrisations X(w) under torch's own optimisers."""
+"""CSDM and the exponential form: parametrisations X(w) trained by torch's own optimisers."""
 
 from __future__ import annotations
 
@@ -29,23 +29,22 @@ from jorth.storage.checkpoint import NOT_SAVED
 
 LEARNING_RATES = {"adam": 0.03, "lbfgs": 1.0}
 PLATEAU_PATIENCE = 20
-"""Steps of Adam without a better value after which its learning rate is halved."""
+"""Adam's learning rate is halved after so many steps without a better value."""
 LINE_SEARCH = 25
-"""The number of evaluations that torch's strong Wolfe search may take."""
+"""The most evaluations of torch's strong Wolfe line search."""
 RESTARTS = 5
-"""Restarts in a row, each with a shorter first step, after which the run has stalled."""
+"""The run has stalled after so many restarts in a row, each with a shorter first step."""
 
 Form = CSParametrization | ExponentialParametrization
 
 
 @dataclass
 class ParametrizedState(State):
-    """The weights of X = form(*weights), and an optimiser of torch on them."""
+    """The weights of X = form(*weights), and the optimiser that trains them."""
 
-    rate: float = 0.0
-    """The learning rate."""
+    learning_rate: float = 0.0
     scale: float = 1.0
-    """The factor by which the optimiser sees f multiplied."""
+    """The factor by which f is multiplied for the optimiser."""
     age: int = 0
     """Steps since the form was set up."""
     restarts: int = 0
@@ -59,14 +58,14 @@ class ParametrizedState(State):
     form_buffers: dict[str, Tensor] = field(default_factory=dict)
     weights: list[Tensor] = field(default_factory=list)
     memory: list[dict[str, Any]] = field(default_factory=list)
-    """What the optimiser remembers, weight by weight."""
+    """The state of the optimiser for each weight."""
     form: Any = field(default=None, metadata=NOT_SAVED)
     optimizer: Any = field(default=None, metadata=NOT_SAVED)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parametrized(AbstractSolver):
-    """Free weights w, X = X(w), and a torch optimiser on w: feasible by construction."""
+    """A torch optimiser trains free weights w, and X = X(w) is feasible by construction."""
 
     optimizer: Literal["lbfgs", "adam"] = "lbfgs"
     learning_rate: float | None = None
@@ -78,19 +77,18 @@ class Parametrized(AbstractSolver):
         check_choice(self.optimizer, "optimizer", tuple(sorted(LEARNING_RATES)))
         if self.learning_rate is not None:
             expected = "None or a positive number"
-            real_number(
-                self.learning_rate, "learning_rate", expected, lambda number: 0 < number < math.inf
-            )
+            rate = self.learning_rate
+            real_number(rate, "learning_rate", expected, lambda x: 0 < x < math.inf)
         whole_number(self.memory, "memory", 1)
         check_count(self.rebase, "rebase")
 
     @abstractmethod
     def form(self, signature: Signature) -> Form:
-        """The parametrisation, without a base."""
+        """The parametrisation, before a matrix is assigned."""
 
     def init(self, problem: Problem, X: Tensor) -> ParametrizedState:
         state: ParametrizedState = super().init(problem, X)
-        state.rate = self._full_rate()
+        state.learning_rate = self._full_rate()
         self._set_up(problem, state)
         return state
 
@@ -111,7 +109,7 @@ class Parametrized(AbstractSolver):
         if self.optimizer == "adam":
             if lost:
                 evaluations.go_to_best()
-                state.rate = min(state.rate, 1.0)
+                state.learning_rate = min(state.learning_rate, 1.0)
                 self._restart_shorter(state, finite=True)
                 return
             if not finite:
@@ -134,7 +132,7 @@ class Parametrized(AbstractSolver):
         return self.learning_rate or LEARNING_RATES[self.optimizer]
 
     def _set_up(self, problem: Problem, state: ParametrizedState) -> None:
-        """The form at X, and an optimiser with an empty memory."""
+        """Assign X to a new form, and take a new optimiser."""
         state.base = state.X.clone()
         state.age = 0
         state.form = self.form(problem.signature)
@@ -144,10 +142,10 @@ class Parametrized(AbstractSolver):
         self._restart(state)
 
     def _restart(self, state: ParametrizedState) -> None:
-        """Take an optimiser without a memory.
+        """Take a new optimiser.
 
-        Torch's L-BFGS has absolute thresholds: it is shown a small f multiplied by the power of two
-        that brings the gradient to about one.
+        Since torch's L-BFGS has absolute thresholds, a small f is multiplied by the power of two
+        that makes the norm of the gradient about one.
         """
         size = frobenius(state.gradient)
         small = self.optimizer == "lbfgs" and 0 < size < 1
@@ -156,19 +154,19 @@ class Parametrized(AbstractSolver):
         state.optimizer = self._fresh_optimizer(state)
 
     def _restart_shorter(self, state: ParametrizedState, finite: bool) -> None:
-        """Shorter first steps without a memory; after some in a row there is nothing to gain."""
+        """Take a new optimiser with shorter first steps; the run stalls after some in a row."""
         state.restarts += 1
         state.stalled = state.restarts > RESTARTS
         if state.stalled and not finite:
             raise StopRun(Status.NON_FINITE)
-        state.rate /= 4
+        state.learning_rate /= 4
         self._restart(state)
 
     def _adapt_rate(self, state: ParametrizedState) -> None:
-        """Halve Adam's learning rate on a plateau; give L-BFGS its full step again."""
+        """Halve Adam's learning rate on a plateau, or reset that of L-BFGS."""
         if self.optimizer == "lbfgs":
             state.restarts = 0
-            state.rate = self._full_rate()
+            state.learning_rate = self._full_rate()
         elif state.value < state.best:
             state.best = state.value
             state.idle = 0
@@ -176,18 +174,18 @@ class Parametrized(AbstractSolver):
             state.idle += 1
             if state.idle >= PLATEAU_PATIENCE:
                 state.idle = 0
-                state.rate /= 2
+                state.learning_rate /= 2
         for group in state.optimizer.param_groups:
-            group["lr"] = state.rate
+            group["lr"] = state.learning_rate
 
     def _fresh_optimizer(self, state: ParametrizedState) -> torch.optim.Optimizer:
         for weight in state.weights:
             weight.requires_grad_()
         if self.optimizer == "adam":
-            return torch.optim.Adam(state.weights, lr=state.rate)
+            return torch.optim.Adam(state.weights, lr=state.learning_rate)
         return torch.optim.LBFGS(
             state.weights,
-            lr=state.rate,
+            lr=state.learning_rate,
             max_iter=1,
             max_eval=LINE_SEARCH,
             history_size=self.memory,
@@ -197,7 +195,7 @@ class Parametrized(AbstractSolver):
         )
 
     def _restore(self, problem: Problem, state: ParametrizedState) -> None:
-        """Form and optimiser of a state that comes from a checkpoint."""
+        """Make the form and the optimiser of a state from a checkpoint."""
         assert state.base is not None
         state.form = self.form(problem.signature)
         state.form.right_inverse(state.base)
@@ -208,7 +206,7 @@ class Parametrized(AbstractSolver):
 
 
 class _StepEvaluations:
-    """The evaluations of one step. It remembers them, and the weights of the lowest value."""
+    """Remembers the evaluations of one step, and the weights with the lowest value."""
 
     def __init__(self, problem: Problem, state: ParametrizedState) -> None:
         self._problem = problem
@@ -220,7 +218,7 @@ class _StepEvaluations:
         self._best_weights = _copies(state.weights)
 
     def closure(self) -> float:
-        """What torch's optimisers call: f, with the gradients in the weights."""
+        """The function that torch's optimisers call: f, and its gradient in the weights."""
         state = self._state
         state.optimizer.zero_grad()
         X = state.form(*state.weights)
@@ -231,13 +229,13 @@ class _StepEvaluations:
             self.best_value = value
             self._best_weights = _copies(state.weights)
         X.backward(state.scale * gradient)
-        for weight in state.weights:  # torch's L-BFGS wants them contiguous
+        for weight in state.weights:  # torch's L-BFGS needs them contiguous
             grad = weight.grad
             weight.grad = torch.zeros_like(weight) if grad is None else grad.contiguous()
         return state.scale * value
 
     def here(self) -> tuple[Tensor, float, Tensor]:
-        """X at the present weights, with f and its gradient."""
+        """X at the present weights, f and its gradient there."""
         with torch.no_grad():
             X = self._state.form(*self._state.weights)
         return (X, *self._evaluate(X))
@@ -249,7 +247,7 @@ class _StepEvaluations:
                 weight.copy_(best)
 
     def lost(self, X: Tensor) -> bool:
-        """Whether X^T J X has lost half of its digits, as after a rotation by 1 / sqrt(u) turns."""
+        """Whether X^T J X has lost half of its digits, as after 1 / sqrt(u) full turns."""
         n, k = X.shape
         signs = self._problem.signs
         base = self._state.base
@@ -259,7 +257,7 @@ class _StepEvaluations:
         return math.isfinite(violation) and violation > math.sqrt(unit_roundoff(X))
 
     def _evaluate(self, X: Tensor) -> tuple[float, Tensor]:
-        """f and its gradient, NaN where X is lost; each point is evaluated once per step."""
+        """f and its gradient, or NaN if X is lost; each point is evaluated once per step."""
         for point, value, gradient in reversed(self._seen):
             if torch.equal(point, X):
                 return value, gradient
@@ -275,7 +273,7 @@ def _copies(weights: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _kept(memory: dict[str, Any]) -> dict[str, Any]:
-    """The memory without "al", a buffer of L-BFGS."""
+    """The optimiser's state of a weight without "al", a mere buffer of L-BFGS."""
     return {name: value for name, value in memory.items() if name != "al"}
 
 
@@ -283,9 +281,9 @@ def _kept(memory: dict[str, Any]) -> dict[str, Any]:
 class CSDM(Parametrized):
     """CSDM: X = diag(U1, U2) H(mu) diag(V1, V2)^T with free orthogonal factors and free mu.
 
-    The factors start at the CS decomposition of x0, so that any point of any component can be a
-    start; the component is kept. (The paper runs Adam on this form. L-BFGS needs fewer gradients
-    and is the default.) The options are those of `Exponential`; ``rebase`` is 100 by default.
+    The factors start at the CS decomposition of x0, which may lie in any component; X stays in it.
+    The paper uses Adam, but L-BFGS needs fewer gradients and is the default. The options are those
+    of `Exponential`, with ``rebase`` 100 by default.
     """
 
     rebase: int | None = 100
@@ -298,20 +296,20 @@ class CSDM(Parametrized):
 
 @dataclass(frozen=True, kw_only=True)
 class Exponential(Parametrized):
-    """X = exp(J S) X0 with S skew: what one would write with torch alone.
+    """X = exp(J S) X0 with S skew, as one would write it with torch alone.
 
-    It stays in the component of the start. The base X0 never moves unless ``rebase`` says so, and
+    X stays in the component of the start. The base X0 never moves unless ``rebase`` is given, and
     the rounding error of a matrix exponential grows with ||S||: far from the start the residual,
-    which is reported, is above that of the other methods. (X0 stands on the right so that thin
-    starts are possible.)
+    which is reported, is larger than that of other methods. X0 is on the right so that it can be
+    thin.
 
     Args:
-        optimizer: "lbfgs" (with a strong Wolfe line search) or "adam" (its learning rate is halved
-            when the value stops falling).
+        optimizer: "lbfgs" with a strong Wolfe line search, or "adam", whose learning rate is halved
+            when the value stops falling.
         learning_rate: None takes 1 for L-BFGS and 0.03 for Adam.
-        memory: The number of pairs that L-BFGS keeps.
-        rebase: After this many steps of L-BFGS the form is set up again at the current point, with
-            an empty memory: a form is better conditioned near its base. None never does.
+        memory: The number of pairs that L-BFGS remembers.
+        rebase: After this many steps of L-BFGS the present point becomes the base, where a form is
+            better conditioned, and the memory is emptied. None never does this.
     """
 
     name = "exponential"

@@ -1,4 +1,4 @@
-"""UMCM: an unconstrained iteration on an augmented Lagrangian with a multiplier Lambda(X)."""
+"""UMCM: unconstrained steps on an augmented Lagrangian with a multiplier Lambda(X)."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ ARMIJO = 1e-4
 SHRINK = 0.3
 TRIALS = 40
 TUBE = 0.9
-"""Bound on ||J X^T J X - I||_F: X has a J-orthogonal factor, and regular diagonal blocks."""
+"""The bound on ||C||_F within which X has a J-orthogonal factor and regular diagonal blocks."""
 FAR = 0.2
-"""Where X gets no better with ||C||_F above this, only the merit falls: the penalty is too low."""
-FEW = 12
-"""The number of trials off the constraint, where -D need not be a direction of descent."""
-OUTSIDE = 6
-"""After this many trials outside the tube X is at its wall: the penalty is too low."""
+"""If X gets no better while ||C||_F is above this, the penalty is too low."""
+TRIALS_OFF_CONSTRAINT = 12
+"""The number of trials off the constraint, where -D need not be a descent direction."""
+TRIALS_OUTSIDE = 6
+"""After so many trials outside the tube the penalty is too low."""
 RAISE = 3.0
-"""The factor by which the penalty grows when no step is found."""
+"""The factor on the penalty when no step is found."""
 
 
 class _Point(NamedTuple):
-    """X with value and gradient there, the violation C, J X and the multiplier Lambda."""
+    """X, value and gradient there, the violation C = X^T J X - J, J X and Lambda."""
 
     X: Tensor
     value: float
@@ -55,7 +55,7 @@ class _Point(NamedTuple):
 
 @dataclass
 class CorrectionState(InfeasibleState):
-    """The penalty, the step length and the reference of the line search."""
+    """The state of `UMCM`: the penalty, the step length and the reference of the line search."""
 
     beta: float = 1.0
     step: float = 1.0
@@ -69,18 +69,17 @@ class CorrectionState(InfeasibleState):
 class UMCM(AbstractSolver):
     """UMCM: a penalty and the multiplier Lambda(X) = sym(J X^T G) hold X near the constraint.
 
-    The step is along minus D(X) = G - J X Lambda(X) + beta J X C, C = X^T J X - J, with the two
-    lengths of Barzilai and Borwein in turn, and a non-monotone line search (Zhang and Hager) on the
-    augmented Lagrangian f - <Lambda(X), C> / 2 + beta ||C||^2 / 4. Trials with ||C||_F > 0.9 are
-    refused: inside that tube X has a J-orthogonal factor, which is what the loop scores and
-    returns. A long step could leap into the tube around another component; such trials are refused
-    too.
+    Steps are along -D(X), D(X) = G - J X Lambda(X) + beta J X C with C = X^T J X - J. The two
+    lengths of Barzilai and Borwein alternate, with a non-monotone line search (Zhang and Hager) on
+    the augmented Lagrangian f - <Lambda(X), C> / 2 + beta ||C||^2 / 4. Trials outside the tube
+    ||C||_F <= 0.9 are refused: inside it X has a J-orthogonal factor, which the loop scores and
+    returns. Trials in the tube around another component are refused too.
 
     Args:
         beta: The penalty; "auto" starts from the Lipschitz constant of the gradient, or from
-            ||G|| / ||X|| where the objective knows none. Where no step is found X is set back to
-            its J-orthogonal factor, where it gets no better far off the constraint to the best
-            such factor so far, and "auto" raises the penalty threefold.
+            ||G|| / ||X|| if the objective knows none. If no step is found, X is reset to its
+            J-orthogonal factor; if it gets no better far from the constraint, to the best such
+            factor so far. In both cases "auto" triples the penalty.
     """
 
     beta: float | Literal["auto"] = "auto"
@@ -100,7 +99,7 @@ class UMCM(AbstractSolver):
         return state
 
     def step(self, problem: Problem, state: CorrectionState) -> None:
-        """One Barzilai-Borwein step; a step back onto the constraint where none is found."""
+        """One Barzilai-Borwein step, or a step back onto the constraint if none is found."""
         here = state.here or _point_at(problem, state.X, state.value, state.gradient)
         state.here = None
         if state.is_lost(problem.signs) and float(here.C.norm()) > FAR:
@@ -110,7 +109,7 @@ class UMCM(AbstractSolver):
         D = here.direction(state.beta)
         trial = self._search(problem, state, D)
         if trial is None:
-            self._give_up_or_set_back(problem, state)
+            self._reset_or_stall(problem, state)
             return
         moved = trial.X - state.X
         bent = trial.direction(state.beta) - D
@@ -120,8 +119,8 @@ class UMCM(AbstractSolver):
         state.go_to(trial.X, trial.value, trial.gradient)
         state.here = trial
 
-    def _give_up_or_set_back(self, problem: Problem, state: CorrectionState) -> None:
-        """Once more from the J-orthogonal factor of X, where f falls along -D, unless X is that."""
+    def _reset_or_stall(self, problem: Problem, state: CorrectionState) -> None:
+        """Try again from the J-orthogonal factor of X, where f falls along -D, unless this is X."""
         if state.steps == 0:
             state.stalled = True
             state.reason = "no step lowers the augmented Lagrangian in this precision"
@@ -139,7 +138,7 @@ class UMCM(AbstractSolver):
         self._restart(problem, state)
 
     def _restart(self, problem: Problem, state: CorrectionState) -> None:
-        """Forget lengths and means: the augmented Lagrangian is a different one now."""
+        """Start anew with the step length and the mean, for a new augmented Lagrangian."""
         here = _point_at(problem, state.X, state.value, state.gradient)
         size = frobenius(here.direction(state.beta))
         first = 0.1 * float(state.X.norm()) / size if size > 0 else 1.0
@@ -154,16 +153,17 @@ class UMCM(AbstractSolver):
         finite = True
         outside = 0
         on_constraint = state.steps == 0
-        for _ in range(TRIALS if on_constraint else FEW):
+        for _ in range(TRIALS if on_constraint else TRIALS_OFF_CONSTRAINT):
             X = state.X - t * D
             value, gradient = problem.objective.value_and_gradient(X)
             finite = all_finite(value, gradient)
             trial = _point_at(problem, X, value, gradient)
-            inside = finite and float(trial.C.norm()) <= TUBE and _same_part(problem, state.X, X)
+            inside = finite and float(trial.C.norm()) <= TUBE
+            inside = inside and _same_component(problem, state.X, X)
             outside += finite and not inside
-            if outside == OUTSIDE and not on_constraint:
+            if outside == TRIALS_OUTSIDE and not on_constraint:
                 return None
-            # within rounding of the merit any step will do
+            # any step is good enough within the rounding of the merit
             slack = 100 * torch.finfo(D.dtype).eps * (abs(reference) + abs(value))
             if inside and trial.merit(state.beta) <= reference - ARMIJO * t * slope + slack:
                 return trial
@@ -173,11 +173,11 @@ class UMCM(AbstractSolver):
         return None
 
 
-def _same_part(problem: Problem, X: Tensor, Y: Tensor) -> bool:
+def _same_component(problem: Problem, X: Tensor, Y: Tensor) -> bool:
     """Whether two points of the tube belong to the same component.
 
-    On the way to another one det X[+,+] or det X[-,-] changes its sign. Such a block B of a point
-    of the tube has B^T B >= (1 - 0.9) I, from C: the way is longer than twice the root of that.
+    Between components det X[+,+] or det X[-,-] changes its sign. In the tube such a block B has
+    B^T B >= (1 - 0.9) I, so that the distance is more than twice the root of 1 - 0.9.
     """
     if float((X - Y).norm()) < 2 * (1 - TUBE) ** 0.5:
         return True
@@ -192,7 +192,7 @@ def _point_at(problem: Problem, X: Tensor, value: float, gradient: Tensor) -> _P
 
 
 def _barzilai_borwein(moved: Tensor, bent: Tensor, *, long: bool) -> float:
-    """<s, s> / |<s, y>| or |<s, y>| / <y, y>, at any scale of f; 0 where X or D has not moved."""
+    """<s, s> / |<s, y>| or |<s, y>| / <y, y>, at any scale of f; 0 if X or D has not changed."""
     s, y = frobenius(moved), frobenius(bent)
     if s == 0 or y == 0:
         return 0.0

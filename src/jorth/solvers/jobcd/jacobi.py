@@ -73,9 +73,9 @@ class Jacobi(AbstractSolver):
     """J-JOBCD (Algorithm 2 of the paper with the full gradient), on any objective, CPU or CUDA.
 
     Several rounds of disjoint pairs can be run on the majoriser of one gradient. A complete
-    tournament minimises it almost exactly, and needs 10 to 50 times fewer gradients than one random
-    matching each. Right steps on tr(X^T A X) are the J-Jacobi method, where disjoint pairs do not
-    interact: an iteration is one tournament, and convergence is quadratic.
+    tournament minimises it almost exactly, and needs 10 to 50 times fewer gradients than single
+    random matchings. Right steps on tr(X^T A X) are the J-Jacobi method, where disjoint pairs do
+    not interact: an iteration is one tournament, and convergence is quadratic.
 
     Args:
         side: "left" changes rows, "right" columns, "both" alternates; "auto" is "left", or "both"

@@ -12,7 +12,7 @@ from jorth.solvers.riemannian.line_search import Line, Trial, inner
 
 @dataclass
 class LastStep:
-    """The last direction, the change of the gradient along it, the decrease and the length."""
+    """The last direction, the change of the gradient along it, the decrease of f and the length."""
 
     direction: Tensor
     change: Tensor
@@ -29,15 +29,15 @@ class ConjugateState(RiemannianState):
 
 @dataclass(frozen=True, kw_only=True)
 class RiemannianCG(RiemannianMethod):
-    """Non-linear conjugate gradients on O(p, q), Hestenes-Stiefel with restarts.
+    """Nonlinear conjugate gradients on O(p, q) by Hestenes and Stiefel, with restarts.
 
     d = -P^-1 g + beta d', beta = max(0, <P^-1 g, y> / <d', y>), with d' the last direction and y
-    the change of the gradient; the line search asks for the strong Wolfe condition.
+    the change of the gradient. The line search asks for the strong Wolfe condition.
     """
 
     name = "riemannian-cg"
     state_type = ConjugateState
-    flatten = 0.3  # conjugacy needs a good minimum along the line
+    flatten = 0.3  # conjugacy needs a nearly exact line search
 
     def direction(self, state: ConjugateState, g: Tensor) -> Tensor:
         downhill = -self.precondition(state, g)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torch import Tensor
 
@@ -20,41 +20,33 @@ class Pair:
 
 
 @dataclass
-class Pairs:
-    """The pairs that are kept, the newest first."""
-
-    pairs: list[Pair]
-
-
-@dataclass
 class LBFGSState(RiemannianState):
     """The state of `RiemannianLBFGS`."""
 
-    memory: Pairs | None = None
+    memory: list[Pair] = field(default_factory=list)
+    """The last pairs, the newest first."""
 
-    @property
-    def pairs(self) -> list[Pair]:
-        """The pairs that are kept; none after a restart."""
-        return [] if self.memory is None else self.memory.pairs
+    def forget(self) -> None:
+        self.memory = []
 
 
 @dataclass(frozen=True, kw_only=True)
 class RiemannianLBFGS(RiemannianMethod):
-    """L-BFGS on O(p, q) with the right-invariant metric; it stays in the start's component.
+    """L-BFGS on O(p, q) with the right-invariant metric, within the component of the start.
 
     For a convex quadratic f = 1/2 tr(X^T A X) + <C, X> (`Procrustes`, `Quadratic` without D) the
-    exact inverse of the main part of the curvature is the first metric. With it some tens of
-    iterations suffice. It is not used far out, at condition numbers of X beyond 1e4.
+    preconditioner is the exact inverse of the main part of the curvature. A few tens of iterations
+    are then enough. It is not used where the condition number of X is beyond 1e4.
 
     Args:
-        memory: The number of pairs kept; None takes 3 with the preconditioner and 10 without.
-        preconditioner: "auto" uses the inverse above where it exists; "none" does not.
+        memory: The number of pairs remembered; None takes 3 with the preconditioner, else 10.
+        preconditioner: "auto" uses the preconditioner if there is one; "none" does not.
     """
 
     memory: int | None = None
     name = "riemannian-lbfgs"
     state_type = LBFGSState
-    flatten = 0.7  # a secant step follows where the full step was far from the minimum
+    flatten = 0.7  # a secant step follows if the full step ends far from the minimum
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -63,33 +55,33 @@ class RiemannianLBFGS(RiemannianMethod):
     def direction(self, state: LBFGSState, g: Tensor) -> Tensor:
         """Minus the inverse Hessian times g, by the two-loop recursion."""
         r = g.clone()
-        weights = [1 / inner(pair.step, pair.change) for pair in state.pairs]
+        weights = [1 / inner(pair.step, pair.change) for pair in state.memory]
         coefficients = []
-        for pair, weight in zip(state.pairs, weights, strict=True):
+        for pair, weight in zip(state.memory, weights, strict=True):
             coefficients.append(weight * inner(pair.step, r))
             r.sub_(pair.change, alpha=coefficients[-1])
         r = self.precondition(state, r)
-        backwards = list(zip(state.pairs, weights, coefficients, strict=True))[::-1]
+        backwards = list(zip(state.memory, weights, coefficients, strict=True))[::-1]
         for pair, weight, coefficient in backwards:
             r.add_(pair.step, alpha=coefficient - weight * inner(pair.change, r))
         return r.neg_()
 
     def precondition(self, state: LBFGSState, r: Tensor) -> Tensor:
-        """The preconditioner, or a scalar from the last pair."""
-        if state.preconditioner.basis is not None or not state.pairs:
+        """The preconditioner times r, or a scalar from the last pair times r."""
+        if state.preconditioner.basis is not None or not state.memory:
             return super().precondition(state, r)
-        last = state.pairs[0]
+        last = state.memory[0]
         return r * (inner(last.step, last.change) / inner(last.change, last.change))
 
     def first_step(self, state: LBFGSState, line: Line) -> float:
-        """1 where the memory or the preconditioner gives the direction its scale."""
-        return 1.0 if state.pairs else super().first_step(state, line)
+        """1 if the memory or the preconditioner gives the direction its scale."""
+        return 1.0 if state.memory else super().first_step(state, line)
 
-    def remember(self, state: LBFGSState, line: Line, trial: Trial) -> Pairs | None:
-        """One more pair if its curvature is positive."""
+    def remember(self, state: LBFGSState, line: Line, trial: Trial) -> list[Pair]:
+        """Add the new pair if its curvature is positive."""
         pair = Pair(trial.S, trial.g - line.g)
         least = 1e-10 * frobenius(pair.step) * frobenius(pair.change)
         if inner(pair.step, pair.change) <= least:
             return state.memory
         size = self.memory or (10 if state.preconditioner.basis is None else 3)
-        return Pairs([pair, *state.pairs[: size - 1]])
+        return [pair, *state.memory[: size - 1]]

@@ -18,12 +18,12 @@ from jorth.solvers.loop.status import Status, StopRun
 ARMIJO = 1e-4
 TRIALS = 50
 REFINEMENTS = 3
-TURNED = 0.9
-"""The largest slope, relative to the first, after a step whose decrease is lost in rounding."""
+LARGEST_SLOPE = 0.9
+"""The bound on the slope, relative to the first, if the decrease is lost in rounding."""
 LONGEST = 1.4
-"""The norm of the boost part of a step, short of the pole of the Cayley transform at 2."""
+"""The bound on the norm of the boost part of a step; the Cayley transform has its pole at 2."""
 AVERAGING = 0.85
-"""How much of the past a `RunningMean` keeps."""
+"""The weight of the past in a `RunningMean`."""
 
 
 @dataclass
@@ -34,7 +34,6 @@ class RunningMean:
     weight: float = 1.0
 
     def add(self, value: float) -> None:
-        """Let a new value in."""
         past = AVERAGING * self.weight
         self.weight = past + 1
         self.value = (past * self.value + value) / self.weight
@@ -42,7 +41,7 @@ class RunningMean:
 
 @dataclass
 class Line:
-    """A direction at X, with the gradient g in S there and the slope <g, direction>."""
+    """A direction at X, the gradient g in S there, and the slope <g, direction>."""
 
     g: Tensor
     direction: Tensor
@@ -54,7 +53,7 @@ class Line:
 
 @dataclass
 class Trial:
-    """A point X <- R(J S) X, S = t times the direction, with what is known there."""
+    """The point R(J S) X with S = t times the direction, and what is known there."""
 
     t: float
     S: Tensor
@@ -73,13 +72,11 @@ def search(
     reference: float | None = None,
     flatten: float | None = None,
 ) -> Trial | None:
-    """Backtrack from ``first`` until f has fallen enough below ``reference`` (f itself when None).
+    """Backtrack from ``first`` until f is far enough below ``reference`` (f at X when None).
 
-    With ``flatten`` the slope must also have fallen to that fraction of itself (the strong Wolfe
-    condition); a few secant steps try for it, and the best point found is taken.
-
-    Returns:
-        None when no step decreases f.
+    With ``flatten`` the slope must also fall to this fraction of itself (the strong Wolfe
+    condition); a few secant steps try for it, and the best point found is returned. The result is
+    None if no step decreases f.
     """
     rounding = torch.finfo(state.X.dtype).eps * max(
         abs(state.value), frobenius(state.gradient) * frobenius(state.X)
@@ -96,9 +93,9 @@ def search(
         finite = all_finite(trial.value, trial.gradient)
         new_slope = inner(trial.g, line.direction) if finite else math.nan
         flat = abs(t * slope) < 100 * rounding
-        if flat:  # f is rounding: slopes decide (the approximate Wolfe condition of Hager, Zhang)
-            turned = abs(new_slope) <= TURNED * abs(slope)
-            accepted = trial.value <= state.value + 10 * rounding and turned
+        if flat:  # slopes decide, by the approximate Wolfe condition of Hager and Zhang
+            flatter = abs(new_slope) <= LARGEST_SLOPE * abs(slope)
+            accepted = trial.value <= state.value + 10 * rounding and flatter
         else:
             accepted = finite and trial.value <= level + ARMIJO * t * slope
         if accepted and (best is None or trial.value < best.value):
@@ -112,7 +109,7 @@ def search(
             return best
         t = min(_secant(t, slope, new_slope), longest)
         refined += 1
-        if t == trial.t:  # at the longest step already
+        if t == trial.t:  # this is the longest step already
             return best
     if best is None and not finite:
         raise StopRun(Status.NON_FINITE)
@@ -132,14 +129,14 @@ def _trial(problem: Problem, state: State, direction: Tensor, t: float) -> Trial
 
 
 def _shorter(t: float, value: float, slope: float, found: float) -> float:
-    """The minimiser of the parabola through f, its slope and the value found, in [t/10, t/2]."""
+    """The minimiser of the parabola through f, its slope and f at t, in [t/10, t/2]."""
     excess = found - value - t * slope
     best = -slope * t * t / (2 * excess) if excess > 0 and math.isfinite(excess) else t / 2
     return min(max(best, t / 10), t / 2)
 
 
 def _secant(t: float, slope: float, new_slope: float) -> float:
-    """Where a linear slope would vanish, in [t/10, 10 t]; t/2 where the new slope is unknown."""
+    """The zero of the linear slope through both, in [t/10, 10 t]; t/2 if the new one is NaN."""
     if not math.isfinite(new_slope):
         return t / 2
     rise = new_slope - slope
@@ -147,10 +144,9 @@ def _secant(t: float, slope: float, new_slope: float) -> float:
 
 
 def _boost_norm(problem: Problem, S: Tensor) -> float:
-    """A bound on ||B||_2, B = S[+,-]: its Frobenius norm if that will do, else ||(B B^T)^4||^(1/8).
+    """A bound on ||B||_2 for B = S[+,-]: ||B||_F if it is small enough, else ||(B B^T)^4||_F^(1/8).
 
-    With k singular values the latter is at most k^(1/16) times too large, 1.5 for k = 500 if all
-    are equal.
+    With k singular values the latter is at most k^(1/16) times too large: 1.5 times for k = 500.
     """
     plus, minus = problem.signature.positions(S.device)
     block = S[plus[:, None], minus]

@@ -1,10 +1,10 @@
-"""The inverse curvature of a convex quadratic, as a first metric.
+"""The preconditioner: the inverse curvature of a convex quadratic.
 
-For f = 1/2 tr(X^T A X) + <C, X> the curvature in S is S -> (J A J S X X^T + X X^T S J A J) / 2 up
-to a term that vanishes with the gradient. That operator is inverted exactly: with
+For f = 1/2 tr(X^T A X) + <C, X> the curvature in S is S -> (J A J S X X^T + X X^T S J A J) / 2, up
+to a term that vanishes with the gradient. This operator is inverted exactly: with
 J X^T A X J = U diag(l) U^T and W = J X J U it is Z -> (l_i + l_j) Z_ij / 2 in S = W Z W^T, a
-Sylvester equation solved by one eigendecomposition. A first metric need not be exact to the last
-digit: it is computed in single precision where that resolves the smallest l.
+Sylvester equation solved by one eigendecomposition. A preconditioner need not be accurate to the
+last digit, so it is computed in single precision if that resolves the smallest l.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from jorth.solvers.loop.solver import Problem
 from jorth.storage.checkpoint import NOT_SAVED
 
 FAR = 4e4
-"""||X||_F^2 - n beyond which the model is useless: its steps are cut to nothing at the pole."""
+"""The ||X||_F^2 - n beyond which the model is useless, as the pole cuts its steps to nothing."""
 STALE = 0.05
 """The relative change of X after which the preconditioner is computed again."""
 RESOLVED = 1e-5
-"""The least ratio of the smallest to the largest l for single precision, with its 1e-7."""
+"""The least ratio of the smallest to the largest l for which single precision is used."""
 FLAT = 1e-8
-"""What is less than this share of the largest l counts as zero."""
+"""An l below this share of the largest counts as zero."""
 
 
 class Basis(NamedTuple):
@@ -38,17 +38,17 @@ class Basis(NamedTuple):
 
 @dataclass
 class Preconditioner:
-    """W and l at a point that a checkpoint keeps, so that a resumed run computes the same ones."""
+    """W and l at a point ``made_at``, from which a resumed run computes the same ones again."""
 
     made_at: Tensor | None = None
     double: bool = False
-    """Whether single precision was once not enough: it is not tried again."""
+    """Whether single precision was once not enough; then it is not tried again."""
     basis: Basis | None = field(default=None, metadata=NOT_SAVED)
-    """None where there is no convex quadratic, or X is far out."""
+    """None if f is not a convex quadratic, or X is far out."""
     is_made: bool = field(default=False, metadata=NOT_SAVED)
 
     def renew(self, problem: Problem, X: Tensor) -> bool:
-        """Compute W and l where they are missing or stale; True when the metric has changed."""
+        """Compute W and l if they are missing or stale; return whether they have changed."""
         form = problem.objective.quadratic()
         if form is None or form.D is not None or X.shape[0] != X.shape[1]:
             return False
@@ -62,7 +62,7 @@ class Preconditioner:
         return changed
 
     def apply(self, r: Tensor) -> Tensor:
-        """The inverse curvature times r, skew."""
+        """The inverse curvature times a skew r."""
         assert self.basis is not None
         W, eigenvalues, scale = self.basis
         size = float(r.abs().max()) or 1.0
@@ -83,7 +83,7 @@ class Preconditioner:
 
 
 def _eigenbasis(A: Tensor, X: Tensor, s: Tensor, scale: float, least: float) -> Basis | None:
-    """W and l; None where the smallest l is below ``least`` times the largest."""
+    """W and l; None if the smallest l is not above ``least`` times the largest."""
     B = s[:, None] * (X.mT @ A @ X) * s
     eigenvalues, U = torch.linalg.eigh((B + B.mT) / 2)
     largest = float(eigenvalues[-1])

@@ -12,7 +12,7 @@ from jorth.solvers.riemannian.line_search import Line, RunningMean, Trial, inner
 
 @dataclass
 class NextStep:
-    """The length of the next step, and the running mean that its value must stay below."""
+    """The length of the next step, and the running mean below which its value must stay."""
 
     t: float
     mean: RunningMean
@@ -27,11 +27,11 @@ class DescentState(RiemannianState):
 
 @dataclass(frozen=True, kw_only=True)
 class RiemannianSD(RiemannianMethod):
-    """Steepest descent on O(p, q): Barzilai-Borwein step lengths, a non-monotone line search.
+    """Steepest descent on O(p, q) with Barzilai-Borwein steps and a non-monotone line search.
 
-    With the preconditioner P the direction is d = -P^-1 g and the step
-    <s, P s> / <s, y> = t <-d, g> / <d, y>, y the change of the gradient. Values may rise for a
-    while; they must stay below the running mean of Zhang and Hager (SIAM J. Optim. 14, 2004).
+    With the preconditioner P the direction is d = -P^-1 g and the next step length
+    <s, P s> / <s, y> = t <-d, g> / <d, y>, where y is the change of the gradient. Values may rise
+    for a while, but stay below the running mean of Zhang and Hager (SIAM J. Optim. 14, 2004).
     """
 
     name = "riemannian-sd"
