@@ -26,6 +26,5 @@ class Clock:
 
     @property
     def seconds(self) -> float:
-        """The time spent so far."""
         running = 0.0 if self._since is None else Clock.now() - self._since
         return self._spent + running

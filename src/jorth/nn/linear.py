@@ -8,14 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from jorth.arrays import (
-    batch_sizes,
-    check_device,
-    check_dtype,
-    check_flag,
-    check_signature,
-    describe,
-)
+from jorth import arrays
 from jorth.nn.init import j_orthogonal_
 from jorth.signature import Signature
 
@@ -52,12 +45,12 @@ class JOrthogonalLinear(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        self.signature = check_signature(signature)
-        check_flag(bias, "bias")
-        self.batch = batch_sizes(batch)
+        self.signature = arrays.check_signature(signature)
+        arrays.check_flag(bias, "bias")
+        self.batch = arrays.batch_sizes(batch)
         self.cond = cond
-        check_dtype(dtype, optional=True)
-        check_device(device)
+        arrays.check_dtype(dtype, optional=True)
+        arrays.check_device(device)
         n = signature.n
         self.weight = nn.Parameter(torch.empty((*self.batch, n, n), device=device, dtype=dtype))
         if bias:
@@ -78,13 +71,17 @@ class JOrthogonalLinear(nn.Module):
         """Map x (..., *batch, n) to y of the same shape."""
         weight = self.weight
         if not isinstance(x, Tensor) or x.device != weight.device or x.layout != torch.strided:
-            raise TypeError(f"x must be a dense tensor on {weight.device}, got {describe(x)}")
+            raise TypeError(
+                f"x must be a dense tensor on {weight.device}, got {arrays.describe(x)}"
+            )
         if x.dtype != weight.dtype and not torch.is_autocast_enabled(x.device.type):
-            raise TypeError(f"x must have the layer's dtype {weight.dtype}, got {describe(x)}")
+            raise TypeError(
+                f"x must have the layer's dtype {weight.dtype}, got {arrays.describe(x)}"
+            )
         wanted = (*self.batch, self.signature.n)
         if tuple(x.shape[x.ndim - len(wanted) :]) != wanted:
             shape = ", ".join(["...", *map(str, wanted)])
-            raise ValueError(f"x must have shape ({shape}), got {describe(x)}")
+            raise ValueError(f"x must have shape ({shape}), got {arrays.describe(x)}")
         if not self.batch:
             return nn.functional.linear(x, weight, self.bias)
         y = (weight @ x[..., None])[..., 0]

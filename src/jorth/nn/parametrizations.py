@@ -6,15 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from jorth.arrays import (
-    check_finite,
-    check_flag,
-    check_signature,
-    describe,
-    shown,
-    square_matrix,
-    to_tensor,
-)
+from jorth import arrays
 from jorth.decompositions import cs_decomposition
 from jorth.group.cs_form import compose_cs
 from jorth.group.elements import check_feasible
@@ -58,11 +50,11 @@ def _register(
     module: nn.Module, name: str, form: CSParametrization | ExponentialParametrization
 ) -> nn.Module:
     if not isinstance(module, nn.Module):
-        raise TypeError(f"module must be a torch.nn.Module, got {describe(module)}")
+        raise TypeError(f"module must be a torch.nn.Module, got {arrays.describe(module)}")
     if not (isinstance(name, str) and isinstance(getattr(module, name, None), Tensor)):
         owner = type(module).__name__
-        raise ValueError(f"name must be that of a parameter of {owner}, got {shown(name)}")
-    square_matrix(getattr(module, name), form.signature, name)
+        raise ValueError(f"name must be that of a parameter of {owner}, got {arrays.shown(name)}")
+    arrays.square_matrix(getattr(module, name), form.signature, name)
     parametrize.register_parametrization(module, name, form)
     return module
 
@@ -87,8 +79,8 @@ class CSParametrization(nn.Module):
 
     def __init__(self, signature: Signature, *, triangular: bool = False) -> None:
         super().__init__()
-        self.signature = check_signature(signature)
-        check_flag(triangular, "triangular")
+        self.signature = arrays.check_signature(signature)
+        arrays.check_flag(triangular, "triangular")
         self.triangular = triangular
         for name in FACTORS:
             self.register_buffer(name, torch.empty(0))
@@ -108,7 +100,7 @@ class CSParametrization(nn.Module):
     def right_inverse(self, X: Tensor) -> tuple[Tensor, ...]:
         """Return mu and zero weights; the CS factors of X become the U0."""
         if not isinstance(X, Tensor):
-            raise TypeError(f"X must be a torch tensor, got {describe(X)}")
+            raise TypeError(f"X must be a torch tensor, got {arrays.describe(X)}")
         cs = cs_decomposition(X.detach(), self.signature)
         for name in FACTORS:
             setattr(self, name, getattr(cs, name).contiguous())
@@ -129,7 +121,7 @@ class ExponentialParametrization(nn.Module):
 
     def __init__(self, signature: Signature) -> None:
         super().__init__()
-        self.signature = check_signature(signature)
+        self.signature = arrays.check_signature(signature)
         self.register_buffer("base", torch.empty(0))
 
     def forward(self, weight: Tensor) -> Tensor:
@@ -138,13 +130,13 @@ class ExponentialParametrization(nn.Module):
     def right_inverse(self, X: Tensor) -> Tensor:
         """Return a zero weight; X becomes X0."""
         if not isinstance(X, Tensor):
-            raise TypeError(f"X must be a torch tensor, got {describe(X)}")
+            raise TypeError(f"X must be a torch tensor, got {arrays.describe(X)}")
         n = self.signature.n
-        point = to_tensor(X, "X").detach()
+        point = arrays.to_tensor(X, "X").detach()
         if point.ndim < 2 or point.shape[-2] != n or not 1 <= point.shape[-1] <= n:
             wanted = f"shape (..., {n}, k) with k from 1 to {n}"
-            raise ValueError(f"X must have {wanted}, got {describe(X)}")
-        check_finite(point, "X")
+            raise ValueError(f"X must have {wanted}, got {arrays.describe(X)}")
+        arrays.check_finite(point, "X")
         if point.shape[-1] == n:
             check_feasible(point, self.signature)
         self.base = point.clone()

@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from jorth import arrays
-from jorth.clock import Clock
 from jorth.group.elements import check_feasible
 from jorth.objectives import AbstractObjective
 from jorth.objectives.base import hash_tensors
@@ -27,11 +26,11 @@ from jorth.solvers.baselines.umcm import UMCM
 from jorth.solvers.jobcd.gauss_seidel import GaussSeidel
 from jorth.solvers.jobcd.jacobi import Jacobi
 from jorth.solvers.jobcd.variance_reduced import VarianceReduced
-from jorth.solvers.loop.budget import CountedObjective, Interrupt
+from jorth.solvers.loop.budget import CountedObjective, Interrupt, Limits
 from jorth.solvers.loop.chain import Stage, run_chain
 from jorth.solvers.loop.progress import ProgressLine
 from jorth.solvers.loop.record import Result, drift
-from jorth.solvers.loop.run import Callback, Limits, Run, Settings
+from jorth.solvers.loop.run import Callback, Run, Settings
 from jorth.solvers.loop.solver import AbstractSolver, Problem, as_objective
 from jorth.solvers.loop.stopping import Criterion
 from jorth.solvers.riemannian.conjugate_gradients import RiemannianCG
@@ -240,15 +239,8 @@ def _run(
         line = None
         if settings.progress and only_first(ranks):
             line = stack.enter_context(ProgressLine(solver.name))
-        counted = CountedObjective(
-            function,
-            Clock(),
-            max_time=settings.limits.max_time,
-            max_evaluations=settings.limits.max_evaluations,
-            interrupted=interrupt.requested,
-        )
         problem = Problem(
-            counted,
+            CountedObjective(function, settings.limits, interrupt.requested),
             signature,
             signature.vector(X),
             arrays.generator(settings.seed),

@@ -7,7 +7,6 @@ import torch
 
 import jorth
 from jorth import ADMM, CSDM, UMCM, Exponential, Signature, Status
-from jorth.clock import Clock
 from jorth.datasets import planted_procrustes
 from jorth.objectives import AutogradObjective
 from jorth.solvers.loop.budget import CountedObjective
@@ -162,9 +161,7 @@ def test_a_function_without_known_curvature(method):
 def begun(method, objective, sig):
     """A solver's problem and its state at the identity."""
     X = torch.eye(sig.n, dtype=torch.float64)
-    problem = Problem(
-        CountedObjective(objective, Clock()), sig, sig.vector(X), np.random.default_rng(0)
-    )
+    problem = Problem(CountedObjective(objective), sig, sig.vector(X), np.random.default_rng(0))
     return problem, method.init(problem, X)
 
 

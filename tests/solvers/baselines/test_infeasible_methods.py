@@ -6,7 +6,6 @@ import torch
 
 import jorth
 from jorth import ADMM, Signature, Status
-from jorth.clock import Clock
 from jorth.solvers.baselines.infeasible import LOST_PATIENCE
 from jorth.solvers.loop.budget import CountedObjective
 from jorth.solvers.loop.solver import Problem, Scored
@@ -88,9 +87,7 @@ def test_umcm_does_not_leap_into_the_tube_around_another_component():
 
 def begun(objective, sig):
     X = torch.eye(sig.n, dtype=torch.float64)
-    problem = Problem(
-        CountedObjective(objective, Clock()), sig, sig.vector(X), np.random.default_rng(0)
-    )
+    problem = Problem(CountedObjective(objective), sig, sig.vector(X), np.random.default_rng(0))
     return problem, ADMM().init(problem, X)
 
 

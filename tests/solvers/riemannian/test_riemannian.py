@@ -7,7 +7,6 @@ import torch
 
 import jorth
 from jorth import RiemannianCG, RiemannianLBFGS, RiemannianSD, Signature, Status
-from jorth.clock import Clock
 from jorth.datasets import planted_procrustes
 from jorth.group.slopes import skew_gradient
 from jorth.solvers.loop.budget import CountedObjective
@@ -34,7 +33,7 @@ def test_preconditioner_inverts_the_curvature(spread, unit, scale):
     S = S - S.T
     J, Y = np.diag(sig.signs.astype(float)), X @ X.T
     image = (J @ A @ J @ S @ Y + Y @ S @ J @ A @ J) / 2
-    objective = CountedObjective(jorth.Quadratic(A), Clock())
+    objective = CountedObjective(jorth.Quadratic(A))
     point = torch.from_numpy(X)
     problem = Problem(objective, sig, sig.vector(point), np.random.default_rng(0))
     preconditioner = Preconditioner()
@@ -121,7 +120,7 @@ def test_two_loop_recursion_is_bfgs():
 def downhill(function, method=RiemannianSD, signs=(1, -1)):
     """A problem, a state at the identity, and the line along minus the gradient there."""
     sig = Signature.of(signs)
-    objective = CountedObjective(as_objective(function), Clock())
+    objective = CountedObjective(as_objective(function))
     X = torch.eye(sig.n, dtype=torch.float64)
     problem = Problem(objective, sig, sig.vector(X), np.random.default_rng(0))
     state = method.state_type(X, *objective.value_and_gradient(X))
@@ -215,7 +214,7 @@ def test_the_preconditioner_is_for_convex_problems_near_by():
         (np.diag([1.0, 1, 1, -1]), near, False),
     ):
         point = torch.from_numpy(X)
-        objective = CountedObjective(jorth.Quadratic(A), Clock())
+        objective = CountedObjective(jorth.Quadratic(A))
         problem = Problem(objective, sig, sig.vector(point), np.random.default_rng(0))
         preconditioner = Preconditioner()
         preconditioner.renew(problem, point)

@@ -92,8 +92,12 @@ class ADMM(AbstractSolver):
         if state.is_lost(problem.signs):
             self._go_back(problem, state)
         found = self._solve_for_copies(problem, state)
+        if found is None and state.steps > 0:
+            self._go_back(problem, state)
+            return
         if found is None:
-            self._go_back_or_stall(problem, state)
+            state.stalled = True
+            state.reason = "the linear systems of a step are singular in this precision"
             return
         X, Y = found
         s = problem.signs
@@ -131,14 +135,6 @@ class ADMM(AbstractSolver):
         JX = s[:, None] * X
         other = _solve(rho_I + sigma * (JX @ JX.mT), rho * (X + U) + sigma * (JX @ (J - W)))
         return None if other is None else (X, other)
-
-    def _go_back_or_stall(self, problem: Problem, state: SplitState) -> None:
-        """Try again from the best point, unless the step failed there."""
-        if state.steps == 0:
-            state.stalled = True
-            state.reason = "the linear systems of a step are singular in this precision"
-            return
-        self._go_back(problem, state)
 
     def _go_back(self, problem: Problem, state: SplitState) -> None:
         """Go to the best point, with higher penalties and the multipliers of a stationary point.

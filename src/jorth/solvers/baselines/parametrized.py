@@ -11,14 +11,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from jorth.arrays import (
-    check_choice,
-    check_count,
-    frobenius,
-    real_number,
-    unit_roundoff,
-    whole_number,
-)
+from jorth import arrays
 from jorth.group.norms import scaled_violation
 from jorth.nn import CSParametrization, ExponentialParametrization
 from jorth.signature import Signature
@@ -74,13 +67,13 @@ class Parametrized(AbstractSolver):
     state_type = ParametrizedState
 
     def __post_init__(self) -> None:
-        check_choice(self.optimizer, "optimizer", tuple(sorted(LEARNING_RATES)))
+        arrays.check_choice(self.optimizer, "optimizer", tuple(sorted(LEARNING_RATES)))
         if self.learning_rate is not None:
             expected = "None or a positive number"
             rate = self.learning_rate
-            real_number(rate, "learning_rate", expected, lambda x: 0 < x < math.inf)
-        whole_number(self.memory, "memory", 1)
-        check_count(self.rebase, "rebase")
+            arrays.real_number(rate, "learning_rate", expected, lambda x: 0 < x < math.inf)
+        arrays.whole_number(self.memory, "memory", 1)
+        arrays.check_count(self.rebase, "rebase")
 
     @abstractmethod
     def form(self, signature: Signature) -> Form:
@@ -147,7 +140,7 @@ class Parametrized(AbstractSolver):
         Since torch's L-BFGS has absolute thresholds, a small f is multiplied by the power of two
         that makes the norm of the gradient about one.
         """
-        size = frobenius(state.gradient)
+        size = arrays.frobenius(state.gradient)
         small = self.optimizer == "lbfgs" and 0 < size < 1
         state.scale = 2.0 ** min(-math.frexp(size)[1], 1023) if small else 1.0
         state.memory = []
@@ -225,7 +218,7 @@ class _StepEvaluations:
         point = X.detach()
         value, gradient = self._evaluate(point)
         better = all_finite(value, gradient) and value < self.best_value
-        if better and float(point.norm()) < 1 / unit_roundoff(point):
+        if better and float(point.norm()) < 1 / arrays.unit_roundoff(point):
             self.best_value = value
             self._best_weights = _copies(state.weights)
         X.backward(state.scale * gradient)
@@ -253,8 +246,8 @@ class _StepEvaluations:
         base = self._state.base
         assert base is not None
         gram = torch.diag(signs) if k == n else base.mT @ (signs[:, None] * base)
-        violation = scaled_violation(X, signs, gram, frobenius(X) / math.sqrt(k)).item()
-        return math.isfinite(violation) and violation > math.sqrt(unit_roundoff(X))
+        violation = scaled_violation(X, signs, gram, arrays.frobenius(X) / math.sqrt(k)).item()
+        return math.isfinite(violation) and violation > math.sqrt(arrays.unit_roundoff(X))
 
     def _evaluate(self, X: Tensor) -> tuple[float, Tensor]:
         """f and its gradient, or NaN if X is lost; each point is evaluated once per step."""

@@ -92,7 +92,6 @@ class GaussSeidel(AbstractSolver):
         compile_kernels()
 
     def step(self, problem: Problem, state: GaussSeidelState) -> None:
-        """One sweep."""
         if self.side == "right" and state.trace is None:
             state.trace = trace_to_diagonalise(problem, state.X, self.theta)
         if state.trace is not None:

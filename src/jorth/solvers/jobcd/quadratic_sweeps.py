@@ -232,7 +232,8 @@ class BlockedSweep:
         signs = np.concatenate([self._signs[block] for block in blocks])
         U, done = self._pair_steps(A, R, Y, panel[:, n:], signs, _pairs(mine, len(panel) - mine))
         first = 0 if other is None else mine
-        changed = self._apply(np.roll(U, -first, axis=0), panel)
+        changed = np.matmul(np.roll(U, -first, axis=0), panel, out=self._spare[: len(U)])
+        self._panel, self._spare = self._spare, self._panel
         rolled = np.roll(Y, -first, axis=0)
         changed[:, self._held] = rolled[:, :mine]
         self._slopes = A[first:] @ Y[:, first:] + R[first:] @ U[first:].T
@@ -249,11 +250,6 @@ class BlockedSweep:
         panel[mine:, self._held] = panel[:mine, other].T
         above = np.concatenate([self._slopes, self._product(self._held, panel[mine:])], axis=1)
         return np.concatenate([above, self._product(other, panel)])
-
-    def _apply(self, U: Matrix, panel: Matrix) -> Matrix:
-        changed: Matrix = np.matmul(U, panel, out=self._spare[: len(U)])
-        self._panel, self._spare = self._spare, self._panel
-        return changed
 
     def _pair_steps(
         self,

@@ -20,12 +20,30 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from jorth.arrays import check_number, whole_number
 from jorth.clock import Clock
 from jorth.objectives import AbstractObjective, QuadraticForm
 from jorth.solvers.loop.status import Status, StopRun
 
 INTERRUPT_PATIENCE = 5.0
 """Seconds after an ignored Ctrl-C from which the next one is obeyed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How long a run or a stage of a chain may take; None means no limit."""
+
+    max_iterations: int | None = None
+    max_time: float | None = None
+    max_evaluations: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_iterations is not None:
+            whole_number(self.max_iterations, "max_iterations", 0)
+        if self.max_evaluations is not None:
+            whole_number(self.max_evaluations, "max_evaluations", 0)
+        if self.max_time is not None:
+            check_number(self.max_time, "max_time", 0)
 
 
 @dataclass
@@ -41,7 +59,6 @@ class Evaluations:
         return Evaluations(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
     def as_dict(self) -> dict[str, int]:
-        """The counts by name."""
         return asdict(self)
 
     def columns(self) -> dict[str, float]:
@@ -67,18 +84,14 @@ class CountedObjective:
     def __init__(
         self,
         objective: AbstractObjective,
-        clock: Clock,
-        *,
-        max_time: float | None = None,
-        max_evaluations: int | None = None,
+        limits: Limits | None = None,
         interrupted: Callable[[], bool] = lambda: False,
     ) -> None:
         self.objective = objective
         self.samples = objective.samples
         self.count = Evaluations()
-        self.clock = clock
-        self._max_time = max_time
-        self._max_evaluations = max_evaluations
+        self.clock = Clock()
+        self._limits = limits or Limits()
         self._interrupted = interrupted
         self.quadratic: Callable[[], QuadraticForm | None] = cache(objective.quadratic)
         self.curvature: Callable[[], float | None] = cache(objective.curvature)
@@ -103,7 +116,8 @@ class CountedObjective:
         return self._interrupted() if self._agreed is None else self._agreed[0]
 
     def _late(self) -> bool:
-        return self._max_time is not None and self.clock.seconds > self._max_time
+        limit = self._limits.max_time
+        return limit is not None and self.clock.seconds > limit
 
     def check_limits(self) -> None:
         """End the run if the time or the evaluations are used up, or Ctrl-C was pressed."""
@@ -111,7 +125,7 @@ class CountedObjective:
             raise StopRun(Status.INTERRUPTED)
         if self._late() if self._agreed is None else self._agreed[1]:
             raise StopRun(Status.MAX_TIME)
-        limit = self._max_evaluations
+        limit = self._limits.max_evaluations
         if limit is not None and self.count.full_gradients(self.samples) >= limit:
             raise StopRun(Status.MAX_EVALUATIONS)
 

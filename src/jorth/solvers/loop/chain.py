@@ -14,9 +14,9 @@ from jorth.group import polish
 from jorth.objectives import AbstractObjective
 from jorth.ranks import Ranks
 from jorth.signature import Signature
-from jorth.solvers.loop.budget import Evaluations, Interrupt
+from jorth.solvers.loop.budget import Evaluations, Interrupt, Limits
 from jorth.solvers.loop.record import Result, drift
-from jorth.solvers.loop.run import Callback, Limits, Settings
+from jorth.solvers.loop.run import Callback, Settings
 from jorth.solvers.loop.solver import AbstractSolver
 from jorth.solvers.loop.status import Status
 from jorth.storage.checkpoint import FILE

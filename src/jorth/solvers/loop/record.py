@@ -78,7 +78,6 @@ class History:
 
     @property
     def rows(self) -> NDArray[np.float64]:
-        """The rows so far, without a copy."""
         return self._table[: self._count]
 
     def add(self, **row: float) -> None:
@@ -97,7 +96,6 @@ class History:
         return self._count
 
     def arrays(self) -> dict[str, NDArray[np.float64]]:
-        """The columns as arrays."""
         return {name: self.rows[:, column].copy() for column, name in enumerate(COLUMNS)}
 
 
@@ -145,7 +143,7 @@ class Record:
         return row
 
     def _score(self, state: State, violation: float, iteration: int) -> Scored | None:
-        """The point as the user would get it; None where it cannot be polished or evaluated."""
+        """The point as the user would get it; None if it cannot be polished or evaluated."""
         if self.feasible:
             return Scored(state.X.clone(), state.value, state.gradient, violation)
         state.scored = None
@@ -183,7 +181,7 @@ class Record:
         return not self.feasible or self.history.last("value") == state.value
 
     def result(self, status: Status, message: str, iterations: int, *, numpy_out: bool) -> Result:
-        """The result: the last point that was scored."""
+        """The result, with the last point that was scored."""
         point = self.scored
         if self.scored_at != iterations:
             at = max(self.scored_at, 0)

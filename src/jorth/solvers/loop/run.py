@@ -14,18 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import (
-    check_choice,
-    check_flag,
-    check_number,
-    describe,
-    frobenius,
-    unit_roundoff,
-    whole_number,
-)
+from jorth import arrays
 from jorth.ranks import only_first
 from jorth.solvers.loop import snapshot
-from jorth.solvers.loop.budget import Interrupt, all_finite
+from jorth.solvers.loop.budget import Interrupt, Limits, all_finite
 from jorth.solvers.loop.progress import ProgressLine
 from jorth.solvers.loop.record import COLUMNS, Record, Result, public
 from jorth.solvers.loop.solver import AbstractSolver, Problem, State
@@ -49,23 +41,6 @@ Ending = tuple[Status, str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
-    """How long a run or a stage of a chain may take; None means no limit."""
-
-    max_iterations: int | None = None
-    max_time: float | None = None
-    max_evaluations: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.max_iterations is not None:
-            whole_number(self.max_iterations, "max_iterations", 0)
-        if self.max_evaluations is not None:
-            whole_number(self.max_evaluations, "max_evaluations", 0)
-        if self.max_time is not None:
-            check_number(self.max_time, "max_time", 0)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Settings:
     """The arguments of `minimize` that are the same for every method."""
 
@@ -80,22 +55,21 @@ class Settings:
     on_unbounded: Literal["stop", "continue"]
 
     def __post_init__(self) -> None:
-        check_choice(self.on_unbounded, "on_unbounded", ("stop", "continue"))
-        check_number(self.gradient_tolerance, "gradient_tolerance", 0)
-        check_number(self.checkpoint_interval, "checkpoint_interval", 0)
-        check_flag(self.progress, "progress")
+        arrays.check_choice(self.on_unbounded, "on_unbounded", ("stop", "continue"))
+        arrays.check_number(self.gradient_tolerance, "gradient_tolerance", 0)
+        arrays.check_number(self.checkpoint_interval, "checkpoint_interval", 0)
+        arrays.check_flag(self.progress, "progress")
         if self.callback is not None and not callable(self.callback):
-            raise TypeError(f"callback must be a function, got {describe(self.callback)}")
+            raise TypeError(f"callback must be a function, got {arrays.describe(self.callback)}")
         if self.checkpoint is not None and not isinstance(self.checkpoint, (str, os.PathLike)):
-            raise TypeError(f"checkpoint must be a path, got {describe(self.checkpoint)}")
+            raise TypeError(f"checkpoint must be a path, got {arrays.describe(self.checkpoint)}")
         if self.stop is not None and not isinstance(self.stop, Criterion):
             raise TypeError(
-                f"stop must be a criterion from jorth.stopping, got {describe(self.stop)}"
+                f"stop must be a criterion from jorth.stopping, got {arrays.describe(self.stop)}"
             )
 
     @property
     def folder(self) -> Path | None:
-        """The folder of the checkpoint."""
         return None if self.checkpoint is None else Path(self.checkpoint)
 
     def criterion(self) -> Criterion:
@@ -219,7 +193,7 @@ class Run:
             return _ending(status, "||X|| has grown beyond u^(-1/2) and f still falls")
         if state.stalled:
             return _ending(Status.STALLED, state.reason)
-        eps = 2 * unit_roundoff(state.X)
+        eps = 2 * arrays.unit_roundoff(state.X)
         if self.improvement.update(row["value"], row["gradient_norm"], eps) >= STALL_PATIENCE:
             reason = f"{STALL_PATIENCE} iterations without a better value or gradient norm"
             return _ending(Status.STALLED, reason)
@@ -231,7 +205,7 @@ class Run:
         if len(history) < 2 or self.record.scored_at != self.iteration:
             return False
         X = self.record.scored.X
-        limit = unit_roundoff(X) ** -0.5
+        limit = arrays.unit_roundoff(X) ** -0.5
         if not bool(X.norm() > limit) or not bool(torch.linalg.matrix_norm(X, ord=2) > limit):
             return False
         grown = history.last("norm") > 10 * history.last("norm", len(history))
@@ -244,7 +218,7 @@ class Run:
         try:
             return bool(answer)
         except (TypeError, ValueError, RuntimeError):
-            found = describe(answer)
+            found = arrays.describe(answer)
             raise TypeError(f"callback must return True, False or None, got {found}") from None
 
     def _report(self, state: State, row: dict[str, float]) -> Report:
@@ -257,7 +231,7 @@ class Run:
                 return 0.0
             point = self.record.scored
             L = state.curvature or problem.objective.curvature()
-            L = L or frobenius(point.gradient) / frobenius(point.X)
+            L = L or arrays.frobenius(point.gradient) / arrays.frobenius(point.X)
             if L == 0:  # f is flat here, and its curvature unknown
                 return 0.0
             return block_stationarity(

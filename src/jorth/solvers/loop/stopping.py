@@ -61,7 +61,7 @@ class Criterion(ABC):
 
     @abstractmethod
     def met(self, report: Report) -> bool:
-        """Whether to stop."""
+        """Whether the run should end."""
 
     def reason(self) -> str:
         """The criterion as a sentence, for the message of the result."""

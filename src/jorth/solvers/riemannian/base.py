@@ -103,4 +103,4 @@ class RiemannianMethod(AbstractSolver):
 
     @abstractmethod
     def remember(self, state: Any, line: Line, trial: Trial) -> Any:
-        """The memory after a step."""
+        """The memory after the step to the trial."""
