@@ -113,7 +113,7 @@ class ADMM(AbstractSolver):
         state.Y = Y
         state.U = state.U + apart
         state.W = state.W + violation
-        state.go_to(X, value, gradient)
+        state.move_to(X, value, gradient)
         self._balance(state, math.hypot(float(apart.norm()), float(violation.norm())))
 
     def _solve_for_copies(

@@ -37,9 +37,4 @@ class InfeasibleState(State):
         """Go back to the best point, with new patience."""
         assert self.best is not None
         self.improvement.idle = 0
-        self.go_to(self.best.X, self.best.value, self.best.gradient)
-
-    def go_to(self, X: Tensor, value: float, gradient: Tensor) -> None:
-        self.X.copy_(X)
-        self.value = value
-        self.gradient = gradient
+        self.move_to(self.best.X, self.best.value, self.best.gradient)

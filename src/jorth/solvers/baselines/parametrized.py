@@ -114,9 +114,7 @@ class Parametrized(AbstractSolver):
                 return
             self._restart(state)
             X, value, gradient = evaluations.here()
-        state.X.copy_(X)
-        state.value = value
-        state.gradient = gradient
+        state.move_to(X, value, gradient)
         state.age += 1
         self._adapt_rate(state)
         state.memory = [_kept(state.optimizer.state.get(weight, {})) for weight in state.weights]

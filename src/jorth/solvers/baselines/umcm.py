@@ -116,7 +116,7 @@ class UMCM(AbstractSolver):
         state.step = _barzilai_borwein(moved, bent, long=state.steps % 2 == 0) or state.step
         state.steps += 1
         state.mean.add(trial.merit(state.beta))
-        state.go_to(trial.X, trial.value, trial.gradient)
+        state.move_to(trial.X, trial.value, trial.gradient)
         state.here = trial
 
     def _reset_or_stall(self, problem: Problem, state: CorrectionState) -> None:
@@ -129,7 +129,7 @@ class UMCM(AbstractSolver):
         if point is None:
             state.go_to_best()
         else:
-            state.go_to(point.X, point.value, point.gradient)
+            state.move_to(point.X, point.value, point.gradient)
         self._raise_penalty(problem, state)
 
     def _raise_penalty(self, problem: Problem, state: CorrectionState) -> None:

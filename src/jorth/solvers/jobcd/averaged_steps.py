@@ -97,9 +97,7 @@ class AveragedSteps:
         self.angle *= 2 if flat and self.returns <= MOST_DOUBLINGS else 0.5
         self.worse = 0
         self.left = self.right = None
-        state.X.copy_(self.best_point)
-        state.value = self.best
-        state.gradient = self.best_gradient.clone()
+        state.move_to(self.best_point, self.best, self.best_gradient.clone())
 
     def best_of(self, last: State) -> State:
         """The best point, unless the last one is as good."""

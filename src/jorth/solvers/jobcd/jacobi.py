@@ -215,9 +215,7 @@ class Jacobi(AbstractSolver):
         value, gradient, exact = self._evaluate(problem, state, moved)
         if not all_finite(value, gradient):
             raise StopRun(Status.NON_FINITE)
-        state.X.copy_(moved)
-        state.value = value
-        state.gradient = gradient
+        state.move_to(moved, value, gradient)
         state.exact = exact
         if exact:
             memory.keep_best(state, rule)

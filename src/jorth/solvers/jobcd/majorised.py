@@ -135,8 +135,7 @@ def accept(
         sound = met <= proposal.quadratic * (1 + 1e-6) and value <= state.value + 8 * rounding
     if not sound:
         return Verdict.REFUSED
-    state.X.copy_(X)
-    state.value, state.gradient = value, gradient
+    state.move_to(X, value, gradient)
     return Verdict.TAKEN
 
 

@@ -144,9 +144,7 @@ class VarianceReduced(Jacobi):
             gradient = self._difference(problem, state, moved, small)
         if not all_finite(value, gradient):
             raise StopRun(Status.NON_FINITE)
-        state.X.copy_(moved)
-        state.value = value
-        state.gradient = gradient
+        state.move_to(moved, value, gradient)
         state.exact = full
 
     def _difference(

@@ -56,7 +56,8 @@ class Evaluations:
     pair_updates: int = 0
 
     def __add__(self, other: Evaluations) -> Evaluations:
-        return Evaluations(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+        counts = zip(astuple(self), astuple(other), strict=True)
+        return Evaluations(*(ours + theirs for ours, theirs in counts))
 
     def as_dict(self) -> dict[str, int]:
         return asdict(self)

@@ -72,7 +72,7 @@ def run_chain(
     """
     if not stages:
         raise ValueError(
-            "method must be a solver or a list of at least one of these, got an empty list"
+            "method must be a name, a solver, or a list of at least one of these, got an empty list"
         )
     ranks = objective.ranks
     results: list[Result] = []

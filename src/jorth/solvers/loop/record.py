@@ -33,7 +33,7 @@ class Result:
         x: The point, of the kind, dtype and device of the start.
         value: f(x).
         status: Why the run ended.
-        message: The same as a sentence for people.
+        message: The same as a sentence.
         iterations: Sweeps for Gauss-Seidel, gradient steps for all others.
         evaluations: The `Evaluations` of the run, including those that score a polished or last
             point.

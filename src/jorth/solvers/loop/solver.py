@@ -81,6 +81,11 @@ class State:
     complete: bool = field(default=True, metadata=NOT_SAVED)
     """False during an iteration; such a state is not saved."""
 
+    def move_to(self, X: Tensor, value: float, gradient: Tensor) -> None:
+        self.X.copy_(X)
+        self.value = value
+        self.gradient = gradient
+
 
 class AbstractSolver(ABC):
     """A method. Its options are its fields, and everything it remembers is in the state."""

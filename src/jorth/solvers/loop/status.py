@@ -19,7 +19,7 @@ class Status(Enum):
 
 
 class StopRun(Exception):
-    """Raised inside a step to end the run at once; the state is valid as it stands."""
+    """Raised inside a step to end the run at once; the state is valid."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status.value)

@@ -74,9 +74,7 @@ class RiemannianMethod(AbstractSolver):
             state.forget()
             return
         state.memory = self.remember(state, line, trial)
-        state.X.copy_(trial.X)
-        state.value = trial.value
-        state.gradient = trial.gradient
+        state.move_to(trial.X, trial.value, trial.gradient)
         state.g = trial.g
 
     def search(self, problem: Problem, state: Any, line: Line) -> Trial | None:
