@@ -159,6 +159,22 @@ def finite_result(result: ResultT, names: str) -> ResultT:
     return result
 
 
+def is_symmetric(matrices: Tensor) -> Tensor:
+    """Whether each matrix (..., n, n) is symmetric up to the rounding of its own formation."""
+    defect = (matrices - matrices.mT).abs().amax(dim=(-2, -1))
+    return defect <= 64 * torch.finfo(matrices.dtype).eps * matrices.abs().amax(dim=(-2, -1))
+
+
+def check_symmetric(matrices: Tensor, name: str) -> None:
+    """Raise a ValueError unless all matrices (..., n, n) are symmetric up to rounding."""
+    bad = ~is_symmetric(matrices)
+    if bool(bad.any()):
+        defect = (matrices - matrices.mT).abs().amax().item()
+        count = f" in {int(bad.sum())} of {bad.numel()} matrices" if bad.ndim else ""
+        found = f"max |{name} - {name}^T| = {defect:.3g}{count}"
+        raise ValueError(f"{name} must be symmetric, got {found}")
+
+
 def check_alike(tensor: Tensor, name: str, other: Tensor, other_name: str) -> None:
     """Raise a TypeError unless two tensors have the same dtype and device."""
     if tensor.dtype != other.dtype or tensor.device != other.device:

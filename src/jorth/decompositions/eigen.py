@@ -7,10 +7,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from jorth.arrays import ArrayT, like_input, square_matrix
+from jorth.arrays import ArrayT, check_symmetric, like_input, square_matrix
 from jorth.decompositions.batch import Floats, check_matrices, over_batch
 from jorth.decompositions.singular import one_sided_jacobi
-from jorth.plane.boundary import check_symmetric
 from jorth.signature import Signature
 
 MAX_BISECTIONS = 100

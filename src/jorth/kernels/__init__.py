@@ -1,4 +1,4 @@
-"""Jacobi rounds close to the machine: compiled on the CPU, Triton on CUDA, else plain torch."""
+"""Jacobi rounds: compiled by numba on the CPU, by Triton on CUDA, and plain torch elsewhere."""
 
 from jorth.kernels.averages import SlopeAverages
 from jorth.kernels.majoriser import Majoriser, Proposal

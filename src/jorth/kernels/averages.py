@@ -1,9 +1,9 @@
-"""Momentum and running mean squares of slopes, in coordinates in which nothing is transported.
+"""Momentum and running mean squares of slopes.
 
 A left step moves X along J S X with S skew. The slopes S = skew(J G X^T) of different steps belong
-to the same planes wherever X is, so they can be averaged as they stand: momentum M of S, and the
-mean square v of S_ij (per plane) or of all slopes of a matrix (per matrix), both with Adam's
-correction for their start at zero.
+to the same planes wherever X is, so they can be averaged without a transport: the momentum M is an
+average of S, and v one of the squares S_ij^2 (per plane) or of their mean (per matrix). Both have
+Adam's correction for starting at zero.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 from jorth.kernels.majoriser import finite_matrices
 
 LARGEST_GROWTH = 10
-"""A single gradient multiplies an established mean square by at most this."""
+"""The most by which a single gradient multiplies a mean square."""
 
 
 @dataclass
@@ -25,7 +25,7 @@ class SlopeAverages:
     """The averages for a batch of b matrices; they change in place.
 
     Attributes:
-        step: (b, 1, 1), how many finite gradients each matrix has seen.
+        step: (b, 1, 1), the number of finite gradients of each matrix so far.
         momentum: (b, n, n), or None if slopes are not averaged.
         mean_square: (b, n, n) per plane, (b, 1, 1) per matrix, or None if it is not used.
     """
@@ -48,10 +48,10 @@ class SlopeAverages:
         eps: float = 0.0,
         largest_growth: float = math.inf,
     ) -> tuple[Tensor, Tensor]:
-        """M / (sqrt(v) + eps) after slopes S (b, n, n), and which of them were finite (b, 1, 1).
+        """M / (sqrt(v) + eps) after new slopes S (b, n, n), and which of them are finite (b, 1, 1).
 
-        Slopes that are not finite, or whose squares are not where those are averaged, leave no
-        trace: zero stands for them, and they are not counted.
+        Slopes that are not finite, or whose averaged squares are not, are ignored; the direction
+        is zero there.
 
         Args:
             S: The slopes.
@@ -87,15 +87,15 @@ def _squares(S: Tensor, mean_square: Tensor) -> Tensor:
 def _tempered(S: Tensor, v: Tensor, decay: float, step: Tensor, largest_growth: float) -> Tensor:
     """S, scaled down where its squares would multiply v by more than ``largest_growth``.
 
-    An average forgets a square only at the rate of ``decay``: after one of 1e30 it would hardly
-    move for tens of thousands of steps. The step D of such a gradient is that of Adam all the
-    same, about 1 / sqrt(1 - decay).
+    An average forgets only at the rate of ``decay``: after a square of 1e30, steps would be tiny
+    for tens of thousands of iterations. A scaled gradient still takes the step that it would take
+    in Adam, about 1 / sqrt(1 - decay).
     """
     most = v / (1 - decay**step) * (largest_growth / (1 - decay))
     squares = _squares(S, v)
     return torch.where((v > 0) & (squares > most), S * (most / squares).sqrt(), S)
 
 
-def _updated(average: Tensor, value: Tensor, decay: float, where: Tensor) -> Tensor:
-    """The average after the value has entered it, in place."""
-    return average.copy_(torch.where(where, average.lerp(value, 1 - decay), average))
+def _updated(average: Tensor, value: Tensor, decay: float, finite: Tensor) -> Tensor:
+    """The average, updated in place with the value where that is finite."""
+    return average.copy_(torch.where(finite, average.lerp(value, 1 - decay), average))

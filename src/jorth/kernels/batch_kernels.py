@@ -11,11 +11,10 @@ def majoriser_rounds(
     X, centre, first, second, signs, settings, decrease, rounds, n, k, m,
     EPS: tl.constexpr, ALL_COMPONENTS: tl.constexpr, LANES: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """Pair steps for L/2 ||X - centre||^2 on rows of X, in place; a lane is a pair.
+    """Pair steps for L/2 ||X - centre||^2 on rows of X, in place, one pair per lane.
 
-    X and centre hold transposes, (b, k, n). ``settings`` holds L and theta. The pairs of a round
-    are first, second (rounds, m). A round sees what the last one wrote: the barrier is between
-    them.
+    X and centre hold transposes, (b, k, n). ``settings`` holds L and theta; ``first`` and
+    ``second`` (rounds, m) are the pairs. The barrier lets a round see what the last one wrote.
     """
     X += tl.program_id(0).to(tl.int64) * n * k
     centre += tl.program_id(0).to(tl.int64) * n * k

@@ -1,9 +1,9 @@
 """The engine of all Jacobi steps: rounds of disjoint pairs on the majoriser of one gradient.
 
 The majoriser <Y - X, G> + L/2 ||Y - X||_F^2 of an L-smooth function has the gradient G + L (Y - X)
-at any Y. One round after the other can therefore be run on it without a new gradient, each pair
-exactly: P = G Z^T and Q = L (Z Z^T) (x) I_2, Z the two rows. Steps act on the left, on rows. A
-right step is a left step on the transposes: f(X) as a function of X^T has the gradient G^T.
+at any Y. So several rounds can be run on it without a new gradient, with exact steps on every pair:
+P = G Z^T and Q = L (Z Z^T) (x) I_2 for its two rows Z. Steps act on the left, on rows. A right step
+is a left step on the transposes: f(X) as a function of X^T has the gradient G^T.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from jorth.kernels.available import runs_triton
 from jorth.plane import PlaneSolution, apply_rows, solve_plane, solve_rows
 from jorth.signature import Signature
 
-LARGEST = 128
+MOST_FUSED_ROWS = 128
 """The most rows of a matrix that one Triton program takes through all rounds."""
 WIDTH = 4
 """Columns that a lane takes at a time."""
 
 
 class Moved(NamedTuple):
-    """Matrices (b, n, k) after some rounds, and by how much the majoriser of each fell (b,)."""
+    """Matrices (b, n, k) after some rounds, and the decrease of the majoriser of each (b,)."""
 
     X: Tensor
     decrease: Tensor
@@ -35,7 +35,7 @@ class Moved(NamedTuple):
 
 @dataclass
 class Proposal:
-    """A trial point, the decrease its majoriser promises, and its quadratic term there."""
+    """A trial point, the decrease of the majoriser, and twice its quadratic term there."""
 
     X: Tensor
     decrease: float
@@ -52,10 +52,10 @@ class Majoriser:
         signature: The signs of the rows.
         all_components: Whether steps may change the component.
         theta: The proximal weight; negative is relative to the curvature of each pair.
-        A: With D for a single round on a quadratic form: Q = L (Z D Z^T) (x) A_BB, where L >= 1
+        A: For a single round on a quadratic form, with Q = L (Z D Z^T) (x) A_BB and an L >= 1 that
             makes up for what the pairs have in common. None is the identity.
         D: See A.
-        scalar: Q = L I, for a single round.
+        scalar: For a single round with Q = L I.
     """
 
     signature: Signature
@@ -68,19 +68,21 @@ class Majoriser:
     def rounds(self, X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64]) -> Moved:
         """The matrices X (b, n, k) after rounds (r, m, 2), from their gradients G (b, n, k).
 
-        The arithmetic is float64: compiled on the CPU; on a device small matrices take all rounds
-        in one launch. A matrix whose gradient is zero or not finite stays as it is.
+        The arithmetic is float64. On a device small matrices take all rounds in one launch. A
+        matrix whose gradient is zero or not finite stays as it is.
         """
         G = torch.where(finite_matrices(G), G, 0.0)
         if X.device.type == "cpu":
             return self.compiled_rounds(X, G, L, rounds)
-        return (self.fused_rounds if fits_one_launch(X) else self.torch_rounds)(X, G, L, rounds)
+        if runs_triton(X.device) and 2 <= X.shape[-2] <= MOST_FUSED_ROWS and len(X) > 0:
+            return self.fused_rounds(X, G, L, rounds)
+        return self.torch_rounds(X, G, L, rounds)
 
     def relative_rounds(self, X: Tensor, H: Tensor, L: float, rounds: NDArray[np.int64]) -> Tensor:
         """The matrices V X, where V minimises <V - I, H> + L/2 ||V - I||^2 over the rounds.
 
-        H stands for G X^T. Lengths are then ||Y X^-1 - I||_F, in which steps do not shrink where X
-        is large. The increment is float64, so that X is rounded once.
+        H stands for G X^T. Lengths are ||Y X^-1 - I||_F, so steps do not shrink where X is large.
+        The increment is float64, so that X is rounded once.
         """
         identity = torch.eye(len(H[0]), dtype=torch.float64, device=X.device).expand_as(H)
         V = self.rounds(identity, H.double(), L, rounds).X
@@ -102,10 +104,10 @@ class Majoriser:
 
         moved = X.to(torch.float64, copy=True, memory_format=torch.contiguous_format)
         centre = (moved - G.double() / L).contiguous()
-        signs, pairs = self.signature.signs, rounds.reshape(-1, 2)
         decrease = sweep_batch(
-            moved.numpy(), centre.numpy(), float(L), signs, pairs, self.theta, self.all_components
-        )
+            moved.numpy(), centre.numpy(), float(L), self.signature.signs, rounds.reshape(-1, 2),
+            self.theta, self.all_components,
+        )  # fmt: skip
         return Moved(moved.to(X), torch.from_numpy(decrease))
 
     def torch_rounds(self, X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64]) -> Moved:
@@ -141,14 +143,15 @@ class Majoriser:
             trial = X.clone()
             apply_rows(trial, index, step.V)
             moved = (step.V - torch.eye(2, dtype=X.dtype, device=X.device)) @ Z
-            decrease, linear = step.decrease.sum().item(), (moved * G[index]).sum().item()
+            decrease = step.decrease.sum().item()
+            linear = (moved * G[index]).sum().item()
             unbounded = bool(step.unbounded.any())
         return Proposal(trial, decrease, -2 * (decrease + linear), len(pairs), unbounded)
 
     def _compiled_round(
         self, X: Tensor, G: Tensor, L: float, pairs: NDArray[np.int64]
     ) -> tuple[Tensor, float, float, bool]:
-        """One pass over X and G: the trial point, the decrease, <V - I, P> and unbounded."""
+        """The trial point, the decrease, <V - I, P> and unbounded, in one pass over X and G."""
         from jorth.plane.compiled.majoriser import PairCurvature, propose_round
 
         rows = X.double().numpy()
@@ -156,17 +159,10 @@ class Majoriser:
         weighted = rows if self.D is None else (X @ self.D).double().numpy()
         A = rows[:0] if self.A is None else self.A.double().numpy()
         curvature = PairCurvature(float(L), weighted, A, self.D is not None, self.scalar)
-        signs = self.signature.signs
         decrease, linear, unbounded = propose_round(
-            trial,
-            rows,
-            G.double().numpy(),
-            curvature,
-            signs,
-            pairs,
-            self.theta,
-            self.all_components,
-        )
+            trial, rows, G.double().numpy(), curvature, self.signature.signs, pairs,
+            self.theta, self.all_components,
+        )  # fmt: skip
         return torch.from_numpy(trial).to(X), decrease, linear, unbounded
 
     def _solve(self, G: Tensor, Z: Tensor, L: float, index: Tensor) -> PlaneSolution:
@@ -186,11 +182,6 @@ class Majoriser:
             size_a = A.abs().amax(dim=(-2, -1)) if isinstance(A, Tensor) else A
             weight = -self.theta * size_a * gram.abs().amax(dim=(-2, -1))
         return solve_rows(G, Z, A, signs, D=self.D, theta=weight, **options)
-
-
-def fits_one_launch(X: Tensor) -> bool:
-    """Whether one launch takes matrices (b, n, k) like these through all rounds."""
-    return runs_triton(X.device) and 2 <= X.shape[-2] <= LARGEST and len(X) > 0
 
 
 def finite_matrices(batch: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
-"""The plane problem with Q = Y (x) A for Triton, a pair per lane: `jorth.plane.compiled.pair`.
+"""The plane problem with Q = Y (x) A for Triton, one pair per lane, as `jorth.plane.compiled.pair`.
 
-Triton takes every tensor by itself, hence the many arguments here and in the kernels.
+Triton has no tuples of tensors, hence the many arguments here and in the kernels.
 """
 
 import triton
@@ -35,7 +35,7 @@ def clip_null(form, rounding):
 
 @triton.jit
 def rotation(i, r, ii, ir, rr, size_p, noise):
-    """(x, y, decrease, rounding of it) of V = x I + y R on the circle."""
+    """(x, y, decrease, its rounding) of V = x I + y R on the circle."""
     x, y = circle(i - ii, r - ir, 0.5 * ii, ir, 0.5 * rr)
     h = tl.where(x > 0.0, y * y / (1.0 + x), 1.0 - x)
     slope = x * r + y * (h * ii + x * rr - i) - ir * h * (1.0 + 2.0 * x)
@@ -52,7 +52,7 @@ def rotation(i, r, ii, ir, rr, size_p, noise):
 
 @triton.jit
 def reflection(i, z, k, ii, iz, ik, zz, zk, kk, noise):
-    """(x, y, decrease, rounding of it) of V = x Z + y K on the circle."""
+    """(x, y, decrease, its rounding) of V = x Z + y K on the circle."""
     al, be = z - iz, k - ik
     x, y = circle(al, be, 0.5 * zz, zk, 0.5 * kk)
     value = al * x + be * y + 0.5 * (zz * x * x + 2.0 * zk * x * y + kk * y * y)
@@ -63,7 +63,7 @@ def reflection(i, z, k, ii, iz, ik, zz, zk, kk, noise):
 
 @triton.jit
 def boost(i, k, ii, ik, kk, out, into, size_p, size_q, noise, POSITIVE: tl.constexpr):
-    """(x, y, decrease, rounding of it, unbounded) of V = u N+ + N- / u."""
+    """(x, y, decrease, its rounding, unbounded) of V = u N+ + N- / u."""
     al, be, rounding = i - ii, k - ik, noise * (size_p + size_q)
     A, B = clean(0.5 * (al + be), out, rounding), clean(0.5 * (al - be), into, rounding)
     u, unbounded = lightcone(A, B, out, into, POSITIVE)
@@ -88,7 +88,7 @@ def boost(i, k, ii, ik, kk, out, into, size_p, size_q, noise, POSITIVE: tl.const
 
 @triton.jit
 def flip(i, r, z, ii, ir, iz, rr, zz, out, into, size_p, size_q, noise):
-    """(x, y, decrease, rounding of it, unbounded) of V = diag(-1, 1) (u N+ + N- / u)."""
+    """(x, y, decrease, its rounding, unbounded) of V = diag(-1, 1) (u N+ + N- / u)."""
     al, be, rounding = iz - z, r - ir, noise * (size_p + size_q)
     A, B = clean(0.5 * (al + be), out, rounding), clean(0.5 * (al - be), into, rounding)
     u, unbounded = lightcone(A, B, out, into, False)
@@ -104,7 +104,7 @@ def proper(
     i, r, k, ii, ir, ik, rr, kk, out, into, size_p, size_q, noise, opposite,
     ALL_COMPONENTS: tl.constexpr,
 ):  # fmt: skip
-    """`boost` for opposite signs, `rotation` for equal ones; what no lane needs is skipped."""
+    """`boost` for opposite signs, `rotation` for equal ones; one that no lane needs is skipped."""
     x, y, decrease, rounding = i * 0.0 + 1.0, i * 0.0, i * 0.0, i * 0.0
     unbounded = opposite & (opposite == 0)
     kinds = tl.sum(opposite.to(tl.int32), 0)
@@ -184,7 +184,7 @@ def kronecker_step(
 
 @triton.jit
 def row_factors(v11, v12, v21, v22):
-    """(mixed, keep, M11, M12, M21, M22): how V drifts least, see `jorth.plane.apply`."""
+    """(mixed, keep, M11, M12, M21, M22), how V is applied: see `jorth.plane.apply`."""
     product = ((v11 > 0.0) == (v12 > 0.0)) == ((v21 > 0.0) == (v22 > 0.0))
     hyperbolic = product & (v11 != 0.0) & (v12 != 0.0) & (v21 != 0.0) & (v22 != 0.0)
     u = tl.where(v21 * v22 > 0.0, v22 + v21, 1.0 / (v22 - v21))

@@ -1,4 +1,4 @@
-"""Rounds of disjoint pairs: which ones a step takes, and how a device reads them."""
+"""Rounds of disjoint pairs, and their tables on a device."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _unshuffled(n: int) -> NDArray[np.int64]:
 
 
 def shuffled_tournament(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """`jorth.plane.tournament` with this seed, from a table that is kept: (rounds, n // 2, 2)."""
+    """`jorth.plane.tournament` with this seed, from a cached table: (rounds, n // 2, 2)."""
     table = _unshuffled(n)
     return rng.permutation(n)[table][rng.permutation(len(table))]
 
@@ -36,10 +36,10 @@ def shuffled_tournament(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
 def numbered_rounds(
     n: int, matching: Literal["tournament", "random"], count: int, seed: int, turn: int
 ) -> NDArray[np.int64]:
-    """The ``count`` rounds of the given turn (counted from 0), shape (count, n // 2, 2).
+    """The ``count`` rounds of a turn, which are numbered from 0; shape (count, n // 2, 2).
 
-    They depend on seed and turn alone, so that runs resume and ranks agree. "tournament" goes
-    through one shuffled tournament after the other; "random" draws each round by itself.
+    They depend on seed and turn alone, so that runs can resume and ranks agree. "tournament" goes
+    through one shuffled tournament after the other; "random" draws every round independently.
     """
     if n < 2:
         return np.empty((0, 0, 2), dtype=np.int64)
@@ -58,7 +58,7 @@ def numbered_rounds(
 class RoundTables(NamedTuple):
     """The two indices of every pair (r, ceil(n / 2)) and every index's partner (r, n), all int32.
 
-    An index that rests is its own partner.
+    An index without a partner is its own.
     """
 
     first: Tensor
@@ -67,17 +67,17 @@ class RoundTables(NamedTuple):
 
 
 def tournament_rounds(n: int, turns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Some rounds of `jorth.plane.tournament`, by number, as partners (r, n), without its table.
+    """The rounds of `jorth.plane.tournament` with these numbers, as partners (r, n).
 
-    The partners of neighbours are neighbours: partner(c) = s - c modulo n - 1, so that a device
-    reads the partners' columns as fast as the columns themselves.
+    Neighbours have neighbouring partners, partner(c) = s - c modulo n - 1, so that a device reads
+    the partners' columns as fast as the columns themselves.
     """
     modulus = rounds_in_tournament(n)
     table = np.empty((len(turns), n), dtype=np.int64)
     own = np.arange(modulus)
     sums = (modulus - 2 - 2 * np.asarray(turns)) % modulus
     table[:, :modulus] = (sums[:, None] - own) % modulus
-    if n % 2 == 0:  # the one that would meet itself meets the last
+    if n % 2 == 0:  # the index that would meet itself meets the last one
         alone = np.argmax(table[:, :modulus] == own, axis=1)
         table[np.arange(len(turns)), alone] = n - 1
         table[:, n - 1] = alone

@@ -1,4 +1,4 @@
-"""Jacobi rounds on a quadratic form that keep Y = X D X^T: O(n^2) per round, and no gradient."""
+"""Jacobi rounds on a quadratic form that update Y = X D X^T: O(n^2) per round, no gradient."""
 
 from __future__ import annotations
 
@@ -15,10 +15,7 @@ from jorth.plane import apply_columns, apply_rows, solve_plane
 from jorth.plane.solve import Components
 
 CHUNK = 32
-"""Rounds whose pairs are uploaded together, and which one CUDA graph holds.
-
-It is even, as Y changes places in every round.
-"""
+"""Rounds whose pairs are uploaded together and form one CUDA graph; even, as two Y alternate."""
 
 
 class Tiles(NamedTuple):
@@ -33,16 +30,16 @@ class Tiles(NamedTuple):
 
 LANES = 32
 TILES = {8: Tiles(1024, 4, 1, 512, 4), 4: Tiles(1024, 4, 1, 1024, 4)}
-"""By bytes per number: found by trial on an H200."""
+"""The best tiles found on an H200, by bytes per number."""
 
 
 class QuadraticRounds:
     """Rounds of disjoint pairs of rows on f = 1/2 tr(X^T A X D) + <C, X>.
 
-    Every pair takes the best step for its exact linear term and factor times its exact curvature.
-    One round moves 6 n^2 words: A and Y are read for the coefficients, X and Y read and written for
-    the application; 8 n^2 with C. Nothing is read back from the device, and on CUDA the rounds are
-    replayed as a graph.
+    Every pair takes the best step for its exact linear term and a multiple of its exact curvature.
+    One round moves 6 n^2 words (8 n^2 with C): A and Y are read for the coefficients, X and Y are
+    read and written when the steps are applied. Nothing is read back from the device, and on CUDA
+    the rounds are replayed as a graph.
 
     Args:
         A: (n, n) symmetric.
@@ -77,7 +74,7 @@ class QuadraticRounds:
         self._X: Tensor | None = None
 
     def start(self, X: Tensor) -> None:
-        """Take a copy of X (n, k), and form Y."""
+        """Start from a copy of X (n, k)."""
         if self._X is None:
             self._X = torch.empty_like(X, memory_format=torch.contiguous_format)
             self._Y = [torch.empty_like(self.A) for _ in range(2 if self._compiled else 1)]
@@ -90,18 +87,18 @@ class QuadraticRounds:
 
     @property
     def X(self) -> Tensor:
-        """The point now; it changes in place."""
+        """The current point; it changes in place."""
         assert self._X is not None
         return self._X
 
     @property
     def Y(self) -> Tensor:
-        """X D X^T now."""
+        """X D X^T at the current point."""
         return self._Y[self._current]
 
     @property
     def decrease(self) -> Tensor:
-        """What the steps since `start` promise together; NaN if one had no finite coefficients."""
+        """The total decrease since `start`; NaN if the coefficients of a pair were not finite."""
         return self._gained.sum()
 
     @property
@@ -110,7 +107,7 @@ class QuadraticRounds:
         return self._flags.any()
 
     def run(self, partners: NDArray[np.int64], factor: float = 1.0) -> None:
-        """Rounds, given by the partner of every index: (r, n)."""
+        """Run rounds that are given by the partners of all indices, (r, n)."""
         for at in range(0, len(partners), CHUNK):
             self._chunk(round_tables(partners[at : at + CHUNK], self.A.device), factor)
 
@@ -156,15 +153,17 @@ class _Kernels:
     def __init__(self, owner: QuadraticRounds, k: int) -> None:
         from jorth.kernels import round_kernels
 
-        device, n, m = owner.A.device, len(owner.A), owner._pairs
-        self.owner, self.k, self.warm = owner, k, False
+        device = owner.A.device
+        n, m = len(owner.A), owner._pairs
+        self.owner = owner
+        self.k = k
+        self.warm = False
         self.code: Any = round_kernels
         self.tiles = TILES[owner.A.element_size()]
         self.coefficients = torch.empty((12, m), dtype=torch.float64, device=device)
         self.factors = torch.empty((6, m), dtype=torch.float64, device=device)
-        self.shift, self.mix = (
-            torch.empty(n, dtype=owner.A.dtype, device=device) for _ in range(2)
-        )
+        self.shift = torch.empty(n, dtype=owner.A.dtype, device=device)
+        self.mix = torch.empty_like(self.shift)
         self.settings = torch.tensor([1.0, owner.theta], dtype=torch.float64, device=device)
         shapes = ((CHUNK, m), (CHUNK, m), (CHUNK, n))
         self.tables = RoundTables(
@@ -172,15 +171,16 @@ class _Kernels:
         )
 
     def take(self, tables: RoundTables, factor: float) -> None:
-        """Put pairs and factor where the launches read them."""
+        """Copy pairs and factor to where the launches read them."""
         for own, given in zip(self.tables, tables, strict=True):
             own[: len(given)].copy_(given)
         self.settings[0].fill_(factor)
 
     def round(self, turn: int) -> None:
         """Round ``turn`` of the tables."""
-        owner, n, k, m = self.owner, len(self.owner.A), self.k, self.owner._pairs
+        owner = self.owner
         A, X, Y, new_Y = owner.A, owner.X, owner.Y, owner._Y[1 - owner._current]
+        n, k, m = len(A), self.k, owner._pairs
         first, second, partner = (table[turn] for table in self.tables)
         C = A if owner.C is None else owner.C
         tiles = self.tiles
@@ -206,7 +206,7 @@ def _blocks(size: int, block: int) -> int:
     return -(-size // block)
 
 
-def plain_round(  # one round of the kernels, and all that they read
+def plain_round(  # the arguments are all that the kernels read
     A: Tensor,
     C: Tensor | None,
     X: Tensor,
@@ -220,14 +220,15 @@ def plain_round(  # one round of the kernels, and all that they read
 ) -> tuple[Tensor, Tensor]:
     """One round in plain torch: X <- V X and Y <- V Y V^T in place for disjoint pairs (m, 2).
 
-    Returns the decrease and the unbounded flag of each pair. P = [A Y + C X^T]_BB and Q = factor
-    Y_BB (x) A_BB; theta < 0 is relative to the largest entry of Q.
+    P = [A Y + C X^T]_BB and Q = factor Y_BB (x) A_BB; theta < 0 is relative to the largest entry of
+    Q. Returns the decrease and the unbounded flag of each pair.
     """
     P = A[pairs] @ Y[pairs].mT
     if C is not None:
         P = P + C[pairs] @ X[pairs].mT
     rows, columns = pairs[:, :, None], pairs[:, None, :]
-    block, weight = Y[rows, columns], factor * A[rows, columns]
+    weight = factor * A[rows, columns]
+    block = Y[rows, columns]
     block = (block + block.mT) / 2
     Q = (block[:, :, None, :, None] * weight[:, None, :, None, :]).reshape(-1, 4, 4)
     bound = -theta * Q.abs().amax(dim=(-2, -1)) if theta < 0 else torch.full_like(P[:, 0, 0], theta)

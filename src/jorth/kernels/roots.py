@@ -1,6 +1,6 @@
 """The one-dimensional minimisers of `jorth.plane` for Triton: one problem per lane, in float64.
 
-The formulas are those of `hyperbola`, `lightcone` and `circle`; loops have a fixed length, and
+The formulas are those of `hyperbola`, `lightcone` and `circle`. Loops have a fixed length, and
 masks replace branches.
 """
 
@@ -19,7 +19,7 @@ CIRCLE_STEPS = tl.constexpr(plain_circle.NEWTON_STEPS)
 
 @triton.jit
 def finite(x):
-    """Neither infinite nor NaN."""
+    """Whether x is neither infinite nor NaN."""
     return tl.abs(x) < float("inf")
 
 
@@ -106,7 +106,7 @@ def attained(A, B, C, D, POSITIVE: tl.constexpr):
 
 @triton.jit
 def lightcone(A, B, C, D, POSITIVE: tl.constexpr):
-    """(u, unbounded) of min A u + B / u + C u^2 + D / u^2 over u != 0, or u > 0; no NaN allowed."""
+    """(u, unbounded) of min A u + B / u + C u^2 + D / u^2 over u != 0, or u > 0, without NaN."""
     u = A * 0.0 + 1.0
     u = tl.where((C == 0.0) & (A == 0.0) & (B != 0.0), -2.0 * D / B, u)
     u = tl.where((D == 0.0) & (B == 0.0) & (A != 0.0), -A / (2.0 * C), u)
@@ -122,7 +122,7 @@ def lightcone(A, B, C, D, POSITIVE: tl.constexpr):
         )
         inside = inside | (cubic & (C >= 0.0) & (D >= 0.0))
     u = tl.where(inside, interior(A, B, C_, D_, POSITIVE), u)
-    if POSITIVE:  # A and B hold the minimiser by themselves
+    if POSITIVE:  # sqrt(B / A), where C and D are negligible
         root_a, root_b = tl.sqrt(A), tl.sqrt(B)
         balance = root_b / root_a
         small = (C * balance) * balance + (D / balance) / balance <= 0.125 * EPS * (root_a * root_b)
@@ -182,7 +182,7 @@ def circle(a, b, c, d, e):
     q = tl.where(half_cross < 0.0, -q, q)
     al, be = a * p + b * q, b * p - a * q
     x, y = quadrant(tl.abs(al), tl.abs(be), 4.0 * R)
-    # on a tie the point whose first coordinate in the old axes is larger
+    # a tie goes to the point whose first coordinate in the old axes is larger
     x = tl.where(al > 0.0, -x, x)
     y = tl.where((be > 0.0) | ((be == 0.0) & (q >= 0.0)), -y, y)
     x, y = x * p - y * q, x * q + y * p

@@ -1,7 +1,7 @@
-"""One Jacobi round on f = 1/2 tr(X^T A X D) + <C, X> in three kernels, keeping Y = X D X^T.
+"""One Jacobi round on f = 1/2 tr(X^T A X D) + <C, X> in three kernels that update Y = X D X^T.
 
-`pair_coefficients` reads A and Y once (C and X as well if C is given), `solve_pairs` has one pair
-per lane, `turn_matrices` reads and writes X and Y once: 6 n^2 words per round.
+`pair_coefficients` reads A and Y once, and C and X if C is given; `solve_pairs` has one pair per
+lane; `turn_matrices` reads and writes X and Y once: 6 n^2 words per round.
 """
 
 import triton
@@ -12,7 +12,7 @@ from jorth.kernels.pair import kronecker_step, row_factors, turned_rows
 
 @triton.jit
 def cross_products(U, W, i, j, width, TILE: tl.constexpr):
-    """<U_i, W_i>, <U_i, W_j>, <U_j, W_i>, <U_j, W_j> of rows, summed in float64."""
+    """The products <U_i, W_i>, <U_i, W_j>, <U_j, W_i>, <U_j, W_j> of rows, summed in float64."""
     ii, ij = tl.zeros([TILE], tl.float64), tl.zeros([TILE], tl.float64)
     ji, jj = tl.zeros([TILE], tl.float64), tl.zeros([TILE], tl.float64)
     for start in range(0, width, TILE):
@@ -58,7 +58,7 @@ def pair_coefficients(
     y11, y22 = tl.load(Y + i * n + i).to(tl.float64), tl.load(Y + j * n + j).to(tl.float64)
     y12 = tl.load(Y + i * n + j).to(tl.float64)
     plus, minus = y11 + 2.0 * y12 + y22, y11 - 2.0 * y12 + y22
-    if not HAS_D:  # noqa: SIM102 - known when compiled; the other is not
+    if not HAS_D:  # noqa: SIM102 - this is known at compile time, the other condition is not
         if tl.minimum(plus, minus) < 1e-4 * (y11 + y22):
             plus, minus = null_lengths(X, i, j, k, TILE)
     out = coefficients + t
@@ -83,9 +83,9 @@ def solve_pairs(
 ):  # fmt: skip
     """The step of every pair, as `row_factors` (6, m) and, for columns, as shift and mix.
 
-    V = I + shift on and mix off the diagonal. ``settings`` holds the factor of A_BB and theta;
-    decreases and flags are added to ``gained`` and ``flags``. An index that rests is a pair with
-    itself.
+    V - I has ``shift`` on the diagonal and ``mix`` beside it. ``settings`` holds the factor of A_BB
+    and theta. Decreases and flags are added to ``gained`` and ``flags``. An index without a partner
+    is a pair with itself.
     """
     t = tl.program_id(0) * LANES + tl.arange(0, LANES)
     live = t < m
@@ -155,9 +155,9 @@ def turn_matrices(
     X, Y, new_Y, first, second, partner, factors, shift, mix, n, k, m,
     ROWS: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
-    """X <- V X in place and new_Y = V Y V^T; a program has some pairs of rows by a tile of columns.
+    """X <- V X in place and new_Y = V Y V^T, a few pairs of rows and a tile of columns per program.
 
-    Column c of V Y V^T is (1 + shift_c) of its own and mix_c of its partner's.
+    Column c of V Y V^T is 1 + shift_c times its own and mix_c times its partner's column of V Y.
     """
     c = tl.program_id(0) * TILE + tl.arange(0, TILE)
     t = tl.program_id(1) * ROWS + tl.arange(0, ROWS)

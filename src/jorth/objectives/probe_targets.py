@@ -9,9 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jorth.arrays import check_finite, describe, real_numbers, shown, to_tensor
+from jorth.arrays import check_finite, check_symmetric, describe, real_numbers, shown, to_tensor
 from jorth.objectives.base import hash_tensors
-from jorth.plane.boundary import check_symmetric
 
 CACHE_BYTES = 1 << 29
 """Euclidean distances beyond this size are computed anew in every evaluation."""

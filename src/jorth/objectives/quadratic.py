@@ -5,10 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from jorth.arrays import Array, check_finite, describe, to_tensor
+from jorth.arrays import Array, check_finite, check_symmetric, describe, to_tensor
 from jorth.objectives.base import AbstractObjective, QuadraticForm, hash_tensors
 from jorth.objectives.definiteness import is_definite, is_semidefinite
-from jorth.plane.boundary import check_symmetric
 
 
 class Quadratic(AbstractObjective):

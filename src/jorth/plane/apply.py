@@ -1,8 +1,8 @@
 """Steps V applied to rows or columns, in place, for disjoint pairs at once.
 
-A boost acts on the sum and the difference of two rows, which it scales by u and 1/u (the OD form):
-feasibility drifts least that way. Steps near the identity are added as increments, (V - I) x, for
-the same reason. All of it is recovered from V: u from its entries, V11 - 1 from V21^2 / (1 + V11).
+So that feasibility drifts least, a boost scales the sum and the difference of two rows by u and
+1/u (the OD form), and steps near the identity are added as increments (V - I) x. Both are
+recovered from V: u from its entries, V11 - 1 from V21^2 / (1 + V11).
 """
 
 from __future__ import annotations
@@ -24,12 +24,11 @@ def apply_rows(X: Any, pairs: Any, V: Any) -> None:
 
     Args:
         X: (..., n, k), NumPy or torch; changed in place.
-        pairs: (m, 2), disjoint indices, shared by all matrices of a batch. They are checked unless
-            they are on a device.
-        V: (..., m, 2, 2), as `solve_plane` returns them. On a device nothing is read back, and so
-            nothing is checked.
+        pairs: (m, 2), disjoint indices that all matrices of a batch share.
+        V: (..., m, 2, 2), as `solve_plane` returns them.
 
-    Where X is not finite, or overflows, the result is not finite either; that is not checked.
+    Pairs and V on a device are not checked, since that would read them back. Where X is not finite
+    or overflows, so is the result.
     """
     matrix, index, steps = _checked(X, pairs, V, rows=True)
     with torch.no_grad():
@@ -55,9 +54,9 @@ def _apply(X: Tensor, pairs: Tensor, V: Tensor) -> None:
 
 
 def _factors(V: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
-    """(mixed, keep, M), each entry (..., m, 1).
+    """(mixed, keep, M), each entry (..., m, 1): M acts on the combined rows.
 
-    ``mixed`` is 1 for hyperbolic pairs, ``keep`` for increments; M acts on the combined rows.
+    ``mixed`` is 1 for hyperbolic pairs and ``keep`` is 1 for increments; else they are 0.
     """
     v11, v12, v21, v22 = V.flatten(-2).unbind(-1)
     hyperbolic = v11.sign() * v12.sign() * v21.sign() * v22.sign() > 0
@@ -74,16 +73,16 @@ def _factors(V: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
         torch.where(hyperbolic, grow, v21),
         torch.where(hyperbolic, -shrink, torch.where(small_turn, -even, v22)),
     ]
-    mixed, keep = hyperbolic.to(V), (small_boost | small_turn).to(V)
-    return mixed[..., None], keep[..., None], [entry[..., None] for entry in M]
+    mixed = hyperbolic.to(V)[..., None]
+    keep = (small_boost | small_turn).to(V)[..., None]
+    return mixed, keep, [entry[..., None] for entry in M]
 
 
 def _checked(X: Any, pairs: Any, V: Any, rows: bool) -> tuple[Tensor, Tensor, Tensor]:
     if isinstance(X, np.ndarray) and (not X.flags.writeable or min(X.strides, default=0) < 0):
-        raise ValueError(
-            "X must be writable with positive strides to be changed in place, got one that is not"
-        )
-    matrix, steps = to_tensor(X, "X"), to_tensor(V, "V")
+        raise ValueError("X must be writable with positive strides, got one that is not")
+    matrix = to_tensor(X, "X")
+    steps = to_tensor(V, "V")
     if matrix.ndim < 2:
         raise ValueError(f"X must have shape (..., n, k), got {describe(X)}")
     host = torch.device("cpu")
@@ -93,10 +92,8 @@ def _checked(X: Any, pairs: Any, V: Any, rows: bool) -> tuple[Tensor, Tensor, Te
     if index.shape[1:] != (2,) or not integers or (index.is_meta and not matrix.is_meta):
         raise ValueError(f"pairs must be integers of shape (m, 2), got {describe(pairs)}")
     if steps.shape[-3:] != (len(index), 2, 2) or not _fits(steps.shape[:-3], matrix.shape[:-2]):
-        raise ValueError(
-            f"V must have shape (..., {len(index)}, 2, 2) to go with pairs, "
-            f"got {describe(V)} and X {describe(X)}"
-        )
+        expected = f"(..., {len(index)}, 2, 2) to go with pairs"
+        raise ValueError(f"V must have shape {expected}, got {describe(V)} and X {describe(X)}")
     check_alike(steps, "V", matrix, "X")
     if index.device == host:
         _check_disjoint(index.numpy(), matrix.shape[-2 if rows else -1])
@@ -116,16 +113,14 @@ def _fits(batch: torch.Size, own: torch.Size) -> bool:
 def _check_disjoint(pairs: np.ndarray, size: int) -> None:
     flat = pairs.ravel()
     if flat.size and (flat.min() < 0 or flat.max() >= size):
-        raise ValueError(
-            f"pairs must index 0 .. {size - 1}, "
-            f"got values from {flat.min()} to {flat.max()} and an X of that size"
-        )
+        found = f"values from {flat.min()} to {flat.max()}"
+        raise ValueError(f"pairs must index 0 .. {size - 1}, got {found} and an X of that size")
     if np.unique(flat).size != flat.size:
         raise ValueError("pairs must be disjoint, got an index twice")
 
 
 def _check_steps(steps: Tensor, V: Any) -> None:
-    """A ValueError unless every step is a rotation, a reflection, a boost or a flip to rounding."""
+    """Raise a ValueError unless all steps are rotations, reflections, boosts or flips."""
     size = steps.abs().amax(dim=(-2, -1), keepdim=True).clamp(min=1.0)
     scaled = steps / size
     square = torch.eye(2).to(steps) / size.square()
@@ -137,7 +132,5 @@ def _check_steps(steps: Tensor, V: Any) -> None:
     least = torch.minimum(defect([1.0, 1.0]), defect([1.0, -1.0]))
     wrong = ~(least <= 64 * torch.finfo(steps.dtype).eps)
     if bool(wrong.any()):
-        raise ValueError(
-            f"V must hold rotations, reflections, boosts or flips, got {describe(V)} "
-            f"with {int(wrong.sum())} of {wrong.numel()} that are none"
-        )
+        found = f"{describe(V)} with {int(wrong.sum())} of {wrong.numel()} that are none"
+        raise ValueError(f"V must hold rotations, reflections, boosts or flips, got {found}")

@@ -26,13 +26,10 @@ def in_double(**arguments: Any) -> tuple[list[Tensor], torch.dtype, Callable[[Te
     first, like = next(iter(tensors.items()), ("", torch.zeros((), dtype=torch.float64)))
     full = []
     for name, value in arguments.items():
-        if name in tensors:
-            check_alike(tensors[name], name, like, first)
-        elif not is_number(value):
-            raise TypeError(
-                f"{name} must be a number, a NumPy array or a tensor, got {describe(value)}"
-            )
-        full.append(tensors[name] if name in tensors else _filled(float(value), name, like))
+        full.append(tensor_like(value, name, like, first))
+        in_range = name in tensors or math.isfinite(rounded_to(like.dtype, value))
+        if not in_range and math.isfinite(value):
+            raise ValueError(f"{name} must be in the range of {like.dtype}, got {value!r}")
     try:
         shape = np.broadcast_shapes(*(tensor.shape for tensor in full))
     except ValueError as error:
@@ -50,28 +47,16 @@ def in_double(**arguments: Any) -> tuple[list[Tensor], torch.dtype, Callable[[Te
     return [tensor.expand(shape).double() for tensor in full], like.dtype, restore
 
 
-def _filled(number: float, name: str, like: Tensor) -> Tensor:
-    """A number as a tensor of no dimensions: a fill, not a transfer."""
-    rounded = rounded_to(like.dtype, number)
-    if math.isfinite(number) and not math.isfinite(rounded):
-        raise ValueError(
-            f"{name} must be in the range of the other arrays, {like.dtype}, got {number!r}"
-        )
-    return torch.full((), rounded, dtype=like.dtype, device=like.device)
-
-
-def check_symmetric(matrices: Tensor, name: str) -> None:
-    """A ValueError unless all matrices (..., n, n) are symmetric up to rounding."""
-    bad = ~is_symmetric(matrices)
-    if bool(bad.any()):
-        defect = (matrices - matrices.mT).abs().amax().item()
-        count = f" in {int(bad.sum())} of {bad.numel()} matrices" if bad.ndim else ""
-        raise ValueError(
-            f"{name} must be symmetric, got max |{name} - {name}^T| = {defect:.3g}{count}"
-        )
-
-
-def is_symmetric(matrices: Tensor) -> Tensor:
-    """Whether each matrix is symmetric up to the rounding of its own formation."""
-    defect = (matrices - matrices.mT).abs().amax(dim=(-2, -1))
-    return defect <= 64 * torch.finfo(matrices.dtype).eps * matrices.abs().amax(dim=(-2, -1))
+def tensor_like(
+    value: Any, name: str, like: Tensor, like_name: str, *, meta: bool = False
+) -> Tensor:
+    """A number or an array as a tensor with the dtype and device of ``like``."""
+    if is_number(value):  # a fill, not a transfer
+        number = rounded_to(like.dtype, float(value))
+        return torch.full((), number, dtype=like.dtype, device=like.device)
+    if not isinstance(value, (np.ndarray, Tensor)):
+        found = describe(value)
+        raise TypeError(f"{name} must be a number, a NumPy array or a tensor, got {found}")
+    tensor = to_tensor(value, name, meta=meta).detach()
+    check_alike(tensor, name, like, like_name)
+    return tensor

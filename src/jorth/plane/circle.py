@@ -13,7 +13,7 @@ NEWTON_STEPS = 6
 """Worst case over 2e6 problems in 1e-150 .. 1e150 and around the cusp: the error of the angle is
 6e-8, 3e-14 and rounding after 4, 5 and 6 steps."""
 DEFINITE = 1e-5
-"""Below this curvature, relative to the coefficients, a Newton step near the cusp is noise."""
+"""Below this curvature, relative to the coefficients, a Newton step is noise."""
 
 
 class CircleMinimum(NamedTuple):
@@ -28,10 +28,10 @@ def minimize_circle(a: Any, b: Any, c: Any, d: Any, e: Any) -> CircleMinimum:
     """The global minimiser of a x + b y + c x^2 + d x y + e y^2 over the unit circle.
 
     In the eigenvectors of the quadratic part it is al x + be y + 2 R x^2 + const with R >= 0, whose
-    minimiser has the signs of (-al, -be): a trust-region problem in the plane, with the one
-    multiplier L >= 0 of (|al| / (4 R + L))^2 + (|be| / L)^2 = 1. Newton's method on 1 / norm from a
-    lower bound rises to it monotonically (Moré and Sorensen 1983). Of two equal minima the one
-    nearer (1, 0) is returned; where a coefficient is NaN or infinite, NaN.
+    minimiser has the signs of (-al, -be). This is a trust-region problem in the plane, whose
+    multiplier L >= 0 is the only one with (|al| / (4 R + L))^2 + (|be| / L)^2 = 1. Newton's method
+    on 1 / norm rises to it monotonically from a lower bound (Moré and Sorensen 1983). If two minima
+    are equal, the one nearer (1, 0) is returned; where a coefficient is not finite, NaN.
 
     The coefficients are floats, NumPy arrays or tensors, broadcast against each other.
     """
@@ -51,10 +51,14 @@ def circle(a: Tensor, b: Tensor, c: Tensor, d: Tensor, e: Tensor) -> tuple[Tenso
     p, q = _half_angle(half_difference, half_cross, R)
     al, be = a * p + b * q, b * p - a * q
     x, y = _quadrant(al.abs(), be.abs(), 4 * R)
-    # on a tie the point whose first coordinate in the old axes is larger
+    # a tie goes to the point whose first coordinate in the old axes is larger
     x = -_sign(al, towards=-p) * x
     y = -_sign(be, towards=q) * y
-    return _renew(a, b, c - e, d, x * p - y * q, x * q + y * p)
+    x, y = x * p - y * q, x * q + y * p
+    # one Newton step in the angle on the data as given, free of the rounding of the new axes
+    slope = b * x - a * y + d * (x * x - y * y) - 2 * (c - e) * x * y
+    curvature = -a * x - b * y - 2 * (c - e) * (x * x - y * y) - 4 * d * x * y
+    return turn(x, y, -slope / curvature, curvature, DEFINITE)
 
 
 def _half_angle(cosine: Tensor, sine: Tensor, R: Tensor) -> tuple[Tensor, Tensor]:
@@ -89,19 +93,10 @@ def _quadrant(al: Tensor, be: Tensor, R4: Tensor) -> tuple[Tensor, Tensor]:
     return x / length, y / length
 
 
-def _renew(
-    a: Tensor, b: Tensor, c_minus_e: Tensor, d: Tensor, x: Tensor, y: Tensor
-) -> tuple[Tensor, Tensor]:
-    """One Newton step in the angle on the data as given, free of the rounding of the new axes."""
-    slope = b * x - a * y + d * (x * x - y * y) - 2 * c_minus_e * x * y
-    curvature = -a * x - b * y - 2 * c_minus_e * (x * x - y * y) - 4 * d * x * y
-    return turn(x, y, -slope / curvature, curvature, DEFINITE)
-
-
 def turn(
     x: Tensor, y: Tensor, angle: Tensor, curvature: Tensor, floor: Tensor | float
 ) -> tuple[Tensor, Tensor]:
-    """(x, y) turned by a correcting angle, where that is a small step to a definite minimum."""
+    """(x, y) turned by the angle, where that is small and the minimum is definite."""
     sound = (curvature > floor) & (angle.abs() < 1e-3)
     angle = torch.where(sound, angle, 0.0)
     even = 1 - angle * angle / 2

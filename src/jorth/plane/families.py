@@ -4,10 +4,10 @@
     rotation    V = x I + y R              boost    V = x I + y K            (proper)
     reflection  V = x Z + y K              flip     V = -x Z + y R           (improper)
 
-with I, R = [[0, -1], [1, 0]], Z = diag(1, -1), K = [[0, 1], [1, 0]]; (x, y) is on the unit circle
-for equal signs, on the hyperbola x^2 - y^2 = 1 (both branches) for opposite ones. In the light-cone
-coordinate u = x + y a boost is u N+ + N- / u with N+- = (I +- K) / 2, and a flip is diag(-1, 1)
-times that.
+with R = [[0, -1], [1, 0]], Z = diag(1, -1) and K = [[0, 1], [1, 0]]. (x, y) lies on the unit circle
+for equal signs and on the hyperbola x^2 - y^2 = 1 (both branches) for opposite ones. In the
+light-cone coordinate u = x + y a boost is u N+ + N- / u with N+- = (I +- K) / 2, and a flip is
+diag(-1, 1) times that.
 
 The surrogate <V - I, P> + 1/2 ||V - I||^2_Q, vec(V) = (V11, V21, V12, V22), needs the linear forms
 <P, .> and the quadratic forms of Q in these directions.
@@ -15,41 +15,49 @@ The surrogate <V - I, P> + 1/2 ||V - I||^2_Q, vec(V) = (V11, V21, V12, V22), nee
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 
 class LinearForms(NamedTuple):
-    """<P, I>, <P, R>, <P, Z>, <P, K>."""
+    """<P, I>, <P, R>, <P, Z>, <P, K>: tensors here, floats in `jorth.plane.compiled`."""
 
-    i: Tensor
-    r: Tensor
-    z: Tensor
-    k: Tensor
+    i: Any
+    r: Any
+    z: Any
+    k: Any
 
 
 class QuadraticForms(NamedTuple):
-    """Quadratic forms of Q + theta I in the directions I, R, Z, K."""
+    """vec(M)^T (Q + theta I) vec(N) for those M and N in I, R, Z, K that steps need."""
 
-    ii: Tensor
-    ir: Tensor
-    iz: Tensor
-    ik: Tensor
-    rr: Tensor
-    zz: Tensor
-    zk: Tensor
-    kk: Tensor
+    ii: Any
+    ir: Any
+    iz: Any
+    ik: Any
+    rr: Any
+    zz: Any
+    zk: Any
+    kk: Any
 
 
 class NullForms(NamedTuple):
-    """n^T (Q + theta I) n / 2 for the null directions n+ and n- of boosts and of flips."""
+    """n^T (Q + theta I) n / 2 for the null directions n+ (out) and n- (in) of boosts and flips."""
 
-    boost_out: Tensor
-    boost_in: Tensor
-    flip_out: Tensor
-    flip_in: Tensor
+    boost_out: Any
+    boost_in: Any
+    flip_out: Any
+    flip_in: Any
+
+
+class Sizes(NamedTuple):
+    """The largest entries of P and Q, and the uncertainty of the null forms: scales of rounding."""
+
+    p: Any
+    q: Any
+    fuzz: Any
 
 
 class LightconeForm(NamedTuple):
@@ -68,16 +76,8 @@ class LightconeForm(NamedTuple):
     p_in: Tensor
 
 
-class Sizes(NamedTuple):
-    """The largest entries of P and Q, and the uncertainty of the null forms: scales of rounding."""
-
-    p: Tensor
-    q: Tensor
-    fuzz: Tensor
-
-
 class Surrogate(NamedTuple):
-    """All forms that the minimisers need."""
+    """All forms that the minimisers of the four families need."""
 
     linear: LinearForms
     quadratic: QuadraticForms
@@ -95,15 +95,16 @@ def linear_forms(P: Tensor) -> LinearForms:
 def quadratic_forms(Q: Tensor, theta: Tensor, rounding: Tensor) -> tuple[QuadraticForms, NullForms]:
     """The forms of Q + theta I for symmetric Q (..., 4, 4).
 
-    The null forms are summed as they stand, not through x and y: that would lose the smaller of the
-    two. The sum is 8 C: where it is negative by no more than ``rounding``, C is zero; where C, with
-    theta, is positive but below twice ``rounding``, it is taken at its upper end: the step is then
-    as long as it can be with a decrease that is certain.
+    A null form is summed from the entries of Q; forming it from the coefficients of x and y would
+    lose the smaller of the two. A sum that is negative by no more than ``rounding`` counts as zero.
+    A null form that is positive but below twice ``rounding`` is replaced by its upper bound, so
+    that the step is as long as possible with a certain decrease.
     """
     q11, q22, q33, q44 = (Q[..., i, i] for i in range(4))
     above = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
     q12, q13, q14, q23, q24, q34 = (Q[..., i, j] for i, j in above)
-    corners, middles, diagonal = q11 + q44, q22 + q33, q11 + q22 + q33 + q44
+    corners, middles = q11 + q44, q22 + q33
+    diagonal = q11 + q22 + q33 + q44
     outer, inner, across = q14 + q23, q12 + q34, q13 + q24
 
     def null(form: Tensor) -> Tensor:
@@ -156,8 +157,9 @@ def proper_matrix(x: Tensor, y: Tensor, opposite: Tensor) -> Tensor:
 
 def improper_matrix(x: Tensor, y: Tensor, opposite: Tensor) -> Tensor:
     """Reflections [[x, y], [y, -x]] for equal signs, flips [[-x, -y], [y, x]] for opposite ones."""
-    v11, v12 = torch.where(opposite, -x, x), torch.where(opposite, -y, y)
-    return _matrix(v11, v12, y, torch.where(opposite, x, -x))
+    v11 = torch.where(opposite, -x, x)
+    v12 = torch.where(opposite, -y, y)
+    return _matrix(v11, v12, y, -v11)
 
 
 def _matrix(v11: Tensor, v12: Tensor, v21: Tensor, v22: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ def solve_general(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """V, decrease and unbounded for float64 P (..., 2, 2), Q (..., 4, 4), opposite and theta (...).
 
-    ``eps`` is that of the data.
+    ``eps`` is the precision of the data.
     """
     noise = 16 * eps
     size_p, size_q = P.abs().amax(dim=(-2, -1)), Q.abs().amax(dim=(-2, -1))
@@ -44,9 +44,9 @@ def best_step(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """V, decrease and unbounded: the best step for a surrogate.
 
-    A step counts as a decrease if that is above rounding, and an improper one must be better than
-    the proper one by as much: at a stationary point with a singular Q the differences are rounding
-    and V is I.
+    A decrease must exceed its rounding error to count, and an improper step must beat the proper
+    one by as much. So V = I at a stationary point with a singular Q, where differences are rounding
+    errors.
     """
     rotation = _rotation(surrogate, noise)
     *boost, unbounded = _boost(surrogate, not all_components, noise)
@@ -73,7 +73,7 @@ def _rotation(surrogate: Surrogate, noise: float) -> tuple[Tensor, ...]:
     i, r = linear.i, linear.r
     ii, ir, rr = quadratic.ii, quadratic.ir, quadratic.rr
     x, y = circle(i - ii, r - ir, ii / 2, ir, rr / 2)
-    # a Newton step on the slope written from the identity: h = 1 - x, nothing as large as Q cancels
+    # a Newton step on the slope in terms of h = 1 - x, in which nothing as large as Q cancels
     h = torch.where(x > 0, y * y / (1 + x), 1 - x)
     slope = x * r + y * (h * ii + x * rr - i) - ir * h * (1 + 2 * x)
     curvature = -x * i - y * r + (y * y + h * x) * ii - ir * y * (3 * x - h) + (x * x - y * y) * rr
@@ -102,7 +102,7 @@ def _boost(surrogate: Surrogate, positive: bool, noise: float) -> tuple[Tensor, 
     k, form, sizes = surrogate.linear.k, surrogate.boost, surrogate.sizes
     out, into, p_out, cross = form.out, form.into, form.p_out, form.cross
     u, unbounded = lightcone(form.A, form.B, out, into, positive)
-    # a Newton step in w = u - 1 on u^3 F'(u) = u <P, K> + w g(u), which cancels nowhere near u = 1
+    # a Newton step in w = u - 1 on u^3 F'(u) = u <P, K> + w g(u), without cancellation near u = 1
     w = u - 1
     tilt = p_out - cross
     g = tilt * u * (u + 1) + 2 * out * u * u * u + 2 * into

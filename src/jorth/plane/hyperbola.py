@@ -1,15 +1,14 @@
 """The stationarity equation on the hyperbola, solved globally and without branches.
 
-On the branch (cosh mu, sinh mu), mu in R, the function 2 + 4 sinh^2 - 2 m cosh - 2 d sinh with
-d >= 0 takes its minimum at mu >= 0 (reflecting mu to -mu changes it by 4 d sinh mu), and
-S = sinh mu solves
+On the branch (cosh mu, sinh mu) the function 2 + 4 sinh^2 - 2 m cosh - 2 d sinh with d >= 0 takes
+its minimum at mu >= 0 (replacing mu by -mu changes it by 4 d sinh mu), and S = sinh mu solves
 
     S (4 - m / c) = d,   c = sqrt(1 + S^2),   c >= m / 4.
 
 That S is unique: for m >= 0 the left side is negative up to c = m / 4 and increasing and convex
-beyond, for m < 0 it is increasing and concave. So the quartic of the plane problem, which has up to
-three roots on the branch, needs one root only and no comparison of values. With a = m + d the
-equation reads S (4 - a / c) = d / (c (S + c)), which cancels nowhere: a and d are the data, not m.
+beyond; for m < 0 it is increasing and concave. So although the quartic of the plane problem has up
+to three roots on the branch, one root is enough and no values need to be compared. With a = m + d
+the equation reads S (4 - a / c) = d / (c (S + c)); given a and d, nothing in it cancels.
 """
 
 from __future__ import annotations
@@ -24,10 +23,9 @@ LARGE = torch.finfo(torch.float64).max ** 0.45
 
 
 def hyperbola_root(a: Tensor, d: Tensor) -> Tensor:
-    """S = sinh mu >= 0 with S (4 - a / c) = d / (c (S + c)), for d >= 0, in float64.
+    """The global minimiser S = sinh mu >= 0 for m = a - d and d >= 0, in float64.
 
-    This is the global minimiser for m = a - d. Newton's method starts from the dominant balance of
-    the terms.
+    Newton's method on S (4 - a / c) = d / (c (S + c)) starts from the dominant balance.
     """
     m = a - d
     S = _dominant_balance(a, d, m)
@@ -46,7 +44,7 @@ def cosh_of(S: Tensor) -> Tensor:
 
 
 def _dominant_balance(a: Tensor, d: Tensor, m: Tensor) -> Tensor:
-    """A start within a small factor of the root at every magnitude: the least upper bound."""
+    """A start within a small factor of the root at every magnitude."""
     # m >= 0: S <= a/4 (S/c <= 1), S <= d/(4 - m) (1/c <= 1),
     # and S <= about S(d = 0) + (2 d/m)^(1/3) near the cusp
     quarter = m.clamp(min=0) / 4

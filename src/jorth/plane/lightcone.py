@@ -28,24 +28,24 @@ def minimize_lightcone(
     The coefficients are floats, NumPy arrays or tensors, broadcast against each other. With
     ``positive`` the minimum is over u > 0 only.
 
-    With u = sigma r v, r = (D / C)^(1/4), the problem has two parameters, al = A r / sqrt(C D) and
-    be = B / (r sqrt(C D)); v = exp(mu) turns it into the equation on the hyperbola of
-    `hyperbola_root`, and its symmetries (v to 1/v swaps al and be, v to -v negates both) tell sign
-    and side of the minimiser beforehand: sigma is minus the sign of al + be, and v >= 1 where
-    -sigma al >= -sigma be.
+    Substituting u = sigma r v with r = (D / C)^(1/4) leaves two parameters, al = A r / sqrt(C D)
+    and be = B / (r sqrt(C D)), and v = exp(mu) gives the equation of `jorth.plane.hyperbola`. The
+    symmetries (v to 1/v swaps al and be, v to -v negates both) tell beforehand that sigma is minus
+    the sign of al + be, and that v >= 1 where -sigma al >= -sigma be.
 
     Returns:
-        (u, value, unbounded). ``unbounded`` marks problems without a minimiser: the value falls
-        without bound, or towards an infimum that no u attains, or the minimiser is beyond the range
-        of the dtype; u is 1 there. When all four are zero, u is 1. Where any coefficient is NaN, u
-        is 1 and the value NaN; where one is infinite, the value is not finite. A value beyond the
-        range is -inf at a u that is not. float32 is computed in float64 and rounded at the end.
+        (u, value, unbounded). ``unbounded`` marks problems without a minimiser, where the value
+        falls without bound or towards an infimum that no u attains, or the minimiser is beyond the
+        range of the dtype; u is 1 there. If all coefficients are zero, u is 1. If one is NaN, u is
+        1 and the value NaN; if one is infinite, the value is not finite. A value that overflows is
+        -inf although u is finite. float32 is computed in float64 and rounded at the end.
     """
     check_flag(positive, "positive")
     (A_, B_, C_, D_), dtype, restore = in_double(A=A, B=B, C=C, D=D)
     u, unbounded = lightcone(A_, B_, C_, D_, positive)
     fits = torch.isfinite(u.to(dtype)) & (u.to(dtype) != 0)
-    u, unbounded = torch.where(fits, u, 1.0), unbounded | ~fits
+    u = torch.where(fits, u, 1.0)
+    unbounded = unbounded | ~fits
     value = (A_ + C_ * u) * u + (B_ + D_ / u) / u
     return LightconeMinimum(restore(u), restore(value), restore(unbounded))
 
@@ -60,7 +60,8 @@ def lightcone(A: Tensor, B: Tensor, C: Tensor, D: Tensor, positive: bool) -> tup
         without_D = (D == 0) & (B > 0) & ((C > 0) | (A > 0))
         interior = interior | ((without_C | without_D) & (C >= 0) & (D >= 0))
     else:
-        C_, D_ = torch.where(C > 0, C, 1.0), torch.where(D > 0, D, 1.0)
+        C_ = torch.where(C > 0, C, 1.0)
+        D_ = torch.where(D > 0, D, 1.0)
     u = torch.where(interior, _interior(A, B, C_, D_, positive), u)
     if positive:
         u = _linear_only(A, B, C, D, u)
@@ -81,7 +82,7 @@ def _interior(A: Tensor, B: Tensor, C: Tensor, D: Tensor, positive: bool) -> Ten
     a, b = torch.maximum(right, left), torch.minimum(right, left)
     S = hyperbola_root(a, (a - b) / 2)
     v = S + cosh_of(S)
-    # far out the other terms are below rounding: v = a / 2, free of the overflow of al and be
+    # far out v = a / 2 to rounding, which needs neither al nor be: they may overflow
     far = (a > 2 / torch.finfo(a.dtype).eps) & (b >= -a)
     u = torch.where(inverted, sigma * (r / v), sigma * (r * v))
     return torch.where(far, torch.where(inverted, -2 * D / B, -A / (2 * C)), u)
@@ -104,7 +105,7 @@ def _linear_only(A: Tensor, B: Tensor, C: Tensor, D: Tensor, u: Tensor) -> Tenso
 
 
 def _fill_vanishing(A: Tensor, B: Tensor, C: Tensor, D: Tensor) -> tuple[Tensor, Tensor]:
-    """C and D, zeros replaced by values whose terms are negligible (eps^2) at the minimiser."""
+    """C and D, with zeros replaced by values whose terms are negligible at the minimiser."""
     eps2 = torch.finfo(A.dtype).eps ** 2
     # with C = 0 < A the minimiser is at most `upper`; with D = 0 < B at least `lower`
     upper = torch.maximum((B.clamp(min=0) / A).sqrt(), (2 * D / A).pow(1 / 3))
@@ -113,7 +114,7 @@ def _fill_vanishing(A: Tensor, B: Tensor, C: Tensor, D: Tensor) -> tuple[Tensor,
 
 
 def _attained(A: Tensor, B: Tensor, C: Tensor, D: Tensor, positive: bool) -> Tensor:
-    """Whether F has a minimum: it rises at both ends, or is flat at one and has it inside."""
+    """Whether F has a minimum: it rises at both ends, or is flat at one and lower inside."""
     rises_out = (C > 0) | ((C == 0) & (A > 0)) if positive else C > 0
     rises_in = (D > 0) | ((D == 0) & (B > 0)) if positive else D > 0
     falls_inward = (A < 0) if positive else (A != 0)

@@ -1,6 +1,6 @@
 """Which pairs of indices to treat next. A seed is an integer or a NumPy generator.
 
-A matching is an integer array (n // 2, 2) of disjoint pairs; when n is odd one index rests.
+A matching is an integer array (n // 2, 2) of disjoint pairs; when n is odd, one index is left out.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ MUTUAL_ROUNDS = 32
 
 def random_matching(n: int, *, seed: Seed) -> Pairs:
     """A uniformly random matching: a permutation cut into twos. Shape (n // 2, 2)."""
-    size = _at_least_two(n)
+    size = whole_number(n, "n", 2)
     return generator(seed).permutation(size)[: size - size % 2].reshape(-1, 2)
 
 
 def random_pairs(n: int, count: int, *, seed: Seed) -> Pairs:
     """``count`` pairs of different indices, uniform with replacement. Shape (count, 2)."""
-    rng, size = generator(seed), _at_least_two(n)
+    rng = generator(seed)
+    size = whole_number(n, "n", 2)
     drawn = whole_number(count, "count", 0)
     first = rng.integers(size, size=drawn)
     second = rng.integers(size - 1, size=drawn)
@@ -37,20 +38,20 @@ def random_pairs(n: int, count: int, *, seed: Seed) -> Pairs:
 
 def all_pairs(n: int, *, seed: Seed | None = None) -> Pairs:
     """All pairs i < j, in random order with a seed, else row by row. Shape (n (n - 1) / 2, 2)."""
-    pairs = np.stack(np.triu_indices(_at_least_two(n), k=1), axis=1).astype(np.int64)
+    pairs = np.stack(np.triu_indices(whole_number(n, "n", 2), k=1), axis=1).astype(np.int64)
     return pairs if seed is None else pairs[generator(seed).permutation(len(pairs))]
 
 
 def tournament(n: int, *, seed: Seed | None = None) -> Pairs:
     """Matchings that together hold every pair once: n - 1 rounds, or n for odd n.
 
-    The shape is (rounds, n // 2, 2). By the circle method one index stays, the others turn. A seed
-    shuffles the indices and the rounds.
+    The shape is (rounds, n // 2, 2). In the circle method one index stays and the others rotate. A
+    seed shuffles the indices and the rounds.
     """
-    n = _at_least_two(n)
+    n = whole_number(n, "n", 2)
     size = n + n % 2  # an odd n plays with a bye
-    turning = np.arange(size - 1)
-    rounds = (turning - turning[:, None]) % (size - 1)
+    rotating = np.arange(size - 1)
+    rounds = (rotating - rotating[:, None]) % (size - 1)
     table = np.concatenate([np.full((size - 1, 1), size - 1), rounds], axis=1)
     half = size // 2
     pairs = np.stack([table[:, :half], table[:, half:][:, ::-1]], axis=2)
@@ -65,14 +66,13 @@ def tournament(n: int, *, seed: Seed | None = None) -> Pairs:
 def greedy_matching(weights: Any, *, seed: Seed) -> Any:
     """The matching that takes the heaviest remaining pair each time. Shape (n // 2, 2).
 
-    It is found by rounds of mutual choice: every free index points at its heaviest free partner,
-    and pairs that point at each other are heaviest among all that meet them. That is some ten
-    rounds of O(n^2) instead of a sort of all pairs, which is used only for what an adversarial
-    order of the weights leaves over.
+    In each round every free index chooses its heaviest free partner, and pairs that choose each
+    other are matched: no pair that shares an index with them is heavier. Some ten rounds of O(n^2)
+    replace a sort of all pairs, which remains for what an adversarial order of the weights leaves.
 
     Args:
-        weights: (n, n), NumPy or torch, larger is sooner. The larger of w_ij and w_ji counts, the
-            diagonal does not.
+        weights: (n, n), NumPy or torch; heavier pairs come first. The larger of w_ij and w_ji
+            counts, the diagonal does not.
         seed: Decides between equal weights.
 
     Returns:
@@ -80,9 +80,7 @@ def greedy_matching(weights: Any, *, seed: Seed) -> Any:
     """
     matrix = to_tensor(weights, "weights").detach()
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] < 2:
-        raise ValueError(
-            f"weights must have shape (n, n) with n at least 2, got {describe(weights)}"
-        )
+        raise ValueError(f"weights must have shape (n, n) with n >= 2, got {describe(weights)}")
     if bool(torch.isnan(matrix).any()):
         raise ValueError("weights must not be NaN, got NaN")
     ranks = _random_ranks(len(matrix), generator(seed), matrix.device)
@@ -116,10 +114,7 @@ def _mutual_choices(weights: Tensor, ranks: Tensor) -> Tensor:
 
 
 def _favourite(weights: Tensor, ranks: Tensor) -> Tensor:
-    """Each row's heaviest partner; ties go by rank.
-
-    That is one order on all pairs, so some two always choose each other.
-    """
+    """Each row's heaviest partner; ties go by rank, so that some two always choose each other."""
     masked = weights.clone().fill_diagonal_(-torch.inf)
     best = masked.amax(dim=1, keepdim=True)
     return torch.where(masked == best, ranks, 2.0).fill_diagonal_(3.0).argmin(dim=1)
@@ -128,14 +123,11 @@ def _favourite(weights: Tensor, ranks: Tensor) -> Tensor:
 def _by_sorting(weights: Tensor, ranks: Tensor, names: Tensor) -> Tensor:
     rows, columns = np.triu_indices(len(weights), k=1)
     order = np.lexsort((ranks.cpu().numpy()[rows, columns], -weights.cpu().numpy()[rows, columns]))
-    used, chosen = np.zeros(len(weights), dtype=bool), []
+    used = np.zeros(len(weights), dtype=bool)
+    chosen = []
     for edge in order:
         i, j = rows[edge], columns[edge]
         if not (used[i] or used[j]):
             used[i] = used[j] = True
             chosen.append((i, j))
     return names[torch.tensor(chosen, dtype=torch.int64, device=names.device).reshape(-1, 2)]
-
-
-def _at_least_two(n: int) -> int:
-    return whole_number(n, "n", 2)

@@ -1,4 +1,4 @@
-"""What a pair step is told: the proximal weight theta, and thresholds that all kernels share."""
+"""Settings of pair steps: the proximal weight theta, and thresholds that all kernels share."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import NamedTuple
 RELATIVE_THETA = 1e-12
 """The default proximal weight, relative to the curvature of each pair."""
 NEAR_NULL = 1e-4
-"""A null length ||x_i +- x_j||^2 below this part of ||x_i||^2 + ||x_j||^2 is formed from rows."""
+"""A null length ||x_i +- x_j||^2 is formed from rows if below this part of |x_i|^2 + |x_j|^2."""
 LARGEST_SQUARE = 2.0**53
-"""The square of a row's length beyond which feasibility has no digits left."""
+"""The squared length of a row beyond which feasibility has no digits left."""
 
 
 class StepRule(NamedTuple):
@@ -22,4 +22,4 @@ class StepRule(NamedTuple):
     has_d: bool = False
     """Whether the form has a D: null lengths then come from X D X^T, not from the rows of X."""
     concave: bool = False
-    """Majorise f by its linear part."""
+    """Whether f is concave, and therefore majorised by its linear part."""

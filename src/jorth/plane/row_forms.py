@@ -3,7 +3,7 @@
 With e+- = (1, +-1), s = z_i + z_j, d = z_i - z_j and eta+ = s^T D s, eta- = d^T D d, eta = s^T D d,
 and with alpha+ = e+^T A e+, alpha- = e-^T A e-, alpha = e+^T A e-, all light-cone forms are
 products of these: n+^T Q n+ = eta+ alpha+ / 4, n+^T Q n- = eta alpha / 4,
-<P, N+> = (g_i + g_j) . s / 2, and so on. None of them is a difference of larger ones.
+<P, N+> = (g_i + g_j) . s / 2, and so on. None of them is a difference of larger numbers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def _kronecker_forms(Y: Tensor, A: Tensor, theta: Tensor) -> QuadraticForms:
     """The forms of Q = Y (x) A: see `jorth.plane.compiled.pair.kronecker_step`."""
     y11, y12, y22 = Y[..., 0, 0], Y[..., 0, 1], Y[..., 1, 1]
     a11, a12, a22 = A[..., 0, 0], A[..., 0, 1], A[..., 1, 1]
-    mixed, twice = y12 * a12, 2 * theta
+    mixed = y12 * a12
+    twice = 2 * theta
     return QuadraticForms(
         ii=y11 * a11 + y22 * a22 + 2 * mixed + twice,
         ir=(y11 - y22) * a12 - y12 * (a11 - a22),
@@ -62,7 +63,8 @@ def _lightcone_forms(
     eta_plus, eta_minus, eta = _dot(s, weighted_s), _dot(d, weighted_d), _dot(s, weighted_d)
     a11, a12, a22 = A[..., 0, 0], A[..., 0, 1], A[..., 1, 1]
     alpha_plus, alpha_minus, alpha = a11 + 2 * a12 + a22, a11 - 2 * a12 + a22, a11 - a22
-    half, cross = theta / 2, eta * alpha / 4
+    half = theta / 2
+    cross = eta * alpha / 4
 
     out, into = eta_plus * alpha_plus / 8 + half, eta_minus * alpha_minus / 8 + half
     p_out, p_in = _dot(sum_g, s) / 2, _dot(difference_g, d) / 2

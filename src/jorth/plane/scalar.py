@@ -20,13 +20,15 @@ def solve_scalar(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """V, decrease and unbounded for float64 P (..., 2, 2), kappa (...) and opposite (...).
 
-    ``eps`` is that of the data. The surrogate on a family is al x + be y + const, plus 2 kappa y^2
-    on the hyperbola. Small steps come out with full relative accuracy, since be at the identity is
-    the slope itself.
+    ``eps`` is the precision of the data. The surrogate on a family is al x + be y + const, plus
+    2 kappa y^2 on the hyperbola. At the identity be is the slope itself, so that small steps have
+    full relative accuracy.
     """
-    linear, noise = linear_forms(P), 16 * eps
+    linear = linear_forms(P)
+    noise = 16 * eps
     size = P.abs().amax(dim=(-2, -1)) + kappa.abs()
-    al, be = linear.i - 2 * kappa, torch.where(opposite, linear.k, linear.r)
+    al = linear.i - 2 * kappa
+    be = torch.where(opposite, linear.k, linear.r)
     x, y, unbounded = _minimum(al, be, kappa, opposite, positive=not all_components)
     curved = torch.where(opposite, 2 * kappa * y * y, 0.0)
     # x - 1 without cancellation
@@ -36,7 +38,8 @@ def solve_scalar(
     V = proper_matrix(x, y, opposite)
     if not all_components:
         return V, decrease, unbounded
-    al, be = torch.where(opposite, -linear.z, linear.z), torch.where(opposite, linear.r, linear.k)
+    al = torch.where(opposite, -linear.z, linear.z)
+    be = torch.where(opposite, linear.r, linear.k)
     x, y, flip_unbounded = _minimum(al, be, kappa, opposite, positive=False)
     curved = torch.where(opposite, 2 * kappa * y * y, 0.0)
     gain = linear.i - 2 * kappa - (x * al + y * be + curved)
@@ -51,13 +54,14 @@ def _minimum(
     """(x, y, unbounded): the minimum of al x + be y, plus 2 kappa y^2 on the hyperbola."""
     length = torch.hypot(al, be)
     divisor = torch.where(length > 0, length, 1.0)
-    x_circle, y_circle = torch.where(length > 0, -al / divisor, 1.0), -be / divisor
+    x_circle = torch.where(length > 0, -al / divisor, 1.0)
+    y_circle = -be / divisor
 
     branch = torch.ones_like(al) if positive else torch.where(al > 0, -1.0, 1.0).to(al)
     S = hyperbola_root((be.abs() - branch * al) / kappa, be.abs() / kappa)
     c = cosh_of(S)
     attained = kappa > 0
-    if positive:  # al > |be|: the linear terms alone have a minimiser, kappa may be negligible
+    if positive:  # where al > |be| the linear terms alone have a minimiser
         inside = (kappa >= 0) & (al > be.abs())
         length = torch.where(inside, (al - be) * (al + be), 1.0).sqrt()
         cosh = al / length

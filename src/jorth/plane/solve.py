@@ -9,17 +9,16 @@ import torch
 from torch import Tensor
 
 from jorth.arrays import (
-    check_alike,
     check_choice,
     check_finite,
     check_flag,
+    check_symmetric,
     describe,
-    is_number,
+    is_symmetric,
     real_numbers,
-    rounded_to,
     to_tensor,
 )
-from jorth.plane.boundary import check_symmetric, is_symmetric
+from jorth.plane.boundary import tensor_like
 from jorth.plane.general import best_step, solve_general
 from jorth.plane.row_forms import row_surrogate
 from jorth.plane.scalar import solve_scalar
@@ -28,7 +27,7 @@ Components = Literal["all", "identity"]
 
 
 class PlaneSolution(NamedTuple):
-    """The steps V (..., 2, 2), how far each lowers the surrogate (...), which have no minimiser."""
+    """The steps V (..., 2, 2), the decrease of each, and which have no minimiser."""
 
     V: Any
     decrease: Any
@@ -56,15 +55,15 @@ def solve_plane(
         theta: A number or (...), added to the diagonal of Q.
         components: "all" lets V change the component of O(p, q), as in the paper; "identity" allows
             rotations and boosts only.
-        check: Raise on NaN and on asymmetric Q, which reads from the device. With False nothing is
-            read back: V = I and decrease = NaN there.
+        check: Raise an error for NaN and for an asymmetric Q, which reads from the device. With
+            False nothing is read, and such problems get V = I and decrease = NaN.
 
     Returns:
-        V, decrease >= 0 of the surrogate, and the flag unbounded: no minimiser exists, because the
-        surrogate falls for ever, or towards a value it never attains, or beyond the range of the
-        dtype. There V = I and decrease = 0. Of equal minima the proper V (rotation or boost) is
-        taken; if nothing decreases by more than rounding, V = I. V carries no gradient. float32 is
-        computed in float64 and rounded at the end.
+        V, decrease >= 0 of the surrogate, and the flag unbounded. It marks problems without a
+        minimiser, where the surrogate falls without bound, towards a value it never attains, or
+        beyond the range of the dtype; V = I and decrease = 0 there. If two minima are equal, V is
+        the proper one (a rotation or a boost); if nothing decreases by more than rounding, V = I.
+        V carries no gradient. float32 is computed in float64 and rounded at the end.
     """
     check_choice(components, "components", ("all", "identity"))
     check_flag(check, "check")
@@ -75,7 +74,8 @@ def solve_plane(
     Q_ = arguments.coefficient(Q, "Q", 4)
     opposite = arguments.opposite(signs)
     theta_ = arguments.coefficient(theta, "theta").double()
-    all_components, eps = components == "all", torch.finfo(P_.dtype).eps
+    all_components = components == "all"
+    eps = torch.finfo(P_.dtype).eps
     if Q_.ndim == P_.ndim:
         found = solve_general(P_.double(), Q_.double(), opposite, theta_, all_components, eps)
     else:
@@ -97,10 +97,10 @@ def solve_rows(
 ) -> PlaneSolution:
     """`solve_plane` for P = G Z^T and Q = (Z D Z^T) (x) A, from the two rows themselves.
 
-    These are the P and Q of a left step on f(X) = 1/2 tr(X^T A X D) + <C, X>: Z = X[B, :], G the
-    same rows of the gradient, A_BB for A; and with A = L those of an L-smooth f. All null forms are
-    products of row i plus row j and row i minus row j, so that nothing is lost however close the
-    rows are to the light cone. A 4x4 Q loses the smaller one from cond(X) = u^(-1/2) on, 1e8 in
+    These are the P and Q of a left step on f(X) = 1/2 tr(X^T A X D) + <C, X>, where Z = X[B, :], G
+    holds the same rows of the gradient, and A stands for A_BB; A = L gives those of an L-smooth f.
+    All null forms are products of z_i + z_j and z_i - z_j, so no accuracy is lost however close the
+    rows are to the light cone. A 4x4 Q loses the smaller form once cond(X) reaches u^(-1/2), 1e8 in
     float64.
 
     Args:
@@ -111,20 +111,17 @@ def solve_rows(
         D: (m, m) symmetric; the identity when omitted.
         theta: As in `solve_plane`.
         components: As in `solve_plane`.
-        check: As in `solve_plane`; A and D must be symmetric, too.
-
-    Returns:
-        As `solve_plane`.
+        check: As in `solve_plane`; A and D must be symmetric.
     """
     check_choice(components, "components", ("all", "identity"))
     check_flag(check, "check")
-    G_, Z_ = to_tensor(G, "G").detach(), to_tensor(Z, "Z").detach()
+    G_ = to_tensor(G, "G").detach()
+    Z_ = to_tensor(Z, "Z").detach()
     if Z_.ndim < 2 or Z_.shape[-2] != 2 or Z_.shape[-1] == 0:
         raise ValueError(f"Z must have shape (..., 2, m) with m at least 1, got {describe(Z)}")
     if G_.shape != Z_.shape or G_.dtype != Z_.dtype or G_.device != Z_.device:
-        raise ValueError(
-            f"G must have the shape, dtype and device of Z, {describe(Z)}, got {describe(G)}"
-        )
+        given = f"{describe(G)} and {describe(Z)}"
+        raise ValueError(f"G must have the shape, dtype and device of Z, got {given}")
     arguments = _Arguments(Z_, "Z", check)
     arguments.accept(G_, "G", torch.isfinite(G_).all(-1).all(-1))
     A_ = arguments.coefficient(A, "A", 2).double()
@@ -140,11 +137,13 @@ def solve_rows(
 
 
 class _Arguments:
-    """Turns arguments into tensors like the first one, and keeps which problems are valid (...)."""
+    """Turns arguments into tensors like the first one, and records which problems are valid."""
 
     def __init__(self, first: Tensor, name: str, check: bool) -> None:
         check_flag(check, "check")
-        self._first, self._name, self._check = first, name, check
+        self._first = first
+        self._name = name
+        self._check = check
         self._batch = first.shape[:-2]
         self._valid = torch.isfinite(first).all(-1).all(-1)
         if check:
@@ -157,17 +156,16 @@ class _Arguments:
 
     def coefficient(self, value: Any, name: str, size: int = 0) -> Tensor:
         """A number, an array (...) or, with a ``size``, symmetric matrices (..., size, size)."""
-        tensor, batch = self._like_first(value, name), self._batch
+        tensor = self._like_first(value, name)
+        batch = tuple(self._batch)
         if tensor.shape in ((), batch):
             self.accept(tensor, name, torch.isfinite(tensor))
         elif size and tensor.shape == (*batch, size, size):
             self._accept_symmetric(tensor, name)
         else:
-            expected = (
-                f"have shape {(*batch, size, size)} or {tuple(batch)} to go with {self._name}"
-                if size
-                else f"be a number or have shape {tuple(batch)}"
-            )
+            expected = f"be a number or have shape {batch}"
+            if size:
+                expected = f"have shape {(*batch, size, size)} or {batch} to go with {self._name}"
             raise ValueError(f"{name} must {expected}, got {describe(value)}")
         return tensor
 
@@ -175,10 +173,8 @@ class _Arguments:
         """A symmetric matrix (size, size) that all problems share."""
         tensor = self._like_first(value, name)
         if tensor.shape != (size, size):
-            raise ValueError(
-                f"{name} must have shape {(size, size)} to go with {self._name}, "
-                f"got {describe(value)}"
-            )
+            expected = f"{(size, size)} to go with {self._name}"
+            raise ValueError(f"{name} must have shape {expected}, got {describe(value)}")
         self._accept_symmetric(tensor, name)
         return tensor
 
@@ -187,19 +183,17 @@ class _Arguments:
         shape = (*self._batch, 2)
         found = real_numbers(signs, "signs", "numbers +1 or -1", self._first.device)
         if found.shape != shape:
-            raise ValueError(
-                f"signs must have shape {shape} to go with {self._name}, got {describe(signs)}"
-            )
+            expected = f"{shape} to go with {self._name}"
+            raise ValueError(f"signs must have shape {expected}, got {describe(signs)}")
         if self._check and (other := int((found.abs() != 1).sum())):
-            raise ValueError(
-                f"signs must each be +1 or -1, got {describe(signs)} with {other} other values"
-            )
+            given = f"{describe(signs)} with {other} other values"
+            raise ValueError(f"signs must each be +1 or -1, got {given}")
         return found[..., 0] != found[..., 1]
 
     def solution(
         self, V: Tensor, decrease: Tensor, unbounded: Tensor, *, numpy_out: bool
     ) -> PlaneSolution:
-        """The identity where there is no minimiser, or no decrease, or no valid problem."""
+        """The solution, with V = I where the problem is invalid, unbounded or nothing decreases."""
         V, decrease = V.to(self._first.dtype), decrease.to(self._first.dtype)
         overflow = ~torch.isfinite(decrease) | ~torch.isfinite(V).all(-1).all(-1)
         unbounded = (unbounded | overflow) & self._valid
@@ -216,16 +210,4 @@ class _Arguments:
             check_symmetric(tensor, name)
 
     def _like_first(self, value: Any, name: str) -> Tensor:
-        """A number or an array as a tensor with the dtype and device of the first argument."""
-        first = self._first
-        if is_number(value):
-            number = rounded_to(first.dtype, float(value))
-            # a fill, not a transfer
-            return torch.full((), number, dtype=first.dtype, device=first.device)
-        if not isinstance(value, (np.ndarray, Tensor)):
-            raise TypeError(
-                f"{name} must be a number, a NumPy array or a tensor, got {describe(value)}"
-            )
-        tensor = to_tensor(value, name, meta=not self._check).detach()
-        check_alike(tensor, name, first, self._name)
-        return tensor
+        return tensor_like(value, name, self._first, self._name, meta=not self._check)

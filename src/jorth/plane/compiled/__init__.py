@@ -1,7 +1,7 @@
-"""The plane problem for one pair, compiled, and the sweeps and rounds that are made of such steps.
+"""The plane problem for one pair, and the sweeps and rounds made of such steps, compiled.
 
-float64 arithmetic, branches in place of masks, Newton loops that stop when they are done. Import it
-where it is used: it loads numba.
+The arithmetic is float64, branches replace masks, and Newton loops stop when they have converged.
+Import this only where it is used: it loads numba.
 """
 
 from jorth.plane.compiled.pair import solve_pair

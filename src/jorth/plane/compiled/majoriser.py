@@ -13,16 +13,16 @@ from jorth.plane.proximal import NEAR_NULL
 
 
 class PairCurvature(NamedTuple):
-    """Q = L (Z D Z^T) (x) A_BB for the two rows Z of X."""
+    """Q = L (Z D Z^T) (x) A_BB for the two rows Z of X, or Q = L I if it is ``scalar``.
+
+    ``XD`` is X D. If A has no rows, A_BB is the identity.
+    """
 
     L: float
     XD: np.ndarray
-    """X D."""
     A: np.ndarray
-    """A_BB is the identity if A has no rows."""
     has_d: bool
     scalar: bool
-    """Q = L I instead."""
 
 
 @compiled
@@ -36,13 +36,15 @@ def propose_round(
     theta: float,
     all_components: bool,
 ) -> tuple[float, float, bool]:
-    """The best steps on disjoint pairs of rows of X, applied to ``trial``, a copy of it.
+    """The best steps on disjoint pairs of rows of X, applied to ``trial``, a copy of X.
 
-    P = G Z^T. Returns the decrease, the part <V - I, P> of it, and whether a plane has no
-    minimiser.
+    P = G Z^T. Returns the decrease, the linear part <V - I, P> of the surrogate, and whether a
+    plane has no minimiser.
     """
     L, XD, A, has_d, scalar = curvature
-    total, linear, any_unbounded = 0.0, 0.0, False
+    total = 0.0
+    linear = 0.0
+    any_unbounded = False
     for t in range(pairs.shape[0]):
         i, j = pairs[t, 0], pairs[t, 1]
         P = cross_products(G, X, i, j)
@@ -111,10 +113,7 @@ def sweep_batch(
     theta: float,
     all_components: bool,
 ) -> np.ndarray:
-    """`sweep_majoriser` on each matrix of X (b, n, k); one that is at its centre already rests.
-
-    Returns the decreases (b,).
-    """
+    """The decreases (b,) of `sweep_majoriser` on each X (b, n, k); one at its centre stays."""
     decrease = np.zeros(X.shape[0])
     for m in range(X.shape[0]):
         if not np.array_equal(X[m], centre[m]):

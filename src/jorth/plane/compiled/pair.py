@@ -1,16 +1,16 @@
-"""The plane problem for one pair: `families` and `general` with branches in place of masks.
+"""The plane problem for one pair: `jorth.plane.general` with branches in place of masks.
 
-A pair is handed on in a few tuples, which cost nothing: numba passes their members one by one.
+The tuples cost nothing: numba passes their members one by one.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
 from jorth.plane.compiled.roots import EPS, circle, compiled, lightcone, turn
+from jorth.plane.families import LinearForms, NullForms, QuadraticForms, Sizes
 
 NOISE = 16.0 * EPS
 
@@ -20,48 +20,9 @@ Step = tuple[float, float, float, float, float, bool]
 """V11, V12, V21, V22, the decrease and whether the problem is unbounded."""
 
 
-class LinearForms(NamedTuple):
-    """<P, M> for M = I, R, Z and K, named as in `jorth.plane.families`."""
-
-    i: float
-    r: float
-    z: float
-    k: float
-
-
-class QuadraticForms(NamedTuple):
-    """vec(M)^T Q vec(N) for those M and N that steps need."""
-
-    ii: float
-    ir: float
-    iz: float
-    ik: float
-    rr: float
-    zz: float
-    zk: float
-    kk: float
-
-
-class NullForms(NamedTuple):
-    """The coefficients of u^2 (out) and 1/u^2 (in) for boosts and flips."""
-
-    boost_out: float
-    boost_in: float
-    flip_out: float
-    flip_in: float
-
-
-class Sizes(NamedTuple):
-    """The largest entries of P and Q; the uncertainty of null forms beyond their own rounding."""
-
-    p: float
-    q: float
-    fuzz: float
-
-
 @compiled
 def rotation(linear: LinearForms, quadratic: QuadraticForms, size_p: float) -> Four:
-    """(x, y, decrease, rounding of it) of V = x I + y R: see `jorth.plane.general`."""
+    """(x, y, decrease, its rounding) of V = x I + y R: see `jorth.plane.general`."""
     i, r = linear.i, linear.r
     ii, ir, rr = quadratic.ii, quadratic.ir, quadratic.rr
     x, y = circle(i - ii, r - ir, 0.5 * ii, ir, 0.5 * rr)
@@ -79,7 +40,7 @@ def rotation(linear: LinearForms, quadratic: QuadraticForms, size_p: float) -> F
 
 @compiled
 def reflection(linear: LinearForms, quadratic: QuadraticForms) -> Four:
-    """(x, y, decrease, rounding of it) of V = x Z + y K on the circle."""
+    """(x, y, decrease, its rounding) of V = x Z + y K on the circle."""
     i, _, z, k = linear
     ii, _, iz, ik, _, zz, zk, kk = quadratic
     al, be = z - iz, k - ik
@@ -93,7 +54,7 @@ def reflection(linear: LinearForms, quadratic: QuadraticForms) -> Four:
 def boost(
     linear: LinearForms, quadratic: QuadraticForms, null: NullForms, sizes: Sizes, positive: bool
 ) -> tuple[float, float, float, float, bool]:
-    """(x, y, decrease, rounding of it, unbounded) of V = u N+ + N- / u."""
+    """(x, y, decrease, its rounding, unbounded) of V = u N+ + N- / u."""
     i, k = linear.i, linear.k
     ii, kk = quadratic.ii, quadratic.kk
     out, into = null.boost_out, null.boost_in
@@ -102,7 +63,9 @@ def boost(
     A = _clean(0.5 * (al + be), out, rounding)
     B = _clean(0.5 * (al - be), into, rounding)
     u, unbounded = lightcone(A, B, out, into, positive)
-    p_out, cross, w = 0.5 * (i + k), 0.25 * (ii - kk), u - 1.0
+    p_out = 0.5 * (i + k)
+    cross = 0.25 * (ii - kk)
+    w = u - 1.0
     if abs(w) < 0.5:
         tilt = p_out - cross
         g = tilt * u * (u + 1.0) + 2.0 * out * u * u * u + 2.0 * into
@@ -124,7 +87,7 @@ def boost(
 def flip(
     linear: LinearForms, quadratic: QuadraticForms, null: NullForms, sizes: Sizes
 ) -> tuple[float, float, float, float, bool]:
-    """(x, y, decrease, rounding of it, unbounded) of V = diag(-1, 1) (u N+ + N- / u)."""
+    """(x, y, decrease, its rounding, unbounded) of V = diag(-1, 1) (u N+ + N- / u)."""
     out, into = null.flip_out, null.flip_in
     al, be = quadratic.iz - linear.z, linear.r - quadratic.ir
     rounding = NOISE * (sizes.p + sizes.q)
@@ -156,10 +119,7 @@ def clip_null(form: float, rounding: float) -> float:
 
 @compiled
 def certain_null(form: float, theta: float, rounding: float) -> float:
-    """A null form of Q over 8.
-
-    Where, with theta, it is positive by no more than rounding, it is taken at its upper end.
-    """
+    """A null form of Q over 8, at its upper bound where it is positive by no more than rounding."""
     found = 0.125 * clip_null(form, rounding)
     return found + 2.0 * rounding if 0.0 < found + 0.5 * theta < 2.0 * rounding else found
 
@@ -211,8 +171,9 @@ def kronecker_step(
     """The best V for P = (p11, p12, p21, p22) and Q = Y (x) A with A = (a11, a12, a22).
 
     Y is (y11, y12, y22, y11 + 2 y12 + y22, y11 - 2 y12 + y22): the caller knows how to form the
-    last two accurately, and the null forms of Q are products, (y11 +- 2 y12 + y22)
-    (a11 +- 2 a12 + a22) / 8. ``theta`` < 0 is relative to the largest entry of Q.
+    last two accurately. The null forms of Q are the products
+    (y11 +- 2 y12 + y22) (a11 +- 2 a12 + a22) / 8. ``theta`` < 0 is relative to the largest entry
+    of Q.
     """
     p11, p12, p21, p22 = P
     y11, y12, y22, y_plus, y_minus = Y
@@ -254,12 +215,9 @@ def solve_forms(
     opposite: bool,
     all_components: bool,
 ) -> Step:
-    """The step from the forms of P and Q: a caller that knows how its Q is made forms them best.
-
-    A step counts as a decrease if that is above rounding, and an improper one must be better than
-    the proper one by as much.
-    """
-    twice, half = 2.0 * theta, 0.5 * theta
+    """The step from the forms of P and Q, as `jorth.plane.general.best_step`."""
+    twice = 2.0 * theta
+    half = 0.5 * theta
     ii, ir, iz, ik, rr, zz, zk, kk = quadratic
     quadratic = QuadraticForms(ii + twice, ir, iz, ik, rr + twice, zz + twice, zk, kk + twice)
     null = NullForms(

@@ -33,11 +33,11 @@ def sweep_quadratic(
     pairs: np.ndarray,
     rule: StepRule,
 ) -> tuple[int, float]:
-    """Pair steps on rows of X, keeping Y = X D X^T: O(n) each.
+    """Pair steps on rows of X in O(n) each, with Y = X D X^T updated; X and Y change in place.
 
-    C has no columns if it is zero. X and Y are changed in place. A concave f is majorised by its
-    linear part: Q = 0, and theta alone bounds the step (relative: the size of Q). Returns the
-    number of pairs done (negative, minus one, if it stopped at an unbounded one) and the decrease.
+    C has no columns if it is zero. A concave f is majorised by its linear part: Q = 0, and theta
+    alone bounds the step; a relative theta is then the size of Q. Returns the number t of pairs
+    done, or -t - 1 if the sweep stopped at an unbounded one, and the decrease.
     """
     theta, all_components, stop_unbounded, has_d, concave = rule
     total = 0.0
@@ -49,7 +49,8 @@ def sweep_quadratic(
         if not has_d and min(y_plus, y_minus) < NEAR_NULL * (y11 + y22):
             y_plus, y_minus = null_lengths(X, i, j)
         gram = (y11, y12, y22, y_plus, y_minus)
-        block, weight = (A[i, i], A[i, j], A[j, j]), theta
+        block = (A[i, i], A[i, j], A[j, j])
+        weight = theta
         if concave:
             if theta < 0.0:
                 size_a = max(abs(block[0]), abs(block[2]), abs(block[1]))
@@ -84,10 +85,10 @@ def sweep_block(
 ) -> tuple[int, float, int]:
     """Pair steps on a few rows Z = U Z_0 of X for f(U) = 1/2 tr(U^T A U Y_0) + <R, U>.
 
-    Steps as in `sweep_quadratic`, keeping Y = U Y_0 U^T; U and Y are changed in place. The rows are
-    those of Z up to an isometry from the right, and are kept as well. They may have no columns:
-    then it stops where D = I and a null length must be formed from rows. Returns the number of
-    pairs done, the decrease, and how it ended.
+    The steps are those of `sweep_quadratic`; U, Y = U Y_0 U^T and ``rows`` change in place. The
+    rows are those of Z, up to an isometry from the right. They may have no columns: the sweep then
+    stops where D = I and a null length must be formed from rows. Returns the number of pairs done,
+    the decrease, and how the sweep ended.
     """
     theta, all_components, stop_unbounded, has_d, _ = rule
     total = 0.0
@@ -99,7 +100,8 @@ def sweep_block(
             if rows.shape[1] == 0:
                 return t, total, NEEDS_ROWS
             y_plus, y_minus = null_lengths(rows, i, j)
-        P, block = _slopes(A, R, U, Y, i, j), (A[i, i], A[i, j], A[j, j])
+        P = _slopes(A, R, U, Y, i, j)
+        block = (A[i, i], A[i, j], A[j, j])
         v11, v12, v21, v22, decrease, unbounded = kronecker_step(
             P, (y11, y12, y22, y_plus, y_minus), block, theta, signs[i] != signs[j], all_components
         )

@@ -12,8 +12,8 @@ from jorth.plane.circle import DEFINITE
 EPS = float(np.finfo(np.float64).eps)
 LARGE = float(np.finfo(np.float64).max) ** 0.45
 MAX_STEPS = 12
-SETTLED = 1e-9
-"""A relative Newton step this small leaves an error at rounding level: convergence is quadratic."""
+LAST_STEP = 1e-9
+"""After a relative Newton step this small, quadratic convergence leaves only rounding errors."""
 
 compiled = compiler()
 
@@ -37,7 +37,7 @@ def hyperbola_root(a: float, d: float) -> float:
             return S
         step = (S * (4.0 - a * inverse) - d * inverse / (S + c)) / slope
         S = max(S - step, 0.0)
-        if abs(step) <= SETTLED * S:
+        if abs(step) <= LAST_STEP * S:
             return S
     return S
 
@@ -50,9 +50,8 @@ def _dominant_balance(a: float, d: float, m: float) -> float:
             start = min(start, d / (4.0 - m))
         if 2.0 < m < 16.0:  # elsewhere the bounds above are within a small factor
             quarter = 0.25 * m
-            start = min(
-                start, math.sqrt(max(quarter * quarter - 1.0, 0.0)) + (2.0 * d / m) ** (1.0 / 3.0)
-            )
+            at_zero_d = math.sqrt(max(quarter * quarter - 1.0, 0.0))
+            start = min(start, at_zero_d + (2.0 * d / m) ** (1.0 / 3.0))
         return start
     cube: float = (-m / 8.0) ** (1.0 / 3.0)
     start = max(0.25 * a, cube) if a >= 0.0 else min(cube, d / math.sqrt(-a) / math.sqrt(d - m))
@@ -98,7 +97,7 @@ def _interior(A: float, B: float, C: float, D: float, positive: bool) -> float:
 
 @compiled
 def _boundary(A: float, B: float, C: float, D: float, positive: bool) -> float:
-    """C or D is zero or negative: the minimiser, or NaN where there is none."""
+    """The minimiser where C or D is not positive, or NaN if there is none."""
     if not (C >= 0.0 and D >= 0.0):
         return math.nan
     if A == 0.0 and B == 0.0 and C == 0.0 and D == 0.0:
@@ -168,7 +167,7 @@ def _quadrant(al: float, be: float, R4: float) -> tuple[float, float]:
         step = square * (math.sqrt(square) - 1.0) / (x * x / (R4 + L) + y * y / L)
         L += max(step, 0.0)
         x, y = al / (R4 + L), be / L
-        if not step > SETTLED * L:
+        if not step > LAST_STEP * L:
             break
     inverse = 1.0 / math.sqrt(x * x + y * y)
     return x * inverse, y * inverse

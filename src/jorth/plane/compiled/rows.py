@@ -1,4 +1,4 @@
-"""What a pair step does with two rows: products, null lengths, and V applied as in `apply`."""
+"""What a pair step needs of two rows: products, null lengths, and applying V."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from jorth.plane.apply import SMALL_BOOST, SMALL_TURN
 from jorth.plane.compiled.pair import Four
 from jorth.plane.compiled.roots import compiled
 
-# sums may be reassociated into vector registers; nothing else of IEEE arithmetic is given up
-_summing = compiler(fastmath={"reassoc", "contract"})
+compiled_sum = compiler(fastmath={"reassoc", "contract"})
+"""For sums, which may be reassociated into vector registers; all else is IEEE arithmetic."""
 
 
-@_summing
+@compiled_sum
 def cross_products(U: np.ndarray, W: np.ndarray, i: int, j: int) -> Four:
-    """<U_i, W_i>, <U_i, W_j>, <U_j, W_i>, <U_j, W_j> of rows."""
+    """The products <U_i, W_i>, <U_i, W_j>, <U_j, W_i>, <U_j, W_j> of rows."""
     ii, ij, ji, jj = 0.0, 0.0, 0.0, 0.0
     for c in range(U.shape[1]):
         a, b, x, y = U[i, c], U[j, c], W[i, c], W[j, c]
@@ -26,7 +26,7 @@ def cross_products(U: np.ndarray, W: np.ndarray, i: int, j: int) -> Four:
     return ii, ij, ji, jj
 
 
-@_summing
+@compiled_sum
 def null_lengths(X: np.ndarray, i: int, j: int) -> tuple[float, float]:
     """||x_i + x_j||^2 and ||x_i - x_j||^2, each to full relative accuracy."""
     plus, minus = 0.0, 0.0
@@ -55,7 +55,7 @@ def apply_pair(
 
 @compiled
 def _hyperbolic(X: np.ndarray, i: int, j: int, v11: float, sinh: float, cosh: float) -> None:
-    """Sums and differences of the rows scaled by u and 1/u; as an increment when u is near 1."""
+    """Scale the sum and difference of the rows by u and 1/u, as an increment when u is near 1."""
     if v11 > 0.0 and cosh > 0.0 and abs(sinh) < SMALL_BOOST:
         even = sinh * sinh / (1.0 + cosh)
         grow, shrink = 0.5 * (even + sinh), 0.5 * (even - sinh)

@@ -1,4 +1,4 @@
-"""Sweeps of the J-Jacobi method, compiled: right steps on tr(X^T A X)."""
+"""Sweeps of the J-Jacobi method: right steps on tr(X^T A X), compiled."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ def sweep_trace(
     rounding: float,
     stop_unbounded: bool,
 ) -> int:
-    """J-Jacobi rotations that diagonalise X^T A X, for the columns of X, given as rows: O(n) each.
+    """J-Jacobi steps that diagonalise W = X^T A X, in O(n) each; columns of X are given as rows.
 
-    Every w_ij that is met becomes zero. Opposite signs: tanh 2 mu = -2 w_ij / (w_ii + w_jj), the
-    minimiser of the trace in that plane; equal signs: tan 2 phi = 2 w_ij / (w_jj - w_ii), which
-    leaves the trace as it is and makes convergence quadratic. Returns the number of pairs done,
-    negative and minus one if it stopped at an unbounded one.
+    A step makes w_ij zero. For opposite signs tanh 2 mu = -2 w_ij / (w_ii + w_jj) minimises the
+    trace in that plane; for equal signs tan 2 phi = 2 w_ij / (w_jj - w_ii) leaves the trace as it
+    is and makes convergence quadratic. Returns the number t of pairs done, or -t - 1 if the sweep
+    stopped at an unbounded one.
 
-    If A = F^T F, the rows of F X are given (else F has no columns): products and null lengths are
-    then those of rows, no plane is unbounded, and W is not used. Otherwise W = X^T A X is used and
-    kept up to date. ``rounding`` is that of the squares that a row of F X, or an entry of W, is
-    made of, relative to the largest row of X: anything below it is meaningless.
+    If A = M^T M, F holds the columns of M X as rows: products and null lengths are formed from
+    them, no plane is unbounded, and W is not used. Otherwise F has no columns, and W is updated.
+    ``rounding`` is the error of the squares that make up a row of F, or an entry of W, relative to
+    the largest row of X; whatever is smaller is meaningless.
     """
     one_sided = F.shape[1] > 0
     largest = _largest_row(X)
@@ -47,7 +47,8 @@ def sweep_trace(
             cosine = 1.0 / np.sqrt(1.0 + tangent * tangent)
             v11, v12, v21, v22 = cosine, -tangent * cosine, tangent * cosine, cosine
         else:
-            plus, minus, gap = a + b + 2.0 * c, a + b - 2.0 * c, -4.0 * c
+            plus, minus = a + b + 2.0 * c, a + b - 2.0 * c
+            gap = -4.0 * c
             least = min(plus, minus)
             if not least > NEAR_NULL * abs(a + b):
                 x_plus, x_minus = null_lengths(X, i, j)
@@ -62,7 +63,8 @@ def sweep_trace(
                 elif least <= rounding * max(largest, x_plus + x_minus):
                     continue
             root_plus, root_minus = np.sqrt(plus), np.sqrt(minus)
-            product, total = np.sqrt(root_plus * root_minus), root_plus + root_minus
+            product = np.sqrt(root_plus * root_minus)
+            total = root_plus + root_minus
             cosh, sinh = 0.5 * total / product, 0.5 * gap / (total * product)
             v11, v12, v21, v22 = cosh, sinh, sinh, cosh
         apply_pair(X, i, j, v11, v12, v21, v22)
