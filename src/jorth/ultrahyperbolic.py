@@ -1,8 +1,8 @@
 """The pseudo-hyperboloid U = {x : <x, x>_J = -alpha^2}: lifting onto it, and geodesic distances.
 
-Coordinates are x = (s, t), s at the positive and t at the negative signs of J. q = 1 is the
-hyperboloid model of hyperbolic space, p = 0 the sphere. Everything is differentiable with finite
-derivatives, also where the formulas are not: each docstring says what is returned there.
+A point is x = (s, t) with s at the positive and t at the negative signs of J. With q = 1 it is the
+hyperboloid model of hyperbolic space, with p = 0 the sphere. All derivatives are finite, even where
+those of the formulas are not: the docstrings say what is returned there.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from jorth.signature import Signature
 __all__ = ["distance", "inner", "lift", "membership"]
 
 SLOPE_FLOOR = 1e-15
-"""Under the root of a derivative 1 / sqrt(|e| (2 + e)), e = |g| - 1: it is never above 3.2e7."""
+"""The least |e| (2 + e), e = |g| - 1, in a derivative 1 / sqrt(|e| (2 + e)): at most 3.2e7."""
 
 
 def lift(x: ArrayT, signature: Signature, *, alpha: float = 1.0) -> ArrayT:
     """The double projection phi(x) = (s, sqrt(alpha^2 + |s|^2) t / |t|) of x (..., n) onto U.
 
-    It depends on t only through its direction. At t = 0 there is none: a ValueError. Near t = 0 the
-    derivative in t is that of a direction, of size sqrt(alpha^2 + |s|^2) / |t|: large, but finite.
+    It depends on t only through its direction; t = 0 has none and raises a ValueError. Near t = 0
+    the derivative in t is large but finite, of size sqrt(alpha^2 + |s|^2) / |t|.
     """
     point: Tensor = _points(x, signature, "x")
     radius = positive_number(alpha, "alpha", point.dtype)
@@ -47,7 +47,7 @@ def lift(x: ArrayT, signature: Signature, *, alpha: float = 1.0) -> ArrayT:
     without_direction = int((t == 0).all(dim=-1).sum())
     if without_direction:
         raise ValueError(f"x must have t != 0 in every row, got {without_direction} with t = 0")
-    # phi is homogeneous in (s, alpha): scaled by the largest, no square over- or underflows
+    # phi is homogeneous in (s, alpha), so scaling by the largest avoids overflow and underflow
     radii = point.new_full((*point.shape[:-1], 1), radius)
     size = torch.cat([s.detach().abs(), radii], dim=-1).amax(dim=-1, keepdim=True)
     lifted = point.clone()
@@ -96,16 +96,17 @@ def inner(x: ArrayT, y: ArrayT, signature: Signature) -> Any:
 
 
 def membership(x: Array, signature: Signature, *, alpha: float = 1.0) -> Any:
-    """How far points (..., n) are from U, scaled: |<x, x>_J + alpha^2| / max(alpha^2, |x|^2).
+    """The scaled distance |<x, x>_J + alpha^2| / max(alpha^2, |x|^2) of points (..., n) from U.
 
-    For points of U it is a few u.
+    It is a few u for points of U.
     """
     point = _points(x, signature, "x").to(torch.float64)
     radius = positive_number(alpha, "alpha")
     size = point.detach().abs().amax(dim=-1, keepdim=True).clamp(min=radius)  # no square overflows
-    squares, part = (point / size).square(), (radius / size[..., 0]).square()
-    defect = (squares * signature.vector(point)).sum(dim=-1) + part
-    return _like(defect.abs() / torch.maximum(squares.sum(dim=-1), part), x)
+    squares = (point / size).square()
+    alpha_squared = (radius / size[..., 0]).square()
+    defect = (squares * signature.vector(point)).sum(dim=-1) + alpha_squared
+    return _like(defect.abs() / torch.maximum(squares.sum(dim=-1), alpha_squared), x)
 
 
 def distance(x: ArrayT, y: ArrayT, signature: Signature, *, alpha: float = 1.0) -> Any:
@@ -113,7 +114,7 @@ def distance(x: ArrayT, y: ArrayT, signature: Signature, *, alpha: float = 1.0) 
 
     Here g = <x, y>_J / alpha^2; x and y (..., n) broadcast. It is computed from
     e = |g| - 1 = <x -+ y, x -+ y>_J / (2 alpha^2), minus for g < 0, as 2 alpha asinh sqrt(e / 2) or
-    2 alpha asin sqrt(-e / 2): to full relative accuracy for near points too.
+    2 alpha asin sqrt(-e / 2), which has full relative accuracy for near points, too.
 
     The derivative in e is +-alpha / sqrt(|e| (2 + e)), infinite at e = 0 (the same point,
     antipodes, points joined by a null geodesic). Zero is returned there, and at most 3.2e7 alpha
@@ -151,23 +152,22 @@ def _points(value: Any, signature: Signature, name: str) -> Tensor:
     points = to_tensor(value, name)
     n = check_signature(signature).n
     if points.ndim < 1 or points.shape[-1] != n:
-        raise ValueError(
-            f"{name} must have shape (..., {n}) for {signature}, got {describe(value)}"
-        )
+        expected = f"(..., {n}) for {signature}"
+        raise ValueError(f"{name} must have shape {expected}, got {describe(value)}")
     check_finite(points, name)
     return points
 
 
 def _two_points(x: Any, y: Any, signature: Signature) -> tuple[Tensor, Tensor]:
-    a, b = _points(x, signature, "x"), _points(y, signature, "y")
+    a = _points(x, signature, "x")
+    b = _points(y, signature, "y")
     if a.device != b.device:
         raise TypeError(f"y must be on the device of x, {a.device}, got {b.device}")
     try:
         np.broadcast_shapes(a.shape, b.shape)
     except ValueError:
-        raise ValueError(
-            f"y must broadcast against x, got {describe(y)} and {describe(x)}"
-        ) from None
+        found = f"{describe(y)} and {describe(x)}"
+        raise ValueError(f"y must broadcast against x, got {found}") from None
     return a, b
 
 

@@ -1,4 +1,4 @@
-"""Batches of matrices: checks, and NumPy routines for one matrix applied to all of them."""
+"""Batches of matrices: checks, and a NumPy routine for one matrix applied to all of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 
 def check_matrices(matrices: Tensor, name: str) -> None:
-    """A ValueError unless there is at least one matrix and all are finite."""
+    """Raise a ValueError unless there is at least one matrix and all are finite."""
     check_finite(matrices, name)
     if not matrices.numel():
         raise ValueError(f"{name} must hold at least one matrix, got shape {tuple(matrices.shape)}")
@@ -27,9 +27,8 @@ def values(value: object, name: str, length: int, signature: Signature) -> Tenso
     """The values (..., length) of a decomposition, finite."""
     tensor = to_tensor(value, name)
     if tensor.ndim < 1 or tensor.shape[-1] != length:
-        raise ValueError(
-            f"{name} must have shape (..., {length}) for {signature}, got {describe(value)}"
-        )
+        expected = f"(..., {length}) for {signature}"
+        raise ValueError(f"{name} must have shape {expected}, got {describe(value)}")
     check_finite(tensor, name)
     return tensor
 
@@ -37,17 +36,18 @@ def values(value: object, name: str, length: int, signature: Signature) -> Tenso
 def factor(
     value: object, name: str, sizes: tuple[int | None, int], beside: tuple[str, Tensor]
 ) -> Tensor:
-    """A finite factor (..., *sizes) of a decomposition, like its values ``beside``; None is any."""
+    """A finite factor (..., *sizes) of a decomposition that goes with its values ``beside``.
+
+    A size of None may be any.
+    """
     tensor = to_tensor(value, name)
     other_name, other = beside
     wanted = (*other.shape[:-1], *sizes)
     fits = len(wanted) == tensor.ndim
     if not fits or any(w not in (None, own) for w, own in zip(wanted, tensor.shape, strict=True)):
-        sizes_wanted = ", ".join("any" if size is None else str(size) for size in wanted)
-        raise ValueError(
-            f"{name} must have shape ({sizes_wanted}) to go with {other_name} and signature, "
-            f"got {describe(value)}"
-        )
+        shape = ", ".join("any" if size is None else str(size) for size in wanted)
+        expected = f"({shape}) to go with {other_name} and signature"
+        raise ValueError(f"{name} must have shape {expected}, got {describe(value)}")
     check_finite(tensor, name)
     check_alike(tensor, name, other, other_name)
     return tensor

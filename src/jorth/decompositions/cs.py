@@ -35,8 +35,10 @@ class CS(Generic[ArrayT]):
         p, q = check_signature(self.signature).p, self.signature.q
         mu = values(self.mu, "mu", min(p, q), self.signature)
         beside = ("mu", mu)
-        U1, U2 = factor(self.U1, "U1", (p, p), beside), factor(self.U2, "U2", (q, q), beside)
-        V1, V2 = factor(self.V1, "V1", (p, p), beside), factor(self.V2, "V2", (q, q), beside)
+        U1 = factor(self.U1, "U1", (p, p), beside)
+        U2 = factor(self.U2, "U2", (q, q), beside)
+        V1 = factor(self.V1, "V1", (p, p), beside)
+        V2 = factor(self.V2, "V2", (q, q), beside)
         X = compose_cs(U1, U2, mu, V1, V2, self.signature)
         check_overflow(X, "U1, U2, mu, V1 and V2", "X")
         return like_input(X, self.mu)
@@ -45,9 +47,9 @@ class CS(Generic[ArrayT]):
 def cs_decomposition(X: ArrayT, signature: Signature) -> CS[ArrayT]:
     """The hyperbolic CS decomposition of a J-orthogonal X (..., n, n).
 
-    The singular values of X[-,+] = U2 sinh(mu) V1^T give mu to rounding. The other factors are the
-    orthogonal factors of X[+,+] V1 = U1 cosh(mu) and X[-,-]^T U2 = V2 cosh(mu), whose columns are
-    orthogonal and come with the longest first, so that Householder QR finds them without mixing
+    The singular values of X[-,+] = U2 sinh(mu) V1^T give mu to rounding. U1 and V2 are the
+    orthogonal factors of X[+,+] V1 = U1 cosh(mu) and X[-,-]^T U2 = V2 cosh(mu). The columns of
+    these are orthogonal and sorted by length, the longest first, so Householder QR does not mix
     scales: all four factors are orthogonal to rounding at any condition number.
     (`scipy.linalg.cossin` of the exchange loses mu to cancellation: 1e-5 at mu = 10.)
 

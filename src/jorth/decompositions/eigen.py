@@ -18,30 +18,30 @@ MAX_BISECTIONS = 100
 def eigh(A: ArrayT, signature: Signature) -> tuple[ArrayT, ArrayT]:
     """All lambda and x of A x = lambda J x for symmetric A (..., n, n), with X^T J X = J.
 
-    Then X^T A X = J diag(lambda). The pencil must be *definite*: A - mu J is positive definite for
-    some mu. Then all lambda are real, those at the positions of + lie above mu, those at the
-    positions of - below, and mu may be any number in the gap between. A positive definite A is the
-    case mu = 0, where min tr(Z^T A Z) over all J-orthogonal Z is sum |lambda|, attained at X. With
-    p = 0 or q = 0 every A qualifies.
+    Then X^T A X = J diag(lambda). The pencil must be *definite*, that is, A - mu J is positive
+    definite for some mu. All lambda are then real, those at the positions of + lie above mu and
+    those at the positions of - below, and mu may be any number in the gap between. mu = 0 if A is
+    positive definite; min tr(Z^T A Z) over all J-orthogonal Z is then sum |lambda|, attained at X.
+    With p = 0 or q = 0 every A qualifies.
 
-    A - mu J = R^T R by Cholesky, then one-sided J-Jacobi on R (see `hsvd`): |lambda - mu| = S^2. X
-    is a product of rotations and boosts, so that its residual is a few n u whatever the condition
-    of A, which the reduction to a symmetric problem, `scipy.linalg.eigh(J, A)`, does not give. For
-    A = D B D, D diagonal of any grading, each lambda has a relative error of about
-    u cond(B) ||X||^2.
+    A Cholesky factorisation A - mu J = R^T R is followed by one-sided J-Jacobi on R (see `hsvd`),
+    with |lambda - mu| = S^2. X is a product of rotations and boosts, so its residual is a few n u
+    whatever the condition of A; `scipy.linalg.eigh(J, A)`, a reduction to a symmetric problem, does
+    not give that. If A = D B D is positive definite with D diagonal of any grading, each lambda has
+    a relative error of about u cond(B) ||X||^2.
 
-    mu = 0 where A is positive definite; else mu is found by bisection, every cut with a vector z,
-    z^T (A - mu J) z <= 0, as its proof. Each lambda then has an error of a few
-    n u ||A - mu J|| ||x||^2. Computed in float64 on the CPU; no gradient is carried.
+    Otherwise mu is found by bisection, where a vector z with z^T (A - mu J) z <= 0 proves each
+    cut, and each lambda has an error of a few n u ||A - mu J|| ||x||^2. The computation is in
+    float64 on the CPU and carries no gradient.
 
     References: K. Veselic, A Jacobi eigenreduction algorithm for definite matrix pairs, Numer.
     Math. 64 (1993); C.-H. Guo, N. J. Higham, F. Tisseur, An improved arc algorithm for detecting
     definite Hermitian pairs, SIAM J. Matrix Anal. Appl. 31 (2009).
 
     Returns:
-        (eigenvalues (..., n), X (..., n, n)). Outwards from the gap: among the positions of +,
-        lambda ascends; among those of -, it descends. For positive definite A that is ascending
-        |lambda| within each sign.
+        (eigenvalues (..., n), X (..., n, n)), sorted outwards from the gap: lambda ascends among
+        the positions of + and descends among those of -. For positive definite A, |lambda| ascends
+        within each sign.
 
     Raises:
         ValueError: A is not symmetric, or A - mu J is positive definite for no mu.
@@ -55,13 +55,14 @@ def eigh(A: ArrayT, signature: Signature) -> tuple[ArrayT, ArrayT]:
 
 def _eigh(A: Floats, signs: NDArray[np.int8]) -> tuple[Floats, Floats]:
     A = 0.5 * A + 0.5 * A.T
-    shift, R = 0.0, _cholesky(A)
+    shift = 0.0
+    R = _cholesky(A)
     if R is None:
         if np.all(signs == signs[0]):
             return _one_sign(A, signs)
         shift, R = _definite_shift(A, signs)
     _, S, X = one_sided_jacobi(R, signs)
-    # S descends within each sign; eigenvalues go outwards
+    # S descends within each sign, and |lambda - mu| is to ascend
     order = np.empty(len(signs), dtype=np.intp)
     for sign in (1, -1):
         order[signs == sign] = np.flatnonzero(signs == sign)[::-1]
@@ -77,7 +78,7 @@ def _one_sign(A: Floats, signs: NDArray[np.int8]) -> tuple[Floats, Floats]:
 
 
 def _cholesky(A: Floats) -> Floats | None:
-    """R with A = R^T R, or None where A is not positive definite."""
+    """R with A = R^T R, or None if A is not positive definite."""
     from scipy.linalg import LinAlgError, cholesky
 
     try:
@@ -88,7 +89,7 @@ def _cholesky(A: Floats) -> Floats | None:
 
 
 def _definite_shift(A: Floats, signs: NDArray[np.int8]) -> tuple[float, Floats]:
-    """(mu, R) with A - mu J = R^T R; a ValueError where there is no such mu."""
+    """(mu, R) with A - mu J = R^T R, or a ValueError if there is no such mu."""
     from scipy.linalg import eigh as symmetric_eigh
 
     plus, minus = signs > 0, signs < 0
@@ -104,11 +105,11 @@ def _definite_shift(A: Floats, signs: NDArray[np.int8]) -> tuple[float, Floats]:
             return shift, R
         value, vector = symmetric_eigh(shifted, subset_by_index=[0, 0])
         form = float(signs @ vector[:, 0] ** 2)
-        # z^T (A - mu J) z > 0 asks for mu < bound where z^T J z > 0, else for mu > bound
+        # z^T (A - mu J) z > 0 requires mu < bound if z^T J z > 0, else mu > bound
         bound = shift + min(float(value[0]), 0.0) / form if form else shift
-        low, high = (low if form > 0 else bound), (high if form < 0 else bound)
+        low = low if form > 0 else bound
+        high = high if form < 0 else bound
     raise ValueError(
-        "A must form a definite pencil with J: A - mu J positive definite for some mu. "
-        "There is none to working precision: "
-        f"it would have to be above {low:.6g} and below {high:.6g}"
+        "A must form a definite pencil with J: A - mu J positive definite for some mu, got none to "
+        f"working precision: it would have to be above {low:.6g} and below {high:.6g}"
     )

@@ -1,6 +1,6 @@
-"""One-sided J-Jacobi sweeps, compiled. Import where used: it loads numba.
+"""One-sided J-Jacobi sweeps, compiled. Import this only where it is used: it loads numba.
 
-The columns of G are the rows of the array here, so that they lie in memory one after the other.
+The columns of G are stored as rows here, so that each is contiguous in memory.
 """
 
 from __future__ import annotations
@@ -9,15 +9,11 @@ import math
 
 import numpy as np
 
-from jorth.compiling import compiler
 from jorth.plane.compiled.roots import compiled
-from jorth.plane.compiled.rows import apply_pair
-
-# sums may be reassociated into vector registers; all else is IEEE arithmetic
-_summing = compiler(fastmath={"reassoc", "contract"})
+from jorth.plane.compiled.rows import apply_pair, compiled_sum
 
 STEEP = 0.9
-"""Above this |tanh 2 mu| a boost comes from lengths of sums and differences: no cancellation."""
+"""Above this |tanh 2 mu| a boost is formed from sums and differences, which do not cancel."""
 
 
 @compiled
@@ -33,12 +29,12 @@ def length(row: np.ndarray) -> float:
 
 @compiled
 def _length_near(row: np.ndarray, size: float) -> float:
-    """`length` in one pass where ``size`` is of its order of magnitude."""
+    """`length` in one pass if ``size`` is of its order of magnitude."""
     total = _squares(row, 1.0 / size)
     return size * math.sqrt(total) if 1e-100 < total < 1e100 else length(row)
 
 
-@_summing
+@compiled_sum
 def _squares(row: np.ndarray, scale: float) -> float:
     total = 0.0
     for value in row:
@@ -46,7 +42,7 @@ def _squares(row: np.ndarray, scale: float) -> float:
     return total
 
 
-@_summing
+@compiled_sum
 def _cosine(a: np.ndarray, b: np.ndarray, scale_a: float, scale_b: float) -> float:
     total = 0.0
     for k in range(a.shape[0]):
@@ -54,9 +50,9 @@ def _cosine(a: np.ndarray, b: np.ndarray, scale_a: float, scale_b: float) -> flo
     return total
 
 
-@_summing
+@compiled_sum
 def _null_lengths(a: np.ndarray, b: np.ndarray, scale: float) -> tuple[float, float]:
-    """The lengths of a + b and of a - b, times ``scale``, each to full relative accuracy."""
+    """``scale`` times the lengths of a + b and a - b, each to full relative accuracy."""
     plus, minus = 0.0, 0.0
     for k in range(a.shape[0]):
         x, y = a[k] * scale, b[k] * scale
@@ -102,9 +98,9 @@ def sweep(
 ) -> int:
     """One pass over all pairs of rows of G (n, m), with the same steps on X (n, n).
 
-    A pair is left alone when |g_i . g_j| <= tolerance |g_i| |g_j|. ``lengths`` (n,) are those of
-    the rows of G and are kept up to date. Returns the number of steps taken; minus one when two
-    rows of opposite sign are parallel and equally long, or a row is zero.
+    A pair is skipped if |g_i . g_j| <= tolerance |g_i| |g_j|. ``lengths`` (n,) holds the lengths of
+    the rows of G and is updated. Returns the number of steps taken, or -1 if two rows of opposite
+    sign are parallel and equally long, or a row is zero.
     """
     n = G.shape[0]
     steps = 0

@@ -23,8 +23,8 @@ def indefinite_lstsq(A: ArrayT, b: ArrayT, signature: Signature) -> ArrayT:
 
     A^T J A must be positive definite, which needs k <= p; with q = 0 this is ordinary least
     squares. A plain QR, A = V R, and a Cholesky factor of V^T J V give R x = (V^T J V)^-1 V^T J b.
-    The method is backward stable, where the normal equations A^T J A x = A^T J b are not. Computed
-    in float64.
+    Unlike the normal equations A^T J A x = A^T J b, this is backward stable. It is computed in
+    float64.
 
     Reference: S. Chandrasekaran, M. Gu, A. H. Sayed, A stable and efficient algorithm for the
     indefinite linear least-squares problem, SIAM J. Matrix Anal. Appl. 20 (1998).
@@ -59,9 +59,8 @@ def _right_hand_side(b: object, A: Tensor) -> Tensor:
     right = to_tensor(b, "b")
     if right.shape[: A.ndim - 1] != A.shape[:-1] or right.ndim not in (A.ndim - 1, A.ndim):
         rows = ", ".join(map(str, A.shape[:-1]))
-        raise ValueError(
-            f"b must have shape ({rows},) or ({rows}, r) to go with A, got {describe(b)}"
-        )
+        expected = f"({rows},) or ({rows}, r) to go with A"
+        raise ValueError(f"b must have shape {expected}, got {describe(b)}")
     check_alike(right, "b", A, "A")
     check_finite(right, "b")
     return right

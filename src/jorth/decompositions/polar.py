@@ -19,12 +19,12 @@ UNIT = torch.finfo(torch.float64).eps / 2
 def polar(A: ArrayT, signature: Signature) -> tuple[ArrayT, ArrayT]:
     """A = X S with X J-orthogonal and J S symmetric, for A (..., n, n): S = (J A^T J A)^(1/2).
 
-    The root is the principal one, its eigenvalues in the open right half plane. It exists, and is
-    then unique, exactly when A is regular and J A^T J A has no eigenvalue on the negative real
-    axis; with p = 0 or q = 0 that is every regular A. X is what `jorth.polish` finds, by the same
-    Newton iteration; here A may be anywhere, and the result is checked: J S is symmetric to
-    rounding, and the eigenvalues of S are where they should be. S is J X^T J A, with J S made
-    exactly symmetric. Computed in float64.
+    S is the principal root, with eigenvalues in the open right half plane. It exists and is unique
+    if and only if A is regular and J A^T J A has no eigenvalue on the negative real axis; with
+    p = 0 or q = 0 that holds for every regular A. X comes from the same Newton iteration as in
+    `jorth.polish`, but A may be anywhere, and the result is checked: J S is symmetric to rounding,
+    and the eigenvalues of S are in the right half plane. S is J X^T J A, with J S made exactly
+    symmetric. It is computed in float64.
 
     Reference: N. J. Higham, D. S. Mackey, N. Mackey, F. Tisseur, Functions preserving matrix groups
     and iterations for the matrix square root, SIAM J. Matrix Anal. Appl. 26 (2005).
@@ -33,8 +33,8 @@ def polar(A: ArrayT, signature: Signature) -> tuple[ArrayT, ArrayT]:
         (X, S), like A.
 
     Raises:
-        PolishError: There is no such decomposition, or A is so near to having none that the
-            iteration does not find it.
+        PolishError: There is no such decomposition, or the iteration does not find it because A is
+            too close to having none.
     """
     matrix = square_matrix(A, signature, "A")
     check_matrices(matrix, "A")
@@ -50,25 +50,24 @@ def polar(A: ArrayT, signature: Signature) -> tuple[ArrayT, ArrayT]:
 
 
 def balanced(A: Tensor) -> Tensor:
-    """A multiple of A with ||A|| = ||A^-1||: it has the same factor X, and is nearer to it."""
+    """The multiple of A with ||A|| = ||A^-1||, which has the same factor X and is nearer to it."""
     inverse, info = torch.linalg.inv_ex(A)
     if bool((info != 0).any()):
-        raise PolishError(
-            f"A has no polar decomposition: {int((info != 0).sum())} of {info.numel()} are singular"
-        )
+        found = f"{int((info != 0).sum())} of {info.numel()} are singular"
+        raise PolishError(f"A has no polar decomposition: {found}")
     ratio = torch.linalg.matrix_norm(inverse).sqrt() / torch.linalg.matrix_norm(A).sqrt()
     scaled: Tensor = A * ratio[..., None, None]
     return scaled
 
 
 def _check_root(JS: Tensor, X: Tensor, A: Tensor, s: Tensor) -> None:
-    """A PolishError unless J S is symmetric and S has its eigenvalues in the right half plane."""
+    """Raise a PolishError unless J S is symmetric and S has a spectrum in the right half plane."""
     size = torch.linalg.matrix_norm(X) * torch.linalg.matrix_norm(A)
     defect = (torch.linalg.matrix_norm(JS - JS.mT) / size).max().item()
     least = torch.linalg.eigvals(s[:, None] * JS).real.min().item()
     if defect > math.sqrt(UNIT) or least <= 0:
         raise PolishError(
             "A has no polar decomposition that the iteration can reach: J A^T J A must have no "
-            "eigenvalue on the negative real axis (S has an eigenvalue of real part "
-            f"{least:.3g}, and J S is symmetric to {defect:.3g})"
+            f"eigenvalue on the negative real axis (S has an eigenvalue of real part {least:.3g}, "
+            f"and J S is symmetric to {defect:.3g})"
         )

@@ -29,15 +29,15 @@ def hyperbolic_qr(A: ArrayT, signature: Signature) -> tuple[ArrayT, ArrayT]:
     R (..., k, k) upper triangular with a positive diagonal, so that A^T J A = R^T R: a Cholesky
     factor without the product.
 
-    A plain QR, A = V R0, and the CS decomposition of V with its rows parted by sign, V+ = U1 C Z^T
+    A plain QR, A = V R0, and the CS decomposition of V with its rows split by sign, V+ = U1 C Z^T
     and V- = U2 S Z^T, give tanh(mu) = S / C. Then A = diag(U1, U2) [cosh mu; sinh mu] (D Z^T R0)
-    with D = C / cosh(mu), and one more plain QR makes the last factor triangular. All factors but
-    R0 and H(mu) are orthogonal: the residual of Q is a few m u at any condition, and A - Q [R; 0]
-    is a few m u ||Q|| ||R||. Computed in float64.
+    with D = C / cosh(mu), and another plain QR makes the last factor triangular. All factors but
+    R0 and H(mu) are orthogonal, so the residual of Q is a few m u at any condition number, and
+    A - Q [R; 0] is a few m u ||Q|| ||R||. It is computed in float64.
 
     Reference: A. Bojanczyk, N. J. Higham, H. Patel, Solving the indefinite least squares problem by
     hyperbolic QR factorization, SIAM J. Matrix Anal. Appl. 24 (2003). They multiply hyperbolic
-    rotations; here the CS form gives Q at once.
+    rotations; here the CS form gives Q directly.
 
     Returns:
         (Q, R), like A.
@@ -71,16 +71,15 @@ def tall_matrix(A: object, signature: Signature) -> Tensor:
     matrix = to_tensor(A, "A")
     m, p = check_signature(signature).n, signature.p
     if matrix.ndim < 2 or matrix.shape[-2] != m or not 1 <= matrix.shape[-1] <= p:
-        raise ValueError(
-            f"A must have shape (..., {m}, k) with 1 <= k <= p = {p} for {signature} "
-            f"(A^T J A is not positive definite otherwise), got {describe(A)}"
-        )
+        reason = "(A^T J A is not positive definite otherwise)"
+        expected = f"(..., {m}, k) with 1 <= k <= p = {p} for {signature} {reason}"
+        raise ValueError(f"A must have shape {expected}, got {describe(A)}")
     check_matrices(matrix, "A")
     return matrix
 
 
 def column_basis(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """(V, R, d) with A = V R diag(d), or a ValueError where columns are dependent to rounding.
+    """(V, R, d) with A = V R diag(d), or a ValueError if columns are dependent to rounding.
 
     V has orthonormal columns, and d (..., k) makes those of A about equally long.
     """
@@ -88,15 +87,13 @@ def column_basis(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     V, R = torch.linalg.qr(A / scale[..., None, :])
     smallest = torch.linalg.svdvals(R)[..., -1].min().item()
     if smallest <= A.shape[-2] * unit_roundoff(A):
-        raise ValueError(
-            "A must have linearly independent columns, got a smallest singular value of "
-            f"{smallest:.3g} with columns scaled to entries of at most 2"
-        )
+        found = f"a smallest singular value of {smallest:.3g} once they are scaled"
+        raise ValueError(f"A must have linearly independent columns, got {found}")
     return V, R, scale
 
 
 def check_definite(eigenvalues: Tensor, signature: Signature) -> None:
-    """A ValueError where an eigenvalue of V^T J V, V orthonormal, is not above rounding."""
+    """Raise a ValueError if an eigenvalue of V^T J V, V orthonormal, is not above rounding."""
     worst = min(eigenvalues.flatten().tolist(), default=1.0)
     if not worst > 4 * signature.n * unit_roundoff(eigenvalues):
         raise ValueError(

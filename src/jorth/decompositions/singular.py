@@ -18,13 +18,12 @@ from jorth.signature import Signature
 
 EPS = float(np.finfo(np.float64).eps)
 MAX_SWEEPS = 60
-"""Some 10 sweeps are usual, 23 the most seen, with large boosts; the end is quadratic."""
+"""About 10 sweeps are usual; the most seen were 23, with large boosts."""
 SMALLEST_WITH_START = 64
-"""Below this size the sweeps take a few milliseconds, and need no start."""
+"""Below this size the sweeps take a few milliseconds and need no start."""
 GRADING = 10.0
-"""Columns further apart in length than this are left to J-Jacobi alone: the product R X would blur
-the short ones. A grading of the rows does no harm: every row of R X has an error in proportion to
-that row of R."""
+"""The largest ratio of column lengths for which there is a start: the product R X would blur much
+shorter columns. A grading of the rows does no harm, since the error of a row is relative to it."""
 
 
 @dataclass(frozen=True)
@@ -55,19 +54,19 @@ def hsvd(G: ArrayT, signature: Signature) -> HSVD[ArrayT]:
     """The hyperbolic SVD G X = U diag(S) of G (..., m, n) with full column rank, m >= n = p + q.
 
     The squares of S are the |lambda| of G^T G x = lambda J x, and s_i S_i^2 are the nonzero
-    eigenvalues of G J G^T. One-sided J-Jacobi never forms either product: columns of equal sign are
-    rotated, columns of opposite sign boosted, until |g_i . g_j| <= sqrt(m) eps |g_i| |g_j| for
-    every pair. On G = D1 B D2, D1 and D2 diagonal and of any grading, each value comes with a
-    relative error of about u cond(B) ||X||^2, however small it is beside the others. A QR
-    factorisation with sorted rows and pivoted columns comes first; it keeps both gradings.
+    eigenvalues of G J G^T. One-sided J-Jacobi forms neither product: it rotates columns of equal
+    sign and boosts columns of opposite sign until |g_i . g_j| <= sqrt(m) eps |g_i| |g_j| for every
+    pair. For G = D1 B D2, D1 and D2 diagonal of any grading, each value has a relative error of
+    about u cond(B) ||X||^2, however small it is. A QR factorisation with sorted rows and pivoted
+    columns comes first; it preserves both gradings.
 
-    A rank-deficient G is refused: where a null vector x of G has x^T J x = 0 there is no such
-    decomposition, elsewhere U is not determined. Rank is that of G with its rows and columns
-    brought to equal size: grading does not count.
+    A rank-deficient G is refused: if a null vector x of G has x^T J x = 0, there is no such
+    decomposition, and otherwise U is not determined. The rank is that of G with its rows and
+    columns scaled to equal size, so that grading does not matter.
 
     From n = 64 on, unless the columns are graded, the sweeps start from the J-orthogonal polar
-    factor of what a symmetric eigenvalue solver finds, which saves most of them: about 3 sweeps of
-    O(n^3) instead of 10. Computed in float64 on the CPU; no gradient is carried.
+    factor of the solution of a symmetric eigenvalue problem, which reduces them from about 10 to 3.
+    The computation is in float64 on the CPU and carries no gradient.
 
     References: R. Onn, A. O. Steinhardt, A. W. Bojanczyk, The hyperbolic singular value
     decomposition and applications, IEEE Trans. Signal Processing 39 (1991); K. Veselic, A Jacobi
@@ -75,14 +74,13 @@ def hsvd(G: ArrayT, signature: Signature) -> HSVD[ArrayT]:
     accurate symmetric eigenvalue decomposition and hyperbolic SVD, Linear Algebra Appl. 358 (2003).
 
     Returns:
-        HSVD(U, S, X). Among the positions of each sign, S descends.
+        HSVD(U, S, X). S descends among the positions of each sign.
     """
     matrix = to_tensor(G, "G")
     n = check_signature(signature).n
     if matrix.ndim < 2 or matrix.shape[-1] != n or matrix.shape[-2] < n:
-        raise ValueError(
-            f"G must have shape (..., m, {n}) with m >= {n} for {signature}, got {describe(G)}"
-        )
+        expected = f"(..., m, {n}) with m >= {n} for {signature}"
+        raise ValueError(f"G must have shape {expected}, got {describe(G)}")
     check_matrices(matrix, "G")
     U, S, X = over_batch(partial(_checked, signs=signature.signs), matrix)
     return HSVD(U=like_input(U, G), S=like_input(S, G), X=like_input(X, G), signature=signature)
@@ -90,10 +88,8 @@ def hsvd(G: ArrayT, signature: Signature) -> HSVD[ArrayT]:
 
 def _checked(G: Floats, signs: NDArray[np.int8]) -> tuple[Floats, Floats, Floats]:
     if _rank_defect(G):
-        raise ValueError(
-            "G must have full column rank, got a matrix that is rank-deficient to rounding "
-            "even after its rows and columns were brought to equal size"
-        )
+        found = "a matrix that is rank-deficient to rounding even after scaling"
+        raise ValueError(f"G must have full column rank, got {found}")
     return one_sided_jacobi(G, signs)
 
 
@@ -113,7 +109,7 @@ def one_sided_jacobi(G: Floats, signs: NDArray[np.int8]) -> tuple[Floats, Floats
     """(U, S, X) of one matrix (m, n) with full column rank."""
     from scipy.linalg import qr
 
-    # Householder QR keeps a grading of the rows if the large ones come first (Cox, Higham 1998)
+    # Householder QR preserves a grading of rows if large ones come first (Cox and Higham, 1998)
     rows = np.argsort(-np.abs(G).max(axis=1), kind="stable")
     Q, R, columns = qr(G[rows], mode="economic", pivoting=True)
     permuted = signs[columns]
@@ -131,10 +127,7 @@ def one_sided_jacobi(G: Floats, signs: NDArray[np.int8]) -> tuple[Floats, Floats
 def _orthogonalise(
     work: Floats, turned: Floats, signs: NDArray[np.int8], tolerance: float
 ) -> Floats:
-    """Sweep over the rows of ``work`` until they are orthogonal; returns their lengths.
-
-    The same steps are taken on ``turned``.
-    """
+    """Make the rows of ``work`` orthogonal, with the same steps on ``turned``; return lengths."""
     from jorth.decompositions.jacobi import length, sweep
 
     lengths = np.array([length(row) for row in work])
@@ -144,22 +137,19 @@ def _orthogonalise(
             return lengths
         if steps < 0:
             raise ValueError(
-                "G has no hyperbolic singular value decomposition that can be computed: "
-                "two columns of opposite sign became parallel and equally long "
-                "(G is too close to rank-deficient)"
+                "G is too close to rank-deficient for a hyperbolic singular value decomposition: "
+                "two columns of opposite sign became parallel and equally long"
             )
-    raise RuntimeError(
-        f"one-sided J-Jacobi did not converge: {steps} pairs were not orthogonal "
-        f"in sweep {MAX_SWEEPS}"
-    )
+    found = f"{steps} pairs were not orthogonal in sweep {MAX_SWEEPS}"
+    raise RuntimeError(f"one-sided J-Jacobi did not converge: {found}")
 
 
 def nearly_orthogonal(R: Floats, signs: NDArray[np.int8]) -> Floats | None:
     """A J-orthogonal X for which the columns of R X are nearly orthogonal, or None.
 
-    Most of the work is done by a symmetric eigenvalue solver: R J R^T = U (J S^2) U^T gives
-    X = J R^T U S^-1. That X is feasible to u cond(R)^2 only, so its J-orthogonal polar factor is
-    taken; J-Jacobi on R X then finishes in two or three sweeps.
+    A symmetric eigenvalue solver does most of the work: R J R^T = U (J S^2) U^T gives
+    X = J R^T U S^-1. That X is feasible to u cond(R)^2 only and is replaced by its J-orthogonal
+    polar factor; J-Jacobi on R X then takes two or three sweeps.
     """
     if len(R) < SMALLEST_WITH_START:
         return None
@@ -171,7 +161,8 @@ def nearly_orthogonal(R: Floats, signs: NDArray[np.int8]) -> Floats | None:
     if not np.all(squares) or np.count_nonzero(squares > 0) != np.count_nonzero(signs > 0):
         return None
     order = np.empty(len(signs), dtype=np.intp)
-    order[signs > 0], order[signs < 0] = np.flatnonzero(squares > 0), np.flatnonzero(squares < 0)
+    order[signs > 0] = np.flatnonzero(squares > 0)
+    order[signs < 0] = np.flatnonzero(squares < 0)
     X = signs[:, None] * (R.T @ U[:, order]) / np.sqrt(np.abs(squares[order]))
     try:
         X = orthogonal_factor(torch.from_numpy(X), Signature.of(signs), "X").numpy()
@@ -185,7 +176,7 @@ def nearly_orthogonal(R: Floats, signs: NDArray[np.int8]) -> Floats | None:
 def _by_sign(
     lengths: Floats, permuted: NDArray[np.int8], signs: NDArray[np.int8]
 ) -> NDArray[np.intp]:
-    """Which column goes to each position of ``signs``: one of that sign, the longest first."""
+    """The column for each position of ``signs``: one of that sign, the longest first."""
     order = np.empty(len(signs), dtype=np.intp)
     for sign in (1, -1):
         found = np.flatnonzero(permuted == sign)

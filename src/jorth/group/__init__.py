@@ -1,4 +1,4 @@
-"""The group O(p, q) = {X : X^T J X = J}: its elements, how to draw, move and repair them."""
+"""The group O(p, q) = {X : X^T J X = J}: how to inspect, draw, move and repair its elements."""
 
 from jorth.group.elements import component, exchange, inverse, residual
 from jorth.group.polishing import PolishError, polish

@@ -11,10 +11,10 @@ from jorth.signature import Signature
 def compose_cs(
     U1: Tensor, U2: Tensor, mu: Tensor, V1: Tensor, V2: Tensor, signature: Signature
 ) -> Tensor:
-    """X (..., n, n), in the order of the signature, from its factors and mu (..., min(p, q)).
+    """X (..., n, n) in the order of the signature, from its factors and mu (..., min(p, q)).
 
-    H(mu) = [[cosh mu, 0, sinh mu], [0, I, 0], [sinh mu, 0, cosh mu]], with the positive signs of J
-    first. Every J-orthogonal matrix has this form.
+    Every J-orthogonal X has this form. With the positive signs of J first,
+    H(mu) = [[cosh mu, 0, sinh mu], [0, I, 0], [sinh mu, 0, cosh mu]].
     """
     k, n = mu.shape[-1], signature.n
     cosh, sinh = mu.cosh()[..., None, :], mu.sinh()[..., None, :]

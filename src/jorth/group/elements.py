@@ -1,4 +1,4 @@
-"""Questions about one J-orthogonal matrix: its inverse, residual, component and exchange."""
+"""The inverse, residual, component and exchange of a J-orthogonal matrix."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from jorth.signature import Signature
 
 
 def inverse(X: ArrayT, signature: Signature) -> ArrayT:
-    """The inverse X^-1 = J X^T J of a J-orthogonal matrix (..., n, n): exact, without a solve."""
+    """The inverse X^-1 = J X^T J of a J-orthogonal X (..., n, n), exact and without a solve."""
     matrix = finite_square(X, signature)
     s = signature.vector(matrix)
     return like_input(s[:, None] * matrix.mT * s, X)
 
 
 def residual(X: Array, signature: Signature, *, gram: Array | None = None) -> Any:
-    """How far X is from feasible, scaled: max |X^T J X - J| / max(1, ||X||_2^2).
+    """The scaled distance from feasibility, max |X^T J X - J| / max(1, ||X||_2^2).
 
     A computed J-orthogonal matrix has a residual of a few n u, u the unit roundoff of its dtype,
-    whatever its condition number; an unscaled residual grows with ||X||_2^2. float32 is measured in
-    float64.
+    whatever its condition number; without the scaling it would grow with ||X||_2^2. float32 is
+    measured in float64.
 
     Args:
         X: (..., n, n), or thin (..., n, k) together with ``gram``.
         signature: The signs of J.
-        gram: (..., k, k), what X^T J X should be; J itself when omitted.
+        gram: (..., k, k), what X^T J X should be; J if omitted.
 
     Returns:
         A float for one matrix, an array (...) of the kind of X for a batch; NaN where X is not
@@ -52,17 +52,12 @@ def residual(X: Array, signature: Signature, *, gram: Array | None = None) -> An
     if gram is not None:
         target = to_tensor(gram, "gram").to(matrix.device, matrix.dtype)
         if target.shape[-2:] != (k, k):
-            raise ValueError(
-                f"gram must have shape (..., {k}, {k}), got {describe(gram)} "
-                "beside an X of that size"
-            )
+            raise ValueError(f"gram must have shape (..., {k}, {k}), got {describe(gram)}")
         check_finite(target, "gram")
     elif k == n:
         target = torch.diag(s)
     else:
-        raise ValueError(
-            f"gram is needed for a thin X (..., {n}, {k}), X^T J X of shape ({k}, {k}), got None"
-        )
+        raise ValueError(f"gram is needed for a thin X (..., {n}, {k}), got None")
     scaled = scaled_violation(matrix, s, target)
     if scaled.ndim == 0:
         return scaled.item()
@@ -70,7 +65,7 @@ def residual(X: Array, signature: Signature, *, gram: Array | None = None) -> An
 
 
 def component(X: Array, signature: Signature) -> Any:
-    """Which of the four components of O(p, q) holds X: the signs of det X[+,+] and det X[-,-].
+    """The component of O(p, q) that holds X, as the signs of det X[+,+] and det X[-,-].
 
     Returns:
         The tuple (+-1, +-1) for one matrix, an integer array (..., 2) for a batch. An empty block
@@ -81,21 +76,20 @@ def component(X: Array, signature: Signature) -> Any:
     signs = torch.stack([torch.linalg.slogdet(block).sign for block in blocks], dim=-1)
     found = signs.to(torch.int64)
     if bool((found == 0).any()):
-        raise ValueError(
-            f"X must be J-orthogonal, got a matrix with a singular diagonal block for {signature}"
-        )
+        block = f"a singular diagonal block for {signature}"
+        raise ValueError(f"X must be J-orthogonal, got a matrix with {block}")
     if found.ndim == 1:
         return int(found[0]), int(found[1])
     return found if isinstance(X, Tensor) else found.numpy()
 
 
 def exchange(X: ArrayT, signature: Signature) -> ArrayT:
-    """The exchange operator: maps J-orthogonal matrices to orthogonal ones and back.
+    """The exchange operator, which maps J-orthogonal matrices to orthogonal ones and back.
 
     With X partitioned by the signs, exc(X) = [[X11^-1, -X11^-1 X12], [X21 X11^-1, X22^-T]]. It is
-    its own inverse. The (2, 2) block is the Schur complement X22 - X21 X11^-1 X12 of the textbook
-    form, which equals X22^-T both for J-orthogonal and for orthogonal X, without its cancellation.
-    X must be one of the two; that is not checked.
+    its own inverse. Textbooks have the Schur complement X22 - X21 X11^-1 X12 for X22^-T; the two
+    are equal for J-orthogonal and for orthogonal X, but the former suffers from cancellation. That
+    X is one of the two is not checked.
 
     Reference: N. J. Higham, J-orthogonal matrices: properties and generation, SIAM Rev. 45 (2003).
     """
@@ -105,9 +99,8 @@ def exchange(X: ArrayT, signature: Signature) -> ArrayT:
         inverse11 = torch.linalg.inv(matrix[..., plus[:, None], plus])
         inverse22 = torch.linalg.inv(matrix[..., minus[:, None], minus])
     except RuntimeError as error:
-        raise ValueError(
-            f"X has no exchange: a diagonal block of it is singular for {signature}"
-        ) from error
+        reason = f"a diagonal block of it is singular for {signature}"
+        raise ValueError(f"X has no exchange: {reason}") from error
     result = torch.empty_like(matrix)
     result[..., plus[:, None], plus] = inverse11
     result[..., plus[:, None], minus] = -inverse11 @ matrix[..., plus[:, None], minus]

@@ -9,24 +9,23 @@ import torch
 from torch import Tensor
 
 EXACT = 200
-"""Up to so many columns a CPU computes all singular values: that is cheaper than Lanczos steps."""
+"""The most columns for which a CPU computes all singular values: Lanczos steps cost more."""
 EXACT_ON_DEVICE = 64
 SQUARED = 2000
-"""Up to so many columns a device squares X^T X: few large products instead of many small ones."""
+"""The most columns for which a device squares X^T X: few large products, not many small ones."""
 SQUARINGS = 7
 ACCURACY = 0.018
-"""Relative accuracy of ||X||_2^2: 0.9 per cent of ||X||_2, and the rest for single precision."""
+"""Relative accuracy of ||X||_2^2: 0.9 per cent for ||X||_2, which leaves room for float32."""
 FAILURE = 1e-6
-"""The probability that a random start is less accurate than that."""
+"""The probability of a result that is less accurate than that."""
 
 
 def spectral_norm(X: Tensor) -> float:
     """||X||_2 to one per cent.
 
-    It is exact for few columns. For many it takes the Lanczos method on X^T X, with as many steps
-    from a fixed random start as the bound of Kuczynski and Wozniakowski asks for, whatever the
-    spectrum: O(n k log n) where products are O(n^2 k). On a device these steps are expensive up to
-    some size, and X^T X is squared instead.
+    It is exact for few columns. For many, the Lanczos method runs on X^T X from a fixed random
+    start, for as many steps as the bound of Kuczynski and Wozniakowski requires for any spectrum:
+    O(n k log n). On a device small steps are slow, and X^T X is squared instead, up to some size.
     """
     largest = float(X.abs().max())
     if not 0 < largest < math.inf:
@@ -47,7 +46,7 @@ def spectral_norm(X: Tensor) -> float:
 def by_squaring(X: Tensor) -> float:
     """The largest eigenvalue of G = X^T X (n, n), to ln(n) / (4 m) relative, m = 2^`SQUARINGS`.
 
-    ||G^m||_F is between lambda^m and sqrt(n) lambda^m; this is the middle of the two.
+    ||G^m||_F lies between lambda^m and sqrt(n) lambda^m; the result is the middle of the two.
     """
     power = X.mT @ X
     sizes = [power.norm()]
@@ -61,9 +60,9 @@ def by_squaring(X: Tensor) -> float:
 
 
 def lanczos_steps(columns: int, starts: int) -> int:
-    """Lanczos steps after which no start is accurate with a probability of `FAILURE` at most.
+    """The number of Lanczos steps after which all starts fail with probability at most `FAILURE`.
 
-    From one start the relative error of the largest eigenvalue after k steps exceeds e with
+    After k steps from one start the relative error of the largest eigenvalue exceeds e with
     probability at most 1.648 sqrt(n) exp(-sqrt(e) (2 k - 1)): J. Kuczynski and H. Wozniakowski,
     Estimating the largest eigenvalue by the power and Lanczos algorithms with a random start,
     SIAM J. Matrix Anal. Appl. 13 (1992), Theorem 4.2.
@@ -74,7 +73,7 @@ def lanczos_steps(columns: int, starts: int) -> int:
 
 
 def by_lanczos(X: Tensor) -> float:
-    """The largest eigenvalue of X^T X: the largest Ritz value of one or several runs."""
+    """The largest eigenvalue of X^T X: the largest Ritz value from one start or several."""
     columns = X.shape[1]
     starts = 1 if X.device.type == "cpu" else 8  # a device does eight in the time of one
     V = _starts(columns, starts).to(X)
@@ -92,14 +91,10 @@ def by_lanczos(X: Tensor) -> float:
         beside.append(beta)
         before = V
         V = W / torch.where(beta > 0, beta, 1.0)
-    return float(torch.linalg.eigvalsh(_tridiagonal(diagonal, beside[:-1]))[:, -1].max())
-
-
-def _tridiagonal(diagonal: list[Tensor], beside: list[Tensor]) -> Tensor:
-    """Matrices (starts, k, k) in double precision on the CPU."""
     T = torch.diag_embed(torch.stack(diagonal, -1).double().cpu())
-    side = torch.stack(beside, -1).double().cpu()
-    return T + torch.diag_embed(side, 1) + torch.diag_embed(side, -1)
+    side = torch.stack(beside[:-1], -1).double().cpu()
+    T = T + torch.diag_embed(side, 1) + torch.diag_embed(side, -1)
+    return float(torch.linalg.eigvalsh(T)[:, -1].max())
 
 
 @lru_cache(maxsize=8)
@@ -113,8 +108,8 @@ def _starts(columns: int, starts: int) -> Tensor:
 def scaled_violation(X: Tensor, signs: Tensor, gram: Tensor, norm: float | None = None) -> Tensor:
     """max |X^T J X - gram| / max(1, ||X||_2^2) for X (..., n, k), without overflow.
 
-    It is NaN where X is not finite. A caller who knows ||X||_2 of one matrix already, if only to a
-    few per cent, passes it as ``norm``; the rest then costs one product.
+    It is NaN where X is not finite. A caller who knows ||X||_2 of a single matrix, if only to a few
+    per cent, can pass it as ``norm``; the rest costs one product.
     """
     scale: float | Tensor
     if norm is None:
@@ -131,9 +126,6 @@ def scaled_violation(X: Tensor, signs: Tensor, gram: Tensor, norm: float | None 
 
 
 def power_of_two(size: Tensor) -> Tensor:
-    """The largest power of two up to ``size`` >= 0, elementwise; 1 where size is 0.
-
-    Scaling by it rounds nothing.
-    """
+    """The largest power of two up to ``size`` >= 0, or 1 for 0: scaling by it is exact."""
     mantissa, _ = torch.frexp(size)
     return torch.where(size > 0, size / (2 * mantissa), 1.0)

@@ -1,4 +1,4 @@
-"""Polishing: the J-orthogonal matrix near a given one. It is never done silently."""
+"""Polishing: the J-orthogonal matrix near a given one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_STEPS = 60
 
 
 class PolishError(ValueError):
-    """There is no J-orthogonal matrix near enough for the iteration to find."""
+    """The iteration finds no J-orthogonal matrix nearby."""
 
 
 def polish(X: ArrayT, signature: Signature) -> ArrayT:
@@ -22,17 +22,17 @@ def polish(X: ArrayT, signature: Signature) -> ArrayT:
 
     Where ||J X^T J X - I||_F is below 1/2 this takes the inverse-free Schulz step
     X (3 I - J X^T J X) / 2, further away the Newton step (X + J X^-T J) / 2. Both converge
-    quadratically. A perturbation E of a feasible X needs about ||E|| ||X|| < 1: beyond that S need
-    not exist, and a PolishError says so.
+    quadratically. A perturbation E of a feasible X must satisfy about ||E|| ||X|| < 1; beyond that
+    S need not exist, and a PolishError is raised.
 
     Returns:
-        An array like X whose residual is at rounding level; X itself where it is there already.
+        An array like X with a residual at rounding level; an X that has one already is unchanged.
     """
     return like_input(orthogonal_factor(finite_square(X, signature), signature, "X"), X)
 
 
 def orthogonal_factor(matrix: Tensor, signature: Signature, name: str) -> Tensor:
-    """The factor W of `polish` for finite tensors (..., n, n), which errors call ``name``."""
+    """The factor W of `polish` for finite tensors (..., n, n); errors call them ``name``."""
     s = signature.vector(matrix)
     identity = torch.eye(signature.n, dtype=matrix.dtype, device=matrix.device)
     rounding_level = 4 * signature.n * unit_roundoff(matrix)
@@ -48,10 +48,9 @@ def orthogonal_factor(matrix: Tensor, signature: Signature, name: str) -> Tensor
             break
         point = torch.where(done[..., None, None], point, _step(point, M, distance, s))
     raise PolishError(
-        f"{name} has no J-orthogonal factor that the iteration can reach "
-        f"({int((~done).sum())} of {done.numel()} matrices, "
-        f"last scaled residual {scaled.amax().item():.3g}); "
-        f"a perturbation E of a feasible {name} needs about ||E|| ||{name}|| < 1"
+        f"{name} has no J-orthogonal factor that the iteration can reach ({int((~done).sum())} of "
+        f"{done.numel()} matrices, last scaled residual {scaled.amax().item():.3g}); a "
+        f"perturbation E of a feasible {name} needs about ||E|| ||{name}|| < 1"
     )
 
 

@@ -14,41 +14,37 @@ def exp(K: ArrayT, signature: Signature) -> ArrayT:
     """The exponential of K (..., n, n), J K skew: J-orthogonal and in the identity component.
 
     It is computed by scaling and squaring. The scaled residual is a few n u for steps of moderate
-    size and grows like ||K|| u for rotations by many turns, as does the error of the angle that a
-    rounded K stands for; `cayley` has no such growth. A ValueError is raised where half of the
-    digits are lost, at some 1 / sqrt(u) radians.
+    size. For rotations by many turns it grows like ||K|| u, as does the error of the angle that a
+    rounded K stands for; that of `cayley` does not. A ValueError is raised where half of the digits
+    are lost, at some 1 / sqrt(u) radians.
     """
     algebra = _algebra_element(K, signature)
     X = matrix_exp(algebra)
     if not bool(torch.isfinite(X).all()):
-        raise ValueError(
-            "K must be small enough for exp(K) to be finite, got one at which it overflows"
-        )
+        raise ValueError("K must be small enough for exp(K) to be finite, got overflow")
     _check_digits(X.detach(), algebra.detach(), signature)
     return like_input(X, K)
 
 
 def _check_digits(X: Tensor, K: Tensor, signature: Signature) -> None:
-    """A ValueError where X = exp(K) has a scaled residual above sqrt(u)."""
+    """Raise a ValueError where X = exp(K) has a scaled residual above sqrt(u)."""
     size = K.abs().max().item() if K.numel() else 0.0
     u = unit_roundoff(X)
     if signature.n * size * u <= 1e-3 * u**0.5:
         return
     found = float(torch.as_tensor(residual(X, signature)).max())
     if found > u**0.5:
-        raise ValueError(
-            "K must be small enough for exp(K) to keep its digits, "
-            f"got max |K| = {size:.3g}, at which the scaled residual is {found:.1g}"
-        )
+        given = f"max |K| = {size:.3g}, at which the scaled residual is {found:.1g}"
+        raise ValueError(f"K must be small enough for exp(K) to keep its digits, got {given}")
 
 
 def matrix_exp(K: Tensor) -> Tensor:
-    """torch.linalg.matrix_exp, kept away from a fault in it.
+    """torch.linalg.matrix_exp without a fault of torch 2.13.
 
-    For one matrix of 1-norm 3e-4 to 5e-2 in float64, and 5e-2 to 0.6 in float32, torch 2.13 takes a
-    Taylor polynomial of degree 8 with a wrong coefficient, and is off by up to 3e-10 and 3e-5. A
-    batch of two takes another polynomial. The derivative is the exponential of a larger matrix, so
-    the norm of K says nothing about it.
+    For one matrix of 1-norm 3e-4 to 5e-2 in float64, and 5e-2 to 0.6 in float32, torch uses a
+    Taylor polynomial of degree 8 with a wrong coefficient, and is off by up to 3e-10 and 3e-5. For
+    a batch of two it uses another polynomial. The derivative is the exponential of a larger matrix,
+    so the norm of K says nothing about it.
 
     Reference: github.com/pytorch/pytorch/issues/196592.
     """
@@ -65,26 +61,23 @@ def cayley(K: ArrayT, signature: Signature) -> ArrayT:
     """The Cayley transform (I - K/2)^-1 (I + K/2) of K (..., n, n), J K skew.
 
     It agrees with exp(K) to second order and costs one solve. Along a boost of rapidity w it is
-    u = (1 + w/2) / (1 - w/2): a pole at w = 2 and, silently, another component beyond. A real
-    eigenvalue of K is at most the norm of its symmetric part, the largest singular value of the
-    block K[+,-], so a ValueError is raised unless that is below 2: no step that is returned has
-    passed the pole.
+    u = (1 + w/2) / (1 - w/2), with a pole at w = 2 and another component beyond. A real eigenvalue
+    of K is at most the norm of its symmetric part, which is the largest singular value of K[+,-]. A
+    ValueError is raised unless that is below 2, so that no step passes the pole.
     """
     algebra = _algebra_element(K, signature)
     plus, minus = signature.positions(algebra.device)
     boost = algebra[..., plus[:, None], minus]
     norms = torch.linalg.matrix_norm(boost, ord=2) if boost.numel() else boost.new_zeros(1)
     if (largest := norms.amax().item()) >= 2:
-        raise ValueError(
-            "K must have its boost part K[+,-] below 2 in norm for the Cayley transform "
-            f"(pole at 2), got {largest:.3g}; take a shorter step or jorth.exp"
-        )
+        found = f"{largest:.3g}; take a shorter step or jorth.exp"
+        raise ValueError(f"K must have its boost part K[+,-] below 2 in norm (a pole), got {found}")
     identity = torch.eye(signature.n, dtype=algebra.dtype, device=algebra.device)
     return like_input(cayley_step(algebra, identity), K)
 
 
 def cayley_step(K: Tensor, X: Tensor) -> Tensor:
-    """(I - K/2)^-1 (I + K/2) X = 2 (I - K/2)^-1 X - X, for K in the algebra and before the pole."""
+    """(I - K/2)^-1 (I + K/2) X = 2 (I - K/2)^-1 X - X for a K in the algebra, before the pole."""
     shifted = K / -2
     shifted.diagonal(dim1=-2, dim2=-1).add_(1)
     moved: Tensor = torch.linalg.solve(shifted, X)
@@ -96,12 +89,10 @@ def _algebra_element(K: ArrayT, signature: Signature) -> Tensor:
     JK = signature.vector(algebra)[:, None] * algebra
     defects = (JK + JK.mT).abs().amax(dim=(-2, -1))
     sizes = algebra.abs().amax(dim=(-2, -1))
-    # J S with S = M - M^T is exactly skew; the rounding of a product such as Y K Y^-1 is tolerated
+    # the rounding of a product such as Y K Y^-1 is tolerated
     bad = defects > 8 * signature.n * unit_roundoff(algebra) * sizes
     if bool(bad.any()):
-        raise ValueError(
-            "K must be in the Lie algebra (J K skew), "
-            f"got max |J K + (J K)^T| = {defects[bad].amax().item():.3g} "
-            f"at max |K| = {sizes[bad].amax().item():.3g} for {signature}"
-        )
+        found = f"max |J K + (J K)^T| = {defects[bad].amax().item():.3g}"
+        size = f"max |K| = {sizes[bad].amax().item():.3g} for {signature}"
+        raise ValueError(f"K must be in the Lie algebra (J K skew), got {found} at {size}")
     return algebra

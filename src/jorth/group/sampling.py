@@ -39,25 +39,25 @@ def random_point(
 ) -> Any:
     """A random point of O(p, q) with condition number ``cond`` in the given component.
 
-    This is the hyperbolic CS decomposition read backwards: X = diag(U1, U2) H(mu) diag(V1, V2)^T
-    with Haar orthogonal factors, largest mu = log(cond) / 2 and the others uniform below it. Since
-    X^-1 = J X^T J, the norm of X is sqrt(cond). When p or q is zero every point is orthogonal and
-    ``cond`` has no effect.
+    X = diag(U1, U2) H(mu) diag(V1, V2)^T has the hyperbolic CS decomposition with Haar orthogonal
+    factors, the largest mu = log(cond) / 2 and the others uniform below it. Since X^-1 = J X^T J,
+    the norm of X is sqrt(cond). If p or q is zero, every point is orthogonal and ``cond`` has no
+    effect.
 
     Args:
         signature: The signs of J.
         cond: The 2-norm condition number, at least 1.
         component: The signs of det X[+,+] and det X[-,-].
-        columns: (r, c) for a thin X (n, r + c) with X^T J X = diag(I_r, -I_c): columns of a full
-            point, whose condition number ``cond`` then is.
+        columns: (r, c) for a thin X (n, r + c) with X^T J X = diag(I_r, -I_c). It consists of
+            columns of a full point, to which ``cond`` applies.
         batch: Leading dimensions.
         seed: An integer or a NumPy generator.
-        dtype: A NumPy or torch float dtype; float64 when omitted.
+        dtype: A NumPy or torch float dtype; float64 if omitted.
         device: A torch device.
 
     Returns:
-        (*batch, n, n) or (*batch, n, r + c): a tensor when ``dtype`` is torch's or a device is
-        given, else a NumPy array.
+        (*batch, n, n) or (*batch, n, r + c): a tensor if ``dtype`` is torch's or a device is given,
+        else a NumPy array.
     """
     check_signature(signature)
     expected = "a finite number of at least 1"
@@ -69,7 +69,8 @@ def random_point(
         raise ValueError(f"batch must be a tuple of sizes, got {shown(batch)}")
     _check_component(component, signature)
     chosen = None if columns is None else _chosen_columns(columns, signature)
-    wanted, place = _torch_dtype(dtype), _torch_device(device)
+    wanted = _torch_dtype(dtype)
+    place = _torch_device(device)
     X = _draw(signature, 0.5 * math.log(size), component, batch, generator(seed))
     if chosen is not None:
         X = X[..., chosen]
@@ -85,10 +86,8 @@ def _check_component(component: tuple[int, int], signature: Signature) -> None:
         raise ValueError(f"component must be two signs +1 or -1, got {shown(component)}")
     for sign, size, name in zip(component, (signature.p, signature.q), ("p", "q"), strict=True):
         if size == 0 and sign == -1:
-            raise ValueError(
-                f"component must have +1 for the empty block, got {component!r} "
-                f"with {name} = 0 in {signature}"
-            )
+            given = f"{component!r} with {name} = 0"
+            raise ValueError(f"component must have +1 for the empty block, got {given}")
 
 
 def _chosen_columns(columns: tuple[int, int], signature: Signature) -> NDArray[np.intp]:
@@ -96,10 +95,8 @@ def _chosen_columns(columns: tuple[int, int], signature: Signature) -> NDArray[n
     r, c = columns if isinstance(columns, tuple) and len(columns) == 2 else (-1, -1)
     integers = type(r) is int and type(c) is int
     if not (integers and 0 <= r <= p and 0 <= c <= q and r + c > 0):
-        raise ValueError(
-            f"columns must be (r, c) with r <= p = {p}, c <= q = {q} and r + c > 0 "
-            f"for {signature}, got {shown(columns)}"
-        )
+        expected = f"(r, c) with r <= p = {p}, c <= q = {q} and r + c > 0"
+        raise ValueError(f"columns must be {expected}, got {shown(columns)}")
     return np.concatenate([signature.positive[:r], signature.negative[:c]])
 
 
@@ -123,7 +120,7 @@ def _draw(
 
 
 def _haar(n: int, batch: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Orthogonal matrices of Haar measure: Q of Gaussians, for an R with a positive diagonal."""
+    """Haar orthogonal matrices: the Q factors of Gaussians, with a positive diagonal of R."""
     Q, R = np.linalg.qr(rng.standard_normal((*batch, n, n)))
     Q *= np.copysign(1.0, np.diagonal(R, axis1=-2, axis2=-1))[..., None, :]
     return Q
@@ -145,7 +142,5 @@ def _torch_device(device: Any) -> torch.device | None:
     except (TypeError, ValueError, RuntimeError):
         place = torch.device("meta")
     if place is not None and place.type == "meta":
-        raise ValueError(
-            f"device must be a torch device that holds data, or its name, got {describe(device)}"
-        )
+        raise ValueError(f"device must be a torch device that holds data, got {describe(device)}")
     return place

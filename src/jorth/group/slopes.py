@@ -1,4 +1,4 @@
-"""The gradient on the group: slopes in every plane, the tangent vector, the multiplier."""
+"""The gradient on the group: the slope in every plane, the tangent vector, the multiplier."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def riemannian_gradient(X: ArrayT, G: ArrayT, signature: Signature) -> ArrayT:
     """The tangent vector J S X, S = skew(J G X^T), for the Euclidean gradient G at X, (..., n, k).
 
     The derivative of f along it is 2 ||S||_F^2 >= 0, and it vanishes exactly at critical points.
-    (The paper's G - J X G^T X J vanishes at the same points but is not tangent: stepping against it
-    can raise f.)
+    (The paper's G - J X G^T X J vanishes at the same points but is not tangent, and a step against
+    it can raise f.)
     """
     point, gradient = _point_and_gradient(X, G, signature)
     s = signature.vector(point)
@@ -57,7 +57,7 @@ def symmetric_multiplier(X: Tensor, G: Tensor, signs: Tensor) -> Tensor:
 
 
 def gradient_norm(X: Tensor, G: Tensor, signs: Tensor) -> float:
-    """||skew(J G X^T)||_F; no product overflows or underflows before the norm itself does."""
+    """||skew(J G X^T)||_F, where no product overflows or underflows before the norm does."""
     size = float(G.abs().max())
     if not 0 < size < math.inf:
         return size
