@@ -139,9 +139,11 @@ def lightcone_forms(
         B = _clean((al - be) / 2, into, rounding)
         return LightconeForm(A, B, out, into, *rest)
 
-    p_out, p_in, cross = (p.i + p.k) / 2, (p.i - p.k) / 2, (q.ii - q.kk) / 4
+    p_out, p_in = (p.i + p.k) / 2, (p.i - p.k) / 2
+    cross = (q.ii - q.kk) / 4
     boost = form(p.i - q.ii, p.k - q.ik, null.boost_out, null.boost_in, cross, p_out, p_in)
-    p_out, p_in, cross = (p.r - p.z) / 2, -(p.r + p.z) / 2, (q.zz - q.rr) / 4
+    p_out, p_in = (p.r - p.z) / 2, -(p.r + p.z) / 2
+    cross = (q.zz - q.rr) / 4
     return boost, form(q.iz - p.z, p.r - q.ir, null.flip_out, null.flip_in, cross, p_out, p_in)
 
 

@@ -66,7 +66,8 @@ def _minimum(
         length = torch.where(inside, (al - be) * (al + be), 1.0).sqrt()
         cosh = al / length
         flat = inside & (4 * kappa * cosh * cosh * cosh <= torch.finfo(al.dtype).eps / 8 * al)
-        S, c = torch.where(flat, be.abs() / length, S), torch.where(flat, cosh, c)
+        S = torch.where(flat, be.abs() / length, S)
+        c = torch.where(flat, cosh, c)
         attained = attained | flat
     still = (kappa == 0) & (al == 0) & (be == 0)
     x_hyperbola = torch.where(still, 1.0, branch * c)

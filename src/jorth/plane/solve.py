@@ -194,7 +194,8 @@ class _Arguments:
         self, V: Tensor, decrease: Tensor, unbounded: Tensor, *, numpy_out: bool
     ) -> PlaneSolution:
         """The solution, with V = I where the problem is invalid, unbounded or nothing decreases."""
-        V, decrease = V.to(self._first.dtype), decrease.to(self._first.dtype)
+        V = V.to(self._first.dtype)
+        decrease = decrease.to(self._first.dtype)
         overflow = ~torch.isfinite(decrease) | ~torch.isfinite(V).all(-1).all(-1)
         unbounded = (unbounded | overflow) & self._valid
         keep = (decrease > 0) & ~unbounded & self._valid

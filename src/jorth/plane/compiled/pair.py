@@ -132,7 +132,8 @@ def solve_pair(
     q11, q22, q33, q44 = Q[0, 0], Q[1, 1], Q[2, 2], Q[3, 3]
     q12, q13, q14, q23, q24, q34 = Q[0, 1], Q[0, 2], Q[0, 3], Q[1, 2], Q[1, 3], Q[2, 3]
     corners, middles = q11 + q44, q22 + q33
-    diagonal, outer, inner, across = corners + middles, q14 + q23, q12 + q34, q13 + q24
+    diagonal = corners + middles
+    outer, inner, across = q14 + q23, q12 + q34, q13 + q24
     size_q = 0.0
     for a in range(4):
         for b in range(a, 4):
