@@ -1,7 +1,7 @@
 """Move one point of O(p, q) onto another by plane steps: the smallest block coordinate descent.
 
-Minimises ||X - T||^2 / 2 over O(12, 8). The curvature of f is the identity, so Q = (Z Z^T) (x) I_2 makes the surrogate
-of every pair equal f along the step.
+Minimises ||X - T||^2 / 2 over O(12, 8). The curvature of f is the identity,
+so Q = (Z Z^T) (x) I_2 makes the surrogate of every pair equal f along the step.
 """
 
 import numpy as np
@@ -22,8 +22,7 @@ for sweep in range(60):
         apply_rows(X, pairs, step.V)
     if sweep % 10 == 9:
         value = 0.5 * np.linalg.norm(X - target) ** 2
-        print(
-            f"sweep {sweep + 1:2d}: ||X - T||^2 / 2 = {value:.3e}, residual {jorth.residual(X, signature):.1e}"
-        )
+        residual = jorth.residual(X, signature)
+        print(f"sweep {sweep + 1:2d}: ||X - T||^2 / 2 = {value:.3e}, residual {residual:.1e}")
 
 assert value < 1e-3

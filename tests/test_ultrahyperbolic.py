@@ -1,4 +1,5 @@
-"""The pseudo-hyperboloid: lift, membership, distances against mpmath, and finite derivatives everywhere."""
+"""The pseudo-hyperboloid: lift, membership, distances against mpmath,
+and finite derivatives everywhere."""
 
 import mpmath
 import numpy as np
@@ -69,7 +70,8 @@ def test_distance_against_mpmath(sig, alpha):
 @pytest.mark.parametrize("apart", [1e-2, 1e-5, 1e-9])
 @pytest.mark.parametrize("antipodal", [False, True])
 def test_near_points_keep_their_digits(apart, antipodal):
-    """On the hyperboloid of radius 1 along a geodesic the distance is the parameter, however small."""
+    """On the hyperboloid of radius 1 along a geodesic the distance is the parameter, however
+    small."""
     sig = Signature(2, 1)
     at = 0.7
     x = np.array([np.sinh(at), 0.0, np.cosh(at)])

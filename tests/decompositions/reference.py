@@ -1,11 +1,13 @@
-"""Independent answers at many digits, from the exact double inputs, and problems with a prescribed difficulty."""
+"""Independent answers at many digits, from the exact double inputs,
+and problems with a prescribed difficulty."""
 
 import mpmath
 import numpy as np
 
 
 def hyperbolic_values(G, signature, digits=60):
-    """sign * S^2 of G J G^T, ascending, as mpmath numbers: S over 1e+-12 needs 48 digits in the squares."""
+    """sign * S^2 of G J G^T, ascending, as mpmath numbers:
+    S over 1e+-12 needs 48 digits in the squares."""
     with mpmath.workdps(digits):
         R = mpmath.qr(mpmath.matrix(G.tolist()))[1][: signature.n, : signature.n]
         product = R * mpmath.diag([int(s) for s in signature.signs]) * R.T
@@ -47,8 +49,9 @@ def positive_definite(n, cond, seed):
     return (A + A.T) / 2
 
 
-# (cond, closeness) for `tall`. Rounding moves the eigenvalue 1 / closeness of V^T J V by a few u cond: where the
-# product of the two comes near 1 / u, the rounded A may have no positive definite A^T J A at all
+# (cond, closeness) for `tall`. Rounding moves the eigenvalue 1 / closeness of V^T J V by a few u
+# cond: where the product of the two comes near 1 / u, the rounded A may have no positive definite
+# A^T J A at all
 POWERS = (1.0, 1e2, 1e4, 1e6, 1e8)
 TALL_GRID = [
     (cond, closeness) for cond in POWERS for closeness in POWERS if cond * closeness <= 1e14

@@ -1,4 +1,5 @@
-"""The hyperbolic CS decomposition: recomposition, orthogonal factors, and mu against scipy's cossin and mpmath."""
+"""The hyperbolic CS decomposition: recomposition, orthogonal factors,
+and mu against scipy's cossin and mpmath."""
 
 import mpmath
 import numpy as np

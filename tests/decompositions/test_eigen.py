@@ -32,7 +32,8 @@ def check(A, sig):
 
 
 def perturbation(A, X, values, sig):
-    """n u ||A - mu J|| ||x_i||^2: what a backward error of a few u does to each eigenvalue, mu between them."""
+    """n u ||A - mu J|| ||x_i||^2:
+    what a backward error of a few u does to each eigenvalue, mu between them."""
     return (
         sig.n
         * UNIT
@@ -67,7 +68,8 @@ def test_against_sixty_digits(sig, seed):
 
 @pytest.mark.parametrize("cond", [1e3, 1e6, 1e10, 1e13])
 def test_feasible_at_any_condition_where_the_reduction_is_not(cond):
-    """X is a product of rotations and boosts; scipy's goes through a Cholesky factor and drifts with the condition."""
+    """X is a product of rotations and boosts;
+    scipy's goes through a Cholesky factor and drifts with the condition."""
     A = positive_definite(MIXED.n, cond, 0)
     values, X = check(A, MIXED)
     assert residual(X, MIXED) <= 5 * MIXED.n * UNIT

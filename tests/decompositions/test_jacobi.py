@@ -1,4 +1,5 @@
-"""The compiled sweep: one step annihilates, convergence is quadratic, and what cannot go on says so."""
+"""The compiled sweep: one step annihilates, convergence is quadratic,
+and what cannot go on says so."""
 
 from itertools import pairwise
 
@@ -53,7 +54,8 @@ def test_convergence_is_quadratic():
         history.append(largest_cosine(rows))
         np.testing.assert_allclose(lengths, np.linalg.norm(rows, axis=1), rtol=1e-14)
     assert len(history) <= 12
-    # from 1e-2 on every sweep squares the largest cosine, up to a factor for close values, until rounding
+    # from 1e-2 on every sweep squares the largest cosine,
+    # up to a factor for close values, until rounding
     tail = [value for value in history if value < 1e-2]
     assert len(tail) >= 2
     assert all(after <= max(100 * before**2, 1e-14) for before, after in pairwise(tail))

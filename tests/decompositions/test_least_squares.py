@@ -1,4 +1,5 @@
-"""Indefinite least squares: backward errors over a grid, forward errors within the condition number at 60 digits."""
+"""Indefinite least squares: backward errors over a grid,
+forward errors within the condition number at 60 digits."""
 
 import mpmath
 import numpy as np
@@ -15,7 +16,8 @@ MIXED = Signature.of([1, -1, 1, 1, -1, 1, -1, 1, 1])
 
 
 def exact(A, b, sig, x):
-    """The solution, its condition bound per unit of relative perturbation, and the gradient A^T J (b - A x) at x."""
+    """The solution, its condition bound per unit of relative perturbation,
+    and the gradient A^T J (b - A x) at x."""
     with mpmath.workdps(80):
         matrix, right, J = (
             mpmath.matrix(A.tolist()),
@@ -40,7 +42,8 @@ def exact(A, b, sig, x):
 
 
 def backward_error(A, b, sig, x, gradient):
-    """The least relative perturbation (dA, db) that x solves exactly, to first order: k equations, least norm.
+    """The least relative perturbation (dA, db) that x solves exactly, to first order:
+    k equations, least norm.
 
     gradient + dA^T J r - A^T J dA x + A^T J db = 0.
     """
@@ -53,7 +56,8 @@ def backward_error(A, b, sig, x, gradient):
 
 
 def errors(A, b, x):
-    """Forward error over what a relative perturbation of n u can do, and backward error in units of n u."""
+    """Forward error over what a relative perturbation of n u can do,
+    and backward error in units of n u."""
     solution, bound, gradient = exact(A, b, MIXED, x)
     unit = MIXED.n * UNIT
     return np.linalg.norm(x - solution) / (unit * bound), backward_error(
@@ -71,10 +75,12 @@ def test_backward_stable(cond, closeness):
 
 
 def test_the_normal_equations_are_not():
-    """What `errors` reads for the textbook way: about cond(A) u, so that the grid above is not an easy one.
+    """What `errors` reads for the textbook way: about cond(A) u,
+    so that the grid above is not an easy one.
 
-    The right-hand side is in the range of A: a large residual would allow even the best x an error of u cond(A)^2.
-    One problem may be lucky in its roundings, half of eleven are not. Measured: 2,600 and 5,500 n u.
+    The right-hand side is in the range of A: a large residual would allow even the best x an error
+    of u cond(A)^2. One problem may be lucky in its roundings, half of eleven are not. Measured:
+    2,600 and 5,500 n u.
     """
     found = []
     for seed in range(11):

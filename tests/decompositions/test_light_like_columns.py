@@ -10,7 +10,8 @@ SIG = Signature.of([1, -1, 1, 1, -1, 1, -1, 1, 1])
 
 
 def light_like(seed):
-    """(m, 3) of full rank, with one column a of <a, a>_J = 0 up to rounding and the others orthogonal to it."""
+    """(m, 3) of full rank, with one column a of <a, a>_J = 0 up to rounding,
+    and the others orthogonal to it."""
     rng = np.random.default_rng(seed)
     X = jorth.random_point(SIG, cond=3.0, seed=seed)
     plus, minus = SIG.positive, SIG.negative
@@ -29,7 +30,8 @@ def test_every_such_matrix_is_refused(seed):
 
 
 def test_some_come_out_as_positive():
-    """Without a margin for rounding these would pass: the eigenvalue relative to A^T A, as it is computed."""
+    """Without a margin for rounding these would pass:
+    the eigenvalue relative to A^T A, as it is computed."""
     J, least = np.diag(SIG.signs.astype(float)), []
     for seed in range(40):
         Q, _ = np.linalg.qr(light_like(seed))

@@ -114,13 +114,15 @@ def test_says_where_there_is_none(name):
 
 
 def test_an_iteration_that_converges_to_something_else():
-    """J A^T J A has a double eigenvalue -3/16: rounding takes the iteration to a J-orthogonal X with a wrong S."""
+    """J A^T J A has a double eigenvalue -3/16:
+    rounding takes the iteration to a J-orthogonal X with a wrong S."""
     with pytest.raises(PolishError, match="no eigenvalue on the negative real axis"):
         polar(np.array([[-0.25, 0.0], [-1.0, -0.75]]), Signature(1, 1))
 
 
 def test_a_result_is_never_wrong():
-    """Of random matrices some have a decomposition and some not: what comes back is right, or there is none."""
+    """Of random matrices some have a decomposition and some not: what comes back is right,
+    or there is none."""
     sig, J = Signature(2, 2), dense_j(Signature(2, 2))
     found = 0
     for seed in range(200):

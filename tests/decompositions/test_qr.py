@@ -1,4 +1,5 @@
-"""Hyperbolic QR: backward error over a grid of conditions, R against a Cholesky factor at 60 digits."""
+"""Hyperbolic QR: backward error over a grid of conditions,
+R against a Cholesky factor at 60 digits."""
 
 import mpmath
 import numpy as np
@@ -39,7 +40,8 @@ def test_properties(data):
 
 @pytest.mark.parametrize(("cond", "closeness"), TALL_GRID)
 def test_backward_error(cond, closeness):
-    """||Q||^2 = (C + S)^2 closeness <= 2 closeness; rounding of A changes its closeness by a few per cent at most."""
+    """||Q||^2 = (C + S)^2 closeness <= 2 closeness;
+    rounding of A changes its closeness by a few per cent at most."""
     for seed in range(3):
         Q, _ = check(tall(MIXED, 4, cond, closeness, seed), MIXED)
         assert np.linalg.norm(Q, 2) <= 2 * np.sqrt(closeness)
@@ -53,7 +55,8 @@ def test_r_is_the_cholesky_factor(closeness):
         product = matrix.T * mpmath.diag([int(s) for s in MIXED.signs]) * matrix
         expected = np.array(mpmath.cholesky(product).T.tolist(), dtype=float)
     _, R = check(A, MIXED)
-    # R changes by the condition of R^-T (A^T J A) R^-1 = I under a perturbation of A: ||Q||^2 cond(R)
+    # R changes by the condition of R^-T (A^T J A) R^-1 = I under a perturbation of A:
+    # ||Q||^2 cond(R)
     bound = 10 * MIXED.n * UNIT * closeness * np.linalg.cond(expected) * np.linalg.norm(expected)
     assert np.abs(R - expected).max() <= bound
 

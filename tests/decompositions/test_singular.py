@@ -1,4 +1,5 @@
-"""The hyperbolic SVD: its definition, and every value to high relative accuracy against 60 digits."""
+"""The hyperbolic SVD: its definition,
+and every value to high relative accuracy against 60 digits."""
 
 import numpy as np
 import pytest
@@ -89,7 +90,8 @@ def test_every_value_to_high_relative_accuracy(kind, seed):
 
 @pytest.mark.parametrize("kind", ["plain", "rows", "rows, shuffled"])
 def test_warm_start(kind, monkeypatch):
-    """What large matrices get unless their columns are graded: the same accuracy from a start near the answer."""
+    """What large matrices get unless their columns are graded:
+    the same accuracy from a start near the answer."""
     calls = []
     nearly_orthogonal = singular.nearly_orthogonal
 
@@ -116,9 +118,11 @@ def test_large_with_the_start_and_without(monkeypatch):
 
 
 def test_beside_the_product():
-    """Values over twelve orders of magnitude: either product loses one end of them, J-Jacobi keeps them all.
+    """Values over twelve orders of magnitude: either product loses one end of them,
+    J-Jacobi keeps them all.
 
-    An eigenvalue solver is right to u times the largest number it returns: 1 / S^2 of (J, G^T G), S^2 of G J G^T.
+    An eigenvalue solver is right to u times the largest number it returns:
+    1 / S^2 of (J, G^T G), S^2 of G J G^T.
     """
     G = graded("columns", MIXED)[
         :, ::-1
@@ -154,7 +158,8 @@ def test_columns_over_the_whole_range_of_float64():
 
 
 def test_two_columns_by_hand():
-    """a . b / (|a|^2 + |b|^2) known: tanh 2 mu = -0.8 and S^2 = sqrt((|a|^2 + |b|^2)^2 / 4 - (a . b)^2) twice."""
+    """a . b / (|a|^2 + |b|^2) known:
+    tanh 2 mu = -0.8 and S^2 = sqrt((|a|^2 + |b|^2)^2 / 4 - (a . b)^2) twice."""
     G = np.array([[2.0, 1.0], [1.0, 2.0]])
     found = hsvd(G, Signature(1, 1))
     np.testing.assert_allclose(found.S**2, [3.0, 3.0], rtol=1e-14)
@@ -166,7 +171,8 @@ def test_two_columns_by_hand():
 
 @pytest.mark.parametrize("distance", [1e-3, 1e-6, 1e-9])
 def test_nearly_parallel_columns_of_opposite_sign(distance):
-    """The boost is large: e^(2 mu) = |a - b| / |a + b|; for |a| = |b| both S^2 are |a - b| |a + b| / 2."""
+    """The boost is large:
+    e^(2 mu) = |a - b| / |a + b|; for |a| = |b| both S^2 are |a - b| |a + b| / 2."""
     a, d = np.array([1.0, 0.5, 0.25]), np.array([0.5, -0.5, -1.0]) * distance
     G = np.stack([a + d, a - d], axis=1)
     found = check(G, Signature(1, 1))
@@ -179,7 +185,8 @@ def test_nearly_parallel_columns_of_opposite_sign(distance):
 
 
 def test_a_boost_beyond_working_precision():
-    """Parallel to 40 digits, yet the rows tell the columns apart: S = 1e-20 twice, ||X||^2 = 1e40."""
+    """Parallel to 40 digits, yet the rows tell the columns apart:
+    S = 1e-20 twice, ||X||^2 = 1e40."""
     found = check(np.array([[1.0, 1.0], [0.0, 1e-40]]), Signature(1, 1))
     np.testing.assert_allclose(found.S, 1e-20, rtol=1e-14)
 

@@ -22,11 +22,14 @@ class Call:
     Args:
         name: As it is imported, "jorth.exp"; after a blank, which of several calls of it.
         function: Takes the arguments by name.
-        arguments: A generator -> the arguments; the kind of each is seen in its value, or stated by `As`.
-        check: (result, arguments) -> None, an AssertionError where the answer is wrong. The arguments are those of the
-            case, changed and all: what is right for them, if they were accepted.
+        arguments: A generator -> the arguments; the kind of each is seen in its value, or stated by
+            `As`.
+        check: (result, arguments) -> None, an AssertionError where the answer is wrong. The
+            arguments are those of the case, changed and all: what is right for them, if they were
+            accepted.
         changes: The arguments that a call may change, since that is what it is for.
-        non_finite: Whether NaN and infinity in an answer are documented; ``check`` then judges them.
+        non_finite: Whether NaN and infinity in an answer are documented; ``check`` then judges
+            them.
         raises: Documented errors that are neither a ValueError nor a TypeError.
     """
 
@@ -79,7 +82,8 @@ def every_change(calls: Sequence[Call]) -> list[tuple[Call, str, str]]:
 
 
 def cases(calls: Sequence[Call], count: int, base: int) -> Iterator[Case]:
-    """``count`` cases: the changes in random order, again and again with other seeds, some with a second one."""
+    """``count`` cases: the changes in random order, again and again with other seeds,
+    some with a second one."""
     changes = every_change(calls)
     order = np.random.default_rng(base).permutation(len(changes))
     for k in range(count if changes else 0):

@@ -1,4 +1,5 @@
-"""Signature, group, plane, decompositions, ultrahyperbolic, data sets: right calls and what their answers are."""
+"""Signature, group, plane, decompositions, ultrahyperbolic, data sets:
+right calls and what their answers are."""
 
 from __future__ import annotations
 
@@ -926,5 +927,5 @@ WITHOUT = {
     "jorth.datasets.PlantedProcrustes": "a result; planted_procrustes makes it",
     "jorth.datasets.TraceProblem": "a result; digits_trace makes it",
     "jorth.datasets.digits": "takes no arguments",
-    "jorth.datasets.fetch": "reaches out to other machines; tests/datasets/test_download.py has a server of its own",
+    "jorth.datasets.fetch": "needs a server, which tests/datasets/test_download.py has",
 }

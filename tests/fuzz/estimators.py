@@ -29,7 +29,8 @@ def fitted_pca(X, n_components, input, output, time, scale):
 
 
 def check_pca(result, given):
-    """Components and base point are orthonormal for J, and the eigenvalues are the mean squares along them."""
+    """Components and base point are orthonormal for J, and the eigenvalues are the mean squares
+    along them."""
     components, base, values, _ = (exact(part) for part in result)
     frame = np.vstack([components, base])
     time = 0 if given["time"] == "first" else -1

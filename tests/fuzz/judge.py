@@ -27,7 +27,8 @@ ELSE = "anything else"
 LONGEST = 300
 """Characters of an error message: shapes and types take less, data soon more."""
 PATIENCE = 60
-"""Seconds of processor time after which a call counts as endless. Calls take milliseconds, but may have to compile."""
+"""Seconds of processor time after which a call counts as endless. Calls take milliseconds,
+but may have to compile."""
 SPARE = 4 << 30
 """Bytes that a call may allocate. The calls take megabytes."""
 

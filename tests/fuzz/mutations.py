@@ -1,6 +1,7 @@
 """What can be wrong, or odd but right, with an argument, by its kind.
 
-A mutation takes the right value and a generator, and gives another value. It never changes the one it was given.
+A mutation takes the right value and a generator, and gives another value.
+It never changes the one it was given.
 """
 
 from __future__ import annotations

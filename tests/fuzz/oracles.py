@@ -1,7 +1,7 @@
 """Right answers, recomputed in NumPy's long double where the range of float64 does not suffice.
 
-The fuzz asks whether an answer is right at all; how accurate it is, the tests of each room say. So tolerances are
-sqrt(u) of the dtype, relative to the sizes of what is added up.
+The fuzz asks whether an answer is right at all; how accurate it is, the tests of each room say.
+So tolerances are sqrt(u) of the dtype, relative to the sizes of what is added up.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Objectives, minimize, procrustes, criticality, stopping and the solver classes: right calls and their answers."""
+"""Objectives, minimize, procrustes, criticality, stopping and the solver classes:
+right calls and their answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Every public function with bad and odd arguments: a clear error or a right answer, never anything else."""
+"""Every public function with bad and odd arguments: a clear error or a right answer,
+never anything else."""
 
 from collections import Counter
 from types import ModuleType

@@ -318,7 +318,8 @@ def ambient(rng):
 
 
 def broadcast(given):
-    """x and u in one shape, or None for what is not finite, which goes through, or overflows on the way."""
+    """x and u in one shape, or None for what is not finite, which goes through,
+    or overflows on the way."""
     x, u = exact(given["x"]), exact(given["u"])
     moderate = np.isfinite(x).all() and np.isfinite(u).all() and size(x) ** 2 * size(u) < 1e300
     return np.broadcast_arrays(x, u) if moderate else None

@@ -1,4 +1,5 @@
-"""Closure, inverse, transpose, components and exchange, as properties over random signatures and points."""
+"""Closure, inverse, transpose, components and exchange,
+as properties over random signatures and points."""
 
 import itertools
 

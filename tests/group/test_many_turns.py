@@ -1,4 +1,5 @@
-"""Rotations by so many turns that their angle has no digits: an error, never an infeasible matrix in silence."""
+"""Rotations by so many turns that their angle has no digits: an error,
+never an infeasible matrix in silence."""
 
 import numpy as np
 import pytest

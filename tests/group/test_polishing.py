@@ -16,7 +16,8 @@ def test_polishing_returns_to_the_group(distance, cond):
     Y = polish(X + E, sig)
     assert residual(Y, sig) <= 30 * sig.n * UNIT
     assert component(Y, sig) == (-1, 1)
-    # the factor is a first-order projection: it moves X + E by no more than a few times what separates X + E from X
+    # the factor is a first-order projection:
+    # it moves X + E by no more than a few times what separates X + E from X
     assert np.linalg.norm(Y - X) <= 5 * cond * np.linalg.norm(E)
 
 

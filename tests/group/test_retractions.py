@@ -33,7 +33,8 @@ def test_exp_agrees_with_mpmath_and_is_feasible(data):
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("size", np.geomspace(1e-5, 1.0, 30))
 def test_exp_of_short_steps_is_exact(size, dtype):
-    """torch's matrix_exp of one matrix is off by 3e-10 at 0.05 in float64 and by 3e-5 at 0.5 in float32."""
+    """torch's matrix_exp of one matrix is off by 3e-10 at 0.05 in float64 and by 3e-5 at 0.5 in
+    float32."""
     K = torch.tensor([[0.0, -size], [size, 0.0]], dtype=dtype)
     angle = K[1, 0].item()
     expected = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
@@ -49,7 +50,8 @@ def test_exp_of_short_steps_is_exact(size, dtype):
 
 @pytest.mark.parametrize("size", [1e-5, 0.01, 0.02, 0.3])
 def test_the_derivative_of_exp_of_a_short_step_is_exact(size):
-    """The derivative is the exponential of a matrix of norm ``size`` plus the weight of the output, 0.02."""
+    """The derivative is the exponential of a matrix of norm ``size`` plus the weight of the output,
+    0.02."""
     angle = torch.tensor(size, dtype=torch.float64, requires_grad=True)
     turn = torch.tensor([[0.0, -1.0], [1.0, 0.0]], dtype=torch.float64)
     (slope,) = torch.autograd.grad(0.02 * exp(angle * turn, Signature(2, 0))[1, 0], angle)
@@ -83,7 +85,8 @@ def test_cayley_refuses_to_pass_the_pole(w):
 
 
 def test_two_boosts_below_the_pole_are_allowed():
-    """The guard is on the 2-norm of the boost part: two boosts of 1.5 in separate planes have Frobenius norm 2.1."""
+    """The guard is on the 2-norm of the boost part:
+    two boosts of 1.5 in separate planes have Frobenius norm 2.1."""
     sig = Signature(2, 2)
     K = np.zeros((4, 4))
     K[0, 2] = K[2, 0] = K[1, 3] = K[3, 1] = 1.5

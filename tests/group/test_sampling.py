@@ -15,7 +15,8 @@ from tests.group.strategies import UNIT
 def test_condition_number_and_residual(sig, cond):
     X = random_point(sig, cond=cond, seed=3)
     assert residual(X, sig) <= 30 * sig.n * UNIT
-    # cond(X) = ||X||^2 for J-orthogonal X; the smallest singular value itself is below rounding at 1e15
+    # cond(X) = ||X||^2 for J-orthogonal X; the smallest singular value itself is below rounding at
+    # 1e15
     assert np.linalg.norm(X, 2) ** 2 == pytest.approx(cond, rel=0.01)
     if cond <= 1e8:
         assert np.linalg.cond(X) == pytest.approx(cond, rel=0.01)
@@ -55,6 +56,7 @@ def test_every_matrix_of_a_batch_is_in_the_component_and_different():
 
 
 def test_haar_factors_are_unbiased():
-    """Without the sign correction QR puts a bias on the diagonal: mean of Q11 would be about -0.4."""
+    """Without the sign correction QR puts a bias on the diagonal:
+    mean of Q11 would be about -0.4."""
     X = random_point(Signature(3, 0), batch=(4000,), seed=2)
     assert np.abs(X.mean(axis=0)).max() < 5 / np.sqrt(3 * 4000)

@@ -31,7 +31,8 @@ def value(A, C, D, X):
 def after(
     problem, partners, *, device, factor=1.0, theta=-1e-12, all_components=False, compiled=True
 ):
-    """X, Y, the decrease and the flag after rounds on a device, by the kernels or in plain torch."""
+    """X, Y, the decrease and the flag after rounds on a device,
+    by the kernels or in plain torch."""
     sig, X, A, C, D = problem
     A, C, D = (None if tensor is None else tensor.to(device) for tensor in (A, C, D))
     rounds = QuadraticRounds(
@@ -44,7 +45,8 @@ def after(
 
 
 def random_pairs(count, seed=0):
-    """P (m, 2, 2), positive definite 2x2 Y and A over many orders of magnitude, and signs (m, 2)."""
+    """P (m, 2, 2), positive definite 2x2 Y and A over many orders of magnitude,
+    and signs (m, 2)."""
     rng = np.random.default_rng(seed)
     scale = 10.0 ** rng.uniform(-6, 6, (3, count, 1, 1))
     P = rng.standard_normal((count, 2, 2))
@@ -71,8 +73,9 @@ def solve_by_kernel(P, Y, A, signs, *, device, all_components):
     settings = torch.tensor([1.0, 0.0], dtype=torch.float64, device=device)
     lanes = 32 if torch.device(device).type == "cuda" else 4096
     solve_pairs[(-(-m // lanes),)](
-        coefficients, first, first + 1, signs.reshape(-1).to(torch.int8).to(device), settings, factors, shift, mix,
-        gained, flags, m, EPS=2.0**-52, ALL_COMPONENTS=all_components, LANES=lanes, num_warps=1,
+        coefficients, first, first + 1, signs.reshape(-1).to(torch.int8).to(device), settings,
+        factors, shift, mix, gained, flags, m,
+        EPS=2.0**-52, ALL_COMPONENTS=all_components, LANES=lanes, num_warps=1,
     )  # fmt: skip
     V = torch.stack([1 + shift[::2], mix[::2], mix[1::2], 1 + shift[1::2]], dim=1).reshape(m, 2, 2)
     return V.cpu(), gained.cpu(), flags.cpu().bool()
@@ -84,7 +87,8 @@ def solve_plainly(P, Y, A, signs, *, all_components):
 
 
 def check_pairs(device, all_components):
-    """The kernel's steps are as good as those of `solve_plane`, and the same where the minimum is sharp."""
+    """The kernel's steps are as good as those of `solve_plane`,
+    and the same where the minimum is sharp."""
     P, Y, A, signs = random_pairs(4096)
     V, decrease, unbounded = solve_by_kernel(
         P, Y, A, signs, device=device, all_components=all_components
@@ -98,7 +102,8 @@ def check_pairs(device, all_components):
     )
     assert ((decrease - reference.decrease).abs() <= 1e-13 * scale).all()
     off = (V - reference.V).abs().amax(dim=(1, 2)) / size
-    # V is as well determined as the minimum is sharp: Q has condition up to 1e8, and a tie may fall either way
+    # V is as well determined as the minimum is sharp: Q has condition up to 1e8,
+    # and a tie may fall either way
     assert (off > 1e-9).double().mean() < 2e-3
     J = torch.diag_embed(signs.double())
     assert ((V.mT @ J @ V - J).abs().amax(dim=(1, 2)) <= 64 * 2.0**-53 * size**2).all()

@@ -1,4 +1,5 @@
-"""The Triton kernels on the CPU, by Triton's interpreter: one process for all, as it must be asked for beforehand."""
+"""The Triton kernels on the CPU, by Triton's interpreter: one process for all,
+as it must be asked for beforehand."""
 
 import os
 import subprocess
@@ -12,7 +13,8 @@ import numpy as np
 import torch
 from jorth.kernels import Majoriser, partners, tournament_rounds
 from jorth.plane import random_matching, tournament
-from tests.kernels.problems import after, check_edges, check_nearly_null_rows, check_pairs, quadratic
+from tests.kernels.problems import after, check_edges, check_pairs, quadratic
+from tests.kernels.problems import check_nearly_null_rows
 import jorth
 
 check_nearly_null_rows("cpu")
@@ -22,7 +24,8 @@ for all_components in (False, True):
 for n, k, options in [(10, 10, {}), (7, 7, dict(with_c=False)), (8, 5, dict(with_d=True)),
                       (8, 8, dict(dtype=torch.float32, with_c=False)), (6, 6, dict(cond=1e9))]:
     problem = quadratic(n, k, **options)
-    rounds = np.concatenate([tournament_rounds(n, np.array([2, 0])), partners(n, random_matching(n, seed=1)[None])])
+    matching = partners(n, random_matching(n, seed=1)[None])
+    rounds = np.concatenate([tournament_rounds(n, np.array([2, 0])), matching])
     X, Y, decrease, unbounded = after(problem, rounds, device="cpu", factor=2.0)
     X_, Y_, decrease_, _ = after(problem, rounds, device="cpu", factor=2.0, compiled=False)
     unit = torch.finfo(X.dtype).eps / 2

@@ -50,7 +50,8 @@ def test_a_round_equals_the_cpu(n, k, all_components, options, kind):
     )
     unit = torch.finfo(X.dtype).eps / 2
     size = float(X_.abs().max()) ** (1 if k == n else 2)
-    # V is as well determined as its minimum is sharp, and a tie may fall either way: most rows agree to rounding
+    # V is as well determined as its minimum is sharp, and a tie may fall either way:
+    # most rows agree to rounding
     off = (X - X_).abs().amax(dim=1)
     assert (off <= 1e3 * n * unit * size).double().mean() > 0.99
     assert decrease == pytest.approx(decrease_, rel=1e3 * n * unit)

@@ -16,7 +16,8 @@ UNIT = 2.0**-53
 
 
 def absolute(*tensors):
-    """(n + n k) u times `value` of these bounds the rounding of f: every term of its sums with a positive sign."""
+    """(n + n k) u times `value` of these bounds the rounding of f:
+    every term of its sums with a positive sign."""
     return [None if tensor is None else tensor.abs() for tensor in tensors]
 
 

@@ -62,7 +62,8 @@ STRATEGIES = {
     "per matrix": {"curvature": "per-matrix", "momentum": 0.9, "lr": 0.03},
     "per plane": {"curvature": "per-plane", "momentum": 0.9, "lr": 0.03, "decay": 0.99},
     "all at once": {
-        "curvature": "per-plane", "metric": "invariant", "side": "right", "momentum": 0.9, "lr": 0.03, "decay": 0.99,
+        "curvature": "per-plane", "metric": "invariant", "side": "right",
+        "momentum": 0.9, "lr": 0.03, "decay": 0.99,
     },
 }  # fmt: skip
 

@@ -1,4 +1,5 @@
-"""Two processes under DistributedDataParallel take the steps of one on the joined batch, and rest together."""
+"""Two processes under DistributedDataParallel take the steps of one on the joined batch,
+and rest together."""
 
 import datetime
 import math

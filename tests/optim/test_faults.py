@@ -1,4 +1,5 @@
-"""Gradients that are not finite or huge, walks without bound: nothing infeasible is written, and training goes on."""
+"""Gradients that are not finite or huge, walks without bound: nothing infeasible is written,
+and training goes on."""
 
 import copy
 import math
@@ -58,7 +59,8 @@ def step(optimizer, *values):
     ],
 )
 def test_noise_carries_no_matrix_out_of_the_group(signature, batch, options, dtype, seed):
-    """In the invariant metric boosts add up: ||X|| grows like exp(sqrt(steps)), and faster the larger it is."""
+    """In the invariant metric boosts add up: ||X|| grows like exp(sqrt(steps)),
+    and faster the larger it is."""
     X = torch.nn.Parameter(jorth.random_point(signature, batch=batch, dtype=dtype, seed=seed))
     optimizer = JOBCD([X], signature, metric="invariant", **options)
     draw = gradients(X.shape, dtype, seed)
@@ -101,7 +103,8 @@ def test_a_step_that_leads_too_far_is_not_taken_and_the_next_is(size, metric, dt
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_rounding_of_a_large_matrix_does_not_come_back_with_it(dtype):
-    """From ||X|| = M the way back to norms of one has an error of u M^2, which is not J-orthogonal."""
+    """From ||X|| = M the way back to norms of one has an error of u M^2,
+    which is not J-orthogonal."""
     signature, u = Signature(1, 1), unit_roundoff(dtype)
     X0 = jorth.random_point(signature, cond=0.1 / u, seed=3, dtype=dtype)
     X = torch.nn.Parameter(X0.clone())
@@ -119,7 +122,8 @@ def test_rounding_of_a_large_matrix_does_not_come_back_with_it(dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("signature", [Signature(2, 1), Signature(9, 8), Signature(30, 31)])
 def test_what_may_be_written(signature, dtype):
-    """Wherever the one wrong entry is; the size of the error is known: E = X^T J D + D^T J X + D^T J D."""
+    """Wherever the one wrong entry is; the size of the error is known:
+    E = X^T J D + D^T J X + D^T J D."""
     X = jorth.random_point(signature, cond=4.0, batch=(40,), seed=1, dtype=dtype)
     u = unit_roundoff(dtype)
     for error, allowed in ((0.05 * math.sqrt(u), True), (100 * math.sqrt(u), False)):
@@ -168,7 +172,8 @@ def test_any_learning_rate_leaves_a_feasible_matrix(lr, metric):
 @pytest.mark.parametrize("name", STRATEGIES)
 @pytest.mark.parametrize("bad", BAD)
 def test_a_gradient_that_is_not_finite_is_none(name, bad):
-    """The parameter and all of its state are, bit for bit, those of a run in which that gradient is None."""
+    """The parameter and all of its state are, bit for bit,
+    those of a run in which that gradient is None."""
     options = {"lr": 0.1} | STRATEGIES[name]
     for dtype in DTYPES:
         X0, _ = random_batch(dtype, count=2, cond=4.0)
@@ -252,7 +257,8 @@ def test_greedy_pairs_do_not_depend_on_a_gradient_that_is_not_finite():
 def test_an_adaptive_curvature_recovers_from_one_huge_gradient(
     size, curvature, momentum, dtype, seed
 ):
-    """Once t gradients are averaged, one more raises the root mean square sqrt(1 + 10 / (1 - decay^t)) fold at most."""
+    """Once t gradients are averaged,
+    one more raises the root mean square sqrt(1 + 10 / (1 - decay^t)) fold at most."""
     X0, _ = random_batch(dtype, count=2, cond=4.0)
     options = {"lr": 0.01, "curvature": curvature, "momentum": momentum, "metric": "invariant"}
     paths = []
@@ -302,7 +308,8 @@ def test_gradients_may_grow_without_an_end():
 
 
 class Sampled:
-    """VRJOBCD on a mean over samples; the loss of chosen calls of the closure is multiplied by a bad number."""
+    """VRJOBCD on a mean over samples;
+    the loss of chosen calls of the closure is multiplied by a bad number."""
 
     def __init__(self, bad, at, *, dtype=torch.float64, **options):
         self.X = torch.nn.Parameter(jorth.random_point(SIG, cond=2.0, batch=(2,), dtype=dtype))
@@ -348,7 +355,8 @@ def test_one_loss_that_is_not_finite_costs_one_step(options, at, bad):
 
 
 def test_the_estimate_goes_on_from_before_a_bad_loss():
-    """PAGE over a step that was left out: the last estimate, plus the difference from the point where it was made."""
+    """PAGE over a step that was left out: the last estimate,
+    plus the difference from the point where it was made."""
     run = Sampled(math.nan, 3)
     for turn in range(5):
         state = copy.deepcopy(run.optimizer.state[run.X])

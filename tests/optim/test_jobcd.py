@@ -193,7 +193,8 @@ def test_maximize_mirrors():
 
 
 def noisy_walk(signature, steps, **options):
-    """(dtype, violation over the largest squared norm met, distance travelled) of a walk in float32 and in float64."""
+    """(dtype, violation over the largest squared norm met, distance travelled) of a walk in float32
+    and in float64."""
     start = jorth.random_point(signature, cond=4.0, dtype=torch.float64)
     params = [
         torch.nn.Parameter(start.to(dtype, copy=True)) for dtype in (torch.float32, torch.float64)

@@ -1,4 +1,5 @@
-"""JOBCD as an optimiser of torch: states, groups, schedulers, closures, clipping, what has no gradient."""
+"""JOBCD as an optimiser of torch: states, groups, schedulers, closures, clipping,
+what has no gradient."""
 
 import copy
 import math

@@ -1,4 +1,5 @@
-"""Independent oracles for the plane problem: companion eigenvalues, dense grids, mpmath, values in long double."""
+"""Independent oracles for the plane problem: companion eigenvalues, dense grids, mpmath,
+values in long double."""
 
 import inspect
 
@@ -26,10 +27,12 @@ def lightcone_scale(A, B, C, D, u):
 
 
 def companion_candidates(A, B, C, D):
-    """Real parts of the roots of 2 v^4 + al v^3 - be v - 2 (u = r v) by companion eigenvalues, and balances of terms.
+    """Real parts of the roots of 2 v^4 + al v^3 - be v - 2 (u = r v) by companion eigenvalues,
+    and balances of terms.
 
-    Shape (k, candidates), long double. Any real u is a candidate, so an inaccurate root only weakens the reference;
-    the balances keep it strong where the coefficients differ by hundreds of orders of magnitude.
+    Shape (k, candidates), long double. Any real u is a candidate, so an inaccurate root only
+    weakens the reference; the balances keep it strong where the coefficients differ by hundreds of
+    orders of magnitude.
     """
     A, B, C, D = (np.asarray(value, dtype=LONG) for value in (A, B, C, D))
     r = np.sqrt(np.sqrt(D / C))
@@ -68,7 +71,8 @@ def best_lightcone(A, B, C, D, positive=False):
 
 
 def polynomial_roots(coefficients):
-    """The roots by mpmath, highest power first; from version 1.4 on it asks for the lowest first."""
+    """The roots by mpmath, highest power first;
+    from version 1.4 on it asks for the lowest first."""
     options = dict(maxsteps=500, extraprec=400)
     if "asc" in inspect.signature(mpmath.polyroots).parameters:
         return mpmath.polyroots(coefficients[::-1], asc=True, **options)
@@ -76,7 +80,8 @@ def polynomial_roots(coefficients):
 
 
 def mpmath_lightcone(A, B, C, D, positive=False, digits=60):
-    """(best u, gap to the second best minimum, relative curvature) from the exact doubles, by mpmath's polyroots."""
+    """(best u, gap to the second best minimum, relative curvature) from the exact doubles,
+    by mpmath's polyroots."""
     with mpmath.workdps(digits):
         A, B, C, D = map(mpmath.mpf, (A, B, C, D))
         roots = polynomial_roots([2 * C, A, 0, -B, -2 * D])
@@ -123,7 +128,8 @@ def grid_circle(a, b, c, d, e, points=720):
 
 
 def surrogate(V, P, Q):
-    """<V - I, P> + 1/2 ||V - I||^2_Q in long double, for V (..., 2, 2), P (..., 2, 2), Q (..., 4, 4)."""
+    """<V - I, P> + 1/2 ||V - I||^2_Q in long double,
+    for V (..., 2, 2), P (..., 2, 2), Q (..., 4, 4)."""
     V, P, Q = (np.asarray(value, dtype=LONG) for value in (V, P, Q))
     step = V - np.eye(2)
     vector = step.swapaxes(-1, -2).reshape(*step.shape[:-2], 4)
@@ -144,7 +150,8 @@ def family(name, x, y):
 
 
 def best_plane(P, Q, opposite, components, points=2001):
-    """The least surrogate over all families: fine grids in the parameter, each refined around its best.
+    """The least surrogate over all families: fine grids in the parameter,
+    each refined around its best.
 
     P (k, 2, 2), Q (k, 4, 4), opposite (k,): knows nothing of light cones or secular equations.
     """
@@ -178,7 +185,8 @@ def _search(name, sign, P, Q, opposite, points):
 
 @compiled
 def solve_pairs(P, Q, opposite, theta, all_components):
-    """`solve_pair` over a batch, one after the other: V (k, 2, 2), decrease (k,), unbounded (k,)."""
+    """`solve_pair` over a batch, one after the other:
+    V (k, 2, 2), decrease (k,), unbounded (k,)."""
     count = P.shape[0]
     V, decrease, unbounded = np.empty((count, 2, 2)), np.empty(count), np.empty(count, np.bool_)
     for t in range(count):
@@ -190,6 +198,7 @@ def solve_pairs(P, Q, opposite, theta, all_components):
 
 @compiled
 def apply_pairs(X, pairs, V):
-    """`apply_pair` over pairs (m, 2) and V (m, 2, 2), one after the other; the pairs may share indices."""
+    """`apply_pair` over pairs (m, 2) and V (m, 2, 2), one after the other;
+    the pairs may share indices."""
     for t in range(pairs.shape[0]):
         apply_pair(X, pairs[t, 0], pairs[t, 1], V[t, 0, 0], V[t, 0, 1], V[t, 1, 0], V[t, 1, 1])

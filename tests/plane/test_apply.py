@@ -12,7 +12,8 @@ UNIT = 2.0**-53
 
 
 def steps_of_every_kind(signs, seed, reach=2.0):
-    """V (m, 2, 2) with V^T J V = J: rotations, reflections, boosts and flips, large and small, both signs."""
+    """V (m, 2, 2) with V^T J V = J: rotations, reflections, boosts and flips,
+    large and small, both signs."""
     rng = np.random.default_rng(seed)
     t = rng.uniform(-reach, reach, len(signs)) * 10.0 ** rng.integers(-6, 1, len(signs))
     opposite = signs[:, 0] != signs[:, 1]
@@ -72,7 +73,8 @@ def test_a_parameter_can_be_updated_in_place():
 
 
 def random_walk(X, signature, steps, seed, chunk=20, limit=250.0):
-    """Random steps of every kind; back the way it came whenever ||X||_F passes the limit. The largest ||X||_2 seen."""
+    """Random steps of every kind; back the way it came whenever ||X||_F passes the limit.
+    The largest ||X||_2 seen."""
     rng = np.random.default_rng(seed)
     largest, done = 0.0, 0
     while done < steps:

@@ -1,4 +1,5 @@
-"""`apply_rows` to an X on a device: pairs that are on the host are checked there, and nothing is read back.
+"""`apply_rows` to an X on a device: pairs that are on the host are checked there,
+and nothing is read back.
 
 A tensor on "meta" stands for the device: it has no data to read.
 """

@@ -54,7 +54,8 @@ def test_never_above_the_grid(cases):
     "cases", [random_cases(7, 10_000, 1), near_double_minimum(8, 10_000)], ids=["order one", "cusp"]
 )
 def test_the_slope_vanishes_at_the_point(cases):
-    """Values hide errors in position: the derivative in the angle is at rounding level, at the cusp too."""
+    """Values hide errors in position:
+    the derivative in the angle is at rounding level, at the cusp too."""
     a, b, c, d, e = (np.asarray(t, dtype=np.longdouble) for t in cases)
     compiled = np.array([compiled_circle(*case) for case in zip(*cases, strict=True)]).T
     for x, y in (minimize_circle(*cases)[:2], compiled):
@@ -116,7 +117,8 @@ COUNT = 8000
 
 
 def cusps(seed):
-    """-al x + x^2 / 2 - be y in axes turned by an angle, with al = 1 up to 1e-17 .. 1e-3, be from 0 to 1e-5."""
+    """-al x + x^2 / 2 - be y in axes turned by an angle, with al = 1 up to 1e-17 .. 1e-3,
+    be from 0 to 1e-5."""
     rng = np.random.default_rng(seed)
     angle, side = rng.uniform(-np.pi, np.pi, COUNT), rng.choice([-1, 1], COUNT)
     al = 1 + side * 10.0 ** rng.uniform(-17, -3, COUNT)
@@ -126,7 +128,8 @@ def cusps(seed):
 
 
 def excess(coefficients, x, y):
-    """How far the value at (x, y) is above the least one, in extended precision: a search in the angle from there."""
+    """How far the value at (x, y) is above the least one, in extended precision:
+    a search in the angle from there."""
     a, b, c, d, e = (np.asarray(t, np.longdouble) for t in coefficients)
 
     def value(angle):
@@ -147,10 +150,11 @@ def excess(coefficients, x, y):
 @pytest.mark.skipif(np.finfo(np.longdouble).eps > 2e-19, reason="needs extended precision")
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_last_newton_step_is_not_noise(seed):
-    """Slope and curvature are rounding there; a step by their quotient, up to 1e-3, would cost 1e-13 in the value.
+    """Slope and curvature are rounding there; a step by their quotient, up to 1e-3,
+    would cost 1e-13 in the value.
 
-    A minimiser that is right to 64 u^(1/2) in the angle is above the least value by less than the rounding of it, as
-    the value is flat to third order.
+    A minimiser that is right to 64 u^(1/2) in the angle is above the least value by less than the
+    rounding of it, as the value is flat to third order.
     """
     coefficients = cusps(seed)
     found = minimize_circle(*coefficients)

@@ -1,4 +1,5 @@
-"""min A u + B/u + C u^2 + D/u^2: against companion eigenvalues, mpmath, and answers written down."""
+"""min A u + B/u + C u^2 + D/u^2: against companion eigenvalues, mpmath,
+and answers written down."""
 
 import math
 
@@ -116,7 +117,8 @@ def test_u_against_mpmath(size, positive):
 
 
 def _moderate_cases(rng, size):
-    """Minimisers up to e^mu = 1e6: D/C over 1e-16 .. 1e16 and one dominant linear term now and then."""
+    """Minimisers up to e^mu = 1e6:
+    D/C over 1e-16 .. 1e16 and one dominant linear term now and then."""
     C, D = log_uniform(rng, -8, 8, size), log_uniform(rng, -8, 8, size)
     al, be = signed(rng, -2, 2, size), signed(rng, -2, 2, size)
     al[::4] *= 10.0 ** rng.uniform(0, 6, len(al[::4]))
@@ -233,7 +235,8 @@ def test_mixed_batch_and_broadcast():
 
 
 def test_the_facts_that_make_one_root_enough():
-    """The sign of al + be tells the sign of u, and -al >= -be the side of 1: on 1e5 random problems with C = D = 1."""
+    """The sign of al + be tells the sign of u, and -al >= -be the side of 1:
+    on 1e5 random problems with C = D = 1."""
     rng = np.random.default_rng(10)
     al, be = signed(rng, -1, 2, 100_000), signed(rng, -1, 2, 100_000)
     ones = np.ones_like(al)

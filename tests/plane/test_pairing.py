@@ -26,7 +26,8 @@ def test_random_matching(n):
 
 
 def test_random_matching_is_uniform():
-    """The three matchings of four indices, each with probability 1/3; and the index that rests, each 1/5."""
+    """The three matchings of four indices, each with probability 1/3;
+    and the index that rests, each 1/5."""
     rng = np.random.default_rng(0)
     counts = {}
     for _ in range(3000):

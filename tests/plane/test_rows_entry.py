@@ -1,4 +1,5 @@
-"""`solve_rows`: the plane problem from two rows, against `solve_plane`, mpmath and what is known of boosts."""
+"""`solve_rows`: the plane problem from two rows, against `solve_plane`,
+mpmath and what is known of boosts."""
 
 import math
 
@@ -46,10 +47,12 @@ def test_the_answer_is_that_of_the_four_by_four_problem(components, weighted, de
 @pytest.mark.parametrize("gap", [1e-2, 1e-6, 1e-10, 1e-14])
 @pytest.mark.parametrize("seed", range(5))
 def test_rows_close_to_the_light_cone(gap, seed):
-    """z_j = z_i up to ``gap``: one null form is gap^2 of the other, and is lost to Z Z^T below 1e-8.
+    """z_j = z_i up to ``gap``: one null form is gap^2 of the other,
+    and is lost to Z Z^T below 1e-8.
 
-    With no linear term in V, P = Q vec(I), the surrogate is C u^2 + D / u^2: u^4 = D / C and the decrease
-    (sqrt C - sqrt D)^2 are known from the rows, which mpmath adds up and subtracts exactly.
+    With no linear term in V, P = Q vec(I), the surrogate is C u^2 + D / u^2: u^4 = D / C and the
+    decrease (sqrt C - sqrt D)^2 are known from the rows, which mpmath adds up and subtracts
+    exactly.
     """
     rng = np.random.default_rng(seed)
     z = np.round(rng.standard_normal(6) * 2**20) / 2**20
@@ -64,7 +67,8 @@ def test_rows_close_to_the_light_cone(gap, seed):
         into = sum((x - y) ** 2 for x, y in zip(*rows, strict=True)) * (2 * a - 2 * b) / 8
         gain = (mp.sqrt(out) - mp.sqrt(into)) ** 2
         u = mp.root(into / out, 4)
-        # the rounding of A Z, u |z|, leaves a linear term of u |z| |z_i - z_j|: it moves u by a part of u / gap
+        # the rounding of A Z, u |z|, leaves a linear term of u |z| |z_i - z_j|: it moves u by a
+        # part of u / gap
         slack = 64 * UNIT * (1 + 1 / gap)
         # the gain is added up from terms 1 / u times as large
         assert abs(found.decrease / gain - 1) < slack**2 + 64 * UNIT / u
@@ -72,7 +76,8 @@ def test_rows_close_to_the_light_cone(gap, seed):
 
 
 def test_a_boost_of_any_length_is_undone():
-    """f = ||X||^2 / 2 on O(1, 1): the step back is X^-1. `solve_plane` calls it unbounded from cond 1e8 on."""
+    """f = ||X||^2 / 2 on O(1, 1): the step back is X^-1.
+    `solve_plane` calls it unbounded from cond 1e8 on."""
     for cond in (1e2, 1e6, 1.8e8, 1e12, 1e15):
         mu = math.log(cond) / 2
         X = np.array([[math.cosh(mu), math.sinh(mu)], [math.sinh(mu), math.cosh(mu)]])
@@ -86,7 +91,8 @@ def test_a_boost_of_any_length_is_undone():
 @pytest.mark.parametrize("d", [7e-15, 1e-15, 1e-16])
 @pytest.mark.parametrize("components", ["all", "identity"])
 def test_a_nearly_singular_q_still_steps(d, components):
-    """The null form is positive by less than rounding: how far to go is unknown, that going is right is not."""
+    """The null form is positive by less than rounding: how far to go is unknown,
+    that going is right is not."""
     Q = np.kron(np.array([[1.0, 1.0 - d], [1.0 - d, 1.0]]), np.eye(2))
     found = solve_plane(-np.eye(2), Q, np.array([1, -1]), components=components)
     assert not found.unbounded

@@ -1,4 +1,5 @@
-"""solve_plane: global over all families, exact on quadratics, safe at the edges; batched and compiled agree."""
+"""solve_plane: global over all families, exact on quadratics, safe at the edges;
+batched and compiled agree."""
 
 import numpy as np
 import pytest
@@ -17,7 +18,8 @@ IDENTITY = np.eye(2)
 
 
 def random_problems(seed, size, indefinite=False):
-    """P, Q, signs: Q positive definite, or symmetric with light-cone forms made positive by a shift."""
+    """P, Q, signs: Q positive definite,
+    or symmetric with light-cone forms made positive by a shift."""
     rng = np.random.default_rng(seed)
     P = rng.standard_normal((size, 2, 2)) * 10.0 ** rng.uniform(-2, 2, (size, 1, 1))
     M = rng.standard_normal((size, 4, 4))
@@ -110,7 +112,8 @@ def test_identity_component_means_rotations_and_boosts():
 
 @given(st.integers(0, 2**32), st.sampled_from([1, -1]), st.floats(-14, -2))
 def test_small_steps_keep_their_relative_accuracy(seed, sign, exponent):
-    """With a slope of 1e-9 and Q of order one, the step off the diagonal is right to rounding, not to 1e-7."""
+    """With a slope of 1e-9 and Q of order one,
+    the step off the diagonal is right to rounding, not to 1e-7."""
     rng = np.random.default_rng(seed)
     M = rng.standard_normal((4, 4))
     Q = M @ M.T + np.eye(4)
@@ -126,7 +129,8 @@ def test_small_steps_keep_their_relative_accuracy(seed, sign, exponent):
         solve_plane(P, Q, signs, components="identity").V,
         np.array(solve_pair(P, Q, sign == -1, 0.0, False)[:4]).reshape(2, 2),
     ):
-        # second order of the step: |P| / |slope| enters through the trace of P, cubic terms through Q
+        # second order of the step:
+        # |P| / |slope| enters through the trace of P, cubic terms through Q
         bound = (
             20 * (np.abs(P).max() + np.abs(first_order) * np.abs(Q).max()) / curvature + 50 * UNIT
         )
@@ -134,7 +138,8 @@ def test_small_steps_keep_their_relative_accuracy(seed, sign, exponent):
 
 
 def test_small_steps_against_extended_precision():
-    """The boost of the scalar surrogate at a slope of 1e-9: s (4 k - (2 k - tr P)/c) = -(P12 + P21), to rounding."""
+    """The boost of the scalar surrogate at a slope of 1e-9:
+    s (4 k - (2 k - tr P)/c) = -(P12 + P21), to rounding."""
     P = np.array([[[0.3, 1e-9], [2e-9, 0.1]]])
     V = solve_plane(P, np.array([0.8]), np.array([[1, -1]])).V[0]
     expected = np.longdouble(0)
@@ -148,7 +153,8 @@ def test_small_steps_against_extended_precision():
 
 @pytest.mark.parametrize("components", ["all", "identity"])
 def test_boosts_of_any_size_against_mpmath(components):
-    """u over 1e-17 .. 1e17: Q = diag-like with null forms C, D of order one and a pull of 1e-17 .. 1e17."""
+    """u over 1e-17 .. 1e17:
+    Q = diag-like with null forms C, D of order one and a pull of 1e-17 .. 1e17."""
     rng = np.random.default_rng(11)
     for exponent in np.linspace(-17, 17, 18):
         u = 10.0**exponent * rng.uniform(1, 2)
@@ -181,7 +187,8 @@ def _unpack(answer):
 @pytest.mark.parametrize("signs", [[1, 1], [1, -1]])
 @pytest.mark.parametrize("kind", ["one column", "rank-one A"])
 def test_nothing_moves_at_a_stationary_point_with_a_singular_q(signs, kind):
-    """P = 0 and Q positive semidefinite: V = I is a minimiser, and rounding must not find a better one far away."""
+    """P = 0 and Q positive semidefinite: V = I is a minimiser,
+    and rounding must not find a better one far away."""
     rng = np.random.default_rng(12)
     z = rng.standard_normal((5000, 2, 1))
     rank_one = z @ z.swapaxes(1, 2)
@@ -288,7 +295,8 @@ def test_float32(general, components):
 
 
 def paper_coefficients(case, Q):
-    """The coefficient d of the paper's appendix, cases (b) and (c), as printed (1-based indices)."""
+    """The coefficient d of the paper's appendix, cases (b) and (c),
+    as printed (1-based indices)."""
     q = np.pad(Q, ((1, 0), (1, 0)))
     if case == "b":
         return 0.5 * (q[2, 1] - q[3, 1] + q[1, 2] - q[4, 2] - q[1, 3] + q[4, 3] - q[2, 4] + q[3, 4])
@@ -300,14 +308,16 @@ def paper_coefficients(case, Q):
     [("b", [[-1, 0], [0, 1]], [[0, -1], [1, 0]]), ("c", [[1, 0], [0, -1]], [[0, -1], [1, 0]])],
 )
 def test_the_papers_cross_coefficient_has_the_wrong_sign(case, x_direction, y_direction):
-    """docs/paper.md: d must be x^T Q y for V = cosh x + sinh y; as printed it is its negative. Ours is right."""
+    """docs/paper.md: d must be x^T Q y for V = cosh x + sinh y;
+    as printed it is its negative. Ours is right."""
     M = np.random.default_rng(10).standard_normal((4, 4))
     Q = M @ M.T
     x, y = (
         np.array(direction, dtype=float).T.reshape(4) for direction in (x_direction, y_direction)
     )
     assert paper_coefficients(case, Q) == pytest.approx(-(x @ Q @ y))
-    # our light-cone coefficients C - D of the flip carry the cross term: 8 (C - D) / 4 = x^T Q y up to the branch
+    # our light-cone coefficients C - D of the flip carry the cross term:
+    # 8 (C - D) / 4 = x^T Q y up to the branch
     _, null = quadratic_forms(torch.from_numpy(Q), torch.tensor(0.0), torch.tensor(0.0))
     cross = 2 * (null.flip_out - null.flip_in).item()
     flip_x = np.array([[-1.0, 0], [0, 1]]).T.reshape(4)
@@ -315,7 +325,8 @@ def test_the_papers_cross_coefficient_has_the_wrong_sign(case, x_direction, y_di
 
 
 def test_two_families_cover_what_the_paper_lists_as_four():
-    """docs/paper.md: case (a) is the first family with mu negated; (c) is (b) negated. Two families cover all."""
+    """docs/paper.md: case (a) is the first family with mu negated; (c) is (b) negated.
+    Two families cover all."""
     mu = np.linspace(-2, 2, 9)
     x, y = np.cosh(mu), np.sinh(mu)
     first, case_b = family("boost", x, y), family("flip", x, y)
@@ -323,7 +334,8 @@ def test_two_families_cover_what_the_paper_lists_as_four():
     case_c = np.stack([x, -y, y, -x], axis=-1).reshape(-1, 2, 2)
     np.testing.assert_array_equal(case_a, first[::-1])
     np.testing.assert_array_equal(case_c, -case_b[::-1])
-    # the printed four never reach -boost: on a problem where V = -I is best they lose, and we do not
+    # the printed four never reach -boost:
+    # on a problem where V = -I is best they lose, and we do not
     P, Q = np.array([[9.0, 0], [0, 9]]), np.eye(4)
     best_printed = min(surrogate(V, P, Q).min() for V in (first, case_a, case_b, case_c))
     step = solve_plane(P, Q, np.array([1, -1]))

@@ -1,4 +1,5 @@
-"""solve_plane at the edges, with the answers written down; batched, scalar and compiled paths alike."""
+"""solve_plane at the edges, with the answers written down;
+batched, scalar and compiled paths alike."""
 
 from fractions import Fraction
 
@@ -76,7 +77,8 @@ def test_theta_bounds_a_problem_that_is_unbounded_without_it():
 
 
 def test_null_form_negative_by_rounding_counts_as_zero():
-    """Q = a n- n-^T with its diagonal an ulp low: C computes to less than 0, and nothing pulls outwards."""
+    """Q = a n- n-^T with its diagonal an ulp low: C computes to less than 0,
+    and nothing pulls outwards."""
     n_minus = np.array([1.0, -1, -1, 1]) / 2
     seen = 0
     for a in np.random.default_rng(13).uniform(0.1, 1.0, 50):
@@ -126,7 +128,8 @@ def test_ties_between_families_go_to_the_proper_one():
 
 
 def test_decrease_of_small_steps_is_accurate():
-    """Slope k, curvature 4 kappa - (2 kappa - tr P): the decrease is k^2 / 2 curvature, far below the rounding of P."""
+    """Slope k, curvature 4 kappa - (2 kappa - tr P): the decrease is k^2 / 2 curvature,
+    far below the rounding of P."""
     P = np.array([[0.3, 1e-9], [2e-9, 0.1]])
     for _, decrease, _ in scalar_and_general(P, 0.8, [1, -1], components="identity"):
         assert decrease == pytest.approx((3e-9) ** 2 / (2 * (3.2 - 1.2)), rel=1e-12)
@@ -146,7 +149,8 @@ def test_negligible_curvature_beside_a_bounded_linear_part():
             np.testing.assert_allclose(V, [[1.25, 0.75], [0.75, 1.25]], rtol=1e-14)
 
 
-# -- a null form of a 4x4 Q counts as zero if it is negative by no more than 2 eps ||Q||: docs/plane.md
+# -- a null form of a 4x4 Q counts as zero if it is negative by no more than 2 eps ||Q||:
+# docs/plane.md
 
 
 EPS = 2.0**-52
@@ -159,6 +163,7 @@ def test_a_null_form_that_is_negative_by_rounding_counts_as_zero(down):
     Q = 4 * np.outer(IN, IN) - down * EPS * np.outer(OUT, OUT)
     C = sum(Fraction(entry) for entry in Q.ravel()) / 8  # n+^T Q n+ / 2, of Q as it is rounded
     level = C / Fraction(EPS * np.abs(Q).max())
-    # A = <P, N+> = 1 > 0: bounded over boosts, u > 0, where C counts as zero; falling like C u^2 where it does not
+    # A = <P, N+> = 1 > 0: bounded over boosts, u > 0, where C counts as zero;
+    # falling like C u^2 where it does not
     found = solve_plane(np.eye(2), Q, np.array([1, -1]), components="identity")
     assert bool(found.unbounded) is bool(level < -2)

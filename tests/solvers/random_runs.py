@@ -1,4 +1,5 @@
-"""Random problems, methods, options, starts and limits for `jorth.minimize`, each from one number."""
+"""Random problems, methods, options, starts and limits for `jorth.minimize`,
+each from one number."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,7 +36,8 @@ class Calls:
 
 @dataclass
 class RandomRun:
-    """All arguments of a run, what is known of its objective, and the calls that were made to it."""
+    """All arguments of a run, what is known of its objective,
+    and the calls that were made to it."""
 
     objective: Any
     function: Any
@@ -176,9 +178,11 @@ def _sparse_sometimes(rng, M):
 
 
 def _problem(rng, n, k, dtype, summed, calls):
-    """An objective, the same as plain formulas, whether it is bounded below on all of O(p, q), its data."""
+    """An objective, the same as plain formulas,
+    whether it is bounded below on all of O(p, q), its data."""
     kinds = ["procrustes", "finite sum"] if summed else ["quadratic"] * 3 + [
-        "eigenvalue", "eigenvalue data", "eigenvalue data", "procrustes", "finite sum", "autograd", "numpy", "barrier"
+        "eigenvalue", "eigenvalue data", "eigenvalue data", "procrustes", "finite sum",
+        "autograd", "numpy", "barrier",
     ]  # fmt: skip
     kind = str(rng.choice(kinds))
     if kind.startswith("eigenvalue"):

@@ -1,5 +1,6 @@
-"""Value, gradient norm, residual and component of a point by plain NumPy in extended precision, with bounds on what
-rounding may do to the same figures in the precision of the run. Nothing here is jorth's."""
+"""Value, gradient norm, residual and component of a point by plain NumPy in extended precision,
+with bounds on what rounding may do to the same figures in the precision of the run. Nothing here is
+jorth's."""
 
 import numpy as np
 
@@ -19,7 +20,8 @@ def frobenius(M):
 
 
 class QuadraticFunction:
-    """f(X) = 1/2 tr(X^T A X D) + <C, X>. ``size_of_A`` is what rounding of A is relative to, |A| unless told."""
+    """f(X) = 1/2 tr(X^T A X D) + <C, X>. ``size_of_A`` is what rounding of A is relative to, |A|
+    unless told."""
 
     def __init__(self, A, C=None, D=None, size_of_A=None, terms=0):
         self.A, self.C, self.D = wide(A), wide(C), wide(D)
@@ -37,12 +39,14 @@ class QuadraticFunction:
         return self._times(self.A, X, self.D) + (0 if self.C is None else self.C)
 
     def gradient_size(self, X):
-        """Sums of absolute values: every product and sum of the gradient rounds relative to these."""
+        """Sums of absolute values:
+        every product and sum of the gradient rounds relative to these."""
         D = None if self.D is None else abs(self.D)
         return self._times(self.size_of_A, abs(X), D) + (0 if self.C is None else abs(self.C))
 
     def value_error(self, X, unit):
-        """gamma_m sum |terms| with m the longest chain of operations, whatever the order of the sums (Higham, 3.5)."""
+        """gamma_m sum |terms| with m the longest chain of operations,
+        whatever the order of the sums (Higham, 3.5)."""
         n, k = X.shape
         return (
             (n * k + 2 * n + k + self.terms + 10)
@@ -69,7 +73,8 @@ SCALARS = {
 
 
 class RowsFunction:
-    """f(X) = 1/m sum phi(S X - T) over all m k entries. ``compressed``: evaluated through a QR decomposition of S."""
+    """f(X) = 1/m sum phi(S X - T) over all m k entries. ``compressed``:
+    evaluated through a QR decomposition of S."""
 
     def __init__(self, S, T, scalar, compressed=False):
         self.S, self.T = wide(S), wide(T)
@@ -83,7 +88,8 @@ class RowsFunction:
         return self.S.T @ self.slope(self.S @ X - self.T) / len(self.S)
 
     def _entry_error(self, X, unit):
-        """Of S X - T, entry by entry. Householder QR moves S and T by 10 m n u of their norms at most (Higham, 19)."""
+        """Of S X - T, entry by entry.
+        Householder QR moves S and T by 10 m n u of their norms at most (Higham, 19)."""
         m, n = self.S.shape
         size = (n + 2) * unit * (abs(self.S) @ abs(X) + abs(self.T))
         if self.compressed:
@@ -166,8 +172,8 @@ def lowered(function, X, signs, steps=4):
 
 
 def falls_for_ever(function, X, signs, sides):
-    """Whether f goes to minus infinity along a boost of two rows (or columns) of opposite signs: among e^mu up to 2^200
-    the lowest value is at the end, and far below f(X)."""
+    """Whether f goes to minus infinity along a boost of two rows (or columns) of opposite signs:
+    among e^mu up to 2^200 the lowest value is at the end, and far below f(X)."""
     here = function.value(X)
     bar = here - 1e6 * (1 + abs(here))
     for side in sides:

@@ -1,4 +1,5 @@
-"""Every solver on every problem: reaches the known optimum, stays feasible, counts and records truthfully."""
+"""Every solver on every problem: reaches the known optimum, stays feasible,
+counts and records truthfully."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,5 @@
-"""What hostile use showed: limits between records, far starts, checkpoints of runs that end badly, user code."""
+"""What hostile use showed: limits between records, far starts,
+checkpoints of runs that end badly, user code."""
 
 import numpy as np
 import pytest
@@ -285,12 +286,14 @@ def test_evaluations_of_a_stochastic_run_are_limited_in_full_gradients():
         difference_batch=2,
     )
     assert result.status is Status.MAX_EVALUATIONS
-    # at most one small batch beyond the limit, two gradients for each sample of it, and the last point is scored
+    # at most one small batch beyond the limit, two gradients for each sample of it,
+    # and the last point is scored
     assert 10 * 40 <= result.evaluations.sample_gradient < 10 * 40 + 2 * 2 + 40
 
 
 def test_relative_decrease_looks_back_over_its_window():
-    """Alternating good and idle iterations: a window of one sees an idle one, a window of two does not."""
+    """Alternating good and idle iterations: a window of one sees an idle one,
+    a window of two does not."""
     history = jorth.solvers.loop.record.History()
     columns = dict.fromkeys(jorth.solvers.loop.record.COLUMNS, 0.0)
     for value in (8.0, 4.0, 4.0):

@@ -45,7 +45,8 @@ def test_a_planted_isometry_is_found_in_every_component(name):
         result = jorth.procrustes(source, target, signature)
         assert result.status is Status.CONVERGED
         assert len(result.stages) == 1  # the bound rules the others out
-        # the least-squares solution is accurate to cond(source) u, its polar factor to ||X||^2 times that
+        # the least-squares solution is accurate to cond(source) u,
+        # its polar factor to ||X||^2 times that
         assert np.abs(result.x - X).max() < 1e-12
         assert jorth.residual(result.x, signature) < 1e-14
 
@@ -69,7 +70,8 @@ def test_no_start_of_many_ends_lower(name, noise):
 @pytest.mark.parametrize("smallest", [1.0, 0.1])
 @pytest.mark.parametrize("name", SIGNATURES)
 def test_the_bound_is_below_every_value(name, smallest):
-    """Points near the least-squares solution in every component, where the bound is nearly attained, and far ones."""
+    """Points near the least-squares solution in every component,
+    where the bound is nearly attained, and far ones."""
     signature = SIGNATURES[name]
     rng = np.random.default_rng(1)
     for trial in range(2):
@@ -94,7 +96,8 @@ def test_the_bound_is_below_every_value(name, smallest):
 
 
 def test_the_bound_is_attained():
-    """M diagonal with entries below 1: the nearest X has the sign of the smallest entry of a block turned, or none."""
+    """M diagonal with entries below 1:
+    the nearest X has the sign of the smallest entry of a block turned, or none."""
     signature = Signature(2, 1)
     source = np.eye(3)
     M = np.diag([0.9, 0.5, 0.8])
@@ -135,7 +138,8 @@ def test_where_no_polar_factor_exists_the_identity_starts():
 
 
 def test_a_factor_far_out_is_no_start():
-    """The factor of s H, H a boost, is H. For s = 0.65 it is lower than the identity, but not clearly: a fifth."""
+    """The factor of s H, H a boost, is H. For s = 0.65 it is lower than the identity,
+    but not clearly: a fifth."""
     signature = Signature(1, 1)
     boost = np.array([[np.cosh(1.0), np.sinh(1.0)], [np.sinh(1.0), np.cosh(1.0)]])
     hardly, clearly = (jorth.Procrustes(np.eye(2), s * boost) for s in (0.65, 0.9))
@@ -234,7 +238,8 @@ def test_a_thin_target_has_a_thin_answer():
     signature = Signature.lorentz(4, "last")
     rng = np.random.default_rng(0)
     source = rng.standard_normal((30, 4))
-    # near the image of a feasible column: with any y the set has local minima that are not the least one
+    # near the image of a feasible column:
+    # with any y the set has local minima that are not the least one
     y = source @ jorth.random_point(signature, cond=3.0, seed=1)[:, :1] + 0.3 * rng.standard_normal(
         (30, 1)
     )
@@ -312,7 +317,8 @@ def test_a_planted_isometry_of_few_points_is_met(m, n, p, kind):
 
 @pytest.mark.parametrize(("m", "n", "p"), SHAPES)
 def test_points_that_no_isometry_maps(m, n, p):
-    """Two points of other norms <x, x>_J: f is above zero, and a critical point or the end of the way is returned."""
+    """Two points of other norms <x, x>_J: f is above zero,
+    and a critical point or the end of the way is returned."""
     sig, rng = Signature(p, n - p), np.random.default_rng(m + 10)
     source, target = rng.standard_normal((2, m, n))
     result = procrustes(source, target, sig, max_iterations=500)

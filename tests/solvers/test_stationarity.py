@@ -1,4 +1,5 @@
-"""Riemannian gradient, multiplier and block stationarity; where the paper must not be followed literally."""
+"""Riemannian gradient, multiplier and block stationarity;
+where the paper must not be followed literally."""
 
 import math
 
@@ -107,7 +108,8 @@ def test_block_stationarity():
 
 
 def test_the_papers_gradient_is_not_tangent_and_can_raise_f():
-    """docs/paper.md: G - J X G^T X J leaves the tangent space, and a step against it may go up. Ours never does."""
+    """docs/paper.md: G - J X G^T X J leaves the tangent space,
+    and a step against it may go up. Ours never does."""
     sig = Signature(3, 3)
     J, ups = dense_j(sig), 0
     for seed in range(200):
@@ -121,7 +123,8 @@ def test_the_papers_gradient_is_not_tangent_and_can_raise_f():
 
 
 def test_the_papers_probe_is_constant_on_the_feasible_set():
-    """docs/paper.md: with Q = phi(D) X the inner products phi(D) X J X^T phi(D)^T do not depend on X."""
+    """docs/paper.md:
+    with Q = phi(D) X the inner products phi(D) X J X^T phi(D)^T do not depend on X."""
     sig = Signature(5, 3)
     lifted = np.random.default_rng(4).standard_normal((12, 8))
     before = (lifted * sig.signs) @ lifted.T
@@ -132,7 +135,8 @@ def test_the_papers_probe_is_constant_on_the_feasible_set():
 
 
 def test_the_papers_sigma_is_too_small_where_rows_are_long():
-    """docs/paper.md: sigma = L_f with Q = sigma I raises f where ||X[B,:]|| > 1; Q = L (Z Z^T) (x) I lowers it."""
+    """docs/paper.md: sigma = L_f with Q = sigma I raises f where ||X[B,:]|| > 1;
+    Q = L (Z Z^T) (x) I lowers it."""
     sig = Signature(4, 4)
     source, target, _ = planted_procrustes(
         40, sig, source_condition=1.0, point_condition=30.0, seed=3
@@ -188,7 +192,8 @@ def test_exact_pairs_together_are_no_majoriser_without_a_factor():
 
 
 def test_subtracting_theta_twice_changes_the_step():
-    """docs/paper.md: Algorithm 2 takes P - theta I where the shift by Q + theta I is made already."""
+    """docs/paper.md:
+    Algorithm 2 takes P - theta I where the shift by Q + theta I is made already."""
     rng = np.random.default_rng(2)
     P, theta = rng.standard_normal((50, 2, 2)), 0.5
     Q = np.stack([np.eye(4)] * 50)
@@ -299,7 +304,8 @@ def test_rows_close_to_the_light_cone_are_bounded(cond):
     sig = Signature(1, 1)
     X = jorth.random_point(sig, cond=cond, seed=2)
     found = jorth.block_stationarity(jorth.Quadratic(np.eye(2)), X, sig, theta=0.0)
-    # the best step undoes the boost, X^-1 or minus that: ||V - I||^2 = 2 (cosh - 1)^2 + 2 sinh^2 is about ||X||_F^2
+    # the best step undoes the boost, X^-1 or minus that:
+    # ||V - I||^2 = 2 (cosh - 1)^2 + 2 sinh^2 is about ||X||_F^2
     assert found.value == pytest.approx(np.linalg.norm(X) ** 2, rel=8 / math.sqrt(cond))
 
 

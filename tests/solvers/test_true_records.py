@@ -1,4 +1,5 @@
-"""What random runs say of themselves, against independent code: value, gradient norm, residual, status, counts."""
+"""What random runs say of themselves, against independent code: value, gradient norm,
+residual, status, counts."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -99,7 +100,8 @@ def check_figures(run, result, stages, X, start, faults):
     thin = X.shape[1] < X.shape[0]
     wanted = recomputed.gram(first, signs) if thin else np.diag(signs)
     residual = float(abs(recomputed.gram(X, signs) - wanted).max()) / scale
-    # n + 2 operations an entry, each at most ||X||^2; of a thin start as well. A chain starts anew with every stage
+    # n + 2 operations an entry, each at most ||X||^2; of a thin start as well.
+    # A chain starts anew with every stage
     allowed = (len(X) + 10) * unit * (1 + (recomputed.norm2(first) ** 2 / scale if thin else 0.0))
     allowed += (
         sum(stage.residual * max(1.0, stage.history["norm"][-1] ** 2) for stage in stages[:-1])
@@ -246,7 +248,8 @@ def check_status(run, result, stage, faults):
 
 
 def check_unbounded(run, stage, X, signs, faults):
-    """A boost along which f falls for ever, or X beyond u^(-1/2) and f below where it was; never of a bounded f."""
+    """A boost along which f falls for ever, or X beyond u^(-1/2) and f below where it was;
+    never of a bounded f."""
     norm = recomputed.norm2(X)
     if "norm" in run.known and "is at least 20" in stage.message:
         faults.expect(norm >= 0.99 * 20, "NormAbove", norm)

@@ -1,4 +1,5 @@
-"""UMCM, ADMM, CSDM, the exponential form and the Riemannian methods: as strong as the comparison needs them to be."""
+"""UMCM, ADMM, CSDM, the exponential form and the Riemannian methods:
+as strong as the comparison needs them to be."""
 
 import numpy as np
 import pytest
@@ -25,9 +26,10 @@ GAPS = {
     "riemannian-lbfgs": 1e-8,
 }
 FALLS_SHORT = {("exponential", 20, 0.5, "procrustes"): 3e-4}
-"""Where a method does not reach its gap with default options, what it reaches in 2,000 iterations. The exponential
-chart is singular where a rotation comes near a half turn; its base does not move, and L-BFGS crawls: 2.3e-4 here.
-With ``rebase=30`` it is at 1e-4 after 70 iterations (the next test)."""
+"""Where a method does not reach its gap with default options, what it reaches in 2,000 iterations.
+The exponential chart is singular where a rotation comes near a half turn; its base does not move,
+and L-BFGS crawls: 2.3e-4 here. With ``rebase=30`` it is at 1e-4 after 70 iterations (the next
+test)."""
 INFEASIBLE = ["umcm", "admm"]
 
 
@@ -128,7 +130,8 @@ def test_violation_falls_with_the_gradient(method):
 
 
 def test_umcm_repairs_a_penalty_that_is_too_low():
-    """A fixed penalty of a tenth of the curvature lets X run off to infinity; the tube and "auto" do not."""
+    """A fixed penalty of a tenth of the curvature lets X run off to infinity;
+    the tube and "auto" do not."""
     objective, sig, optimum = trace(20, 10)
     low = 0.1 * objective.curvature()
     result = jorth.minimize(
@@ -144,7 +147,8 @@ def test_umcm_repairs_a_penalty_that_is_too_low():
     "method", ["umcm", "admm", "csdm", "exponential", "riemannian-sd", "riemannian-cg"]
 )
 def test_a_function_without_known_curvature(method):
-    """Neither a Lipschitz constant nor a quadratic form: penalties and steps come from what is seen."""
+    """Neither a Lipschitz constant nor a quadratic form:
+    penalties and steps come from what is seen."""
     sig = Signature(4, 3)
     T = torch.from_numpy(jorth.random_point(sig, cond=2.0, seed=3))
     result = jorth.minimize(
@@ -374,7 +378,8 @@ def test_the_component_of_the_start_is_kept(method, component):
 
 
 def test_exponential_is_what_one_would_write():
-    """The same iterates as a few lines of torch: Adam on S, X = exp(J (S - S^T)) X0, upper triangle."""
+    """The same iterates as a few lines of torch:
+    Adam on S, X = exp(J (S - S^T)) X0, upper triangle."""
     objective, sig, _ = procrustes(8, 5)
     x0 = torch.from_numpy(jorth.random_point(sig, cond=2.0, seed=6))
     J = torch.diag(torch.from_numpy(sig.signs.astype(float)))
@@ -454,7 +459,8 @@ def test_counts_are_true(method):
     result = jorth.minimize(
         jorth.Objective(value, gradient), signature=sig, method=method, max_iterations=7
     )
-    # those of the record count too: the polished start and a polished point after each of seven steps
+    # those of the record count too:
+    # the polished start and a polished point after each of seven steps
     assert result.evaluations.gradient == calls["gradient"] >= (16 if method in INFEASIBLE else 8)
     assert result.evaluations.value == calls["value"]
 

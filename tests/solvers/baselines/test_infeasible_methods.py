@@ -156,7 +156,8 @@ def test_a_resumed_run_counts_as_one(method, tmp_path):
 
 
 def test_a_chain_counts_what_a_step_cut_short_has_evaluated():
-    """The first stage spends its share of the gradients inside a step: the rows of the second begin beyond."""
+    """The first stage spends its share of the gradients inside a step:
+    the rows of the second begin beyond."""
     objective, sig = convex(2)
     chain = jorth.minimize(
         objective,

@@ -1,4 +1,5 @@
-"""Averaged slopes: J-JOBCD and VR-J-JOBCD on a rough f, where curvature along a step says nothing."""
+"""Averaged slopes: J-JOBCD and VR-J-JOBCD on a rough f,
+where curvature along a step says nothing."""
 
 import numpy as np
 import pytest
@@ -32,7 +33,8 @@ def test_a_probe_says_whether_it_is_rough():
 
 @pytest.mark.parametrize("method", ["j-jobcd", "vr-j-jobcd"])
 def test_a_rough_probe_falls_further_than_by_backtracking(method):
-    """Medians over starts, the same number of sample gradients; backtracking is what a smooth f would get."""
+    """Medians over starts, the same number of sample gradients;
+    backtracking is what a smooth f would get."""
 
     class Smooth(AbstractObjective):
         """The same without the word that it is rough."""
@@ -97,12 +99,14 @@ def test_going_back_halves_the_angle_and_forgets():
 
 @pytest.mark.parametrize("side", ["left", "right", "both"])
 def test_the_first_step_turns_every_plane_by_the_angle(side):
-    """With no past every averaged slope is +-1: X X0^-1 (or X0^-1 X) is I - angle J sign(S) to first order."""
+    """With no past every averaged slope is +-1:
+    X X0^-1 (or X0^-1 X) is I - angle J sign(S) to first order."""
     source, target, _ = planted_procrustes(40, SIG, source_condition=3.0, noise=0.1, seed=2)
     objective, X0, angle = jorth.Procrustes(source, target), start(3, SIG), 1e-6
+    method = Jacobi(curvature="per-plane", angle=angle, side=side)
     result = []
     jorth.minimize(
-        objective, X0, signature=SIG, method=Jacobi(curvature="per-plane", angle=angle, side=side), max_iterations=1,
+        objective, X0, signature=SIG, method=method, max_iterations=1,
         callback=lambda X, row: result.append(X),
     )  # fmt: skip
     _, G = objective.value_and_gradient(torch.from_numpy(X0))

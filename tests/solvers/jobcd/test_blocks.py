@@ -1,4 +1,5 @@
-"""Sweeps by blocks: the steps of the plain sweep in the same order, descent at each block, and rows far from I."""
+"""Sweeps by blocks: the steps of the plain sweep in the same order, descent at each block,
+and rows far from I."""
 
 import itertools
 import math
@@ -22,7 +23,8 @@ RULE = StepRule(-1e-12, all_components=False, stop_unbounded=True)
 
 
 def pairs_in_order(order, size):
-    """Along s, s + 1, s - 1, s + 2, ... each block with the one before it, row by row, and once with itself."""
+    """Along s, s + 1, s - 1, s + 2, ... each block with the one before it, row by row,
+    and once with itself."""
     parts = [order[start : start + size] for start in range(0, len(order), size)]
     parts += [order[:0]] * (len(parts) % 2)
     found, met = [], set()
@@ -88,7 +90,8 @@ def test_the_steps_of_the_plain_sweep(all_components, size, columns, linear, wei
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_descent_at_every_block(weighted):
-    """And X can be read after each: feasible, with the value that the steps have promised or less."""
+    """And X can be read after each: feasible,
+    with the value that the steps have promised or less."""
     sig = Signature.of(np.random.default_rng(4).permutation([1] * 9 + [-1] * 8))
     n, columns = 17, 17
     A, C, D = quadratic(n, columns, weighted=weighted)
@@ -110,7 +113,8 @@ def test_descent_at_every_block(weighted):
 
 @pytest.mark.parametrize("all_components", [False, True])
 def test_every_step_in_a_block_decreases_by_the_proximal_term(all_components):
-    """f(U+) <= f(U) - theta/2 ||V - I||^2 for f(U) = 1/2 tr(U^T A U Y) + <R, U>, and X falls by as much."""
+    """f(U+) <= f(U) - theta/2 ||V - I||^2 for f(U) = 1/2 tr(U^T A U Y) + <R, U>, and X falls by as
+    much."""
     sig, theta, n = Signature.of([1, -1, 1, 1, -1, -1]), 0.05, 6
     A, C, _ = quadratic(n, n)
     X = start(sig, n)
@@ -141,7 +145,8 @@ def test_every_step_in_a_block_decreases_by_the_proximal_term(all_components):
 
 @pytest.mark.parametrize(("boost", "near"), [(1e3, 1e-6), (1e4, 1e-3)])
 def test_null_lengths_are_formed_from_rows(boost, near):
-    """Two rows almost on the light cone: from products alone X is off by 2e-5 at 1e3 and by all of itself at 3e4."""
+    """Two rows almost on the light cone:
+    from products alone X is off by 2e-5 at 1e3 and by all of itself at 3e4."""
     sig = Signature.of([1, -1, 1, -1])
     for seed in range(20):
         A, C, _ = quadratic(4, 4, seed=seed)
@@ -213,7 +218,8 @@ def test_far_from_the_identity(cond):
 
 
 def test_an_unbounded_plane_stops_the_sweep():
-    """A has a negative direction on the light cone of one pair: the pairs before it count, X stays feasible."""
+    """A has a negative direction on the light cone of one pair: the pairs before it count,
+    X stays feasible."""
     n, sig = 9, Signature.of([1, -1, 1, 1, 1, 1, 1, 1, 1])
     A = np.eye(n)
     A[0, 0], A[1, 1], A[0, 1], A[1, 0] = 1.0, 1.0, -3.0, -3.0

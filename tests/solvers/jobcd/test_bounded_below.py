@@ -1,4 +1,5 @@
-"""UNBOUNDED is said only where f falls for ever: never of an f that is known to be bounded below."""
+"""UNBOUNDED is said only where f falls for ever:
+never of an f that is known to be bounded below."""
 
 from functools import partial
 
@@ -50,7 +51,8 @@ def test_data_of_low_rank(method, rank):
 @pytest.mark.parametrize("rapidity", [5.0, 10.0, 15.0])
 @pytest.mark.parametrize("method", RIGHT[:2], ids=repr)
 def test_a_far_start_comes_back(method, rapidity):
-    """A = I: X^T X does not carry its smaller eigenvalue, e^(-2 mu), beside e^(2 mu); the columns of X do."""
+    """A = I: X^T X does not carry its smaller eigenvalue, e^(-2 mu), beside e^(2 mu);
+    the columns of X do."""
     c, s = np.cosh(rapidity), np.sinh(rapidity)
     x0 = np.array([[c, s], [s, c]])
     result = jorth.minimize(
@@ -77,7 +79,8 @@ def test_the_value_from_a_far_start_is_that_of_the_pencil(cond):
 
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_a_constant_trace_is_not_unbounded(side):
-    """A = J, which is indefinite: X^T A X = J whatever X, and what else is found in it is rounding."""
+    """A = J, which is indefinite:
+    X^T A X = J whatever X, and what else is found in it is rounding."""
     sig = Signature(5, 3)
     x0 = jorth.random_point(sig, cond=1e4, seed=2)
     result = jorth.minimize(
@@ -183,7 +186,8 @@ def test_rounds_on_a_device_take_the_steps_of_the_sweep():
         V = _rotations_of_rows(torch.from_numpy(F)[None], torch.from_numpy(signs)[None], 0.0)[
             0
         ].numpy()
-        # the weight of 1e-12 is left out on the CPU where a null length is above 1e-4 of the other: u^4 to 1e-8
+        # the weight of 1e-12 is left out on the CPU where a null length is above 1e-4 of the other:
+        # u^4 to 1e-8
         np.testing.assert_allclose(V, X, rtol=1e-8)
         J = np.diag(signs.astype(float))
         assert np.abs(X.T @ J @ X - J).max() <= 16 * 2.0**-53 * np.linalg.norm(X, 2) ** 2

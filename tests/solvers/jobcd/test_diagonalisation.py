@@ -1,4 +1,5 @@
-"""What `rotate_rounds` runs on a device, here on the CPU: the steps of `sweep_trace`, and nothing read back."""
+"""What `rotate_rounds` runs on a device, here on the CPU: the steps of `sweep_trace`,
+and nothing read back."""
 
 from types import SimpleNamespace
 
@@ -24,12 +25,14 @@ def boost(a, b, c):
 @pytest.mark.parametrize("c", [1e-20, 1e-9, -1e-5, 1e-2, 0.4])
 @pytest.mark.parametrize("a", [1.0, 3.7, 1e8])
 def test_small_boosts_are_relatively_accurate(a, c):
-    """w_ii + w_jj + 2 w_ij less w_ii + w_jj - 2 w_ij is zero where w_ij is below their rounding: 4 w_ij is not."""
+    """w_ii + w_jj + 2 w_ij less w_ii + w_jj - 2 w_ij is zero where w_ij is below their rounding:
+    4 w_ij is not."""
     V, unbounded = _rotations(
         torch.tensor([[[a, c], [c, 1.0]]], dtype=torch.float64), OPPOSITE.double()
     )
     assert not unbounded.any()
-    # a + b +- 2 c is rounded thrice and loses a factor (a + b) / (a + b - 2 |c|) <= 2 / 1.2; some ten roundings follow
+    # a + b +- 2 c is rounded thrice and loses a factor (a + b) / (a + b - 2 |c|) <= 2 / 1.2;
+    # some ten roundings follow
     assert V[0, 1, 0].item() == pytest.approx(boost(a, 1.0, c), rel=32 * UNIT, abs=0.0)
     assert V[0, 0, 1] == V[0, 1, 0]
     W, rows = np.array([[a, c], [c, 1.0]]), np.eye(2)

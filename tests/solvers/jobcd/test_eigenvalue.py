@@ -1,4 +1,5 @@
-"""The hyperbolic eigenvalue problem: well-posed it is diagonalisation; with the paper's sign it runs away."""
+"""The hyperbolic eigenvalue problem: well-posed it is diagonalisation;
+with the paper's sign it runs away."""
 
 from itertools import pairwise
 
@@ -50,13 +51,15 @@ def test_right_steps_converge_quadratically(method, n, p):
         max_iterations=12,
         callback=lambda X, row: off.append(off_diagonal(X.T @ A @ X)),
     )
-    # a backward error of n u ||A|| moves lambda_i by n u ||A|| ||x_i||^2 <= n u cond(A) |lambda_i|, here and in scipy
+    # a backward error of n u ||A|| moves lambda_i by n u ||A|| ||x_i||^2 <= n u cond(A) |lambda_i|,
+    # here and in scipy
     rounding = 2 * n * UNIT * cond
     assert result.value == pytest.approx(np.abs(eigenvalues).sum(), rel=rounding)
     assert result.residual <= 10 * n * UNIT
     W = result.x.T @ A @ result.x
     np.testing.assert_allclose(np.sort(np.diag(W) * sig.signs), eigenvalues, rtol=rounding)
-    # each sweep squares the angles, over the relative gap of the eigenvalues; measured: 0.3 off^2 / gap
+    # each sweep squares the angles, over the relative gap of the eigenvalues;
+    # measured: 0.3 off^2 / gap
     gap = (np.diff(eigenvalues) / (np.abs(eigenvalues[1:]) + np.abs(eigenvalues[:-1]))).min()
     squared = [(before, 3 * before**2 / gap, after) for before, after in pairwise(off)]
     assert all(after <= max(bound, rounding) for _, bound, after in squared), off
@@ -86,7 +89,8 @@ def test_a_limit_within_a_sweep_leaves_the_value_of_x(method, monkeypatch):
 
 
 def test_equal_signs_are_rotated_too():
-    """Without it the off-diagonal within a sign never falls; with it X^T A X is diagonal, eigenvalues and all."""
+    """Without it the off-diagonal within a sign never falls; with it X^T A X is diagonal,
+    eigenvalues and all."""
     A, sig, _ = pencil(10, 9)
     result = jorth.minimize(
         HyperbolicEigenvalue(A),
@@ -160,7 +164,8 @@ def test_the_papers_sign_is_unbounded(side):
 
 
 def test_rotations_of_a_batch_diagonalise():
-    """What runs on a device, one round at once: V W V^T is diagonal and V^T J V = J, or there is no such V."""
+    """What runs on a device, one round at once:
+    V W V^T is diagonal and V^T J V = J, or there is no such V."""
     rng = np.random.default_rng(2)
     M = torch.from_numpy(rng.standard_normal((50, 2, 2)))
     signs = torch.from_numpy(rng.choice([-1.0, 1.0], size=(50, 2)))

@@ -1,4 +1,5 @@
-"""GS-JOBCD: the decrease of every step, planted Procrustes at size, thin X, and the state that is kept."""
+"""GS-JOBCD: the decrease of every step, planted Procrustes at size,
+thin X, and the state that is kept."""
 
 import numpy as np
 import pytest
@@ -147,7 +148,8 @@ def test_thin_trace_minimisation():
 @pytest.mark.parametrize("all_components", [False, True])
 @pytest.mark.parametrize("cond", [2.0, 1e9])
 def test_a_step_of_the_sweep_is_the_plane_solution(theta, all_components, cond):
-    """Against solve_plane with the Kronecker Q, theta included; at condition 1e9 with rows near the light cone."""
+    """Against solve_plane with the Kronecker Q, theta included;
+    at condition 1e9 with rows near the light cone."""
     rng = np.random.default_rng(6)
     sig = Signature(3, 3)
     M, C = rng.standard_normal((2, 6, 6))
@@ -165,7 +167,7 @@ def test_a_step_of_the_sweep_is_the_plane_solution(theta, all_components, cond):
             expected = before.copy()
             expected[pair] = step.V @ before[pair]
             np.testing.assert_allclose(X, expected, atol=1e-11)
-        else:  # the 4x4 Q has lost its small null form; the sweep has not, and does at least as well
+        else:  # the 4x4 Q has lost its small null form, and the sweep does at least as well
 
             def f(X):
                 return 0.5 * np.trace(X.T @ A @ X) + (C * X).sum()
@@ -192,7 +194,8 @@ def test_rounding_of_the_state_never_shows():
 
 @pytest.mark.parametrize("method", ["gs-jobcd", "j-jobcd"])
 def test_nothing_is_compiled_on_the_clock(method):
-    """What `prepare` has compiled is what the steps call: left, right, with and without C and D, races."""
+    """What `prepare` has compiled is what the steps call: left, right,
+    with and without C and D, races."""
     compile_kernels()
     kernels = (sweep_quadratic, sweep_trace, sweep_batch, propose_round)
     before = [

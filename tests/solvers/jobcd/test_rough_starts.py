@@ -1,4 +1,5 @@
-"""Averaged slopes on rough probes work from any start: 19 of 20 at least, on rows of several kinds."""
+"""Averaged slopes on rough probes work from any start: 19 of 20 at least,
+on rows of several kinds."""
 
 import numpy as np
 import pytest
@@ -69,9 +70,10 @@ def values(objective, method, starts):
 
 
 def check(rows, signature, method):
-    """A start has worked if f went at least half of the way from the mean of its first values to what the best quarter
-    of the starts reach, and ended no higher than backtracking does (the median of five starts). The quarter, since the
-    least of all is one draw. A walk that stays near its start goes a tenth of the way."""
+    """A start has worked if f went at least half of the way from the mean of its first values to
+    what the best quarter of the starts reach, and ended no higher than backtracking does (the
+    median of five starts). The quarter, since the least of all is one draw. A walk that stays near
+    its start goes a tenth of the way."""
     probe = StructuralProbe(rows, signature=signature)
     first, last = values(probe, method, STARTS)
     backtracked = np.median(values(Smooth(probe), method, 5)[1])

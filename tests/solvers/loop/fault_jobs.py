@@ -35,7 +35,8 @@ def minimize(**options):
 
 @contextmanager
 def process(job, *arguments):
-    """A process that does the job, and the pipe to it. It is killed at the end if it is still there."""
+    """A process that does the job, and the pipe to it.
+    It is killed at the end if it is still there."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
     here, there = context.Pipe()

@@ -100,7 +100,8 @@ def test_a_disk_that_has_room_again(tmp_path, monkeypatch):
 
 
 def test_checkpoints_go_to_the_disk(tmp_path, monkeypatch):
-    """Content first, then the name, then the folder: what a power failure leaves is a whole file."""
+    """Content first, then the name, then the folder:
+    what a power failure leaves is a whole file."""
     synced = []
     fsync = os.fsync
     monkeypatch.setattr(
@@ -237,7 +238,8 @@ def refusal(folder, identity):
 
 
 def test_flipped_bits_are_refused_or_harmless(tmp_path):
-    """Every flip gives the one clear error, or a file that reads as the same state to the last bit."""
+    """Every flip gives the one clear error,
+    or a file that reads as the same state to the last bit."""
     minimize(checkpoint=tmp_path, method="riemannian-lbfgs")
     path = tmp_path / "state.safetensors"
     good = path.read_bytes()

@@ -1,4 +1,5 @@
-"""A run in parts is the run in one piece: point, counts, status and every column of the history but time."""
+"""A run in parts is the run in one piece: point, counts,
+status and every column of the history but time."""
 
 from dataclasses import dataclass, replace
 
@@ -265,7 +266,8 @@ def test_another_objective_that_agrees_at_the_start(method, steps, tmp_path):
 
 
 def test_the_same_of_a_stochastic_run_between_two_passes(tmp_path):
-    """Its value and gradient are estimates then: what is checked is the last point that was scored."""
+    """Its value and gradient are estimates then:
+    what is checked is the last point that was scored."""
     S, T = (
         torch.from_numpy(part)
         for part in jorth.datasets.planted_procrustes(40, Signature(2, 2), seed=3)[:2]
@@ -278,8 +280,8 @@ def test_the_same_of_a_stochastic_run_between_two_passes(tmp_path):
 
         objective = jorth.FiniteSum(loss, (S, T))
         return jorth.minimize(
-            objective, signature=Signature(2, 2), method="vr-j-jobcd", gradient_tolerance=0.0, probability=0.2,
-            checkpoint=tmp_path, **options,
+            objective, signature=Signature(2, 2), method="vr-j-jobcd", gradient_tolerance=0.0,
+            probability=0.2, checkpoint=tmp_path, **options,
         )  # fmt: skip
 
     first = run(0.0, max_iterations=30)

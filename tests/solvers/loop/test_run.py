@@ -111,7 +111,8 @@ def test_non_finite_values_end_with_the_last_good_point():
 
 
 def test_a_trial_outside_the_domain_is_only_a_shorter_step():
-    """-log of a margin: infinite where it is crossed, so the curvature doubles until the step stays inside."""
+    """-log of a margin: infinite where it is crossed,
+    so the curvature doubles until the step stays inside."""
 
     def barrier(X):
         margin = 1.2 - X[0, 0]
@@ -141,7 +142,8 @@ def test_ctrl_c_returns_the_point_so_far(method):
 
 
 def checkpointed(method, folder, kill_at=np.inf):
-    """25 iterations with a checkpoint after each of them, unless the process kills itself before."""
+    """25 iterations with a checkpoint after each of them,
+    unless the process kills itself before."""
 
     def callback(X, row):
         if row["iteration"] >= kill_at:
@@ -152,7 +154,8 @@ def checkpointed(method, folder, kill_at=np.inf):
 
 
 def run_until_killed(rank, folder):
-    """A process for each method, which kills itself; they are forks of one that has loaded what they need."""
+    """A process for each method, which kills itself;
+    they are forks of one that has loaded what they need."""
     torch.set_num_threads(1)
     case("procrustes noisy")
     for method in METHODS:

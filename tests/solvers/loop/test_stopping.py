@@ -1,4 +1,5 @@
-"""Criteria: what they say of values that rise, of limits that meet, and of arguments that make no sense."""
+"""Criteria: what they say of values that rise, of limits that meet,
+and of arguments that make no sense."""
 
 import math
 

@@ -1,4 +1,5 @@
-"""Riemannian methods: few iterations where it is preconditioned, whatever the conditioning; the pole is not passed."""
+"""Riemannian methods: few iterations where it is preconditioned, whatever the conditioning;
+the pole is not passed."""
 
 import numpy as np
 import pytest
@@ -82,7 +83,8 @@ def test_trace_minimisation(p):
 
 
 def dense_inverse_hessian(pairs, first, size):
-    """BFGS from its definition: H <- (I - rho s y^T) H (I - rho y s^T) + rho s s^T, oldest pair first."""
+    """BFGS from its definition:
+    H <- (I - rho s y^T) H (I - rho y s^T) + rho s s^T, oldest pair first."""
     H, identity = first * np.eye(size), np.eye(size)
     for s, y in pairs:
         rho = 1 / (s @ y)
@@ -129,7 +131,8 @@ def downhill(function, method=RiemannianSD, signs=(1, -1)):
 
 
 def test_the_line_search_flattens_the_slope():
-    """Armijo alone takes the first step that is offered; strong Wolfe goes on to where the slope is small."""
+    """Armijo alone takes the first step that is offered;
+    strong Wolfe goes on to where the slope is small."""
     target = torch.from_numpy(jorth.random_point(Signature(1, 1), cond=2.0, seed=0))
     problem, state, line = downhill(lambda X: (X - target).square().sum())
     short = search(problem, state, line, first=0.05)
@@ -155,7 +158,8 @@ def test_who_asks_for_the_strong_wolfe_condition(method, fraction):
 
 
 def test_the_line_search_asks_for_a_decrease_in_proportion():
-    """A step that only comes down to the reference is refused, as are shorter ones; below a high one any will do."""
+    """A step that only comes down to the reference is refused, as are shorter ones;
+    below a high one any will do."""
     problem, state, line = downhill(lambda X: X[0, 1])
     taken = search(problem, state, line, first=0.1)
     assert taken.t == 0.1
@@ -167,7 +171,8 @@ def test_the_line_search_asks_for_a_decrease_in_proportion():
 
 
 def test_slopes_decide_where_values_are_rounding():
-    """f = 1e16 + a parabola: no value tells steps apart, and the search still finds where the slope falls."""
+    """f = 1e16 + a parabola: no value tells steps apart,
+    and the search still finds where the slope falls."""
     target = torch.from_numpy(jorth.random_point(Signature(1, 1), cond=1.5, seed=0))
     problem, state, line = downhill(lambda X: (X - target).square().sum() + 1e16)
     found = search(problem, state, line, first=1e-6)
@@ -224,7 +229,8 @@ def test_the_preconditioner_is_for_convex_problems_near_by():
 @pytest.mark.parametrize("method", [RiemannianSD, RiemannianCG, RiemannianLBFGS])
 @pytest.mark.parametrize(("preconditioner", "condition"), [("auto", 1e4), ("none", 100.0)])
 def test_values_fall_and_the_pole_is_not_passed(method, preconditioner, condition):
-    """A far target: the first directions reach beyond the pole of the Cayley transform, and none may cross it."""
+    """A far target: the first directions reach beyond the pole of the Cayley transform,
+    and none may cross it."""
     sig = Signature(4, 4)
     source, target, _ = planted_procrustes(
         40, sig, source_condition=2.0, point_condition=condition, noise=0.1, seed=5
