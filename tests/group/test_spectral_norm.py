@@ -9,11 +9,17 @@ import torch
 
 import jorth
 from jorth.group import norms as module
-from jorth.group.norms import EXACT, SQUARED, by_squaring, lanczos_steps, spectral_norm
+from jorth.group.norms import (
+    EXACT_COLUMNS,
+    SQUARED_COLUMNS,
+    by_squaring,
+    lanczos_steps,
+    spectral_norm,
+)
 from jorth.stopping import MaxIterations
 
 RNG = np.random.default_rng(11)
-MANY = EXACT + 100
+MANY = EXACT_COLUMNS + 100
 SPECTRA = {
     "one large": np.r_[10.0, np.ones(MANY - 1)],
     "two close": np.r_[3.0, 2.97, np.ones(MANY - 2)],
@@ -60,7 +66,7 @@ def test_by_squaring(name, rows):
     scale = float(X.abs().max())
     found = scale * math.sqrt(by_squaring(X / scale))
     assert found == pytest.approx(truth, rel=bound)
-    assert math.log(SQUARED) / (8 * 2**7) < 0.01
+    assert math.log(SQUARED_COLUMNS) / (8 * 2**7) < 0.01
 
 
 @pytest.mark.gpu
@@ -74,7 +80,9 @@ def test_on_a_device(columns, dtype):
     assert spectral_norm(X.cuda()) == found
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (7, 7), (50, 3), (EXACT, EXACT), (300, EXACT)])
+@pytest.mark.parametrize(
+    "shape", [(1, 1), (7, 7), (50, 3), (EXACT_COLUMNS, EXACT_COLUMNS), (300, EXACT_COLUMNS)]
+)
 def test_few_columns_are_exact(shape):
     X = RNG.standard_normal(shape)
     truth = np.linalg.norm(X, 2)

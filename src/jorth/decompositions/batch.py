@@ -23,8 +23,8 @@ def check_matrices(matrices: Tensor, name: str) -> None:
         raise ValueError(f"{name} must hold at least one matrix, got shape {tuple(matrices.shape)}")
 
 
-def values(value: object, name: str, length: int, signature: Signature) -> Tensor:
-    """The values (..., length) of a decomposition, finite."""
+def finite_values(value: object, name: str, length: int, signature: Signature) -> Tensor:
+    """The values (..., length) of a decomposition."""
     tensor = to_tensor(value, name)
     if tensor.ndim < 1 or tensor.shape[-1] != length:
         expected = f"(..., {length}) for {signature}"
@@ -33,23 +33,19 @@ def values(value: object, name: str, length: int, signature: Signature) -> Tenso
     return tensor
 
 
-def factor(
-    value: object, name: str, sizes: tuple[int | None, int], beside: tuple[str, Tensor]
+def finite_factor(
+    value: object, name: str, sizes: tuple[int | None, int], values: Tensor, values_name: str
 ) -> Tensor:
-    """A finite factor (..., *sizes) of a decomposition that goes with its values ``beside``.
-
-    A size of None may be any.
-    """
+    """A factor (..., *sizes) of a decomposition that goes with its values; None is any size."""
     tensor = to_tensor(value, name)
-    other_name, other = beside
-    wanted = (*other.shape[:-1], *sizes)
+    wanted = (*values.shape[:-1], *sizes)
     fits = len(wanted) == tensor.ndim
     if not fits or any(w not in (None, own) for w, own in zip(wanted, tensor.shape, strict=True)):
         shape = ", ".join("any" if size is None else str(size) for size in wanted)
-        expected = f"({shape}) to go with {other_name} and signature"
+        expected = f"({shape}) to go with {values_name} and signature"
         raise ValueError(f"{name} must have shape {expected}, got {describe(value)}")
     check_finite(tensor, name)
-    check_alike(tensor, name, other, other_name)
+    check_alike(tensor, name, values, values_name)
     return tensor
 
 

@@ -8,7 +8,7 @@ from typing import Generic
 import torch
 
 from jorth.arrays import ArrayT, check_overflow, check_signature, like_input
-from jorth.decompositions.batch import factor, values
+from jorth.decompositions.batch import finite_factor, finite_values
 from jorth.decompositions.qr import positive_qr
 from jorth.group.cs_form import compose_cs
 from jorth.group.elements import check_feasible, finite_square
@@ -33,12 +33,11 @@ class CS(Generic[ArrayT]):
     def compose(self) -> ArrayT:
         """The matrix X (..., n, n), in the order of the signature."""
         p, q = check_signature(self.signature).p, self.signature.q
-        mu = values(self.mu, "mu", min(p, q), self.signature)
-        beside = ("mu", mu)
-        U1 = factor(self.U1, "U1", (p, p), beside)
-        U2 = factor(self.U2, "U2", (q, q), beside)
-        V1 = factor(self.V1, "V1", (p, p), beside)
-        V2 = factor(self.V2, "V2", (q, q), beside)
+        mu = finite_values(self.mu, "mu", min(p, q), self.signature)
+        U1 = finite_factor(self.U1, "U1", (p, p), mu, "mu")
+        U2 = finite_factor(self.U2, "U2", (q, q), mu, "mu")
+        V1 = finite_factor(self.V1, "V1", (p, p), mu, "mu")
+        V2 = finite_factor(self.V2, "V2", (q, q), mu, "mu")
         X = compose_cs(U1, U2, mu, V1, V2, self.signature)
         check_overflow(X, "U1, U2, mu, V1 and V2", "X")
         return like_input(X, self.mu)

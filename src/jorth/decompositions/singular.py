@@ -12,7 +12,13 @@ import torch
 from numpy.typing import NDArray
 
 from jorth.arrays import ArrayT, check_overflow, check_signature, describe, like_input, to_tensor
-from jorth.decompositions.batch import Floats, check_matrices, factor, over_batch, values
+from jorth.decompositions.batch import (
+    Floats,
+    check_matrices,
+    finite_factor,
+    finite_values,
+    over_batch,
+)
 from jorth.group.polishing import PolishError, orthogonal_factor
 from jorth.signature import Signature
 
@@ -41,9 +47,9 @@ class HSVD(Generic[ArrayT]):
     def compose(self) -> ArrayT:
         """The matrix G (..., m, n)."""
         n = check_signature(self.signature).n
-        S = values(self.S, "S", n, self.signature)
-        U = factor(self.U, "U", (None, n), ("S", S))
-        X = factor(self.X, "X", (n, n), ("S", S))
+        S = finite_values(self.S, "S", n, self.signature)
+        U = finite_factor(self.U, "U", (None, n), S, "S")
+        X = finite_factor(self.X, "X", (n, n), S, "S")
         s = self.signature.vector(X)
         G = (U * (S * s)[..., None, :]) @ X.mT * s
         check_overflow(G, "U, S and X", "G")
@@ -82,11 +88,11 @@ def hsvd(G: ArrayT, signature: Signature) -> HSVD[ArrayT]:
         expected = f"(..., m, {n}) with m >= {n} for {signature}"
         raise ValueError(f"G must have shape {expected}, got {describe(G)}")
     check_matrices(matrix, "G")
-    U, S, X = over_batch(partial(_checked, signs=signature.signs), matrix)
+    U, S, X = over_batch(partial(_hsvd, signs=signature.signs), matrix)
     return HSVD(U=like_input(U, G), S=like_input(S, G), X=like_input(X, G), signature=signature)
 
 
-def _checked(G: Floats, signs: NDArray[np.int8]) -> tuple[Floats, Floats, Floats]:
+def _hsvd(G: Floats, signs: NDArray[np.int8]) -> tuple[Floats, Floats, Floats]:
     if _rank_defect(G):
         found = "a matrix that is rank-deficient to rounding even after scaling"
         raise ValueError(f"G must have full column rank, got {found}")

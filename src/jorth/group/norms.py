@@ -8,15 +8,15 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-EXACT = 200
+EXACT_COLUMNS = 200
 """The most columns for which a CPU computes all singular values: Lanczos steps cost more."""
-EXACT_ON_DEVICE = 64
-SQUARED = 2000
+EXACT_COLUMNS_ON_DEVICE = 64
+SQUARED_COLUMNS = 2000
 """The most columns for which a device squares X^T X: few large products, not many small ones."""
 SQUARINGS = 7
 ACCURACY = 0.018
 """Relative accuracy of ||X||_2^2: 0.9 per cent for ||X||_2, which leaves room for float32."""
-FAILURE = 1e-6
+FAILURE_PROBABILITY = 1e-6
 """The probability of a result that is less accurate than that."""
 
 
@@ -33,10 +33,10 @@ def spectral_norm(X: Tensor) -> float:
     scaled = X / largest  # its square neither over- nor underflows
     columns = X.shape[1]
     on_cpu = X.device.type == "cpu"
-    if columns <= (EXACT if on_cpu else EXACT_ON_DEVICE):
+    if columns <= (EXACT_COLUMNS if on_cpu else EXACT_COLUMNS_ON_DEVICE):
         gram = (scaled.mT @ scaled).double().cpu()
         square = float(torch.linalg.eigvalsh(gram)[-1])
-    elif on_cpu or columns > SQUARED:
+    elif on_cpu or columns > SQUARED_COLUMNS:
         square = by_lanczos(scaled.float())
     else:
         square = by_squaring(scaled.float())
@@ -60,14 +60,14 @@ def by_squaring(X: Tensor) -> float:
 
 
 def lanczos_steps(columns: int, starts: int) -> int:
-    """The number of Lanczos steps after which all starts fail with probability at most `FAILURE`.
+    """The number of steps after which all starts fail with `FAILURE_PROBABILITY` at most.
 
     After k steps from one start the relative error of the largest eigenvalue exceeds e with
     probability at most 1.648 sqrt(n) exp(-sqrt(e) (2 k - 1)): J. Kuczynski and H. Wozniakowski,
     Estimating the largest eigenvalue by the power and Lanczos algorithms with a random start,
     SIAM J. Matrix Anal. Appl. 13 (1992), Theorem 4.2.
     """
-    each = FAILURE ** (1 / starts)
+    each = FAILURE_PROBABILITY ** (1 / starts)
     wanted = (1 + math.log(1.648 * math.sqrt(columns) / each) / math.sqrt(ACCURACY)) / 2
     return min(math.ceil(wanted), columns)
 
@@ -80,7 +80,7 @@ def by_lanczos(X: Tensor) -> float:
     before = torch.zeros_like(V)
     beta = V.new_zeros(starts)
     diagonal: list[Tensor] = []
-    beside: list[Tensor] = []
+    off_diagonal: list[Tensor] = []
     for _ in range(lanczos_steps(columns, starts)):
         image = X @ V
         alpha = image.square().sum(0)  # v^T X^T X v
@@ -88,11 +88,11 @@ def by_lanczos(X: Tensor) -> float:
         W.addcmul_(V, alpha, value=-1).addcmul_(before, beta, value=-1)
         beta = torch.linalg.vector_norm(W, dim=0)
         diagonal.append(alpha)
-        beside.append(beta)
+        off_diagonal.append(beta)
         before = V
         V = W / torch.where(beta > 0, beta, 1.0)
     T = torch.diag_embed(torch.stack(diagonal, -1).double().cpu())
-    side = torch.stack(beside[:-1], -1).double().cpu()
+    side = torch.stack(off_diagonal[:-1], -1).double().cpu()
     T = T + torch.diag_embed(side, 1) + torch.diag_embed(side, -1)
     return float(torch.linalg.eigvalsh(T)[:, -1].max())
 

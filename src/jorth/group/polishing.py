@@ -41,16 +41,17 @@ def orthogonal_factor(matrix: Tensor, signature: Signature, name: str) -> Tensor
         M = s[:, None] * (point.mT @ (s[:, None] * point))
         distance = torch.linalg.matrix_norm(M - identity)
         scaled = distance / torch.linalg.matrix_norm(point).square().clamp(min=1.0)
-        done = scaled <= rounding_level
-        if bool(done.all()):
+        converged = scaled <= rounding_level
+        if bool(converged.all()):
             return point
         if not bool(torch.isfinite(scaled).all()):
             break
-        point = torch.where(done[..., None, None], point, _step(point, M, distance, s))
+        point = torch.where(converged[..., None, None], point, _step(point, M, distance, s))
+    failed = f"{int((~converged).sum())} of {converged.numel()} matrices"
     raise PolishError(
-        f"{name} has no J-orthogonal factor that the iteration can reach ({int((~done).sum())} of "
-        f"{done.numel()} matrices, last scaled residual {scaled.amax().item():.3g}); a "
-        f"perturbation E of a feasible {name} needs about ||E|| ||{name}|| < 1"
+        f"{name} has no J-orthogonal factor that the iteration can reach ({failed}, last scaled "
+        f"residual {scaled.amax().item():.3g}); a perturbation E of a feasible {name} needs about "
+        f"||E|| ||{name}|| < 1"
     )
 
 

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import os
-from functools import cache
 from importlib.util import find_spec
 
 import torch
 
-
-@cache
-def has_triton() -> bool:
-    """Whether Triton is installed."""
-    return find_spec("triton") is not None
+HAS_TRITON = find_spec("triton") is not None
 
 
 def runs_triton(device: torch.device) -> bool:
     """Whether kernels run on this device: CUDA, or the CPU under Triton's interpreter."""
     interpreted = device.type == "cpu" and os.environ.get("TRITON_INTERPRET") == "1"
-    return (device.type == "cuda" or interpreted) and has_triton()
+    return HAS_TRITON and (device.type == "cuda" or interpreted)

@@ -64,7 +64,7 @@ class SlopeAverages:
         finite = finite_matrices(S if v is None else _squares(S, v))
         S = torch.where(finite, S, 0.0)
         if v is not None and largest_growth < math.inf:
-            S = _tempered(S, v, decay, self.step, largest_growth)
+            S = _limited(S, v, decay, self.step, largest_growth)
         self.step += finite
         D = S
         if self.momentum is not None:
@@ -84,7 +84,7 @@ def _squares(S: Tensor, mean_square: Tensor) -> Tensor:
     return S.square().sum(dim=(-2, -1), keepdim=True) / max(n * (n - 1), 1)
 
 
-def _tempered(S: Tensor, v: Tensor, decay: float, step: Tensor, largest_growth: float) -> Tensor:
+def _limited(S: Tensor, v: Tensor, decay: float, step: Tensor, largest_growth: float) -> Tensor:
     """S, scaled down where its squares would multiply v by more than ``largest_growth``.
 
     An average forgets only at the rate of ``decay``: after a square of 1e30, steps would be tiny

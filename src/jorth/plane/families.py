@@ -57,7 +57,7 @@ class Sizes(NamedTuple):
 
     p: Any
     q: Any
-    fuzz: Any
+    null_error: Any
 
 
 class LightconeForm(NamedTuple):

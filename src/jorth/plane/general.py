@@ -115,7 +115,7 @@ def _boost(surrogate: Surrogate, positive: bool, noise: float) -> tuple[Tensor, 
     terms = (w * k / u, w * w / u * p_out, out * w * w, into * z * z, cross * w * z)
     decrease = -(terms[0] + terms[1] + terms[2] + terms[3] + terms[4])
     size = sum(term.abs() for term in terms) + sizes.p * (w.abs() + z.abs())
-    rounding = noise * size + sizes.fuzz * (w * w + z * z)
+    rounding = noise * size + sizes.null_error * (w * w + z * z)
     return 1 + w * w / (2 * u), w * (u + 1) / (2 * u), decrease, rounding, unbounded
 
 
@@ -128,6 +128,6 @@ def _flip(surrogate: Surrogate, noise: float) -> tuple[Tensor, ...]:
     value = form.A * u + grow + form.B * inverse + shrink + form.cross
     minus_value_at_zero = boost.p_out + boost.p_in - boost.out - boost.into - boost.cross
     terms = sizes.q + sizes.p * (1 + u.abs() + inverse.abs()) + grow + shrink
-    rounding = noise * terms + sizes.fuzz * (u * u + inverse * inverse)
+    rounding = noise * terms + sizes.null_error * (u * u + inverse * inverse)
     decrease = minus_value_at_zero - value
     return (u + inverse) / 2, (u - inverse) / 2, decrease, rounding, unbounded

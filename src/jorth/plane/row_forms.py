@@ -30,7 +30,7 @@ def row_surrogate(
     sizes = Sizes(
         p=P.abs().amax(dim=(-2, -1)),
         q=torch.where(opposite, size_on_cone, size_q),
-        fuzz=torch.zeros_like(size_q),
+        null_error=torch.zeros_like(size_q),
     )
     return Surrogate(linear_forms(P), _kronecker_forms(Y, A, theta), boost, flip, sizes)
 

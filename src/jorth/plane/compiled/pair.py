@@ -79,7 +79,7 @@ def boost(
     grow, shrink, mixed = out * w * w, into * z * z, cross * w * z
     decrease = -(tangent + bend + grow + shrink + mixed)
     terms = abs(tangent) + abs(bend) + grow + shrink + abs(mixed) + sizes.p * (abs(w) + abs(z))
-    noise = NOISE * terms + sizes.fuzz * (w * w + z * z)
+    noise = NOISE * terms + sizes.null_error * (w * w + z * z)
     return 1.0 + 0.5 * w * w / u, 0.5 * w * (u + 1.0) / u, decrease, noise, unbounded
 
 
@@ -95,13 +95,13 @@ def flip(
     B = _clean(0.5 * (al - be), into, rounding)
     u, unbounded = lightcone(A, B, out, into, False)
     inverse = 1.0 / u
-    rest = 0.25 * (quadratic.zz - quadratic.rr)
-    value = (A + out * u) * u + (B + into * inverse) * inverse + rest
+    cross = 0.25 * (quadratic.zz - quadratic.rr)
+    value = (A + out * u) * u + (B + into * inverse) * inverse + cross
     squares = u * u + inverse * inverse
     terms = (
         sizes.q + sizes.p * (1.0 + abs(u) + abs(inverse)) + out * u * u + into * inverse * inverse
     )
-    noise = NOISE * terms + sizes.fuzz * squares
+    noise = NOISE * terms + sizes.null_error * squares
     decrease = linear.i - 0.5 * quadratic.ii - value
     return 0.5 * (u + inverse), 0.5 * (u - inverse), decrease, noise, unbounded
 
@@ -151,10 +151,10 @@ def solve_pair(
         kk=middles + 2.0 * q23,
     )
     null = NullForms(
-        certain_null(diagonal + 2.0 * (outer + inner + across), theta, sizes.fuzz),
-        certain_null(diagonal + 2.0 * (outer - inner - across), theta, sizes.fuzz),
-        certain_null(diagonal + 2.0 * (across - inner - outer), theta, sizes.fuzz),
-        certain_null(diagonal + 2.0 * (inner - across - outer), theta, sizes.fuzz),
+        certain_null(diagonal + 2.0 * (outer + inner + across), theta, sizes.null_error),
+        certain_null(diagonal + 2.0 * (outer - inner - across), theta, sizes.null_error),
+        certain_null(diagonal + 2.0 * (across - inner - outer), theta, sizes.null_error),
+        certain_null(diagonal + 2.0 * (inner - across - outer), theta, sizes.null_error),
     )
     linear = LinearForms(p11 + p22, p21 - p12, p11 - p22, p21 + p12)
     return solve_forms(linear, quadratic, null, sizes, theta, opposite, all_components)
