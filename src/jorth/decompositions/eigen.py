@@ -54,12 +54,15 @@ def eigh(A: ArrayT, signature: Signature) -> tuple[ArrayT, ArrayT]:
 
 
 def _eigh(A: Floats, signs: NDArray[np.int8]) -> tuple[Floats, Floats]:
+    from scipy.linalg import eigh as symmetric_eigh
+
     A = 0.5 * A + 0.5 * A.T
     shift = 0.0
     R = _cholesky(A)
     if R is None:
-        if np.all(signs == signs[0]):
-            return _one_sign(A, signs)
+        if np.all(signs == signs[0]):  # J = I or J = -I: ascending or descending
+            values, X = symmetric_eigh(A)
+            return signs * values, X
         shift, R = _definite_shift(A, signs)
     _, S, X = one_sided_jacobi(R, signs)
     # S descends within each sign, and |lambda - mu| is to ascend
@@ -67,14 +70,6 @@ def _eigh(A: Floats, signs: NDArray[np.int8]) -> tuple[Floats, Floats]:
     for sign in (1, -1):
         order[signs == sign] = np.flatnonzero(signs == sign)[::-1]
     return shift + (signs * S**2)[order], X[:, order]
-
-
-def _one_sign(A: Floats, signs: NDArray[np.int8]) -> tuple[Floats, Floats]:
-    """J = I or J = -I: the symmetric eigenvalue problem, ascending or descending."""
-    from scipy.linalg import eigh as symmetric_eigh
-
-    values, X = symmetric_eigh(A)
-    return signs * values, X
 
 
 def _cholesky(A: Floats) -> Floats | None:

@@ -52,7 +52,8 @@ def residual(X: Array, signature: Signature, *, gram: Array | None = None) -> An
     if gram is not None:
         target = to_tensor(gram, "gram").to(matrix.device, matrix.dtype)
         if target.shape[-2:] != (k, k):
-            raise ValueError(f"gram must have shape (..., {k}, {k}), got {describe(gram)}")
+            found = f"{describe(gram)} and {k} columns of X"
+            raise ValueError(f"gram must have shape (..., {k}, {k}), got {found}")
         check_finite(target, "gram")
     elif k == n:
         target = torch.diag(s)

@@ -61,7 +61,7 @@ def random_point(
     """
     check_signature(signature)
     expected = "a finite number of at least 1"
-    size = real_number(cond, "cond", expected, lambda number: 1 <= number < math.inf)
+    condition = real_number(cond, "cond", expected, lambda number: 1 <= number < math.inf)
     tuple_given = isinstance(batch, tuple)
     if not (
         tuple_given and all(type(size) is int and 0 <= size <= LARGEST_COUNT for size in batch)
@@ -71,7 +71,7 @@ def random_point(
     chosen = None if columns is None else _chosen_columns(columns, signature)
     wanted = _torch_dtype(dtype)
     place = _torch_device(device)
-    X = _draw(signature, 0.5 * math.log(size), component, batch, generator(seed))
+    X = _draw(signature, 0.5 * math.log(condition), component, batch, generator(seed))
     if chosen is not None:
         X = X[..., chosen]
     X = X.to(dtype=wanted, device=place).contiguous()
@@ -86,7 +86,7 @@ def _check_component(component: tuple[int, int], signature: Signature) -> None:
         raise ValueError(f"component must be two signs +1 or -1, got {shown(component)}")
     for sign, size, name in zip(component, (signature.p, signature.q), ("p", "q"), strict=True):
         if size == 0 and sign == -1:
-            given = f"{component!r} with {name} = 0"
+            given = f"{component!r} with {name} = 0 in {signature}"
             raise ValueError(f"component must have +1 for the empty block, got {given}")
 
 
@@ -95,7 +95,7 @@ def _chosen_columns(columns: tuple[int, int], signature: Signature) -> NDArray[n
     r, c = columns if isinstance(columns, tuple) and len(columns) == 2 else (-1, -1)
     integers = type(r) is int and type(c) is int
     if not (integers and 0 <= r <= p and 0 <= c <= q and r + c > 0):
-        expected = f"(r, c) with r <= p = {p}, c <= q = {q} and r + c > 0"
+        expected = f"(r, c) with r <= p = {p}, c <= q = {q} and r + c > 0 for {signature}"
         raise ValueError(f"columns must be {expected}, got {shown(columns)}")
     return np.concatenate([signature.positive[:r], signature.negative[:c]])
 

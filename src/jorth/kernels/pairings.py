@@ -16,20 +16,17 @@ Matching = Literal["tournament", "random", "greedy"]
 MATCHINGS = ("tournament", "random", "greedy")
 """All pairs in turn, a random matching each time, or the steepest pairs."""
 
+_cached_tournament = lru_cache(maxsize=16)(tournament)
+
 
 def rounds_in_tournament(n: int) -> int:
     """The number of rounds in which every pair of n indices meets once."""
     return n - 1 + n % 2 if n > 1 else 0
 
 
-@lru_cache(maxsize=16)
-def _unshuffled(n: int) -> NDArray[np.int64]:
-    return tournament(n)
-
-
 def shuffled_tournament(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """`jorth.plane.tournament` with this seed, from a cached table: (rounds, n // 2, 2)."""
-    table = _unshuffled(n)
+    table = _cached_tournament(n)
     return rng.permutation(n)[table][rng.permutation(len(table))]
 
 

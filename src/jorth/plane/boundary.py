@@ -27,7 +27,7 @@ def in_double(**arguments: Any) -> tuple[list[Tensor], torch.dtype, Callable[[Te
     full = []
     for name, value in arguments.items():
         full.append(tensor_like(value, name, like, first))
-        in_range = name in tensors or math.isfinite(rounded_to(like.dtype, value))
+        in_range = name in tensors or math.isfinite(rounded_to(like.dtype, float(value)))
         if not in_range and math.isfinite(value):
             raise ValueError(f"{name} must be in the range of {like.dtype}, got {value!r}")
     try:

@@ -52,7 +52,9 @@ def minimize_lightcone(
 
 def lightcone(A: Tensor, B: Tensor, C: Tensor, D: Tensor, positive: bool) -> tuple[Tensor, Tensor]:
     """u and the flag unbounded for tensors of one shape."""
-    u = _degenerate(A, B, C, D)
+    u = torch.ones_like(A)
+    u = torch.where((C == 0) & (A == 0) & (B != 0), -2 * D / B, u)
+    u = torch.where((D == 0) & (B == 0) & (A != 0), -A / (2 * C), u)
     interior = (C > 0) & (D > 0)
     if positive:
         C_, D_ = _fill_vanishing(A, B, C, D)
@@ -86,13 +88,6 @@ def _interior(A: Tensor, B: Tensor, C: Tensor, D: Tensor, positive: bool) -> Ten
     far = (a > 2 / torch.finfo(a.dtype).eps) & (b >= -a)
     u = torch.where(inverted, sigma * (r / v), sigma * (r * v))
     return torch.where(far, torch.where(inverted, -2 * D / B, -A / (2 * C)), u)
-
-
-def _degenerate(A: Tensor, B: Tensor, C: Tensor, D: Tensor) -> Tensor:
-    """The minimiser where C = A = 0, or D = B = 0, or all are zero."""
-    u = torch.ones_like(A)
-    u = torch.where((C == 0) & (A == 0) & (B != 0), -2 * D / B, u)
-    return torch.where((D == 0) & (B == 0) & (A != 0), -A / (2 * C), u)
 
 
 def _linear_only(A: Tensor, B: Tensor, C: Tensor, D: Tensor, u: Tensor) -> Tensor:

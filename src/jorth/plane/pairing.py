@@ -83,15 +83,10 @@ def greedy_matching(weights: Any, *, seed: Seed) -> Any:
         raise ValueError(f"weights must have shape (n, n) with n >= 2, got {describe(weights)}")
     if bool(torch.isnan(matrix).any()):
         raise ValueError("weights must not be NaN, got NaN")
-    ranks = _random_ranks(len(matrix), generator(seed), matrix.device)
+    number = torch.from_numpy(generator(seed).random(len(matrix))).to(matrix.device)
+    ranks = torch.frac(1e6 * number[:, None] * number)  # symmetric; they decide ties
     pairs = _mutual_choices(torch.maximum(matrix, matrix.mT), ranks)
     return pairs if isinstance(weights, Tensor) else pairs.numpy()
-
-
-def _random_ranks(n: int, rng: np.random.Generator, device: torch.device) -> Tensor:
-    """A symmetric matrix of numbers in [0, 1) that decides ties."""
-    number = torch.from_numpy(rng.random(n)).to(device)
-    return torch.frac(1e6 * number[:, None] * number)
 
 
 def _mutual_choices(weights: Tensor, ranks: Tensor) -> Tensor:

@@ -53,7 +53,9 @@ def sweep_trace(
             if not least > NEAR_NULL * abs(a + b):
                 x_plus, x_minus = null_lengths(X, i, j)
                 if one_sided:
-                    plus, minus = _attained_lengths(F, i, j)
+                    plus, minus = null_lengths(F, i, j)
+                    weight = RELATIVE_THETA * (plus + minus)  # with it the infimum is attained
+                    plus, minus = plus + weight, minus + weight
                     gap = minus - plus
                     u2 = np.sqrt(minus / plus)
                     if 0.5 * (u2 * x_plus + x_minus / u2) > LARGEST_SQUARE:
@@ -83,11 +85,3 @@ def _largest_row(X: np.ndarray) -> float:
     for i in range(X.shape[0]):
         largest = max(largest, np.sum(X[i] * X[i]))
     return largest
-
-
-@compiled
-def _attained_lengths(F: np.ndarray, i: int, j: int) -> tuple[float, float]:
-    """`null_lengths` with a proximal weight, so that the infimum is attained."""
-    plus, minus = null_lengths(F, i, j)
-    weight = RELATIVE_THETA * (plus + minus)
-    return plus + weight, minus + weight
