@@ -14,17 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import (
-    Array,
-    ArrayT,
-    check_finite,
-    check_overflow,
-    check_signature,
-    describe,
-    like_input,
-    positive_number,
-    to_tensor,
-)
+from jorth import arrays
+from jorth.arrays import Array, ArrayT, describe, like_input, to_tensor
 from jorth.signature import Signature
 
 __all__ = ["distance", "inner", "lift", "membership"]
@@ -40,7 +31,7 @@ def lift(x: ArrayT, signature: Signature, *, alpha: float = 1.0) -> ArrayT:
     the derivative in t is large but finite, of size sqrt(alpha^2 + |s|^2) / |t|.
     """
     point: Tensor = _points(x, signature, "x")
-    radius = positive_number(alpha, "alpha", point.dtype)
+    radius = arrays.positive_number(alpha, "alpha", point.dtype)
     plus, minus = signature.positions(point.device)
     s, t = point[..., plus], point[..., minus]
     check_q(signature)
@@ -52,7 +43,7 @@ def lift(x: ArrayT, signature: Signature, *, alpha: float = 1.0) -> ArrayT:
     size = torch.cat([s.detach().abs(), radii], dim=-1).amax(dim=-1, keepdim=True)
     lifted = point.clone()
     lifted[..., minus] = size * height(s / size, radius / size) * polar(t)[1]
-    check_overflow(lifted, "x and alpha", "the point on the pseudo-hyperboloid")
+    arrays.check_overflow(lifted, "x and alpha", "the point on the pseudo-hyperboloid")
     return like_input(lifted, x)
 
 
@@ -91,7 +82,7 @@ def inner(x: ArrayT, y: ArrayT, signature: Signature) -> Any:
     """<x, y>_J = sum s_i x_i y_i over the last dimension, with broadcasting."""
     a, b = _two_points(x, y, signature)
     product = (a * b * signature.vector(a)).sum(dim=-1)
-    check_overflow(product, "x and y", "<x, y>")
+    arrays.check_overflow(product, "x and y", "<x, y>")
     return _like(product, x)
 
 
@@ -101,7 +92,7 @@ def membership(x: Array, signature: Signature, *, alpha: float = 1.0) -> Any:
     It is a few u for points of U.
     """
     point = _points(x, signature, "x").to(torch.float64)
-    radius = positive_number(alpha, "alpha")
+    radius = arrays.positive_number(alpha, "alpha")
     size = point.detach().abs().amax(dim=-1, keepdim=True).clamp(min=radius)  # no square overflows
     squares = (point / size).square()
     alpha_squared = (radius / size[..., 0]).square()
@@ -121,14 +112,14 @@ def distance(x: ArrayT, y: ArrayT, signature: Signature, *, alpha: float = 1.0) 
     nearby.
     """
     a, b = _two_points(x, y, signature)
-    radius = positive_number(alpha, "alpha", a.dtype)
+    radius = arrays.positive_number(alpha, "alpha", a.dtype)
     s = signature.vector(a)
     with torch.no_grad():
         same_side = ((a * b * s).sum(dim=-1, keepdim=True) <= 0).to(a.dtype)
     difference = a - b * (2 * same_side - 1)
     e = ((difference / radius).square() * s).sum(dim=-1) / 2
     distances: Tensor = radius * _Arc.apply(e)  # type: ignore[no-untyped-call]
-    check_overflow(distances, "x, y and alpha", "<x - y, x - y> / alpha^2")
+    arrays.check_overflow(distances, "x, y and alpha", "<x - y, x - y> / alpha^2")
     return _like(distances, x)
 
 
@@ -150,11 +141,11 @@ class _Arc(torch.autograd.Function):
 
 def _points(value: Any, signature: Signature, name: str) -> Tensor:
     points = to_tensor(value, name)
-    n = check_signature(signature).n
+    n = arrays.check_signature(signature).n
     if points.ndim < 1 or points.shape[-1] != n:
         expected = f"(..., {n}) for {signature}"
         raise ValueError(f"{name} must have shape {expected}, got {describe(value)}")
-    check_finite(points, name)
+    arrays.check_finite(points, name)
     return points
 
 

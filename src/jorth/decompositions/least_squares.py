@@ -5,15 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from jorth.arrays import (
-    ArrayT,
-    check_alike,
-    check_finite,
-    check_overflow,
-    describe,
-    like_input,
-    to_tensor,
-)
+from jorth import arrays
+from jorth.arrays import ArrayT, describe, like_input, to_tensor
 from jorth.decompositions.qr import check_definite, column_basis, tall_matrix
 from jorth.signature import Signature
 
@@ -51,7 +44,7 @@ def indefinite_lstsq(A: ArrayT, b: ArrayT, signature: Signature) -> ArrayT:
     y = torch.cholesky_solve(VtJ @ columns.to(V), torch.linalg.cholesky(M))
     x = torch.linalg.solve_triangular(R, y, upper=True) / scale[..., None]
     x = x.reshape(*matrix.shape[:-2], matrix.shape[-1], *right.shape[matrix.ndim - 1 :]).to(matrix)
-    check_overflow(x, "A and b", "x")
+    arrays.check_overflow(x, "A and b", "x")
     return like_input(x, A)
 
 
@@ -61,6 +54,6 @@ def _right_hand_side(b: object, A: Tensor) -> Tensor:
         rows = ", ".join(map(str, A.shape[:-1]))
         expected = f"({rows},) or ({rows}, r) to go with A"
         raise ValueError(f"b must have shape {expected}, got {describe(b)}")
-    check_alike(right, "b", A, "A")
-    check_finite(right, "b")
+    arrays.check_alike(right, "b", A, "A")
+    arrays.check_finite(right, "b")
     return right

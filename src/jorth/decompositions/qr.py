@@ -7,15 +7,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from jorth.arrays import (
-    ArrayT,
-    check_overflow,
-    check_signature,
-    describe,
-    like_input,
-    to_tensor,
-    unit_roundoff,
-)
+from jorth import arrays
+from jorth.arrays import ArrayT, describe, like_input, to_tensor, unit_roundoff
 from jorth.decompositions.batch import check_matrices
 from jorth.group.cs_form import compose_cs
 from jorth.group.norms import power_of_two
@@ -62,14 +55,14 @@ def hyperbolic_qr(A: ArrayT, signature: Signature) -> tuple[ArrayT, ArrayT]:
     mu = torch.nn.functional.pad(mu, (0, min(signature.p, signature.q) - r))
     Q = compose_cs(U1, U2, mu, V1, V2, signature).to(matrix.dtype)
     R = (R * scale[..., None, :]).to(matrix.dtype)
-    check_overflow(R, "A", "R")
+    arrays.check_overflow(R, "A", "R")
     return like_input(Q, A), like_input(R, A)
 
 
 def tall_matrix(A: object, signature: Signature) -> Tensor:
     """A tensor (..., m, k) with m = p + q rows and 1 <= k <= p columns."""
     matrix = to_tensor(A, "A")
-    m, p = check_signature(signature).n, signature.p
+    m, p = arrays.check_signature(signature).n, signature.p
     if matrix.ndim < 2 or matrix.shape[-2] != m or not 1 <= matrix.shape[-1] <= p:
         reason = "(A^T J A is not positive definite otherwise)"
         expected = f"(..., {m}, k) with 1 <= k <= p = {p} for {signature} {reason}"

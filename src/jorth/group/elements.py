@@ -7,18 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jorth.arrays import (
-    Array,
-    ArrayT,
-    check_finite,
-    check_overflow,
-    check_signature,
-    describe,
-    like_input,
-    square_matrix,
-    to_tensor,
-    unit_roundoff,
-)
+from jorth import arrays
+from jorth.arrays import Array, ArrayT, describe, like_input, square_matrix, to_tensor
 from jorth.group.norms import scaled_violation
 from jorth.signature import Signature
 
@@ -54,7 +44,7 @@ def residual(X: Array, signature: Signature, *, gram: Array | None = None) -> An
         if target.shape[-2:] != (k, k):
             found = f"{describe(gram)} and {k} columns of X"
             raise ValueError(f"gram must have shape (..., {k}, {k}), got {found}")
-        check_finite(target, "gram")
+        arrays.check_finite(target, "gram")
     elif k == n:
         target = torch.diag(s)
     else:
@@ -107,7 +97,7 @@ def exchange(X: ArrayT, signature: Signature) -> ArrayT:
     result[..., plus[:, None], minus] = -inverse11 @ matrix[..., plus[:, None], minus]
     result[..., minus[:, None], plus] = matrix[..., minus[:, None], plus] @ inverse11
     result[..., minus[:, None], minus] = inverse22.mT
-    check_overflow(result, "the blocks of X", "the exchange")
+    arrays.check_overflow(result, "the blocks of X", "the exchange")
     return like_input(result, X)
 
 
@@ -120,7 +110,7 @@ def check_feasible(
     remedy: str = "",
 ) -> None:
     """Raise a ValueError if a residual exceeds ``limit``, by default half the digits, u^(1/2)."""
-    limit = unit_roundoff(X) ** 0.5 if limit is None else limit
+    limit = arrays.unit_roundoff(X) ** 0.5 if limit is None else limit
     worst = float(torch.as_tensor(residual(X.detach(), signature)).max()) if X.numel() else 0.0
     if worst > limit:
         found = f"got a scaled residual of {worst:.3g}{remedy}"
@@ -130,14 +120,14 @@ def check_feasible(
 def finite_square(value: object, signature: Signature, name: str = "X") -> Tensor:
     """A finite tensor (..., n, n) that fits the signature."""
     matrix = square_matrix(value, signature, name)
-    check_finite(matrix, name)
+    arrays.check_finite(matrix, name)
     return matrix
 
 
 def thin_matrix(value: object, signature: Signature) -> Tensor:
     """The argument X as a tensor (..., n, k) that fits the signature."""
     matrix = to_tensor(value, "X")
-    n = check_signature(signature).n
+    n = arrays.check_signature(signature).n
     if matrix.ndim < 2 or matrix.shape[-2] != n:
         raise ValueError(f"X must have shape (..., {n}, k) for {signature}, got {describe(value)}")
     return matrix

@@ -47,7 +47,7 @@ def orthogonal_factor(matrix: Tensor, signature: Signature, name: str) -> Tensor
         if not bool(torch.isfinite(scaled).all()):
             break
         point = torch.where(converged[..., None, None], point, _step(point, M, distance, s))
-    failed = f"{int((~converged).sum())} of {converged.numel()} matrices"
+    failed = f"{int((~converged).sum())} of {converged.numel()} matrices for {signature}"
     raise PolishError(
         f"{name} has no J-orthogonal factor that the iteration can reach ({failed}, last scaled "
         f"residual {scaled.amax().item():.3g}); a perturbation E of a feasible {name} needs about "

@@ -10,16 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.arrays import (
-    FLOATS,
-    LARGEST_COUNT,
-    check_signature,
-    describe,
-    generator,
-    is_number,
-    real_number,
-    shown,
-)
+from jorth import arrays
+from jorth.arrays import FLOATS, LARGEST_COUNT, describe, generator, is_number, shown
 from jorth.group.cs_form import compose_cs
 from jorth.signature import Signature
 
@@ -59,9 +51,9 @@ def random_point(
         (*batch, n, n) or (*batch, n, r + c): a tensor if ``dtype`` is torch's or a device is given,
         else a NumPy array.
     """
-    check_signature(signature)
+    arrays.check_signature(signature)
     expected = "a finite number of at least 1"
-    condition = real_number(cond, "cond", expected, lambda number: 1 <= number < math.inf)
+    condition = arrays.real_number(cond, "cond", expected, lambda number: 1 <= number < math.inf)
     tuple_given = isinstance(batch, tuple)
     if not (
         tuple_given and all(type(size) is int and 0 <= size <= LARGEST_COUNT for size in batch)

@@ -6,16 +6,8 @@ import math
 
 from torch import Tensor
 
-from jorth.arrays import (
-    ArrayT,
-    check_alike,
-    check_finite,
-    check_overflow,
-    describe,
-    frobenius,
-    like_input,
-    to_tensor,
-)
+from jorth import arrays
+from jorth.arrays import ArrayT, describe, frobenius, like_input, to_tensor
 from jorth.group.elements import thin_matrix
 from jorth.signature import Signature
 
@@ -30,7 +22,7 @@ def riemannian_gradient(X: ArrayT, G: ArrayT, signature: Signature) -> ArrayT:
     point, gradient = _point_and_gradient(X, G, signature)
     s = signature.vector(point)
     tangent = s[:, None] * (skew_gradient(point, gradient, s) @ point)
-    check_overflow(tangent, "X and G", "the tangent vector")
+    arrays.check_overflow(tangent, "X and G", "the tangent vector")
     return like_input(tangent, X)
 
 
@@ -40,7 +32,7 @@ def multiplier(X: ArrayT, G: ArrayT, signature: Signature) -> ArrayT:
     if point.shape[-1] != signature.n:
         raise ValueError(f"X must be square for the multiplier with {signature}, got {describe(X)}")
     found = symmetric_multiplier(point, gradient, signature.vector(point))
-    check_overflow(found, "X and G", "the multiplier")
+    arrays.check_overflow(found, "X and G", "the multiplier")
     return like_input(found, X)
 
 
@@ -69,7 +61,7 @@ def _point_and_gradient(X: object, G: object, signature: Signature) -> tuple[Ten
     gradient = to_tensor(G, "G")
     if gradient.shape != point.shape:
         raise ValueError(f"G must have the shape of X {tuple(point.shape)}, got {describe(G)}")
-    check_alike(gradient, "G", point, "X")
-    check_finite(point, "X")
-    check_finite(gradient, "G")
+    arrays.check_alike(gradient, "G", point, "X")
+    arrays.check_finite(point, "X")
+    arrays.check_finite(gradient, "G")
     return point, gradient

@@ -8,16 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import (
-    check_choice,
-    check_finite,
-    check_flag,
-    check_symmetric,
-    describe,
-    is_symmetric,
-    real_numbers,
-    to_tensor,
-)
+from jorth import arrays
+from jorth.arrays import describe, is_symmetric, to_tensor
 from jorth.plane.boundary import tensor_like
 from jorth.plane.general import best_step, solve_general
 from jorth.plane.row_forms import row_surrogate
@@ -65,8 +57,8 @@ def solve_plane(
         the proper one (a rotation or a boost); if nothing decreases by more than rounding, V = I.
         V carries no gradient. float32 is computed in float64 and rounded at the end.
     """
-    check_choice(components, "components", ("all", "identity"))
-    check_flag(check, "check")
+    arrays.check_choice(components, "components", ("all", "identity"))
+    arrays.check_flag(check, "check")
     P_ = to_tensor(P, "P", meta=not check).detach()
     if P_.ndim < 2 or P_.shape[-2:] != (2, 2):
         raise ValueError(f"P must have shape (..., 2, 2), got {describe(P)}")
@@ -113,8 +105,8 @@ def solve_rows(
         components: As in `solve_plane`.
         check: As in `solve_plane`; A and D must be symmetric.
     """
-    check_choice(components, "components", ("all", "identity"))
-    check_flag(check, "check")
+    arrays.check_choice(components, "components", ("all", "identity"))
+    arrays.check_flag(check, "check")
     G_ = to_tensor(G, "G").detach()
     Z_ = to_tensor(Z, "Z").detach()
     if Z_.ndim < 2 or Z_.shape[-2] != 2 or Z_.shape[-1] == 0:
@@ -140,18 +132,17 @@ class _Arguments:
     """Turns arguments into tensors like the first one, and records which problems are valid."""
 
     def __init__(self, first: Tensor, name: str, check: bool) -> None:
-        check_flag(check, "check")
         self._first = first
         self._name = name
         self._check = check
         self._batch = first.shape[:-2]
         self._valid = torch.isfinite(first).all(-1).all(-1)
         if check:
-            check_finite(first, name)
+            arrays.check_finite(first, name)
 
     def accept(self, tensor: Tensor, name: str, valid: Tensor) -> None:
         if self._check:
-            check_finite(tensor, name)
+            arrays.check_finite(tensor, name)
         self._valid = self._valid & valid
 
     def coefficient(self, value: Any, name: str, size: int = 0) -> Tensor:
@@ -181,7 +172,7 @@ class _Arguments:
     def opposite(self, signs: Any) -> Tensor:
         """Whether the two signs of each pair differ."""
         shape = (*self._batch, 2)
-        found = real_numbers(signs, "signs", "numbers +1 or -1", self._first.device)
+        found = arrays.real_numbers(signs, "signs", "numbers +1 or -1", self._first.device)
         if found.shape != shape:
             expected = f"{shape} to go with {self._name}"
             raise ValueError(f"signs must have shape {expected}, got {describe(signs)}")
@@ -208,7 +199,7 @@ class _Arguments:
     def _accept_symmetric(self, tensor: Tensor, name: str) -> None:
         self.accept(tensor, name, torch.isfinite(tensor).all(-1).all(-1) & is_symmetric(tensor))
         if self._check:
-            check_symmetric(tensor, name)
+            arrays.check_symmetric(tensor, name)
 
     def _like_first(self, value: Any, name: str) -> Tensor:
         return tensor_like(value, name, self._first, self._name, meta=not self._check)
