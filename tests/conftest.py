@@ -36,7 +36,7 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_collection_finish():
-    """What is loaded by now stays until the end: the collector need not go through it again and again."""
+    """What is loaded by now stays until the end: the collector need not visit it again."""
     gc.collect()
     gc.freeze()
 

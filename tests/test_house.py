@@ -22,7 +22,7 @@ def name_of(path):
 
 
 def code_lines(source, tree):
-    """The numbers of the lines that are neither blank nor a comment nor a docstring nor an import."""
+    """The lines that are neither blank nor a comment nor a docstring nor an import, by number."""
     passed = set()
     for node in ast.walk(tree):
         is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

@@ -62,7 +62,7 @@ def test_no_run_ends_at_an_infeasible_point(optimizer, rate, method):
         )
         assert jorth.residual(result.x, sig) <= 2.0**-26.5
         if optimizer == "lbfgs":  # Adam may rise
-            # where no step is taken the form gives x0 back up to rounding, and f as much of its terms
+            # if no step is taken, the form gives x0 back up to rounding, and f with it
             size = np.linalg.norm(x0)
             terms = np.linalg.norm(M) ** 2 * size**2 + np.linalg.norm(C) * size
             assert result.value <= result.history["value"][0] + 10 * 5 * 2.0**-53 * terms

@@ -1,4 +1,4 @@
-"""What objectives make of the data that they are given: numbers cast first, copies, no graph, nothing dropped."""
+"""What objectives make of their data: numbers cast first, copies, no graph, nothing dropped."""
 
 import numpy as np
 import pytest
@@ -132,7 +132,7 @@ def test_a_sparse_source_is_copied():
 @pytest.mark.parametrize("case", list(probes()), ids=lambda case: case[0])
 @pytest.mark.parametrize("method", ["gs-jobcd", "j-jobcd", "riemannian-lbfgs", "vr-j-jobcd"])
 def test_data_with_a_graph(case, method):
-    """The tensors may be the parameters of something else: no gradient flows there, and nothing breaks."""
+    """The tensors may be parameters of something else: no gradient flows there."""
     name, arrays, make = case
     plain, tracked = (
         [torch.tensor(x).requires_grad_(graph) for x in arrays] for graph in (False, True)

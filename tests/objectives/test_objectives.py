@@ -1,4 +1,4 @@
-"""Objectives against their definitions: value, gradient (Taylor slope), samples, compression, quadratic form."""
+"""Objectives against their definitions: value, gradient, samples, compression, quadratic form."""
 
 import numpy as np
 import pytest

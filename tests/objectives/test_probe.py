@@ -1,4 +1,4 @@
-"""The structural probe: value and gradient against autograd, hard points, the paper's order, memory, bad input."""
+"""The structural probe: value and gradient, hard points, the paper's order, memory, bad input."""
 
 import numpy as np
 import pytest
@@ -204,7 +204,7 @@ def test_rows_of_zeros_and_rows_without_t():
     D[3] = 0.0
     with pytest.raises(
         ValueError,
-        match=r'data must have no row of zeros, .* got 1 of 30; drop them, or take zero_rows="base"',
+        match=r'must have no row of zeros, .* got 1 of 30; drop them, or take zero_rows="base"',
     ):
         StructuralProbe(D, signature=SIG)
     probe = StructuralProbe(D, signature=SIG, zero_rows="base")
@@ -233,7 +233,7 @@ def test_rows_of_zeros_and_rows_without_t():
 
 @pytest.mark.parametrize("method", ["j-jobcd", "riemannian-lbfgs", "csdm"])
 def test_solvers_come_down(method):
-    """A hyperbolic signature and rows with t > |s|: every |g| >= 1, no t changes its sign, and f is smooth."""
+    """A hyperbolic signature, rows with t > |s|: every |g| >= 1, no t changes its sign, f is smooth."""
     sig = Signature(5, 1)
     rows = data(60, sig)
     rows[:, 5] = 1 + np.linalg.norm(rows[:, :5], axis=1).max()

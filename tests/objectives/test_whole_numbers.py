@@ -1,4 +1,4 @@
-"""Data of whole numbers, as an array or a tensor: taken as float64 before anything is computed with them."""
+"""Data of whole numbers, as an array or a tensor, become float64 before anything is computed."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What the processes of the tests do, and one process for comparison; under torchrun, a job that loses one."""
+"""What the processes of the tests do, one process for comparison, and a job that loses one."""
 
 import os
 import signal
@@ -116,7 +116,7 @@ def learn(name, *, distributed, **further):
 
 
 def endings(rank):
-    """Runs that only one of the processes wants to end, and one where they are not at the same point."""
+    """Runs that only one process wants to end, and one where they are not at the same point."""
 
     def at(iteration, act):
         return lambda X, row: act() if rank == 1 and row["iteration"] == iteration else None
@@ -200,7 +200,7 @@ def every_run(rank, folder):
 
 
 def resumable(rank, what, folder):
-    """A job with a checkpoint. When it is started first, one of its processes kills itself on the way."""
+    """A job with a checkpoint. At its first start one of its processes kills itself on the way."""
     checkpoint = folder / "checkpoint"
     first_time = not checkpoint.exists()
     torch.distributed.barrier()

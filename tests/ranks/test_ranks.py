@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(
 )
 ROOT = Path(__file__).parents[2]
 SUMMED = 1e-10
-"""Sums in another order differ by rounding, and runs of a few dozen steps by a few hundred times that."""
+"""Sums in another order differ by rounding, runs of some dozen steps by some hundred times that."""
 
 
 @pytest.fixture(scope="module")
