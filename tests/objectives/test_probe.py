@@ -233,7 +233,7 @@ def test_rows_of_zeros_and_rows_without_t():
 
 @pytest.mark.parametrize("method", ["j-jobcd", "riemannian-lbfgs", "csdm"])
 def test_solvers_come_down(method):
-    """A hyperbolic signature, rows with t > |s|: every |g| >= 1, no t changes its sign, f is smooth."""
+    """A hyperbolic signature and rows with t > |s|: every |g| >= 1, and f is smooth."""
     sig = Signature(5, 1)
     rows = data(60, sig)
     rows[:, 5] = 1 + np.linalg.norm(rows[:, :5], axis=1).max()
