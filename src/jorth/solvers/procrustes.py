@@ -128,7 +128,8 @@ def _check_shapes(
     if x0 is not None:
         start = arrays.to_tensor(x0, "x0")
         if tuple(start.shape) != (n, k):
-            raise ValueError(f"x0 must have shape {(n, k)}, got {arrays.describe(x0)}")
+            wanted = f"shape {(n, k)} to go with source and target"
+            raise ValueError(f"x0 must have {wanted}, got {arrays.describe(x0)}")
         arrays.check_alike(start, "x0", objective.data(), "target")
 
 

@@ -10,7 +10,7 @@ import json
 import warnings
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, get_args, get_type_hints
+from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 
 import numpy as np
 import torch
@@ -178,8 +178,9 @@ def pack(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
 
 def unpack(packed: Any, kind: Any, tensors: dict[str, Tensor]) -> Any:
     """The value that `pack` was given; ``kind`` is its type, from which dataclasses are made."""
+    options = (kind, *get_args(kind))  # the type itself, or those of a union
     if isinstance(packed, list):
-        (of,) = get_args(kind) or (Any,)
+        of = next((get_args(option)[0] for option in options if get_origin(option) is list), Any)
         return [unpack(part, of, tensors) for part in packed]
     if not isinstance(packed, dict):
         return packed
@@ -187,7 +188,7 @@ def unpack(packed: Any, kind: Any, tensors: dict[str, Tensor]) -> Any:
         return tensors[packed["tensor"]]
     if "entries" in packed:
         return {name: unpack(part, Any, tensors) for name, part in packed["entries"].items()}
-    made = next(option for option in (kind, *get_args(kind)) if is_dataclass(option))
+    made = next(option for option in options if is_dataclass(option))
     hints = get_type_hints(made)
     parts = packed["fields"].items()
     return made(**{name: unpack(part, hints[name], tensors) for name, part in parts})  # type: ignore[operator]
