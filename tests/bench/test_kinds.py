@@ -3,8 +3,6 @@
 import subprocess
 import sys
 
-import pytest
-
 from jorth.bench.kinds import PACKAGES
 
 CODE = """
@@ -30,11 +28,9 @@ def kinds_in(modules):
     return {kind for kind in PACKAGES.values() if f"jorth.bench.{kind}.runner" in modules}
 
 
-@pytest.mark.parametrize("with_report", [False, True])
-def test_hevp_loads_neither_graphs_nor_speed(tmp_path, with_report):
+def test_hevp_and_its_page_load_neither_graphs_nor_speed(tmp_path):
     run = ("bench", "hevp", "--data", "randn", "--size", "4x4", "--solver", "umcm", "-o", tmp_path)
-    calls = [(*run, "--max-evaluations", 1), *([("report", tmp_path)] if with_report else [])]
-    modules = loaded_by(*calls)
+    modules = loaded_by((*run, "--max-evaluations", 1), ("report", tmp_path))
     assert kinds_in(modules) == {"matrices"}
     unwanted = ("jorth.bench.graphs", "jorth.bench.speed", "jorth.kge")
     assert not [name for name in modules if name.startswith(unwanted)]
