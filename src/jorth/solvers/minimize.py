@@ -174,7 +174,8 @@ def starting_point(x0: Any, objective: AbstractObjective, signature: Signature) 
         X = arrays.to_tensor(x0, "x0").detach().clone(memory_format=torch.contiguous_format)
     if X.ndim != 2 or X.shape[0] != n or not 1 <= X.shape[1] <= n:
         raise ValueError(
-            f"x0 must have shape ({n}, k) with k from 1 to {n}, got {arrays.describe(x0)}"
+            f"x0 must have shape ({n}, k) with k from 1 to {n} for {signature}, "
+            f"got {arrays.describe(x0)}"
         )
     rows, columns = objective.shape()
     if rows not in (None, n) or columns not in (None, X.shape[1]):
