@@ -255,3 +255,13 @@ def test_batched_rounds_stay_feasible(dtype):
         G = torch.randn(X.shape, generator=draw, dtype=torch.float64).to(dtype) + (X - start)
         X = Majoriser(SIG).torch_rounds(X, G, 10.0, numbered_rounds(SIG.n, "random", 1, 0, turn)).X
     assert jorth.residual(X, SIG).max() < 100 * SIG.n * torch.finfo(dtype).eps / 2
+
+
+@pytest.mark.parametrize("metric", ["embedding", "invariant"])
+@pytest.mark.parametrize("curvature", ["scheduled", "per-plane"])
+def test_a_batch_of_no_matrices_is_no_error(metric, curvature):
+    weight = torch.nn.Parameter(torch.empty(0, 3, 3))
+    optimizer = JOBCD([weight], Signature(2, 1), metric=metric, curvature=curvature)
+    weight.sum().backward()
+    optimizer.step()
+    assert weight.shape == (0, 3, 3)

@@ -84,7 +84,7 @@ class Majoriser:
         H stands for G X^T. Lengths are ||Y X^-1 - I||_F, so steps do not shrink where X is large.
         The increment is float64, so that X is rounded once.
         """
-        identity = torch.eye(len(H[0]), dtype=torch.float64, device=X.device).expand_as(H)
+        identity = torch.eye(H.shape[-1], dtype=torch.float64, device=X.device).expand_as(H)
         V = self.rounds(identity, H.double(), L, rounds).X
         return (X.double() + (V - identity) @ X.double()).to(X.dtype)
 
