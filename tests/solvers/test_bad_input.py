@@ -53,6 +53,7 @@ BAD = {
     "procrustes one NaN": (lambda: jorth.Procrustes(np.diag([np.nan, 1.0, 1.0]), np.zeros((3, 3))), ValueError, "source must be finite, got 1 NaN or infinite of 9 entries"),
     "procrustes sparse inf": (lambda: jorth.Procrustes(scipy.sparse.diags_array([1.0, np.inf, 1.0]), np.zeros((3, 3))), ValueError, "source must be finite, got 1 NaN or infinite of 3 entries"),
     "quadratic asymmetric": (lambda: jorth.Quadratic(np.triu(np.ones((3, 3)))), ValueError, "A must be symmetric, got"),
+    "quadratic C of a number": (lambda: jorth.Quadratic(np.eye(3), np.array(1.0)), ValueError, r"C must have shape \(3, k\) to go with A"),
     "quadratic C": (lambda: jorth.Quadratic(np.eye(3), np.eye(4)), ValueError, r"C must have shape \(3, k\) to go with A"),
     "objective gradient": (lambda: jorth.minimize(jorth.Objective(lambda X: 0.0, lambda X: X[:2]), signature=SIG), ValueError, r"gradient must return shape \(3, 3\), got \(2, 3\)"),
     "objective value": (lambda: jorth.minimize(jorth.Objective(lambda X: X, lambda X: X), signature=SIG), ValueError, r"value must return a number, got shape \(3, 3\)"),

@@ -134,7 +134,7 @@ class ExponentialParametrization(nn.Module):
         n = self.signature.n
         point = arrays.to_tensor(X, "X").detach()
         if point.ndim < 2 or point.shape[-2] != n or not 1 <= point.shape[-1] <= n:
-            wanted = f"shape (..., {n}, k) with k from 1 to {n}"
+            wanted = f"shape (..., {n}, k) with k from 1 to {n} for {self.signature}"
             raise ValueError(f"X must have {wanted}, got {arrays.describe(X)}")
         arrays.check_finite(point, "X")
         if point.shape[-1] == n:

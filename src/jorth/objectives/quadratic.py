@@ -25,10 +25,11 @@ class Quadratic(AbstractObjective):
         self.C = None if C is None else to_tensor(C, "C").detach().to(self.A, copy=True)
         self.D = None if D is None else _symmetric(D, "D").to(self.A)
         if self.C is not None:
-            n, k = len(self.A), self.C.shape[-1]
+            n = len(self.A)
             check_finite(self.C, "C")
             if self.C.ndim != 2 or len(self.C) != n:
                 raise ValueError(f"C must have shape ({n}, k) to go with A, got {describe(C)}")
+            k = self.C.shape[1]
             if self.D is not None and len(self.D) != k:
                 raise ValueError(f"D must have shape {(k, k)} to go with C, got {describe(D)}")
 

@@ -86,3 +86,10 @@ def test_nan_shows_in_the_decrease():
     found = Majoriser(SIG, theta=-1e-12).propose(X, G, 1.0, np.array([[[0, 1], [2, 3]]]))
     assert np.isnan(found.decrease)
     assert torch.equal(found.X, X)
+
+
+@pytest.mark.parametrize("solver", [jorth.GaussSeidel(theta=10**25), jorth.Jacobi(theta=10**25)])
+def test_theta_may_be_an_integer_of_any_size(solver):
+    objective = jorth.Quadratic(np.eye(SIG.n), np.ones((SIG.n, SIG.n)))
+    result = jorth.minimize(objective, signature=SIG, method=solver, max_iterations=2)
+    assert np.abs(result.x - np.eye(SIG.n)).max() < 1e-12  # so large a weight lets nothing move

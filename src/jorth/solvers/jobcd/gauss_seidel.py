@@ -139,7 +139,7 @@ class GaussSeidel(AbstractSolver):
         X = np.array(oriented(state.X, self.side).double().cpu().numpy(), order="C")
         signs = problem.signature.signs
         rule = StepRule(
-            -RELATIVE_THETA if self.theta is None else self.theta,
+            -RELATIVE_THETA if self.theta is None else float(self.theta),
             self.components == "all",
             problem.ends_unbounded,
             concave=state.concave,
@@ -153,7 +153,7 @@ class GaussSeidel(AbstractSolver):
         majoriser = Majoriser(
             problem.signature,
             self.components == "all",
-            -RELATIVE_THETA if self.theta is None else self.theta,
+            -RELATIVE_THETA if self.theta is None else float(self.theta),
         )
         adaptive = self.curvature == "auto"
         estimate = first_curvature(problem, state, self.curvature)

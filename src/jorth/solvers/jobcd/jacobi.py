@@ -181,7 +181,7 @@ class Jacobi(AbstractSolver):
         return Majoriser(
             problem.signature,
             all_components=self.components == "all",
-            theta=-RELATIVE_THETA if self.theta is None else self.theta,
+            theta=-RELATIVE_THETA if self.theta is None else float(self.theta),
             A=A,
             D=D,
             scalar=self.majoriser == "scalar",
