@@ -27,6 +27,8 @@ ArrayT = TypeVar("ArrayT", NDArray[np.floating], Tensor)
 ResultT = TypeVar("ResultT", float, NDArray[Any])
 
 FLOATS = (torch.float64, torch.float32)
+FEW_ENTRIES = 64 * 64
+"""The most entries of a matrix on the CPU whose products NumPy starts faster than torch."""
 LONGEST_SHOWN = 40
 """How many characters of a value an error message repeats at most."""
 LARGEST_COUNT = 2**31 - 1
@@ -118,6 +120,21 @@ def real_numbers(value: Any, name: str, expected: str, device: torch.device) -> 
 def like_input(result: Tensor, value: ArrayT) -> ArrayT:
     """``result`` as the kind of array that ``value`` is."""
     return result.detach().cpu().numpy() if isinstance(value, np.ndarray) else result
+
+
+def small_as_numpy(X: Tensor, *matrices: Tensor | None) -> tuple[Any, ...]:
+    """X and the matrices, as NumPy's views of them if X is small and on the CPU."""
+    alike = all(M is None or (M.dtype == X.dtype and M.device == X.device) for M in matrices)
+    if X.device.type != "cpu" or X.numel() > FEW_ENTRIES or X.requires_grad or not alike:
+        return X, *matrices
+    return X.numpy(), *(None if M is None else M.numpy() for M in matrices)
+
+
+def as_tensors(value: Any, gradient: Any) -> tuple[Tensor, Tensor]:
+    """A value and a gradient that were computed from tensors or from NumPy's views."""
+    if isinstance(gradient, Tensor):
+        return value, gradient
+    return torch.from_numpy(np.array(value, dtype=gradient.dtype)), torch.from_numpy(gradient)
 
 
 def check_signature(signature: object) -> Signature:

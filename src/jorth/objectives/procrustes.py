@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import Array, check_finite, describe, to_tensor
+from jorth.arrays import Array, as_tensors, check_finite, describe, small_as_numpy, to_tensor
 from jorth.objectives.base import AbstractObjective, QuadraticForm, hash_tensors
 from jorth.objectives.sparse import is_sparse, sparse_rows
 
@@ -79,9 +79,11 @@ class Procrustes(AbstractObjective):
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """f and R^T (R X - T1) / m."""
-        difference = self.R @ X - self.T1
-        value = (difference.square().sum() + self.floor) / (2 * self.samples)
-        return value, self.R.mT @ difference / self.samples
+        point, R, T1 = small_as_numpy(X, self.R, self.T1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            difference = R @ point - T1
+            value = ((difference * difference).sum() + self.floor) / (2 * self.samples)
+            return as_tensors(value, R.T @ difference / self.samples)
 
     def value(self, X: Tensor) -> Tensor:
         return ((self.R @ X - self.T1).square().sum() + self.floor) / (2 * self.samples)

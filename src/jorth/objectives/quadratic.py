@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import Array, check_finite, check_symmetric, describe, to_tensor
+from jorth.arrays import (
+    Array,
+    as_tensors,
+    check_finite,
+    check_symmetric,
+    describe,
+    small_as_numpy,
+    to_tensor,
+)
 from jorth.objectives.base import AbstractObjective, QuadraticForm, hash_tensors
 from jorth.objectives.definiteness import is_definite, is_semidefinite
 
@@ -35,11 +44,13 @@ class Quadratic(AbstractObjective):
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """f and A X D + C."""
-        product = self.A @ X if self.D is None else self.A @ X @ self.D
-        value = (X * product).sum() / 2
-        if self.C is None:
-            return value, product
-        return value + (self.C * X).sum(), product + self.C
+        point, A, C, D = small_as_numpy(X, self.A, self.C, self.D)
+        with np.errstate(over="ignore", invalid="ignore"):
+            product = A @ point if D is None else A @ point @ D
+            value = (point * product).sum() / 2
+            if C is None:
+                return as_tensors(value, product)
+            return as_tensors(value + (C * point).sum(), product + C)
 
     def quadratic(self) -> QuadraticForm:
         return QuadraticForm(self.A, self.C, self.D)

@@ -5,6 +5,7 @@ A matching is an integer array (n // 2, 2) of disjoint pairs; when n is odd, one
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -38,8 +39,13 @@ def random_pairs(n: int, count: int, *, seed: Seed) -> Pairs:
 
 def all_pairs(n: int, *, seed: Seed | None = None) -> Pairs:
     """All pairs i < j, in random order with a seed, else row by row. Shape (n (n - 1) / 2, 2)."""
-    pairs = np.stack(np.triu_indices(whole_number(n, "n", 2), k=1), axis=1).astype(np.int64)
-    return pairs if seed is None else pairs[generator(seed).permutation(len(pairs))]
+    pairs = _rows_of_pairs(whole_number(n, "n", 2))
+    return pairs.copy() if seed is None else pairs[generator(seed).permutation(len(pairs))]
+
+
+@lru_cache(maxsize=4)
+def _rows_of_pairs(n: int) -> Pairs:
+    return np.stack(np.triu_indices(n, k=1), axis=1).astype(np.int64)
 
 
 def tournament(n: int, *, seed: Seed | None = None) -> Pairs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,6 +22,8 @@ from jorth.solvers.loop.status import Status
 
 EVALUATIONS = tuple(Evaluations().columns())
 COLUMNS = ("time", "iteration", "value", "gradient_norm", "residual", "norm", *EVALUATIONS)
+SMALL = 64
+"""The most rows for which a compiled look at a point is faster than one by torch."""
 DRIFT = 1e3
 """After a long run a feasible point may violate the constraint by this many n u ||X||^2."""
 
@@ -99,6 +102,22 @@ class History:
         return {name: self.rows[:, column].copy() for column, name in enumerate(COLUMNS)}
 
 
+def _small_look(
+    start: Tensor, signs: Tensor, gram: Tensor
+) -> Callable[[Tensor, Tensor], tuple[float, float, float]] | None:
+    """The compiled look at a point X and its gradient, if X is small enough for it."""
+    if start.device.type != "cpu" or len(start) > SMALL:
+        return None
+    from jorth.group.look import look
+
+    def in_double(M: Tensor) -> NDArray[np.float64]:
+        array: NDArray[np.float64] = M.detach().double().contiguous().numpy()
+        return array
+
+    s, target = in_double(signs), in_double(gram)
+    return lambda X, G: look(in_double(X), in_double(G), s, target)
+
+
 def drift(X: Tensor) -> float:
     """The scaled residual up to which X counts as feasible, after the rounding of a long run."""
     return DRIFT * len(X) * unit_roundoff(X)
@@ -118,29 +137,37 @@ class Record:
         thin = start.shape[1] < start.shape[0]
         signs = problem.signs
         self.gram = start.mT @ (signs[:, None] * start) if thin else torch.diag(signs)
+        self._small = _small_look(start, signs, self.gram)
         self.scored = Scored(start, math.nan, torch.full_like(start, math.nan), math.nan)
         self.scored_at = -1
         self.counted_at = -1
 
     def add(self, state: State, iteration: int) -> dict[str, float]:
         """Score the point and append a row."""
-        norm = spectral_norm(state.X)
-        violation = self.violation(state.X, norm)
+        norm, violation, slope = self._look(state.X, state.gradient)
         point = self._score(state, violation, iteration)
         if point is not None:
             self.scored = point
             self.scored_at = iteration
+            slope = slope if self.feasible else self.gradient_norm(point)
         row = {
             "time": self.problem.objective.clock.seconds,
             "iteration": float(iteration),
             "value": math.nan if point is None else point.value,
-            "gradient_norm": math.nan if point is None else self.gradient_norm(point),
+            "gradient_norm": math.nan if point is None else slope,
             "residual": violation,
             "norm": norm,
             **self.problem.objective.count.columns(),
         }
         self.history.add(**row)
         return row
+
+    def _look(self, X: Tensor, G: Tensor) -> tuple[float, float, float]:
+        """||X||_2 to one per cent, the violation and the gradient norm."""
+        if self._small is not None:
+            return self._small(X, G)
+        norm = spectral_norm(X)
+        return norm, self.violation(X, norm), gradient_norm(X, G, self.problem.signs)
 
     def _score(self, state: State, violation: float, iteration: int) -> Scored | None:
         """The point as the user would get it; None if it cannot be polished or evaluated."""
@@ -172,6 +199,8 @@ class Record:
 
     def gradient_norm(self, point: Scored) -> float:
         """||skew(J G X^T)||_F."""
+        if self._small is not None:
+            return self._small(point.X, point.gradient)[2]
         return gradient_norm(point.X, point.gradient, self.problem.signs)
 
     def has(self, state: State, iteration: int) -> bool:

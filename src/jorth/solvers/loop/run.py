@@ -206,7 +206,9 @@ class Run:
             return False
         X = self.record.scored.X
         limit = arrays.unit_roundoff(X) ** -0.5
-        if not bool(X.norm() > limit) or not bool(torch.linalg.matrix_norm(X, ord=2) > limit):
+        if not history.last("norm") > limit / 2:  # that of X before it was polished, roughly
+            return False
+        if not bool(torch.linalg.matrix_norm(X, ord=2) > limit):
             return False
         grown = history.last("norm") > 10 * history.last("norm", len(history))
         return grown and history.last("value") < history.last("value", 2)
