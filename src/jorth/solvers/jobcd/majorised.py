@@ -194,6 +194,7 @@ def compile_kernels() -> None:
     Without numba the solvers still run on a device; on the CPU they say what is missing.
     """
     try:
+        from jorth.plane.compiled.diagonal import sweep_diagonal
         from jorth.plane.compiled.majoriser import PairCurvature, propose_round, sweep_batch
         from jorth.plane.compiled.quadratic import sweep_block, sweep_quadratic
         from jorth.plane.compiled.trace import sweep_trace
@@ -209,6 +210,7 @@ def compile_kernels() -> None:
     for other in (np.zeros((2, 0)), np.eye(2)):
         sweep_trace(np.eye(2), other.copy(), np.eye(2), signs, pairs, 0.0, True)
         sweep_quadratic(identity, other, np.eye(2), np.eye(2), signs, pairs, rule)
+        sweep_diagonal(np.eye(2), np.ones((2, 3)), signs, pairs, rule)
         sweep_block(
             identity, identity, np.eye(2), np.eye(2), other.copy(), signs.copy(), pairs, rule
         )

@@ -1,0 +1,184 @@
+"""Exact pair steps on f = 1/2 tr(X^T A X D) + <C, X> with A = diag(l), compiled.
+
+f is a sum over the rows of X, so that steps on disjoint pairs do not touch each other: those that
+follow one another are solved together (`jorth.plane.compiled.lanes`), and the outcome is that of
+one after the other. No Gram matrix is kept. A pair needs three products of rows, x_i D x_j^T,
+c_i x_j^T and c_j x_i^T; those of a row with itself follow from them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jorth.plane.compiled import lanes
+from jorth.plane.compiled.lanes import LANES, solve_boosts, solve_turns
+from jorth.plane.compiled.pair import Four, kronecker_step
+from jorth.plane.compiled.roots import compiled
+from jorth.plane.compiled.rows import apply_pair, compiled_sum, null_lengths
+from jorth.plane.proximal import NEAR_NULL, StepRule
+
+NUMBERS = 3
+"""The last columns of a row's data: l, x D x^T and c x^T."""
+
+
+@compiled
+def sweep_diagonal(
+    rows: np.ndarray, data: np.ndarray, signs: np.ndarray, pairs: np.ndarray, rule: StepRule
+) -> tuple[int, float]:
+    """Pair steps on rows in O(n) each, in place.
+
+    The rows are those of [X, X D], or of X if the rule has no D. The data are C, which may have no
+    columns, l and two columns that are filled here. Returns the number t of pairs done, or -t - 1
+    if the sweep stopped at an unbounded one, and the decrease.
+    """
+    for i in range(rows.shape[0]):
+        _renew(rows, data, i, rule.has_d)
+    group = np.full(rows.shape[0], -1)
+    boosts, turns = np.zeros(lanes.SIZE), np.zeros(lanes.SIZE)
+    boosts[lanes.OPPOSITE] = 1.0
+    total = 0.0
+    start = 0
+    while start < pairs.shape[0]:
+        stop, opposite, equal = start, 0, 0
+        while stop < pairs.shape[0] and max(opposite, equal) < LANES:
+            i, j = pairs[stop, 0], pairs[stop, 1]
+            if group[i] == start or group[j] == start:
+                break
+            group[i] = group[j] = start
+            if signs[i] != signs[j]:
+                _load(rows, data, boosts, opposite, i, j, rule.has_d)
+                opposite += 1
+            else:
+                _load(rows, data, turns, equal, i, j, rule.has_d)
+                equal += 1
+            stop += 1
+        if opposite > 0:
+            solve_boosts(boosts, rule.theta)
+        if equal > 0:
+            solve_turns(turns, rule.theta)
+        opposite, equal = 0, 0
+        for t in range(start, stop):
+            i, j = pairs[t, 0], pairs[t, 1]
+            if signs[i] != signs[j]:
+                decrease, unbounded = _move(rows, data, boosts, opposite, i, j, rule)
+                opposite += 1
+            else:
+                decrease, unbounded = _move(rows, data, turns, equal, i, j, rule)
+                equal += 1
+            if unbounded and rule.stop_unbounded:
+                return -t - 1, total
+            total += decrease
+        start = stop
+    return pairs.shape[0], total
+
+
+@compiled
+def _load(
+    rows: np.ndarray, data: np.ndarray, lane: np.ndarray, k: int, i: int, j: int, has_d: bool
+) -> None:
+    """The numbers of a pair into lane k; P = [L Y + C X^T]_BB."""
+    at = data.shape[1] - NUMBERS
+    l1, y11, c11 = data[i, at], data[i, at + 1], data[i, at + 2]
+    l2, y22, c22 = data[j, at], data[j, at + 1], data[j, at + 2]
+    y12, c12, c21 = _products(rows, data, i, j, has_d)
+    y_plus, y_minus = y11 + 2.0 * y12 + y22, y11 - 2.0 * y12 + y22
+    if not has_d and min(y_plus, y_minus) < NEAR_NULL * (y11 + y22):
+        y_plus, y_minus = null_lengths(rows, i, j)
+    lane[lanes.P11 + k] = l1 * y11 + c11
+    lane[lanes.P12 + k] = l1 * y12 + c12
+    lane[lanes.P21 + k] = l2 * y12 + c21
+    lane[lanes.P22 + k] = l2 * y22 + c22
+    lane[lanes.C12 + k] = c12
+    lane[lanes.C21 + k] = c21
+    lane[lanes.Y11 + k] = y11
+    lane[lanes.Y12 + k] = y12
+    lane[lanes.Y22 + k] = y22
+    lane[lanes.Y_PLUS + k] = y_plus
+    lane[lanes.Y_MINUS + k] = y_minus
+    lane[lanes.L1 + k] = l1
+    lane[lanes.L2 + k] = l2
+
+
+@compiled
+def _move(
+    rows: np.ndarray, data: np.ndarray, lane: np.ndarray, k: int, i: int, j: int, rule: StepRule
+) -> tuple[float, bool]:
+    """Apply the step of lane k; returns its decrease, and whether it is unbounded."""
+    decrease, unbounded = lane[lanes.DECREASE + k], False
+    first, second = lane[lanes.FIRST + k], lane[lanes.SECOND + k]
+    if lane[lanes.SOLVED + k] == 0.0 or rule.all_components:
+        v11, v12, v21, v22, decrease, unbounded = _general_step(lane, k, rule)
+    elif lane[lanes.OPPOSITE] != 0.0:
+        v11 = v22 = 1.0 + 0.5 * (first + second)
+        v12 = v21 = 0.5 * (first - second)
+    else:
+        v11 = v22 = 1.0 + first
+        v12, v21 = -second, second
+    if decrease > 0.0:
+        apply_pair(rows, i, j, v11, v12, v21, v22)
+        if not _follow(data, lane, k, i, j, (v11, v12, v21, v22)):
+            _renew(rows, data, i, rule.has_d)
+            _renew(rows, data, j, rule.has_d)
+    return decrease, unbounded
+
+
+@compiled
+def _general_step(
+    lane: np.ndarray, k: int, rule: StepRule
+) -> tuple[float, float, float, float, float, bool]:
+    """The step of lane k by `kronecker_step`."""
+    P = (lane[lanes.P11 + k], lane[lanes.P12 + k], lane[lanes.P21 + k], lane[lanes.P22 + k])
+    y11, y12, y22 = lane[lanes.Y11 + k], lane[lanes.Y12 + k], lane[lanes.Y22 + k]
+    Y = (y11, y12, y22, lane[lanes.Y_PLUS + k], lane[lanes.Y_MINUS + k])
+    A = (lane[lanes.L1 + k], 0.0, lane[lanes.L2 + k])
+    opposite = lane[lanes.OPPOSITE] != 0.0
+    return kronecker_step(P, Y, A, rule.theta, opposite, rule.all_components)
+
+
+@compiled
+def _follow(data: np.ndarray, lane: np.ndarray, k: int, i: int, j: int, V: Four) -> bool:
+    """Update the products of the two rows with themselves, or return False where they cancel."""
+    at = data.shape[1] - NUMBERS
+    v11, v12, v21, v22 = V
+    y11, y12, y22 = lane[lanes.Y11 + k], lane[lanes.Y12 + k], lane[lanes.Y22 + k]
+    first, second = v11 * v11 * y11 + v12 * v12 * y22, v21 * v21 * y11 + v22 * v22 * y22
+    square_i, square_j = first + 2.0 * v11 * v12 * y12, second + 2.0 * v21 * v22 * y12
+    data[i, at + 1], data[j, at + 1] = square_i, square_j
+    data[i, at + 2] = v11 * data[i, at + 2] + v12 * lane[lanes.C12 + k]
+    data[j, at + 2] = v22 * data[j, at + 2] + v21 * lane[lanes.C21 + k]
+    return bool(square_i >= 0.5 * first and square_j >= 0.5 * second)
+
+
+@compiled_sum
+def _renew(rows: np.ndarray, data: np.ndarray, i: int, has_d: bool) -> None:
+    """The products of a row with itself, from the row."""
+    at = data.shape[1] - NUMBERS
+    columns = rows.shape[1] // 2 if has_d else rows.shape[1]
+    weighted = columns if has_d else 0
+    square, linear = 0.0, 0.0
+    for c in range(columns):
+        square += rows[i, c] * rows[i, weighted + c]
+    for c in range(at):
+        linear += data[i, c] * rows[i, c]
+    data[i, at + 1] = square
+    data[i, at + 2] = linear
+
+
+@compiled_sum
+def _products(
+    rows: np.ndarray, data: np.ndarray, i: int, j: int, has_d: bool
+) -> tuple[float, float, float]:
+    """x_i D x_j^T, c_i x_j^T and c_j x_i^T."""
+    columns = rows.shape[1] // 2 if has_d else rows.shape[1]
+    weighted = columns if has_d else 0
+    gram, upper, lower = 0.0, 0.0, 0.0
+    if data.shape[1] > NUMBERS:
+        for c in range(columns):
+            x, y = rows[i, c], rows[j, c]
+            gram += x * rows[j, weighted + c]
+            upper += data[i, c] * y
+            lower += data[j, c] * x
+    else:
+        for c in range(columns):
+            gram += rows[i, c] * rows[j, weighted + c]
+    return gram, upper, lower

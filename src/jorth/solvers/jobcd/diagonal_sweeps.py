@@ -1,0 +1,79 @@
+"""A Gauss-Seidel sweep on f = 1/2 tr(X^T L X D) + <C, X> with L = diag(l).
+
+f is a sum over the rows of X: disjoint pairs that follow one another are independent, and the
+compiled sweep solves them together. `jorth.plane.tournament` is therefore the fastest order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jorth.plane.proximal import StepRule
+from jorth.solvers.jobcd.quadratic_sweeps import CHUNK, Matrix
+
+NUMBERS = 3
+"""The columns that a sweep keeps beside C: see `jorth.plane.compiled.diagonal`."""
+
+
+class DiagonalForm(NamedTuple):
+    """f = 1/2 tr(X^T L X D) + <C, X> with L = diag(l) in the matrix X (n, m) whose rows change.
+
+    The diagonal l is (n,), D (m, m) is symmetric, and None is the identity; a zero C (n, m) has no
+    columns.
+    """
+
+    diagonal: NDArray[np.float64]
+    C: Matrix
+    D: Matrix | None
+
+
+class DiagonalSweep:
+    """Steps on pairs (t, 2) of rows of a copy of X (n, m): O(m) each.
+
+    Args:
+        form: The quadratic f, which must not be concave.
+        X: (n, m).
+        signs: (n,).
+        pairs: (t, 2), in the order in which steps are taken.
+        rule: How pair steps are taken.
+    """
+
+    def __init__(
+        self,
+        form: DiagonalForm,
+        X: Matrix,
+        signs: NDArray[np.int8],
+        pairs: NDArray[np.int64],
+        rule: StepRule,
+    ) -> None:
+        self.unbounded = False
+        self.decrease = 0.0
+        """Of all steps so far, as computed pair by pair."""
+        self._columns = X.shape[1]
+        self._rows = X.copy() if form.D is None else np.concatenate([X, X @ form.D], axis=1)
+        self._data = np.concatenate([form.C, np.zeros((len(X), NUMBERS))], axis=1)
+        self._data[:, -NUMBERS] = form.diagonal
+        self._signs = signs
+        self._pairs = pairs
+        self._rule = rule._replace(has_d=form.D is not None)
+
+    def run(self) -> Iterator[int]:
+        """Take all steps, and now and then yield the number of pairs done since."""
+        from jorth.plane.compiled.diagonal import sweep_diagonal
+
+        for start in range(0, len(self._pairs), CHUNK):
+            pairs = self._pairs[start : start + CHUNK]
+            done, decrease = sweep_diagonal(self._rows, self._data, self._signs, pairs, self._rule)
+            self.decrease += decrease
+            self.unbounded = done < 0
+            yield done if done >= 0 else -done - 1
+            if self.unbounded:
+                return
+
+    def rows(self) -> Matrix:
+        """X (n, m)."""
+        return self._rows[:, : self._columns]
