@@ -6,6 +6,7 @@ from jorth.solvers import GradientNorm as GradientNorm
 from jorth.solvers import MaxIterations as MaxIterations
 from jorth.solvers import NormAbove as NormAbove
 from jorth.solvers import RelativeDecrease as RelativeDecrease
+from jorth.solvers import RelativeGradient as RelativeGradient
 from jorth.solvers import ValueBelow as ValueBelow
 
 __all__ = [name for name in dir() if not name.startswith("_")]

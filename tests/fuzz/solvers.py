@@ -319,6 +319,7 @@ SOLVERS = {
 
 CRITERIA = {
     stopping.GradientNorm: dict(tolerance=0.1),
+    stopping.RelativeGradient: dict(tolerance=0.1),
     stopping.RelativeDecrease: dict(tolerance=0.1, window=2),
     stopping.BlockStationary: dict(tolerance=0.1, every=2, pairs=As("count", 3)),
     stopping.ValueBelow: dict(target=3.0),

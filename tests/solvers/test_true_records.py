@@ -199,8 +199,8 @@ def check_status(run, result, stage, faults):
     arguments, known = run.arguments, run.known
     X, signs, unit = wide(numpy_of(stage.x)), wide(run.signs), UNITS[run.dtype]
     kind = f"{stage.status.name} is not true"
-    detail = (stage.message, stage.gradient_norm)
-    reached = stage.gradient_norm <= arguments["gradient_tolerance"]
+    detail = (stage.message, stage.gradient_norm, stage.gradient_scale)
+    reached = stage.gradient_norm <= arguments["gradient_tolerance"] * stage.gradient_scale
     if stage.status is Status.CONVERGED:
         if "target" in known:
             reached = reached or stage.value <= known["target"]
@@ -305,7 +305,7 @@ def test_the_point_that_meets_the_criterion_is_returned():
     )
     met = jorth.minimize(objective, signature=sig, method=Remembers(), gradient_tolerance=1e-5)
     assert met.status is Status.CONVERGED
-    assert met.gradient_norm <= 1e-5
+    assert met.gradient_norm <= 1e-5 * met.gradient_scale
     short = jorth.minimize(
         objective, signature=sig, method=Remembers(), max_iterations=2, gradient_tolerance=0.0
     )

@@ -48,7 +48,7 @@ class StructuralProbeEmbedding(Transformer):
         max_iterations: The limit for each start, or None. A fit that reaches a limit gives a
             warning.
         max_time: The limit in seconds for each start, or None.
-        gradient_tolerance: As in `jorth.minimize`, for the objective above, which has no unit.
+        gradient_tolerance: As in `jorth.minimize`.
         random_state: An integer, the seed of the starts and of the method.
 
     Attributes:
@@ -74,7 +74,7 @@ class StructuralProbeEmbedding(Transformer):
         n_init: int = 1,
         max_iterations: int | None = 500,
         max_time: float | None = None,
-        gradient_tolerance: float = 1e-6,
+        gradient_tolerance: float = 1e-7,
         random_state: int = 0,
     ) -> None:
         self.signature = signature

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import describe
+from jorth.arrays import describe, frobenius
 from jorth.ranks import Ranks
 from jorth.signature import Signature
 
@@ -33,6 +34,27 @@ class QuadraticForm:
         """The form with the dtype and device of X."""
         C, D = (None if matrix is None else matrix.to(X) for matrix in (self.C, self.D))
         return replace(self, A=self.A.to(X), C=C, D=D)
+
+    def size(self) -> float:
+        """The size of the terms of the gradient: ||A||_F ||D||_F / sqrt(k) + ||C||_F."""
+        linear = 0.0 if self.C is None else frobenius(self.C)
+        return frobenius(self.A) * self._size_of_d() + linear
+
+    def divided(self, unit: float) -> QuadraticForm:
+        """f / unit for a power of two, with D of a size near one: both are exact."""
+        if unit == 1 and self.D is None:
+            return self
+        inner = 1.0 if self.D is None else math.ldexp(1.0, math.frexp(self._size_of_d())[1])
+        C, D = self.C, self.D
+        return QuadraticForm(
+            self.A / (unit / inner),
+            None if C is None else C / unit,
+            None if D is None else D / inner,
+            self.constant / unit,
+        )
+
+    def _size_of_d(self) -> float:
+        return 1.0 if self.D is None else frobenius(self.D) / math.sqrt(len(self.D))
 
 
 class AbstractObjective(ABC):
@@ -78,6 +100,14 @@ class AbstractObjective(ABC):
 
     def curvature(self) -> float | None:
         """A Lipschitz constant of the gradient, if one is known."""
+        return None
+
+    def gradient_scale(self) -> float | None:
+        """The size of the terms of which the gradient is the sum, at an X of norm one.
+
+        `gradient_tolerance` is relative to it. None leaves it to the gradients of the run, or to
+        the quadratic form if there is one.
+        """
         return None
 
     def bounded_below(self) -> bool:

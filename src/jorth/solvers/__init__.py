@@ -19,6 +19,7 @@ from jorth.solvers.loop.stopping import GradientNorm as GradientNorm
 from jorth.solvers.loop.stopping import MaxIterations as MaxIterations
 from jorth.solvers.loop.stopping import NormAbove as NormAbove
 from jorth.solvers.loop.stopping import RelativeDecrease as RelativeDecrease
+from jorth.solvers.loop.stopping import RelativeGradient as RelativeGradient
 from jorth.solvers.loop.stopping import ValueBelow as ValueBelow
 from jorth.solvers.minimize import METHODS as METHODS
 from jorth.solvers.minimize import minimize as minimize

@@ -32,7 +32,7 @@ from jorth.solvers.loop.progress import ProgressLine
 from jorth.solvers.loop.record import Result, drift
 from jorth.solvers.loop.run import Callback, Run, Settings
 from jorth.solvers.loop.solver import AbstractSolver, Problem, as_objective
-from jorth.solvers.loop.stopping import Criterion
+from jorth.solvers.loop.stopping import DEFAULT_TOLERANCE, Criterion
 from jorth.solvers.riemannian.conjugate_gradients import RiemannianCG
 from jorth.solvers.riemannian.lbfgs import RiemannianLBFGS
 from jorth.solvers.riemannian.steepest_descent import RiemannianSD
@@ -65,7 +65,7 @@ def minimize(
     max_iterations: int | None = None,
     max_time: float | None = None,
     max_evaluations: int | None = None,
-    gradient_tolerance: float = 1e-6,
+    gradient_tolerance: float = DEFAULT_TOLERANCE,
     stop: Criterion | None = None,
     seed: int | np.random.Generator = 0,
     callback: Callback | None = None,
@@ -93,7 +93,10 @@ def minimize(
             not count.
         max_evaluations: Gradients; for finite sums the equivalent in samples. One more may be
             needed to score the point that is returned.
-        gradient_tolerance: Stop when ||skew(J G X^T)||_F is at most this.
+        gradient_tolerance: Stop when ||skew(J G X^T)||_F is at most this part of the scale of the
+            gradient, see `jorth.stopping.RelativeGradient`: f and c f, or data and c times the
+            data, take the same iterations. For an absolute number give 0 here and
+            ``stop=jorth.stopping.GradientNorm(...)``.
         stop: Further criteria from `jorth.stopping`, combined with | and &.
         seed: The seed for everything random: a number or a NumPy generator.
         callback: Called with X and the row of the history after every recorded iteration; if it

@@ -75,8 +75,7 @@ def procrustes(
         components: "all", or "start" for the component of x0 alone; without x0, that of the start
             with the lowest value.
         method: Any method of `minimize`; "riemannian-lbfgs" when omitted.
-        gradient_tolerance: As in `minimize`; when omitted, u^(2/3) ||source||_F ||target||_F / m
-            with u the unit roundoff.
+        gradient_tolerance: As in `minimize`; u^(2/3) when omitted, with u the unit roundoff.
         checkpoint: A folder, with a subfolder for each component.
         **options: Options of `minimize` and of the method. Limits apply to each run.
 
@@ -87,8 +86,9 @@ def procrustes(
     arrays.check_choice(components, "components", ("all", "start"))
     objective = Procrustes(source, target)
     _check_shapes(objective, source, target, x0, signature)
-    tolerance = _tolerance(objective, gradient_tolerance)
-    options |= dict(signature=signature, gradient_tolerance=tolerance)
+    if gradient_tolerance is None:
+        gradient_tolerance = float(arrays.unit_roundoff(objective.R) ** (2 / 3))
+    options |= dict(signature=signature, gradient_tolerance=gradient_tolerance)
     n, k = objective.shape()
     if k < n:
         if x0 is None:
@@ -131,13 +131,6 @@ def _check_shapes(
             wanted = f"shape {(n, k)} to go with source and target"
             raise ValueError(f"x0 must have {wanted}, got {arrays.describe(x0)}")
         arrays.check_alike(start, "x0", objective.data(), "target")
-
-
-def _tolerance(objective: Procrustes, given: float | None) -> float:
-    if given is not None:
-        return given
-    size = float(objective.R.norm()) * float(objective.T1.norm()) / objective.samples
-    return size * float(arrays.unit_roundoff(objective.R) ** (2 / 3))
 
 
 def data_start(objective: Procrustes, signature: Signature) -> Tensor:

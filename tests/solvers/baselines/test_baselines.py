@@ -126,7 +126,7 @@ def test_violation_falls_with_the_gradient(method):
     )
     assert result.status is Status.CONVERGED
     assert result.violation < 1e-7
-    assert result.gradient_norm <= 1e-8
+    assert result.gradient_norm <= 1e-8 * result.gradient_scale
 
 
 def test_umcm_repairs_a_penalty_that_is_too_low():
@@ -185,7 +185,8 @@ def test_umcm_sets_back_with_a_higher_penalty():
         method.step(problem, state)
         assert state.beta == factor * before
         np.testing.assert_array_equal(state.X, near)
-        assert state.value == pytest.approx(objective.value(state.X).item())
+        found = state.value * problem.objective.unit
+        assert found == pytest.approx(objective.value(state.X).item())
 
 
 def test_umcm_keeps_a_running_mean_of_the_augmented_lagrangian():
@@ -193,9 +194,10 @@ def test_umcm_keeps_a_running_mean_of_the_augmented_lagrangian():
     method = UMCM(beta=7.0)
     problem, state = begun(method, objective, sig)
     J, first = torch.diag(sig.vector(state.X)), state.value
+    beta = 7.0 / problem.objective.unit
     method.step(problem, state)
     C, M = state.X.mT @ J @ state.X - J, J @ state.X.mT @ state.gradient
-    merit = state.value - ((M + M.mT) / 2 * C).sum() / 2 + 7.0 * C.square().sum() / 4
+    merit = state.value - ((M + M.mT) / 2 * C).sum() / 2 + beta * C.square().sum() / 4
     assert state.mean.value == pytest.approx((0.85 * first + merit.item()) / 1.85, rel=1e-12)
 
 
@@ -222,7 +224,8 @@ def test_admm_takes_the_exact_curvature_of_convex_quadratics_only():
         A = np.diag(diagonal)
         problem, state = begun(ADMM(), jorth.Quadratic(A), sig)
         found = ADMM()._curvature(problem, state).numpy()
-        np.testing.assert_allclose(found, A if exact else state.curvature * np.eye(4))
+        expected = A / problem.objective.unit if exact else state.curvature * np.eye(4)
+        np.testing.assert_allclose(found, expected)
 
 
 def test_admm_follows_the_largest_secant():
@@ -378,13 +381,14 @@ def test_the_component_of_the_start_is_kept(method, component):
 
 
 def test_exponential_is_what_one_would_write():
-    """The same iterates as a few lines of torch:
-    Adam on S, X = exp(J (S - S^T)) X0, upper triangle."""
+    """The same iterates as a few lines of torch: Adam on S, X = exp(J (S - S^T)) X0, upper
+    triangle, with eps relative to the first gradient."""
     objective, sig, _ = procrustes(8, 5)
     x0 = torch.from_numpy(jorth.random_point(sig, cond=2.0, seed=6))
     J = torch.diag(torch.from_numpy(sig.signs.astype(float)))
     W = torch.zeros(8, 8, dtype=torch.float64, requires_grad=True)
-    adam = torch.optim.Adam([W], lr=0.02)
+    first = objective.value_and_gradient(x0)[1].norm().item()
+    adam = torch.optim.Adam([W], lr=0.02, eps=1e-8 * first)
     for _ in range(25):
         adam.zero_grad()
         X = torch.linalg.matrix_exp(J @ (W.triu(1) - W.triu(1).T)) @ x0
@@ -434,7 +438,7 @@ def test_float32(method):
     objective, sig, _ = procrustes(10, 6)
     single = jorth.Procrustes(objective._source.float(), objective._target.float())
     result = jorth.minimize(
-        single, signature=sig, method=method, gradient_tolerance=5e-3, max_time=20
+        single, signature=sig, method=method, gradient_tolerance=1e-3, max_time=20
     )
     assert result.x.dtype == torch.float32
     assert result.gradient_norm <= 1e-2 * result.history["gradient_norm"][0]

@@ -39,7 +39,7 @@ SIGNATURE = (
 )
 KEY = "Variable to read from a .npz or .mat file; once for all such files, or once for each."
 OUTPUT = "File for X: .npy, .csv or .mat; a .json file beside it records the run."
-TOLERANCE = "Stop when the gradient norm is at most this."
+TOLERANCE = "Stop when the gradient norm is at most this part of its scale."
 OPTION = "Option of the method; repeatable."
 HISTORY = "A .csv file for the history, one row per iteration."
 
@@ -79,7 +79,7 @@ def _common(default: str) -> Callable[[Callable[..., None]], Callable[..., None]
         option("--max-time", **number, help="Seconds of solving."),
         option("--max-iterations", type=count, help="Sweeps or gradient steps."),
         option("--max-evaluations", type=count, help="Gradients."),
-        option("--tolerance", **number, default=1e-6, **shown, help=TOLERANCE),
+        option("--tolerance", **number, default=1e-7, **shown, help=TOLERANCE),
         option("--seed", type=count, default=0, **shown, help="Seed of everything random."),
         option("--checkpoint", type=folder, help="Folder to save to and resume from."),
         option("--float32", is_flag=True, help="Compute in single precision."),

@@ -48,7 +48,7 @@ class Request:
     start: Path | None = None  # the identity if None
     options: tuple[str, ...] = ()  # of the method, as name=value
     limits: dict[str, float | None] = field(default_factory=dict)  # arguments of `minimize`
-    tolerance: float = 1e-6
+    tolerance: float = 1e-7
     seed: int = 0
     float32: bool = False
     checkpoint: Path | None = None

@@ -25,6 +25,8 @@ PLATEAU_PATIENCE = 20
 """Adam's learning rate is halved after so many steps without a better value."""
 LINE_SEARCH = 25
 """The most evaluations of torch's strong Wolfe line search."""
+TINY = 1e-150
+"""A gradient of this norm, in the unit of the run, counts as zero."""
 RESTARTS = 5
 """The run has stalled after so many restarts in a row, each with a shorter first step."""
 
@@ -135,12 +137,10 @@ class Parametrized(AbstractSolver):
     def _restart(self, state: ParametrizedState) -> None:
         """Take a new optimiser.
 
-        Since torch's L-BFGS has absolute thresholds, a small f is multiplied by the power of two
-        that makes the norm of the gradient about one.
+        Since torch's optimisers have absolute thresholds, f is divided by the norm of its gradient.
         """
         size = arrays.frobenius(state.gradient)
-        small = self.optimizer == "lbfgs" and 0 < size < 1
-        state.scale = 2.0 ** min(-math.frexp(size)[1], 1023) if small else 1.0
+        state.scale = 1 / size if TINY < size < math.inf else 1.0
         state.memory = []
         state.optimizer = self._fresh_optimizer(state)
 

@@ -94,7 +94,7 @@ class UMCM(AbstractSolver):
     def init(self, problem: Problem, X: Tensor) -> CorrectionState:
         state: CorrectionState = super().init(problem, X)
         guess = problem.objective.curvature() or frobenius(state.gradient) / frobenius(X) or 1.0
-        state.beta = guess if self.beta == "auto" else float(self.beta)
+        state.beta = guess if self.beta == "auto" else problem.objective.in_unit(float(self.beta))
         self._restart(problem, state)
         return state
 

@@ -14,13 +14,14 @@ from jorth.arrays import check_auto, check_choice, check_theta, whole_number
 from jorth.group.slopes import skew_gradient
 from jorth.kernels import Majoriser
 from jorth.plane import all_pairs, random_pairs
-from jorth.plane.proximal import RELATIVE_THETA, StepRule
+from jorth.plane.proximal import StepRule
 from jorth.solvers.jobcd.diagonalisation import Trace, rotate_pairs, trace_to_diagonalise
 from jorth.solvers.jobcd.majorised import (
     MajorisedState,
     compile_kernels,
     first_curvature,
     majorised_step,
+    weight_in_unit,
 )
 from jorth.solvers.jobcd.quadratic_sweeps import (
     BlockedSweep,
@@ -139,7 +140,7 @@ class GaussSeidel(AbstractSolver):
         X = np.array(oriented(state.X, self.side).double().cpu().numpy(), order="C")
         signs = problem.signature.signs
         rule = StepRule(
-            -RELATIVE_THETA if self.theta is None else float(self.theta),
+            weight_in_unit(problem, self.theta),
             self.components == "all",
             problem.ends_unbounded,
             concave=state.concave,
@@ -151,9 +152,7 @@ class GaussSeidel(AbstractSolver):
 
     def _majorised_sweep(self, problem: Problem, state: GaussSeidelState) -> None:
         majoriser = Majoriser(
-            problem.signature,
-            self.components == "all",
-            -RELATIVE_THETA if self.theta is None else float(self.theta),
+            problem.signature, self.components == "all", weight_in_unit(problem, self.theta)
         )
         adaptive = self.curvature == "auto"
         estimate = first_curvature(problem, state, self.curvature)

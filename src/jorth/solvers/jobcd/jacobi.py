@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
@@ -28,6 +28,7 @@ from jorth.solvers.jobcd.majorised import (
     exact_rounds,
     first_curvature,
     majorised_step,
+    weight_in_unit,
 )
 from jorth.solvers.jobcd.quadratic_sweeps import oriented, transposed_form
 from jorth.solvers.loop.budget import all_finite
@@ -181,7 +182,7 @@ class Jacobi(AbstractSolver):
         return Majoriser(
             problem.signature,
             all_components=self.components == "all",
-            theta=-RELATIVE_THETA if self.theta is None else float(self.theta),
+            theta=weight_in_unit(problem, self.theta),
             A=A,
             D=D,
             scalar=self.majoriser == "scalar",
@@ -240,7 +241,8 @@ class Jacobi(AbstractSolver):
         H = signs[:, None] * slopes
         count = self.rounds_per_gradient or rounds_in_tournament(len(X))
         rounds = self._choose(problem, state, torch.eye(len(X)).to(X), H[0], count)
-        majoriser = self._majoriser(problem)
+        theta = -RELATIVE_THETA if self.theta is None else float(self.theta)
+        majoriser = replace(self._majoriser(problem), theta=theta)  # slopes here have no units
         moved = majoriser.relative_rounds(X[None], H, 1 / memory.angle, rounds)[0]
         problem.objective.count.pair_updates += rounds.size // 2
         if not bool(torch.isfinite(moved).all()):

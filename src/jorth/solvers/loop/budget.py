@@ -23,6 +23,7 @@ from torch import Tensor
 from jorth.arrays import check_number, whole_number
 from jorth.clock import Clock
 from jorth.objectives import AbstractObjective, QuadraticForm
+from jorth.solvers.loop.scale import Scale
 from jorth.solvers.loop.status import Status, StopRun
 
 INTERRUPT_PATIENCE = 5.0
@@ -79,7 +80,9 @@ class Evaluations:
 class CountedObjective:
     """An objective that counts its evaluations and ends the run when a limit is reached.
 
-    A full gradient of a finite sum of N terms also counts as N sample gradients.
+    A full gradient of a finite sum of N terms also counts as N sample gradients. All that a solver
+    gets from here is f divided by the unit of the run, which the first evaluation fixes; a number
+    in the units of f, such as an option of a solver, is converted by `in_unit`.
     """
 
     def __init__(
@@ -94,8 +97,11 @@ class CountedObjective:
         self.clock = Clock()
         self._limits = limits or Limits()
         self._interrupted = interrupted
-        self.quadratic: Callable[[], QuadraticForm | None] = cache(objective.quadratic)
-        self.curvature: Callable[[], float | None] = cache(objective.curvature)
+        self.scale: Scale | None = None
+        """The size of the problem, once f has been evaluated at the start."""
+        self._form: Callable[[], QuadraticForm | None] = cache(objective.quadratic)
+        self._form_in_unit = cache(self._divided_form)
+        self._curvature: Callable[[], float | None] = cache(objective.curvature)
         self._agreed: tuple[bool, bool] | None = None if objective.ranks is None else (False, False)
         """Whether Ctrl-C was pressed, and whether the time is up, for all processes alike."""
 
@@ -130,29 +136,67 @@ class CountedObjective:
         if limit is not None and self.count.full_gradients(self.samples) >= limit:
             raise StopRun(Status.MAX_EVALUATIONS)
 
+    @property
+    def unit(self) -> float:
+        """The unit of the run, in the units of f."""
+        return 1.0 if self.scale is None else self.scale.unit
+
+    def in_unit(self, number: float) -> float:
+        """A number in the units of f, in the unit of the run."""
+        return number / self.unit
+
+    def quadratic(self) -> QuadraticForm | None:
+        """f as a quadratic form, if it is one."""
+        return self._form_in_unit(self.unit)
+
+    def _divided_form(self, unit: float) -> QuadraticForm | None:
+        form = self._form()
+        return None if form is None else form.divided(unit)
+
+    def curvature(self) -> float | None:
+        """A Lipschitz constant of the gradient, if one is known."""
+        known = self._curvature()
+        return None if known is None else self.in_unit(known)
+
     def value_and_gradient(self, X: Tensor) -> tuple[float, Tensor]:
         self.check_limits()
         return self.value_and_gradient_beyond_limits(X)
 
     def value_and_gradient_beyond_limits(self, X: Tensor) -> tuple[float, Tensor]:
         """The last point of a run is scored even if the limits are reached."""
-        value, gradient = self.objective.value_and_gradient(X)
         self.count.value += 1
         self.count.gradient += 1
         self.count.sample_gradient += self.samples
+        return self.uncounted(X)
+
+    def uncounted(self, X: Tensor) -> tuple[float, Tensor]:
+        """f and its gradient, in the unit of the run, which is fixed here if it is not yet."""
+        found, slope = self.objective.value_and_gradient(X)
         # always the same memory layout, so that a resumed run rounds as this one does
-        return value.item(), gradient.detach().contiguous()
+        value, gradient = found.item(), slope.detach().contiguous()
+        if self.scale is None:
+            self.scale = Scale.of(self._stated_scale(), X, value, gradient)
+        return value / self.unit, self._divided(gradient)
+
+    def _stated_scale(self) -> float | None:
+        """What the objective states, or the size of its quadratic form."""
+        stated = self.objective.gradient_scale()
+        form = self._form() if stated is None else None
+        return stated if form is None else form.size()
+
+    def _divided(self, gradient: Tensor) -> Tensor:
+        return gradient if self.unit == 1 else gradient / self.unit
 
     def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
         self.check_limits()
         self.count.sample_gradient += len(index)
-        return self.objective.sample_gradient(X, index).detach().contiguous()
+        return self._divided(self.objective.sample_gradient(X, index).detach().contiguous())
 
     def sample_difference(self, X: Tensor, Y: Tensor, index: Tensor) -> Tensor:
         """The mean over some samples of the gradient at X minus that at Y."""
         self.check_limits()
         self.count.sample_gradient += 2 * len(index)
-        return self.objective.sample_difference(X, Y, index).detach().contiguous()
+        return self._divided(self.objective.sample_difference(X, Y, index).detach().contiguous())
 
 
 def all_finite(value: float, gradient: Tensor) -> bool:

@@ -17,6 +17,7 @@ from jorth.group import polish
 from jorth.group.norms import scaled_violation, spectral_norm
 from jorth.group.slopes import gradient_norm
 from jorth.solvers.loop.budget import Evaluations, all_finite
+from jorth.solvers.loop.scale import Scale
 from jorth.solvers.loop.solver import AbstractSolver, Problem, Scored, State
 from jorth.solvers.loop.status import Status
 
@@ -51,6 +52,7 @@ class Result:
             polished), and ``residual`` and ``norm`` are those of X before polishing.
         stages: The results of the methods of a chain in order, or of runs from several starts;
             empty for a single run.
+        gradient_scale: The scale of the gradient, to which ``gradient_tolerance`` is relative.
     """
 
     x: Any
@@ -65,6 +67,7 @@ class Result:
     violation: float
     history: dict[str, NDArray[np.float64]] = field(repr=False)
     stages: tuple[Result, ...] = field(default=(), repr=False)
+    gradient_scale: float = math.nan
 
     @property
     def success(self) -> bool:
@@ -149,11 +152,12 @@ class Record:
         if point is not None:
             self.scored = point
             self.scored_at = iteration
-            slope = slope if self.feasible else self.gradient_norm(point)
+            self.scale.see(point.X, point.gradient, norm)
+            slope = slope * self.scale.unit if self.feasible else self.gradient_norm(point)
         row = {
             "time": self.problem.objective.clock.seconds,
             "iteration": float(iteration),
-            "value": math.nan if point is None else point.value,
+            "value": math.nan if point is None else point.value * self.scale.unit,
             "gradient_norm": math.nan if point is None else slope,
             "residual": violation,
             "norm": norm,
@@ -183,6 +187,11 @@ class Record:
             state.scored = Scored(X, value, gradient, violation)
         return state.scored
 
+    @property
+    def scale(self) -> Scale:
+        """The size of the problem, which is known from the first evaluation on."""
+        return self.problem.objective.scale or Scale()
+
     def evaluate(self, X: Tensor, iteration: int) -> tuple[float, Tensor]:
         """f and its gradient at X, counted unless this iteration was counted before."""
         objective = self.problem.objective
@@ -198,16 +207,16 @@ class Record:
         return scaled_violation(X, self.problem.signs, self.gram, norm).item()
 
     def gradient_norm(self, point: Scored) -> float:
-        """||skew(J G X^T)||_F."""
+        """||skew(J G X^T)||_F, in the units of f."""
         if self._small is not None:
-            return self._small(point.X, point.gradient)[2]
-        return gradient_norm(point.X, point.gradient, self.problem.signs)
+            return self._small(point.X, point.gradient)[2] * self.scale.unit
+        return gradient_norm(point.X, point.gradient, self.problem.signs) * self.scale.unit
 
     def has(self, state: State, iteration: int) -> bool:
         """Whether the last row is that of this state; a step cut short may have moved X since."""
         if not len(self.history) or self.history.last("iteration") != iteration:
             return False
-        return not self.feasible or self.history.last("value") == state.value
+        return not self.feasible or self.history.last("value") == state.value * self.scale.unit
 
     def result(self, status: Status, message: str, iterations: int, *, numpy_out: bool) -> Result:
         """The result, with the last point that was scored."""
@@ -221,7 +230,7 @@ class Record:
             message += f"; rounding on a long path left a residual of {residual:.1g}: polish x"
         return Result(
             x=public(point.X, numpy_out=numpy_out),
-            value=point.value,
+            value=point.value * self.scale.unit,
             status=status,
             message=message,
             iterations=iterations,
@@ -231,6 +240,7 @@ class Record:
             residual=residual,
             violation=residual if self.feasible else point.violation,
             history=self.history.arrays(),
+            gradient_scale=self.scale.largest,
         )
 
 

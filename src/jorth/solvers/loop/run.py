@@ -25,9 +25,9 @@ from jorth.solvers.loop.status import Status, StopRun
 from jorth.solvers.loop.stopping import (
     STALL_PATIENCE,
     Criterion,
-    GradientNorm,
     Improvement,
     MaxIterations,
+    RelativeGradient,
     Report,
 )
 from jorth.solvers.stationarity import block_stationarity
@@ -74,7 +74,7 @@ class Settings:
 
     def criterion(self) -> Criterion:
         """Whatever may end the run after an iteration."""
-        criterion: Criterion = GradientNorm(self.gradient_tolerance)
+        criterion: Criterion = RelativeGradient(self.gradient_tolerance)
         if self.stop is not None:
             criterion = criterion | self.stop
         limit = self.limits.max_iterations
@@ -181,9 +181,10 @@ class Run:
         constant = self.problem.objective.objective.constant
         if state.exact and constant is not None:
             return _ending(Status.CONVERGED, constant)
-        fired = self.criterion.fired(self._report(state, row))
+        report = self._report(state, row)
+        fired = self.criterion.fired(report)
         if fired is not None:
-            return _ending(fired.status, fired.reason())
+            return _ending(fired.status, fired.explain(report))
         return self._futile(state, row) if state.exact else None
 
     def _futile(self, state: State, row: dict[str, float]) -> Ending | None:
@@ -234,16 +235,17 @@ class Run:
             point = self.record.scored
             L = state.curvature or problem.objective.curvature()
             L = L or arrays.frobenius(point.gradient) / arrays.frobenius(point.X)
+            unit = problem.objective.unit
             if L == 0:  # f is flat here, and its curvature unknown
                 return 0.0
             return block_stationarity(
                 problem.objective.objective,
                 point.X,
                 problem.signature,
-                theta=STATIONARITY_THETA * L,
+                theta=STATIONARITY_THETA * L * unit,
                 pairs=pairs,
-                curvature=L,
-                gradient=point.gradient,
+                curvature=L * unit,
+                gradient=point.gradient * unit,
             ).value
 
         return Report(
@@ -254,6 +256,7 @@ class Run:
             problem.objective.count,
             self.record.history,
             stationarity,
+            self.record.scale.largest,
         )
 
     def _result(self, status: Status, message: str) -> Result:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from jorth.clock import Clock
 from jorth.group.norms import spectral_norm
 from jorth.solvers.loop.budget import Evaluations
 from jorth.solvers.loop.record import COLUMNS, History, drift
+from jorth.solvers.loop.scale import Scale
 from jorth.solvers.loop.solver import Scored
 from jorth.storage.checkpoint import Content, mismatch, pack, unpack
 
@@ -36,6 +38,7 @@ def take(run: Run) -> Content:
         "scored_at": record.scored_at,
         "scored": None if derived else pack(record.scored, "scored", tensors),
         "count": objective.count.as_dict(),
+        "scale": None if objective.scale is None else asdict(objective.scale),
         "seconds": objective.clock.seconds,
         "rng": run.problem.rng.bit_generator.state,
     }
@@ -56,6 +59,7 @@ def put_back(run: Run, content: Content, folder: Path) -> None:
     _restore_history(run, tensors["history"])
     objective = run.problem.objective
     objective.count = Evaluations(**numbers["count"])
+    objective.scale = Scale(**(numbers["scale"] or {}))
     objective.clock = Clock(numbers["seconds"])
     run.problem.rng.bit_generator.state = numbers["rng"]
     _check_objective(run, folder)
@@ -80,21 +84,22 @@ def _check_objective(run: Run, folder: Path) -> None:
     bits there; half of the digits must agree.
     """
     state = run.state
-    objective = run.problem.objective.objective
+    objective = run.problem.objective
     assert state is not None
     point = state if state.exact else run.record.scored
     X, value, gradient = point.X, point.value, point.gradient
     if math.isnan(value):  # the run ended before anything was recorded
         return
     digits = math.sqrt(unit_roundoff(X))
-    value_at_start, gradient_at_start = objective.value_and_gradient(run.start)
-    value_here, gradient_here = objective.value_and_gradient(X)
+    value_at_start, gradient_at_start = objective.uncounted(run.start)
+    value_here, gradient_here = objective.uncounted(X)
     size = max(frobenius(gradient), frobenius(gradient_at_start))
-    scale = max(abs(value), abs(value_at_start.item())) + size * frobenius(X)
-    if not abs(value_here.item() - value) <= digits * scale:
-        raise mismatch(folder, "f at the saved point", value, value_here.item())
+    scale = max(abs(value), abs(value_at_start)) + size * frobenius(X)
+    unit = objective.unit
+    if not abs(value_here - value) <= digits * scale:
+        raise mismatch(folder, "f at the saved point", value * unit, value_here * unit)
     if not frobenius(gradient_here - gradient) <= digits * size:
-        norms = (f"of norm {frobenius(part):g}" for part in (gradient, gradient_here))
+        norms = (f"of norm {frobenius(part) * unit:g}" for part in (gradient, gradient_here))
         raise mismatch(folder, "the gradient at the saved point", *norms)
     if run.solver.feasible or not state.exact:
         residual = run.record.violation(X, spectral_norm(X))

@@ -22,6 +22,8 @@ class RiemannianState(State):
 
     memory: Any = None
     """What the method remembers of its last steps; empty or None at first and after a restart."""
+    size: float = 1.0
+    """The scale of the gradient in the unit of the run, which stands for an unknown curvature."""
     preconditioner: Preconditioner = field(default_factory=Preconditioner)
     g: Tensor | None = field(default=None, metadata=NOT_SAVED)
     """The gradient in S at X, if the last line search has computed it."""
@@ -50,6 +52,12 @@ class RiemannianMethod(AbstractSolver):
 
     def __post_init__(self) -> None:
         check_choice(self.preconditioner, "preconditioner", ("auto", "none"))
+
+    def init(self, problem: Problem, X: Tensor) -> Any:
+        state = super().init(problem, X)
+        assert problem.objective.scale is not None
+        state.size = problem.objective.scale.size
+        return state
 
     def step(self, problem: Problem, state: Any) -> None:
         """One step along a descent direction.
@@ -85,7 +93,7 @@ class RiemannianMethod(AbstractSolver):
     def first_step(self, state: Any, line: Line) -> float:
         """1 if the preconditioner gives the direction its scale, else a step of norm at most 1."""
         scaled = state.preconditioner.basis is not None
-        return 1.0 if scaled else 1 / max(1.0, frobenius(line.g))
+        return 1.0 if scaled else 1 / max(state.size, frobenius(line.g))
 
     def reference(self, state: Any) -> float | None:
         """The value that a step must reach; None stands for f at X."""
