@@ -45,5 +45,5 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if SHIFT and getattr(item.obj, "is_hypothesis_test", False):
             seed(SHIFT)(item.obj)  # without it the examples are drawn from the name of the test
-        if not torch.cuda.is_available() and "gpu" in item.keywords:
+        if not torch.cuda.is_available() and item.get_closest_marker("gpu"):
             item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))

@@ -12,8 +12,9 @@ from jorth.datasets import planted_procrustes
 from jorth.group.slopes import skew_gradient
 from jorth.solvers.loop.budget import CountedObjective
 from jorth.solvers.loop.solver import Problem, as_objective
-from jorth.solvers.riemannian.line_search import Line, Trial, _secant, _shorter, inner, search
+from jorth.solvers.riemannian.line_search import Line, Trial, _secant, _shorter, search
 from jorth.solvers.riemannian.preconditioner import Preconditioner
+from jorth.solvers.riemannian.scalars import inner
 from tests.planted import near_procrustes
 
 

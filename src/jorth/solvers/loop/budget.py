@@ -164,10 +164,20 @@ class CountedObjective:
 
     def value_and_gradient_beyond_limits(self, X: Tensor) -> tuple[float, Tensor]:
         """The last point of a run is scored even if the limits are reached."""
+        self._count_one()
+        return self.uncounted(X)
+
+    def lazy_value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """The same with the value left on its device, for a caller who fetches it later."""
+        self.check_limits()
+        self._count_one()
+        value, gradient = self.objective.value_and_gradient(X)
+        return value.detach() / self.unit, self._divided(gradient.detach().contiguous())
+
+    def _count_one(self) -> None:
         self.count.value += 1
         self.count.gradient += 1
         self.count.sample_gradient += self.samples
-        return self.uncounted(X)
 
     def uncounted(self, X: Tensor) -> tuple[float, Tensor]:
         """f and its gradient, in the unit of the run, which is fixed here if it is not yet."""

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from jorth.arrays import check_count, frobenius
+from jorth.arrays import check_count
 from jorth.solvers.riemannian.base import RiemannianMethod, RiemannianState
-from jorth.solvers.riemannian.line_search import Line, Trial, inner
+from jorth.solvers.riemannian.line_search import Line, Trial
+from jorth.solvers.riemannian.scalars import add_scaled, inner_and_norms, lazy_inner
 
 
 @dataclass
@@ -55,15 +56,15 @@ class RiemannianLBFGS(RiemannianMethod):
     def direction(self, state: LBFGSState, g: Tensor) -> Tensor:
         """Minus the inverse Hessian times g, by the two-loop recursion."""
         r = g.clone()
-        weights = [1 / inner(pair.step, pair.change) for pair in state.memory]
+        weights = [1 / lazy_inner(pair.step, pair.change) for pair in state.memory]
         coefficients = []
         for pair, weight in zip(state.memory, weights, strict=True):
-            coefficients.append(weight * inner(pair.step, r))
-            r.sub_(pair.change, alpha=coefficients[-1])
+            coefficients.append(weight * lazy_inner(pair.step, r))
+            add_scaled(r, -coefficients[-1], pair.change)
         r = self.precondition(state, r)
         backwards = list(zip(state.memory, weights, coefficients, strict=True))[::-1]
         for pair, weight, coefficient in backwards:
-            r.add_(pair.step, alpha=coefficient - weight * inner(pair.change, r))
+            add_scaled(r, coefficient - weight * lazy_inner(pair.change, r), pair.step)
         return r.neg_()
 
     def precondition(self, state: LBFGSState, r: Tensor) -> Tensor:
@@ -71,7 +72,7 @@ class RiemannianLBFGS(RiemannianMethod):
         if state.preconditioner.basis is not None or not state.memory:
             return super().precondition(state, r)
         last = state.memory[0]
-        return r * (inner(last.step, last.change) / inner(last.change, last.change))
+        return r * (lazy_inner(last.step, last.change) / lazy_inner(last.change, last.change))
 
     def first_step(self, state: LBFGSState, line: Line) -> float:
         """1 if the memory or the preconditioner gives the direction its scale."""
@@ -80,8 +81,8 @@ class RiemannianLBFGS(RiemannianMethod):
     def remember(self, state: LBFGSState, line: Line, trial: Trial) -> list[Pair]:
         """Add the new pair if its curvature is positive."""
         pair = Pair(trial.S, trial.g - line.g)
-        least = 1e-10 * frobenius(pair.step) * frobenius(pair.change)
-        if inner(pair.step, pair.change) <= least:
+        curvature, step, change = inner_and_norms(pair.step, pair.change)
+        if curvature <= 1e-10 * step * change:
             return state.memory
         size = self.memory or (10 if state.preconditioner.basis is None else 3)
         return [pair, *state.memory[: size - 1]]

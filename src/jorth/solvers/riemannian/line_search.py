@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -11,9 +13,12 @@ from torch import Tensor
 from jorth.arrays import frobenius
 from jorth.group.retractions import cayley_step
 from jorth.group.slopes import skew_gradient
+from jorth.signature import Signature
 from jorth.solvers.loop.budget import all_finite
 from jorth.solvers.loop.solver import Problem, State
 from jorth.solvers.loop.status import Status, StopRun
+from jorth.solvers.riemannian.cayley_curve import CayleyCurve
+from jorth.solvers.riemannian.scalars import fetch, frobenius_scalar, inner, on_device
 
 ARMIJO = 1e-4
 TRIALS = 50
@@ -61,6 +66,19 @@ class Trial:
     value: float
     gradient: Tensor
     g: Tensor
+    finite: bool = True
+    """Whether f and its gradient are finite."""
+    slope: float = math.nan
+    """<g, direction>; NaN if they are not."""
+
+
+@dataclass
+class Sizes:
+    """||G||_F ||X||_F, a bound on the boost part of the direction, and how a trial is made."""
+
+    product: float
+    boost: float
+    trial: Callable[[float], Trial]
 
 
 def search(
@@ -78,20 +96,18 @@ def search(
     condition); a few secant steps try for it, and the best point found is returned. The result is
     None if no step decreases f.
     """
-    rounding = torch.finfo(state.X.dtype).eps * max(
-        abs(state.value), frobenius(state.gradient) * frobenius(state.X)
-    )
+    sizes = (_sizes_on_device if on_device(state.X) else _sizes)(problem, state, line.direction)
+    rounding = torch.finfo(state.X.dtype).eps * max(abs(state.value), sizes.product)
     level = state.value if reference is None else reference
     slope = line.slope
-    longest = LONGEST / max(_boost_norm(problem, line.direction), 1e-300)
+    longest = LONGEST / max(sizes.boost, 1e-300)
     t = min(first, longest)
     best: Trial | None = None
     refined = 0
     finite = True
     for _ in range(TRIALS):
-        trial = _trial(problem, state, line.direction, t)
-        finite = all_finite(trial.value, trial.gradient)
-        new_slope = inner(trial.g, line.direction) if finite else math.nan
+        trial = sizes.trial(t)
+        finite, new_slope = trial.finite, trial.slope
         flat = abs(t * slope) < 100 * rounding
         if flat:  # slopes decide, by the approximate Wolfe condition of Hager and Zhang
             flatter = abs(new_slope) <= LARGEST_SLOPE * abs(slope)
@@ -116,16 +132,39 @@ def search(
     return best
 
 
-def inner(a: Tensor, b: Tensor) -> float:
-    """<a, b>_F."""
-    return float(torch.dot(a.flatten(), b.flatten()))
+def _sizes(problem: Problem, state: State, direction: Tensor) -> Sizes:
+    def trial(t: float) -> Trial:
+        S = t * direction
+        X = cayley_step(problem.signs[:, None] * S, state.X).contiguous()
+        value, gradient = problem.objective.value_and_gradient(X)
+        g = skew_gradient(X, gradient, problem.signs)
+        finite = all_finite(value, gradient)
+        slope = inner(g, direction) if finite else math.nan
+        return Trial(t, S, X, value, gradient, g, finite, slope)
+
+    product = frobenius(state.gradient) * frobenius(state.X)
+    return Sizes(product, _boost_norm(problem, direction), trial)
 
 
-def _trial(problem: Problem, state: State, direction: Tensor, t: float) -> Trial:
-    S = t * direction
-    X = cayley_step(problem.signs[:, None] * S, state.X).contiguous()
-    value, gradient = problem.objective.value_and_gradient(X)
-    return Trial(t, S, X, value, gradient, skew_gradient(X, gradient, problem.signs))
+def _sizes_on_device(problem: Problem, state: State, direction: Tensor) -> Sizes:
+    """The same with products in place of factorisations, and one fetch here and in each trial."""
+    curve = CayleyCurve(problem.signs[:, None] * direction, state.X)
+
+    def trial(t: float) -> Trial:
+        X = curve.at(t)
+        found, gradient = problem.objective.lazy_value_and_gradient(X)
+        g = skew_gradient(X, gradient, problem.signs)
+        largest = torch.linalg.vector_norm(gradient, torch.inf)
+        along = torch.dot(g.flatten(), direction.flatten())
+        value, size, slope = fetch(found, largest, along)
+        finite = math.isfinite(value) and math.isfinite(size)
+        return Trial(t, t * direction, X, value, gradient, g, finite, slope if finite else math.nan)
+
+    product = frobenius_scalar(state.gradient) * frobenius_scalar(state.X)
+    boost = _boost_scalar(problem.signature, direction)
+    sizes = fetch(product, boost, *curve.missing_norms())
+    curve.norms = sizes[2:]
+    return Sizes(sizes[0], sizes[1], trial)
 
 
 def _shorter(t: float, value: float, slope: float, found: float) -> float:
@@ -153,8 +192,25 @@ def _boost_norm(problem: Problem, S: Tensor) -> float:
     size = float(block.norm())
     if size <= LONGEST:
         return size
-    block = block / size
-    power = block.mT @ block if len(plus) > len(minus) else block @ block.mT
+    return size * math.sqrt(math.sqrt(math.sqrt(float(_eighth_power(block / size)))))
+
+
+def _boost_scalar(signature: Signature, S: Tensor) -> Tensor:
+    """`_boost_norm`, left on the device."""
+    plus, minus = _positions(signature, S.device)
+    block = S[plus[:, None], minus]
+    size = block.norm()
+    sharper = size * _eighth_power(block / size).sqrt().sqrt().sqrt()
+    return torch.where(size <= LONGEST, size, sharper)
+
+
+def _eighth_power(block: Tensor) -> Tensor:
+    """||(B B^T)^4||_F."""
+    power = block.mT @ block if block.shape[0] > block.shape[1] else block @ block.mT
     for _ in range(2):
         power = power @ power
-    return size * math.sqrt(math.sqrt(math.sqrt(float(power.norm()))))
+    norm: Tensor = power.norm()
+    return norm
+
+
+_positions = lru_cache(maxsize=8)(Signature.positions)
