@@ -34,27 +34,29 @@ SPENT = 1.0
 
 
 class ExponentialSum(NamedTuple):
-    """The map r -> W T W^T with W = J X J and T as above, for R = W^T r W and B / scale."""
+    """The map r -> W T W^T with W = J X J and T as above, for R = W^T r W and B / scale.
+
+    Further dimensions in front are those of a batch.
+    """
 
     W: Tensor
     factors: Tensor
-    """(terms, n, n): sqrt(w_j) G_j."""
+    """(..., terms, n, n): sqrt(w_j) G_j."""
     size: Tensor
-    """A bound on ||B||_2 / scale, a scalar on the device."""
-    scale: float
+    """(..., 1, 1): a bound on ||B||_2 / scale, on the device."""
+    scale: float | Tensor
 
     def apply(self, r: Tensor) -> Tensor:
         """The inverse of S -> (J A J S X X^T + X X^T S J A J) / 2 times a skew r."""
-        n = len(r)
         R = self.W.mT @ r @ self.W
-        images = torch.matmul(R, self.factors).reshape(-1, n)
-        T = torch.addmm(R, self.factors.reshape(-1, n).mT, images, beta=AT_ZERO)
+        images = R.unsqueeze(-3) @ self.factors
+        T = AT_ZERO * R + self.factors.flatten(-3, -2).mT @ images.flatten(-3, -2)
         S = self.W @ T @ self.W.mT
         return (S - S.mT) / (self.size * self.scale)
 
 
 def exponential_sum(
-    A: Tensor, X: Tensor, s: Tensor, scale: float, expected_terms: int
+    A: Tensor, X: Tensor, s: Tensor, scale: float | Tensor, expected_terms: int
 ) -> ExponentialSum:
     """The sum for B = J X^T A X J, A positive semidefinite with entries up to 1, times scale.
 
@@ -63,20 +65,32 @@ def exponential_sum(
     B = s[:, None] * (X.mT @ (A @ X)) * s
     B = (B + B.mT) / 2
     square = B @ B
-    size = square.norm().sqrt()  # between ||B||_2 and n^(1/4) ||B||_2
+    size = _norm(square).sqrt()  # between ||B||_2 and n^(1/4) ||B||_2
     power = square * (CURVED / size**2) - B / size
-    power.diagonal().add_(1)
+    power.diagonal(dim1=-2, dim2=-1).add_(1)
     powers = [power]
     while True:
         while len(powers) < expected_terms:
-            powers.append(torch.linalg.matrix_power(powers[-1], RATIO))
-        norms = fetch(*(power.norm() for power in powers))
+            powers.append(_eighth_power(powers[-1]))
+        norms = fetch(*(_norm(power).amax() for power in powers))
         needed = next((count for count, norm in enumerate(norms, 1) if norm <= SPENT), MOST_TERMS)
         if needed <= len(powers):
             break
         expected_terms = len(powers) + 1
-    factors = torch.stack([math.sqrt(_weight(j)) * G for j, G in enumerate(powers[:needed])])
-    return ExponentialSum(s[:, None] * X * s, factors, size, scale)
+    weighted = [math.sqrt(_weight(j)) * G for j, G in enumerate(powers[:needed])]
+    return ExponentialSum(s[:, None] * X * s, torch.stack(weighted, -3), size, scale)
+
+
+def _eighth_power(G: Tensor) -> Tensor:
+    for _ in range(SQUARINGS):
+        G = G @ G
+    return G
+
+
+def _norm(B: Tensor) -> Tensor:
+    """||B||_F (..., 1, 1)."""
+    norm: Tensor = torch.linalg.matrix_norm(B, keepdim=True)
+    return norm
 
 
 def _weight(j: int) -> float:

@@ -18,7 +18,8 @@ from jorth.solvers.loop.budget import all_finite
 from jorth.solvers.loop.solver import Problem, State
 from jorth.solvers.loop.status import Status, StopRun
 from jorth.solvers.riemannian.cayley_curve import CayleyCurve
-from jorth.solvers.riemannian.scalars import fetch, frobenius_scalar, inner, on_device
+from jorth.solvers.riemannian.scalars import fetch, frobenius_scalar, on_device
+from jorth.solvers.riemannian.scalars import inner as inner
 
 ARMIJO = 1e-4
 TRIALS = 50

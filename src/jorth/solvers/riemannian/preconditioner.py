@@ -99,8 +99,8 @@ class Preconditioner:
             self.scale = _semidefinite_scale(A)
         if self.scale == 0 or float(X.square().sum()) > len(X) + FAR:
             return None
-        known = self.basis.factors if isinstance(self.basis, ExponentialSum) else ()
-        return exponential_sum(A / self.scale, X, s, self.scale, len(known))
+        known = len(self.basis.factors) if isinstance(self.basis, ExponentialSum) else 0
+        return exponential_sum(A / self.scale, X, s, self.scale, known)
 
 
 def _semidefinite_scale(A: Tensor) -> float:
