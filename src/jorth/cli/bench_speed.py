@@ -8,20 +8,25 @@ from typing import Any
 import click
 
 from jorth.bench.core.records import errors_naming, read_rows
-from jorth.bench.speed.cells import BUDGETS, ONE_SEED, QUICK_PLAN, SPEED_METHODS, Plan
+from jorth.bench.speed.cells import BUDGETS, ONE_SEED, QUICK_PLAN, SIZES, TASKS, Plan
+from jorth.bench.speed.methods import SPEED_METHODS
 from jorth.cli import with_options
 from jorth.cli.bench import RUN_OPTIONS, many, positive, run_and_report, seed, share
 from jorth.cli.errors import one_line_errors
 from jorth.storage.atomic import replacing
-from jorth.terminal import visible
 
 SEEDS_HELP = f"Medians are over the seeds; from n = {ONE_SEED} on the first alone."
 LIMITS = f"{min(BUDGETS.values()):g} to {max(BUDGETS.values()):g}"
 LIMIT_HELP = f"Seconds per run. Default: {LIMITS}, by size."
+SIZES_HELP = (
+    f"Size of X. Default: {min(SIZES['procrustes'])} to {max(SIZES['procrustes'])}, by task."
+)
+SHORT_HELP = "Leave out what cannot be the fastest: UMCM, plain JOBCD and cdopt for large n."
 
 
 @click.command()
-@many("--n", "sizes", click.IntRange(2), "Size of X.", Plan.sizes)
+@many("--task", "tasks", click.Choice(TASKS), "What is minimised.", TASKS)
+@many("--n", "sizes", click.IntRange(2), SIZES_HELP)
 @many("--p-share", "shares", share, "p / n.", Plan.shares)
 @many(
     "--condition",
@@ -39,24 +44,32 @@ LIMIT_HELP = f"Seconds per run. Default: {LIMITS}, by size."
 )
 @many("--seed", "seeds", seed, SEEDS_HELP, Plan.seeds)
 @many("--solver", "methods", click.Choice(SPEED_METHODS, case_sensitive=False), "Default: all.")
+@click.option("--short", is_flag=True, help=SHORT_HELP)
 @click.option("--time-limit", "max_time", type=positive, help=LIMIT_HELP)
 @with_options(*RUN_OPTIONS)
 def speed(quick: bool, **options: Any) -> None:
-    """Times to gaps of 1e-2, 1e-4 and 1e-8 on planted Procrustes, against pymanopt and cdopt."""
-    from jorth.bench.speed.section import picture
-    from jorth.bench.speed.table import entries, markdown
+    """Times to gaps of 1e-2, 1e-4 and 1e-8, compared with pymanopt and cdopt.
 
-    names = ("sizes", "shares", "conditions", "threads", "seeds", "methods", "max_time")
-    wanted = {name: options[name] for name in names if options[name]}
+    The full table is written to speed.md and the picture to speed.png, beside the rows.
+    """
+    from rich.console import Console
+
+    from jorth.bench.speed.page import page
+    from jorth.bench.speed.picture import picture
+    from jorth.bench.speed.table import entries
+    from jorth.bench.speed.terminal import shown
+
+    names = ("tasks", "sizes", "shares", "conditions", "threads", "seeds", "methods", "max_time")
+    wanted = {name: options[name] for name in (*names, "short") if options[name]}
     cells = replace(QUICK_PLAN if quick else Plan(), **wanted).cells()
     path = run_and_report(cells, "speed", options)
     keys = {cell.key for cell in cells}
     with one_line_errors(), errors_naming(path):
-        found = entries([row for row in read_rows(path) if row["key"] in keys])
-        table = markdown(found)
-        files = {"speed.md": "\n".join([*table, ""]).encode(), "speed.png": picture(found)}
+        rows = [row for row in read_rows(path) if row["key"] in keys]
+        found = entries(rows)
+        files = {"speed.md": page(found).encode(), "speed.png": picture(found)}
         for name, content in files.items():
             if content is not None:
                 with replacing(path.with_name(name)) as stream:
                     stream.write(content)
-    click.echo("\n".join(map(visible, table)))
+        Console(highlight=False).print(shown(rows, found))

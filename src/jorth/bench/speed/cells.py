@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
 from jorth.bench.core.cells import GAPS, Cell, plus_signs
 from jorth.bench.core.records import Row
+from jorth.bench.speed.methods import CDOPT, GROUPS, SPEED_METHODS, UMCM, methods_for
 
-CHAIN = "GS-JOBCD + L-BFGS"
-DATA_START = ", data start"
-"""These methods start from the data as `jorth.procrustes` does, and are charged for it; all others
-start from the identity."""
-JOBCD = ("GS-JOBCD", "J-JOBCD", CHAIN, CHAIN + DATA_START)
-"""The coordinate methods of jorth, and the chain that begins with one."""
-OURS = (*JOBCD, "Riemannian L-BFGS", "Riemannian L-BFGS" + DATA_START, "UMCM")
-CDOPT = "cdopt L-BFGS"
-PEERS = ("pymanopt CG", "pymanopt TR", CDOPT)  # other libraries
-SPEED_METHODS = (*OURS, *PEERS, "pymanopt TR" + DATA_START)
-"""The last one uses our start, so it is not among the peers that the goals refer to."""
+SIZES: dict[str, Sequence[int]] = {
+    "procrustes": (4, 8, 16, 32, 50, 100, 200, 500, 1000),
+    "trace": (8, 32, 100, 200),
+    "robust": (8, 32, 100),
+    "batch": (4, 16),
+}
+"""The sizes of X for each task."""
+TASKS = tuple(SIZES)
+SMALL = 32
+"""Up to this size whole calls are timed as well, from the data to the result."""
+BATCH = 1000  # problems of a batch
 BETAS = (0.1, 1.0, 10.0, 100.0)
 """The penalties of cdopt that are tried on the first seed of every problem up to n = 200."""
-BUDGETS = {50: 2.0, 100: 3.0, 200: 5.0, 500: 20.0, 1000: 40.0}
+BUDGETS = {32: 1.0, 50: 2.0, 100: 3.0, 200: 5.0, 500: 20.0, 1000: 40.0}
 """Seconds per run up to each size; larger sizes have the last one."""
 ONE_SEED = 500  # from this size on only the first seed is run
 SHORT_GAP = 1e-4
 """From ONE_SEED on, a method that has not reached this gap is left out at the next size."""
+SLOW_FROM = dict.fromkeys(GROUPS["plain"], ONE_SEED) | {UMCM: 0, CDOPT: 201}
+"""The sizes from which a method cannot be the fastest, by all that was measured."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +38,7 @@ class SpeedCell(Cell):
     """One timed run; the seed is used for the problem and the method."""
 
     problem: str = "speed"
+    task: str = "procrustes"  # what is minimised: one of TASKS
     n: int  # the size of X
     p: int  # plus signs
     condition: float  # condition number of the source
@@ -50,8 +54,7 @@ class SpeedCell(Cell):
     @property
     def size(self) -> str:
         return (
-            f"planted({2 * self.n}-{self.n}-{self.p}) condition {self.condition:g}, "
-            f"{self.threads} thread(s)"
+            f"{self.task}({self.n}-{self.p}) condition {self.condition:g}, {self.threads} thread(s)"
         )
 
 
@@ -59,7 +62,8 @@ class SpeedCell(Cell):
 class Plan:
     """What the grid crosses."""
 
-    sizes: Sequence[int] = (50, 100, 200, 500, 1000)
+    tasks: Sequence[str] = TASKS
+    sizes: Sequence[int] | None = None  # None takes SIZES
     shares: Sequence[float] = (0.5, 0.9)  # p / n
     conditions: Sequence[float] = (3.0, 30.0)  # of the source
     threads: Sequence[int] = (1, 2)
@@ -67,27 +71,35 @@ class Plan:
     methods: Sequence[str] = SPEED_METHODS
     max_time: float | None = None  # seconds per run; None takes BUDGETS
     betas: Sequence[float] = BETAS  # penalties of cdopt
+    short: bool = False  # leave out what cannot be the fastest
 
     def cells(self) -> list[SpeedCell]:
         """All runs in ascending size; the methods of one problem and seed are adjacent."""
-        methods = [method for method in SPEED_METHODS if method in self.methods]
-        problems = product(self.threads, sorted(self.sizes), self.shares, self.conditions)
-        found = []
-        for threads, n, share, condition in problems:
-            seeds = self.seeds if n < ONE_SEED else self.seeds[:1]
-            base = SpeedCell(
-                n=n, p=plus_signs(n, share), condition=condition, threads=threads, method="",
-                max_time=self.max_time or budget(n),
-            )  # fmt: skip
-            for seed, method in product(seeds, methods):
-                betas = self.betas if method == CDOPT else (None,)
-                found += [replace(base, method=method, seed=seed, beta=beta) for beta in betas]
-        return found
+        found: list[SpeedCell] = []
+        for base in self._problems():
+            for seed in self.seeds if base.n < ONE_SEED else self.seeds[:1]:
+                for method in self._methods(base.task, base.n):
+                    betas = self.betas if method == CDOPT else (None,)
+                    found += [replace(base, method=method, seed=seed, beta=beta) for beta in betas]
+        return list(dict.fromkeys(found))
+
+    def _problems(self) -> Iterator[SpeedCell]:
+        for task, threads in product(self.tasks, self.threads):
+            sizes = sorted(SIZES[task] if self.sizes is None else self.sizes)
+            for n, share, condition in product(sizes, self.shares, self.conditions):
+                yield SpeedCell(
+                    task=task, n=n, p=plus_signs(n, share), condition=condition, threads=threads,
+                    method="", max_time=self.max_time or budget(n),
+                )  # fmt: skip
+
+    def _methods(self, task: str, n: int) -> list[str]:
+        wanted = [method for method in methods_for(task) if method in self.methods]
+        return [name for name in wanted if not self.short or n < SLOW_FROM.get(name, math.inf)]
 
 
 QUICK_PLAN = Plan(
-    sizes=(8, 12), shares=(0.5,), conditions=(3.0,), threads=(1,), seeds=(0,), max_time=0.5,
-    betas=(0.1, 1.0),
+    tasks=("procrustes",), sizes=(8, 12), shares=(0.5,), conditions=(3.0,), threads=(1,),
+    seeds=(0,), max_time=0.5, betas=(0.1, 1.0),
 )  # fmt: skip
 """A plan that takes a few seconds."""
 
@@ -137,5 +149,5 @@ def _score(row: Row) -> tuple[float, float]:
 def _differ_in_size(row: Row, cell: SpeedCell) -> bool:
     """Whether a row agrees with the cell except for size, seed and penalty."""
     other = SpeedCell.from_json(row["cell"])
-    same = (other.method, other.share, other.condition, other.threads)
-    return same == (cell.method, cell.share, cell.condition, cell.threads)
+    same = (other.task, other.method, other.share, other.condition, other.threads)
+    return same == (cell.task, cell.method, cell.share, cell.condition, cell.threads)

@@ -7,14 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jorth.bench.speed.dense import Dense, Matrix, PullbackHessian
 from jorth.clock import Clock
 from jorth.group import polish
-from jorth.objectives import Procrustes
 from jorth.signature import Signature
 
-Matrix = NDArray[np.float64]
 Records = list[tuple[float, float]]  # seconds and values
 SMALLEST = 1e-16
 """A step length and gradient norm so small that only the target or the budget ends a run."""
@@ -52,32 +50,22 @@ class Trace:
         self._clock.start()
 
 
-class DenseProcrustes:
-    """f(X) = (||R X - T||^2 + floor) / 2m in NumPy, as a user of another library would write it.
+class Countdown:
+    """Ends a run before its gradient number ``count`` and costs nothing, for calls timed whole."""
 
-    R and T are those of `Procrustes` after its QR decomposition.
-    """
+    max_time = 1e9
 
-    def __init__(self, objective: Procrustes) -> None:
-        self.R = objective.R.numpy()
-        self.T = objective.T1.numpy()
-        self.samples = objective.samples
-        self.floor = objective.floor
+    def __init__(self, count: int) -> None:
+        self._left = count
 
-    def value(self, X: Matrix) -> float:
-        return float((np.linalg.norm(self.R @ X - self.T) ** 2 + self.floor) / (2 * self.samples))
-
-    def gradient(self, X: Matrix) -> Any:
-        """R^T (R X - T) / m."""
-        return self.R.T @ (self.R @ X - self.T) / self.samples
-
-    def curvature(self) -> Any:
-        """A = R^T R / m: the derivative of the gradient along V is A V."""
-        return self.R.T @ self.R / self.samples
+    def record(self, point: Any) -> None:
+        if self._left == 0:
+            raise Ended
+        self._left -= 1
 
 
 def run_pymanopt(
-    objective: DenseProcrustes, signature: Signature, trace: Trace, method: str, start: Matrix
+    objective: Dense, signature: Signature, trace: Trace | Countdown, method: str, start: Matrix
 ) -> None:
     """Conjugate gradients ("pymanopt CG") or trust regions ("pymanopt TR") until the trace ends."""
     from pymanopt.optimizers import ConjugateGradient, TrustRegions
@@ -95,7 +83,7 @@ def run_pymanopt(
 
 
 def pymanopt_problem(
-    objective: DenseProcrustes, signature: Signature, trace: Trace | None = None
+    objective: Dense, signature: Signature, trace: Trace | Countdown | None = None
 ) -> Any:
     """The problem; every gradient is recorded in the trace."""
     import pymanopt
@@ -113,31 +101,6 @@ def pymanopt_problem(
         euclidean_gradient=as_numpy(gradient),
         riemannian_hessian=as_numpy(PullbackHessian(objective, signature)),
     )
-
-
-class PullbackHessian:
-    """The Hessian of S -> f(R(J S) X) at S = 0: S -> skew(J A J S X X^T - J S L).
-
-    R is the Cayley transform and L = sym(J G X^T) the multiplier. R agrees with exp to second
-    order, so the second derivative along S is <A J S X, J S X> + <G, J S J S X>. This is the model
-    that trust regions need, at three products; at critical points it is the Riemannian Hessian of
-    every metric. What depends on X alone is stored for the last X.
-    """
-
-    def __init__(self, objective: DenseProcrustes, signature: Signature) -> None:
-        self._objective = objective
-        self._s = signature.signs.astype(float)[:, None]
-        self._A = self._s * objective.curvature() * self._s.T
-        self._point: Matrix | None = None
-
-    def __call__(self, X: Matrix, S: Matrix) -> Any:
-        if self._point is not X:
-            N = self._s * (self._objective.gradient(X) @ X.T)
-            self._point = X
-            self._Y = X @ X.T
-            self._multiplier = (N + N.T) / 2
-        M = self._A @ (S @ self._Y) - self._s * (S @ self._multiplier)
-        return (M - M.T) / 2
 
 
 def pymanopt_manifold(signature: Signature) -> Any:
@@ -195,7 +158,9 @@ def pymanopt_manifold(signature: Signature) -> Any:
     return IndefiniteOrthogonal()
 
 
-def run_cdopt(objective: DenseProcrustes, signature: Signature, trace: Trace, beta: float) -> None:
+def run_cdopt(
+    objective: Dense, signature: Signature, trace: Trace | Countdown, beta: float
+) -> None:
     """SciPy's L-BFGS on the dissolved problem, from the identity until the trace ends.
 
     Recorded points are polished first, while the clock is paused.
@@ -220,7 +185,7 @@ def run_cdopt(objective: DenseProcrustes, signature: Signature, trace: Trace, be
         )
 
 
-def cdopt_problem(objective: DenseProcrustes, signature: Signature, beta: float) -> Any:
+def cdopt_problem(objective: Dense, signature: Signature, beta: float) -> Any:
     """The dissolved problem: X^T J X = J with the map A(X) = X (3 I - J X^T J X) / 2."""
     from cdopt.core.problem import problem
     from cdopt.manifold_np import basic_manifold_np
@@ -229,7 +194,6 @@ def cdopt_problem(objective: DenseProcrustes, signature: Signature, beta: float)
     s = signature.signs.astype(float)
     J = np.diag(s)
     identity = np.eye(n)
-    A = objective.curvature()
 
     class IndefiniteOrthogonal(basic_manifold_np):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -263,7 +227,7 @@ def cdopt_problem(objective: DenseProcrustes, signature: Signature, beta: float)
         IndefiniteOrthogonal(),
         objective.value,
         obj_grad=objective.gradient,
-        obj_hvp=lambda X, D: A @ D,
+        obj_hvp=objective.hessian,
         beta=beta,
     )
 

@@ -2,45 +2,33 @@
 
 from __future__ import annotations
 
-import math
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from jorth.bench.core.cells import GAPS
 from jorth.bench.core.machine import package_versions
 from jorth.bench.core.records import Row, reason
 from jorth.bench.core.runs import Kind, NoResult
-from jorth.bench.matrices.problems import BenchProblem, planted_problem
-from jorth.bench.speed.cells import CDOPT, CHAIN, DATA_START, OURS, SpeedCell, left_out
-from jorth.bench.speed.peers import DenseProcrustes, Records, Trace, run_cdopt, run_pymanopt
+from jorth.bench.speed.batches import timed_batch
+from jorth.bench.speed.cells import SMALL, SpeedCell, left_out
+from jorth.bench.speed.methods import OURS
+from jorth.bench.speed.ours import call_ours, known, run_ours, warm_up
+from jorth.bench.speed.peers import Records
+from jorth.bench.speed.problems import SpeedProblem, problem_of
+from jorth.bench.speed.theirs import call_peer, run_peer
 from jorth.clock import Clock
-from jorth.objectives import Procrustes
-from jorth.signature import Signature
-from jorth.solvers import Stage, Status, data_start, minimize
-from jorth.stopping import ValueBelow
 
-CHAIN_SWEEPS = 1
-"""The number of sweeps of GS-JOBCD before L-BFGS, tuned on seeds that are not reported."""
-TARGET_GAP = 0.9 * min(GAPS)  # a run ends at this gap
 REPEATS = 3  # a short run is made this many times, and the one with the median time counts
 SHORT_SECONDS = 1.0  # runs below this are short
-SOLVERS: dict[str, Any] = {
-    "GS-JOBCD": "gs-jobcd",
-    "J-JOBCD": "j-jobcd",
-    CHAIN: [Stage("gs-jobcd", max_iterations=CHAIN_SWEEPS), "riemannian-lbfgs"],
-    "Riemannian L-BFGS": "riemannian-lbfgs",
-    "UMCM": "umcm",
-}
+CALLS = 5  # how often a whole call is timed
+CURVE_POINTS = 100  # of a row, for the picture
 
 
 def tiny(cell: SpeedCell) -> SpeedCell:
@@ -53,11 +41,13 @@ def measure(cell: SpeedCell, row: Row, data_dir: Path | None, rows: Sequence[Row
     why = left_out(cell, [row for row in rows if row["cell"].get("problem") == cell.problem])
     if why is not None:
         raise NoResult("left out", why)
+    if not known(cell.method):
+        raise NoResult("missing", f"this version of jorth has no {cell.method}")
     row["versions"] = row["versions"] | package_versions("pymanopt", "cdopt")
     row["hardware"] = row["hardware"] | {"threads": cell.threads}
     try:
         with equal_threads(cell.threads), clock_for(cell.threads):
-            row |= _timed(cell)
+            row |= timed_batch(cell) if cell.task == "batch" else _timed(cell)
     except ImportError as error:
         needed = f"{error.name} is not installed: pip install 'jorth[bench]'"
         raise NoResult("missing", needed) from error
@@ -88,30 +78,31 @@ def clock_for(threads: int) -> Iterator[None]:
         Clock.now = before
 
 
-_planted = lru_cache(maxsize=1)(planted_problem)
-
-
 def _timed(cell: SpeedCell) -> Row:
-    problem = _planted(Signature(cell.p, cell.n - cell.p), cell.condition, cell.seed)
-    run = _run_ours if cell.method in OURS else _run_peer
+    problem = problem_of(cell)
+    scale = problem.scale
+    run = run_ours if cell.method in OURS else run_peer
+    warm_up(cell, problem)
     records, spent = _median_run(lambda: run(cell, problem))
     times, values = zip(*records, strict=True)
-    reached = {gap: times[first] for gap, first in problem.first_within(values).items()}
-    if f"{min(GAPS):g}" in reached:
+    first = scale.first_within(values)
+    if f"{min(GAPS):g}" in first:
         status = "reached"
     else:
         status = "budget" if spent >= cell.max_time else "stopped"
     return {
         "status": status,
-        "reached": reached,
-        "gap": float(np.nanmin(problem.gap(np.array(values)))),
+        "reached": {gap: times[at] for gap, at in first.items()},
+        "calls": _whole_calls(cell, problem, first) if cell.n <= SMALL else {},
+        "gap": float(np.nanmin(scale.gap(np.array(values)))),
         "time": spent,
         "clock": "processor" if Clock.now is time.process_time else "wall",
         "steps": len(records) - 1,
+        "curve": _curve(times, scale.gap(np.array(values))),
         "notes": {
-            "reference_gradient_norm": problem.notes["reference_gradient_norm"],
-            "start_value": problem.first,
-            "optimum": problem.optimum,
+            "reference_gradient_norm": scale.notes["reference_gradient_norm"],
+            "start_value": scale.first,
+            "optimum": scale.optimum,
         },
     }
 
@@ -124,53 +115,34 @@ def _median_run(run: Callable[[], tuple[Records, float]]) -> tuple[Records, floa
     return sorted(runs, key=lambda pair: pair[1])[len(runs) // 2]
 
 
-def _start(cell: SpeedCell, problem: BenchProblem) -> Tensor | None:
-    """The start from the data, or None for the identity."""
-    if not cell.method.endswith(DATA_START):
-        return None
-    assert isinstance(problem.objective, Procrustes)
-    return data_start(problem.objective, problem.signature)
+def _whole_calls(cell: SpeedCell, problem: SpeedProblem, first: dict[str, int]) -> dict[str, float]:
+    """Seconds from the data to a result within each gap: building the problem and the whole call.
 
-
-def _run_ours(cell: SpeedCell, problem: BenchProblem) -> tuple[Records, float]:
-    began = Clock.now()
-    start = _start(cell, problem)
-    before = 0.0 if start is None else Clock.now() - began
-    result = minimize(
-        problem.objective,
-        start,
-        signature=problem.signature,
-        method=SOLVERS[cell.method.removesuffix(DATA_START)],
-        gradient_tolerance=0.0,
-        max_time=cell.max_time,
-        stop=ValueBelow(problem.value_at(TARGET_GAP)),
-        seed=cell.seed,
-    )
-    if result.status is Status.INTERRUPTED:
-        raise KeyboardInterrupt
-    times = (before + result.history["time"]).tolist()
-    return list(zip(times, result.history["value"].tolist(), strict=True)), before + result.time
-
-
-def _run_peer(cell: SpeedCell, problem: BenchProblem) -> tuple[Records, float]:
-    def value(X: Any) -> float:
-        return math.nan if X is None else problem.objective.value(torch.from_numpy(X)).item()
-
-    assert isinstance(problem.objective, Procrustes)
-    dense = DenseProcrustes(problem.objective)
-    with warnings.catch_warnings():
-        # about overflow in long trial steps, and deprecations inside the libraries
-        warnings.simplefilter("ignore")
-        trace = Trace(value, problem.value_at(TARGET_GAP), cell.max_time)
-        if cell.method == CDOPT:
-            assert cell.beta is not None
-            run_cdopt(dense, problem.signature, trace, cell.beta)
+    The median of CALLS calls. Ours stop by their value and record as ever; peers, which have no
+    such criterion, stop after as many gradients as they needed before, so nothing is added.
+    """
+    found = {}
+    for gap, steps in first.items():
+        times = []
+        for _ in range(CALLS):
+            began = Clock.now()
+            if cell.method in OURS:
+                value = call_ours(cell, problem, float(gap))
+            else:
+                value = call_peer(cell, problem, steps)
+            times.append(Clock.now() - began)
+            if value is None:
+                break
         else:
-            start = _start(cell, problem)
-            point = np.eye(cell.n) if start is None else np.asarray(start)
-            method = cell.method.removesuffix(DATA_START)
-            run_pymanopt(dense, problem.signature, trace, method, point)
-    return trace.records, trace.records[-1][0]
+            found[gap] = float(np.median(times))
+    return found
+
+
+def _curve(times: Sequence[float], gaps: Any) -> dict[str, list[float]]:
+    """The best gap so far at CURVE_POINTS times at most."""
+    best = np.fmin.accumulate(gaps)
+    kept = np.unique(np.linspace(0, len(times) - 1, CURVE_POINTS).astype(int))
+    return {"time": np.array(times)[kept].tolist(), "gap": best[kept].tolist()}
 
 
 def describe(row: Row) -> str:

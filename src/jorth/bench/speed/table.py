@@ -1,18 +1,21 @@
-"""The table: times of the best peer to a gap over those of each method."""
+"""Times of the best peer to a gap over those of each method, problem by problem."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 
 from jorth.bench.core.cells import GAPS
 from jorth.bench.core.records import MethodRows, Row
-from jorth.bench.speed.cells import CDOPT, JOBCD, PEERS, SPEED_METHODS, SpeedCell, best_beta
+from jorth.bench.speed.cells import TASKS, SpeedCell, best_beta
+from jorth.bench.speed.methods import CDOPT, GROUPS, OURS, PEERS, SPEED_METHODS
 
-GOALS = ((200, 5.0), (1000, 3.0))
-"""The ratio to the best peer that the best of JOBCD should reach at the smallest gap, up to n."""
-HEADS = ("n, p", "condition", "threads", *SPEED_METHODS, "best peer, s")
+NONE = "–"
+DEEP_GAPS = (1e-4, 1e-8)  # those of the summary and of the table on the terminal
+CLOCKS = {"reached": "solving", "calls": "whole call"}
+"""What was timed, by the field of a row that has it."""
 
 
 @dataclass(frozen=True)
@@ -28,25 +31,34 @@ class Ratio:
 
 
 class Entry:
-    """The runs of one n, p, condition and number of threads, which make one line of the table."""
+    """The runs of one problem and number of threads by one clock: one line of the table."""
 
-    def __init__(self, rows: list[Row]) -> None:
+    def __init__(self, rows: list[Row], clock: str = "reached") -> None:
         self.cell = SpeedCell.from_json(rows[0]["cell"])
+        self.clock = clock
         self.rows = MethodRows(rows, SPEED_METHODS)
         tried = self.rows.done(CDOPT)
         self.beta = best_beta(tried) if tried else None
         if self.beta is not None:
             self.rows[CDOPT] = [r for r in self.rows[CDOPT] if r["cell"]["beta"] == self.beta]
 
+    @property
+    def place(self) -> tuple[int, int, int]:
+        """What the entries of one table share: the task, the threads and the clock."""
+        return TASKS.index(self.cell.task), self.cell.threads, list(CLOCKS).index(self.clock)
+
     def seconds(self, name: str, gap: float) -> float:
         """The median over the seeds; runs that fell short count as infinite, and so does no run."""
         runs = [row for row in self.rows.get(name, []) if row["outcome"] in ("done", "failed")]
-        times = [row.get("reached", {}).get(f"{gap:g}", math.inf) for row in runs]
+        times = [row.get(self.clock, {}).get(f"{gap:g}", math.inf) for row in runs]
         return median(times) if times else math.inf
 
+    def best(self, names: Iterable[str], gap: float) -> tuple[str, float]:
+        """The fastest of some methods and its time, which is infinite if none got there."""
+        return min(((name, self.seconds(name, gap)) for name in names), key=lambda pair: pair[1])
+
     def best_peer(self, gap: float) -> tuple[str, float]:
-        """The fastest peer and its time, which is infinite if none got there."""
-        return min(((name, self.seconds(name, gap)) for name in PEERS), key=lambda pair: pair[1])
+        return self.best(PEERS, gap)
 
     def ratio(self, name: str, gap: float) -> Ratio | None:
         """None if the method did not get there, or no peer was run."""
@@ -59,71 +71,71 @@ class Entry:
             return Ratio(theirs / ours)
         return Ratio(max(budgets) / ours, bound=True)
 
-    def fastest(self, gap: float) -> str | None:
-        """The fastest of all methods; None if none got there."""
-        seconds = {name: self.seconds(name, gap) for name in SPEED_METHODS}
-        name = min(seconds, key=lambda name: seconds[name])
-        return name if math.isfinite(seconds[name]) else None
+    def group_ratio(self, group: str, gap: float) -> Ratio | None:
+        """The ratio of the fastest method of a group."""
+        return self.ratio(self.best(GROUPS[group], gap)[0], gap)
 
-    def texts(self) -> list[str]:
-        """The line of the table: the ratios at all gaps, and the seconds of the best peer."""
+    def below_optimum(self) -> list[str]:
+        """Methods that found a lower value than the reference by more than the smallest gap."""
+        low = -min(GAPS)
+        return [n for n in self.rows if any(r["gap"] < low for r in self.rows.done(n))]
+
+    def texts(self, names: Iterable[str]) -> list[str]:
+        """A line of the full table: the ratios at all gaps, and the seconds of the best peer."""
         cell = self.cell
-        found = [f"{cell.n}, {cell.p}", f"{cell.condition:g}", str(cell.threads)]
-        for name in SPEED_METHODS:
+        found = [f"{cell.n}, {cell.p}", f"{cell.condition:g}"]
+        for name in names:
             beta = f" (β {self.beta:g})" if name == CDOPT and self.beta is not None else ""
             found.append(self._ratios(name) + beta)
-        peers = [self.best_peer(gap)[1] for gap in GAPS]
-        found.append(" / ".join(f"{time:.2g}" if math.isfinite(time) else "–" for time in peers))
-        return found
+        return [*found, " / ".join(time_text(self.best_peer(gap)[1]) for gap in GAPS)]
 
     def _ratios(self, name: str) -> str:
         if name not in self.rows:
             return "not run"
         if not self.rows.done(name):
             return str(self.rows[name][-1]["outcome"])
-        ratios = [self.ratio(name, gap) for gap in GAPS]
-        return " / ".join("–" if ratio is None else str(ratio) for ratio in ratios)
+        return ratio_texts(self.ratio(name, gap) for gap in GAPS)
 
-    def verdict(self) -> str:
-        """The best of JOBCD against the best peer at the smallest gap, and the fastest method."""
-        cell = self.cell
-        gap = min(GAPS)
-        where = (
-            f"n = {cell.n}, p = {cell.p}, condition {cell.condition:g}, {cell.threads} thread(s)"
-        )
-        ratios = {name: ratio for name in JOBCD if (ratio := self.ratio(name, gap)) is not None}
-        if not ratios:
-            return f"{where}: no ratio at {gap:g}"
-        best = max(ratios, key=lambda name: ratios[name].value)
-        against = f"the best peer is {self.best_peer(gap)[0]}"
-        if ratios[best].bound:
-            against = "no peer got there in its budget"
-        aim = goal(cell.n)
-        met = ""
-        if aim is not None:
-            met = f", goal {aim:g}: {'met' if ratios[best].value >= aim else 'not met'}"
-        return (
-            f"{where}: {best} {ratios[best]} times ({against}){met}; "
-            f"first of all: {self.fastest(gap)}"
-        )
+
+def ratio_texts(ratios: Iterable[Ratio | None]) -> str:
+    """Ratios with slashes between them."""
+    return " / ".join(NONE if ratio is None else str(ratio) for ratio in ratios)
+
+
+def time_text(seconds: float) -> str:
+    """Seconds, or the mark of what was not reached."""
+    return f"{seconds:.2g}" if math.isfinite(seconds) else NONE
 
 
 def entries(rows: list[Row]) -> list[Entry]:
-    """The rows by problem, sorted by threads, n, p and condition."""
-    places: dict[tuple[int, int, int, float], list[Row]] = {}
+    """The rows by problem and clock, sorted by task, threads, clock, n, p and condition."""
+    places: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         cell = SpeedCell.from_json(row["cell"])
-        places.setdefault((cell.threads, cell.n, cell.p, cell.condition), []).append(row)
-    return [Entry(places[place]) for place in sorted(places)]
+        place = (TASKS.index(cell.task), cell.threads, cell.n, cell.p, cell.condition)
+        places.setdefault(place, []).append(row)
+    found = [Entry(members) for members in places.values()]
+    found += [Entry(m, "calls") for m in places.values() if any(row.get("calls") for row in m)]
+    return sorted(found, key=lambda e: (e.place, e.cell.n, e.cell.p, e.cell.condition))
 
 
-def goal(n: int) -> float | None:
-    """The goal for size n; None beyond the sizes that have one."""
-    return next((ratio for size, ratio in GOALS if n <= size), None)
+def tables(found: Iterable[Entry]) -> dict[str, list[Entry]]:
+    """The entries by table, with the title of each."""
+    parts: dict[str, list[Entry]] = {}
+    for entry in found:
+        cell = entry.cell
+        threads = "1 thread" if cell.threads == 1 else f"{cell.threads} threads"
+        what = "per problem" if cell.task == "batch" else CLOCKS[entry.clock]
+        parts.setdefault(f"{cell.task}, {threads}, {what}", []).append(entry)
+    return parts
 
 
-def markdown(found: list[Entry]) -> list[str]:
-    """The table, and below it whether the goals are met."""
-    lines = [f"| {' | '.join(HEADS)} |", "|" + "---|" * len(HEADS)]
-    lines += [f"| {' | '.join(entry.texts())} |" for entry in found]
-    return [*lines, "", *(f"- {entry.verdict()}" for entry in found)]
+def methods_in(found: Iterable[Entry]) -> list[str]:
+    """The methods of which some entry has rows."""
+    present = {name for entry in found for name in entry.rows}
+    return [name for name in SPEED_METHODS if name in present]
+
+
+def ours_in(entry: Entry) -> list[str]:
+    """Our methods of which an entry has rows."""
+    return [name for name in OURS if name in entry.rows]

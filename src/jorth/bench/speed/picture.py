@@ -1,0 +1,105 @@
+"""The picture: the gap against time, of ours and of the peers, at a small and a large size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jorth.bench.core.figures import new_figure, png
+from jorth.bench.core.records import Row
+from jorth.bench.speed.methods import GROUPS, LBFGS, NEWTON
+from jorth.bench.speed.table import Entry
+
+SIZES = (50, 500)
+"""The sizes that are shown where they were run, else the smallest and the largest."""
+CURVES = {
+    # label: the methods of which the fastest is shown, colour, width
+    "plain JOBCD": (GROUPS["plain"], "#E69F00", 1.6),
+    "accelerated JOBCD": (GROUPS["accelerated"], "#D55E00", 2.4),
+    "L-BFGS": ((LBFGS,), "#0072B2", 2.4),
+    "Newton": ((NEWTON,), "#009E73", 2.4),
+    "pymanopt CG": (("pymanopt CG",), "#999999", 1.6),
+    "pymanopt TR": (("pymanopt TR",), "#000000", 1.6),
+}
+LOWEST = 1e-8
+"""Panels end here: the gap to which all runs go."""
+
+
+def picture(found: list[Entry]) -> bytes | None:
+    """A panel for each of two sizes and each condition, as PNG; None without a curve."""
+    panels = _panels(found)
+    if not panels:
+        return None
+    sizes = sorted({entry.cell.n for entry in panels})
+    conditions = sorted({entry.cell.condition for entry in panels})
+    figure = new_figure(5.0 * len(conditions), 3.3 * len(sizes))
+    axes = figure.subplots(len(sizes), len(conditions), squeeze=False)
+    for axis in axes.ravel():
+        axis.axis("off")
+    for entry in panels:
+        cell = entry.cell
+        axis = axes[sizes.index(cell.n), conditions.index(cell.condition)]
+        axis.axis("on")
+        _panel(axis, entry)
+        axis.set_title(f"n = {cell.n}, condition {cell.condition:g}", fontsize=10)
+    for axis in axes[:, 0]:
+        axis.set_ylabel("relative gap")
+    for axis in axes[-1]:
+        axis.set_xlabel(f"seconds, {panels[0].cell.threads} thread(s)")
+    return png(figure)
+
+
+def _panels(found: list[Entry]) -> list[Entry]:
+    """Procrustes on the fewest threads and with one share of plus signs."""
+    curved = [entry for entry in found if entry.cell.task == "procrustes" and _lines(entry)]
+    curved = [entry for entry in curved if entry.clock == "reached"]
+    if not curved:
+        return []
+    present = {entry.cell.n for entry in curved}
+    sizes = set(SIZES) & present or {min(present), max(present)}
+    threads = min(entry.cell.threads for entry in curved)
+    share = min(entry.cell.share for entry in curved)
+    chosen = [e for e in curved if e.cell.n in sizes and e.cell.threads == threads]
+    return [entry for entry in chosen if entry.cell.share == share]
+
+
+def _lines(entry: Entry) -> dict[str, Row]:
+    """The row of each curve: the first seed of the fastest method of its group."""
+    found = {}
+    for label, (names, _, _) in CURVES.items():
+        present = [name for name in names if _first(entry, name)]
+        if present:
+            best = min(present, key=lambda name: [entry.seconds(name, g) for g in (1e-8, 1e-4)])
+            found[label] = _first(entry, best)
+    return {label: row for label, row in found.items() if row is not None}
+
+
+def _first(entry: Entry, name: str) -> Row | None:
+    rows = [row for row in entry.rows.done(name) if len(row.get("curve", {}).get("time", [])) > 1]
+    return min(rows, key=lambda row: row["cell"]["seed"]) if rows else None
+
+
+def _panel(axis: Any, entry: Entry) -> None:
+    ends = []
+    for label, row in _lines(entry).items():
+        times, gaps = (np.array(row["curve"][part], dtype=float) for part in ("time", "gap"))
+        shown = slice(1, None) if times[0] == 0 else slice(None)  # the axis is logarithmic
+        _, colour, width = CURVES[label]
+        gaps = np.clip(gaps, LOWEST, None)
+        axis.plot(times[shown], gaps[shown], color=colour, linewidth=width)
+        ends.append((label, times[-1], gaps[-1]))
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    axis.set_ylim(LOWEST / 2, 2.0)
+    axis.grid(alpha=0.25)
+    _label(axis, ends)
+
+
+def _label(axis: Any, ends: list[tuple[str, float, float]]) -> None:
+    """Write every name at the end of its curve, those at the bottom above each other."""
+    for rank, (label, time, gap) in enumerate(sorted(ends, key=lambda end: end[1])):
+        axis.annotate(
+            label, (time, gap), xytext=(4, 4 + 11 * (rank % 3)), textcoords="offset points",
+            fontsize=8.5, color=CURVES[label][1], fontweight="bold",
+        )  # fmt: skip
