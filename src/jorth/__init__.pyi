@@ -40,6 +40,8 @@ from jorth.plane import solve_plane as solve_plane
 from jorth.ranks import RankLost as RankLost
 from jorth.signature import Signature as Signature
 from jorth.solvers import ADMM as ADMM
+from jorth.solvers import AcceleratedGaussSeidel as AcceleratedGaussSeidel
+from jorth.solvers import AcceleratedJacobi as AcceleratedJacobi
 from jorth.solvers import BlockStationarity as BlockStationarity
 from jorth.solvers import CSDM as CSDM
 from jorth.solvers import CheckpointMismatch as CheckpointMismatch

@@ -214,6 +214,8 @@ OPTIONS = dict(
 METHODS = (
     "gs-jobcd",
     "j-jobcd",
+    "accelerated-gs-jobcd",
+    "accelerated-j-jobcd",
     "umcm",
     "admm",
     "csdm",
@@ -295,6 +297,21 @@ SOLVERS = {
         curvature=As("number", "auto"),
         angle=0.04,
         majoriser="rows",
+    ),
+    jorth.AcceleratedGaussSeidel: dict(
+        components="start",
+        theta=As("number", 1e-3),
+        curvature=As("number", "auto"),
+        memory=3,
+        frame="auto",
+        block_size=As("count", "auto"),
+    ),
+    jorth.AcceleratedJacobi: dict(
+        components="start",
+        theta=As("number", 1e-3),
+        curvature=As("number", "auto"),
+        memory=3,
+        frame="auto",
     ),
     jorth.VarianceReduced: dict(
         side="auto",

@@ -15,6 +15,8 @@ from tests.solvers.recomputed import QuadraticFunction, RowsFunction
 THIN = (
     "gs-jobcd",
     "j-jobcd",
+    "accelerated-gs-jobcd",
+    "accelerated-j-jobcd",
     "vr-j-jobcd",
     "exponential",
     "riemannian-sd",
@@ -317,6 +319,9 @@ OPTIONS: dict[str, dict[str, list]] = {
         "rounds_per_gradient": [None, 1, 3],
         "curvature": ["auto", "auto", "auto", "per-plane"],
     },
+    "accelerated-gs-jobcd": COORDINATES
+    | {"memory": [None, 0, 2], "frame": ["auto", "none"], "block_size": [None, 1, 2]},
+    "accelerated-j-jobcd": COORDINATES | {"memory": [None, 0, 2], "frame": ["auto", "none"]},
     "vr-j-jobcd": COORDINATES
     | {
         "side": ["auto", "left", "right"],

@@ -6,10 +6,11 @@ import pytest
 import torch
 
 import jorth
-from jorth import GaussSeidel, Status, VarianceReduced
+from jorth import AcceleratedGaussSeidel, GaussSeidel, Status, VarianceReduced
 from tests.solvers.registry import PROBLEMS, SOLVERS, case
 
 UNIT = 2.0**-53
+JOBCD = ["gs-jobcd", "j-jobcd", "accelerated-gs-jobcd", "accelerated-j-jobcd"]
 
 
 FIRST = {type(method): name for name, method in reversed(SOLVERS.items())}.values()
@@ -28,7 +29,7 @@ def test_reaches_the_optimum(solver, problem):
     if isinstance(method, VarianceReduced) and not this.finite_sum:
         pytest.skip("not a finite sum")
     # a gradient per pair: a thousand times the work, so a looser target
-    slow = this.dear and isinstance(method, GaussSeidel)
+    slow = this.dear and isinstance(method, (GaussSeidel, AcceleratedGaussSeidel))
     gap_wanted = 1e-3 if slow else 1e-9
     function = this.objective
     start = jorth.minimize(function, signature=this.signature, method=method, max_iterations=0)
@@ -54,7 +55,7 @@ def test_reaches_the_optimum(solver, problem):
 
 
 @pytest.mark.parametrize("problem", ["procrustes noisy", "general quadratic", "autograd"])
-@pytest.mark.parametrize("solver", [name for name in SOLVERS if name.startswith("j ")])
+@pytest.mark.parametrize("solver", [n for n in SOLVERS if n.startswith(("j ", "accelerated"))])
 def test_jacobi_is_monotone(solver, problem):
     this = case(problem)
     result = jorth.minimize(
@@ -82,7 +83,7 @@ def test_components_all_leaves_the_start_and_ends_no_higher(order):
     assert jump.value < 1e-10 < 1e-3 < stay.value
 
 
-@pytest.mark.parametrize("method", ["gs-jobcd", "j-jobcd", "vr-j-jobcd"])
+@pytest.mark.parametrize("method", [*JOBCD, "vr-j-jobcd"])
 def test_float32(method):
     this = case("procrustes")
     source, target = this.objective._source.float(), this.objective._target.float()
@@ -99,7 +100,7 @@ def test_float32(method):
     assert result.residual <= 100 * this.signature.n * 2**-24 * result.history["norm"].max() ** 2
 
 
-@pytest.mark.parametrize("method", ["gs-jobcd", "j-jobcd", "vr-j-jobcd"])
+@pytest.mark.parametrize("method", [*JOBCD, "vr-j-jobcd"])
 def test_same_seed_same_run_and_input_unchanged(method):
     this = case("procrustes noisy")
     x0 = jorth.random_point(this.signature, cond=2.0, seed=5)
@@ -128,7 +129,7 @@ def test_counts_are_true():
         calls["gradient"] += 1
         return inner.value_and_gradient(torch.from_numpy(X))[1].numpy()
 
-    for method in ("j-jobcd", "gs-jobcd"):
+    for method in JOBCD:
         calls.update(value=0, gradient=0)
         result = jorth.minimize(
             jorth.Objective(value, gradient),

@@ -4,6 +4,8 @@ from jorth.solvers.baselines.admm import ADMM as ADMM
 from jorth.solvers.baselines.parametrized import CSDM as CSDM
 from jorth.solvers.baselines.parametrized import Exponential as Exponential
 from jorth.solvers.baselines.umcm import UMCM as UMCM
+from jorth.solvers.jobcd.accelerated import AcceleratedGaussSeidel as AcceleratedGaussSeidel
+from jorth.solvers.jobcd.accelerated import AcceleratedJacobi as AcceleratedJacobi
 from jorth.solvers.jobcd.gauss_seidel import GaussSeidel as GaussSeidel
 from jorth.solvers.jobcd.jacobi import Jacobi as Jacobi
 from jorth.solvers.jobcd.variance_reduced import VarianceReduced as VarianceReduced

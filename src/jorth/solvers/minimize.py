@@ -23,6 +23,7 @@ from jorth.signature import Signature
 from jorth.solvers.baselines.admm import ADMM
 from jorth.solvers.baselines.parametrized import CSDM, Exponential
 from jorth.solvers.baselines.umcm import UMCM
+from jorth.solvers.jobcd.accelerated import AcceleratedGaussSeidel, AcceleratedJacobi
 from jorth.solvers.jobcd.gauss_seidel import GaussSeidel
 from jorth.solvers.jobcd.jacobi import Jacobi
 from jorth.solvers.jobcd.variance_reduced import VarianceReduced
@@ -43,6 +44,8 @@ METHODS: dict[str, type[AbstractSolver]] = {
     for solver in (
         GaussSeidel,
         Jacobi,
+        AcceleratedGaussSeidel,
+        AcceleratedJacobi,
         VarianceReduced,
         UMCM,
         ADMM,
@@ -83,11 +86,11 @@ def minimize(
         x0: The start, (n, n) J-orthogonal or thin (n, k); the identity when omitted. It is not
             changed.
         signature: The signs of J; may be omitted if the objective has them.
-        method: "gs-jobcd", "j-jobcd", "vr-j-jobcd", "umcm", "admm", "csdm", "exponential",
-            "riemannian-sd", "riemannian-cg", "riemannian-lbfgs", or a solver such as
-            jorth.GaussSeidel(...). A list runs several of them, each from the point where the last
-            one ended; the limits are then for the chain, in equal shares, and a `Stage` in the list
-            has its own.
+        method: "gs-jobcd", "j-jobcd", "accelerated-gs-jobcd", "accelerated-j-jobcd",
+            "vr-j-jobcd", "umcm", "admm", "csdm", "exponential", "riemannian-sd", "riemannian-cg",
+            "riemannian-lbfgs", or a solver such as jorth.GaussSeidel(...). A list runs several of
+            them, each from the point where the last one ended; the limits are then for the chain,
+            in equal shares, and a `Stage` in the list has its own.
         max_iterations: Sweeps for Gauss-Seidel, gradient steps for all others.
         max_time: Seconds of solving, over all resumptions; recording, callbacks and checkpoints do
             not count.

@@ -19,6 +19,8 @@ _METHODS: dict[str, Method] = {
     "GS-JOBCD right": GaussSeidel(side="right"),
     "J-JOBCD right": Jacobi(side="right"),
     "VR-J-JOBCD": "vr-j-jobcd",
+    "accelerated GS-JOBCD": "accelerated-gs-jobcd",
+    "accelerated J-JOBCD": "accelerated-j-jobcd",
     "CSDM L-BFGS": CSDM(optimizer="lbfgs"),
     "exponential": "exponential",
     "Riemannian SD": "riemannian-sd",
@@ -26,11 +28,12 @@ _METHODS: dict[str, Method] = {
     "Riemannian L-BFGS": "riemannian-lbfgs",
 }
 METHOD_NAMES = tuple(_METHODS)  # all methods in the order of the tables
+_ACCELERATED = ("accelerated GS-JOBCD", "accelerated J-JOBCD")
 _RIEMANNIAN = ("Riemannian SD", "Riemannian CG", "Riemannian L-BFGS")
 METHODS_OF_PROBLEM = {
     "race": PAPER_METHODS,
     "trace": (*PAPER_METHODS, "GS-JOBCD right", "J-JOBCD right", "Riemannian L-BFGS"),
-    "procrustes": (*PAPER_METHODS, "VR-J-JOBCD", "exponential", *_RIEMANNIAN),
+    "procrustes": (*PAPER_METHODS, "VR-J-JOBCD", *_ACCELERATED, "exponential", *_RIEMANNIAN),
     "probe": (*PAPER_METHODS[:5], "VR-J-JOBCD", "CSDM L-BFGS", "Riemannian L-BFGS"),
 }
 THETA_METHODS = ("GS-JOBCD", "J-JOBCD", "CSDM+GS-JOBCD")

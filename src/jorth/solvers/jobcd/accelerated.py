@@ -1,0 +1,371 @@
+"""Accelerated GS-JOBCD and J-JOBCD: sweeps in a balanced frame, extrapolated by Anderson's method.
+
+An iteration takes X to Y by a sweep of the plain method, always in the same order, and then to the
+extrapolated point if f is lower there than at Y. On a quadratic f the sweep runs in the coordinates
+of a `Frame`, which is renewed when X has moved far enough.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from jorth.arrays import check_auto, check_choice, check_theta, whole_number
+from jorth.group.retractions import cayley_step
+from jorth.kernels import QuadraticRounds, tournament_rounds
+from jorth.kernels.pairings import rounds_in_tournament
+from jorth.objectives import QuadraticForm
+from jorth.plane import all_pairs, tournament
+from jorth.plane.proximal import RELATIVE_THETA, StepRule
+from jorth.solvers.jobcd.anderson import Anderson, relative_move
+from jorth.solvers.jobcd.diagonalisation import trace_to_diagonalise
+from jorth.solvers.jobcd.frame import Frame, balanced_frame, plain_frame
+from jorth.solvers.jobcd.gauss_seidel import GaussSeidel, GaussSeidelState
+from jorth.solvers.jobcd.jacobi import Jacobi, JacobiState
+from jorth.solvers.jobcd.majorised import DOUBLINGS, compile_kernels
+from jorth.solvers.jobcd.quadratic_sweeps import (
+    BlockedSweep,
+    PairwiseSweep,
+    SweepForm,
+    rows_of_a_block,
+)
+from jorth.solvers.loop.budget import all_finite
+from jorth.solvers.loop.solver import AbstractSolver, Problem, State
+from jorth.solvers.loop.status import StopRun
+from jorth.storage.checkpoint import NOT_SAVED
+
+
+@dataclass
+class Acceleration:
+    """What an accelerated method remembers besides the state of the plain one."""
+
+    anderson: Anderson = field(default_factory=Anderson)
+    frame: Frame | None = None
+    order: Tensor | None = None
+    """The order of the rows in all sweeps."""
+    factor: float = 1.0
+    """The factor on the curvatures of pairs that makes up for their interaction on a device."""
+
+
+@dataclass
+class AcceleratedSweepState(GaussSeidelState):
+    """The state of `AcceleratedGaussSeidel`."""
+
+    acceleration: Acceleration = field(default_factory=Acceleration)
+    framed: bool | None = field(default=None, metadata=NOT_SAVED)
+    """Whether sweeps run in a frame, once this is known."""
+
+
+@dataclass
+class AcceleratedRoundsState(JacobiState):
+    """The state of `AcceleratedJacobi`."""
+
+    acceleration: Acceleration = field(default_factory=Acceleration)
+    framed: bool | None = field(default=None, metadata=NOT_SAVED)
+    rounds: QuadraticRounds | None = field(default=None, metadata=NOT_SAVED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accelerated(AbstractSolver):
+    """What both accelerated methods share."""
+
+    components: Literal["start", "all"] = "start"
+    theta: float | None = None
+    curvature: float | Literal["auto"] = "auto"
+    memory: int = 5
+    frame: Literal["auto", "none"] = "auto"
+
+    def __post_init__(self) -> None:
+        check_choice(self.components, "components", ("start", "all"))
+        check_theta(self.theta)
+        check_auto(self.curvature, "curvature")
+        whole_number(self.memory, "memory", 0)
+        check_choice(self.frame, "frame", ("auto", "none"))
+
+    def prepare(self) -> None:
+        compile_kernels()
+
+    @abstractmethod
+    def plain(self, side: Literal["left", "right"]) -> AbstractSolver:
+        """The method that is accelerated, without a frame."""
+
+    @abstractmethod
+    def sweep(self, problem: Problem, state: Any, frame: Frame) -> Tensor:
+        """Z after a sweep in the frame."""
+
+    def step(self, problem: Problem, state: Any) -> None:
+        if state.trace is None:
+            state.trace = trace_to_diagonalise(problem, state.X, self.theta)
+        if state.trace is not None:
+            self.plain("right").step(problem, state)
+            return
+        if state.framed is None:
+            state.framed = self._takes_frame(problem, state)
+        if state.framed:
+            self._framed_step(problem, state)
+        elif self._extrapolates(problem, state):
+            self._extrapolated_step(problem, state)
+        else:
+            self.plain("left").step(problem, state)
+
+    # -- a quadratic objective
+
+    def _takes_frame(self, problem: Problem, state: State) -> bool:
+        """Whether f is a quadratic form of a square X, and not concave with no end to the run."""
+        form = problem.objective.quadratic()
+        n, k = state.X.shape
+        if form is None or n != k or n < 2:
+            return False
+        return problem.stop_unbounded or not SweepForm.of(form, "left", k).concave()
+
+    def _framed_step(self, problem: Problem, state: Any) -> None:
+        frame = self._current_frame(problem, state)
+        start = frame.Z
+        end = self.sweep(problem, state, frame)
+        if not state.unbounded:
+            anderson: Anderson = state.acceleration.anderson
+            K = relative_move(end, start, problem.signature.vector(end))
+            step = anderson.propose(K, self.memory, problem.signature)
+            if step is not None:
+                beyond = cayley_step(step, start)
+                if frame.rise(end, beyond) < 0:
+                    end = beyond
+                else:
+                    step = None
+            frame.path += float(anderson.settle(step).norm())
+        frame.Z = end
+        state.X.copy_(frame.point)
+        state.exact = False  # a limit may end the run before the value is known
+        state.value, state.gradient = problem.objective.value_and_gradient(state.X)
+        state.exact = True
+
+    def _current_frame(self, problem: Problem, state: Any) -> Frame:
+        """The frame, renewed if X has moved far from where it was made."""
+        own: Acceleration = state.acceleration
+        frame = own.frame
+        if frame is not None and not (frame.outdated and self.frame == "auto"):
+            return frame
+        form = problem.objective.quadratic()
+        assert form is not None
+        place = self.workplace(state.X)
+        form = form.like(place)
+        X = place if frame is None else frame.point
+        if self.frame == "none":
+            own.frame = plain_frame(form, X)
+        else:
+            own.frame = balanced_frame(form, X, problem.signature.vector(X))
+        own.anderson.clear()
+        return own.frame
+
+    def workplace(self, X: Tensor) -> Tensor:
+        """X as the frame has it: in double precision on the CPU."""
+        return X.double().cpu()
+
+    def sweep_rule(self, problem: Problem) -> StepRule:
+        return StepRule(
+            -RELATIVE_THETA if self.theta is None else float(self.theta),
+            self.components == "all",
+            problem.ends_unbounded,
+        )
+
+    # -- any other objective
+
+    def _extrapolates(self, problem: Problem, state: State) -> bool:
+        """Thin X have no inverse, and the values of a rough f do not tell which point is better."""
+        n, k = state.X.shape
+        rough = problem.objective.objective.rough
+        return self.memory > 0 and n == k and not rough and not state.stalled
+
+    def _extrapolated_step(self, problem: Problem, state: Any) -> None:
+        anderson: Anderson = state.acceleration.anderson
+        start = state.X.clone()
+        self.plain("left").step(problem, state)
+        if state.unbounded or state.stalled:
+            return
+        K = relative_move(state.X, start, problem.signs)
+        step = anderson.propose(K, self.memory, problem.signature)
+        if step is not None:
+            beyond = cayley_step(step, start).contiguous()
+            value, gradient = problem.objective.value_and_gradient(beyond)
+            if all_finite(value, gradient) and value < state.value:
+                state.move_to(beyond, value, gradient)
+            else:
+                step = None
+        anderson.settle(step)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AcceleratedGaussSeidel(Accelerated):
+    """GS-JOBCD with acceleration. An iteration is a sweep of n (n - 1) / 2 pair updates.
+
+    On a quadratic objective (`Quadratic`, `Procrustes`) and a square X the exact sweeps run in a
+    frame in which the planes hardly interact, and are extrapolated by Anderson's method; they run
+    on the CPU. It needs a fifth to a twentieth of the sweeps of `GaussSeidel`. On tr(X^T A X) it
+    takes the right steps of the J-Jacobi method, which converge quadratically. On any other
+    objective sweeps are extrapolated without a frame, at one more gradient each. The sweeps are the
+    plain ones if X is thin, if the objective is rough, and if a run continues on a concave
+    quadratic. f falls in every iteration by at least as much as a sweep lowers it.
+
+    Args:
+        components: "start" stays in the component of the start, "all" may leave it.
+        theta: The proximal weight; None takes 1e-12 of each pair's curvature.
+        curvature: For objectives that are not quadratic; "auto" backtracks, a number is fixed.
+        memory: The number of sweeps remembered; 0 does not extrapolate.
+        frame: "auto" uses a frame on a quadratic objective; "none" does not.
+        block_size: For a quadratic objective: the rows of a block, as in `GaussSeidel`; 1 takes
+            single pairs. "auto" uses blocks from n = 192 on.
+    """
+
+    block_size: int | Literal["auto"] = "auto"
+    name = "accelerated-gs-jobcd"
+    state_type = AcceleratedSweepState
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (isinstance(self.block_size, str) and self.block_size == "auto"):
+            whole_number(self.block_size, "block_size", 1)
+
+    def plain(self, side: Literal["left", "right"]) -> GaussSeidel:
+        order: Literal["sweep", "cyclic"] = "sweep" if side == "right" else "cyclic"
+        return GaussSeidel(
+            side=side,
+            components=self.components,
+            order=order,
+            theta=self.theta,
+            curvature=self.curvature,
+        )
+
+    def sweep(self, problem: Problem, state: AcceleratedSweepState, frame: Frame) -> Tensor:
+        order = _fixed_order(problem, state.acceleration)
+        size = rows_of_a_block(len(order)) if self.block_size == "auto" else self.block_size
+        pairs = order[_all_pairs(len(order))] if size == 1 else None
+        return _run_sweep(problem, state, frame, self.sweep_rule(problem), pairs, size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AcceleratedJacobi(Accelerated):
+    """J-JOBCD with acceleration. An iteration is a tournament of all pairs.
+
+    On a quadratic objective and a square X the rounds are exact, run in a frame in which the planes
+    hardly interact, and are extrapolated by Anderson's method. On the CPU the pairs of a round are
+    taken one after the other, by blocks of rows if n is large; on CUDA they are taken at once. On
+    tr(X^T A X) it takes the right steps of the J-Jacobi method, which converge quadratically. On
+    any other objective a tournament on the majoriser of one gradient is extrapolated without a
+    frame, at one more gradient. The steps are those of `Jacobi` if X is thin, and if the objective
+    is rough. f falls in every iteration by at least as much as the plain step lowers it.
+
+    Args:
+        components: "start" stays in the component of the start, "all" may leave it.
+        theta: The proximal weight; None takes 1e-12 of each pair's curvature.
+        curvature: For objectives that are not quadratic; "auto" backtracks, a number is fixed.
+        memory: The number of iterations remembered; 0 does not extrapolate.
+        frame: "auto" uses a frame on a quadratic objective; "none" does not.
+    """
+
+    name = "accelerated-j-jobcd"
+    state_type = AcceleratedRoundsState
+
+    def plain(self, side: Literal["left", "right"]) -> Jacobi:
+        return Jacobi(
+            side=side, components=self.components, theta=self.theta, curvature=self.curvature
+        )
+
+    def sweep(self, problem: Problem, state: AcceleratedRoundsState, frame: Frame) -> Tensor:
+        if frame.Z.device.type != "cpu":
+            return _run_rounds(problem, state, frame, self.sweep_rule(problem))
+        order = _fixed_order(problem, state.acceleration)
+        size = rows_of_a_block(len(order))
+        pairs = order[_tournament_pairs(len(order))] if size == 1 else None
+        return _run_sweep(problem, state, frame, self.sweep_rule(problem), pairs, size)
+
+    def workplace(self, X: Tensor) -> Tensor:
+        """X itself on a device, and in double precision on the CPU."""
+        return X.double() if X.device.type == "cpu" else X.clone()
+
+
+@lru_cache(maxsize=16)
+def _all_pairs(n: int) -> NDArray[np.int64]:
+    return all_pairs(n)
+
+
+@lru_cache(maxsize=16)
+def _tournament_pairs(n: int) -> NDArray[np.int64]:
+    return tournament(n).reshape(-1, 2)
+
+
+def _fixed_order(problem: Problem, own: Acceleration) -> NDArray[np.int64]:
+    """The order of the rows, drawn once: only a fixed map can be extrapolated."""
+    if own.order is None:
+        own.order = torch.from_numpy(problem.rng.permutation(problem.signature.n))
+    order: NDArray[np.int64] = own.order.cpu().numpy()
+    return order
+
+
+def _run_sweep(
+    problem: Problem,
+    state: AcceleratedSweepState | AcceleratedRoundsState,
+    frame: Frame,
+    rule: StepRule,
+    pairs: NDArray[np.int64] | None,
+    size: int,
+) -> Tensor:
+    """Z after a sweep on the CPU, over pairs or by blocks of rows."""
+    signs = problem.signature.signs
+    form = SweepForm.of(QuadraticForm(frame.A, frame.C, frame.D), "left", frame.Z.shape[1])
+    Z = frame.Z.numpy().copy()
+    sweep: PairwiseSweep | BlockedSweep
+    if pairs is None:
+        order = _fixed_order(problem, state.acceleration)
+        sweep = BlockedSweep(form, Z, signs, order, size, rule)
+    else:
+        sweep = PairwiseSweep(form, Z, signs, pairs, rule)
+    try:
+        for done in sweep.run():
+            problem.objective.count.pair_updates += done
+            problem.objective.check_limits()
+    except StopRun:  # the part of the sweep that is done lowers f too
+        frame.Z = torch.from_numpy(sweep.rows())
+        state.X.copy_(frame.point)
+        state.exact = False
+        raise
+    state.unbounded = sweep.unbounded
+    return torch.from_numpy(sweep.rows())
+
+
+def _run_rounds(
+    problem: Problem, state: AcceleratedRoundsState, frame: Frame, rule: StepRule
+) -> Tensor:
+    """Z after a tournament on a device, where disjoint pairs move at once.
+
+    Pairs interact where A is not diagonal. If f does not fall, their curvatures are multiplied by a
+    larger factor.
+    """
+    own = state.acceleration
+    n = len(frame.Z)
+    if state.rounds is None or state.rounds.A is not frame.A:
+        signs = torch.from_numpy(problem.signature.signs.copy())
+        state.rounds = QuadraticRounds(
+            frame.A, frame.C, frame.D, signs, all_components=rule.all_components, theta=rule.theta
+        )
+    partners = tournament_rounds(n, np.arange(rounds_in_tournament(n)))
+    for _ in range(DOUBLINGS):
+        problem.objective.check_limits()
+        state.rounds.start(frame.Z)
+        state.rounds.run(partners, own.factor)
+        problem.objective.count.pair_updates += n * (n - 1) // 2
+        state.unbounded = rule.stop_unbounded and bool(state.rounds.unbounded)
+        if state.unbounded:
+            break
+        end = state.rounds.X.clone()
+        if frame.rise(frame.Z, end) <= 0:
+            own.factor = max(1.0, 0.8 * own.factor)
+            return end
+        own.factor *= 2
+    return frame.Z

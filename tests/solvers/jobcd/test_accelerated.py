@@ -1,0 +1,339 @@
+"""Accelerated GS-JOBCD and J-JOBCD: the extrapolation, the frame, the decrease of every iteration,
+and where they fall back to the plain methods."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+import torch
+
+import jorth
+from jorth import AcceleratedGaussSeidel, AcceleratedJacobi, GaussSeidel, Jacobi, Signature, Status
+from jorth.objectives import QuadraticForm
+from jorth.solvers.jobcd.anderson import Anderson, before_the_pole, relative_move
+from jorth.solvers.jobcd.frame import LARGEST, balanced_frame
+from tests.solvers.registry import case
+
+UNIT = 2.0**-53
+SOLVERS = [AcceleratedGaussSeidel, AcceleratedJacobi]
+SIG = Signature.of([1, -1, 1, 1, -1, -1, 1, 1])
+
+
+def algebra(sig, rng, size=1.0):
+    """A random K with J K skew."""
+    M = rng.standard_normal((sig.n, sig.n))
+    return torch.from_numpy(size * sig.signs[:, None] * (M - M.T) / 2)
+
+
+def symmetric(rng, n, shift=0.2):
+    M = rng.standard_normal((n, n))
+    return M @ M.T / n + shift * np.eye(n)
+
+
+def planted(n, p, condition=3.0, seed=1000):
+    sig = Signature(p, n - p)
+    source, target, _ = jorth.datasets.planted_procrustes(
+        2 * n, sig, noise=0.1, source_condition=condition, seed=seed
+    )
+    return jorth.Procrustes(source, target), sig
+
+
+# -- Anderson's method
+
+
+def test_a_move_is_the_logarithm_to_third_order():
+    X = torch.from_numpy(jorth.random_point(SIG, cond=5.0, seed=1))
+    signs = SIG.vector(X)
+    errors = []
+    for size in (1e-1, 1e-2):
+        K = algebra(SIG, np.random.default_rng(2), size)
+        Y = torch.from_numpy(scipy.linalg.expm(K.numpy())) @ X
+        found = relative_move(Y, X, signs)
+        JK = signs[:, None] * found
+        assert (JK + JK.mT).abs().max() == 0  # J-skew to the bit
+        errors.append((found - K).norm().item())
+    assert 900 < errors[0] / errors[1] < 1100
+
+
+@pytest.mark.parametrize("memory", [2, 3])
+def test_an_affine_map_is_solved_once_enough_is_remembered(memory):
+    """Commuting boosts: the algebra is flat, and a move is affine in the rapidities."""
+    sig = Signature(3, 3)
+    M = torch.diag(torch.tensor([0.9, 0.5, -0.3], dtype=torch.float64)[:memory])
+    goal = torch.tensor([0.3, -0.2, 0.4], dtype=torch.float64)[:memory]
+
+    def boosts(w):
+        K = torch.zeros((6, 6), dtype=torch.float64)
+        for i, rapidity in enumerate(w):
+            K[i, i + 3] = K[i + 3, i] = rapidity
+        return K
+
+    anderson = Anderson()
+    w = torch.zeros(memory, dtype=torch.float64)
+    for _ in range(memory + 1):
+        K = boosts((M - torch.eye(memory).to(M)) @ (w - goal))
+        step = anderson.propose(K, memory, sig)
+        taken = anderson.settle(step)
+        w = w + torch.stack([taken[i, i + 3] for i in range(memory)])
+    # the damping is a part 1e-12 of a Gram matrix, whose condition is squared
+    assert (w - goal).abs().max() < 1e-6
+
+
+def test_the_oldest_sweeps_are_forgotten():
+    rng = np.random.default_rng(3)
+    moves = [algebra(SIG, rng, 0.01) for _ in range(9)]
+    long, short = Anderson(), Anderson()
+    for K in moves[:-4]:
+        long.propose(K, 3, SIG)
+        long.settle(K)
+    for K in moves[-4:]:
+        found, expected = long.propose(K, 3, SIG), short.propose(K, 3, SIG)
+        long.settle(K)
+        short.settle(K)
+    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_equal_sweeps_give_no_step():
+    anderson = Anderson()
+    K = algebra(SIG, np.random.default_rng(4), 0.01)
+    for _ in range(4):
+        assert anderson.propose(K, 3, SIG) is None
+        anderson.settle(None)
+
+
+def test_no_step_comes_near_the_pole():
+    K = torch.zeros((4, 4), dtype=torch.float64)
+    K[0, 3] = K[3, 0] = 1.3
+    turn = torch.zeros_like(K)
+    turn[0, 1], turn[1, 0] = 50.0, -50.0
+    assert before_the_pole(K, Signature(2, 2))
+    assert not before_the_pole(1.2 * K, Signature(2, 2))
+    assert before_the_pole(turn, Signature(2, 2))
+    assert before_the_pole(turn, Signature(4, 0))
+
+
+# -- the frame
+
+
+def geometric_mean(A, B):
+    """A # B by its definition, A (A^-1 B)^(1/2)."""
+    return A @ np.real(scipy.linalg.sqrtm(np.linalg.solve(A, B)))
+
+
+@pytest.mark.parametrize("with_d", [False, True])
+@pytest.mark.parametrize("sig", [SIG, Signature(8, 0), Signature(0, 8)])
+def test_the_frame_diagonalises_the_geometric_mean(sig, with_d):
+    rng = np.random.default_rng(5)
+    n = sig.n
+    A, C = symmetric(rng, n), rng.standard_normal((n, n))
+    D = symmetric(rng, n) if with_d else None
+    X = jorth.random_point(sig, cond=5.0, seed=2)
+    tensors = [None if part is None else torch.from_numpy(part) for part in (A, C, D)]
+    frame = balanced_frame(QuadraticForm(*tensors), torch.from_numpy(X), sig.vector(tensors[0]))
+    W = frame.W.numpy()
+    assert jorth.residual(W, sig) <= 100 * n * UNIT
+    assert jorth.residual(frame.Z.numpy(), sig) <= 100 * n * UNIT
+    np.testing.assert_allclose(frame.point.numpy(), X, atol=1e-12)
+    signs = sig.signs.astype(float)
+    B = signs[:, None] * (X @ (np.eye(n) if D is None else D) @ X.T) * signs
+    mean = W.T @ geometric_mean(A, B) @ W
+    size = np.sqrt(np.diag(mean))
+    np.testing.assert_allclose(mean / size / size[:, None], np.eye(n), atol=1e-9)
+    np.testing.assert_allclose(frame.A.numpy(), W.T @ A @ W, atol=1e-11)
+    # f is the same function in the frame
+    objective = jorth.Quadratic(A, C, D)
+    start, end = frame.Z, torch.from_numpy(jorth.random_point(sig, cond=2.0, seed=3))
+    rise = objective.value(frame.W @ end) - objective.value(frame.W @ start)
+    assert frame.rise(start, end) == pytest.approx(rise.item(), rel=1e-11)
+
+
+@pytest.mark.parametrize("kind", ["indefinite", "semidefinite", "zero", "steep"])
+def test_there_is_a_frame_for_every_form(kind):
+    """Any J-orthogonal frame is allowed; without a good one the coordinates stay as they are."""
+    rng = np.random.default_rng(6)
+    n = SIG.n
+    M = rng.standard_normal((n, n))
+    A = {
+        "indefinite": M + M.T,
+        "semidefinite": M[:, :3] @ M[:, :3].T,
+        "zero": np.zeros((n, n)),
+        "steep": np.diag(np.geomspace(1e-150, 1e150, n)),
+    }[kind]
+    X = torch.from_numpy(jorth.random_point(SIG, cond=3.0, seed=4))
+    frame = balanced_frame(QuadraticForm(torch.from_numpy(A), None, None), X, SIG.vector(X))
+    assert jorth.residual(frame.Z.numpy(), SIG) <= 100 * n * UNIT
+    assert frame.Z.norm() ** 2 <= 2 * LARGEST * n
+    np.testing.assert_allclose(frame.point.numpy(), X.numpy(), atol=1e-11)
+
+
+def test_no_frame_is_made_of_infinite_numbers():
+    X = torch.eye(8, dtype=torch.float64)
+    A = torch.full((8, 8), 1e308, dtype=torch.float64)
+    frame = balanced_frame(QuadraticForm(A, None, None), 2 * X, SIG.vector(X))
+    assert frame.W is None
+
+
+# -- the methods
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("name", ["procrustes noisy", "general quadratic"])
+def test_every_iteration_lowers_f_by_at_least_as_much_as_its_sweep(solver, name):
+    """f(X_new) <= f(S(X)), evaluated by the objective itself."""
+    this = case(name)
+    after = []
+
+    class Watched(solver):
+        def sweep(self, problem, state, frame):
+            Z = super().sweep(problem, state, frame)
+            X = Z if frame.W is None else frame.W @ Z
+            after.append(this.objective.value(X).item())
+            return Z
+
+    result = jorth.minimize(
+        this.objective,
+        signature=this.signature,
+        method=Watched(),
+        gradient_tolerance=0.0,
+        max_iterations=25,
+    )
+    value = result.history["value"]
+    size = abs(value).max() * result.history["norm"].max() ** 2
+    rounding = 10 * this.signature.n * UNIT * size
+    assert len(after) == result.iterations
+    assert (value[1:] <= np.array(after) + rounding).all()
+    assert (np.array(after) <= value[:-1] + rounding).all()
+    assert (value[1:] < np.array(after) - rounding).sum() >= 5  # extrapolated steps were taken
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_function_is_lowered_by_at_least_as_much_as_by_the_plain_step(solver):
+    this = case("autograd")
+    options = dict(signature=this.signature, gradient_tolerance=0.0)
+    X = None
+    for _ in range(6):
+        plain = solver().plain("left")
+        ours = jorth.minimize(
+            this.objective, X, method=solver(), max_iterations=4, seed=2, **options
+        )
+        assert (np.diff(ours.history["value"]) <= 0).all()
+        first = jorth.minimize(this.objective, X, method=plain, max_iterations=1, seed=2, **options)
+        assert ours.history["value"][1] == first.value
+        X = ours.x
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize(("condition", "sweeps"), [(3.0, 25), (30.0, 60)])
+def test_few_sweeps_are_enough(solver, condition, sweeps):
+    """At most half of what extrapolation or the frame alone needs; the plain method needs 100 and
+    more than 400. 11 and 25 are usual."""
+    objective, sig = planted(50, 25, condition)
+    best = jorth.minimize(
+        objective, signature=sig, method="riemannian-lbfgs", gradient_tolerance=1e-10
+    )
+    first = best.history["value"][0]
+    result = jorth.minimize(
+        objective,
+        signature=sig,
+        method=solver(),
+        gradient_tolerance=0.0,
+        stop=jorth.stopping.ValueBelow(best.value + 1e-8 * (first - best.value)),
+        max_iterations=sweeps,
+    )
+    assert result.status is Status.CONVERGED
+    assert result.residual <= 10 * sig.n * UNIT
+
+
+@pytest.mark.parametrize("block_size", ["auto", 1])
+def test_blocks_of_rows(block_size):
+    objective, sig = planted(200, 150)
+    result = jorth.minimize(
+        objective,
+        signature=sig,
+        method=AcceleratedGaussSeidel(block_size=block_size),
+        gradient_tolerance=1e-8,
+        max_iterations=60,
+    )
+    assert result.status is Status.CONVERGED
+    assert result.residual <= 10 * sig.n * UNIT
+
+
+def test_a_start_of_large_condition_stays_feasible():
+    objective, sig = planted(10, 6)
+    x0 = jorth.random_point(sig, cond=1e10, seed=5)
+    result = jorth.minimize(
+        objective, x0, signature=sig, method="accelerated-gs-jobcd", max_iterations=200
+    )
+    largest = result.history["norm"].max()
+    assert result.value < 1e-9 * result.history["value"][0]
+    assert result.residual <= 100 * sig.n * UNIT * largest**2
+
+
+PLAIN = {AcceleratedGaussSeidel: GaussSeidel(order="cyclic"), AcceleratedJacobi: Jacobi()}
+
+
+def assert_same_points(first, second):
+    np.testing.assert_array_equal(first.history["value"], second.history["value"])
+    np.testing.assert_array_equal(first.x, second.x)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_thin_points_take_plain_steps(solver):
+    rng = np.random.default_rng(8)
+    objective = jorth.Quadratic(symmetric(rng, 8), rng.standard_normal((8, 3)))
+    x0 = jorth.random_point(SIG, cond=3.0, seed=3)[:, :3].copy()
+    options = dict(signature=SIG, max_iterations=12, gradient_tolerance=0.0)
+    ours = jorth.minimize(objective, x0, method=solver(), **options)
+    assert_same_points(ours, jorth.minimize(objective, x0, method=PLAIN[solver], **options))
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_run_that_continues_on_a_concave_form_takes_plain_steps(solver):
+    rng = np.random.default_rng(9)
+    objective = jorth.Quadratic(-symmetric(rng, 8), rng.standard_normal((8, 8)))
+    options = dict(signature=SIG, max_iterations=5, gradient_tolerance=0.0, on_unbounded="continue")
+    ours = jorth.minimize(objective, method=solver(memory=0), **options)
+    assert_same_points(ours, jorth.minimize(objective, method=PLAIN[solver], **options))
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_an_unbounded_form_is_found_to_be_so(solver):
+    rng = np.random.default_rng(10)
+    for A in (-symmetric(rng, 8), rng.standard_normal((8, 8)) * 3):
+        objective = jorth.Quadratic(A + A.T, rng.standard_normal((8, 8)))
+        result = jorth.minimize(objective, signature=SIG, method=solver(), max_iterations=500)
+        assert result.status is Status.UNBOUNDED
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_the_trace_converges_quadratically(solver):
+    this = case("trace")
+    result = jorth.minimize(this.objective, signature=this.signature, method=solver())
+    assert result.status is Status.CONVERGED
+    assert result.iterations <= 8
+    assert result.value == pytest.approx(this.optimum, rel=1e-12)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_limit_within_a_sweep(solver):
+    """What is done of the sweep counts: f is lower, and X is feasible."""
+    objective, sig = planted(200, 100)
+    inner = objective.value_and_gradient(torch.eye(200, dtype=torch.float64))[0].item()
+    result = jorth.minimize(objective, signature=sig, method=solver(), max_time=1e-9)
+    assert result.status is Status.MAX_TIME
+    result = jorth.minimize(objective, signature=sig, method=solver(), max_evaluations=1)
+    assert result.status is Status.MAX_EVALUATIONS
+    assert result.iterations == 0
+    assert result.value <= inner
+    assert result.residual <= 10 * sig.n * UNIT
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_all_components_may_be_visited(solver):
+    this = case("procrustes")
+    x0 = jorth.random_point(this.signature, cond=2.0, component=(-1, 1), seed=3)
+    options = dict(signature=this.signature, max_iterations=2000)
+    stay = jorth.minimize(this.objective, x0, method=solver(), **options)
+    jump = jorth.minimize(this.objective, x0, method=solver(components="all"), **options)
+    assert jorth.component(stay.x, this.signature) == (-1, 1)
+    assert jorth.component(jump.x, this.signature) == (1, 1)
+    assert jump.value < 1e-10 < 1e-3 < stay.value
