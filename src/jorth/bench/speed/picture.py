@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jorth.bench.core.figures import new_figure, png
+from jorth.bench.core.figures import Numbers, new_figure, png
 from jorth.bench.core.records import Row
 from jorth.bench.speed.methods import GROUPS, LBFGS, NEWTON
 from jorth.bench.speed.table import Entry
@@ -22,6 +22,8 @@ CURVES = {
     "pymanopt CG": (("pymanopt CG",), "#999999", 1.6),
     "pymanopt TR": (("pymanopt TR",), "#000000", 1.6),
 }
+LEVELS = (5e-2, 6e-3, 6e-4, 4e-5, 3e-6, 2e-7)
+"""The gaps at which the curves carry their names."""
 LOWEST = 1e-8
 """Panels end here: the gap to which all runs go."""
 
@@ -81,25 +83,29 @@ def _first(entry: Entry, name: str) -> Row | None:
 
 
 def _panel(axis: Any, entry: Entry) -> None:
-    ends = []
+    lines = []
     for label, row in _lines(entry).items():
         times, gaps = (np.array(row["curve"][part], dtype=float) for part in ("time", "gap"))
-        shown = slice(1, None) if times[0] == 0 else slice(None)  # the axis is logarithmic
+        positive = times > 0  # the axis is logarithmic
+        times, gaps = times[positive], gaps[positive].clip(LOWEST, None)
         _, colour, width = CURVES[label]
-        gaps = np.clip(gaps, LOWEST, None)
-        axis.plot(times[shown], gaps[shown], color=colour, linewidth=width)
-        ends.append((label, times[-1], gaps[-1]))
+        axis.plot(times, gaps, color=colour, linewidth=width)
+        lines.append((label, times, gaps))
     axis.set_xscale("log")
     axis.set_yscale("log")
-    axis.set_ylim(LOWEST / 2, 2.0)
+    axis.set_ylim(LOWEST, 1.5)
     axis.grid(alpha=0.25)
-    _label(axis, ends)
+    _label(axis, lines)
 
 
-def _label(axis: Any, ends: list[tuple[str, float, float]]) -> None:
-    """Write every name at the end of its curve, those at the bottom above each other."""
-    for rank, (label, time, gap) in enumerate(sorted(ends, key=lambda end: end[1])):
-        axis.annotate(
-            label, (time, gap), xytext=(4, 4 + 11 * (rank % 3)), textcoords="offset points",
-            fontsize=8.5, color=CURVES[label][1], fontweight="bold",
+def _label(axis: Any, lines: list[tuple[str, Numbers, Numbers]]) -> None:
+    """Write every name on its curve, the faster the lower, so that no two names meet."""
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
+    last_first = sorted(lines, key=lambda line: (-line[2][-1], -line[1][-1]))
+    for level, (label, times, gaps) in zip(LEVELS, last_first, strict=False):
+        height = max(level, gaps[-1])  # of the end, where a run fell short
+        x = np.exp(np.interp(-np.log(height), -np.log(gaps), np.log(times)))
+        axis.text(
+            x, height, label, color=CURVES[label][1], fontsize=9, fontweight="bold",
+            ha="center" if height == level else "right", va="center", bbox=box,
         )  # fmt: skip
