@@ -14,8 +14,7 @@ from jorth.bench.speed.peers import Records
 from jorth.bench.speed.problems import SpeedProblem
 from jorth.clock import Clock
 from jorth.objectives import Procrustes
-from jorth.solvers import Stage, Status, data_start, minimize, procrustes
-from jorth.solvers.minimize import METHODS
+from jorth.solvers import METHODS, Stage, Status, data_start, minimize, procrustes
 from jorth.stopping import ValueBelow
 
 CHAIN_SWEEPS = 1
