@@ -23,7 +23,8 @@ _ROOMS = {
     "jorth.signature": "Signature",
     "jorth.solvers": "ADMM AcceleratedGaussSeidel AcceleratedJacobi BlockStationarity CSDM "
     "CheckpointMismatch Exponential GaussSeidel Jacobi Result RiemannianCG RiemannianLBFGS "
-    "RiemannianSD Stage Status UMCM VarianceReduced block_stationarity minimize procrustes",
+    "RiemannianNewton RiemannianSD Stage Status UMCM VarianceReduced block_stationarity minimize "
+    "procrustes",
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names.split()}
 __all__ = sorted(_HOMES)

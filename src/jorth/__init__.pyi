@@ -51,6 +51,7 @@ from jorth.solvers import Jacobi as Jacobi
 from jorth.solvers import Result as Result
 from jorth.solvers import RiemannianCG as RiemannianCG
 from jorth.solvers import RiemannianLBFGS as RiemannianLBFGS
+from jorth.solvers import RiemannianNewton as RiemannianNewton
 from jorth.solvers import RiemannianSD as RiemannianSD
 from jorth.solvers import Stage as Stage
 from jorth.solvers import Status as Status

@@ -12,16 +12,19 @@ from numba.core.caching import FunctionCache
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def compiler(*, fastmath: bool | set[str] = False) -> Callable[[Function], Function]:
+def compiler(
+    *, fastmath: bool | set[str] = False, nogil: bool = False
+) -> Callable[[Function], Function]:
     """A decorator that compiles a function on its first call with each combination of types.
 
     A division by zero gives inf or NaN as in IEEE arithmetic, not an exception; ``fastmath`` names
-    the guarantees to give up. The code is cached beside the source, in the user's cache, or in the
-    folder of NUMBA_CACHE_DIR. If none is writable, every process compiles again.
+    the guarantees to give up, and ``nogil`` lets other threads run meanwhile. The code is cached
+    beside the source, in the user's cache, or in the folder of NUMBA_CACHE_DIR. If none is
+    writable, every process compiles again.
     """
 
     def decorate(function: Function) -> Function:
-        compiled: Any = njit(error_model="numpy", fastmath=fastmath)(function)
+        compiled: Any = njit(error_model="numpy", fastmath=fastmath, nogil=nogil)(function)
         with suppress(RuntimeError):  # no writable folder
             compiled._cache = _Cache(function)
         return cast(Function, compiled)

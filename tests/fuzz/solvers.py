@@ -222,6 +222,7 @@ METHODS = (
     "exponential",
     "riemannian-cg",
     "riemannian-lbfgs",
+    "riemannian-newton",
 )
 
 
@@ -332,6 +333,7 @@ SOLVERS = {
     jorth.RiemannianSD: dict(preconditioner="auto"),
     jorth.RiemannianCG: dict(preconditioner="auto"),
     jorth.RiemannianLBFGS: dict(preconditioner="auto", memory=As("count", 3)),
+    jorth.RiemannianNewton: dict(preconditioner="auto"),
 }
 
 CRITERIA = {

@@ -22,6 +22,7 @@ THIN = (
     "riemannian-sd",
     "riemannian-cg",
     "riemannian-lbfgs",
+    "riemannian-newton",
 )
 
 
@@ -335,6 +336,7 @@ OPTIONS: dict[str, dict[str, list]] = {
     "riemannian-sd": {"preconditioner": ["auto", "none"]},
     "riemannian-cg": {"preconditioner": ["auto", "none"]},
     "riemannian-lbfgs": {"preconditioner": ["auto", "none"]},
+    "riemannian-newton": {"preconditioner": ["auto", "none"]},
 }
 
 

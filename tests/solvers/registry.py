@@ -20,6 +20,7 @@ from jorth import (
     Jacobi,
     RiemannianCG,
     RiemannianLBFGS,
+    RiemannianNewton,
     RiemannianSD,
     Signature,
     VarianceReduced,
@@ -55,6 +56,8 @@ SOLVERS = {
     "cg plain": RiemannianCG(preconditioner="none"),
     "lbfgs": RiemannianLBFGS(),
     "lbfgs plain": RiemannianLBFGS(preconditioner="none"),
+    "newton": RiemannianNewton(),
+    "newton plain": RiemannianNewton(preconditioner="none"),
     "vr": VarianceReduced(),
     "vr right": VarianceReduced(side="right"),
 }

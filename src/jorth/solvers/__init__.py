@@ -30,6 +30,7 @@ from jorth.solvers.procrustes import data_start as data_start
 from jorth.solvers.procrustes import procrustes as procrustes
 from jorth.solvers.riemannian.conjugate_gradients import RiemannianCG as RiemannianCG
 from jorth.solvers.riemannian.lbfgs import RiemannianLBFGS as RiemannianLBFGS
+from jorth.solvers.riemannian.newton import RiemannianNewton as RiemannianNewton
 from jorth.solvers.riemannian.steepest_descent import RiemannianSD as RiemannianSD
 from jorth.solvers.stationarity import BlockStationarity as BlockStationarity
 from jorth.solvers.stationarity import block_stationarity as block_stationarity

@@ -36,6 +36,7 @@ from jorth.solvers.loop.solver import AbstractSolver, Problem, as_objective
 from jorth.solvers.loop.stopping import DEFAULT_TOLERANCE, Criterion
 from jorth.solvers.riemannian.conjugate_gradients import RiemannianCG
 from jorth.solvers.riemannian.lbfgs import RiemannianLBFGS
+from jorth.solvers.riemannian.newton import RiemannianNewton
 from jorth.solvers.riemannian.steepest_descent import RiemannianSD
 from jorth.storage.checkpoint import FILE
 
@@ -54,6 +55,7 @@ METHODS: dict[str, type[AbstractSolver]] = {
         RiemannianSD,
         RiemannianCG,
         RiemannianLBFGS,
+        RiemannianNewton,
     )
 }
 
@@ -88,9 +90,9 @@ def minimize(
         signature: The signs of J; may be omitted if the objective has them.
         method: "gs-jobcd", "j-jobcd", "accelerated-gs-jobcd", "accelerated-j-jobcd",
             "vr-j-jobcd", "umcm", "admm", "csdm", "exponential", "riemannian-sd", "riemannian-cg",
-            "riemannian-lbfgs", or a solver such as jorth.GaussSeidel(...). A list runs several of
-            them, each from the point where the last one ended; the limits are then for the chain,
-            in equal shares, and a `Stage` in the list has its own.
+            "riemannian-lbfgs", "riemannian-newton", or a solver such as jorth.GaussSeidel(...). A
+            list runs several of them, each from the point where the last one ended; the limits are
+            then for the chain, in equal shares, and a `Stage` in the list has its own.
         max_iterations: Sweeps for Gauss-Seidel, gradient steps for all others.
         max_time: Seconds of solving, over all resumptions; recording, callbacks and checkpoints do
             not count.

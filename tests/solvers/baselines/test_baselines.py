@@ -24,6 +24,7 @@ GAPS = {
     "riemannian-sd": 1e-8,
     "riemannian-cg": 1e-8,
     "riemannian-lbfgs": 1e-8,
+    "riemannian-newton": 1e-8,
 }
 FALLS_SHORT = {("exponential", 20, 0.5, "procrustes"): 3e-4}
 """Where a method does not reach its gap with default options, what it reaches in 2,000 iterations.

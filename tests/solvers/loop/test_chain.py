@@ -109,6 +109,7 @@ def test_any_method_starts_from_any_other():
         "riemannian-sd",
         "riemannian-cg",
         "riemannian-lbfgs",
+        "riemannian-newton",
         "j-jobcd",
     ]
     for name in names:

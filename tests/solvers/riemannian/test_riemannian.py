@@ -7,7 +7,7 @@ import scipy.linalg
 import torch
 
 import jorth
-from jorth import RiemannianCG, RiemannianLBFGS, RiemannianSD, Signature, Status
+from jorth import RiemannianCG, RiemannianLBFGS, RiemannianNewton, RiemannianSD, Signature, Status
 from jorth.datasets import planted_procrustes
 from jorth.group.slopes import skew_gradient
 from jorth.solvers.loop.budget import CountedObjective
@@ -227,7 +227,7 @@ def test_the_preconditioner_is_for_convex_problems_near_by():
         assert (preconditioner.basis is not None) == there
 
 
-@pytest.mark.parametrize("method", [RiemannianSD, RiemannianCG, RiemannianLBFGS])
+@pytest.mark.parametrize("method", [RiemannianSD, RiemannianCG, RiemannianLBFGS, RiemannianNewton])
 @pytest.mark.parametrize(("preconditioner", "condition"), [("auto", 1e4), ("none", 100.0)])
 def test_values_fall_and_the_pole_is_not_passed(method, preconditioner, condition):
     """A far target: the first directions reach beyond the pole of the Cayley transform,

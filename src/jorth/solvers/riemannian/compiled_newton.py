@@ -1,0 +1,459 @@
+"""Newton's method for f = 1/2 tr(X^T A X D) + <C, X> on O(p, q), compiled.
+
+Steps are X <- X cay(J Z) with Z skew, in the coordinates of the right. (They are the steps
+X <- cay(J S) X with S = J X J Z J X^T J, so Newton's method is the same in both.) With
+B = J X^T A X J, the gradient g = skew(J X^T G) and the multiplier M = sym(J X^T G), the Hessian of
+Z -> f(X cay(J Z)) at 0 is
+
+    Z -> skew(B Z D - J Z M).
+
+It does not grow with ||X||, and D = I leaves skew(Z B - J Z M), one coefficient per pair of rows.
+Up to `DENSE` rows it is factored; beyond that, the system is solved by conjugate gradients in an
+eigenbasis of B, where the first part is nearly diagonal. Decreases of f are computed as
+<G + A dX D / 2, dX>, so that they are accurate long after f itself no longer changes.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from jorth.solvers.riemannian.compiled_algebra import (
+    cholesky,
+    cholesky_solve,
+    compiled,
+    congruence,
+    inner,
+    multiply,
+    norm,
+    solve,
+)
+from jorth.solvers.riemannian.line_search import LARGEST_SLOPE, LONGEST, TRIALS
+
+MOVED, STALLED, NON_FINITE = 0, 1, 2
+"""How a step ended."""
+DENSE = 10
+"""The largest n whose Hessian is formed and factored."""
+STALE = 0.1
+"""The relative change of X after which the eigenbasis of B is computed again."""
+INEXACT = 0.1
+"""The largest relative residual of conjugate gradients."""
+INNER_STEPS = 500
+FLAT = 1e-8
+"""A weight of the preconditioner below this share of the largest is raised to it."""
+ARMIJO = 0.1
+"""The share of the expected decrease that is asked for: 0.5 would be that of an exact model."""
+LARGEST_DAMPING = 1e-2
+"""Of the curvature, near the rounding of g."""
+SHIFTS = 8
+EPS = float(np.finfo(np.float64).eps)
+
+
+class Form(NamedTuple):
+    """f = 1/2 tr(X^T A X D) + <C, X>; C has no columns if it is zero, and D none if it is I."""
+
+    A: np.ndarray
+    C: np.ndarray
+    D: np.ndarray
+    signs: np.ndarray
+    """(n,) of float64."""
+
+
+class Work(NamedTuple):
+    """Arrays for one problem: what is known at X, and scratch."""
+
+    G: np.ndarray
+    AX: np.ndarray
+    g: np.ndarray
+    M: np.ndarray
+    B: np.ndarray
+    Z: np.ndarray
+    step: np.ndarray
+    change: np.ndarray
+    scratch: np.ndarray
+    other: np.ndarray
+    H: np.ndarray
+    """The Hessian (d, d), d = n (n - 1) / 2, if it is factored."""
+    x: np.ndarray
+    U: np.ndarray
+    """The eigenbasis of an earlier B, and the arrays (6, n, n) of conjugate gradients, if not."""
+    cg: np.ndarray
+
+
+@compiled
+def workspace(n: int) -> Work:
+    """Arrays for matrices (n, n), not initialised."""
+    d = n * (n - 1) // 2 if n <= DENSE else 0
+    k = n if n > DENSE else 0
+    m = np.empty((10, n, n))
+    return Work(
+        m[0],
+        m[1],
+        m[2],
+        m[3],
+        m[4],
+        m[5],
+        m[6],
+        m[7],
+        m[8],
+        m[9],
+        np.empty((d, d)),
+        np.empty(d),
+        np.empty((k, k)),
+        np.empty((9, k, k)),
+    )
+
+
+# -- what is known at X
+
+
+@compiled
+def evaluate(form: Form, X: np.ndarray, work: Work) -> None:
+    """A X and G = A X D + C."""
+    multiply(form.A, X, work.AX)
+    if form.D.shape[1] > 0:
+        multiply(work.AX, form.D, work.G)
+    else:
+        work.G[:] = work.AX
+    if form.C.shape[1] > 0:
+        work.G[:] += form.C
+
+
+@compiled
+def prepare(form: Form, X: np.ndarray, work: Work) -> None:
+    """g, M and B from A X and G."""
+    n, s = len(X), form.signs
+    multiply(X.T, work.G, work.scratch)
+    _split(work.scratch, s, work.g, work.M)
+    multiply(X.T, work.AX, work.B)
+    for i in range(n):
+        for j in range(i + 1):
+            value = 0.5 * s[i] * s[j] * (work.B[i, j] + work.B[j, i])
+            work.B[i, j] = value
+            work.B[j, i] = value
+
+
+@compiled
+def _split(N: np.ndarray, s: np.ndarray, skew: np.ndarray, symmetric: np.ndarray) -> None:
+    """The skew and the symmetric part of J N."""
+    for i in range(len(N)):
+        for j in range(i + 1):
+            upper, lower = s[j] * N[j, i], s[i] * N[i, j]
+            skew[i, j] = 0.5 * (lower - upper)
+            skew[j, i] = -skew[i, j]
+            symmetric[i, j] = 0.5 * (lower + upper)
+            symmetric[j, i] = symmetric[i, j]
+
+
+@compiled
+def _damping(form: Form, work: Work) -> float:
+    """The rounding of g relative to g: the share of skew(B Z D) that is added to the Hessian.
+
+    If f does not change along some directions, rounding must not decide how far a step goes there.
+    """
+    return min(LARGEST_DAMPING, len(form.signs) * _rounding(form, work) / norm(work.g))
+
+
+@compiled
+def _rounding(form: Form, work: Work) -> float:
+    """The rounding error of g."""
+    return EPS * (norm(work.B) * (norm(form.D) if form.D.shape[1] > 0 else 1.0) + norm(work.M))
+
+
+@compiled
+def renew_basis(work: Work) -> None:
+    """U from the eigenvectors of B."""
+    work.U[:] = np.linalg.eigh(work.B)[1]
+
+
+# -- the direction, by factoring the Hessian
+
+
+@compiled
+def _fill_hessian(form: Form, work: Work, weight: float) -> None:
+    """The lower triangle of the Hessian over the pairs i < j; M is multiplied by ``weight``.
+
+    Row (k, l) holds the coefficients of (P_kl - P_lk) / 2 with P = Z B - J Z M.
+    """
+    n, s, B, M, H = len(form.signs), form.signs, work.B, work.M, work.H
+    has_d = form.D.shape[1] > 0
+    H[:] = 0.0
+    row = 0
+    for k in range(n):
+        for m in range(k + 1, n):
+            for end, other, sign in ((k, m, 0.5), (m, k, -0.5)):
+                turn = weight * s[end]
+                for j in range(n):
+                    if j == end:
+                        continue
+                    first, last = min(j, end), max(j, end)
+                    column = first * (2 * n - first - 1) // 2 + last - first - 1
+                    if column <= row:
+                        value = -turn * M[j, other] if has_d else B[j, other] - turn * M[j, other]
+                        H[row, column] += sign * value if j > end else -sign * value
+            row += 1
+    if has_d:
+        _add_two_sided(B, form.D, H)
+
+
+@compiled
+def _add_two_sided(B: np.ndarray, D: np.ndarray, H: np.ndarray) -> None:
+    """Add skew(B Z D) to the lower triangle of the Hessian."""
+    n = len(B)
+    row = 0
+    for k in range(n):
+        for m in range(k + 1, n):
+            column = 0
+            for i in range(k + 1):
+                for j in range(i + 1, n if i < k else m + 1):
+                    direct = B[k, i] * D[m, j] - B[k, j] * D[m, i]
+                    H[row, column] += 0.5 * (direct - B[m, i] * D[k, j] + B[m, j] * D[k, i])
+                    column += 1
+            row += 1
+
+
+@compiled
+def _factored_direction(form: Form, work: Work) -> None:
+    """Z = -H^-1 g; where H is not definite without M, and if need be with a shift."""
+    n, H, x = len(form.signs), work.H, work.x
+    weight = 1.0 / (1.0 + _damping(form, work))
+    for attempt in range(SHIFTS):
+        _fill_hessian(form, work, 0.0 if attempt == 1 else weight)
+        size = 0.0
+        for k in range(len(H)):
+            size = max(size, abs(H[k, k]))
+        shift = 0.0 if attempt < 2 else 10.0 ** (attempt - 4) * size
+        for k in range(len(H)):
+            H[k, k] += shift
+        if cholesky(H):
+            break
+    else:
+        work.Z[:] = -work.g
+        return
+    row = 0
+    for i in range(n):
+        for j in range(i + 1, n):
+            x[row] = -work.g[i, j]
+            row += 1
+    cholesky_solve(H, x)
+    row = 0
+    for i in range(n):
+        work.Z[i, i] = 0.0
+        for j in range(i + 1, n):
+            work.Z[i, j] = x[row]
+            work.Z[j, i] = -x[row]
+            row += 1
+
+
+# -- the direction, by conjugate gradients
+
+
+@compiled
+def _weights(B: np.ndarray, D: np.ndarray, out: np.ndarray) -> None:
+    """The diagonal of Z -> skew(B Z D), which is (B_ii D_jj + B_jj D_ii) / 2, made positive."""
+    n = len(B)
+    largest = 0.0
+    for i in range(n):
+        for j in range(n):
+            d_i, d_j = (D[i, i], D[j, j]) if D.shape[1] > 0 else (1.0, 1.0)
+            out[i, j] = abs(0.5 * (B[i, i] * d_j + B[j, j] * d_i))
+            largest = max(largest, out[i, j])
+    if not largest > 0.0:
+        largest = 1.0
+        out[:] = 1.0
+    for i in range(n):
+        for j in range(n):
+            out[i, j] = max(out[i, j], FLAT * largest)
+
+
+@compiled
+def _hessian_product(form: Form, work: Work, Z: np.ndarray, out: np.ndarray) -> None:
+    """skew(B Z D - N Z M) in the basis U, where N = U^T J U."""
+    B, M, N, D = work.cg[0], work.cg[1], work.cg[2], work.cg[3]
+    n = len(Z)
+    multiply(B, Z, work.scratch)
+    if form.D.shape[1] > 0:
+        work.other[:] = work.scratch
+        multiply(work.other, D, work.scratch)
+    multiply(N, Z, work.other)
+    multiply(work.other, M, work.step)
+    for i in range(n):
+        for j in range(i + 1):
+            lower = work.scratch[i, j] - work.step[i, j]
+            out[i, j] = 0.5 * (lower - work.scratch[j, i] + work.step[j, i])
+            out[j, i] = -out[i, j]
+
+
+@compiled
+def _change_basis(form: Form, work: Work) -> None:
+    """B, M, J, D and g in the basis U, and the weights of the preconditioner, into work.cg."""
+    U, cg, between, has_d = work.U, work.cg, work.scratch, form.D.shape[1] > 0
+    congruence(U, work.B, between, cg[0])
+    congruence(U, work.M, between, cg[1])
+    for i in range(len(U)):
+        between[i] = form.signs[i] * U[i]
+    multiply(U.T, between, cg[2])
+    if has_d:
+        congruence(U, form.D, between, cg[3])
+    congruence(U, work.g, between, cg[4])
+    _weights(cg[0], cg[3] if has_d else form.D, cg[5])
+
+
+@compiled
+def _iterative_direction(form: Form, work: Work) -> None:
+    """Z = -H^-1 g by preconditioned conjugate gradients up to the first negative curvature."""
+    _change_basis(form, work)
+    r, weights, Z, p, q = work.cg[4], work.cg[5], work.cg[6], work.cg[7], work.cg[8]
+    size = norm(work.B) * (norm(form.D) if form.D.shape[1] > 0 else 1.0)
+    relative = norm(work.g) / size if size > 0.0 else 1.0
+    damping = _damping(form, work)
+    wanted = min(INEXACT, math.sqrt(relative)) ** 2
+    Z[:] = 0.0
+    p[:] = -r / weights
+    product = -inner(r, p)
+    first = product
+    for step in range(INNER_STEPS):
+        _hessian_product(form, work, p, q)
+        q[:] += damping * weights * p
+        curvature = inner(p, q)
+        if not curvature > 0.0:
+            if step == 0:
+                Z[:] = p
+            break
+        length = product / curvature
+        Z[:] += length * p
+        r[:] += length * q
+        before = product
+        product = inner(r, r / weights)
+        if not product > wanted * first:
+            break
+        p[:] = (product / before) * p - r / weights
+    congruence(work.U.T, Z, work.scratch, work.Z)
+
+
+# -- the step
+
+
+@compiled
+def _boost_bound(form: Form, work: Work) -> float:
+    """A bound on the norm of the boost part of Z: ||.||_F if that will do, else ||.^8||_F^(1/8)."""
+    n, s, power, square = len(form.signs), form.signs, work.scratch, work.other
+    for i in range(n):
+        for j in range(n):
+            power[i, j] = work.Z[i, j] if s[i] != s[j] else 0.0
+    size = norm(power) / math.sqrt(2.0)
+    if not size > LONGEST:
+        return size
+    for i in range(n):
+        for j in range(n):
+            power[i, j] /= size
+    for _ in range(3):
+        multiply(power, power, square)
+        power[:] = square
+    return min(size, size * math.sqrt(math.sqrt(math.sqrt(norm(power)))))
+
+
+@compiled
+def _move(form: Form, X: np.ndarray, work: Work, t: float) -> float:
+    """dX = X (cay(t J Z) - I) and A dX D; returns the change of f."""
+    n, s, shifted, E = len(X), form.signs, work.scratch, work.other
+    for i in range(n):
+        for j in range(n):
+            E[i, j] = t * s[i] * work.Z[i, j]
+            shifted[i, j] = (1.0 if i == j else 0.0) - 0.5 * E[i, j]
+    solve(shifted, E)
+    multiply(X, E, work.step)
+    multiply(form.A, work.step, work.change)
+    if form.D.shape[1] > 0:
+        work.scratch[:] = work.change
+        multiply(work.scratch, form.D, work.change)
+    return inner(work.G, work.step) + 0.5 * inner(work.change, work.step)
+
+
+@compiled
+def _new_slope(form: Form, X: np.ndarray, work: Work) -> float:
+    """<g, Z> at X + dX."""
+    X_new, G_new, product = work.scratch, work.other, work.AX
+    X_new[:] = X + work.step
+    G_new[:] = work.G + work.change
+    multiply(X_new.T, G_new, product)
+    total = 0.0
+    for i in range(len(X)):
+        for j in range(len(X)):
+            total += form.signs[i] * product[i, j] * work.Z[i, j]
+    return total
+
+
+@compiled
+def _all_finite(a: np.ndarray) -> bool:
+    total = 0.0
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            total += abs(a[i, j])
+    return math.isfinite(total)
+
+
+@compiled
+def search(form: Form, X: np.ndarray, work: Work) -> tuple[int, int]:
+    """Backtrack along Z and move X; returns how the step ended, and the number of trials."""
+    slope = inner(work.g, work.Z)
+    if not slope < 0.0 or norm(work.g) <= _rounding(form, work):
+        return (STALLED if math.isfinite(slope) else NON_FINITE), 0
+    t = min(1.0, LONGEST / max(_boost_bound(form, work), 1e-300))
+    rounding = EPS * norm(work.G)
+    for trial in range(1, TRIALS + 1):
+        decrease = _move(form, X, work, t)
+        flat = abs(t * slope) < 100.0 * rounding * norm(work.step)
+        if flat:
+            accepted = abs(_new_slope(form, X, work)) <= LARGEST_SLOPE * abs(slope)
+        else:
+            accepted = decrease <= ARMIJO * t * slope
+        if accepted:
+            X[:] += work.step
+            return MOVED, trial
+        excess = decrease - t * slope
+        best = -0.5 * slope * t * t / excess if excess > 0.0 else 0.5 * t
+        t = min(max(best, 0.1 * t), 0.5 * t)
+    return STALLED, TRIALS
+
+
+@compiled
+def direct(form: Form, work: Work) -> None:
+    """The direction Z from what is known at X."""
+    if len(form.signs) <= DENSE:
+        _factored_direction(form, work)
+    else:
+        _iterative_direction(form, work)
+    if not inner(work.g, work.Z) < 0.0:
+        work.Z[:] = -work.g
+
+
+@compiled
+def newton_step(form: Form, X: np.ndarray, G: np.ndarray, U: np.ndarray) -> tuple[int, int]:
+    """One step from X, where the gradient is G, in place; U is a basis for conjugate gradients."""
+    work = workspace(len(X))
+    work.G[:] = G
+    multiply(form.A, X, work.AX)
+    prepare(form, X, work)
+    if not _all_finite(work.B) or not _all_finite(work.M):
+        return NON_FINITE, 0
+    work.U[:] = U
+    direct(form, work)
+    return search(form, X, work)
+
+
+@compiled
+def eigenbasis(form: Form, X: np.ndarray) -> np.ndarray:
+    """The eigenbasis of B at X for `newton_step`, (0, 0) where the Hessian is factored."""
+    work = workspace(len(X))
+    if len(X) > DENSE:
+        work.G[:] = 0.0
+        multiply(form.A, X, work.AX)
+        prepare(form, X, work)
+        if _all_finite(work.B):
+            renew_basis(work)
+        else:
+            work.U[:] = np.eye(len(X))
+    return work.U

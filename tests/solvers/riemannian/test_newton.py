@@ -1,0 +1,199 @@
+"""Riemannian Newton: its Hessian is that of f, its end is quadratic, and it falls everywhere."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+import torch
+
+import jorth
+from jorth import RiemannianNewton, Signature, Status
+from jorth.datasets import planted_procrustes
+from jorth.solvers.riemannian import compiled_newton as newton
+
+UNIT = 2.0**-53
+NONE = np.zeros((0, 0))
+
+
+def symmetric(rng, n):
+    M = rng.standard_normal((n, n))
+    return M + M.T
+
+
+def skew_basis(n):
+    """E_ij - E_ji for i < j."""
+    basis = []
+    for i in range(n):
+        for j in range(i + 1, n):
+            E = np.zeros((n, n))
+            E[i, j], E[j, i] = 1.0, -1.0
+            basis.append(E)
+    return basis
+
+
+def at_a_point(n, with_d, seed=0):
+    """A form with signs in no order, a point, and the workspace filled there."""
+    rng = np.random.default_rng(seed)
+    sig = Signature.of([1, -1] * (n // 2) + [-1] * (n % 2))
+    A, C = symmetric(rng, n), rng.standard_normal((n, n))
+    D = symmetric(rng, n) if with_d else NONE
+    X = jorth.random_point(sig, cond=4.0, seed=seed + 1)
+    form = newton.Form(A, C, D, sig.signs.astype(float))
+    work = newton.workspace(n)
+    newton.evaluate(form, X, work)
+    newton.prepare(form, X, work)
+    return form, X, work
+
+
+def second_derivative(form, X, Z):
+    """d^2/dt^2 f(X exp(t J Z)) at 0, which is that along the Cayley transform, by its formula."""
+    K = form.signs[:, None] * Z
+    D = np.eye(len(X)) if not form.D.size else form.D
+    G = form.A @ X @ D + form.C
+    V = X @ K
+    return float((V * (form.A @ V @ D)).sum() + (G * (X @ K @ K)).sum())
+
+
+@pytest.mark.parametrize("with_d", [False, True])
+@pytest.mark.parametrize("n", [2, 5, 8])
+def test_the_filled_hessian_is_the_second_derivative(n, with_d):
+    """By polarisation: <Z, H W> = (q(Z + W) - q(Z - W)) / 4 with q(Z) = <Z, H Z>."""
+    form, X, work = at_a_point(n, with_d)
+    newton._fill_hessian(form, work, 1.0)
+    H = np.tril(work.H) + np.tril(work.H, -1).T
+    basis = skew_basis(n)
+
+    def q(Z):
+        return second_derivative(form, X, Z)
+
+    wanted = np.array([[(q(Z + W) - q(Z - W)) / 4 for W in basis] for Z in basis])
+    # <Z, H W>_F counts every pair of indices twice
+    np.testing.assert_allclose(2 * H, wanted, atol=1e-11 * np.abs(wanted).max())
+
+
+def test_the_second_derivative_is_that_of_the_cayley_transform():
+    form, X, _ = at_a_point(4, with_d=True)
+    Z = skew_basis(4)[1] + 0.5 * skew_basis(4)[4]
+    J = np.diag(form.signs)
+
+    def f(t):
+        Y = X @ scipy.linalg.solve(np.eye(4) - t / 2 * J @ Z, np.eye(4) + t / 2 * J @ Z)
+        return 0.5 * np.trace(Y.T @ form.A @ Y @ form.D) + (form.C * Y).sum()
+
+    h = 1e-3  # errors of h^4 and u / h^2
+    found = (-f(2 * h) + 16 * f(h) - 30 * f(0) + 16 * f(-h) - f(-2 * h)) / (12 * h * h)
+    assert found == pytest.approx(second_derivative(form, X, Z), rel=1e-6)
+
+
+@pytest.mark.parametrize("with_d", [False, True])
+def test_the_product_of_conjugate_gradients_is_the_filled_hessian(with_d):
+    n = 13
+    form, X, work = at_a_point(n, with_d)
+    newton.renew_basis(work)
+    newton._change_basis(form, work)
+    Z = symmetric(np.random.default_rng(5), n)
+    Z = np.triu(Z) - np.triu(Z).T
+    out = np.empty_like(Z)
+    newton._hessian_product(form, work, Z, out)
+    W = work.U @ Z @ work.U.T
+    assert (Z * out).sum() == pytest.approx(second_derivative(form, X, W), rel=1e-10)
+
+
+@pytest.mark.parametrize("condition", [3.0, 30.0])
+@pytest.mark.parametrize(("n", "p"), [(2, 1), (4, 3), (5, 5), (9, 4), (16, 8), (33, 32)])
+def test_few_iterations_to_the_rounding_of_the_gradient(n, p, condition):
+    sig = Signature(p, n - p)
+    source, target, _ = planted_procrustes(
+        2 * n + 1, sig, source_condition=condition, noise=0.1, seed=n
+    )
+    objective = jorth.Procrustes(source, target)
+    result = jorth.minimize(
+        objective, signature=sig, method="riemannian-newton", gradient_tolerance=0.0
+    )
+    # found: at most 30 with the steps that only see rounding
+    assert result.iterations <= 90
+    form, x = objective.quadratic(), np.asarray(result.x)
+    scale = np.linalg.norm(form.A.numpy() @ x @ x.T) + np.linalg.norm(form.C.numpy() @ x.T)
+    assert result.gradient_norm <= 10 * n * UNIT * scale
+    norms = result.history["gradient_norm"] / scale
+    small = np.flatnonzero(norms < 1e-3)[0]  # from here on digits double
+    assert (norms[small:] < 1e-12).any()
+    assert np.flatnonzero(norms < 1e-12)[0] <= small + 5
+    assert jorth.component(x, sig)[0] == 1
+    assert result.residual <= 100 * n * UNIT
+    lbfgs = jorth.minimize(
+        objective, x, signature=sig, method="riemannian-lbfgs", gradient_tolerance=0.0
+    )
+    assert result.value == pytest.approx(lbfgs.value, rel=1e-12)
+
+
+def test_trace_problems_where_whole_orbits_are_critical():
+    """The Hessian is singular at the optimum, and still the end is quadratic."""
+    for n, p in ((6, 3), (20, 12)):
+        sig = Signature(p, n - p)
+        M = np.random.default_rng(n).standard_normal((n, n))
+        A = M @ M.T / n + 0.1 * np.eye(n)
+        J = np.diag(sig.signs.astype(float))
+        optimum = np.abs(1 / scipy.linalg.eigh(J, A, eigvals_only=True)).sum()
+        result = jorth.minimize(
+            jorth.Quadratic(2 * A),
+            signature=sig,
+            method="riemannian-newton",
+            gradient_tolerance=0.0,
+        )
+        assert result.value == pytest.approx(optimum, rel=1e-12)
+        assert result.gradient_norm <= 100 * n * UNIT * np.linalg.norm(A) * n
+
+
+def test_unbounded_and_bounded_with_one_sign():
+    A = np.diag([1.0, -3.0, 2.0, 1.0])
+    unbounded = jorth.minimize(
+        jorth.Quadratic(A, np.ones((4, 4))), signature=Signature(2, 2), method="riemannian-newton"
+    )
+    assert unbounded.status is Status.UNBOUNDED
+    rng = np.random.default_rng(3)
+    compact = jorth.minimize(
+        jorth.Quadratic(A, rng.standard_normal((4, 4))),
+        signature=Signature(4, 0),
+        method="riemannian-newton",
+        gradient_tolerance=1e-10,
+    )
+    assert compact.success
+
+
+@pytest.mark.parametrize("scale", [1e-120, 1e120])
+def test_the_scale_of_f_changes_nothing(scale):
+    """By powers of two, so that not even rounding differs."""
+    factor = 2.0 ** round(np.log2(scale))
+    rng = np.random.default_rng(6)
+    sig = Signature(3, 3)
+    M = rng.standard_normal((6, 6))
+    A, C = M @ M.T, rng.standard_normal((6, 6))
+    x0 = jorth.random_point(sig, cond=3.0, seed=2)
+    runs = [
+        jorth.minimize(
+            jorth.Quadratic(c * A, c * C),
+            x0,
+            signature=sig,
+            method="riemannian-newton",
+            gradient_tolerance=0.0,
+            max_iterations=6,
+        )
+        for c in (1.0, factor)
+    ]
+    np.testing.assert_array_equal(runs[0].x, runs[1].x)
+
+
+def test_functions_by_differences_of_gradients():
+    """The end is superlinear for a function of which only gradients are known."""
+    sig = Signature(4, 2)
+    T = torch.from_numpy(jorth.random_point(sig, cond=3.0, seed=4))
+
+    def f(X):
+        return torch.log1p((X - 1.1 * T).square()).sum()
+
+    result = jorth.minimize(
+        f, T + 0.0, signature=sig, method=RiemannianNewton(), gradient_tolerance=1e-9
+    )
+    assert result.success
+    assert result.iterations <= 30
+    assert (np.diff(result.history["value"]) <= 1e-12).all()
