@@ -6,11 +6,22 @@ from io import StringIO
 from rich.console import Console
 
 from jorth.bench import read_rows
-from jorth.bench.speed.methods import AUTO, CDOPT, CHAIN, DATA_START, GROUPS, LBFGS, PEERS
+from jorth.bench.speed.methods import (
+    AUTO,
+    CDOPT,
+    CHAIN,
+    DATA_START,
+    GROUPS,
+    LBFGS,
+    LOOP,
+    ONE_CALL,
+    PEER_LOOP,
+    PEERS,
+)
 from jorth.bench.speed.page import page
 from jorth.bench.speed.picture import picture
 from jorth.bench.speed.summary import claims
-from jorth.bench.speed.table import NONE, entries, tables
+from jorth.bench.speed.table import NONE, entries, full_table, tables
 from jorth.bench.speed.terminal import shown
 from tests.bench.speed.made import cell, made
 from tests.bench.test_commands import jorth as command
@@ -82,6 +93,21 @@ def test_whole_calls_are_lines_of_their_own():
         "procrustes, 1 thread, solving",
         "procrustes, 1 thread, whole call",
     ]
+
+
+def test_batches_are_shown_by_problems_per_second():
+    each = {ONE_CALL: 1e-4, LOOP: 4e-3, PEER_LOOP: 8e-3}
+    rows = [
+        made(cell(name, task="batch", n=4, p=3), **{"1e-08": time}) for name, time in each.items()
+    ]
+    (entry,) = entries(rows)
+    _, lines = full_table([entry])
+    assert lines == [["4, 3", "3", "10,000", "250", "125", "40", "80"]]
+    assert "10,000" in printed(rows)
+    (claim,) = claims([entry])  # only the time to 1e-8 is known
+    assert str(claim) == "to 1e-08 our best is 5 times as fast as the best peer: 1 of 1"
+    _, without = full_table(entries(rows[1:]))
+    assert without == [["4, 3", "3", NONE, "250", "125", NONE, NONE]]
 
 
 def test_order():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jorth.bench.speed.summary import claims
-from jorth.bench.speed.table import Entry, methods_in, tables
+from jorth.bench.speed.table import Entry, full_table, tables
 
 INTRODUCTION = """\
 # How many times faster than pymanopt and cdopt
@@ -35,10 +35,9 @@ def _summary(found: list[Entry]) -> Iterator[str]:
 
 def _tables(found: list[Entry]) -> Iterator[str]:
     for title, members in tables(found).items():
-        names = methods_in(members)
-        heads = ("n, p", "condition", *names, "best peer, s")
+        heads, lines = full_table(members)
         yield f"## {title[0].upper()}{title[1:]}\n"
         yield f"| {' | '.join(heads)} |"
         yield "|" + "---|" * len(heads)
-        yield from (f"| {' | '.join(entry.texts(names))} |" for entry in members)
+        yield from (f"| {' | '.join(line)} |" for line in lines)
         yield ""

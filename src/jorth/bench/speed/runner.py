@@ -153,6 +153,8 @@ def describe(row: Row) -> str:
     if row["outcome"] != "done":
         return f"{head} {reason(row)}"
     times = ", ".join(f"{gap} in {seconds:.3g} s" for gap, seconds in row["reached"].items())
+    if cell.task == "batch":
+        times += f", {1 / row['time']:.0f} problems per second"
     ended = f"{row['status']} at {row['gap']:.0e} after {row['time']:.3g} s"
     return f"{head} {times or 'no gap reached'}; {ended}"
 

@@ -9,7 +9,7 @@ from jorth.bench.core.html import Html, html_from, table, table_cell, table_row
 from jorth.bench.core.records import Row
 from jorth.bench.speed.picture import picture
 from jorth.bench.speed.summary import claims
-from jorth.bench.speed.table import Entry, entries, methods_in, tables
+from jorth.bench.speed.table import Entry, entries, full_table, tables
 
 CAPTION = "relative gap against time, planted Procrustes from the identity"
 
@@ -26,9 +26,6 @@ def section(rows: list[Row], place: Path) -> Html:
 
 
 def _table(title: str, found: list[Entry]) -> Html:
-    names = methods_in(found)
-    body = []
-    for entry in found:
-        head, *texts = entry.texts(names)
-        body.append(table_row(head, map(table_cell, texts)))
-    return table(title, ("n, p", "condition", *names, "best peer, s"), body)
+    heads, lines = full_table(found)
+    body = [table_row(head, map(table_cell, texts)) for head, *texts in lines]
+    return table(title, heads, body)

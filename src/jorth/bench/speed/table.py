@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from jorth.bench.core.cells import GAPS
 from jorth.bench.core.records import MethodRows, Row
 from jorth.bench.speed.cells import TASKS, SpeedCell, best_beta
-from jorth.bench.speed.methods import CDOPT, GROUPS, OURS, PEERS, SPEED_METHODS
+from jorth.bench.speed.methods import BATCH_METHODS, CDOPT, GROUPS, OURS, PEERS, SPEED_METHODS
 
 NONE = "–"
 DEEP_GAPS = (1e-4, 1e-8)  # those of the summary and of the table on the terminal
+BATCH_HEADS = ("n, p", "cond.", "one call /s", "loop /s", "peer /s", "over loop", "over peer")
 CLOCKS = {"reached": "solving", "calls": "whole call"}
 """What was timed, by the field of a row that has it."""
 
@@ -125,9 +126,26 @@ def tables(found: Iterable[Entry]) -> dict[str, list[Entry]]:
     for entry in found:
         cell = entry.cell
         threads = "1 thread" if cell.threads == 1 else f"{cell.threads} threads"
-        what = "per problem" if cell.task == "batch" else CLOCKS[entry.clock]
+        what = "problems per second" if cell.task == "batch" else CLOCKS[entry.clock]
         parts.setdefault(f"{cell.task}, {threads}, {what}", []).append(entry)
     return parts
+
+
+def full_table(found: list[Entry]) -> tuple[Sequence[str], list[list[str]]]:
+    """The heads and lines of a table with all methods; of batches, the problems per second."""
+    if found[0].cell.task == "batch":
+        return BATCH_HEADS, [_rates(entry) for entry in found]
+    names = methods_in(found)
+    heads = ("n, p", "condition", *names, "best peer, s")
+    return heads, [entry.texts(names) for entry in found]
+
+
+def _rates(entry: Entry) -> list[str]:
+    """Problems per second of each method, and how many times faster one call is."""
+    seconds = [entry.seconds(name, min(GAPS)) for name in BATCH_METHODS]
+    rates = [f"{1 / each:,.0f}" if math.isfinite(each) else NONE for each in seconds]
+    ratios = [str(Ratio(each / seconds[0])) if rates[0] != NONE else NONE for each in seconds[1:]]
+    return [f"{entry.cell.n}, {entry.cell.p}", f"{entry.cell.condition:g}", *rates, *ratios]
 
 
 def methods_in(found: Iterable[Entry]) -> list[str]:

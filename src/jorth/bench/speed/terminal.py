@@ -13,12 +13,12 @@ from jorth.bench.core.records import Row, error_of
 from jorth.bench.speed.cells import SpeedCell
 from jorth.bench.speed.methods import GROUPS
 from jorth.bench.speed.summary import claims
-from jorth.bench.speed.table import DEEP_GAPS, Entry, ratio_texts, tables, time_text
+from jorth.bench.speed.table import DEEP_GAPS, Entry, full_table, ratio_texts, tables, time_text
 from jorth.terminal import visible
 
 HOW_TO_READ = """\
 Each group: how many times faster than the best peer its best method is, to a relative gap
-of 1e-4 / 1e-8 (batch: 1e-8). Below 1 is slower, – not reached, > no peer got there."""
+of 1e-4 / 1e-8. Below 1 is slower, – not reached, > no peer got there."""
 
 
 def shown(rows: list[Row], found: list[Entry]) -> RenderableType:
@@ -33,25 +33,33 @@ def shown(rows: list[Row], found: list[Entry]) -> RenderableType:
 
 
 def _table(title: str, found: list[Entry]) -> Table:
-    groups = [name for name in GROUPS if any(_present(entry, name) for entry in found)]
+    heads, lines = full_table(found) if found[0].cell.task == "batch" else _by_group(found)
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("n, p", no_wrap=True)
-    for head in ("cond.", "best peer, s", *groups):
+    table.add_column(heads[0], no_wrap=True)
+    for head in heads[1:]:
         table.add_column(head, justify="right", no_wrap=True)
+    for line in lines:
+        table.add_row(*line)
+    return table
+
+
+def _by_group(found: list[Entry]) -> tuple[Sequence[str], list[list[str]]]:
+    """Heads and lines with the seconds of the best peer and the ratios of the groups."""
+    groups = [name for name in GROUPS if any(_present(entry, name) for entry in found)]
+    lines = []
     for entry in found:
         cell = entry.cell
         peer = time_text(entry.best_peer(min(DEEP_GAPS))[1])
         ratios = [_ratios(entry, name) for name in groups]
-        table.add_row(f"{cell.n}, {cell.p}", f"{cell.condition:g}", peer, *ratios)
-    return table
+        lines.append([f"{cell.n}, {cell.p}", f"{cell.condition:g}", peer, *ratios])
+    return ("n, p", "cond.", "best peer, s", *groups), lines
 
 
 def _ratios(entry: Entry, group: str) -> str:
     """At both gaps, without spaces; empty if nothing of the group was run."""
     if not _present(entry, group):
         return ""
-    gaps = DEEP_GAPS[-1:] if entry.cell.task == "batch" else DEEP_GAPS
-    return ratio_texts(entry.group_ratio(group, gap) for gap in gaps).replace(" ", "")
+    return ratio_texts(entry.group_ratio(group, gap) for gap in DEEP_GAPS).replace(" ", "")
 
 
 def _present(entry: Entry, group: str) -> bool:
