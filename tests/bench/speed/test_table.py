@@ -141,7 +141,7 @@ def test_the_summary_counts_and_names_what_is_short():
     for gap in ("1e-04", "1e-08"):
         best = found[f"to {gap} our best is 5 times as fast as the best peer"]
         assert (best.holds, best.total) == (1, 2)
-        where = "procrustes n = 20, p = 10, condition 3, 1 thread(s)"
+        where = "procrustes n = 20, p = 10, condition 3, 1 thread"
         assert best.misses == [f"{where}: 3 ({LBFGS})"]
         alone = found[f"to {gap} accelerated JOBCD is as fast as the best peer"]
         assert (alone.holds, alone.total) == (1, 2)

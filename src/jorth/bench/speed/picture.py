@@ -9,7 +9,7 @@ import numpy as np
 from jorth.bench.core.figures import Numbers, new_figure, png
 from jorth.bench.core.records import Row
 from jorth.bench.speed.methods import GROUPS, LBFGS, NEWTON
-from jorth.bench.speed.table import Entry
+from jorth.bench.speed.table import Entry, threads_text
 
 SIZES = (50, 500)
 """The sizes that are shown where they were run, else the smallest and the largest."""
@@ -48,7 +48,7 @@ def picture(found: list[Entry]) -> bytes | None:
     for axis in axes[:, 0]:
         axis.set_ylabel("relative gap")
     for axis in axes[-1]:
-        axis.set_xlabel(f"seconds, {panels[0].cell.threads} thread(s)")
+        axis.set_xlabel("seconds, " + threads_text(panels[0].cell.threads))
     return png(figure)
 
 

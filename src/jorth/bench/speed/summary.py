@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from jorth.bench.speed.methods import AUTO, DATA_START, GROUPS, PEERS
-from jorth.bench.speed.table import DEEP_GAPS, Entry, ours_in
+from jorth.bench.speed.table import DEEP_GAPS, Entry, ours_in, threads_text
 
 FASTER = 5.0  # the best of ours over the best peer
 NEAR = 2.0  # `auto` over the best of ours
@@ -91,5 +91,5 @@ def name_of(entry: Entry) -> str:
     call = ", whole call" if entry.clock == "calls" else ""
     return (
         f"{cell.task} n = {cell.n}, p = {cell.p}, condition {cell.condition:g}, "
-        f"{cell.threads} thread(s){call}"
+        f"{threads_text(cell.threads)}{call}"
     )

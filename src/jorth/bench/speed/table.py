@@ -103,6 +103,11 @@ def ratio_texts(ratios: Iterable[Ratio | None]) -> str:
     return " / ".join(NONE if ratio is None else str(ratio) for ratio in ratios)
 
 
+def threads_text(count: int) -> str:
+    """The number of threads in words."""
+    return "1 thread" if count == 1 else f"{count} threads"
+
+
 def time_text(seconds: float) -> str:
     """Seconds, or the mark of what was not reached."""
     return f"{seconds:.2g}" if math.isfinite(seconds) else NONE
@@ -125,7 +130,7 @@ def tables(found: Iterable[Entry]) -> dict[str, list[Entry]]:
     parts: dict[str, list[Entry]] = {}
     for entry in found:
         cell = entry.cell
-        threads = "1 thread" if cell.threads == 1 else f"{cell.threads} threads"
+        threads = threads_text(cell.threads)
         what = "problems per second" if cell.task == "batch" else CLOCKS[entry.clock]
         parts.setdefault(f"{cell.task}, {threads}, {what}", []).append(entry)
     return parts
