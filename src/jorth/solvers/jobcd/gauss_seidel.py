@@ -21,7 +21,6 @@ from jorth.solvers.jobcd.majorised import (
     compile_kernels,
     first_curvature,
     majorised_step,
-    weight_in_unit,
 )
 from jorth.solvers.jobcd.quadratic_sweeps import (
     BlockedSweep,
@@ -140,7 +139,7 @@ class GaussSeidel(AbstractSolver):
         X = np.array(oriented(state.X, self.side).double().cpu().numpy(), order="C")
         signs = problem.signature.signs
         rule = StepRule(
-            weight_in_unit(problem, self.theta),
+            problem.weight(self.theta),
             self.components == "all",
             problem.ends_unbounded,
             concave=state.concave,
@@ -152,7 +151,7 @@ class GaussSeidel(AbstractSolver):
 
     def _majorised_sweep(self, problem: Problem, state: GaussSeidelState) -> None:
         majoriser = Majoriser(
-            problem.signature, self.components == "all", weight_in_unit(problem, self.theta)
+            problem.signature, self.components == "all", problem.weight(self.theta)
         )
         adaptive = self.curvature == "auto"
         estimate = first_curvature(problem, state, self.curvature)

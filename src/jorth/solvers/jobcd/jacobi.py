@@ -28,7 +28,6 @@ from jorth.solvers.jobcd.majorised import (
     exact_rounds,
     first_curvature,
     majorised_step,
-    weight_in_unit,
 )
 from jorth.solvers.jobcd.quadratic_sweeps import oriented, transposed_form
 from jorth.solvers.loop.budget import all_finite
@@ -182,7 +181,7 @@ class Jacobi(AbstractSolver):
         return Majoriser(
             problem.signature,
             all_components=self.components == "all",
-            theta=weight_in_unit(problem, self.theta),
+            theta=problem.weight(self.theta),
             A=A,
             D=D,
             scalar=self.majoriser == "scalar",

@@ -20,7 +20,7 @@ from torch import Tensor
 from jorth.arrays import frobenius
 from jorth.kernels import Proposal, QuadraticRounds, tournament_rounds
 from jorth.kernels.pairings import rounds_in_tournament
-from jorth.plane.proximal import RELATIVE_THETA, StepRule
+from jorth.plane.proximal import StepRule
 from jorth.signature import Signature
 from jorth.solvers.jobcd.quadratic_sweeps import oriented
 from jorth.solvers.loop.budget import all_finite
@@ -63,11 +63,6 @@ def first_curvature(problem: Problem, state: State, curvature: float | Literal["
         guess = frobenius(state.gradient) / size if size else 1.0
         state.curvature = problem.objective.curvature() or guess or 1.0
     return state.curvature
-
-
-def weight_in_unit(problem: Problem, theta: float | None) -> float:
-    """The proximal weight for the kernels: negative is relative to the curvature of each pair."""
-    return -RELATIVE_THETA if theta is None else problem.objective.in_unit(float(theta))
 
 
 def majorised_step(

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from jorth.arrays import describe
 from jorth.objectives import AbstractObjective, AutogradObjective
+from jorth.plane.proximal import RELATIVE_THETA
 from jorth.signature import Signature
 from jorth.solvers.loop.budget import CountedObjective, all_finite
 from jorth.solvers.loop.status import Status, StopRun
@@ -36,6 +37,10 @@ class Problem:
     def ends_unbounded(self) -> bool:
         """Whether a plane without a minimiser ends the run."""
         return self.stop_unbounded and not self.bounded
+
+    def weight(self, theta: float | None) -> float:
+        """The proximal weight for the kernels: negative is relative to the curvature of a pair."""
+        return -RELATIVE_THETA if theta is None else self.objective.in_unit(float(theta))
 
 
 def as_objective(objective: Any) -> AbstractObjective:
