@@ -8,6 +8,8 @@ c_i x_j^T and c_j x_i^T; those of a row with itself follow from them.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from jorth.plane.compiled import lanes
@@ -17,23 +19,37 @@ from jorth.plane.compiled.roots import compiled
 from jorth.plane.compiled.rows import apply_pair, compiled_sum, null_lengths
 from jorth.plane.proximal import NEAR_NULL, StepRule
 
-NUMBERS = 3
-"""The last columns of a row's data: l, x D x^T and c x^T."""
+L, SQUARE, LINEAR = range(3)
+"""The columns of what a sweep knows of each row: l, x D x^T and c x^T."""
+
+
+class Layout(NamedTuple):
+    """The rows that belong to x_i: ``stride`` of them from stride * i on, the first one is x_i.
+
+    The others are c_i and x_i D, at these places; zero where there is no C or D.
+    """
+
+    stride: int
+    linear: int
+    weighted: int
 
 
 @compiled
 def sweep_diagonal(
-    rows: np.ndarray, data: np.ndarray, signs: np.ndarray, pairs: np.ndarray, rule: StepRule
+    rows: np.ndarray, own: np.ndarray, signs: np.ndarray, pairs: np.ndarray, rule: StepRule
 ) -> tuple[int, float]:
     """Pair steps on rows in O(n) each, in place.
 
-    The rows are those of [X, X D], or of X if the rule has no D. The data are C, which may have no
-    columns, l and two columns that are filled here. Returns the number t of pairs done, or -t - 1
-    if the sweep stopped at an unbounded one, and the decrease.
+    The rows are x_i, c_i unless C = 0, and x_i D if the rule has a D, for each i in turn. The first
+    column of ``own`` (n, 3) is l; the others are filled here. Returns the number t of pairs done,
+    or -t - 1 if the sweep stopped at an unbounded one, and the decrease.
     """
-    for i in range(rows.shape[0]):
-        _renew(rows, data, i, rule.has_d)
-    group = np.full(rows.shape[0], -1)
+    count = rows.shape[0] // own.shape[0]
+    weighted = count - 1 if rule.has_d else 0
+    layout = Layout(count, 1 if count > 1 + (weighted > 0) else 0, weighted)
+    for i in range(own.shape[0]):
+        _renew(rows, layout, own, i)
+    group = np.full(own.shape[0], -1)
     boosts, turns = np.zeros(lanes.SIZE), np.zeros(lanes.SIZE)
     boosts[lanes.OPPOSITE] = 1.0
     total = 0.0
@@ -46,10 +62,10 @@ def sweep_diagonal(
                 break
             group[i] = group[j] = start
             if signs[i] != signs[j]:
-                _load(rows, data, boosts, opposite, i, j, rule.has_d)
+                _load(rows, layout, own, boosts, opposite, i, j)
                 opposite += 1
             else:
-                _load(rows, data, turns, equal, i, j, rule.has_d)
+                _load(rows, layout, own, turns, equal, i, j)
                 equal += 1
             stop += 1
         if opposite > 0:
@@ -60,10 +76,10 @@ def sweep_diagonal(
         for t in range(start, stop):
             i, j = pairs[t, 0], pairs[t, 1]
             if signs[i] != signs[j]:
-                decrease, unbounded = _move(rows, data, boosts, opposite, i, j, rule)
+                decrease, unbounded = _move(rows, layout, own, boosts, opposite, (i, j), rule)
                 opposite += 1
             else:
-                decrease, unbounded = _move(rows, data, turns, equal, i, j, rule)
+                decrease, unbounded = _move(rows, layout, own, turns, equal, (i, j), rule)
                 equal += 1
             if unbounded and rule.stop_unbounded:
                 return -t - 1, total
@@ -74,16 +90,15 @@ def sweep_diagonal(
 
 @compiled
 def _load(
-    rows: np.ndarray, data: np.ndarray, lane: np.ndarray, k: int, i: int, j: int, has_d: bool
+    rows: np.ndarray, layout: Layout, own: np.ndarray, lane: np.ndarray, k: int, i: int, j: int
 ) -> None:
     """The numbers of a pair into lane k; P = [L Y + C X^T]_BB."""
-    at = data.shape[1] - NUMBERS
-    l1, y11, c11 = data[i, at], data[i, at + 1], data[i, at + 2]
-    l2, y22, c22 = data[j, at], data[j, at + 1], data[j, at + 2]
-    y12, c12, c21 = _products(rows, data, i, j, has_d)
+    l1, y11, c11 = own[i, L], own[i, SQUARE], own[i, LINEAR]
+    l2, y22, c22 = own[j, L], own[j, SQUARE], own[j, LINEAR]
+    y12, c12, c21 = _products(rows, layout, i, j)
     y_plus, y_minus = y11 + 2.0 * y12 + y22, y11 - 2.0 * y12 + y22
-    if not has_d and min(y_plus, y_minus) < NEAR_NULL * (y11 + y22):
-        y_plus, y_minus = null_lengths(rows, i, j)
+    if layout.weighted == 0 and min(y_plus, y_minus) < NEAR_NULL * (y11 + y22):
+        y_plus, y_minus = null_lengths(rows, layout.stride * i, layout.stride * j)
     lane[lanes.P11 + k] = l1 * y11 + c11
     lane[lanes.P12 + k] = l1 * y12 + c12
     lane[lanes.P21 + k] = l2 * y12 + c21
@@ -101,7 +116,13 @@ def _load(
 
 @compiled
 def _move(
-    rows: np.ndarray, data: np.ndarray, lane: np.ndarray, k: int, i: int, j: int, rule: StepRule
+    rows: np.ndarray,
+    layout: Layout,
+    own: np.ndarray,
+    lane: np.ndarray,
+    k: int,
+    pair: tuple[int, int],
+    rule: StepRule,
 ) -> tuple[float, bool]:
     """Apply the step of lane k; returns its decrease, and whether it is unbounded."""
     decrease, unbounded = lane[lanes.DECREASE + k], False
@@ -115,10 +136,15 @@ def _move(
         v11 = v22 = 1.0 + first
         v12, v21 = -second, second
     if decrease > 0.0:
-        apply_pair(rows, i, j, v11, v12, v21, v22)
-        if not _follow(data, lane, k, i, j, (v11, v12, v21, v22)):
-            _renew(rows, data, i, rule.has_d)
-            _renew(rows, data, j, rule.has_d)
+        i, j = pair
+        first_row, second_row = layout.stride * i, layout.stride * j
+        apply_pair(rows, first_row, second_row, v11, v12, v21, v22)
+        if layout.weighted > 0:
+            first_row, second_row = first_row + layout.weighted, second_row + layout.weighted
+            apply_pair(rows, first_row, second_row, v11, v12, v21, v22)
+        if not _follow(own, lane, k, i, j, (v11, v12, v21, v22)):
+            _renew(rows, layout, own, i)
+            _renew(rows, layout, own, j)
     return decrease, unbounded
 
 
@@ -136,49 +162,44 @@ def _general_step(
 
 
 @compiled
-def _follow(data: np.ndarray, lane: np.ndarray, k: int, i: int, j: int, V: Four) -> bool:
+def _follow(own: np.ndarray, lane: np.ndarray, k: int, i: int, j: int, V: Four) -> bool:
     """Update the products of the two rows with themselves, or return False where they cancel."""
-    at = data.shape[1] - NUMBERS
     v11, v12, v21, v22 = V
     y11, y12, y22 = lane[lanes.Y11 + k], lane[lanes.Y12 + k], lane[lanes.Y22 + k]
     first, second = v11 * v11 * y11 + v12 * v12 * y22, v21 * v21 * y11 + v22 * v22 * y22
     square_i, square_j = first + 2.0 * v11 * v12 * y12, second + 2.0 * v21 * v22 * y12
-    data[i, at + 1], data[j, at + 1] = square_i, square_j
-    data[i, at + 2] = v11 * data[i, at + 2] + v12 * lane[lanes.C12 + k]
-    data[j, at + 2] = v22 * data[j, at + 2] + v21 * lane[lanes.C21 + k]
+    own[i, SQUARE], own[j, SQUARE] = square_i, square_j
+    own[i, LINEAR] = v11 * own[i, LINEAR] + v12 * lane[lanes.C12 + k]
+    own[j, LINEAR] = v22 * own[j, LINEAR] + v21 * lane[lanes.C21 + k]
     return bool(square_i >= 0.5 * first and square_j >= 0.5 * second)
 
 
 @compiled_sum
-def _renew(rows: np.ndarray, data: np.ndarray, i: int, has_d: bool) -> None:
+def _renew(rows: np.ndarray, layout: Layout, own: np.ndarray, i: int) -> None:
     """The products of a row with itself, from the row."""
-    at = data.shape[1] - NUMBERS
-    columns = rows.shape[1] // 2 if has_d else rows.shape[1]
-    weighted = columns if has_d else 0
-    square, linear = 0.0, 0.0
-    for c in range(columns):
-        square += rows[i, c] * rows[i, weighted + c]
-    for c in range(at):
-        linear += data[i, c] * rows[i, c]
-    data[i, at + 1] = square
-    data[i, at + 2] = linear
+    x = layout.stride * i
+    weighted, linear = x + layout.weighted, x + layout.linear
+    square, product = 0.0, 0.0
+    for c in range(rows.shape[1]):
+        square += rows[x, c] * rows[weighted, c]
+        product += rows[x, c] * rows[linear, c]
+    own[i, SQUARE] = square
+    own[i, LINEAR] = product if layout.linear > 0 else 0.0
 
 
 @compiled_sum
-def _products(
-    rows: np.ndarray, data: np.ndarray, i: int, j: int, has_d: bool
-) -> tuple[float, float, float]:
+def _products(rows: np.ndarray, layout: Layout, i: int, j: int) -> tuple[float, float, float]:
     """x_i D x_j^T, c_i x_j^T and c_j x_i^T."""
-    columns = rows.shape[1] // 2 if has_d else rows.shape[1]
-    weighted = columns if has_d else 0
+    x, y = layout.stride * i, layout.stride * j
     gram, upper, lower = 0.0, 0.0, 0.0
-    if data.shape[1] > NUMBERS:
-        for c in range(columns):
-            x, y = rows[i, c], rows[j, c]
-            gram += x * rows[j, weighted + c]
-            upper += data[i, c] * y
-            lower += data[j, c] * x
+    if layout.linear > 0:
+        first, second, weighted = x + layout.linear, y + layout.linear, y + layout.weighted
+        for c in range(rows.shape[1]):
+            gram += rows[x, c] * rows[weighted, c]
+            upper += rows[first, c] * rows[y, c]
+            lower += rows[second, c] * rows[x, c]
     else:
-        for c in range(columns):
-            gram += rows[i, c] * rows[j, weighted + c]
+        weighted = y + layout.weighted
+        for c in range(rows.shape[1]):
+            gram += rows[x, c] * rows[weighted, c]
     return gram, upper, lower

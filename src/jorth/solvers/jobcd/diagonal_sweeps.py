@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from jorth.plane.proximal import StepRule
 from jorth.solvers.jobcd.quadratic_sweeps import CHUNK, Matrix
 
-NUMBERS = 3
-"""The columns that a sweep keeps beside C: see `jorth.plane.compiled.diagonal`."""
+LANES = 8
+"""Numbers in a line of the cache, and in the widest vector registers."""
 
 
 class DiagonalForm(NamedTuple):
@@ -53,10 +53,9 @@ class DiagonalSweep:
         self.unbounded = False
         self.decrease = 0.0
         """Of all steps so far, as computed pair by pair."""
-        self._columns = X.shape[1]
-        self._rows = X.copy() if form.D is None else np.concatenate([X, X @ form.D], axis=1)
-        self._data = np.concatenate([form.C, np.zeros((len(X), NUMBERS))], axis=1)
-        self._data[:, -NUMBERS] = form.diagonal
+        self._X, self._rows = _arrange(form, X)
+        self._own = np.zeros((len(X), 3))
+        self._own[:, 0] = form.diagonal
         self._signs = signs
         self._pairs = pairs
         self._rule = rule._replace(has_d=form.D is not None)
@@ -67,7 +66,7 @@ class DiagonalSweep:
 
         for start in range(0, len(self._pairs), CHUNK):
             pairs = self._pairs[start : start + CHUNK]
-            done, decrease = sweep_diagonal(self._rows, self._data, self._signs, pairs, self._rule)
+            done, decrease = sweep_diagonal(self._rows, self._own, self._signs, pairs, self._rule)
             self.decrease += decrease
             self.unbounded = done < 0
             yield done if done >= 0 else -done - 1
@@ -76,4 +75,26 @@ class DiagonalSweep:
 
     def rows(self) -> Matrix:
         """X (n, m)."""
-        return self._rows[:, : self._columns]
+        return self._X.copy()
+
+
+def _arrange(form: DiagonalForm, X: Matrix) -> tuple[Matrix, Matrix]:
+    """A view on X among the rows of the compiled sweep, and these rows.
+
+    They begin with lines of the cache and have zeros at their end: a whole number of vector
+    registers.
+    """
+    n, columns = X.shape
+    matrices = [X]
+    if form.C.shape[1] > 0:
+        matrices.append(form.C)
+    if form.D is not None:
+        matrices.append(X @ form.D)
+    length = -(-columns // LANES) * LANES
+    size = n * len(matrices) * length
+    flat = np.zeros(size + LANES)
+    first = -(flat.ctypes.data // flat.itemsize) % LANES
+    rows = flat[first : first + size].reshape(n, len(matrices), length)
+    for place, matrix in enumerate(matrices):
+        rows[:, place, :columns] = matrix
+    return rows[:, 0, :columns], rows.reshape(-1, length)
