@@ -92,7 +92,13 @@ def run_chain(
             if results:
                 start, note = _handed_over(results[-1], signature)
             callback = _with_offsets(settings.callback, results)
-            of_stage = replace(settings, limits=limits, callback=callback, checkpoint=folder)
+            of_stage = replace(
+                settings,
+                limits=limits,
+                callback=callback,
+                checkpoint=folder,
+                least_scale=results[-1].gradient_scale if results else 0.0,
+            )
             result = run(start, stage.method, of_stage)
             if result.status not in FINAL and _is_interrupted(interrupt, ranks):
                 status = Status.INTERRUPTED

@@ -53,6 +53,8 @@ class Settings:
     checkpoint: str | os.PathLike[str] | None
     checkpoint_interval: float
     on_unbounded: Literal["stop", "continue"]
+    least_scale: float = 0.0
+    """The scale of the gradient that earlier stages of a chain have found."""
 
     def __post_init__(self) -> None:
         arrays.check_choice(self.on_unbounded, "on_unbounded", ("stop", "continue"))
@@ -98,6 +100,7 @@ class Run:
         self.start = start
         self.callback = settings.callback
         self.criterion = settings.criterion()
+        self.least_scale = settings.least_scale
         self.numpy_out = numpy_out
         self.state: State | None = None
         self.iteration = 0
@@ -141,6 +144,7 @@ class Run:
             objective.clock.start()
             self.state = self.solver.init(self.problem, self.start)
             objective.clock.pause()
+            self.record.scale.raise_to(self.least_scale)
         while True:
             ending = self._record_and_check(self.state, line)
             if ending is None:

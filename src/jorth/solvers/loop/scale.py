@@ -54,8 +54,11 @@ class Scale:
         """Take a point with its gradient, in the unit of the run, and ||X||_2 into account."""
         if self.stated:
             return
-        size = gradient_size(X, gradient, norm) * self.unit
-        if self.largest < size < math.inf:
+        self.raise_to(gradient_size(X, gradient, norm) * self.unit)
+
+    def raise_to(self, size: float) -> None:
+        """Take a scale into account that was found elsewhere, in the units of f."""
+        if not self.stated and self.largest < size < math.inf:
             self.largest = size
 
 

@@ -159,7 +159,7 @@ class RelativeGradient(Criterion):
     def explain(self, report: Report) -> str:
         norm, scale = report.gradient_norm, report.gradient_scale
         return (
-            f"the gradient norm {norm:.2g} is at most {self.tolerance:g} of its scale {scale:.3g}"
+            f"the gradient norm {norm:.2g} is at most {self.tolerance:.3g} of its scale {scale:.3g}"
         )
 
 

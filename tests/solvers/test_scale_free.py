@@ -1,0 +1,282 @@
+"""f times c and data times c: the same iterations to the same status, for every solver."""
+
+from dataclasses import fields, replace
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+
+import jorth
+from jorth import Signature, Status
+from jorth.datasets import planted_procrustes
+from jorth.objectives import AbstractObjective, QuadraticForm
+from jorth.plane import solve_plane
+from jorth.solvers.loop.solver import as_objective
+from tests.solvers.registry import SOLVERS
+
+SIG = Signature(3, 2)
+EXACT = [2.0**-300, 2.0**300]
+"""Powers of two: not a bit changes."""
+ROUNDED = [1e-100, 1e100]
+"""Other factors round f, and end after the same number of iterations up to one in ten."""
+UNITS = {"theta", "curvature", "beta"}
+"""Options in the units of f."""
+
+
+class Times(AbstractObjective):
+    """c f, with all that f states."""
+
+    def __init__(self, f, c):
+        self.f, self.c = f, c
+        self.samples = f.samples
+
+    def value_and_gradient(self, X):
+        value, gradient = self.f.value_and_gradient(X)
+        return self.c * value, self.c * gradient
+
+    def sample_gradient(self, X, index):
+        return self.c * self.f.sample_gradient(X, index)
+
+    def quadratic(self):
+        form = self.f.quadratic()
+        if form is None:
+            return None
+        C = None if form.C is None else self.c * form.C
+        return QuadraticForm(self.c * form.A, C, form.D, self.c * form.constant)
+
+    def curvature(self):
+        known = self.f.curvature()
+        return None if known is None else self.c * known
+
+    def bounded_below(self):
+        return self.f.bounded_below()
+
+    def data(self):
+        return self.f.data()
+
+    def shape(self):
+        return self.f.shape()
+
+
+@cache
+def data():
+    return planted_procrustes(
+        20, SIG, source_condition=3.0, point_condition=4.0, noise=0.1, seed=11
+    )
+
+
+def robust_mean(X, batch):
+    source, target = batch
+    return torch.sqrt(1 + (source @ X - target) ** 2).sum() / len(source)
+
+
+def problems():
+    source, target, _ = data()
+    rows = torch.from_numpy(source), torch.from_numpy(target)
+    A = source.T @ source / 20
+    return {
+        "procrustes": jorth.Procrustes(source, target),
+        "quadratic": jorth.Quadratic(A, source[:5] / 4, np.diag([1.0, 2.0, 1.0, 3.0, 1.0])),
+        "trace": jorth.HyperbolicEigenvalue(A),
+        "function": as_objective(lambda X: robust_mean(X, rows)),
+        "sum": jorth.FiniteSum(robust_mean, rows),
+    }
+
+
+def in_units(solver, c):
+    """The solver with its options in the units of c f."""
+    own = {field.name: getattr(solver, field.name) for field in fields(solver)}
+    return replace(
+        solver, **{name: c * x for name, x in own.items() if name in UNITS and isinstance(x, float)}
+    )
+
+
+SOLVED = SOLVERS | {
+    "j theta": jorth.Jacobi(theta=1e-3),
+    "j fixed": jorth.Jacobi(curvature=2.0),
+    "gs fixed": jorth.GaussSeidel(curvature=2.0, theta=1e-2),
+    "umcm fixed": jorth.UMCM(beta=5.0),
+}
+
+
+@pytest.mark.parametrize("name", SOLVED)
+@pytest.mark.parametrize("problem", ["procrustes", "quadratic", "trace", "sum"])
+def test_powers_of_two_do_not_change_a_bit(name, problem):
+    f = problems()[problem]
+    if name.startswith("vr") and not f.samples:
+        pytest.skip("not a sum")
+    runs = [
+        jorth.minimize(
+            Times(f, c), signature=SIG, method=in_units(SOLVED[name], c), max_iterations=10, seed=1
+        )
+        for c in (1.0, *EXACT)
+    ]
+    for c, run in zip(EXACT, runs[1:], strict=True):
+        assert (run.status, run.iterations) == (runs[0].status, runs[0].iterations)
+        np.testing.assert_array_equal(run.x, runs[0].x)
+        for column in ("value", "gradient_norm"):
+            np.testing.assert_array_equal(run.history[column], c * runs[0].history[column])
+        assert run.value == c * runs[0].value
+        assert run.gradient_scale == c * runs[0].gradient_scale
+
+
+def alike(run, other):
+    assert other.status is run.status
+    assert abs(other.iterations - run.iterations) <= 1 + run.iterations // 10
+
+
+@pytest.mark.parametrize("method", jorth.solvers.METHODS)
+@pytest.mark.parametrize("problem", ["procrustes", "sum"])
+def test_defaults_end_alike_at_any_scale_of_f(method, problem):
+    f = problems()[problem]
+    options = dict(signature=SIG, method=method, max_iterations=1000)
+    plain = jorth.minimize(f, **options)
+    assert plain.status is Status.CONVERGED
+    for c in ROUNDED:
+        other = jorth.minimize(Times(f, c), **options)
+        alike(plain, other)
+        assert other.value / c == pytest.approx(plain.value, rel=1e-9)
+
+
+@pytest.mark.parametrize("c", [*EXACT, *ROUNDED, 1e-4, 1e4])
+def test_defaults_end_alike_in_any_unit_of_the_data(c):
+    source, target, _ = data()
+    for method in (None, "gs-jobcd", "j-jobcd"):
+        plain, other = (
+            jorth.procrustes(s * source, s * target, SIG, x0=np.eye(5), method=method)
+            for s in (1.0, c)
+        )
+        alike(plain, other)
+        assert len(plain.stages) == len(other.stages)
+        assert plain.iterations > 3
+        np.testing.assert_allclose(other.x, plain.x, atol=1e-8)
+
+
+@pytest.mark.parametrize("c", [2.0**-40, 2.0**40])
+@pytest.mark.parametrize("method", ["gs-jobcd", "j-jobcd", "riemannian-lbfgs", "umcm", "csdm"])
+def test_float32(method, c):
+    f = jorth.Procrustes(*(torch.from_numpy(part).float() for part in data()[:2]))
+    options = dict(signature=SIG, method=method, max_iterations=40, gradient_tolerance=1e-4)
+    plain, other = (jorth.minimize(Times(f, s), **options) for s in (1.0, c))
+    assert (other.status, other.iterations) == (plain.status, plain.iterations)
+    np.testing.assert_array_equal(other.x, plain.x)
+
+
+@pytest.mark.parametrize("method", jorth.solvers.METHODS)
+def test_a_start_at_the_solution_of_exact_data(method):
+    """G itself is rounding there: the terms that cancel in it are the scale."""
+    source, target, X = planted_procrustes(20, SIG, point_condition=4.0, seed=12)
+    for c in (1.0, *ROUNDED):
+        result = jorth.minimize(
+            jorth.Procrustes(c * source, c * target), X, signature=SIG, method=method
+        )
+        assert (result.status, result.iterations) == (Status.CONVERGED, 0)
+
+
+def test_f_is_zero():
+    for f in (lambda X: 0 * X.sum(), jorth.Quadratic(np.zeros((5, 5)))):
+        result = jorth.minimize(f, signature=SIG)
+        assert (result.status, result.iterations) == (Status.CONVERGED, 0)
+        assert result.gradient_scale == 0
+
+
+def test_a_large_constant_does_not_overflow():
+    """|f| is 1e400 times the gradient."""
+    T = torch.from_numpy(data().X)
+    result = jorth.minimize(
+        lambda X: 1e300 + 1e-100 * (X - T).square().sum(), signature=SIG, method="j-jobcd"
+    )
+    assert result.status is Status.CONVERGED
+    assert result.value == 1e300
+    assert result.gradient_norm <= 1e-7 * result.gradient_scale < 1e-100
+
+
+def test_the_scale_of_an_unknown_f():
+    """The largest ||G X^T||_F / max(1, ||X||_2^2), which is that of the start here."""
+    T = data().X
+    x0 = jorth.random_point(SIG, cond=100.0, seed=3)
+
+    def f(X):
+        return (X - torch.from_numpy(T)).square().sum()
+
+    result = jorth.minimize(f, torch.from_numpy(x0), signature=SIG, method="riemannian-lbfgs")
+    at_start = np.linalg.norm(2 * (x0 - T) @ x0.T) / np.linalg.norm(x0, 2) ** 2
+    assert result.status is Status.CONVERGED
+    assert result.gradient_scale >= 0.99 * at_start
+    assert result.gradient_scale <= 2 * np.linalg.norm(np.eye(5)) + 2 * np.linalg.norm(T)
+    assert f"of its scale {result.gradient_scale:.3g}" in result.message
+
+
+def test_an_objective_may_state_its_scale():
+    class Stated(Times):
+        def gradient_scale(self):
+            return 1e3
+
+    f = problems()["function"]
+    options = dict(signature=SIG, method="riemannian-lbfgs", gradient_tolerance=1e-6)
+    loose = jorth.minimize(Stated(f, 1.0), **options)
+    tight = jorth.minimize(Times(f, 1.0), **options)
+    assert loose.gradient_scale == 1e3
+    assert 1e-6 * tight.gradient_scale < loose.gradient_norm <= 1e-3
+    assert loose.iterations < tight.iterations
+
+
+def test_a_chain_keeps_the_scale():
+    """G vanishes at the solution, where the second stage starts."""
+    T = torch.from_numpy(data().X)
+    chain = jorth.minimize(
+        lambda X: (X - T).square().sum(),
+        signature=SIG,
+        method=[jorth.Stage("j-jobcd", max_iterations=15), "riemannian-lbfgs"],
+        gradient_tolerance=1e-13,
+    )
+    first, second = chain.stages
+    assert second.status is Status.CONVERGED
+    assert first.gradient_scale == second.gradient_scale
+
+
+def test_criteria_and_callbacks_get_the_units_of_f():
+    f = problems()["procrustes"]
+    rows = []
+    jorth.minimize(
+        Times(f, 1e100),
+        signature=SIG,
+        callback=lambda X, row: rows.append((X, row["value"])),
+        max_iterations=3,
+    )
+    for X, value in rows:
+        assert value == pytest.approx(1e100 * f.value(torch.as_tensor(X)).item(), rel=1e-12)
+    for column, stop in (
+        ("value", jorth.stopping.ValueBelow(1e99)),
+        ("gradient_norm", jorth.stopping.GradientNorm(1e98)),
+    ):
+        run = jorth.minimize(Times(f, 1e100), signature=SIG, gradient_tolerance=0.0, stop=stop)
+        assert run.status is Status.CONVERGED
+        (limit,) = vars(stop).values()
+        assert run.history[column][-1] <= limit < run.history[column][-2]
+
+
+@pytest.mark.parametrize("method", ["gs-jobcd", "riemannian-lbfgs", "umcm"])
+def test_resume_to_the_bit_in_a_unit_of_its_own(method, tmp_path):
+    for name in ("procrustes", "function"):
+        f = Times(problems()[name], 1e100)
+        options = dict(signature=SIG, method=method, gradient_tolerance=0.0)
+        jorth.minimize(f, checkpoint=tmp_path / name, max_iterations=3, **options)
+        resumed = jorth.minimize(f, checkpoint=tmp_path / name, max_iterations=7, **options)
+        straight = jorth.minimize(f, max_iterations=7, **options)
+        np.testing.assert_array_equal(resumed.x, straight.x)
+        assert resumed.value == straight.value
+        assert resumed.gradient_scale == straight.gradient_scale
+
+
+@pytest.mark.parametrize("c", [2.0**-900, 2.0**900])
+def test_plane_problems_have_no_scale(c):
+    rng = np.random.default_rng(5)
+    B = rng.standard_normal((200, 4, 4))
+    P, signs = rng.standard_normal((200, 2, 2)), rng.choice([1.0, -1.0], (200, 2))
+    for Q in (B @ B.transpose(0, 2, 1), rng.uniform(0.1, 2.0, 200)):
+        plain = solve_plane(P, Q, signs, theta=1e-3)
+        other = solve_plane(c * P, c * Q, signs, theta=c * 1e-3)
+        np.testing.assert_array_equal(other.V, plain.V)
+        np.testing.assert_array_equal(other.decrease, c * plain.decrease)
