@@ -45,7 +45,11 @@ def test_half_and_single_precision_are_multiplied_in_double():
 def test_term_counts_are_not_unbounded(side):
     counts = scipy.sparse.csr_array(np.random.default_rng(2).poisson(30, (40, 5)).astype(np.uint16))
     result = jorth.minimize(
-        HyperbolicEigenvalue(data=counts), signature=SIG, side=side, max_iterations=50
+        HyperbolicEigenvalue(data=counts),
+        signature=SIG,
+        method="gs-jobcd",
+        side=side,
+        max_iterations=50,
     )
     assert result.status is not Status.UNBOUNDED
     assert result.value > 0

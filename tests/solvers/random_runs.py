@@ -307,6 +307,7 @@ def _solver(rng, name, thin, problem):
 
 COORDINATES = {"components": ["start", "start", "all"], "theta": [None, None, 1e-3]}
 OPTIONS: dict[str, dict[str, list]] = {
+    "auto": {},
     "gs-jobcd": COORDINATES
     | {
         "side": ["left", "right"],

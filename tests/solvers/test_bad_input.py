@@ -29,8 +29,9 @@ BAD = {
     "not scalar": (lambda: jorth.minimize(lambda X: X, signature=SIG), ValueError, r"objective must return a scalar tensor, got shape \(3, 3\)"),
     "no tensor": (lambda: jorth.minimize(lambda X: 1.0, signature=SIG), TypeError, "objective must return a scalar tensor, got float"),
     "no gradient": (lambda: jorth.minimize(lambda X: X.detach().sum(), signature=SIG), ValueError, "objective must return a tensor that depends on X"),
-    "method": (lambda: jorth.minimize(QUADRATIC, signature=SIG, method="newton"), ValueError, "method must be one of gs-jobcd, j-jobcd, vr-j-jobcd, umcm, .*, riemannian-lbfgs, riemannian-newton, a solver, or a list of these, got 'newton'"),
-    "option": (lambda: jorth.minimize(QUADRATIC, signature=SIG, sweep=1), TypeError, "gs-jobcd has no option 'sweep'; it has side"),
+    "method": (lambda: jorth.minimize(QUADRATIC, signature=SIG, method="newton"), ValueError, "method must be one of auto, gs-jobcd, j-jobcd, vr-j-jobcd, umcm, .*, riemannian-lbfgs, riemannian-newton, a solver, or a list of these, got 'newton'"),
+    "option": (lambda: jorth.minimize(QUADRATIC, signature=SIG, method="gs-jobcd", sweep=1), TypeError, "gs-jobcd has no option 'sweep'; it has side"),
+    "option without a method": (lambda: jorth.minimize(QUADRATIC, signature=SIG, side="right"), TypeError, "option 'side' needs a method: method=\"auto\" has no options"),
     "option beside an instance": (lambda: jorth.minimize(QUADRATIC, signature=SIG, method=Jacobi(), theta=1.0), TypeError, "options must be given to the solver itself"),
     "order": (lambda: GaussSeidel(order="best"), ValueError, 'order must be one of "sweep"'),
     "block size": (lambda: GaussSeidel(block_size=0), ValueError, "block_size must be at least 1, got 0"),
@@ -66,7 +67,7 @@ BAD = {
     "procrustes, target NaN": (lambda: jorth.procrustes(EYE, EYE * np.nan, SIG), ValueError, "target must be finite"),
     "procrustes, source integers": (lambda: jorth.procrustes(EYE.astype(int), EYE, SIG), TypeError, "source must be float64 or float32"),
     "procrustes, x0": (lambda: jorth.procrustes(EYE, EYE, SIG, x0=np.ones((3, 3))), ValueError, "x0 must be J-orthogonal"),
-    "procrustes, option": (lambda: jorth.procrustes(EYE, EYE, SIG, sweeps=3), TypeError, "riemannian-lbfgs has no option 'sweeps'"),
+    "procrustes, option": (lambda: jorth.procrustes(EYE, EYE, SIG, sweeps=3), TypeError, "option 'sweeps' needs a method"),
     "procrustes, tolerance": (lambda: jorth.procrustes(EYE, EYE, SIG, gradient_tolerance=-1.0), ValueError, "gradient_tolerance must be a number of at least 0"),
 }  # fmt: skip
 

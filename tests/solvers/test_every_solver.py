@@ -74,9 +74,16 @@ def test_components_all_leaves_the_start_and_ends_no_higher(order):
     """From a start in another component of a problem planted in the identity component."""
     this = case("procrustes")
     x0 = jorth.random_point(this.signature, cond=2.0, component=(-1, 1), seed=3)
-    stay = jorth.minimize(this.objective, x0, signature=this.signature, order=order)
+    stay = jorth.minimize(
+        this.objective, x0, signature=this.signature, method="gs-jobcd", order=order
+    )
     jump = jorth.minimize(
-        this.objective, x0, signature=this.signature, order=order, components="all"
+        this.objective,
+        x0,
+        signature=this.signature,
+        method="gs-jobcd",
+        order=order,
+        components="all",
     )
     assert jorth.component(stay.x, this.signature) == (-1, 1)
     assert jorth.component(jump.x, this.signature) == (1, 1)
@@ -141,7 +148,7 @@ def test_counts_are_true():
         assert result.evaluations.gradient == calls["gradient"]
         assert result.iterations == 3
     n = this.signature.n
-    exact = jorth.minimize(inner, signature=this.signature, max_iterations=3)
+    exact = jorth.minimize(inner, signature=this.signature, method="gs-jobcd", max_iterations=3)
     assert exact.evaluations.pair_updates == 3 * n * (n - 1) // 2
     assert exact.evaluations.gradient == 4  # the start and one after each sweep
 

@@ -53,6 +53,17 @@ def eigh(A: ArrayT, signature: Signature) -> tuple[ArrayT, ArrayT]:
     return like_input(values, A), like_input(X, A)
 
 
+def is_definite_pencil(A: Floats, signs: NDArray[np.int8]) -> bool:
+    """Whether A - mu J is positive definite for some mu, for a finite symmetric A (n, n)."""
+    if _cholesky(A) is not None or np.all(signs == signs[0]):
+        return True
+    try:
+        _definite_shift(A, signs)
+    except ValueError:
+        return False
+    return True
+
+
 def _eigh(A: Floats, signs: NDArray[np.int8]) -> tuple[Floats, Floats]:
     from scipy.linalg import eigh as symmetric_eigh
 

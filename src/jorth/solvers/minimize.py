@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from jorth.objectives import AbstractObjective
 from jorth.objectives.base import hash_tensors
 from jorth.ranks import naming_checkpoint, only_first
 from jorth.signature import Signature
+from jorth.solvers.automatic import Automatic, choose
 from jorth.solvers.baselines.admm import ADMM
 from jorth.solvers.baselines.parametrized import CSDM, Exponential
 from jorth.solvers.baselines.umcm import UMCM
@@ -43,6 +44,7 @@ from jorth.storage.checkpoint import FILE
 METHODS: dict[str, type[AbstractSolver]] = {
     solver.name: solver
     for solver in (
+        Automatic,
         GaussSeidel,
         Jacobi,
         AcceleratedGaussSeidel,
@@ -66,7 +68,7 @@ def minimize(
     x0: Any = None,
     *,
     signature: Signature | None = None,
-    method: str | AbstractSolver | Sequence[str | AbstractSolver | Stage] = "gs-jobcd",
+    method: str | AbstractSolver | Sequence[str | AbstractSolver | Stage] = "auto",
     max_iterations: int | None = None,
     max_time: float | None = None,
     max_evaluations: int | None = None,
@@ -88,11 +90,13 @@ def minimize(
         x0: The start, (n, n) J-orthogonal or thin (n, k); the identity when omitted. It is not
             changed.
         signature: The signs of J; may be omitted if the objective has them.
-        method: "gs-jobcd", "j-jobcd", "accelerated-gs-jobcd", "accelerated-j-jobcd",
-            "vr-j-jobcd", "umcm", "admm", "csdm", "exponential", "riemannian-sd", "riemannian-cg",
-            "riemannian-lbfgs", "riemannian-newton", or a solver such as jorth.GaussSeidel(...). A
-            list runs several of them, each from the point where the last one ended; the limits are
-            then for the chain, in equal shares, and a `Stage` in the list has its own.
+        method: "auto" chooses by what the objective says about itself, and ``result.method`` and
+            the message say what it took. Others are "gs-jobcd", "j-jobcd", "accelerated-gs-jobcd",
+            "accelerated-j-jobcd", "vr-j-jobcd", "umcm", "admm", "csdm", "exponential",
+            "riemannian-sd", "riemannian-cg", "riemannian-lbfgs", "riemannian-newton", or a solver
+            such as jorth.GaussSeidel(...). A list runs several of them, each from the point where
+            the last one ended; the limits are then for the chain, in equal shares, and a `Stage` in
+            the list has its own.
         max_iterations: Sweeps for Gauss-Seidel, gradient steps for all others.
         max_time: Seconds of solving, over all resumptions; recording, callbacks and checkpoints do
             not count.
@@ -166,6 +170,8 @@ def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
         raise ValueError(f"method must be one of {known}, got {arrays.shown(method)}")
     own = [field.name for field in fields(METHODS[method])]  # type: ignore[arg-type]
     for name in options:
+        if method == Automatic.name:
+            raise TypeError(f'option {name!r} needs a method: method="auto" has no options')
         if name not in own:
             raise TypeError(f"{method} has no option {name!r}; it has {', '.join(own)}")
     return METHODS[method](**options)
@@ -239,8 +245,11 @@ def _run(
     """Run one method from X."""
     ranks = function.ranks
     folder = settings.folder
-    # with one sign only, the feasible set is compact
-    bounded = signature.p == 0 or signature.q == 0 or function.bounded_below()
+    bounded = function.bounded_below()
+    note = ""
+    if isinstance(solver, Automatic):
+        solver, kind = choose(function, signature, X, bounded=bounded)
+        note = f"; method {solver.name} chosen for {kind}"
     with ExitStack() as stack:
         if ranks is not None:
             stack.enter_context(naming_checkpoint(folder, FILE))
@@ -254,13 +263,15 @@ def _run(
             signature.vector(X),
             arrays.generator(settings.seed),
             stop_unbounded=settings.on_unbounded == "stop",
-            bounded=bounded,
+            # with one sign only, the feasible set is compact
+            bounded=bounded or signature.p == 0 or signature.q == 0,
         )
         run = Run(problem, solver, X, settings, numpy_out=numpy_out)
         if folder is not None:
             identity = _identity(function, signature, solver, X, settings)
             run.keep_in(folder, identity, settings.checkpoint_interval)
-        return run.solve(interrupt, line)
+        result = run.solve(interrupt, line)
+    return replace(result, message=result.message + note) if note else result
 
 
 def _identity(

@@ -74,7 +74,7 @@ def procrustes(
         x0: Your own start; no other start is tried in its component.
         components: "all", or "start" for the component of x0 alone; without x0, that of the start
             with the lowest value.
-        method: Any method of `minimize`; "riemannian-lbfgs" when omitted.
+        method: Any method of `minimize`; "auto" when omitted.
         gradient_tolerance: As in `minimize`; u^(2/3) when omitted, with u the unit roundoff.
         checkpoint: A folder, with a subfolder for each component.
         **options: Options of `minimize` and of the method. Limits apply to each run.
@@ -108,7 +108,7 @@ def procrustes(
                 continue
             start = arrays.like_input(starts[which], target if x0 is None else x0)
             folder = None if checkpoint is None else Path(checkpoint) / "{:+d}{:+d}".format(*which)
-            chosen = "riemannian-lbfgs" if method is None else method
+            chosen = "auto" if method is None else method
             runs.append(minimize(objective, start, method=chosen, checkpoint=folder, **options))
             if runs[-1].status is Status.INTERRUPTED:
                 break

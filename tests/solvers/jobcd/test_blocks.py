@@ -241,11 +241,16 @@ def test_an_unbounded_plane_stops_the_sweep():
     assert sum(sweep.run()) == sum(plain.run()) < n * (n - 1) // 2
     assert sweep.unbounded
     assert plain.unbounded
-    result = jorth.minimize(jorth.Quadratic(A), signature=sig, block_size=4)
+    result = jorth.minimize(jorth.Quadratic(A), signature=sig, method="gs-jobcd", block_size=4)
     assert result.status is Status.UNBOUNDED
     assert 0 < result.evaluations.pair_updates < 36
     going = jorth.minimize(
-        jorth.Quadratic(A), signature=sig, block_size=4, on_unbounded="continue", max_iterations=2
+        jorth.Quadratic(A),
+        signature=sig,
+        method="gs-jobcd",
+        block_size=4,
+        on_unbounded="continue",
+        max_iterations=2,
     )
     assert going.status is Status.MAX_ITERATIONS
     assert going.evaluations.pair_updates == 2 * 36
@@ -269,7 +274,11 @@ def test_planted_procrustes(n, share):
     )
     source, target, X = planted_procrustes(2 * n, sig, seed=2)
     result = jorth.minimize(
-        jorth.Procrustes(source, target), signature=sig, block_size=8, gradient_tolerance=1e-9
+        jorth.Procrustes(source, target),
+        signature=sig,
+        method="gs-jobcd",
+        block_size=8,
+        gradient_tolerance=1e-9,
     )
     assert result.status is Status.CONVERGED
     assert np.abs(result.x - X).max() < 1e-6
@@ -282,7 +291,12 @@ def test_float32():
     source, target, X = planted_procrustes(100, sig, seed=2)
     objective = jorth.Procrustes(source.astype(np.float32), target.astype(np.float32))
     result = jorth.minimize(
-        objective, signature=sig, block_size=8, gradient_tolerance=1e-5, max_iterations=1000
+        objective,
+        signature=sig,
+        method="gs-jobcd",
+        block_size=8,
+        gradient_tolerance=1e-5,
+        max_iterations=1000,
     )
     assert result.x.dtype == np.float32
     assert np.abs(result.x - X).max() < 1e-2
@@ -310,11 +324,18 @@ def test_large_n_goes_by_blocks(monkeypatch):
         jorth.minimize(
             jorth.Quadratic(A, np.tri(n)),
             signature=Signature(n - 1, 1),
+            method="gs-jobcd",
             max_iterations=1,
             **options,
         )
     race = jorth.Quadratic(-np.eye(192), np.tri(192))
-    jorth.minimize(race, signature=Signature(191, 1), on_unbounded="continue", max_iterations=1)
+    jorth.minimize(
+        race,
+        signature=Signature(191, 1),
+        method="gs-jobcd",
+        on_unbounded="continue",
+        max_iterations=1,
+    )
     assert used == [28, 50, 28]
     assert [blocks.rows_of_a_block(n) for n in (2, 191, 192, 511, 512, 10**5)] == [
         1,
@@ -344,6 +365,13 @@ def test_nothing_is_compiled_on_the_clock():
     for objective in (jorth.Quadratic(A), jorth.Quadratic(A, M), jorth.Quadratic(A, M, A)):
         for side in ("left", "right"):
             jorth.minimize(
-                objective, far, signature=sig, side=side, theta=0.0, block_size=2, max_iterations=2
+                objective,
+                far,
+                signature=sig,
+                method="gs-jobcd",
+                side=side,
+                theta=0.0,
+                block_size=2,
+                max_iterations=2,
             )
     assert len(sweep_block.signatures) == 1

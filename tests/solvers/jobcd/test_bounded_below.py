@@ -71,7 +71,12 @@ def test_the_value_from_a_far_start_is_that_of_the_pencil(cond):
     optimum = np.abs(1 / eigh(np.diag(sig.signs.astype(float)), A)[0]).sum()
     x0 = jorth.random_point(sig, cond=cond, seed=1)
     result = jorth.minimize(
-        HyperbolicEigenvalue(A), x0, signature=sig, side="right", max_iterations=60
+        HyperbolicEigenvalue(A),
+        x0,
+        signature=sig,
+        method="gs-jobcd",
+        side="right",
+        max_iterations=60,
     )
     assert result.status is not Status.UNBOUNDED
     assert abs(result.value - optimum) <= 1e3 * 10 * 2.0**-53 * cond * optimum
@@ -87,6 +92,7 @@ def test_a_constant_trace_is_not_unbounded(side):
         HyperbolicEigenvalue(np.diag(sig.signs.astype(float))),
         x0,
         signature=sig,
+        method="gs-jobcd",
         side=side,
         gradient_tolerance=0.0,
         max_iterations=20,
@@ -222,7 +228,10 @@ def test_a_negative_eigenvalue_in_single_precision_is_one(p, negative):
     sig = Signature(p, p)
     start = jorth.random_point(sig, cond=3, seed=0, dtype=np.float32)
     assert not objective.bounded_below()
-    assert jorth.minimize(objective, start, signature=sig).status is jorth.Status.UNBOUNDED
+    assert (
+        jorth.minimize(objective, start, signature=sig, method="gs-jobcd").status
+        is jorth.Status.UNBOUNDED
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -95,6 +95,7 @@ def test_equal_signs_are_rotated_too():
     result = jorth.minimize(
         HyperbolicEigenvalue(A),
         signature=sig,
+        method="gs-jobcd",
         side="right",
         gradient_tolerance=0.0,
         max_iterations=12,
@@ -157,7 +158,12 @@ def test_the_papers_sign_is_unbounded(side):
     A, sig, _ = pencil(8, 4, cond=10.0)
     objective = HyperbolicEigenvalue(A, sense="max")
     stopped = jorth.minimize(
-        objective, signature=sig, side=side, gradient_tolerance=0.0, max_iterations=1000
+        objective,
+        signature=sig,
+        method="gs-jobcd",
+        side=side,
+        gradient_tolerance=0.0,
+        max_iterations=1000,
     )
     assert stopped.status is Status.UNBOUNDED
     assert stopped.evaluations.pair_updates >= 0
@@ -185,6 +191,7 @@ def race(theta, **options):
     return jorth.minimize(
         HyperbolicEigenvalue(A, sense="max"),
         signature=sig,
+        method="gs-jobcd",
         theta=theta,
         on_unbounded="continue",
         gradient_tolerance=0.0,

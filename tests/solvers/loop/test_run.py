@@ -18,7 +18,9 @@ from tests.solvers.registry import case
 
 def minimize(**options):
     this = case("procrustes noisy")
-    return jorth.minimize(this.objective, **({"signature": this.signature} | options))
+    return jorth.minimize(
+        this.objective, **({"signature": this.signature, "method": "gs-jobcd"} | options)
+    )
 
 
 def test_statuses_and_messages():

@@ -29,8 +29,8 @@ Exit codes:
 
 # as in jorth.solvers, which is not imported here because it loads torch
 METHODS = (
-    "gs-jobcd, j-jobcd, accelerated-gs-jobcd, accelerated-j-jobcd, vr-j-jobcd, umcm, admm, csdm, "
-    "exponential, riemannian-sd, riemannian-cg, riemannian-lbfgs, riemannian-newton"
+    "auto, gs-jobcd, j-jobcd, accelerated-gs-jobcd, accelerated-j-jobcd, vr-j-jobcd, umcm, admm, "
+    "csdm, exponential, riemannian-sd, riemannian-cg, riemannian-lbfgs, riemannian-newton"
 )
 
 SIGNATURE = (
@@ -117,7 +117,7 @@ def eigen(ctx: click.Context, /, matrix: Path, data: bool, **common: Any) -> Non
 @solve.command(cls=Recorded, epilog=CODES)
 @click.argument("source", type=in_file)
 @click.argument("target", type=in_file)
-@_common("riemannian-lbfgs")
+@_common("auto")
 @click.pass_context
 def procrustes(ctx: click.Context, /, source: Path, target: Path, **common: Any) -> None:
     """Align SOURCE (m x n, dense or sparse) with TARGET: min 1/2m ||SOURCE X - TARGET||^2."""
@@ -128,7 +128,7 @@ def procrustes(ctx: click.Context, /, source: Path, target: Path, **common: Any)
 @click.argument("a", type=in_file)
 @click.argument("c", type=in_file_or_dash, required=False)
 @click.argument("d", type=in_file, required=False)
-@_common("riemannian-lbfgs")
+@_common("auto")
 @click.pass_context
 def quadratic(
     ctx: click.Context, /, a: Path, c: Path | None, d: Path | None, **common: Any

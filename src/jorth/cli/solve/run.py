@@ -158,6 +158,7 @@ def _direct(
         residual=found,
         violation=found,
         history={},
+        method=DIRECT,
     )
     return result, values
 

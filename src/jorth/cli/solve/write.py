@@ -67,10 +67,8 @@ def _record(request: Request, solved: Solved) -> dict[str, Any]:
         "tolerance": request.tolerance,
         "limits": request.limits,
         "seed": request.seed,
-        "stages": [
-            {"method": name, **_summary(stage)}
-            for name, stage in zip(request.methods, result.stages, strict=False)
-        ],
+        "ran": result.method,
+        "stages": [{"method": stage.method, **_summary(stage)} for stage in result.stages],
         "inputs": {
             name: {"file": str(path), "sha256": solved.checksums[name]}
             for name, path in request.inputs().items()
@@ -117,9 +115,9 @@ def table(request: Request, solved: Solved) -> Table:
         # only the status may wrap, so that the table fits into 80 characters
         made.add_column(heading, justify="right", no_wrap=heading != "status")
     stages = solved.result.stages or (solved.result,)
-    for method, stage in zip(request.methods, stages, strict=False):
+    for stage in stages:
         made.add_row(
-            method,
+            stage.method,
             f"{stage.value:.8g}",
             stage.status.name.lower().replace("_", " "),
             f"{stage.gradient_norm:.1e}",

@@ -122,7 +122,8 @@ def join(stages: Sequence[Result]) -> Result:
         )
         for name in stages[-1].history
     }
-    return replace(totals(stages[-1], stages), history=history)
+    names = " + ".join(stage.method for stage in stages)
+    return replace(totals(stages[-1], stages), history=history, method=names)
 
 
 def totals(result: Result, runs: Sequence[Result]) -> Result:

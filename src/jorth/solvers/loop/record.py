@@ -53,6 +53,7 @@ class Result:
         stages: The results of the methods of a chain in order, or of runs from several starts;
             empty for a single run.
         gradient_scale: The scale of the gradient, to which ``gradient_tolerance`` is relative.
+        method: The name of the method that ran, such as "riemannian-lbfgs"; of a chain "a + b".
     """
 
     x: Any
@@ -68,6 +69,7 @@ class Result:
     history: dict[str, NDArray[np.float64]] = field(repr=False)
     stages: tuple[Result, ...] = field(default=(), repr=False)
     gradient_scale: float = math.nan
+    method: str = ""
 
     @property
     def success(self) -> bool:
@@ -135,6 +137,7 @@ class Record:
 
     def __init__(self, problem: Problem, solver: AbstractSolver, start: Tensor) -> None:
         self.problem = problem
+        self.method = solver.name
         self.feasible = solver.feasible
         self.history = History()
         thin = start.shape[1] < start.shape[0]
@@ -241,6 +244,7 @@ class Record:
             violation=residual if self.feasible else point.violation,
             history=self.history.arrays(),
             gradient_scale=self.scale.largest,
+            method=self.method,
         )
 
 

@@ -1,0 +1,91 @@
+"""`method="auto"`: a method chosen by what the objective says about itself.
+
+The rules and sizes were chosen by the time to a relative gap of 1e-8 (see docs/choosing.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from torch import Tensor
+
+from jorth.decompositions.eigen import is_definite_pencil
+from jorth.objectives import AbstractObjective, QuadraticForm
+from jorth.signature import Signature
+from jorth.solvers.jobcd.gauss_seidel import GaussSeidel
+from jorth.solvers.jobcd.jacobi import Jacobi
+from jorth.solvers.jobcd.variance_reduced import VarianceReduced
+from jorth.solvers.loop.solver import AbstractSolver, Problem
+from jorth.solvers.riemannian.lbfgs import RiemannianLBFGS
+
+MOST_ROWS_OF_PLANES = 40
+"""The most rows for which exact plane steps are faster than L-BFGS without a preconditioner."""
+MOST_ROWS_TO_DIAGONALISE = 100
+"""The most rows for which the J-Jacobi method is faster than L-BFGS with a preconditioner."""
+
+
+class Choice(NamedTuple):
+    """A method, and the kind of problem for which it was chosen."""
+
+    solver: AbstractSolver
+    reason: str
+
+
+@dataclass(frozen=True)
+class Automatic(AbstractSolver):
+    """Stands for the method that `choose` finds, which `minimize` runs in its place."""
+
+    name = "auto"
+
+    def step(self, problem: Problem, state: Any) -> None:
+        raise NotImplementedError("auto stands for another method")
+
+
+def choose(
+    objective: AbstractObjective, signature: Signature, X: Tensor, *, bounded: bool
+) -> Choice:
+    """The method for an objective from X; ``bounded`` is its `bounded_below`."""
+    if objective.rough:
+        solver = VarianceReduced() if objective.samples else Jacobi()
+        return Choice(solver, "a rough function")
+    form = objective.quadratic()
+    if form is not None:
+        # a quadratic that is bounded below over all matrices is convex
+        return _for_quadratic(form, signature, X, convex=bounded)
+    if objective.samples:
+        return Choice(Jacobi(), "a mean over samples")
+    return Choice(RiemannianLBFGS(), "a smooth function")
+
+
+def _for_quadratic(form: QuadraticForm, signature: Signature, X: Tensor, *, convex: bool) -> Choice:
+    n = signature.n
+    square = X.shape[1] == n
+    on_cpu = X.device.type == "cpu"
+    if not convex and not _is_bounded(form, signature):
+        # exact plane steps see at once where f falls for ever
+        return Choice(GaussSeidel(), "a quadratic not known to be bounded below")
+    preconditioned = convex and square and form.D is None
+    trace = square and form.C is None and form.D is None
+    if trace and on_cpu and (n <= MOST_ROWS_TO_DIAGONALISE or not preconditioned):
+        return Choice(Jacobi(side="right"), "a trace, which right steps diagonalise")
+    if preconditioned:
+        return Choice(RiemannianLBFGS(), "a convex quadratic")
+    if not square:
+        kind = "a quadratic in a thin X"
+    else:
+        kind = "a quadratic that is not convex" if form.D is None else "a quadratic with D"
+    if n <= MOST_ROWS_OF_PLANES and on_cpu:
+        return Choice(GaussSeidel(), f"{kind}, n at most {MOST_ROWS_OF_PLANES}")
+    return Choice(RiemannianLBFGS(), kind)
+
+
+def _is_bounded(form: QuadraticForm, signature: Signature) -> bool:
+    """Whether f is bounded below on the feasible set, as far as this can be known.
+
+    With one sign that set is compact. If A - mu J is positive definite for some mu, f is a constant
+    plus a convex function that grows with ||X||, because X^T J X is fixed.
+    """
+    if signature.p == 0 or signature.q == 0:
+        return True
+    return form.D is None and is_definite_pencil(form.A.double().cpu().numpy(), signature.signs)

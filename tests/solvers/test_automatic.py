@@ -1,0 +1,235 @@
+"""`method="auto"`: what it takes for each kind of objective, and that it says so."""
+
+import numpy as np
+import pytest
+import torch
+
+import jorth
+from jorth import Signature, Stage, Status
+from jorth.solvers.automatic import choose
+from tests.planted import near_procrustes
+
+SIG = Signature(4, 3)
+N = SIG.n
+
+
+def definite(n=N, seed=0):
+    M = np.random.default_rng(seed).standard_normal((n, n))
+    return M @ M.T + n * np.eye(n)
+
+
+def indefinite(n=N, seed=0):
+    M = np.random.default_rng(seed).standard_normal((n, n))
+    return M + M.T
+
+
+def linear(k=N, n=N):
+    return np.random.default_rng(1).standard_normal((n, k))
+
+
+def shifted(sig=SIG):
+    """Indefinite, but definite with a multiple of J added."""
+    return definite(sig.n) - 4 * sig.n * np.diag(sig.signs.astype(float))
+
+
+def clouds(sig=SIG):
+    return near_procrustes(4 * sig.n, sig, noise=0.01, seed=1)[:2]
+
+
+def mean_loss(X, batch):
+    return (batch[0] @ X - batch[1]).pow(4).mean()
+
+
+def probe(q):
+    data = np.random.default_rng(0).standard_normal((12, 5))
+    return jorth.StructuralProbe(data, signature=Signature(5 - q, q))
+
+
+class Rough(jorth.Objective):
+    rough = True
+
+
+BIG = Signature(30, 31)
+KINDS = {
+    "procrustes": (lambda: jorth.Procrustes(*clouds()), SIG, "riemannian-lbfgs", "convex"),
+    "quadratic": (lambda: jorth.Quadratic(definite(), linear()), SIG, "riemannian-lbfgs", "convex"),
+    "with D": (
+        lambda: jorth.Quadratic(definite(), linear(), definite()),
+        SIG,
+        "gs-jobcd",
+        "with D",
+    ),
+    "with D, large": (
+        lambda: jorth.Quadratic(definite(61), linear(61, 61), definite(61)),
+        BIG,
+        "riemannian-lbfgs",
+        "with D",
+    ),
+    "shifted": (lambda: jorth.Quadratic(shifted(), linear()), SIG, "gs-jobcd", "not convex"),
+    "shifted, large": (
+        lambda: jorth.Quadratic(shifted(BIG), linear(61, 61)),
+        BIG,
+        "riemannian-lbfgs",
+        "not convex",
+    ),
+    "unbounded": (lambda: jorth.Quadratic(indefinite(), linear()), SIG, "gs-jobcd", "not known"),
+    "linear": (lambda: jorth.Quadratic(np.zeros((N, N)), linear()), SIG, "gs-jobcd", "not known"),
+    "D indefinite": (
+        lambda: jorth.Quadratic(definite(), None, indefinite()),
+        SIG,
+        "gs-jobcd",
+        "not known",
+    ),
+    "orthogonal": (
+        lambda: jorth.Quadratic(indefinite(), linear()),
+        Signature(N, 0),
+        "gs-jobcd",
+        "not convex",
+    ),
+    "trace": (lambda: jorth.HyperbolicEigenvalue(definite()), SIG, "j-jobcd", "a trace"),
+    "trace, shifted": (lambda: jorth.HyperbolicEigenvalue(shifted()), SIG, "j-jobcd", "a trace"),
+    "trace, large": (
+        lambda: jorth.HyperbolicEigenvalue(definite(101)),
+        Signature(50, 51),
+        "riemannian-lbfgs",
+        "convex",
+    ),
+    "trace, paper": (
+        lambda: jorth.HyperbolicEigenvalue(definite(), sense="max"),
+        SIG,
+        "gs-jobcd",
+        "not known",
+    ),
+    "finite sum": (
+        lambda: jorth.FiniteSum(mean_loss, clouds()),
+        SIG,
+        "j-jobcd",
+        "a mean over samples",
+    ),
+    "function": (lambda: lambda X: X.cosh().sum(), SIG, "riemannian-lbfgs", "a smooth function"),
+    "numpy function": (
+        lambda: jorth.Objective(lambda X: np.square(X).sum() / 2, lambda X: X),
+        SIG,
+        "riemannian-lbfgs",
+        "a smooth function",
+    ),
+    "rough": (
+        lambda: Rough(lambda X: np.abs(X).sum(), np.sign),
+        SIG,
+        "j-jobcd",
+        "a rough function",
+    ),
+    "rough probe": (lambda: probe(2), Signature(3, 2), "vr-j-jobcd", "a rough function"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_has_its_method_and_says_so(kind):
+    make, sig, method, why = KINDS[kind]
+    result = jorth.minimize(make(), signature=sig, max_iterations=1)
+    assert result.method == method
+    assert f"; method {method} chosen for " in result.message
+    assert why in result.message.split(" chosen for ")[1]
+
+
+def test_thin():
+    source, target = clouds()
+    x0 = np.eye(N)[:, :2].copy()
+    result = jorth.minimize(jorth.Procrustes(source, target[:, :2].copy()), x0, signature=SIG)
+    assert result.success
+    assert result.method == "gs-jobcd"
+    assert "a thin X" in result.message
+    many = np.eye(61)[:, :2].copy()
+    large = jorth.Quadratic(definite(61), linear(2, 61))
+    assert jorth.minimize(large, many, signature=BIG, max_iterations=1).method == "riemannian-lbfgs"
+
+
+def test_on_a_device():
+    """Rules for a device, without one: the tensors have no data."""
+    objective = jorth.Quadratic(definite(), linear(), definite())
+    X = torch.empty(N, N, dtype=torch.float64, device="meta")
+    assert choose(objective, SIG, X, bounded=True).solver.name == "riemannian-lbfgs"
+    trace = jorth.HyperbolicEigenvalue(definite())
+    assert choose(trace, SIG, X, bounded=True).solver.name == "riemannian-lbfgs"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_as_good_as_the_method_it_names(kind):
+    """The run is that of the method, to the bit."""
+    make, sig, method, _ = KINDS[kind]
+    options = {"side": "right"} if kind in ("trace", "trace, shifted") else {}
+    auto = jorth.minimize(make(), signature=sig, max_iterations=4)
+    named = jorth.minimize(make(), signature=sig, max_iterations=4, method=method, **options)
+    assert auto.method == named.method == method
+    assert auto.status is named.status
+    np.testing.assert_array_equal(auto.x, named.x)
+
+
+def test_statuses():
+    unbounded = jorth.minimize(jorth.Quadratic(indefinite(), linear()), signature=SIG)
+    assert unbounded.status is Status.UNBOUNDED
+    falls = torch.from_numpy(linear())
+    assert jorth.minimize(lambda X: (falls * X).sum(), signature=SIG).status is Status.UNBOUNDED
+    objective = jorth.Procrustes(*clouds())
+    assert jorth.minimize(objective, signature=SIG).status is Status.CONVERGED
+    limited = jorth.minimize(objective, signature=SIG, max_evaluations=2, gradient_tolerance=0.0)
+    assert limited.status is Status.MAX_EVALUATIONS
+    assert limited.message.startswith(Status.MAX_EVALUATIONS.value)
+    late = jorth.minimize(objective, signature=SIG, max_time=0.0, gradient_tolerance=0.0)
+    assert late.status is Status.MAX_TIME
+    asked = jorth.minimize(objective, signature=SIG, callback=lambda X, row: True)
+    assert asked.status is Status.INTERRUPTED
+    bad = jorth.minimize(lambda X: X.sum() * torch.nan, signature=SIG)
+    assert bad.status is Status.NON_FINITE
+
+
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("p", [0, 1, 2])
+def test_tiny_groups(n, p):
+    if p > n:
+        return
+    sig = Signature(p, n - p)
+    objectives = [
+        jorth.Quadratic(definite(n), linear(n, n)),
+        jorth.Quadratic(definite(n), linear(n, n), definite(n)),
+        jorth.HyperbolicEigenvalue(definite(n)),
+        lambda X: X.cosh().sum(),
+    ]
+    for objective in objectives:
+        assert jorth.minimize(objective, signature=sig).success
+
+
+def test_explicit_methods_and_chains_have_names_too():
+    objective = jorth.Procrustes(*clouds())
+    options = dict(signature=SIG, max_iterations=2, gradient_tolerance=0.0)
+    assert jorth.minimize(objective, method=jorth.Jacobi(), **options).method == "j-jobcd"
+    named = jorth.minimize(objective, method="umcm", **options)
+    assert named.method == "umcm"
+    assert "chosen" not in named.message
+    chain = [Stage("gs-jobcd", max_iterations=1), "auto"]
+    result = jorth.minimize(objective, method=chain, **options)
+    assert result.method == "gs-jobcd + riemannian-lbfgs"
+    assert [stage.method for stage in result.stages] == ["gs-jobcd", "riemannian-lbfgs"]
+    best = jorth.procrustes(*clouds(), SIG)
+    assert best.method == "riemannian-lbfgs"
+    assert best.message.endswith("chosen for a convex quadratic")
+
+
+def test_a_checkpoint_is_that_of_the_chosen_method(tmp_path):
+    objective = jorth.Procrustes(*clouds())
+    options = dict(signature=SIG, gradient_tolerance=1e-10)
+    through = jorth.minimize(objective, **options)
+    jorth.minimize(objective, checkpoint=tmp_path, max_iterations=2, **options)
+    named = jorth.minimize(objective, checkpoint=tmp_path, method="riemannian-lbfgs", **options)
+    assert named.iterations == through.iterations > 2
+    np.testing.assert_array_equal(named.x, through.x)
+    with pytest.raises(jorth.CheckpointMismatch, match="method"):
+        jorth.minimize(objective, checkpoint=tmp_path, method="gs-jobcd", **options)
+
+
+def test_options_need_a_method():
+    objective = jorth.Procrustes(*clouds())
+    with pytest.raises(TypeError, match="option 'memory' needs a method"):
+        jorth.minimize(objective, signature=SIG, memory=3)
+    with pytest.raises(TypeError, match="option 'memory' needs a method"):
+        jorth.minimize(objective, signature=SIG, method="auto", memory=3)
