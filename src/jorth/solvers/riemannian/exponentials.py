@@ -14,6 +14,7 @@ down: all factors are contractions.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -50,7 +51,7 @@ class ExponentialSum(NamedTuple):
         """The inverse of S -> (J A J S X X^T + X X^T S J A J) / 2 times a skew r."""
         R = self.W.mT @ r @ self.W
         images = R.unsqueeze(-3) @ self.factors
-        T = AT_ZERO * R + self.factors.flatten(-3, -2).mT @ images.flatten(-3, -2)
+        T = torch.add(self.factors.flatten(-3, -2).mT @ images.flatten(-3, -2), R, alpha=AT_ZERO)
         S = self.W @ T @ self.W.mT
         return (S - S.mT) / (self.size * self.scale)
 
@@ -62,8 +63,9 @@ def exponential_sum(
 
     ``expected_terms`` are formed before the first norm is fetched; it does not change the result.
     """
-    B = s[:, None] * (X.mT @ (A @ X)) * s
-    B = (B + B.mT) / 2
+    XJ = X * s
+    B = XJ.mT @ (A @ XJ)
+    B = B + B.mT  # twice B, as a product is not symmetric to the last digit
     square = B @ B
     size = _norm(square).sqrt()  # between ||B||_2 and n^(1/4) ||B||_2
     power = square * (CURVED / size**2) - B / size
@@ -77,8 +79,8 @@ def exponential_sum(
         if needed <= len(powers):
             break
         expected_terms = len(powers) + 1
-    weighted = [math.sqrt(_weight(j)) * G for j, G in enumerate(powers[:needed])]
-    return ExponentialSum(s[:, None] * X * s, torch.stack(weighted, -3), size, scale)
+    factors = torch.stack(powers[:needed], -3).mul_(_square_roots(needed, B.dtype, B.device))
+    return ExponentialSum(s[:, None] * XJ, factors, size / 2, scale)
 
 
 def _eighth_power(G: Tensor) -> Tensor:
@@ -89,9 +91,12 @@ def _eighth_power(G: Tensor) -> Tensor:
 
 def _norm(B: Tensor) -> Tensor:
     """||B||_F (..., 1, 1)."""
-    norm: Tensor = torch.linalg.matrix_norm(B, keepdim=True)
+    norm: Tensor = torch.linalg.vector_norm(B, dim=(-2, -1), keepdim=True)
     return norm
 
 
-def _weight(j: int) -> float:
-    return FIRST_WEIGHT if j == 0 else math.log(RATIO) * RATIO**j
+@lru_cache(maxsize=32)
+def _square_roots(terms: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """sqrt(w_j) (terms, 1, 1)."""
+    weights = [FIRST_WEIGHT, *(math.log(RATIO) * RATIO**j for j in range(1, terms))]
+    return torch.tensor(weights, dtype=dtype, device=device).sqrt()[:, None, None]

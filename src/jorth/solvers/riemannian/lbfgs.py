@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from jorth.arrays import check_count
+from jorth.arrays import check_count, frobenius
 from jorth.solvers.riemannian.base import RiemannianMethod, RiemannianState
 from jorth.solvers.riemannian.line_search import Line, Trial
-from jorth.solvers.riemannian.scalars import add_scaled, inner_and_norms, lazy_inner
+from jorth.solvers.riemannian.scalars import add_scaled, inner, lazy_inner, on_device
 
 
 @dataclass
@@ -18,6 +18,8 @@ class Pair:
 
     step: Tensor
     change: Tensor
+    curvature: float
+    """<step, change>."""
 
 
 @dataclass
@@ -56,15 +58,14 @@ class RiemannianLBFGS(RiemannianMethod):
     def direction(self, state: LBFGSState, g: Tensor) -> Tensor:
         """Minus the inverse Hessian times g, by the two-loop recursion."""
         r = g.clone()
-        weights = [1 / lazy_inner(pair.step, pair.change) for pair in state.memory]
-        coefficients = []
-        for pair, weight in zip(state.memory, weights, strict=True):
-            coefficients.append(weight * lazy_inner(pair.step, r))
-            add_scaled(r, -coefficients[-1], pair.change)
+        along = []
+        for pair in state.memory:
+            along.append(lazy_inner(pair.step, r))
+            add_scaled(r, -1 / pair.curvature, along[-1], pair.change)
         r = self.precondition(state, r)
-        backwards = list(zip(state.memory, weights, coefficients, strict=True))[::-1]
-        for pair, weight, coefficient in backwards:
-            add_scaled(r, coefficient - weight * lazy_inner(pair.change, r), pair.step)
+        for pair, before in zip(state.memory[::-1], along[::-1], strict=True):
+            missing = before - lazy_inner(pair.change, r)
+            add_scaled(r, 1 / pair.curvature, missing, pair.step)
         return r.neg_()
 
     def precondition(self, state: LBFGSState, r: Tensor) -> Tensor:
@@ -72,7 +73,7 @@ class RiemannianLBFGS(RiemannianMethod):
         if state.preconditioner.basis is not None or not state.memory:
             return super().precondition(state, r)
         last = state.memory[0]
-        return r * (lazy_inner(last.step, last.change) / lazy_inner(last.change, last.change))
+        return r * (last.curvature / lazy_inner(last.change, last.change))
 
     def first_step(self, state: LBFGSState, line: Line) -> float:
         """1 if the memory or the preconditioner gives the direction its scale."""
@@ -80,9 +81,14 @@ class RiemannianLBFGS(RiemannianMethod):
 
     def remember(self, state: LBFGSState, line: Line, trial: Trial) -> list[Pair]:
         """Add the new pair if its curvature is positive."""
-        pair = Pair(trial.S, trial.g - line.g)
-        curvature, step, change = inner_and_norms(pair.step, pair.change)
-        if curvature <= 1e-10 * step * change:
+        change = trial.g - line.g
+        if on_device(change):  # the slopes are known, and nothing need be fetched
+            curvature = trial.t * (trial.slope - line.slope)
+            least = 1e-10 * abs(trial.t * line.slope)
+        else:
+            curvature = inner(trial.S, change)
+            least = 1e-10 * frobenius(trial.S) * frobenius(change)
+        if curvature <= least:
             return state.memory
         size = self.memory or (10 if state.preconditioner.basis is None else 3)
-        return [pair, *state.memory[: size - 1]]
+        return [Pair(trial.S, change, curvature), *state.memory[: size - 1]]

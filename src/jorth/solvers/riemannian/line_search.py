@@ -18,7 +18,7 @@ from jorth.solvers.loop.budget import all_finite
 from jorth.solvers.loop.solver import Problem, State
 from jorth.solvers.loop.status import Status, StopRun
 from jorth.solvers.riemannian.cayley_curve import CayleyCurve
-from jorth.solvers.riemannian.scalars import fetch, frobenius_scalar, on_device
+from jorth.solvers.riemannian.scalars import fetch, on_device
 from jorth.solvers.riemannian.scalars import inner as inner
 
 ARMIJO = 1e-4
@@ -155,17 +155,18 @@ def _sizes_on_device(problem: Problem, state: State, direction: Tensor) -> Sizes
         X = curve.at(t)
         found, gradient = problem.objective.lazy_value_and_gradient(X)
         g = skew_gradient(X, gradient, problem.signs)
-        largest = torch.linalg.vector_norm(gradient, torch.inf)
         along = torch.dot(g.flatten(), direction.flatten())
-        value, size, slope = fetch(found, largest, along)
-        finite = math.isfinite(value) and math.isfinite(size)
-        return Trial(t, t * direction, X, value, gradient, g, finite, slope if finite else math.nan)
+        value, slope = fetch(found, along)
+        # a gradient that is not finite makes the slope so
+        finite = math.isfinite(value) and math.isfinite(slope)
+        S = direction if t == 1 else t * direction
+        return Trial(t, S, X, value, gradient, g, finite, slope if finite else math.nan)
 
-    product = frobenius_scalar(state.gradient) * frobenius_scalar(state.X)
-    boost = _boost_scalar(problem.signature, direction)
-    sizes = fetch(product, boost, *curve.missing_norms())
-    curve.norms = sizes[2:]
-    return Sizes(sizes[0], sizes[1], trial)
+    norms = (state.gradient.norm(), state.X.norm())
+    block_norms = _block_norms(problem.signature, direction)
+    sizes = fetch(*norms, *block_norms, *curve.missing_norms())
+    curve.norms = sizes[4:]
+    return Sizes(sizes[0] * sizes[1], _boost_bound(*sizes[2:4]), trial)
 
 
 def _shorter(t: float, value: float, slope: float, found: float) -> float:
@@ -191,18 +192,19 @@ def _boost_norm(problem: Problem, S: Tensor) -> float:
     plus, minus = problem.signature.positions(S.device)
     block = S[plus[:, None], minus]
     size = float(block.norm())
-    if size <= LONGEST:
-        return size
-    return size * math.sqrt(math.sqrt(math.sqrt(float(_eighth_power(block / size)))))
+    return size if size <= LONGEST else _boost_bound(size, float(_eighth_power(block / size)))
 
 
-def _boost_scalar(signature: Signature, S: Tensor) -> Tensor:
-    """`_boost_norm`, left on the device."""
+def _block_norms(signature: Signature, S: Tensor) -> tuple[Tensor, Tensor]:
+    """||B||_F and ||(B B^T)^4||_F for B / ||B||_F, left on the device."""
     plus, minus = _positions(signature, S.device)
     block = S[plus[:, None], minus]
     size = block.norm()
-    sharper = size * _eighth_power(block / size).sqrt().sqrt().sqrt()
-    return torch.where(size <= LONGEST, size, sharper)
+    return size, _eighth_power(block / size)
+
+
+def _boost_bound(size: float, eighth: float) -> float:
+    return size if size <= LONGEST else size * math.sqrt(math.sqrt(math.sqrt(eighth)))
 
 
 def _eighth_power(block: Tensor) -> Tensor:

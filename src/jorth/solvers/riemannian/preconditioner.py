@@ -19,7 +19,7 @@ from torch import Tensor
 
 from jorth.solvers.loop.solver import Problem
 from jorth.solvers.riemannian.exponentials import ExponentialSum, exponential_sum
-from jorth.solvers.riemannian.scalars import on_device
+from jorth.solvers.riemannian.scalars import fetch, on_device
 from jorth.storage.checkpoint import NOT_SAVED
 
 FAR = 4e4
@@ -61,6 +61,8 @@ class Preconditioner:
     is_made: bool = field(default=False, metadata=NOT_SAVED)
     scale: float | None = field(default=None, metadata=NOT_SAVED)
     """On a device: the largest entry of A, or 0 if A is not positive semidefinite."""
+    scaled: Tensor | None = field(default=None, metadata=NOT_SAVED)
+    """On a device: A / scale."""
 
     def renew(self, problem: Problem, X: Tensor) -> bool:
         """Compute the basis if it is missing or stale; return whether it has changed."""
@@ -68,7 +70,7 @@ class Preconditioner:
         if form is None or form.D is not None or X.shape[0] != X.shape[1]:
             return False
         made_at = self.made_at
-        changed = made_at is None or bool((X - made_at).norm() > STALE * X.norm())
+        changed = made_at is None or _is_stale(X, made_at)
         if changed or made_at is None:
             made_at = self.made_at = X.clone()
         if changed or not self.is_made:
@@ -97,10 +99,20 @@ class Preconditioner:
     def _make_from_products(self, A: Tensor, X: Tensor, s: Tensor) -> ExponentialSum | None:
         if self.scale is None:
             self.scale = _semidefinite_scale(A)
-        if self.scale == 0 or float(X.square().sum()) > len(X) + FAR:
+            self.scaled = A / (self.scale or 1.0)
+        if self.scale == 0 or float(X.norm()) ** 2 > len(X) + FAR:
             return None
+        assert self.scaled is not None
         known = len(self.basis.factors) if isinstance(self.basis, ExponentialSum) else 0
-        return exponential_sum(A / self.scale, X, s, self.scale, known)
+        return exponential_sum(self.scaled, X, s, self.scale, known)
+
+
+def _is_stale(X: Tensor, made_at: Tensor) -> bool:
+    moved, size = (X - made_at).norm(), X.norm()
+    if on_device(X):
+        distance, norm = fetch(moved, size)
+        return distance > STALE * norm
+    return bool(moved > STALE * size)
 
 
 def _semidefinite_scale(A: Tensor) -> float:

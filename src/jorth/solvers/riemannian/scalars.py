@@ -9,8 +9,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from jorth.arrays import frobenius
-
 Scalar = float | Tensor
 HOSTS = ("cpu",)
 """Where fetches cost nothing, and factorisations no more than a few products."""
@@ -37,25 +35,9 @@ def lazy_inner(a: Tensor, b: Tensor) -> Scalar:
     return torch.dot(a.flatten(), b.flatten()) if on_device(a) else inner(a, b)
 
 
-def add_scaled(a: Tensor, factor: Scalar, b: Tensor) -> None:
-    """a += factor b."""
-    if isinstance(factor, Tensor):
-        a.addcmul_(b, factor)
+def add_scaled(a: Tensor, factor: float, scalar: Scalar, b: Tensor) -> None:
+    """a += factor scalar b."""
+    if isinstance(scalar, Tensor):
+        a.addcmul_(b, scalar, value=factor)
     else:
-        a.add_(b, alpha=factor)
-
-
-def frobenius_scalar(tensor: Tensor) -> Tensor:
-    """||tensor||_F as `frobenius` computes it, left on the device."""
-    size = torch.linalg.vector_norm(tensor, torch.inf)
-    scaled = size * torch.linalg.vector_norm(tensor / size)
-    return torch.where((size > 0) & (size < torch.inf), scaled, size)
-
-
-def inner_and_norms(a: Tensor, b: Tensor) -> tuple[float, float, float]:
-    """<a, b>_F, ||a||_F and ||b||_F."""
-    if not on_device(a):
-        return inner(a, b), frobenius(a), frobenius(b)
-    product = torch.dot(a.flatten(), b.flatten())
-    found, first, second = fetch(product, frobenius_scalar(a), frobenius_scalar(b))
-    return found, first, second
+        a.add_(b, alpha=factor * scalar)
