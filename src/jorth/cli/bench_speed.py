@@ -59,9 +59,7 @@ def speed(quick: bool, **options: Any) -> None:
     from jorth.bench.speed.table import entries
     from jorth.bench.speed.terminal import shown
 
-    names = ("tasks", "sizes", "shares", "conditions", "threads", "seeds", "methods", "max_time")
-    wanted = {name: options[name] for name in (*names, "short") if options[name]}
-    cells = replace(QUICK_PLAN if quick else Plan(), **wanted).cells()
+    cells = chosen_plan(quick, options).cells()
     path = run_and_report(cells, "speed", options)
     keys = {cell.key for cell in cells}
     with one_line_errors(), errors_naming(path):
@@ -73,3 +71,10 @@ def speed(quick: bool, **options: Any) -> None:
                 with replacing(path.with_name(name)) as stream:
                     stream.write(content)
         Console(highlight=False).print(shown(rows, found))
+
+
+def chosen_plan(quick: bool, options: dict[str, Any]) -> Plan:
+    """The plan with what was given in place of its defaults."""
+    names = ("tasks", "sizes", "shares", "conditions", "threads", "seeds", "methods", "max_time")
+    wanted = {name: options[name] for name in (*names, "short") if options[name]}
+    return replace(QUICK_PLAN if quick else Plan(), **wanted)

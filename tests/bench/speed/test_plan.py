@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from benchmarks.speed import parts
 from jorth.bench.speed.cells import BETAS, BUDGETS, SIZES, TASKS, Plan, budget, left_out
 from jorth.bench.speed.methods import (
     BATCH_METHODS,
@@ -12,6 +13,7 @@ from jorth.bench.speed.methods import (
     SPEED_METHODS,
     methods_for,
 )
+from jorth.cli.bench_speed import chosen_plan
 from jorth.cli.bench_speed import speed as bench_speed
 from tests.bench.speed.made import cell, made, run_cell
 from tests.bench.test_commands import jorth as command
@@ -45,6 +47,18 @@ def test_the_short_plan_leaves_out_what_cannot_be_the_fastest():
     short = {n: {c.method for c in replace(plan, short=True).cells() if c.n == n} for n in names}
     assert names[200] - short[200] == {"UMCM"}
     assert names[500] - short[500] == {"UMCM", CDOPT, *GROUPS["plain"]}
+
+
+def test_the_processes_of_the_script_cover_the_plan():
+    plan = Plan(short=True, seeds=(3, 4))
+    found = []
+    for options, threads in parts(plan):
+        given = bench_speed.make_context("speed", [*options, "--short"]).params
+        cells = chosen_plan(given.pop("quick"), given).cells()
+        assert {cell.threads for cell in cells} == {threads}
+        found += cells
+    assert len(found) == len(set(found))
+    assert set(found) == set(plan.cells())
 
 
 def test_the_command_offers_what_the_plan_has():
