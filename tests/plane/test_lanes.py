@@ -26,10 +26,7 @@ def problems(count, seed, *, slope=1.0, linear=1.0):
     P = diagonal[:, :, None] * Y + linear * rng.standard_normal((count, 2, 2))
     P[:, 0, 1] *= slope
     P[:, 1, 0] *= slope
-    return np.stack(
-        [P[:, 0, 0], P[:, 0, 1], P[:, 1, 0], P[:, 1, 1]]
-        + [Y[:, 0, 0], Y[:, 0, 1], Y[:, 1, 1], *null, *diagonal.T]
-    )
+    return np.stack([*P.reshape(-1, 4).T, Y[:, 0, 0], Y[:, 0, 1], Y[:, 1, 1], *null, *diagonal.T])
 
 
 def by_lanes(numbers, opposite, theta):
@@ -87,7 +84,7 @@ def candidates(opposite):
 def test_solved_lanes_are_global_minima(opposite, theta, linear):
     numbers = problems(2000, seed=1, linear=linear)
     first, second, decrease, solved = by_lanes(numbers, opposite, theta)
-    sine, cosine, expected, unbounded = one_by_one(numbers, opposite, theta)
+    sine, _, expected, unbounded = one_by_one(numbers, opposite, theta)
     assert not unbounded.any()
     solved = solved == 1.0
     assert solved.sum() > 300
