@@ -161,8 +161,11 @@ def pack(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
     """The value in terms of JSON; every tensor in it goes into ``tensors`` under its path.
 
     It may be a dataclass, whose saved fields are taken, a list, a dictionary with string keys, a
-    tensor, a number, a string or None, nested in any way.
+    tensor, a NumPy array, a number, a string or None, nested in any way.
     """
+    if isinstance(value, np.ndarray):
+        tensors[path] = torch.from_numpy(value).clone()
+        return {"numpy": path}
     if isinstance(value, Tensor):
         tensors[path] = value.detach().clone()
         return {"tensor": path}
@@ -184,6 +187,8 @@ def unpack(packed: Any, kind: Any, tensors: dict[str, Tensor]) -> Any:
         return [unpack(part, of, tensors) for part in packed]
     if not isinstance(packed, dict):
         return packed
+    if "numpy" in packed:
+        return tensors[packed["numpy"]].cpu().numpy()
     if "tensor" in packed:
         return tensors[packed["tensor"]]
     if "entries" in packed:

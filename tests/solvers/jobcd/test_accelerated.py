@@ -10,7 +10,7 @@ import jorth
 from jorth import AcceleratedGaussSeidel, AcceleratedJacobi, GaussSeidel, Jacobi, Signature, Status
 from jorth.objectives import QuadraticForm
 from jorth.solvers.jobcd.anderson import Anderson, before_the_pole, relative_move
-from jorth.solvers.jobcd.frame import LARGEST, balanced_frame
+from jorth.solvers.jobcd.frame import LARGEST, Coordinates
 from tests.solvers.registry import case
 
 UNIT = 2.0**-53
@@ -71,9 +71,8 @@ def test_an_affine_map_is_solved_once_enough_is_remembered(memory):
     w = torch.zeros(memory, dtype=torch.float64)
     for _ in range(memory + 1):
         K = boosts((M - torch.eye(memory).to(M)) @ (w - goal))
-        step = anderson.propose(K, memory, sig)
-        taken = anderson.settle(step)
-        w = w + torch.stack([taken[i, i + 3] for i in range(memory)])
+        anderson.settle(anderson.propose(K, memory, sig))
+        w = w + torch.stack([anderson.step[i, i + 3] for i in range(memory)])
     # the damping is a part 1e-12 of a Gram matrix, whose condition is squared
     assert (w - goal).abs().max() < 1e-6
 
@@ -128,22 +127,43 @@ def test_the_frame_diagonalises_the_geometric_mean(sig, with_d):
     D = symmetric(rng, n) if with_d else None
     X = jorth.random_point(sig, cond=5.0, seed=2)
     tensors = [None if part is None else torch.from_numpy(part) for part in (A, C, D)]
-    frame = balanced_frame(QuadraticForm(*tensors), torch.from_numpy(X), sig.vector(tensors[0]))
-    W = frame.W.numpy()
-    assert jorth.residual(W, sig) <= 100 * n * UNIT
-    assert jorth.residual(frame.Z.numpy(), sig) <= 100 * n * UNIT
-    np.testing.assert_allclose(frame.point.numpy(), X, atol=1e-12)
     signs = sig.signs.astype(float)
+    frame = Coordinates.of(QuadraticForm(*tensors), X, signs).balanced()
+    W = frame.W
+    assert jorth.residual(W, sig) <= 100 * n * UNIT
+    assert jorth.residual(frame.Z, sig) <= 100 * n * UNIT
+    np.testing.assert_allclose(frame.point, X, atol=1e-12)
     B = signs[:, None] * (X @ (np.eye(n) if D is None else D) @ X.T) * signs
     mean = W.T @ geometric_mean(A, B) @ W
     size = np.sqrt(np.diag(mean))
     np.testing.assert_allclose(mean / size / size[:, None], np.eye(n), atol=1e-9)
-    np.testing.assert_allclose(frame.A.numpy(), W.T @ A @ W, atol=1e-11)
-    # f is the same function in the frame
-    objective = jorth.Quadratic(A, C, D)
-    start, end = frame.Z, torch.from_numpy(jorth.random_point(sig, cond=2.0, seed=3))
-    rise = objective.value(frame.W @ end) - objective.value(frame.W @ start)
-    assert frame.rise(start, end) == pytest.approx(rise.item(), rel=1e-11)
+    np.testing.assert_allclose(frame.A, W.T @ A @ W, atol=1e-11)
+    check_values(frame, sig, A, C, D)
+
+
+def check_values(frame, sig, A, C, D):
+    """f is the same function in the frame."""
+
+    def f(X):
+        return 0.5 * np.trace(X.T @ A @ X @ (np.eye(sig.n) if D is None else D)) + (C * X).sum()
+
+    end = jorth.random_point(sig, cond=2.0, seed=3)
+    rise = f(frame.W @ end) - f(frame.W @ frame.Z)
+    assert frame.rise(frame.Z, end) == pytest.approx(rise, rel=1e-10)
+
+
+def test_frames_of_tensors_are_those_of_arrays():
+    rng = np.random.default_rng(7)
+    form = QuadraticForm(*(torch.from_numpy(symmetric(rng, 8)) for _ in range(3)))
+    X = jorth.random_point(SIG, cond=5.0, seed=2)
+    arrays = Coordinates.of(form, X, SIG.signs.astype(float))
+    tensors = Coordinates.of(form, torch.from_numpy(X), SIG.vector(form.A))
+    mine, other = arrays.balanced(), tensors.balanced()
+    # eigenvectors are unique up to their signs
+    np.testing.assert_allclose(abs(mine.W), abs(other.W.numpy()), atol=1e-10)
+    np.testing.assert_allclose(mine.point, other.point.numpy(), atol=1e-11)
+    rise = mine.rise(mine.Z, 2 * mine.Z)
+    assert other.rise(other.Z, 2 * other.Z) == pytest.approx(rise, rel=1e-10)
 
 
 @pytest.mark.parametrize("kind", ["indefinite", "semidefinite", "zero", "steep"])
@@ -158,18 +178,21 @@ def test_there_is_a_frame_for_every_form(kind):
         "zero": np.zeros((n, n)),
         "steep": np.diag(np.geomspace(1e-150, 1e150, n)),
     }[kind]
-    X = torch.from_numpy(jorth.random_point(SIG, cond=3.0, seed=4))
-    frame = balanced_frame(QuadraticForm(torch.from_numpy(A), None, None), X, SIG.vector(X))
-    assert jorth.residual(frame.Z.numpy(), SIG) <= 100 * n * UNIT
-    assert frame.Z.norm() ** 2 <= 2 * LARGEST * n
-    np.testing.assert_allclose(frame.point.numpy(), X.numpy(), atol=1e-11)
+    X = jorth.random_point(SIG, cond=3.0, seed=4)
+    form = QuadraticForm(torch.from_numpy(A), None, None)
+    here = Coordinates.of(form, X, SIG.signs.astype(float))
+    frame = here.balanced()
+    assert (frame.W is None) == (kind == "zero")
+    assert jorth.residual(frame.Z, SIG) <= 100 * n * UNIT
+    assert np.linalg.norm(frame.Z) ** 2 <= 2 * LARGEST * n
+    np.testing.assert_allclose(frame.point, X, atol=1e-11)
 
 
 def test_no_frame_is_made_of_infinite_numbers():
-    X = torch.eye(8, dtype=torch.float64)
     A = torch.full((8, 8), 1e308, dtype=torch.float64)
-    frame = balanced_frame(QuadraticForm(A, None, None), 2 * X, SIG.vector(X))
-    assert frame.W is None
+    here = Coordinates.of(QuadraticForm(A, None, None), 2 * np.eye(8), SIG.signs.astype(float))
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert here.balanced().W is None
 
 
 # -- the methods
@@ -186,7 +209,7 @@ def test_every_iteration_lowers_f_by_at_least_as_much_as_its_sweep(solver, name)
         def sweep(self, problem, state, frame):
             Z = super().sweep(problem, state, frame)
             X = Z if frame.W is None else frame.W @ Z
-            after.append(this.objective.value(X).item())
+            after.append(this.objective.value(torch.from_numpy(X)).item())
             return Z
 
     result = jorth.minimize(

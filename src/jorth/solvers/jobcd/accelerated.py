@@ -2,7 +2,7 @@
 
 An iteration takes X to Y by a sweep of the plain method, always in the same order, and then to the
 extrapolated point if f is lower there than at Y. On a quadratic f the sweep runs in the coordinates
-of a `Frame`, which is renewed when X has moved far enough.
+of a `Frame`, which is renewed when X has moved far.
 """
 
 from __future__ import annotations
@@ -18,18 +18,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth.arrays import check_auto, check_choice, check_theta, whole_number
-from jorth.group.retractions import cayley_step
 from jorth.kernels import QuadraticRounds, tournament_rounds
 from jorth.kernels.pairings import rounds_in_tournament
-from jorth.objectives import QuadraticForm
 from jorth.plane import all_pairs, tournament
-from jorth.plane.proximal import RELATIVE_THETA, StepRule
-from jorth.solvers.jobcd.anderson import Anderson, relative_move
+from jorth.plane.proximal import StepRule
+from jorth.solvers.jobcd.anderson import Anderson, Matrix, moved_by, relative_move
 from jorth.solvers.jobcd.diagonalisation import trace_to_diagonalise
-from jorth.solvers.jobcd.frame import Frame, balanced_frame, plain_frame
+from jorth.solvers.jobcd.frame import Coordinates, Frame
 from jorth.solvers.jobcd.gauss_seidel import GaussSeidel, GaussSeidelState
 from jorth.solvers.jobcd.jacobi import Jacobi, JacobiState
-from jorth.solvers.jobcd.majorised import DOUBLINGS, compile_kernels
+from jorth.solvers.jobcd.majorised import DOUBLINGS, compile_kernels, weight_in_unit
 from jorth.solvers.jobcd.quadratic_sweeps import (
     BlockedSweep,
     PairwiseSweep,
@@ -48,7 +46,7 @@ class Acceleration:
 
     anderson: Anderson = field(default_factory=Anderson)
     frame: Frame | None = None
-    order: Tensor | None = None
+    order: NDArray[np.int64] | None = None
     """The order of the rows in all sweeps."""
     factor: float = 1.0
     """The factor on the curvatures of pairs that makes up for their interaction on a device."""
@@ -59,8 +57,12 @@ class AcceleratedSweepState(GaussSeidelState):
     """The state of `AcceleratedGaussSeidel`."""
 
     acceleration: Acceleration = field(default_factory=Acceleration)
-    framed: bool | None = field(default=None, metadata=NOT_SAVED)
-    """Whether sweeps run in a frame, once this is known."""
+    known: bool = field(default=False, metadata=NOT_SAVED)
+    """Whether the two fields below are known."""
+    framed: bool = field(default=False, metadata=NOT_SAVED)
+    """Whether sweeps run in a frame."""
+    pairs: NDArray[np.int64] | None = field(default=None, metadata=NOT_SAVED)
+    """All pairs in the order of the sweeps; None if they go by blocks."""
 
 
 @dataclass
@@ -68,8 +70,13 @@ class AcceleratedRoundsState(JacobiState):
     """The state of `AcceleratedJacobi`."""
 
     acceleration: Acceleration = field(default_factory=Acceleration)
-    framed: bool | None = field(default=None, metadata=NOT_SAVED)
+    known: bool = field(default=False, metadata=NOT_SAVED)
+    framed: bool = field(default=False, metadata=NOT_SAVED)
+    pairs: NDArray[np.int64] | None = field(default=None, metadata=NOT_SAVED)
     rounds: QuadraticRounds | None = field(default=None, metadata=NOT_SAVED)
+    """The rounds on a device."""
+    rounds_of: Frame | None = field(default=None, metadata=NOT_SAVED)
+    """The frame whose form they have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,18 +104,17 @@ class Accelerated(AbstractSolver):
         """The method that is accelerated, without a frame."""
 
     @abstractmethod
-    def sweep(self, problem: Problem, state: Any, frame: Frame) -> Tensor:
+    def sweep(self, problem: Problem, state: Any, frame: Frame) -> Matrix:
         """Z after a sweep in the frame."""
 
     def step(self, problem: Problem, state: Any) -> None:
-        if state.trace is None:
+        if not state.known:
             state.trace = trace_to_diagonalise(problem, state.X, self.theta)
+            state.framed = self._takes_frame(problem, state)
+            state.known = True
         if state.trace is not None:
             self.plain("right").step(problem, state)
-            return
-        if state.framed is None:
-            state.framed = self._takes_frame(problem, state)
-        if state.framed:
+        elif state.framed:
             self._framed_step(problem, state)
         elif self._extrapolates(problem, state):
             self._extrapolated_step(problem, state)
@@ -126,53 +132,53 @@ class Accelerated(AbstractSolver):
         return problem.stop_unbounded or not SweepForm.of(form, "left", k).concave()
 
     def _framed_step(self, problem: Problem, state: Any) -> None:
+        own: Acceleration = state.acceleration
         frame = self._current_frame(problem, state)
         start = frame.Z
         end = self.sweep(problem, state, frame)
         if not state.unbounded:
-            anderson: Anderson = state.acceleration.anderson
-            K = relative_move(end, start, problem.signature.vector(end))
-            step = anderson.propose(K, self.memory, problem.signature)
+            K = relative_move(end, start, self.signs(problem, end))
+            step = own.anderson.propose(K, self.memory, problem.signature)
             if step is not None:
-                beyond = cayley_step(step, start)
+                beyond = moved_by(step, start)
                 if frame.rise(end, beyond) < 0:
                     end = beyond
                 else:
                     step = None
-            frame.path += float(anderson.settle(step).norm())
+            frame.path += own.anderson.settle(step)
+            frame.sweeps += 1
         frame.Z = end
-        state.X.copy_(frame.point)
-        state.exact = False  # a limit may end the run before the value is known
+        _move_to_frame(state, frame)
         state.value, state.gradient = problem.objective.value_and_gradient(state.X)
         state.exact = True
 
     def _current_frame(self, problem: Problem, state: Any) -> Frame:
-        """The frame, renewed if X has moved far from where it was made."""
+        """The frame, or a new one if it is time for that."""
         own: Acceleration = state.acceleration
         frame = own.frame
-        if frame is not None and not (frame.outdated and self.frame == "auto"):
+        if frame is not None and not (self.frame == "auto" and frame.outdated):
             return frame
+        X = self.workplace(state.X) if frame is None else frame.point
         form = problem.objective.quadratic()
         assert form is not None
-        place = self.workplace(state.X)
-        form = form.like(place)
-        X = place if frame is None else frame.point
-        if self.frame == "none":
-            own.frame = plain_frame(form, X)
-        else:
-            own.frame = balanced_frame(form, X, problem.signature.vector(X))
+        here = Coordinates.of(form, X, self.signs(problem, X))
+        own.frame = here.balanced() if self.frame == "auto" else here.plain()
         own.anderson.clear()
         return own.frame
 
-    def workplace(self, X: Tensor) -> Tensor:
-        """X as the frame has it: in double precision on the CPU."""
-        return X.double().cpu()
+    def workplace(self, X: Tensor) -> Matrix:
+        """X as frames have it: in double precision on the CPU."""
+        return X.double().cpu().numpy().copy()
+
+    def signs(self, problem: Problem, X: Matrix) -> Matrix:
+        """The signs of J like X."""
+        if isinstance(X, Tensor):
+            return problem.signature.vector(X)
+        return problem.signature.signs.astype(np.float64)
 
     def sweep_rule(self, problem: Problem) -> StepRule:
         return StepRule(
-            -RELATIVE_THETA if self.theta is None else float(self.theta),
-            self.components == "all",
-            problem.ends_unbounded,
+            weight_in_unit(problem, self.theta), self.components == "all", problem.ends_unbounded
         )
 
     # -- any other objective
@@ -192,7 +198,7 @@ class Accelerated(AbstractSolver):
         K = relative_move(state.X, start, problem.signs)
         step = anderson.propose(K, self.memory, problem.signature)
         if step is not None:
-            beyond = cayley_step(step, start).contiguous()
+            beyond = moved_by(step, start).contiguous()
             value, gradient = problem.objective.value_and_gradient(beyond)
             if all_finite(value, gradient) and value < state.value:
                 state.move_to(beyond, value, gradient)
@@ -218,7 +224,7 @@ class AcceleratedGaussSeidel(Accelerated):
         theta: The proximal weight; None takes 1e-12 of each pair's curvature.
         curvature: For objectives that are not quadratic; "auto" backtracks, a number is fixed.
         memory: The number of sweeps remembered; 0 does not extrapolate.
-        frame: "auto" uses a frame on a quadratic objective; "none" does not.
+        frame: "auto" uses balanced frames on a quadratic objective; "none" does not.
         block_size: For a quadratic objective: the rows of a block, as in `GaussSeidel`; 1 takes
             single pairs. "auto" uses blocks from n = 192 on.
     """
@@ -242,11 +248,13 @@ class AcceleratedGaussSeidel(Accelerated):
             curvature=self.curvature,
         )
 
-    def sweep(self, problem: Problem, state: AcceleratedSweepState, frame: Frame) -> Tensor:
+    def sweep(self, problem: Problem, state: AcceleratedSweepState, frame: Frame) -> Matrix:
+        n = len(frame.Z)
+        size = rows_of_a_block(n) if self.block_size == "auto" else self.block_size
         order = _fixed_order(problem, state.acceleration)
-        size = rows_of_a_block(len(order)) if self.block_size == "auto" else self.block_size
-        pairs = order[_all_pairs(len(order))] if size == 1 else None
-        return _run_sweep(problem, state, frame, self.sweep_rule(problem), pairs, size)
+        if state.pairs is None and size == 1:
+            state.pairs = order[all_pairs(n)]
+        return _run_sweep(problem, state, frame, self.sweep_rule(problem), size)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,7 +274,7 @@ class AcceleratedJacobi(Accelerated):
         theta: The proximal weight; None takes 1e-12 of each pair's curvature.
         curvature: For objectives that are not quadratic; "auto" backtracks, a number is fixed.
         memory: The number of iterations remembered; 0 does not extrapolate.
-        frame: "auto" uses a frame on a quadratic objective; "none" does not.
+        frame: "auto" uses balanced frames on a quadratic objective; "none" does not.
     """
 
     name = "accelerated-j-jobcd"
@@ -277,22 +285,19 @@ class AcceleratedJacobi(Accelerated):
             side=side, components=self.components, theta=self.theta, curvature=self.curvature
         )
 
-    def sweep(self, problem: Problem, state: AcceleratedRoundsState, frame: Frame) -> Tensor:
-        if frame.Z.device.type != "cpu":
+    def sweep(self, problem: Problem, state: AcceleratedRoundsState, frame: Frame) -> Matrix:
+        if isinstance(frame.Z, Tensor):
             return _run_rounds(problem, state, frame, self.sweep_rule(problem))
+        n = len(frame.Z)
+        size = rows_of_a_block(n)
         order = _fixed_order(problem, state.acceleration)
-        size = rows_of_a_block(len(order))
-        pairs = order[_tournament_pairs(len(order))] if size == 1 else None
-        return _run_sweep(problem, state, frame, self.sweep_rule(problem), pairs, size)
+        if state.pairs is None and size == 1:
+            state.pairs = order[_tournament_pairs(n)]
+        return _run_sweep(problem, state, frame, self.sweep_rule(problem), size)
 
-    def workplace(self, X: Tensor) -> Tensor:
+    def workplace(self, X: Tensor) -> Matrix:
         """X itself on a device, and in double precision on the CPU."""
-        return X.double() if X.device.type == "cpu" else X.clone()
-
-
-@lru_cache(maxsize=16)
-def _all_pairs(n: int) -> NDArray[np.int64]:
-    return all_pairs(n)
+        return super().workplace(X) if X.device.type == "cpu" else X.clone()
 
 
 @lru_cache(maxsize=16)
@@ -303,9 +308,31 @@ def _tournament_pairs(n: int) -> NDArray[np.int64]:
 def _fixed_order(problem: Problem, own: Acceleration) -> NDArray[np.int64]:
     """The order of the rows, drawn once: only a fixed map can be extrapolated."""
     if own.order is None:
-        own.order = torch.from_numpy(problem.rng.permutation(problem.signature.n))
-    order: NDArray[np.int64] = own.order.cpu().numpy()
-    return order
+        own.order = problem.rng.permutation(problem.signature.n)
+    return own.order
+
+
+def _move_to_frame(state: State, frame: Frame) -> None:
+    """Move X to the point of the frame; f is not known there yet."""
+    state.X.copy_(torch.as_tensor(frame.point))
+    state.exact = False
+
+
+def _sweep_for(
+    frame: Frame,
+    signs: NDArray[np.int8],
+    order: NDArray[np.int64],
+    pairs: NDArray[np.int64] | None,
+    size: int,
+    rule: StepRule,
+) -> BlockedSweep | PairwiseSweep:
+    """A sweep over the pairs, or by blocks of rows if there are none."""
+    Z = np.array(frame.Z, order="C")
+    C = np.zeros((len(Z), 0)) if frame.C is None else np.ascontiguousarray(frame.C)
+    form = SweepForm(np.ascontiguousarray(frame.A), C, frame.D)
+    if pairs is None:
+        return BlockedSweep(form, Z, signs, order, size, rule)
+    return PairwiseSweep(form, Z, signs, pairs, rule)
 
 
 def _run_sweep(
@@ -313,35 +340,26 @@ def _run_sweep(
     state: AcceleratedSweepState | AcceleratedRoundsState,
     frame: Frame,
     rule: StepRule,
-    pairs: NDArray[np.int64] | None,
     size: int,
-) -> Tensor:
-    """Z after a sweep on the CPU, over pairs or by blocks of rows."""
-    signs = problem.signature.signs
-    form = SweepForm.of(QuadraticForm(frame.A, frame.C, frame.D), "left", frame.Z.shape[1])
-    Z = frame.Z.numpy().copy()
-    sweep: PairwiseSweep | BlockedSweep
-    if pairs is None:
-        order = _fixed_order(problem, state.acceleration)
-        sweep = BlockedSweep(form, Z, signs, order, size, rule)
-    else:
-        sweep = PairwiseSweep(form, Z, signs, pairs, rule)
+) -> Matrix:
+    """Z after a sweep on the CPU."""
+    order = _fixed_order(problem, state.acceleration)
+    sweep = _sweep_for(frame, problem.signature.signs, order, state.pairs, size, rule)
     try:
         for done in sweep.run():
             problem.objective.count.pair_updates += done
             problem.objective.check_limits()
     except StopRun:  # the part of the sweep that is done lowers f too
-        frame.Z = torch.from_numpy(sweep.rows())
-        state.X.copy_(frame.point)
-        state.exact = False
+        frame.Z = sweep.rows()
+        _move_to_frame(state, frame)
         raise
     state.unbounded = sweep.unbounded
-    return torch.from_numpy(sweep.rows())
+    return sweep.rows()
 
 
 def _run_rounds(
     problem: Problem, state: AcceleratedRoundsState, frame: Frame, rule: StepRule
-) -> Tensor:
+) -> Matrix:
     """Z after a tournament on a device, where disjoint pairs move at once.
 
     Pairs interact where A is not diagonal. If f does not fall, their curvatures are multiplied by a
@@ -349,23 +367,40 @@ def _run_rounds(
     """
     own = state.acceleration
     n = len(frame.Z)
-    if state.rounds is None or state.rounds.A is not frame.A:
-        signs = torch.from_numpy(problem.signature.signs.copy())
-        state.rounds = QuadraticRounds(
-            frame.A, frame.C, frame.D, signs, all_components=rule.all_components, theta=rule.theta
-        )
+    rounds = _rounds_in(problem, state, frame, rule)
     partners = tournament_rounds(n, np.arange(rounds_in_tournament(n)))
     for _ in range(DOUBLINGS):
         problem.objective.check_limits()
-        state.rounds.start(frame.Z)
-        state.rounds.run(partners, own.factor)
+        rounds.start(frame.Z)
+        rounds.run(partners, own.factor)
         problem.objective.count.pair_updates += n * (n - 1) // 2
-        state.unbounded = rule.stop_unbounded and bool(state.rounds.unbounded)
+        state.unbounded = rule.stop_unbounded and bool(rounds.unbounded)
         if state.unbounded:
             break
-        end = state.rounds.X.clone()
+        end = rounds.X.clone()
         if frame.rise(frame.Z, end) <= 0:
             own.factor = max(1.0, 0.8 * own.factor)
             return end
         own.factor *= 2
     return frame.Z
+
+
+def _rounds_in(
+    problem: Problem, state: AcceleratedRoundsState, frame: Frame, rule: StepRule
+) -> QuadraticRounds:
+    """The rounds in a frame; those of the last one get its form, and keep their graph."""
+    if state.rounds is None:
+        state.rounds = QuadraticRounds(
+            frame.A.clone(),
+            None if frame.C is None else frame.C.clone(),
+            frame.D,
+            torch.from_numpy(problem.signature.signs.copy()),
+            all_components=rule.all_components,
+            theta=rule.theta,
+        )
+    elif state.rounds_of is not frame:
+        state.rounds.A.copy_(frame.A)
+        if state.rounds.C is not None and frame.C is not None:
+            state.rounds.C.copy_(frame.C)
+    state.rounds_of = frame
+    return state.rounds

@@ -16,56 +16,81 @@ H. F. Walker, P. Ni, Anderson acceleration for fixed-point iterations, SIAM J. N
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth.group.norms import spectral_norm
 from jorth.signature import Signature
 
+Matrix: TypeAlias = Any
+"""A NumPy array, whose operations have the least overhead, or a tensor; both have the operators
+that are used here."""
 DAMPING = 1e-12
 """The weight of ||gamma||^2, where all differences have norm 1: the Gram matrix may be singular."""
 LONGEST = 1.4
 """The bound on the norm of the boost part of a step; the Cayley transform has its pole at 2."""
 
 
-def relative_move(Y: Tensor, X: Tensor, signs: Tensor) -> Tensor:
+def relative_move(Y: Matrix, X: Matrix, signs: Matrix) -> Matrix:
     """K = (T - J T^T J) / 2 for T = Y X^-1 = Y J X^T J, for J-orthogonal X and Y."""
-    T = (Y * signs) @ X.mT * signs
-    return (T - signs[:, None] * T.mT * signs) / 2
+    T = (Y * signs) @ X.T * signs
+    return (T - signs[:, None] * T.T * signs) / 2
 
 
-def before_the_pole(K: Tensor, signature: Signature) -> bool:
+def moved_by(K: Matrix, X: Matrix) -> Matrix:
+    """cay(K) X = (I - K/2)^-1 (I + K/2) X = 2 (I - K/2)^-1 X - X."""
+    linalg = torch.linalg if isinstance(K, Tensor) else np.linalg
+    return 2 * linalg.solve(identity_like(K) - K / 2, X) - X
+
+
+def identity_like(K: Matrix) -> Matrix:
+    """I with the size and the kind of K."""
+    return torch.eye(len(K)).to(K) if isinstance(K, Tensor) else np.eye(len(K))
+
+
+def length(K: Matrix) -> float:
+    """||K||_F."""
+    flat = K.reshape(-1)
+    return math.sqrt(float(flat @ flat))
+
+
+def before_the_pole(K: Matrix, signature: Signature) -> bool:
     """Whether the Cayley transform of K stays in the component of the identity, with a margin."""
-    plus, minus = signature.positions(K.device)
-    if not len(plus) or not len(minus):
+    if length(K) <= LONGEST:
         return True
-    if float(K.norm()) <= LONGEST:
+    if not signature.p or not signature.q:
         return True
-    return spectral_norm(K[plus[:, None], minus]) <= LONGEST
+    tensor = torch.as_tensor(K)
+    plus, minus = signature.positions(tensor.device)
+    return spectral_norm(tensor[plus[:, None], minus]) <= LONGEST
 
 
 @dataclass
 class Anderson:
-    """What is remembered of the last sweeps; matrices are rows of (memory, n^2) tensors."""
+    """What is remembered of the last sweeps; matrices are rows of (memory, n^2) arrays."""
 
-    changes: Tensor | None = None
+    changes: Matrix | None = None
     """The differences k_{i+1} - k_i."""
-    sums: Tensor | None = None
+    sums: Matrix | None = None
     """s_i + k_{i+1} - k_i."""
-    gram: Tensor = field(default_factory=lambda: torch.zeros((0, 0), dtype=torch.float64))
+    gram: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
     """The inner products of the differences."""
     used: int = 0
     """The number of differences known."""
     turn: int = 0
-    """The number of differences ever added; the oldest one is replaced."""
-    move: Tensor | None = None
+    """The number of differences added; the oldest one is replaced."""
+    move: Matrix | None = None
     """The move of the last sweep."""
-    step: Tensor | None = None
+    step: Matrix | None = None
     """The step taken after it."""
 
-    def propose(self, K: Tensor, memory: int, signature: Signature) -> Tensor | None:
+    def propose(self, K: Matrix, memory: int, signature: Signature) -> Matrix | None:
         """The accelerated step after a sweep that moved by K; None if there is none.
 
         It is J-skew like K, and before the pole of the Cayley transform.
@@ -76,50 +101,60 @@ class Anderson:
         step = self._extrapolate(K)
         return step if step is not None and before_the_pole(step, signature) else None
 
-    def settle(self, step: Tensor | None) -> Tensor:
-        """The step taken after the last move; without one, the move itself, and a new memory."""
-        assert self.move is not None
+    def settle(self, step: Matrix | None) -> float:
+        """Remember the step taken; without one it is the move itself, and the past is forgotten.
+
+        Returns its norm.
+        """
         if step is None:
             self.used = self.turn = 0
         self.step = self.move if step is None else step
-        return self.step
+        return length(self.step)
 
     def clear(self) -> None:
         """Forget everything, since the map has changed."""
         self.used = self.turn = 0
         self.move = self.step = None
 
-    def _extrapolate(self, K: Tensor) -> Tensor | None:
+    def _extrapolate(self, K: Matrix) -> Matrix | None:
         if not self.used:
             return None
         assert self.changes is not None
         assert self.sums is not None
         gram = self.gram[: self.used, : self.used]
-        scale = gram.diagonal().sqrt()
-        if not bool((scale > 0).all()):
+        scale = np.sqrt(gram.diagonal())
+        if not scale.min() > 0:
             return None
-        slopes = (self.changes[: self.used] @ K.flatten()).double().cpu() / scale
+        slopes = _numbers(self.changes[: self.used] @ K.reshape(-1)) / scale
         scaled = gram / scale / scale[:, None]
-        scaled.diagonal().add_(DAMPING)
-        gamma, info = torch.linalg.solve_ex(scaled, slopes)
-        if int(info) or not bool(torch.isfinite(gamma).all()):
+        scaled.flat[:: self.used + 1] += DAMPING
+        gamma = np.linalg.solve(scaled, slopes) / scale
+        if not math.isfinite(gamma.sum()):
             return None
-        correction: Tensor = (gamma / scale).to(K) @ self.sums[: self.used]
-        return K - correction.reshape(K.shape)
+        weights = torch.from_numpy(gamma).to(K) if isinstance(K, Tensor) else gamma
+        return K - (weights @ self.sums[: self.used]).reshape(K.shape)
 
-    def _add(self, K: Tensor, memory: int) -> None:
-        assert self.move is not None
+    def _add(self, K: Matrix, memory: int) -> None:
         assert self.step is not None
+        change = (K - self.move).reshape(-1)
         if self.changes is None or self.sums is None:
-            self.changes = K.new_zeros((memory, K.numel()))
-            self.sums = torch.zeros_like(self.changes)
-            self.gram = torch.zeros((memory, memory), dtype=torch.float64)
+            shape = (memory, len(change))
+            empty = change.new_zeros if isinstance(change, Tensor) else np.zeros
+            self.changes, self.sums = empty(shape), empty(shape)
+            self.gram = np.zeros((memory, memory))
         slot = self.turn % memory
         self.turn += 1
         self.used = min(self.used + 1, memory)
-        change = (K - self.move).flatten()
         self.changes[slot] = change
-        self.sums[slot] = self.step.flatten() + change
-        products = (self.changes[: self.used] @ change).double().cpu()
+        self.sums[slot] = self.step.reshape(-1) + change
+        products = _numbers(self.changes[: self.used] @ change)
         self.gram[slot, : self.used] = products
         self.gram[: self.used, slot] = products
+
+
+def _numbers(values: Matrix) -> NDArray[np.float64]:
+    """A short vector as a NumPy array."""
+    found: NDArray[np.float64] = (
+        values.double().cpu().numpy() if isinstance(values, Tensor) else values
+    )
+    return found

@@ -6,10 +6,8 @@ K = T J with T skew, f(exp(K) X) has the second derivative <T, A T B>, B = J X D
 of the gradient. In the frame W, A and B become W^T A W and W^T B W, and planes do not interact by
 the former if both are diagonal. In general they cannot be, since W^T J W = J has to hold as well.
 The frame that diagonalises the geometric mean A # B treats both alike: if rows are scaled so that
-W^T (A # B) W = I, they are inverse to each other.
-
-Where A or D is not definite, its absolute value with small eigenvalues raised takes its place: any
-J-orthogonal frame is allowed.
+W^T (A # B) W = I, they are inverse to each other. B depends on X, so that the frame is renewed when
+X has moved far.
 """
 
 from __future__ import annotations
@@ -17,17 +15,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from jorth.objectives import QuadraticForm
+from jorth.solvers.jobcd.anderson import Matrix, identity_like
 
 SMALLEST = 1e-7
 """The least eigenvalue of a matrix of which a frame is made, relative to the largest."""
+FEWEST_SWEEPS = 2
 RENEWAL = 0.4
-"""The length of the path after which a frame is renewed, in units of sqrt(n).
+"""A frame is renewed after two sweeps or more and a path of this length, in units of sqrt(n).
 
-Lengths from 0.3 to 1 needed the same number of sweeps.
+Lengths from 0.3 to 0.8 need the same number of sweeps, and so do frames after every sweep.
 """
 LARGEST = 1e4
 """The bound on ||V||_F^2 / n, beyond which the frame X V would cost digits of X."""
@@ -37,104 +38,133 @@ LARGEST = 1e4
 class Frame:
     """f in the coordinates Z (n, n) with X = W Z; W is None if it is the identity."""
 
-    W: Tensor | None
-    Z: Tensor
-    A: Tensor
-    C: Tensor | None
-    D: Tensor | None
+    W: Matrix | None
+    Z: Matrix
+    A: Matrix
+    C: Matrix | None
+    D: Matrix | None
+    sweeps: int = 0
+    """The number of sweeps in this frame."""
     path: float = 0.0
-    """The sum of the norms of all steps since the frame was made."""
+    """The sum of the norms of their steps."""
 
     @property
-    def point(self) -> Tensor:
+    def point(self) -> Matrix:
         """X."""
         return self.Z if self.W is None else self.W @ self.Z
 
     @property
     def outdated(self) -> bool:
-        return self.path > RENEWAL * math.sqrt(len(self.Z))
+        """Whether X has moved far from where the frame was made."""
+        return self.sweeps >= FEWEST_SWEEPS and self.path > RENEWAL * math.sqrt(len(self.Z))
 
-    def rise(self, start: Tensor, end: Tensor) -> float:
+    def rise(self, start: Matrix, end: Matrix) -> float:
         """f(end) - f(start), formed from end - start, so that values do not cancel."""
         slope = self.A @ ((start + end) / 2)
         if self.D is not None:
             slope = slope @ self.D
         if self.C is not None:
             slope += self.C
-        return float(torch.dot((end - start).flatten(), slope.flatten()))
-
-    def move(self, Z: Tensor, length: float) -> None:
-        """Go to Z; the step has this length."""
-        self.Z = Z
-        self.path += length
+        return float((end - start).reshape(-1) @ slope.reshape(-1))
 
 
-def plain_frame(form: QuadraticForm, X: Tensor) -> Frame:
-    """The coordinates of X itself."""
-    return Frame(None, X.clone(), form.A, form.C, form.D)
+@dataclass(frozen=True)
+class Coordinates:
+    """A form and a point in the arrays that a frame is made of: NumPy on the CPU, or tensors."""
+
+    A: Matrix
+    C: Matrix | None
+    D: Matrix | None
+    X: Matrix
+    signs: Matrix
+
+    @classmethod
+    def of(cls, form: QuadraticForm, X: Matrix, signs: Matrix) -> Coordinates:
+        """The form in the precision and on the device of X."""
+        like = form.like(X if isinstance(X, Tensor) else torch.from_numpy(X))
+        if isinstance(X, Tensor):
+            return cls(like.A, like.C, like.D, X, signs)
+        C, D = (None if part is None else part.numpy() for part in (like.C, like.D))
+        return cls(like.A.numpy(), C, D, X, signs)
+
+    def plain(self) -> Frame:
+        """The coordinates of X itself."""
+        return Frame(None, self.X, self.A, self.C, self.D)
+
+    def balanced(self) -> Frame:
+        """The frame that diagonalises A # B at X; the plain one if rounding does not allow it.
+
+        In the coordinates V with W = X V it is (X^T A X) # (J D J). Where A or D is not definite,
+        the absolute value with small eigenvalues raised takes its place: any J-orthogonal frame is
+        allowed.
+        """
+        M = self.X.T @ (self.A @ self.X)
+        N = None if self.D is None else self.signs[:, None] * self.D * self.signs
+        whitener = _whitener(M, N)
+        V = None if whitener is None else _diagonaliser(whitener, self.signs)
+        if V is None:
+            return self.plain()
+        W = self.X @ V
+        Z = self.signs[:, None] * V.T * self.signs
+        A = V.T @ (M @ V)
+        return Frame(W, Z, (A + A.T) / 2, None if self.C is None else W.T @ self.C, self.D)
 
 
-def balanced_frame(form: QuadraticForm, X: Tensor, signs: Tensor) -> Frame:
-    """The frame W = X V that diagonalises A # (J X D X^T J) at X (n, n).
+def _whitener(M: Matrix, N: Matrix | None) -> Matrix | None:
+    """H with H G H^T = I for G = M # N, or M^(1/2) without N; None if there is none.
 
-    In the coordinates V it is (X^T A X) # (J D J). Returns the plain frame if there is none.
+    With N = S^-T S^-1 and S^T M S = Q diag(w) Q^T it is diag(w^(-1/4)) Q^T S^T.
     """
-    AX = form.A @ X
-    M = X.mT @ AX
-    N = None if form.D is None else signs[:, None] * form.D * signs
-    V = _diagonaliser(M, N, signs)
-    if V is None:
-        return plain_frame(form, X)
-    W = X @ V
-    A = V.mT @ M @ V
-    Z = (signs[:, None] * V.mT * signs).contiguous()
-    C = None if form.C is None else W.mT @ form.C
-    return Frame(W, Z, (A + A.mT) / 2, C, form.D)
+    S = None
+    if N is not None:
+        other = _absolute(N)
+        if other is None:
+            return None
+        S = other[1] / other[0] ** 0.5
+        M = S.T @ M @ S
+    found = _absolute(M)
+    if found is None:
+        return None
+    H = (found[1] / found[0] ** 0.25).T
+    return H if S is None else H @ S.T
 
 
-def _diagonaliser(M: Tensor, N: Tensor | None, signs: Tensor) -> Tensor | None:
-    """V with V^T J V = J and V^T (|M| # |N|) V diagonal; None if there is none in this precision.
+def _absolute(M: Matrix) -> tuple[Matrix, Matrix] | None:
+    """The absolute eigenvalues, small ones raised, and the eigenvectors of a multiple of M.
 
-    With the mean G = L L^T and L^-1 J L^-T = U diag(t) U^T it is L^-T U |t|^(-1/2).
+    The multiple has entries of at most 1, so that nothing overflows.
     """
-    if not bool(torch.isfinite(M).all()):
+    size = float(abs(M).max())
+    if not 0 < size < math.inf:
         return None
-    L, info = torch.linalg.cholesky_ex(_geometric_mean(M, N))
-    if int(info):
+    linalg = torch.linalg if isinstance(M, Tensor) else np.linalg
+    values, Q = linalg.eigh((M + M.T) / (2 * size))
+    floor = SMALLEST * float(abs(values).max())
+    return (values**2 + floor**2) ** 0.5, Q
+
+
+def _diagonaliser(H: Matrix, signs: Matrix) -> Matrix | None:
+    """V with V^T J V = J and V^T G V diagonal, where H G H^T = I.
+
+    With H J H^T = U diag(t) U^T it is H^T U |t|^(-1/2).
+    """
+    pencil = (H * signs) @ H.T
+    linalg = torch.linalg if isinstance(H, Tensor) else np.linalg
+    t, U = linalg.eigh((pencil + pencil.T) / 2)
+    t, U = _in_order_of(signs, t, U)
+    if not float((t * signs).min()) > 0:
         return None
-    half = torch.linalg.solve_triangular(L, torch.diag(signs), upper=False)
-    pencil = torch.linalg.solve_triangular(L, half.mT, upper=False)
-    t, U = torch.linalg.eigh((pencil + pencil.mT) / 2)
-    order = torch.empty_like(signs, dtype=torch.int64)
-    order[signs.argsort(stable=True)] = torch.arange(len(signs), device=signs.device)
-    t, U = t[order], U[:, order]
-    if not bool((t * signs > 0).all()):
-        return None
-    V = torch.linalg.solve_triangular(L.mT, U / t.abs().sqrt(), upper=True)
+    V = H.T @ (U / abs(t) ** 0.5)
     # one step of Newton's method for V^T J V = J, of which rounding leaves cond(G) u
-    V = V @ ((3 * torch.eye(len(V)).to(V) - signs[:, None] * (V.mT @ (signs[:, None] * V))) / 2)
-    small = float(V.square().sum()) <= LARGEST * len(V)
-    return V if small else None
+    V = V + V @ (identity_like(V) - signs[:, None] * (V.T @ (signs[:, None] * V))) / 2
+    flat = V.reshape(-1)
+    return V if float(flat @ flat) <= LARGEST * len(V) else None
 
 
-def _geometric_mean(M: Tensor, N: Tensor | None) -> Tensor:
-    """M # N = H (H^-1 M H^-1)^(1/2) H with H = N^(1/2), of the absolute values; None stands for I.
-
-    A multiple of it will do, so M is scaled to the size of N, and nothing overflows.
-    """
-    scaled = M / M.abs().max().clamp_min(torch.finfo(M.dtype).tiny)
-    if N is None:
-        return _power(scaled, 0.5)
-    other = N / N.abs().max().clamp_min(torch.finfo(N.dtype).tiny)
-    root, inverse = _power(other, 0.5), _power(other, -0.5)
-    return root @ _power(inverse @ scaled @ inverse, 0.5) @ root
-
-
-def _power(M: Tensor, exponent: float) -> Tensor:
-    """A power of |M| for symmetric M, whose small eigenvalues are raised."""
-    values, Q = torch.linalg.eigh((M + M.mT) / 2)
-    sizes = values.abs()
-    if not bool(sizes.any()):
-        return torch.eye(len(M)).to(M)
-    power: Tensor = (Q * sizes.clamp_min(SMALLEST * float(sizes.max())) ** exponent) @ Q.mT
-    return power
+def _in_order_of(signs: Matrix, t: Matrix, U: Matrix) -> tuple[Matrix, Matrix]:
+    """Ascending t and their vectors, with the negative ones at the places of the minus signs."""
+    if isinstance(signs, Tensor):
+        order = signs.argsort(stable=True).argsort()
+    else:
+        order = signs.argsort(kind="stable").argsort()
+    return t[order], U[:, order]
