@@ -1,5 +1,7 @@
 """Sweeps with a diagonal A: the steps of the plain sweep with the same pairs in the same order."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from jorth.plane import all_pairs, tournament
 from jorth.plane.compiled.diagonal import sweep_diagonal
 from jorth.plane.compiled.quadratic import sweep_quadratic
 from jorth.plane.proximal import StepRule
-from jorth.solvers.jobcd.diagonal_sweeps import DiagonalForm, DiagonalSweep
+from jorth.solvers.jobcd.diagonal_sweeps import DiagonalForm, DiagonalSweep, near_pairs
 from jorth.solvers.jobcd.majorised import compile_kernels
 from jorth.solvers.jobcd.quadratic_sweeps import PairwiseSweep, SweepForm
 
@@ -107,7 +109,7 @@ def test_every_step_is_that_of_the_plain_sweep(columns, linear, weighted, theta,
 
 @pytest.mark.parametrize("all_components", [False, True])
 @pytest.mark.parametrize("n", [2, 3, 5, 13, 40])
-@pytest.mark.parametrize("order", ["rows", "rounds", "random"])
+@pytest.mark.parametrize("order", ["rows", "rounds", "random", "near"])
 def test_whole_sweeps(n, order, all_components):
     """Disjoint pairs solved together are as good as one after the other."""
     sig, form = mixed(n, (n + 1) // 2, seed=n), diagonal(n, n, seed=n)
@@ -118,6 +120,7 @@ def test_whole_sweeps(n, order, all_components):
         "rows": all_pairs(n),
         "rounds": tournament(n).reshape(-1, 2),
         "random": all_pairs(n, seed=2),
+        "near": near_pairs(n),
     }[order]
     for _ in range(3):
         before = value(form, X)
@@ -129,6 +132,19 @@ def test_whole_sweeps(n, order, all_components):
         np.testing.assert_allclose(X, Z, rtol=0, atol=1e-10 * np.abs(Z).max())
         assert value(form, X) == pytest.approx(before - ours.decrease, rel=1e-9)
         assert jorth.residual(X, sig) <= 100 * n * UNIT
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 15, 16, 17, 31, 33, 48, 50, 100])
+def test_near_pairs(n):
+    """Every pair once; most are among eight disjoint ones, and few rows are in turn."""
+    pairs = near_pairs(n)
+    expected = [list(pair) for pair in itertools.combinations(range(n), 2)]
+    assert sorted(map(sorted, pairs.tolist())) == expected
+    if n >= 48:
+        groups = [pairs[start : start + 8] for start in range(0, len(pairs), 8)]
+        assert np.mean([len(np.unique(group)) == 16 for group in groups]) > 0.8
+        windows = [pairs[start : start + 64] for start in range(len(pairs))]
+        assert np.mean([len(np.unique(window)) <= 3 * 16 for window in windows]) > 0.8
 
 
 @pytest.mark.parametrize("boost", [1e3, 1e4, 1e5])
