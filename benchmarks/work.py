@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-PLANE = 260
-"""Operations of the 2x2 problem of one pair within a component, counted on random pairs: 234 for
-opposite signs, 284 for equal ones; 28 of them are divisions or roots."""
+PLANE = 320
+"""Operations of the 2x2 problem of one pair within a component, counted on random pairs far from a
+minimum, where Newton's method from V = I is often in vain; fewer close to one."""
 TURN = 8
 """Operations to apply a step to one column of two rows: (a + b) u and (a - b) / u, their sum and
 difference, added."""

@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from jorth.plane.compiled.newton import boost_step, near_boost, near_turn
 from jorth.plane.compiled.roots import EPS, circle, compiled, lightcone, turn
 from jorth.plane.families import LinearForms, NullForms, QuadraticForms, Sizes
 
@@ -25,6 +26,23 @@ def rotation(linear: LinearForms, quadratic: QuadraticForms, size_p: float) -> F
     """(x, y, decrease, its rounding) of V = x I + y R: see `jorth.plane.general`."""
     i, r = linear.i, linear.r
     ii, ir, rr = quadratic.ii, quadratic.ir, quadratic.rr
+    t, found = near_turn(i, r, ii, ir, rr)
+    if found:
+        inverse = 1.0 / (1.0 + t * t)
+        h, y = 2.0 * t * t * inverse, 2.0 * t * inverse
+        x = 1.0 - h
+    else:
+        x, y, h = _far_rotation(i, r, ii, ir, rr)
+    decrease = h * i - y * r - 0.5 * (h * h * ii - 2.0 * h * y * ir + y * y * rr)
+    step = h + abs(y)
+    return x, y, decrease, NOISE * step * (size_p + step * max(abs(ii), abs(rr), abs(ir)))
+
+
+@compiled
+def _far_rotation(
+    i: float, r: float, ii: float, ir: float, rr: float
+) -> tuple[float, float, float]:
+    """(x, y, 1 - x) of a rotation of any length."""
     x, y = circle(i - ii, r - ir, 0.5 * ii, ir, 0.5 * rr)
     h = y * y / (1.0 + x) if x > 0.0 else 1.0 - x
     slope = x * r + y * (h * ii + x * rr - i) - ir * h * (1.0 + 2.0 * x)
@@ -32,10 +50,7 @@ def rotation(linear: LinearForms, quadratic: QuadraticForms, size_p: float) -> F
         -x * i - y * r + (y * y + h * x) * ii - ir * y * (3.0 * x - h) + (x * x - y * y) * rr
     )
     x, y = turn(x, y, slope, curvature, abs(i) + abs(r) + abs(ii) + abs(ir) + abs(rr))
-    h = y * y / (1.0 + x) if x > 0.0 else 1.0 - x
-    decrease = h * i - y * r - 0.5 * (h * h * ii - 2.0 * h * y * ir + y * y * rr)
-    step = h + abs(y)
-    return x, y, decrease, NOISE * step * (size_p + step * max(abs(ii), abs(rr), abs(ir)))
+    return x, y, y * y / (1.0 + x) if x > 0.0 else 1.0 - x
 
 
 @compiled
@@ -56,24 +71,13 @@ def boost(
 ) -> tuple[float, float, float, float, bool]:
     """(x, y, decrease, its rounding, unbounded) of V = u N+ + N- / u."""
     i, k = linear.i, linear.k
-    ii, kk = quadratic.ii, quadratic.kk
     out, into = null.boost_out, null.boost_in
-    al, be = i - ii, k - quadratic.ik
-    rounding = NOISE * (sizes.p + sizes.q)
-    A = _clean(0.5 * (al + be), out, rounding)
-    B = _clean(0.5 * (al - be), into, rounding)
-    u, unbounded = lightcone(A, B, out, into, positive)
     p_out = 0.5 * (i + k)
-    cross = 0.25 * (ii - kk)
-    w = u - 1.0
-    if abs(w) < 0.5:
-        tilt = p_out - cross
-        g = tilt * u * (u + 1.0) + 2.0 * out * u * u * u + 2.0 * into
-        slope = k + g + w * (tilt * (2.0 * u + 1.0) + 6.0 * out * u * u)
-        step = (u * k + w * g) / slope
-        if slope > 0.0 and abs(step) < 1e-3:
-            w -= step
-            u = 1.0 + w
+    cross = 0.25 * (quadratic.ii - quadratic.kk)
+    w, found = near_boost(k, p_out - cross, out, into)
+    u, unbounded = 1.0 + w, False
+    if not (found and (positive or _attracts(k, p_out - cross, out, into))):
+        u, w, unbounded = _far_boost(linear, quadratic, null, sizes, positive)
     z = -w / u
     tangent, bend = w * k / u, w * w / u * p_out
     grow, shrink, mixed = out * w * w, into * z * z, cross * w * z
@@ -81,6 +85,35 @@ def boost(
     terms = abs(tangent) + abs(bend) + grow + shrink + abs(mixed) + sizes.p * (abs(w) + abs(z))
     noise = NOISE * terms + sizes.null_error * (w * w + z * z)
     return 1.0 + 0.5 * w * w / u, 0.5 * w * (u + 1.0) / u, decrease, noise, unbounded
+
+
+@compiled
+def _attracts(odd: float, tilt: float, out: float, into: float) -> bool:
+    """Whether the minimum over u > 0 is below that over u < 0."""
+    return math.sqrt(into / out) * (tilt - 2.0 * out) + (tilt - odd - 2.0 * into) < 0.0
+
+
+@compiled
+def _far_boost(
+    linear: LinearForms, quadratic: QuadraticForms, null: NullForms, sizes: Sizes, positive: bool
+) -> tuple[float, float, bool]:
+    """(u, u - 1, unbounded) of a boost of any length."""
+    i, k = linear.i, linear.k
+    ii, kk = quadratic.ii, quadratic.kk
+    out, into = null.boost_out, null.boost_in
+    al, be = i - ii, k - quadratic.ik
+    rounding = NOISE * (sizes.p + sizes.q)
+    A = _clean(0.5 * (al + be), out, rounding)
+    B = _clean(0.5 * (al - be), into, rounding)
+    u, unbounded = lightcone(A, B, out, into, positive)
+    w = u - 1.0
+    if abs(w) < 0.5:
+        tilt = 0.5 * (i + k) - 0.25 * (ii - kk)
+        _, step, slope = boost_step(w, k, tilt, out, into)
+        if slope > 0.0 and abs(step) < 1e-3:
+            w -= step
+            u = 1.0 + w
+    return u, w, unbounded
 
 
 @compiled
