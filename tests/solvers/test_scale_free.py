@@ -10,8 +10,10 @@ import torch
 import jorth
 from jorth import Signature, Status
 from jorth.datasets import planted_procrustes
+from jorth.group import look
 from jorth.objectives import AbstractObjective, QuadraticForm
 from jorth.plane import solve_plane
+from jorth.solvers.loop.scale import gradient_size
 from jorth.solvers.loop.solver import as_objective
 from tests.solvers.registry import SOLVERS
 
@@ -206,6 +208,22 @@ def test_the_scale_of_an_unknown_f():
     assert result.gradient_scale >= 0.99 * at_start
     assert result.gradient_scale <= 2 * np.linalg.norm(np.eye(5)) + 2 * np.linalg.norm(T)
     assert f"of its scale {result.gradient_scale:.3g}" in result.message
+
+
+def test_the_size_of_a_gradient():
+    """By torch and compiled, far from overflow and near it."""
+    X = torch.from_numpy(jorth.random_point(SIG, cond=50.0, seed=4))
+    G = torch.from_numpy(data().source[:5])
+    norm = float(torch.linalg.matrix_norm(X, ord=2))
+    expected = float((G @ X.mT).norm()) / norm**2
+    for c in (1.0, 2.0**900, 2.0**-900):
+        assert gradient_size(X, c * G) == pytest.approx(c * expected, rel=0.05)
+        assert gradient_size(X, c * G, norm) == pytest.approx(c * expected, rel=1e-12)
+        compiled = look.gradient_size(X.numpy(), c * G.numpy(), norm)
+        assert compiled == pytest.approx(c * expected, rel=1e-12)
+    for bad in (0.0, np.inf):
+        assert look.gradient_size(X.numpy(), np.full((5, 5), bad), norm) == bad
+        assert gradient_size(X, torch.full((5, 5), bad), norm) == bad
 
 
 def test_an_objective_may_state_its_scale():

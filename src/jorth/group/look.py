@@ -27,6 +27,17 @@ def look(
 
 
 @compiled
+def gradient_size(X: np.ndarray, G: np.ndarray, norm: float) -> float:
+    """||G X^T||_F / max(1, norm^2), as `jorth.solvers.loop.scale` has it."""
+    largest = _largest(G)
+    if not 0.0 < largest < math.inf:
+        return largest
+    size = max(1.0, norm)
+    M = np.dot(G / largest, (X / size).T)
+    return largest * math.sqrt(_sum_of_squares(M.ravel())) / size
+
+
+@compiled
 def _largest(M: np.ndarray) -> float:
     """max |m_ij|, or NaN if there is one."""
     largest = 0.0

@@ -27,7 +27,7 @@ from jorth.solvers.jobcd.diagonalisation import trace_to_diagonalise
 from jorth.solvers.jobcd.frame import Coordinates, Frame
 from jorth.solvers.jobcd.gauss_seidel import GaussSeidel, GaussSeidelState
 from jorth.solvers.jobcd.jacobi import Jacobi, JacobiState
-from jorth.solvers.jobcd.majorised import DOUBLINGS, compile_kernels, weight_in_unit
+from jorth.solvers.jobcd.majorised import DOUBLINGS, compile_kernels
 from jorth.solvers.jobcd.quadratic_sweeps import (
     BlockedSweep,
     PairwiseSweep,
@@ -178,7 +178,7 @@ class Accelerated(AbstractSolver):
 
     def sweep_rule(self, problem: Problem) -> StepRule:
         return StepRule(
-            weight_in_unit(problem, self.theta), self.components == "all", problem.ends_unbounded
+            problem.weight(self.theta), self.components == "all", problem.ends_unbounded
         )
 
     # -- any other objective

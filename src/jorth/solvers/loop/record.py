@@ -17,7 +17,7 @@ from jorth.group import polish
 from jorth.group.norms import scaled_violation, spectral_norm
 from jorth.group.slopes import gradient_norm
 from jorth.solvers.loop.budget import Evaluations, all_finite
-from jorth.solvers.loop.scale import Scale
+from jorth.solvers.loop.scale import Scale, gradient_size
 from jorth.solvers.loop.solver import AbstractSolver, Problem, Scored, State
 from jorth.solvers.loop.status import Status
 
@@ -115,12 +115,13 @@ def _small_look(
         return None
     from jorth.group.look import look
 
-    def in_double(M: Tensor) -> NDArray[np.float64]:
-        array: NDArray[np.float64] = M.detach().double().contiguous().numpy()
-        return array
+    s, target = _in_double(signs), _in_double(gram)
+    return lambda X, G: look(_in_double(X), _in_double(G), s, target)
 
-    s, target = in_double(signs), in_double(gram)
-    return lambda X, G: look(in_double(X), in_double(G), s, target)
+
+def _in_double(M: Tensor) -> NDArray[np.float64]:
+    array: NDArray[np.float64] = M.detach().double().contiguous().numpy()
+    return array
 
 
 def drift(X: Tensor) -> float:
@@ -155,7 +156,8 @@ class Record:
         if point is not None:
             self.scored = point
             self.scored_at = iteration
-            self.scale.see(point.X, point.gradient, norm)
+            if not self.scale.stated:
+                self.scale.raise_to(self._gradient_size(point, norm) * self.scale.unit)
             slope = slope * self.scale.unit if self.feasible else self.gradient_norm(point)
         row = {
             "time": self.problem.objective.clock.seconds,
@@ -175,6 +177,15 @@ class Record:
             return self._small(X, G)
         norm = spectral_norm(X)
         return norm, self.violation(X, norm), gradient_norm(X, G, self.problem.signs)
+
+    def _gradient_size(self, point: Scored, norm: float) -> float:
+        """||G X^T||_F / max(1, ||X||_2^2), in the unit of the run."""
+        if self._small is None:
+            return gradient_size(point.X, point.gradient, norm)
+        from jorth.group import look
+
+        size: float = look.gradient_size(_in_double(point.X), _in_double(point.gradient), norm)
+        return size
 
     def _score(self, state: State, violation: float, iteration: int) -> Scored | None:
         """The point as the user would get it; None if it cannot be polished or evaluated."""

@@ -50,14 +50,8 @@ class Scale:
         """The scale of the gradient in the unit of the run; 1 if it is unknown."""
         return self.largest / self.unit or 1.0
 
-    def see(self, X: Tensor, gradient: Tensor, norm: float) -> None:
-        """Take a point with its gradient, in the unit of the run, and ||X||_2 into account."""
-        if self.stated:
-            return
-        self.raise_to(gradient_size(X, gradient, norm) * self.unit)
-
     def raise_to(self, size: float) -> None:
-        """Take a scale into account that was found elsewhere, in the units of f."""
+        """Take a scale into account that was found at another point, in the units of f."""
         if not self.stated and self.largest < size < math.inf:
             self.largest = size
 
