@@ -26,6 +26,8 @@ from jorth.solvers.riemannian import scalars
 
 EXACT = 16.7 / 2
 """The products of an iteration with the eigenbasis at hand, its LU counted as 8/3 n^3."""
+GAP = 1e-8
+"""The relative gap at which a run ends."""
 BATCHES = (
     (3, 2, 20, 1.0),
     (4, 3, 20, 1.0),
@@ -89,7 +91,7 @@ class Timed(RiemannianLBFGS):
         )
 
 
-def run(objective, n, hosts, counter=None):
+def run(objective, n, hosts, stop, counter=None):
     Timed.notes, Timed.counter = [], counter
     with mock.patch.object(scalars, "HOSTS", hosts):
         result = jorth.minimize(
@@ -98,7 +100,7 @@ def run(objective, n, hosts, counter=None):
             method=Timed(),
             gradient_tolerance=0.0,
             max_iterations=60,
-            stop=jorth.stopping.RelativeDecrease(1e-12),
+            stop=stop,
         )
     return result, Timed.notes
 
@@ -115,15 +117,17 @@ def lbfgs(n, condition, seed, device):
         wait(device)
         times.append((time.perf_counter() - began) / 4)
     product = statistics.median(times)
-    for name, hosts in (
-        ("factorisations", ("cpu", "cuda")),
-        ("products", ("cpu",) if device != "cpu" else ()),
-    ):
-        run(objective, n, hosts) if n < 2000 else None
-        result, notes = run(objective, n, hosts)
+    ways = {"factorisations": ("cpu", "cuda"), "products": ("cpu",) if device != "cpu" else ()}
+    best = run(objective, n, ways["products"], jorth.stopping.RelativeDecrease(1e-11))[0].value
+    stop = jorth.stopping.ValueBelow(best + GAP * abs(best))
+    for name, hosts in ways.items():
+        result, notes = min(
+            (run(objective, n, hosts, stop) for _ in range(2)),
+            key=lambda found: sum(note["seconds"] for note in found[1]),
+        )
         counter = FlopCounterMode(display=False)
         with counter:
-            counted = run(objective, n, hosts, counter)[1]
+            counted = run(objective, n, hosts, stop, counter)[1]
         print(
             f"n {n}, condition {condition:g}, seed {seed}, {name}: {result.iterations} iterations, "
             f"{result.evaluations.gradient} evaluations, value {result.value:.12g}, "

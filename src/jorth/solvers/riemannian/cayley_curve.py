@@ -21,8 +21,9 @@ from jorth.solvers.riemannian.scalars import fetch
 
 MOST_FACTORS = 9
 """The most factors; ||E|| = 0.9 needs them."""
-FIRST_POWERS = 3
-"""K, K^2 and K^4 are formed at once, and two more if they are all too large."""
+FIRST_POWERS = 2
+"""K and K^2 are formed at once, and more if both are too large."""
+MORE_POWERS = 3
 PRODUCTS_OF_LU = 9
 """The products that cost no more than a factorisation and its solves at n = 4096."""
 LARGEST_LOGARITHM = 600.0
@@ -49,8 +50,8 @@ class CayleyCurve:
         tolerance = unit_roundoff(self.X) / 4
         affordable = self._affordable()
         factors = factors_needed(t / 2, self.norms, tolerance)
-        if factors is None and len(self.norms) + 2 <= affordable:
-            self._square_up_to(len(self.norms) + 2)
+        if factors is None and len(self.norms) + MORE_POWERS <= affordable:
+            self._square_up_to(len(self.norms) + MORE_POWERS)
             self.norms += fetch(*self.missing_norms())
             factors = factors_needed(t / 2, self.norms, tolerance)
         if factors is None or factors > affordable:
@@ -59,7 +60,7 @@ class CayleyCurve:
         moved = self.X
         for place, power in enumerate(self._powers[:factors]):
             moved = torch.addmm(moved, power, moved, alpha=(t / 2) ** (2**place))
-        return torch.add(-self.X, moved, alpha=2)
+        return torch.lerp(self.X, moved, 2.0)  # 2 moved - X
 
     def _affordable(self) -> int:
         """The number k of factors whose 2 k - 1 products cost no more than a factorisation."""

@@ -162,11 +162,10 @@ def _sizes_on_device(problem: Problem, state: State, direction: Tensor) -> Sizes
         S = direction if t == 1 else t * direction
         return Trial(t, S, X, value, gradient, g, finite, slope if finite else math.nan)
 
-    norms = (state.gradient.norm(), state.X.norm())
-    block_norms = _block_norms(problem.signature, direction)
-    sizes = fetch(*norms, *block_norms, *curve.missing_norms())
-    curve.norms = sizes[4:]
-    return Sizes(sizes[0] * sizes[1], _boost_bound(*sizes[2:4]), trial)
+    block = direction[_block(problem.signature, direction.device)]
+    norms = (state.gradient.norm(), state.X.norm(), block.norm(), *curve.missing_norms())
+    gradient_size, point_size, block_size, *curve.norms = fetch(*norms)
+    return Sizes(gradient_size * point_size, _boost_bound(block, block_size), trial)
 
 
 def _shorter(t: float, value: float, slope: float, found: float) -> float:
@@ -189,22 +188,14 @@ def _boost_norm(problem: Problem, S: Tensor) -> float:
 
     With k singular values the latter is at most k^(1/16) times too large: 1.5 times for k = 500.
     """
-    plus, minus = problem.signature.positions(S.device)
-    block = S[plus[:, None], minus]
-    size = float(block.norm())
-    return size if size <= LONGEST else _boost_bound(size, float(_eighth_power(block / size)))
+    block = S[_block(problem.signature, S.device)]
+    return _boost_bound(block, float(block.norm()))
 
 
-def _block_norms(signature: Signature, S: Tensor) -> tuple[Tensor, Tensor]:
-    """||B||_F and ||(B B^T)^4||_F for B / ||B||_F, left on the device."""
-    plus, minus = _positions(signature, S.device)
-    block = S[plus[:, None], minus]
-    size = block.norm()
-    return size, _eighth_power(block / size)
-
-
-def _boost_bound(size: float, eighth: float) -> float:
-    return size if size <= LONGEST else size * math.sqrt(math.sqrt(math.sqrt(eighth)))
+def _boost_bound(block: Tensor, size: float) -> float:
+    if size <= LONGEST:
+        return size
+    return size * math.sqrt(math.sqrt(math.sqrt(float(_eighth_power(block / size)))))
 
 
 def _eighth_power(block: Tensor) -> Tensor:
@@ -216,4 +207,8 @@ def _eighth_power(block: Tensor) -> Tensor:
     return norm
 
 
-_positions = lru_cache(maxsize=8)(Signature.positions)
+@lru_cache(maxsize=8)
+def _block(signature: Signature, device: torch.device) -> tuple[Tensor, Tensor]:
+    """The index of S[+,-]."""
+    plus, minus = signature.positions(device)
+    return plus[:, None], minus
