@@ -24,6 +24,7 @@ CURVES = {
 }
 LEVELS = (5e-2, 6e-3, 6e-4, 4e-5, 3e-6, 2e-7)
 """The gaps at which the curves carry their names."""
+FALLING = 0.3  # panels begin shortly before the first curve falls below this
 LOWEST = 1e-8
 """Panels end here: the gap to which all runs go."""
 
@@ -94,6 +95,7 @@ def _panel(axis: Any, entry: Entry) -> None:
     axis.set_xscale("log")
     axis.set_yscale("log")
     axis.set_ylim(LOWEST, 1.5)
+    axis.set_xlim(left=min((_time_at(FALLING, *curve) for _, *curve in lines)) / 1.5)
     axis.grid(alpha=0.25)
     _label(axis, lines)
 
@@ -104,8 +106,11 @@ def _label(axis: Any, lines: list[tuple[str, Numbers, Numbers]]) -> None:
     last_first = sorted(lines, key=lambda line: (-line[2][-1], -line[1][-1]))
     for level, (label, times, gaps) in zip(LEVELS, last_first, strict=False):
         height = max(level, gaps[-1])  # of the end, where a run fell short
-        x = np.exp(np.interp(-np.log(height), -np.log(gaps), np.log(times)))
-        axis.text(
-            x, height, label, color=CURVES[label][1], fontsize=9, fontweight="bold",
-            ha="center" if height == level else "right", va="center", bbox=box,
-        )  # fmt: skip
+        side = "center" if height == level else "right"
+        style = dict(color=CURVES[label][1], fontsize=9, fontweight="bold", ha=side, va="center")
+        axis.text(_time_at(height, times, gaps), height, label, bbox=box, **style)
+
+
+def _time_at(height: float, times: Numbers, gaps: Numbers) -> float:
+    """When a curve passes a gap, between two records on a straight line of the picture."""
+    return float(np.exp(np.interp(-np.log(height), -np.log(gaps), np.log(times))))
