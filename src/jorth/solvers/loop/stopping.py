@@ -190,7 +190,8 @@ class RelativeDecrease(Criterion):
 class BlockStationary(Criterion):
     """`block_stationarity` is at most ``tolerance``, checked once per ``every`` iterations.
 
-    ``pairs`` is the number of sampled pairs; None takes all.
+    ``pairs`` is the number of sampled pairs; None takes all. The proximal weight is relative to the
+    curvature of f, so that the criterion has no units.
     """
 
     tolerance: float
