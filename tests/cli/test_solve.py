@@ -148,8 +148,8 @@ def test_procrustes_finds_the_planted_point(folder):
     assert np.abs(X - np.load("planted.npy")).max() < 1e-7
     about = record()
     assert about["method"] == ["auto"]
-    assert about["ran"] == "riemannian-lbfgs"
-    assert about["gradient_norm"] <= 1e-10
+    assert about["ran"] == "riemannian-newton"
+    assert about["gradient_norm"] <= 1e-9  # the tolerance is relative
 
 
 def test_procrustes_from_one_file_and_sparse(folder):

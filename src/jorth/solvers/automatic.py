@@ -8,21 +8,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 from jorth.decompositions.eigen import is_definite_pencil
 from jorth.objectives import AbstractObjective, QuadraticForm
 from jorth.signature import Signature
+from jorth.solvers.jobcd.accelerated import AcceleratedGaussSeidel
 from jorth.solvers.jobcd.gauss_seidel import GaussSeidel
 from jorth.solvers.jobcd.jacobi import Jacobi
 from jorth.solvers.jobcd.variance_reduced import VarianceReduced
 from jorth.solvers.loop.solver import AbstractSolver, Problem
 from jorth.solvers.riemannian.lbfgs import RiemannianLBFGS
+from jorth.solvers.riemannian.newton import RiemannianNewton
 
-MOST_ROWS_OF_PLANES = 40
-"""The most rows for which exact plane steps are faster than L-BFGS without a preconditioner."""
+MOST_ROWS_OF_NEWTON = 80
+"""The most rows for which Newton's method is faster than L-BFGS with a preconditioner."""
+MOST_ROWS_OF_SHIFTED_NEWTON = 64
+"""The same for accelerated sweeps if A is indefinite and A - mu J definite."""
 MOST_ROWS_TO_DIAGONALISE = 100
-"""The most rows for which the J-Jacobi method is faster than L-BFGS with a preconditioner."""
+"""The most rows for which the J-Jacobi method is as fast as L-BFGS with a preconditioner."""
 
 
 class Choice(NamedTuple):
@@ -47,8 +52,8 @@ def choose(
 ) -> Choice:
     """The method for an objective from X; ``bounded`` is its `bounded_below`."""
     if objective.rough:
-        solver = VarianceReduced() if objective.samples else Jacobi()
-        return Choice(solver, "a rough function")
+        rough = VarianceReduced() if objective.samples else Jacobi()
+        return Choice(rough, "a rough function")
     form = objective.quadratic()
     if form is not None:
         # a quadratic that is bounded below over all matrices is convex
@@ -61,23 +66,22 @@ def choose(
 def _for_quadratic(form: QuadraticForm, signature: Signature, X: Tensor, *, convex: bool) -> Choice:
     n = signature.n
     square = X.shape[1] == n
+    plain = square and form.D is None
     on_cpu = X.device.type == "cpu"
     if not convex and not _is_bounded(form, signature):
         # exact plane steps see at once where f falls for ever
         return Choice(GaussSeidel(), "a quadratic not known to be bounded below")
-    preconditioned = convex and square and form.D is None
-    trace = square and form.C is None and form.D is None
-    if trace and on_cpu and (n <= MOST_ROWS_TO_DIAGONALISE or not preconditioned):
+    if plain and form.C is None and on_cpu and (n <= MOST_ROWS_TO_DIAGONALISE or not convex):
         return Choice(Jacobi(side="right"), "a trace, which right steps diagonalise")
-    if preconditioned:
-        return Choice(RiemannianLBFGS(), "a convex quadratic")
-    if not square:
-        kind = "a quadratic in a thin X"
-    else:
-        kind = "a quadratic that is not convex" if form.D is None else "a quadratic with D"
-    if n <= MOST_ROWS_OF_PLANES and on_cpu:
-        return Choice(GaussSeidel(), f"{kind}, n at most {MOST_ROWS_OF_PLANES}")
-    return Choice(RiemannianLBFGS(), kind)
+    if plain and convex:
+        newton = on_cpu and X.dtype == torch.float64 and n <= MOST_ROWS_OF_NEWTON
+        solver: AbstractSolver = RiemannianNewton() if newton else RiemannianLBFGS()
+        return Choice(solver, "a convex quadratic")
+    if plain:
+        newton = not on_cpu or n <= MOST_ROWS_OF_SHIFTED_NEWTON
+        solver = RiemannianNewton() if newton else AcceleratedGaussSeidel()
+        return Choice(solver, "a quadratic that is not convex")
+    return Choice(RiemannianNewton(), f"a quadratic {'with D' if square else 'in a thin X'}")
 
 
 def _is_bounded(form: QuadraticForm, signature: Signature) -> bool:

@@ -210,6 +210,7 @@ def test_rows_that_are_rounding_are_left_alone():
         HyperbolicEigenvalue(A),
         x0,
         signature=sig,
+        method="gs-jobcd",
         side="right",
         gradient_tolerance=0.0,
     )

@@ -186,12 +186,12 @@ def test_rotations_of_a_batch_diagonalise():
     assert torch.equal(V[unbounded], torch.eye(2, dtype=V.dtype).expand(int(unbounded.sum()), 2, 2))
 
 
-def race(theta, **options):
+def race(theta, method="gs-jobcd", **options):
     A, sig, _ = pencil(8, 4, cond=10.0)
     return jorth.minimize(
         HyperbolicEigenvalue(A, sense="max"),
         signature=sig,
-        method="gs-jobcd",
+        method=method,
         theta=theta,
         on_unbounded="continue",
         gradient_tolerance=0.0,
