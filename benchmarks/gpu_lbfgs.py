@@ -184,7 +184,7 @@ def prepare(source, target, signs):
         M = (M + signs[:, None] * torch.linalg.inv_ex(M).inverse.mT * signs) / 2
     identity = torch.eye(len(signs), dtype=M.dtype, device=M.device)
     defect = (M.mT * signs @ M - torch.diag(signs)).abs().amax((1, 2))
-    good = defect <= 1e-13 * M.square().sum((1, 2))
+    good = (defect <= 1e-14 * M.square().sum((1, 2))) & (M.square().sum((1, 2)) <= 100 * len(signs))
     return A, C, torch.where(good[:, None, None], M, identity)
 
 
