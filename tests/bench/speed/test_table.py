@@ -136,6 +136,8 @@ def problem(n, accelerated, lbfgs, auto, near, peer):
 
 def test_the_summary_counts_and_names_what_is_short():
     rows = problem(10, 1.0, 1.0, 2.0, 0.5, 5.0) + problem(20, 4.0, 1.0, 2.5, 2.1, 3.0)
+    times = {"0.0001": 2.5, "1e-08": 2.5}
+    rows += [made(cell(AUTO, n=20, p=10, seed=1), **times) | {"ran": "gs-jobcd"}]
     rows += [made(cell(LBFGS, n=30, p=15), **{"0.0001": 1.0})]  # no peer: says nothing
     found = {claim.text: claim for claim in claims(entries(rows))}
     for gap in ("1e-04", "1e-08"):
@@ -148,7 +150,8 @@ def test_the_summary_counts_and_names_what_is_short():
         assert alone.misses == [f"{where}: 0.75 (Accelerated GS-JOBCD)"]
         auto = found[f"to {gap} auto takes at most 2 times as long as our best"]
         assert auto.misses == [
-            f"{where}: auto 2.5 times ({LBFGS}), auto, data start 2.1 times ({LBFGS})"
+            f"{where}: auto (gs-jobcd) 2.5 times {LBFGS}, "
+            f"auto, data start (auto, data start) 2.1 times {LBFGS}"
         ]
         assert str(auto).endswith(": 1 of 2")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from torch import Tensor
@@ -10,16 +9,15 @@ from torch import Tensor
 from jorth.bench.core.cells import GAPS
 from jorth.bench.speed.cells import SpeedCell
 from jorth.bench.speed.methods import AUTO, CHAIN, DATA_START, OURS, SOLVERS
-from jorth.bench.speed.peers import Records
+from jorth.bench.speed.peers import Timed
 from jorth.bench.speed.problems import SpeedProblem
 from jorth.clock import Clock
 from jorth.objectives import Procrustes
-from jorth.solvers import METHODS, Stage, Status, data_start, minimize, procrustes
+from jorth.solvers import Stage, Status, data_start, minimize, procrustes
 from jorth.stopping import ValueBelow
 
 CHAIN_SWEEPS = 1
 """The number of sweeps of GS-JOBCD before L-BFGS, tuned on seeds that are not reported."""
-DEFAULT = inspect.signature(minimize).parameters["method"].default
 WARM_UP_STEPS = 4
 _WARM: set[tuple[str, str, int, int]] = set()
 TARGET_GAP = 0.9 * min(GAPS)  # a run ends at this gap
@@ -31,12 +29,6 @@ def solver_of(method: str) -> Any:
     if name == CHAIN:
         return [Stage("gs-jobcd", max_iterations=CHAIN_SWEEPS), "riemannian-lbfgs"]
     return SOLVERS[name]
-
-
-def known(method: str) -> bool:
-    """Whether this version of `minimize` has the method; those of peers are always known."""
-    name = SOLVERS.get(method.removesuffix(DATA_START))
-    return name is None or name in METHODS or name == DEFAULT
 
 
 def warm_up(cell: SpeedCell, problem: SpeedProblem) -> None:
@@ -56,8 +48,8 @@ def start_of(cell: SpeedCell, problem: SpeedProblem) -> Tensor | None:
     return data_start(problem.scale.objective, problem.signature)
 
 
-def run_ours(cell: SpeedCell, problem: SpeedProblem) -> tuple[Records, float]:
-    """The records and the time of a run."""
+def run_ours(cell: SpeedCell, problem: SpeedProblem) -> Timed:
+    """The records and the time of a run, and the method that ran."""
     began = Clock.now()
     start = start_of(cell, problem)
     before = 0.0 if start is None else Clock.now() - began
@@ -70,7 +62,8 @@ def run_ours(cell: SpeedCell, problem: SpeedProblem) -> tuple[Records, float]:
     )
     _raise_interrupt(result)
     times = (before + result.history["time"]).tolist()
-    return list(zip(times, result.history["value"].tolist(), strict=True)), before + result.time
+    records = list(zip(times, result.history["value"].tolist(), strict=True))
+    return Timed(records, before + result.time, result.method)
 
 
 def call_ours(cell: SpeedCell, problem: SpeedProblem, gap: float) -> float | None:
@@ -80,6 +73,7 @@ def call_ours(cell: SpeedCell, problem: SpeedProblem, gap: float) -> float | Non
         options["method"] = solver_of(cell.method)
     if cell.method.endswith(DATA_START):
         assert problem.clouds is not None
+        del options["gradient_tolerance"]  # the default ends runs in components that are worse
         result = procrustes(*problem.clouds, problem.signature, **options)
     else:
         result = minimize(problem.build(), signature=problem.signature, **options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,16 @@ from jorth.group import polish
 from jorth.signature import Signature
 
 Records = list[tuple[float, float]]  # seconds and values
+
+
+class Timed(NamedTuple):
+    """A run."""
+
+    records: Records
+    seconds: float
+    method: str = ""  # what `minimize` calls the method that ran
+
+
 SMALLEST = 1e-16
 """A step length and gradient norm so small that only the target or the budget ends a run."""
 LBFGS_MEMORY = 10

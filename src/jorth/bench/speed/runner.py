@@ -19,8 +19,8 @@ from jorth.bench.core.runs import Kind, NoResult
 from jorth.bench.speed.batches import timed_batch
 from jorth.bench.speed.cells import SMALL, SpeedCell, left_out
 from jorth.bench.speed.methods import OURS
-from jorth.bench.speed.ours import call_ours, known, run_ours, warm_up
-from jorth.bench.speed.peers import Records
+from jorth.bench.speed.ours import call_ours, run_ours, warm_up
+from jorth.bench.speed.peers import Timed
 from jorth.bench.speed.problems import SpeedProblem, problem_of
 from jorth.bench.speed.theirs import call_peer, run_peer
 from jorth.clock import Clock
@@ -41,8 +41,6 @@ def measure(cell: SpeedCell, row: Row, data_dir: Path | None, rows: Sequence[Row
     why = left_out(cell, [row for row in rows if row["cell"].get("problem") == cell.problem])
     if why is not None:
         raise NoResult("left out", why)
-    if not known(cell.method):
-        raise NoResult("missing", f"this version of jorth has no {cell.method}")
     row["versions"] = row["versions"] | package_versions("pymanopt", "cdopt")
     row["hardware"] = row["hardware"] | {"threads": cell.threads}
     try:
@@ -83,21 +81,22 @@ def _timed(cell: SpeedCell) -> Row:
     scale = problem.scale
     run = run_ours if cell.method in OURS else run_peer
     warm_up(cell, problem)
-    records, spent = _median_run(lambda: run(cell, problem))
-    times, values = zip(*records, strict=True)
+    found = _median_run(lambda: run(cell, problem))
+    times, values = zip(*found.records, strict=True)
     first = scale.first_within(values)
     if f"{min(GAPS):g}" in first:
         status = "reached"
     else:
-        status = "budget" if spent >= cell.max_time else "stopped"
+        status = "budget" if found.seconds >= cell.max_time else "stopped"
     return {
         "status": status,
         "reached": {gap: times[at] for gap, at in first.items()},
         "calls": _whole_calls(cell, problem, first) if cell.n <= SMALL else {},
         "gap": float(np.nanmin(scale.gap(np.array(values)))),
-        "time": spent,
+        "time": found.seconds,
         "clock": "processor" if Clock.now is time.process_time else "wall",
-        "steps": len(records) - 1,
+        "steps": len(times) - 1,
+        "ran": found.method,
         "curve": _curve(times, scale.gap(np.array(values))),
         "notes": {
             "reference_gradient_norm": scale.notes["reference_gradient_norm"],
@@ -107,12 +106,12 @@ def _timed(cell: SpeedCell) -> Row:
     }
 
 
-def _median_run(run: Callable[[], tuple[Records, float]]) -> tuple[Records, float]:
-    """The records and the time of a run; a short one is repeated and the median taken."""
+def _median_run(run: Callable[[], Timed]) -> Timed:
+    """A run; a short one is repeated, and the one with the median time taken."""
     runs = [run()]
-    while runs[0][1] < SHORT_SECONDS and len(runs) < REPEATS:
+    while runs[0].seconds < SHORT_SECONDS and len(runs) < REPEATS:
         runs.append(run())
-    return sorted(runs, key=lambda pair: pair[1])[len(runs) // 2]
+    return sorted(runs, key=lambda timed: timed.seconds)[len(runs) // 2]
 
 
 def _whole_calls(cell: SpeedCell, problem: SpeedProblem, first: dict[str, int]) -> dict[str, float]:
@@ -120,16 +119,17 @@ def _whole_calls(cell: SpeedCell, problem: SpeedProblem, first: dict[str, int]) 
 
     The median of CALLS calls. Ours stop by their value and record as ever; peers, which have no
     such criterion, stop after as many gradients as they needed before, so nothing is added.
+    `procrustes` may get there where the run from one start did not: it tries all components.
     """
     found = {}
-    for gap, steps in first.items():
+    for gap in map("{:g}".format, GAPS):
         times = []
         for _ in range(CALLS):
             began = Clock.now()
             if cell.method in OURS:
                 value = call_ours(cell, problem, float(gap))
             else:
-                value = call_peer(cell, problem, steps)
+                value = call_peer(cell, problem, first.get(gap))
             times.append(Clock.now() - began)
             if value is None:
                 break

@@ -81,7 +81,7 @@ def _near(entry: Entry, gap: float) -> str | None:
         known = True
         factor = entry.seconds(name, gap) / seconds
         if factor > NEAR:
-            misses.append(f"{name} {factor:.2g} times ({best})")
+            misses.append(f"{name} ({entry.ran(name)}) {factor:.2g} times {best}")
     return ", ".join(misses) if known else None
 
 

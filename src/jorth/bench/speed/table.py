@@ -76,6 +76,10 @@ class Entry:
         """The ratio of the fastest method of a group."""
         return self.ratio(self.best(GROUPS[group], gap)[0], gap)
 
+    def ran(self, name: str) -> str:
+        """What `minimize` chose where the method is "auto", else its own name."""
+        return next((str(row["ran"]) for row in self.rows.done(name) if row.get("ran")), name)
+
     def below_optimum(self) -> list[str]:
         """Methods that found a lower value than the reference by more than the smallest gap."""
         low = -min(GAPS)

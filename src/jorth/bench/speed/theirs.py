@@ -13,11 +13,11 @@ from jorth.bench.speed.cells import SpeedCell
 from jorth.bench.speed.dense import Dense
 from jorth.bench.speed.methods import CDOPT, DATA_START
 from jorth.bench.speed.ours import TARGET_GAP, start_of
-from jorth.bench.speed.peers import Countdown, Records, Trace, run_cdopt, run_pymanopt
+from jorth.bench.speed.peers import Countdown, Timed, Trace, run_cdopt, run_pymanopt
 from jorth.bench.speed.problems import SpeedProblem
 
 
-def run_peer(cell: SpeedCell, problem: SpeedProblem) -> tuple[Records, float]:
+def run_peer(cell: SpeedCell, problem: SpeedProblem) -> Timed:
     """The records and the time of a run; the problem is built before the clock starts."""
     scale = problem.scale
 
@@ -27,11 +27,13 @@ def run_peer(cell: SpeedCell, problem: SpeedProblem) -> tuple[Records, float]:
     dense = problem.build_dense()
     trace = Trace(value, scale.value_at(TARGET_GAP), cell.max_time)
     solve(cell, problem, dense, trace)
-    return trace.records, trace.records[-1][0]
+    return Timed(trace.records, trace.records[-1][0])
 
 
-def call_peer(cell: SpeedCell, problem: SpeedProblem, steps: int) -> int:
-    """Build the problem and run up to the point at which gradient number ``steps`` is taken."""
+def call_peer(cell: SpeedCell, problem: SpeedProblem, steps: int | None) -> int | None:
+    """Build the problem and run up to its gradient number ``steps``; None does nothing."""
+    if steps is None:
+        return None
     solve(cell, problem, problem.build_dense(), Countdown(steps))
     return steps
 
