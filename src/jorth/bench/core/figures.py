@@ -25,11 +25,15 @@ LINES: dict[str, tuple[str, Any]] = {
     "GS-JOBCD right": ("#0072B2", (0, (1, 1))),
     "J-JOBCD right": ("#D55E00", (0, (1, 1))),
     "VR-J-JOBCD": ("#D55E00", "--"),
+    "accelerated GS-JOBCD": ("#0072B2", (0, (5, 1))),
+    "accelerated J-JOBCD": ("#D55E00", (0, (5, 1))),
     "CSDM L-BFGS": ("#E69F00", "-"),
     "exponential": ("#E69F00", ":"),
     "Riemannian SD": ("#000000", ":"),
     "Riemannian CG": ("#000000", "--"),
     "Riemannian L-BFGS": ("#000000", "-"),
+    "Riemannian Newton": ("#009E73", "-"),
+    "auto": ("#F0E442", "-"),
 }
 DOTS_PER_INCH = 100
 FIGURE = """\

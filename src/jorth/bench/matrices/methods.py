@@ -26,14 +26,23 @@ _METHODS: dict[str, Method] = {
     "Riemannian SD": "riemannian-sd",
     "Riemannian CG": "riemannian-cg",
     "Riemannian L-BFGS": "riemannian-lbfgs",
+    "Riemannian Newton": "riemannian-newton",
+    "auto": "auto",
 }
 METHOD_NAMES = tuple(_METHODS)  # all methods in the order of the tables
 _ACCELERATED = ("accelerated GS-JOBCD", "accelerated J-JOBCD")
-_RIEMANNIAN = ("Riemannian SD", "Riemannian CG", "Riemannian L-BFGS")
+_RIEMANNIAN = ("Riemannian SD", "Riemannian CG", "Riemannian L-BFGS", "Riemannian Newton")
 METHODS_OF_PROBLEM = {
     "race": PAPER_METHODS,
     "trace": (*PAPER_METHODS, "GS-JOBCD right", "J-JOBCD right", "Riemannian L-BFGS"),
-    "procrustes": (*PAPER_METHODS, "VR-J-JOBCD", *_ACCELERATED, "exponential", *_RIEMANNIAN),
+    "procrustes": (
+        *PAPER_METHODS,
+        "VR-J-JOBCD",
+        *_ACCELERATED,
+        "exponential",
+        *_RIEMANNIAN,
+        "auto",
+    ),
     "probe": (*PAPER_METHODS[:5], "VR-J-JOBCD", "CSDM L-BFGS", "Riemannian L-BFGS"),
 }
 THETA_METHODS = ("GS-JOBCD", "J-JOBCD", "CSDM+GS-JOBCD")

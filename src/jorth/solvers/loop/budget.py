@@ -142,8 +142,8 @@ class CountedObjective:
         return 1.0 if self.scale is None else self.scale.unit
 
     def in_unit(self, number: float) -> float:
-        """A number in the units of f, in the unit of the run."""
-        return number / self.unit
+        """A number in the units of f, in the unit of the run; a positive one stays positive."""
+        return max(number / self.unit, math.ulp(0.0)) if number > 0 else number / self.unit
 
     def quadratic(self) -> QuadraticForm | None:
         """f as a quadratic form, if it is one."""
