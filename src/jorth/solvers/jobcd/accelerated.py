@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth.arrays import check_auto, check_choice, check_theta, whole_number
-from jorth.kernels import QuadraticRounds, tournament_rounds
+from jorth.kernels import Majoriser, QuadraticRounds, tournament_rounds
 from jorth.kernels.pairings import rounds_in_tournament
 from jorth.plane import all_pairs, tournament
 from jorth.plane.proximal import StepRule
@@ -27,7 +27,12 @@ from jorth.solvers.jobcd.diagonalisation import trace_to_diagonalise
 from jorth.solvers.jobcd.frame import Coordinates, Frame
 from jorth.solvers.jobcd.gauss_seidel import GaussSeidel, GaussSeidelState
 from jorth.solvers.jobcd.jacobi import Jacobi, JacobiState
-from jorth.solvers.jobcd.majorised import DOUBLINGS, compile_kernels
+from jorth.solvers.jobcd.majorised import (
+    DOUBLINGS,
+    compile_kernels,
+    first_curvature,
+    majorised_step,
+)
 from jorth.solvers.jobcd.quadratic_sweeps import (
     BlockedSweep,
     PairwiseSweep,
@@ -39,6 +44,9 @@ from jorth.solvers.loop.solver import AbstractSolver, Problem, State
 from jorth.solvers.loop.status import StopRun
 from jorth.storage.checkpoint import NOT_SAVED
 
+MEASUREMENTS = 5
+"""The steps on a general f along which the curvature is measured, before it is held."""
+
 
 @dataclass
 class Acceleration:
@@ -48,6 +56,10 @@ class Acceleration:
     frame: Frame | None = None
     order: NDArray[np.int64] | None = None
     """The order of the rows in all sweeps."""
+    measured: int = 0
+    """How often the curvature along a step on a general f has been measured."""
+    steepest: float = 0.0
+    """The largest of these curvatures."""
     factor: float = 1.0
     """The factor on the curvatures of pairs that makes up for their interaction on a device."""
 
@@ -86,7 +98,7 @@ class Accelerated(AbstractSolver):
     components: Literal["start", "all"] = "start"
     theta: float | None = None
     curvature: float | Literal["auto"] = "auto"
-    memory: int = 5
+    memory: int = 10
     frame: Literal["auto", "none"] = "auto"
 
     def __post_init__(self) -> None:
@@ -184,15 +196,18 @@ class Accelerated(AbstractSolver):
     # -- any other objective
 
     def _extrapolates(self, problem: Problem, state: State) -> bool:
-        """Thin X have no inverse, and the values of a rough f do not tell which point is better."""
+        """Whether the steps on f are a fixed map of a square X, and f is not rough."""
         n, k = state.X.shape
-        rough = problem.objective.objective.rough
-        return self.memory > 0 and n == k and not rough and not state.stalled
+        return self.memory > 0 and n == k > 1 and not problem.objective.objective.rough
+
+    def sweep_on_gradients(self, problem: Problem, state: Any) -> None:
+        """One step of the plain method, always in the same order."""
+        self.plain("left").step(problem, state)
 
     def _extrapolated_step(self, problem: Problem, state: Any) -> None:
         anderson: Anderson = state.acceleration.anderson
         start = state.X.clone()
-        self.plain("left").step(problem, state)
+        self.sweep_on_gradients(problem, state)
         if state.unbounded or state.stalled:
             return
         K = relative_move(state.X, start, problem.signs)
@@ -285,6 +300,37 @@ class AcceleratedJacobi(Accelerated):
             side=side, components=self.components, theta=self.theta, curvature=self.curvature
         )
 
+    def _extrapolates(self, problem: Problem, state: State) -> bool:
+        """On a device a step is a single round, another one each time."""
+        return state.X.device.type == "cpu" and super()._extrapolates(problem, state)
+
+    def sweep_on_gradients(self, problem: Problem, state: AcceleratedRoundsState) -> None:
+        """A tournament on the majoriser of one gradient.
+
+        The curvature is measured along the first steps. After that it only rises, where f does not
+        fall enough, because the map must stay as it is.
+        """
+        own = state.acceleration
+        rounds = _tournament(len(state.X))
+        majoriser = Majoriser(
+            problem.signature, self.components == "all", problem.weight(self.theta)
+        )
+        propose = partial(majoriser.propose, state.X, state.gradient, rounds=rounds)
+        estimate = first_curvature(problem, state, self.curvature)
+        adaptive = self.curvature == "auto"
+        measures = adaptive and own.measured < MEASUREMENTS
+        floor = 0.0 if measures else estimate
+        state.curvature = majorised_step(
+            problem, state, propose, estimate,
+            side="left", adaptive=adaptive, floor=floor, secant=measures,
+        )  # fmt: skip
+        if measures:
+            own.measured += 1
+            own.steepest = max(own.steepest, state.curvature)
+            own.anderson.clear()
+            if own.measured == MEASUREMENTS:
+                state.curvature = own.steepest
+
     def sweep(self, problem: Problem, state: AcceleratedRoundsState, frame: Frame) -> Matrix:
         if isinstance(frame.Z, Tensor):
             return _run_rounds(problem, state, frame, self.sweep_rule(problem))
@@ -292,7 +338,7 @@ class AcceleratedJacobi(Accelerated):
         size = rows_of_a_block(n)
         order = _fixed_order(problem, state.acceleration)
         if state.pairs is None and size == 1:
-            state.pairs = order[_tournament_pairs(n)]
+            state.pairs = order[_tournament(n).reshape(-1, 2)]
         return _run_sweep(problem, state, frame, self.sweep_rule(problem), size)
 
     def workplace(self, X: Tensor) -> Matrix:
@@ -300,9 +346,7 @@ class AcceleratedJacobi(Accelerated):
         return super().workplace(X) if X.device.type == "cpu" else X.clone()
 
 
-@lru_cache(maxsize=16)
-def _tournament_pairs(n: int) -> NDArray[np.int64]:
-    return tournament(n).reshape(-1, 2)
+_tournament = lru_cache(maxsize=16)(tournament)
 
 
 def _fixed_order(problem: Problem, own: Acceleration) -> NDArray[np.int64]:
