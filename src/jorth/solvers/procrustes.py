@@ -7,7 +7,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from scipy.linalg.lapack import dtrtri
 from torch import Tensor
 
 from jorth import arrays
@@ -24,6 +27,7 @@ from jorth.solvers.loop.status import Status
 from jorth.solvers.minimize import minimize, starting_point
 
 Component = tuple[int, int]
+Matrix = NDArray[np.float64]
 CLEARLY_LOWER = 0.5
 """The factor of M is a start if its f is at most f(M) plus this share of f(I) - f(M); a worse one
 usually lies far out."""
@@ -50,14 +54,15 @@ def procrustes(
     **Components.** A run stays in the component of its start, and f has a minimum in each of the
     (up to) four. The other components are started from the same points with the sign of one + or -
     coordinate flipped. A component is left out when a bound shows that it holds nothing better. Let
-    R be the triangular factor of the source. Since X[+,+] and X[-,-] have no singular value below
-    1,
+    R be the triangular factor of the source, and S^T S the Schur complement of R^T R for the
+    columns of +. Then
 
-        f(X) >= f(M) + sigma_min(R)^2 / 2m  sum over both blocks of d^2,
+        f(X) - f(M) = ||R (X - M)||_F^2 / 2m >= ||S (X[+,+] - M[+,+])||_F^2 / 2m  and likewise for -
 
-    where d^2 is the sum of max(1 - sigma_i, 0)^2 over the singular values of the block of M; if the
-    sign of its determinant is not the component's, the term of sigma_min is (1 + sigma_min)^2.
-    Within a component the minimum found is a local one.
+    in sum. X[+,+] has no singular value below 1, so the square is at least sigma_min(S)^2 times the
+    sum of max(1 - sigma_i, 0)^2 over the singular values of M[+,+]. If det M[+,+] does not have the
+    component's sign, there is a singular matrix between the two, and the square is at least
+    (sigma_min(S M[+,+]) + sigma_min(S))^2. Within a component the minimum found is a local one.
 
     If the source has full column rank, f is coercive. Otherwise, and always with m < n, there may
     be no minimiser or many of them: M is then the least-squares solution of least norm, no
@@ -197,20 +202,32 @@ def _flips(signature: Signature) -> Iterator[Tensor]:
 def _bounds(objective: Procrustes, signature: Signature, M: Tensor) -> dict[Component, float]:
     """A lower bound on f in each component."""
     floor = objective.value(M.to(objective.data())).item()
-    weight = torch.linalg.svdvals(objective.R.double())[-1].item() ** 2 / (2 * objective.samples)
-    blocks = [M[index][:, index] for index in signature.positions(M.device)]
+    R = objective.R.double().cpu().numpy()
+    inverse, singular = dtrtri(R)
+    distances = [
+        {1: 0.0, -1: 0.0}
+        if singular or not len(index) or not np.isfinite(inverse).all()
+        else _distances(inverse[index], M.numpy()[np.ix_(index, index)])
+        for index in (signature.positive, signature.negative)
+    ]
     return {
-        (plus, minus): floor + weight * (_distance(blocks[0], plus) + _distance(blocks[1], minus))
+        (plus, minus): floor + (distances[0][plus] + distances[1][minus]) / (2 * objective.samples)
         for plus, minus in product((1, -1), repeat=2)
     }
 
 
-def _distance(block: Tensor, sign: int) -> float:
-    """The squared distance to the matrices with that sign of det and no singular value below 1."""
-    if not len(block):
-        return 0.0
-    values = torch.linalg.svdvals(block)
-    missing = (1 - values).clamp(min=0)
-    if torch.linalg.slogdet(block).sign.item() == -sign:
-        missing[-1] = 1 + values[-1]
-    return float(missing.square().sum())
+def _distances(inverse: Matrix, block: Matrix) -> dict[int, float]:
+    """For either sign of det B the least ||S (B - block)||_F^2, or less: see `procrustes`.
+
+    ``inverse`` has those rows of R^-1 that belong to the block: S^T S is the inverse of their Gram
+    matrix.
+    """
+    U, sizes, _ = np.linalg.svd(inverse, full_matrices=False)
+    least = 1 / sizes[0]
+    values = np.linalg.svd(block, compute_uv=False)
+    missing = np.maximum(1 - values, 0)
+    near = least**2 * float(missing @ missing)
+    around = least**2 * (float(missing[:-1] @ missing[:-1]) + (1 + values[-1]) ** 2)
+    across = (np.linalg.svd((U / sizes).T @ block, compute_uv=False)[-1] + least) ** 2
+    sign = int(np.linalg.slogdet(block)[0])
+    return {1: near, -1: near} | {-sign: float(max(around, across)), sign: near}
