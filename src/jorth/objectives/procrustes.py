@@ -86,7 +86,11 @@ class Procrustes(AbstractObjective):
             return as_tensors(value, R.T @ difference / self.samples)
 
     def value(self, X: Tensor) -> Tensor:
-        return ((self.R @ X - self.T1).square().sum() + self.floor) / (2 * self.samples)
+        point, R, T1 = small_as_numpy(X, self.R, self.T1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            difference = R @ point - T1
+            value = ((difference * difference).sum() + self.floor) / (2 * self.samples)
+            return as_tensors(value, difference)[0]
 
     def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
         """S_b^T (S_b X - T_b) / b."""

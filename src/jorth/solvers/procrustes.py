@@ -174,13 +174,17 @@ def _starts(
 ) -> dict[Component, Tensor]:
     """A start for each component: x0 first, the others by increasing values of f."""
     found: dict[Component, Tensor] = {}
-    candidates = [torch.eye(signature.n).to(objective.data())]
+    candidates = [((1, 1), torch.eye(signature.n).to(objective.data()))]
     factor = _factor(objective, signature, M)
     if factor is not None:
-        candidates.append(factor)
-    flipped = [X * signs.to(X) for X in candidates for signs in _flips(signature)]
-    for X in sorted(flipped, key=lambda X: objective.value(X).item()):
-        found.setdefault(component(X, signature), X)
+        candidates.append((component(factor, signature), factor))
+    flipped = [
+        ((plus * own[0], minus * own[1]), X * signs.to(X))
+        for own, X in candidates
+        for (plus, minus), signs in _flips(signature)
+    ]
+    for which, X in sorted(flipped, key=lambda start: objective.value(start[1]).item()):
+        found.setdefault(which, X)
     if x0 is None:
         return found
     own = starting_point(x0, objective, signature)
@@ -188,15 +192,17 @@ def _starts(
     return {first: own} | {which: X for which, X in found.items() if which != first}
 
 
-def _flips(signature: Signature) -> Iterator[Tensor]:
-    """Diagonals of signs that flip nothing, the last -, the last +, or both."""
-    for flip_plus, flip_minus in product((False, True), repeat=2):
+def _flips(signature: Signature) -> Iterator[tuple[Component, Tensor]]:
+    """Diagonals of signs that flip nothing, the last -, the last +, or both.
+
+    Before each there are the signs of its two determinants.
+    """
+    positions = (signature.positive[-1:], signature.negative[-1:])
+    for signs in product(*((1, -1) if len(place) else (1,) for place in positions)):
         diagonal = torch.ones(signature.n)
-        if flip_plus:
-            diagonal[signature.positive[-1:].copy()] = -1
-        if flip_minus:
-            diagonal[signature.negative[-1:].copy()] = -1
-        yield diagonal
+        for sign, place in zip(signs, positions, strict=True):
+            diagonal[place.copy()] = sign
+        yield (signs[0], signs[1]), diagonal
 
 
 def _bounds(objective: Procrustes, signature: Signature, M: Tensor) -> dict[Component, float]:

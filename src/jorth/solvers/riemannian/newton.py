@@ -158,7 +158,8 @@ def _compiled_problem(problem: Problem, state: NewtonState, form: QuadraticForm)
     if tools is None:
         tools = state.compiled = _arrays_of(form, state.X, problem)
     known = state.basis_of
-    if known is None or bool((state.X - known).norm() > STALE * state.X.norm()):
+    X = state.X.numpy()
+    if known is None or np.linalg.norm(X - known.numpy()) > STALE * np.linalg.norm(X):
         known = state.basis_of = state.X.clone()
         fresh = True
     if fresh:
