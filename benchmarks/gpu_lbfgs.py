@@ -105,7 +105,7 @@ def run(objective, n, hosts, stop, counter=None):
     return result, Timed.notes
 
 
-def lbfgs(n, condition, seed, device):
+def lbfgs(n, condition, seed, device, chosen):
     objective = planted(n, condition, seed, device)
     M = torch.randn(n, n, dtype=torch.float64, device=device)
     times = []
@@ -120,7 +120,8 @@ def lbfgs(n, condition, seed, device):
     ways = {"factorisations": ("cpu", "cuda"), "products": ("cpu",) if device != "cpu" else ()}
     best = run(objective, n, ways["products"], jorth.stopping.RelativeDecrease(1e-11))[0].value
     stop = jorth.stopping.ValueBelow(best + GAP * abs(best))
-    for name, hosts in ways.items():
+    for name in chosen:
+        hosts = ways[name]
         result, notes = min(
             (run(objective, n, hosts, stop) for _ in range(2)),
             key=lambda found: sum(note["seconds"] for note in found[1]),
@@ -228,15 +229,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--sizes", type=int, nargs="*", default=[1024, 4096])
+    parser.add_argument("--conditions", type=float, nargs="*", default=[3.0, 30.0])
+    parser.add_argument("--ways", nargs="*", default=["factorisations", "products"])
     parser.add_argument("--seeds", type=int, nargs="*", default=[0])
     parser.add_argument("--count", type=int, default=10_000_000)
     arguments = parser.parse_args()
     if arguments.device != "cpu":
         print(torch.cuda.get_device_name(0), torch.__version__)
     for n in arguments.sizes:
-        for condition in (3.0, 30.0):
+        for condition in arguments.conditions:
             for seed in arguments.seeds:
-                lbfgs(n, condition, seed, arguments.device)
+                lbfgs(n, condition, seed, arguments.device, arguments.ways)
     for n, p, m, share in BATCHES:
         count = int(arguments.count * share)
         if count:

@@ -65,11 +65,11 @@ def test_the_sum_of_exponentials_inverts_the_curvature_to_nine_per_cent(device, 
     assert torch.equal(found, -found.mT)
     ours = on_eigenvectors(found, A / scale, X, s)
     exact = on_eigenvectors(wanted, A / scale, X, s)
-    # the weights give 9 per cent; where the sum ends, exp(-t (x + y)) <= 1/2 for any two
-    # eigenvalues, and what is missing is at most log(8) 8 a exp(-8 a) = 5 per cent at a = log 2
+    # the weights give 9 per cent; where the sum ends, g^4 + h^4 <= 1 for any two eigenvalues of
+    # G, so that g h = exp(-a) <= 1 / sqrt(2), and log(8) 8 a exp(-8 a) <= 36 per cent are missing
     excess = (ours / exact - 1)[~torch.eye(11, dtype=torch.bool)]
     rounding = 1e3 * UNIT * spread * float(exact.abs().max() / exact.abs()[exact != 0].min())
-    assert -0.14 - rounding <= excess.min() <= excess.max() <= 0.09 + rounding
+    assert -0.45 - rounding <= excess.min() <= excess.max() <= 0.09 + rounding
     assert excess.abs().max() > 0.01  # it is not the exact inverse: this is the path under test
 
 
@@ -107,7 +107,7 @@ def test_expected_terms_do_not_change_the_sum(device, expected):
     A, s = graded(12, 300.0, 4).to(device), sig.vector(X)
     first = exponential_sum(A, X, s, 1.0, 0)
     again = exponential_sum(A, X, s, 1.0, expected)
-    assert len(first.factors) == 4
+    assert len(first.factors) == 3
     assert torch.equal(first.factors, again.factors)
 
 

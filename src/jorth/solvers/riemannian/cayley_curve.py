@@ -50,8 +50,9 @@ class CayleyCurve:
         tolerance = unit_roundoff(self.X) / 4
         affordable = self._affordable()
         factors = factors_needed(t / 2, self.norms, tolerance)
-        if factors is None and len(self.norms) + MORE_POWERS <= affordable:
-            self._square_up_to(len(self.norms) + MORE_POWERS)
+        reach = len(self.norms) + MORE_POWERS
+        if (factors is None or factors > reach) and self._in_reach(t, tolerance, affordable):
+            self._square_up_to(reach)
             self.norms += fetch(*self.missing_norms())
             factors = factors_needed(t / 2, self.norms, tolerance)
         if factors is None or factors > affordable:
@@ -61,6 +62,13 @@ class CayleyCurve:
         for place, power in enumerate(self._powers[:factors]):
             moved = torch.addmm(moved, power, moved, alpha=(t / 2) ** (2**place))
         return torch.lerp(self.X, moved, 2.0)  # 2 moved - X
+
+    def _in_reach(self, t: float, tolerance: float, affordable: int) -> bool:
+        """Whether more norms may show that few factors do: ||E||^2 >= ||E^2||_F / sqrt(n)."""
+        if len(self.norms) + MORE_POWERS > affordable:
+            return False
+        least = (t / 2) ** 2 * self.norms[1] / math.sqrt(len(self.K))
+        return bool(least <= tolerance ** (2 / 2**affordable))
 
     def _affordable(self) -> int:
         """The number k of factors whose 2 k - 1 products cost no more than a factorisation."""
