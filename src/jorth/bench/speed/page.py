@@ -29,7 +29,7 @@ def _summary(found: list[Entry]) -> Iterator[str]:
     yield "## Summary\n"
     for claim in claims(found):
         yield f"- {claim}"
-        yield from (f"    - not {miss}" for miss in claim.misses)
+        yield from (f"    - except {miss}" for miss in claim.misses)
     yield ""
 
 

@@ -28,21 +28,20 @@ class Claim:
 
 
 def claims(found: list[Entry]) -> list[Claim]:
-    """Three statements at each of DEEP_GAPS, over the problems that can tell."""
+    """The statements at each of DEEP_GAPS, over the problems that can tell."""
     counted = []
     for gap in DEEP_GAPS:
         to = f"to {gap:.0e}"
         timed = [e for e in found if e.cell.task != "batch" or gap == min(DEEP_GAPS)]
-        best = partial(_best_of_ours, gap=gap)
-        accelerated = partial(_faster, names=GROUPS["accelerated"], times=1.0, gap=gap)
+        accelerated = partial(_faster, names=GROUPS["accelerated"], times=1.0)
+        checks: dict[str, Callable[..., str | None]] = {
+            f"our best is {FASTER:g} times as fast as the best peer": _best_of_ours,
+            "accelerated JOBCD is as fast as the best peer": accelerated,
+            f"auto takes at most {NEAR:g} times our best from the identity": _auto_of_minimize,
+            f"procrustes takes at most {NEAR:g} times our best from any start": _auto_of_procrustes,
+        }
         counted += [
-            _claim(f"{to} our best is {FASTER:g} times as fast as the best peer", timed, best),
-            _claim(f"{to} accelerated JOBCD is as fast as the best peer", timed, accelerated),
-            _claim(
-                f"{to} auto takes at most {NEAR:g} times as long as our best",
-                timed,
-                partial(_near, gap=gap),
-            ),
+            _claim(f"{to} {text}", timed, partial(check, gap=gap)) for text, check in checks.items()
         ]
     return [claim for claim in counted if claim.total]
 
@@ -69,20 +68,21 @@ def _faster(entry: Entry, names: Sequence[str], times: float, gap: float) -> str
     return "" if ratio.value >= times else f"{ratio} ({best})"
 
 
-def _near(entry: Entry, gap: float) -> str | None:
-    """`minimize` beside all that start from the identity, `procrustes` beside all of ours."""
-    ours = ours_in(entry)
-    from_identity = [name for name in ours if not name.endswith(DATA_START)]
-    known, misses = False, []
-    for name, others in ((AUTO, from_identity), (AUTO + DATA_START, ours)):
-        best, seconds = entry.best(others, gap) if others else ("", math.inf)
-        if not entry.rows.done(name) or not math.isfinite(seconds):
-            continue
-        known = True
-        factor = entry.seconds(name, gap) / seconds
-        if factor > NEAR:
-            misses.append(f"{name} ({entry.ran(name)}) {factor:.2g} times {best}")
-    return ", ".join(misses) if known else None
+def _auto_of_minimize(entry: Entry, gap: float) -> str | None:
+    others = [name for name in ours_in(entry) if not name.endswith(DATA_START)]
+    return _near(entry, AUTO, others, gap)
+
+
+def _auto_of_procrustes(entry: Entry, gap: float) -> str | None:
+    return _near(entry, AUTO + DATA_START, ours_in(entry), gap)
+
+
+def _near(entry: Entry, name: str, others: Sequence[str], gap: float) -> str | None:
+    best, seconds = entry.best(others, gap) if others else ("", math.inf)
+    if not entry.rows.done(name) or not math.isfinite(seconds):
+        return None
+    factor = entry.seconds(name, gap) / seconds
+    return "" if factor <= NEAR else f"{entry.ran(name)} {factor:.2g} times {best}"
 
 
 def name_of(entry: Entry) -> str:
@@ -90,6 +90,6 @@ def name_of(entry: Entry) -> str:
     cell = entry.cell
     call = ", whole call" if entry.clock == "calls" else ""
     return (
-        f"{cell.task} n = {cell.n}, p = {cell.p}, condition {cell.condition:g}, "
+        f"{cell.task} {cell.n}, {cell.p}, condition {cell.condition:g}, "
         f"{threads_text(cell.threads)}{call}"
     )
