@@ -110,7 +110,7 @@ def test_powers_of_two_do_not_change_a_bit(name, problem):
         pytest.skip("not a sum")
     runs = [
         jorth.minimize(
-            Times(f, c), signature=SIG, method=in_units(SOLVED[name], c), max_iterations=10, seed=1
+            Times(f, c), signature=SIG, method=in_units(SOLVED[name], c), max_iterations=6, seed=1
         )
         for c in (1.0, *EXACT)
     ]
