@@ -21,10 +21,10 @@ _ROOMS = {
     "jorth.plane": "PlaneSolution solve_plane",
     "jorth.ranks": "RankLost",
     "jorth.signature": "Signature",
-    "jorth.solvers": "ADMM AcceleratedGaussSeidel AcceleratedJacobi BlockStationarity CSDM "
-    "CheckpointMismatch Exponential GaussSeidel Jacobi Result RiemannianCG RiemannianLBFGS "
-    "RiemannianNewton RiemannianSD Stage Status UMCM VarianceReduced block_stationarity minimize "
-    "procrustes",
+    "jorth.solvers": "ADMM AcceleratedGaussSeidel AcceleratedJacobi BatchResult "
+    "BlockStationarity CSDM CheckpointMismatch Exponential GaussSeidel Jacobi Result RiemannianCG "
+    "RiemannianLBFGS RiemannianNewton RiemannianSD Stage Status UMCM VarianceReduced "
+    "block_stationarity minimize procrustes",
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names.split()}
 __all__ = sorted(_HOMES)

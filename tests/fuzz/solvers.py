@@ -80,6 +80,9 @@ def check_result(result, given):
     """The point is feasible and what is said about it is so, whatever came of the run."""
     if result is None:
         return
+    if isinstance(result, jorth.BatchResult):
+        check_batch(result)
+        return
     x, x0 = exact(result.x), given.get("x0")
     signature = given.get("signature") or own_signature(len(x))
     gram = np.diag(signs(signature))[: x.shape[1], : x.shape[1]]
@@ -93,12 +96,20 @@ def check_result(result, given):
         assert np.isfinite(result.gradient_norm), "a gradient that is not finite"
 
 
+def check_batch(result):
+    """The same of every problem of a batch."""
+    for one in result:
+        feasible(one.x, result.signature, np.diag(signs(result.signature)))
+        if one.status is not Status.NON_FINITE:
+            assert np.isfinite(one.value), "a value that is not finite"
+
+
 def check_same_value(value_of):
     """`check_result`, and the value is that of the point, recomputed in long double."""
 
     def check(result, given):
         check_result(result, given)
-        if result is not None and result.status is not Status.NON_FINITE:
+        if isinstance(result, jorth.Result) and result.status is not Status.NON_FINITE:
             value, scale = value_of(exact(result.x), given)
             close(result.value, value, scale, 10 * rough(result.x))
 
@@ -453,6 +464,7 @@ CALLS = [
 
 
 WITHOUT = {
+    "jorth.BatchResult": "a result; minimize and procrustes make it",
     "jorth.BlockStationarity": "a result; block_stationarity makes it",
     "jorth.CheckpointMismatch": "an error class",
     "jorth.RankLost": "an error class",

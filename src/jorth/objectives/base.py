@@ -65,6 +65,8 @@ class AbstractObjective(ABC):
 
     signature: Signature | None = None
     """The signature, for objectives that are tied to one."""
+    batch: int = 0
+    """The number of problems, if there are several for `minimize` to solve at once."""
     samples: int = 0
     """The number N of terms of f = 1/N sum f_i; 0 if f is not a finite sum."""
     constant: str | None = None

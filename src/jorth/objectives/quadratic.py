@@ -22,14 +22,20 @@ from jorth.objectives.definiteness import is_definite, is_semidefinite
 class Quadratic(AbstractObjective):
     """f(X) = 1/2 tr(X^T A X D) + <C, X> for X (n, k).
 
+    A and C (B, n, n) are B problems, which `jorth.minimize` solves at once; one of the two may be
+    (n, n) and the same for all of them. Problems whose data are not finite end as NON_FINITE.
+
     Args:
-        A: (n, n) symmetric.
-        C: (n, k), zero when omitted.
-        D: (k, k) symmetric, the identity when omitted.
+        A: (n, n) symmetric, or (B, n, n).
+        C: (n, k), or (B, n, n); zero when omitted.
+        D: (k, k) symmetric, the identity when omitted; not for B problems.
     """
 
     def __init__(self, A: Array, C: Array | None = None, D: Array | None = None) -> None:
         self.speaks_torch = isinstance(A, Tensor)
+        if _dimensions(A) == 3 or _dimensions(C) == 3:
+            self._take_batch(A, C, D)
+            return
         self.A = _symmetric(A, "A")
         self.C = None if C is None else to_tensor(C, "C").detach().to(self.A, copy=True)
         self.D = None if D is None else _symmetric(D, "D").to(self.A)
@@ -42,8 +48,33 @@ class Quadratic(AbstractObjective):
             if self.D is not None and len(self.D) != k:
                 raise ValueError(f"D must have shape {(k, k)} to go with C, got {describe(D)}")
 
+    def _take_batch(self, A: Array, C: Array | None, D: Array | None) -> None:
+        """Take A and C of B problems: nothing is asked of their numbers but symmetry."""
+        matrix = to_tensor(A, "A").detach()
+        n = matrix.shape[-1] if matrix.ndim else 0
+        if matrix.ndim not in (2, 3) or matrix.shape[-2:] != (n, n) or not matrix.numel():
+            raise ValueError(f"A must have shape (n, n) or (B, n, n), got {describe(A)}")
+        if D is not None:
+            given = f"A {tuple(matrix.shape)} and D {describe(D)}"
+            raise ValueError(f"D must be omitted for a batch of problems, got {given}")
+        check_symmetric(matrix.nan_to_num(0.0, 0.0, 0.0), "A")
+        self.A = (matrix + matrix.mT) / 2
+        self.C = None if C is None else to_tensor(C, "C").detach().to(self.A, copy=True)
+        self.D = None
+        self.batch = len(matrix) if matrix.ndim == 3 else 0
+        if self.C is not None:
+            size = self.batch or (len(self.C) if self.C.ndim == 3 else 0)
+            if not size or self.C.shape not in ((n, n), (size, n, n)):
+                wanted = f"({n}, {n}) or ({self.batch or 'B'}, {n}, {n}) to go with A"
+                raise ValueError(f"C must have shape {wanted}, got {describe(C)}")
+            self.batch = size
+
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """f and A X D + C."""
+        if self.batch:
+            gradient = self.A @ X if self.C is None else self.A @ X + self.C
+            linear = 0.0 if self.C is None else (self.C * X).sum((-2, -1)) / 2
+            return (gradient * X).sum((-2, -1)) / 2 + linear, gradient
         point, A, C, D = small_as_numpy(X, self.A, self.C, self.D)
         with np.errstate(over="ignore", invalid="ignore"):
             product = A @ point if D is None else A @ point @ D
@@ -72,10 +103,14 @@ class Quadratic(AbstractObjective):
 
     def shape(self) -> tuple[int, int | None]:
         columns = self.C if self.C is not None else self.D
-        return len(self.A), None if columns is None else columns.shape[1]
+        return self.A.shape[-1], None if columns is None else columns.shape[-1]
 
     def fingerprint(self) -> str:
         return hash_tensors("Quadratic", self.A, self.C, self.D)
+
+
+def _dimensions(value: Array | None) -> int:
+    return value.ndim if isinstance(value, (np.ndarray, Tensor)) else 0
 
 
 def _symmetric(value: Array, name: str) -> Tensor:

@@ -4,6 +4,7 @@ from jorth.solvers.baselines.admm import ADMM as ADMM
 from jorth.solvers.baselines.parametrized import CSDM as CSDM
 from jorth.solvers.baselines.parametrized import Exponential as Exponential
 from jorth.solvers.baselines.umcm import UMCM as UMCM
+from jorth.solvers.batches import BatchResult as BatchResult
 from jorth.solvers.jobcd.accelerated import AcceleratedGaussSeidel as AcceleratedGaussSeidel
 from jorth.solvers.jobcd.accelerated import AcceleratedJacobi as AcceleratedJacobi
 from jorth.solvers.jobcd.gauss_seidel import GaussSeidel as GaussSeidel

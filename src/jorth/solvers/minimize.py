@@ -16,7 +16,7 @@ from torch import Tensor
 
 from jorth import arrays
 from jorth.group.elements import check_feasible
-from jorth.objectives import AbstractObjective
+from jorth.objectives import AbstractObjective, Quadratic
 from jorth.objectives.base import hash_tensors
 from jorth.ranks import naming_checkpoint, only_first
 from jorth.signature import Signature
@@ -24,6 +24,8 @@ from jorth.solvers.automatic import Automatic, choose
 from jorth.solvers.baselines.admm import ADMM
 from jorth.solvers.baselines.parametrized import CSDM, Exponential
 from jorth.solvers.baselines.umcm import UMCM
+from jorth.solvers.batches import check_arguments as check_batch_arguments
+from jorth.solvers.batches import minimize_batch
 from jorth.solvers.jobcd.accelerated import AcceleratedGaussSeidel, AcceleratedJacobi
 from jorth.solvers.jobcd.gauss_seidel import GaussSeidel
 from jorth.solvers.jobcd.jacobi import Jacobi
@@ -123,6 +125,10 @@ def minimize(
         problem is unbounded, a value is not finite, Ctrl-C is pressed or the callback asks for it.
         In every case x is the last complete point.
 
+        For a `Quadratic` of many problems, a `jorth.BatchResult`: Newton's method solves all of
+        them at once, each from the identity or from x0, (n, n) or (B, n, n). max_time is for all of
+        them together; callback, checkpoint, progress, stop and max_evaluations are not for them.
+
     Raises:
         jorth.CheckpointMismatch: The folder holds the checkpoint of a run with another problem,
             method, start or seed.
@@ -141,6 +147,18 @@ def minimize(
         checkpoint_interval=checkpoint_interval,
         on_unbounded=on_unbounded,
     )
+    if isinstance(objective, Quadratic) and objective.batch:
+        check_batch_arguments(
+            method,
+            max_evaluations=max_evaluations,
+            stop=stop,
+            callback=callback,
+            progress=progress,
+            checkpoint=checkpoint,
+            **options,
+        )
+        answers: Any = minimize_batch(objective, x0, signature, gradient_tolerance, settings.limits)
+        return answers  # type: ignore[no-any-return]
     function = as_objective(objective)
     agreed = _agreed_signature(signature, function)
     X = starting_point(x0, function, agreed)

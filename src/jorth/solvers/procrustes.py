@@ -19,12 +19,14 @@ from jorth.group import PolishError, component
 from jorth.group.polishing import orthogonal_factor
 from jorth.objectives import Procrustes
 from jorth.signature import Signature
-from jorth.solvers.loop.budget import Interrupt
+from jorth.solvers.batches import check_arguments as check_batch_arguments
+from jorth.solvers.loop.budget import Interrupt, Limits
 from jorth.solvers.loop.chain import totals
 from jorth.solvers.loop.record import Result
 from jorth.solvers.loop.solver import AbstractSolver
 from jorth.solvers.loop.status import Status
 from jorth.solvers.minimize import minimize, starting_point
+from jorth.solvers.procrustes_batches import procrustes_batch
 
 Component = tuple[int, int]
 Matrix = NDArray[np.float64]
@@ -70,9 +72,13 @@ def procrustes(
     ||X|| grows, this is a point with a small gradient, or the last one before X loses its digits
     (STALLED).
 
+    **Many problems.** With source and target (B, m, n), all B problems are solved at once by
+    Newton's method, on a device if the data are there. x0 may be (n, n) or (B, n, n); of the
+    options max_iterations and max_time apply, the latter to all problems together.
+
     Args:
-        source: (m, n), dense or scipy.sparse.
-        target: (m, n); or (m, k) with k < n, for a thin X (n, k) with X^T J X =
+        source: (m, n), dense or scipy.sparse; or (B, m, n), dense.
+        target: (m, n), or (B, m, n); or (m, k) with k < n, for a thin X (n, k) with X^T J X =
             diag(s_1, ..., s_k). A thin X starts at the first k columns of the identity, and its
             default method is "gs-jobcd", which takes ``components``.
         signature: The signs of J.
@@ -86,9 +92,19 @@ def procrustes(
 
     Returns:
         The `Result` of the best run, with the iterations, evaluations and time of all runs, which
-        are its ``stages``.
+        are its ``stages``. For many problems a `jorth.BatchResult`.
     """
     arrays.check_choice(components, "components", ("all", "start"))
+    if any(isinstance(part, (np.ndarray, Tensor)) and part.ndim == 3 for part in (source, target)):
+        limits = Limits(
+            max_iterations=options.pop("max_iterations", None),
+            max_time=options.pop("max_time", None),
+        )
+        check_batch_arguments(method, checkpoint=checkpoint, **options)
+        answers: Any = procrustes_batch(
+            source, target, signature, x0, components, gradient_tolerance, limits
+        )
+        return answers  # type: ignore[no-any-return]
     objective = Procrustes(source, target)
     _check_shapes(objective, source, target, x0, signature)
     if gradient_tolerance is None:

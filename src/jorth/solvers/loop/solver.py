@@ -46,6 +46,8 @@ class Problem:
 def as_objective(objective: Any) -> AbstractObjective:
     """The objective itself; a function X -> scalar tensor becomes one through autograd."""
     if isinstance(objective, AbstractObjective):
+        if objective.batch:
+            raise ValueError(f"objective must be one problem, got {objective.batch} of them")
         return objective
     if callable(objective):
         return AutogradObjective(objective)

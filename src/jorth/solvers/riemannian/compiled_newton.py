@@ -387,7 +387,8 @@ def _new_slope(form: Form, X: np.ndarray, work: Work) -> float:
 
 
 @compiled
-def _all_finite(a: np.ndarray) -> bool:
+def all_finite(a: np.ndarray) -> bool:
+    """Whether no entry is NaN or infinite, nor so large that their sum is."""
     total = 0.0
     for i in range(a.shape[0]):
         for j in range(a.shape[1]):
@@ -437,7 +438,7 @@ def newton_step(form: Form, X: np.ndarray, G: np.ndarray, U: np.ndarray) -> tupl
     work.G[:] = G
     multiply(form.A, X, work.AX)
     prepare(form, X, work)
-    if not _all_finite(work.B) or not _all_finite(work.M):
+    if not all_finite(work.B) or not all_finite(work.M):
         return NON_FINITE, 0
     work.U[:] = U
     direct(form, work)
@@ -452,7 +453,7 @@ def eigenbasis(form: Form, X: np.ndarray) -> np.ndarray:
         work.G[:] = 0.0
         multiply(form.A, X, work.AX)
         prepare(form, X, work)
-        if _all_finite(work.B):
+        if all_finite(work.B):
             renew_basis(work)
         else:
             work.U[:] = np.eye(len(X))

@@ -1,0 +1,326 @@
+"""Many problems at once: every answer is that of its single solve, and each ends for itself."""
+
+import os
+import signal
+import threading
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+
+import jorth
+from jorth import Signature, Status
+from jorth.solvers import cpu_batches, device_batches
+
+UNIT = 2.0**-53
+
+
+def definite(rng, count, n):
+    M = rng.standard_normal((count, n, n))
+    return M @ M.transpose(0, 2, 1) + 0.1 * np.eye(n)
+
+
+def quadratics(count, sig, seed=0):
+    rng = np.random.default_rng(seed)
+    return definite(rng, count, sig.n), rng.standard_normal((count, sig.n, sig.n))
+
+
+def clouds(count, sig, noise, m=None, seed=0):
+    """Sources, targets and planted points in all components in turn."""
+    rng = np.random.default_rng(seed)
+    m = sig.n + 5 if m is None else m
+    signs = [(1, -1) if size else (1,) for size in (sig.p, sig.q)]
+    components = list(product(*signs))
+    X = np.stack(
+        [
+            jorth.random_point(sig, cond=4.0, seed=rng, component=components[i % len(components)])
+            for i in range(count)
+        ]
+    )
+    S = rng.standard_normal((count, m, sig.n))
+    return S, S @ X + noise * rng.standard_normal((count, m, sig.n)), X
+
+
+SIGNATURES = [
+    Signature(3, 1),
+    Signature.of([-1, 1, 1]),
+    Signature(0, 4),
+    Signature(1, 0),
+    Signature.of([1, -1, 1, -1, -1, 1, 1, 1]),
+    Signature(8, 6),
+    Signature(17, 16),
+]
+
+
+@pytest.mark.parametrize("sig", SIGNATURES, ids=str)
+def test_quadratics_are_their_single_solves(sig):
+    count = 30 if sig.n < 10 else 6
+    A, C = quadratics(count, sig)
+    batch = jorth.minimize(
+        jorth.Quadratic(A, C), signature=sig, method="auto", gradient_tolerance=1e-12
+    )
+    assert batch.success.all()
+    assert len(batch) == count
+    assert (batch.residual <= 100 * sig.n * UNIT).all()
+    for one, a, c in zip(batch, A, C, strict=True):
+        single = jorth.minimize(
+            jorth.Quadratic(a, c),
+            signature=sig,
+            method="riemannian-newton",
+            gradient_tolerance=1e-12,
+        )
+        # the same iteration, whose gradient is rounded in another order
+        assert one.value == pytest.approx(single.value, rel=1e-11)
+        assert np.abs(one.x - single.x).max() <= 1e-7 * np.abs(single.x).max()
+        slopes = np.diag(sig.signs.astype(float)) @ (a @ one.x + c) @ one.x.T
+        norm = np.linalg.norm(slopes - slopes.T) / 2
+        size = np.linalg.norm(a @ one.x @ one.x.T) + np.linalg.norm(c @ one.x.T)
+        assert norm <= 2e-12 * size
+        assert abs(norm - one.gradient_norm) <= 100 * sig.n * UNIT * size
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+@pytest.mark.parametrize("sig", SIGNATURES, ids=str)
+def test_procrustes_is_its_single_solve(sig, noise):
+    count = 24 if sig.n < 10 else 8
+    S, T, X = clouds(count, sig, noise, seed=1)
+    batch = jorth.procrustes(S, T, sig)
+    assert batch.success.all()
+    for b in range(count):
+        single = jorth.procrustes(S[b], T[b], sig)
+        # without noise x is off by the rounding of the normal equations
+        size = np.square(T[b]).sum() / (2 * len(T[b]))
+        rounding = (100 * sig.n * UNIT * np.linalg.cond(S[b]) ** 2) ** 2 * size
+        assert abs(batch.value[b] - single.value) <= 1e-10 * single.value + rounding
+        assert jorth.component(batch.x[b], sig) == jorth.component(single.x, sig)
+        value = np.square(S[b] @ batch.x[b] - T[b]).sum() / (2 * len(T[b]))
+        assert batch.value[b] == pytest.approx(value, rel=1e-12)
+    if noise == 0:
+        assert np.abs(batch.x - X).max() <= 1e-8
+
+
+def test_procrustes_looks_into_every_component():
+    """With much noise the start with the lowest value is often in the wrong component."""
+    sig = Signature(2, 2)
+    S, T, _ = clouds(40, sig, noise=1.5, m=5, seed=2)
+    everywhere = jorth.procrustes(S, T, sig)
+    first = jorth.procrustes(S, T, sig, components="start")
+    assert (everywhere.value <= first.value * (1 + 1e-12)).all()
+    assert (everywhere.value < 0.999 * first.value).any()
+    for b in range(len(S)):
+        single = jorth.procrustes(S[b], T[b], sig, method="riemannian-newton")
+        assert everywhere.value[b] <= single.value * (1 + 1e-9)
+    own = jorth.random_point(sig, cond=2.0, seed=3, component=(-1, -1))
+    there = jorth.procrustes(S, T, sig, x0=own, components="start")
+    assert {jorth.component(x, sig) for x in there.x} == {(-1, -1)}
+
+
+def test_one_bad_problem_does_not_spoil_the_others():
+    sig = Signature(2, 2)
+    A, C = quadratics(6, sig)
+    A[1] = -A[1]
+    A[2, 0, 0] = np.nan
+    C[3, 1, 1] = np.inf
+    A[4] = C[4] = 0.0
+    batch = jorth.minimize(jorth.Quadratic(A, C), signature=sig, method="auto")
+    assert [one.status.name for one in batch] == [
+        "CONVERGED",
+        "UNBOUNDED",
+        "NON_FINITE",
+        "NON_FINITE",
+        "CONVERGED",
+        "CONVERGED",
+    ]
+    assert batch.status[1] is Status.UNBOUNDED
+    np.testing.assert_array_equal(batch.success, [True, False, False, False, True, True])
+    assert "2 NON_FINITE" in batch.message
+    S, T, _ = clouds(5, sig, noise=0.1)
+    S[2, 0, 0] = np.nan
+    T[3] *= 0
+    fits = jorth.procrustes(S, T, sig)
+    assert [status.name for status in fits.status[[0, 1, 2, 4]]] == [
+        "CONVERGED",
+        "CONVERGED",
+        "NON_FINITE",
+        "CONVERGED",
+    ]
+    assert np.isnan(fits.value[2])
+    assert np.isfinite(fits.value[3])
+    assert np.isfinite(fits.x).all()
+
+
+def test_fewer_rows_than_columns_ends_without_a_claim_of_unboundedness():
+    sig = Signature(2, 2)
+    S, T, _ = clouds(8, sig, noise=0.5, m=2)
+    fits = jorth.procrustes(S, T, sig)
+    assert {status.name for status in fits.status} <= {"CONVERGED", "STALLED", "MAX_ITERATIONS"}
+    assert (fits.value < np.square(S - T).sum((1, 2)) / 4).all()
+
+
+@pytest.mark.parametrize("exponent", [-120, 120])
+def test_the_scale_of_the_data_changes_nothing(exponent):
+    sig = Signature(3, 1)
+    S, T, _ = clouds(10, sig, noise=0.1)
+    c = 2.0**exponent
+    plain, scaled = jorth.procrustes(S, T, sig), jorth.procrustes(c * S, c * T, sig)
+    np.testing.assert_array_equal(plain.x, scaled.x)
+    np.testing.assert_array_equal(plain.iterations, scaled.iterations)
+    A, C = quadratics(10, sig)
+    f, g = (
+        jorth.minimize(jorth.Quadratic(c * A, c * C), signature=sig, method="auto")
+        for c in (1.0, 2.0**exponent)
+    )
+    np.testing.assert_array_equal(f.x, g.x)
+    np.testing.assert_array_equal(f.value * c, g.value)
+
+
+def test_shared_parts_starts_and_kinds():
+    sig = Signature(3, 2)
+    A, C = quadratics(7, sig)
+    options = dict(signature=sig, method="auto", gradient_tolerance=1e-11)
+    shared = jorth.minimize(jorth.Quadratic(A[0], C), **options)
+    repeated = jorth.minimize(jorth.Quadratic(np.repeat(A[:1], 7, axis=0), C), **options)
+    np.testing.assert_array_equal(shared.x, repeated.x)
+    one_c = jorth.minimize(jorth.Quadratic(A, C[0]), **options)
+    assert one_c.value[0] == shared.value[0]
+    no_c = jorth.minimize(jorth.Quadratic(A), **options)
+    zero_c = jorth.minimize(jorth.Quadratic(A, 0 * C), **options)
+    np.testing.assert_allclose(no_c.value, zero_c.value, rtol=1e-12)
+    x0 = jorth.random_point(sig, cond=2.0, seed=1)
+    a = jorth.minimize(jorth.Quadratic(A, C), x0, **options)
+    b = jorth.minimize(jorth.Quadratic(A, C), np.stack([x0] * 7), **options)
+    np.testing.assert_array_equal(a.x, b.x)
+    tensors = jorth.minimize(
+        jorth.Quadratic(torch.from_numpy(A).float(), torch.from_numpy(C).float()), **options
+    )
+    assert tensors.x.dtype == torch.float32
+    assert tensors.value.shape == (7,)
+    none = jorth.minimize(jorth.Quadratic(A, C), x0, max_iterations=0, **options)
+    assert {status.name for status in none.status} == {"MAX_ITERATIONS"}
+    np.testing.assert_array_equal(none.x[3], x0)
+
+
+def test_the_number_of_threads_changes_nothing():
+    sig = Signature(3, 1)
+    S, T, _ = clouds(600, sig, noise=0.1)
+    before = torch.get_num_threads()
+    try:
+        found = []
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            found.append(jorth.procrustes(S, T, sig).x)
+    finally:
+        torch.set_num_threads(before)
+    np.testing.assert_array_equal(*found)
+
+
+def test_threads_may_solve_batches_side_by_side():
+    sig = Signature(3, 1)
+    A, C = quadratics(50, sig)
+    found = []
+
+    def solve():
+        found.append(jorth.minimize(jorth.Quadratic(A, C), signature=sig, method="auto").x)
+
+    threads = [threading.Thread(target=solve) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 3
+    np.testing.assert_array_equal(found[0], found[2])
+
+
+def test_ctrl_c_and_the_clock_end_a_batch(monkeypatch):
+    """Finished problems keep their answers, and the others say why they have none."""
+    sig = Signature(3, 1)
+    A, C = quadratics(40, sig)
+    monkeypatch.setattr("jorth.solvers.batches.problems_at_once", lambda n, device: 10)
+    solve = cpu_batches.minimize_many
+    turns = []
+
+    def pressed(*arguments, **options):
+        turns.append(1)
+        if len(turns) == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+        return solve(*arguments, **options)
+
+    monkeypatch.setattr(cpu_batches, "minimize_many", pressed)
+    batch = jorth.minimize(jorth.Quadratic(A, C), signature=sig, method="auto")
+    names = [status.name for status in batch.status]
+    assert names[:10] == ["CONVERGED"] * 10
+    assert names[20:] == ["INTERRUPTED"] * 20
+    assert np.isfinite(batch.value).all()
+    np.testing.assert_array_equal(batch.x[-1], np.eye(4))
+    late = jorth.minimize(jorth.Quadratic(A, C), signature=sig, method="auto", max_time=0.0)
+    assert {status.name for status in late.status} == {"MAX_TIME"}
+    fits = jorth.procrustes(*clouds(5, sig, noise=0.1)[:2], sig, max_time=0.0)
+    assert {status.name for status in fits.status} == {"MAX_TIME"}
+    assert np.isfinite(fits.value).all()
+
+
+def test_problems_stop_inside_a_chunk():
+    sig = Signature(3, 1)
+    A, C = (torch.from_numpy(part) for part in quadratics(5, sig))
+    X = torch.eye(4, dtype=torch.float64).expand(5, 4, 4)
+    signs = torch.from_numpy(sig.signs.astype(float))
+    # a tolerance that is never met, until somebody asks to stop
+    found = cpu_batches.minimize_many(
+        A, C, signs, X, tolerance=-1.0, max_iterations=10**12, ended=lambda: True
+    )
+    assert set(found[4].tolist()) <= {-1, 2}
+
+
+def test_the_twin_for_devices_finds_the_same():
+    for sig in (Signature(3, 1), Signature(8, 8)):
+        A, C = (torch.from_numpy(part) for part in quadratics(10, sig, seed=4))
+        X = torch.eye(sig.n, dtype=torch.float64).expand(10, sig.n, sig.n).contiguous()
+        signs = torch.from_numpy(sig.signs.astype(float))
+        options = dict(tolerance=1e-12, max_iterations=500)
+        ours = cpu_batches.minimize_many(A, C, signs, X, **options)
+        theirs = device_batches.minimize_many(A, C, signs, X, **options)
+        assert (ours[4] == 0).all()
+        same = (ours[1] - theirs[1]).abs() <= 1e-10 * ours[1].abs()
+        assert same.float().mean() >= 0.8  # local minima may differ
+
+
+SIG = Signature(2, 1)
+A3, C3 = np.stack([np.eye(3)] * 4), np.ones((4, 3, 3))
+BATCH = jorth.Quadratic(A3, C3)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: jorth.Quadratic(A3, np.ones((5, 3, 3))), r"C must have shape \(3, 3\) or \(4,"),
+        (lambda: jorth.Quadratic(A3, C3, np.eye(3)), "D must be omitted for a batch"),
+        (lambda: jorth.Quadratic(np.ones((4, 3, 2))), r"A must have shape \(n, n\) or \(B, n, n\)"),
+        (lambda: jorth.Quadratic(np.triu(np.ones((4, 3, 3)))), "A must be symmetric"),
+        (lambda: jorth.minimize(BATCH), "signature must be given"),
+        (lambda: jorth.minimize(BATCH, signature=Signature(2, 2)), "A must have shape"),
+        (
+            lambda: jorth.minimize(BATCH, signature=SIG, method="umcm"),
+            'method must be "auto" or "riemannian-newton" for a batch',
+        ),
+        (
+            lambda: jorth.minimize(BATCH, signature=SIG, method="auto", callback=print),
+            "callback must be omitted for a batch",
+        ),
+        (
+            lambda: jorth.minimize(BATCH, np.ones((5, 3, 3)), signature=SIG, method="auto"),
+            "x0 must have shape",
+        ),
+        (
+            lambda: jorth.minimize(BATCH, np.ones((3, 3)), signature=SIG, method="auto"),
+            "x0 must be J-orthogonal",
+        ),
+        (lambda: jorth.procrustes(A3, A3[:2], SIG), "target must have shape"),
+        (lambda: jorth.procrustes(A3, A3, Signature(2, 2)), "source must have shape"),
+        (lambda: jorth.procrustes(A3, A3, SIG, checkpoint="here"), "checkpoint must be omitted"),
+        (lambda: jorth.block_stationarity(BATCH, np.eye(3), SIG), "objective must be one problem"),
+    ],
+)
+def test_errors_name_the_argument(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
