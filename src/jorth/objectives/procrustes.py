@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -99,6 +100,10 @@ class Procrustes(AbstractObjective):
 
     def quadratic(self) -> QuadraticForm:
         """A = S^T S / m, C = -S^T T / m, D = I in float64: A is semidefinite to that rounding."""
+        return self._form
+
+    @cached_property
+    def _form(self) -> QuadraticForm:
         m = self.samples
         R, T1 = self.R.double(), self.T1.double()
         constant = (T1.square().sum().item() + self.floor) / (2 * m)
