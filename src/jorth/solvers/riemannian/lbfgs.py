@@ -38,8 +38,9 @@ class RiemannianLBFGS(RiemannianMethod):
     """L-BFGS on O(p, q) with the right-invariant metric, within the component of the start.
 
     For a convex quadratic f = 1/2 tr(X^T A X) + <C, X> (`Procrustes`, `Quadratic` without D) the
-    preconditioner is the exact inverse of the main part of the curvature. A few tens of iterations
-    are then enough. It is not used where the condition number of X is beyond 1e4.
+    preconditioner is the inverse of the main part of the curvature, exact on a CPU and to some per
+    cent on a device. A few tens of iterations are then enough. It is not used where the condition
+    number of X is beyond 1e4.
 
     Args:
         memory: The number of pairs remembered; None takes 3 with the preconditioner, else 10.
