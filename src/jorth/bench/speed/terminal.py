@@ -87,5 +87,5 @@ def _durations(rows: Sequence[Row]) -> Iterator[str]:
         parts[part] = parts.get(part, 0.0) + row.get("wall", 0.0)
     yield f"{sum(parts.values()):.0f} s in all:"
     for task in dict.fromkeys(task for task, _ in parts):
-        sizes = [f"n = {n} {spent:.1f} s" for (name, n), spent in parts.items() if name == task]
+        sizes = [f"n = {n} {spent:.0f} s" for (name, n), spent in parts.items() if name == task]
         yield f"  {task}: {', '.join(sizes)}"
