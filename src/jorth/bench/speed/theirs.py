@@ -30,10 +30,8 @@ def run_peer(cell: SpeedCell, problem: SpeedProblem) -> Timed:
     return Timed(trace.records, trace.records[-1][0])
 
 
-def call_peer(cell: SpeedCell, problem: SpeedProblem, steps: int | None) -> int | None:
-    """Build the problem and run up to its gradient number ``steps``; None does nothing."""
-    if steps is None:
-        return None
+def call_peer(cell: SpeedCell, problem: SpeedProblem, steps: int) -> int:
+    """Build the problem and run up to its gradient number ``steps``."""
     solve(cell, problem, problem.build_dense(), Countdown(steps))
     return steps
 
