@@ -16,6 +16,7 @@ from jorth.solvers.device_batches import (
     minimize_many,
 )
 from jorth.solvers.riemannian.batched_newton import direction, evaluate, hessian
+from jorth.solvers.riemannian.batched_search import move
 
 UNIT = 2.0**-53
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
@@ -126,6 +127,30 @@ def test_directions_lead_downhill_from_anywhere(n):
     S = direction(points, s)
     assert torch.equal(S, -S.mT)
     assert ((points.g * S).sum((1, 2)) < 0).all()
+
+
+def test_steps_that_raise_f_are_shortened():
+    """Eight times the Newton step overshoots; uphill no step is found, and nothing moves."""
+    sig = Signature(3, 2)
+    A, C = forms(*list(clouds(30, sig, 11))[:2])
+    X = torch.from_numpy(jorth.random_point(sig, cond=1.5, batch=(30,), seed=12))
+    s = sig.vector(X)
+    points = evaluate(A, C, X, s)
+    newton = direction(points, s)
+    S = 8 * newton
+    far = evaluate(A, C, cayley_step(s[:, None] * S, X), s)
+    assert (far.value > points.value).any()
+    moved, lost, spoiled = move(points, S, s)
+    assert not lost.any()
+    assert not spoiled.any()
+    assert (moved.value < points.value).all()
+    again = evaluate(A, C, moved.X, s)
+    assert (moved.value - again.value).abs().max() <= 1e-12 * moved.size.max()
+    assert (moved.g - again.g).abs().max() <= 1e-12 * moved.size.max()
+    moved, lost, spoiled = move(points, -newton, s)
+    assert lost.all()
+    assert not spoiled.any()
+    assert torch.equal(moved.X, X)
 
 
 def test_statuses_and_order():

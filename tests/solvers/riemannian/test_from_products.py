@@ -12,8 +12,9 @@ import jorth
 from jorth import Signature, Status
 from jorth.datasets import planted_procrustes
 from jorth.group.retractions import cayley_step
+from jorth.group.slopes import skew_gradient
 from jorth.solvers.loop.budget import CountedObjective
-from jorth.solvers.loop.solver import Problem
+from jorth.solvers.loop.solver import Problem, State
 from jorth.solvers.riemannian import cayley_curve, line_search, scalars
 from jorth.solvers.riemannian.cayley_curve import CayleyCurve, factors_needed
 from jorth.solvers.riemannian.exponentials import RATIO, ExponentialSum, exponential_sum
@@ -189,6 +190,31 @@ def test_as_many_iterations_as_with_the_eigendecomposition(device, condition, pl
     assert ours.iterations <= 1.5 * reference.iterations
     assert ours.value == pytest.approx(reference.value, rel=1e-12)
     assert ours.residual <= 100 * 40 * UNIT
+
+
+@pytest.mark.parametrize("first", [1.0, 0.3])
+def test_a_trial_knows_its_step_and_its_slope(device, first):
+    """S, X, f, its gradient in S and the slope there belong together."""
+    sig = Signature(5, 4)
+    data = planted_procrustes(30, sig, source_condition=3.0, noise=0.1, seed=2)[:2]
+    objective = CountedObjective(
+        jorth.Procrustes(*(torch.from_numpy(part).to(device) for part in data))
+    )
+    X = torch.eye(9, dtype=torch.float64, device=device)
+    problem = Problem(objective, sig, sig.vector(X), np.random.default_rng(0))
+    state = State(X, *objective.value_and_gradient(X))
+    g = skew_gradient(X, state.gradient, problem.signs)
+    line = line_search.Line(g, -0.1 * g)
+    trial = line_search.search(problem, state, line, first=first)
+    assert trial.t == first
+    assert torch.equal(trial.S, first * line.direction)
+    there = cayley_step(problem.signs[:, None] * trial.S, X)
+    assert (trial.X - there).abs().max() <= 100 * UNIT
+    value, gradient = objective.value_and_gradient(trial.X)
+    assert value == trial.value
+    assert torch.equal(gradient, trial.gradient)
+    slope = scalars.inner(skew_gradient(trial.X, gradient, problem.signs), line.direction)
+    assert trial.slope == pytest.approx(slope, rel=1e-12)
 
 
 @pytest.mark.parametrize("method", ["riemannian-lbfgs", "riemannian-cg", "riemannian-sd"])
