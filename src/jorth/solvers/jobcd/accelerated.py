@@ -44,6 +44,8 @@ from jorth.solvers.loop.solver import AbstractSolver, Problem, State
 from jorth.solvers.loop.status import StopRun
 from jorth.storage.checkpoint import NOT_SAVED
 
+IN_A_FRAME, OTHERWISE = 5, 10
+"""The number of sweeps remembered."""
 MEASUREMENTS = 5
 """The steps on a general f along which the curvature is measured, before it is held."""
 
@@ -98,14 +100,15 @@ class Accelerated(AbstractSolver):
     components: Literal["start", "all"] = "start"
     theta: float | None = None
     curvature: float | Literal["auto"] = "auto"
-    memory: int = 10
+    memory: int | None = None
     frame: Literal["auto", "none"] = "auto"
 
     def __post_init__(self) -> None:
         check_choice(self.components, "components", ("start", "all"))
         check_theta(self.theta)
         check_auto(self.curvature, "curvature")
-        whole_number(self.memory, "memory", 0)
+        if self.memory is not None:
+            whole_number(self.memory, "memory", 0)
         check_choice(self.frame, "frame", ("auto", "none"))
 
     def prepare(self) -> None:
@@ -150,7 +153,8 @@ class Accelerated(AbstractSolver):
         end = self.sweep(problem, state, frame)
         if not state.unbounded:
             K = relative_move(end, start, self.signs(problem, end))
-            step = own.anderson.propose(K, self.memory, problem.signature)
+            memory = IN_A_FRAME if self.memory is None else self.memory
+            step = own.anderson.propose(K, memory, problem.signature)
             if step is not None:
                 beyond = moved_by(step, start)
                 if frame.rise(end, beyond) < 0:
@@ -198,7 +202,7 @@ class Accelerated(AbstractSolver):
     def _extrapolates(self, problem: Problem, state: State) -> bool:
         """Whether the steps on f are a fixed map of a square X, and f is not rough."""
         n, k = state.X.shape
-        return self.memory > 0 and n == k > 1 and not problem.objective.objective.rough
+        return self.memory != 0 and n == k > 1 and not problem.objective.objective.rough
 
     def sweep_on_gradients(self, problem: Problem, state: Any) -> None:
         """One step of the plain method, always in the same order."""
@@ -211,7 +215,8 @@ class Accelerated(AbstractSolver):
         if state.unbounded or state.stalled:
             return
         K = relative_move(state.X, start, problem.signs)
-        step = anderson.propose(K, self.memory, problem.signature)
+        memory = OTHERWISE if self.memory is None else self.memory
+        step = anderson.propose(K, memory, problem.signature)
         if step is not None:
             beyond = moved_by(step, start).contiguous()
             value, gradient = problem.objective.value_and_gradient(beyond)
@@ -238,7 +243,8 @@ class AcceleratedGaussSeidel(Accelerated):
         components: "start" stays in the component of the start, "all" may leave it.
         theta: The proximal weight; None takes 1e-12 of each pair's curvature.
         curvature: For objectives that are not quadratic; "auto" backtracks, a number is fixed.
-        memory: The number of sweeps remembered; 0 does not extrapolate.
+        memory: The number of sweeps remembered; None takes 5 in a frame and 10 without. 0 does not
+            extrapolate.
         frame: "auto" uses balanced frames on a quadratic objective; "none" does not.
         block_size: For a quadratic objective: the rows of a block, as in `GaussSeidel`; 1 takes
             single pairs. "auto" uses blocks from n = 192 on.
@@ -288,7 +294,8 @@ class AcceleratedJacobi(Accelerated):
         components: "start" stays in the component of the start, "all" may leave it.
         theta: The proximal weight; None takes 1e-12 of each pair's curvature.
         curvature: For objectives that are not quadratic; "auto" backtracks, a number is fixed.
-        memory: The number of iterations remembered; 0 does not extrapolate.
+        memory: The number of iterations remembered; None takes 5 in a frame and 10 without. 0 does
+            not extrapolate.
         frame: "auto" uses balanced frames on a quadratic objective; "none" does not.
     """
 
