@@ -13,18 +13,20 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def compiler(
-    *, fastmath: bool | set[str] = False, nogil: bool = False
+    *, fastmath: bool | set[str] = False, nogil: bool = False, inline: bool = False
 ) -> Callable[[Function], Function]:
     """A decorator that compiles a function on its first call with each combination of types.
 
     A division by zero gives inf or NaN as in IEEE arithmetic, not an exception; ``fastmath`` names
-    the guarantees to give up, and ``nogil`` lets other threads run meanwhile. The code is cached
-    beside the source, in the user's cache, or in the folder of NUMBA_CACHE_DIR. If none is
-    writable, every process compiles again.
+    the guarantees to give up, ``nogil`` lets other threads run meanwhile, and ``inline`` puts the
+    code into every function that calls it: calls with arrays are slow. The code is cached beside
+    the source, in the user's cache, or in the folder of NUMBA_CACHE_DIR. If none is writable, every
+    process compiles again.
     """
 
     def decorate(function: Function) -> Function:
-        compiled: Any = njit(error_model="numpy", fastmath=fastmath, nogil=nogil)(function)
+        options: Any = {"fastmath": fastmath, "nogil": nogil, "forceinline": inline}
+        compiled: Any = njit(error_model="numpy", **options)(function)
         with suppress(RuntimeError):  # no writable folder
             compiled._cache = _Cache(function)
         return cast(Function, compiled)

@@ -16,7 +16,7 @@ from jorth.plane.compiled import lanes
 from jorth.plane.compiled.lanes import LANES, solve_boosts, solve_turns
 from jorth.plane.compiled.pair import Four, kronecker_step
 from jorth.plane.compiled.roots import compiled
-from jorth.plane.compiled.rows import apply_pair, compiled_sum, null_lengths
+from jorth.plane.compiled.rows import apply_pair, compiled_sum, inlined, null_lengths
 from jorth.plane.proximal import NEAR_NULL, StepRule
 
 L, SQUARE, LINEAR = range(3)
@@ -88,7 +88,7 @@ def sweep_diagonal(
     return pairs.shape[0], total
 
 
-@compiled
+@inlined
 def _load(
     rows: np.ndarray, layout: Layout, own: np.ndarray, lane: np.ndarray, k: int, i: int, j: int
 ) -> None:
@@ -114,7 +114,7 @@ def _load(
     lane[lanes.L2 + k] = l2
 
 
-@compiled
+@inlined
 def _move(
     rows: np.ndarray,
     layout: Layout,
@@ -148,7 +148,7 @@ def _move(
     return decrease, unbounded
 
 
-@compiled
+@inlined
 def _general_step(
     lane: np.ndarray, k: int, rule: StepRule
 ) -> tuple[float, float, float, float, float, bool]:
@@ -161,7 +161,7 @@ def _general_step(
     return kronecker_step(P, Y, A, rule.theta, opposite, rule.all_components)
 
 
-@compiled
+@inlined
 def _follow(own: np.ndarray, lane: np.ndarray, k: int, i: int, j: int, V: Four) -> bool:
     """Update the products of the two rows with themselves, or return False where they cancel."""
     v11, v12, v21, v22 = V

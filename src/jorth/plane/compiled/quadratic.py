@@ -6,14 +6,20 @@ import numpy as np
 
 from jorth.plane.compiled.pair import Four, kronecker_step
 from jorth.plane.compiled.roots import compiled
-from jorth.plane.compiled.rows import apply_pair, conjugate_pair, cross_products, null_lengths
+from jorth.plane.compiled.rows import (
+    apply_pair,
+    conjugate_pair,
+    cross_products,
+    inlined,
+    null_lengths,
+)
 from jorth.plane.proximal import LARGEST_SQUARE, NEAR_NULL, StepRule
 
 FINISHED, UNBOUNDED, NEEDS_ROWS = 0, 1, 2
 """How `sweep_block` ended."""
 
 
-@compiled
+@inlined
 def _slopes(A: np.ndarray, C: np.ndarray, X: np.ndarray, Y: np.ndarray, i: int, j: int) -> Four:
     """The block (i, j) of P = A Y + C X^T."""
     p11, p12, p21, p22 = cross_products(A, Y, i, j)

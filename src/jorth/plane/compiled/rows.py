@@ -7,9 +7,9 @@ import numpy as np
 from jorth.compiling import compiler
 from jorth.plane.apply import SMALL_BOOST, SMALL_TURN
 from jorth.plane.compiled.pair import Four
-from jorth.plane.compiled.roots import compiled
 
-compiled_sum = compiler(fastmath={"reassoc", "contract"})
+inlined = compiler(inline=True)
+compiled_sum = compiler(fastmath={"reassoc", "contract"}, inline=True)
 """For sums, which may be reassociated into vector registers; all else is IEEE arithmetic."""
 
 
@@ -37,7 +37,7 @@ def null_lengths(X: np.ndarray, i: int, j: int) -> tuple[float, float]:
     return plus, minus
 
 
-@compiled
+@inlined
 def apply_pair(
     X: np.ndarray, i: int, j: int, v11: float, v12: float, v21: float, v22: float
 ) -> None:
@@ -53,7 +53,7 @@ def apply_pair(
             X[j, k] = v21 * a + v22 * b
 
 
-@compiled
+@inlined
 def _hyperbolic(X: np.ndarray, i: int, j: int, v11: float, sinh: float, cosh: float) -> None:
     """Scale the sum and difference of the rows by u and 1/u, as an increment when u is near 1."""
     if v11 > 0.0 and cosh > 0.0 and abs(sinh) < SMALL_BOOST:
@@ -79,7 +79,7 @@ def _hyperbolic(X: np.ndarray, i: int, j: int, v11: float, sinh: float, cosh: fl
         X[j, k] = up - down
 
 
-@compiled
+@inlined
 def _small_turn(X: np.ndarray, i: int, j: int, v12: float, v21: float, cosine: float) -> None:
     even = -v21 * v21 / (1.0 + cosine)
     for k in range(X.shape[1]):
@@ -88,7 +88,7 @@ def _small_turn(X: np.ndarray, i: int, j: int, v12: float, v21: float, cosine: f
         X[j, k] = b + (v21 * a + even * b)
 
 
-@compiled
+@inlined
 def conjugate_pair(
     Y: np.ndarray, i: int, j: int, v11: float, v12: float, v21: float, v22: float
 ) -> None:
