@@ -37,6 +37,22 @@ def multiply(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
 
 
 @compiled
+def add(weight: float, a: np.ndarray, out: np.ndarray) -> None:
+    """out <- out + weight a; loops compile in a tenth of the time of array expressions."""
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            out[i, j] += weight * a[i, j]
+
+
+@compiled
+def assign(weight: float, a: np.ndarray, out: np.ndarray) -> None:
+    """out <- weight a."""
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            out[i, j] = weight * a[i, j]
+
+
+@compiled
 def congruence(U: np.ndarray, B: np.ndarray, between: np.ndarray, out: np.ndarray) -> None:
     """U^T B U; ``between`` is overwritten."""
     multiply(B, U, between)
@@ -64,7 +80,7 @@ def solve(a: np.ndarray, b: np.ndarray) -> None:
     """b <- a^-1 b for regular a, which is overwritten: LU with row exchanges."""
     n = len(a)
     if n > WRITTEN_OUT:
-        b[:] = np.linalg.solve(a, b)
+        assign(1.0, np.linalg.solve(a, b), b)
         return
     for k in range(n):
         pivot = k

@@ -7,7 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jorth.solvers.riemannian.compiled_algebra import cholesky, compiled, inner, multiply, norm
+from jorth.solvers.riemannian.compiled_algebra import (
+    assign,
+    cholesky,
+    compiled,
+    inner,
+    multiply,
+    norm,
+)
 from jorth.solvers.riemannian.compiled_newton import (
     DENSE,
     EPS,
@@ -26,6 +33,8 @@ from jorth.solvers.riemannian.compiled_newton import (
 
 UNFINISHED, CONVERGED, MAX_ITERATIONS, STALLED, UNBOUNDED, NON_FINITE = range(-1, 5)
 """How a problem ended, as in `jorth.solvers.batches`."""
+LARGEST_EXPONENT = 1000
+"""Of the scale of a problem, so that its inverse is finite."""
 PATIENCE = 20
 """Iterations without a smaller gradient norm after which a problem has stalled."""
 
@@ -78,7 +87,7 @@ def _bounded(form: Form, H: np.ndarray) -> bool:
     n = len(form.signs)
     if abs(form.signs.sum()) == n:
         return True
-    H[:] = form.A
+    assign(1.0, form.A, H)
     if form.C.shape[1] == 0:
         shift = 1e-13 * norm(form.A)
         for i in range(n):
@@ -91,9 +100,7 @@ def _solve(form: Form, X: np.ndarray, rule: Rule, work: Work) -> tuple[float, fl
     """Iterate X to its end; returns f, the gradient norm, the iterations and how it ended."""
     n = len(X)
     far = max(2.0 / EPS, 100.0 * inner(X, X))  # beyond u^(-1/2) feasibility has no digits left
-    made_at = work.AX  # replaced before it is used
-    if n > DENSE:
-        made_at = np.full((n, n), np.inf)
+    made_at = np.empty((n, n) if n > DENSE else (0, 0))
     least, patience, value = np.inf, PATIENCE, np.nan
     iteration = 0
     while True:
@@ -116,8 +123,8 @@ def _solve(form: Form, X: np.ndarray, rule: Rule, work: Work) -> tuple[float, fl
             bounded = _bounded(form, work.other)
             return value, found, iteration, STALLED if bounded else UNBOUNDED
         prepare(form, X, work)
-        if n > DENSE and _moved(X, made_at):
-            made_at[:] = X
+        if n > DENSE and (iteration == 0 or _moved(X, made_at)):
+            assign(1.0, X, made_at)
             renew_basis(work)
         direct(form, work)
         ending, _ = search(form, X, work)
@@ -130,7 +137,7 @@ def _solve(form: Form, X: np.ndarray, rule: Rule, work: Work) -> tuple[float, fl
 
 @compiled
 def _moved(X: np.ndarray, made_at: np.ndarray) -> bool:
-    """Whether X is far from the point of the basis, if there is one."""
+    """Whether X is far from the point of the basis."""
     distance = 0.0
     for i in range(len(X)):
         for j in range(len(X)):
@@ -149,7 +156,8 @@ def _scale(A: np.ndarray, C: np.ndarray) -> float:
             largest = max(largest, abs(A[i, j]))
         for j in range(C.shape[1]):
             largest = max(largest, abs(C[i, j]))
-    return math.ldexp(1.0, math.frexp(largest)[1]) if largest > 0.0 else 1.0
+    exponent = math.frexp(largest)[1] if largest > 0.0 else 0
+    return math.ldexp(1.0, max(-LARGEST_EXPONENT, min(exponent, LARGEST_EXPONENT)))
 
 
 @compiled
@@ -160,16 +168,15 @@ def solve_range(batch: Batch, rule: Rule, start: int, end: int) -> None:
     A, C, X = np.empty((n, n)), np.empty((n, batch.C.shape[2])), np.empty((n, n))
     form = Form(A, C, np.empty((0, 0)), batch.signs)
     for b in range(start, end):
-        A[:] = batch.A[b if len(batch.A) > 1 else 0]
-        C[:] = batch.C[b if len(batch.C) > 1 else 0]
-        X[:] = batch.X[b]
-        scale = _scale(A, C)
+        own_a, own_c = b if len(batch.A) > 1 else 0, b if len(batch.C) > 1 else 0
+        assign(1.0, batch.X[b], X)
+        scale = _scale(batch.A[own_a], batch.C[own_c])
         batch.iterations[b] = 0
         if not (math.isfinite(scale) and all_finite(X)):
             batch.value[b], batch.norm[b], batch.status[b] = np.nan, np.nan, NON_FINITE
             continue
-        A /= scale
-        C /= scale
+        assign(1.0 / scale, batch.A[own_a], A)
+        assign(1.0 / scale, batch.C[own_c], C)
         value, size, batch.iterations[b], batch.status[b] = _solve(form, X, rule, work)
         batch.value[b], batch.norm[b] = value * scale, size * scale
-        batch.X[b] = X
+        assign(1.0, X, batch.X[b])

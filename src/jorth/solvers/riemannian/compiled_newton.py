@@ -21,6 +21,8 @@ from typing import NamedTuple
 import numpy as np
 
 from jorth.solvers.riemannian.compiled_algebra import (
+    add,
+    assign,
     cholesky,
     cholesky_solve,
     compiled,
@@ -116,9 +118,9 @@ def evaluate(form: Form, X: np.ndarray, work: Work) -> None:
     if form.D.shape[1] > 0:
         multiply(work.AX, form.D, work.G)
     else:
-        work.G[:] = work.AX
+        assign(1.0, work.AX, work.G)
     if form.C.shape[1] > 0:
-        work.G[:] += form.C
+        add(1.0, form.C, work.G)
 
 
 @compiled
@@ -165,7 +167,7 @@ def _rounding(form: Form, work: Work) -> float:
 @compiled
 def renew_basis(work: Work) -> None:
     """U from the eigenvectors of B."""
-    work.U[:] = np.linalg.eigh(work.B)[1]
+    assign(1.0, np.linalg.eigh(work.B)[1], work.U)
 
 
 # -- the direction, by factoring the Hessian
@@ -179,7 +181,9 @@ def _fill_hessian(form: Form, work: Work, weight: float) -> None:
     """
     n, s, B, M, H = len(form.signs), form.signs, work.B, work.M, work.H
     has_d = form.D.shape[1] > 0
-    H[:] = 0.0
+    for row in range(len(H)):
+        for column in range(row + 1):
+            H[row, column] = 0.0
     row = 0
     for k in range(n):
         for m in range(k + 1, n):
@@ -230,7 +234,7 @@ def _factored_direction(form: Form, work: Work) -> None:
         if cholesky(H):
             break
     else:
-        work.Z[:] = -work.g
+        assign(-1.0, work.g, work.Z)
         return
     row = 0
     for i in range(n):
@@ -261,8 +265,7 @@ def _weights(B: np.ndarray, D: np.ndarray, out: np.ndarray) -> None:
             out[i, j] = abs(0.5 * (B[i, i] * d_j + B[j, j] * d_i))
             largest = max(largest, out[i, j])
     if not largest > 0.0:
-        largest = 1.0
-        out[:] = 1.0
+        largest = 1.0 / FLAT
     for i in range(n):
         for j in range(n):
             out[i, j] = max(out[i, j], FLAT * largest)
@@ -275,7 +278,7 @@ def _hessian_product(form: Form, work: Work, Z: np.ndarray, out: np.ndarray) -> 
     n = len(Z)
     multiply(B, Z, work.scratch)
     if form.D.shape[1] > 0:
-        work.other[:] = work.scratch
+        assign(1.0, work.scratch, work.other)
         multiply(work.other, D, work.scratch)
     multiply(N, Z, work.other)
     multiply(work.other, M, work.step)
@@ -302,6 +305,35 @@ def _change_basis(form: Form, work: Work) -> None:
 
 
 @compiled
+def _weighted_square(r: np.ndarray, weights: np.ndarray) -> float:
+    """<r, r / weights>."""
+    total = 0.0
+    for i in range(len(r)):
+        for j in range(len(r)):
+            total += r[i, j] * r[i, j] / weights[i, j]
+    return total
+
+
+@compiled
+def _redirect(r: np.ndarray, weights: np.ndarray, factor: float, p: np.ndarray) -> float:
+    """p <- factor p - r / weights; returns <r, r / weights>."""
+    for i in range(len(r)):
+        for j in range(len(r)):
+            kept = factor * p[i, j] if factor != 0.0 else 0.0
+            p[i, j] = kept - r[i, j] / weights[i, j]
+    return _weighted_square(r, weights)
+
+
+@compiled
+def _damped(damping: float, weights: np.ndarray, p: np.ndarray, q: np.ndarray) -> float:
+    """q <- q + damping weights p; returns <p, q>."""
+    for i in range(len(p)):
+        for j in range(len(p)):
+            q[i, j] += damping * weights[i, j] * p[i, j]
+    return inner(p, q)
+
+
+@compiled
 def _iterative_direction(form: Form, work: Work) -> None:
     """Z = -H^-1 g by preconditioned conjugate gradients up to the first negative curvature."""
     _change_basis(form, work)
@@ -310,26 +342,23 @@ def _iterative_direction(form: Form, work: Work) -> None:
     relative = norm(work.g) / size if size > 0.0 else 1.0
     damping = _damping(form, work)
     wanted = min(INEXACT, math.sqrt(relative)) ** 2
-    Z[:] = 0.0
-    p[:] = -r / weights
-    product = -inner(r, p)
+    product = _redirect(r, weights, 0.0, p)
+    assign(0.0, p, Z)
     first = product
     for step in range(INNER_STEPS):
         _hessian_product(form, work, p, q)
-        q[:] += damping * weights * p
-        curvature = inner(p, q)
+        curvature = _damped(damping, weights, p, q)
         if not curvature > 0.0:
             if step == 0:
-                Z[:] = p
+                assign(1.0, p, Z)
             break
         length = product / curvature
-        Z[:] += length * p
-        r[:] += length * q
-        before = product
-        product = inner(r, r / weights)
+        add(length, p, Z)
+        add(length, q, r)
+        before, product = product, _weighted_square(r, weights)
         if not product > wanted * first:
             break
-        p[:] = (product / before) * p - r / weights
+        _redirect(r, weights, product / before, p)
     congruence(work.U.T, Z, work.scratch, work.Z)
 
 
@@ -351,7 +380,7 @@ def _boost_bound(form: Form, work: Work) -> float:
             power[i, j] /= size
     for _ in range(3):
         multiply(power, power, square)
-        power[:] = square
+        assign(1.0, square, power)
     return min(size, size * math.sqrt(math.sqrt(math.sqrt(norm(power)))))
 
 
@@ -367,7 +396,7 @@ def _move(form: Form, X: np.ndarray, work: Work, t: float) -> float:
     multiply(X, E, work.step)
     multiply(form.A, work.step, work.change)
     if form.D.shape[1] > 0:
-        work.scratch[:] = work.change
+        assign(1.0, work.change, work.scratch)
         multiply(work.scratch, form.D, work.change)
     return inner(work.G, work.step) + 0.5 * inner(work.change, work.step)
 
@@ -376,8 +405,10 @@ def _move(form: Form, X: np.ndarray, work: Work, t: float) -> float:
 def _new_slope(form: Form, X: np.ndarray, work: Work) -> float:
     """<g, Z> at X + dX."""
     X_new, G_new, product = work.scratch, work.other, work.AX
-    X_new[:] = X + work.step
-    G_new[:] = work.G + work.change
+    assign(1.0, X, X_new)
+    add(1.0, work.step, X_new)
+    assign(1.0, work.G, G_new)
+    add(1.0, work.change, G_new)
     multiply(X_new.T, G_new, product)
     total = 0.0
     for i in range(len(X)):
@@ -412,7 +443,7 @@ def search(form: Form, X: np.ndarray, work: Work) -> tuple[int, int]:
         else:
             accepted = decrease <= ARMIJO * t * slope
         if accepted:
-            X[:] += work.step
+            add(1.0, work.step, X)
             return MOVED, trial
         excess = decrease - t * slope
         best = -0.5 * slope * t * t / excess if excess > 0.0 else 0.5 * t
@@ -428,19 +459,19 @@ def direct(form: Form, work: Work) -> None:
     else:
         _iterative_direction(form, work)
     if not inner(work.g, work.Z) < 0.0:
-        work.Z[:] = -work.g
+        assign(-1.0, work.g, work.Z)
 
 
 @compiled
 def newton_step(form: Form, X: np.ndarray, G: np.ndarray, U: np.ndarray) -> tuple[int, int]:
     """One step from X, where the gradient is G, in place; U is a basis for conjugate gradients."""
     work = workspace(len(X))
-    work.G[:] = G
+    assign(1.0, G, work.G)
     multiply(form.A, X, work.AX)
     prepare(form, X, work)
     if not all_finite(work.B) or not all_finite(work.M):
         return NON_FINITE, 0
-    work.U[:] = U
+    assign(1.0, U, work.U)
     direct(form, work)
     return search(form, X, work)
 
@@ -450,11 +481,13 @@ def eigenbasis(form: Form, X: np.ndarray) -> np.ndarray:
     """The eigenbasis of B at X for `newton_step`, (0, 0) where the Hessian is factored."""
     work = workspace(len(X))
     if len(X) > DENSE:
-        work.G[:] = 0.0
         multiply(form.A, X, work.AX)
+        assign(0.0, work.AX, work.G)
         prepare(form, X, work)
         if all_finite(work.B):
             renew_basis(work)
         else:
-            work.U[:] = np.eye(len(X))
+            for i in range(len(X)):
+                for j in range(len(X)):
+                    work.U[i, j] = 1.0 if i == j else 0.0
     return work.U
