@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,6 +72,9 @@ class RiemannianNewton(RiemannianMethod):
     name = "riemannian-newton"
     state_type = NewtonState
     metric_matters = False
+
+    def prepare(self) -> None:
+        _load_compiled()
 
     def step(self, problem: Problem, state: NewtonState) -> None:
         form = problem.objective.quadratic()
@@ -149,14 +153,25 @@ class RiemannianNewton(RiemannianMethod):
         return S, True
 
 
+@cache
+def _load_compiled() -> None:
+    """Compile a step, or load it from the cache: no matter what the problem is."""
+    from jorth.solvers.riemannian.compiled_newton import Form, eigenbasis, newton_step
+
+    form = Form(np.eye(2), np.eye(2), np.empty((0, 0)), np.ones(2))
+    newton_step(form, np.eye(2), np.eye(2), eigenbasis(form, np.eye(2)))
+
+
 def _compiled_problem(problem: Problem, state: NewtonState, form: QuadraticForm) -> CompiledProblem:
     """The form, made once per run, with a basis that is renewed when X has moved."""
-    from jorth.solvers.riemannian.compiled_newton import STALE, eigenbasis
+    from jorth.solvers.riemannian.compiled_newton import DENSE, STALE, eigenbasis
 
     tools = state.compiled
     fresh = tools is None
     if tools is None:
         tools = state.compiled = _arrays_of(form, state.X, problem)
+    if len(state.X) <= DENSE:
+        return tools
     known = state.basis_of
     X = state.X.numpy()
     if known is None or np.linalg.norm(X - known.numpy()) > STALE * np.linalg.norm(X):
