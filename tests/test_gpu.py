@@ -217,3 +217,16 @@ def test_variance_reduction_and_csdm_on_the_device():
         assert losses[-1] < 0.3 * losses[0], method
         assert layer.weight.is_cuda
         assert jorth.residual(layer.weight.detach(), sig) <= 100 * 5 * 2.0**-53
+
+
+def test_batches_on_a_device_are_those_of_the_cpu():
+    sig = Signature(3, 1)
+    rng = np.random.default_rng(0)
+    source = rng.standard_normal((200, 20, 4))
+    X = jorth.random_point(sig, cond=3.0, component=(-1, 1), seed=1)
+    target = source @ X + 0.1 * rng.standard_normal((200, 20, 4))
+    here = jorth.procrustes(source, target, sig)
+    there = jorth.procrustes(torch.from_numpy(source).cuda(), torch.from_numpy(target).cuda(), sig)
+    assert there.x.device.type == "cuda"
+    assert there.success.all()
+    np.testing.assert_allclose(there.value.cpu().numpy(), here.value, rtol=1e-10)
