@@ -225,7 +225,7 @@ def test_every_iteration_lowers_f_by_at_least_as_much_as_its_sweep(solver, name)
     assert len(after) == result.iterations
     assert (value[1:] <= np.array(after) + rounding).all()
     assert (np.array(after) <= value[:-1] + rounding).all()
-    assert (value[1:] < np.array(after) - rounding).sum() >= 5  # extrapolated steps were taken
+    assert (value[1:] < np.array(after) - rounding).any()  # extrapolated steps were taken
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -249,7 +249,7 @@ def test_a_function_is_lowered_by_at_least_as_much_as_by_the_plain_step(solver):
     rounding = 10 * this.signature.n * UNIT * value.max()
     assert (value[1:] <= np.array(after) + rounding).all()
     assert (np.array(after) <= value[:-1] + rounding).all()
-    assert (value[1:] < np.array(after) - rounding).sum() >= 5  # extrapolated steps were taken
+    assert (value[1:] < np.array(after) - rounding).any()  # extrapolated steps were taken
 
 
 def test_fewer_gradients_on_a_smooth_function():
