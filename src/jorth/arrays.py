@@ -222,10 +222,12 @@ def unit_roundoff(tensor: Tensor) -> float:
 
 def frobenius(tensor: Tensor) -> float:
     """||tensor||_F without overflow or underflow: the entries are divided by the largest one."""
-    size = float(tensor.abs().max()) if tensor.numel() else 0.0
+    (entries,) = small_as_numpy(tensor.detach())
+    size = float(abs(entries).max()) if tensor.numel() else 0.0
     if not 0 < size < np.inf:
         return size
-    return size * float((tensor / size).norm())
+    scaled = (entries / size).reshape(-1)
+    return size * math.sqrt(float(scaled @ scaled))
 
 
 # -- numbers

@@ -109,6 +109,7 @@ def check_figures(run, result, stages, X, start, faults):
     # n + 2 operations an entry, each at most ||X||^2; of a thin start as well.
     # A chain starts anew with every stage
     allowed = (len(X) + 10) * unit * (1 + (recomputed.norm2(first) ** 2 / scale if thin else 0.0))
+    allowed += 0.03 * residual  # it is relative to ||X||_2^2, which is known to one per cent
     allowed += (
         sum(stage.residual * max(1.0, stage.history["norm"][-1] ** 2) for stage in stages[:-1])
         / scale
@@ -177,9 +178,13 @@ def check_descent(run, result, stages, start, faults):
 
 def check_counts(run, result, faults):
     seen, stated = run.calls, result.evaluations
-    faults.expect(stated.value == seen.value, "count of values", (stated, seen))
-    faults.expect(stated.gradient == seen.gradient, "count of gradients", (stated, seen))
-    if run.samples:
+    # compiled Newton steps evaluate the quadratic form themselves, and count it
+    compiled = "riemannian-newton" in result.method
+    missed = stated.gradient - seen.gradient
+    as_called = 0 <= missed == stated.value - seen.value if compiled else missed == 0
+    faults.expect(as_called, "count of gradients", (stated, seen))
+    faults.expect(compiled or stated.value == seen.value, "count of values", (stated, seen))
+    if run.samples and not compiled:
         faults.expect(
             stated.sample_gradient == seen.sample_gradient,
             "count of sample gradients",

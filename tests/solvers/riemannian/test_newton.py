@@ -197,3 +197,30 @@ def test_functions_by_differences_of_gradients():
     assert result.success
     assert result.iterations <= 30
     assert (np.diff(result.history["value"]) <= 1e-12).all()
+
+
+@pytest.mark.parametrize("n", [4, 16])
+def test_iterations_at_once_are_those_one_by_one(n):
+    """Without a callback the compiled iterations run at once; the record is complete all the same."""
+    sig = Signature(n - n // 2, n // 2)
+    source, target, _ = jorth.datasets.planted_procrustes(
+        2 * n, sig, noise=0.1, source_condition=10.0, seed=3
+    )
+    objective = jorth.Procrustes(source, target)
+    options = dict(signature=sig, method="riemannian-newton")
+    watched = jorth.minimize(objective, callback=lambda X, row: None, **options)
+    at_once = jorth.minimize(objective, **options)
+    np.testing.assert_array_equal(at_once.x, watched.x)
+    assert at_once.status is watched.status
+    assert at_once.iterations == watched.iterations >= 3
+    assert at_once.evaluations == watched.evaluations
+    for name in at_once.history.keys() - {"time"}:
+        ours, theirs = at_once.history[name], watched.history[name]
+        # gradients and violations are rounded differently; both are sums of n products of size one
+        rounding = 100 * n * np.finfo(float).eps * (objective.R.norm().item() ** 2 + 1)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=rounding, err_msg=name)
+    assert (np.diff(at_once.history["time"]) >= 0).all()
+    short = jorth.minimize(objective, max_iterations=2, **options)
+    assert short.iterations == 2
+    assert len(short.history["value"]) == 3
+    np.testing.assert_allclose(short.history["value"], watched.history["value"][:3], rtol=1e-12)

@@ -17,10 +17,11 @@ from functools import cache
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import check_number, whole_number
+from jorth.arrays import check_number, small_as_numpy, whole_number
 from jorth.clock import Clock
 from jorth.objectives import AbstractObjective, QuadraticForm
 from jorth.solvers.loop.scale import Scale
@@ -164,20 +165,21 @@ class CountedObjective:
 
     def value_and_gradient_beyond_limits(self, X: Tensor) -> tuple[float, Tensor]:
         """The last point of a run is scored even if the limits are reached."""
-        self._count_one()
+        self.count_gradients(1)
         return self.uncounted(X)
 
     def lazy_value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """The same with the value left on its device, for a caller who fetches it later."""
         self.check_limits()
-        self._count_one()
+        self.count_gradients(1)
         value, gradient = self.objective.value_and_gradient(X)
         return value.detach() / self.unit, self._divided(gradient.detach().contiguous())
 
-    def _count_one(self) -> None:
-        self.count.value += 1
-        self.count.gradient += 1
-        self.count.sample_gradient += self.samples
+    def count_gradients(self, times: int) -> None:
+        """Count evaluations of f and its gradient."""
+        self.count.value += times
+        self.count.gradient += times
+        self.count.sample_gradient += times * self.samples
 
     def uncounted(self, X: Tensor) -> tuple[float, Tensor]:
         """f and its gradient, in the unit of the run, which is fixed here if it is not yet."""
@@ -211,7 +213,9 @@ class CountedObjective:
 
 def all_finite(value: float, gradient: Tensor) -> bool:
     """Whether neither of them holds NaN or infinity."""
-    return math.isfinite(value) and bool(torch.isfinite(gradient).all())
+    (entries,) = small_as_numpy(gradient.detach())
+    finite = np.isfinite if isinstance(entries, np.ndarray) else torch.isfinite
+    return math.isfinite(value) and bool(finite(entries).all())
 
 
 class Interrupt:

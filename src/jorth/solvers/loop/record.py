@@ -43,7 +43,7 @@ class Result:
             point.
         time: Seconds spent solving, without recording, callbacks and checkpoints.
         gradient_norm: ||skew(J G x^T)||_F.
-        residual: max |x^T J x - J| / max(1, ||x||_2^2).
+        residual: max |x^T J x - J| / max(1, ||x||_2^2), with ||x||_2 to one per cent.
         violation: The same before polishing for methods that leave the constraint, else the
             residual.
         history: Arrays of equal length, one row per recorded iteration; ``norm`` is ||X||_2 to one
@@ -90,11 +90,16 @@ class History:
 
     def add(self, **row: float) -> None:
         """Append a row, with a value for every column."""
-        if self._count == len(self._table):
-            room = np.empty((max(64, self._count), len(COLUMNS)))
+        self.extend(np.array([[row[name] for name in COLUMNS]]))
+
+    def extend(self, rows: NDArray[np.float64]) -> None:
+        """Append rows (t, columns)."""
+        end = self._count + len(rows)
+        if end > len(self._table):
+            room = np.empty((max(64, end), len(COLUMNS)))
             self._table = np.concatenate([self._table, room])
-        self._table[self._count] = [row[name] for name in COLUMNS]
-        self._count += 1
+        self._table[self._count : end] = rows
+        self._count = end
 
     def last(self, name: str, back: int = 1) -> float:
         """The value of a column ``back`` rows from the end."""
@@ -171,6 +176,33 @@ class Record:
         self.history.add(**row)
         return row
 
+    def add_passed(
+        self, rows: NDArray[np.float64], value: float, iteration: int, began: float
+    ) -> NDArray[np.float64]:
+        """Append a row for each iteration of a `Burst` but the last, after which f is ``value``.
+
+        Values are ``value`` plus the later decreases, so that they do not cancel. The times are
+        spread evenly.
+        """
+        objective = self.problem.objective
+        done = np.arange(1, len(rows))
+        ended = np.array(list(objective.count.columns().values()))
+        one = np.array([1, 1, objective.samples, 0])  # what an iteration adds to the counts
+        table = np.empty((len(done), len(COLUMNS)))
+        table[:, 0] = began + done * (objective.clock.seconds - began) / len(rows)
+        table[:, 1] = iteration + done
+        table[:, 2] = (value + np.cumsum(rows[::-1, 0])[::-1][1:]) * self.scale.unit
+        table[:, 3] = rows[:-1, 1] * self.scale.unit
+        table[:, 4:6] = rows[:-1, 2:]
+        table[:, 6:] = ended - (len(rows) - done)[:, None] * one
+        self.history.extend(table)
+        return table
+
+    @property
+    def small(self) -> bool:
+        """Whether points are so small that compiled code looks at them."""
+        return self._small is not None and self.feasible
+
     def _look(self, X: Tensor, G: Tensor) -> tuple[float, float, float]:
         """||X||_2 to one per cent, the violation and the gradient norm."""
         if self._small is not None:
@@ -238,8 +270,13 @@ class Record:
         if self.scored_at != iterations:
             at = max(self.scored_at, 0)
             message += f"; the last point cannot be polished or scored, x is that of iteration {at}"
-        norm = torch.linalg.matrix_norm(point.X.double(), ord=2).item()
-        residual = self.violation(point.X, norm)
+        recorded = self.feasible and self.scored_at == self.history.last("iteration")
+        if recorded:
+            residual = self.history.last("residual")
+            slope = self.history.last("gradient_norm")
+        else:
+            residual = self.violation(point.X, spectral_norm(point.X))
+            slope = self.gradient_norm(point)
         if residual > drift(point.X):
             message += f"; rounding on a long path left a residual of {residual:.1g}: polish x"
         return Result(
@@ -250,7 +287,7 @@ class Record:
             iterations=iterations,
             evaluations=self.problem.objective.count,
             time=self.problem.objective.clock.seconds,
-            gradient_norm=self.gradient_norm(point),
+            gradient_norm=slope,
             residual=residual,
             violation=residual if self.feasible else point.violation,
             history=self.history.arrays(),

@@ -36,6 +36,9 @@ from jorth.storage.checkpoint import Content, Folder
 STATIONARITY_THETA = 1e-5
 """The proximal weight of `BlockStationary`, relative to the curvature, whatever the units of f."""
 
+BURST = 32
+"""The most iterations of a compiled solver between two looks at the clock and at Ctrl-C."""
+
 Callback = Callable[[Any, dict[str, float]], object]
 Ending = tuple[Status, str]
 
@@ -74,6 +77,14 @@ class Settings:
     def folder(self) -> Path | None:
         return None if self.checkpoint is None else Path(self.checkpoint)
 
+    @property
+    def unwatched(self) -> bool:
+        """Whether only the gradient norm and the number of iterations can end the run."""
+        limits = self.limits
+        watched = (self.stop, self.callback, self.checkpoint)
+        limited = (limits.max_time, limits.max_evaluations)
+        return not self.progress and all(part is None for part in (*watched, *limited))
+
     def criterion(self) -> Criterion:
         """Whatever may end the run after an iteration."""
         criterion: Criterion = RelativeGradient(self.gradient_tolerance)
@@ -100,6 +111,7 @@ class Run:
         self.start = start
         self.callback = settings.callback
         self.criterion = settings.criterion()
+        self.settings = settings
         self.least_scale = settings.least_scale
         self.numpy_out = numpy_out
         self.state: State | None = None
@@ -160,11 +172,34 @@ class Run:
         self.problem.objective.clock.start()
         self.problem.objective.check_limits()
         state.complete = False
+        state.burst.most = self._steps_at_once(state)
+        began = self.problem.objective.clock.seconds
         self.solver.step(self.problem, state)
-        self.iteration += 1
+        self.iteration += 1 + self._record_passed(state, began)
         state.complete = True
         self.problem.objective.clock.pause()
         self._save_when_due()
+
+    def _steps_at_once(self, state: State) -> int:
+        """How many iterations a compiled solver may take before the next look."""
+        if not self.settings.unwatched or not self.record.small:
+            return 1
+        state.burst.target = self.settings.gradient_tolerance * self.record.scale.size
+        limit = self.settings.limits.max_iterations
+        return BURST if limit is None else min(BURST, limit - self.iteration)
+
+    def _record_passed(self, state: State, began: float) -> int:
+        """Record the iterations that a step took before its last one, and return their number."""
+        rows = state.burst.rows
+        state.burst.rows = None
+        if rows is None or len(rows) < 2:
+            return 0
+        eps = 2 * arrays.unit_roundoff(state.X)
+        table = self.record.add_passed(rows, state.value, self.iteration, began)
+        values = table[:, [COLUMNS.index("value"), COLUMNS.index("gradient_norm")]]
+        for value, gradient_norm in values.tolist():
+            self.improvement.update(value, gradient_norm, eps)
+        return len(rows) - 1
 
     def _record_and_check(self, state: State, line: ProgressLine | None) -> Ending | None:
         """Record the iteration; if the run ends here, return why."""

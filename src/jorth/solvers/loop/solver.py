@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth.arrays import describe
@@ -65,6 +66,22 @@ class Scored:
 
 
 @dataclass
+class Burst:
+    """Several iterations in one step, which a compiled solver may take if nobody looks at each.
+
+    Attributes:
+        most: The most iterations that the next step may take.
+        target: The gradient norm, in the unit of the run, that need not be undercut.
+        rows: What the record needs of the iterations of the last step, (t, 4): the decrease of f,
+            in the unit of the run, and then the gradient norm, the violation and ||X||_2.
+    """
+
+    most: int = 1
+    target: float = 0.0
+    rows: NDArray[np.float64] | None = None
+
+
+@dataclass
 class State:
     """Where a run stands. A solver that remembers more adds typed fields in a subclass.
 
@@ -85,6 +102,8 @@ class State:
     """An estimate of the Lipschitz constant of the gradient, if the solver has one."""
     scored: Scored | None = field(default=None, metadata=NOT_SAVED)
     """The polished X and f there, for a method that leaves the constraint; else None."""
+    burst: Burst = field(default_factory=Burst, metadata=NOT_SAVED)
+    """How many iterations a step may take; most solvers take one."""
     complete: bool = field(default=True, metadata=NOT_SAVED)
     """False during an iteration; such a state is not saved."""
 

@@ -19,12 +19,12 @@ from jorth.solvers.riemannian.compiled_newton import (
     DENSE,
     EPS,
     MOVED,
-    STALE,
     Form,
     Work,
     all_finite,
     direct,
     evaluate,
+    moved,
     prepare,
     renew_basis,
     search,
@@ -123,7 +123,7 @@ def _solve(form: Form, X: np.ndarray, rule: Rule, work: Work) -> tuple[float, fl
             bounded = _bounded(form, work.other)
             return value, found, iteration, STALLED if bounded else UNBOUNDED
         prepare(form, X, work)
-        if n > DENSE and (iteration == 0 or _moved(X, made_at)):
+        if n > DENSE and (iteration == 0 or moved(X, made_at)):
             assign(1.0, X, made_at)
             renew_basis(work)
         direct(form, work)
@@ -133,16 +133,6 @@ def _solve(form: Form, X: np.ndarray, rule: Rule, work: Work) -> tuple[float, fl
         if patience == 0 and value >= before:
             return value, found, iteration, STALLED
         iteration += 1
-
-
-@compiled
-def _moved(X: np.ndarray, made_at: np.ndarray) -> bool:
-    """Whether X is far from the point of the basis."""
-    distance = 0.0
-    for i in range(len(X)):
-        for j in range(len(X)):
-            distance += (X[i, j] - made_at[i, j]) ** 2
-    return not distance <= STALE**2 * inner(X, X)
 
 
 @compiled

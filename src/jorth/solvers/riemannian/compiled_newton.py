@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jorth.group.look import look
 from jorth.solvers.riemannian.compiled_algebra import (
     add,
     assign,
@@ -50,6 +51,8 @@ ARMIJO = 0.1
 LARGEST_DAMPING = 1e-2
 """Of the curvature, near the rounding of g."""
 SHIFTS = 8
+FAR = 1e6
+"""||X||_2 beyond which every step is looked at, since X may diverge."""
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -463,22 +466,70 @@ def direct(form: Form, work: Work) -> None:
 
 
 @compiled
-def newton_step(form: Form, X: np.ndarray, G: np.ndarray, U: np.ndarray) -> tuple[int, int]:
-    """One step from X, where the gradient is G, in place; U is a basis for conjugate gradients."""
-    work = workspace(len(X))
-    assign(1.0, G, work.G)
-    multiply(form.A, X, work.AX)
-    prepare(form, X, work)
-    if not all_finite(work.B) or not all_finite(work.M):
-        return NON_FINITE, 0
-    assign(1.0, U, work.U)
-    direct(form, work)
-    return search(form, X, work)
+def newton_steps(
+    form: Form,
+    X: np.ndarray,
+    basis: np.ndarray,
+    basis_of: np.ndarray,
+    target: float,
+    rows: np.ndarray,
+) -> tuple[int, int]:
+    """Steps from X, in place, until the gradient norm is at most ``target`` or ``rows`` is full.
+
+    The basis for conjugate gradients and the point it belongs to are renewed on the way. For each
+    step a row takes the decrease of f, and the gradient norm, the violation and ||X||_2 after it.
+    Returns the number of steps, and how the last one ended.
+    """
+    n = len(X)
+    work = workspace(n)
+    gram = np.diag(form.signs)
+    before, slopes = np.empty((n, n)), np.empty((n, n))
+    assign(1.0, basis, work.U)
+    evaluate(form, X, work)
+    for done in range(len(rows)):
+        prepare(form, X, work)
+        if not all_finite(work.B) or not all_finite(work.M):
+            return done, NON_FINITE
+        if n > DENSE and moved(X, basis_of):
+            assign(1.0, X, basis_of)
+            renew_basis(work)
+            assign(1.0, work.U, basis)
+        direct(form, work)
+        assign(1.0, X, before)
+        assign(1.0, work.G, slopes)
+        ending, _ = search(form, X, work)
+        if ending != MOVED:
+            return done, ending
+        evaluate(form, X, work)
+        decrease = 0.0  # <(G + G') / 2, X - X'> is exact for a quadratic
+        for i in range(n):
+            for j in range(n):
+                decrease += 0.5 * (slopes[i, j] + work.G[i, j]) * (before[i, j] - X[i, j])
+        size, violation, slope = look(X, work.G, form.signs, gram)
+        rows[done, 0], rows[done, 1], rows[done, 2], rows[done, 3] = (
+            decrease,
+            slope,
+            violation,
+            size,
+        )
+        if not (slope > target and size < FAR):
+            return done + 1, MOVED
+    return len(rows), MOVED
+
+
+@compiled
+def moved(X: np.ndarray, basis_of: np.ndarray) -> bool:
+    """Whether X is far from the point of the basis, or that point is unknown (NaN)."""
+    distance = 0.0
+    for i in range(len(X)):
+        for j in range(len(X)):
+            distance += (X[i, j] - basis_of[i, j]) ** 2
+    return not distance <= STALE**2 * inner(X, X)
 
 
 @compiled
 def eigenbasis(form: Form, X: np.ndarray) -> np.ndarray:
-    """The eigenbasis of B at X for `newton_step`, (0, 0) where the Hessian is factored."""
+    """The eigenbasis of B at X for `newton_steps`, (0, 0) where the Hessian is factored."""
     work = workspace(len(X))
     if len(X) > DENSE:
         multiply(form.A, X, work.AX)

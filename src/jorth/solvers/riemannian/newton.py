@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth.arrays import frobenius, unit_roundoff
-from jorth.group.norms import power_of_two
 from jorth.group.retractions import cayley_step
 from jorth.objectives import QuadraticForm
 from jorth.solvers.loop.solver import Problem
@@ -40,6 +39,8 @@ class CompiledProblem:
     form: Form
     scale: float
     basis: NDArray[np.float64]
+    basis_of: NDArray[np.float64]
+    """The point at which the basis was computed; NaN before that."""
 
 
 @dataclass
@@ -49,7 +50,10 @@ class NewtonState(RiemannianState):
     largest: float = 0.0
     """The largest ||g||_F so far, with which the accuracy of a direction is compared."""
     basis_of: Tensor | None = None
-    """The point at which the basis was computed, from which a resumed run computes it again."""
+    """The point at which the basis was computed, from which a resumed run computes it again.
+
+    Compiled code changes it in place.
+    """
     compiled: CompiledProblem | None = field(default=None, metadata=NOT_SAVED)
 
 
@@ -88,17 +92,22 @@ class RiemannianNewton(RiemannianMethod):
     # -- quadratics on the CPU
 
     def _compiled_step(self, problem: Problem, state: NewtonState, form: QuadraticForm) -> None:
-        from jorth.solvers.riemannian.compiled_newton import MOVED, NON_FINITE, newton_step
+        """One step, or several of them if nobody looks at each."""
+        from jorth.solvers.riemannian.compiled_newton import NON_FINITE, newton_steps
 
-        tools = _compiled_problem(problem, state, form)
+        tools = state.compiled = state.compiled or _compiled_problem(problem, state, form)
         X = state.X.numpy().copy()
-        gradient = state.gradient.numpy() / tools.scale
-        ending, _ = newton_step(tools.form, X, gradient, tools.basis)
-        if ending == NON_FINITE:
-            raise StopRun(Status.NON_FINITE)
-        if ending != MOVED:
+        rows = np.empty((state.burst.most, 4))
+        target = state.burst.target / tools.scale
+        done, ending = newton_steps(tools.form, X, tools.basis, tools.basis_of, target, rows)
+        if done == 0:
+            if ending == NON_FINITE:
+                raise StopRun(Status.NON_FINITE)
             state.stalled = True
             return
+        rows[:, :2] *= tools.scale
+        state.burst.rows = rows[:done]
+        problem.objective.count_gradients(done - 1)
         point = torch.from_numpy(X)
         value, G = problem.objective.value_and_gradient(point)
         if not math.isfinite(value):
@@ -156,52 +165,41 @@ class RiemannianNewton(RiemannianMethod):
 @cache
 def _load_compiled() -> None:
     """Compile a step, or load it from the cache: no matter what the problem is."""
-    from jorth.solvers.riemannian.compiled_newton import Form, eigenbasis, newton_step
+    from jorth.solvers.riemannian.compiled_newton import Form, eigenbasis, newton_steps
 
     form = Form(np.eye(2), np.eye(2), np.empty((0, 0)), np.ones(2))
-    newton_step(form, np.eye(2), np.eye(2), eigenbasis(form, np.eye(2)))
+    basis = eigenbasis(form, np.eye(2))
+    newton_steps(form, np.eye(2), basis, basis.copy(), 0.0, np.empty((1, 4)))
 
 
 def _compiled_problem(problem: Problem, state: NewtonState, form: QuadraticForm) -> CompiledProblem:
-    """The form, made once per run, with a basis that is renewed when X has moved."""
-    from jorth.solvers.riemannian.compiled_newton import DENSE, STALE, eigenbasis
-
-    tools = state.compiled
-    fresh = tools is None
-    if tools is None:
-        tools = state.compiled = _arrays_of(form, state.X, problem)
-    if len(state.X) <= DENSE:
-        return tools
-    known = state.basis_of
-    X = state.X.numpy()
-    if known is None or np.linalg.norm(X - known.numpy()) > STALE * np.linalg.norm(X):
-        known = state.basis_of = state.X.clone()
-        fresh = True
-    if fresh:
-        tools.basis = eigenbasis(tools.form, known.numpy())
-    return tools
-
-
-def _arrays_of(form: QuadraticForm, X: Tensor, problem: Problem) -> CompiledProblem:
     """Contiguous arrays: no product of them over- or underflows if X is of moderate size."""
-    from jorth.solvers.riemannian.compiled_newton import Form
+    from jorth.solvers.riemannian.compiled_newton import DENSE, Form, eigenbasis
 
-    same = form.like(X)
-    none = torch.empty((0, 0), dtype=torch.float64)
-    C = none if same.C is None else same.C
-    D = none if same.D is None else same.D
+    same = form.like(state.X)
+    none = np.empty((0, 0))
+    A = same.A.numpy()
+    C = none if same.C is None else same.C.numpy()
+    D = none if same.D is None else same.D.numpy()
     of_d = 1.0 if same.D is None else _size(D)
-    scale = max(_size(same.A) * of_d, _size(C) if C.numel() else 0.0)
+    scale = max(_size(A) * of_d, _size(C))
     if not 0 < scale < math.inf:
         scale = 1.0
-    arrays = (same.A * (of_d / scale), C / scale, D / of_d, problem.signs)
-    A, C_, D_, signs = (np.ascontiguousarray(array.numpy()) for array in arrays)
-    return CompiledProblem(Form(A, C_, D_, signs), scale, np.empty((0, 0)))
+    arrays = (A * (of_d / scale), C / scale, D / of_d, problem.signs.numpy())
+    compiled = Form(*(np.ascontiguousarray(array) for array in arrays))
+    if len(A) <= DENSE:
+        return CompiledProblem(compiled, scale, np.empty((0, 0)), np.empty((0, 0)))
+    if state.basis_of is None:
+        state.basis_of = torch.full_like(state.X, math.nan)
+        return CompiledProblem(compiled, scale, np.empty_like(A), state.basis_of.numpy())
+    known = state.basis_of.numpy()
+    return CompiledProblem(compiled, scale, eigenbasis(compiled, known), known)
 
 
-def _size(matrix: Tensor) -> float:
-    """The power of two next to the largest entry."""
-    return float(power_of_two(matrix.abs().max()))
+def _size(matrix: NDArray[np.float64]) -> float:
+    """The power of two next to the largest entry; 0 for zero and NaN if one is not finite."""
+    largest = float(abs(matrix).max()) if matrix.size else 0.0
+    return math.ldexp(1.0, math.frexp(largest)[1]) if 0 < largest < math.inf else largest
 
 
 def _hessian(problem: Problem, state: NewtonState) -> Product:
