@@ -201,7 +201,7 @@ def test_functions_by_differences_of_gradients():
 
 @pytest.mark.parametrize("n", [4, 16])
 def test_iterations_at_once_are_those_one_by_one(n):
-    """Without a callback the compiled iterations run at once; the record is complete all the same."""
+    """Without a callback the compiled iterations run at once, and all of them are recorded."""
     sig = Signature(n - n // 2, n // 2)
     source, target, _ = jorth.datasets.planted_procrustes(
         2 * n, sig, noise=0.1, source_condition=10.0, seed=3
@@ -220,6 +220,9 @@ def test_iterations_at_once_are_those_one_by_one(n):
         rounding = 100 * n * np.finfo(float).eps * (objective.R.norm().item() ** 2 + 1)
         np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=rounding, err_msg=name)
     assert (np.diff(at_once.history["time"]) >= 0).all()
+    level = (watched.history["value"][1] + watched.history["value"][2]) / 2
+    low = jorth.minimize(objective, stop=jorth.stopping.ValueBelow(level), **options)
+    assert low.iterations == 2
     short = jorth.minimize(objective, max_iterations=2, **options)
     assert short.iterations == 2
     assert len(short.history["value"]) == 3

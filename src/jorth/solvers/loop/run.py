@@ -29,6 +29,7 @@ from jorth.solvers.loop.stopping import (
     MaxIterations,
     RelativeGradient,
     Report,
+    ValueBelow,
 )
 from jorth.solvers.stationarity import block_stationarity
 from jorth.storage.checkpoint import Content, Folder
@@ -79,11 +80,13 @@ class Settings:
 
     @property
     def unwatched(self) -> bool:
-        """Whether only the gradient norm and the number of iterations can end the run."""
-        limits = self.limits
-        watched = (self.stop, self.callback, self.checkpoint)
-        limited = (limits.max_time, limits.max_evaluations)
-        return not self.progress and all(part is None for part in (*watched, *limited))
+        """Whether nobody needs to look at every iteration.
+
+        Compiled code knows when the gradient norm or the value is low enough.
+        """
+        watchers = (self.callback, self.checkpoint, self.limits.max_evaluations)
+        by_value = self.stop is None or isinstance(self.stop, ValueBelow)
+        return by_value and not self.progress and all(part is None for part in watchers)
 
     def criterion(self) -> Criterion:
         """Whatever may end the run after an iteration."""
@@ -185,6 +188,9 @@ class Run:
         if not self.settings.unwatched or not self.record.small:
             return 1
         state.burst.target = self.settings.gradient_tolerance * self.record.scale.size
+        if isinstance(self.settings.stop, ValueBelow):
+            lowest = self.settings.stop.target / self.record.scale.unit
+            state.burst.fall = state.value - lowest
         limit = self.settings.limits.max_iterations
         return BURST if limit is None else min(BURST, limit - self.iteration)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -72,12 +73,14 @@ class Burst:
     Attributes:
         most: The most iterations that the next step may take.
         target: The gradient norm, in the unit of the run, that need not be undercut.
+        fall: The decrease of f, in the unit of the run, that is enough.
         rows: What the record needs of the iterations of the last step, (t, 4): the decrease of f,
             in the unit of the run, and then the gradient norm, the violation and ||X||_2.
     """
 
     most: int = 1
     target: float = 0.0
+    fall: float = math.inf
     rows: NDArray[np.float64] | None = None
 
 

@@ -471,17 +471,18 @@ def newton_steps(
     X: np.ndarray,
     basis: np.ndarray,
     basis_of: np.ndarray,
-    target: float,
+    enough: tuple[float, float],
     rows: np.ndarray,
 ) -> tuple[int, int]:
-    """Steps from X, in place, until the gradient norm is at most ``target`` or ``rows`` is full.
+    """Steps from X, in place, until it is enough or ``rows`` is full.
 
-    The basis for conjugate gradients and the point it belongs to are renewed on the way. For each
+    A gradient norm or a decrease of f are enough. The basis for conjugate gradients and the point it belongs to are renewed on the way. For each
     step a row takes the decrease of f, and the gradient norm, the violation and ||X||_2 after it.
     Returns the number of steps, and how the last one ended.
     """
     n = len(X)
     work = workspace(n)
+    target, fall = enough
     gram = np.diag(form.signs)
     before, slopes = np.empty((n, n)), np.empty((n, n))
     assign(1.0, basis, work.U)
@@ -512,7 +513,8 @@ def newton_steps(
             violation,
             size,
         )
-        if not (slope > target and size < FAR):
+        fall -= decrease
+        if not (slope > target and fall > 0.0 and size < FAR):
             return done + 1, MOVED
     return len(rows), MOVED
 

@@ -98,8 +98,8 @@ class RiemannianNewton(RiemannianMethod):
         tools = state.compiled = state.compiled or _compiled_problem(problem, state, form)
         X = state.X.numpy().copy()
         rows = np.empty((state.burst.most, 4))
-        target = state.burst.target / tools.scale
-        done, ending = newton_steps(tools.form, X, tools.basis, tools.basis_of, target, rows)
+        enough = (state.burst.target / tools.scale, state.burst.fall / tools.scale)
+        done, ending = newton_steps(tools.form, X, tools.basis, tools.basis_of, enough, rows)
         if done == 0:
             if ending == NON_FINITE:
                 raise StopRun(Status.NON_FINITE)
@@ -169,7 +169,7 @@ def _load_compiled() -> None:
 
     form = Form(np.eye(2), np.eye(2), np.empty((0, 0)), np.ones(2))
     basis = eigenbasis(form, np.eye(2))
-    newton_steps(form, np.eye(2), basis, basis.copy(), 0.0, np.empty((1, 4)))
+    newton_steps(form, np.eye(2), basis, basis.copy(), (0.0, 0.0), np.empty((1, 4)))
 
 
 def _compiled_problem(problem: Problem, state: NewtonState, form: QuadraticForm) -> CompiledProblem:
