@@ -26,9 +26,10 @@ CONDITIONS = (3.0, 30.0)
 METHODS = {
     "plain": jorth.GaussSeidel(order="cyclic"),
     "extrapolated": jorth.AcceleratedGaussSeidel(frame="none"),
-    "frame": jorth.AcceleratedGaussSeidel(memory=0),
-    "accelerated GS": jorth.AcceleratedGaussSeidel(),
-    "accelerated J": jorth.AcceleratedJacobi(),
+    "frame": jorth.AcceleratedGaussSeidel(memory=0, frame="balanced"),
+    "accelerated GS": jorth.AcceleratedGaussSeidel(frame="balanced"),
+    "eigenframe": jorth.AcceleratedGaussSeidel(frame="eigen"),
+    "accelerated J": jorth.AcceleratedJacobi(frame="balanced"),
     "L-BFGS": jorth.RiemannianLBFGS(),
 }
 

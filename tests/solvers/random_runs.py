@@ -322,8 +322,9 @@ OPTIONS: dict[str, dict[str, list]] = {
         "curvature": ["auto", "auto", "auto", "per-plane"],
     },
     "accelerated-gs-jobcd": COORDINATES
-    | {"memory": [None, 0, 2], "frame": ["auto", "none"], "block_size": [None, 1, 2]},
-    "accelerated-j-jobcd": COORDINATES | {"memory": [None, 0, 2], "frame": ["auto", "none"]},
+    | {"memory": [None, 0, 2], "frame": ["auto", "eigen", "none"], "block_size": [None, 1, 2]},
+    "accelerated-j-jobcd": COORDINATES
+    | {"memory": [None, 0, 2], "frame": ["auto", "eigen", "none"]},
     "vr-j-jobcd": COORDINATES
     | {
         "side": ["auto", "left", "right"],

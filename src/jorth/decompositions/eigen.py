@@ -64,6 +64,20 @@ def is_definite_pencil(A: Floats, signs: NDArray[np.int8]) -> bool:
     return True
 
 
+def definite_factor(A: Floats, signs: NDArray[np.int8]) -> Floats | None:
+    """R with A - mu J = R^T R for some mu, which is 0 if A is positive definite; None if none is.
+
+    A (n, n) is finite and symmetric.
+    """
+    R = _cholesky(A)
+    if R is not None or np.all(signs == signs[0]):
+        return R
+    try:
+        return _definite_shift(A, signs)[1]
+    except ValueError:
+        return None
+
+
 def _eigh(A: Floats, signs: NDArray[np.int8]) -> tuple[Floats, Floats]:
     from scipy.linalg import eigh as symmetric_eigh
 

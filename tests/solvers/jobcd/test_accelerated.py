@@ -15,6 +15,7 @@ from tests.solvers.registry import case
 
 UNIT = 2.0**-53
 SOLVERS = [AcceleratedGaussSeidel, AcceleratedJacobi]
+FRAMES = ["balanced", "eigen"]
 SIG = Signature.of([1, -1, 1, 1, -1, -1, 1, 1])
 
 
@@ -195,18 +196,63 @@ def test_no_frame_is_made_of_infinite_numbers():
         assert here.balanced().W is None
 
 
+@pytest.mark.parametrize("with_d", [False, True])
+@pytest.mark.parametrize("kind", ["definite", "definite pencil"])
+@pytest.mark.parametrize("sig", [SIG, Signature(8, 0), Signature(0, 8)])
+def test_the_eigenframe_diagonalises_a(sig, kind, with_d):
+    rng = np.random.default_rng(11)
+    n = sig.n
+    A, C = symmetric(rng, n), rng.standard_normal((n, n))
+    if kind == "definite pencil":
+        A = A + (0.0 if sig.p == 0 or sig.q == 0 else 3.0) * np.diag(sig.signs)
+    D = symmetric(rng, n) if with_d else None
+    X = jorth.random_point(sig, cond=5.0, seed=2)
+    tensors = [None if part is None else torch.from_numpy(part) for part in (A, C, D)]
+    frame = Coordinates.of(QuadraticForm(*tensors), X, sig.signs.astype(float)).eigen()
+    W = frame.W
+    assert frame.diagonal
+    assert not frame.outdated
+    assert jorth.residual(W, sig) <= 100 * n * UNIT
+    assert jorth.residual(frame.Z, sig) <= 100 * n * UNIT
+    np.testing.assert_allclose(W @ frame.Z, X, atol=1e-12)
+    np.testing.assert_allclose(W.T @ A @ W, np.diag(frame.A), atol=1e-11)
+    values, _ = jorth.eigh(A, sig)
+    np.testing.assert_allclose(np.sort(frame.A * sig.signs), np.sort(values), rtol=1e-10)
+    check_values(frame, sig, A, C, D)
+
+
+@pytest.mark.parametrize("kind", ["indefinite", "semidefinite", "zero", "costly", "infinite"])
+def test_there_is_no_eigenframe(kind):
+    """No mu makes A - mu J definite, or W would be so large that X lost digits."""
+    n = SIG.n
+    half = np.eye(n)
+    half[3:] = 0
+    boost = jorth.random_point(SIG, cond=1e7, seed=4)
+    A = {
+        "indefinite": np.diag(-SIG.signs.astype(float)) @ np.diag(np.arange(n) - 3.0),
+        "semidefinite": half,
+        "zero": np.zeros((n, n)),
+        "costly": boost @ boost.T,
+        "infinite": np.full((n, n), np.inf),
+    }[kind]
+    form = QuadraticForm(torch.from_numpy(A), None, None)
+    assert Coordinates.of(form, np.eye(n), SIG.signs.astype(float)).eigen() is None
+
+
 # -- the methods
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("kind", FRAMES)
 @pytest.mark.parametrize("name", ["procrustes noisy", "general quadratic"])
-def test_every_iteration_lowers_f_by_at_least_as_much_as_its_sweep(solver, name):
+def test_every_iteration_lowers_f_by_at_least_as_much_as_its_sweep(solver, name, kind):
     """f(X_new) <= f(S(X)), evaluated by the objective itself."""
     this = case(name)
     after = []
 
     class Watched(solver):
         def sweep(self, problem, state, frame):
+            assert frame.diagonal == (kind == "eigen")
             Z = super().sweep(problem, state, frame)
             X = Z if frame.W is None else frame.W @ Z
             after.append(this.objective.value(torch.from_numpy(X)).item())
@@ -215,7 +261,7 @@ def test_every_iteration_lowers_f_by_at_least_as_much_as_its_sweep(solver, name)
     result = jorth.minimize(
         this.objective,
         signature=this.signature,
-        method=Watched(),
+        method=Watched(frame=kind),
         gradient_tolerance=0.0,
         max_iterations=25,
     )
@@ -299,10 +345,13 @@ def test_rounds_of_an_unbounded_form():
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize(("condition", "sweeps"), [(3.0, 25), (30.0, 60)])
-def test_few_sweeps_are_enough(solver, condition, sweeps):
-    """At most half of what extrapolation or the frame alone needs; the plain method needs 100 and
-    more than 400. 11 and 25 are usual."""
+@pytest.mark.parametrize(
+    ("kind", "condition", "sweeps"),
+    [("auto", 3.0, 25), ("auto", 30.0, 60), ("eigen", 3.0, 60), ("eigen", 30.0, 150)],
+)
+def test_few_sweeps_are_enough(solver, kind, condition, sweeps):
+    """Twice to three times the usual 11 and 25, and 27 and 60 in the eigenframe; the plain method
+    needs 100 and more than 400."""
     objective, sig = planted(50, 25, condition)
     best = jorth.minimize(
         objective, signature=sig, method="riemannian-lbfgs", gradient_tolerance=1e-10
@@ -311,7 +360,7 @@ def test_few_sweeps_are_enough(solver, condition, sweeps):
     result = jorth.minimize(
         objective,
         signature=sig,
-        method=solver(),
+        method=solver(frame=kind),
         gradient_tolerance=0.0,
         stop=jorth.stopping.ValueBelow(best.value + 1e-8 * (first - best.value)),
         max_iterations=sweeps,
@@ -320,13 +369,13 @@ def test_few_sweeps_are_enough(solver, condition, sweeps):
     assert result.residual <= 10 * sig.n * UNIT
 
 
-@pytest.mark.parametrize("block_size", ["auto", 1])
-def test_blocks_of_rows(block_size):
+@pytest.mark.parametrize(("block_size", "kind"), [("auto", "auto"), (1, "auto"), (1, "eigen")])
+def test_blocks_of_rows(block_size, kind):
     objective, sig = planted(200, 150)
     result = jorth.minimize(
         objective,
         signature=sig,
-        method=AcceleratedGaussSeidel(block_size=block_size),
+        method=AcceleratedGaussSeidel(block_size=block_size, frame=kind),
         gradient_tolerance=1e-8,
         max_iterations=60,
     )
@@ -334,11 +383,12 @@ def test_blocks_of_rows(block_size):
     assert result.residual <= 10 * sig.n * UNIT
 
 
-def test_a_start_of_large_condition_stays_feasible():
+@pytest.mark.parametrize("kind", FRAMES)
+def test_a_start_of_large_condition_stays_feasible(kind):
     objective, sig = planted(10, 6)
     x0 = jorth.random_point(sig, cond=1e10, seed=5)
     result = jorth.minimize(
-        objective, x0, signature=sig, method="accelerated-gs-jobcd", max_iterations=200
+        objective, x0, signature=sig, method=AcceleratedGaussSeidel(frame=kind), max_iterations=200
     )
     largest = result.history["norm"].max()
     assert result.value < 1e-9 * result.history["value"][0]
@@ -373,11 +423,14 @@ def test_a_run_that_continues_on_a_concave_form_takes_plain_steps(solver):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_an_unbounded_form_is_found_to_be_so(solver):
+@pytest.mark.parametrize("kind", FRAMES)
+def test_an_unbounded_form_is_found_to_be_so(solver, kind):
     rng = np.random.default_rng(10)
     for A in (-symmetric(rng, 8), rng.standard_normal((8, 8)) * 3):
         objective = jorth.Quadratic(A + A.T, rng.standard_normal((8, 8)))
-        result = jorth.minimize(objective, signature=SIG, method=solver(), max_iterations=500)
+        result = jorth.minimize(
+            objective, signature=SIG, method=solver(frame=kind), max_iterations=500
+        )
         assert result.status is Status.UNBOUNDED
 
 
@@ -391,13 +444,14 @@ def test_the_trace_converges_quadratically(solver):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_a_limit_within_a_sweep(solver):
+@pytest.mark.parametrize("kind", FRAMES)
+def test_a_limit_within_a_sweep(solver, kind):
     """What is done of the sweep counts: f is lower, and X is feasible."""
     objective, sig = planted(200, 100)
     inner = objective.value_and_gradient(torch.eye(200, dtype=torch.float64))[0].item()
-    result = jorth.minimize(objective, signature=sig, method=solver(), max_time=1e-9)
+    result = jorth.minimize(objective, signature=sig, method=solver(frame=kind), max_time=1e-9)
     assert result.status is Status.MAX_TIME
-    result = jorth.minimize(objective, signature=sig, method=solver(), max_evaluations=1)
+    result = jorth.minimize(objective, signature=sig, method=solver(frame=kind), max_evaluations=1)
     assert result.status is Status.MAX_EVALUATIONS
     assert result.iterations == 0
     assert result.value <= inner
@@ -405,12 +459,15 @@ def test_a_limit_within_a_sweep(solver):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_all_components_may_be_visited(solver):
+@pytest.mark.parametrize("kind", FRAMES)
+def test_all_components_may_be_visited(solver, kind):
     this = case("procrustes")
     x0 = jorth.random_point(this.signature, cond=2.0, component=(-1, 1), seed=3)
     options = dict(signature=this.signature, max_iterations=2000)
-    stay = jorth.minimize(this.objective, x0, method=solver(), **options)
-    jump = jorth.minimize(this.objective, x0, method=solver(components="all"), **options)
+    stay = jorth.minimize(this.objective, x0, method=solver(frame=kind), **options)
+    jump = jorth.minimize(
+        this.objective, x0, method=solver(components="all", frame=kind), **options
+    )
     assert jorth.component(stay.x, this.signature) == (-1, 1)
     assert jorth.component(jump.x, this.signature) == (1, 1)
     assert jump.value < 1e-10 < 1e-3 < stay.value

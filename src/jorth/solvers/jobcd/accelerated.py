@@ -1,8 +1,8 @@
-"""Accelerated GS-JOBCD and J-JOBCD: sweeps in a balanced frame, extrapolated by Anderson's method.
+"""Accelerated GS-JOBCD and J-JOBCD: sweeps in a frame, extrapolated by Anderson's method.
 
 An iteration takes X to Y by a sweep of the plain method, always in the same order, and then to the
 extrapolated point if f is lower there than at Y. On a quadratic f the sweep runs in the coordinates
-of a `Frame`, which is renewed when X has moved far.
+of a `Frame`: a balanced one, which is renewed when X has moved far, or the J-eigenframe.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from jorth.kernels.pairings import rounds_in_tournament
 from jorth.plane import all_pairs, tournament
 from jorth.plane.proximal import StepRule
 from jorth.solvers.jobcd.anderson import Anderson, Matrix, moved_by, relative_move
+from jorth.solvers.jobcd.diagonal_sweeps import DiagonalForm, DiagonalSweep, near_pairs
 from jorth.solvers.jobcd.diagonalisation import trace_to_diagonalise
 from jorth.solvers.jobcd.frame import Coordinates, Frame
 from jorth.solvers.jobcd.gauss_seidel import GaussSeidel, GaussSeidelState
@@ -101,7 +102,7 @@ class Accelerated(AbstractSolver):
     theta: float | None = None
     curvature: float | Literal["auto"] = "auto"
     memory: int | None = None
-    frame: Literal["auto", "none"] = "auto"
+    frame: Literal["auto", "balanced", "eigen", "none"] = "auto"
 
     def __post_init__(self) -> None:
         check_choice(self.components, "components", ("start", "all"))
@@ -109,7 +110,7 @@ class Accelerated(AbstractSolver):
         check_auto(self.curvature, "curvature")
         if self.memory is not None:
             whole_number(self.memory, "memory", 0)
-        check_choice(self.frame, "frame", ("auto", "none"))
+        check_choice(self.frame, "frame", ("auto", "balanced", "eigen", "none"))
 
     def prepare(self) -> None:
         compile_kernels()
@@ -172,15 +173,21 @@ class Accelerated(AbstractSolver):
         """The frame, or a new one if it is time for that."""
         own: Acceleration = state.acceleration
         frame = own.frame
-        if frame is not None and not (self.frame == "auto" and frame.outdated):
+        if frame is not None and (self.frame == "none" or not frame.outdated):
             return frame
         X = self.workplace(state.X) if frame is None else frame.point
         form = problem.objective.quadratic()
         assert form is not None
         here = Coordinates.of(form, X, self.signs(problem, X))
-        own.frame = here.balanced() if self.frame == "auto" else here.plain()
+        own.frame = self._new_frame(here, first=frame is None)
         own.anderson.clear()
         return own.frame
+
+    def _new_frame(self, here: Coordinates, *, first: bool) -> Frame:
+        if self.frame == "none":
+            return here.plain()
+        found = here.eigen() if first and self.frame == "eigen" else None
+        return here.balanced() if found is None else found
 
     def workplace(self, X: Tensor) -> Matrix:
         """X as frames have it: in double precision on the CPU."""
@@ -245,7 +252,9 @@ class AcceleratedGaussSeidel(Accelerated):
         curvature: For objectives that are not quadratic; "auto" backtracks, a number is fixed.
         memory: The number of sweeps remembered; None takes 5 in a frame and 10 without. 0 does not
             extrapolate.
-        frame: "auto" uses balanced frames on a quadratic objective; "none" does not.
+        frame: On a quadratic objective, "balanced" needs the fewest sweeps, and "eigen" has the
+            cheapest ones on the CPU; if there is no eigenframe, or it would cost digits, it is a
+            balanced one. "auto" takes the faster one, "balanced"; "none" takes X as it is.
         block_size: For a quadratic objective: the rows of a block, as in `GaussSeidel`; 1 takes
             single pairs. "auto" uses blocks from n = 192 on.
     """
@@ -296,7 +305,9 @@ class AcceleratedJacobi(Accelerated):
         curvature: For objectives that are not quadratic; "auto" backtracks, a number is fixed.
         memory: The number of iterations remembered; None takes 5 in a frame and 10 without. 0 does
             not extrapolate.
-        frame: "auto" uses balanced frames on a quadratic objective; "none" does not.
+        frame: On a quadratic objective, "balanced" needs the fewest sweeps, and "eigen" has the
+            cheapest ones on the CPU; if there is no eigenframe, or it would cost digits, it is a
+            balanced one. "auto" takes the faster one, "balanced"; "none" takes X as it is.
     """
 
     name = "accelerated-j-jobcd"
@@ -370,20 +381,22 @@ def _move_to_frame(state: State, frame: Frame) -> None:
 
 
 def _sweep_for(
+    problem: Problem,
+    state: AcceleratedSweepState | AcceleratedRoundsState,
     frame: Frame,
-    signs: NDArray[np.int8],
-    order: NDArray[np.int64],
-    pairs: NDArray[np.int64] | None,
-    size: int,
     rule: StepRule,
-) -> BlockedSweep | PairwiseSweep:
+    size: int,
+) -> BlockedSweep | PairwiseSweep | DiagonalSweep:
     """A sweep over the pairs, or by blocks of rows if there are none."""
+    signs = problem.signature.signs
     Z = np.array(frame.Z, order="C")
     C = np.zeros((len(Z), 0)) if frame.C is None else np.ascontiguousarray(frame.C)
+    if frame.diagonal:
+        return DiagonalSweep(DiagonalForm(frame.A, C, frame.D), Z, signs, near_pairs(len(Z)), rule)
     form = SweepForm(np.ascontiguousarray(frame.A), C, frame.D)
-    if pairs is None:
-        return BlockedSweep(form, Z, signs, order, size, rule)
-    return PairwiseSweep(form, Z, signs, pairs, rule)
+    if state.pairs is None:
+        return BlockedSweep(form, Z, signs, _fixed_order(problem, state.acceleration), size, rule)
+    return PairwiseSweep(form, Z, signs, state.pairs, rule)
 
 
 def _run_sweep(
@@ -394,8 +407,7 @@ def _run_sweep(
     size: int,
 ) -> Matrix:
     """Z after a sweep on the CPU."""
-    order = _fixed_order(problem, state.acceleration)
-    sweep = _sweep_for(frame, problem.signature.signs, order, state.pairs, size, rule)
+    sweep = _sweep_for(problem, state, frame, rule, size)
     try:
         for done in sweep.run():
             problem.objective.count.pair_updates += done

@@ -8,6 +8,9 @@ the former if both are diagonal. In general they cannot be, since W^T J W = J ha
 The frame that diagonalises the geometric mean A # B treats both alike: if rows are scaled so that
 W^T (A # B) W = I, they are inverse to each other. B depends on X, so that the frame is renewed when
 X has moved far.
+
+A alone becomes diagonal in the J-eigenframe, if A - mu J is definite for some mu. Sweeps in it are
+cheap (`DiagonalSweep`) and it is never renewed, but more of them are needed.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from jorth.decompositions.eigen import definite_factor
 from jorth.objectives import QuadraticForm
 from jorth.solvers.jobcd.anderson import Matrix, identity_like
 
@@ -32,11 +36,16 @@ Lengths from 0.3 to 0.8 need the same number of sweeps, and so do frames after e
 """
 LARGEST = 1e4
 """The bound on ||V||_F^2 / n, beyond which the frame X V would cost digits of X."""
+OFF_DIAGONAL = 1e-12
+"""The bound on what rounding leaves off the diagonal of W^T A W, relative to its largest entry."""
 
 
 @dataclass
 class Frame:
-    """f in the coordinates Z (n, n) with X = W Z; W is None if it is the identity."""
+    """f in the coordinates Z (n, n) with X = W Z; W is None if it is the identity.
+
+    A diagonal A is the vector (n,) of its entries.
+    """
 
     W: Matrix | None
     Z: Matrix
@@ -54,13 +63,21 @@ class Frame:
         return self.Z if self.W is None else self.W @ self.Z
 
     @property
+    def diagonal(self) -> bool:
+        """Whether A is diagonal."""
+        return bool(self.A.ndim == 1)
+
+    @property
     def outdated(self) -> bool:
-        """Whether X has moved far from where the frame was made."""
+        """Whether X has moved far from where the frame was made, and that matters."""
+        if self.diagonal:
+            return False
         return self.sweeps >= FEWEST_SWEEPS and self.path > RENEWAL * math.sqrt(len(self.Z))
 
     def rise(self, start: Matrix, end: Matrix) -> float:
         """f(end) - f(start), formed from end - start, so that values do not cancel."""
-        slope = self.A @ ((start + end) / 2)
+        middle = (start + end) / 2
+        slope = self.A[:, None] * middle if self.diagonal else self.A @ middle
         if self.D is not None:
             slope = slope @ self.D
         if self.C is not None:
@@ -90,6 +107,27 @@ class Coordinates:
     def plain(self) -> Frame:
         """The coordinates of X itself."""
         return Frame(None, self.X, self.A, self.C, self.D)
+
+    def eigen(self) -> Frame | None:
+        """The frame of arrays in which A is diagonal; None if there is no good one.
+
+        With A - mu J = R^T R and R J R^T = U diag(t) U^T it is W = J R^T U |t|^(-1/2), which turns
+        A into |t| + mu J.
+        """
+        size = float(abs(self.A).max())
+        if isinstance(self.A, Tensor) or not 0 < size < math.inf:
+            return None
+        R = definite_factor((self.A + self.A.T) / (2 * size), self.signs.astype(np.int8))
+        W = None if R is None else _diagonaliser(R * self.signs, self.signs)
+        if W is None:
+            return None
+        A = W.T @ (self.A @ W)
+        values = A.diagonal().copy()
+        A.flat[:: len(A) + 1] = 0
+        if not float(abs(A).max()) <= OFF_DIAGONAL * float(abs(values).max()):
+            return None
+        Z = self.signs[:, None] * (W.T @ (self.signs[:, None] * self.X))
+        return Frame(W, Z, values, None if self.C is None else W.T @ self.C, self.D)
 
     def balanced(self) -> Frame:
         """The frame that diagonalises A # B at X; the plain one if rounding does not allow it.
