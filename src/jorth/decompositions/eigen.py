@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,13 +65,13 @@ def is_definite_pencil(A: Floats, signs: NDArray[np.int8]) -> bool:
     return True
 
 
-def definite_factor(A: Floats, signs: NDArray[np.int8]) -> Floats | None:
-    """R with A - mu J = R^T R for some mu, which is 0 if A is positive definite; None if none is.
+def definite_factor(A: Floats, signs: NDArray[Any], *, shifts: bool) -> Floats | None:
+    """R with A - mu J = R^T R for a finite symmetric A (n, n), or None if there is none.
 
-    A (n, n) is finite and symmetric.
+    mu is 0 if A is positive definite, and if not ``shifts``.
     """
     R = _cholesky(A)
-    if R is not None or np.all(signs == signs[0]):
+    if R is not None or not shifts or np.all(signs == signs[0]):
         return R
     try:
         return _definite_shift(A, signs)[1]
@@ -108,7 +109,7 @@ def _cholesky(A: Floats) -> Floats | None:
     return R
 
 
-def _definite_shift(A: Floats, signs: NDArray[np.int8]) -> tuple[float, Floats]:
+def _definite_shift(A: Floats, signs: NDArray[Any]) -> tuple[float, Floats]:
     """(mu, R) with A - mu J = R^T R, or a ValueError if there is no such mu."""
     from scipy.linalg import eigh as symmetric_eigh
 

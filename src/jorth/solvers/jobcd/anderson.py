@@ -23,6 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dgesv
 from torch import Tensor
 
 from jorth.group.norms import spectral_norm
@@ -33,20 +34,39 @@ Matrix: TypeAlias = Any
 that are used here."""
 DAMPING = 1e-12
 """The weight of ||gamma||^2, where all differences have norm 1: the Gram matrix may be singular."""
+SMALL = 64
+"""The most rows for which compiled loops are faster than NumPy."""
 LONGEST = 1.4
 """The bound on the norm of the boost part of a step; the Cayley transform has its pole at 2."""
 
 
+def is_small(K: Matrix) -> bool:
+    """Whether K is an array for compiled loops."""
+    return len(K) <= SMALL and not isinstance(K, Tensor)
+
+
 def relative_move(Y: Matrix, X: Matrix, signs: Matrix) -> Matrix:
     """K = (T - J T^T J) / 2 for T = Y X^-1 = Y J X^T J, for J-orthogonal X and Y."""
+    if is_small(Y):
+        from jorth.solvers.jobcd import compiled_anderson
+
+        return compiled_anderson.relative_move(Y, X, signs)
     T = (Y * signs) @ X.T * signs
     return (T - signs[:, None] * T.T * signs) / 2
 
 
 def moved_by(K: Matrix, X: Matrix) -> Matrix:
     """cay(K) X = (I - K/2)^-1 (I + K/2) X = 2 (I - K/2)^-1 X - X."""
-    linalg = torch.linalg if isinstance(K, Tensor) else np.linalg
-    return 2 * linalg.solve(identity_like(K) - K / 2, X) - X
+    if is_small(K):
+        from jorth.solvers.jobcd import compiled_anderson
+
+        return compiled_anderson.moved_by(K, X)
+    if isinstance(K, Tensor):
+        return 2 * torch.linalg.solve(identity_like(K) - K / 2, X) - X
+    matrix = np.asfortranarray(identity_like(K) - K / 2)
+    # in this layout LAPACK takes them as they are, which makes it twice as fast as np.linalg.solve
+    Y = dgesv(matrix, np.array(X, order="F"), overwrite_a=True, overwrite_b=True)[2]
+    return np.ascontiguousarray(2 * Y - X)
 
 
 def identity_like(K: Matrix) -> Matrix:
@@ -121,6 +141,12 @@ class Anderson:
             return None
         assert self.changes is not None
         assert self.sums is not None
+        if is_small(K):
+            from jorth.solvers.jobcd.compiled_anderson import extrapolate
+
+            rows = (self.changes, self.sums, self.gram)
+            found, solved = extrapolate(rows, self.used, K, DAMPING)
+            return found if solved else None
         gram = self.gram[: self.used, : self.used]
         scale = np.sqrt(gram.diagonal())
         if not scale.min() > 0:
@@ -136,15 +162,22 @@ class Anderson:
 
     def _add(self, K: Matrix, memory: int) -> None:
         assert self.step is not None
-        change = (K - self.move).reshape(-1)
+        assert self.move is not None
         if self.changes is None or self.sums is None:
-            shape = (memory, len(change))
-            empty = change.new_zeros if isinstance(change, Tensor) else np.zeros
+            shape = (memory, len(K) ** 2)
+            empty = K.new_zeros if isinstance(K, Tensor) else np.zeros
             self.changes, self.sums = empty(shape), empty(shape)
             self.gram = np.zeros((memory, memory))
         slot = self.turn % memory
         self.turn += 1
         self.used = min(self.used + 1, memory)
+        if is_small(K):
+            from jorth.solvers.jobcd.compiled_anderson import remember
+
+            rows = (self.changes, self.sums, self.gram)
+            remember(rows, slot, self.used, K, self.move, self.step)
+            return
+        change = (K - self.move).reshape(-1)
         self.changes[slot] = change
         self.sums[slot] = self.step.reshape(-1) + change
         products = _numbers(self.changes[: self.used] @ change)

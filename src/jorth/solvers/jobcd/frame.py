@@ -10,7 +10,7 @@ W^T (A # B) W = I, they are inverse to each other. B depends on X, so that the f
 X has moved far.
 
 A alone becomes diagonal in the J-eigenframe, if A - mu J is definite for some mu. Sweeps in it are
-cheap (`DiagonalSweep`) and it is never renewed, but more of them are needed.
+cheap (`DiagonalSweep`) and it does not depend on X, but more of them are needed.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from jorth.solvers.jobcd.anderson import Matrix, identity_like
 
 SMALLEST = 1e-7
 """The least eigenvalue of a matrix of which a frame is made, relative to the largest."""
-FEWEST_SWEEPS = 2
+FEWEST = 2
 RENEWAL = 0.4
-"""A frame is renewed after two sweeps or more and a path of this length, in units of sqrt(n).
+"""A frame is renewed after two iterations or more and a path of this length, in units of sqrt(n).
 
 Lengths from 0.3 to 0.8 need the same number of sweeps, and so do frames after every sweep.
 """
@@ -52,8 +52,8 @@ class Frame:
     A: Matrix
     C: Matrix | None
     D: Matrix | None
-    sweeps: int = 0
-    """The number of sweeps in this frame."""
+    iterations: int = 0
+    """The number of iterations in this frame."""
     path: float = 0.0
     """The sum of the norms of their steps."""
 
@@ -69,10 +69,8 @@ class Frame:
 
     @property
     def outdated(self) -> bool:
-        """Whether X has moved far from where the frame was made, and that matters."""
-        if self.diagonal:
-            return False
-        return self.sweeps >= FEWEST_SWEEPS and self.path > RENEWAL * math.sqrt(len(self.Z))
+        """Whether X has moved far from where the frame was made."""
+        return self.iterations >= FEWEST and self.path > RENEWAL * math.sqrt(len(self.Z))
 
     def rise(self, start: Matrix, end: Matrix) -> float:
         """f(end) - f(start), formed from end - start, so that values do not cancel."""
@@ -108,16 +106,16 @@ class Coordinates:
         """The coordinates of X itself."""
         return Frame(None, self.X, self.A, self.C, self.D)
 
-    def eigen(self) -> Frame | None:
+    def eigen(self, *, shifts: bool) -> Frame | None:
         """The frame of arrays in which A is diagonal; None if there is no good one.
 
         With A - mu J = R^T R and R J R^T = U diag(t) U^T it is W = J R^T U |t|^(-1/2), which turns
-        A into |t| + mu J.
+        A into |t| + mu J; mu is 0 unless ``shifts``.
         """
         size = float(abs(self.A).max())
         if isinstance(self.A, Tensor) or not 0 < size < math.inf:
             return None
-        R = definite_factor((self.A + self.A.T) / (2 * size), self.signs.astype(np.int8))
+        R = definite_factor((self.A + self.A.T) / (2 * size), self.signs, shifts=shifts)
         W = None if R is None else _diagonaliser(R * self.signs, self.signs)
         if W is None:
             return None
