@@ -476,9 +476,10 @@ def newton_steps(
 ) -> tuple[int, int]:
     """Steps from X, in place, until it is enough or ``rows`` is full.
 
-    A gradient norm or a decrease of f are enough. The basis for conjugate gradients and the point it belongs to are renewed on the way. For each
-    step a row takes the decrease of f, and the gradient norm, the violation and ||X||_2 after it.
-    Returns the number of steps, and how the last one ended.
+    A gradient norm or a decrease of f is enough. The basis for conjugate gradients and the point it
+    belongs to are renewed on the way. For each step a row takes the decrease of f, and then the
+    gradient norm, the violation and ||X||_2 after it. Returns the number of steps, and how the last
+    one ended.
     """
     n = len(X)
     work = workspace(n)
