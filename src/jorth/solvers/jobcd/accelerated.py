@@ -53,7 +53,7 @@ CHEAP_SWEEPS = 3
 """The sweeps of an iteration in the eigenframe, which together cost less than the rest of it."""
 FIRST = 3
 """The iterations in the eigenframe before the balanced ones. A balanced frame of the start is of no
-use for long; with 5 iterations, or 2 sweeps in each, runs take 0 to 10% longer."""
+use for long; with 5 iterations, or 2 sweeps in each, runs take 0 to 15% longer."""
 MEASUREMENTS = 5
 """The steps on a general f along which the curvature is measured, before it is held."""
 
@@ -255,11 +255,11 @@ class Accelerated(AbstractSolver):
 
 @dataclass(frozen=True, kw_only=True)
 class AcceleratedGaussSeidel(Accelerated):
-    """GS-JOBCD with acceleration. An iteration is a sweep of n (n - 1) / 2 pair updates.
+    """GS-JOBCD with acceleration. An iteration is a sweep of n (n - 1) / 2 pair updates, or three.
 
     On a quadratic objective (`Quadratic`, `Procrustes`) and a square X the exact sweeps run in a
     frame in which the planes hardly interact, and are extrapolated by Anderson's method; they run
-    on the CPU. It needs a fifth to a twentieth of the sweeps of `GaussSeidel`. On tr(X^T A X) it
+    on the CPU. It needs a third to a fifteenth of the sweeps of `GaussSeidel`. On tr(X^T A X) it
     takes the right steps of the J-Jacobi method, which converge quadratically. On any other
     objective sweeps are extrapolated without a frame, at one more gradient each. The sweeps are the
     plain ones if X is thin, if the objective is rough, and if a run continues on a concave
