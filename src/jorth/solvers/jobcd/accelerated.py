@@ -9,9 +9,9 @@ one, in which few of them are needed.
 from __future__ import annotations
 
 from abc import abstractmethod
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -54,6 +54,9 @@ CHEAP_SWEEPS = 3
 FIRST = 3
 """The iterations in the eigenframe before the balanced ones. A balanced frame of the start is of no
 use for long; with 5 iterations, or 2 sweeps in each, runs take 0 to 15% longer."""
+TOO_SMALL_FOR_THREADS = range(65, 300)
+"""Sizes at which the products of NumPy take one thread. More of them gain little, and have to wait
+for those of torch, which stay busy for a while after each call."""
 MEASUREMENTS = 5
 """The steps on a general f along which the curvature is measured, before it is held."""
 
@@ -159,6 +162,12 @@ class Accelerated(AbstractSolver):
         return problem.stop_unbounded or not SweepForm.of(form, "left", k).concave()
 
     def _framed_step(self, problem: Problem, state: Any) -> None:
+        with _one_blas_thread() if len(state.X) in TOO_SMALL_FOR_THREADS else nullcontext():
+            self._move_in_frame(problem, state)
+        state.value, state.gradient = problem.objective.value_and_gradient(state.X)
+        state.exact = True
+
+    def _move_in_frame(self, problem: Problem, state: Any) -> None:
         own: Acceleration = state.acceleration
         frame = self._current_frame(problem, state)
         start = frame.Z
@@ -177,8 +186,6 @@ class Accelerated(AbstractSolver):
             frame.iterations += 1
         frame.Z = end
         _move_to_frame(state, frame)
-        state.value, state.gradient = problem.objective.value_and_gradient(state.X)
-        state.exact = True
 
     def _current_frame(self, problem: Problem, state: Any) -> Frame:
         """The frame, or a new one if it is time for that."""
@@ -388,6 +395,18 @@ class AcceleratedJacobi(Accelerated):
 
 
 _tournament = lru_cache(maxsize=16)(tournament)
+
+
+@cache
+def _blas() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")
+
+
+def _one_blas_thread() -> Any:
+    """A context in which NumPy and SciPy compute with one thread."""
+    return _blas().limit(limits=1)
 
 
 def _fixed_order(problem: Problem, own: Acceleration) -> NDArray[np.int64]:
