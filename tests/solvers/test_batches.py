@@ -298,7 +298,11 @@ BATCH = jorth.Quadratic(A3, C3)
         (lambda: jorth.Quadratic(np.ones((4, 3, 2))), r"A must have shape \(n, n\) or \(B, n, n\)"),
         (lambda: jorth.Quadratic(np.triu(np.ones((4, 3, 3)))), "A must be symmetric"),
         (lambda: jorth.minimize(BATCH), "signature must be given"),
-        (lambda: jorth.minimize(BATCH, signature=Signature(2, 2)), "A must have shape"),
+        (
+            lambda: jorth.minimize(BATCH, signature=Signature(2, 2)),
+            r"A must have shape \(4, 4\) or \(B, 4, 4\) for .*, got \(4, 3, 3\)",
+        ),
+        (lambda: jorth.Quadratic(A3[:0]), "A must have shape .* with B and n at least 1"),
         (
             lambda: jorth.minimize(BATCH, signature=SIG, method="umcm"),
             'method must be "auto" or "riemannian-newton" for a batch',
@@ -317,10 +321,33 @@ BATCH = jorth.Quadratic(A3, C3)
         ),
         (lambda: jorth.procrustes(A3, A3[:2], SIG), "target must have shape"),
         (lambda: jorth.procrustes(A3, A3, Signature(2, 2)), "source must have shape"),
+        (lambda: jorth.procrustes(A3[:0], A3[:0], SIG), "source .* with B and m at least 1"),
         (lambda: jorth.procrustes(A3, A3, SIG, checkpoint="here"), "checkpoint must be omitted"),
+        (
+            lambda: jorth.minimize(BATCH, signature=SIG, on_unbounded="continue"),
+            "on_unbounded must be omitted for a batch",
+        ),
         (lambda: jorth.block_stationarity(BATCH, np.eye(3), SIG), "objective must be one problem"),
     ],
 )
 def test_errors_name_the_argument(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("tolerance", [-1.0, np.nan, "small"])
+def test_a_wrong_tolerance_is_refused_as_for_one_problem(tolerance):
+    for source in (A3, A3[0]):
+        with pytest.raises(ValueError, match="gradient_tolerance must be a number of at least 0"):
+            jorth.procrustes(source, source, SIG, gradient_tolerance=tolerance)
+
+
+def test_a_batch_is_indexed_by_whole_numbers():
+    result = jorth.minimize(BATCH, signature=SIG)
+    assert [problem.success for problem in result] == [True] * 4
+    assert result[np.int64(-1)].value == result.value[3]
+    for index in (slice(2), [0, 1], result.success, 1.0, None):
+        with pytest.raises(TypeError, match="integer"):
+            result[index]
+    with pytest.raises(IndexError):
+        result[4]

@@ -53,7 +53,8 @@ class Quadratic(AbstractObjective):
         matrix = to_tensor(A, "A").detach()
         n = matrix.shape[-1] if matrix.ndim else 0
         if matrix.ndim not in (2, 3) or matrix.shape[-2:] != (n, n) or not matrix.numel():
-            raise ValueError(f"A must have shape (n, n) or (B, n, n), got {describe(A)}")
+            wanted = "(n, n) or (B, n, n) with B and n at least 1"
+            raise ValueError(f"A must have shape {wanted}, got {describe(A)}")
         if D is not None:
             given = f"A {tuple(matrix.shape)} and D {describe(D)}"
             raise ValueError(f"D must be omitted for a batch of problems, got {given}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -48,6 +49,11 @@ class ProblemResult(NamedTuple):
     status: Status
     iterations: int
     gradient_norm: float
+
+    @property
+    def success(self) -> bool:
+        """Whether the problem converged."""
+        return self.status is Status.CONVERGED
 
 
 @dataclass(frozen=True)
@@ -97,6 +103,7 @@ class BatchResult:
         return len(self.codes)
 
     def __getitem__(self, index: int) -> ProblemResult:
+        index = operator.index(index)
         return ProblemResult(
             self.x[index],
             float(self.value[index]),
@@ -196,7 +203,8 @@ def minimize_batch(
         raise ValueError("signature must be given: the objective has none, got None")
     n = arrays.check_signature(signature).n
     if objective.shape()[0] != n:
-        raise ValueError(f"A must have shape (B, {n}, {n}) for {signature}")
+        wanted = f"({n}, {n}) or (B, {n}, {n}) for {signature}"
+        raise ValueError(f"A must have shape {wanted}, got {tuple(objective.A.shape)}")
     data, count = objective.A, objective.batch
     X = starts(x0, data, count, signature).double()
     A = _stacked(objective.A).double()

@@ -127,7 +127,8 @@ def minimize(
 
         For a `Quadratic` of many problems, a `jorth.BatchResult`: Newton's method solves all of
         them at once, each from the identity or from x0, (n, n) or (B, n, n). max_time is for all of
-        them together; callback, checkpoint, progress, stop and max_evaluations are not for them.
+        them together; callback, checkpoint, progress, stop, max_evaluations and
+        on_unbounded are not for them.
 
     Raises:
         jorth.CheckpointMismatch: The folder holds the checkpoint of a run with another problem,
@@ -155,6 +156,7 @@ def minimize(
             callback=callback,
             progress=progress,
             checkpoint=checkpoint,
+            on_unbounded=None if on_unbounded == "stop" else on_unbounded,
             **options,
         )
         answers: Any = minimize_batch(objective, x0, signature, gradient_tolerance, settings.limits)

@@ -88,7 +88,7 @@ def procrustes_batch(
     S, T = arrays.to_tensor(source, "source").detach(), arrays.to_tensor(target, "target").detach()
     n = arrays.check_signature(signature).n
     if S.ndim != 3 or S.shape[2] != n or not S.numel():
-        wanted = f"(B, m, {n}) for {signature}"
+        wanted = f"(B, m, {n}) with B and m at least 1 for {signature}"
         raise ValueError(f"source must have shape {wanted}, got {arrays.describe(source)}")
     if T.shape != S.shape:
         wanted = f"{tuple(S.shape)} like source"
@@ -96,6 +96,7 @@ def procrustes_batch(
     arrays.check_alike(S, "source", T, "target")
     if tolerance is None:
         tolerance = float(arrays.unit_roundoff(T) ** (2 / 3))
+    arrays.check_number(tolerance, "gradient_tolerance", 0)
     own = None if x0 is None else starts(x0, T, len(S), signature).double()
     answers = Answers.unknown(starts(None, T, len(S), signature).double() if own is None else own)
     with Interrupt() as interrupt, _threads(T.device) as threads:
