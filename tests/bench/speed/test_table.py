@@ -183,6 +183,19 @@ def test_the_table_on_the_terminal_fits_and_names_what_is_missing():
     assert "goal" not in text
 
 
+def test_figures_on_the_terminal_are_never_cut():
+    rows = problem(100, 4.1, 7.3, 2.9, 5.7, 3.1)
+    rows += [
+        made(cell(GROUPS[group][0], n=100, p=50), **{"0.0001": 4.3, "1e-08": 9.7})
+        for group in ("plain", "Newton")
+    ]
+    text = printed(rows, width=80)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "…" not in text
+    (line,) = [line for line in text.splitlines() if line.split()[:2] == ["100,", "50"]]
+    assert line.split()[-5:] == ["0.72/0.32", "0.76/0.76", "0.54/0.54", "0.72/0.32", "1.1/1.1"]
+
+
 def test_the_picture_needs_curves():
     rows = problem(50, 1.0, 1.0, 2.0, 0.5, 5.0)
     assert picture(entries(rows)) is None

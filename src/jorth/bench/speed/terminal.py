@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
@@ -16,9 +17,10 @@ from jorth.bench.speed.summary import claims
 from jorth.bench.speed.table import DEEP_GAPS, Entry, full_table, ratio_texts, tables, time_text
 from jorth.terminal import visible
 
-HOW_TO_READ = """\
-Each group: how many times faster than the best peer its best method is, to a relative gap
-of 1e-4 / 1e-8. Below 1 is slower, – not reached, > no peer got there."""
+HOW_TO_READ = (
+    "Each group: how many times faster than the best peer its best method is, to a relative gap "
+    "of 1e-4 / 1e-8. Below 1 is slower, – not reached, > no peer got there."
+)
 
 
 def shown(rows: list[Row], found: list[Entry]) -> RenderableType:
@@ -34,10 +36,13 @@ def shown(rows: list[Row], found: list[Entry]) -> RenderableType:
 
 def _table(title: str, found: list[Entry]) -> Table:
     heads, lines = full_table(found) if found[0].cell.task == "batch" else _by_group(found)
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column(heads[0], no_wrap=True)
-    for head in heads[1:]:
-        table.add_column(head, justify="right", no_wrap=True)
+    table = Table(
+        title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0)
+    )
+    for position, head in enumerate(heads):
+        widest = max(len(line[position]) for line in lines)  # heads are broken, figures are not
+        justify: Literal["left", "right"] = "right" if position else "left"
+        table.add_column(head, justify=justify, min_width=widest, overflow="fold")
     for line in lines:
         table.add_row(*line)
     return table
