@@ -80,7 +80,7 @@ def _for_quadratic(form: QuadraticForm, signature: Signature, X: Tensor, *, conv
     if plain:
         newton = not on_cpu or n <= MOST_ROWS_OF_SHIFTED_NEWTON
         solver = RiemannianNewton() if newton else AcceleratedGaussSeidel()
-        return Choice(solver, "a quadratic that is not convex")
+        return Choice(solver, "a quadratic that is bounded on the feasible set")
     return Choice(RiemannianNewton(), f"a quadratic {'with D' if square else 'in a thin X'}")
 
 
