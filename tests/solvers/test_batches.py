@@ -11,7 +11,7 @@ import torch
 
 import jorth
 from jorth import Signature, Status
-from jorth.solvers import cpu_batches, device_batches
+from jorth.solvers import batches, cpu_batches, device_batches
 
 UNIT = 2.0**-53
 
@@ -351,3 +351,10 @@ def test_a_batch_is_indexed_by_whole_numbers():
             result[index]
     with pytest.raises(IndexError):
         result[4]
+
+
+def test_iterations_are_limited_as_documented():
+    result = jorth.minimize(BATCH, signature=SIG, gradient_tolerance=0.0)
+    assert (result.iterations <= batches.MAX_ITERATIONS).all()
+    for function in (jorth.minimize, jorth.procrustes):
+        assert f"{batches.MAX_ITERATIONS}" in function.__doc__

@@ -127,8 +127,8 @@ def minimize(
 
         For a `Quadratic` of many problems, a `jorth.BatchResult`: Newton's method solves all of
         them at once, each from the identity or from x0, (n, n) or (B, n, n). max_time is for all of
-        them together; callback, checkpoint, progress, stop, max_evaluations and
-        on_unbounded are not for them.
+        them together, max_iterations for each, 1000 when omitted; callback, checkpoint, progress,
+        stop, max_evaluations and on_unbounded are not for them.
 
     Raises:
         jorth.CheckpointMismatch: The folder holds the checkpoint of a run with another problem,

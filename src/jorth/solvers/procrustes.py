@@ -74,7 +74,7 @@ def procrustes(
 
     **Many problems.** With source and target (B, m, n), all B problems are solved at once by
     Newton's method, on a device if the data are there. x0 may be (n, n) or (B, n, n); of the
-    options max_iterations and max_time apply, the latter to all problems together.
+    options, max_iterations (of each problem, 1000 when omitted) and max_time (of all) apply.
 
     Args:
         source: (m, n), dense or scipy.sparse; or (B, m, n), dense.
