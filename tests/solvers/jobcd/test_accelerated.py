@@ -245,19 +245,23 @@ def test_the_eigenframe_diagonalises_a(sig, kind, with_d):
     check_values(frame, sig, A, C, D)
 
 
-@pytest.mark.parametrize("kind", ["indefinite", "semidefinite", "zero", "costly", "infinite"])
+@pytest.mark.parametrize(
+    "kind", ["indefinite", "semidefinite", "zero", "costly", "infinite", "inexact"]
+)
 def test_there_is_no_eigenframe(kind):
-    """No mu makes A - mu J definite, or W would be so large that X lost digits."""
+    """No mu makes A - mu J definite, or W would be so large that X lost digits, or a W of norm 100
+    leaves u ||W||^2 ||A||, 1e-10 of the largest entry, off the diagonal."""
     n = SIG.n
     half = np.eye(n)
     half[3:] = 0
-    boost = jorth.random_point(SIG, cond=1e7, seed=4)
+    boost, rough = (jorth.random_point(SIG, cond=cond, seed=4) for cond in (1e7, 1e4))
     A = {
         "indefinite": np.diag(-SIG.signs.astype(float)) @ np.diag(np.arange(n) - 3.0),
         "semidefinite": half,
         "zero": np.zeros((n, n)),
         "costly": boost @ boost.T,
         "infinite": np.full((n, n), np.inf),
+        "inexact": rough @ np.diag(np.arange(1.0, n + 1)) @ rough.T,
     }[kind]
     form = QuadraticForm(torch.from_numpy(A), None, None)
     assert Coordinates.of(form, np.eye(n), SIG.signs.astype(float)).eigen(shifts=True) is None
