@@ -246,7 +246,7 @@ def test_the_eigenframe_diagonalises_a(sig, kind, with_d):
 
 
 @pytest.mark.parametrize(
-    "kind", ["indefinite", "semidefinite", "zero", "costly", "infinite", "inexact"]
+    "kind", ["indefinite", "semidefinite", "zero", "costly", "far out", "infinite", "inexact"]
 )
 def test_there_is_no_eigenframe(kind):
     """No mu makes A - mu J definite, or W would be so large that X lost digits, or a W of norm 100
@@ -254,6 +254,8 @@ def test_there_is_no_eigenframe(kind):
     n = SIG.n
     half = np.eye(n)
     half[3:] = 0
+    far_out = 1e3 * np.eye(n)  # its large entries hide what the boost leaves off the diagonal
+    far_out[:2, :2] = 1.0 - 1e-11 * (1 - np.eye(2))
     boost, rough = (jorth.random_point(SIG, cond=cond, seed=4) for cond in (1e7, 1e4))
     A = {
         "indefinite": np.diag(-SIG.signs.astype(float)) @ np.diag(np.arange(n) - 3.0),
@@ -261,6 +263,7 @@ def test_there_is_no_eigenframe(kind):
         "zero": np.zeros((n, n)),
         "costly": boost @ boost.T,
         "infinite": np.full((n, n), np.inf),
+        "far out": far_out,
         "inexact": rough @ np.diag(np.arange(1.0, n + 1)) @ rough.T,
     }[kind]
     form = QuadraticForm(torch.from_numpy(A), None, None)
