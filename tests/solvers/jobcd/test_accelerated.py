@@ -221,6 +221,19 @@ def test_no_frame_is_made_of_infinite_numbers():
         assert here.balanced().W is None
 
 
+def test_frames_are_feasible_to_rounding():
+    """The eigenvectors alone leave u cond(G), here 1e4 to 1e6 u: 8 n u and more."""
+    sig = Signature(4, 4)
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        turns = [np.linalg.qr(rng.standard_normal((4, 4)))[0] for _ in range(2)]
+        blocks = [Q @ np.diag(np.geomspace(1e-6, 1.0, 4)) @ Q.T for Q in turns]
+        form = QuadraticForm(torch.from_numpy(scipy.linalg.block_diag(*blocks)), None, None)
+        here = Coordinates.of(form, np.eye(8), sig.signs.astype(float))
+        for frame in (here.balanced(), here.eigen()):
+            assert jorth.residual(frame.W, sig) <= 2 * sig.n * UNIT
+
+
 @pytest.mark.parametrize("with_d", [False, True])
 @pytest.mark.parametrize("kind", ["definite", "definite pencil"])
 @pytest.mark.parametrize("sig", [SIG, Signature(8, 0), Signature(0, 8)])
