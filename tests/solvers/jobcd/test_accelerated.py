@@ -319,6 +319,28 @@ def test_every_iteration_lowers_f_by_at_least_as_much_as_its_sweep(solver, name,
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
+def test_a_new_frame_begins_without_a_memory(solver):
+    """Moves in another frame are those of another map."""
+    objective, sig = planted(20, 10, condition=30.0)
+    seen = []
+
+    class Watched(solver):
+        def sweep(self, problem, state, frame):
+            anderson = state.acceleration.anderson
+            if frame.sweeps == 0:
+                assert anderson.used == anderson.turn == 0
+                assert anderson.move is None
+                assert anderson.step is None
+                seen.append(frame)
+            return super().sweep(problem, state, frame)
+
+    jorth.minimize(
+        objective, signature=sig, method=Watched(), gradient_tolerance=0.0, max_iterations=20
+    )
+    assert len(seen) >= 2
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
 def test_a_function_is_lowered_by_at_least_as_much_as_by_the_plain_step(solver):
     this = case("autograd")
     after = []
