@@ -92,6 +92,19 @@ def test_the_oldest_sweeps_are_forgotten():
     torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)
 
 
+def test_after_a_refused_step_the_past_is_forgotten():
+    rng = np.random.default_rng(14)
+    moves = [algebra(SIG, rng, 0.01) for _ in range(5)]
+    long, short = Anderson(), Anderson()
+    for K in moves[:3]:
+        long.propose(K, 3, SIG)
+        long.settle(K)
+    for K in moves[3:]:
+        found, expected = long.propose(K, 3, SIG), short.propose(K, 3, SIG)
+        assert long.settle(None) == short.settle(None)
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)
+
+
 def test_equal_sweeps_give_no_step():
     anderson = Anderson()
     K = algebra(SIG, np.random.default_rng(4), 0.01)
