@@ -149,6 +149,20 @@ def test_arrays_give_the_steps_of_tensors(n):
         tensors.settle(K)
 
 
+def test_an_extrapolation_beyond_the_pole_is_not_proposed():
+    """A map that goes a hundredth of the way: one difference is enough to find its goal."""
+    boost = torch.tensor([[0.0, 1.0], [1.0, 0.0]], dtype=torch.float64)
+    for goal, allowed in ((1.2, True), (3.0, False)):
+        anderson = Anderson()
+        assert anderson.propose(0.01 * goal * boost, 1, Signature(1, 1)) is None
+        anderson.settle(None)
+        step = anderson.propose(0.0099 * goal * boost, 1, Signature(1, 1))
+        if allowed:
+            torch.testing.assert_close(step, 0.99 * goal * boost, rtol=1e-9, atol=0)
+        else:
+            assert step is None
+
+
 # -- the frame
 
 
