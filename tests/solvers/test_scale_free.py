@@ -101,6 +101,7 @@ SOLVED = SOLVERS | {
     "accelerated gs theta": jorth.AcceleratedGaussSeidel(theta=1e-2),
     "accelerated j theta": jorth.AcceleratedJacobi(theta=1e-2),
     "umcm fixed": jorth.UMCM(beta=5.0),
+    "vr batches": jorth.VarianceReduced(batch=10, probability=0.9),
 }
 
 
