@@ -6,6 +6,7 @@ import torch
 
 import jorth
 from jorth import Signature, Stage, Status
+from jorth.solvers import automatic
 from jorth.solvers.automatic import choose
 from tests.planted import near_procrustes
 
@@ -182,6 +183,26 @@ def test_as_good_as_the_method_it_names(kind):
     assert auto.method == named.method == method
     assert auto.status is named.status
     np.testing.assert_array_equal(auto.x, named.x)
+
+
+@pytest.mark.parametrize(
+    ("form", "most", "method", "beyond"),
+    [
+        (definite, automatic.MOST_ROWS_OF_NEWTON, "riemannian-newton", "riemannian-lbfgs"),
+        (
+            lambda n: shifted(Signature(n - 9, 9)),
+            automatic.MOST_ROWS_OF_SHIFTED_NEWTON,
+            "riemannian-newton",
+            "accelerated-gs-jobcd",
+        ),
+    ],
+)
+def test_every_rule_has_its_own_size(form, most, method, beyond):
+    for n, expected in ((most, method), (most + 1, beyond)):
+        objective, X = jorth.Quadratic(form(n), linear(n, n)), torch.eye(n, dtype=torch.float64)
+        bounded = objective.bounded_below()
+        found = choose(objective, Signature(n - 9, 9), X, bounded=bounded)
+        assert found.solver.name == expected
 
 
 def test_statuses():
