@@ -8,7 +8,11 @@ import torch
 import jorth
 from jorth import RiemannianNewton, Signature, Status
 from jorth.datasets import planted_procrustes
+from jorth.solvers.loop.budget import CountedObjective
+from jorth.solvers.loop.solver import Problem, as_objective
 from jorth.solvers.riemannian import compiled_newton as newton
+from jorth.solvers.riemannian import newton as outside
+from jorth.solvers.riemannian.newton import NewtonState
 
 UNIT = 2.0**-53
 NONE = np.zeros((0, 0))
@@ -126,6 +130,26 @@ def test_few_iterations_to_the_rounding_of_the_gradient(n, p, condition):
     assert result.value == pytest.approx(lbfgs.value, rel=1e-12)
 
 
+@pytest.mark.parametrize("n", [2, 6])
+def test_no_step_passes_the_pole(n):
+    """f is lowest near -X, on the other side of the pole; the step -6 g / ||g|| would get there."""
+    sig = Signature(n // 2, n // 2)
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = jorth.random_point(sig, cond=2.0, seed=rng)
+        C = X + 0.1 * rng.standard_normal((n, n))
+        form = newton.Form(1e-3 * np.eye(n), C, NONE, sig.signs.astype(float))
+        work = newton.workspace(n)
+        newton.evaluate(form, X, work)
+        newton.prepare(form, X, work)
+        work.Z[:] = np.where(sig.signs[:, None] != sig.signs, -work.g, 0.0)
+        work.Z[:] *= 6 / np.linalg.norm(work.Z, 2)
+        before, start = (C * X).sum(), jorth.component(X, sig)
+        assert newton.search(form, X, work)[0] == newton.MOVED
+        assert jorth.component(X, sig) == start
+        assert (C * X).sum() > 0 < before  # a sum of cosines, not of their negatives
+
+
 def test_trace_problems_where_whole_orbits_are_critical():
     """The Hessian is singular at the optimum, and still the end is quadratic."""
     for n, p in ((6, 3), (20, 12)):
@@ -181,6 +205,30 @@ def test_the_scale_of_f_changes_nothing(scale):
         for c in (1.0, factor)
     ]
     np.testing.assert_array_equal(runs[0].x, runs[1].x)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_the_hessian_outside_compiled_code_is_the_second_derivative(exact):
+    """<S, H S> = <K X, f''(X)[K X]> + <G, K^2 X> with K = J S; differences have half the digits."""
+    n = 6
+    form, X, _ = at_a_point(n, with_d=True, seed=3)
+    A, C, D = (torch.from_numpy(part) for part in (form.A, form.C, form.D))
+    f = jorth.Quadratic(A, C, D)
+    objective = CountedObjective(f if exact else as_objective(lambda X: f.value(X)))
+    sig, point = Signature.of(form.signs.astype(int)), torch.from_numpy(X)
+    state = NewtonState(point, *objective.value_and_gradient(point))
+    problem = Problem(objective, sig, sig.vector(point), np.random.default_rng(0))
+    product = outside._hessian(problem, state)
+    rng = np.random.default_rng(4)
+    for _ in range(3):
+        S = symmetric(rng, n)
+        S = np.triu(S) - np.triu(S).T
+        K = form.signs[:, None] * S
+        V, G = K @ X, form.A @ X @ form.D + form.C
+        wanted = (V * (form.A @ V @ form.D)).sum() + (G * (K @ V)).sum()
+        size = np.linalg.norm(form.A) * np.linalg.norm(form.D) * np.linalg.norm(V) ** 2
+        found = float((torch.from_numpy(S) * product(torch.from_numpy(S))).sum())
+        assert abs(objective.unit * found - wanted) <= (1e-12 if exact else 1e-5) * size
 
 
 def test_functions_by_differences_of_gradients():
