@@ -134,6 +134,18 @@ def test_whole_sweeps(n, order, all_components):
         assert jorth.residual(X, sig) <= 100 * n * UNIT
 
 
+@pytest.mark.parametrize("linear", [False, True])
+def test_whole_sweeps_with_a_weight(linear):
+    """X D moves along with X."""
+    n, sig = 13, mixed(13, 8, seed=3)
+    form, X = diagonal(n, n, linear=linear, weighted=True), start(sig, n)
+    ours = DiagonalSweep(form, X, sig.signs, all_pairs(n), RULE)
+    theirs = plain(form, X.copy(), sig, all_pairs(n), RULE)
+    assert sum(ours.run()) == sum(theirs.run())
+    np.testing.assert_allclose(ours.rows(), theirs.rows(), rtol=0, atol=1e-10 * np.abs(X).max())
+    assert value(form, ours.rows()) == pytest.approx(value(form, X) - ours.decrease, rel=1e-9)
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 15, 16, 17, 31, 33, 48, 50, 100])
 def test_near_pairs(n):
     """Every pair once; most are among eight disjoint ones, and few rows are in turn."""
