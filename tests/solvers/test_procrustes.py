@@ -10,7 +10,7 @@ import torch
 import jorth
 from jorth import Procrustes, Signature, Status, procrustes
 from jorth.estimators import LorentzAligner
-from jorth.solvers.procrustes import _bounds, _least_squares, _starts, data_start
+from jorth.solvers.procrustes import _bounds, _distances, _least_squares, _starts, data_start
 
 SIGNATURES = {
     "Lorentz, time last": Signature.lorentz(5, "last"),
@@ -356,3 +356,11 @@ def test_the_aligner_fits_few_points():
     points = rng.standard_normal((3, 6))
     aligner = LorentzAligner(Signature(4, 2)).fit(points, points)
     np.testing.assert_allclose(aligner.transform(points), points, atol=1e-7)
+
+
+def test_the_distance_to_a_component_is_attained_for_diagonal_blocks():
+    """With R = I, X[+,+] = diag(3, 1) is nearest to diag(3, 0.5), or diag(3, -1) for det < 0."""
+    found = _distances(np.eye(2), np.diag([3.0, 0.5]))
+    assert found == {1: pytest.approx(0.25), -1: pytest.approx(2.25)}
+    found = _distances(np.eye(2), np.diag([-3.0, 0.5]))
+    assert found == {-1: pytest.approx(0.25), 1: pytest.approx(2.25)}
