@@ -13,6 +13,10 @@ import jorth
 from jorth import Signature, Status
 from jorth.solvers import batches, cpu_batches, device_batches
 
+
+from jorth.solvers import cpu_batches, device_batches, procrustes_batches
+from jorth.solvers.batches import Answers
+
 UNIT = 2.0**-53
 
 
@@ -116,6 +120,31 @@ def test_procrustes_looks_into_every_component():
     assert {jorth.component(x, sig) for x in there.x} == {(-1, -1)}
 
 
+def test_bounds_of_components_are_attained_for_diagonal_data():
+    """With S = I the nearest X to M = diag(m) has the signs of its component, and moves every
+    |m_i| < 1 to 1 and the smallest of a block with the wrong sign to -1."""
+    sig = Signature(2, 2)
+    rows = np.array([[0.9, 0.5, 2.0, 0.7], [3.0, -0.6, 0.8, 0.4], [-0.9, 0.2, -2.0, 1.5]])
+    T = torch.from_numpy(rows[:, :, None] * np.eye(4))
+    chunk = procrustes_batches._Chunk(torch.eye(4).double().expand_as(T), T, sig, None)
+    begin = chunk._starts()
+    for turn in range(4):
+        for b, row in enumerate(rows):
+            least = 0.0
+            for bit, block in enumerate((row[:2], row[2:])):
+                wrong = (np.prod(block) < 0) != bool(begin.kinds[turn, b] >> bit & 1)
+                sizes = np.sort(np.abs(block))[::-1]
+                distances = np.maximum(1 - sizes, 0)
+                distances[-1] = 1 + sizes[-1] if wrong else distances[-1]
+                least += np.square(distances).sum()
+            value = least / 8 / float(chunk.unit[b])
+            for best, expected in ((value * (1 + 1e-9), True), (value * (1 - 1e-6), False)):
+                answers = Answers.unknown(T)
+                answers.codes[:] = 0
+                answers.value[:] = best
+                assert (b in chunk._promising(begin, turn, answers).tolist()) == expected
+
+
 def test_one_bad_problem_does_not_spoil_the_others():
     sig = Signature(2, 2)
     A, C = quadratics(6, sig)
@@ -189,8 +218,10 @@ def test_shared_parts_starts_and_kinds():
     np.testing.assert_allclose(no_c.value, zero_c.value, rtol=1e-12)
     x0 = jorth.random_point(sig, cond=2.0, seed=1)
     a = jorth.minimize(jorth.Quadratic(A, C), x0, **options)
-    b = jorth.minimize(jorth.Quadratic(A, C), np.stack([x0] * 7), **options)
+    stacked = np.stack([x0] * 7)
+    b = jorth.minimize(jorth.Quadratic(A, C), stacked, **options)
     np.testing.assert_array_equal(a.x, b.x)
+    np.testing.assert_array_equal(stacked, np.stack([x0] * 7))  # starts are not overwritten
     tensors = jorth.minimize(
         jorth.Quadratic(torch.from_numpy(A).float(), torch.from_numpy(C).float()), **options
     )
