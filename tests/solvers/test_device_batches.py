@@ -12,6 +12,7 @@ from jorth.solvers.device_batches import (
     CONVERGED,
     MAX_ITERATIONS,
     NON_FINITE,
+    STALLED,
     UNBOUNDED,
     minimize_many,
 )
@@ -127,6 +128,35 @@ def test_directions_lead_downhill_from_anywhere(n):
     S = direction(points, s)
     assert torch.equal(S, -S.mT)
     assert ((points.g * S).sum((1, 2)) < 0).all()
+
+
+def test_conjugate_gradients_solve_the_newton_system():
+    """||H S + g|| <= 0.1 ||g||, with the matrix of the Hessian, which the second derivative tests.
+
+    The multiplier is what they would miss: at a start with much noise it is as large as A.
+    """
+    sig = Signature(9, 3)
+    A, C = forms(*list(clouds(8, sig, 13, noise=1.0))[:2])
+    identity = torch.eye(12).double().expand_as(A)
+    X = solve(A, C, sig, identity, tolerance=1e-3)[0]  # the Hessian is positive definite here
+    s = sig.vector(X)
+    points = evaluate(A, C, X, s)
+    i, j = torch.triu_indices(12, 12, 1)
+    H = hessian(points, s)[1]
+    assert (torch.linalg.eigvalsh(H)[:, 0] > 0).all()
+    S = direction(points, s)
+    residual = (H @ S[:, i, j, None])[..., 0] / 2 + points.g[:, i, j]
+    assert (residual.norm(dim=1) <= 0.11 * points.g[:, i, j].norm(dim=1)).all()
+
+
+def test_where_no_step_is_found_a_problem_has_stalled():
+    """No norm is below zero: at the rounding of the gradient the search finds nothing lower."""
+    sig = Signature(3, 2)
+    A, C = forms(*list(clouds(10, sig, 14))[:2])
+    identity = torch.eye(5).double().expand_as(A)
+    _, _, _, iterations, status = solve(A, C, sig, identity, tolerance=-1.0, max_iterations=5000)
+    assert (status == STALLED).all()
+    assert (iterations < 5000).all()
 
 
 def test_steps_that_raise_f_are_shortened():
