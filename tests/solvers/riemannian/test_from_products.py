@@ -134,6 +134,16 @@ def test_expected_terms_do_not_change_the_sum(device, expected):
     assert torch.equal(first.factors, again.factors)
 
 
+def test_a_batch_takes_the_terms_of_its_worst_problem(device):
+    sig = Signature(6, 6)
+    X = torch.eye(12, dtype=torch.float64, device=device)
+    A = torch.stack([X, graded(12, 300.0, 4).to(device)])
+    s = sig.vector(X)
+    both = exponential_sum(A, X.expand_as(A), s, 1.0, 0)
+    alone = exponential_sum(A[1], X, s, 1.0, 0)
+    assert both.factors.shape[1] == len(alone.factors) == 3
+
+
 def test_on_a_device_too_the_preconditioner_is_for_convex_problems_near_by(device):
     sig = Signature(2, 2)
     near, far = (jorth.random_point(sig, cond=cond, seed=1) for cond in (10.0, 1e6))
