@@ -205,6 +205,13 @@ def test_every_rule_has_its_own_size(form, most, method, beyond):
         assert found.solver.name == expected
 
 
+def test_a_large_trace_that_is_not_convex_is_diagonalised():
+    sig = Signature(60, automatic.MOST_ROWS_TO_DIAGONALISE - 50)
+    X = torch.eye(sig.n, dtype=torch.float64)
+    found = choose(jorth.Quadratic(shifted(sig)), sig, X, bounded=False)
+    assert found.solver == jorth.Jacobi(side="right")
+
+
 def test_statuses():
     unbounded = jorth.minimize(jorth.Quadratic(indefinite(), linear()), signature=SIG)
     assert unbounded.status is Status.UNBOUNDED
