@@ -367,6 +367,25 @@ def test_a_new_frame_begins_without_a_memory(solver):
     assert len(seen) >= 2
 
 
+@pytest.mark.parametrize("size", [1, 4])
+def test_all_sweeps_have_the_same_order(size):
+    objective, sig = planted(12, 6)
+    orders = []
+
+    class Watched(AcceleratedGaussSeidel):
+        def sweep(self, problem, state, frame):
+            Z = super().sweep(problem, state, frame)
+            orders.append(state.acceleration.order.copy())
+            return Z
+
+    method = Watched(block_size=size)
+    jorth.minimize(
+        objective, signature=sig, method=method, gradient_tolerance=0.0, max_iterations=4
+    )
+    assert len(orders) == 4
+    np.testing.assert_array_equal(orders, [orders[0]] * 4)
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_function_is_lowered_by_at_least_as_much_as_by_the_plain_step(solver):
     this = case("autograd")
