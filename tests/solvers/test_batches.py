@@ -11,10 +11,7 @@ import torch
 
 import jorth
 from jorth import Signature, Status
-from jorth.solvers import batches, cpu_batches, device_batches
-
-
-from jorth.solvers import cpu_batches, device_batches, procrustes_batches
+from jorth.solvers import batches, cpu_batches, device_batches, procrustes_batches
 from jorth.solvers.batches import Answers
 
 UNIT = 2.0**-53
