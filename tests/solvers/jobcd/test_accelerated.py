@@ -361,8 +361,9 @@ def test_a_new_frame_begins_without_a_memory(solver):
                 seen.append(frame)
             return super().sweep(problem, state, frame)
 
+    method = Watched(frame="balanced")  # the eigenframe is never renewed
     jorth.minimize(
-        objective, signature=sig, method=Watched(), gradient_tolerance=0.0, max_iterations=20
+        objective, signature=sig, method=method, gradient_tolerance=0.0, max_iterations=20
     )
     assert len(seen) >= 2
 
