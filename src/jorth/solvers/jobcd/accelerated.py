@@ -54,7 +54,7 @@ CHEAP_SWEEPS = 3
 FIRST = 3
 """The iterations in the eigenframe before the balanced ones. A balanced frame of the start is of no
 use for long; with 5 iterations, or 2 sweeps in each, runs take 0 to 15% longer."""
-TOO_SMALL_FOR_THREADS = range(65, 300)
+TOO_SMALL_FOR_THREADS = range(65, 800)
 """Sizes at which the products of NumPy take one thread. More of them gain little, and have to wait
 for those of torch, which stay busy for a while after each call."""
 MEASUREMENTS = 5
