@@ -27,6 +27,30 @@ def global_generators():
     np.random.seed(0)  # noqa: NPY002 - scikit-learn and pymanopt draw from there
 
 
+def pytest_configure(config):
+    """Compile the kernels once, before there are several workers.
+
+    Two processes that compile at the same time may get code that rounds differently, but a run that
+    is resumed in another process must be equal to the bit.
+    """
+    if not hasattr(config, "workerinput") and getattr(config.option, "numprocesses", None):
+        run_every_method()
+
+
+def run_every_method():
+    import jorth
+    from jorth.solvers import METHODS
+
+    for n in (4, 12):
+        signature = jorth.Signature(n // 2, n // 2)
+        source, target, _ = jorth.datasets.planted_procrustes(2 * n, signature, seed=0)
+        for method in METHODS:
+            options = dict(signature=signature, method=method, max_iterations=3)
+            jorth.minimize(jorth.Procrustes(source, target), **options)
+            if method != "vr-j-jobcd":
+                jorth.minimize(jorth.Quadratic(np.eye(n)), **options)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """A file stays with one worker: what its tests share is made once."""

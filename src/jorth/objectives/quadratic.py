@@ -56,7 +56,7 @@ class Quadratic(AbstractObjective):
             wanted = "(n, n) or (B, n, n) with B and n at least 1"
             raise ValueError(f"A must have shape {wanted}, got {describe(A)}")
         if D is not None:
-            given = f"A {tuple(matrix.shape)} and D {describe(D)}"
+            given = f"A {tuple(matrix.shape)}, C {describe(C)} and D {describe(D)}"
             raise ValueError(f"D must be omitted for a batch of problems, got {given}")
         check_symmetric(matrix.nan_to_num(0.0, 0.0, 0.0), "A")
         self.A = (matrix + matrix.mT) / 2

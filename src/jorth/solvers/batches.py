@@ -283,13 +283,16 @@ def batch_result(
     )
 
 
-def check_arguments(method: Any, **given: Any) -> None:
-    """Raise an error for arguments that make no sense for a batch; ``given`` has their defaults."""
+def check_arguments(method: Any, batch: str, **given: Any) -> None:
+    """Raise an error for arguments that make no sense for a batch; ``given`` has their defaults.
+
+    ``batch`` says what makes it one.
+    """
     by_name = isinstance(method, str) and method in ("auto", RiemannianNewton.name)
     if method is not None and not by_name and not isinstance(method, RiemannianNewton):
-        wanted = f'"auto" or "{RiemannianNewton.name}" for a batch of problems'
+        wanted = f'"auto" or "{RiemannianNewton.name}" for a batch ({batch})'
         raise ValueError(f"method must be {wanted}, got {arrays.shown(method)}")
     for name, value in given.items():
         if value is not None and value is not False:
             found = arrays.describe(value)
-            raise ValueError(f"{name} must be omitted for a batch of problems, got {found}")
+            raise ValueError(f"{name} must be omitted for a batch ({batch}), got {found}")

@@ -151,6 +151,7 @@ def minimize(
     if isinstance(objective, Quadratic) and objective.batch:
         check_batch_arguments(
             method,
+            f"objective {tuple(objective.A.shape)}",
             max_evaluations=max_evaluations,
             stop=stop,
             callback=callback,

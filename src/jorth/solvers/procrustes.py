@@ -100,7 +100,8 @@ def procrustes(
             max_iterations=options.pop("max_iterations", None),
             max_time=options.pop("max_time", None),
         )
-        check_batch_arguments(method, checkpoint=checkpoint, **options)
+        batch = f"source {arrays.describe(source)}, target {arrays.describe(target)}"
+        check_batch_arguments(method, batch, checkpoint=checkpoint, **options)
         answers: Any = procrustes_batch(
             source, target, signature, x0, components, gradient_tolerance, limits
         )
