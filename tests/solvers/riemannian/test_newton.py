@@ -271,6 +271,12 @@ def test_iterations_at_once_are_those_one_by_one(n):
     level = (watched.history["value"][1] + watched.history["value"][2]) / 2
     low = jorth.minimize(objective, stop=jorth.stopping.ValueBelow(level), **options)
     assert low.iterations == 2
+    slope = watched.history["gradient_norm"][2]  # 1% more, as rounding differs
+    flat = jorth.minimize(objective, stop=jorth.stopping.GradientNorm(1.01 * slope), **options)
+    assert flat.iterations == np.argmax(watched.history["gradient_norm"] <= 1.01 * slope) < 3
+    smaller = jorth.Procrustes(1e-3 * source, 1e-3 * target)  # the unit of the run is not one
+    low = jorth.minimize(smaller, stop=jorth.stopping.ValueBelow(1e-6 * level), **options)
+    assert low.iterations == 2
     short = jorth.minimize(objective, max_iterations=2, **options)
     assert short.iterations == 2
     assert len(short.history["value"]) == 3
