@@ -28,17 +28,24 @@ def weight(rng, **options):
 
 
 def options(rng):
+    metric = ("embedding", "invariant")[rng.integers(2)]
+    paper = metric == "embedding"
     return dict(
         lr=0.1,
         momentum=0.5 if rng.integers(2) else 0.0,
         curvature=("scheduled", "per-matrix", "per-plane")[rng.integers(3)],
         decay=0.9,
         eps=1e-8,
-        metric=("embedding", "invariant")[rng.integers(2)],
+        gain_rate=0.1,
+        max_angle=0.4,
+        weight_decay=0.0 if paper else 0.1,
+        decay_towards=("compact", "identity")[rng.integers(2)],
+        max_norm=As("number", None if rng.integers(2) else 1e3),
+        metric=metric,
         matching=("tournament", "random")[rng.integers(2)],
         rounds_per_gradient=As("count", None if rng.integers(2) else 2),
-        side=("left", "right")[rng.integers(2)],
-        components=("start", "all")[rng.integers(2)],
+        side=("left", "right", "left" if paper else "both")[rng.integers(3)],
+        components=("start", "all" if paper else "start")[rng.integers(2)],
         maximize=bool(rng.integers(2)),
         seed=3,
     )
@@ -236,7 +243,8 @@ def pymanopt_manifold(signature, cond, component, seed):
 
 def check_manifold(X, given):
     feasible(X, given["signature"])
-    assert jorth.component(X, given["signature"]) == tuple(given["component"])
+    if float(given["cond"]) < 1e12:  # beyond 1 / u the diagonal blocks are singular to rounding
+        assert jorth.component(X, given["signature"]) == tuple(given["component"])
 
 
 def on_geoopt(method):

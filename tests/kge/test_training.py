@@ -382,4 +382,6 @@ def test_relations_take_the_options_of_the_optimiser():
                 QUICK, epochs=1, relation_options={"rounds_per_gradient": 2, "matching": "random"}
             ),
         )
-    assert seen == [{"lr": 0.01, "rounds_per_gradient": 2, "matching": "random", "seed": 3}]
+    given = {"lr": 0.01, "rounds_per_gradient": 2, "matching": "random", "seed": 3}
+    paper = {"metric": "embedding", "curvature": "scheduled", "momentum": 0.0}
+    assert seen == [paper | given]

@@ -50,26 +50,29 @@ def train(model, optimizer, steps, index=slice(None)):
 
 
 SIG = Signature.of([1, -1, 1, 1, -1])
+PAPER = {"metric": "embedding", "curvature": "scheduled", "momentum": 0.0}
 STRATEGIES = {
-    "default": {},
-    "right": {"side": "right"},
-    "random": {"matching": "random", "rounds_per_gradient": 1},
-    "three rounds": {"matching": "tournament", "rounds_per_gradient": 3},
-    "greedy": {"matching": "greedy"},
-    "all components": {"components": "all"},
-    "momentum": {"momentum": 0.8},
-    "invariant": {"metric": "invariant", "lr": 0.1},
-    "per matrix": {"curvature": "per-matrix", "momentum": 0.9, "lr": 0.03},
-    "per plane": {"curvature": "per-plane", "momentum": 0.9, "lr": 0.03, "decay": 0.99},
-    "all at once": {
-        "curvature": "per-plane", "metric": "invariant", "side": "right",
-        "momentum": 0.9, "lr": 0.03, "decay": 0.99,
-    },
-}  # fmt: skip
+    "default": {"lr": 0.03},
+    "one side": {"lr": 0.03, "side": "left", "gain_rate": 0.0},
+    "scheduled angles": {"curvature": "scheduled", "momentum": 0.0, "side": "right"},
+    "angles per matrix": {"curvature": "per-matrix", "lr": 0.03, "matching": "random"},
+    "greedy angles": {"matching": "greedy", "lr": 0.03},
+    "paper": PAPER,
+    "right": PAPER | {"side": "right"},
+    "random": PAPER | {"matching": "random", "rounds_per_gradient": 1},
+    "three rounds": PAPER | {"matching": "tournament", "rounds_per_gradient": 3},
+    "greedy": PAPER | {"matching": "greedy"},
+    "all components": PAPER | {"components": "all"},
+    "momentum": PAPER | {"momentum": 0.8},
+    "per matrix": PAPER | {"curvature": "per-matrix", "momentum": 0.9, "lr": 0.03},
+    "per plane": PAPER | {"curvature": "per-plane", "momentum": 0.9, "lr": 0.03},
+}
 
 
 def optimizer_of(model, **options):
-    return JOBCD([model.weight], model.signature, **({"lr": 1 / model.curvature()} | options))
+    return JOBCD(
+        [model.weight], model.signature, **(PAPER | {"lr": 1 / model.curvature()} | options)
+    )
 
 
 def random_batch(dtype=torch.float64, count=5, cond=30.0, signature=SIG):

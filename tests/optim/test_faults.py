@@ -12,7 +12,7 @@ import jorth
 from jorth import Signature
 from jorth.optim import JOBCD, VRJOBCD
 from jorth.optim.guard import _probes, may_be_written
-from tests.optim.problems import SIG, STRATEGIES, random_batch
+from tests.optim.problems import PAPER, SIG, STRATEGIES, random_batch
 
 DTYPES = [torch.float32, torch.float64]
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
@@ -50,11 +50,7 @@ def step(optimizer, *values):
         (Signature(3, 3), (), {"lr": 0.05, "side": "right"}),
         (Signature(6, 4), (3,), {}),
         (SIG, (2, 2), {"lr": 0.05, "momentum": 0.9}),
-        (
-            SIG,
-            (),
-            {"lr": 0.05, "components": "all", "matching": "random", "rounds_per_gradient": 3},
-        ),
+        (SIG, (), {"lr": 0.05, "matching": "random", "rounds_per_gradient": 3}),
         (SIG, (2,), {"lr": 0.5, "curvature": "per-plane", "momentum": 0.9, "decay": 0.99}),
     ],
 )
@@ -62,7 +58,7 @@ def test_noise_carries_no_matrix_out_of_the_group(signature, batch, options, dty
     """In the invariant metric boosts add up: ||X|| grows like exp(sqrt(steps)),
     and faster the larger it is."""
     X = torch.nn.Parameter(jorth.random_point(signature, batch=batch, dtype=dtype, seed=seed))
-    optimizer = JOBCD([X], signature, metric="invariant", **options)
+    optimizer = JOBCD([X], signature, **{"curvature": "scheduled", "momentum": 0.0} | options)
     draw = gradients(X.shape, dtype, seed)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -82,12 +78,11 @@ def test_noise_carries_no_matrix_out_of_the_group(signature, batch, options, dty
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("metric", ["embedding", "invariant"])
 @pytest.mark.parametrize("size", [1e30, 1e37])
-def test_a_step_that_leads_too_far_is_not_taken_and_the_next_is(size, metric, dtype):
+def test_a_step_that_leads_too_far_is_not_taken_and_the_next_is(size, dtype):
     X0, G = random_batch(dtype, count=3, cond=4.0)
     X = torch.nn.Parameter(X0.clone())
-    optimizer = JOBCD([X], SIG, metric=metric, momentum=0.99)
+    optimizer = JOBCD([X], SIG, **PAPER | {"momentum": 0.99})
     huge = G.clone()
     huge[1] *= size
     with pytest.warns(RuntimeWarning, match="1 of 3 matrices stay"):
@@ -108,7 +103,7 @@ def test_rounding_of_a_large_matrix_does_not_come_back_with_it(dtype):
     signature, u = Signature(1, 1), unit_roundoff(dtype)
     X0 = jorth.random_point(signature, cond=0.1 / u, seed=3, dtype=dtype)
     X = torch.nn.Parameter(X0.clone())
-    optimizer = JOBCD([X], signature, lr=1.0)
+    optimizer = JOBCD([X], signature, **PAPER, lr=1.0)
     with pytest.warns(RuntimeWarning, match="with a residual above"):
         step(
             optimizer, X0 - torch.eye(2, dtype=dtype)
@@ -145,7 +140,7 @@ def test_a_matrix_beyond_the_limit_may_come_back():
     X0 = jorth.random_point(signature, cond=1e8, seed=3, dtype=torch.float32)
     for sign, moves in ((1, True), (-1, False)):
         X = torch.nn.Parameter(X0.clone())
-        optimizer = JOBCD([X], signature, lr=1.0)
+        optimizer = JOBCD([X], signature, **PAPER, lr=1.0)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             step(optimizer, sign * 0.1 * X0)
@@ -159,7 +154,7 @@ def test_a_matrix_beyond_the_limit_may_come_back():
 def test_any_learning_rate_leaves_a_feasible_matrix(lr, metric):
     X0, G = random_batch(count=2)
     X = torch.nn.Parameter(X0.clone())
-    optimizer = JOBCD([X], SIG, lr=lr, metric=metric)
+    optimizer = JOBCD([X], SIG, **PAPER | {"lr": lr, "metric": metric})
     for _ in range(3):
         step(optimizer, G)
     assert jorth.residual(X.detach(), SIG).max() < 1e-8
@@ -204,7 +199,7 @@ def test_a_gradient_that_is_not_finite_is_none(name, bad):
         assert not torch.equal(ends[0][0][0], X0[0])
 
 
-@pytest.mark.parametrize("name", ["momentum", "per matrix", "per plane", "all at once"])
+@pytest.mark.parametrize("name", ["default", "one side", "momentum", "per matrix", "per plane"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_one_matrix_of_a_batch_rests_alone(name, dtype):
     """Each matrix has the state of a run of its own."""
@@ -260,7 +255,7 @@ def test_an_adaptive_curvature_recovers_from_one_huge_gradient(
     """Once t gradients are averaged,
     one more raises the root mean square sqrt(1 + 10 / (1 - decay^t)) fold at most."""
     X0, _ = random_batch(dtype, count=2, cond=4.0)
-    options = {"lr": 0.01, "curvature": curvature, "momentum": momentum, "metric": "invariant"}
+    options = {"curvature": curvature, "momentum": momentum, "decay": 0.999, "gain_rate": 0.0}
     paths = []
     for scale in (1.0, size):
         X = torch.nn.Parameter(X0.clone())
@@ -278,16 +273,19 @@ def test_an_adaptive_curvature_recovers_from_one_huge_gradient(
 
 
 @pytest.mark.parametrize("curvature", ["per-matrix", "per-plane"])
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_squares_that_overflow_are_not_averaged(curvature, dtype):
-    X0, G = random_batch(dtype, count=1, cond=4.0)
-    X = torch.nn.Parameter(X0.clone())
-    optimizer = JOBCD([X], SIG, curvature=curvature)
-    with pytest.warns(RuntimeWarning, match="squared slopes are not"):
-        step(optimizer, G * math.sqrt(torch.finfo(dtype).max) * 10)
-    assert torch.equal(X, X0)
-    step(optimizer, G)
-    assert not torch.equal(X, X0)
+@pytest.mark.parametrize("size", [1e-30, 1e30])
+def test_squares_that_overflow_or_vanish_are_no_matter(curvature, size):
+    """Roots are averaged: 1e30 and 1e-30 have no square in float32, and the steps are the same."""
+    X0, G = random_batch(torch.float32, count=1, cond=4.0)
+    ends = []
+    for scale in (1.0, size):
+        X = torch.nn.Parameter(X0.clone())
+        optimizer = JOBCD([X], SIG, curvature=curvature)
+        for _ in range(3):
+            step(optimizer, G * scale)
+        ends.append(X.detach())
+    assert not torch.equal(ends[0], X0)
+    assert (ends[0] - ends[1]).abs().max() < 100 * 2.0**-24 * X0.abs().max()
 
 
 def test_gradients_may_grow_without_an_end():
@@ -296,7 +294,7 @@ def test_gradients_may_grow_without_an_end():
     lengths = []
     for scale in (1.0, 1e12):
         X = torch.nn.Parameter(X0.clone())
-        optimizer = JOBCD([X], SIG, lr=1e-3, curvature="per-plane", decay=0.9, metric="invariant")
+        optimizer = JOBCD([X], SIG, lr=1e-3, momentum=0.0, decay=0.9, gain_rate=0.0)
         for turn in range(60):
             before = X.detach().clone()
             step(optimizer, G * (scale if turn > 5 else 1.0))
@@ -316,7 +314,9 @@ class Sampled:
         self.W = torch.randn(
             (40, SIG.n, SIG.n), generator=torch.Generator().manual_seed(4), dtype=dtype
         )
-        self.optimizer = VRJOBCD([self.X], SIG, **({"lr": 0.05, "probability": 1e-9} | options))
+        self.optimizer = VRJOBCD(
+            [self.X], SIG, **(PAPER | {"lr": 0.05, "probability": 1e-9} | options)
+        )
         self.bad, self.at, self.turn, self.large = bad, at, 0, []
 
     def step(self):
@@ -375,9 +375,8 @@ def test_the_estimate_goes_on_from_before_a_bad_loss():
     assert torch.allclose(run.optimizer.state[run.X]["estimate"], wanted, rtol=0, atol=1e-14)
 
 
-@pytest.mark.parametrize("curvature", ["scheduled", "per-matrix"])
-def test_a_huge_estimate_is_refreshed(curvature):
-    run = Sampled(1e30, 3, dtype=torch.float32, curvature=curvature)
+def test_a_huge_estimate_is_refreshed():
+    run = Sampled(1e30, 3, dtype=torch.float32)
     moved = []
     for _ in range(8):
         before = run.X.detach().clone()

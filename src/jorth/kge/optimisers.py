@@ -15,6 +15,9 @@ from jorth.kge.model import UltraE
 from jorth.optim import JOBCD, VRJOBCD, make
 from jorth.ranks import Ranks
 
+PAPER = {"metric": "embedding", "curvature": "scheduled", "momentum": 0.0}
+"""The step of the paper, which `Config.relation_options` changes."""
+
 
 @dataclass
 class OptimiserState:
@@ -59,7 +62,7 @@ class Optimisers:
         self._copy = _copy_for(model, config)
         options: dict[str, Any] = dict(lr=config.relation_lr, **config.relation_options)
         if config.method != "csdm":
-            options.setdefault("seed", config.seed)
+            options = PAPER | {"seed": config.seed} | options
         method: Any = config.method
         owner: torch.nn.Module = self._copy or model
         self._entities = torch.optim.Adam([model.points, model.bias], lr=config.lr, fused=True)

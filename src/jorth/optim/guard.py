@@ -25,25 +25,42 @@ def largest_residual(dtype: torch.dtype) -> float:
     return 1 / largest_norm(dtype)
 
 
-def too_far(dtype: torch.dtype) -> str:
-    """Why a step is not taken that ends where `may_be_written` is false."""
+def too_far(dtype: torch.dtype, max_norm: float | None) -> str:
+    """Why a step is not taken as it is that ends where `may_be_written` is false."""
+    limit = largest_norm(dtype) if max_norm is None else max_norm
     return (
-        f"a step would end beyond ||X|| = {largest_norm(dtype):.2g} or with a residual above "
+        f"a step would end beyond ||X|| = {limit:.2g} or with a residual above "
         f"{largest_residual(dtype):.2g}, where X^T J X = J is lost in the rounding of {dtype}: "
         "lr is too large, or nothing in the loss keeps X bounded"
     )
 
 
-def may_be_written(moved: Tensor, X: Tensor, signature: Signature) -> Tensor:
+def may_be_written(
+    moved: Tensor, X: Tensor, signature: Signature, max_norm: float | None = None
+) -> Tensor:
     """Which of the matrices ``moved`` (b, n, n) may take the place of X: a mask (b,).
 
-    Such a matrix is finite, J-orthogonal to half the digits, and not beyond `largest_norm` unless X
-    was farther out.
+    Such a matrix is finite, J-orthogonal to half the digits, and within the norm.
     """
-    norm: Tensor = torch.linalg.matrix_norm(moved)
-    # false for NaN
-    near: Tensor = (norm <= largest_norm(X.dtype)) | (norm <= torch.linalg.matrix_norm(X))
-    return near & _feasible(torch.where(near[:, None, None], moved, X), signature)
+    near = within_norm(moved, X, max_norm)
+    return near & feasible(torch.where(near[:, None, None], moved, X), X, signature)
+
+
+def within_norm(moved: Tensor, X: Tensor, max_norm: float | None) -> Tensor:
+    """Which matrices are finite and not beyond ``max_norm`` unless X was farther out: (b,).
+
+    None stands for `largest_norm`.
+    """
+    limit = largest_norm(X.dtype) if max_norm is None else max_norm
+    norm = torch.linalg.matrix_norm(moved)
+    within: Tensor = (norm <= limit) | (norm <= torch.linalg.matrix_norm(X))  # false for NaN
+    return within
+
+
+def feasible(moved: Tensor, X: Tensor, signature: Signature) -> Tensor:
+    """Which matrices ``moved`` (b, n, n) are finite and J-orthogonal to half the digits: (b,)."""
+    finite = torch.isfinite(moved).all(dim=-1).all(dim=-1)
+    return finite & _feasible(torch.where(finite[:, None, None], moved, X), signature)
 
 
 def _feasible(X: Tensor, signature: Signature) -> Tensor:

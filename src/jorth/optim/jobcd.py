@@ -1,68 +1,85 @@
-"""JOBCD as a torch optimiser: a thin class over the engine in `jorth.kernels`."""
+"""JOBCD as a torch optimiser: groups of J-orthogonal parameters, stepped as one batch each."""
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.optim import Optimizer
 
 from jorth.arrays import describe
-from jorth.group.slopes import skew_gradient
-from jorth.kernels.averages import LARGEST_GROWTH, SlopeAverages
-from jorth.kernels.majoriser import Majoriser, finite_matrices
-from jorth.kernels.pairings import Matching, numbered_rounds, rounds_in_tournament
-from jorth.optim.guard import may_be_written, too_far
+from jorth.kernels.pairings import Matching
+from jorth.optim import angle_step, embedding_step
+from jorth.optim.guard import too_far
 from jorth.optim.options import check_closure, check_group, parameter_list
-from jorth.plane import greedy_matching
 from jorth.signature import Signature
 
-NOT_FINITE = "a gradient is not finite, or its squared slopes are not"
+NOT_FINITE = "a gradient is not finite, or its slopes are not"
+STEPS = {
+    "invariant": (angle_step.angle_step, angle_step.state_shapes),
+    "embedding": (embedding_step.embedding_step, embedding_step.state_shapes),
+}
+"""For each metric the step, and the shapes of the state that it keeps."""
 
 
 class JOBCD(Optimizer):
     """Block coordinate descent for J-orthogonal parameters (..., n, n), in a training loop.
 
-    Each step minimises the majoriser <Y - X, G> + L/2 ||Y - X||^2 of the loss, L = 1 / lr, over
-    pairs of rows, exactly for each pair, by rotations and boosts. X^T J X = J is thus kept to
-    rounding, and nothing is ever projected back. All matrices of a group are one batch and share
-    their pairs.
+    Each step turns every plane of two rows, and of two columns, by an angle of its own: a rotation
+    where their signs agree, a boost where they do not. X^T J X = J is thus kept to rounding, and
+    nothing is ever projected back. All matrices of a group are one batch and share their pairs.
 
-    A matrix stays where it is if its gradient is not finite, which then enters no average, or if
-    the step would end where X^T J X = J is lost in rounding: beyond ||X|| = u^(-1/2) (4e3 in
-    float32, 9e7 in float64), or with a residual above u^(1/2). In the second case its momentum is
-    dropped. "not_finite" and "too_far" of a parameter group count the two cases, and the first of
-    each gives a RuntimeWarning.
+    By default lr is an angle (a rapidity, for boosts), whatever the sizes of gradients and of X:
+    the angle of a plane whose slopes agree from step to step; where they are noise it is less, as
+    in Adam. It is multiplied by a gain, which starts at 0.1 and learns, for rotations and boosts
+    of each matrix: it grows while steps go on in their direction and shrinks while they turn back.
+    An lr from 0.003 to 0.03 thus leads to much the same end.
 
-    With momentum or an adaptive curvature the slopes S = skew(J G X^T) are averaged in place of the
-    gradient: S_ij belongs to the plane (i, j) at every X, so no transport is needed.
+    The slopes S = skew(J G X^T) are averaged, not the gradient: S_ij belongs to the plane (i, j) at
+    every X, so no transport is needed.
+
+    A matrix stays where it is if its gradient is not finite, which then enters no average. A step
+    that would end beyond ||X|| = ``max_norm`` is taken without its boosts (in the embedding metric,
+    not at all), and one that would end with a residual above u^(1/2) not at all. "not_finite" and
+    "too_far" of a parameter group count the two cases, and the first of each gives a
+    RuntimeWarning.
 
     Args:
         params: Parameters, named parameters or groups of them; float32 or float64, J-orthogonal. A
             group may have options of its own, including the signature.
         signature: The signs of J; may be left out if every group has one.
-        lr: 1 / L. With an adaptive curvature, the typical angle (rapidity) of a pair in one step.
-        momentum: The decay of the average of slopes, 0 for none; 0.9 is common.
-        curvature: "scheduled" is 1 / lr. "per-matrix" and "per-plane" multiply it by the root of
-            the running mean square of the slopes: of all slopes of a matrix, or of each one (as
-            Adam does). A gradient that would multiply an established mean square by more than ten
-            is scaled down to a factor of ten before it enters the averages.
+        lr: The angle of a step, in radians, before the gain. With curvature="scheduled" it is 1 / L
+            for the curvature L of the loss.
+        momentum: The decay of the average of slopes, 0 for none.
+        curvature: "per-plane" divides averaged slopes by the root of their running mean square in
+            each plane (as Adam does), "per-matrix" by that of all slopes of a matrix; "scheduled"
+            does not, and has no gain. A gradient that would multiply an established mean square by
+            more than ten is scaled down to a factor of ten before it enters the averages.
         decay: The decay of the running mean square.
-        eps: Added to its root.
-        metric: "embedding" is ||Y - X||_F, the paper's; "invariant" is ||Y X^-1 - I||_F, in which
-            steps do not shrink where X is large.
+        eps: Added to its root, relative to the root mean square over the matrix.
+        gain_rate: How fast the gain learns; 0 keeps it at its value, which is 1 if it has always
+            been 0.
+        max_angle: The largest angle of a plane in one step.
+        weight_decay: The rate of decay: a step shrinks rapidities by the share lr * weight_decay.
+        decay_towards: "compact" decays boosts alone, towards the maximal compact subgroup (the
+            orthogonal matrices among the J-orthogonal), "identity" rotations as well.
+        max_norm: The largest ||X||_F that a step may lead to; None is u^(-1/2), 4e3 in float32 and
+            9e7 in float64, beyond which X^T J X = J is lost in rounding.
+        metric: "invariant" measures ||log Y X^-1||, so that steps do not shrink where X is large.
+            "embedding" is the paper's: the majoriser <Y - X, G> + L/2 ||Y - X||_F^2, L = 1 / lr, is
+            minimised exactly for each pair. There lr is 1 / L also with an adaptive curvature, and
+            there is no gain.
         matching: "tournament" goes through all pairs, "random" draws each round (the paper),
             "greedy" is one round of the steepest pairs, shared by the matrices of a group.
         rounds_per_gradient: Rounds of disjoint pairs in one step; None is a complete tournament
             (one round for "greedy").
-        side: "left" changes rows, "right" columns.
-        components: "start" stays in the component of the start, "all" may leave it (the paper).
+        side: "left" changes rows, "right" columns, "both" rows and columns; None is "both" in the
+            invariant metric and "left" in the other.
+        components: "start" stays in the component of the start; "all" may leave it (the paper, with
+            metric="embedding").
         maximize: Ascend.
         seed: Seed for the pairings, which depend on it and on the number of the step alone.
     """
@@ -72,15 +89,20 @@ class JOBCD(Optimizer):
         params: Any,
         signature: Signature | None = None,
         *,
-        lr: float = 1e-2,
-        momentum: float = 0.0,
-        curvature: Literal["scheduled", "per-matrix", "per-plane"] = "scheduled",
-        decay: float = 0.999,
-        eps: float = 1e-8,
-        metric: Literal["embedding", "invariant"] = "embedding",
+        lr: float | Tensor = 1e-2,
+        momentum: float = 0.9,
+        curvature: Literal["per-plane", "per-matrix", "scheduled"] = "per-plane",
+        decay: float = 0.99,
+        eps: float = 1e-5,
+        gain_rate: float = 0.05,
+        max_angle: float = 0.5,
+        weight_decay: float = 0.0,
+        decay_towards: Literal["compact", "identity"] = "compact",
+        max_norm: float | None = None,
+        metric: Literal["invariant", "embedding"] = "invariant",
         matching: Matching = "tournament",
         rounds_per_gradient: int | None = None,
-        side: Literal["left", "right"] = "left",
+        side: Literal["left", "right", "both"] | None = None,
         components: Literal["start", "all"] = "start",
         maximize: bool = False,
         seed: int = 0,
@@ -92,6 +114,11 @@ class JOBCD(Optimizer):
             curvature=curvature,
             decay=decay,
             eps=eps,
+            gain_rate=gain_rate,
+            max_angle=max_angle,
+            weight_decay=weight_decay,
+            decay_towards=decay_towards,
+            max_norm=max_norm,
             metric=metric,
             matching=matching,
             rounds_per_gradient=rounds_per_gradient,
@@ -136,9 +163,6 @@ class JOBCD(Optimizer):
         for p, gradient in gradients.items():
             if gradient.is_sparse:
                 raise RuntimeError("JOBCD does not take sparse gradients: use sparse=False")
-            if "step" not in self.state[p]:
-                zeros = {name: p.new_zeros(shape) for name, shape in _shapes(group, p).items()}
-                self.state[p].update(zeros)
             buckets.setdefault((p.dtype, p.device), []).append(p)
         for params in buckets.values():
             self._step_batch(group, params, [gradients[p] for p in params])
@@ -148,24 +172,28 @@ class JOBCD(Optimizer):
     def _step_batch(
         self, group: dict[str, Any], params: list[Tensor], gradients: list[Tensor]
     ) -> None:
-        X = _stack(params)
-        G = _stack([gradient.to(p.dtype) for p, gradient in zip(params, gradients, strict=True)])
-        G = -G if group["maximize"] else G
-        if group["side"] == "right":
-            X, G = X.mT, G.mT
-        state = {name: _stack([self.state[p][name] for p in params]) for name in _shapes(group, X)}
-        G, slopes, finite = _averaged(group, X, G, state)
-        if float(group["lr"]) >= sys.float_info.min:  # at 0, where schedulers begin, L is infinite
-            moved = _moved(group, X, G, slopes)
-            accepted = may_be_written(moved, X, group["signature"])[:, None, None]
-            moved = torch.where(accepted, moved, X)
-            if "momentum" in state:  # it would lead there again
-                state["momentum"] *= accepted
-            _unstack(moved.mT if group["side"] == "right" else moved, params)
-            _count_unmoved(group, "too_far", accepted, too_far(X.dtype))
+        take_step, state_shapes = STEPS[group["metric"]]
+        X = _stack(params, params)
+        G = _stack([g.to(p.dtype) for p, g in zip(params, gradients, strict=True)], params)
+        for p in params:
+            self._complete_state(p, {"step": (*p.shape[:-2], 1, 1)} | state_shapes(group, p))
+        names = state_shapes(group, params[0])
+        state = {name: _stack([self.state[p][name] for p in params], params) for name in names}
+        outcome = take_step(group, X, -G if group["maximize"] else G, state)
+        step = outcome.finite.to(X.dtype)[:, None, None]
+        _unstack(outcome.X, params, params)
+        _unstack(step, [self.state[p]["step"] for p in params], params, add=True)
         for name, average in state.items():
-            _unstack(average, [self.state[p][name] for p in params])
-        _count_unmoved(group, "not_finite", finite, NOT_FINITE)
+            _unstack(average, [self.state[p][name] for p in params], params)
+        _count_unmoved(group, "too_far", ~outcome.too_far, too_far(X.dtype, group["max_norm"]))
+        _count_unmoved(group, "not_finite", outcome.finite, NOT_FINITE)
+
+    def _complete_state(self, p: Tensor, shapes: dict[str, tuple[int, ...]]) -> None:
+        """Start what the options of the group need by now and the state does not have."""
+        state = self.state[p]
+        for name, shape in shapes.items():
+            if name not in state or state[name].shape != shape:
+                state[name] = p.new_zeros(shape)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """As torch's, which leaves "step" on the device and in the dtype it was saved with."""
@@ -195,74 +223,15 @@ class JOBCD(Optimizer):
         super().load_state_dict(state_dict | {"param_groups": groups})
 
 
-def _shapes(group: dict[str, Any], X: Tensor) -> dict[str, tuple[int, ...]]:
-    """The shapes of the state of parameters X (..., n, n), by name."""
-    one_each = (*X.shape[:-2], 1, 1)
-    shapes = {"step": one_each}
-    if group["momentum"] > 0:
-        shapes["momentum"] = tuple(X.shape)
-    if group["curvature"] != "scheduled":
-        shapes["mean_square"] = one_each if group["curvature"] == "per-matrix" else tuple(X.shape)
-    return shapes
-
-
-def _averaged(
-    group: dict[str, Any], X: Tensor, G: Tensor, state: dict[str, Tensor]
-) -> tuple[Tensor, Tensor | None, Tensor]:
-    """G, the averaged slopes (None without averages), and which gradients are finite (b, 1, 1).
-
-    The averaged slopes D are those of the gradient J D X^-T = J D J X J, which is returned.
-    """
-    if len(state) == 1:
-        finite = finite_matrices(G)
-        state["step"] += finite
-        return torch.where(finite, G, 0.0), None, finite
-    signs = group["signature"].vector(X)
-    averages = SlopeAverages(state["step"], state.get("momentum"), state.get("mean_square"))
-    D, finite = averages.direction(
-        skew_gradient(X, G, signs),
-        momentum=group["momentum"],
-        decay=group["decay"],
-        eps=group["eps"],
-        largest_growth=LARGEST_GROWTH,
-    )
-    return signs[:, None] * (D @ (signs[:, None] * X * signs)), D, finite
-
-
-def _moved(group: dict[str, Any], X: Tensor, G: Tensor, slopes: Tensor | None) -> Tensor:
-    """The matrices X (b, n, n) after the rounds of a step."""
-    L = 1 / float(group["lr"])
-    majoriser = Majoriser(group["signature"], all_components=group["components"] == "all")
-    rounds = _rounds(group, X, G, slopes)
-    if group["metric"] == "embedding":
-        return majoriser.rounds(X, G, L, rounds).X
-    signs = group["signature"].vector(X)
-    H = G.double() @ X.double().mT if slopes is None else signs[:, None] * slopes
-    return majoriser.relative_rounds(X, H, L, rounds)
-
-
-def _rounds(
-    group: dict[str, Any], X: Tensor, G: Tensor, slopes: Tensor | None
-) -> NDArray[np.int64]:
-    """The rounds of this step; "greedy" weighs pairs by the root mean square of their slopes."""
-    n = X.shape[-1]
-    seed, turn = group["seed"], group["turn"]
-    if group["matching"] != "greedy" or n < 2:
-        count = group["rounds_per_gradient"] or rounds_in_tournament(n)
-        return numbered_rounds(n, group["matching"], count, seed, turn)
-    S = skew_gradient(X, G, group["signature"].vector(X)) if slopes is None else slopes
-    weights = S.square().mean(dim=0).nan_to_num(0.0).sqrt()
-    pairs = greedy_matching(weights, seed=np.random.default_rng([seed, turn]))
-    matching: NDArray[np.int64] = pairs.cpu().numpy()
-    return matching[None]
-
-
 def _count_unmoved(group: dict[str, Any], name: str, moves: Tensor, reason: str) -> None:
-    """Count the matrices that do not move, and warn of the first."""
+    """Count the matrices that do not move as they would, and warn of the first."""
     unmoved = moves.numel() - int(moves.sum())
     if unmoved and not group[name]:
+        stay = "stay where they are"
+        if name == "too_far" and group["metric"] == "invariant":
+            stay = "turn without their boosts, or stay where they are"
         warnings.warn(
-            f"{reason}. {unmoved} of {moves.numel()} matrices stay where they are; {name!r} of the "
+            f"{reason}. {unmoved} of {moves.numel()} matrices {stay}; {name!r} of the "
             "parameter group counts how often that happens, and there is no further warning",
             RuntimeWarning,
             stacklevel=2,
@@ -270,14 +239,20 @@ def _count_unmoved(group: dict[str, Any], name: str, moves: Tensor, reason: str)
     group[name] += unmoved
 
 
-def _stack(tensors: list[Tensor]) -> Tensor:
-    """Tensors (..., n, m) as one batch (b, n, m); a single tensor is not copied."""
-    flat = [tensor.reshape(-1, *tensor.shape[-2:]) for tensor in tensors]
+def _stack(tensors: list[Tensor], params: list[Tensor]) -> Tensor:
+    """Tensors that begin with the batches of the parameters as one batch; one is not copied."""
+    flat = [
+        tensor.reshape(-1, *tensor.shape[p.ndim - 2 :])
+        for tensor, p in zip(tensors, params, strict=True)
+    ]
     return flat[0] if len(flat) == 1 else torch.cat(flat)
 
 
-def _unstack(batch: Tensor, tensors: list[Tensor]) -> None:
-    """Copy a batch back into the tensors that it was stacked from."""
-    parts = torch.split(batch, [tensor.shape[:-2].numel() for tensor in tensors])
+def _unstack(
+    batch: Tensor, tensors: list[Tensor], params: list[Tensor], *, add: bool = False
+) -> None:
+    """Copy, or add, a batch back into the tensors that it was stacked from."""
+    parts = torch.split(batch, [p.shape[:-2].numel() for p in params])
     for tensor, part in zip(tensors, parts, strict=True):
-        tensor.copy_(part.reshape(tensor.shape))
+        part = part.reshape(tensor.shape)
+        tensor.add_(part) if add else tensor.copy_(part)

@@ -16,10 +16,13 @@ CHOICES = {
     "curvature": ("scheduled", "per-matrix", "per-plane"),
     "metric": ("embedding", "invariant"),
     "matching": MATCHINGS,
-    "side": ("left", "right"),
+    "side": ("left", "right", "both"),
     "components": ("start", "all"),
+    "decay_towards": ("compact", "identity"),
 }
-UPPER_BOUNDS = {"momentum": 1, "decay": 1, "eps": math.inf}
+UPPER_BOUNDS = {
+    "momentum": 1, "decay": 1, "eps": math.inf, "gain_rate": 1, "weight_decay": math.inf,
+}  # fmt: skip
 """Options that are numbers from 0 up to, but not including, these."""
 REMEDY = "; start with jorth.nn.init.j_orthogonal_"
 
@@ -27,11 +30,17 @@ REMEDY = "; start with jorth.nn.init.j_orthogonal_"
 def check_group(group: dict[str, Any]) -> None:
     """Check a parameter group, and turn its numbers into Python's own."""
     signature = arrays.check_signature(group["signature"])
+    if group["side"] is None:
+        group["side"] = "both" if group["metric"] == "invariant" else "left"
     for name, choices in CHOICES.items():
         arrays.check_choice(group[name], name, choices)
     for name, bound in UPPER_BOUNDS.items():
         group[name] = _number(group[name], name, bound)
     _number(group["lr"], "lr", math.inf)  # a tensor remains one, for schedulers
+    group["max_angle"] = arrays.positive_number(group["max_angle"], "max_angle")
+    if group["max_norm"] is not None:
+        group["max_norm"] = arrays.positive_number(group["max_norm"], "max_norm")
+    _check_metric(group)
     arrays.check_flag(group["maximize"], "maximize")
     group["seed"] = arrays.seed_number(group["seed"])
     rounds = group["rounds_per_gradient"]
@@ -43,6 +52,21 @@ def check_group(group: dict[str, Any]) -> None:
     for position, p in enumerate(group["params"]):
         name = f"params[{position}]"
         check_feasible(finite_square(p, signature, name), signature, name, remedy=REMEDY)
+
+
+def _check_metric(group: dict[str, Any]) -> None:
+    """Raise a ValueError for options that the metric of the group does not have."""
+    if group["metric"] == "invariant":
+        if group["components"] == "all":
+            expected = '"start" with metric="invariant", whose turns keep the component'
+            raise ValueError(f"components must be {expected}, got 'all'")
+        return
+    if group["side"] == "both":
+        expected = '"left" or "right" with metric="embedding"'
+        raise ValueError(f"side must be {expected}, got 'both'")
+    if group["weight_decay"] > 0:
+        expected = '0 with metric="embedding"'
+        raise ValueError(f"weight_decay must be {expected}, got {group['weight_decay']}")
 
 
 def _number(value: Any, name: str, bound: float) -> float:

@@ -78,7 +78,8 @@ class AveragedSteps:
             averages = self.left = self.left or SlopeAverages.zeros(S)
         else:
             averages = self.right = self.right or SlopeAverages.zeros(S)
-        return averages.direction(S, momentum=rule.momentum, decay=rule.decay)[0]
+        averages.update(S, momentum=rule.momentum, decay=rule.decay)
+        return averages.direction().to(S.dtype)
 
     def keep_best(self, state: State, rule: AveragingRule) -> None:
         """Remember the best scored point; go back to it when the patience runs out."""

@@ -1,0 +1,56 @@
+"""Products of plane turns: rotations by given angles and boosts by given rapidities."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from jorth.plane import apply_rows
+from jorth.signature import Signature
+
+
+def turned(X: Tensor, angles: Tensor, signature: Signature, rounds: NDArray[np.int64]) -> Tensor:
+    """T X (b, n, k), float64, where T is the product of the turns of all pairs of the rounds.
+
+    The turn of the plane (i, j) is exp of -J Theta restricted to it: a rotation by Theta_ij, or a
+    boost of that rapidity. So T is exp(-J Theta) up to second order, and J-orthogonal to rounding
+    at any Theta.
+
+    Args:
+        X: Matrices.
+        angles: The skew Theta (b, n, n), float64.
+        signature: The signs of the rows.
+        rounds: Rounds of disjoint pairs (r, m, 2).
+    """
+    moved = X.to(torch.float64, copy=True, memory_format=torch.contiguous_format)
+    if X.device.type == "cpu":
+        from jorth.plane.compiled.turning import turn_batch
+
+        theta = angles.contiguous().numpy()
+        turn_batch(moved.numpy(), theta, signature.signs, rounds.reshape(-1, 2))
+        return moved
+    return torch_turned(moved, angles, signature, rounds)
+
+
+def torch_turned(
+    moved: Tensor, angles: Tensor, signature: Signature, rounds: NDArray[np.int64]
+) -> Tensor:
+    """`turned` with all pairs of a round at once; changes ``moved`` in place."""
+    for pairs in rounds:
+        index = torch.from_numpy(pairs).to(moved.device)
+        apply_rows(moved, index, plane_turns(angles, signature, index))
+    return moved
+
+
+def plane_turns(angles: Tensor, signature: Signature, index: Tensor) -> Tensor:
+    """The turns V (b, m, 2, 2) of the pairs (m, 2)."""
+    i, j = index[:, 0], index[:, 1]
+    theta = angles[:, i, j]
+    signs = signature.vector(angles)
+    rotates = signs[i] == signs[j]
+    cosine = torch.where(rotates, theta.cos(), theta.cosh())
+    sine = torch.where(rotates, theta.sin(), theta.sinh())
+    rows = [torch.stack([cosine, -signs[i] * sine], -1), torch.stack([signs[j] * sine, cosine], -1)]
+    return torch.stack(rows, -2)
