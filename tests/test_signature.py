@@ -53,6 +53,19 @@ def test_vector_follows_the_tensor():
 
 
 @pytest.mark.parametrize(
+    "signs", [[1], [-1], [-1, -1, 1], [1, -1, 1, -1], [-1, 1, 1] * 3, [1, -1] * 20]
+)
+def test_tensors_of_signs_in_any_order(signs):
+    signature = Signature.of(signs)
+    assert signature.vector(torch.empty(0, dtype=torch.float64)).tolist() == signs
+    assert signature.vector(torch.empty(0, dtype=torch.int64)).tolist() == signs
+    plus, minus = signature.positions(torch.device("cpu"))
+    assert (plus.dtype, minus.dtype) == (torch.int64, torch.int64)
+    assert plus.tolist() == [place for place, sign in enumerate(signs) if sign == 1]
+    assert minus.tolist() == [place for place, sign in enumerate(signs) if sign == -1]
+
+
+@pytest.mark.parametrize(
     ("make", "error", "message"),
     [
         (lambda: Signature(-1, 2), ValueError, "p must be at least 0, got -1"),

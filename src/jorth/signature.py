@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     import torch
+
+FEW_RUNS = 4
+"""So many runs of equal signs are filled on a device faster than copied there.
+
+A copy also waits for the device. Sorted signatures and those of `Signature.lorentz` have two runs.
+"""
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -24,13 +31,15 @@ class Signature:
     """
 
     _signs: tuple[int, ...]
+    _runs: tuple[tuple[int, int], ...] = field(compare=False)
+    """The runs of equal signs, (sign, length), in their order."""
 
     def __init__(self, p: int, q: int) -> None:
         _check_count(p, "p", least=0)
         _check_count(q, "q", least=0)
         if p + q == 0:
             raise ValueError("p + q must be at least 1, got p = 0 and q = 0")
-        object.__setattr__(self, "_signs", (1,) * int(p) + (-1,) * int(q))
+        self._fill((1,) * int(p) + (-1,) * int(q))
 
     @classmethod
     def of(cls, signs: Iterable[float]) -> Signature:
@@ -49,7 +58,7 @@ class Signature:
         if not values:
             raise ValueError("signs must not be empty")
         signature = object.__new__(cls)
-        object.__setattr__(signature, "_signs", tuple(int(sign) for sign in values))
+        signature._fill(tuple(int(sign) for sign in values))
         return signature
 
     @classmethod
@@ -61,6 +70,11 @@ class Signature:
         _check_count(n, "n", least=1)
         space = [1] * (n - 1)
         return cls.of([-1, *space] if time == "first" else [*space, -1])
+
+    def _fill(self, signs: tuple[int, ...]) -> None:
+        runs = tuple((sign, len(list(run))) for sign, run in groupby(signs))
+        object.__setattr__(self, "_signs", signs)
+        object.__setattr__(self, "_runs", runs)
 
     @property
     def n(self) -> int:
@@ -96,14 +110,19 @@ class Signature:
         """The signs as a tensor with the dtype and device of ``like``."""
         import torch
 
-        return torch.tensor(self._signs, dtype=like.dtype, device=like.device)
+        place: dict[str, Any] = {"dtype": like.dtype, "device": like.device}
+        if len(self._runs) > FEW_RUNS:
+            return torch.tensor(self._signs, **place)
+        return torch.cat([torch.full((length,), sign, **place) for sign, length in self._runs])
 
     def positions(self, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
         """The positions of +1 and of -1 as index tensors on ``device``."""
         import torch
 
-        positive = torch.tensor(self.positive, device=device)
-        return positive, torch.tensor(self.negative, device=device)
+        signs = self.vector(torch.empty(0, device=device))
+        order = torch.argsort(signs, descending=True, stable=True)
+        p = self._signs.count(1)  # torch.compile has no cached properties
+        return order[:p], order[p:]
 
     def __repr__(self) -> str:
         if self._signs == (1,) * self.p + (-1,) * self.q:

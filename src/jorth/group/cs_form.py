@@ -16,15 +16,13 @@ def compose_cs(
     Every J-orthogonal X has this form. With the positive signs of J first,
     H(mu) = [[cosh mu, 0, sinh mu], [0, I, 0], [sinh mu, 0, cosh mu]].
     """
-    k, n = mu.shape[-1], signature.n
+    k = mu.shape[-1]
     cosh, sinh = mu.cosh()[..., None, :], mu.sinh()[..., None, :]
-    plus, minus = signature.positions(mu.device)
-    X = torch.empty((*mu.shape[:-1], n, n), dtype=mu.dtype, device=mu.device)
-    X[..., plus[:, None], plus] = _scale_first(U1, cosh) @ V1.mT
-    X[..., minus[:, None], minus] = _scale_first(U2, cosh) @ V2.mT
-    X[..., plus[:, None], minus] = (U1[..., :k] * sinh) @ V2[..., :k].mT
-    X[..., minus[:, None], plus] = (U2[..., :k] * sinh) @ V1[..., :k].mT
-    return X
+    upper = [_scale_first(U1, cosh) @ V1.mT, (U1[..., :k] * sinh) @ V2[..., :k].mT]
+    lower = [(U2[..., :k] * sinh) @ V1[..., :k].mT, _scale_first(U2, cosh) @ V2.mT]
+    X = torch.cat([torch.cat(upper, dim=-1), torch.cat(lower, dim=-1)], dim=-2)
+    place = torch.argsort(torch.cat(signature.positions(mu.device)))  # of a row, positive first
+    return X[..., place[:, None], place]
 
 
 def _scale_first(U: Tensor, cosh: Tensor) -> Tensor:

@@ -48,13 +48,21 @@ def matrix_exp(K: Tensor) -> Tensor:
 
     Reference: github.com/pytorch/pytorch/issues/196592.
     """
-    if K.ndim == 2 or K.shape[:-2].numel() == 1:
-        norm = torch.linalg.matrix_norm(K, ord=1)
-        if K.requires_grad or bool((norm > 3e-4) & (norm < 0.6)):
-            pair: Tensor = torch.linalg.matrix_exp(torch.stack([K, K]))
-            return pair[0]
+    norm = torch.linalg.matrix_norm(K, ord=1) if _is_single(K) and not K.requires_grad else None
+    if norm is None or bool((norm > 3e-4) & (norm < 0.6)):
+        return traceable_exp(K)
     X: Tensor = torch.linalg.matrix_exp(K)
     return X
+
+
+def traceable_exp(K: Tensor) -> Tensor:
+    """`matrix_exp` that never reads K, for torch.compile and torch.func: one matrix costs two."""
+    X: Tensor = torch.linalg.matrix_exp(torch.stack([K, K]) if _is_single(K) else K)
+    return X[0] if _is_single(K) else X
+
+
+def _is_single(K: Tensor) -> bool:
+    return K.ndim == 2 or K.shape[:-2].numel() == 1
 
 
 def cayley(K: ArrayT, signature: Signature) -> ArrayT:
