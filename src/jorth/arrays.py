@@ -137,10 +137,10 @@ def as_tensors(value: Any, gradient: Any) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(np.array(value, dtype=gradient.dtype)), torch.from_numpy(gradient)
 
 
-def check_signature(signature: object) -> Signature:
+def check_signature(signature: object, name: str = "signature") -> Signature:
     """``signature`` if it is one, else a TypeError."""
     if not isinstance(signature, Signature):
-        raise TypeError(f"signature must be a jorth.Signature, got {describe(signature)}")
+        raise TypeError(f"{name} must be a jorth.Signature, got {describe(signature)}")
     return signature
 
 

@@ -16,6 +16,7 @@ from tests.fuzz.oracles import Exact, close, exact, feasible, rough, signs, size
 
 SIG = Signature.of([1, -1, 1, 1, -1])
 N = SIG.n
+THIN = Signature.of([-1, 1, 1])
 
 
 # -- optimisers
@@ -163,6 +164,34 @@ def check_filled(X, given):
             np.sqrt(float(given["cond"])),
             rough(X),
         )
+
+
+def filled_thin(tensor, signature, columns, seed):
+    nn.init.j_orthogonal_(tensor, signature, columns=columns, cond=4.0, seed=seed)
+    return tensor.detach().clone()
+
+
+def check_thin(X, given):
+    columns = given["columns"] or given["signature"]
+    feasible(X, given["signature"], np.diag(signs(columns)))
+
+
+def rectangular_layer(signature, out_signature, bias, seed):
+    """The output of a layer for the rows of the identity: its matrix, transposed."""
+    layer = nn.JOrthogonalLinear(
+        signature, out_signature, bias=bias, cond=4.0, seed=seed, dtype=torch.float64
+    )
+    return layer(torch.eye(signature.n, dtype=torch.float64)).detach()
+
+
+def check_rectangular(found, given):
+    """An embedding keeps the form, and so does the adjoint of a projection, J W^T J."""
+    ends = (given["signature"], given["out_signature"] or given["signature"])
+    small, large = sorted(ends, key=lambda signature: signature.n)
+    matrix = turned(exact(found))
+    if ends[0].n > ends[1].n:
+        matrix = signs(large)[:, None] * turned(matrix) * signs(small)
+    feasible(matrix.astype(float), large, np.diag(signs(small)))
 
 
 def layer_weight(signature, bias, batch, cond, seed, dtype, device):
@@ -456,6 +485,29 @@ CALLS = [
         ),
         check_filled,
         changes=("tensor",),
+    ),
+    Call(
+        "jorth.nn.init.j_orthogonal_ thin",
+        filled_thin,
+        lambda rng: dict(
+            tensor=torch.empty(2, N, 3, dtype=torch.float64).zero_(),
+            signature=SIG,
+            columns=As("signature", THIN),
+            seed=3,
+        ),
+        check_thin,
+        changes=("tensor",),
+    ),
+    Call(
+        "jorth.nn.JOrthogonalLinear rectangular",
+        rectangular_layer,
+        lambda rng: dict(
+            signature=THIN if (embeds := rng.integers(2)) else SIG,
+            out_signature=As("signature", SIG if embeds else THIN),
+            bias=bool(rng.integers(2)),
+            seed=3,
+        ),
+        check_rectangular,
     ),
     Call(
         "jorth.nn.JOrthogonalLinear",

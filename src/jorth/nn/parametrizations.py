@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
@@ -10,7 +13,7 @@ from jorth import arrays
 from jorth.decompositions import cs_decomposition
 from jorth.group.cs_form import compose_cs
 from jorth.group.elements import check_feasible
-from jorth.group.retractions import cayley_step, matrix_exp
+from jorth.group.retractions import cayley_step, traceable_exp
 from jorth.signature import Signature
 
 FACTORS = ("U1", "U2", "V1", "V2")
@@ -32,7 +35,7 @@ def cs_parametrization(module: nn.Module, name: str, signature: Signature) -> nn
 
 
 def exponential_parametrization(module: nn.Module, name: str, signature: Signature) -> nn.Module:
-    """Write a J-orthogonal parameter (..., n, n) as X = exp(J S) X0 with S skew.
+    """Write a J-orthogonal parameter (..., n, n), or a thin one, as X = exp(J S) X0 with S skew.
 
     X0 is the present value, where S = 0. The free weights are the entries of S above the diagonal.
     X stays in the component of X0, but the rounding error of the exponential grows with ||S||. The
@@ -54,7 +57,7 @@ def _register(
     if not (isinstance(name, str) and isinstance(getattr(module, name, None), Tensor)):
         owner = type(module).__name__
         raise ValueError(f"name must be that of a parameter of {owner}, got {arrays.shown(name)}")
-    arrays.square_matrix(getattr(module, name), form.signature, name)
+    form.check_shape(getattr(module, name), name)
     parametrize.register_parametrization(module, name, form)
     return module
 
@@ -86,10 +89,12 @@ class CSParametrization(nn.Module):
             self.register_buffer(name, torch.empty(0))
 
     def forward(self, mu: Tensor, *weights: Tensor) -> Tensor:
-        U1, U2, V1, V2 = (
-            self._factor(A, getattr(self, name)) for name, A in zip(FACTORS, weights, strict=True)
-        )
-        return compose_cs(U1, U2, mu, V1, V2, self.signature)
+        with _without_autocast(mu):
+            U1, U2, V1, V2 = (
+                self._factor(A, getattr(self, name))
+                for name, A in zip(FACTORS, weights, strict=True)
+            )
+            return compose_cs(U1, U2, mu, V1, V2, self.signature)
 
     def _factor(self, A: Tensor, base: Tensor) -> Tensor:
         if not self.triangular:
@@ -97,10 +102,19 @@ class CSParametrization(nn.Module):
         L = A.tril()
         return cayley_step(L.mT - L, base.mT).mT  # the transpose of cayley(L - L^T)^T U0^T
 
+    def check_shape(self, X: Tensor, name: str) -> None:
+        """Raise a ValueError for a shape that this form does not have."""
+        thin = X.ndim >= 2 and X.shape[-2] == self.signature.n > X.shape[-1]
+        if thin:
+            form = "square for the CS form (exponential_parametrization takes thin matrices)"
+            raise ValueError(f"{name} must be {form}, got {arrays.describe(X)}")
+        arrays.square_matrix(X, self.signature, name)
+
     def right_inverse(self, X: Tensor) -> tuple[Tensor, ...]:
         """Return mu and zero weights; the CS factors of X become the U0."""
         if not isinstance(X, Tensor):
             raise TypeError(f"X must be a torch tensor, got {arrays.describe(X)}")
+        self.check_shape(X, "X")
         cs = cs_decomposition(X.detach(), self.signature)
         for name in FACTORS:
             setattr(self, name, getattr(cs, name).contiguous())
@@ -125,17 +139,23 @@ class ExponentialParametrization(nn.Module):
         self.register_buffer("base", torch.empty(0))
 
     def forward(self, weight: Tensor) -> Tensor:
-        return exponential_form(weight, self.base, self.signature.vector(weight))
+        with _without_autocast(weight):
+            return exponential_form(weight, self.base, self.signature.vector(weight))
+
+    def check_shape(self, X: Tensor, name: str) -> None:
+        """Raise a ValueError for a shape that this form does not have."""
+        n = self.signature.n
+        if X.ndim < 2 or X.shape[-2] != n or not 1 <= X.shape[-1] <= n:
+            wanted = f"shape (..., {n}, k) with k from 1 to {n} for {self.signature}"
+            raise ValueError(f"{name} must have {wanted}, got {arrays.describe(X)}")
 
     def right_inverse(self, X: Tensor) -> Tensor:
         """Return a zero weight; X becomes X0."""
         if not isinstance(X, Tensor):
             raise TypeError(f"X must be a torch tensor, got {arrays.describe(X)}")
+        self.check_shape(X, "X")
         n = self.signature.n
         point = arrays.to_tensor(X, "X").detach()
-        if point.ndim < 2 or point.shape[-2] != n or not 1 <= point.shape[-1] <= n:
-            wanted = f"shape (..., {n}, k) with k from 1 to {n} for {self.signature}"
-            raise ValueError(f"X must have {wanted}, got {arrays.describe(X)}")
         arrays.check_finite(point, "X")
         if point.shape[-1] == n:
             check_feasible(point, self.signature)
@@ -143,8 +163,16 @@ class ExponentialParametrization(nn.Module):
         return point.new_zeros((*point.shape[:-1], n))
 
 
+def _without_autocast(weight: Tensor) -> AbstractContextManager[Any]:
+    """Keep the digits of X; a product with it may be rounded."""
+    kind = weight.device.type
+    if not torch.amp.is_autocast_available(kind) or not torch.is_autocast_enabled(kind):
+        return nullcontext()
+    return torch.autocast(kind, enabled=False)
+
+
 def exponential_form(weight: Tensor, base: Tensor, signs: Tensor) -> Tensor:
     """exp(J S) base with S = W - W^T, where W is the part of the weight above the diagonal."""
     upper = weight.triu(1)
-    X: Tensor = matrix_exp(signs[:, None] * (upper - upper.mT)) @ base
+    X: Tensor = traceable_exp(signs[:, None] * (upper - upper.mT)) @ base
     return X

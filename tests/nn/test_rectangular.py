@@ -1,0 +1,260 @@
+"""Isometric embeddings and projections: thin weights of layers, and what they preserve."""
+
+import copy
+import io
+
+import numpy as np
+import pytest
+import torch
+
+import jorth
+from jorth import Signature
+from jorth.nn import (
+    CSParametrization,
+    JOrthogonalLinear,
+    cs_parametrization,
+    exponential_parametrization,
+)
+from jorth.nn.init import j_orthogonal_
+from tests.nn.modules import KINDS, LARGE, SMALL, inputs, layer_of
+
+U = 2.0**-53
+THIN = [
+    (SMALL, LARGE),
+    (Signature(2, 0), LARGE),
+    (Signature(0, 1), LARGE),
+    (Signature.lorentz(3), Signature.lorentz(8)),
+    (Signature(2, 0), Signature(5, 0)),
+    (Signature.of([-1, 1]), Signature.of([1, 1, -1])),
+]
+thin = pytest.mark.parametrize(("small", "large"), THIN, ids=str)
+
+
+def inner(x, y, signature):
+    return (x * torch.from_numpy(signature.signs.astype(float)).to(x) * y).sum(dim=-1)
+
+
+def gram_defect(X, large, small):
+    """max |X^T J X - J_k| / ||X||^2 in NumPy, of one matrix or many."""
+    X = X.detach().double().numpy()
+    gram = X.swapaxes(-1, -2) @ (large.signs[:, None] * X)
+    return (
+        np.abs(gram - np.diag(small.signs)).max() / np.linalg.norm(X, 2, axis=(-2, -1)).max() ** 2
+    )
+
+
+# -- initialiser
+
+
+@thin
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_thin_initialiser_has_the_signs_of_its_columns(small, large, dtype):
+    X = torch.empty(2, 3, large.n, small.n, dtype=dtype)
+    assert j_orthogonal_(X, large, columns=small, cond=9.0, seed=1) is X
+    assert gram_defect(X, large, small) < 10 * large.n * torch.finfo(dtype).eps
+    assert len(torch.unique(X.reshape(6, -1), dim=0)) == 6
+
+
+def test_columns_of_a_square_tensor_are_the_full_matrix():
+    first, second = (torch.empty(5, 5) for _ in range(2))
+    j_orthogonal_(first, LARGE, cond=3.0, seed=2)
+    j_orthogonal_(second, LARGE, columns=LARGE, cond=3.0, seed=2)
+    assert torch.equal(first, second)
+
+
+def test_thin_initialiser_has_orthonormal_columns_by_default():
+    X = j_orthogonal_(torch.empty(5, 3, dtype=torch.float64), LARGE, columns=SMALL)
+    assert torch.allclose(X.mT @ X, torch.eye(3, dtype=torch.float64), atol=1e-14)
+
+
+# -- layers
+
+
+@thin
+@pytest.mark.parametrize("batch", [(), (2, 3)])
+def test_embedding_is_an_isometry(small, large, batch):
+    layer = JOrthogonalLinear(small, large, cond=20.0, batch=batch, seed=3, dtype=torch.float64)
+    assert (layer.in_features, layer.out_features) == (small.n, large.n)
+    assert (layer.signature, layer.columns) == (large, small)
+    x, y = inputs(layer, 7, seed=0), inputs(layer, 7, seed=1)
+    bound = 100 * large.n * U * 20 * x.norm(dim=-1) * y.norm(dim=-1)  # ||W||^2 <= cond
+    assert ((inner(layer(x), layer(y), large) - inner(x, y, small)).abs() <= bound).all()
+    assert layer(x).shape == (7, *batch, large.n)
+
+
+@thin
+def test_projection_is_the_adjoint_of_the_embedding(small, large):
+    """<W x, y> = <x, P y>; P undoes W, and W P is a J-symmetric idempotent."""
+    embedding = JOrthogonalLinear(small, large, cond=9.0, seed=3, dtype=torch.float64)
+    projection = JOrthogonalLinear(large, small, dtype=torch.float64)
+    assert (projection.in_features, projection.out_features) == (large.n, small.n)
+    projection.weight = embedding.weight
+    x, y = inputs(embedding, 7), inputs(projection, 7, seed=1)
+    adjoint = inner(x, projection(y), small)
+    torch.testing.assert_close(inner(embedding(x), y, large), adjoint, rtol=0, atol=1e-12)
+    torch.testing.assert_close(projection(embedding(x)), x, rtol=0, atol=1e-12)
+    rest = y - embedding(projection(y))  # J-orthogonal to the image
+    torch.testing.assert_close(
+        inner(rest, embedding(x), large), torch.zeros(7, dtype=torch.float64), rtol=0, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("kind", ["embedding", "projection"])
+def test_rectangular_layer_is_its_matrix(kind):
+    layer = layer_of(kind, batch=(2, 3))
+    x, y = inputs(layer, 7), layer(inputs(layer, 7))
+    W, s, t = layer.weight, LARGE.vector(x), SMALL.vector(x)
+    assert W.shape == (2, 3, 5, 3)
+    for i, j in np.ndindex(2, 3):
+        matrix = W[i, j] if kind == "embedding" else torch.diag(t) @ W[i, j].mT @ torch.diag(s)
+        torch.testing.assert_close(layer.matrix[i, j], matrix)
+        torch.testing.assert_close(y[:, i, j], x[:, i, j] @ matrix.mT + layer.bias[i, j])
+
+
+def test_projected_points_are_lifted():
+    """The space-like rest of a point is lost, so <y, y> <= -1, and lifting makes it a point."""
+    large, small = Signature.lorentz(6), Signature.lorentz(3)
+    layer = JOrthogonalLinear(large, small, cond=9.0, dtype=torch.float64)
+    points = jorth.ultrahyperbolic.lift(inputs(layer, 20), large)
+    projected = layer(points)
+    assert (inner(projected, projected, small) < -1).all()
+    lifted = jorth.ultrahyperbolic.lift(projected, small)
+    assert jorth.ultrahyperbolic.membership(lifted, small).max() < 100 * U
+    embedded = JOrthogonalLinear(small, large, cond=9.0, dtype=torch.float64)(lifted)
+    assert jorth.ultrahyperbolic.membership(embedded, large).max() < 1000 * U
+
+
+def test_gradients_of_a_projection():
+    layer = layer_of("projection")
+    weight, x = layer.weight.detach().requires_grad_(), inputs(layer, 2).requires_grad_()
+    call = lambda W, x: torch.func.functional_call(layer, {"weight": W}, (x,))  # noqa: E731
+    assert torch.autograd.gradcheck(call, (weight, x))
+
+
+# -- parametrisations
+
+
+@pytest.mark.parametrize("ends", [(SMALL, LARGE), (LARGE, SMALL)], ids=["embedding", "projection"])
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_exponential_parametrisation_of_a_thin_weight(ends, batch):
+    layer = JOrthogonalLinear(*ends, cond=5.0, batch=batch, dtype=torch.float64)
+    before = layer.weight.detach().clone()
+    assert exponential_parametrization(layer, "weight", LARGE) is layer
+    assert torch.equal(layer.weight, before)
+    optimizer = torch.optim.Adam(layer.parameters(), lr=0.1)
+    x = inputs(layer, 4)
+    for _ in range(20):
+        optimizer.zero_grad()
+        (layer(x) - 1).square().sum().backward()
+        optimizer.step()
+    assert (layer.weight - before).abs().max() > 1e-3
+    assert gram_defect(layer.weight, LARGE, SMALL) < 50 * LARGE.n * U
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_keep_their_digits_under_autocast(kind):
+    layer = layer_of(kind).float()
+    x = inputs(layer, 4).float()
+    wanted = layer(x)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        weight, found = layer.weight, layer(x)
+    assert torch.equal(weight, layer.weight)
+    assert found.dtype == torch.bfloat16  # as of torch.nn.Linear
+    torch.testing.assert_close(
+        found.float(), wanted, rtol=0.05, atol=0.05 * wanted.abs().max().item()
+    )
+
+
+# -- conveniences of modules
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_state_moves_to_another_layer_and_file(kind):
+    layer, other = layer_of(kind, seed=1), layer_of(kind, seed=2)
+    x = inputs(layer, 4)
+    assert not torch.equal(layer(x), other(x))
+    file = io.BytesIO()
+    torch.save(layer.state_dict(), file)
+    file.seek(0)
+    other.load_state_dict(torch.load(file, weights_only=True))
+    assert torch.equal(layer(x), other(x))
+    assert torch.equal(layer(x), copy.deepcopy(layer)(x))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_state_returns_from_the_meta_device(kind):
+    """Both ways of torch: empty storage that is filled, and assigned tensors."""
+    layer = layer_of(kind)
+    x, wanted = inputs(layer, 4), layer(inputs(layer, 4))
+    empty = copy.deepcopy(layer).to("meta")
+    assert empty(x.to("meta")).shape == wanted.shape
+    filled = copy.deepcopy(empty).to_empty(device="cpu")
+    filled.load_state_dict(layer.state_dict())
+    assert torch.equal(filled(x), wanted)
+    empty.load_state_dict(layer.state_dict(), assign=True)
+    assert torch.equal(empty(x), wanted)
+
+
+@pytest.mark.parametrize("kind", ["square", "embedding", "projection"])
+def test_layer_made_on_the_meta_device_is_drawn_later(kind):
+    signature, out_signature, _ = KINDS[kind]
+    make = lambda **options: JOrthogonalLinear(  # noqa: E731
+        signature, out_signature, cond=3.0, bias=True, seed=5, dtype=torch.float64, **options
+    )
+    layer = make(device="meta")
+    assert layer.weight.is_meta
+    assert layer.bias.is_meta
+    layer.to_empty(device="cpu").reset_parameters()
+    assert torch.equal(layer.weight, make().weight)
+    assert torch.equal(layer.bias, make().bias)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: np.random.default_rng(3), lambda: torch.Generator().manual_seed(3)]
+)
+def test_layers_share_a_generator_and_reset_to_their_own_start(make):
+    shared = make()
+    first, second = (JOrthogonalLinear(SMALL, LARGE, seed=shared) for _ in range(2))
+    assert not torch.equal(first.weight, second.weight)
+    for layer in (first, second):
+        start = layer.weight.detach().clone()
+        layer.reset_parameters(seed=9)
+        assert not torch.equal(layer.weight, start)
+        layer.reset_parameters()
+        assert torch.equal(layer.weight, start)
+    again = make()
+    assert torch.equal(first.weight, JOrthogonalLinear(SMALL, LARGE, seed=again).weight)
+
+
+def test_dtype_moves_with_the_layer():
+    layer = layer_of("projection").float()
+    assert layer(inputs(layer, 4).float()).dtype == torch.float32
+    assert gram_defect(layer.weight, LARGE, SMALL) < 10 * LARGE.n * 2.0**-24
+
+
+def test_representation_names_both_signatures():
+    assert repr(JOrthogonalLinear(Signature(2, 1), Signature(4, 2), bias=True)) == (
+        "JOrthogonalLinear(Signature(2, 1), out_signature=Signature(4, 2), batch=(), bias=True)"
+    )
+
+
+CASES = {
+    "more of one kind, fewer of the other": (lambda: JOrthogonalLinear(Signature(3, 2), Signature(5, 1)), ValueError, r"out_signature must have at least or at most as many signs of each kind as Signature\(3, 2\), or the same ones, got Signature\(5, 1\)"),
+    "as many in another order": (lambda: JOrthogonalLinear(Signature(1, 1), Signature.of([-1, 1])), ValueError, "out_signature must have at least or at most"),
+    "output": (lambda: JOrthogonalLinear(SMALL, 5), TypeError, "out_signature must be a jorth.Signature, got int"),
+    "input of an embedding": (lambda: JOrthogonalLinear(SMALL, LARGE)(torch.ones(2, 5)), ValueError, r"x must have shape \(..., 3\)"),
+    "input of a projection": (lambda: JOrthogonalLinear(LARGE, SMALL)(torch.ones(2, 3)), ValueError, r"x must have shape \(..., 5\)"),
+    "too many columns": (lambda: j_orthogonal_(torch.empty(5, 4), LARGE, columns=Signature(4, 0)), ValueError, r"columns must have at most as many signs of each kind as .*, got Signature\(4, 0\)"),
+    "columns": (lambda: j_orthogonal_(torch.empty(5, 4), LARGE, columns=(3, 1)), TypeError, "columns must be a jorth.Signature, got tuple"),
+    "thin without columns": (lambda: j_orthogonal_(torch.empty(5, 3), LARGE), ValueError, r"tensor must have shape \(..., 5, 5\)"),
+    "shape": (lambda: j_orthogonal_(torch.empty(3, 5), LARGE, columns=SMALL), ValueError, r"tensor must have shape \(..., 5, 3\) for .* and columns of .*, got"),
+    "thin CS": (lambda: cs_parametrization(JOrthogonalLinear(SMALL, LARGE), "weight", LARGE), ValueError, r"weight must be square for the CS form \(exponential_parametrization takes thin matrices\)"),
+    "thin CS, assigned": (lambda: CSParametrization(LARGE).right_inverse(torch.ones(5, 3)), ValueError, "X must be square for the CS form"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_error_names_the_argument(name):
+    call, error, message = CASES[name]
+    with pytest.raises(error, match=message):
+        call()
