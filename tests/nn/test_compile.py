@@ -1,0 +1,104 @@
+"""torch.compile and torch.export take whole layers: one graph, the same values and gradients."""
+
+import shutil
+
+import pytest
+import torch
+import torch._dynamo as dynamo
+
+from jorth import Signature
+from jorth.nn import JOrthogonalLinear
+from tests.nn.modules import KINDS, inputs, layer_of
+
+kinds = pytest.mark.parametrize("kind", KINDS)
+
+
+@pytest.fixture(autouse=True)
+def fresh_compiler():
+    dynamo.reset()
+    yield
+    dynamo.reset()
+
+
+def value_and_gradients(call, layer, x):
+    y = call(x)
+    return y, *torch.autograd.grad(y.square().sum(), [x, *layer.parameters()])
+
+
+def same(found, wanted):
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
+
+
+@kinds
+def test_forward_and_backward_are_one_graph(kind):
+    layer = layer_of(kind)
+    x = inputs(layer, 4).requires_grad_()
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    same(value_and_gradients(compiled, layer, x), value_and_gradients(layer, layer, x))
+
+
+@pytest.mark.parametrize("kind", ["projection", "cs", "exponential"])
+def test_inference_is_one_graph(kind):
+    """A batch of matrices, no bias, and no gradients, whose absence a branch might notice."""
+    layer = layer_of(kind, batch=(2,), bias=False)
+    x = inputs(layer, 4)
+    with torch.no_grad():
+        compiled = torch.compile(layer, fullgraph=True, backend="eager")
+        same([compiled(x)], [layer(x)])
+
+
+@pytest.mark.parametrize("kind", ["square", "embedding", "projection", "exponential"])
+def test_there_are_no_graph_breaks(kind):
+    layer = layer_of(kind)
+    with torch.no_grad():
+        assert dynamo.explain(layer)(inputs(layer, 4)).graph_break_count == 0
+
+
+def test_a_signature_in_any_order_is_one_graph():
+    """Many runs of signs are copied to the device and not filled there."""
+    large = Signature.of([1, -1] * 4)
+    layer = JOrthogonalLinear(large, Signature(2, 1), cond=3.0, dtype=torch.float64)
+    x = inputs(layer, 4).requires_grad_()
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    same(value_and_gradients(compiled, layer, x), value_and_gradients(layer, layer, x))
+
+
+def network_of(*kinds):
+    return torch.nn.Sequential(*(layer_of(kind) for kind in kinds))
+
+
+def test_a_network_under_autocast_is_one_graph():
+    network = network_of("embedding", "cs", "exponential projection").float()
+    x = inputs(network[0], 4).float()
+    compiled = torch.compile(network, fullgraph=True, backend="aot_eager")
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found, wanted = compiled(x), network(x)
+    assert found.dtype == wanted.dtype == torch.bfloat16
+    torch.testing.assert_close(found, wanted, rtol=0.05, atol=0.05)
+
+
+def test_a_wrong_input_is_an_error_with_a_compiler_too():
+    layer = layer_of("embedding")
+    compiled = torch.compile(layer, backend="eager")
+    with pytest.raises(ValueError, match=r"x must have shape \(..., 3\)"):
+        compiled(torch.ones(2, 5, dtype=torch.float64))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="inductor needs a C++ compiler")
+@pytest.mark.filterwarnings("ignore")  # its own
+def test_inductor_computes_the_same():
+    network = network_of("embedding", "triangular cs", "exponential projection")
+    x = inputs(network[0], 4).requires_grad_()
+    compiled = torch.compile(network, fullgraph=True)
+    same(value_and_gradients(compiled, network, x), value_and_gradients(network, network, x))
+
+
+@pytest.mark.parametrize("kind", ["square", "projection", "cs", "exponential embedding"])
+def test_export_keeps_the_layer(kind):
+    layer = layer_of(kind)
+    samples = torch.export.Dim("samples", min=2)
+    program = torch.export.export(layer, (inputs(layer, 4),), dynamic_shapes=({0: samples},))
+    x = inputs(layer, 7, seed=1)
+    same([program.module()(x)], [layer(x)])
