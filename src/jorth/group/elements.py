@@ -109,17 +109,45 @@ def check_feasible(
     limit: float | None = None,
     remedy: str = "",
 ) -> None:
-    """Raise a ValueError if a residual exceeds ``limit``, by default half the digits, u^(1/2)."""
+    """Raise a ValueError if a residual exceeds ``limit``, by default half the digits, u^(1/2).
+
+    The columns of a thin X must be J-orthonormal: X^T J X = diag(+-1).
+    """
     limit = arrays.unit_roundoff(X) ** 0.5 if limit is None else limit
-    worst = float(torch.as_tensor(residual(X.detach(), signature)).max()) if X.numel() else 0.0
+    point = X.detach()
+    gram = torch.diag_embed(column_signs(point, signature))
+    found = torch.as_tensor(residual(point, signature, gram=gram))
+    worst = float(found.max()) if X.numel() else 0.0
     if worst > limit:
-        found = f"got a scaled residual of {worst:.3g}{remedy}"
-        raise ValueError(f"{name} must be J-orthogonal for {signature}, {found}")
+        thin = "have J-orthonormal columns, X^T J X = diag(+-1),"
+        wanted = thin if X.shape[-1] < X.shape[-2] else "be J-orthogonal"
+        given = f"got a scaled residual of {worst:.3g}{remedy}"
+        raise ValueError(f"{name} must {wanted} for {signature}, {given}")
+
+
+def column_signs(X: Tensor, signature: Signature) -> Tensor:
+    """The signs of X^T J X (..., k) for X with J-orthonormal columns; those of J if X is square."""
+    s = signature.vector(X)
+    if X.shape[-1] == X.shape[-2]:
+        return s
+    lengths = (s.double()[:, None] * X.double().square()).sum(dim=-2)
+    return torch.where(lengths < 0, -1.0, 1.0).to(X.dtype)
 
 
 def finite_square(value: object, signature: Signature, name: str = "X") -> Tensor:
     """A finite tensor (..., n, n) that fits the signature."""
     matrix = square_matrix(value, signature, name)
+    arrays.check_finite(matrix, name)
+    return matrix
+
+
+def finite_thin(value: object, signature: Signature, name: str = "X") -> Tensor:
+    """A finite tensor (..., n, k), k from 1 to n, that fits the signature."""
+    matrix = to_tensor(value, name)
+    n = arrays.check_signature(signature).n
+    if matrix.ndim < 2 or matrix.shape[-2] != n or not 1 <= matrix.shape[-1] <= n:
+        expected = f"shape (..., {n}, {n}) for {signature}, or (..., {n}, k) with fewer columns"
+        raise ValueError(f"{name} must have {expected}, got {describe(value)}")
     arrays.check_finite(matrix, name)
     return matrix
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from jorth import arrays
 from jorth.arrays import ArrayT, describe, frobenius, like_input, to_tensor
-from jorth.group.elements import thin_matrix
+from jorth.group.elements import column_signs, thin_matrix
 from jorth.signature import Signature
 
 
@@ -40,6 +40,21 @@ def skew_gradient(X: Tensor, G: Tensor, signs: Tensor) -> Tensor:
     """S = skew(J G X^T): zero exactly at critical points; 2 S_ij is the slope in plane (i, j)."""
     M = signs[:, None] * (G @ X.mT)
     return (M - M.mT) / 2
+
+
+def gradient_of_slopes(S: Tensor, X: Tensor, signature: Signature) -> Tensor:
+    """A gradient G with the slopes skew(J G X^T) = S, for X with J-orthonormal columns.
+
+    With B = S J X J_k, where J_k = X^T J X, it is J B = J S X^-T for a square X, and
+    J (2 B - P B) for a thin one, where P = X J_k X^T J projects onto its columns. A part of S that
+    turns no column of X, (I - P) S (I - P)^T, is lost.
+    """
+    s = signature.vector(X)
+    columns = column_signs(X, signature)[..., None, :]
+    B = S @ (s[:, None] * X * columns)
+    if X.shape[-1] < X.shape[-2]:
+        B = 2 * B - (X * columns) @ (X.mT @ (s[:, None] * B))
+    return s[:, None] * B
 
 
 def symmetric_multiplier(X: Tensor, G: Tensor, signs: Tensor) -> Tensor:

@@ -1,4 +1,7 @@
-"""What may be a parameter's value: finite matrices that are J-orthogonal to half their digits."""
+"""What may be a parameter's value: finite matrices that are J-orthogonal to half their digits.
+
+The columns of a thin matrix X (n, k) are J-orthonormal, X^T J X = diag(+-1), and keep their signs.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from functools import cache, lru_cache
 import torch
 from torch import Tensor
 
-from jorth.group import residual
+from jorth.group.elements import column_signs, residual
 from jorth.signature import Signature
 
 PROBES = 16
@@ -38,7 +41,7 @@ def too_far(dtype: torch.dtype, max_norm: float | None) -> str:
 def may_be_written(
     moved: Tensor, X: Tensor, signature: Signature, max_norm: float | None = None
 ) -> Tensor:
-    """Which of the matrices ``moved`` (b, n, n) may take the place of X: a mask (b,).
+    """Which of the matrices ``moved`` (b, n, k) may take the place of X: a mask (b,).
 
     Such a matrix is finite, J-orthogonal to half the digits, and within the norm.
     """
@@ -58,26 +61,31 @@ def within_norm(moved: Tensor, X: Tensor, max_norm: float | None) -> Tensor:
 
 
 def feasible(moved: Tensor, X: Tensor, signature: Signature) -> Tensor:
-    """Which matrices ``moved`` (b, n, n) are finite and J-orthogonal to half the digits: (b,)."""
+    """Which matrices ``moved`` (b, n, k) are finite and J-orthogonal to half the digits: (b,)."""
     finite = torch.isfinite(moved).all(dim=-1).all(dim=-1)
-    return finite & _feasible(torch.where(finite[:, None, None], moved, X), signature)
+    kept = torch.where(finite[:, None, None], moved, X)
+    return finite & _feasible(kept, signature, column_signs(X, signature))
 
 
-def _feasible(X: Tensor, signature: Signature) -> Tensor:
-    """Whether `residual` is at most `largest_residual`, for finite matrices (b, n, n).
+def _feasible(X: Tensor, signature: Signature, columns: Tensor) -> Tensor:
+    """Whether `residual` is at most `largest_residual`, for finite matrices (b, n, k).
+
+    The signs of their columns are (k,) or (b, k).
 
     With probability 1 - 2^-16 the largest entry of E = X^T J X - J is at most that of E Z, where Z
     has random signs: flipping the sign that multiplies the entry changes its row of E Z by twice
     its size. So E Z, in O(n^2), clears most matrices; the others need the residual itself.
     """
     s = signature.vector(X)
-    Z = _probes(signature.n).to(X)
-    violation = (X.mT @ (s[:, None] * (X @ Z)) - s[:, None] * Z).abs().amax(dim=(-2, -1))
+    Z = _probes(X.shape[-1]).to(X)
+    image = X.mT @ (s[:, None] * (X @ Z))
+    violation = (image - columns[..., None] * Z).abs().amax(dim=(-2, -1))
     longest = X.square().sum(dim=-1).amax(dim=-1).clamp(min=1.0)  # at most ||X||_2^2, and cheap
     feasible = violation <= largest_residual(X.dtype) * longest
     if bool(feasible.all()):
         return feasible
-    exact: Tensor = residual(X, signature) <= largest_residual(X.dtype)
+    gram = torch.diag_embed(columns)
+    exact: Tensor = residual(X, signature, gram=gram) <= largest_residual(X.dtype)
     return exact
 
 
