@@ -209,6 +209,25 @@ def test_layer_made_on_the_meta_device_is_drawn_later(kind):
     assert torch.equal(layer.bias, make().bias)
 
 
+def test_layer_is_made_without_drawing():
+    """As torch has it: by `skip_init`, and in the context of a device."""
+    layer = torch.nn.utils.skip_init(JOrthogonalLinear, SMALL, LARGE, seed=4)
+    layer.reset_parameters()
+    assert torch.equal(layer.weight, JOrthogonalLinear(SMALL, LARGE, seed=4).weight)
+    with torch.device("meta"):
+        assert JOrthogonalLinear(LARGE, SMALL, bias=True).bias.is_meta
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if KINDS[kind][2] is not None])
+def test_a_parametrisation_is_removed_and_shown(kind):
+    layer = layer_of(kind)
+    assert f"({LARGE}" in repr(layer.parametrizations.weight[0])
+    x, wanted = inputs(layer, 4), layer(inputs(layer, 4))
+    torch.nn.utils.parametrize.remove_parametrizations(layer, "weight")
+    assert isinstance(layer.weight, torch.nn.Parameter)
+    assert torch.equal(layer(x), wanted)
+
+
 @pytest.mark.parametrize(
     "make", [lambda: np.random.default_rng(3), lambda: torch.Generator().manual_seed(3)]
 )

@@ -120,6 +120,9 @@ class CSParametrization(nn.Module):
             setattr(self, name, getattr(cs, name).contiguous())
         return cs.mu.contiguous(), *(torch.zeros_like(getattr(self, name)) for name in FACTORS)
 
+    def extra_repr(self) -> str:
+        return f"{self.signature}, triangular={self.triangular}"
+
 
 class ExponentialParametrization(nn.Module):
     """X = exp(J S) X0 (..., n, k) with a skew S from the upper triangle of a weight (..., n, n).
@@ -161,6 +164,9 @@ class ExponentialParametrization(nn.Module):
             check_feasible(point, self.signature)
         self.base = point.clone()
         return point.new_zeros((*point.shape[:-1], n))
+
+    def extra_repr(self) -> str:
+        return str(self.signature)
 
 
 def _without_autocast(weight: Tensor) -> AbstractContextManager[Any]:
