@@ -146,7 +146,30 @@ def check_made(points, given):
     feasible(points, SIG if given["signature"] is None else given["signature"])
 
 
+def split_of(model):
+    return [
+        p.detach() for groups in optim.split_parameters(model) for g in groups for p in g["params"]
+    ]
+
+
+def check_split(found, given):
+    assert len(found) == len(list(given["model"].parameters()))
+
+
 # -- nn
+
+
+def declared_weight(module, name, signature, columns):
+    nn.declare(module, name, signature, columns=columns)
+    (group,) = optim.split_parameters(module).j_orthogonal
+    assert group["signature"] == signature
+    (found,) = group["params"]
+    return found.detach()
+
+
+def check_declared(X, given):
+    rows, columns = given["signature"], given["columns"] or given["signature"]
+    assert tuple(X.shape[-2:]) == (rows.n, columns.n)
 
 
 def filled(tensor, signature, cond, component, seed):
@@ -474,6 +497,24 @@ CALLS = [
         changes=("module",),
     ),
     Call(
+        "jorth.optim.split_parameters",
+        split_of,
+        lambda rng: dict(model=As("other", linear(rng))),
+        check_split,
+    ),
+    Call(
+        "jorth.nn.declare",
+        declared_weight,
+        lambda rng: dict(
+            module=As("other", torch.nn.Linear(N, N)),
+            name="weight",
+            signature=SIG,
+            columns=As("signature", SIG if rng.integers(2) else None),
+        ),
+        check_declared,
+        changes=("module",),
+    ),
+    Call(
         "jorth.nn.init.j_orthogonal_",
         filled,
         lambda rng: dict(
@@ -646,4 +687,7 @@ CALLS = [
     ),
 ]
 
-WITHOUT: dict[str, str] = {"jorth.nn.init": "a module; its function is above"}
+WITHOUT: dict[str, str] = {
+    "jorth.nn.init": "a module; its function is above",
+    "jorth.optim.Split": "a result of split_parameters",
+}

@@ -11,6 +11,7 @@ from torch import Tensor
 from jorth import arrays
 from jorth.arrays import check_indices, describe
 from jorth.group import random_point
+from jorth.nn import declare
 from jorth.signature import Signature
 from jorth.ultrahyperbolic import check_q, lift_at
 
@@ -87,6 +88,7 @@ class UltraE(torch.nn.Module):
         self.points = torch.nn.Parameter(points.to(device, dtype))
         self.bias = torch.nn.Parameter(torch.zeros(self.n_entities, dtype=dtype, device=device))
         self.relations = torch.nn.Parameter(rotations.to(device, dtype))
+        declare(self, "relations", signature)
         plus, minus = signature.positions(self.points.device)
         self.register_buffer("signs", signature.vector(self.points), persistent=False)
         self.register_buffer("plus", plus, persistent=False)

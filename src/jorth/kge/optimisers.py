@@ -12,6 +12,7 @@ from torch import Tensor
 
 from jorth.kge.config import Config, check_name
 from jorth.kge.model import UltraE
+from jorth.nn import declare
 from jorth.optim import JOBCD, VRJOBCD, make
 from jorth.ranks import Ranks
 
@@ -133,6 +134,7 @@ class _RelationCopy(torch.nn.Module):
     def __init__(self, model: UltraE, device: torch.device) -> None:
         super().__init__()
         self.relations = torch.nn.Parameter(model.relations.detach().to(device, copy=True))
+        declare(self, "relations", model.signature)
 
     @torch.no_grad()
     def write_to(self, model: UltraE) -> None:

@@ -1,6 +1,7 @@
 """J-orthogonal parameters of torch modules: an initialiser, a layer and parametrisations."""
 
 from jorth.nn import init
+from jorth.nn.declarations import declare
 from jorth.nn.linear import JOrthogonalLinear
 from jorth.nn.parametrizations import (
     CSParametrization,
@@ -14,6 +15,7 @@ __all__ = [
     "ExponentialParametrization",
     "JOrthogonalLinear",
     "cs_parametrization",
+    "declare",
     "exponential_parametrization",
     "init",
 ]

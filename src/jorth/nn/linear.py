@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from jorth import arrays
+from jorth.nn.declarations import declare
 from jorth.nn.init import integer_seed, j_orthogonal_
 from jorth.signature import Signature
 
@@ -79,6 +80,7 @@ class JOrthogonalLinear(nn.Module):
         place = {"device": device, "dtype": dtype}
         shape = (*self.batch, self.signature.n, self.columns.n)
         self.weight = nn.Parameter(torch.empty(shape, **place))
+        declare(self, "weight", self.signature)
         if bias:
             self.bias = nn.Parameter(torch.empty((*self.batch, self.out_features), **place))
         else:

@@ -2,6 +2,7 @@
 
 from jorth.optim.by_name import make
 from jorth.optim.jobcd import JOBCD
+from jorth.optim.split import Split, split_parameters
 from jorth.optim.variance_reduced import VRJOBCD
 
-__all__ = ["JOBCD", "VRJOBCD", "make"]
+__all__ = ["JOBCD", "VRJOBCD", "Split", "make", "split_parameters"]

@@ -25,6 +25,10 @@ UPPER_BOUNDS = {
 }  # fmt: skip
 """Options that are numbers from 0 up to, but not including, these."""
 REMEDY = "; start with jorth.nn.init.j_orthogonal_"
+SPLIT = (
+    "; jorth.optim.split_parameters(model) separates the J-orthogonal parameters of a model, "
+    "declared by jorth.nn.declare, from all others"
+)
 
 
 def check_group(group: dict[str, Any]) -> None:
@@ -51,7 +55,10 @@ def check_group(group: dict[str, Any]) -> None:
             raise ValueError(f"rounds_per_gradient must be {expected}, got {rounds}")
     for position, p in enumerate(group["params"]):
         name = f"params[{position}]"
-        check_feasible(finite_square(p, signature, name), signature, name, remedy=REMEDY)
+        try:
+            check_feasible(finite_square(p, signature, name), signature, name, remedy=REMEDY)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{error}{SPLIT}") from None
 
 
 def _check_metric(group: dict[str, Any]) -> None:
@@ -87,7 +94,8 @@ def parameter_list(params: Any) -> Any:
         expected = "a list of parameters or of groups"
         raise TypeError(f"params must be {expected}, got {describe(params)}") from None
     if not found:
-        raise ValueError(f"params must hold at least one parameter, got {describe(params)}")
+        found_none = f"params must hold at least one parameter, got {describe(params)}"
+        raise ValueError(f"{found_none}{SPLIT}")
     return found
 
 

@@ -1,0 +1,114 @@
+"""Which parameters of a model are J-orthogonal: declared by name, on the modules that own them."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+from torch import nn
+
+from jorth import arrays
+from jorth.nn.watch import Declared, watch
+from jorth.signature import Signature
+
+ATTRIBUTE = "_j_orthogonal"
+"""The attribute of a module with its declarations."""
+
+
+def declare(
+    module: nn.Module, name: str, signature: Signature, *, columns: Signature | None = None
+) -> nn.Module:
+    """Declare that a parameter is J-orthogonal, X^T J X = J.
+
+    `jorth.optim.split_parameters` then gives it to JOBCD, `jorth.optim.AveragedModel` averages it
+    on the group, and a plain optimiser that moves it off the group gives a warning. The values
+    are neither checked nor changed: fill them by `jorth.nn.init.j_orthogonal_`.
+
+    The declaration belongs to the module and the name. It holds for whatever parameter the module
+    has under the name, also after ``to``, ``load_state_dict``, a deep copy or a pickle; it rests
+    while the name is parametrised, where the free weights are under no constraint. The weight of a
+    `JOrthogonalLinear` is declared already.
+
+    Args:
+        module: The owner of the parameter. It is changed in place and returned.
+        name: The name of the parameter, such as "weight".
+        signature: The signs of J.
+        columns: For a thin X (..., n, k), the k signs of X^T J X.
+    """
+    if not isinstance(module, nn.Module):
+        raise TypeError(f"module must be a torch.nn.Module, got {arrays.describe(module)}")
+    arrays.check_signature(signature)
+    columns = signature if columns is None else columns
+    if not isinstance(columns, Signature):
+        raise TypeError(f"columns must be None or a Signature, got {arrays.describe(columns)}")
+    parameter = module._parameters.get(name) if isinstance(name, str) else None
+    if parameter is None:
+        owner = type(module).__name__
+        raise ValueError(f"name must be that of a parameter of {owner}, got {arrays.shown(name)}")
+    shape = (signature.n, columns.n)
+    if tuple(parameter.shape[-2:]) != shape or not parameter.is_floating_point():
+        expected = f"floating-point numbers of shape (..., {shape[0]}, {shape[1]}) for {signature}"
+        raise ValueError(f"{name} must be {expected}, got {arrays.describe(parameter)}")
+    if ATTRIBUTE not in module.__dict__:
+        setattr(module, ATTRIBUTE, Declarations(module))
+    module.__dict__[ATTRIBUTE].signatures[name] = signature, columns
+    return module
+
+
+class Declarations:
+    """The signatures of a module's J-orthogonal parameters, by name.
+
+    A copy belongs to the copy of the module: ``copy.deepcopy`` and ``pickle`` know the new module
+    by the time they come to its attributes.
+    """
+
+    def __init__(self, owner: nn.Module | None = None) -> None:
+        self.signatures: dict[str, tuple[Signature, Signature]] = {}
+        self._own(owner)
+
+    def _own(self, owner: nn.Module | None) -> None:
+        self._owner = None if owner is None else weakref.ref(owner)
+        watch(self)
+
+    def parameters(self) -> Iterator[Declared]:
+        """The declared parameters that the module has at present."""
+        owner = None if self._owner is None else self._owner()
+        if owner is not None:
+            yield from self.parameters_of(owner, f"{type(owner).__name__}.")
+
+    def parameters_of(self, module: nn.Module, prefix: str) -> Iterator[Declared]:
+        """The same of a module that shares these declarations."""
+        for name, (signature, columns) in self.signatures.items():
+            parameter = module._parameters.get(name)  # None while it is parametrised
+            if parameter is not None:
+                yield Declared(prefix + name, parameter, signature, columns)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        owner = None if self._owner is None else self._owner()
+        return Declarations, (), (owner, self.signatures)
+
+    def __setstate__(self, state: tuple[nn.Module | None, Any]) -> None:
+        owner, self.signatures = state
+        self._own(owner)
+
+
+def declared(model: nn.Module) -> list[Declared]:
+    """The J-orthogonal parameters of a model, each once, in the order of its modules.
+
+    Raises:
+        ValueError: A shared parameter is declared with two signatures.
+    """
+    found: dict[int, Declared] = {}
+    for path, module in model.named_modules():
+        declarations = module.__dict__.get(ATTRIBUTE)
+        if declarations is None:
+            continue
+        for entry in declarations.parameters_of(module, f"{path}." if path else ""):
+            first = found.setdefault(id(entry.parameter), entry)
+            if (first.signature, first.columns) != (entry.signature, entry.columns):
+                raise ValueError(
+                    f"{first.name} and {entry.name} are one parameter and must have one signature, "
+                    f"got {first.signature} and {entry.signature}"
+                )
+    return list(found.values())

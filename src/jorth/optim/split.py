@@ -1,0 +1,55 @@
+"""The parameters of a model as groups for JOBCD and for any other optimiser."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from torch import nn
+
+from jorth.arrays import describe
+from jorth.nn.declarations import declared
+
+
+class Split(NamedTuple):
+    """The parameters of a model as parameter groups, each parameter once.
+
+    Args:
+        j_orthogonal: ``{"params": [...], "signature": sig}`` for each signature; empty if no
+            parameter is declared, which `JOBCD` refuses.
+        others: One group ``{"params": [...]}`` with all others. Its list may be empty, which any
+            optimiser of torch accepts.
+    """
+
+    j_orthogonal: list[dict[str, Any]]
+    others: list[dict[str, Any]]
+
+
+def split_parameters(model: nn.Module) -> Split:
+    """Split the parameters of a model into the J-orthogonal ones and all others.
+
+        split = jorth.optim.split_parameters(model)
+        optimizers = [JOBCD(split.j_orthogonal, lr=0.01), torch.optim.Adam(split.others)]
+
+    J-orthogonal are the weights of `jorth.nn.JOrthogonalLinear` and what `jorth.nn.declare` has
+    declared. The free weights of a parametrisation are others. A frozen parameter is in its group
+    as it is in ``model.parameters()``: no optimiser moves what has no gradient, and it may be
+    unfrozen later.
+
+    Args:
+        model: Any module, also one that is compiled or wrapped in DistributedDataParallel.
+    """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model must be a torch.nn.Module, got {describe(model)}")
+    kinds = {id(entry.parameter): entry for entry in declared(model)}
+    groups: dict[Any, dict[str, Any]] = {}
+    others = []
+    for p in model.parameters():
+        entry = kinds.get(id(p))
+        if entry is None:
+            others.append(p)
+            continue
+        group = groups.setdefault(
+            (entry.signature, entry.columns), {"params": [], "signature": entry.signature}
+        )
+        group["params"].append(p)
+    return Split(list(groups.values()), [{"params": others}])
