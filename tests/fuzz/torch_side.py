@@ -156,6 +156,17 @@ def check_split(found, given):
     assert len(found) == len(list(given["model"].parameters()))
 
 
+def averaged_weight(model, device, avg_fn, multi_avg_fn, use_buffers):
+    averaged = optim.AveragedModel(model, device, avg_fn, multi_avg_fn, use_buffers)
+    averaged.update_parameters(model)
+    averaged.update_parameters(model)
+    return averaged.module.weight.detach()
+
+
+def check_averaged(X, given):
+    feasible(X, SIG)
+
+
 # -- nn
 
 
@@ -503,13 +514,22 @@ CALLS = [
         check_split,
     ),
     Call(
+        "jorth.optim.AveragedModel",
+        averaged_weight,
+        lambda rng: dict(
+            model=As("other", linear(rng)),
+            device=As("other", None),
+            avg_fn=As("function", torch.optim.swa_utils.get_ema_avg_fn(0.9)),
+            multi_avg_fn=As("other", None),
+            use_buffers=bool(rng.integers(2)),
+        ),
+        check_averaged,
+    ),
+    Call(
         "jorth.nn.declare",
         declared_weight,
         lambda rng: dict(
-            module=As("other", torch.nn.Linear(N, N)),
-            name="weight",
-            signature=SIG,
-            columns=As("signature", SIG if rng.integers(2) else None),
+            module=As("other", torch.nn.Linear(N, N)), name="weight", signature=SIG, columns=SIG
         ),
         check_declared,
         changes=("module",),

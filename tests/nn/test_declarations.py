@@ -154,6 +154,11 @@ BAD = {
         TypeError,
         "columns must be None or a Signature, got int",
     ),
+    "more columns": (
+        lambda: declare(LINEAR(4, 5), "weight", SIG, columns=Signature(4, 0)),
+        ValueError,
+        r"columns must have no more signs than .*, got Signature\(4, 0\)",
+    ),
     "shape": (
         lambda: declare(LINEAR(4, 5), "weight", SIG),
         ValueError,

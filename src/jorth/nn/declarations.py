@@ -42,13 +42,16 @@ def declare(
     columns = signature if columns is None else columns
     if not isinstance(columns, Signature):
         raise TypeError(f"columns must be None or a Signature, got {arrays.describe(columns)}")
+    if columns.p > signature.p or columns.q > signature.q:
+        raise ValueError(f"columns must have no more signs than {signature}, got {columns}")
     parameter = module._parameters.get(name) if isinstance(name, str) else None
     if parameter is None:
         owner = type(module).__name__
         raise ValueError(f"name must be that of a parameter of {owner}, got {arrays.shown(name)}")
     shape = (signature.n, columns.n)
     if tuple(parameter.shape[-2:]) != shape or not parameter.is_floating_point():
-        expected = f"floating-point numbers of shape (..., {shape[0]}, {shape[1]}) for {signature}"
+        signs = f"{signature}" if columns == signature else f"{signature} and columns {columns}"
+        expected = f"floating-point numbers of shape (..., {shape[0]}, {shape[1]}) for {signs}"
         raise ValueError(f"{name} must be {expected}, got {arrays.describe(parameter)}")
     if ATTRIBUTE not in module.__dict__:
         setattr(module, ATTRIBUTE, Declarations(module))

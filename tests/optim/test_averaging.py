@@ -1,0 +1,406 @@
+"""Averages of weights: on the group where parameters are J-orthogonal, as in torch elsewhere."""
+
+import copy
+import io
+import math
+
+import mpmath
+import numpy as np
+import pytest
+import scipy.linalg
+import torch
+from torch.optim import swa_utils
+
+import jorth
+from jorth import PolishError, Signature
+from jorth.nn import JOrthogonalLinear, declare
+from jorth.optim import JOBCD, AveragedModel, split_parameters
+
+SIG = Signature.of([1, -1, 1, 1, -1])
+N = SIG.n
+FUNCTIONS = {
+    "SWA": {},
+    "SWA, one by one": {"avg_fn": swa_utils.get_swa_avg_fn()},
+    "EMA": {"multi_avg_fn": swa_utils.get_ema_multi_avg_fn(0.9)},
+    "EMA, one by one": {"avg_fn": swa_utils.get_ema_avg_fn(0.9)},
+}
+DTYPES = (torch.float32, torch.float64)
+
+
+def share(name, count):
+    """The weight t of the next model after ``count`` of them."""
+    return 0.1 if name.startswith("EMA") else 1 / (count + 1)
+
+
+class Model(torch.nn.Module):
+    """Matrices of two signatures, alone and in a batch, with a norm layer and a head."""
+
+    def __init__(self, dtype=torch.float32):
+        super().__init__()
+        place = {"dtype": dtype}
+        self.first = JOrthogonalLinear(SIG, bias=True, cond=3.0, **place)
+        self.norm = torch.nn.BatchNorm1d(N, **place)
+        self.second = JOrthogonalLinear(Signature(2, 1), batch=(2,), cond=3.0, **place)
+        self.head = torch.nn.Linear(N, 3, **place)
+        self.third = JOrthogonalLinear(SIG, cond=3.0, seed=1, **place)
+
+    def forward(self, x):
+        y = self.head(self.norm(self.third(self.first(x))))
+        return self.second(y[:, None, :].expand(-1, 2, -1))
+
+
+def small_turn(signature, size, generator):
+    K = size * torch.randn(signature.n, signature.n, generator=generator, dtype=torch.float64)
+    return jorth.exp(signature.vector(K)[:, None] * (K - K.mT), signature)
+
+
+def move(model, generator, size=0.1):
+    """A random step of all parameters, along the group where there is one."""
+    kinds = {
+        id(p): group["signature"]
+        for group in split_parameters(model).j_orthogonal
+        for p in group["params"]
+    }
+    with torch.no_grad():
+        for p in model.parameters():
+            if id(p) in kinds:
+                exact = jorth.polish(p.double(), kinds[id(p)])
+                p.copy_(small_turn(kinds[id(p)], size, generator) @ exact)
+            else:
+                p.add_(size * torch.randn(p.shape, generator=generator, dtype=p.dtype))
+        model(torch.randn(8, N, generator=generator).to(next(model.parameters())))
+
+
+def residuals(model):
+    return [
+        float(torch.as_tensor(jorth.residual(p.detach(), group["signature"])).max())
+        for group in split_parameters(model).j_orthogonal
+        for p in group["params"]
+    ]
+
+
+def pair(A, X, signature=SIG, **options):
+    """The average of A after an update by X."""
+    module = torch.nn.Linear(signature.n, signature.n, bias=False, dtype=A.dtype)
+    module.weight = torch.nn.Parameter(A.clone())
+    declare(module, "weight", signature)
+    averaged = AveragedModel(module, **options)
+    averaged.update_parameters(module)
+    with torch.no_grad():
+        module.weight.copy_(X)
+    averaged.update_parameters(module)
+    return averaged.module.weight.detach()
+
+
+def ema(decay):
+    return {"multi_avg_fn": swa_utils.get_ema_multi_avg_fn(decay)}
+
+
+# -- as in torch
+
+
+@pytest.mark.parametrize("use_buffers", [False, True])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_other_parameters_and_buffers_are_those_of_torch(name, use_buffers):
+    generator = torch.Generator().manual_seed(0)
+    model = Model()
+    ours = AveragedModel(model, use_buffers=use_buffers, **FUNCTIONS[name])
+    theirs = swa_utils.AveragedModel(model, use_buffers=use_buffers, **FUNCTIONS[name])
+    for _ in range(5):
+        move(model, generator)
+        for averaged in (ours, theirs):
+            averaged.update_parameters(model)
+    on_group = {"module.first.weight", "module.second.weight", "module.third.weight"}
+    expected = theirs.state_dict()
+    assert list(ours.state_dict()) == list(expected)
+    for key, value in ours.state_dict().items():
+        assert torch.equal(value, expected[key]) == (key not in on_group)
+    assert max(residuals(ours)) < 10 * N * 2.0**-24 < 1e-2 * max(residuals(theirs))
+
+
+def test_the_first_update_copies():
+    model = Model()
+    averaged = AveragedModel(model)
+    move(model, torch.Generator().manual_seed(0))
+    averaged.update_parameters(model)
+    for p, q in zip(averaged.module.parameters(), model.parameters(), strict=True):
+        assert torch.equal(p, q)
+
+
+def test_state_dict_continues_bit_for_bit():
+    generator = torch.Generator().manual_seed(0)
+    model = Model()
+    averaged = AveragedModel(model, **ema(0.9))
+    for _ in range(3):
+        move(model, generator)
+        averaged.update_parameters(model)
+    file = io.BytesIO()
+    torch.save(averaged.state_dict(), file)
+    file.seek(0)
+    resumed = AveragedModel(Model(), **ema(0.9))
+    resumed.load_state_dict(torch.load(file, weights_only=True))
+    twin = copy.deepcopy(averaged)
+    move(model, generator)
+    for other in (averaged, resumed, twin):
+        other.update_parameters(model)
+    for key, value in averaged.state_dict().items():
+        assert torch.equal(value, resumed.state_dict()[key])
+        assert torch.equal(value, twin.state_dict()[key])
+    assert int(resumed.n_averaged) == 4
+
+
+def test_update_bn_and_a_wrapped_model():
+    generator = torch.Generator().manual_seed(0)
+    model = torch.nn.DataParallel(Model())
+    averaged, plain = AveragedModel(model, device="cpu"), AveragedModel(model.module)
+    for _ in range(3):
+        move(model, generator)
+        averaged.update_parameters(model)
+        plain.update_parameters(model.module)
+    assert torch.equal(averaged.module.module.first.weight, plain.module.first.weight)
+    batches = torch.randn(4, 16, N, generator=generator)
+    swa_utils.update_bn(batches, plain)
+    inner = plain.module
+    seen = torch.cat([inner.third(inner.first(x)) for x in batches]).detach()
+    assert torch.allclose(inner.norm.running_mean, seen.mean(0), atol=1e-5)
+
+
+def test_shared_and_parametrised_parameters():
+    model = Model(torch.float64)
+    model.third.weight = model.first.weight
+    jorth.nn.exponential_parametrization(model.second, "weight", Signature(2, 1))
+    averaged = AveragedModel(model, **ema(0.5))
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(3):
+        move(model, generator)
+        averaged.update_parameters(model)
+    inner = averaged.module
+    assert inner.third.weight is inner.first.weight
+    assert max(residuals(averaged)) < 10 * N * 2.0**-53
+    found = jorth.residual(inner.second.weight.detach(), Signature(2, 1))
+    assert found.max() < 50 * N * 2.0**-53
+
+
+# -- which mean
+
+
+def boost(w):
+    return torch.tensor(
+        [[math.cosh(w), math.sinh(w)], [math.sinh(w), math.cosh(w)]], dtype=torch.float64
+    )
+
+
+def turn(w):
+    return torch.tensor(
+        [[math.cos(w), -math.sin(w)], [math.sin(w), math.cos(w)]], dtype=torch.float64
+    )
+
+
+@pytest.mark.parametrize("decay", [0.999, 0.9, 0.5, 0.1])
+@pytest.mark.parametrize(("a", "b"), [(0.3, 0.4), (-2.0, 3.0), (5.0, -5.0), (7.0, 7.1)])
+def test_boosts_and_turns_have_closed_forms(a, b, decay):
+    t = 1 - decay
+    ahead, back = (decay * math.exp(s * a) + t * math.exp(s * b) for s in (1, -1))
+    found = pair(boost(a), boost(b), Signature(1, 1), **ema(decay))
+    wanted = boost(math.log(ahead / back) / 2)  # tanh of it is the mean sinh over the mean cosh
+    # the rounding of A changes A^T J A by u ||A||^2, and W by as much relative to its size
+    assert (found - wanted).abs().max() < 1e-14 * math.exp(3 * max(abs(a), abs(b)))
+    a, b = a / 3, b / 3  # less than half a turn apart, where the mean is never zero
+    sin = decay * math.sin(a) + t * math.sin(b)
+    cos = decay * math.cos(a) + t * math.cos(b)
+    found = pair(turn(a), turn(b), Signature(2, 0), **ema(decay))
+    near_half_turn = 2.0 if abs(b - a) < 3 else 100.0
+    assert (found - turn(math.atan2(sin, cos))).abs().max() < 1e-14 * near_half_turn
+
+
+def points(seed, cond, apart):
+    """A point of a condition number, and another that a random turn leads to."""
+    A = jorth.random_point(SIG, cond=cond, seed=seed, dtype=torch.float64)
+    generator = torch.Generator().manual_seed(seed)
+    return A, small_turn(SIG, apart, generator) @ A
+
+
+def polar_factor(E):
+    """E (J E^T J E)^(-1/2) by mpmath."""
+    with mpmath.workdps(60):
+        J = mpmath.diag(SIG.signs.tolist())
+        M = mpmath.matrix(E.tolist())
+        values, vectors = mpmath.eig(J * M.T * J * M)
+        inverse_root = vectors * mpmath.diag([1 / mpmath.sqrt(v) for v in values]) * vectors**-1
+        factor = (M * inverse_root).apply(mpmath.re)
+        return torch.tensor(np.array(factor.tolist(), dtype=float))
+
+
+@pytest.mark.parametrize("apart", [0.01, 0.5])
+@pytest.mark.parametrize("cond", [4.0, 1e8])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_average_is_the_polar_factor_of_the_mean(name, cond, apart):
+    A, X = points(3, cond, apart)
+    t = share(name, 1)
+    found = pair(A, X, **FUNCTIONS[name])
+    wanted = polar_factor((1 - t) * A + t * X)
+    # rounding moves A and X by n u ||A||^2 along the group
+    assert (found - wanted).abs().max() < 1e-13 * cond * float(wanted.abs().max())
+    assert jorth.residual(found, SIG) < 10 * N * 2.0**-53
+
+
+@pytest.mark.parametrize("cond", [4.0, 1e6])
+def test_midpoints_are_those_of_geodesics(cond):
+    A, X = points(5, cond, 0.5)
+    W = pair(A, X)
+    inverse = jorth.inverse(A, SIG)
+    half = W @ inverse
+    assert torch.allclose(half @ half, X @ inverse, atol=1e-13 * cond)
+
+
+def test_near_points_are_averaged_along_the_geodesic():
+    """To third order in the distance, against a logarithm by SciPy."""
+    gaps = []
+    for size in (0.05, 0.025):
+        A, X = points(7, 2.0, size)
+        R = (X @ jorth.inverse(A, SIG)).numpy()
+        wanted = scipy.linalg.expm(0.1 * scipy.linalg.logm(R)) @ A.numpy()
+        gaps.append(np.abs(pair(A, X, **ema(0.9)).numpy() - wanted).max())
+    assert 6 < gaps[0] / gaps[1] < 10
+
+
+def test_the_average_moves_with_the_points():
+    """It commutes with multiplication by a J-orthogonal matrix on either side."""
+    A, X = points(9, 9.0, 0.4)
+    Y = jorth.random_point(SIG, cond=9.0, seed=11, dtype=torch.float64)
+    W = pair(A, X, **ema(0.8))
+    assert torch.allclose(pair(Y @ A, Y @ X, **ema(0.8)), Y @ W, atol=1e-11)
+    assert torch.allclose(pair(A @ Y, X @ Y, **ema(0.8)), W @ Y, atol=1e-11)
+
+
+def test_equal_weights_go_to_the_centre_of_many():
+    """SWA of points around a centre comes nearer to it than any of them."""
+    generator = torch.Generator().manual_seed(0)
+    centre = jorth.random_point(SIG, cond=4.0, dtype=torch.float64)
+    inverse = jorth.inverse(centre, SIG)
+    model = JOrthogonalLinear(SIG, dtype=torch.float64)
+    averaged = AveragedModel(model)
+    distances = []
+    for _ in range(50):
+        K = 0.1 * torch.randn(N, N, generator=generator, dtype=torch.float64)
+        for sign in (1, -1):
+            S = sign * SIG.vector(K)[:, None] * (K - K.mT)
+            with torch.no_grad():
+                model.weight.copy_(jorth.exp(S, SIG) @ centre)
+            averaged.update_parameters(model)
+            distances.append(float(S.norm()))
+    found = averaged.module.weight.detach() @ inverse - torch.eye(N)
+    assert found.norm() < 0.2 * np.median(distances)
+
+
+# -- far and long
+
+
+@pytest.mark.parametrize("norm", [2.0, 1e3])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("decay", [0.99, 0.5])
+def test_the_average_stays_on_the_group(dtype, norm, decay):
+    """Over many updates with points around one."""
+    u = torch.finfo(dtype).eps / 2
+    model = JOrthogonalLinear(SIG, batch=(2,), cond=norm**2, dtype=dtype)
+    averaged = AveragedModel(model, **ema(decay))
+    start = model.weight.detach().double().clone()
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(100):
+        with torch.no_grad():
+            model.weight.copy_(small_turn(SIG, 0.1, generator) @ jorth.polish(start, SIG))
+        averaged.update_parameters(model)
+    weight = averaged.module.weight.detach()
+    assert jorth.residual(weight, SIG).max() < 10 * N * u
+    assert (weight - start).norm() < 3 * (model.weight.detach() - start).norm()
+
+
+def test_far_points_of_large_norm_in_float32():
+    """Unrelated boosts by 1e3; A and X are positive definite, and so X A^-1 has positive
+    eigenvalues: there is a mean."""
+    roots = [jorth.random_point(SIG, cond=1e3, seed=seed, dtype=torch.float64) for seed in (3, 4)]
+    A, X = ((Y @ Y.mT).float() for Y in roots)
+    W = pair(A, X).double()
+    assert jorth.residual(W, SIG) < 10 * N * 2.0**-24
+    exact = [jorth.polish(point.double(), SIG) for point in (A, X)]
+    wanted = pair(*exact)
+    assert (W - wanted).abs().max() < 1e-5 * float(wanted.abs().max())
+
+
+def test_different_components_have_no_mean():
+    model = Model()
+    averaged = AveragedModel(model, **ema(0.99))
+    averaged.update_parameters(model)
+    before = copy.deepcopy(averaged.state_dict())
+    with torch.no_grad():
+        model.head.weight.zero_()
+        model.third.weight[0] *= -1
+    with pytest.raises(ValueError, match=r"first.weight, third.weight must be in the component"):
+        averaged.update_parameters(model)
+    for key, value in averaged.state_dict().items():
+        assert torch.equal(value, before[key])
+
+
+def test_points_too_far_apart_have_no_mean():
+    """-boost(w) is in the component of I for two signs of each kind; t = 1/2."""
+    signature = Signature.of([1, -1, 1, -1])
+    X = -torch.block_diag(boost(1.0), boost(1.5))
+    assert jorth.component(X, signature) == (1, 1)
+    with pytest.raises(PolishError, match="weight and the average are too far apart"):
+        pair(torch.eye(4, dtype=torch.float64), X, signature)
+
+
+@pytest.mark.parametrize("value", [2.0, math.nan])
+def test_parameters_off_the_group_are_refused(value):
+    model = Model()
+    averaged = AveragedModel(model)
+    with torch.no_grad():
+        model.first.weight[0, 0] = value
+    with pytest.raises(ValueError, match=r"first.weight must be J-orthogonal .* to be averaged"):
+        averaged.update_parameters(model)
+    assert int(averaged.n_averaged) == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: AveragedModel(5), TypeError, "model must be a torch.nn.Module, got int"),
+        (lambda: AveragedModel(Model(), avg_fn=5), TypeError, "avg_fn must be None or a function"),
+        (
+            lambda: AveragedModel(Model(), avg_fn=print, multi_avg_fn=print),
+            ValueError,
+            "avg_fn or multi_avg_fn must be None, got two functions",
+        ),
+        (
+            lambda: AveragedModel(Model()).update_parameters([]),
+            TypeError,
+            "model must be a torch.nn.Module, got list",
+        ),
+    ],
+)
+def test_bad_arguments(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_in_a_training_loop():
+    """The average of noisy steps is nearer to the optimum than the last point."""
+    generator = torch.Generator().manual_seed(0)
+    target = jorth.random_point(SIG, cond=4.0, dtype=torch.float64)
+    model = JOrthogonalLinear(SIG, dtype=torch.float64)
+    optimizer = JOBCD(split_parameters(model).j_orthogonal, lr=0.2)
+    averaged = AveragedModel(model, **ema(0.98))
+    gaps = []
+    for step in range(400):
+        x = torch.randn(8, N, generator=generator, dtype=torch.float64)
+        y = x @ target.mT + torch.randn(8, N, generator=generator, dtype=torch.float64)
+        optimizer.zero_grad()
+        (model(x) - y).square().sum(dim=1).mean().div(2).backward()
+        optimizer.step()
+        averaged.update_parameters(model)
+        if step >= 250:
+            gaps.append(
+                [float((m.weight.detach() - target).norm()) for m in (model, averaged.module)]
+            )
+    last, mean = np.median(gaps, axis=0)
+    assert mean < 0.5 * last
