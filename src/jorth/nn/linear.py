@@ -80,7 +80,7 @@ class JOrthogonalLinear(nn.Module):
         place = {"device": device, "dtype": dtype}
         shape = (*self.batch, self.signature.n, self.columns.n)
         self.weight = nn.Parameter(torch.empty(shape, **place))
-        declare(self, "weight", self.signature)
+        declare(self, "weight", self.signature, columns=self.columns)
         if bias:
             self.bias = nn.Parameter(torch.empty((*self.batch, self.out_features), **place))
         else:
