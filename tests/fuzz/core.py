@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import scipy.linalg
+import torch
 from torch import Tensor
 
 import jorth
@@ -592,6 +593,110 @@ def check_distance(result, given):
     close(result, wanted, wanted + alpha * np.sqrt(noise), 10 * rough(given["x"], given["y"]))
 
 
+def entire(w):
+    """cosh and sinhc of the root of w, and a bound of the derivative of the second."""
+    root = np.sqrt(np.abs(w))
+    safe = np.where(root > 0, root, 1)
+    c = np.where(w >= 0, np.cosh(np.where(w >= 0, root, 0)), np.cos(root))
+    s = np.where(w >= 0, np.sinh(np.where(w >= 0, root, 0)), np.sin(root)) / safe
+    s = np.where(root > 0, s, 1)
+    return c, s, np.where(root > 1, (np.abs(c) + np.abs(s)) / np.maximum(root, 1) ** 2, 1)
+
+
+def lengths(x):
+    return np.sqrt((x * x).sum(axis=-1, keepdims=True))
+
+
+def check_exp_map(result, given):
+    """C(w) x + S(w) v, and what rounding in w moves."""
+    assert isinstance(result, Tensor) == isinstance(given["x"], Tensor)
+    x, v = np.broadcast_arrays(exact(given["x"]), exact(given["v"]))
+    s, alpha = signs(given["signature"]), exact(given["alpha"])
+    c, sine, slope = entire((v * v * s).sum(axis=-1, keepdims=True) / (alpha * alpha))
+    moved = (np.abs(sine) * lengths(x) + slope * lengths(v)) * (lengths(v) / alpha) ** 2
+    scale = np.abs(c) * lengths(x) + np.abs(sine) * lengths(v) + moved
+    close(result, c * x + sine * v, scale, 10 * rough(given["x"], given["v"]))
+
+
+def gap(given):
+    """sigma, D = y - sigma x and delta = <D, D> / (2 alpha^2), as `jorth.ultrahyperbolic.maps`."""
+    x, y = np.broadcast_arrays(exact(given["x"]), exact(given["y"]))
+    s, alpha = signs(given["signature"]), exact(given["alpha"])
+    tiny = np.finfo(Exact).smallest_normal
+    scaled = [a / np.maximum(np.abs(a).max(axis=-1, keepdims=True), tiny) for a in (x, y)]
+    sigma = np.where((scaled[0] * scaled[1]).sum(axis=-1, keepdims=True) >= 0, 1, -1)
+    D = y - sigma * x
+    delta = (D * D * s).sum(axis=-1, keepdims=True) / (2 * alpha * alpha)
+    return x, y, sigma, D, delta
+
+
+def check_log_map(result, given):
+    assert isinstance(result, Tensor) == isinstance(given["x"], Tensor)
+    x, _, sigma, D, delta = gap(given)
+    e, f = np.where(sigma > 0, (delta, 2 + delta), (-2 - delta, -delta))
+    assert (f > 0).all(), "no geodesic"
+    half = np.sqrt(np.abs(e) / 2)
+    arc = 2 * np.where(e >= 0, np.arcsinh(half), np.arctan2(half, np.sqrt(f / 2)))
+    sine = np.sqrt(np.abs(e * f))
+    factor = np.where(sine > 0, arc / np.where(sine > 0, sine, 1), 1)
+    wanted = factor * (D - sigma * delta * x)
+    moved = (lengths(D) / exact(given["alpha"])) ** 2
+    scale = factor * (lengths(D) + np.abs(delta) * lengths(x))
+    scale = scale + (lengths(wanted) * (2 + 1 / f) + factor * lengths(x)) * moved
+    close(result, wanted, scale, 10 * rough(given["x"], given["y"]))
+
+
+def check_transport(result, given):
+    assert isinstance(result, Tensor) == isinstance(given["x"], Tensor)
+    x, y, sigma, D, delta = gap(given)
+    s, alpha, v = signs(given["signature"]), exact(given["alpha"]), exact(given["v"])
+    f = np.where(sigma > 0, 2 + delta, -delta)
+    assert (f > 0).all(), "no geodesic"
+    step = (x + y) / (alpha * alpha * f)
+    wanted = v + (D * s * v).sum(axis=-1, keepdims=True) * step
+    moved = (lengths(D) / alpha) ** 2
+    scale = lengths(v) * (1 + lengths(D) * lengths(step) * (1 + moved / f))
+    close(result, wanted, scale, 10 * rough(given["x"], given["y"], given["v"]))
+
+
+def check_project(result, given):
+    assert isinstance(result, Tensor) == isinstance(given["x"], Tensor)
+    x, v, alpha = exact(given["x"]), exact(given["v"]), exact(given["alpha"])
+    unit = x / alpha
+    wanted = v + (unit * signs(given["signature"]) * v).sum(axis=-1, keepdims=True) * unit
+    close(result, wanted, lengths(v) * (1 + lengths(unit) ** 2), rough(given["x"], given["v"]))
+
+
+def check_centroid(result, given):
+    """A multiple of the sum that lies on U; how far rounding moves it, its own tests say."""
+    same_kind(result, given["points"])
+    x, alpha, s = exact(given["points"]), exact(given["alpha"]), signs(given["signature"])
+    w = np.ones(x.shape[-2]) if given["weights"] is None else exact(given["weights"])
+    total = (w[..., None] * x).sum(axis=-2)
+    c = exact(result)
+    on_sheet = np.abs((x * x * s).sum(axis=-1) / (alpha * alpha) + 1).max(initial=0) < 1e-9
+    if on_sheet and size(x / alpha) < 100 and size(total) > 1e-3 * size(w):
+        on_U(c, given["signature"], alpha, 1e3 * rough(result))
+        cosine = (c * total).sum(axis=-1) / (lengths(c) * lengths(total))[..., 0]
+        close(np.abs(cosine), np.ones_like(cosine), 1, rough(result))
+
+
+def check_base(result, given):
+    x = exact(result)
+    assert (x != 0).sum() == 1
+    assert x[given["signature"].negative[0]] == exact(given["alpha"]).astype(float)
+
+
+def near_pair(rng, alpha=1.0):
+    """Two points of U near each other, joined by a geodesic."""
+    x = rng.standard_normal((3, N))
+    x[:, SIG.negative[0]] += 2.0
+    return [
+        ultrahyperbolic.lift(x + 0.2 * rng.standard_normal((3, N)), SIG, alpha=alpha)
+        for _ in range(2)
+    ]
+
+
 # -- data sets
 
 
@@ -866,6 +971,54 @@ CALLS = [
         ultrahyperbolic.distance,
         lambda rng: dict(x=on_sheet(rng), y=on_sheet(rng), signature=SIG, alpha=1.0),
         check_distance,
+    ),
+    Call(
+        "jorth.ultrahyperbolic.exp",
+        ultrahyperbolic.exp,
+        lambda rng: dict(
+            x=on_sheet(rng), v=0.5 * rng.standard_normal((3, N)), signature=SIG, alpha=1.0
+        ),
+        check_exp_map,
+    ),
+    Call(
+        "jorth.ultrahyperbolic.log",
+        ultrahyperbolic.log,
+        lambda rng: dict(zip("xy", near_pair(rng), strict=True)) | dict(signature=SIG, alpha=1.0),
+        check_log_map,
+    ),
+    Call(
+        "jorth.ultrahyperbolic.transport",
+        ultrahyperbolic.transport,
+        lambda rng: (
+            dict(zip("xy", near_pair(rng), strict=True))
+            | dict(v=rng.standard_normal((3, N)), signature=SIG, alpha=1.0)
+        ),
+        check_transport,
+    ),
+    Call(
+        "jorth.ultrahyperbolic.project_tangent",
+        ultrahyperbolic.project_tangent,
+        lambda rng: dict(x=on_sheet(rng), v=rng.standard_normal((3, N)), signature=SIG, alpha=1.0),
+        check_project,
+    ),
+    Call(
+        "jorth.ultrahyperbolic.centroid",
+        ultrahyperbolic.centroid,
+        lambda rng: dict(
+            points=near_pair(rng, 1.5)[0],
+            signature=SIG,
+            weights=rng.uniform(0.5, 1.0, 3),
+            alpha=1.5,
+        ),
+        check_centroid,
+    ),
+    Call(
+        "jorth.ultrahyperbolic.origin",
+        ultrahyperbolic.origin,
+        lambda rng: dict(
+            signature=SIG, alpha=1.5, dtype=As("other", torch.float64), device=As("other", "cpu")
+        ),
+        check_base,
     ),
     Call(
         "jorth.datasets.randn",

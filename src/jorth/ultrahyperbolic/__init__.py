@@ -1,0 +1,32 @@
+"""The pseudo-hyperboloid U = {x : <x, x>_J = -alpha^2}: points, distances, geodesics and means.
+
+A point is x = (s, t) with s at the positive and t at the negative signs of J. With q = 1 it is the
+hyperboloid model of hyperbolic space, with p = 0 the sphere. All derivatives are finite, even where
+those of the formulas are not: the docstrings say what is returned there.
+
+Public functions check their arguments. Those whose names end in ``_at`` do not: they take tensors
+and the signs (n,) as a tensor, never touch the host, and give NaN where the others raise.
+"""
+
+from jorth.ultrahyperbolic.boundary import check_q as check_q
+from jorth.ultrahyperbolic.distances import SLOPE_FLOOR as SLOPE_FLOOR
+from jorth.ultrahyperbolic.distances import distance
+from jorth.ultrahyperbolic.maps import exp, log, project_tangent, transport
+from jorth.ultrahyperbolic.means import centroid
+from jorth.ultrahyperbolic.points import height as height
+from jorth.ultrahyperbolic.points import inner, lift, membership, origin
+from jorth.ultrahyperbolic.points import lift_at as lift_at
+from jorth.ultrahyperbolic.points import polar as polar
+
+__all__ = [
+    "centroid",
+    "distance",
+    "exp",
+    "inner",
+    "lift",
+    "log",
+    "membership",
+    "origin",
+    "project_tangent",
+    "transport",
+]

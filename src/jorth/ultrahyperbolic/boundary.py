@@ -1,0 +1,54 @@
+"""NumPy or torch in, the same out: checks of points and vectors (..., n)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from jorth import arrays
+from jorth.arrays import describe, to_tensor
+from jorth.signature import Signature
+
+
+def check_q(signature: Signature) -> None:
+    """Raise a ValueError for a signature without negative signs, which has no U."""
+    if arrays.check_signature(signature).q == 0:
+        expected = "q of at least 1 for points with <x, x> = -alpha^2"
+        raise ValueError(f"signature must have {expected}, got {signature}")
+
+
+def points_of(value: Any, signature: Signature, name: str) -> Tensor:
+    """A finite tensor (..., n) that fits the signature."""
+    points = to_tensor(value, name)
+    n = arrays.check_signature(signature).n
+    if points.ndim < 1 or points.shape[-1] != n:
+        expected = f"(..., {n}) for {signature}"
+        raise ValueError(f"{name} must have shape {expected}, got {describe(value)}")
+    arrays.check_finite(points, name)
+    return points
+
+
+def several_points(signature: Signature, **values: Any) -> list[Tensor]:
+    """Tensors (..., n) on one device that broadcast against the first of them."""
+    names = list(values)
+    tensors = [points_of(value, signature, name) for name, value in values.items()]
+    for name, tensor in zip(names[1:], tensors[1:], strict=True):
+        if tensor.device != tensors[0].device:
+            expected = f"on the device of {names[0]}, {tensors[0].device}"
+            raise TypeError(f"{name} must be {expected}, got {tensor.device}")
+        try:
+            np.broadcast_shapes(tensors[0].shape, tensor.shape)
+        except ValueError:
+            found = f"{describe(values[name])} and {describe(values[names[0]])}"
+            raise ValueError(f"{name} must broadcast against {names[0]}, got {found}") from None
+    return tensors
+
+
+def like(result: Tensor, value: Any) -> Any:
+    """The result as the kind of array that ``value`` is; a number for one NumPy point."""
+    if isinstance(value, Tensor):
+        return result
+    array = result.detach().cpu().numpy()
+    return array if array.ndim else array.item()

@@ -1,0 +1,207 @@
+"""Geodesics of U: exponential and logarithm, projection onto tangent spaces, parallel transport.
+
+The tangent space at x is {v : <x, v>_J = 0}. Its vectors are spacelike (<v, v> > 0, geodesics are
+hyperbolas), timelike (< 0, ellipses, closed) or null (lines). Two points are joined by a geodesic
+where <x, y>_J < alpha^2. With q = 1 these are all pairs on one sheet, with p = 0 all but antipodes.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from jorth import arrays
+from jorth.arrays import ArrayT, like_input
+from jorth.signature import Signature
+from jorth.ultrahyperbolic.boundary import check_q, several_points
+from jorth.ultrahyperbolic.entire import ARC, NEAR_ARC, geodesic_coefficients, polynomial
+
+ROOT2 = math.sqrt(2.0)
+
+
+def exp(x: ArrayT, v: ArrayT, signature: Signature, *, alpha: float = 1.0) -> ArrayT:
+    """The point C(w) x + S(w) v, w = <v, v>_J / alpha^2, where the geodesic from x along v ends.
+
+    C(w) = cosh sqrt(w) and S(w) = sinh sqrt(w) / sqrt(w), which are cos and sin for w < 0, are
+    entire functions, so the map is smooth across the null cone. Rounding errors of x and v grow
+    with exp(sqrt(w)): steps from far out towards the origin lose digits.
+
+    Args:
+        x: Points (..., n) of U.
+        v: Tangent vectors (..., n) at x; `project_tangent` makes them so.
+        signature: The signs of J, q at least 1.
+        alpha: The radius of U.
+    """
+    check_q(signature)
+    point, vector = several_points(signature, x=x, v=v)
+    radius = arrays.positive_number(alpha, "alpha", point.dtype)
+    end = exp_at(point, vector, signature.vector(point), radius)
+    arrays.check_overflow(end, "x, v and alpha", "the end of the geodesic")
+    return like_input(end, x)
+
+
+def exp_at(x: Tensor, v: Tensor, signs: Tensor, alpha: float | Tensor) -> Tensor:
+    """`exp` without its checks."""
+    form, ratio = scaled_form(v, signs, alpha)
+    c, s, h = geodesic_coefficients(form, ratio)
+    return h * (h * (c * x + s * v))
+
+
+def scaled_form(v: Tensor, signs: Tensor, alpha: float | Tensor) -> tuple[Tensor, Tensor]:
+    """<u, u>_J and |v|_max / alpha (..., 1), u = v / |v|_max: <v, v> / alpha^2 without overflow."""
+    size = v.detach().abs().amax(dim=-1, keepdim=True)
+    size = torch.where(size > 0, size, 1.0)
+    form = ((v / size).square() * signs).sum(dim=-1, keepdim=True)
+    return form, size / alpha
+
+
+def log(x: ArrayT, y: ArrayT, signature: Signature, *, alpha: float = 1.0) -> ArrayT:
+    """The tangent vector v at x with exp(x, v) = y, the shortest one on a closed geodesic.
+
+    v = (y - g x) / S(w) with g = -<x, y>_J / alpha^2 = C(w). It is computed from y - x, or from
+    y + x where that is shorter, which keeps all digits for near points and near antipodes. A
+    ValueError is raised if a pair is not joined by a geodesic, <x, y>_J >= alpha^2.
+
+    Args:
+        x: Points (..., n) of U.
+        y: Points (..., n) of U.
+        signature: The signs of J, q at least 1.
+        alpha: The radius of U.
+    """
+    a, b, radius = _joined(x, y, signature, alpha)
+    vector = log_at(a, b, signature.vector(a), radius)
+    arrays.check_overflow(vector, "x, y and alpha", "the tangent vector")
+    return like_input(vector, x)
+
+
+def log_at(x: Tensor, y: Tensor, signs: Tensor, alpha: float | Tensor) -> Tensor:
+    """`log` without its checks: NaN where no geodesic joins x and y.
+
+    With e = g - 1 and f = g + 1 it is arc / sqrt(|e f|) (D - k x), arc = acosh(g) or acos(g),
+    where D - k x = y - g x: D = y - x and k = e, or D = y + x and k = f.
+    """
+    sign, D, delta, root = _gap(x, y, signs, alpha)
+    same, joined = sign > 0, _is_joined(sign, delta)
+    e = torch.where(same, delta, -2 - delta)
+    near = e.abs() < NEAR_ARC
+    series = polynomial(torch.where(near, e, 0.0), ARC)
+    # elsewhere by the roots of |e| and f, whose squares may overflow
+    root = torch.where(near | ~joined, 1.0, root)
+    circle = e < 0
+    wide = same & ~circle  # y - x is spacelike
+    other = torch.where(wide, root, (root - ROOT2).abs() * (root + ROOT2))
+    other = torch.where(wide, torch.hypot(other, torch.full_like(root, ROOT2)), other.sqrt())
+    root_e, root_f = torch.where(same, root, other), torch.where(same, other, root)
+    arc = 2 * torch.where(circle, torch.atan2(root_e, root_f), torch.asinh(root_e / ROOT2))
+    k = torch.where(same, torch.where(circle, -root_e, root_e) / root_f, root_f / root_e)
+    far = arc * (D / root_e / root_f - k * x)
+    small_k = torch.where(near, torch.where(same, e, -delta), 0.0)
+    found = torch.where(near, series * (D - small_k * x), far)
+    return torch.where(joined, found, torch.nan)
+
+
+def _gap(
+    x: Tensor, y: Tensor, signs: Tensor, alpha: float | Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """sigma (..., 1), D = y - sigma x, delta = <D, D>_J / (2 alpha^2) and sqrt |delta|.
+
+    sigma = +-1 makes D short: -<x, y>_J / alpha^2 is sigma (1 + delta) for points of U. The root is
+    finite where delta overflows; where delta = 0 it is 1, to have a derivative.
+    """
+    with torch.no_grad():
+        product = (_scaled(x) * _scaled(y)).sum(dim=-1, keepdim=True)
+        sign = torch.where(product >= 0, 1.0, -1.0).to(x.dtype)
+    D = y - sign * x
+    form, ratio = scaled_form(D, signs, alpha)
+    form = form / 2
+    root = ratio * torch.where(form == 0, 1.0, form).abs().sqrt()
+    return sign, D, ratio * (ratio * form), root
+
+
+def _scaled(x: Tensor) -> Tensor:
+    size = x.abs().amax(dim=-1, keepdim=True)
+    return x / torch.where(size > 0, size, 1.0)
+
+
+def _is_joined(sign: Tensor, delta: Tensor) -> Tensor:
+    """Whether g = sigma (1 + delta) > -1."""
+    return torch.where(sign > 0, delta > -2, delta < 0)
+
+
+def _joined(
+    x: ArrayT, y: ArrayT, signature: Signature, alpha: float
+) -> tuple[Tensor, Tensor, float]:
+    """x, y and alpha, all checked; a ValueError if a pair is not joined by a geodesic."""
+    check_q(signature)
+    a, b = several_points(signature, x=x, y=y)
+    radius = arrays.positive_number(alpha, "alpha", a.dtype)
+    with torch.no_grad():
+        sign, _, delta, _ = _gap(a, b, signature.vector(a), radius)
+        apart = int((~_is_joined(sign, delta)).sum())
+    if apart:
+        expected = "joined to x by a geodesic, <x, y> < alpha^2"
+        raise ValueError(f"y must be {expected}, got {apart} pairs that are not")
+    return a, b, radius
+
+
+def project_tangent(x: ArrayT, v: ArrayT, signature: Signature, *, alpha: float = 1.0) -> ArrayT:
+    """The part v + <x, v>_J x / alpha^2 of v that is tangent to U at x.
+
+    Args:
+        x: Points (..., n) of U.
+        v: Any vectors (..., n).
+        signature: The signs of J, q at least 1.
+        alpha: The radius of U.
+    """
+    check_q(signature)
+    point, vector = several_points(signature, x=x, v=v)
+    radius = arrays.positive_number(alpha, "alpha", point.dtype)
+    tangent = project_tangent_at(point, vector, signature.vector(point), radius)
+    arrays.check_overflow(tangent, "x, v and alpha", "the tangent vector")
+    return like_input(tangent, x)
+
+
+def project_tangent_at(x: Tensor, v: Tensor, signs: Tensor, alpha: float | Tensor) -> Tensor:
+    """`project_tangent` without its checks."""
+    unit = x / alpha
+    return v + (unit * signs * v).sum(dim=-1, keepdim=True) * unit
+
+
+def transport(
+    x: ArrayT, y: ArrayT, v: ArrayT, signature: Signature, *, alpha: float = 1.0
+) -> ArrayT:
+    """The tangent vector v at x, moved in parallel along the geodesic from x to y.
+
+    It is v + <y, v>_J / (alpha^2 - <x, y>_J) (x + y), which keeps inner products. A ValueError is
+    raised if a pair is not joined by a geodesic, <x, y>_J >= alpha^2.
+
+    Args:
+        x: Points (..., n) of U.
+        y: Points (..., n) of U.
+        v: Tangent vectors (..., n) at x.
+        signature: The signs of J, q at least 1.
+        alpha: The radius of U.
+    """
+    several_points(signature, x=x, y=y, v=v)
+    a, b, radius = _joined(x, y, signature, alpha)
+    vector = several_points(signature, x=x, v=v)[1]
+    moved = transport_at(a, b, vector, signature.vector(a), radius)
+    arrays.check_overflow(moved, "x, y, v and alpha", "the tangent vector")
+    return like_input(moved, x)
+
+
+def transport_at(x: Tensor, y: Tensor, v: Tensor, signs: Tensor, alpha: float | Tensor) -> Tensor:
+    """`transport` without its checks: NaN where no geodesic joins x and y."""
+    sign, D, delta, root = _gap(x, y, signs, alpha)
+    same, joined = sign > 0, _is_joined(sign, delta)
+    # alpha^2 - <x, y> = alpha^2 f, f = 2 + delta or -delta; its root does not overflow
+    large = joined & (delta.abs() > 2)
+    f = torch.where(same, 2 + delta, -delta)
+    root_f = torch.where(joined & ~large, f, 1.0).sqrt()
+    far = torch.where(large, root, 1.0)
+    two = torch.full_like(far, ROOT2) * same
+    root_f = torch.where(large, torch.hypot(far, two), root_f)
+    shift = (D / alpha / root_f * signs * v).sum(dim=-1, keepdim=True)  # <D, v> = <y, v>
+    return torch.where(joined, v + shift * ((x + y) / alpha / root_f), torch.nan)

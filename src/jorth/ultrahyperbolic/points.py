@@ -1,0 +1,109 @@
+"""Points of U: lifting onto it, its origin, the inner product, and how far a point is from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from jorth import arrays
+from jorth.arrays import Array, ArrayT, like_input
+from jorth.signature import Signature
+from jorth.ultrahyperbolic.boundary import check_q, like, points_of, several_points
+
+
+def lift(x: ArrayT, signature: Signature, *, alpha: float = 1.0) -> ArrayT:
+    """The double projection phi(x) = (s, sqrt(alpha^2 + |s|^2) t / |t|) of x (..., n) onto U.
+
+    It depends on t only through its direction; t = 0 has none and raises a ValueError. Near t = 0
+    the derivative in t is large but finite, of size sqrt(alpha^2 + |s|^2) / |t|.
+    """
+    point: Tensor = points_of(x, signature, "x")
+    radius = arrays.positive_number(alpha, "alpha", point.dtype)
+    plus, minus = signature.positions(point.device)
+    s, t = point[..., plus], point[..., minus]
+    check_q(signature)
+    without_direction = int((t == 0).all(dim=-1).sum())
+    if without_direction:
+        raise ValueError(f"x must have t != 0 in every row, got {without_direction} with t = 0")
+    # phi is homogeneous in (s, alpha), so scaling by the largest avoids overflow and underflow
+    radii = point.new_full((*point.shape[:-1], 1), radius)
+    size = torch.cat([s.detach().abs(), radii], dim=-1).amax(dim=-1, keepdim=True)
+    lifted = point.clone()
+    lifted[..., minus] = size * height(s / size, radius / size) * polar(t)[1]
+    arrays.check_overflow(lifted, "x and alpha", "the point on the pseudo-hyperboloid")
+    return like_input(lifted, x)
+
+
+def lift_at(x: Tensor, plus: Tensor, minus: Tensor, alpha: float) -> Tensor:
+    """`lift` without its checks, for given positions of the signs: NaN where t = 0."""
+    s = x[..., plus]
+    lifted = torch.empty_like(x)
+    lifted[..., plus] = s
+    lifted[..., minus] = height(s, alpha) * polar(x[..., minus])[1]
+    return lifted
+
+
+def polar(t: Tensor) -> tuple[Tensor, Tensor]:
+    """|t| (..., 1) and t / |t|, free of overflow and underflow."""
+    size = t.abs().amax(dim=-1, keepdim=True)
+    scaled = t / size
+    length = torch.linalg.vector_norm(scaled, dim=-1, keepdim=True)
+    return size * length, scaled / length
+
+
+def height(s: Tensor, alpha: float | Tensor) -> Tensor:
+    """sqrt(alpha^2 + |s|^2) (..., 1)."""
+    length = torch.linalg.vector_norm(s, dim=-1, keepdim=True)
+    radius = alpha if isinstance(alpha, Tensor) else torch.full_like(length, alpha)
+    return torch.hypot(length, radius)
+
+
+def origin(
+    signature: Signature,
+    *,
+    alpha: float = 1.0,
+    dtype: torch.dtype | None = None,
+    device: Any = None,
+) -> Any:
+    """The point (n,) with alpha at the first negative sign of J and zeros elsewhere.
+
+    Args:
+        signature: The signs of J, q at least 1.
+        alpha: The radius of U.
+        dtype: torch.float64 or torch.float32.
+        device: A torch device.
+
+    Returns:
+        A tensor if a dtype or a device is given, else a NumPy array.
+    """
+    check_q(signature)
+    arrays.check_dtype(dtype, optional=True)
+    arrays.check_device(device)
+    kept = torch.float64 if dtype is None else dtype
+    point = torch.zeros(signature.n, dtype=kept, device=device)
+    point[int(signature.negative[0])] = arrays.positive_number(alpha, "alpha", kept)
+    return point.numpy() if dtype is None and device is None else point
+
+
+def inner(x: ArrayT, y: ArrayT, signature: Signature) -> Any:
+    """<x, y>_J = sum s_i x_i y_i over the last dimension, with broadcasting."""
+    a, b = several_points(signature, x=x, y=y)
+    product = (a * b * signature.vector(a)).sum(dim=-1)
+    arrays.check_overflow(product, "x and y", "<x, y>")
+    return like(product, x)
+
+
+def membership(x: Array, signature: Signature, *, alpha: float = 1.0) -> Any:
+    """The scaled distance |<x, x>_J + alpha^2| / max(alpha^2, |x|^2) of points (..., n) from U.
+
+    It is a few u for points of U.
+    """
+    point = points_of(x, signature, "x").to(torch.float64)
+    radius = arrays.positive_number(alpha, "alpha")
+    size = point.detach().abs().amax(dim=-1, keepdim=True).clamp(min=radius)  # no square overflows
+    squares = (point / size).square()
+    alpha_squared = (radius / size[..., 0]).square()
+    defect = (squares * signature.vector(point)).sum(dim=-1) + alpha_squared
+    return like(defect.abs() / torch.maximum(squares.sum(dim=-1), alpha_squared), x)
