@@ -280,6 +280,97 @@ def check_factors(found, given):
     close(found, given["X"], size(given["X"]), 10 * rough(found))
 
 
+# -- layers on points
+
+LORENTZ = Signature(4, 1)
+
+
+def place():
+    return dict(dtype=As("other", torch.float64), device=As("other", "cpu"))
+
+
+def on_sheet(rng, *shape):
+    """Points of one sheet, as a tensor."""
+    x = 0.4 * rng.standard_normal((*shape, N))
+    x[..., -1] = 1
+    return torch.from_numpy(jorth.ultrahyperbolic.lift(x, LORENTZ))
+
+
+def lorentz_weight(**given):
+    layer = nn.LorentzLinear(**given)
+    assert (layer.log_factor is None) == (not given["learn_radius"])
+    return layer.weight.detach()
+
+
+def attention_weights(**given):
+    layer = nn.LorentzAttention(**given)
+    return torch.cat([layer.query.weight, layer.value.weight]).detach()
+
+
+def centroid_logits(**given):
+    layer = nn.LorentzCentroid(**given)
+    return torch.zeros(0) if layer.logits is None else layer.logits.detach()
+
+
+def check_logits(logits, given):
+    assert not logits.any()
+    assert len(logits) == (0 if given["points"] is None else given["points"])
+
+
+def mlr_normals(**given):
+    return nn.HyperbolicMLR(**given).normal.detach()
+
+
+def check_normals(normals, given):
+    assert tuple(normals.shape) == (given["classes"], given["signature"].p)
+
+
+def residual_gate(**given):
+    return nn.LorentzResidual(**given).gate.detach()
+
+
+def check_gate(gate, given):
+    close(gate, given["gate"], 1, rough(gate))
+
+
+def centroid_output(x, weights, alpha):
+    return nn.LorentzCentroid(LORENTZ, dtype=torch.float64)(x, weights, alpha=alpha)
+
+
+def attention_output(x, context, attn_mask):
+    layer = nn.LorentzAttention(LORENTZ, 2, dtype=torch.float64)
+    return layer(x, context, attn_mask=attn_mask).detach()
+
+
+def mlr_output(x):
+    return nn.HyperbolicMLR(LORENTZ, 3, dtype=torch.float64)(x).detach()
+
+
+def residual_output(x):
+    layer = nn.LorentzResidual(torch.nn.Tanh(), LORENTZ, gate=0.5, dtype=torch.float64)
+    return layer(x).detach()
+
+
+def check_on_sheet(y, given):
+    """Points of one sheet go to points; anything else goes through, as in any layer."""
+    alpha = exact(given.get("alpha", 1.0))
+    inputs = [exact(given[name]) for name in ("x", "context") if name in given]
+    for x in inputs:
+        off = np.abs((x * x * signs(LORENTZ)).sum(axis=-1) + alpha * alpha)
+        if not (off < 1e-9).all() or not (x[..., -1] > 0).all() or size(x) > 100:
+            return
+    weights = exact(given["weights"]) if "weights" in given else np.ones(1)
+    moderate = (weights > 1e-100).all() and size(weights) < 1e100
+    plain = moderate and "attn_mask" not in given
+    if plain or np.isfinite(exact(y)).all():
+        form = (exact(y) ** 2 * signs(LORENTZ)).sum(axis=-1)
+        close(form, np.broadcast_to(-alpha * alpha, form.shape), 1e3, 100 * rough(y))
+
+
+def check_classes(y, given):
+    assert tuple(y.shape) == (*given["x"].shape[:-1], 3)
+
+
 # -- manifolds
 
 
@@ -589,6 +680,83 @@ CALLS = [
         layer_output,
         lambda rng: dict(x=torch.from_numpy(rng.standard_normal((3, N)))),
         check_output,
+        non_finite=True,
+    ),
+    Call(
+        "jorth.nn.LorentzLinear",
+        lorentz_weight,
+        lambda rng: dict(
+            signature=SIG,
+            learn_radius=bool(rng.integers(2)),
+            alpha=1.5,
+            batch=(2,) if rng.integers(2) else (),
+            cond=4.0,
+            seed=3,
+            **place(),
+        ),
+        check_filled,
+    ),
+    Call(
+        "jorth.nn.LorentzAttention",
+        attention_weights,
+        lambda rng: dict(signature=SIG, heads=2, alpha=1.5, cond=4.0, seed=3, **place()),
+        check_filled,
+    ),
+    Call(
+        "jorth.nn.LorentzAttention forward",
+        attention_output,
+        lambda rng: dict(
+            x=on_sheet(rng, 3), context=on_sheet(rng, 4), attn_mask=torch.zeros(3, 4).double()
+        ),
+        check_on_sheet,
+        non_finite=True,
+    ),
+    Call(
+        "jorth.nn.LorentzCentroid",
+        centroid_logits,
+        lambda rng: dict(signature=SIG, points=As("count", 3), alpha=1.5, **place()),
+        check_logits,
+    ),
+    Call(
+        "jorth.nn.LorentzCentroid forward",
+        centroid_output,
+        lambda rng: dict(
+            x=on_sheet(rng, 3), weights=torch.from_numpy(rng.uniform(0.5, 1.0, 3)), alpha=1.0
+        ),
+        check_on_sheet,
+        non_finite=True,
+    ),
+    Call(
+        "jorth.nn.HyperbolicMLR",
+        mlr_normals,
+        lambda rng: dict(signature=SIG, classes=3, alpha=1.5, seed=3, **place()),
+        check_normals,
+    ),
+    Call(
+        "jorth.nn.HyperbolicMLR forward",
+        mlr_output,
+        lambda rng: dict(x=on_sheet(rng, 3)),
+        check_classes,
+        non_finite=True,
+    ),
+    Call(
+        "jorth.nn.LorentzResidual",
+        residual_gate,
+        lambda rng: dict(
+            module=As("other", torch.nn.Tanh()),
+            signature=SIG,
+            output=("vector", "point")[rng.integers(2)],
+            gate=0.5,
+            alpha=1.5,
+            **place(),
+        ),
+        check_gate,
+    ),
+    Call(
+        "jorth.nn.LorentzResidual forward",
+        residual_output,
+        lambda rng: dict(x=on_sheet(rng, 3)),
+        check_on_sheet,
         non_finite=True,
     ),
     Call(

@@ -1,19 +1,29 @@
-"""J-orthogonal parameters of torch modules: an initialiser, a layer and parametrisations."""
+"""J-orthogonal parameters of torch modules: initialiser, parametrisations, and layers."""
 
 from jorth.nn import init
+from jorth.nn.attention import LorentzAttention
+from jorth.nn.centroid import LorentzCentroid
 from jorth.nn.declarations import declare
+from jorth.nn.hyperbolic_mlr import HyperbolicMLR
 from jorth.nn.linear import JOrthogonalLinear
+from jorth.nn.lorentz_linear import LorentzLinear
 from jorth.nn.parametrizations import (
     CSParametrization,
     ExponentialParametrization,
     cs_parametrization,
     exponential_parametrization,
 )
+from jorth.nn.residual import LorentzResidual
 
 __all__ = [
     "CSParametrization",
     "ExponentialParametrization",
+    "HyperbolicMLR",
     "JOrthogonalLinear",
+    "LorentzAttention",
+    "LorentzCentroid",
+    "LorentzLinear",
+    "LorentzResidual",
     "cs_parametrization",
     "declare",
     "exponential_parametrization",

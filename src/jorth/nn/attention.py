@@ -1,0 +1,121 @@
+"""Attention by Lorentzian inner products, with centroids as values."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from jorth import arrays
+from jorth.nn.linear import JOrthogonalLinear
+from jorth.nn.on_points import OnPoints, Radius, broadcast
+from jorth.signature import Signature
+from jorth.ultrahyperbolic.means import centroid_at, normalise_at
+
+
+class LorentzAttention(OnPoints):
+    """(..., L, n) -> (..., L, n): each point becomes a mean of the points it attends to.
+
+    Head h has isometries Q_h (``query.weight``), V_h (``value.weight``) and a positive scale b_h.
+    Points y_j of the context get the shares softmax_j(b_h <Q_h x, y_j>_J / alpha^2), the larger the
+    nearer they are to Q_h x: -<x, y>_J / alpha^2 is cosh of the distance over alpha, or cos. The
+    result is the centroid over h of the centroids of the V_h y_j with these shares.
+
+    Isometries for keys and outputs would add nothing: <Q x, K y> = <K^-1 Q x, y>, and centroids
+    commute with isometries. Averages draw points together; inside `LorentzResidual` the layer
+    keeps distances at first.
+
+    Sums are timelike, and centroids exist, for q = 1 with all points on one sheet and for p = 0.
+    Elsewhere points must not be spread too widely; a result without a centroid is NaN.
+
+    Args:
+        signature: The signs of J, q at least 1.
+        heads: The number of heads.
+        alpha: The radius of the points.
+        cond: The condition number of the initial isometries.
+        seed: The seed of the initial isometries, as in `jorth.nn.init.j_orthogonal_`.
+        device: The device of the parameters.
+        dtype: The dtype of the parameters, float32 or float64; torch's default when omitted.
+    """
+
+    def __init__(
+        self,
+        signature: Signature,
+        heads: int = 1,
+        *,
+        alpha: float = 1.0,
+        cond: float = 1.0,
+        seed: int | np.random.Generator | torch.Generator = 0,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(signature, alpha, device)
+        self.heads = arrays.whole_number(heads, "heads", 1)
+        rng = seed if isinstance(seed, torch.Generator) else arrays.generator(seed)
+        options: dict[str, Any] = dict(batch=(self.heads,), cond=cond, device=device, dtype=dtype)
+        self.query = JOrthogonalLinear(signature, seed=rng, **options)
+        self.value = JOrthogonalLinear(signature, seed=rng, **options)
+        self.log_scale = nn.Parameter(self.query.weight.new_empty(self.heads))
+        self._reset_scale()
+
+    def reset_parameters(self, seed: int | np.random.Generator | torch.Generator = 0) -> None:
+        """Draw new isometries, and set the scales to 1 / sqrt(n)."""
+        rng = seed if isinstance(seed, torch.Generator) else arrays.generator(seed)
+        self.query.reset_parameters(rng)
+        self.value.reset_parameters(rng)
+        self._reset_scale()
+
+    def _reset_scale(self) -> None:
+        if not self.log_scale.is_meta:
+            nn.init.constant_(self.log_scale, -0.5 * math.log(self.signature.n))
+
+    def forward(
+        self,
+        x: Tensor,
+        context: Tensor | None = None,
+        *,
+        attn_mask: Tensor | None = None,
+        key_padding_mask: Tensor | None = None,
+        alpha: Radius | None = None,
+    ) -> Tensor:
+        """Attend from x (..., L, n) to the context (..., S, n), by default x itself.
+
+        The masks are those of `torch.nn.MultiheadAttention`: ``attn_mask`` (L, S) or
+        (..., heads, L, S) and ``key_padding_mask`` (..., S), True where a point must not be
+        attended to, or floats that are added to the scores. A row without any point left is NaN.
+        """
+        points = self._points(x, "x")
+        others = points if context is None else self._points(context, "context")
+        radius = self.radius(alpha)
+        scale = (self.log_scale.exp() / radius**2)[:, None, None]
+        queries = (points.unsqueeze(-3) @ self.query.weight.mT) * (scale * self.signs)
+        values = others.unsqueeze(-3) @ self.value.weight.mT
+        scores = queries @ others.unsqueeze(-3).mT
+        if attn_mask is not None:
+            scores = scores + self._mask(attn_mask, "attn_mask", scores)
+        if key_padding_mask is not None:
+            padding = self._mask(key_padding_mask, "key_padding_mask", scores[..., 0, 0, :])
+            scores = scores + padding[..., None, None, :]
+        sums = scores.softmax(dim=-1) @ values
+        # the weights have the sum 1, so that for q = 1 -<s, s> is at least alpha^2
+        least = 1.0 if self.signature.q == 1 else 0.0
+        means = normalise_at(sums, self.signs, radius, least=least).transpose(-3, -2)
+        return centroid_at(means, means.new_ones(self.heads), self.signs, radius)
+
+    def _points(self, x: Tensor, name: str) -> Tensor:
+        return self.check_points(x, name, dimensions=2, like=self.log_scale)
+
+    def _mask(self, mask: Any, name: str, scores: Tensor) -> Tensor:
+        """A mask to add to the scores, -inf where one of bools is True."""
+        boolean = isinstance(mask, Tensor) and mask.dtype == torch.bool
+        mask = self.check_floats(mask.to(scores.dtype) if boolean else mask, name)
+        if mask.ndim == 0 or mask.ndim > scores.ndim or not broadcast(mask.shape, scores.shape):
+            wanted = f"{tuple(scores.shape)} for the scores of x and context"
+            raise ValueError(f"{name} must fit {wanted}, got {arrays.describe(mask)}")
+        return torch.zeros_like(mask).masked_fill(mask != 0, -math.inf) if boolean else mask
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, heads={self.heads}"

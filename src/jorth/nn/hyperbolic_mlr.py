@@ -1,0 +1,93 @@
+"""Multinomial logistic regression: logits from signed distances to hyperplanes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from jorth import arrays
+from jorth.nn.on_points import OnPoints, Radius
+from jorth.signature import Signature
+from jorth.ultrahyperbolic.entire import geodesic_coefficients
+
+
+class HyperbolicMLR(OnPoints):
+    """(..., n) -> (..., classes): |z| times the signed distance of x from a hyperplane per class.
+
+    The hyperplane {y : <w, y>_J = 0} has the spacelike unit normal
+    w = (cosh(r) z / |z|, sinh(r) b / |b|), r = |b| / alpha, from ``normal`` z (classes, p) and
+    ``offset`` b (classes, q); with q = 1 it is |b| away from the origin. A point x is
+    alpha asinh(<w, x>_J / alpha) away from it, along the geodesic that meets it at a right angle
+    (Ganea et al., Hyperbolic neural networks, 2018; Mishne et al., The numerical stability of
+    hyperbolic representation learning, 2023). The formula holds for any p and q of at least 1; with
+    p = 0, a sphere, there are no spacelike normals, and the layer is refused.
+
+    At first offsets are 0 and normals random with E |z|^2 = 1.
+
+    Args:
+        signature: The signs of J, p and q at least 1.
+        classes: The number of logits.
+        alpha: The radius of the points.
+        seed: The seed of the initial normals, an integer or a NumPy generator.
+        device: The device of the parameters.
+        dtype: The dtype of the parameters, float32 or float64; torch's default when omitted.
+    """
+
+    plus: Tensor
+    minus: Tensor
+
+    def __init__(
+        self,
+        signature: Signature,
+        classes: int,
+        *,
+        alpha: float = 1.0,
+        seed: int | np.random.Generator = 0,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(signature, alpha, device)
+        if signature.p == 0:
+            expected = "p of at least 1 for hyperplanes"
+            raise ValueError(f"signature must have {expected}, got {signature}")
+        self.classes = arrays.whole_number(classes, "classes", 1)
+        arrays.check_dtype(dtype, optional=True)
+        plus, minus = signature.positions(self.signs.device)
+        self.register_buffer("plus", plus, persistent=False)
+        self.register_buffer("minus", minus, persistent=False)
+        shapes = (self.classes, signature.p), (self.classes, signature.q)
+        self.normal, self.offset = (
+            nn.Parameter(torch.empty(shape, device=device, dtype=dtype)) for shape in shapes
+        )
+        self.reset_parameters(seed)
+
+    def reset_parameters(self, seed: int | np.random.Generator = 0) -> None:
+        """Draw new normals, and set the offsets to 0; nothing happens on the device "meta"."""
+        rng = arrays.generator(seed)
+        if self.normal.is_meta:
+            return
+        drawn = rng.standard_normal(self.normal.shape) / math.sqrt(self.signature.p)
+        with torch.no_grad():
+            self.normal.copy_(torch.from_numpy(drawn))
+        nn.init.zeros_(self.offset)
+
+    def forward(self, x: Tensor, *, alpha: Radius | None = None) -> Tensor:
+        """Return the logits (..., classes) of points x (..., n)."""
+        self.check_points(x, "x", like=self.normal)
+        radius = self.radius(alpha)
+        length = torch.linalg.vector_norm(self.normal, dim=-1, keepdim=True)
+        b = self.offset / radius
+        form = b.square().sum(dim=-1, keepdim=True)
+        c, s, h = geodesic_coefficients(form, torch.ones_like(form))
+        direction = self.normal / torch.where(length > 0, length, 1.0)
+        space = x.index_select(-1, self.plus) @ (h * h * c * direction).mT
+        time = x.index_select(-1, self.minus) @ (h * h * s * b).mT
+        logits: Tensor = length.squeeze(-1) * radius * torch.asinh((space - time) / radius)
+        return logits
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, classes={self.classes}"

@@ -1,0 +1,85 @@
+"""What the layers on points of the pseudo-hyperboloid share: signature, radius, signs, checks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from jorth import arrays
+from jorth.signature import Signature
+from jorth.ultrahyperbolic.boundary import check_q
+
+Radius = float | Tensor
+"""A radius of U: a number, or a tensor of no dimension if it is learned."""
+
+
+class OnPoints(nn.Module):
+    """A layer on points (..., n) with <x, x>_J = -alpha^2; nothing in it touches the host.
+
+    Args:
+        signature: The signs of J, q at least 1.
+        alpha: The radius of the points.
+        device: The device of the signs.
+    """
+
+    signs: Tensor
+
+    def __init__(self, signature: Signature, alpha: float, device: Any) -> None:
+        super().__init__()
+        check_q(signature)
+        self.signature = signature
+        self.alpha = arrays.squarable_number(alpha, "alpha", torch.float32)
+        arrays.check_device(device)
+        # of integers, which take the dtype of the points
+        signs = torch.tensor(signature.signs, device=device)
+        self.register_buffer("signs", signs, persistent=False)
+
+    def radius(self, alpha: Radius | None) -> Radius:
+        """The radius for one call: ``alpha`` if it is given, else the layer's own."""
+        if alpha is None:
+            return self.alpha
+        if not isinstance(alpha, Tensor):
+            return arrays.squarable_number(alpha, "alpha", torch.float32)
+        if alpha.ndim != 0:
+            expected = "a number or a tensor of no dimension"
+            raise ValueError(f"alpha must be {expected}, got {arrays.describe(alpha)}")
+        return self.check_floats(alpha, "alpha")
+
+    def check_floats(self, value: Any, name: str) -> Tensor:
+        """A dense tensor of real floating-point numbers on the device of the layer."""
+        tensor = isinstance(value, Tensor) and value.layout == torch.strided
+        if not tensor or not value.is_floating_point() or value.device != self.signs.device:
+            expected = f"a dense tensor of floats on {self.signs.device}"
+            raise TypeError(f"{name} must be {expected}, got {arrays.describe(value)}")
+        floats: Tensor = value
+        return floats
+
+    def check_points(
+        self, value: Any, name: str, *, dimensions: int = 1, like: Tensor | None = None
+    ) -> Tensor:
+        """A float tensor (..., n) on the device of the layer.
+
+        It has at least so many dimensions and, but for autocast, the dtype of ``like``.
+        """
+        x = self.check_floats(value, name)
+        alike = like is None or x.dtype == like.dtype
+        if not alike and not torch.is_autocast_enabled(x.device.type):
+            expected = f"the layer's dtype {None if like is None else like.dtype}"
+            raise TypeError(f"{name} must have {expected}, got {arrays.describe(x)}")
+        n = self.signature.n
+        if x.ndim < dimensions or x.shape[-1] != n:
+            shape = ", ".join(["...", *"m" * (dimensions - 1), str(n)])
+            raise ValueError(f"{name} must have shape ({shape}), got {arrays.describe(x)}")
+        return x
+
+    def extra_repr(self) -> str:
+        return f"{self.signature}, alpha={self.alpha:g}"
+
+
+def broadcast(first: Sequence[int], second: Sequence[int]) -> bool:
+    """Whether two shapes broadcast against each other."""
+    pairs = zip(reversed(first), reversed(second), strict=False)
+    return all(a == b or 1 in (a, b) for a, b in pairs)

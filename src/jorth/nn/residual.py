@@ -1,0 +1,72 @@
+"""A residual block on the pseudo-hyperboloid."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from jorth import arrays
+from jorth.nn.on_points import OnPoints, Radius
+from jorth.signature import Signature
+from jorth.ultrahyperbolic.maps import exp_at, log_at, project_tangent_at
+
+
+class LorentzResidual(OnPoints):
+    """x -> exp_x(g v): a step from x along a geodesic that a module chooses, g learned.
+
+    With output="vector" the module returns any vector f(x) (..., n), and v is its tangent part
+    f(x) + <x, f(x)>_J x / alpha^2. With output="point" it returns a point of U, and v = log_x f(x):
+    the step then ends between x (g = 0) and f(x) (g = 1), where their centroids lie. A pair that no
+    geodesic joins, which q = 1 does not have on one sheet, gives NaN.
+
+    The ``gate`` g is 0 at first, so that any number of blocks is the identity and keeps all norms
+    (ReZero, Bachlechner et al., 2021).
+
+    Args:
+        module: What gives f(x). Further arguments of a call go to it.
+        signature: The signs of J, q at least 1.
+        output: What the module returns, "vector" or "point".
+        gate: The initial g.
+        alpha: The radius of the points.
+        device: The device of the gate.
+        dtype: The dtype of the gate, float32 or float64; torch's default when omitted.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        signature: Signature,
+        *,
+        output: Literal["vector", "point"] = "vector",
+        gate: float = 0.0,
+        alpha: float = 1.0,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(signature, alpha, device)
+        if not isinstance(module, nn.Module):
+            raise TypeError(f"module must be a torch.nn.Module, got {arrays.describe(module)}")
+        arrays.check_choice(output, "output", ("vector", "point"))
+        arrays.check_dtype(dtype, optional=True)
+        start = arrays.finite_number(gate, "gate", torch.float32)
+        self.module = module
+        self.output = output
+        self.gate = nn.Parameter(torch.full((), start, device=device, dtype=dtype))
+
+    def forward(
+        self, x: Tensor, *arguments: Any, alpha: Radius | None = None, **options: Any
+    ) -> Tensor:
+        """Map points x (..., n) to points of the same shape."""
+        points = self.check_points(x, "x")
+        radius = self.radius(alpha)
+        f = self.check_points(self.module(points, *arguments, **options), "the module's result")
+        if self.output == "vector":
+            v = project_tangent_at(points, f, self.signs, radius)
+        else:
+            v = log_at(points, f, self.signs, radius)
+        return exp_at(points, self.gate * v, self.signs, radius)
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, output={self.output!r}"
