@@ -8,6 +8,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SHORT = {"lorentz_digits.py": ["25"]}
+"""Arguments with which an example takes a few seconds."""
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
@@ -25,6 +27,7 @@ def test_code_blocks_run(page, tmp_path, monkeypatch):
 )
 def test_examples_run(example, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", [str(example), *SHORT.get(example.name, [])])
     runpy.run_path(str(example), run_name="__main__")
     assert capsys.readouterr().out.strip()
 

@@ -13,9 +13,8 @@ import torch
 from torch import Tensor
 
 NEAR = 1.0
-"""Below this |w| the series of C and S are summed; 1 / 22! is below the rounding of float64."""
-EVEN = tuple(1 / math.factorial(2 * k) for k in range(11))
-ODD = tuple(1 / math.factorial(2 * k + 1) for k in range(11))
+"""Below this |w| the series of S(w / 4) is summed; its last term is below 1e-19."""
+SINHC = tuple(1 / math.factorial(2 * k + 1) for k in range(9))
 
 NEAR_ARC = 0.125
 """Below this |e| the series of arc over sine is summed; its terms fall as (e / 2)^k."""
@@ -50,12 +49,14 @@ def geodesic_coefficients(form: Tensor, ratio: Tensor) -> tuple[Tensor, Tensor, 
     near = w.abs() < NEAR
     hyperbola, circle = w >= NEAR, w <= -NEAR
     r = ratio * torch.where(near, 1.0, form).abs().sqrt()
-    series = torch.where(near, w, 0.0)
+    quarter = torch.where(near, w, 0.0) / 4
+    half = polynomial(quarter, SINHC)
+    square = quarter * half.square()  # sinh^2 of half of r
     boost = torch.where(hyperbola, r, 1.0)
     turn = torch.where(circle, r, 1.0)
     shrunk = torch.exp(-2 * boost)
     c = torch.where(hyperbola, (1 + shrunk) / 2, torch.where(circle, turn.cos(), 0.0))
     s = torch.where(hyperbola, (1 - shrunk) / (2 * boost), turn.sin() / turn)
-    c = torch.where(near, polynomial(series, EVEN), c)
-    s = torch.where(near, polynomial(series, ODD), s)
+    c = torch.where(near, 1 + 2 * square, c)
+    s = torch.where(near, half * (1 + square).sqrt(), s)
     return c, s, torch.where(hyperbola, torch.exp(boost / 2), 1.0)
