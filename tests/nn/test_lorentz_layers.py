@@ -205,6 +205,23 @@ def test_layers_compile_by_inductor(name, sig):
     )
 
 
+@pytest.mark.gpu
+@some_layers
+def test_layers_never_wait_for_the_device(name, sig):
+    layer = layer_of(name, sig).cuda()
+    x = points(sig, 2, POINTS, seed=3)
+    wanted = layer_of(name, sig)(x)
+    x = x.cuda().requires_grad_()
+    layer(x).sum().backward()  # allocations and libraries, once
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        y = layer(x)
+        y.sum().backward()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    torch.testing.assert_close(y.cpu(), wanted, rtol=0, atol=1e-11)
+
+
 @each_layer
 def test_state_copies_and_pickles(name, sig):
     layer, other = layer_of(name, sig), MAKE[name](sig, dtype=torch.float64)

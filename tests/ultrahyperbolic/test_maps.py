@@ -319,6 +319,14 @@ def test_derivatives_of_log_and_transport(length, kind, turned):
     assert torch.autograd.gradcheck(lambda *a: transport_at(*a, signs, 1.0), (x, y, v), atol=1e-4)
 
 
+def test_derivatives_of_log_are_finite_where_its_roots_are_equal():
+    """e = 2, where sqrt|e - 2| is not taken but computed."""
+    sig = Signature(1, 1)
+    x = torch.tensor([-1.0, 2**0.5], dtype=torch.float64, requires_grad=True)
+    y = torch.tensor([1.0, 2**0.5], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda a, b: log_at(a, b, sig.vector(a), 1.0), (x, y))
+
+
 def test_derivatives_of_log_are_finite_at_the_same_point_and_nowhere_else_lost():
     sig = Signature(2, 2)
     x = torch.from_numpy(lift(np.array([0.3, -0.4, 0.5, 0.1]), sig)).requires_grad_()

@@ -60,7 +60,9 @@ def test_near_points_far_out_keep_their_digits():
     with mpmath.workdps(40):
         x = [[mpmath.sinh(9 + k / 1024), 0, mpmath.cosh(9 + k / 1024)] for k in range(3)]
         points = np.array([exact.doubles(row) for row in x], dtype=np.float32)
-    found = centroid(points, sig)
+    # a point without weight far from them does no harm
+    points = np.concatenate([points, np.array([[0, 0, 1]], dtype=np.float32)])
+    found = centroid(points, sig, weights=np.array([1, 1, 1, 0], dtype=np.float32))
     far = lift(found.astype(float), sig)
     # their sum is a multiple of the middle point; rounding moves <d, d> by |d| u |x| or 1e-3
     np.testing.assert_allclose(far[0], np.sinh(9 + 1 / 1024), rtol=1e-3)

@@ -103,6 +103,8 @@ class LorentzAttention(OnPoints):
         # the weights have the sum 1, so that for q = 1 -<s, s> is at least alpha^2
         least = 1.0 if self.signature.q == 1 else 0.0
         means = normalise_at(sums, self.signs, radius, least=least).transpose(-3, -2)
+        if self.heads == 1:
+            return means.squeeze(-2)
         return centroid_at(means, means.new_ones(self.heads), self.signs, radius)
 
     def _points(self, x: Tensor, name: str) -> Tensor:

@@ -79,27 +79,31 @@ def log(x: ArrayT, y: ArrayT, signature: Signature, *, alpha: float = 1.0) -> Ar
 def log_at(x: Tensor, y: Tensor, signs: Tensor, alpha: float | Tensor) -> Tensor:
     """`log` without its checks: NaN where no geodesic joins x and y.
 
-    With e = g - 1 and f = g + 1 it is arc / sqrt(|e f|) (D - k x), arc = acosh(g) or acos(g),
-    where D - k x = y - g x: D = y - x and k = e, or D = y + x and k = f.
+    With e = g - 1 and f = g + 1 it is arc / sqrt|e f| (D - k x), arc = acosh(g) or acos(g), where
+    D - k x is y - g x: D = y - x and k = e, or D = y + x and k = f.
     """
     sign, D, delta, root = _gap(x, y, signs, alpha)
     same, joined = sign > 0, _is_joined(sign, delta)
     e = torch.where(same, delta, -2 - delta)
     near = e.abs() < NEAR_ARC
-    series = polynomial(torch.where(near, e, 0.0), ARC)
+    k = torch.where(near, torch.where(same, e, -delta), 0.0)
+    close = polynomial(torch.where(near, e, 0.0), ARC) * (D - k * x)
     # elsewhere by the roots of |e| and f, whose squares may overflow
-    root = torch.where(near | ~joined, 1.0, root)
     circle = e < 0
-    wide = same & ~circle  # y - x is spacelike
-    other = torch.where(wide, root, (root - ROOT2).abs() * (root + ROOT2))
-    other = torch.where(wide, torch.hypot(other, torch.full_like(root, ROOT2)), other.sqrt())
-    root_e, root_f = torch.where(same, root, other), torch.where(same, other, root)
+    root_e, root_f = _roots(torch.where(near | ~joined, 1.0, root), same, circle)
     arc = 2 * torch.where(circle, torch.atan2(root_e, root_f), torch.asinh(root_e / ROOT2))
     k = torch.where(same, torch.where(circle, -root_e, root_e) / root_f, root_f / root_e)
     far = arc * (D / root_e / root_f - k * x)
-    small_k = torch.where(near, torch.where(same, e, -delta), 0.0)
-    found = torch.where(near, series * (D - small_k * x), far)
-    return torch.where(joined, found, torch.nan)
+    return torch.where(joined, torch.where(near, close, far), torch.nan)
+
+
+def _roots(root: Tensor, same: Tensor, circle: Tensor) -> tuple[Tensor, Tensor]:
+    """sqrt|e| and sqrt(f), f = e + 2, of which ``root`` is the first where ``same``."""
+    larger = same & ~circle
+    # a square root of zero would have no derivative, even where it is not taken
+    other = torch.where(larger, root, (root - ROOT2).abs() * (root + ROOT2))
+    other = torch.where(larger, torch.hypot(root, torch.full_like(root, ROOT2)), other.sqrt())
+    return torch.where(same, root, other), torch.where(same, other, root)
 
 
 def _gap(
