@@ -74,6 +74,19 @@ def run_jobcd(params, signature, **rest):
     return two_steps(optim.JOBCD([params], signature, **rest), params)
 
 
+def thin_weight(rng):
+    return torch.nn.Parameter(
+        jorth.random_point(SIG, cond=3.0, columns=(2, 1), seed=rng, dtype=torch.float64)
+    )
+
+
+def check_thin_steps(points, given):
+    """Every point has X^T J X = diag(+-1), the same as the first."""
+    x = exact(points[0])
+    gram = turned(x) @ (signs(given["signature"])[:, None] * x)
+    feasible(points, given["signature"], np.diag(np.sign(np.diag(gram))))
+
+
 def run_vr_jobcd(params, signature, probability, **rest):
     return two_steps(optim.VRJOBCD([params], signature, probability=probability, **rest), params)
 
@@ -548,6 +561,13 @@ CALLS = [
         run_jobcd,
         lambda rng: dict(params=weight(rng), signature=SIG) | options(rng),
         check_steps,
+        changes=("params",),
+    ),
+    Call(
+        "jorth.optim.JOBCD thin",
+        run_jobcd,
+        lambda rng: dict(params=thin_weight(rng), signature=SIG) | options(rng) | dict(side="left"),
+        check_thin_steps,
         changes=("params",),
     ),
     Call(

@@ -20,10 +20,15 @@ from jorth.optim.weight_decay import decay_angles
 SIDES = {"left": ("left",), "right": ("right",), "both": ("left", "right")}
 
 
+def sides_of(group: dict[str, Any], X: Tensor) -> tuple[str, ...]:
+    """The sides that a step changes; thin matrices X (..., n, k) have but one."""
+    return SIDES["left" if X.shape[-1] < X.shape[-2] else group["side"]]
+
+
 def state_shapes(group: dict[str, Any], X: Tensor) -> dict[str, tuple[int, ...]]:
     """The shapes of the state of parameters X (..., n, k), by name; all begin with the batch."""
     n = group["signature"].n
-    sides = (*X.shape[:-2], len(SIDES[group["side"]]))
+    sides = (*X.shape[:-2], len(sides_of(group, X)))
     shapes = {"momentum": (*sides, n, n), "momentum_weight": (*sides, 1, 1), "gain": (*sides, 2)}
     if group["curvature"] != "scheduled":
         planes = (1, 1) if group["curvature"] == "per-matrix" else (n, n)
@@ -54,7 +59,7 @@ def step_angles(
 ) -> Tensor:
     """The angles (b, sides, n, n), float64, from finite gradients; slopes update the state."""
     signature = group["signature"]
-    views = [(X, G) if side == "left" else (X.mT, G.mT) for side in SIDES[group["side"]]]
+    views = [(X, G) if side == "left" else (X.mT, G.mT) for side in sides_of(group, X)]
     signs = signature.vector(X)
     S = torch.stack([skew_gradient(x, g, signs) for x, g in views], dim=1)
     finite &= torch.isfinite(S).all(dim=-1).all(dim=-1).all(dim=-1)
@@ -76,7 +81,7 @@ def step_angles(
 def _turned(group: dict[str, Any], X: Tensor, theta: Tensor, rounds: NDArray[np.int64]) -> Tensor:
     """The matrices X (b, n, k), float64, turned on the sides of the group."""
     moved = X.double()
-    for number, side in enumerate(SIDES[group["side"]]):
+    for number, side in enumerate(sides_of(group, X)):
         rows = moved if side == "left" else moved.mT
         rows = turned(rows, theta[:, number], group["signature"], rounds)
         moved = rows if side == "left" else rows.mT

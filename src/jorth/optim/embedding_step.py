@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jorth.group.slopes import skew_gradient
+from jorth.group.slopes import gradient_of_slopes, skew_gradient
 from jorth.kernels.averages import LARGEST_GROWTH, SlopeAverages
 from jorth.kernels.majoriser import Majoriser, finite_matrices
 from jorth.optim.guard import may_be_written
@@ -16,7 +16,7 @@ from jorth.optim.outcome import Outcome, rounds_of
 
 
 def state_shapes(group: dict[str, Any], X: Tensor) -> dict[str, tuple[int, ...]]:
-    """The shapes of the state of parameters X (..., n, n), by name; all begin with the batch."""
+    """The shapes of the state of parameters X (..., n, k), by name; all begin with the batch."""
     batch, n = X.shape[:-2], group["signature"].n
     shapes: dict[str, tuple[int, ...]] = {}
     if group["momentum"] > 0:
@@ -30,7 +30,7 @@ def state_shapes(group: dict[str, Any], X: Tensor) -> dict[str, tuple[int, ...]]
 def embedding_step(
     group: dict[str, Any], X: Tensor, G: Tensor, state: dict[str, Tensor]
 ) -> Outcome:
-    """X (b, n, n) after one step along the gradients G; the state changes in place."""
+    """X (b, n, k) after one step along the gradients G; the state changes in place."""
     right = group["side"] == "right"
     moved, finite, too_far = _left_step(group, *((X.mT, G.mT) if right else (X, G)), state)
     return Outcome(moved.mT if right else moved, finite, too_far)
@@ -58,7 +58,7 @@ def _averaged(
 ) -> tuple[Tensor, Tensor | None, Tensor]:
     """G, the averaged slopes (None without averages), and which gradients are finite (b,).
 
-    The averaged slopes D are those of the gradient J D X^-T = J D J X J, which is returned.
+    With averages G is the gradient whose slopes they are.
     """
     finite = finite_matrices(G)
     if "momentum" not in state and "root" not in state:
@@ -74,4 +74,4 @@ def _averaged(
         S, momentum=group["momentum"], decay=group["decay"], largest_growth=LARGEST_GROWTH
     )
     D = torch.where(finite, averages.direction(S, eps=group["eps"]), 0.0).to(X.dtype)
-    return signs[:, None] * (D @ (signs[:, None] * X * signs)), D, finite[:, 0, 0]
+    return gradient_of_slopes(D, X, group["signature"]), D, finite[:, 0, 0]

@@ -47,6 +47,8 @@ class JOBCD(Optimizer):
     "too_far" of a parameter group count the two cases, and the first of each gives a
     RuntimeWarning.
 
+    Parameters may be thin, (..., n, k) with X^T J X = diag(+-1), which turns of rows preserve.
+
     Args:
         params: Parameters, named parameters or groups of them; float32 or float64, J-orthogonal. A
             group may have options of its own, including the signature.
@@ -77,7 +79,7 @@ class JOBCD(Optimizer):
         rounds_per_gradient: Rounds of disjoint pairs in one step; None is a complete tournament
             (one round for "greedy").
         side: "left" changes rows, "right" columns, "both" rows and columns; None is "both" in the
-            invariant metric and "left" in the other.
+            invariant metric and "left" in the other. Of thin matrices "both" changes rows alone.
         components: "start" stays in the component of the start; "all" may leave it (the paper, with
             metric="embedding").
         maximize: Ascend.
@@ -158,12 +160,12 @@ class JOBCD(Optimizer):
         return loss
 
     def _step_group(self, group: dict[str, Any], gradients: dict[Tensor, Tensor]) -> None:
-        """One step along the given gradients, one batch for each dtype and device."""
-        buckets: dict[tuple[torch.dtype, torch.device], list[Tensor]] = {}
+        """One step along the given gradients, one batch for each dtype, device and width."""
+        buckets: dict[tuple[torch.dtype, torch.device, int], list[Tensor]] = {}
         for p, gradient in gradients.items():
             if gradient.is_sparse:
                 raise RuntimeError("JOBCD does not take sparse gradients: use sparse=False")
-            buckets.setdefault((p.dtype, p.device), []).append(p)
+            buckets.setdefault((p.dtype, p.device, p.shape[-1]), []).append(p)
         for params in buckets.values():
             self._step_batch(group, params, [gradients[p] for p in params])
         if buckets:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from jorth import arrays
 from jorth.arrays import describe
-from jorth.group.elements import check_feasible, finite_square
+from jorth.group.elements import check_feasible, finite_thin
 from jorth.kernels.pairings import MATCHINGS
 
 CHOICES = {
@@ -56,9 +56,21 @@ def check_group(group: dict[str, Any]) -> None:
     for position, p in enumerate(group["params"]):
         name = f"params[{position}]"
         try:
-            check_feasible(finite_square(p, signature, name), signature, name, remedy=REMEDY)
+            matrices = finite_thin(p, signature, name)
+            check_feasible(matrices, signature, name, remedy=REMEDY)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{error}{SPLIT}") from None
+        if matrices.shape[-1] < signature.n:
+            _check_thin(group, name)
+
+
+def _check_thin(group: dict[str, Any], name: str) -> None:
+    """Raise a ValueError for options that thin matrices do not have."""
+    if group["side"] == "right":
+        expected = f'"left" or "both" for the thin {name}, whose rows alone have a signature'
+        raise ValueError(f"side must be {expected}, got 'right'")
+    if group["weight_decay"] > 0:
+        raise ValueError(f"weight_decay must be 0 for the thin {name}, got {group['weight_decay']}")
 
 
 def _check_metric(group: dict[str, Any]) -> None:
