@@ -22,7 +22,7 @@ WIDTH = 100
 ORDER = (
     ("signature", "clock", "compiling", "terminal"),
     ("arrays",),
-    ("ranks",),
+    ("ranks", "sharding"),
     ("storage",),
     ("group",),
     ("plane",),

@@ -27,6 +27,8 @@ ArrayT = TypeVar("ArrayT", NDArray[np.floating], Tensor)
 ResultT = TypeVar("ResultT", float, NDArray[Any])
 
 FLOATS = (torch.float64, torch.float32)
+HALF = (torch.bfloat16, torch.float16)
+"""The dtypes of weights that are rounded from float32 ones; nothing is computed in them."""
 FEW_ENTRIES = 64 * 64
 """The most entries of a matrix on the CPU whose products NumPy starts faster than torch."""
 LONGEST_SHOWN = 40
@@ -366,12 +368,20 @@ def check_flag(value: object, name: str) -> None:
         raise TypeError(f"{name} must be True or False, got {describe(value)}")
 
 
-def check_dtype(dtype: Any, name: str = "dtype", *, optional: bool = False) -> None:
-    """Raise a TypeError unless a dtype is float64 or float32, or None if it is optional."""
+def check_dtype(
+    dtype: Any, name: str = "dtype", *, optional: bool = False, half: bool = False
+) -> None:
+    """Raise a TypeError unless a dtype is float64 or float32.
+
+    It may be None if it is optional, and in half precision where that is allowed.
+    """
     if optional and dtype is None:
         return
-    if not isinstance(dtype, torch.dtype) or dtype not in FLOATS:
-        raise TypeError(f"{name} must be torch.float64 or torch.float32, got {shown(dtype)}")
+    allowed = (*FLOATS, *HALF) if half else FLOATS
+    if not isinstance(dtype, torch.dtype) or dtype not in allowed:
+        listed = " or ".join(", ".join(map(str, allowed)).rsplit(", ", 1))
+        found = str(dtype) if isinstance(dtype, torch.dtype) else shown(dtype)
+        raise TypeError(f"{name} must be {listed}, got {found}")
 
 
 def check_device(device: Any, name: str = "device") -> None:

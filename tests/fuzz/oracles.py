@@ -24,12 +24,11 @@ def exact(value: Any) -> np.ndarray:
 
 def rough(*arrays: Any) -> float:
     """sqrt(u) of the coarsest dtype among arrays; Python's numbers do not count."""
-    dtypes = [
-        a.detach().numpy().dtype if isinstance(a, Tensor) else getattr(a, "dtype", np.float64)
-        for a in arrays
-    ]
-    floats = [dtype for dtype in map(np.dtype, dtypes) if dtype.kind == "f"]
-    return float(np.sqrt(max([np.finfo(dtype).eps for dtype in floats], default=2.3e-16) / 2))
+    tensors = [a.dtype for a in arrays if isinstance(a, Tensor) and a.is_floating_point()]
+    others = [np.dtype(getattr(a, "dtype", float)) for a in arrays if not isinstance(a, Tensor)]
+    units = [torch.finfo(dtype).eps for dtype in tensors]
+    units += [float(np.finfo(dtype).eps) for dtype in others if dtype.kind == "f"]
+    return float(np.sqrt(max(units, default=2.3e-16) / 2))
 
 
 def size(array: Any) -> Any:

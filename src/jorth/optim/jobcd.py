@@ -14,7 +14,9 @@ from jorth.arrays import describe
 from jorth.kernels.pairings import Matching
 from jorth.optim import angle_step, embedding_step
 from jorth.optim.guard import too_far
+from jorth.optim.loading import restored_state, unrounded_state
 from jorth.optim.options import check_closure, check_group, parameter_list
+from jorth.optim.working import Working, new_state, without_autocast
 from jorth.signature import Signature
 
 NOT_FINITE = "a gradient is not finite, or its slopes are not"
@@ -50,8 +52,10 @@ class JOBCD(Optimizer):
     Parameters may be thin, (..., n, k) with X^T J X = diag(+-1), which turns of rows preserve.
 
     Args:
-        params: Parameters, named parameters or groups of them; float32 or float64, J-orthogonal. A
-            group may have options of its own, including the signature.
+        params: Parameters, named parameters or groups of them; J-orthogonal. A group may have
+            options of its own, including the signature. Beside float32 and float64 parameters there
+            may be some in bfloat16 or float16: a float32 master is kept in the state, which starts
+            from the polished parameter, and the parameter is its rounding after each step.
         signature: The signs of J; may be left out if every group has one.
         lr: The angle of a step, in radians, before the gain. With curvature="scheduled" it is 1 / L
             for the curvature L of the loss.
@@ -161,32 +165,36 @@ class JOBCD(Optimizer):
 
     def _step_group(self, group: dict[str, Any], gradients: dict[Tensor, Tensor]) -> None:
         """One step along the given gradients, one batch for each dtype, device and width."""
-        buckets: dict[tuple[torch.dtype, torch.device, int], list[Tensor]] = {}
+        _, state_shapes = STEPS[group["metric"]]
+        buckets: dict[Any, list[Working]] = {}
         for p, gradient in gradients.items():
             if gradient.is_sparse:
                 raise RuntimeError("JOBCD does not take sparse gradients: use sparse=False")
-            buckets.setdefault((p.dtype, p.device, p.shape[-1]), []).append(p)
-        for params in buckets.values():
-            self._step_batch(group, params, [gradients[p] for p in params])
+            self._complete_state(p, {"step": (*p.shape[:-2], 1, 1)} | state_shapes(group, p))
+            working = Working.of(p, gradient, self.state[p], group["signature"])
+            buckets.setdefault(working.kind, []).append(working)
+        for batch in buckets.values():
+            if any(working.X.numel() for working in batch):
+                with without_autocast(batch[0].X.device):
+                    self._step_batch(group, batch)
+            for working in batch:
+                working.write()
         if buckets:
             group["turn"] += 1
 
-    def _step_batch(
-        self, group: dict[str, Any], params: list[Tensor], gradients: list[Tensor]
-    ) -> None:
+    def _step_batch(self, group: dict[str, Any], batch: list[Working]) -> None:
         take_step, state_shapes = STEPS[group["metric"]]
+        params, states = [w.X for w in batch], [w.state for w in batch]
         X = _stack(params, params)
-        G = _stack([g.to(p.dtype) for p, g in zip(params, gradients, strict=True)], params)
-        for p in params:
-            self._complete_state(p, {"step": (*p.shape[:-2], 1, 1)} | state_shapes(group, p))
+        G = _stack([w.G.to(w.X.dtype) for w in batch], params)
         names = state_shapes(group, params[0])
-        state = {name: _stack([self.state[p][name] for p in params], params) for name in names}
+        state = {name: _stack([own[name] for own in states], params) for name in names}
         outcome = take_step(group, X, -G if group["maximize"] else G, state)
         step = outcome.finite.to(X.dtype)[:, None, None]
         _unstack(outcome.X, params, params)
-        _unstack(step, [self.state[p]["step"] for p in params], params, add=True)
+        _unstack(step, [own["step"] for own in states], params, add=True)
         for name, average in state.items():
-            _unstack(average, [self.state[p][name] for p in params], params)
+            _unstack(average, [own[name] for own in states], params)
         _count_unmoved(group, "too_far", ~outcome.too_far, too_far(X.dtype, group["max_norm"]))
         _count_unmoved(group, "not_finite", outcome.finite, NOT_FINITE)
 
@@ -195,15 +203,15 @@ class JOBCD(Optimizer):
         state = self.state[p]
         for name, shape in shapes.items():
             if name not in state or state[name].shape != shape:
-                state[name] = p.new_zeros(shape)
+                state[name] = new_state(p, shape)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """As torch's, which leaves "step" on the device and in the dtype it was saved with."""
+        """As torch's, with the state on the device of its parameter and in its working dtype."""
         super().__setstate__(state)
         for group in self.param_groups:
             for p in group["params"]:
-                if "step" in self.state.get(p, {}):
-                    self.state[p]["step"] = self.state[p]["step"].to(p)
+                if p in self.state:
+                    self.state[p] = restored_state(p, self.state[p])
 
     def state_dict(self) -> dict[str, Any]:
         """As torch's, with signatures as lists of signs, which `torch.load` accepts."""
@@ -222,7 +230,8 @@ class JOBCD(Optimizer):
             expected, found = own["signature"], saved["signature"]
             if expected != found:
                 raise ValueError(f"state_dict must be of {expected}, got one of {found}")
-        super().load_state_dict(state_dict | {"param_groups": groups})
+        with unrounded_state(self):
+            super().load_state_dict(state_dict | {"param_groups": groups})
 
 
 def _count_unmoved(group: dict[str, Any], name: str, moves: Tensor, reason: str) -> None:

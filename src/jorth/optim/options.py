@@ -8,9 +8,12 @@ from typing import Any
 from torch import Tensor
 
 from jorth import arrays
-from jorth.arrays import describe
+from jorth.arrays import HALF, describe
 from jorth.group.elements import check_feasible, finite_thin
 from jorth.kernels.pairings import MATCHINGS
+from jorth.optim.working import polished_start
+from jorth.sharding import check_layout, matrices_of
+from jorth.signature import Signature
 
 CHOICES = {
     "curvature": ("scheduled", "per-matrix", "per-plane"),
@@ -33,7 +36,7 @@ SPLIT = (
 
 def check_group(group: dict[str, Any]) -> None:
     """Check a parameter group, and turn its numbers into Python's own."""
-    signature = arrays.check_signature(group["signature"])
+    arrays.check_signature(group["signature"])
     if group["side"] is None:
         group["side"] = "both" if group["metric"] == "invariant" else "left"
     for name, choices in CHOICES.items():
@@ -56,12 +59,21 @@ def check_group(group: dict[str, Any]) -> None:
     for position, p in enumerate(group["params"]):
         name = f"params[{position}]"
         try:
-            matrices = finite_thin(p, signature, name)
-            check_feasible(matrices, signature, name, remedy=REMEDY)
+            _check_matrices(p.detach(), group["signature"], name)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{error}{SPLIT}") from None
-        if matrices.shape[-1] < signature.n:
+        if p.shape[-1] < group["signature"].n:
             _check_thin(group, name)
+
+
+def _check_matrices(p: Tensor, signature: Signature, name: str) -> None:
+    """Check that the matrices of a parameter are J-orthogonal, to rounding in half precision."""
+    check_layout(p, name)
+    matrices = matrices_of(p)
+    if matrices.dtype in HALF:
+        polished_start(matrices, signature, name)
+    else:
+        check_feasible(finite_thin(matrices, signature, name), signature, name, remedy=REMEDY)
 
 
 def _check_thin(group: dict[str, Any], name: str) -> None:

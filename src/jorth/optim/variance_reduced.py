@@ -13,6 +13,8 @@ from jorth.arrays import real_number
 from jorth.kernels.majoriser import finite_matrices
 from jorth.optim.jobcd import JOBCD
 from jorth.optim.options import check_closure
+from jorth.optim.working import working_dtype
+from jorth.sharding import is_sharded
 from jorth.signature import Signature
 
 REFRESH_STREAM = 1
@@ -65,6 +67,16 @@ class VRJOBCD(JOBCD):
         self.defaults.update(own)
         for group in self.param_groups:
             group.update(own)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a group, as `JOBCD` does; its parameters must not be sharded."""
+        super().add_param_group(param_group)
+        for position, p in enumerate(self.param_groups[-1]["params"]):
+            if is_sharded(p):
+                self.param_groups.pop()
+                expected = "a plain tensor (use JOBCD, or DistributedDataParallel)"
+                found = f"a DTensor with placements {p.placements}"
+                raise TypeError(f"params[{position}] must be {expected}, got {found}")
 
     def wants_large_batch(self) -> bool:
         """Whether the coming step is a refresh. Asking twice changes nothing.
@@ -128,7 +140,7 @@ class VRJOBCD(JOBCD):
                 torch.random.fork_rng(list({p.device for p in params if p.is_cuda})),
             ):
                 closure()
-            return {p: torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in known}
+            return {p: _gradient(p) for p in known}
         finally:
             for p in known:
                 p.copy_(now[p])
@@ -136,7 +148,7 @@ class VRJOBCD(JOBCD):
     def _estimate(self, p: Tensor, before: dict[Tensor, Tensor]) -> Tensor:
         """The estimate of the gradient at p; a finite one is stored, with p, for the next step."""
         state = self.state[p]
-        estimate = torch.zeros_like(p) if p.grad is None else p.grad.clone()
+        estimate = _gradient(p)
         if p in before:
             difference = state["estimate"] + (estimate - before[p])
             estimate = torch.where(finite_matrices(state["estimate"]), difference, estimate)
@@ -145,3 +157,11 @@ class VRJOBCD(JOBCD):
             state["estimate"] = torch.where(finite, estimate, state.get("estimate", estimate))
             state["previous"] = torch.where(finite, p, state.get("previous", p))
         return estimate
+
+
+def _gradient(p: Tensor) -> Tensor:
+    """A copy of the gradient of p, zero if there is none, in the precision of steps."""
+    dtype = working_dtype(p)
+    if p.grad is None:
+        return torch.zeros_like(p, dtype=dtype)
+    return p.grad.to(dtype, copy=True)
