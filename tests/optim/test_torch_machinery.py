@@ -1,0 +1,288 @@
+"""What torch builds around an optimiser: schedulers, GradScaler, hooks, pickle, compiled models."""
+
+import copy
+import math
+import pickle
+import warnings
+
+import pytest
+import torch
+from torch.optim import lr_scheduler
+
+import jorth
+from jorth import Signature
+from jorth.optim import JOBCD
+from tests.optim.problems import SIG, Alignment, optimizer_of, train
+
+OPTIONS = {"lr": 0.05, "momentum": 0.9, "curvature": "per-matrix"}
+
+# -- schedulers
+
+SCHEDULERS = {
+    "LambdaLR": lambda o: lr_scheduler.LambdaLR(o, lambda k: 1 / (k + 1)),
+    "MultiplicativeLR": lambda o: lr_scheduler.MultiplicativeLR(o, lambda k: 0.9),
+    "StepLR": lambda o: lr_scheduler.StepLR(o, 2),
+    "MultiStepLR": lambda o: lr_scheduler.MultiStepLR(o, [2, 4]),
+    "ConstantLR": lambda o: lr_scheduler.ConstantLR(o, total_iters=3),
+    "LinearLR": lambda o: lr_scheduler.LinearLR(o, start_factor=0.1, total_iters=4),
+    "ExponentialLR": lambda o: lr_scheduler.ExponentialLR(o, 0.8),
+    "PolynomialLR": lambda o: lr_scheduler.PolynomialLR(o, total_iters=10),
+    "CosineAnnealingLR": lambda o: lr_scheduler.CosineAnnealingLR(o, 8),
+    "CosineAnnealingWarmRestarts": lambda o: lr_scheduler.CosineAnnealingWarmRestarts(o, 3),
+    "CyclicLR": lambda o: lr_scheduler.CyclicLR(o, 0.01, 0.1, step_size_up=3),
+    "OneCycleLR": lambda o: lr_scheduler.OneCycleLR(o, max_lr=0.1, total_steps=12),
+    "SequentialLR": lambda o: lr_scheduler.SequentialLR(
+        o, [lr_scheduler.ConstantLR(o, 0.1), lr_scheduler.ExponentialLR(o, 0.9)], milestones=[3]
+    ),
+    "ChainedScheduler": lambda o: lr_scheduler.ChainedScheduler(
+        [lr_scheduler.ConstantLR(o, 0.5), lr_scheduler.ExponentialLR(o, 0.9)]
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", [float, torch.tensor], ids=["number", "tensor"])
+@pytest.mark.parametrize("name", SCHEDULERS)
+def test_schedulers_set_the_options_of_a_step(name, kind):
+    """A run that is given the same lr and momentum by hand is the same."""
+    model, by_hand = Alignment(SIG), Alignment(SIG)
+    optimizer = JOBCD([model.weight], SIG, **(OPTIONS | {"lr": kind(0.05)}))
+    scheduler = SCHEDULERS[name](optimizer)
+    reference = JOBCD([by_hand.weight], SIG, **OPTIONS)
+    seen = []
+    for _ in range(6):
+        group = optimizer.param_groups[0]
+        seen.append((float(group["lr"]), float(group["momentum"])))
+        reference.param_groups[0].update(lr=seen[-1][0], momentum=seen[-1][1])
+        train(model, optimizer, 1)
+        train(by_hand, reference, 1)
+        scheduler.step()
+    assert len({lr for lr, _ in seen}) > 1
+    cycles = name in ("CyclicLR", "OneCycleLR")
+    assert (len({momentum for _, momentum in seen}) > 1) == cycles
+    assert torch.equal(model.weight, by_hand.weight)
+    assert (model.weight.detach() - torch.eye(SIG.n)).norm() > 0.05
+
+
+def test_a_plateau_lowers_the_rate():
+    model = Alignment(SIG)
+    optimizer = JOBCD([model.weight], SIG, lr=0.05)
+    scheduler = lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=1)
+    for _ in range(4):
+        train(model, optimizer, 1)
+        scheduler.step(1.0)
+    assert optimizer.param_groups[0]["lr"] == 0.025
+
+
+def test_a_scheduler_goes_on_from_its_state():
+    ends = []
+    for interrupted in (False, True):
+        model = Alignment(SIG)
+        optimizer = JOBCD([model.weight], SIG, **OPTIONS)
+        scheduler = lr_scheduler.OneCycleLR(optimizer, max_lr=0.1, total_steps=12)
+        for turn in range(10):
+            if interrupted and turn == 5:
+                saved = optimizer.state_dict(), scheduler.state_dict()
+                optimizer = JOBCD([model.weight], SIG, **OPTIONS)
+                scheduler = lr_scheduler.OneCycleLR(optimizer, max_lr=0.1, total_steps=12)
+                optimizer.load_state_dict(saved[0])
+                scheduler.load_state_dict(saved[1])
+            train(model, optimizer, 1)
+            scheduler.step()
+        ends.append(model.weight.detach())
+    assert torch.equal(*ends)
+
+
+# -- GradScaler
+
+
+def scaled_step(model, optimizer, scaler, bound=None, spoil=False):
+    optimizer.zero_grad()
+    scaler.scale(model()).backward()
+    if spoil:
+        model.weight.grad[0, 0] = math.inf
+    if bound is not None:
+        scaler.unscale_(optimizer)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), bound)
+    scaler.step(optimizer)
+    scaler.update()
+
+
+@pytest.mark.parametrize("bound", [None, 0.1])
+def test_a_scaled_loss_gives_the_same_steps(bound):
+    """The scale is a power of two, so that nothing is rounded."""
+    ends = []
+    for enabled in (True, False):
+        model = Alignment(SIG, dtype=torch.float32)
+        optimizer = JOBCD([model.weight], SIG, **OPTIONS)
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, enabled=enabled)
+        for _ in range(5):
+            scaled_step(model, optimizer, scaler, bound)
+        ends.append(model.weight.detach())
+    assert torch.equal(*ends)
+
+
+def test_a_scaler_leaves_out_a_step_that_is_not_finite():
+    """The optimiser is not called: no warning, no count, no state; the scale is halved."""
+    model, clean = Alignment(SIG), Alignment(SIG)
+    optimizers = [JOBCD([m.weight], SIG, **OPTIONS) for m in (model, clean)]
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=1000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for turn in range(4):
+            scaled_step(model, optimizers[0], scaler, spoil=turn == 2)
+    train(clean, optimizers[1], 3)
+    assert scaler.get_scale() == 2.0
+    assert optimizers[0].param_groups[0]["turn"] == 3
+    assert optimizers[0].param_groups[0]["not_finite"] == 0
+    assert torch.allclose(model.weight, clean.weight, rtol=0, atol=1e-14)
+
+
+# -- copies
+
+
+def by_pickle(pair):
+    return pickle.loads(pickle.dumps(pair))
+
+
+@pytest.mark.parametrize("way", [copy.deepcopy, by_pickle])
+@pytest.mark.parametrize("kind", [JOBCD, jorth.optim.VRJOBCD])
+def test_a_copied_run_goes_on_bit_for_bit(way, kind):
+    model = Alignment(SIG, batch=(2,))
+    optimizer = kind([model.weight], SIG, metric="invariant", **OPTIONS)
+
+    def more(model, optimizer):
+        def closure():
+            optimizer.zero_grad()
+            loss = model()
+            loss.backward()
+            return loss
+
+        return [optimizer.step(closure).item() for _ in range(4)]
+
+    more(model, optimizer)
+    twin, twins = way((model, optimizer))
+    before = twin.weight.detach().clone()
+    assert more(model, optimizer)
+    assert torch.equal(twin.weight, before)
+    more(twin, twins)
+    assert torch.equal(model.weight, twin.weight)
+    for name, value in optimizer.state[model.weight].items():
+        assert torch.equal(value, twins.state[twin.weight][name])
+
+
+def test_a_state_is_loaded_onto_the_dtype_of_the_parameters():
+    single, double = Alignment(SIG, dtype=torch.float32), Alignment(SIG)
+    optimizer = JOBCD([single.weight], SIG, **OPTIONS)
+    train(single, optimizer, 3)
+    other = JOBCD([double.weight], SIG, **OPTIONS)
+    other.load_state_dict(optimizer.state_dict())
+    assert {value.dtype for value in other.state[double.weight].values()} == {torch.float64}
+    train(double, other, 1)
+
+
+# -- hooks
+
+
+def test_hooks_of_steps_and_states_are_called():
+    model = Alignment(SIG)
+    optimizer, seen = JOBCD([model.weight], SIG, **OPTIONS), []
+    optimizer.register_step_pre_hook(lambda *_: seen.append("before"))
+    optimizer.register_step_post_hook(lambda *_: seen.append("after"))
+    optimizer.register_state_dict_pre_hook(lambda _: seen.append("saving"))
+    optimizer.register_state_dict_post_hook(lambda _, state: state | {"note": 1})
+    optimizer.register_load_state_dict_pre_hook(lambda _, state: seen.append(state["note"]))
+    optimizer.register_load_state_dict_post_hook(lambda _: seen.append("loaded"))
+    train(model, optimizer, 1)
+    optimizer.load_state_dict(optimizer.state_dict())
+    assert seen == ["before", "after", "saving", 1, "loaded"]
+
+
+def test_a_step_in_the_middle_of_backward():
+    """One optimiser per parameter, which steps as soon as its gradient is there."""
+    ends = []
+    for at_once in (True, False):
+        models = [Alignment(SIG, seed=seed) for seed in (0, 1)]
+        optimizers = {m.weight: JOBCD([m.weight], SIG, lr=0.1) for m in models}
+        if at_once:
+            for p in optimizers:
+                p.register_post_accumulate_grad_hook(lambda p, own=optimizers: own[p].step())
+        for _ in range(3):
+            for optimizer in optimizers.values():
+                optimizer.zero_grad()
+            sum(m() for m in models).backward()
+            for optimizer in () if at_once else optimizers.values():
+                optimizer.step()
+        ends.append(torch.stack(list(optimizers)).detach())
+    assert torch.equal(*ends)
+
+
+# -- groups and gradients
+
+
+def test_a_group_added_in_the_middle_of_a_run():
+    other = Signature(3, 2)
+    first, second = Alignment(SIG), Alignment(other, seed=3)
+    optimizer = JOBCD([first.weight], SIG, **OPTIONS)
+    train(first, optimizer, 4)
+    optimizer.add_param_group({"params": second.weight, "signature": other, "lr": 0.01})
+    lone = Alignment(other, seed=3)
+    alone = JOBCD([lone.weight], other, **(OPTIONS | {"lr": 0.01}))
+    for _ in range(3):
+        optimizer.zero_grad()
+        (first() + second()).backward()
+        optimizer.step()
+    train(lone, alone, 3)
+    assert [group["turn"] for group in optimizer.param_groups] == [7, 3]
+    assert torch.equal(second.weight, lone.weight)
+    fresh = JOBCD(
+        [
+            {"params": [("first", first.weight)]},
+            {"params": [("second", second.weight)], "signature": other},
+        ],
+        SIG,
+    )
+    fresh.load_state_dict(optimizer.state_dict())
+    assert [group["lr"] for group in fresh.param_groups] == [0.05, 0.01]
+
+
+def test_gradients_of_zero_are_gradients():
+    """`zero_grad(set_to_none=False)` leaves zeros: momentum goes on, where None would stop it."""
+    model = Alignment(SIG)
+    optimizer = JOBCD([model.weight], SIG, **OPTIONS)
+    train(model, optimizer, 3)
+    for keep, moves in ((True, False), (False, True)):
+        before = model.weight.detach().clone()
+        optimizer.zero_grad(set_to_none=keep)
+        optimizer.step()
+        assert torch.equal(model.weight, before) != moves
+        model().backward()
+
+
+@pytest.mark.parametrize("option", ["foreach", "fused", "capturable", "differentiable"])
+def test_options_of_other_optimisers_are_not_taken(option):
+    with pytest.raises(TypeError, match=option):
+        JOBCD([torch.nn.Parameter(torch.eye(SIG.n))], SIG, **{option: True})
+
+
+def test_named_parameters_keep_their_names():
+    model = Alignment(SIG)
+    optimizer = JOBCD(model.named_parameters(), SIG, **OPTIONS)
+    train(model, optimizer, 2)
+    assert optimizer.state_dict()["param_groups"][0]["param_names"] == ["weight"]
+    other = JOBCD(model.named_parameters(), SIG, **OPTIONS)
+    other.load_state_dict(optimizer.state_dict())
+    assert other.param_groups[0]["param_names"] == ["weight"]
+
+
+# -- compiled models
+
+
+def test_a_compiled_model_is_trained_as_it_is():
+    """The traced graph, run by torch itself: no compiler of another kind is needed."""
+    model = Alignment(SIG)
+    traced = torch.compile(Alignment(SIG), backend="aot_eager")
+    train(model, optimizer_of(model), 4)
+    optimizer = JOBCD(traced.parameters(), SIG, lr=1 / model.curvature())
+    train(traced, optimizer, 4)
+    assert torch.allclose(traced.weight, model.weight, rtol=0, atol=1e-13)
+    assert jorth.residual(traced.weight.detach(), SIG) < 1e-13
