@@ -161,6 +161,26 @@ def half_precision(rank, folder):
     return whole(model) | masters
 
 
+def mixed_precision(rank, folder):
+    """Float32 shards, products in bfloat16."""
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+    layer = jorth.nn.JOrthogonalLinear(SIG, seed=1)
+    fully_shard(layer, mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16))
+    optimizer = JOBCD([layer.weight], SIG, **OPTIONS)
+    x = torch.randn(ROWS, SIG.n, generator=torch.Generator().manual_seed(rank))
+    losses, dtypes = [], []
+    for _ in range(30):
+        optimizer.zero_grad()
+        y = layer(x)
+        loss = (y.float() - x.roll(1, dims=1)).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        dtypes.append(y.dtype)
+    return {"losses": losses, "dtype": dtypes[0], "weight": layer.weight.full_tensor().detach()}
+
+
 def one_bad_gradient(rank, folder):
     """Of one row, which one process has."""
     model = fully_sharded(Net())
@@ -230,7 +250,33 @@ def checkpoint(rank, folder):
     files.load({"model": weights, "optimizer": state}, checkpoint_id=f"{folder}/checkpoint")
     set_state_dict(resumed, fresh, model_state_dict=weights, optim_state_dict=state)
     train(resumed, fresh, SECOND, rows)
-    return {"on": whole(model), "resumed": whole(resumed), "turn": fresh.param_groups[0]["turn"]}
+    gathered = full_state(model, optimizer)
+    loaded = fully_sharded(Net())
+    other = JOBCD(loaded.parameters(), SIG, **OPTIONS)
+    load_full_state(loaded, other, gathered)
+    same = full_state(loaded, other)
+    return {
+        "on": whole(model),
+        "resumed": whole(resumed),
+        "turn": fresh.param_groups[0]["turn"],
+        "gathered": gathered["state"],
+        "loaded": same["state"],
+    }
+
+
+def full_state(model, optimizer):
+    """The state of the optimiser, gathered into plain tensors."""
+    from torch.distributed.checkpoint.state_dict import StateDictOptions, get_optimizer_state_dict
+
+    options = StateDictOptions(full_state_dict=True)
+    return get_optimizer_state_dict(model, optimizer, options=options)
+
+
+def load_full_state(model, optimizer, state):
+    from torch.distributed.checkpoint.state_dict import StateDictOptions, set_optimizer_state_dict
+
+    options = StateDictOptions(full_state_dict=True)
+    set_optimizer_state_dict(model, optimizer, state, options=options)
 
 
 def zero_redundancy(rank, folder):
@@ -274,6 +320,7 @@ JOBS = (
     columns_and_greedy,
     greedy_pairs,
     half_precision,
+    mixed_precision,
     one_bad_gradient,
     tensor_parallel,
     both,
@@ -372,6 +419,26 @@ def test_masters_of_sharded_parameters(two):
         assert not torch.equal(first[name], before)
         residual = torch.as_tensor(jorth.residual(master, SIG)).max()
         assert residual < 100 * SIG.n * 2.0**-24
+
+
+def test_mixed_precision_keeps_float32_weights_on_the_group(two):
+    for found in two:
+        job = found["mixed_precision"]
+        assert job["dtype"] == torch.bfloat16
+        assert job["weight"].dtype == torch.float32
+        assert job["losses"][-1] < 0.9 * job["losses"][0]
+        assert jorth.residual(job["weight"], SIG) < 100 * SIG.n * 2.0**-24
+
+
+def test_a_gathered_state_is_whole(two):
+    for found in two:
+        gathered, loaded = found["checkpoint"]["gathered"], found["checkpoint"]["loaded"]
+        assert gathered.keys() == loaded.keys()
+        assert gathered["several.weight"]["momentum"].shape == (3, SIG.n, SIG.n)
+        for name, entries in gathered.items():
+            for key, value in entries.items():
+                assert type(value) is torch.Tensor
+                assert torch.equal(value, loaded[name][key]), (name, key)
 
 
 def test_a_bad_gradient_on_one_process_rests_the_matrix_on_both(two):
