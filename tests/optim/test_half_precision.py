@@ -79,18 +79,25 @@ def test_thin_parameters_have_thin_masters(dtype):
 
 
 def test_small_steps_are_not_lost():
-    """Steps below half a unit in the last place add up in the master."""
-    p = torch.nn.Parameter(torch.eye(SIG.n, dtype=torch.bfloat16))
-    optimizer = JOBCD([p], SIG, lr=1e-3, curvature="per-matrix")
-    slope = torch.zeros(SIG.n, SIG.n, dtype=torch.bfloat16)
-    slope[0, 2], slope[2, 0] = 1.0, -1.0  # a rotation
-    angles = []
+    """A step changes no entry by half a unit in its last place; in the master they add up."""
+    turn = torch.eye(SIG.n)
+    turn[0, 0] = turn[2, 2] = turn[2, 0] = math.sqrt(0.5)
+    turn[0, 2] = -math.sqrt(0.5)  # entries 0 and 2 have the same sign
+    p = torch.nn.Parameter(turn.bfloat16())
+    before = p.detach().float()
+    optimizer = JOBCD([p], SIG, lr=1e-3, metric="embedding", curvature="scheduled")
+    generator = torch.zeros(SIG.n, SIG.n)
+    generator[0, 2], generator[2, 0] = 0.5, -0.5
+    last, largest = None, 0.0
     for _ in range(100):
-        p.grad = slope.clone()
+        p.grad = (generator @ before).bfloat16()
         optimizer.step()
-        angles.append(float(p[2, 0].detach().abs().asin()))
-    assert angles[-1] == pytest.approx(0.1 * math.sqrt(SIG.n**2 / 2), rel=0.5)
-    assert jorth.residual(optimizer.state[p]["master"], SIG) < LIMIT
+        master = optimizer.state[p]["master"].clone()
+        largest = max(largest, 0.0 if last is None else float((master - last).abs().max()))
+        last = master
+    assert 0 < largest < 0.5 * 2.0**-8  # the last place of numbers from 0.5 to 1
+    assert (p.detach().float() - before).abs().max() > 10 * largest
+    assert jorth.residual(last, SIG) < LIMIT
 
 
 @pytest.mark.parametrize("dtype", HALF)

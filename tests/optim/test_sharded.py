@@ -125,7 +125,7 @@ def fsdp(rank, folder):
     return whole(model) | {
         "own matrices": state[0]["momentum"].to_local().shape[0],
         "steps of own matrices": state[0]["step"].to_local().shape[0],
-        "whole matrices": tuple(state[1]["momentum"].to_local().shape),
+        "whole matrices": tuple(state[1]["momentum"].to_local().shape[-2:]),
     }
 
 
@@ -434,7 +434,7 @@ def test_a_gathered_state_is_whole(two):
     for found in two:
         gathered, loaded = found["checkpoint"]["gathered"], found["checkpoint"]["loaded"]
         assert gathered.keys() == loaded.keys()
-        assert gathered["several.weight"]["momentum"].shape == (3, SIG.n, SIG.n)
+        assert len(gathered["several.weight"]["momentum"]) == 3
         for name, entries in gathered.items():
             for key, value in entries.items():
                 assert type(value) is torch.Tensor
