@@ -315,6 +315,23 @@ def test_the_average_stays_on_the_group(dtype, norm, decay):
     assert (weight - start).norm() < 3 * (model.weight.detach() - start).norm()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["SWA", "EMA"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_ten_thousand_updates(dtype, name):
+    model = JOrthogonalLinear(SIG, batch=(3,), cond=1e6, dtype=dtype)
+    averaged = AveragedModel(model, **FUNCTIONS[name])
+    start = jorth.polish(model.weight.detach().double(), SIG)
+    generator = torch.Generator().manual_seed(0)
+    for step in range(10_000):
+        with torch.no_grad():
+            model.weight.copy_(small_turn(SIG, 0.05, generator) @ start)
+        averaged.update_parameters(model)
+        if step % 500 == 499:
+            found = jorth.residual(averaged.module.weight.detach(), SIG)
+            assert found.max() < 10 * N * torch.finfo(dtype).eps / 2
+
+
 def test_far_points_of_large_norm_in_float32():
     """Unrelated boosts by 1e3; A and X are positive definite, and so X A^-1 has positive
     eigenvalues: there is a mean."""
