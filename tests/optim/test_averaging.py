@@ -79,11 +79,11 @@ def residuals(model):
     ]
 
 
-def pair(A, X, signature=SIG, **options):
+def pair(A, X, signature=SIG, columns=None, **options):
     """The average of A after an update by X."""
-    module = torch.nn.Linear(signature.n, signature.n, bias=False, dtype=A.dtype)
+    module = torch.nn.Module()
     module.weight = torch.nn.Parameter(A.clone())
-    declare(module, "weight", signature)
+    declare(module, "weight", signature, columns=columns)
     averaged = AveragedModel(module, **options)
     averaged.update_parameters(module)
     with torch.no_grad():
@@ -220,12 +220,12 @@ def points(seed, cond, apart):
     return A, small_turn(SIG, apart, generator) @ A
 
 
-def polar_factor(E):
-    """E (J E^T J E)^(-1/2) by mpmath."""
+def polar_factor(E, columns=SIG):
+    """E (C E^T J E)^(-1/2) by mpmath."""
     with mpmath.workdps(60):
-        J = mpmath.diag(SIG.signs.tolist())
+        J, C = (mpmath.diag(signature.signs.tolist()) for signature in (SIG, columns))
         M = mpmath.matrix(E.tolist())
-        values, vectors = mpmath.eig(J * M.T * J * M)
+        values, vectors = mpmath.eig(C * M.T * J * M)
         inverse_root = vectors * mpmath.diag([1 / mpmath.sqrt(v) for v in values]) * vectors**-1
         factor = (M * inverse_root).apply(mpmath.re)
         return torch.tensor(np.array(factor.tolist(), dtype=float))
@@ -242,6 +242,40 @@ def test_the_average_is_the_polar_factor_of_the_mean(name, cond, apart):
     # rounding moves A and X by n u ||A||^2 along the group
     assert (found - wanted).abs().max() < 1e-13 * cond * float(wanted.abs().max())
     assert jorth.residual(found, SIG) < 10 * N * 2.0**-53
+
+
+THIN = [1, 0, 2]
+"""Some columns of a J-orthogonal matrix, in another order."""
+COLUMNS = Signature.of([-1, 1, 1])
+
+
+@pytest.mark.parametrize(("cond", "apart"), [(4.0, 0.1), (100.0, 0.01), (1e6, 1e-4)])
+@pytest.mark.parametrize("decay", [0.9, 0.5])
+def test_thin_averages_are_polar_factors_too(decay, cond, apart):
+    """Where X - A is below one, so that there is such a factor."""
+    A, X = (point[:, THIN] for point in points(3, cond, apart))
+    found = pair(A, X, columns=COLUMNS, **ema(decay))
+    wanted = polar_factor(decay * A + (1 - decay) * X, COLUMNS)
+    assert (found - wanted).abs().max() < 1e-13 * cond**1.5 * float(wanted.abs().max())
+    gram = torch.diag(COLUMNS.vector(found))
+    assert jorth.residual(found, SIG, gram=gram) < 10 * N * 2.0**-53
+    single = pair(A.float(), X.float(), columns=COLUMNS, **ema(decay))
+    assert jorth.residual(single, SIG, gram=gram) < 10 * N * 2.0**-24
+
+
+def test_components_of_thin_matrices():
+    """Two negative columns of two signs have an orientation, two positive ones of three have
+    none."""
+    eye = torch.eye(N, dtype=torch.float64)
+    flipped = eye[:, [0, 2]] * torch.tensor([-1.0, 1.0])
+    assert torch.allclose(
+        pair(eye[:, [0, 2]], flipped, columns=Signature(2, 0), **ema(0.9)), eye[:, [0, 2]]
+    )
+    flipped = eye[:, [1, 4]] * torch.tensor([-1.0, 1.0])
+    with pytest.raises(ValueError, match="there is no mean of matrices in different components"):
+        pair(eye[:, [1, 4]], flipped, columns=Signature(0, 2), **ema(0.9))
+    with pytest.raises(PolishError, match="too far apart"):
+        pair(eye[:, [0, 2]], -eye[:, [0, 2]], columns=Signature(2, 0))
 
 
 @pytest.mark.parametrize("cond", [4.0, 1e6])

@@ -11,8 +11,9 @@ from torch.optim import swa_utils
 
 from jorth import arrays
 from jorth.decompositions.polar import polar
-from jorth.group.elements import component, inverse
+from jorth.group.elements import inverse
 from jorth.group.polishing import SCHULZ_RADIUS, PolishError, orthogonal_factor
+from jorth.group.thin_factor import thin_factor
 from jorth.nn.declarations import declared
 from jorth.nn.watch import Declared, off_group
 from jorth.signature import Signature
@@ -36,7 +37,8 @@ class AveragedModel(swa_utils.AveragedModel):
     not depend on ||A||. For near points W is exp(t log R) A to second order, and at t = 1/2 it is
     the midpoint for any; a boost of rapidity w counts as t sinh(w) at small t.
 
-    W exists unless R has real negative eigenvalues.
+    W exists unless R has real negative eigenvalues. For a thin parameter, W^T J W = diag(columns),
+    it exists where (1 - t) t ||X - A||^2 is below about one.
 
     Args:
         model: The model, whose declared parameters (`jorth.nn.declare`) are J-orthogonal.
@@ -111,8 +113,6 @@ class AveragedModel(swa_utils.AveragedModel):
 
 
 def _check(entry: Declared, X: Tensor) -> None:
-    if entry.columns != entry.signature:
-        raise NotImplementedError(f"{entry.name} must be square to be averaged, got a thin matrix")
     violation = off_group(X, entry.signature, entry.columns)
     if violation is not None:
         expected = f"{entry.name} must be J-orthogonal for {entry.signature}"
@@ -120,41 +120,46 @@ def _check(entry: Declared, X: Tensor) -> None:
 
 
 def _averages(pairs: list[Pair], mean: Mean) -> list[tuple[Tensor, Tensor]]:
-    """The present averages and the new ones; those of one signature are one batch."""
+    """The present averages and the new ones; those of one kind are one batch."""
     batches: dict[Any, list[Pair]] = {}
     for pair in pairs:
-        batches.setdefault((pair[0].signature, pair[1].device), []).append(pair)
+        entry, A, _ = pair
+        batches.setdefault((entry.signature, entry.columns, A.device), []).append(pair)
     found = []
-    for (signature, _), batch in batches.items():
+    for (signature, columns, _), batch in batches.items():
         names = ", ".join(entry.name for entry, _, _ in batch)
         present = [A for _, A, _ in batch]
-        W = _average(_stack(present), _stack([X for _, _, X in batch]), mean, signature, names)
+        A, X = _stack(present), _stack([X for _, _, X in batch])
+        _check_components(A, X, signature, columns, names)
+        try:
+            if columns == signature:
+                W = _average(A, X, mean, signature)
+            else:
+                W = thin_factor(mean(A, X), signature, columns)
+        except PolishError as error:
+            message = f"{names} and the average are too far apart to have a mean on the group"
+            raise PolishError(f"{message}: {error}") from None
         parts = torch.split(W, [A.shape[:-2].numel() for A in present])
         found += [(A, part.reshape(A.shape)) for A, part in zip(present, parts, strict=True)]
     return found
 
 
 def _stack(tensors: list[Tensor]) -> Tensor:
-    """Matrices (..., n, n) as one batch (b, n, n) in float64."""
+    """Matrices (..., n, k) as one batch (b, n, k) in float64."""
     return torch.cat([tensor.reshape(-1, *tensor.shape[-2:]).double() for tensor in tensors])
 
 
-def _average(A: Tensor, X: Tensor, mean: Mean, signature: Signature, names: str) -> Tensor:
+def _average(A: Tensor, X: Tensor, mean: Mean, signature: Signature) -> Tensor:
     """The polar factors of the means of A and X (b, n, n), which are J-orthogonal to rounding."""
-    _check_components(A, X, signature, names)
     E = mean(A, X)
     s = signature.vector(A)
     identity = torch.eye(signature.n, dtype=A.dtype, device=A.device)
     distance = torch.linalg.matrix_norm(s[:, None] * (E.mT @ (s[:, None] * E)) - identity)
     near = distance < SCHULZ_RADIUS
-    W = orthogonal_factor(torch.where(near[:, None, None], E, identity), signature, names)
+    W = orthogonal_factor(torch.where(near[:, None, None], E, identity), signature, "E")
     far = ~near
     if bool(far.any()):
-        try:
-            W[far] = _average_apart(A[far], X[far], mean, signature)
-        except PolishError as error:
-            message = f"{names} and the average are too far apart to have a mean on the group"
-            raise PolishError(f"{message}: {error}") from None
+        W[far] = _average_apart(A[far], X[far], mean, signature)
     return W
 
 
@@ -171,14 +176,25 @@ def _average_apart(A: Tensor, X: Tensor, mean: Mean, signature: Signature) -> Te
     return W @ A
 
 
-def _check_components(A: Tensor, X: Tensor, signature: Signature, names: str) -> None:
-    """Raise a ValueError if matrices of A and X (b, n, n) lie in different components."""
-    R = X @ inverse(A, signature)
-    R.diagonal(dim1=-2, dim2=-1).sub_(1)
-    apart = torch.linalg.matrix_norm(R) >= NEAR
-    if not bool(apart.any()):
-        return
-    of_A, of_X = component(torch.stack([A[apart], X[apart]]), signature)
-    if not torch.equal(of_A, of_X):
-        reason = "there is no mean of matrices in different components"
-        raise ValueError(f"{names} must be in the component of the average, got another: {reason}")
+def _check_components(
+    A: Tensor, X: Tensor, signature: Signature, columns: Signature, names: str
+) -> None:
+    """Raise a ValueError if matrices of A and X (b, n, k) lie in different components.
+
+    A component is given by the signs of the determinants of X[+,+] and X[-,-], as far as these are
+    square. It is the same where X^-1 A is near I.
+    """
+    if columns == signature:
+        ratio = inverse(X, signature) @ A
+        ratio.diagonal(dim1=-2, dim2=-1).sub_(1)
+        apart = torch.linalg.matrix_norm(ratio) >= NEAR
+        A, X = A[apart], X[apart]
+    both = torch.stack([A, X])
+    places = zip(signature.positions(A.device), columns.positions(A.device), strict=True)
+    for rows, own in places:
+        if len(rows) != len(own) or not both.numel():
+            continue
+        of_A, of_X = torch.linalg.slogdet(both[..., rows[:, None], own]).sign
+        if not torch.equal(of_A, of_X):
+            expected = f"{names} must be in the component of the average, got another"
+            raise ValueError(f"{expected}: there is no mean of matrices in different components")
