@@ -322,6 +322,10 @@ def attention_weights(**given):
     return torch.cat([layer.query.weight, layer.value.weight]).detach()
 
 
+def check_rotations(W, given):
+    check_filled(W, given | {"cond": 1.0})
+
+
 def centroid_logits(**given):
     layer = nn.LorentzCentroid(**given)
     return torch.zeros(0) if layer.logits is None else layer.logits.detach()
@@ -721,8 +725,8 @@ CALLS = [
     Call(
         "jorth.nn.LorentzAttention",
         attention_weights,
-        lambda rng: dict(signature=SIG, heads=2, alpha=1.5, cond=4.0, seed=3, **place()),
-        check_filled,
+        lambda rng: dict(signature=SIG, heads=2, alpha=1.5, seed=3, **place()),
+        check_rotations,
     ),
     Call(
         "jorth.nn.LorentzAttention forward",

@@ -78,7 +78,7 @@ MAKE = {
     "linear": lambda sig, **o: LorentzLinear(sig, cond=2.0, **o),
     "linear, radius": lambda sig, **o: LorentzLinear(sig, learn_radius=True, **o),
     "centroid": lambda sig, **o: LorentzCentroid(sig, POINTS, **o),
-    "attention": lambda sig, **o: LorentzAttention(sig, 3, cond=1.2, **o),
+    "attention": lambda sig, **o: LorentzAttention(sig, 3, **o),
     "mlr": lambda sig, **o: HyperbolicMLR(sig, 4, **o),
     "residual, vector": lambda sig, **o: LorentzResidual(
         field(sig, o.get("dtype")), sig, gate=0.3, **o
@@ -298,6 +298,24 @@ def test_ten_layers_keep_the_distances_from_the_origin(sig):
         torch.testing.assert_close(distance(y, o, sig), distance(x, o, sig), rtol=0, atol=1e-11)
 
 
+@pytest.mark.parametrize("sig", SIGS, ids=str)
+def test_attention_starts_with_rotations_of_space(sig):
+    layer = LorentzAttention(sig, 3, seed=2, dtype=torch.float64)
+    again = LorentzAttention(sig, 3, seed=2, dtype=torch.float64)
+    again.reset_parameters(3)
+    for name in ("query", "value"):
+        W = getattr(layer, name).weight.detach()
+        assert jorth.residual(W, sig).max() < 50 * sig.n * 2.0**-53
+        assert (W.mT @ W - torch.eye(sig.n)).abs().max() < 50 * sig.n * 2.0**-53
+        if sig.p:
+            assert (W[:, sig.negative[0], sig.negative[0]] == 1).all()
+        assert not torch.equal(W[0], W[1])
+        assert not torch.equal(W, getattr(again, name).weight)
+    assert not torch.equal(layer.query.weight, layer.value.weight)
+    again.reset_parameters(2)
+    assert torch.equal(layer.value.weight, again.value.weight)
+
+
 def test_normals_have_the_expected_length():
     layer = HyperbolicMLR(Signature(40, 2), 2000, seed=10)
     # the mean of 80,000 squares with mean 1 / p and variance 2 / p^2: five standard deviations
@@ -499,7 +517,7 @@ def test_isometries_are_found_and_trained():
     sig = Signature(4, 1)
     block = LorentzResidual(LorentzAttention(sig, 2, seed=1), sig, gate=0.1)
     model = torch.nn.Sequential(
-        LorentzLinear(sig, learn_radius=True), block, LorentzCentroid(sig, 4), HyperbolicMLR(sig, 3)
+        LorentzLinear(sig), block, LorentzCentroid(sig, 4), HyperbolicMLR(sig, 3)
     )
     isometries = [m.weight for m in model.modules() if isinstance(m, JOrthogonalLinear)]
     assert [tuple(weight.shape) for weight in isometries] == [(5, 5), (2, 5, 5), (2, 5, 5)]
@@ -548,6 +566,7 @@ BAD = {
     "one point": (lambda: LorentzAttention(SIG)(X[0]), ValueError, r"x must have shape \(..., m, 4\)"),
     "dtype": (lambda: HyperbolicMLR(SIG, 2)(X.double()), TypeError, "x must have the layer's dtype torch.float32"),
     "context": (lambda: LorentzAttention(SIG)(X, X.numpy()), TypeError, "context must be a dense tensor of floats"),
+    "batch": (lambda: LorentzAttention(SIG)(X.expand(2, 4, 4), X.expand(3, 4, 4)), ValueError, "context must broadcast against x"),
     "mask": (lambda: LorentzAttention(SIG)(X, attn_mask=torch.ones(4, 3)), ValueError, r"attn_mask must fit \(1, 4, 4\) for the scores of x and context"),
     "mask, dtype": (lambda: LorentzAttention(SIG)(X, key_padding_mask=torch.ones(4, dtype=torch.int64)), TypeError, "key_padding_mask must be a dense tensor of floats"),
     "module": (lambda: LorentzResidual(len, SIG), TypeError, "module must be a torch.nn.Module"),

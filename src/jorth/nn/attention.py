@@ -25,8 +25,9 @@ class LorentzAttention(OnPoints):
     result is the centroid over h of the centroids of the V_h y_j with these shares.
 
     Isometries for keys and outputs would add nothing: <Q x, K y> = <K^-1 Q x, y>, and centroids
-    commute with isometries. Averages draw points together; inside `LorentzResidual` the layer
-    keeps distances at first.
+    commute with isometries. At first both are rotations of the positive coordinates (of all for
+    p = 0), which leave the directions of time alone. Averages draw points together; inside
+    `LorentzResidual` the layer keeps distances at first.
 
     Sums are timelike, and centroids exist, for q = 1 with all points on one sheet and for p = 0.
     Elsewhere points must not be spread too widely; a result without a centroid is NaN.
@@ -35,7 +36,6 @@ class LorentzAttention(OnPoints):
         signature: The signs of J, q at least 1.
         heads: The number of heads.
         alpha: The radius of the points.
-        cond: The condition number of the initial isometries.
         seed: The seed of the initial isometries, as in `jorth.nn.init.j_orthogonal_`.
         device: The device of the parameters.
         dtype: The dtype of the parameters, float32 or float64; torch's default when omitted.
@@ -47,30 +47,35 @@ class LorentzAttention(OnPoints):
         heads: int = 1,
         *,
         alpha: float = 1.0,
-        cond: float = 1.0,
         seed: int | np.random.Generator | torch.Generator = 0,
         device: Any = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(signature, alpha, device)
         self.heads = arrays.whole_number(heads, "heads", 1)
-        rng = seed if isinstance(seed, torch.Generator) else arrays.generator(seed)
-        options: dict[str, Any] = dict(batch=(self.heads,), cond=cond, device=device, dtype=dtype)
-        self.query = JOrthogonalLinear(signature, seed=rng, **options)
-        self.value = JOrthogonalLinear(signature, seed=rng, **options)
+        options: dict[str, Any] = dict(batch=(self.heads,), device=device, dtype=dtype)
+        self.query = JOrthogonalLinear(signature, **options)
+        self.value = JOrthogonalLinear(signature, **options)
         self.log_scale = nn.Parameter(self.query.weight.new_empty(self.heads))
-        self._reset_scale()
+        self.reset_parameters(seed)
 
     def reset_parameters(self, seed: int | np.random.Generator | torch.Generator = 0) -> None:
-        """Draw new isometries, and set the scales to 1 / sqrt(n)."""
+        """Draw new isometries, and set the scales to 1 / sqrt(n); nothing happens on "meta"."""
         rng = seed if isinstance(seed, torch.Generator) else arrays.generator(seed)
-        self.query.reset_parameters(rng)
-        self.value.reset_parameters(rng)
-        self._reset_scale()
+        if self.log_scale.is_meta:
+            return
+        for layer in (self.query, self.value):
+            layer.reset_parameters(rng)
+            self._fix_time(layer.weight)
+        nn.init.constant_(self.log_scale, -0.5 * math.log(self.signature.n))
 
-    def _reset_scale(self) -> None:
-        if not self.log_scale.is_meta:
-            nn.init.constant_(self.log_scale, -0.5 * math.log(self.signature.n))
+    @torch.no_grad()
+    def _fix_time(self, weight: Tensor) -> None:
+        """Make rotations those of the positive coordinates alone, if there are any."""
+        if self.signature.p > 0:
+            minus = torch.tensor(self.signature.negative, device=weight.device)
+            block = torch.eye(len(minus), dtype=weight.dtype, device=weight.device)
+            weight[..., minus[:, None], minus] = block
 
     def forward(
         self,
@@ -89,6 +94,9 @@ class LorentzAttention(OnPoints):
         """
         points = self._points(x, "x")
         others = points if context is None else self._points(context, "context")
+        if not broadcast(others.shape[:-2], points.shape[:-2]):
+            found = f"{arrays.describe(others)} and {arrays.describe(points)}"
+            raise ValueError(f"context must broadcast against x, got {found}")
         radius = self.radius(alpha)
         scale = (self.log_scale.exp() / radius**2)[:, None, None]
         queries = (points.unsqueeze(-3) @ self.query.weight.mT) * (scale * self.signs)

@@ -80,14 +80,14 @@ def centroid_at(points: Tensor, weights: Tensor, signs: Tensor, alpha: float | T
     square = total * (total + spread) - (shift.square() * signs).sum(dim=-1, keepdim=True)
     timelike = square > 0
     unit = (total * base.squeeze(-2) / alpha + shift) * torch.where(timelike, square, 1.0).rsqrt()
-    return torch.where(timelike & _is_unit(unit, signs), alpha * unit, torch.nan)
+    return torch.where(timelike & _is_timelike(unit, signs), alpha * unit, torch.nan)
 
 
-def _is_unit(c: Tensor, signs: Tensor) -> Tensor:
+def _is_timelike(c: Tensor, signs: Tensor) -> Tensor:
     """Whether <c, c>_J is near -1 and not near 0, as for a sum that is zero but for rounding."""
     squares = c.detach().square()
     off = (squares * signs).sum(dim=-1, keepdim=True) + 1
-    return off.abs() < (1 + squares.sum(dim=-1, keepdim=True)) / 4
+    return off < (1 + squares.sum(dim=-1, keepdim=True)) / 4
 
 
 def normalise_at(
