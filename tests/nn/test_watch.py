@@ -154,6 +154,13 @@ def test_no_warning_for_large_norms_in_float32():
     assert off_group(model.weight, SIG, SIG) == pytest.approx(worst, rel=1e-12)
 
 
+def test_points_on_the_group_are_cleared_by_one_product(monkeypatch):
+    """Not by the residual itself, which takes singular values."""
+    monkeypatch.setattr(watch, "residual", None)
+    for cond in (1.0, 100.0, 1e6):
+        assert off_group(layer(cond=cond).weight, SIG, SIG) is None
+
+
 def test_half_precision_is_judged_by_its_own_digits():
     model = layer().to(torch.bfloat16)
     assert off_group(model.weight, SIG, SIG) is None
