@@ -10,7 +10,7 @@ import jorth
 from jorth import Signature
 from jorth.group.slopes import gradient_of_slopes, skew_gradient
 from jorth.nn import JOrthogonalLinear
-from jorth.optim import JOBCD, VRJOBCD, make
+from jorth.optim import JOBCD, VRJOBCD, make, split_parameters
 from jorth.optim.guard import may_be_written
 from tests.optim.problems import SIG
 
@@ -204,6 +204,42 @@ def test_layers_are_trained_by_name(method):
         last = optimizer.step(closure).item()
     assert last < 0.5 * first
     assert defect(layer.weight) < 100 * SIG.n * 2.0**-53
+
+
+def test_an_isometric_autoencoder_is_split_and_trained():
+    """Embedding, isometry and the projection that shares the weight of the embedding."""
+    encoder = JOrthogonalLinear(COLUMNS, SIG, seed=1, dtype=torch.float64)
+    isometry = JOrthogonalLinear(SIG, bias=True, seed=2, dtype=torch.float64)
+    decoder = JOrthogonalLinear(SIG, COLUMNS, dtype=torch.float64)
+    decoder.weight = encoder.weight
+    model = torch.nn.Sequential(encoder, isometry, decoder)
+    split = split_parameters(model)
+    trained = [p for group in split.j_orthogonal for p in group["params"]]
+    assert {id(p) for p in trained} == {id(encoder.weight), id(isometry.weight)}
+    optimizers = [JOBCD(split.j_orthogonal), torch.optim.Adam(split.others, lr=0.01)]
+    x = normal(50, COLUMNS.n)
+    values = []
+    for _ in range(200):
+        model.zero_grad()
+        loss = (model(x) - x).square().sum(dim=-1).mean()
+        loss.backward()
+        for optimizer in optimizers:
+            optimizer.step()
+        values.append(loss.item())
+    assert values[-1] < 0.05 * values[0]
+    assert decoder.weight is encoder.weight
+    assert defect(encoder.weight) < 100 * SIG.n * 2.0**-53
+    assert defect(isometry.weight, SIG) < 100 * SIG.n * 2.0**-53
+
+
+def test_a_plain_optimiser_is_warned_of_thin_weights():
+    layer = JOrthogonalLinear(COLUMNS, SIG)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+    layer(torch.ones(1, COLUMNS.n)).square().sum().backward()
+    with pytest.warns(
+        RuntimeWarning, match=r"JOrthogonalLinear.weight \(5, 3\) has left the group"
+    ):
+        optimizer.step()
 
 
 # -- what is refused
