@@ -572,7 +572,11 @@ CALLS = [
     Call(
         "jorth.optim.JOBCD thin",
         run_jobcd,
-        lambda rng: dict(params=thin_weight(rng), signature=SIG) | options(rng) | dict(side="left"),
+        lambda rng: (
+            dict(params=thin_weight(rng), signature=SIG)
+            | options(rng)
+            | dict(side="left", weight_decay=0.0)
+        ),
         check_thin_steps,
         changes=("params",),
     ),
