@@ -11,7 +11,7 @@ import torch
 import jorth
 from jorth import Signature
 from jorth.optim import JOBCD, VRJOBCD
-from jorth.optim.guard import _probes, may_be_written
+from jorth.optim.guard import may_be_written, probes
 from tests.optim.problems import PAPER, SIG, STRATEGIES, random_batch
 
 DTYPES = [torch.float32, torch.float64]
@@ -398,12 +398,12 @@ def test_the_default_device_is_no_matter():
     optimiser = JOBCD([weight], sig, lr=0.01)
     before = weight.detach().clone()
     weight.grad = torch.randn(sig.n, sig.n, generator=torch.Generator().manual_seed(0))
-    _probes.cache_clear()
+    probes.cache_clear()
     torch.set_default_device("meta")
     try:
         optimiser.step()
     finally:
         torch.set_default_device(None)
-        _probes.cache_clear()
+        probes.cache_clear()
     assert not torch.equal(weight, before)
     assert jorth.residual(weight.detach(), sig) < 100 * sig.n * 2.0**-24

@@ -77,7 +77,7 @@ def _feasible(X: Tensor, signature: Signature, columns: Tensor) -> Tensor:
     its size. So E Z, in O(n^2), clears most matrices; the others need the residual itself.
     """
     s = signature.vector(X)
-    Z = _probes(X.shape[-1]).to(X)
+    Z = probes(X.shape[-1]).to(X)
     image = X.mT @ (s[:, None] * (X @ Z))
     violation = (image - columns[..., None] * Z).abs().amax(dim=(-2, -1))
     longest = X.square().sum(dim=-1).amax(dim=-1).clamp(min=1.0)  # at most ||X||_2^2, and cheap
@@ -90,7 +90,7 @@ def _feasible(X: Tensor, signature: Signature, columns: Tensor) -> Tensor:
 
 
 @lru_cache(maxsize=16)
-def _probes(n: int) -> Tensor:
+def probes(n: int) -> Tensor:
     """Random signs (n, 16), or the identity if that is no larger."""
     if n <= PROBES:
         return torch.eye(n, device="cpu")

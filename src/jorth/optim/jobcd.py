@@ -6,19 +6,23 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.optim import Optimizer
 
 from jorth.arrays import describe
 from jorth.kernels.pairings import Matching
 from jorth.optim import angle_step, embedding_step
+from jorth.optim.compiled_step import compiled_steps, runs_compiled
 from jorth.optim.guard import too_far
 from jorth.optim.loading import restored_state, unrounded_state
 from jorth.optim.options import check_closure, check_group, parameter_list
 from jorth.optim.working import Working, new_state, without_autocast
 from jorth.signature import Signature
 
+Mask = Tensor | NDArray[np.bool_]
 NOT_FINITE = "a gradient is not finite, or its slopes are not"
 STEPS = {
     "invariant": (angle_step.angle_step, angle_step.state_shapes),
@@ -185,6 +189,10 @@ class JOBCD(Optimizer):
     def _step_batch(self, group: dict[str, Any], batch: list[Working]) -> None:
         take_step, state_shapes = STEPS[group["metric"]]
         params, states = [w.X for w in batch], [w.state for w in batch]
+        if all(runs_compiled(group, X) for X in params):
+            finite, beyond = compiled_steps(group, params, [w.G for w in batch], states)
+            _count_unmoved(group, finite, beyond, params[0].dtype)
+            return
         X = _stack(params, params)
         G = _stack([w.G.to(w.X.dtype) for w in batch], params)
         names = state_shapes(group, params[0])
@@ -195,8 +203,7 @@ class JOBCD(Optimizer):
         _unstack(step, [own["step"] for own in states], params, add=True)
         for name, average in state.items():
             _unstack(average, [own[name] for own in states], params)
-        _count_unmoved(group, "too_far", ~outcome.too_far, too_far(X.dtype, group["max_norm"]))
-        _count_unmoved(group, "not_finite", outcome.finite, NOT_FINITE)
+        _count_unmoved(group, outcome.finite, outcome.too_far, X.dtype)
 
     def _complete_state(self, p: Tensor, shapes: dict[str, tuple[int, ...]]) -> None:
         """Start what the options of the group need by now and the state does not have."""
@@ -234,20 +241,25 @@ class JOBCD(Optimizer):
             super().load_state_dict(state_dict | {"param_groups": groups})
 
 
-def _count_unmoved(group: dict[str, Any], name: str, moves: Tensor, reason: str) -> None:
-    """Count the matrices that do not move as they would, and warn of the first."""
-    unmoved = moves.numel() - int(moves.sum())
-    if unmoved and not group[name]:
-        stay = "stay where they are"
-        if name == "too_far" and group["metric"] == "invariant":
-            stay = "turn without their boosts, or stay where they are"
-        warnings.warn(
-            f"{reason}. {unmoved} of {moves.numel()} matrices {stay}; {name!r} of the "
-            "parameter group counts how often that happens, and there is no further warning",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-    group[name] += unmoved
+def _count_unmoved(group: dict[str, Any], finite: Mask, beyond: Mask, dtype: torch.dtype) -> None:
+    """Count the matrices that do not move as they would, and warn of the first of each kind."""
+    total = len(finite)
+    for name, unmoved in (
+        ("too_far", int(beyond.sum())),
+        ("not_finite", total - int(finite.sum())),
+    ):
+        if unmoved and not group[name]:
+            stay = "stay where they are"
+            if name == "too_far" and group["metric"] == "invariant":
+                stay = "turn without their boosts, or stay where they are"
+            reason = NOT_FINITE if name == "not_finite" else too_far(dtype, group["max_norm"])
+            warnings.warn(
+                f"{reason}. {unmoved} of {total} matrices {stay}; {name!r} of the parameter group "
+                "counts how often that happens, and there is no further warning",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        group[name] += unmoved
 
 
 def _stack(tensors: list[Tensor], params: list[Tensor]) -> Tensor:

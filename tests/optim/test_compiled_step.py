@@ -1,0 +1,213 @@
+"""The compiled step of the CPU is the step in torch, to rounding: matrices, states and counts."""
+
+import copy
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from jorth import Signature
+from jorth.group import random_point
+from jorth.optim import JOBCD, jobcd
+
+UNIT = {torch.float64: 2.0**-53, torch.float32: 2.0**-24}
+
+
+def start(signature, shape, dtype=torch.float64, cond=30.0, seed=1):
+    """Parameters of these shapes; those with fewer columns are thin."""
+    X = random_point(signature, cond=cond, batch=shape[:-2], seed=seed)
+    return torch.nn.Parameter(torch.as_tensor(X[..., : shape[-1]]).to(dtype).contiguous())
+
+
+def gradients(params, steps, scales=(1.0,), seed=2):
+    """A direction with noise for every step and parameter."""
+    rng = np.random.default_rng(seed)
+    mean = [rng.standard_normal(p.shape) for p in params]
+    return [
+        [
+            torch.as_tensor((m + 0.5 * rng.standard_normal(m.shape)) * scales[t % len(scales)]).to(
+                p
+            )
+            for m, p in zip(mean, params, strict=True)
+        ]
+        for t in range(steps)
+    ]
+
+
+def after(params, given, compiled, monkeypatch, **options):
+    """The parameters, their states and the group after the steps, compiled or in torch."""
+    params = copy.deepcopy(params)
+    optimizer = JOBCD(params, **options)
+    with monkeypatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        if not compiled:
+            patch.setattr(jobcd, "runs_compiled", lambda group, p: False)
+        for step in given:
+            for p, gradient in zip(params, step, strict=True):
+                p.grad = gradient.clone()
+            optimizer.step()
+    return params, [optimizer.state[p] for p in params], optimizer.param_groups[0]
+
+
+def assert_same(params, given, monkeypatch, rounding=1e3, **options):
+    """Both ways agree; returns the group."""
+    found = after(params, given, True, monkeypatch, **options)
+    expected = after(params, given, False, monkeypatch, **options)
+    tolerance = rounding * UNIT[params[0].dtype]
+    for p, q in zip(found[0], expected[0], strict=True):
+        assert_close(p.detach(), q.detach(), tolerance)
+    for own, other in zip(found[1], expected[1], strict=True):
+        assert own.keys() == other.keys()
+        for name in own:
+            assert_close(own[name], other[name], tolerance)
+    for name in ("turn", "not_finite", "too_far"):
+        assert found[2][name] == expected[2][name]
+    return found[2]
+
+
+def assert_close(found, expected, tolerance):
+    assert found.dtype == expected.dtype
+    assert found.shape == expected.shape
+    assert torch.equal(torch.isfinite(found), torch.isfinite(expected))
+    size = expected.double().abs().max() if expected.numel() else 0.0
+    assert torch.all((found.double() - expected.double()).abs() <= tolerance * size)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize("curvature", ["per-plane", "per-matrix", "scheduled"])
+@pytest.mark.parametrize("side", ["left", "right", "both"])
+def test_the_same_step(side, curvature, momentum, monkeypatch):
+    signature = Signature.of([1, -1, 1, 1, -1])
+    params = [start(signature, (3, 5, 5))]
+    options = {"side": side, "curvature": curvature, "momentum": momentum, "lr": 0.1}
+    assert_same(params, gradients(params, 5), monkeypatch, signature=signature, **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"lr": 0.3, "weight_decay": 0.1},
+        {"lr": 0.3, "weight_decay": 0.1, "decay_towards": "identity", "side": "right"},
+        {"lr": 5.0, "max_angle": 0.1},
+        {"lr": 5.0, "max_angle": 1.5, "max_norm": 20.0},
+        {"gain_rate": 0.0},
+        {"maximize": True},
+        {"lr": 0.0},
+        {"rounds_per_gradient": 2},
+        {"matching": "random", "rounds_per_gradient": 3},
+        {"decay": 0.0, "eps": 0.0},
+    ],
+)
+def test_the_same_step_with_other_options(options, monkeypatch):
+    signature = Signature(4, 2)
+    params = [start(signature, (2, 6, 6))]
+    assert_same(params, gradients(params, 5), monkeypatch, signature=signature, **options)
+
+
+@pytest.mark.parametrize("scales", [(1e-30,), (1e30,), (1e-30, 1e30, 1.0)])
+@pytest.mark.parametrize("curvature", ["per-plane", "per-matrix"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_gradients_of_any_size(scales, curvature, dtype, monkeypatch):
+    signature = Signature(3, 2)
+    params = [start(signature, (2, 5, 5), dtype)]
+    given = gradients(params, 6, scales)
+    options = {"curvature": curvature, "lr": 0.1}
+    assert_same(params, given, monkeypatch, signature=signature, **options)
+
+
+@pytest.mark.parametrize("shapes", [[(33, 33)], [(7, 7), (2, 7, 7), (3, 1, 7, 7)], [(0, 7, 7)]])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_shapes(shapes, dtype, monkeypatch):
+    n = shapes[0][-1]
+    signature = Signature(n - 2, 2)
+    params = [start(signature, shape, dtype, seed=t) for t, shape in enumerate(shapes)]
+    assert_same(params, gradients(params, 3), monkeypatch, signature=signature, lr=0.1)
+
+
+@pytest.mark.parametrize("width", [1, 4, 20])
+def test_thin(width, monkeypatch):
+    signature = Signature(16, 8)
+    params = [start(signature, (2, 24, width))]
+    assert_same(params, gradients(params, 3), monkeypatch, signature=signature, lr=0.1)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_few_planes(n, monkeypatch):
+    signature = Signature(1, n - 1)
+    params = [start(signature, (2, n, n))]
+    assert_same(params, gradients(params, 3), monkeypatch, signature=signature, lr=0.1)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e300])
+@pytest.mark.parametrize("at", [0, 2])
+def test_gradients_that_are_not_finite(value, at, monkeypatch):
+    """1e300 is finite, but its slopes are not."""
+    signature = Signature(3, 2)
+    params = [start(signature, (3, 5, 5), cond=1e20 if value == 1e300 else 30.0)]
+    given = gradients(params, 4)
+    given[at][0][1] = value
+    group = assert_same(
+        params, given, monkeypatch, rounding=np.inf if value == 1e300 else 1e3, signature=signature
+    )
+    assert group["not_finite"] == 1
+
+
+def test_a_norm_that_holds(monkeypatch):
+    signature = Signature(3, 3)
+    params = [start(signature, (3, 6, 6))]
+    options = {"lr": 3.0, "max_angle": 2.0, "max_norm": 12.0, "momentum": 0.5}
+    given = gradients(params, 8)
+    group = assert_same(params, given, monkeypatch, signature=signature, **options)
+    assert 0 < group["too_far"] < 24
+
+
+def test_what_is_not_orthogonal_stays(monkeypatch):
+    signature = Signature(3, 3)
+    params = [start(signature, (3, 6, 6))]
+    optimised = after(params, [], True, monkeypatch, signature=signature)[0]
+    optimizer = JOBCD(optimised, signature)
+    with torch.no_grad():
+        optimised[0][1] *= 1.1
+    before = optimised[0].detach().clone()
+    optimised[0].grad = gradients(params, 1)[0][0]
+    with pytest.warns(RuntimeWarning, match="1 of 3 matrices"):
+        optimizer.step()
+    moved = (optimised[0].detach() != before).any(dim=-1).any(dim=-1)
+    assert moved.tolist() == [True, False, True]
+
+
+def test_a_curvature_that_is_dropped_on_the_way():
+    """The old roots remain in the state, and are not used."""
+    signature = Signature(3, 2)
+    params = [start(signature, (2, 5, 5)) for _ in range(2)]
+    for p, curvature in zip(params, ("per-plane", "scheduled"), strict=True):
+        optimizer = JOBCD([p], signature, curvature=curvature, lr=0.0)
+        for t, (gradient,) in enumerate(gradients([p], 4)):
+            optimizer.param_groups[0].update(curvature="scheduled" if t else curvature)
+            optimizer.param_groups[0].update(lr=0.1 if t else 0.0)
+            p.grad = gradient
+            optimizer.step()
+    torch.testing.assert_close(params[0].detach(), params[1].detach(), rtol=0.0, atol=0.0)
+
+
+def test_parameters_that_are_not_contiguous(monkeypatch):
+    signature = Signature(3, 2)
+    rows = [start(signature, (2, 5, 5))]
+    columns = [torch.nn.Parameter(rows[0].detach().mT.contiguous().mT)]
+    assert not columns[0].is_contiguous()
+    given = gradients(rows, 3)
+    transposed = [[gradient.mT.contiguous().mT for gradient in step] for step in given]
+    found = after(columns, transposed, True, monkeypatch, signature=signature)[0]
+    expected = after(rows, given, True, monkeypatch, signature=signature)[0]
+    torch.testing.assert_close(found[0].detach(), expected[0].detach(), rtol=0.0, atol=0.0)
+
+
+def test_a_backward_pass_through_what_has_moved_is_refused():
+    signature = Signature(3, 2)
+    p = start(signature, (5, 5))
+    loss = (p @ p).sum()
+    loss.backward(retain_graph=True)
+    JOBCD([p], signature).step()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
