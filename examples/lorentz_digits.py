@@ -52,23 +52,21 @@ def network():
 
 def isometries(model):
     """The J-orthogonal weights of a model."""
-    return [m.weight for m in model.modules() if isinstance(m, JOrthogonalLinear)]
+    return [
+        W for group in jorth.optim.split_parameters(model).j_orthogonal for W in group["params"]
+    ]
 
 
-def adam(model, *, without=()):
-    """Adam for the parameters of a model without some of them."""
-    left_out = {id(parameter) for parameter in without}
-    return torch.optim.Adam([p for p in model.parameters() if id(p) not in left_out], lr=0.01)
+def adam(model):
+    """Adam for all parameters that are not J-orthogonal."""
+    return torch.optim.Adam(jorth.optim.split_parameters(model).others, lr=0.01)
 
 
 def jobcd_network():
     """The network, with JOBCD for its isometries."""
     model = network()
-    weights = isometries(model)
-    jobcd = jorth.optim.JOBCD(
-        weights, SIG, lr=0.01, momentum=0.9, curvature="per-plane", metric="invariant"
-    )
-    return model, [jobcd, adam(model, without=weights)]
+    jobcd = jorth.optim.JOBCD(jorth.optim.split_parameters(model).j_orthogonal)
+    return model, [jobcd, adam(model)]
 
 
 def geoopt_network():
@@ -79,9 +77,7 @@ def geoopt_network():
     for module in model.modules():
         if isinstance(module, JOrthogonalLinear):
             module.weight = geoopt.ManifoldParameter(module.weight.detach(), JOrthogonal(SIG))
-    weights = isometries(model)
-    turns = geoopt.optim.RiemannianAdam(weights, lr=0.01)
-    return model, [turns, adam(model, without=weights)]
+    return model, [geoopt.optim.RiemannianAdam(isometries(model), lr=0.01), adam(model)]
 
 
 def our_head():

@@ -314,7 +314,15 @@ def on_sheet(rng, *shape):
 def lorentz_weight(**given):
     layer = nn.LorentzLinear(**given)
     assert (layer.log_factor is None) == (not given["learn_radius"])
-    return layer.weight.detach()
+    return layer.weight.detach() if layer.in_signature == layer.out_signature else layer
+
+
+def check_linear(W, given):
+    """A square weight; an embedding keeps the form."""
+    if not isinstance(W, torch.nn.Module):
+        return check_filled(W, given)
+    gram = np.diag(given["signature"].signs.astype(float))
+    return feasible(W.weight.detach(), given["out_signature"], gram)
 
 
 def attention_weights(**given):
@@ -717,6 +725,7 @@ CALLS = [
         lorentz_weight,
         lambda rng: dict(
             signature=SIG,
+            out_signature=As("signature", SIG),
             learn_radius=bool(rng.integers(2)),
             alpha=1.5,
             batch=(2,) if rng.integers(2) else (),
@@ -724,7 +733,7 @@ CALLS = [
             seed=3,
             **place(),
         ),
-        check_filled,
+        check_linear,
     ),
     Call(
         "jorth.nn.LorentzAttention",

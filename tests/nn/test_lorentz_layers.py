@@ -344,6 +344,17 @@ def test_linear_is_an_isometry_times_a_factor(sig):
     assert LorentzLinear(sig).radius == 1.0
 
 
+def test_linear_embeds_into_more_dimensions():
+    sig, out = Signature(3, 1), Signature.of([-1, 1, 1, 1, -1, 1])
+    layer = LorentzLinear(sig, out, learn_radius=True, alpha=0.7, dtype=torch.float64)
+    x, y = points(sig, 2, 7, seed=25, alpha=0.7)
+    torch.testing.assert_close(inner(layer(x), layer(y), out), inner(x, y, sig))
+    assert membership(layer(x).detach(), out, alpha=0.7).max() < 1e-14
+    assert "alpha=0.7" in repr(layer)
+    with pytest.raises(ValueError, match="out_signature must have at least as many signs"):
+        LorentzLinear(out, sig)
+
+
 def test_batches_of_linear_layers_have_radii_of_their_own():
     sig = Signature(3, 1)
     layer = LorentzLinear(sig, learn_radius=True, batch=(2,), dtype=torch.float64)
@@ -513,22 +524,17 @@ def test_residual_block_hands_arguments_on():
 
 
 def test_isometries_are_found_and_trained():
-    """All of them are weights of `JOrthogonalLinear`; JOBCD trains these and Adam the rest."""
+    """All of them are declared; JOBCD trains these and Adam the rest."""
     sig = Signature(4, 1)
     block = LorentzResidual(LorentzAttention(sig, 2, seed=1), sig, gate=0.1)
     model = torch.nn.Sequential(
         LorentzLinear(sig), block, LorentzCentroid(sig, 4), HyperbolicMLR(sig, 3)
     )
-    isometries = [m.weight for m in model.modules() if isinstance(m, JOrthogonalLinear)]
+    split = jorth.optim.split_parameters(model)
+    (group,) = split.j_orthogonal
+    isometries = group["params"]
     assert [tuple(weight.shape) for weight in isometries] == [(5, 5), (2, 5, 5), (2, 5, 5)]
-    known = {id(weight) for weight in isometries}
-    rest = [p for p in model.parameters() if id(p) not in known]
-    optimizers = [
-        jorth.optim.JOBCD(
-            isometries, sig, lr=0.01, momentum=0.9, curvature="per-plane", metric="invariant"
-        ),
-        torch.optim.Adam(rest, lr=0.01),
-    ]
+    optimizers = [jorth.optim.JOBCD(split.j_orthogonal), torch.optim.Adam(split.others, lr=0.01)]
     x = points(sig, 60, 4, seed=24, spread=1.0, dtype=torch.float32)
     target = x[:, 0, :3].argmax(dim=1)
     losses = []

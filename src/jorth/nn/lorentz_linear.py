@@ -17,6 +17,9 @@ from jorth.ultrahyperbolic.boundary import check_q
 class LorentzLinear(JOrthogonalLinear):
     """y = c W x with W^T J W = J: points of radius alpha go to points of radius c alpha, c > 0.
 
+    With an ``out_signature`` of more signs W is an isometric embedding, W^T J_out W = J. There is
+    no projection onto fewer signs: it would leave U.
+
     W has every rotation and every translation (boost) of the space, so there is no bias: a
     Euclidean one would leave U, and a boost after W is another W. The factor c multiplies all
     distances; layers that follow take the new `radius` as their argument alpha.
@@ -26,6 +29,8 @@ class LorentzLinear(JOrthogonalLinear):
 
     Args:
         signature: The signs of J, q at least 1.
+        out_signature: The signs of J_out: those of J if omitted, else at least as many of each
+            kind.
         learn_radius: Whether to learn c, by its logarithm ``log_factor`` (*batch), 0 at first.
         alpha: The radius of the inputs.
         batch: The shape of a batch of independent matrices; inputs are then (..., *batch, n).
@@ -37,9 +42,10 @@ class LorentzLinear(JOrthogonalLinear):
 
     log_factor: Tensor | None
 
-    def __init__(
+    def __init__(  # one argument per option, as in torch's layers
         self,
         signature: Signature,
+        out_signature: Signature | None = None,
         *,
         learn_radius: bool = False,
         alpha: float = 1.0,
@@ -51,7 +57,13 @@ class LorentzLinear(JOrthogonalLinear):
     ) -> None:
         check_q(signature)
         arrays.check_flag(learn_radius, "learn_radius")
-        super().__init__(signature, batch=batch, cond=cond, seed=seed, device=device, dtype=dtype)
+        options: dict[str, Any] = dict(
+            batch=batch, cond=cond, seed=seed, device=device, dtype=dtype
+        )
+        super().__init__(signature, out_signature, **options)
+        if self.is_projection:
+            expected = f"at least as many signs of each kind as {signature}"
+            raise ValueError(f"out_signature must have {expected}, got {out_signature}")
         self.alpha = arrays.squarable_number(alpha, "alpha", self.weight.dtype)
         factor = self.weight.new_zeros(self.batch) if learn_radius else None
         self.register_parameter("log_factor", None if factor is None else nn.Parameter(factor))
@@ -69,10 +81,10 @@ class LorentzLinear(JOrthogonalLinear):
         return self.alpha if self.log_factor is None else self.alpha * self.log_factor.exp()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map x (..., *batch, n) to y of the same shape."""
+        """Map points x (..., *batch, in_features) to points y (..., *batch, out_features)."""
         y = super().forward(x)
         return y if self.log_factor is None else y * self.log_factor.exp().unsqueeze(-1)
 
     def extra_repr(self) -> str:
         learned = self.log_factor is not None
-        return f"{self.signature}, batch={self.batch}, alpha={self.alpha:g}, learn_radius={learned}"
+        return f"{super().extra_repr()}, alpha={self.alpha:g}, learn_radius={learned}"
