@@ -230,3 +230,62 @@ def test_batches_on_a_device_are_those_of_the_cpu():
     assert there.x.device.type == "cuda"
     assert there.success.all()
     np.testing.assert_allclose(there.value.cpu().numpy(), here.value, rtol=1e-10)
+
+
+@pytest.mark.parametrize("norm", [2.0, 300.0])
+def test_averages_equal_the_cpu(norm):
+    sig = Signature.of([1, -1, 1, 1, -1, 1])
+    start = jorth.random_point(sig, cond=norm**2, batch=(3,), dtype=torch.float64)
+    K = 0.2 * torch.randn(50, 6, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    turns = jorth.exp(sig.vector(K)[:, None] * (K - K.mT), sig)
+    found = []
+    for device in ("cpu", "cuda"):
+        layer = jorth.nn.JOrthogonalLinear(sig, batch=(3,), dtype=torch.float32, device=device)
+        ema = torch.optim.swa_utils.get_ema_multi_avg_fn(0.9)
+        averaged = jorth.optim.AveragedModel(layer, multi_avg_fn=ema)
+        for turn in turns:
+            with torch.no_grad():
+                layer.weight.copy_(turn @ start)
+            averaged.update_parameters(layer)
+        found.append(averaged.module.weight.detach().cpu())
+    assert jorth.residual(found[1], sig).max() < 10 * sig.n * 2.0**-24
+    assert (found[0] - found[1]).abs().max() < 1e-5 * norm**2 * found[0].abs().max()
+
+
+def plain_steps(layer, optimizer, count):
+    for _ in range(count):
+        layer.weight.grad = torch.ones_like(layer.weight)
+        optimizer.step()
+
+
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")
+def test_a_plain_optimiser_on_the_device_is_noticed():
+    sig = Signature(3, 2)
+    layer = jorth.nn.JOrthogonalLinear(sig, device="cuda")
+    optimizer = torch.optim.SGD(layer.parameters(), lr=1e-9)
+    plain_steps(layer, optimizer, 4)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        plain_steps(layer, optimizer, 3)  # 5, 6 and 7: no power of two
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    optimizer.param_groups[0]["lr"] = 0.1
+    with pytest.warns(RuntimeWarning, match="has left the group after 8 steps of SGD"):
+        plain_steps(layer, optimizer, 1)
+
+
+def test_steps_can_be_captured_in_a_graph():
+    layer = jorth.nn.JOrthogonalLinear(Signature(3, 2), device="cuda")
+    lr = torch.tensor(0.0, device="cuda")
+    optimizer = torch.optim.Adam(layer.parameters(), lr=lr, capturable=True)
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        plain_steps(layer, optimizer, 3)
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        optimizer.step()  # the fourth
+    before = layer.weight.detach().clone()
+    lr.fill_(0.1)
+    graph.replay()
+    assert not torch.equal(before, layer.weight)

@@ -18,6 +18,7 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from jorth.group.elements import residual
+from jorth.sharding import is_sharded
 from jorth.signature import Signature
 
 COUNTER = "_jorth_steps"
@@ -73,6 +74,9 @@ def _after_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
 
 def _look(optimizer: Optimizer, steps: int) -> None:
     """Warn of the first parameter of the optimiser that is off the group."""
+    on_device = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    if on_device and torch.cuda.is_current_stream_capturing():
+        return  # a CUDA graph must not read numbers
     trained = {id(p) for group in optimizer.param_groups if _moves(group) for p in group["params"]}
     for reference in tuple(_watched):
         source = reference()
@@ -112,12 +116,10 @@ def off_group(X: Tensor, signature: Signature, columns: Signature) -> float | No
     """The residual of X (..., n, k) if it exceeds half the digits, u^(1/2), or None.
 
     Most matrices are cleared by one product and one number from the device: the longest row of X
-    bounds ||X||_2 from below. A tensor that has no data here, is spread over processes, or is part
-    of a CUDA graph in the making is not looked at.
+    bounds ||X||_2 from below. A tensor that has no data here or is spread over processes is not
+    looked at.
     """
-    if X.is_meta or X.layout is not torch.strided or not X.numel() or hasattr(X, "to_local"):
-        return None
-    if X.is_cuda and torch.cuda.is_current_stream_capturing():
+    if X.is_meta or X.layout is not torch.strided or not X.numel() or is_sharded(X):
         return None
     limit = (torch.finfo(X.dtype).eps / 2) ** 0.5
     gram = torch.diag(columns.vector(X))
