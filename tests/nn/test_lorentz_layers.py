@@ -534,9 +534,9 @@ def test_isometries_are_found_and_trained():
     (group,) = split.j_orthogonal
     isometries = group["params"]
     assert [tuple(weight.shape) for weight in isometries] == [(5, 5), (2, 5, 5), (2, 5, 5)]
-    optimizers = [jorth.optim.JOBCD(split.j_orthogonal), torch.optim.Adam(split.others, lr=0.01)]
+    optimizers = [jorth.optim.JOBCD(split.j_orthogonal), torch.optim.Adam(split.others, lr=0.05)]
     x = points(sig, 60, 4, seed=24, spread=1.0, dtype=torch.float32)
-    target = x[:, 0, :3].argmax(dim=1)
+    target = x.mean(dim=1)[:, :3].argmax(dim=1)
     losses = []
     for _ in range(60):
         model.zero_grad()
@@ -545,7 +545,7 @@ def test_isometries_are_found_and_trained():
         losses.append(loss.item())
         for optimizer in optimizers:
             optimizer.step()
-    assert losses[-1] < 0.8 * losses[0]
+    assert losses[-1] < 0.7 * losses[0]
     for weight in isometries:
         assert torch.as_tensor(jorth.residual(weight.detach(), sig)).max() < 1e-5
 
