@@ -688,11 +688,10 @@ def check_base(result, given):
 
 
 def near_pair(rng, alpha=1.0):
-    """Two points of U near each other, joined by a geodesic."""
-    x = rng.standard_normal((3, N))
-    x[:, SIG.negative[0]] += 2.0
+    """Two clouds of U around its origin: joined by geodesics, and with timelike sums."""
+    t = np.eye(N)[SIG.negative[0]]
     return [
-        ultrahyperbolic.lift(x + 0.2 * rng.standard_normal((3, N)), SIG, alpha=alpha)
+        ultrahyperbolic.lift(alpha * (t + 0.2 * rng.uniform(-1, 1, (3, N))), SIG, alpha=alpha)
         for _ in range(2)
     ]
 
