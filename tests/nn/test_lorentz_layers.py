@@ -195,6 +195,7 @@ def test_derivatives_of_a_compiled_network():
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="inductor needs a C++ compiler")
+@pytest.mark.filterwarnings("ignore")  # its own
 @some_layers
 def test_layers_compile_by_inductor(name, sig):
     layer = layer_of(name, sig)
