@@ -63,6 +63,19 @@ def test_schedulers_set_the_options_of_a_step(name, kind):
     assert (model.weight.detach() - torch.eye(SIG.n)).norm() > 0.05
 
 
+def test_a_cycle_may_begin_after_steps_without_momentum():
+    model = Alignment(SIG)
+    optimizer = JOBCD([model.weight], SIG, **(OPTIONS | {"momentum": 0.0}))
+    train(model, optimizer, 3)
+    scheduler = lr_scheduler.OneCycleLR(optimizer, max_lr=0.1, total_steps=12)
+    assert optimizer.param_groups[0]["momentum"] == 0.95
+    before = model.weight.detach().clone()
+    train(model, optimizer, 1)
+    scheduler.step()
+    assert not torch.equal(model.weight, before)
+    assert optimizer.param_groups[0]["momentum"] < 0.95
+
+
 def test_a_plateau_lowers_the_rate():
     model = Alignment(SIG)
     optimizer = JOBCD([model.weight], SIG, lr=0.05)
