@@ -28,10 +28,7 @@ UPPER_BOUNDS = {
 }  # fmt: skip
 """Options that are numbers from 0 up to, but not including, these."""
 REMEDY = "; start with jorth.nn.init.j_orthogonal_"
-SPLIT = (
-    "; jorth.optim.split_parameters(model) separates the J-orthogonal parameters of a model, "
-    "declared by jorth.nn.declare, from all others"
-)
+SPLIT = "; jorth.optim.split_parameters(model) separates what jorth.nn.declare declares from others"
 
 
 def check_group(group: dict[str, Any]) -> None:

@@ -128,12 +128,11 @@ def polished_start(rounded: Tensor, signature: Signature, name: str) -> Tensor:
     distance = torch.linalg.matrix_norm(start - given) / torch.linalg.matrix_norm(given)
     limit = arrays.unit_roundoff(rounded) ** 0.5
     if not bool((feasible.to(distance.device) & (distance <= limit)).all()):
-        worst = f"{float(distance.max()):.2g} of its norm away"
-        reason = worst if bool(feasible.all()) else "out of reach"
+        away = f"{float(distance.max()):.2g} of its norm away"
+        nearest = away if bool(feasible.all()) else "out of reach"
         raise ValueError(
             f"{name} must be J-orthogonal for {signature} up to the rounding of {rounded.dtype}, "
-            f"got one whose nearest such matrix is {reason} (at most {limit:.2g}); start with "
-            "jorth.nn.init.j_orthogonal_, or train float32 weights under torch.autocast"
+            f"got one whose nearest such matrix is {nearest} (at most {limit:.2g})"
         )
     return start.float()
 
