@@ -1,0 +1,120 @@
+"""What the records of `training.py` say: best rates, losses at equal time, failures."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable
+from functools import cached_property
+from statistics import fmean, median
+from typing import Any, NamedTuple
+
+from benchmarks.training_methods import DEFAULT_RATE, METHODS
+from benchmarks.training_tasks import TASKS
+
+Record = dict[str, Any]
+OURS = "JOBCD"
+OFF_THE_GROUP = 2.0**-12
+"""u^(1/2) in float32: beyond, a residual is no rounding."""
+
+
+class Best(NamedTuple):
+    """The rate at which a method does best, and the mean loss there; infinite if all rates fail."""
+
+    loss: float
+    lr: float
+
+
+def failure(record: Record) -> str | None:
+    """Why a run does not count, if it does not."""
+    if record["failed"] is not None:
+        return str(record["failed"])
+    if METHODS[record["method"]].feasible and not record["residual"] <= OFF_THE_GROUP:
+        return f"it left the group: residual {record['residual']:.0e}"
+    return None
+
+
+def final(record: Record) -> float:
+    return math.inf if failure(record) else float(record["loss"][-1])
+
+
+def loss_at(record: Record, ms: float) -> float:
+    """The loss after so much training: the logarithm is interpolated between scores.
+
+    A run that has ended by then keeps its last loss.
+    """
+    times, losses = record["ms"], record["loss"]
+    if failure(record):
+        return math.inf
+    after = bisect_right(times, ms)
+    if after == len(times):
+        return float(losses[-1])
+    before, then = losses[after - 1], losses[after]
+    if before is None or then is None:
+        return math.inf
+    share = (ms - times[after - 1]) / (times[after] - times[after - 1])
+    return float(before * (then / before) ** share)
+
+
+class Results:
+    """The runs of all seeds that are complete, by task, method and rate."""
+
+    def __init__(self, lines: list[Record]) -> None:
+        records = [line for line in lines if "task" in line]
+        self.made = [line for line in lines if "task" not in line][-1]
+        count = Counter(record["seed"] for record in records)
+        self.seeds = sorted(seed for seed in count if count[seed] == max(count.values()))
+        self.runs: dict[tuple[str, str], dict[float, list[Record]]] = {}
+        for record in sorted(records, key=lambda record: (record["seed"], record["lr"])):
+            if record["seed"] in self.seeds:
+                rates = self.runs.setdefault((record["task"], record["method"]), {})
+                rates.setdefault(record["lr"], []).append(record)
+        self.tasks = [task for task in TASKS if (task, OURS) in self.runs]
+        self.feasible = [name for name, method in METHODS.items() if method.feasible]
+
+    def default(self, task: str) -> list[Record]:
+        return self.runs[task, OURS][DEFAULT_RATE]
+
+    def best(self, task: str, method: str, score: Callable[[Record], float] = final) -> Best:
+        rates = self.runs[task, method].items()
+        return min(Best(fmean(map(score, records)), lr) for lr, records in rates)
+
+    def best_feasible(self, task: str, score: Callable[[Record], float] = final) -> str:
+        """The method with the least loss; JOBCD at its default rate is not among them."""
+        return min(self.feasible, key=lambda name: self.best(task, name, score).loss)
+
+    def failed(self, task: str, method: str) -> tuple[int, int]:
+        """The number of runs that failed, and of all."""
+        runs = [record for rate in self.runs[task, method].values() for record in rate]
+        return sum(failure(record) is not None for record in runs), len(runs)
+
+    @cached_property
+    def milliseconds(self) -> dict[str, float]:
+        """For each task how long JOBCD with its defaults takes."""
+        return {
+            task: median(record["ms"][-1] if record["ms"] else 0.0 for record in self.default(task))
+            for task in self.tasks
+        }
+
+    def at(self, task: str, share: float) -> Callable[[Record], float]:
+        """The loss of a record at a share of that time."""
+        return lambda record: loss_at(record, share * self.milliseconds[task])
+
+    def around(self, task: str, method: str, lr: float) -> list[float]:
+        """Mean final losses at the rates below and above, over that at the rate.
+
+        NaN where the grid has no rate within a factor of 4.
+        """
+        losses = {rate: fmean(map(final, runs)) for rate, runs in self.runs[task, method].items()}
+        below = max((rate for rate in losses if lr / 4 < rate < lr), default=None)
+        above = min((rate for rate in losses if lr < rate < 4 * lr), default=None)
+        return [math.nan if rate is None else losses[rate] / losses[lr] for rate in (below, above)]
+
+    @cached_property
+    def steps(self) -> dict[str, int]:
+        """For each task how many steps its longest run has."""
+        return {
+            task: max(record["steps"][-1] for record in self.default(task) if record["steps"])
+            for task in self.tasks
+        }

@@ -1,0 +1,197 @@
+"""`benchmarks/training.py`: tasks, tiny runs of every method, what the records say, the page."""
+
+import json
+import math
+import os
+from functools import partial
+
+import pytest
+import torch
+
+import jorth
+from benchmarks import training, training_methods, training_runs
+from benchmarks.training_methods import METHODS
+from benchmarks.training_results import Results, failure, loss_at
+from benchmarks.training_runs import Run, measure
+from benchmarks.training_tasks import TASKS, Boosts, Tree
+
+MADE = {
+    "hardware": {"cpu": "a machine", "usable_cores": 2},
+    "versions": {"torch": "2"},
+    "workers": 2,
+    "quick": False,
+}
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_tasks(name):
+    """J-orthogonal starts, minibatches that are not all data, and gradients that are not zero."""
+    task = TASKS[name](3, 2)
+    assert all(torch.as_tensor(jorth.residual(x, task.signature)).max() < 1e-5 for x in task.start)
+    X = [x.clone().requires_grad_() for x in task.start]
+    losses = [task.loss(X, step, task.others) for step in (0, 1, None)]
+    assert len({loss.item() for loss in losses}) == (1 if name in ("tree", "boosts") else 3)
+    losses[0].backward()
+    assert all(x.grad.isfinite().all() and x.grad.abs().max() > 0 for x in X)
+    assert all(torch.equal(a, b) for a, b in zip(task.start, TASKS[name](3, 2).start, strict=True))
+
+
+def test_lengths_in_the_tree():
+    """Of the root, node 0, and of the leaves, nodes 31 to 62."""
+    task = Tree(0, 1)
+    lengths = {
+        (a, b): length
+        for a, b, length in zip(
+            task.first.tolist(), task.second.tolist(), task.lengths.tolist(), strict=True
+        )
+    }
+    assert lengths[0, 1] == 1
+    assert lengths[0, 62] == 5
+    assert lengths[31, 32] == 2
+    assert lengths[31, 62] == 10
+
+
+def test_the_loss_of_a_planted_matrix_is_that_of_the_noise():
+    task = Boosts(4, 1)
+    source, target = task.source.double(), task.target.double() / task.inverse_scale.double()
+    found = torch.linalg.lstsq(source.mT, target.mT).solution.mT
+    assert 1e-5 < task.loss([found.float()], None, ()).item() < 1.1e-4
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_tiny_run(method):
+    record = json.loads(json.dumps(measure(Run("tree", method, 0.01, 7), 5)))
+    assert record["failed"] is None
+    assert record["steps"] == [0, 1, 2, 3, 4, 5]
+    assert len(record["loss"]) == len(record["ms"]) == 6
+    assert record["ms"] == sorted(record["ms"])
+    assert record["loss"][-1] < record["loss"][0]
+    assert (record["residual"] < 1e-5) == METHODS[method].feasible
+    assert record["norm"] >= 1
+
+
+def test_the_head_is_trained_beside():
+    task = TASKS["digits"](5, 1)
+    runs = training_runs.Training(task, "JOBCD", 0.01)
+    runs.step(0)
+    moved = [(a - b).abs().max().item() for a, b in zip(runs.others, task.others, strict=True)]
+    assert moved == pytest.approx([training_methods.HEAD_RATE] * 2, rel=1e-3)
+
+
+def test_runs_that_fail_are_records(monkeypatch):
+    def broken(start, signature, lr):
+        raise RuntimeError("no such thing")
+
+    monkeypatch.setitem(METHODS, "broken", training_methods.Method(broken))
+    assert measure(Run("boosts", "broken", 0.1, 7), 3)["failed"] == "RuntimeError: no such thing"
+    record = measure(Run("boosts", "Adam, unconstrained", 1e30, 7), 5)
+    assert "finite" in record["failed"]
+    assert None in record["loss"]
+
+
+def dies(run):
+    if run.lr == 1.0:
+        os._exit(3)
+    return training_runs.blank(run)
+
+
+@pytest.mark.slow  # it starts two processes
+def test_a_process_that_dies_takes_one_run_with_it(monkeypatch):
+    monkeypatch.setattr(training, "ATTEMPTS", 2)
+    runs = [Run("tree", "JOBCD", 0.1, 0), Run("tree", "JOBCD", 1.0, 0)]
+    found = {record["lr"]: record["failed"] for record in training.results(runs, dies, 1, 600)}
+    assert found == {0.1: None, 1.0: "its process died"}
+
+
+def made_up(run, losses=None, ms=2.0):
+    """Losses that fall from 1 to one that depends on method and rate."""
+    end = losses(run) if losses else 0.1
+    return training_runs.blank(run) | {
+        "steps": [0, 5, 10],
+        "loss": [1.0, math.sqrt(end), end],
+        "ms": [0.0, 5 * ms, 10 * ms],
+        "ms_per_step": ms,
+        "residual": 1e-7,
+        "norm": 2.0,
+    }
+
+
+def test_losses_between_scores():
+    record = made_up(Run("tree", "JOBCD", 0.01, 0))
+    for ms, expected in ((0, 1.0), (5, 0.1**0.25), (10, 0.1**0.5), (20, 0.1), (30, 0.1)):
+        assert loss_at(record, ms) == pytest.approx(expected)
+    assert loss_at(record | {"failed": "why"}, 5) == math.inf
+
+
+def test_leaving_the_group_is_a_failure_where_it_matters():
+    record = made_up(Run("tree", "JOBCD", 0.01, 0)) | {"residual": 0.01}
+    assert "left the group" in failure(record)
+    assert "left the group" in failure(record | {"residual": math.nan})
+    assert failure(record | {"method": "Adam, unconstrained"}) is None
+
+
+def lines_with(losses):
+    return [MADE, *(made_up(run, losses) for run in training.plan((0, 1)))]
+
+
+def sharp(run):
+    """Best at 0.1 for JOBCD and at 0.3 for the others, which are better there."""
+    best = 0.1 if run.method == "JOBCD" else 0.3
+    lowest = 0.2 if run.method == "JOBCD" else 0.1
+    return lowest * (1 + abs(math.log10(run.lr / best)))
+
+
+def test_best_rates_and_what_lies_around_them():
+    lines = lines_with(sharp)
+    failed = next(line for line in lines if line.get("lr") == 0.3 and line["task"] == "align")
+    failed["failed"] = "one seed of the best rate"
+    found = Results([*lines, made_up(Run("tree", "JOBCD", 0.01, 2))])
+    assert found.seeds == [0, 1]  # the last one is incomplete
+    assert found.best("tree", "CS form + Adam") == pytest.approx((0.1, 0.3))
+    assert found.best("align", failed["method"]).lr in (0.1, 1.0)
+    assert found.failed("align", failed["method"]) == (1, 16)
+    assert found.around("tree", "JOBCD", 0.01) == pytest.approx(
+        [(2 - math.log10(0.3)) / 2, (2 - math.log10(3)) / 2]
+    )
+    assert math.isnan(found.around("tree", "JOBCD", 0.1)[1])
+
+
+def test_the_page_says_what_is_missed(tmp_path, capsys):
+    source = tmp_path / "records.jsonl"
+    text = "".join(json.dumps(line) + "\n" for line in lines_with(sharp))
+    source.write_text(text + '{"task": "tr')  # cut short
+    training.main(["--from", str(source), "--docs", str(tmp_path)])
+    page = (tmp_path / "optimisers.md").read_text()
+    assert capsys.readouterr().out == page + "\n"
+    assert "the default ends at 4 times the loss of" in page
+    assert "after equal time" in page
+    assert "changes by 26%" in page  # 1.26 at 0.003
+    assert (tmp_path / "images" / "optimisers.png").stat().st_size > 10_000
+    packed = tmp_path / "report" / "optimisers.jsonl.gz"
+    assert training.read(packed) == training.read(source)
+
+
+def test_the_page_without_misses(capsys, tmp_path):
+    source = tmp_path / "records.jsonl"
+    flat = lines_with(lambda run: 0.1 if run.method == "JOBCD" else 0.11)
+    source.write_text("".join(json.dumps(line) + "\n" for line in flat))
+    training.main(["--from", str(source)])
+    assert "All goals are met." in capsys.readouterr().out
+
+
+def test_a_run_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
+    called = []
+
+    def in_this_process(runs, make, workers, seconds):
+        called.append(len(runs))
+        assert isinstance(make, partial)
+        yield from (made_up(run) for run in runs[:3])
+
+    monkeypatch.setattr(training, "results", in_this_process)
+    path, runs = tmp_path / "records.jsonl", training.plan((0,))[:5]
+    assert training.run_all(runs, path, 1, 60.0, None) == 2
+    assert training.run_all(runs, path, 1, 60.0, None) == 0
+    assert training.run_all(runs, path, 1, 60.0, None) == 0
+    assert called == [5, 2, 0]
+    records = [line for line in training.read(path) if "task" in line]
+    assert [tuple(line[key] for key in Run._fields) for line in records] == [*map(tuple, runs)]
