@@ -129,7 +129,8 @@ def _summary(found: Results) -> Iterator[str]:
         ]
         for share in SHARES:
             yield [
-                f"over the best other method after {names[share]} (goal: below 1)",
+                f"over the best other method, variants of JOBCD among them, after {names[share]} "
+                "(goal: below 1)",
                 *(number(time_ratio(found, task, share)[0]) for task in found.tasks),
             ]
         yield [

@@ -115,6 +115,6 @@ class Results:
     def steps(self) -> dict[str, int]:
         """For each task how many steps its longest run has."""
         return {
-            task: max(record["steps"][-1] for record in self.default(task) if record["steps"])
+            task: max(max(record["steps"], default=0) for record in self.default(task))
             for task in self.tasks
         }

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import jorth
-from benchmarks import training, training_methods, training_runs
+from benchmarks import training, training_methods, training_runs, training_tasks
 from benchmarks.training_methods import METHODS
 from benchmarks.training_results import Results, failure, loss_at
 from benchmarks.training_runs import Run, measure
@@ -34,6 +34,34 @@ def test_tasks(name):
     losses[0].backward()
     assert all(x.grad.isfinite().all() and x.grad.abs().max() > 0 for x in X)
     assert all(torch.equal(a, b) for a, b in zip(task.start, TASKS[name](3, 2).start, strict=True))
+
+
+def test_maps_of_the_hyperboloid():
+    origin, far = torch.zeros(3), torch.tensor([-math.sinh(2.0), 0.0, 0.0])
+    origin, far = training_tasks.lift(origin), training_tasks.lift(far)
+    assert training_tasks.distances(origin, far).item() == pytest.approx(2.0, rel=1e-6)
+    assert training_tasks.distances(-jorth.Signature(3, 1).vector(far) * far, far).item() == (
+        pytest.approx(4.0, rel=1e-6)
+    )
+    x = training_tasks.lift(torch.tensor([[0.3, 0.0, 2.0], [0.3, -1.0, 2.0], [-1.0, -2.0, 0.0]]))
+    found = training_tasks.activate(x)
+    assert torch.allclose(found[0], x[0])
+    assert torch.allclose(found[2], origin, atol=1e-5)
+    length = math.asinh(math.sqrt(5.09)) * math.sqrt(4.09 / 5.09)  # what relu leaves
+    assert found[1, 3].item() == pytest.approx(math.cosh(length), rel=1e-5)
+
+
+def test_the_loss_of_the_tree_node_by_node():
+    task = Tree(2, 1)
+    edges = task.start[0].double()
+    places = [torch.eye(8, dtype=torch.float64)]
+    for node in range(1, 63):
+        places.append(places[(node - 1) // 2] @ edges[node - 1])
+    signs = torch.tensor([1.0] * 7 + [-1.0], dtype=torch.float64)
+    x = torch.stack([place[:, 7] for place in places])
+    found = torch.arccosh(-(x * signs) @ x.mT)[task.first, task.second]
+    expected = (found / task.lengths.double() - 1).square().mean().item()
+    assert task.loss(task.start, None, ()).item() == pytest.approx(expected, rel=1e-4)
 
 
 def test_lengths_in_the_tree():
