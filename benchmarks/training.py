@@ -117,6 +117,7 @@ def run_all(runs: list[Run], records: Path, workers: int, seconds: float, steps:
     lines = read(records) if records.exists() else []
     done = {tuple(line[key] for key in Run._fields) for line in lines if "task" in line}
     missing = [run for run in runs if tuple(run) not in done]
+    print(f"{len(missing)} of {len(runs)} runs are not yet in {records}", flush=True)
     kept = "".join(json.dumps(line) + "\n" for line in lines)  # without a line cut short
     with records.open("w") as file:
         file.write(kept)
@@ -127,7 +128,7 @@ def run_all(runs: list[Run], records: Path, workers: int, seconds: float, steps:
             print(json.dumps(record), file=file, flush=True)
             left -= 1
             if left % 100 == 0:
-                print(f"{left} of {len(missing)} runs left", flush=True)
+                print(f"{left} runs left", flush=True)
     return left
 
 

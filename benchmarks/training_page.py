@@ -158,7 +158,10 @@ def misses(found: Results) -> Iterator[str]:
             ratio, name = time_ratio(found, task, share)
             if not ratio < 1:
                 when = "equal time" if share == 1 else "half of its time"
-                yield f"- {task}: after {when} {name} is ahead; the default is at {number(ratio)}."
+                yield (
+                    f"- {task}: after {when} {name} is ahead; the loss of the default is "
+                    f"{number(ratio)} times as large."
+                )
         change = largest_change(found, task)
         if change >= CHANGE:
             low, high = found.around(task, OURS, DEFAULT_RATE)
