@@ -96,7 +96,7 @@ def test_the_same_step(side, curvature, momentum, monkeypatch):
         {"lr": 0.0},
         {"rounds_per_gradient": 2},
         {"matching": "random", "rounds_per_gradient": 3},
-        {"decay": 0.0, "eps": 0.0},
+        {"decay": 0.0, "eps": 0.1},
     ],
 )
 def test_the_same_step_with_other_options(options, monkeypatch):
@@ -139,17 +139,15 @@ def test_few_planes(n, monkeypatch):
     assert_same(params, gradients(params, 3), monkeypatch, signature=signature, lr=0.1)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, 1e300])
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e308])
 @pytest.mark.parametrize("at", [0, 2])
 def test_gradients_that_are_not_finite(value, at, monkeypatch):
-    """1e300 is finite, but its slopes are not."""
+    """1e308 is finite, but its slopes are not where X is large."""
     signature = Signature(3, 2)
-    params = [start(signature, (3, 5, 5), cond=1e20 if value == 1e300 else 30.0)]
+    params = [start(signature, (3, 5, 5), cond=1e6)]
     given = gradients(params, 4)
     given[at][0][1] = value
-    group = assert_same(
-        params, given, monkeypatch, rounding=np.inf if value == 1e300 else 1e3, signature=signature
-    )
+    group = assert_same(params, given, monkeypatch, rounding=1e5, signature=signature)
     assert group["not_finite"] == 1
 
 

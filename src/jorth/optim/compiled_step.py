@@ -70,7 +70,8 @@ def compiled_steps(
             if value.data_ptr() != target.data_ptr():  # it was not contiguous
                 target.copy_(value)
         finite = (outcome & NOT_FINITE) == 0
-        state["step"] += torch.from_numpy(finite).view(state["step"].shape)
+        steps = state["step"].numpy()
+        steps += finite.reshape(steps.shape)
         found.append((finite, (outcome & (HELD | REFUSED)) != 0))
     torch.autograd.graph.increment_version(params)
     finite, too_far = zip(*found, strict=True)

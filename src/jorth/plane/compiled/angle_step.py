@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jorth.compiling import compiler
 from jorth.group.look import look
 from jorth.plane.compiled.angles import Averages, Rule, next_angles
 from jorth.plane.compiled.roots import compiled
@@ -20,6 +19,8 @@ from jorth.plane.compiled.turning import turn_rows
 
 NOT_FINITE, HELD, REFUSED = 1, 2, 4
 """What a step can come to: a matrix that is held takes its rotations alone."""
+FEW_ROWS = 16
+"""Up to here plain loops multiply matrices faster than BLAS."""
 
 
 class Planes(NamedTuple):
@@ -51,7 +52,8 @@ class Work(NamedTuple):
     angles: np.ndarray
     roots: np.ndarray
     shears: np.ndarray
-    probed: np.ndarray
+    image: np.ndarray
+    back: np.ndarray
     columns: np.ndarray
     rounded: np.ndarray
 
@@ -85,8 +87,10 @@ def step_batch(
         np.empty((n, k)), np.empty((k, n)), np.empty((n, k)),
         np.empty((sides, n, n)), np.empty((sides, n, n)), np.empty(n * n),
         np.empty((2, planes.pairs.shape[0])), np.empty((n, planes.probes.shape[1])),
+        np.empty(planes.probes.shape),
         planes.signs.copy() if k == n else np.empty(k), np.empty((n, k), dtype=X.dtype),
     )  # fmt: skip
+    slopes, angles = work.slopes.reshape((sides, n * n)), work.angles.reshape((sides, n * n))
     outcome = np.zeros(b, dtype=np.int8)
     for m in range(b):
         for side in range(sides):
@@ -101,8 +105,8 @@ def step_batch(
                 state.momentum[m, side], state.momentum_weight[m, side],
                 state.root[m, side], state.root_weight[m, side], state.gain[m, side],
             )  # fmt: skip
-            S, theta = work.slopes[side].reshape(n * n), work.angles[side].reshape(n * n)
-            next_angles(S, averages, planes.boosts, rule, work.roots, theta)
+            theta = angles[side]
+            next_angles(slopes[side], averages, planes.boosts, rule, work.roots, theta)
             if side == 0 and pull.shape[0] > 0:
                 for t in range(n * n):
                     theta[t] += rule.pull * pull[m, t]
@@ -158,23 +162,19 @@ def _transpose(source: np.ndarray, target: np.ndarray) -> None:
             target[c, i] = source[i, c]
 
 
-@compiler(fastmath={"reassoc", "contract"})
+@compiled_sum
 def _multiply(A: np.ndarray, B: np.ndarray, product: np.ndarray) -> None:
-    """A B into ``product``, four rows of B at a time, which keeps stores from being the limit."""
-    whole = A.shape[1] // 4 * 4
+    """A B into ``product``."""
+    if A.shape[0] > FEW_ROWS:
+        np.dot(A, B, product)
+        return
     for i in range(A.shape[0]):
         for j in range(B.shape[1]):
             product[i, j] = 0.0
-        for c in range(0, whole, 4):
-            first, second, third, fourth = A[i, c], A[i, c + 1], A[i, c + 2], A[i, c + 3]
+        for c in range(A.shape[1]):
+            entry = A[i, c]
             for j in range(B.shape[1]):
-                product[i, j] += (first * B[c, j] + second * B[c + 1, j]) + (
-                    third * B[c + 2, j] + fourth * B[c + 3, j]
-                )
-        for c in range(whole, A.shape[1]):
-            first = A[i, c]
-            for j in range(B.shape[1]):
-                product[i, j] += first * B[c, j]
+                product[i, j] += entry * B[c, j]
 
 
 @compiled
@@ -264,7 +264,7 @@ def _feasible(work: Work, planes: Planes, rule: Rule) -> bool:
     """
     if not math.isfinite(_load(work.rounded, 1.0, work.X)):
         return False
-    X, image, back = work.X, work.probed, work.G
+    X, image, back = work.X, work.image, work.back
     _multiply(X, planes.probes, image)
     longest = 1.0
     for i in range(X.shape[0]):
