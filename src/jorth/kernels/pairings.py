@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -15,6 +15,9 @@ from jorth.plane import random_matching, tournament
 Matching = Literal["tournament", "random", "greedy"]
 MATCHINGS = ("tournament", "random", "greedy")
 """All pairs in turn, a random matching each time, or the steepest pairs."""
+
+SHUFFLES = 64
+"""Tournaments after which they recur, so that a device need not be told for ever."""
 
 _cached_tournament = lru_cache(maxsize=16)(tournament)
 
@@ -36,7 +39,8 @@ def numbered_rounds(
     """The ``count`` rounds of a turn, which are numbered from 0; shape (count, n // 2, 2).
 
     They depend on seed and turn alone, so that runs can resume and ranks agree. "tournament" goes
-    through one shuffled tournament after the other; "random" draws every round independently.
+    through one shuffled tournament after the other, and through the same ones again after
+    `SHUFFLES`; "random" draws every round independently.
     """
     if n < 2:
         return np.empty((0, 0, 2), dtype=np.int64)
@@ -46,7 +50,7 @@ def numbered_rounds(
     length = rounds_in_tournament(n)
     first, start = divmod(turn * count, length)
     tables = [
-        shuffled_tournament(n, np.random.default_rng([seed, number]))
+        shuffled_tournament(n, np.random.default_rng([seed, number % SHUFFLES]))
         for number in range(first, (turn * count + count - 1) // length + 1)
     ]
     return np.concatenate(tables)[start : start + count]
@@ -95,9 +99,20 @@ def round_tables(partner: NDArray[np.int64], device: torch.device) -> RoundTable
     own = np.arange(partner.shape[1])
     first = np.broadcast_to(own, partner.shape)[own <= partner].reshape(len(partner), -1)
     second = np.take_along_axis(partner, first, axis=1)
-    return RoundTables(*(_upload(table, device) for table in (first, second, partner)))
+    tables = (first, second, partner)
+    return RoundTables(*(upload(table.astype(np.int32), device) for table in tables))
 
 
-def _upload(table: NDArray[np.int64], device: torch.device) -> Tensor:
-    tensor = torch.from_numpy(table.astype(np.int32))
+def upload(table: NDArray[Any], device: torch.device) -> Tensor:
+    """A copy of an array on a device, which is not waited for."""
+    tensor = torch.from_numpy(np.array(table))
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
+
+
+def pair_codes(signs: NDArray[np.int8], rounds: NDArray[np.int64]) -> NDArray[np.int16]:
+    """Partners (r, n) of rounds (r, m, 2): p where the signs are equal, -1 - p where they are not.
+
+    An index without a partner is its own.
+    """
+    partner = partners(len(signs), rounds)
+    return np.where(signs[partner] == signs, partner, -1 - partner).astype(np.int16)
