@@ -112,7 +112,10 @@ class Signature:
 
         place: dict[str, Any] = {"dtype": like.dtype, "device": like.device}
         if len(self._runs) > FEW_RUNS:
-            return torch.tensor(self._signs, **place)
+            if not like.is_cuda or torch.compiler.is_compiling():
+                return torch.tensor(self._signs, **place)
+            signs = torch.tensor(self._signs, dtype=like.dtype, device="cpu")
+            return signs.pin_memory().to(like.device, non_blocking=True)
         return torch.cat([torch.full((length,), sign, **place) for sign, length in self._runs])
 
     def positions(self, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:

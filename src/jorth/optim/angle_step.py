@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,10 +14,13 @@ from torch import Tensor
 from jorth.group.slopes import skew_gradient
 from jorth.kernels.angles import FIRST_GAIN, AngleRule, kinds, next_angles
 from jorth.kernels.averages import SlopeAverages
+from jorth.kernels.device_turns import triton_turned
 from jorth.kernels.turning import turned
+from jorth.optim.device_step import device_codes
 from jorth.optim.guard import feasible, within_norm
 from jorth.optim.outcome import Outcome, rounds_of
 from jorth.optim.weight_decay import decay_angles
+from jorth.optim.wide_step import Turns, is_wide, next_turns
 
 SIDES = {"left": ("left",), "right": ("right",), "both": ("left", "right")}
 
@@ -38,17 +43,36 @@ def state_shapes(group: dict[str, Any], X: Tensor) -> dict[str, tuple[int, ...]]
 
 def angle_step(group: dict[str, Any], X: Tensor, G: Tensor, state: dict[str, Tensor]) -> Outcome:
     """X (b, n, k) after one step along the gradients G; the state changes in place."""
+    if X.is_cuda and is_wide(group, X):
+        turns = next_turns(group, X, G, state)
+        return _guarded(group, X, state, turns.finite, partial(_turned_by, group, X, turns))
     finite = torch.isfinite(G).all(dim=-1).all(dim=-1)
     theta = step_angles(group, X, torch.where(finite[:, None, None], G, 0.0), state, finite)
-    rounds = rounds_of(group, theta.square().sum(dim=1))
-    moved = _turned(group, X, theta, rounds)
+    greedy = group["matching"] == "greedy"
+    rounds: NDArray[np.int64] | Tensor
+    if X.device.type == "cpu" or greedy:
+        rounds = rounds_of(group, theta.square().sum(dim=1) if greedy else theta)
+    else:
+        rounds = device_codes(group, X.device)
+    return _guarded(group, X, state, finite, partial(_turned, group, X, theta, rounds))
+
+
+def _guarded(
+    group: dict[str, Any],
+    X: Tensor,
+    state: dict[str, Tensor],
+    finite: Tensor,
+    turned: Callable[[Tensor | None], Tensor],
+) -> Outcome:
+    """What comes of a step; ``turned`` gives X after it, or without boosts where a mask is true."""
+    moved = turned(None)
     held = ~within_norm(moved, X, group["max_norm"])
-    if bool(held.any()):
-        boosts = kinds(group["signature"], theta)
-        moved[held] = _turned(group, X[held], theta[held] * (1 - boosts), rounds)
-        state["momentum"][held] *= (1 - boosts).to(X.dtype)
+    if X.device.type != "cpu" or bool(held.any()):
+        moved = torch.where(held[:, None, None], turned(held), moved)
+        boosts = kinds(group["signature"], moved) > 0
+        state["momentum"].masked_fill_(held[:, None, None, None] & boosts, 0.0)
         if group["gain_rate"] > 0:
-            state["gain"][held, :, 1:] = FIRST_GAIN
+            state["gain"][..., 1].masked_fill_(held[:, None], FIRST_GAIN)
     refused = ~feasible(moved.to(X.dtype), X, group["signature"])
     moved = torch.where((refused | ~finite)[:, None, None], X, moved.to(X.dtype))
     return Outcome(moved, finite, held | refused)
@@ -78,11 +102,30 @@ def step_angles(
     return theta
 
 
-def _turned(group: dict[str, Any], X: Tensor, theta: Tensor, rounds: NDArray[np.int64]) -> Tensor:
-    """The matrices X (b, n, k), float64, turned on the sides of the group."""
+def _turned(
+    group: dict[str, Any],
+    X: Tensor,
+    theta: Tensor,
+    rounds: NDArray[np.int64] | Tensor,
+    held: Tensor | None,
+) -> Tensor:
+    """The matrices X (b, n, k), float64, turned by angles; those of a mask, without boosts."""
+    if held is not None:
+        theta = theta * (1 - kinds(group["signature"], theta))
     moved = X.double()
     for number, side in enumerate(sides_of(group, X)):
         rows = moved if side == "left" else moved.mT
-        rows = turned(rows, theta[:, number], group["signature"], rounds)
+        rows = turned(rows, theta[:, number], group["signature"], rounds, held)
+        moved = rows if side == "left" else rows.mT
+    return moved
+
+
+def _turned_by(group: dict[str, Any], X: Tensor, turns: Turns, held: Tensor | None) -> Tensor:
+    """The same on a device, by factors that are there."""
+    moved = X
+    for number, side in enumerate(sides_of(group, X)):
+        rows = moved if side == "left" else moved.mT
+        even, odd = turns.even[:, number], turns.odd[:, number]
+        rows = triton_turned(rows, turns.codes, even, odd, held, boosts=held is None)
         moved = rows if side == "left" else rows.mT
     return moved

@@ -77,12 +77,17 @@ def _feasible(X: Tensor, signature: Signature, columns: Tensor) -> Tensor:
     its size. So E Z, in O(n^2), clears most matrices; the others need the residual itself.
     """
     s = signature.vector(X)
-    Z = probes(X.shape[-1]).to(X)
-    image = X.mT @ (s[:, None] * (X @ Z))
+    on_host = X.device.type == "cpu"
+    if on_host:
+        Z = probes(X.shape[-1]).to(X)
+        image = X.mT @ (s[:, None] * (X @ Z))
+    else:  # there are no branches on what a device knows: the whole product
+        Z = torch.eye(X.shape[-1], dtype=X.dtype, device=X.device)
+        image = X.mT @ (s[:, None] * X)
     violation = (image - columns[..., None] * Z).abs().amax(dim=(-2, -1))
     longest = X.square().sum(dim=-1).amax(dim=-1).clamp(min=1.0)  # at most ||X||_2^2, and cheap
     feasible = violation <= largest_residual(X.dtype) * longest
-    if bool(feasible.all()):
+    if not on_host or bool(feasible.all()):
         return feasible
     gram = torch.diag_embed(columns)
     exact: Tensor = residual(X, signature, gram=gram) <= largest_residual(X.dtype)

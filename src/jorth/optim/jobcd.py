@@ -6,9 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.optim import Optimizer
 
@@ -16,13 +14,14 @@ from jorth.arrays import describe
 from jorth.kernels.pairings import Matching
 from jorth.optim import angle_step, embedding_step
 from jorth.optim.compiled_step import compiled_steps, runs_compiled
+from jorth.optim.counting import UnmovedCounts
+from jorth.optim.device_step import is_one_launch, one_launch
 from jorth.optim.guard import too_far
 from jorth.optim.loading import restored_state, unrounded_state
 from jorth.optim.options import check_closure, check_group, parameter_list
-from jorth.optim.working import Working, new_state, without_autocast
+from jorth.optim.working import Working, new_state, without_autocast, working_dtype
 from jorth.signature import Signature
 
-Mask = Tensor | NDArray[np.bool_]
 NOT_FINITE = "a gradient is not finite, or its slopes are not"
 STEPS = {
     "invariant": (angle_step.angle_step, angle_step.state_shapes),
@@ -191,19 +190,47 @@ class JOBCD(Optimizer):
         params, states = [w.X for w in batch], [w.state for w in batch]
         if all(runs_compiled(group, X) for X in params):
             finite, beyond = compiled_steps(group, params, [w.G for w in batch], states)
-            _count_unmoved(group, finite, beyond, params[0].dtype)
+            unmoved = [len(finite) - int(finite.sum()), int(beyond.sum())]
+            _count_unmoved(group, unmoved, len(finite), params[0].dtype)
             return
         X = _stack(params, params)
         G = _stack([w.G.to(w.X.dtype) for w in batch], params)
-        names = state_shapes(group, params[0])
-        state = {name: _stack([own[name] for own in states], params) for name in names}
-        outcome = take_step(group, X, -G if group["maximize"] else G, state)
-        step = outcome.finite.to(X.dtype)[:, None, None]
-        _unstack(outcome.X, params, params)
-        _unstack(step, [own["step"] for own in states], params, add=True)
-        for name, average in state.items():
-            _unstack(average, [own[name] for own in states], params)
-        _count_unmoved(group, outcome.finite, outcome.too_far, X.dtype)
+        counts = self._counts_of(batch[0])
+        fused = X.is_cuda and is_one_launch(group, X)
+        if fused and len(batch) == 1:
+            one_launch(group, X, G, states[0], counts.totals)  # all in place
+        else:
+            names = ["step", *state_shapes(group, params[0])]
+            state = {name: _stack([own[name] for own in states], params) for name in names}
+            if fused:
+                one_launch(group, X, G, state, counts.totals)
+            else:
+                outcome = take_step(group, X, -G if group["maximize"] else G, state)
+                state["step"] += outcome.finite.to(X.dtype)[:, None, None]
+                counts.add(outcome.finite, outcome.too_far)
+                X = outcome.X
+            _unstack(X, params, params)
+            for name, average in state.items():
+                _unstack(average, [own[name] for own in states], params)
+        _count_unmoved(group, counts.news(), len(X), X.dtype)
+        counts.ask()
+
+    def _counts_of(self, working: Working) -> UnmovedCounts:
+        """The counts of the batch that begins with these matrices, on their device."""
+        p, device = working.parameter, working.X.device
+        counts: dict[Tensor, UnmovedCounts] = self.__dict__.setdefault("_counts", {})
+        if p not in counts or counts[p].totals.device != device:
+            counts[p] = UnmovedCounts(device)
+        return counts[p]
+
+    def _collect_counts(self) -> None:
+        """Bring "not_finite" and "too_far" of all groups up to date; waits for devices."""
+        counts: dict[Tensor, UnmovedCounts] = self.__dict__.get("_counts", {})
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p in counts:
+                    total = p.shape[:-2].numel()
+                    _count_unmoved(group, counts[p].latest(), total, working_dtype(p))
 
     def _complete_state(self, p: Tensor, shapes: dict[str, tuple[int, ...]]) -> None:
         """Start what the options of the group need by now and the state does not have."""
@@ -222,6 +249,7 @@ class JOBCD(Optimizer):
 
     def state_dict(self) -> dict[str, Any]:
         """As torch's, with signatures as lists of signs, which `torch.load` accepts."""
+        self._collect_counts()
         packed = super().state_dict()
         for group in packed["param_groups"]:
             group["signature"] = group["signature"].signs.tolist()
@@ -229,6 +257,7 @@ class JOBCD(Optimizer):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """As torch's; the signatures must be those of the groups."""
+        self._collect_counts()
         groups = [
             group | {"signature": Signature.of(group["signature"])}
             for group in state_dict["param_groups"]
@@ -241,25 +270,30 @@ class JOBCD(Optimizer):
             super().load_state_dict(state_dict | {"param_groups": groups})
 
 
-def _count_unmoved(group: dict[str, Any], finite: Mask, beyond: Mask, dtype: torch.dtype) -> None:
-    """Count the matrices that do not move as they would, and warn of the first of each kind."""
-    total = len(finite)
-    for name, unmoved in (
-        ("too_far", int(beyond.sum())),
-        ("not_finite", total - int(finite.sum())),
-    ):
-        if unmoved and not group[name]:
+def _count_unmoved(
+    group: dict[str, Any], unmoved: list[int], total: int, dtype: torch.dtype
+) -> None:
+    """Count the matrices that do not move as they would, and warn of the first of each kind.
+
+    Args:
+        group: The parameter group.
+        unmoved: How many of them had no finite gradient, and how many would have gone too far.
+        total: The number of matrices.
+        dtype: Their dtype.
+    """
+    for name, number in zip(("not_finite", "too_far"), unmoved, strict=True):
+        if number and not group[name]:
             stay = "stay where they are"
             if name == "too_far" and group["metric"] == "invariant":
                 stay = "turn without their boosts, or stay where they are"
             reason = NOT_FINITE if name == "not_finite" else too_far(dtype, group["max_norm"])
             warnings.warn(
-                f"{reason}. {unmoved} of {total} matrices {stay}; {name!r} of the parameter group "
+                f"{reason}. {number} of {total} matrices {stay}; {name!r} of the parameter group "
                 "counts how often that happens, and there is no further warning",
                 RuntimeWarning,
                 stacklevel=2,
             )
-        group[name] += unmoved
+        group[name] += number
 
 
 def _stack(tensors: list[Tensor], params: list[Tensor]) -> Tensor:
@@ -271,11 +305,10 @@ def _stack(tensors: list[Tensor], params: list[Tensor]) -> Tensor:
     return flat[0] if len(flat) == 1 else torch.cat(flat)
 
 
-def _unstack(
-    batch: Tensor, tensors: list[Tensor], params: list[Tensor], *, add: bool = False
-) -> None:
-    """Copy, or add, a batch back into the tensors that it was stacked from."""
+def _unstack(batch: Tensor, tensors: list[Tensor], params: list[Tensor]) -> None:
+    """Copy a batch back into the tensors that it was stacked from."""
+    if len(tensors) == 1 and batch.data_ptr() == tensors[0].data_ptr():
+        return  # it has changed in place
     parts = torch.split(batch, [p.shape[:-2].numel() for p in params])
     for tensor, part in zip(tensors, parts, strict=True):
-        part = part.reshape(tensor.shape)
-        tensor.add_(part) if add else tensor.copy_(part)
+        tensor.copy_(part.reshape(tensor.shape))

@@ -121,6 +121,7 @@ class VRJOBCD(JOBCD):
 
     def _unmoved(self) -> int:
         """How often a matrix has stayed where it was so far."""
+        self._collect_counts()
         return sum(group["not_finite"] + group["too_far"] for group in self.param_groups)
 
     def _gradients_before(

@@ -1,0 +1,257 @@
+"""The step in the invariant metric for Triton, one small matrix per program, in one launch.
+
+The formulas are those of `jorth.kernels.averages`, `jorth.kernels.angles` and `jorth.optim.guard`,
+in float64. Tiles are (N, N) with zeros beyond the matrix. What is done twice, for two sides or with
+and without boosts, is a loop, since Triton takes its time to compile a body.
+"""
+
+import triton
+import triton.language as tl
+
+from jorth.kernels import angles, averages
+from jorth.kernels.turn_kernels import turned_tile
+
+LARGEST_GAIN = tl.constexpr(angles.LARGEST_GAIN)
+LARGEST_GROWTH = tl.constexpr(averages.LARGEST_GROWTH)
+
+
+@triton.jit
+def total(x):
+    """The sum of a tile."""
+    return tl.sum(tl.sum(x, 1), 0)
+
+
+@triton.jit
+def infinities(x):
+    """How many entries of a tile are infinite or NaN."""
+    return total(((tl.abs(x) < float("inf")) == 0).to(tl.int32))
+
+
+@triton.jit
+def half_tangent(y, boost, doublings):
+    """tanh y for boosts, tan y for rotations, where |y| <= 2^doublings / 2: their series.
+
+    For larger y than 1/2 the half tangent of a part of it is doubled.
+    """
+    side = tl.where(boost, 0.0 * y + 1.0, 0.0 * y - 1.0)
+    for _ in range(doublings):
+        y = 0.5 * y
+    z = side * y * y
+    sine = 1.0 + z * (1.0 / 6 + z * (1.0 / 120 + z * (1.0 / 5040 + z * (1.0 / 362880
+        + z * (1.0 / 39916800 + z * (1.0 / 6227020800 + z * (1.0 / 1307674368000)))))))  # fmt: skip
+    cosine = 1.0 + z * (1.0 / 2 + z * (1.0 / 24 + z * (1.0 / 720 + z * (1.0 / 40320
+        + z * (1.0 / 3628800 + z * (1.0 / 479001600 + z * (1.0 / 87178291200)))))))  # fmt: skip
+    h = y * sine / cosine
+    for _ in range(doublings):
+        h = 2.0 * h / (1.0 + side * h * h)
+    return h
+
+
+@triton.jit
+def product(A, B, N: tl.constexpr):
+    """A B^T of tiles (N, N)."""
+    if N >= 16:
+        return tl.dot(A, tl.trans(B), out_dtype=tl.float64)
+    return tl.sum(A[:, None, :] * B[None, :, :], 2)
+
+
+@triton.jit
+def slopes(X, G, s, n, row_stride, column_stride, N: tl.constexpr):
+    """S = skew(J G X^T) in the precision of X, as float64."""
+    i = tl.arange(0, N)
+    at = i[:, None] * row_stride + i[None, :] * column_stride
+    inside = (i < n)[:, None] & (i < n)[None, :]
+    g = tl.load(G + at, mask=inside, other=0.0).to(tl.float64)
+    x = tl.load(X + at, mask=inside, other=0.0).to(tl.float64)
+    M = s[:, None] * product(g, x, N)
+    return (0.5 * (M - tl.trans(M))).to(X.dtype.element_ty).to(tl.float64)
+
+
+@triton.jit
+def direction(M, r, momentum_weight, root_weight, eps, n):
+    """M / (r + eps ||r||), each over its weight: `SlopeAverages.direction`."""
+    M = M * (1.0 / tl.where(momentum_weight > 0.0, momentum_weight, 1.0))
+    r = r * (1.0 / tl.sqrt(tl.where(root_weight > 0.0, root_weight, 1.0)))
+    size = tl.sqrt(total(r * r)) / n
+    return tl.where(r > 0.0, M / (r + eps * size), 0.0)
+
+
+@triton.jit
+def adapted(gain, before, S, mask, rate):
+    """The gain of the planes of a mask after new slopes: `angles._adapt`."""
+    a, b = tl.where(mask, before, 0.0), tl.where(mask, S, 0.0)
+    size = tl.sqrt(total(a * a)) * tl.sqrt(total(b * b))
+    cosine = tl.where(size > 0.0, total(a * b) / tl.where(size > 0.0, size, 1.0), 0.0)
+    grown = gain * tl.exp(rate * cosine)
+    grown = tl.where(grown > LARGEST_GAIN, 1.0 * LARGEST_GAIN, grown)
+    grown = tl.where(grown * LARGEST_GAIN < 1.0, 1.0 / LARGEST_GAIN, grown)
+    return tl.where(rate > 0.0, grown, gain)
+
+
+@triton.jit
+def limited(S, r, root_weight, b2, n, PER_PLANE: tl.constexpr):
+    """S, scaled down where its squares would multiply r^2 by more than ten, and its squares."""
+    largest = r * tl.sqrt(
+        LARGEST_GROWTH / (1.0 - b2) / tl.where(root_weight > 0.0, root_weight, 1.0)
+    )
+    if PER_PLANE:
+        near = tl.maximum(tl.minimum(S, largest), -largest)
+        S = tl.where(r > 0.0, near, S)
+        return S, S * S
+    most = tl.max(tl.max(largest, 1), 0)
+    size = tl.sqrt(total(S * S) / (n * (n - 1)))
+    S = tl.where((most > 0.0) & (size > most), S * (most / size), S)
+    size = tl.where((most > 0.0) & (size > most), most, size)
+    return S, 0.0 * S + size * size
+
+
+@triton.jit
+def side_angles(
+    S, finite, boost, momentum, momentum_weight, root, root_weight, gain,
+    lr, b1, b2, eps, first_gain, rate, max_angle, reach, n,
+    PER_PLANE: tl.constexpr, N: tl.constexpr,
+):  # fmt: skip
+    """The angles of one side after new slopes; averages and gains change in place."""
+    real = momentum.dtype.element_ty
+    i = tl.arange(0, N)
+    at, inside = i[:, None] * n + i[None, :], (i < n)[:, None] & (i < n)[None, :]
+    M = tl.load(momentum + at, mask=inside, other=0.0).to(tl.float64)
+    r = tl.load(root + (at if PER_PLANE else at * 0), mask=inside, other=0.0).to(tl.float64)
+    wm, wr = tl.load(momentum_weight).to(tl.float64), tl.load(root_weight).to(tl.float64)
+    turns, pushes = tl.load(gain).to(tl.float64), tl.load(gain + 1).to(tl.float64)
+    before = direction(M, r, wm, wr, eps, n)
+    S, squares = limited(tl.where(finite, S, 0.0), r, wr, b2, n, PER_PLANE)
+    squares = tl.where(inside, squares, 0.0)
+    r = tl.where(finite, tl.sqrt(b2 * r * r + (1.0 - b2) * squares), r).to(real)
+    M = tl.where(finite, M + (1.0 - b1) * (S - M), M).to(real)
+    wm = tl.where(finite, b1 * wm + (1.0 - b1), wm).to(real)
+    wr = tl.where(finite, b2 * wr + (1.0 - b2), wr).to(real)
+    start = (0.0 * turns + first_gain).to(real).to(tl.float64)
+    turns, pushes = tl.where(turns == 0.0, start, turns), tl.where(pushes == 0.0, start, pushes)
+    turns = adapted(turns, before, S, boost == 0, rate).to(real)
+    pushes = adapted(pushes, before, S, boost, rate).to(real)
+    tl.debug_barrier()  # all have read what is now written
+    tl.store(momentum + at, M, mask=inside)
+    if PER_PLANE:
+        tl.store(root + at, r, mask=inside)
+    else:
+        tl.store(root, tl.max(tl.max(r, 1), 0))
+    tl.store(momentum_weight, wm)
+    tl.store(root_weight, wr)
+    tl.store(gain, turns)
+    tl.store(gain + 1, pushes)
+    wm, wr = wm.to(tl.float64), wr.to(tl.float64)
+    D = direction(M.to(tl.float64), r.to(tl.float64), wm, wr, eps, n)
+    D = tl.where(finite & inside, D, 0.0)
+    scale = tl.where(boost, reach * pushes.to(tl.float64), turns.to(tl.float64))
+    return tl.maximum(tl.minimum(lr * scale * D, max_angle), -max_angle)
+
+
+@triton.jit
+def is_feasible(x, s, max_residual, N: tl.constexpr):
+    """1 if a matrix is finite and J-orthogonal to half its digits, else 0: `guard.feasible`."""
+    i = tl.arange(0, N)
+    transposed = tl.trans(x)
+    E = product(transposed, transposed * s[None, :], N)
+    E -= tl.where(i[:, None] == i[None, :], s[:, None], 0.0)
+    longest = tl.maximum(tl.max(tl.sum(x * x, 1), 0), 1.0)
+    off = (tl.abs(E) <= max_residual * longest) == 0  # also if it is NaN
+    return tl.where(total(off.to(tl.int32)) + infinities(x) == 0, 1, 0)
+
+
+@triton.jit
+def write_factors(h, even, odd, codes, rounds, n, R: tl.constexpr, N: tl.constexpr):
+    """The factors (rounds, n) of rows from the half tangents (n, n)."""
+    i = tl.arange(0, N)[None, :]
+    for start in range(0, rounds, R):
+        turn = start + tl.arange(0, R)[:, None]
+        at, inside = turn * n + i, (turn < rounds) & (i < n)
+        code = tl.load(codes + at, mask=inside, other=0).to(tl.int32)
+        partner = tl.where(code < 0, -1 - code, code)
+        half = tl.load(h + i * n + partner, mask=inside, other=0.0)
+        side = tl.where(code < 0, 0.0 * half + 1.0, 0.0 * half - 1.0)
+        o = 2.0 * half / (1.0 - side * half * half)
+        tl.store(even + at, side * half * o, mask=inside)
+        tl.store(odd + at, o, mask=inside)
+
+
+@triton.jit
+def whole_steps(
+    X, G, step, momentum, momentum_weight, root, root_weight, gain, signs, codes, scratch,
+    counts, n, rounds, lr_tensor, lr: tl.float64, b1: tl.float64, b2: tl.float64,
+    eps: tl.float64, first_gain: tl.float64, rate: tl.float64,
+    max_angle: tl.float64, reach: tl.float64,
+    max_norm: tl.float64, max_residual: tl.float64, ascend: tl.float64, doublings,
+    LEFT: tl.constexpr, SIDES: tl.constexpr, PER_PLANE: tl.constexpr, HAS_LR: tl.constexpr,
+    N: tl.constexpr,
+):  # fmt: skip
+    """One step of each matrix X (b, n, n) along its gradient G, all in place.
+
+    ``counts`` grow by the number of gradients that are not finite, and of steps not taken whole.
+    ``scratch`` (b, sides, n + 2 rounds, n) has no meaning before and after.
+    """
+    matrix = tl.program_id(0).to(tl.int64)
+    planes = n * n if PER_PLANE else 1
+    X += matrix * n * n
+    G += matrix * n * n
+    side = matrix * SIDES
+    room = (n + 2 * rounds) * n
+    scratch += side * room
+    if HAS_LR:
+        lr = tl.load(lr_tensor).to(tl.float64)
+    i = tl.arange(0, N)
+    at, inside = i[:, None] * n + i[None, :], (i < n)[:, None] & (i < n)[None, :]
+    s = tl.load(signs + i, mask=i < n, other=0).to(tl.float64)
+    boost = inside & (s[:, None] * s[None, :] < 0.0)
+    # rows of the first side are rows of the tile: X, or X^T if only its columns turn
+    row_stride, column_stride = (n, 1) if LEFT else (1, n)
+    bad = 0
+    for number in range(SIDES):
+        rows = row_stride if number == 0 else column_stride
+        S = ascend * slopes(X, G, s, n, rows, n + 1 - rows, N)
+        bad += infinities(S)
+        tl.store(scratch + number * room + at, S, mask=inside)
+    finite = bad == 0
+    tl.debug_barrier()
+    for number in range(SIDES):
+        own = side + number
+        S = tl.load(scratch + number * room + at, mask=inside, other=0.0)
+        theta = side_angles(
+            S, finite, boost, momentum + own * n * n, momentum_weight + own, root + own * planes,
+            root_weight + own, gain + 2 * own,
+            lr, b1, b2, eps, first_gain, rate, max_angle, reach, n, PER_PLANE, N,
+        )  # fmt: skip
+        h = half_tangent(-0.5 * s[:, None] * theta, boost, doublings)
+        half = scratch + number * room
+        tl.store(half + at, h, mask=inside)
+        tl.debug_barrier()
+        even = half + n * n
+        write_factors(half, even, even + rounds * n, codes, rounds, n, N, N)
+    tl.debug_barrier()
+    at = X + i[:, None] * row_stride + i[None, :] * column_stride
+    x = tl.load(at, mask=inside, other=0.0).to(tl.float64)
+    before = total(x * x)
+    held = 0
+    for attempt in range(2):
+        if held >= attempt:  # with boosts, and without if they lead too far
+            x = tl.load(at, mask=inside, other=0.0).to(tl.float64)
+            for number in range(SIDES):
+                even = scratch + number * room + n * n
+                odd = even + rounds * n
+                x = tl.trans(turned_tile(x, codes, even, odd, rounds, 1 - attempt, n, N, N))
+            after = total(x * x)
+            if attempt == 0:
+                near = (after <= max_norm * max_norm) | (after <= before)  # not if it is NaN
+                held = 1 - near.to(tl.int32)
+    if held == 1:
+        for number in range(SIDES):
+            own = side + number
+            tl.store(momentum + own * n * n + i[:, None] * n + i[None, :], 0.0 * x, mask=boost)
+            tl.store(gain + 2 * own + 1, 0.0 * before + first_gain, mask=rate > 0.0)
+    if SIDES == 1:
+        x = tl.trans(x)
+    feasible = is_feasible(x, s, max_residual, N)
+    tl.store(at, x, mask=inside & (feasible == 1) & finite)
+    tl.store(step + matrix, tl.load(step + matrix) + tl.where(finite, 1.0, 0.0))
+    tl.atomic_add(counts, 1, mask=finite == 0)
+    tl.atomic_add(counts + 1, 1, mask=held + 1 - feasible > 0)

@@ -1,0 +1,97 @@
+"""Steps on a device beside those of plain torch on the CPU."""
+
+from functools import partial
+
+import numpy as np
+import torch
+
+import jorth
+from jorth import Signature
+from jorth.optim import JOBCD
+from jorth.optim.angle_step import _guarded, _turned_by, angle_step, state_shapes
+from jorth.optim.device_step import is_one_launch, one_launch
+from jorth.optim.wide_step import next_turns
+
+
+def setting(n, b, dtype, seed=0, cond=4.0):
+    """A signature in no order, matrices (b, n, n), and a generator."""
+    rng = np.random.default_rng(seed)
+    sig = Signature.of(rng.permutation([1] * (n // 2) + [-1] * (n - n // 2)))
+    X = torch.from_numpy(np.array(jorth.random_point(sig, cond=cond, batch=(b,), seed=seed)))
+    return sig, X.to(dtype), rng
+
+
+def gradients(rng, X, sizes):
+    for size in sizes:
+        yield torch.from_numpy(size * rng.standard_normal(X.shape)).to(X.dtype)
+
+
+def in_some_launches(group, X, G, state, counts):
+    """`one_launch` by the kernels of larger matrices."""
+    turns = next_turns(group, X, -G if group["maximize"] else G, state)
+    outcome = _guarded(group, X, state, turns.finite, partial(_turned_by, group, X, turns))
+    X.copy_(outcome.X)
+    state["step"] += turns.finite.to(X.dtype)[:, None, None]
+    counts += torch.stack([(~turns.finite).sum(), outcome.too_far.sum()])
+
+
+def check_steps(
+    take_step, device, n, b, dtype, *, sizes=(1.0, 3.0, 0.2), bad=None, cond=4.0, **options
+):
+    """X, averages, gains and counts are those of `angle_step`; returns how many steps are held."""
+    sig, start, rng = setting(n, b, dtype, cond=cond)
+    group = JOBCD([torch.nn.Parameter(start.clone())], sig, **options).param_groups[0]
+    state = {name: torch.zeros(s, dtype=dtype) for name, s in state_shapes(group, start).items()}
+    there = {name: average.to(device, copy=True) for name, average in state.items()}
+    there["step"] = torch.zeros((b, 1, 1), dtype=dtype, device=device)
+    counts = torch.zeros(2, dtype=torch.int64, device=device)
+    X, Y, expected = start, start.to(device, copy=True), np.zeros(2, dtype=int)
+    assert is_one_launch(group, Y)
+    for turn, G in enumerate(gradients(rng, X, sizes)):
+        group["turn"] = turn
+        if turn == 1 and bad is not None:
+            G[0, 1, 0] = bad
+        outcome = angle_step(group, X, -G if group["maximize"] else G, state)
+        X = outcome.X
+        expected += [int((~outcome.finite).sum()), int(outcome.too_far.sum())]
+        take_step(group, Y, G.to(device), there, counts)
+    unit = torch.finfo(dtype).eps / 2
+    size = float(X.abs().max())
+    torch.testing.assert_close(Y.cpu(), X, rtol=0, atol=1e4 * unit * size)
+    for name, average in state.items():
+        bound = 1e5 * unit * float(average.abs().max())
+        torch.testing.assert_close(there[name].cpu(), average, rtol=0, atol=bound, msg=name)
+    assert counts.tolist() == expected.tolist()
+    assert there["step"].sum() == b * len(sizes) - expected[0]
+    assert (X - start).abs().max() > 1e-3
+    assert jorth.residual(Y.cpu(), sig).max() <= 100 * n * unit
+    return expected[1]
+
+
+def check_wide(device, dtype):
+    """The kernels of larger matrices, on small ones."""
+    check_wide_steps = partial(check_steps, in_some_launches, device)
+    check_wide_steps(5, 2, dtype)
+    check_wide_steps(6, 2, dtype, side="left", maximize=True)
+    check_wide_steps(6, 3, dtype, side="right", bad=np.nan)
+    check_wide_steps(7, 2, dtype, rounds_per_gradient=2, matching="random", max_angle=2.0)
+    check_wide_steps(4, 2, dtype, sizes=(1.0, 1e20, 1.0), gain_rate=0.0)
+    held = check_wide_steps(6, 2, dtype, lr=2.0, max_norm=2.46, cond=1.01, sizes=[1.0] * 6)
+    assert held
+
+
+def check_one_launch(device, *arguments, **options):
+    return check_steps(one_launch, device, *arguments, **options)
+
+
+def check_options(device, dtype):
+    """All options that one launch has."""
+    check_one_launch(device, 5, 2, dtype, side="left")
+    check_one_launch(device, 6, 2, dtype, side="right", maximize=True)
+    check_one_launch(device, 6, 2, dtype, curvature="per-matrix", gain_rate=0.0)
+    check_one_launch(device, 7, 2, dtype, rounds_per_gradient=2, matching="random")
+    check_one_launch(device, 4, 3, dtype, bad=np.nan)
+    check_one_launch(device, 4, 3, dtype, bad=np.inf, curvature="per-matrix")
+    check_one_launch(device, 6, 2, dtype, max_angle=2.0, lr=20.0)
+    check_one_launch(device, 5, 2, dtype, sizes=(1.0, 1e20, 1.0))
+    assert check_one_launch(device, 6, 2, dtype, lr=2.0, max_norm=2.46, cond=1.01, sizes=[1.0] * 6)

@@ -1,0 +1,129 @@
+"""The optimiser on a CUDA device: the steps of the CPU, in one launch, and nothing waits for it."""
+
+import math
+import warnings
+
+import pytest
+import torch
+
+import jorth
+from jorth.optim import JOBCD
+from tests.optim.device_steps import check_one_launch, check_options, check_wide, gradients, setting
+
+pytestmark = pytest.mark.gpu
+DTYPES = [torch.float64, torch.float32]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("n", "b"), [(2, 1), (4, 1), (4, 1000), (8, 1), (8, 1000), (33, 1), (33, 1000), (64, 20)]
+)
+def test_one_launch_equals_the_cpu(n, b, dtype):
+    check_one_launch("cuda", n, b, dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_options_of_one_launch(dtype):
+    check_options("cuda", dtype)
+    check_wide("cuda", dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("n", "b", "options"),
+    [
+        (128, 2, {}),
+        (200, 1, {}),
+        (256, 2, {"side": "left"}),
+        (300, 1, {"rounds_per_gradient": 3}),
+        (9, 3, {"weight_decay": 0.1}),
+        (9, 3, {"curvature": "scheduled", "lr": 1e-3}),
+        (8, 2, {"max_norm": 3.0, "lr": 1.0, "weight_decay": 1e-6}),
+        (100, 2, {"columns": 30, "side": "left"}),
+    ],
+)
+def test_steps_of_several_launches_equal_the_cpu(n, b, options, dtype):
+    sig, start, rng = setting(n, b, dtype, cond=1.1)
+    options = dict(options)
+    start = start[..., : options.pop("columns", n)].contiguous()
+    here, there = (torch.nn.Parameter(start.to(d, copy=True)) for d in ("cpu", "cuda"))
+    optimizers = [JOBCD([X], sig, **options) for X in (here, there)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        for G in gradients(rng, start, (1.0, 0.1, 2.0)):
+            for X, optimizer in zip((here, there), optimizers, strict=True):
+                X.grad = G.to(X.device)
+                optimizer.step()
+        counts = [optimizer.state_dict()["param_groups"][0]["too_far"] for optimizer in optimizers]
+    assert counts[0] == counts[1]
+    unit = torch.finfo(dtype).eps / 2
+    torch.testing.assert_close(there.detach().cpu(), here.detach(), rtol=0, atol=1e4 * unit)
+    assert (here.detach() - start).abs().max() > 1e-3
+
+
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")
+@pytest.mark.parametrize(
+    ("n", "options"), [(8, {}), (33, {"side": "left"}), (100, {}), (6, {"curvature": "scheduled"})]
+)
+def test_steps_do_not_wait(n, options):
+    sig, start, _ = setting(n, 3, torch.float32)
+    several = [torch.nn.Parameter(part.cuda()) for part in start]
+    optimizer = JOBCD(several, sig, **options)
+    for turn in range(4):
+        for X in several:
+            X.grad = torch.randn_like(X)
+        if turn == 2:  # all is compiled by now
+            torch.cuda.synchronize()
+            torch.cuda.set_sync_debug_mode("error")
+        try:
+            optimizer.step()
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.parametrize("n", [4, 80])
+def test_counts_and_warnings_come_with_time(n):
+    sig, start, _ = setting(n, 5, torch.float32)
+    X = torch.nn.Parameter(start.cuda())
+    optimizer = JOBCD([X], sig)
+    X.grad = torch.randn_like(X)
+    X.grad[1, 0, 0] = math.nan
+    optimizer.step()
+    torch.cuda.synchronize()
+    assert torch.equal(X[1].detach().cpu(), start[1])
+    X.grad = torch.randn_like(X)
+    with pytest.warns(RuntimeWarning, match="a gradient is not finite.* 1 of 5 matrices stay"):
+        optimizer.step()
+    assert optimizer.param_groups[0]["not_finite"] == 1
+    X.grad[2:] = math.inf
+    optimizer.step()
+    saved = optimizer.state_dict()["param_groups"][0]
+    assert (saved["not_finite"], saved["too_far"]) == (4, 0)
+
+
+def test_a_step_in_a_graph():
+    """With lr on the device, which may then change between replays."""
+    sig, start, rng = setting(12, 3, torch.float64)
+    X, Y = (torch.nn.Parameter(start.cuda()) for _ in range(2))
+    lr = torch.tensor(0.02, device="cuda", dtype=torch.float64)
+    replayed, plain = JOBCD([X], sig, lr=lr), JOBCD([Y], sig, lr=0.02)
+    X.grad, Y.grad = torch.zeros_like(X), torch.zeros_like(Y)
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        X.grad.fill_(math.nan)  # compiles, and moves nothing
+        replayed.step()
+    torch.cuda.synchronize()
+    replayed.param_groups[0]["turn"] = 0
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        replayed.step()
+    for rate, G in zip((0.02, 0.02, 0.005), gradients(rng, start, (1.0, 2.0, 3.0)), strict=True):
+        lr.fill_(rate)
+        X.grad.copy_(G)
+        graph.replay()
+        Y.grad.copy_(G)
+        plain.param_groups[0] |= {"turn": 0, "lr": rate}
+        plain.step()
+    torch.testing.assert_close(X, Y, rtol=0, atol=1e-14)
+    assert (X.detach().cpu() - start).abs().max() > 1e-3
+    assert jorth.residual(X.detach(), sig).max() <= 1200 * 2.0**-53
