@@ -5,7 +5,9 @@ import pytest
 import torch
 
 import jorth
+from jorth import Signature
 from jorth.kernels.device_turns import torch_turned
+from jorth.kernels.pairings import SHUFFLES, numbered_rounds, pair_codes, rounds_in_tournament
 from tests.kernels.turns import check_turns, problem, product_of_turns
 
 
@@ -43,3 +45,20 @@ def test_many_steps_stay_on_the_group():
         X[0], torch.eye(9, dtype=torch.float64), rtol=0, atol=1e-11 * largest**2
     )
     assert np.isfinite(product_of_turns(angles, sig, rounds).numpy()).all()
+
+
+@pytest.mark.parametrize("n", [2, 7, 8])
+def test_codes_are_the_rounds_which_recur(n):
+    sig = Signature.of([1, -1, 1, 1, -1, 1, 1, 1][:n])
+    length = rounds_in_tournament(n)
+    tables = [numbered_rounds(n, "tournament", length, 3, turn) for turn in (5, 5 + SHUFFLES, 6)]
+    np.testing.assert_array_equal(tables[0], tables[1])
+    assert n == 2 or (tables[0] != tables[2]).any()
+    codes = pair_codes(sig.signs, tables[0])
+    for turn, pairs in enumerate(tables[0]):
+        alone = set(range(n)) - set(pairs.reshape(-1).tolist())
+        assert all(codes[turn, i] == i for i in alone)
+        for i, j in pairs:
+            opposite = sig.signs[i] != sig.signs[j]
+            assert codes[turn, i] == (-1 - j if opposite else j)
+            assert codes[turn, j] == (-1 - i if opposite else i)

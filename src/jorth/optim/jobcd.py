@@ -50,7 +50,8 @@ class JOBCD(Optimizer):
     that would end beyond ||X|| = ``max_norm`` is taken without its boosts (in the embedding metric,
     not at all), and one that would end with a residual above u^(1/2) not at all. "not_finite" and
     "too_far" of a parameter group count the two cases, and the first of each gives a
-    RuntimeWarning.
+    RuntimeWarning. No step waits for a CUDA device: there both come some steps later, and
+    `state_dict` brings the counts up to date.
 
     Parameters may be thin, (..., n, k) with X^T J X = diag(+-1), which turns of rows preserve.
 
