@@ -206,6 +206,7 @@ def test_layers_compile_by_inductor(name, sig):
     )
 
 
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")
 @pytest.mark.gpu
 @some_layers
 def test_layers_never_wait_for_the_device(name, sig):
@@ -214,8 +215,8 @@ def test_layers_never_wait_for_the_device(name, sig):
     wanted = layer_of(name, sig)(x)
     x = x.cuda().requires_grad_()
     layer(x).sum().backward()  # allocations and libraries, once
-    torch.cuda.set_sync_debug_mode("error")
     try:
+        torch.cuda.set_sync_debug_mode("error")
         y = layer(x)
         y.sum().backward()
     finally:
