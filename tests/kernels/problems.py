@@ -59,7 +59,7 @@ def random_pairs(count, seed=0):
 
 def solve_by_kernel(P, Y, A, signs, *, device, all_components):
     """V, decrease and flag of the Triton solver; V as the columns of the application see it."""
-    from jorth.kernels.round_kernels import solve_pairs
+    from jorth.kernels.by_triton.rounds import solve_pairs
 
     m = len(P)
     parts = [P[:, 0, 0], P[:, 0, 1], P[:, 1, 0], P[:, 1, 1], Y[:, 0, 0], Y[:, 0, 1], Y[:, 1, 1]]

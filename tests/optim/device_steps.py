@@ -8,9 +8,9 @@ import torch
 import jorth
 from jorth import Signature
 from jorth.optim import JOBCD
-from jorth.optim.angle_step import _guarded, _turned_by, angle_step, state_shapes
-from jorth.optim.device_step import is_one_launch, one_launch
-from jorth.optim.wide_step import next_turns
+from jorth.optim.steps.by_angles import _guarded, _turned_by, angle_step, state_shapes
+from jorth.optim.steps.by_angles_on_device import is_one_launch, one_launch
+from jorth.optim.steps.by_angles_wide import next_turns
 
 
 def setting(n, b, dtype, seed=0, cond=4.0):

@@ -11,7 +11,7 @@ import torch
 import jorth
 from jorth import Signature
 from jorth.optim import JOBCD, VRJOBCD
-from jorth.optim.guard import may_be_written, probes
+from jorth.optim.steps.guard import may_be_written, probes
 from tests.optim.problems import PAPER, SIG, STRATEGIES, random_batch
 
 DTYPES = [torch.float32, torch.float64]

@@ -11,7 +11,7 @@ from jorth import Signature
 from jorth.group.slopes import gradient_of_slopes, skew_gradient
 from jorth.nn import JOrthogonalLinear
 from jorth.optim import JOBCD, VRJOBCD, make, split_parameters
-from jorth.optim.guard import may_be_written
+from jorth.optim.steps.guard import may_be_written
 from tests.optim.problems import SIG
 
 COLUMNS = Signature.of([-1, 1, 1])

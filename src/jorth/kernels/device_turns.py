@@ -75,7 +75,7 @@ def triton_turned(
 
     X may be a batch of transposes, and the result then is one too.
     """
-    from jorth.kernels.turn_kernels import turn_strips
+    from jorth.kernels.by_triton.turns import turn_strips
 
     transposed = not X.is_contiguous() and X.mT.is_contiguous()
     X = X if transposed else X.contiguous()

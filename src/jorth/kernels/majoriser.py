@@ -207,7 +207,7 @@ class FusedLaunch:
 
     def run(self) -> None:
         """Move the matrices, in place."""
-        from jorth.kernels.batch_kernels import majoriser_rounds
+        from jorth.kernels.by_triton.batches import majoriser_rounds
 
         batch, k, n = self.moved.shape
         first, second = self._pairs

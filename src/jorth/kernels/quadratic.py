@@ -151,14 +151,14 @@ class _Kernels:
     """The launches of one round, on buffers that stay where they are."""
 
     def __init__(self, owner: QuadraticRounds, k: int) -> None:
-        from jorth.kernels import round_kernels
+        from jorth.kernels.by_triton import rounds
 
         device = owner.A.device
         n, m = len(owner.A), owner._pairs
         self.owner = owner
         self.k = k
         self.warm = False
-        self.code: Any = round_kernels
+        self.code: Any = rounds
         self.tiles = TILES[owner.A.element_size()]
         self.coefficients = torch.empty((12, m), dtype=torch.float64, device=device)
         self.factors = torch.empty((6, m), dtype=torch.float64, device=device)

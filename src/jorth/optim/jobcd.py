@@ -12,20 +12,20 @@ from torch.optim import Optimizer
 
 from jorth.arrays import describe
 from jorth.kernels.pairings import Matching
-from jorth.optim import angle_step, embedding_step
-from jorth.optim.compiled_step import compiled_steps, runs_compiled
-from jorth.optim.counting import UnmovedCounts
-from jorth.optim.device_step import is_one_launch, one_launch
-from jorth.optim.guard import too_far
 from jorth.optim.loading import restored_state, unrounded_state
 from jorth.optim.options import check_closure, check_group, parameter_list
+from jorth.optim.steps import by_angles, by_majoriser
+from jorth.optim.steps.by_angles_compiled import compiled_steps, runs_compiled
+from jorth.optim.steps.by_angles_on_device import is_one_launch, one_launch
+from jorth.optim.steps.counting import UnmovedCounts
+from jorth.optim.steps.guard import too_far
 from jorth.optim.working import Working, new_state, without_autocast, working_dtype
 from jorth.signature import Signature
 
 NOT_FINITE = "a gradient is not finite, or its slopes are not"
 STEPS = {
-    "invariant": (angle_step.angle_step, angle_step.state_shapes),
-    "embedding": (embedding_step.embedding_step, embedding_step.state_shapes),
+    "invariant": (by_angles.angle_step, by_angles.state_shapes),
+    "embedding": (by_majoriser.embedding_step, by_majoriser.state_shapes),
 }
 """For each metric the step, and the shapes of the state that it keeps."""
 

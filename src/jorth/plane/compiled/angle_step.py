@@ -1,7 +1,7 @@
 """A step of `jorth.optim.JOBCD` in the invariant metric, compiled: from gradients to new matrices.
 
-It is `jorth.optim.angle_step` for one matrix after the other. The arithmetic is float64; what is
-stored has the dtype of the parameters.
+It is `jorth.optim.steps.by_angles` for one matrix after the other. The arithmetic is float64; what
+is stored has the dtype of the parameters.
 """
 
 from __future__ import annotations
@@ -260,7 +260,7 @@ def _turn(work: Work, planes: Planes, left: bool, right: bool) -> None:
 def _feasible(work: Work, planes: Planes, rule: Rule) -> bool:
     """Whether the rounded X is finite and J-orthogonal to half the digits.
 
-    As in `jorth.optim.guard`, a few columns of X^T J X Z clear most matrices.
+    As in `jorth.optim.steps.guard`, a few columns of X^T J X Z clear most matrices.
     """
     if not math.isfinite(_load(work.rounded, 1.0, work.X)):
         return False

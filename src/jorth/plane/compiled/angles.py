@@ -15,7 +15,7 @@ from jorth.plane.compiled.rows import compiled_sum
 
 
 class Rule(NamedTuple):
-    """The numbers of a step: see `jorth.kernels.angles` and `jorth.optim.guard`.
+    """The numbers of a step: see `jorth.kernels.angles` and `jorth.optim.steps.guard`.
 
     ``sense`` is -1 to ascend, ``pull`` the share of the weight decay's angles, ``largest`` the
     largest number of the dtype.

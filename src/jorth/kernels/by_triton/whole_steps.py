@@ -1,15 +1,16 @@
 """The step in the invariant metric for Triton, one small matrix per program, in one launch.
 
-The formulas are those of `jorth.kernels.averages`, `jorth.kernels.angles` and `jorth.optim.guard`,
-in float64. Tiles are (N, N) with zeros beyond the matrix. What is done twice, for two sides or with
-and without boosts, is a loop, since Triton takes its time to compile a body.
+The formulas are those of `jorth.kernels.averages`, `jorth.kernels.angles` and
+`jorth.optim.steps.guard`, in float64. Tiles are (N, N) with zeros beyond the matrix. What is done
+twice, for two sides or with and without boosts, is a loop, since Triton takes its time to compile a
+body.
 """
 
 import triton
 import triton.language as tl
 
 from jorth.kernels import angles, averages
-from jorth.kernels.turn_kernels import turned_tile
+from jorth.kernels.by_triton.turns import turned_tile
 
 LARGEST_GAIN = tl.constexpr(angles.LARGEST_GAIN)
 LARGEST_GROWTH = tl.constexpr(averages.LARGEST_GROWTH)

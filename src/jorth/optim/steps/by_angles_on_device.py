@@ -20,7 +20,7 @@ from jorth.kernels.pairings import (
     rounds_in_tournament,
     upload,
 )
-from jorth.optim.guard import largest_norm, largest_residual
+from jorth.optim.steps.guard import largest_norm, largest_residual
 from jorth.signature import Signature
 
 MOST_ROWS = 64
@@ -59,11 +59,11 @@ def one_launch(
         group: The options.
         X: The matrices.
         G: Their gradients.
-        state: Contiguous batches of what `jorth.optim.angle_step.state_shapes` names, and "step".
+        state: Contiguous batches of what `by_angles.state_shapes` names, and "step".
         counts: (2,), int32: grow by the number of gradients that are not finite, and of steps
             that would lead too far.
     """
-    from jorth.kernels.angle_kernels import whole_steps
+    from jorth.kernels.by_triton.whole_steps import whole_steps
 
     b, n, _ = X.shape
     signature, sides = group["signature"], 2 if group["side"] == "both" else 1

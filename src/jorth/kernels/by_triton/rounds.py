@@ -7,7 +7,7 @@ lane; `turn_matrices` reads and writes X and Y once: 6 n^2 words per round.
 import triton
 import triton.language as tl
 
-from jorth.kernels.pair import kronecker_step, row_factors, turned_rows
+from jorth.kernels.by_triton.pair import kronecker_step, row_factors, turned_rows
 
 
 @triton.jit

@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from jorth.kernels.pair import kronecker_step, row_factors, turned_rows
+from jorth.kernels.by_triton.pair import kronecker_step, row_factors, turned_rows
 
 
 @triton.jit

@@ -6,7 +6,7 @@ Triton has no tuples of tensors, hence the many arguments here and in the kernel
 import triton
 import triton.language as tl
 
-from jorth.kernels.roots import circle, finite, lightcone, turn
+from jorth.kernels.by_triton.roots import circle, finite, lightcone, turn
 from jorth.plane import apply
 from jorth.plane import circle as plain_circle
 

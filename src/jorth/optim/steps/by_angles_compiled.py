@@ -13,10 +13,10 @@ from torch import Tensor
 
 from jorth.kernels.angles import BOOST_REACH, FIRST_GAIN, LARGEST_GAIN
 from jorth.kernels.averages import LARGEST_GROWTH
-from jorth.optim.angle_step import sides_of, state_shapes
-from jorth.optim.guard import largest_norm, largest_residual, probes
-from jorth.optim.outcome import rounds_of
-from jorth.optim.weight_decay import decay_angles
+from jorth.optim.steps.by_angles import sides_of, state_shapes
+from jorth.optim.steps.guard import largest_norm, largest_residual, probes
+from jorth.optim.steps.outcome import rounds_of
+from jorth.optim.steps.weight_decay import decay_angles
 from jorth.signature import Signature
 
 if TYPE_CHECKING:

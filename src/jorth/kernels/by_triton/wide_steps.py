@@ -1,14 +1,14 @@
 """Angles of larger matrices for Triton: some rows of one side of a matrix per program.
 
-The formulas are those of `jorth.kernels.angle_kernels`, in three launches: the sums over a matrix
-that gains and directions need, the new averages with the half tangents of the angles, and these in
-the order of the rounds. States are per plane.
+The formulas are those of `whole_steps`, in three launches: the sums over a matrix that gains and
+directions need, the new averages with the half tangents of the angles, and these in the order of
+the rounds. States are per plane.
 """
 
 import triton
 import triton.language as tl
 
-from jorth.kernels.angle_kernels import LARGEST_GAIN, half_tangent, limited, write_factors
+from jorth.kernels.by_triton.whole_steps import LARGEST_GAIN, half_tangent, limited, write_factors
 
 SUMS = tl.constexpr(8)
 """Infinities, r^2, and for rotations and boosts <D, S>, <D, D>, <S, S>."""

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from jorth.kernels.angles import BOOST_REACH, FIRST_GAIN
 from jorth.kernels.device_turns import rows_of_tile, warps
-from jorth.optim import device_step
-from jorth.optim.device_step import device_codes, device_signs, is_for_kernels
+from jorth.optim.steps import by_angles_on_device as device_step
+from jorth.optim.steps.by_angles_on_device import device_codes, device_signs, is_for_kernels
 
 MOST_ROWS = 256
 ENTRIES = 2048
@@ -35,7 +35,7 @@ def is_wide(group: dict[str, Any], X: Tensor) -> bool:
 
 def next_turns(group: dict[str, Any], X: Tensor, G: Tensor, state: dict[str, Tensor]) -> Turns:
     """The turns of matrices X (b, n, n) along gradients G; the state changes in place."""
-    from jorth.kernels.wide_kernels import next_halves, ordered_factors, slope_sums
+    from jorth.kernels.by_triton.wide_steps import next_halves, ordered_factors, slope_sums
 
     b, n, _ = X.shape
     signature, sides = group["signature"], state["gain"].shape[1]

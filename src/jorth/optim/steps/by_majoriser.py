@@ -11,8 +11,8 @@ from torch import Tensor
 from jorth.group.slopes import gradient_of_slopes, skew_gradient
 from jorth.kernels.averages import LARGEST_GROWTH, SlopeAverages
 from jorth.kernels.majoriser import Majoriser, finite_matrices
-from jorth.optim.guard import may_be_written
-from jorth.optim.outcome import Outcome, rounds_of
+from jorth.optim.steps.guard import may_be_written
+from jorth.optim.steps.outcome import Outcome, rounds_of
 
 
 def state_shapes(group: dict[str, Any], X: Tensor) -> dict[str, tuple[int, ...]]:

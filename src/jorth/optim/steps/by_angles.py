@@ -16,11 +16,11 @@ from jorth.kernels.angles import FIRST_GAIN, AngleRule, kinds, next_angles
 from jorth.kernels.averages import SlopeAverages
 from jorth.kernels.device_turns import triton_turned
 from jorth.kernels.turning import turned
-from jorth.optim.device_step import device_codes
-from jorth.optim.guard import feasible, within_norm
-from jorth.optim.outcome import Outcome, rounds_of
-from jorth.optim.weight_decay import decay_angles
-from jorth.optim.wide_step import Turns, is_wide, next_turns
+from jorth.optim.steps.by_angles_on_device import device_codes
+from jorth.optim.steps.by_angles_wide import Turns, is_wide, next_turns
+from jorth.optim.steps.guard import feasible, within_norm
+from jorth.optim.steps.outcome import Outcome, rounds_of
+from jorth.optim.steps.weight_decay import decay_angles
 
 SIDES = {"left": ("left",), "right": ("right",), "both": ("left", "right")}
 

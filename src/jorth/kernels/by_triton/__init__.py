@@ -1,0 +1,1 @@
+"""Kernels for a GPU, compiled by Triton; imported only where it can be used."""
