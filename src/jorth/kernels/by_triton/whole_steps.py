@@ -176,7 +176,7 @@ def write_factors(h, even, odd, codes, rounds, n, R: tl.constexpr, N: tl.constex
         tl.store(odd + at, o, mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rounds"])  # compiling for one round of two rows would not end
 def whole_steps(
     X, G, step, momentum, momentum_weight, root, root_weight, gain, signs, codes, scratch,
     counts, n, rounds, lr_tensor, lr: tl.float64, b1: tl.float64, b2: tl.float64,
