@@ -136,7 +136,7 @@ def test_per_plane_steps_are_adams():
     X0, G = random_batch(count=2)
     X = torch.nn.Parameter(X0.clone())
     X.grad = G.clone()
-    JOBCD([X], SIG, lr=1e-6, side="left", gain_rate=0.0).step()
+    JOBCD([X], SIG, lr=1e-6, side="left", gain_rate=0.0, eps=0.0).step()
     s = SIG.vector(X0)
     S = jorth.riemannian_gradient(X0, G, SIG) @ jorth.inverse(X0, SIG)
     K = (X.detach() - X0) @ jorth.inverse(X0, SIG)
