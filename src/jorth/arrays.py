@@ -282,7 +282,7 @@ def squarable_number(value: Any, name: str, dtype: torch.dtype = torch.float64) 
 
 def rounded_to(dtype: torch.dtype, number: float) -> float:
     """A float rounded to a dtype; infinity beyond its range."""
-    return torch.tensor(number, dtype=torch.float64).to(dtype).item()
+    return torch.tensor(number, dtype=torch.float64, device="cpu").to(dtype).item()
 
 
 def check_auto(value: object, name: str) -> None:

@@ -1,5 +1,6 @@
 """The step by angles: what lr means, how the gain learns, decay, clipping, the norm that holds."""
 
+import itertools
 import math
 import warnings
 
@@ -11,7 +12,7 @@ import torch
 import jorth
 from jorth import Signature
 from jorth.kernels.averages import SlopeAverages
-from jorth.optim import JOBCD
+from jorth.optim import JOBCD, VRJOBCD
 from jorth.optim.steps.weight_decay import decay_angles, rapidities
 from tests.optim.problems import PAPER, SIG
 
@@ -227,6 +228,20 @@ def test_weight_decay_towards_the_identity_undoes_rotations_too():
     assert torch.equal(angles, torch.zeros(1, SIG.n, SIG.n, dtype=torch.float64))
 
 
+@pytest.mark.parametrize("signature", [Signature(10, 1), Signature(5, 5)])
+@pytest.mark.parametrize("towards", ["compact", "identity"])
+def test_weight_decay_never_makes_a_matrix_grow(signature, towards):
+    """At any rate and any norm: at most a quarter is taken off at a time."""
+    X = parameter(signature, cond=1e6, seed=1)
+    optimizer = JOBCD([X], signature, lr=1.0, weight_decay=5.0, decay_towards=towards)
+    norms = []
+    for _ in range(80):
+        norms.append(float(torch.linalg.matrix_norm(X.detach(), ord=2)))
+        step(optimizer, X, torch.zeros(signature.n, signature.n))
+    assert all(b <= a * (1 + 1e-9) for a, b in itertools.pairwise(norms))
+    assert norms[-1] < 1.5
+
+
 # -- the norm that holds
 
 
@@ -302,3 +317,84 @@ def test_feasible_after_steps_on_gradients_of_any_size(signature, batch, steps):
     residual = torch.as_tensor(jorth.residual(X.detach(), signature)).max()
     assert residual < 100 * n * 2.0**-24
     assert optimizer.param_groups[0]["not_finite"] == (2 if batch else 1)
+
+
+# -- options that change during a run
+
+
+@pytest.mark.parametrize("metric", ["invariant", "embedding"])
+def test_a_parameter_of_another_size_is_refused_before_a_step(metric):
+    signature = Signature(4, 2)
+    for size in (4, 7):
+        X = torch.nn.Parameter(torch.eye(6))
+        optimizer = JOBCD([X], signature, metric=metric)
+        X.data = torch.eye(size)
+        X.grad = torch.ones(size, size)
+        with pytest.raises(
+            ValueError, match=r"parameter 0 of the group must have shape \(..., 6, k"
+        ):
+            optimizer.step()
+    X = torch.nn.Parameter(torch.eye(6))
+    optimizer = JOBCD([X], signature, metric=metric)
+    optimizer.param_groups[0]["signature"] = Signature(3, 2)
+    X.grad = torch.ones(6, 6)
+    with pytest.raises(ValueError, match=r"must have shape \(..., 5, k"):
+        optimizer.step()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("curvature", "bogus", "curvature must be one of"),
+        ("momentum", 1.5, "momentum must be a number in"),
+        ("weight_decay", -1.0, "weight_decay must be a number in"),
+        ("lr", None, "lr must be a number in"),
+        ("metric", "embedding", 'side must be "left" or "right"'),
+        ("rounds_per_gradient", 0, "rounds_per_gradient must be at least 1"),
+    ],
+)
+def test_options_are_checked_where_they_change(name, value, message):
+    X = parameter(SIG)
+    optimizer = JOBCD([X], SIG)
+    step(optimizer, X, skew(SIG.n, 1))
+    before = X.detach().clone()
+    optimizer.param_groups[0][name] = value
+    with pytest.raises((TypeError, ValueError), match=message):
+        step(optimizer, X, skew(SIG.n, 1))
+    assert torch.equal(X, before)
+
+
+def test_options_may_change_during_a_run():
+    X = parameter(SIG)
+    optimizer = JOBCD([X], SIG)
+    for changed in ({"side": "left"}, {"side": None}, {"curvature": "per-matrix"}, {"lr": 1}):
+        optimizer.param_groups[0].update(changed)
+        before = X.detach().clone()
+        step(optimizer, X, skew(SIG.n, 1))
+        assert not torch.equal(X, before)
+    assert optimizer.param_groups[0]["side"] == "both"
+
+
+def test_a_state_without_some_options_takes_those_of_the_optimiser():
+    X, Y = parameter(SIG), parameter(SIG)
+    optimizer = JOBCD([X], SIG, gain_rate=0.2)
+    step(optimizer, X, skew(SIG.n, 1))
+    saved = optimizer.state_dict()
+    del saved["param_groups"][0]["gain_rate"]
+    other = JOBCD([Y], SIG, gain_rate=0.3)
+    other.load_state_dict(saved)
+    step(other, Y, skew(SIG.n, 1))
+    assert other.param_groups[0]["gain_rate"] == 0.3
+    assert other.param_groups[0]["turn"] == 2
+    varied = VRJOBCD([Y], SIG, probability=0.4)
+    varied.load_state_dict(saved)
+    assert varied.param_groups[0]["probability"] == 0.4
+    adam = torch.optim.Adam([torch.nn.Parameter(X.detach().clone())])
+    with pytest.raises(ValueError, match="state_dict must be one of JOBCD, got one without"):
+        other.load_state_dict(adam.state_dict())
+
+
+def test_one_probability_for_all_groups():
+    groups = [{"params": [parameter(SIG)], "probability": 1.0}]
+    with pytest.raises(ValueError, match="probability must be one for all groups"):
+        VRJOBCD(groups, SIG)

@@ -13,7 +13,15 @@ from torch.optim import Optimizer
 from jorth.arrays import describe
 from jorth.kernels.pairings import Matching
 from jorth.optim.loading import restored_state, unrounded_state
-from jorth.optim.options import check_closure, check_group, parameter_list
+from jorth.optim.options import (
+    check_closure,
+    check_group,
+    check_options,
+    check_rates,
+    check_width,
+    options_of,
+    parameter_list,
+)
 from jorth.optim.steps import by_angles, by_majoriser
 from jorth.optim.steps.by_angles_compiled import compiled_steps, runs_compiled
 from jorth.optim.steps.by_angles_on_device import is_one_launch, one_launch
@@ -154,6 +162,7 @@ class JOBCD(Optimizer):
         except (TypeError, ValueError):
             self.param_groups.pop()
             raise
+        self._note_checked(self.param_groups[-1])
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -169,11 +178,13 @@ class JOBCD(Optimizer):
 
     def _step_group(self, group: dict[str, Any], gradients: dict[Tensor, Tensor]) -> None:
         """One step along the given gradients, one batch for each dtype, device and width."""
+        self._check_changes(group)
         _, state_shapes = STEPS[group["metric"]]
         buckets: dict[Any, list[Working]] = {}
-        for p, gradient in gradients.items():
+        for position, (p, gradient) in enumerate(gradients.items()):
             if gradient.is_sparse:
                 raise RuntimeError("JOBCD does not take sparse gradients: use sparse=False")
+            check_width(group, p, f"parameter {position} of the group")
             self._complete_state(p, {"step": (*p.shape[:-2], 1, 1)} | state_shapes(group, p))
             working = Working.of(p, gradient, self.state[p], group["signature"])
             buckets.setdefault(working.kind, []).append(working)
@@ -185,6 +196,16 @@ class JOBCD(Optimizer):
                 working.write()
         if buckets:
             group["turn"] += 1
+
+    def _check_changes(self, group: dict[str, Any]) -> None:
+        """Check the options of a group again where they have changed since the last step."""
+        check_rates(group)
+        if self.__dict__.get("_checked", {}).get(id(group)) != options_of(group):
+            check_options(group)
+            self._note_checked(group)
+
+    def _note_checked(self, group: dict[str, Any]) -> None:
+        self.__dict__.setdefault("_checked", {})[id(group)] = options_of(group)
 
     def _step_batch(self, group: dict[str, Any], batch: list[Working]) -> None:
         take_step, state_shapes = STEPS[group["metric"]]
@@ -257,16 +278,18 @@ class JOBCD(Optimizer):
         return packed
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """As torch's; the signatures must be those of the groups."""
+        """As torch's; the signatures must be those of the groups, which fill in what is missing."""
         self._collect_counts()
-        groups = [
-            group | {"signature": Signature.of(group["signature"])}
-            for group in state_dict["param_groups"]
-        ]
+        groups = [dict(group) for group in state_dict["param_groups"]]
         for own, saved in zip(self.param_groups, groups, strict=False):
-            expected, found = own["signature"], saved["signature"]
-            if expected != found:
+            if "signature" not in saved:
+                expected = f"one of {type(self).__name__}"
+                raise ValueError(f"state_dict must be {expected}, got one without a signature")
+            saved["signature"] = Signature.of(saved["signature"])
+            if own["signature"] != saved["signature"]:
+                expected, found = own["signature"], saved["signature"]
                 raise ValueError(f"state_dict must be of {expected}, got one of {found}")
+            saved.update({name: own[name] for name in own.keys() - saved.keys()})
         with unrounded_state(self):
             super().load_state_dict(state_dict | {"param_groups": groups})
 

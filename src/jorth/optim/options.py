@@ -27,12 +27,58 @@ UPPER_BOUNDS = {
     "momentum": 1, "decay": 1, "eps": math.inf, "gain_rate": 1, "weight_decay": math.inf,
 }  # fmt: skip
 """Options that are numbers from 0 up to, but not including, these."""
-REMEDY = "; start with jorth.nn.init.j_orthogonal_"
+REMEDY = "; start with jorth.nn.init.j_orthogonal_, or jorth.polish what was rounded"
 SPLIT = "; jorth.optim.split_parameters(model) separates what jorth.nn.declare declares from others"
+
+
+FIXED = (
+    "signature", "curvature", "decay", "eps", "gain_rate", "max_angle", "weight_decay",
+    "decay_towards", "max_norm", "metric", "matching", "rounds_per_gradient", "side", "components",
+    "maximize", "seed",
+)  # fmt: skip
+"""The options that schedulers leave alone."""
 
 
 def check_group(group: dict[str, Any]) -> None:
     """Check a parameter group, and turn its numbers into Python's own."""
+    if group["signature"] is None:
+        raise TypeError(f"signature must be a jorth.Signature, got None{SPLIT}")
+    check_options(group)
+    for position, p in enumerate(group["params"]):
+        name = f"params[{position}]"
+        try:
+            _check_matrices(p.detach(), group["signature"], name)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{error}{SPLIT}") from None
+        check_width(group, p, name)
+
+
+def options_of(group: dict[str, Any]) -> tuple[Any, ...]:
+    """The options that `check_options` has to see again where they have changed."""
+    return tuple(group[name] for name in FIXED)
+
+
+def check_rates(group: dict[str, Any]) -> None:
+    """Check what schedulers change; a rate on a device is not read."""
+    lr, momentum = group["lr"], group["momentum"]
+    if not (isinstance(lr, Tensor) or (isinstance(lr, float) and 0 <= lr < math.inf)):
+        _number(lr, "lr", math.inf)
+    if not (isinstance(momentum, float) and 0 <= momentum < 1):
+        group["momentum"] = _number(momentum, "momentum", 1)
+
+
+def check_width(group: dict[str, Any], p: Tensor, name: str) -> None:
+    """Raise a ValueError for matrices of a shape that the group does not have."""
+    n = group["signature"].n
+    if p.ndim < 2 or p.shape[-2] != n or not 1 <= p.shape[-1] <= n:
+        expected = f"shape (..., {n}, k) with k from 1 to {n} for {group['signature']}"
+        raise ValueError(f"{name} must have {expected}, got {describe(p)}")
+    if p.shape[-1] < n:
+        _check_thin(group, name)
+
+
+def check_options(group: dict[str, Any]) -> None:
+    """Check all options of a group, and turn its numbers into Python's own."""
     arrays.check_signature(group["signature"])
     if group["side"] is None:
         group["side"] = "both" if group["metric"] == "invariant" else "left"
@@ -53,14 +99,6 @@ def check_group(group: dict[str, Any]) -> None:
         if group["matching"] == "greedy" and rounds != 1:
             expected = 'None or 1 for matching="greedy"'
             raise ValueError(f"rounds_per_gradient must be {expected}, got {rounds}")
-    for position, p in enumerate(group["params"]):
-        name = f"params[{position}]"
-        try:
-            _check_matrices(p.detach(), group["signature"], name)
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"{error}{SPLIT}") from None
-        if p.shape[-1] < group["signature"].n:
-            _check_thin(group, name)
 
 
 def _check_matrices(p: Tensor, signature: Signature, name: str) -> None:

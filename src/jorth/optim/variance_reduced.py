@@ -66,6 +66,9 @@ class VRJOBCD(JOBCD):
         own = {"probability": probability, "stale": False}  # saved with the groups
         self.defaults.update(own)
         for group in self.param_groups:
+            if "probability" in group:
+                found = f"a group with {group['probability']}"
+                raise ValueError(f"probability must be one for all groups, got {found}")
             group.update(own)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:

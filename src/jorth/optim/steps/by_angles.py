@@ -20,7 +20,7 @@ from jorth.optim.steps.by_angles_on_device import device_codes
 from jorth.optim.steps.by_angles_wide import Turns, is_wide, next_turns
 from jorth.optim.steps.guard import feasible, within_norm
 from jorth.optim.steps.outcome import Outcome, rounds_of
-from jorth.optim.steps.weight_decay import decay_angles
+from jorth.optim.steps.weight_decay import pull
 
 SIDES = {"left": ("left",), "right": ("right",), "both": ("left", "right")}
 
@@ -97,8 +97,8 @@ def step_angles(
     theta = next_angles(S, averages, state["gain"], rule, signature)
     if group["weight_decay"] > 0:
         share = min(rule.lr * group["weight_decay"], 1.0)
-        pull = decay_angles(views[0][0], signature, group["decay_towards"])
-        theta[:, 0] += torch.where(finite[:, None, None], share * pull, 0.0)
+        back = pull(views[0][0], signature, group["decay_towards"], share)
+        theta[:, 0] += torch.where(finite[:, None, None], back, 0.0)
     return theta
 
 

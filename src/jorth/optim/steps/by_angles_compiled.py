@@ -16,7 +16,7 @@ from jorth.kernels.averages import LARGEST_GROWTH
 from jorth.optim.steps.by_angles import sides_of, state_shapes
 from jorth.optim.steps.guard import largest_norm, largest_residual, probes
 from jorth.optim.steps.outcome import rounds_of
-from jorth.optim.steps.weight_decay import decay_angles
+from jorth.optim.steps.weight_decay import pull
 from jorth.signature import Signature
 
 if TYPE_CHECKING:
@@ -102,8 +102,9 @@ def _pull(group: dict[str, Any], X: Tensor, sides: tuple[str, ...]) -> NDArray[n
         return np.empty((0, 0))
     matrices = X.reshape(-1, *X.shape[-2:])
     rows = matrices.mT if sides[0] == "right" else matrices
-    pull = decay_angles(rows, group["signature"], group["decay_towards"])
-    return pull.flatten(1).contiguous().numpy()
+    share = min(float(group["lr"]) * group["weight_decay"], 1.0)
+    back = pull(rows, group["signature"], group["decay_towards"], share)
+    return back.flatten(1).contiguous().numpy()
 
 
 def _rule(group: dict[str, Any], dtype: torch.dtype) -> Rule:
@@ -122,7 +123,6 @@ def _rule(group: dict[str, Any], dtype: torch.dtype) -> Rule:
         largest_gain=LARGEST_GAIN,
         largest_growth=float(LARGEST_GROWTH),
         sense=-1.0 if group["maximize"] else 1.0,
-        pull=min(lr * group["weight_decay"], 1.0),
         largest=torch.finfo(dtype).max,
         max_norm=float(largest_norm(dtype) if group["max_norm"] is None else group["max_norm"]),
         tolerance=largest_residual(dtype),

@@ -34,7 +34,8 @@ def too_far(dtype: torch.dtype, max_norm: float | None) -> str:
     return (
         f"a step would end beyond ||X|| = {limit:.2g} or with a residual above "
         f"{largest_residual(dtype):.2g}, where X^T J X = J is lost in the rounding of {dtype}: "
-        "lr is too large, or nothing in the loss keeps X bounded"
+        "lr is too large, nothing in the loss keeps X bounded, or X had lost it before and needs "
+        "jorth.polish"
     )
 
 

@@ -9,6 +9,19 @@ from torch import Tensor
 
 from jorth.signature import Signature
 
+LARGEST_PULL = 0.25
+"""The largest ||Theta||_F of decay: beyond, products of plane turns are no exponential."""
+
+
+def pull(
+    X: Tensor, signature: Signature, towards: Literal["compact", "identity"], share: float
+) -> Tensor:
+    """The angles (b, n, n), float64, that take a share off X (b, n, n), or `LARGEST_PULL`."""
+    angles = share * decay_angles(X, signature, towards)
+    size = torch.linalg.matrix_norm(angles, keepdim=True)
+    limited: Tensor = angles * (LARGEST_PULL / size.clamp(min=LARGEST_PULL))
+    return limited
+
 
 def decay_angles(
     X: Tensor, signature: Signature, towards: Literal["compact", "identity"]

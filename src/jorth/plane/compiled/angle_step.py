@@ -109,7 +109,7 @@ def step_batch(
             next_angles(slopes[side], averages, planes.boosts, rule, work.roots, theta)
             if side == 0 and pull.shape[0] > 0:
                 for t in range(n * n):
-                    theta[t] += rule.pull * pull[m, t]
+                    theta[t] += pull[m, t]
         outcome[m] = _move(X[m], work, planes, rule, left, right)
         if outcome[m] & HELD:
             for side in range(sides):

@@ -17,8 +17,7 @@ from jorth.plane.compiled.rows import compiled_sum
 class Rule(NamedTuple):
     """The numbers of a step: see `jorth.kernels.angles` and `jorth.optim.steps.guard`.
 
-    ``sense`` is -1 to ascend, ``pull`` the share of the weight decay's angles, ``largest`` the
-    largest number of the dtype.
+    ``sense`` is -1 to ascend, ``largest`` the largest number of the dtype.
     """
 
     lr: float
@@ -32,7 +31,6 @@ class Rule(NamedTuple):
     largest_gain: float
     largest_growth: float
     sense: float
-    pull: float
     largest: float
     max_norm: float
     tolerance: float
