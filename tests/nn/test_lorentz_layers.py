@@ -245,6 +245,78 @@ def test_layers_on_the_device_meta(name, sig):
     assert layer(x).shape[:1] == (2,)
 
 
+def deferred(name, sig, **options):
+    """A layer for "meta": the field of a residual block has an initialisation of its own."""
+    options = {"dtype": torch.float64, **options}
+    if name == "residual, vector":
+        return LorentzResidual(LorentzLinear(sig, **options), sig, gate=0.3, **options)
+    return MAKE[name](sig, **options)
+
+
+def reset(module):
+    if hasattr(module, "reset_parameters"):
+        module.reset_parameters()
+
+
+def spoilt(layer):
+    """Memory for a layer on "meta", full of NaN or of no sense, as ``to_empty`` may give it."""
+    layer = layer.to_empty(device="cpu")
+    with torch.no_grad():
+        for tensor in itertools.chain(layer.parameters(), layer.buffers()):
+            tensor.fill_(torch.nan if tensor.is_floating_point() else 77)
+    return layer
+
+
+@each_layer
+def test_layers_from_meta_are_filled_by_reset_parameters(name, sig):
+    x = points(sig, 2, POINTS, seed=4)
+    seed = {"seed": 5} if name in ("linear", "attention", "mlr") else {}
+    wanted = deferred(name, sig, **seed)
+    layer = spoilt(deferred(name, sig, device="meta", **seed)).apply(reset)
+    for found, value in zip(layer.parameters(), wanted.parameters(), strict=True):
+        assert torch.equal(found, value)
+    torch.testing.assert_close(layer(x), wanted(x), rtol=0, atol=0, equal_nan=True)
+
+
+@each_layer
+def test_layers_from_meta_load_their_state(name, sig):
+    x = points(sig, 2, POINTS, seed=4)
+    source = deferred(name, sig)
+    if sig.q > 1:
+        small_turn(source, sig)
+    layer = spoilt(deferred(name, sig, device="meta"))
+    layer.load_state_dict(source.state_dict())
+    assert torch.isfinite(layer(x)).all()
+    assert torch.equal(layer(x), source(x))
+    assigned = deferred(name, sig, device="meta")
+    assigned.load_state_dict(source.state_dict(), assign=True)
+    assert torch.equal(assigned(x), source(x))
+
+
+@each_layer
+def test_layers_are_made_where_the_default_device_is_meta(name, sig):
+    with torch.device("meta"):
+        layer = deferred(name, sig, alpha=0.7)
+        assert all(parameter.is_meta for parameter in layer.parameters())
+        x = torch.empty(2, POINTS, sig.n, dtype=torch.float64)
+        options = {} if name.startswith("linear") else {"alpha": 0.5}
+        assert layer(x, **options).is_meta
+    x = points(sig, 2, POINTS, seed=4, alpha=0.7)
+    layer, wanted = spoilt(layer).apply(reset), deferred(name, sig, alpha=0.7)
+    torch.testing.assert_close(layer(x), wanted(x), rtol=0, atol=0, equal_nan=True)
+
+
+@some_layers
+def test_layers_with_a_radius_of_the_call_compile(name, sig):
+    if name.startswith("linear"):
+        pytest.skip("its radius is not one of a call")
+    layer = layer_of(name, sig)
+    x = points(sig, 2, POINTS, seed=3, alpha=0.5)
+    torch._dynamo.reset()
+    compiled = torch.compile(layer, fullgraph=True, backend="eager")
+    torch.testing.assert_close(compiled(x, alpha=0.5), layer(x, alpha=0.5), rtol=0, atol=1e-13)
+
+
 # -- isometries
 
 

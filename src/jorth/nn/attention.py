@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from jorth import arrays
+from jorth.nn.init import integer_seed
 from jorth.nn.linear import JOrthogonalLinear
 from jorth.nn.on_points import OnPoints, Radius, broadcast
 from jorth.signature import Signature
@@ -57,10 +58,18 @@ class LorentzAttention(OnPoints):
         self.query = JOrthogonalLinear(signature, **options)
         self.value = JOrthogonalLinear(signature, **options)
         self.log_scale = nn.Parameter(self.query.weight.new_empty(self.heads))
-        self.reset_parameters(seed)
+        self.seed = integer_seed(seed)
+        self.reset_parameters()
 
-    def reset_parameters(self, seed: int | np.random.Generator | torch.Generator = 0) -> None:
-        """Draw new isometries, and set the scales to 1 / sqrt(n); nothing happens on "meta"."""
+    def reset_parameters(
+        self, seed: int | np.random.Generator | torch.Generator | None = None
+    ) -> None:
+        """Draw new isometries, and set the scales to 1 / sqrt(n); nothing happens on "meta".
+
+        Args:
+            seed: That of the new isometries; by default that of the layer.
+        """
+        seed = self.seed if seed is None else seed
         rng = seed if isinstance(seed, torch.Generator) else arrays.generator(seed)
         if self.log_scale.is_meta:
             return
@@ -76,6 +85,10 @@ class LorentzAttention(OnPoints):
             minus = torch.tensor(self.signature.negative, device=weight.device)
             block = torch.eye(len(minus), dtype=weight.dtype, device=weight.device)
             weight[..., minus[:, None], minus] = block
+
+    @property
+    def device(self) -> torch.device:
+        return self.log_scale.device
 
     def forward(
         self,
@@ -98,8 +111,9 @@ class LorentzAttention(OnPoints):
             found = f"{arrays.describe(others)} and {arrays.describe(points)}"
             raise ValueError(f"context must broadcast against x, got {found}")
         radius = self.radius(alpha)
+        signs = self.signs(points)
         scale = (self.log_scale.exp() / radius**2)[:, None, None]
-        queries = (points.unsqueeze(-3) @ self.query.weight.mT) * (scale * self.signs)
+        queries = (points.unsqueeze(-3) @ self.query.weight.mT) * (scale * signs)
         values = others.unsqueeze(-3) @ self.value.weight.mT
         scores = queries @ others.unsqueeze(-3).mT
         if attn_mask is not None:
@@ -110,10 +124,10 @@ class LorentzAttention(OnPoints):
         sums = scores.softmax(dim=-1) @ values
         # the weights have the sum 1, so that for q = 1 -<s, s> is at least alpha^2
         least = 1.0 if self.signature.q == 1 else 0.0
-        means = normalise_at(sums, self.signs, radius, least=least).transpose(-3, -2)
+        means = normalise_at(sums, signs, radius, least=least).transpose(-3, -2)
         if self.heads == 1:
             return means.squeeze(-2)
-        return centroid_at(means, means.new_ones(self.heads), self.signs, radius)
+        return centroid_at(means, means.new_ones(self.heads), signs, radius)
 
     def _points(self, x: Tensor, name: str) -> Tensor:
         return self.check_points(x, name, dimensions=2, like=self.log_scale)

@@ -52,6 +52,10 @@ class LorentzCentroid(OnPoints):
         if self.logits is not None:
             nn.init.zeros_(self.logits)
 
+    @property
+    def device(self) -> torch.device | None:
+        return None if self.logits is None else self.logits.device
+
     def forward(
         self, x: Tensor, weights: Tensor | None = None, *, alpha: Radius | None = None
     ) -> Tensor:
@@ -69,7 +73,7 @@ class LorentzCentroid(OnPoints):
                 expected = f"shape (..., {m}) for x of shape {tuple(x.shape)}"
                 raise ValueError(f"weights must have {expected}, got {arrays.describe(weights)}")
             shares = shares * weights
-        return centroid_at(x, shares, self.signs, self.radius(alpha))
+        return centroid_at(x, shares, self.signs(x), self.radius(alpha))
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, points={self.points}"

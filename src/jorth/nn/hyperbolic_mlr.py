@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from jorth import arrays
+from jorth.nn.init import integer_seed
 from jorth.nn.on_points import OnPoints, Radius
 from jorth.signature import Signature
 from jorth.ultrahyperbolic.entire import geodesic_coefficients
@@ -37,9 +38,6 @@ class HyperbolicMLR(OnPoints):
         dtype: The dtype of the parameters, float32 or float64; torch's default when omitted.
     """
 
-    plus: Tensor
-    minus: Tensor
-
     def __init__(
         self,
         signature: Signature,
@@ -56,24 +54,30 @@ class HyperbolicMLR(OnPoints):
             raise ValueError(f"signature must have {expected}, got {signature}")
         self.classes = arrays.whole_number(classes, "classes", 1)
         arrays.check_dtype(dtype, optional=True)
-        plus, minus = signature.positions(self.signs.device)
-        self.register_buffer("plus", plus, persistent=False)
-        self.register_buffer("minus", minus, persistent=False)
         shapes = (self.classes, signature.p), (self.classes, signature.q)
         self.normal, self.offset = (
             nn.Parameter(torch.empty(shape, device=device, dtype=dtype)) for shape in shapes
         )
-        self.reset_parameters(seed)
+        self.seed = integer_seed(seed)
+        self.reset_parameters()
 
-    def reset_parameters(self, seed: int | np.random.Generator = 0) -> None:
-        """Draw new normals, and set the offsets to 0; nothing happens on the device "meta"."""
-        rng = arrays.generator(seed)
+    def reset_parameters(self, seed: int | np.random.Generator | None = None) -> None:
+        """Draw new normals, and set the offsets to 0; nothing happens on the device "meta".
+
+        Args:
+            seed: That of the new normals; by default that of the layer.
+        """
+        rng = arrays.generator(self.seed if seed is None else seed)
         if self.normal.is_meta:
             return
         drawn = rng.standard_normal(self.normal.shape) / math.sqrt(self.signature.p)
         with torch.no_grad():
             self.normal.copy_(torch.from_numpy(drawn))
         nn.init.zeros_(self.offset)
+
+    @property
+    def device(self) -> torch.device:
+        return self.normal.device
 
     def forward(self, x: Tensor, *, alpha: Radius | None = None) -> Tensor:
         """Return the logits (..., classes) of points x (..., n)."""
@@ -84,8 +88,9 @@ class HyperbolicMLR(OnPoints):
         form = b.square().sum(dim=-1, keepdim=True)
         c, s, h = geodesic_coefficients(form, torch.ones_like(form))
         direction = self.normal / torch.where(length > 0, length, 1.0)
-        space = x.index_select(-1, self.plus) @ (h * h * c * direction).mT
-        time = x.index_select(-1, self.minus) @ (h * h * s * b).mT
+        plus, minus = self.signature.positions(x.device)
+        space = x.index_select(-1, plus) @ (h * h * c * direction).mT
+        time = x.index_select(-1, minus) @ (h * h * s * b).mT
         logits: Tensor = length.squeeze(-1) * radius * torch.asinh((space - time) / radius)
         return logits
 

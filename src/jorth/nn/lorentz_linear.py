@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from jorth import arrays
 from jorth.nn.linear import JOrthogonalLinear
+from jorth.nn.on_points import checked_radius
 from jorth.signature import Signature
 from jorth.ultrahyperbolic.boundary import check_q
 
@@ -64,7 +65,7 @@ class LorentzLinear(JOrthogonalLinear):
         if self.is_projection:
             expected = f"at least as many signs of each kind as {signature}"
             raise ValueError(f"out_signature must have {expected}, got {out_signature}")
-        self.alpha = arrays.squarable_number(alpha, "alpha", self.weight.dtype)
+        self.alpha = checked_radius(alpha, self.weight.dtype)
         factor = self.weight.new_zeros(self.batch) if learn_radius else None
         self.register_parameter("log_factor", None if factor is None else nn.Parameter(factor))
 

@@ -1,7 +1,12 @@
-"""What the layers on points of the pseudo-hyperboloid share: signature, radius, signs, checks."""
+"""What the layers on points of the pseudo-hyperboloid share: signature, radius, signs, checks.
+
+Signs and positions come from the signature in every call. Buffers with them would have no values
+after ``to_empty``, and no state to load.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,27 +27,31 @@ class OnPoints(nn.Module):
     Args:
         signature: The signs of J, q at least 1.
         alpha: The radius of the points.
-        device: The device of the signs.
+        device: The device of the parameters, to be checked.
     """
-
-    signs: Tensor
 
     def __init__(self, signature: Signature, alpha: float, device: Any) -> None:
         super().__init__()
         check_q(signature)
         self.signature = signature
-        self.alpha = arrays.squarable_number(alpha, "alpha", torch.float32)
+        self.alpha = checked_radius(alpha)
         arrays.check_device(device)
-        # of integers, which take the dtype of the points
-        signs = torch.tensor(signature.signs, device=device)
-        self.register_buffer("signs", signs, persistent=False)
+
+    @property
+    def device(self) -> torch.device | None:
+        """The device of the parameters; None if there are none, and points may be anywhere."""
+        return None
+
+    def signs(self, x: Tensor) -> Tensor:
+        """The signs on the device of x, as integers, which take the dtype of the points."""
+        return self.signature.vector(torch.empty(0, dtype=torch.int8, device=x.device))
 
     def radius(self, alpha: Radius | None) -> Radius:
         """The radius for one call: ``alpha`` if it is given, else the layer's own."""
         if alpha is None:
             return self.alpha
         if not isinstance(alpha, Tensor):
-            return arrays.squarable_number(alpha, "alpha", torch.float32)
+            return checked_radius(alpha)
         if alpha.ndim != 0:
             expected = "a number or a tensor of no dimension"
             raise ValueError(f"alpha must be {expected}, got {arrays.describe(alpha)}")
@@ -51,8 +60,10 @@ class OnPoints(nn.Module):
     def check_floats(self, value: Any, name: str) -> Tensor:
         """A dense tensor of real floating-point numbers on the device of the layer."""
         tensor = isinstance(value, Tensor) and value.layout == torch.strided
-        if not tensor or not value.is_floating_point() or value.device != self.signs.device:
-            expected = f"a dense tensor of floats on {self.signs.device}"
+        place = self.device
+        here = tensor and place in (None, value.device)
+        if not here or not value.is_floating_point():
+            expected = "a dense tensor of floats" + ("" if place is None else f" on {place}")
             raise TypeError(f"{name} must be {expected}, got {arrays.describe(value)}")
         floats: Tensor = value
         return floats
@@ -77,6 +88,18 @@ class OnPoints(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.signature}, alpha={self.alpha:g}"
+
+
+def checked_radius(alpha: Any, dtype: torch.dtype = torch.float32) -> float:
+    """A positive number whose square and its inverse a dtype can hold.
+
+    Nothing here makes a tensor: it would be one of "meta" if that is torch's default device, and
+    `torch.compile` could not read it.
+    """
+    arrays.real_number(alpha, "alpha", "a positive number", lambda x: 0 < x < math.inf)
+    largest = torch.finfo(dtype).max / 16
+    expected = f"a number whose square and its inverse are in the range of {dtype}"
+    return arrays.real_number(alpha, "alpha", expected, lambda x: 1 / largest < x * x < largest)
 
 
 def broadcast(first: Sequence[int], second: Sequence[int]) -> bool:

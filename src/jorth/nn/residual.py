@@ -50,10 +50,20 @@ class LorentzResidual(OnPoints):
             raise TypeError(f"module must be a torch.nn.Module, got {arrays.describe(module)}")
         arrays.check_choice(output, "output", ("vector", "point"))
         arrays.check_dtype(dtype, optional=True)
-        start = arrays.finite_number(gate, "gate", torch.float32)
+        with torch.device("cpu"):
+            self.initial_gate = arrays.finite_number(gate, "gate", torch.float32)
         self.module = module
         self.output = output
-        self.gate = nn.Parameter(torch.full((), start, device=device, dtype=dtype))
+        self.gate = nn.Parameter(torch.empty((), device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set the gate to its initial value; the module, which is not touched, has its own."""
+        nn.init.constant_(self.gate, self.initial_gate)
+
+    @property
+    def device(self) -> torch.device:
+        return self.gate.device
 
     def forward(
         self, x: Tensor, *arguments: Any, alpha: Radius | None = None, **options: Any
@@ -62,11 +72,12 @@ class LorentzResidual(OnPoints):
         points = self.check_points(x, "x")
         radius = self.radius(alpha)
         f = self.check_points(self.module(points, *arguments, **options), "the module's result")
+        signs = self.signs(points)
         if self.output == "vector":
-            v = project_tangent_at(points, f, self.signs, radius)
+            v = project_tangent_at(points, f, signs, radius)
         else:
-            v = log_at(points, f, self.signs, radius)
-        return exp_at(points, self.gate * v, self.signs, radius)
+            v = log_at(points, f, signs, radius)
+        return exp_at(points, self.gate * v, signs, radius)
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, output={self.output!r}"
