@@ -577,7 +577,8 @@ def test_logit_without_a_normal_is_zero():
 def test_residual_blocks_are_steps_along_geodesics(sig):
     x = points(sig, 5, seed=21, alpha=0.7)
     vector, point = (layer_of(f"residual, {kind}", sig, alpha=0.7) for kind in ("vector", "point"))
-    v = project_tangent(x, vector.module(x), sig, alpha=0.7)
+    u = project_tangent(x, vector.module(x), sig, alpha=0.7)
+    v = u / (1 + (inner(u, u, sig) / 0.7**2) ** 2).pow(0.25)[:, None]
     torch.testing.assert_close(vector(x), exp(x, 0.3 * v, sig, alpha=0.7))
     f = point.module(x)
     torch.testing.assert_close(point(x), exp(x, 0.3 * log(x, f, sig, alpha=0.7), sig, alpha=0.7))
@@ -586,6 +587,48 @@ def test_residual_blocks_are_steps_along_geodesics(sig):
     point.gate.data.fill_(0.5)
     middle = centroid(torch.stack([x, f], dim=1), sig, alpha=0.7)
     torch.testing.assert_close(point(x), middle, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e-2, 1.0, 1e3])
+def test_residual_steps_are_limited(size):
+    sig, alpha = Signature(4, 1), 0.7
+    module = torch.nn.Linear(sig.n, sig.n, bias=False, dtype=torch.float64)
+    torch.nn.init.constant_(module.weight, 0.1 * size)
+    block = LorentzResidual(module, sig, gate=0.8, alpha=alpha, dtype=torch.float64)
+    x = points(sig, 20, seed=25, alpha=alpha)
+    length = distance(x, block(x).detach(), sig, alpha=alpha)
+    u = project_tangent(x, block.module(x).detach(), sig, alpha=alpha)
+    whole = 0.8 * inner(u, u, sig).sqrt()
+    assert (length <= 0.8 * alpha * (1 + 1e-9)).all()
+    if size < 0.1:
+        torch.testing.assert_close(length, whole, rtol=1e-4, atol=0)
+    if size > 100:
+        torch.testing.assert_close(length, torch.full_like(length, 0.8 * alpha), rtol=1e-4, atol=0)
+
+
+@pytest.mark.parametrize("time", ["first", "last"])
+def test_residual_blocks_in_a_row_stay_on_the_manifold_in_training(time):
+    sig = Signature.lorentz(5, time=time)
+    blocks = [
+        LorentzResidual(torch.nn.Sequential(LorentzLinear(sig, seed=k), torch.nn.Tanh()), sig)
+        for k in range(3)
+    ]
+    model = torch.nn.Sequential(*blocks, HyperbolicMLR(sig, 3))
+    split = jorth.optim.split_parameters(model)
+    optimizers = [jorth.optim.JOBCD(split.j_orthogonal), torch.optim.Adam(split.others, lr=0.02)]
+    features = torch.randn(300, 5, generator=torch.Generator().manual_seed(0))
+    features[:, sig.negative[0]] = 1.0
+    x = lift(features, sig)
+    labels = features[:, torch.tensor(sig.positive[:3])].argmax(dim=1)
+    for _ in range(150):
+        model.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(x), labels)
+        loss.backward()
+        for optimizer in optimizers:
+            optimizer.step()
+    assert loss.item() < 0.6
+    y = model[:3](x).detach()
+    assert membership(y, sig).max() < 1e-5
 
 
 def test_residual_block_hands_arguments_on():

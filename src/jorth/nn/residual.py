@@ -10,16 +10,20 @@ from torch import Tensor, nn
 from jorth import arrays
 from jorth.nn.on_points import OnPoints, Radius
 from jorth.signature import Signature
-from jorth.ultrahyperbolic.maps import exp_at, log_at, project_tangent_at
+from jorth.ultrahyperbolic.maps import exp_at, log_at, project_tangent_at, scaled_form
 
 
 class LorentzResidual(OnPoints):
     """x -> exp_x(g v): a step from x along a geodesic that a module chooses, g learned.
 
     With output="vector" the module returns any vector f(x) (..., n), and v is its tangent part
-    f(x) + <x, f(x)>_J x / alpha^2. With output="point" it returns a point of U, and v = log_x f(x):
-    the step then ends between x (g = 0) and f(x) (g = 1), where their centroids lie. A pair that no
-    geodesic joins, which q = 1 does not have on one sheet, gives NaN.
+    u = f(x) + <x, f(x)>_J x / alpha^2, shortened to u / (1 + (<u, u>_J / alpha^2)^2)^(1/4). |u|_J
+    grows with the norm of x; |v|_J is below alpha, and no step is longer than |g| alpha. Short
+    vectors are kept but for a relative change of fourth order.
+
+    With output="point" it returns a point of U, and v = log_x f(x): the step then ends between x
+    (g = 0) and f(x) (g = 1), where their centroids lie. A pair that no geodesic joins, which q = 1
+    does not have on one sheet, gives NaN.
 
     The ``gate`` g is 0 at first, so that any number of blocks is the identity and keeps all norms
     (ReZero, Bachlechner et al., 2021).
@@ -74,10 +78,17 @@ class LorentzResidual(OnPoints):
         f = self.check_points(self.module(points, *arguments, **options), "the module's result")
         signs = self.signs(points)
         if self.output == "vector":
-            v = project_tangent_at(points, f, signs, radius)
+            v = _shortened(project_tangent_at(points, f, signs, radius), signs, radius)
         else:
             v = log_at(points, f, signs, radius)
         return exp_at(points, self.gate * v, signs, radius)
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, output={self.output!r}"
+
+
+def _shortened(v: Tensor, signs: Tensor, alpha: Radius) -> Tensor:
+    """v / (1 + w^2)^(1/4), w = <v, v>_J / alpha^2: no longer than alpha, by either sign of w."""
+    form, ratio = scaled_form(v, signs, alpha)
+    w = ratio * (ratio * form)
+    return v / torch.hypot(torch.ones_like(w), w).sqrt()
