@@ -631,6 +631,23 @@ def test_residual_blocks_in_a_row_stay_on_the_manifold_in_training(time):
     assert membership(y, sig).max() < 1e-5
 
 
+@pytest.mark.parametrize("gate", [-0.2, 0.0, 0.3, 1.0])
+@pytest.mark.parametrize("norm", [1.0, 14.0, 40.0, 105.0, 1000.0])
+def test_steps_between_far_points_stay_on_the_manifold_in_float32(norm, gate):
+    sig = Signature.lorentz(5)
+    rng = np.random.default_rng(26)
+    x = rng.standard_normal((200, 5))
+    x[:, 1:] *= norm * (1 + rng.random((200, 1))) / np.linalg.norm(x[:, 1:], axis=1)[:, None]
+    x[:, 0] = 1.0
+    x = torch.from_numpy(lift(x, sig)).float()
+    block = LorentzResidual(LorentzLinear(sig, seed=1), sig, output="point", gate=gate)
+    y = block(x).detach()
+    assert membership(y, sig).max() < 1e-6
+    exact = block.double()(x.double()).detach()
+    assert ((y - exact).norm(dim=1) / exact.norm(dim=1)).max() < 1e-5
+    assert torch.equal(y, x) or gate != 0
+
+
 def test_residual_block_hands_arguments_on():
     sig = Signature(3, 1)
     attention = layer_of("attention", sig)

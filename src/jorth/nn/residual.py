@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from jorth import arrays
 from jorth.nn.on_points import OnPoints, Radius
 from jorth.signature import Signature
-from jorth.ultrahyperbolic.maps import exp_at, log_at, project_tangent_at, scaled_form
+from jorth.ultrahyperbolic.maps import between_at, exp_at, project_tangent_at, scaled_form
 
 
 class LorentzResidual(OnPoints):
@@ -22,7 +22,8 @@ class LorentzResidual(OnPoints):
     vectors are kept but for a relative change of fourth order.
 
     With output="point" it returns a point of U, and v = log_x f(x): the step then ends between x
-    (g = 0) and f(x) (g = 1), where their centroids lie. A pair that no geodesic joins, which q = 1
+    (g = 0) and f(x) (g = 1), where their centroids lie. It comes from x and f(x), not from the
+    logarithm, and keeps to U where they are far out. A pair that no geodesic joins, which q = 1
     does not have on one sheet, gives NaN.
 
     The ``gate`` g is 0 at first, so that any number of blocks is the identity and keeps all norms
@@ -77,10 +78,9 @@ class LorentzResidual(OnPoints):
         radius = self.radius(alpha)
         f = self.check_points(self.module(points, *arguments, **options), "the module's result")
         signs = self.signs(points)
-        if self.output == "vector":
-            v = _shortened(project_tangent_at(points, f, signs, radius), signs, radius)
-        else:
-            v = log_at(points, f, signs, radius)
+        if self.output == "point":
+            return between_at(points, f, self.gate, signs, radius)
+        v = _shortened(project_tangent_at(points, f, signs, radius), signs, radius)
         return exp_at(points, self.gate * v, signs, radius)
 
     def extra_repr(self) -> str:
