@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth.kernels.device_turns import turned as device_turned
-from jorth.plane import apply_rows
 from jorth.signature import Signature
 
 
@@ -44,25 +43,3 @@ def turned(
     theta = angles.contiguous().numpy()
     turn_batch(moved.numpy(), theta, signature.signs, rounds.reshape(-1, 2))
     return moved
-
-
-def torch_turned(
-    moved: Tensor, angles: Tensor, signature: Signature, rounds: NDArray[np.int64]
-) -> Tensor:
-    """`turned` with all pairs of a round at once; changes ``moved`` in place."""
-    for pairs in rounds:
-        index = torch.from_numpy(pairs).to(moved.device)
-        apply_rows(moved, index, plane_turns(angles, signature, index))
-    return moved
-
-
-def plane_turns(angles: Tensor, signature: Signature, index: Tensor) -> Tensor:
-    """The turns V (b, m, 2, 2) of the pairs (m, 2)."""
-    i, j = index[:, 0], index[:, 1]
-    theta = angles[:, i, j]
-    signs = signature.vector(angles)
-    rotates = signs[i] == signs[j]
-    cosine = torch.where(rotates, theta.cos(), theta.cosh())
-    sine = torch.where(rotates, theta.sin(), theta.sinh())
-    rows = [torch.stack([cosine, -signs[i] * sine], -1), torch.stack([signs[j] * sine, cosine], -1)]
-    return torch.stack(rows, -2)
