@@ -1,0 +1,79 @@
+"""The fused loss against torch's cross-entropy on scores whose left-out columns are taken away."""
+
+import pytest
+import torch
+
+from jorth.kge.fused import distance_softmax
+from jorth.kge.fused.dispatch import Gradients
+from jorth.kge.fused.reference import by_torch
+from tests.kge.fused.batch import loss_by_cross_entropy, random_batch, value_and_gradients
+
+
+def fused(batch):
+    *given, area = batch.tensors.values()
+    return distance_softmax(*given, area=area, smoothing=batch.smoothing, left_out=batch.left_out)
+
+
+@pytest.mark.parametrize("leave", [False, True])
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+@pytest.mark.parametrize("shape", [(7, 11, 4), (1, 1, 2), (33, 130, 33)])
+def test_loss_and_gradients_are_those_of_cross_entropy(shape, smoothing, leave):
+    for seed in range(3):
+        batch = random_batch(*shape, smoothing=smoothing, leave=leave, seed=seed)
+        ours = value_and_gradients(fused, batch)
+        theirs = value_and_gradients(loss_by_cross_entropy, batch)
+        for one, other in zip(ours, theirs, strict=True):
+            # acosh near one loses half the digits in the oracle: rounding u of g becomes sqrt(u)
+            assert torch.allclose(one, other, rtol=1e-7, atol=1e-9)
+
+
+def test_single_precision():
+    batch = random_batch(dtype=torch.float32)
+    ours = value_and_gradients(fused, batch)
+    theirs = value_and_gradients(fused, random_batch(dtype=torch.float64))
+    for one, other in zip(ours, theirs, strict=True):
+        assert one.dtype == torch.float32
+        assert torch.allclose(one.double(), other, rtol=1e-3, atol=1e-4)
+
+
+def test_a_row_without_competitors_costs_nothing():
+    batch = random_batch(rows=5, smoothing=0.2)
+    assert batch.lists[-1] >= set(batch.entities.tolist())  # everything is left out
+    loss, signed, _, _, truth, _ = value_and_gradients(fused, batch)
+    assert loss.isfinite()
+    assert signed[-1].abs().max() == 0
+    assert truth[-1] == pytest.approx(0, abs=1e-15)
+
+
+def test_large_scores_do_not_overflow():
+    batch = random_batch(dtype=torch.float32)
+    with torch.no_grad():
+        batch.tensors["signed"] *= 1e15
+        batch.tensors["truth"] -= 1e4
+    assert all(part.isfinite().all() for part in value_and_gradients(fused, batch))
+
+
+def test_area_may_be_a_number():
+    batch = random_batch()
+    *given, _ = batch.tensors.values()
+    numbers = [
+        distance_softmax(*given, area=area, smoothing=0.1, left_out=batch.left_out).item()
+        for area in (1.5, torch.tensor(1.5, dtype=torch.float64))
+    ]
+    assert numbers[0] == pytest.approx(numbers[1], rel=1e-14)
+
+
+def test_gradients_of_a_backend_are_scaled_and_handed_on(monkeypatch):
+    """The gradients that a backend returns with its loss are those of autograd."""
+    batch = random_batch()
+    expected = value_and_gradients(fused, batch)
+
+    def backend(*given):
+        tensors = [tensor.detach().requires_grad_() for tensor in given[:5]]
+        with torch.enable_grad():
+            loss = by_torch(*tensors, *given[5:])
+        return loss.detach(), Gradients(*torch.autograd.grad(loss, tensors))
+
+    monkeypatch.setattr("jorth.kge.fused.dispatch.backend_for", lambda signed: backend)
+    for one, other in zip(value_and_gradients(fused, batch), expected, strict=True):
+        assert torch.allclose(one, other, rtol=1e-14, atol=0)
