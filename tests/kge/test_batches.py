@@ -1,11 +1,11 @@
-"""Queries, negatives and losses."""
+"""Queries and negatives."""
 
 import math
 
 import pytest
 import torch
 
-from jorth.kge.batches import Negatives, Queries, logistic, self_adversarial, softmax
+from jorth.kge.batches import Negatives, Queries
 from jorth.kge.graph import Known
 from tests.kge.models import random_triples
 
@@ -48,77 +48,65 @@ def test_bernoulli_asks_where_there_are_many_answers():
         assert (backwards[:, 0] == 0).all()
 
 
-def test_shapes_and_range():
+@pytest.mark.parametrize("count", [1, 7, 24, 49])
+def test_shared_negatives_are_dealt_from_a_shuffled_deck(count):
+    """No batch has an entity twice, and before a new deck is needed no two batches share one."""
     queries = random_triples(6, 50, 2)
-    for count, shared, shape in ((7, True, (7,)), (7, False, (6, 7))):
-        drawn = Negatives(50, count, shared, None).draw(queries, seeded())
-        assert drawn.shape == shape
-    many = Negatives(50, 2000, True, None).draw(queries, seeded())
-    assert set(many.tolist()) == set(range(50))
-    assert Negatives(50, None, True, None).draw(queries, seeded()) is None
-
-
-@pytest.mark.parametrize("everything", [True, False])
-def test_known_answers_are_left_out(everything):
-    triples = random_triples(60, 8, 2)
-    queries = Queries(triples, 2, "both").epoch(seeded())[:30]
-    facts = {tuple(fact) for fact in triples.tolist()}
-    negatives = Negatives(8, None if everything else 5, False, Known(triples, 8, 2))
-    candidates = negatives.draw(queries, seeded())
-    shown = torch.arange(8).expand(30, 8) if everything else candidates
-    scores = negatives.leave_out(torch.zeros(shown.shape), queries, candidates)
-    for row, (anchor, code, _) in enumerate(queries.tolist()):
-        for column, x in enumerate(shown[row].tolist()):
-            true = ((anchor, code, x) if code < 2 else (x, code - 2, anchor)) in facts
-            assert (scores[row, column] == -torch.inf) == true
-
-
-def test_without_rejection_only_the_answer_itself_is_none():
-    queries = random_triples(5, 8, 2)
-    everything = Negatives(8, None, True, None).leave_out(torch.zeros(5, 8), queries, None)
-    assert torch.equal(everything.isinf().nonzero()[:, 1], queries[:, 2])
-    drawn = Negatives(8, 20, False, None)
-    assert (
-        drawn.leave_out(torch.zeros(5, 20), queries, drawn.draw(queries, seeded())).isfinite().all()
+    deal = Negatives(50, count, True, None).epoch(seeded())
+    per_deck = 50 // count
+    for _ in range(3):
+        deck = torch.cat([deal.next(queries) for _ in range(per_deck)])
+        assert deck.shape == (count * per_deck,)
+        assert len(set(deck.tolist()) & set(range(50))) == count * per_deck
+    again = Negatives(50, count, True, None).epoch(seeded())
+    assert torch.equal(
+        torch.cat([again.next(queries) for _ in range(3 * per_deck)])[-count:], deck[-count:]
     )
 
 
-def test_losses_are_their_formulas():
-    positive, negative = torch.randn(4, dtype=torch.float64), torch.randn(4, 3, dtype=torch.float64)
-    s, log = torch.sigmoid, torch.log
-    expected = -(log(s(positive)) + log(1 - s(negative)).sum(1)).mean()
-    assert abs(logistic(positive, negative) - expected) < 1e-13
-    weights = torch.softmax(2 * negative, 1)
-    expected = -(log(s(positive)) + (weights * log(1 - s(negative))).sum(1)).mean()
-    assert abs(self_adversarial(positive, negative, 2.0) - expected) < 1e-13
-    both = torch.cat([positive[:, None], negative], 1)
-    expected = torch.nn.functional.cross_entropy(both, torch.zeros(4, dtype=torch.int64))
-    assert abs(softmax(positive, negative) - expected) < 1e-13
+def test_shared_negatives_are_uniform():
+    queries = random_triples(6, 10, 2)
+    deal = Negatives(10, 3, True, None).epoch(seeded())
+    drawn = torch.cat([deal.next(queries) for _ in range(10_000)])
+    share = torch.bincount(drawn, minlength=10) / 10_000
+    assert (share - 0.3).abs().max() < 5 * math.sqrt(0.3 * 0.7 / 10_000)  # standard deviations
 
 
-def test_self_adversarial_weights_carry_no_gradient():
-    negative = torch.tensor([[0.3, -1.0]], dtype=torch.float64, requires_grad=True)
-    self_adversarial(torch.zeros(1, dtype=torch.float64), negative).backward()
-    weights = torch.softmax(negative.detach(), 1)
-    assert torch.allclose(negative.grad, weights * torch.sigmoid(negative.detach()), rtol=1e-12)
+@pytest.mark.parametrize("count", [50, 51, None])
+def test_as_many_shared_negatives_as_entities_are_all_of_them(count):
+    queries = random_triples(6, 50, 2)
+    assert Negatives(50, count, True, None).epoch(seeded()).next(queries) is None
 
 
-@pytest.mark.parametrize("loss", [logistic, self_adversarial, softmax])
-def test_what_is_left_out_has_no_part(loss):
-    positive = torch.tensor([0.5, 2.0], requires_grad=True)
-    negative = torch.tensor([[1.0, -torch.inf], [-torch.inf, -torch.inf]], requires_grad=True)
-    value = loss(positive, negative)
-    value.backward()
-    alone = (
-        loss(positive[:1], negative[:1, :1]) + loss(positive[1:], torch.full((1, 1), -1e9))
-    ) / 2
-    assert abs(value - alone) < 1e-6
-    assert positive.grad.isfinite().all()
-    assert (negative.grad.nan_to_num(7.0).ravel()[1:] == 0).all()
+def test_negatives_of_each_query_are_uniform_on_all_but_the_answer():
+    queries = torch.tensor([[0, 0, 0], [1, 1, 3], [2, 0, 5]])
+    drawn = Negatives(6, 10_000, False, None).epoch(seeded()).next(queries)
+    assert drawn.shape == (3, 10_000)
+    for row, answer in zip(drawn, queries[:, 2].tolist(), strict=True):
+        share = torch.bincount(row, minlength=6) / 10_000
+        assert share[answer] == 0
+        others = share[torch.arange(6) != answer]
+        assert (others - 0.2).abs().max() < 5 * math.sqrt(0.2 * 0.8 / 10_000)
 
 
-@pytest.mark.parametrize("loss", [logistic, self_adversarial, softmax])
-def test_large_scores_do_not_overflow(loss):
-    value = loss(torch.tensor([-1e4]), torch.tensor([[1e4, -1e4]]))
-    assert value.isfinite()
-    assert value > 1e4
+@pytest.mark.parametrize("reject", [False, True])
+@pytest.mark.parametrize("candidates", ["shared", "each", "all"])
+def test_the_answer_and_known_answers_do_not_compete(candidates, reject):
+    triples = random_triples(60, 8, 2)
+    queries = Queries(triples, 2, "both").epoch(seeded())[:30]
+    facts = {tuple(fact) for fact in triples.tolist()}
+    known = Known(triples, 8, 2) if reject else None
+    count, shared = {"shared": (5, True), "each": (5, False), "all": (None, True)}[candidates]
+    negatives = Negatives(8, count, shared, known)
+    drawn = negatives.epoch(seeded()).next(queries)
+    shown = (torch.arange(8) if drawn is None else drawn).expand(30, -1)
+    scores = negatives.leave_out(torch.zeros(shown.shape), queries, drawn)
+    for row, (anchor, code, answer) in enumerate(queries.tolist()):
+        for column, x in enumerate(shown[row].tolist()):
+            fact = ((anchor, code, x) if code < 2 else (x, code - 2, anchor)) in facts
+            away = x == answer or (reject and fact)
+            assert (scores[row, column] == -torch.inf) == away
+    # candidates that someone else has chosen may hold the answer
+    if candidates == "each":
+        scores = negatives.leave_out(torch.zeros(30, 1), queries, queries[:, 2:])
+        assert (scores == -torch.inf).all()

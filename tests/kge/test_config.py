@@ -44,6 +44,13 @@ def test_a_file_is_read(tmp_path):
         ("reject = 1", "reject must be True or False, got int 1"),
         ("delta = nan", "delta must be a number, got nan"),
         ("max_time = 0", "max_time must be a positive number"),
+        ("clip = 0", "clip must be a positive number"),
+        ("max_radius = -1", "max_radius must be a positive number"),
+        ("smoothing = 1", "smoothing must be in [0, 1), got 1"),
+        ("dropout = -0.1", "dropout must be in [0, 1), got -0.1"),
+        ("averaging = 1.0", "averaging must be in [0, 1), got 1.0"),
+        ('scaling = "yes"', 'scaling must be one of "none", "curvature", "diagonal", got'),
+        ("learn_scale = 1", "learn_scale must be True or False, got int 1"),
         ('dtype = "half"', 'dtype must be one of "float64", "float32"'),
     ],
 )

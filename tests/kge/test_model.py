@@ -146,3 +146,77 @@ def test_start():
 def test_bad_input(arguments, options, message):
     with pytest.raises(ValueError, match=message):
         UltraE(*arguments, **options)
+
+
+def scaled(scaling, *, seed=0, **options):
+    """A model with factors and a scale that are not one."""
+    model = scattered(5, 2, scaling=scaling, learn_scale=True, seed=seed, **options)
+    random = torch.Generator().manual_seed(seed + 7)
+    with torch.no_grad():
+        for part in (model.log_factors, model.log_scale):
+            part.copy_(0.5 * torch.randn(part.shape, generator=random, dtype=torch.float64))
+    return model
+
+
+@pytest.mark.parametrize("reciprocal", [False, True])
+@pytest.mark.parametrize(("scaling", "width"), [("curvature", 1), ("diagonal", SIGNATURE.p)])
+def test_scaling_is_the_formula(scaling, width, reciprocal):
+    """s of the anchor times e^w, lifted again, moved by the matrix of the code; e^z d^2."""
+    model = scaled(scaling, reciprocal=reciprocal, alpha=1.3)
+    assert model.log_factors.shape == (4, width)
+    plus = torch.tensor(SIGNATURE.positive)
+    matrices = model.matrices().detach()
+    for anchor, code, answer in np.ndindex(5, 4, 5):
+        x, y = model.points.detach()[[anchor, answer]].clone()
+        x[plus] *= model.log_factors.detach()[code].exp()
+        E, target = (lift(point, SIGNATURE, alpha=1.3) for point in (x, y))
+        d = distance(matrices[code] @ E, target, SIGNATURE, alpha=1.3)
+        biases = model.bias[anchor] + model.bias[answer] + model.delta
+        expected = biases - model.log_scale.exp() * d**2
+        score = model(torch.tensor([anchor, code, answer]))
+        # u |x| |y| / alpha^2 with |x|, |y| up to 50
+        assert abs(score - expected) < 1e-11 * 50
+        one = torch.tensor([anchor])
+        rest = (torch.tensor([code % 2]), one) if code >= 2 else (one, torch.tensor([code]))
+        every = model.score_heads(*rest) if code >= 2 else model.score_tails(*rest)
+        assert abs(score - every[0, answer]) < 1e-11
+
+
+@pytest.mark.parametrize("scaling", ["curvature", "diagonal"])
+def test_gradients_of_factors_and_scale(scaling):
+    model = scaled(scaling)
+    weights = model.weights()
+    kept = torch.tensor([[0.0, 2.0, 2.0, 0.0]] * 3, dtype=torch.float64)
+
+    def scores(*values):
+        named = dict(zip(weights, values, strict=True))
+        triples = torch.tensor([[0, 0, 1], [2, 1, 3], [3, 3, 1]])
+        forward = torch.func.functional_call(model, named, (triples,))
+        return forward
+
+    assert torch.autograd.gradcheck(scores, tuple(weights.values()))
+    E = model.embeddings(torch.arange(3)).detach()
+    moved = model.move(E, torch.zeros(3, dtype=torch.int64), kept)
+    assert (membership(moved.detach(), SIGNATURE) < 1e-13).all()
+
+
+def test_what_is_dropped_has_no_part():
+    """The other end of a step with coordinates dropped is the lift of what is kept."""
+    model = scattered(5, 2)
+    plus = torch.tensor(SIGNATURE.positive)
+    kept = torch.tensor([[0.0, 1.25, 1.25, 0.0], [0.0, 0.0, 0.0, 0.0]], dtype=torch.float64)
+    x = model.points.detach()[:2].clone()
+    x[:, plus] *= kept
+    expected = (model.relations[1] @ lift(x, SIGNATURE).mT).mT
+    moved = model.move(model.embeddings(torch.arange(2)), torch.tensor([1, 1]), kept)
+    assert torch.allclose(moved, expected, rtol=0, atol=1e-13)
+
+
+def test_without_scaling_there_is_nothing_to_learn():
+    model = scattered(5, 2)
+    assert set(model.weights()) == set(dict(model.named_parameters())) == {
+        "points", "bias", "relations",
+    }  # fmt: skip
+    assert model.area == 1.0
+    with pytest.raises(ValueError, match='scaling must be one of "none", "curvature", "diagonal"'):
+        UltraE(5, 2, scaling="no")

@@ -88,6 +88,17 @@ GRAPH_CASES = {
     "csdm": {"loss": "logistic", "regularisation": 0.1},
     "all entities": {"negatives": "all"},
     "shared negatives": {"shared": True, "loss": "self-adversarial", "reject": True},
+    "every ingredient": {
+        "shared": True,
+        "reject": True,
+        "smoothing": 0.1,
+        "clip": 0.5,
+        "max_radius": 1.0,
+        "scaling": "diagonal",
+        "dropout": 0.2,
+        "learn_scale": True,
+        "averaging": 0.9,
+    },
 }
 
 

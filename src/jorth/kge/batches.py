@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy, logsigmoid
 
+from jorth.kge.fused import LeftOut, distance_softmax
 from jorth.kge.graph import Known, both_directions
+from jorth.kge.losses import LOSSES
 from jorth.kge.model import UltraE
 
 SIDES = ("both", "uniform", "bernoulli")
@@ -60,14 +60,37 @@ def _tail_shares(triples: Tensor, relations: int, sides: str) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
+class Batch:
+    """What one step is about. All that is random in a step is in here.
+
+    Attributes:
+        queries: (B, 3): anchor, code and answer.
+        candidates: The false answers: (k,) shared by the queries, (B, k), or None for all entities.
+        kept: (B, p), by which the positive coordinates of the anchors are multiplied, or None.
+    """
+
+    queries: Tensor
+    candidates: Tensor | None
+    kept: Tensor | None = None
+
+    def part(self, own: Tensor) -> Batch:
+        """The queries with the given numbers."""
+        candidates, kept = self.candidates, self.kept
+        if candidates is not None and candidates.ndim == 2:
+            candidates = candidates[own]
+        return Batch(self.queries[own], candidates, None if kept is None else kept[own])
+
+
+@dataclass(frozen=True, eq=False)
 class Negatives:
-    """False answers, drawn uniformly.
+    """False answers, drawn uniformly, and what must not compete with a true one.
 
     Attributes:
         entities: The number of entities.
-        count: The number of negatives per query; None stands for all entities.
-        shared: Whether all queries of a batch have the same negatives.
-        known: True answers to leave out, or None to leave none out.
+        count: The number of negatives per query; None stands for all entities, and so does a number
+            of shared negatives that is not below theirs.
+        shared: Whether all queries of a batch have the same negatives, all of them different.
+        known: True answers to leave out beside the one that is asked for, or None.
     """
 
     entities: int
@@ -75,55 +98,63 @@ class Negatives:
     shared: bool
     known: Known | None
 
-    def draw(self, queries: Tensor, generator: torch.Generator) -> Tensor | None:
-        """Candidates (k,) shared by the queries or (B, k); None stands for all entities."""
-        if self.count is None:
-            return None
-        shape = (self.count,) if self.shared else (len(queries), self.count)
-        return torch.randint(self.entities, shape, generator=generator, device=queries.device)
+    def epoch(self, generator: torch.Generator) -> Deal:
+        """The negatives of one epoch."""
+        return Deal(self, generator)
 
-    def leave_out(self, scores: Tensor, queries: Tensor, candidates: Tensor | None) -> Tensor:
-        """The scores (B, k) with -inf, which adds nothing to a loss, for known answers.
-
-        If the candidates are all entities, the answers of the queries are left out too.
-        """
+    def left_out(self, queries: Tensor, candidates: Tensor | None) -> LeftOut:
+        """What does not compete with the answers (B,) among candidates (k,) or all entities."""
         anchor, code, answer = queries.unbind(-1)
         if candidates is None:
-            scores = scores.scatter(1, answer[:, None], -torch.inf)
+            column = torch.arange(self.entities, device=answer.device)
+        else:
+            places = torch.arange(len(candidates), device=answer.device)
+            column = answer.new_full((self.entities,), -1).scatter_(0, candidates, places)
         if self.known is None:
-            return scores
-        if candidates is None:
-            return scores.index_put(self.known.answers(anchor, code), scores.new_tensor(-torch.inf))
-        return scores.masked_fill(self.known.contains(anchor, code, candidates), -torch.inf)
+            first = torch.arange(len(answer), device=answer.device)
+            return LeftOut(first, first + 1, answer, column)
+        first, last = self.known.spans(anchor, code)
+        return LeftOut(first, last, self.known.listed, column)
+
+    def leave_out(self, scores: Tensor, queries: Tensor, candidates: Tensor | None) -> Tensor:
+        """The scores (B, k) with -inf, which adds nothing to a loss, for what does not compete."""
+        anchor, code, answer = queries.unbind(-1)
+        if candidates is None or candidates.ndim == 1:
+            places = self.left_out(queries, candidates).places()
+            return scores.index_put(places, scores.new_tensor(-torch.inf))
+        known = candidates == answer[:, None]
+        if self.known is not None:
+            known = known | self.known.contains(anchor, code, candidates)
+        return scores.masked_fill(known, -torch.inf)
 
 
-def logistic(positive: Tensor, negative: Tensor) -> Tensor:
-    """The mean of -log s(positive) - sum log(1 - s(negative)), s logistic: the paper's loss."""
-    return -(logsigmoid(positive) + logsigmoid(-negative).sum(dim=-1)).mean()
+class Deal:
+    """The negatives of one epoch, batch by batch.
 
-
-def self_adversarial(positive: Tensor, negative: Tensor, temperature: float = 1.0) -> Tensor:
-    """The mean of -log s(positive) - sum w log(1 - s(negative)).
-
-    The weights w = softmax(temperature negative) carry no gradient.
+    Shared ones are dealt from a shuffled deck of all entities, so that no batch has one twice; the
+    deck is shuffled anew when too few are left. The others are drawn with repetition from all
+    entities but the answer. Nothing here waits for a device.
     """
-    weights = torch.softmax(temperature * negative.detach(), dim=-1)
-    weights = weights.nan_to_num(0.0)  # NaN where all candidates are left out
-    return -(logsigmoid(positive) + (weights * logsigmoid(-negative)).sum(dim=-1)).mean()
 
+    def __init__(self, negatives: Negatives, generator: torch.Generator) -> None:
+        self._negatives = negatives
+        self._generator = generator
+        self._deck = torch.empty(0, dtype=torch.int64)
 
-def softmax(positive: Tensor, negative: Tensor) -> Tensor:
-    """The mean of -log(e^positive / (e^positive + sum e^negative)), the cross-entropy."""
-    both = torch.cat([positive[..., None], negative], dim=-1)
-    return (torch.logsumexp(both, dim=-1) - positive).mean()
-
-
-LOSSES: dict[str, Callable[..., Tensor]] = {
-    "logistic": logistic,
-    "self-adversarial": self_adversarial,
-    "softmax": softmax,
-}
-"""Functions of the scores of true answers (B,) and false ones (B, k), -inf if left out."""
+    def next(self, queries: Tensor) -> Tensor | None:
+        """Candidates (k,) shared by the queries or (B, k); None stands for all entities."""
+        entities, count = self._negatives.entities, self._negatives.count
+        if count is None or (self._negatives.shared and count >= entities):
+            return None
+        random, device = self._generator, queries.device
+        if not self._negatives.shared:
+            size = (len(queries), count)
+            drawn = torch.randint(entities - 1, size, generator=random, device=device)
+            return drawn.add_(drawn >= queries[:, 2:])  # all entities but the answer
+        if len(self._deck) < count:
+            self._deck = torch.randperm(entities, generator=random, device=device)
+        dealt, self._deck = self._deck[:count], self._deck[count:]
+        return dealt
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,36 +165,54 @@ class BatchLoss:
     negatives: Negatives
     loss: str
     temperature: float
+    smoothing: float
     regularisation: float
 
-    def __call__(self, queries: Tensor, candidates: Tensor | None) -> Tensor:
-        """The mean loss of queries (B, 3) with the candidates of `Negatives.draw`."""
-        anchor, code, answer = queries.unbind(-1)
+    def __call__(self, batch: Batch) -> Tensor:
+        """The mean loss of the queries."""
+        anchor, code, answer = batch.queries.unbind(-1)
         model = self.model
-        if candidates is None:
-            E = model.embeddings()
-            x = E.index_select(0, anchor)
-            y = E.index_select(0, answer)
-            bias = model.bias.index_select(0, anchor)
-            scores = model.score_points(model.move(x, code), bias, E, model.bias)
-            positive = scores.gather(1, answer[:, None])[:, 0]
+        if batch.candidates is None:
+            E: Tensor = model.embeddings()
+            bias: Tensor = model.bias
+            (x, x_bias), (y, y_bias) = (
+                (E.index_select(0, end), bias.index_select(0, end)) for end in (anchor, answer)
+            )
         else:
-            (x, x_bias), (y, y_bias), (E, bias) = model.read(anchor, answer, candidates)
-            moved = model.move(x, code)
-            scores = model.score_points(moved, x_bias, E, bias)
+            (x, x_bias), (y, y_bias), (E, bias) = model.read(anchor, answer, batch.candidates)
+        moved = model.move(x, code, batch.kept)
+        if self.loss == "softmax" and E.ndim == 2:
+            value = self._fused(moved, (y, y_bias), (E, bias), batch)
+        else:
             positive = model.score_points(moved, x_bias, y[:, None], y_bias[:, None])[:, 0]
-        value = self._of_scores(positive, scores, queries, candidates)
+            scores = model.score_points(moved, x_bias, E, bias)
+            value = self._of_scores(positive, scores, batch)
         if self.regularisation:
             s = torch.cat([x, y]).index_select(1, model.plus)
             value = value + self.regularisation * s.square().sum(-1).mean()
         return value
 
-    def _of_scores(
-        self, positive: Tensor, scores: Tensor, queries: Tensor, candidates: Tensor | None
+    def _fused(
+        self,
+        moved: Tensor,
+        answers: tuple[Tensor, Tensor],
+        candidates: tuple[Tensor, Tensor],
+        batch: Batch,
     ) -> Tensor:
-        if candidates is None and self.loss == "softmax" and self.negatives.known is None:
-            return cross_entropy(scores, queries[:, 2])  # the same with half the memory
-        negative = self.negatives.leave_out(scores, queries, candidates)
-        if self.loss == "self-adversarial":
-            return self_adversarial(positive, negative, self.temperature)
-        return LOSSES[self.loss](positive, negative)
+        """The loss "softmax" with common candidates: the biases of anchors and delta cancel."""
+        y, y_bias = answers
+        signed = self.model.signed(moved)
+        truth = self.model.score_products((signed * y).sum(-1), y_bias)
+        return distance_softmax(
+            signed,
+            *candidates,
+            truth,
+            area=self.model.area,
+            smoothing=self.smoothing,
+            left_out=self.negatives.left_out(batch.queries, batch.candidates),
+        )
+
+    def _of_scores(self, positive: Tensor, scores: Tensor, batch: Batch) -> Tensor:
+        negative = self.negatives.leave_out(scores, batch.queries, batch.candidates)
+        own = {"self-adversarial": (self.temperature,), "softmax": (self.smoothing,)}
+        return LOSSES[self.loss](positive, negative, *own.get(self.loss, ()))

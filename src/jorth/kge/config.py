@@ -14,7 +14,9 @@ import torch
 
 from jorth import arrays
 from jorth.arrays import describe, whole_number
-from jorth.kge.batches import LOSSES, SIDES
+from jorth.kge.batches import SIDES
+from jorth.kge.losses import LOSSES
+from jorth.kge.model import SCALINGS
 from jorth.signature import Signature
 from jorth.storage.texts import read_toml
 
@@ -25,10 +27,14 @@ CHOICES: dict[str, Sequence[str]] = {
     "loss": tuple(LOSSES),
     "sides": SIDES,
     "schedule": ("constant", "linear", "cosine"),
+    "scaling": SCALINGS,
     "dtype": tuple(DTYPES),
 }
 AT_LEAST_ZERO = ("p", "warmup", "patience")
 AT_LEAST_ONE = ("q", "epochs", "batch_size", "large_batch", "evaluate_every")
+SHARES = ("smoothing", "dropout", "averaging")
+LIMITS = ("max_time", "clip", "max_radius")
+FLAGS = ("reciprocal", "rotate", "learn_scale", "shared", "reject")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,25 +44,40 @@ class Config:
     Attributes:
         p, q: The numbers of positive and negative signs of J, q at least 1.
         alpha, delta, reciprocal, spread, rotate: As in `UltraE`.
+        scaling, learn_scale: As in `UltraE`; optimised together with the entities.
         dtype: "float64" or "float32".
         device: "cpu", "cuda", "cuda:1", ...
         method: How the relations are optimised: "j-jobcd", "vr-j-jobcd" or "csdm".
         relation_lr: The learning rate of the relations.
-        relation_options: Further options of `jorth.optim.JOBCD`, `VRJOBCD` or torch.optim.Adam.
+        relation_options: Further options of `jorth.optim.JOBCD`, `VRJOBCD` or torch.optim.Adam. The
+            defaults are theirs, but for a max_norm of 1e3 in float32. The paper's step is
+            `jorth.kge.optimisers.PAPER`.
         relation_device: The device on which the relations are optimised, by default that of the
             model. For a few small matrices the compiled steps on "cpu" are worth the copies.
         lr: The learning rate of Adam for entities and biases.
+        clip: The largest norm of the gradient of all that this Adam optimises; None for no limit.
+        max_radius: The largest |s| of an entity x = (s, t), to which s is shortened after every
+            step; None for no limit.
+        averaging: The decay d of an exponential average of the model over the steps, 0 for none.
+            At step n it is min(d, (1 + n) / (10 + n)). The relations are averaged on the group, as
+            by `jorth.optim.AveragedModel`. What is evaluated and returned is the average.
         schedule: How both rates change: "constant", or "linear" or "cosine" down to zero.
         warmup: The number of epochs in which the rates rise from zero.
         epochs, max_time: The largest numbers of epochs and of seconds of training.
         batch_size: The number of queries per step.
         large_batch: The number of queries in a refresh of "vr-j-jobcd".
         loss: "logistic" (the paper's), "self-adversarial" or "softmax".
-        negatives: The number of false answers per query, or "all" entities.
-        shared: Whether a batch has one set of negatives, so that its scores are a matrix product.
+        smoothing: The label smoothing e of the loss "softmax": among k false answers the true one
+            has the weight 1 - e + e / (k + 1), and each of the others e / (k + 1).
+        negatives: The number of false answers per query, or "all" entities. The answer asked for is
+            never among them.
+        shared: Whether a batch has one set of negatives, all different, so that its scores are a
+            matrix product. If they are not fewer than the entities, they are all entities.
         sides: Which end of a triple is asked for: "both" ends in every epoch, or one end drawn
             "uniform" or "bernoulli" (the end with more answers more often).
-        reject: Whether known answers are left out of the negatives.
+        reject: Whether all answers known from training are left out of the negatives.
+        dropout: The probability with which a positive coordinate of an anchor is dropped, before
+            its point is lifted; the others are divided by 1 - dropout.
         temperature: The temperature of the weights of the loss "self-adversarial".
         regularisation: The factor of the mean |s|^2 over the entities of a batch, x = (s, t).
         evaluate_every: The number of epochs between two evaluations.
@@ -71,6 +92,8 @@ class Config:
     reciprocal: bool = False
     spread: float = 0.05
     rotate: bool = True
+    scaling: str = "none"
+    learn_scale: bool = False
     dtype: str = "float64"
     device: str = "cpu"
     method: str = "j-jobcd"
@@ -78,6 +101,9 @@ class Config:
     relation_options: dict[str, Any] = field(default_factory=dict)
     relation_device: str | None = None
     lr: float = 5e-4
+    clip: float | None = None
+    max_radius: float | None = None
+    averaging: float = 0.0
     schedule: str = "constant"
     warmup: int = 0
     epochs: int = 100
@@ -85,10 +111,12 @@ class Config:
     batch_size: int = 128
     large_batch: int = 1024
     loss: str = "logistic"
+    smoothing: float = 0.0
     negatives: int | str = 50
     shared: bool = False
     sides: str = "uniform"
     reject: bool = False
+    dropout: float = 0.0
     temperature: float = 1.0
     regularisation: float = 0.0
     evaluate_every: int = 5
@@ -107,13 +135,16 @@ class Config:
             given[name] = arrays.nonnegative_number(given[name], name)
         for name in ("alpha", "spread"):
             given[name] = arrays.squarable_number(given[name], name, DTYPES[self.dtype])
-        for name in ("reciprocal", "rotate", "shared", "reject"):
+        for name in SHARES:
+            given[name] = arrays.real_number(given[name], name, "in [0, 1)", lambda x: 0 <= x < 1)
+        for name in FLAGS:
             arrays.check_flag(given[name], name)
             given[name] = bool(given[name])
         given["seed"] = arrays.seed_number(self.seed)
         given["delta"] = arrays.finite_number(self.delta, "delta")
-        if self.max_time is not None:
-            given["max_time"] = arrays.positive_number(self.max_time, "max_time")
+        for name in LIMITS:
+            if given[name] is not None:
+                given[name] = arrays.positive_number(given[name], name)
         if not (isinstance(self.negatives, str) and self.negatives == ALL):
             given["negatives"] = whole_number(self.negatives, 'negatives, when not "all",', 1)
         if not isinstance(given["relation_options"], dict):

@@ -26,11 +26,15 @@ FIELDS: dict[str, tuple[type, ...]] = {
     "alpha": (int, float),
     "delta": (int, float),
     "reciprocal": (bool,),
+    "scaling": (str,),
+    "learn_scale": (bool,),
     "about": (dict,),
     "relations": (list,),
     "entities": (list,),
 }
 """The fields of ``model.json`` and their types."""
+LATER = {"scaling": "none", "learn_scale": False}
+"""Fields that older files do not have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +48,7 @@ class NamedModel:
 
 
 def save_model(folder: str | os.PathLike[str], named: NamedModel) -> None:
-    """Write ``model.safetensors`` (points, bias, relations) and ``model.json``, both atomically."""
+    """Write ``model.safetensors`` (the parameters) and ``model.json``, both atomically."""
     from safetensors.torch import save
 
     if not isinstance(named, NamedModel):
@@ -58,6 +62,8 @@ def save_model(folder: str | os.PathLike[str], named: NamedModel) -> None:
         "alpha": model.alpha,
         "delta": model.delta,
         "reciprocal": model.reciprocal,
+        "scaling": model.scaling,
+        "learn_scale": model.log_scale is not None,
         "about": named.about,
         "relations": list(named.relations),
         "entities": list(named.entities),
@@ -91,6 +97,8 @@ def load_model(folder: str | os.PathLike[str], *, device: Any = None) -> NamedMo
             alpha=content["alpha"],
             delta=content["delta"],
             reciprocal=content["reciprocal"],
+            scaling=content["scaling"],
+            learn_scale=content["learn_scale"],
             rotate=False,
             dtype=weights["points"].dtype,
         )
@@ -105,6 +113,7 @@ def _read_about(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         found = type(content).__name__
         raise ValueError(f"{path} must hold an object with names and values, got {found}")
+    content = {**LATER, **content}
     for name, kinds in FIELDS.items():
         if type(content.get(name)) not in kinds:
             found = type(content.get(name)).__name__
@@ -124,7 +133,13 @@ def _read_weights(path: Path, content: dict[str, Any]) -> dict[str, Tensor]:
     entities = len(content["entities"])
     n = len(content["signs"])
     matrices = len(content["relations"]) * (1 + content["reciprocal"])
+    expected: dict[str, tuple[int, ...]]
     expected = {"points": (entities, n), "bias": (entities,), "relations": (matrices, n, n)}
+    widths = {"curvature": 1, "diagonal": content["signs"].count(1)}
+    if content["scaling"] in widths:
+        expected["log_factors"] = (2 * len(content["relations"]), widths[content["scaling"]])
+    if content["learn_scale"]:
+        expected["log_scale"] = ()
     with reading(str(path)):
         weights: dict[str, Tensor] = load_file(path)
         shapes = {name: tuple(weight.shape) for name, weight in weights.items()}

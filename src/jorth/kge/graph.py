@@ -60,6 +60,8 @@ class Known:
         self._entities = entities
         self._codes = 2 * relations
         self._keys = torch.unique(self._query(anchor, code) * entities + answer)
+        self.listed = self._keys % entities
+        """The answers (M,) of all queries, one query after the other."""
 
     def contains(self, anchor: Tensor, code: Tensor, candidates: Tensor) -> Tensor:
         """A mask (B, k): which ``candidates`` (B, k) or (k,) are answers of the queries (B,)."""
@@ -70,12 +72,17 @@ class Known:
 
     def answers(self, anchor: Tensor, code: Tensor) -> tuple[Tensor, Tensor]:
         """The known answers of the queries (B,), as pairs of a row and an entity."""
-        first = self._query(anchor, code) * self._entities
-        start = torch.searchsorted(self._keys, first)
-        count = torch.searchsorted(self._keys, first + self._entities) - start
+        first, last = self.spans(anchor, code)
+        count = last - first
         rows = torch.repeat_interleave(torch.arange(len(first), device=first.device), count)
         within = torch.arange(len(rows), device=rows.device) - (count.cumsum(0) - count)[rows]
-        return rows, self._keys[start[rows] + within] % self._entities
+        return rows, self.listed[first[rows] + within]
+
+    def spans(self, anchor: Tensor, code: Tensor) -> tuple[Tensor, Tensor]:
+        """Where the answers of the queries (B,) start and end in ``listed``: (B,) and (B,)."""
+        least = self._query(anchor, code) * self._entities
+        first = torch.searchsorted(self._keys, least)
+        return first, torch.searchsorted(self._keys, least + self._entities)
 
     def _query(self, anchor: Tensor, code: Tensor) -> Tensor:
         return anchor * self._codes + code

@@ -16,22 +16,30 @@ from jorth.signature import Signature
 from jorth.ultrahyperbolic import check_q, lift_at
 
 SIGNATURE = Signature(18, 18)
+SCALINGS = ("none", "curvature", "diagonal")
 CHUNK = 2**15
 """How many distances a CPU computes at a time: intermediate results stay in the cache."""
 
 
 class UltraE(torch.nn.Module):
-    """The score -d^2(R_r E_h, E_t) + b_h + b_t + delta of a triple (h, r, t).
+    """The score -e^z d^2(R_r E_h, E_t) + b_h + b_t + delta of a triple (h, r, t).
 
     E (entities, n) lies on U = {x : <x, x>_J = -alpha^2}, each R_r is J-orthogonal, d is the
     geodesic distance (`jorth.ultrahyperbolic.distance`), and b has one number per entity. The
     parameters are ``points`` (entities, n), unconstrained numbers whose lift is E, ``bias``
-    (entities,) and ``relations`` (m, n, n), which the optimiser has to keep J-orthogonal.
+    (entities,) and ``relations`` (m, n, n), which the optimiser has to keep J-orthogonal. The
+    factor e^z of the squared distance is 1 unless it is learned.
 
     A query (anchor, code) asks for the other end of a triple. Code r < ``n_relations`` asks for the
     tails of the head ``anchor``, code r + ``n_relations`` for the heads of the tail ``anchor``. For
     heads the matrix is R_r^-1 = J R_r^T J, since d(R_r x, y) = d(x, R_r^-1 y); with ``reciprocal``
     it is a separate matrix, and m = 2 ``n_relations``.
+
+    Isometries keep all distances. With ``scaling`` the anchor E = lift((s, t)) is first moved to
+    lift((e^w s, t)), another point of U, and then by R. The numbers w belong to the code, not to
+    the matrix: there are 2 ``n_relations`` sets of them. A triple then has two scores, one from
+    each end. Without ``reciprocal`` the two codes of a relation still share a matrix, as R_r and
+    R_r^-1, but not w: the map of one code is no longer the inverse of that of the other.
 
     Args:
         entities: The number of entities.
@@ -43,6 +51,10 @@ class UltraE(torch.nn.Module):
         spread: The standard deviation of the initial ``points`` around one point.
         rotate: Whether the relations start at random rotations of the positive coordinates instead
             of I. At I every entity is its own best answer, which training is slow to unlearn.
+        scaling: "none", "curvature" (one number w for each code) or "diagonal" (one for each code
+            and positive coordinate), the parameter ``log_factors`` (2 ``n_relations``, 1 or p),
+            which starts at zero.
+        learn_scale: Whether z is a parameter, ``log_scale``, which starts at zero.
         seed: The seed of the random initialisation.
         dtype: torch.float64 (the default) or torch.float32.
         device: The device of the parameters.
@@ -51,6 +63,8 @@ class UltraE(torch.nn.Module):
     signs: Tensor
     plus: Tensor
     minus: Tensor
+    log_factors: torch.nn.Parameter | None
+    log_scale: torch.nn.Parameter | None
 
     # one argument per setting of the model
     def __init__(
@@ -64,6 +78,8 @@ class UltraE(torch.nn.Module):
         reciprocal: bool = False,
         spread: float = 0.05,
         rotate: bool = True,
+        scaling: str = "none",
+        learn_scale: bool = False,
         seed: int = 0,
         dtype: torch.dtype = torch.float64,
         device: Any = None,
@@ -80,6 +96,9 @@ class UltraE(torch.nn.Module):
         arrays.check_flag(reciprocal, "reciprocal")
         arrays.check_flag(rotate, "rotate")
         self.reciprocal = bool(reciprocal)
+        arrays.check_choice(scaling, "scaling", SCALINGS)
+        self.scaling = scaling
+        arrays.check_flag(learn_scale, "learn_scale")
         seed = arrays.seed_number(seed)
         arrays.check_device(device)
         points = start_points(self.n_entities, signature, spread, seed)
@@ -89,10 +108,23 @@ class UltraE(torch.nn.Module):
         self.bias = torch.nn.Parameter(torch.zeros(self.n_entities, dtype=dtype, device=device))
         self.relations = torch.nn.Parameter(rotations.to(device, dtype))
         declare(self, "relations", signature)
+        width = {"none": None, "curvature": 1, "diagonal": signature.p}[scaling]
+        self._add_zeros("log_factors", None if width is None else (2 * self.n_relations, width))
+        self._add_zeros("log_scale", () if learn_scale else None)
         plus, minus = signature.positions(self.points.device)
         self.register_buffer("signs", signature.vector(self.points), persistent=False)
         self.register_buffer("plus", plus, persistent=False)
         self.register_buffer("minus", minus, persistent=False)
+
+    def _add_zeros(self, name: str, shape: tuple[int, ...] | None) -> None:
+        """A parameter that starts at zero, or None."""
+        start = None if shape is None else torch.nn.Parameter(self.points.new_zeros(shape))
+        self.register_parameter(name, start)
+
+    @property
+    def area(self) -> float | Tensor:
+        """The factor e^z alpha^2 of the squared arcs of `squared_arc`."""
+        return self.alpha**2 if self.log_scale is None else self.alpha**2 * self.log_scale.exp()
 
     def embeddings(self, entities: Tensor | None = None) -> Tensor:
         """The points E (..., n) on U of the given entities (...), or of all."""
@@ -100,8 +132,11 @@ class UltraE(torch.nn.Module):
         return lift_at(points, self.plus, self.minus, self.alpha)
 
     def weights(self) -> dict[str, Tensor]:
-        """Points, biases and J-orthogonal matrices, also if the latter are parametrised."""
-        return {"points": self.points, "bias": self.bias, "relations": self.relations}
+        """The parameters by name, the J-orthogonal matrices also if they are parametrised."""
+        named: dict[str, Tensor]
+        named = {"points": self.points, "bias": self.bias, "relations": self.relations}
+        learned = {"log_factors": self.log_factors, "log_scale": self.log_scale}
+        return named | {name: part for name, part in learned.items() if part is not None}
 
     def matrices(self) -> Tensor:
         """The J-orthogonal matrices of all codes: (2 n_relations, n, n)."""
@@ -124,8 +159,20 @@ class UltraE(torch.nn.Module):
             for group, E, bias in zip(groups, points, biases, strict=True)
         ]
 
-    def move(self, points: Tensor, code: Tensor) -> Tensor:
-        """R E (..., n) for the points E (..., n) of the anchors: where the answers should lie."""
+    def move(self, points: Tensor, code: Tensor, kept: Tensor | None = None) -> Tensor:
+        """R E (..., n) for the points E (..., n) of the anchors: where the answers should lie.
+
+        The positive coordinates of E are first multiplied by the factors of the code, and by
+        ``kept`` (..., p) if given.
+        """
+        factor = kept
+        if self.log_factors is not None:
+            factor = _rows(self.log_factors, code).exp()
+            factor = factor if kept is None else factor * kept
+        if factor is not None:
+            s = points.index_select(-1, self.plus) * factor
+            points = points.index_copy(-1, self.plus, s)
+            points = lift_at(points, self.plus, self.minus, self.alpha)
         moved: Tensor = (_rows(self.matrices(), code) @ points[..., None]).squeeze(-1)
         return moved
 
@@ -137,12 +184,23 @@ class UltraE(torch.nn.Module):
         With candidates (k, n) common to the batch, rather than (B, k, n), the inner products
         <R E_anchor, E>_J are one matrix product.
         """
-        signed = moved * (self.signs / self.alpha**2)
+        signed = self.signed(moved)
         if candidates.ndim == 3:
             g = (candidates @ signed[..., None]).squeeze(-1)
         else:
             g = signed @ candidates.mT
-        return self._score(g, anchor_bias[:, None], bias)
+        return self.score_products(g, anchor_bias[:, None] + self.delta + bias)
+
+    def signed(self, moved: Tensor) -> Tensor:
+        """The results of `move` times J / alpha^2, whose products with points are those of U."""
+        return moved * (self.signs / self.alpha**2)
+
+    def score_products(self, g: Tensor, bias: Tensor) -> Tensor:
+        """The scores of points with <R E_anchor, E_answer>_J = alpha^2 g; ``bias`` is added."""
+        area = self.area
+        if isinstance(area, Tensor):
+            return bias - area * squared_arc(g)
+        return torch.sub(bias, squared_arc(g), alpha=area)
 
     def score_tails(self, head: Tensor, relation: Tensor) -> Tensor:
         """Scores (B, entities) of (head, relation, ?) for every entity as the tail."""
@@ -176,19 +234,17 @@ class UltraE(torch.nn.Module):
         check_indices(triples[..., ::2], "entities of triples", self.n_entities, device)
         check_indices(code, "relations of triples", codes, device)
         (x, anchor_bias), (y, answer_bias) = self.read(anchor, answer)
-        g = (self.move(x, code) * (self.signs / self.alpha**2) * y).sum(-1)
-        return self._score(g, anchor_bias, answer_bias)
+        g = (self.signed(self.move(x, code)) * y).sum(-1)
+        return self.score_products(g, anchor_bias + self.delta + answer_bias)
 
     def extra_repr(self) -> str:
+        scaling = "" if self.scaling == "none" else f", scaling={self.scaling!r}"
+        learned = "" if self.log_scale is None else ", learn_scale=True"
         return (
             f"{self.n_entities} entities, {self.n_relations} relations, {self.signature}, "
             f"alpha={self.alpha:g}, delta={self.delta:g}, reciprocal={self.reciprocal}"
+            f"{scaling}{learned}"
         )
-
-    def _score(self, g: Tensor, anchor_bias: Tensor, answer_bias: Tensor) -> Tensor:
-        """The scores of points with <R E_anchor, E_answer>_J = alpha^2 g."""
-        bias = anchor_bias + self.delta
-        return torch.sub(bias, squared_arc(g), alpha=self.alpha**2) + answer_bias
 
 
 def _rows(table: Tensor, index: Tensor) -> Tensor:

@@ -17,7 +17,9 @@ from jorth.optim import JOBCD, VRJOBCD, make
 from jorth.ranks import Ranks
 
 PAPER = {"metric": "embedding", "curvature": "scheduled", "momentum": 0.0}
-"""The step of the paper, which `Config.relation_options` changes."""
+"""The `relation_options` of the paper's step."""
+MAX_NORM = {"float32": 1e3}
+"""The largest norm of a relation R: beyond it float32 has too few digits of <R x, y>_J."""
 
 
 @dataclass
@@ -63,10 +65,11 @@ class Optimisers:
         self._copy = _copy_for(model, config)
         options: dict[str, Any] = dict(lr=config.relation_lr, **config.relation_options)
         if config.method != "csdm":
-            options = PAPER | {"seed": config.seed} | options
+            options = {"seed": config.seed, "max_norm": MAX_NORM.get(config.dtype)} | options
         method: Any = config.method
         owner: torch.nn.Module = self._copy or model
-        self._entities = torch.optim.Adam([model.points, model.bias], lr=config.lr, fused=True)
+        self._others = [part for name, part in model.weights().items() if name != "relations"]
+        self._entities = torch.optim.Adam(self._others, lr=config.lr, fused=True)
         self._relations = make(method, owner, model.signature, name="relations", **options)
         self._both: tuple[torch.optim.Optimizer, ...] = (self._entities, self._relations)
 
@@ -101,7 +104,11 @@ class Optimisers:
 
         relations: Any = self._relations  # torch's stub expects a closure that returns a float
         value: Tensor = relations.step(closure)
+        if self._config.clip is not None:
+            torch.nn.utils.clip_grad_norm_(self._others, self._config.clip)
         self._entities.step()
+        if self._config.max_radius is not None:
+            shorten(self._model, self._config.max_radius)
         if self._copy is not None:
             self._copy.write_to(self._model)
         return value
@@ -126,6 +133,15 @@ class Optimisers:
             state.restore(optimiser)
         if self._copy is not None:
             self._copy.read_from(self._model)
+
+
+@torch.no_grad()
+def shorten(model: UltraE, max_radius: float) -> None:
+    """Shorten s to ``max_radius`` in every point x = (s, t) in which it is longer."""
+    positive = model.signs > 0
+    length = torch.linalg.vector_norm(model.points * positive, dim=1, keepdim=True)
+    factor = (max_radius / length).clamp(max=1.0)
+    model.points.mul_(torch.where(positive, factor, 1.0))
 
 
 class _RelationCopy(torch.nn.Module):

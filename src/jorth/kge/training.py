@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth.arrays import check_device, check_flag, describe, file_path
-from jorth.kge.batches import BatchLoss, Negatives, Queries
+from jorth.kge.averaging import Average
+from jorth.kge.batches import Batch, BatchLoss, Negatives, Queries
 from jorth.kge.config import ALL, DTYPES, Config
 from jorth.kge.graph import Known, Triples
 from jorth.kge.model import UltraE
@@ -149,6 +150,8 @@ class _Checkpoint:
     progress: _Progress
     parameters: dict[str, Tensor]
     optimisers: list[OptimiserState]
+    average: dict[str, Tensor]
+    """The average of the model, empty if there is none."""
 
 
 class _Run:
@@ -169,8 +172,21 @@ class _Run:
         known = Known(train_triples, entities, relations) if config.reject else None
         self._negatives = Negatives(entities, count, config.shared, known)
         self.loss = BatchLoss(
-            self.model, self._negatives, config.loss, config.temperature, config.regularisation
+            self.model,
+            self._negatives,
+            config.loss,
+            config.temperature,
+            config.smoothing,
+            config.regularisation,
         )
+        self._average = None
+        if config.averaging:
+            self._average = Average(_model(triples, config), config.averaging)
+
+    @property
+    def evaluated(self) -> UltraE:
+        """The model that is evaluated and returned: the average if there is one."""
+        return self.model if self._average is None else self._average.model
 
     def epoch(self) -> Row:
         """Train for one epoch, evaluate when it is due, and decide whether to go on."""
@@ -190,17 +206,17 @@ class _Run:
             "loss": loss,
         }
         progress.rows.append(row)
-        weights = self.model.weights().values()
-        if not (math.isfinite(loss) and all(bool(part.isfinite().all()) for part in weights)):
-            progress.message = self._not_finite(row)
+        broken = self._broken(loss)
+        if broken:
+            progress.message = self._ended(broken, number)
             return row
         out_of_time = config.max_time is not None and row["time"] >= config.max_time
         if number % config.evaluate_every == 0 or number == config.epochs or out_of_time:
             device = self.model.points.device
             known = self.triples.known.to(device)
-            metrics = evaluate(self.model, self.triples.valid.to(device), known).metrics()
+            metrics = evaluate(self.evaluated, self.triples.valid.to(device), known).metrics()
             row.update({name: metrics[name] for name in METRICS})
-            progress.compare(row["mrr"], self.model)
+            progress.compare(row["mrr"], self.evaluated)
         if number >= config.epochs:
             progress.message = f"all {number} epochs are done"
         elif out_of_time:
@@ -210,11 +226,20 @@ class _Run:
             progress.message = f"no better validation MRR in {evaluations} evaluations"
         return row
 
-    def _not_finite(self, row: Row) -> str:
+    def _broken(self, loss: float) -> str:
+        """What is no longer a number after an epoch, or an empty text."""
+        if not math.isfinite(loss):
+            return f"loss is {loss:g}"
+        if not all(bool(part.isfinite().all()) for part in self.model.weights().values()):
+            return f"model is not finite, its loss {loss:g}"
+        if self._average is not None and self._average.failure:
+            return f"model has no average ({self._average.failure}), its loss is {loss:g}"
+        return ""
+
+    def _ended(self, broken: str, number: int) -> str:
         """Why the run ends; an error if there is no earlier model to return."""
-        what = "model is not finite, its loss" if math.isfinite(row["loss"]) else "loss is"
         message = (
-            f"the {what} {row['loss']:g} in epoch {row['epoch']}; a smaller lr or relation_lr may "
+            f"the {broken} in epoch {number}; a smaller lr or relation_lr may "
             "help, or alpha, delta, spread, temperature and regularisation nearer to one"
         )
         if not self.progress.best_epoch:
@@ -231,38 +256,50 @@ class _Run:
         (word,) = np.random.SeedSequence([config.seed, number]).generate_state(1, np.uint64)
         generator = torch.Generator(device).manual_seed(int(word >> np.uint64(1)))
         queries = self._queries.epoch(generator)
+        negatives = self._negatives.epoch(generator)
         total = torch.zeros((), dtype=torch.float64, device=device)
         seen = 0
         starts = range(0, len(queries), config.batch_size)
         for step, start in enumerate(starts):
             self._optimisers.set_rates(config.rate(number - 1 + step / len(starts)))
-            batch = queries[start : start + config.batch_size]
+            chosen = queries[start : start + config.batch_size]
             if self._optimisers.wants_large_batch():
                 size = (config.large_batch,)
-                chosen = torch.randint(len(queries), size, generator=generator, device=device)
-                batch = queries[chosen]
-            candidates = self._negatives.draw(batch, generator)
-            loss = self._optimisers.step(lambda b=batch, c=candidates: self._share(b, c))  # type: ignore[misc]
-            total += loss * len(batch)
-            seen += len(batch)
+                numbers = torch.randint(len(queries), size, generator=generator, device=device)
+                chosen = queries[numbers]
+            batch = Batch(chosen, negatives.next(chosen), self._kept(len(chosen), generator))
+            loss = self._optimisers.step(lambda own=batch: self._share(own))  # type: ignore[misc]
+            if self._average is not None:
+                self._average.update(self.model)
+            total += loss * len(chosen)
+            seen += len(chosen)
         return float(total) / seen, seen
 
-    def _share(self, queries: Tensor, candidates: Tensor | None) -> Tensor:
+    def _kept(self, count: int, generator: torch.Generator) -> Tensor | None:
+        """What dropout leaves of the positive coordinates of the anchors: (count, p)."""
+        rate, points = self.config.dropout, self.model.points
+        if not rate:
+            return None
+        size = (count, self.config.p)
+        drawn = torch.rand(size, generator=generator, dtype=points.dtype, device=points.device)
+        return (drawn >= rate).to(points.dtype) / (1 - rate)
+
+    def _share(self, batch: Batch) -> Tensor:
         """The part of a batch's mean loss that this process computes, for consecutive queries."""
         if self._ranks is None:
-            return self.loss(queries, candidates)
-        index = torch.arange(len(queries), device=queries.device)
+            return self.loss(batch)
+        index = torch.arange(len(batch.queries), device=batch.queries.device)
         own = index.tensor_split(self._ranks.size)[self._ranks.rank]
-        weight = len(own) / len(queries)
+        weight = len(own) / len(index)
         own = own if len(own) else index[:1]  # with weight zero, so that there are gradients
-        if candidates is not None and candidates.ndim == 2:
-            candidates = candidates[own]
-        return weight * self.loss(queries[own], candidates)
+        return weight * self.loss(batch.part(own))
 
     def packed(self) -> checkpoints.Content:
         """The content of a checkpoint."""
         tensors: dict[str, Tensor] = {}
-        state = _Checkpoint(self.progress, self.model.state_dict(), self._optimisers.states())
+        average = {} if self._average is None else self._average.state()
+        states = self._optimisers.states()
+        state = _Checkpoint(self.progress, self.model.state_dict(), states, average)
         return tensors, checkpoints.pack(state, "run", tensors)
 
     def restore(self, tensors: dict[str, Tensor], numbers: dict[str, object]) -> None:
@@ -271,12 +308,14 @@ class _Run:
         self.progress = state.progress
         self.model.load_state_dict(state.parameters)
         self._optimisers.restore(state.optimisers)
+        if self._average is not None:
+            self._average.restore(state.average)
 
     def result(self) -> Training:
         """The best model, without parametrisations, and the history."""
         progress = self.progress
         plain = _model(self.triples, self.config)
-        plain.load_state_dict(progress.best or self.model.weights())
+        plain.load_state_dict(progress.best or self.evaluated.weights())
         history = {name: np.array([row[name] for row in progress.rows]) for name in COLUMNS}
         return Training(plain, history, progress.best_epoch, progress.message)
 
@@ -292,6 +331,8 @@ def _model(triples: Triples, config: Config) -> UltraE:
         reciprocal=config.reciprocal,
         spread=config.spread,
         rotate=config.rotate,
+        scaling=config.scaling,
+        learn_scale=config.learn_scale,
         seed=config.seed,
         dtype=DTYPES[config.dtype],
         device=config.device,

@@ -20,15 +20,19 @@ def by_torch(
 ) -> Tensor:
     """`jorth.kge.fused.distance_softmax`, differentiated by autograd."""
     scores = bias - area * squared_arc(signed @ candidates.mT)
-    competing = scores.new_full((len(scores),), scores.shape[1])
-    summed = scores
-    if left_out is not None:
-        rows, columns = left_out.places()
-        summed = scores.index_put((rows, columns), scores.new_zeros(()))
-        scores = scores.index_put((rows, columns), scores.new_tensor(-torch.inf))
-        competing = competing - torch.bincount(rows, minlength=len(scores))
-    normaliser = torch.logsumexp(torch.cat([truth[:, None], scores], dim=1), dim=1)
-    loss = normaliser - (1 - smoothing) * truth
+    away = None if left_out is None else left_out.places()
+    loss = -(1 - smoothing) * truth
     if smoothing:
-        loss = loss - smoothing * (truth + summed.sum(dim=1)) / (competing + 1)
-    return loss.mean()
+        loss = loss - smoothing * _mean(truth, scores, away)
+    if away is not None:
+        scores = scores.index_put(away, scores.new_tensor(-torch.inf))
+    return (loss + torch.logaddexp(truth, torch.logsumexp(scores, dim=1))).mean()
+
+
+def _mean(truth: Tensor, scores: Tensor, away: tuple[Tensor, Tensor] | None) -> Tensor:
+    """The mean (B,) of the true score and of those that compete with it."""
+    count: Tensor | int = 1 + scores.shape[1]
+    if away is not None:
+        count = count - torch.bincount(away[0], minlength=len(scores))
+        scores = scores.index_put(away, scores.new_zeros(()))
+    return (truth + scores.sum(dim=1)) / count

@@ -1,0 +1,251 @@
+"""Smoothing, clipping, scaling, dropout, averages: what they do, and that runs resume exactly."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+import jorth
+from jorth.kge import Config, NamedModel, Triples, evaluate, load_model, save_model, train
+from jorth.kge.averaging import Average
+from jorth.kge.batches import Batch
+from jorth.kge.optimisers import PAPER, Optimisers, shorten
+from jorth.kge.training import _Run
+from jorth.optim import JOBCD
+from tests.kge.models import SIGNATURE, scattered
+from tests.kge.test_training import GRAPH, METHODS, QUICK, interrupt_at, same
+
+EVERYTHING = replace(
+    QUICK, smoothing=0.1, clip=0.5, max_radius=1.0, scaling="diagonal", dropout=0.2,
+    learn_scale=True, averaging=0.9, reject=True, shared=True, regularisation=0.05, sides="both",
+    schedule="linear", reciprocal=True, warmup=1,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("method", METHODS)
+def test_resumed_run_with_everything_equals_the_uninterrupted_one(method, dtype, tmp_path):
+    config = replace(EVERYTHING, method=method, dtype=dtype)
+    whole = train(GRAPH, config)
+    with pytest.raises(KeyboardInterrupt):
+        train(GRAPH, config, checkpoint=tmp_path, callback=interrupt_at(5))
+    resumed = train(GRAPH, config, checkpoint=tmp_path)
+    assert same(whole.model, resumed.model)
+    for name in ("loss", "mrr", "queries"):
+        assert np.array_equal(whole.history[name], resumed.history[name], equal_nan=True)
+    assert whole.model.points.dtype == getattr(torch, dtype)
+    R = whole.model.relations.detach()
+    u = torch.finfo(R.dtype).eps / 2
+    # some ten steps for each of six epochs, each of rounding n u ||R||^2
+    assert torch.as_tensor(jorth.residual(R, config.signature)).max() < 100 * len(R[0]) * u
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"smoothing": 0.2}, {"smoothing": 0.2, "shared": True}, {"clip": 0.01},
+        {"max_radius": 0.1}, {"scaling": "curvature"}, {"scaling": "diagonal"}, {"dropout": 0.3},
+        {"learn_scale": True}, {"shared": True, "reject": True}, {"relation_options": PAPER},
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("method", ["j-jobcd", "csdm"])
+def test_every_ingredient_matters(change, method):
+    if method == "csdm" and "relation_options" in change:
+        pytest.skip("options of JOBCD")
+    config = replace(QUICK, method=method, epochs=2)
+    shared = replace(config, shared=change.get("shared", False))
+    plain, changed = (train(GRAPH, c).history["loss"] for c in (shared, replace(config, **change)))
+    assert np.isfinite(changed).all()
+    assert changed[-1] != plain[-1]
+
+
+def test_validation_and_test_triples_have_no_part_in_training():
+    """Other held-out triples give the same losses and the same last model, bit for bit."""
+    random = torch.Generator().manual_seed(5)
+    sizes = torch.tensor([len(GRAPH.entities), len(GRAPH.relations), len(GRAPH.entities)])
+    others = [
+        (torch.rand(count, 3, generator=random) * sizes).to(torch.int64) for count in (40, 70)
+    ]
+    changed = Triples(GRAPH.entities, GRAPH.relations, GRAPH.train, *others)
+    for method in METHODS:
+        config = replace(EVERYTHING, method=method, epochs=3, evaluate_every=1, sides="bernoulli")
+        runs = [_Run(graph, config) for graph in (GRAPH, changed)]
+        rows = [[run.epoch() for _ in range(3)] for run in runs]
+        losses = [[row["loss"] for row in own] for own in rows]
+        assert losses[0] == losses[1]
+        assert same(runs[0].model, runs[1].model)
+        assert same(runs[0].evaluated, runs[1].evaluated)
+        assert rows[0][-1]["mrr"] != rows[1][-1]["mrr"]  # they are different triples
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_smoothing_is_that_of_cross_entropy(shared):
+    run = _Run(GRAPH, replace(QUICK, smoothing=0.3, negatives="all", shared=shared))
+    queries = GRAPH.train[:9]
+    scores = run.model.score_tails(queries[:, 0], queries[:, 1])
+    expected = torch.nn.functional.cross_entropy(scores, queries[:, 2], label_smoothing=0.3)
+    candidates = None if shared else torch.arange(len(GRAPH.entities)).repeat(9, 1)
+    assert run.loss(Batch(queries, candidates)).item() == pytest.approx(expected.item(), rel=1e-12)
+
+
+def test_dropout_is_drawn_for_every_step_and_keeps_the_mean():
+    run = _Run(GRAPH, replace(QUICK, dropout=0.25))
+    kept = run._kept(4000, torch.Generator().manual_seed(0))
+    assert kept.shape == (4000, QUICK.p)
+    assert set(kept.unique().tolist()) == {0.0, 1 / 0.75}
+    # five standard deviations
+    assert abs(kept.mean() - 1) < 5 * (0.25 / 0.75 / kept.numel()) ** 0.5
+    still = train(GRAPH, replace(QUICK, dropout=0.25, lr=0.0, relation_lr=0.0)).history["mrr"]
+    evaluations = still[np.isfinite(still)]
+    assert len(set(evaluations)) == 1  # there is none in evaluations
+
+
+class Spy:
+    """The gradients that Adam sees."""
+
+    def __init__(self, monkeypatch):
+        self.norms = []
+        step = torch.optim.Adam.step
+
+        def spied(adam, *args):
+            grads = [p.grad for group in adam.param_groups for p in group["params"]]
+            self.norms.append(torch.cat([grad.reshape(-1) for grad in grads]).norm().item())
+            return step(adam, *args)
+
+        monkeypatch.setattr(torch.optim.Adam, "step", spied)
+
+
+def test_clip_bounds_the_gradient_of_entities_and_biases(monkeypatch):
+    free, held = Spy(monkeypatch), None
+    train(GRAPH, replace(QUICK, epochs=1, lr=0.0, relation_lr=0.0))
+    monkeypatch.undo()
+    held = Spy(monkeypatch)
+    limit = float(np.median(free.norms))
+    train(GRAPH, replace(QUICK, epochs=1, lr=0.0, relation_lr=0.0, clip=limit))
+    # torch divides by the norm plus 1e-6
+    assert np.allclose(held.norms, np.minimum(free.norms, limit), rtol=1e-4)
+
+
+def test_no_entity_is_beyond_the_largest_radius():
+    model = train(GRAPH, replace(QUICK, max_radius=0.15, lr=0.1)).model
+    radii = model.points.detach()[:, model.plus].norm(dim=1)
+    assert radii.max() <= 0.15 * (1 + 1e-15)
+    assert radii.max() > 0.149
+
+
+def test_shortening_changes_only_what_is_too_long():
+    model = scattered(9, 1)
+    before = model.points.detach().clone()
+    plus, minus = model.plus, model.minus
+    with torch.no_grad():
+        model.points[0, plus] = 0.0
+        before[0, plus] = 0.0
+    limit = float(before[:, plus].norm(dim=1).median())
+    shorten(model, limit)
+    after = model.points.detach()
+    assert torch.equal(after[:, minus], before[:, minus])
+    for old, new in zip(before[:, plus], after[:, plus], strict=True):
+        factor = min(1.0, limit / max(float(old.norm()), 1e-300))
+        assert torch.allclose(new, factor * old, rtol=1e-14, atol=0)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_average_is_that_of_the_formula(method):
+    """All parameters but the relations are averaged as numbers, with d = min(0.8, n+1 / n+10)."""
+    config = replace(EVERYTHING, method=method, averaging=0.8)
+    run = _Run(GRAPH, config)
+    queries, expected = GRAPH.train[:20], {}
+    step = run._optimisers.step
+    for number in range(12):
+        step(lambda: run.loss(Batch(queries, torch.arange(5))))
+        run._average.update(run.model)
+        decay = min(0.8, (1 + number) / (10 + number)) if number else 0.0
+        for name, value in run.model.weights().items():
+            new = value.detach().clone()
+            expected[name] = decay * expected.get(name, new) + (1 - decay) * new
+    found = run.evaluated.weights()
+    for name in set(found) - {"relations"}:
+        assert torch.allclose(found[name], expected[name], rtol=1e-12, atol=1e-14)
+    relations = found["relations"].detach()
+    assert jorth.residual(relations, config.signature).max() < 1e-13
+    # on the group the mean of near points is the plain mean to second order
+    steps = (relations - run.model.relations.detach()).norm()
+    assert 0 < (relations - expected["relations"]).norm() < steps
+    assert not torch.equal(run.model.points, found["points"])
+
+
+def test_the_average_is_evaluated_and_returned():
+    result = train(GRAPH, replace(QUICK, averaging=0.9, evaluate_every=1, epochs=5))
+    plain = train(GRAPH, replace(QUICK, evaluate_every=1, epochs=5))
+    assert np.array_equal(result.history["loss"], plain.history["loss"])  # training is the same
+    assert not same(result.model, plain.model)
+    mrr = result.history["mrr"]
+    assert evaluate(result.model, GRAPH.valid, GRAPH.known).mrr == mrr.max()
+
+
+def test_relations_that_jump_to_another_component_end_the_average():
+    model = scattered(4, 1)
+    average = Average(scattered(4, 1), 0.9)
+    average.update(model)
+    with torch.no_grad():
+        model.relations[0] *= -1
+        model.relations[0, :, int(SIGNATURE.positive[0])] *= -1
+    average.update(model)
+    assert "component" in average.failure
+
+
+def test_a_run_without_an_average_ends_with_its_best_model(monkeypatch):
+    config = replace(QUICK, averaging=0.9, epochs=6, evaluate_every=2)
+    steps = _Run.steps
+
+    def breaks(self, number):
+        if number == 5:
+            self._average.failure = "too far"
+        return steps(self, number)
+
+    monkeypatch.setattr(_Run, "steps", breaks)
+    result = train(GRAPH, config)
+    assert "the model has no average (too far), its loss is" in result.message
+    assert "in epoch 5" in result.message
+    assert result.best_epoch in (2, 4)
+
+
+@pytest.mark.parametrize("scaling", ["none", "curvature", "diagonal"])
+@pytest.mark.parametrize("learn_scale", [False, True])
+def test_exported_model_scores_the_same(scaling, learn_scale, tmp_path):
+    config = replace(EVERYTHING, scaling=scaling, learn_scale=learn_scale, epochs=2)
+    model = train(GRAPH, config).model
+    if scaling != "none":
+        assert model.log_factors.abs().max() > 0
+    if learn_scale:
+        assert model.log_scale != 0
+    save_model(tmp_path, NamedModel(model, GRAPH.entities, GRAPH.relations))
+    named = load_model(tmp_path)
+    assert same(model, named.model)
+    assert (named.model.scaling, repr(named.model)) == (scaling, repr(model))
+    assert torch.equal(named.model(GRAPH.test), model(GRAPH.test))
+
+
+def test_a_model_without_the_later_fields_is_read(tmp_path):
+    model = train(GRAPH, replace(QUICK, epochs=1)).model
+    save_model(tmp_path, NamedModel(model, GRAPH.entities, GRAPH.relations))
+    about = tmp_path / "model.json"
+    lines = about.read_text().splitlines()
+    kept = [line for line in lines if "scaling" not in line and "learn_scale" not in line]
+    assert len(kept) == len(lines) - 2
+    about.write_text("\n".join(kept))
+    assert same(model, load_model(tmp_path).model)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_relations_start_from_the_defaults_of_their_optimiser(dtype):
+    config = Config(p=3, q=1, dtype=dtype)
+    given = Optimisers(_Run(GRAPH, config).model, config)._relations.param_groups[0]
+    own = JOBCD([_Run(GRAPH, config).model.relations], config.signature).param_groups[0]
+    differing = {name for name in own if name != "params" and given[name] != own[name]}
+    assert differing == ({"max_norm"} if dtype == "float32" else set())
+    paper = replace(config, relation_options={**PAPER, "max_norm": 77.0})
+    group = Optimisers(_Run(GRAPH, paper).model, paper)._relations.param_groups[0]
+    assert {name: group[name] for name in PAPER} == PAPER
+    assert group["max_norm"] == 77.0
