@@ -99,3 +99,9 @@ def test_another_graph_is_refused():
         match=r"triples_factory must have \(5, 2\) entities and relations .*got \(14, 55\)",
     ):
         UltraE.from_jorth(ours, Nations().training)
+
+
+@pytest.mark.parametrize("options", [{"scaling": "curvature"}, {"learn_scale": True}])
+def test_a_model_that_does_more_than_isometries_is_refused(options):
+    with pytest.raises(ValueError, match='model must have scaling="none" and learn_scale=False'):
+        UltraE.from_jorth(scattered(14, 55, **options), Nations().training)

@@ -54,7 +54,7 @@ class Average:
         try:
             self._averaged.update_parameters(model)
         except ValueError as error:
-            self.failure = str(error)
+            self.failure = str(error).split(":")[0]
 
     def state(self) -> dict[str, Tensor]:
         """The average and the number of updates, for a checkpoint."""
