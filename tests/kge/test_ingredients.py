@@ -18,7 +18,7 @@ from tests.kge.test_training import GRAPH, METHODS, QUICK, interrupt_at, same
 
 EVERYTHING = replace(
     QUICK, smoothing=0.1, clip=0.5, max_radius=1.0, scaling="diagonal", dropout=0.2,
-    learn_scale=True, averaging=0.9, reject=True, shared=True, regularisation=0.05, sides="both",
+    learn_scale=True, averaging=0.97, reject=True, shared=True, regularisation=0.05, sides="both",
     schedule="linear", reciprocal=True, warmup=1,
 )  # fmt: skip
 
@@ -150,17 +150,22 @@ def test_shortening_changes_only_what_is_too_long():
         assert torch.allclose(new, factor * old, rtol=1e-14, atol=0)
 
 
+@pytest.mark.parametrize("averaging", [0.7, 0.98])
 @pytest.mark.parametrize("method", METHODS)
-def test_the_average_is_that_of_the_formula(method):
-    """All parameters but the relations are averaged as numbers, with d = min(0.8, n+1 / n+10)."""
-    config = replace(EVERYTHING, method=method, averaging=0.8)
+def test_the_average_is_that_of_the_formula(method, averaging):
+    """All parameters but the relations are averaged as numbers."""
+    config = replace(EVERYTHING, method=method, averaging=averaging)
+    every = {0.7: 1, 0.98: 5}[averaging]
     run = _Run(GRAPH, config)
     queries, expected = GRAPH.train[:20], {}
     step = run._optimisers.step
-    for number in range(12):
+    for number in range(40):
         step(lambda: run.loss(Batch(queries, torch.arange(5))))
         run._average.update(run.model)
-        decay = min(0.8, (1 + number) / (10 + number)) if number else 0.0
+        if number % every:
+            continue
+        updates = number // every
+        decay = min(averaging**every, (1 + updates) / (10 + updates)) if updates else 0.0
         for name, value in run.model.weights().items():
             new = value.detach().clone()
             expected[name] = decay * expected.get(name, new) + (1 - decay) * new

@@ -11,29 +11,36 @@ from torch.nn.utils import parametrize
 from jorth.kge.model import UltraE
 from jorth.optim import AveragedModel
 
+MOST_STEPS = 10
+"""The largest number of steps between two updates."""
+STEPS = "steps"
+
 
 class Average:
     """An exponential average A <- d A + (1 - d) X of all parameters X of a model, on the group.
 
-    The decay d is the given one, but at step n at most (1 + n) / (10 + n), which soon forgets the
-    start. The relations go to the polar factors of the mean, as by `jorth.optim.AveragedModel`.
+    A mean on the group costs as much as a step, so that from a decay of 0.95 on it is taken every
+    second to tenth step k, at least ten times within the time 1 / (1 - decay), with d = decay^k.
+    The update after n others has at most d = (1 + n) / (10 + n), which soon forgets the start. The
+    relations go to the polar factors of the mean, as by `jorth.optim.AveragedModel`.
 
     Args:
         plain: A model like the one that is trained, without parametrisations. It is kept.
-        decay: The largest d, in [0, 1).
+        decay: The decay per step, in [0, 1).
     """
 
     def __init__(self, plain: UltraE, decay: float) -> None:
         self._plain = plain
-        self._decay = decay
+        self._every = min(MOST_STEPS, max(1, round(0.1 / (1 - decay))))
+        self._decay = decay**self._every
+        self._steps = 0
         self._averaged = AveragedModel(plain, multi_avg_fn=self._mean)
         self.failure = ""
         """Why there is no average any more: the relations ran away, or jumped."""
 
     def _mean(self, averages: list[Tensor], values: list[Tensor], number: Tensor) -> None:
         """d A + (1 - d) X in place; the number of updates is read where the CPU has it."""
-        step = int(self._averaged.n_averaged)
-        share = max(1 - self._decay, 9 / (10 + step))
+        share = max(1 - self._decay, 9 / (10 + int(self._averaged.n_averaged)))
         for average, value in zip(averages, values, strict=True):
             average.lerp_(value, share)
 
@@ -44,8 +51,10 @@ class Average:
 
     @torch.no_grad()
     def update(self, model: UltraE) -> None:
-        """Let the present parameters enter, unless this has failed before."""
-        if self.failure:
+        """Count a step, and let the parameters enter if it is time, unless that failed before."""
+        due = self._steps % self._every == 0
+        self._steps += 1
+        if self.failure or not due:
             return
         if parametrize.is_parametrized(model):
             for name, value in model.weights().items():
@@ -57,9 +66,10 @@ class Average:
             self.failure = str(error).split(":")[0]
 
     def state(self) -> dict[str, Tensor]:
-        """The average and the number of updates, for a checkpoint."""
-        return self._averaged.state_dict()
+        """The average and the numbers of steps and of updates, for a checkpoint."""
+        return self._averaged.state_dict() | {STEPS: torch.tensor(self._steps)}
 
     def restore(self, state: dict[str, Tensor]) -> None:
         """Continue from the result of `state`."""
-        self._averaged.load_state_dict(state)
+        self._steps = int(state[STEPS])
+        self._averaged.load_state_dict({key: state[key] for key in state if key != STEPS})

@@ -58,9 +58,9 @@ class Config:
         clip: The largest norm of the gradient of all that this Adam optimises; None for no limit.
         max_radius: The largest |s| of an entity x = (s, t), to which s is shortened after every
             step; None for no limit.
-        averaging: The decay d of an exponential average of the model over the steps, 0 for none.
-            At step n it is min(d, (1 + n) / (10 + n)). The relations are averaged on the group, as
-            by `jorth.optim.AveragedModel`. What is evaluated and returned is the average.
+        averaging: The decay per step of an exponential average of the model, 0 for none. The
+            relations are averaged on the group, as by `jorth.optim.AveragedModel`. What is
+            evaluated and returned is the average. See `jorth.kge.averaging.Average`.
         schedule: How both rates change: "constant", or "linear" or "cosine" down to zero.
         warmup: The number of epochs in which the rates rise from zero.
         epochs, max_time: The largest numbers of epochs and of seconds of training.
