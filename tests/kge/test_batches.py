@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from jorth.kge.batches import Negatives, Queries
+from jorth.kge.batches import Negatives, Queries, _tail_shares
 from jorth.kge.graph import Known
 from tests.kge.models import random_triples
 
@@ -24,7 +24,7 @@ def test_both_sides_ask_every_triple_from_both_ends():
     assert not torch.equal(queries, Queries(triples, 3, "both").epoch(seeded(1)))
 
 
-def test_bernoulli_asks_where_there_are_many_answers():
+def test_bernoulli_asks_where_there_are_few_answers():
     """Relation 0 has one head with 30 tails, relation 1 the reverse, relation 2 is one to one."""
     one, many = torch.zeros(30, dtype=torch.int64), torch.arange(30)
     triples = torch.cat(
@@ -33,7 +33,7 @@ def test_bernoulli_asks_where_there_are_many_answers():
             for r, (a, b) in enumerate([(one, many), (many, one), (many, many)])
         ]
     )
-    for sides, expected in (("bernoulli", (30 / 31, 1 / 31, 0.5)), ("uniform", (0.5, 0.5, 0.5))):
+    for sides, expected in (("bernoulli", (1 / 31, 30 / 31, 0.5)), ("uniform", (0.5, 0.5, 0.5))):
         queries = Queries(triples, 3, sides)
         epochs = torch.cat([queries.epoch(seeded(seed)) for seed in range(100)])
         assert len(epochs) == 9000
@@ -46,6 +46,17 @@ def test_bernoulli_asks_where_there_are_many_answers():
         # a question for the head names the tail first
         backwards = epochs[epochs[:, 1] == 3 + 1]
         assert (backwards[:, 0] == 0).all()
+
+
+def test_bernoulli_is_that_of_pykeen():
+    """To corrupt the head is to ask for the head."""
+    sampling = pytest.importorskip("pykeen.sampling")
+    triples = torch.unique(random_triples(200, 30, 4), dim=0)
+    theirs = sampling.BernoulliNegativeSampler(
+        mapped_triples=triples, num_entities=30, num_relations=4
+    )
+    shares = _tail_shares(triples, 4, "bernoulli")
+    assert torch.allclose(shares, 1 - theirs.corrupt_head_probability, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("count", [1, 7, 24, 49])

@@ -22,9 +22,10 @@ class Queries:
         triples: The training triples (N, 3).
         relations: The number of relations; code r + ``relations`` asks for the head.
         sides: "both" asks for both ends of every triple. Otherwise one end is drawn, either
-            "uniform" or "bernoulli": the tail with probability t / (t + h), where t is the mean
+            "uniform" or "bernoulli": the tail with probability h / (t + h), where t is the mean
             number of tails per head of the relation and h that of heads per tail. The end with
-            more true answers is then asked for more often.
+            fewer true answers is then asked for more often, so that fewer negatives are true
+            (Wang et al. 2014, TransH).
     """
 
     def __init__(self, triples: Tensor, relations: int, sides: str) -> None:
@@ -56,7 +57,7 @@ def _tail_shares(triples: Tensor, relations: int, sides: str) -> Tensor:
     )
     tails_per_head = count / heads.clamp(min=1)
     heads_per_tail = count / tails.clamp(min=1)
-    return tails_per_head / (tails_per_head + heads_per_tail).clamp(min=1)
+    return heads_per_tail / (tails_per_head + heads_per_tail).clamp(min=1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -74,7 +74,7 @@ class Config:
         shared: Whether a batch has one set of negatives, all different, so that its scores are a
             matrix product. If they are not fewer than the entities, they are all entities.
         sides: Which end of a triple is asked for: "both" ends in every epoch, or one end drawn
-            "uniform" or "bernoulli" (the end with more answers more often).
+            "uniform" or "bernoulli" (the end with fewer answers more often).
         reject: Whether all answers known from training are left out of the negatives.
         dropout: The probability with which a positive coordinate of an anchor is dropped, before
             its point is lifted; the others are divided by 1 - dropout.
