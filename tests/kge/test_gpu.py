@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import jorth
-from jorth.kge import evaluate, train
+from jorth.kge import evaluate, hold_out, train
 from tests.kge.models import random_triples, scattered
 from tests.kge.test_training import GRAPH, QUICK
 
@@ -20,6 +20,20 @@ def test_ranks_are_those_of_the_cpu():
     there = evaluate(model.to("cuda"), triples.cuda(), triples.cuda())
     assert np.array_equal(here.optimistic, there.optimistic)
     assert np.array_equal(here.pessimistic, there.pessimistic)
+
+
+def test_hold_out_is_that_of_the_cpu():
+    train = random_triples(200, 9, 3)
+    for here, there in zip(hold_out(train), hold_out(train.cuda()), strict=True):
+        assert there.is_cuda
+        assert torch.equal(here, there.cpu())
+
+
+def test_a_graph_is_on_one_device():
+    with pytest.raises(TypeError, match="train, valid and test must be on one device"):
+        replace(GRAPH, valid=GRAPH.valid.cuda())
+    parts = {part: getattr(GRAPH, part).cuda() for part in ("train", "valid", "test")}
+    assert replace(GRAPH, **parts).leaks() == GRAPH.leaks()
 
 
 @pytest.mark.parametrize("relation_device", [None, "cpu"])

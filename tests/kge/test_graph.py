@@ -1,7 +1,11 @@
+from collections import Counter
+
+import numpy as np
 import pytest
 import torch
 
-from jorth.kge import hierarchy_with_cycles, hold_out, load_triples
+from jorth.arrays import generator
+from jorth.kge import Triples, hierarchy_with_cycles, hold_out, load_triples
 from jorth.kge.graph import Known
 from tests.kge.models import random_triples
 from tests.kge.real_data import graph
@@ -83,6 +87,120 @@ def test_hold_out_keeps_the_order():
     assert len(held) == 15
     assert (kept[:, 0].diff() > 0).all()
     assert (held[:, 0].diff() > 0).all()
+
+
+def together(*parts):
+    return Counter(tuple(triple) for part in parts for triple in part.tolist())
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5])
+@pytest.mark.parametrize("seed", range(5))
+def test_identical_triples_are_held_out_together(seed, share):
+    """Every triple once, twice or three times, mixed."""
+    once = torch.unique(random_triples(100, 12, 3, seed=seed), dim=0)
+    copies = torch.from_numpy(np.random.default_rng(seed).integers(1, 4, size=len(once)))
+    train = once.repeat_interleave(copies, dim=0)
+    train = train[torch.from_numpy(np.random.default_rng(seed + 1).permutation(len(train)))]
+    kept, held = hold_out(train, share=share, seed=seed)
+    assert not set(together(kept)) & set(together(held))
+    assert together(kept, held) == together(train)
+    assert len(held) == round(share * len(train))  # there are triples that come once to fill up
+    assert set(kept[:, 1].tolist()) == set(train[:, 1].tolist())
+
+
+def test_hold_out_of_pairs_is_as_near_as_can_be():
+    """All triples twice: an odd number cannot be held out, and less than two neither."""
+    once = torch.stack([torch.arange(20), torch.zeros(20, dtype=torch.int64), torch.arange(20)], 1)
+    train = torch.cat([once, once])
+    for share, found in ((0.01, {2}), (0.1, {4}), (0.12, {4, 6}), (0.9, {36})):
+        kept, held = hold_out(train, share=share)
+        assert len(held) in found
+        assert not set(together(kept)) & set(together(held))
+    # the only triple of its relation stays, however often it comes
+    with pytest.raises(ValueError, match="40 triples, too few to hold 39 out and keep every"):
+        hold_out(train, share=0.97)
+    with pytest.raises(ValueError, match="2 triples, too few to hold 1 out"):
+        hold_out(train[[0, 0]])
+    with pytest.raises(ValueError, match="train has 0 triples, too few"):
+        hold_out(train[:0])
+
+
+def test_triples_held_out_once_are_those_of_before():
+    """Without copies the split is the seed's permutation, relations kept."""
+    train = torch.unique(random_triples(60, 20, 2), dim=0)
+    order = generator(3).permutation(len(train))
+    stay = [next(k for k in order if train[k, 1] == r) for r in (0, 1)]
+    free = [k for k in order if k not in stay]
+    expected = sorted(free[: round(0.2 * len(train))])
+    assert torch.equal(hold_out(train, share=0.2, seed=3)[1], train[expected])
+
+
+def test_lines_that_come_twice_count_once(tmp_path):
+    lines = [f"e{i}\tr\te{i + 1}\n" for i in range(40)]
+    write(tmp_path, train="".join(lines + lines[::-1]), valid=None, test=2 * "e0\tr\te2\n")
+    triples = load_triples(tmp_path)
+    assert (len(triples.train), len(triples.valid), len(triples.test)) == (36, 4, 1)
+    assert triples.leaks()["valid"] == {"identical": 0, "reversed": 0}
+
+
+SMALL = {
+    "entities": ("a", "b", "c"),
+    "relations": ("r",),
+    "train": torch.tensor([[0, 0, 1], [1, 0, 2], [2, 0, 2]]),
+    "valid": torch.tensor([[0, 0, 1]]),
+    "test": torch.tensor([[1, 0, 0], [2, 0, 1], [0, 0, 2], [2, 0, 2]]),
+}
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "error", "message"),
+    [
+        ("train", SMALL["train"].int(), TypeError, r"train must be an int64 tensor \(N, 3\), got"),
+        ("valid", torch.zeros(2, 4, dtype=torch.int64), TypeError, r"valid must .*shape \(2, 4\)"),
+        ("test", [[0, 0, 1]], TypeError, "test must be an int64 tensor .*got list"),
+        ("test", SMALL["test"].to("meta"), TypeError, "test must be an int64 tensor"),
+        ("train", torch.tensor([[0, 0, 3]]), ValueError, "entities of train must be from 0 to 2"),
+        ("test", torch.tensor([[0, -1, 1]]), ValueError, "relations of test must be from 0 to 0"),
+        ("valid", torch.tensor([[0, 1, 1]]), ValueError, "relations of valid must be .*got 1 to 1"),
+        ("train", SMALL["train"][:0], ValueError, "train must hold at least one triple, got none"),
+        ("entities", ("a", "b", "a"), ValueError, "entities must have distinct .*got 'a' 2 times"),
+        ("relations", (1,), TypeError, r"relations must be a tuple of names, got tuple \(1,\)"),
+        ("relations", "r", TypeError, "relations must be a tuple of names, got str 'r'"),
+    ],
+)  # fmt: skip
+def test_graphs_are_checked(part, value, error, message):
+    with pytest.raises(error, match=message):
+        Triples(**SMALL | {part: value})
+
+
+def test_validation_and_test_may_be_empty():
+    triples = Triples(**SMALL | {"valid": SMALL["valid"][:0]})
+    triples.require("train", "test")
+    with pytest.raises(ValueError, match="valid must hold at least one triple, got none"):
+        triples.require("train", "valid")
+    assert triples.leaks()["valid"] == {"identical": 0, "reversed": 0}
+
+
+def test_names_in_a_list_become_a_tuple():
+    assert Triples(**SMALL | {"relations": ["r"]}).relations == ("r",)
+
+
+def test_leaks_by_hand():
+    """The loop (2, 0, 2) is its own reverse."""
+    assert Triples(**SMALL).leaks() == {
+        "valid": {"identical": 1, "reversed": 0},
+        "test": {"identical": 1, "reversed": 3},
+    }
+
+
+def test_leaks_by_brute_force():
+    parts = [random_triples(count, 7, 3, seed=seed) for seed, count in enumerate((60, 30, 40))]
+    found = Triples(tuple("abcdefg"), tuple("rst"), *parts).leaks()
+    seen = {tuple(triple) for triple in parts[0].tolist()}
+    for part, triples in (("valid", parts[1]), ("test", parts[2])):
+        same = sum((h, r, t) in seen for h, r, t in triples.tolist())
+        back = sum((t, r, h) in seen for h, r, t in triples.tolist())
+        assert found[part] == {"identical": same, "reversed": back}
 
 
 def test_generated_graph():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import describe, file_path, generator, real_number, whole_number
+from jorth.arrays import check_indices, describe, file_path, generator, real_number, whole_number
 
 PARTS = ("train", "valid", "test")
 SUFFIXES = (".txt", ".tsv")
@@ -29,7 +30,13 @@ class Triples:
     """A knowledge graph in three parts, each an int64 tensor (N, 3) of head, relation and tail.
 
     Entity i is called ``entities[i]``, relation i ``relations[i]``. Entities that occur only in
-    ``valid`` or ``test`` are numbered too, and keep their initial embedding.
+    ``valid`` or ``test`` are numbered too, and keep their initial embedding. ``valid`` and ``test``
+    may be empty.
+
+    Raises:
+        TypeError: A part is no int64 tensor (N, 3) or on another device than ``train``, or the
+            names are no strings.
+        ValueError: A number has no name, two names are equal, or ``train`` is empty.
     """
 
     entities: tuple[str, ...]
@@ -38,14 +45,56 @@ class Triples:
     valid: Tensor
     test: Tensor
 
+    def __post_init__(self) -> None:
+        for kind in ("entities", "relations"):
+            object.__setattr__(self, kind, _names(getattr(self, kind), kind))
+        for part in PARTS:
+            triples = getattr(self, part)
+            check_triples(triples, part)
+            if triples.device != self.train.device:
+                found = f"{part} on {triples.device} and train on {self.train.device}"
+                raise TypeError(f"train, valid and test must be on one device, got {found}")
+            check_numbers(triples, part, len(self.entities), len(self.relations))
+        self.require("train")
+
+    def require(self, *parts: str) -> None:
+        """Raise a ValueError if one of the ``parts`` has no triples."""
+        for part in parts:
+            check_some(getattr(self, part), part)
+
     @property
     def known(self) -> Tensor:
         """All triples (N, 3): those that a filtered ranking must not count as wrong."""
         return torch.cat([self.train, self.valid, self.test])
 
+    def leaks(self) -> dict[str, dict[str, int]]:
+        """How many triples of ``valid`` and of ``test`` training tells.
+
+        Returns:
+            For "valid" and "test" the number of triples that are "identical" to one of ``train``,
+            and of those that are "reversed": with (t, r, h) in ``train``.
+        """
+        return {
+            part: {
+                "identical": int(found_in(triples, self.train).sum()),
+                "reversed": int(found_in(triples.flip(-1), self.train).sum()),
+            }
+            for part, triples in (("valid", self.valid), ("test", self.test))
+        }
+
     def __repr__(self) -> str:
         parts = ", ".join(f"{len(getattr(self, part))} {part}" for part in PARTS)
         return f"Triples({len(self.entities)} entities, {len(self.relations)} relations: {parts})"
+
+
+def _names(value: object, kind: str) -> tuple[str, ...]:
+    """A tuple of distinct strings, or an error."""
+    if not isinstance(value, (tuple, list)) or not all(isinstance(name, str) for name in value):
+        raise TypeError(f"{kind} must be a tuple of names, got {describe(value)}")
+    if len(set(value)) < len(value):
+        ((name, count),) = Counter(value).most_common(1)
+        raise ValueError(f"{kind} must have distinct names, got {name!r} {count} times")
+    return tuple(value)
 
 
 class Known:
@@ -94,6 +143,15 @@ def both_directions(triples: Tensor, relations: int) -> Tensor:
     return torch.cat([triples, torch.stack([t, r + relations, h], dim=-1)])
 
 
+def found_in(triples: Tensor, others: Tensor) -> Tensor:
+    """A mask (N,): which of the ``triples`` (N, 3) are among the ``others`` (M, 3)."""
+    if not len(triples) or not len(others):
+        return torch.zeros(len(triples), dtype=torch.bool, device=triples.device)
+    h, r, t = torch.cat([triples, others]).unbind(-1)
+    numbers = (h * (r.max() + 1) + r) * (t.max() + 1) + t
+    return torch.isin(numbers[: len(triples)], numbers[len(triples) :])
+
+
 def check_triples(value: object, name: str) -> None:
     """Raise a TypeError unless the value is a dense int64 tensor (N, 3)."""
     dense = isinstance(value, Tensor) and value.layout == torch.strided and not value.is_meta
@@ -101,30 +159,67 @@ def check_triples(value: object, name: str) -> None:
         raise TypeError(f"{name} must be an int64 tensor (N, 3), got {describe(value)}")
 
 
+def check_some(triples: Tensor, name: str) -> None:
+    """Raise a ValueError if there are no triples."""
+    if len(triples) == 0:
+        raise ValueError(f"{name} must hold at least one triple, got none")
+
+
+def check_numbers(triples: Tensor, name: str, entities: int, relations: int) -> None:
+    """Raise a ValueError unless heads, tails and relations are numbers of the graph."""
+    if len(triples) == 0:
+        return
+    check_indices(triples[:, ::2], f"entities of {name}", entities, triples.device)
+    check_indices(triples[:, 1], f"relations of {name}", relations, triples.device)
+
+
 def hold_out(train: Tensor, *, share: float = 0.1, seed: int = 0) -> tuple[Tensor, Tensor]:
     """Split training triples (N, 3) into those that stay and a random ``share``, in their order.
 
-    At least one triple of every relation stays.
+    Identical triples go to the same side, so that nothing held out is also trained on; a triple and
+    its reverse (t, r, h) may part. At least one triple of every relation stays. The number held out
+    is as near to the share as copies that stay together allow, and at least one.
     """
     check_triples(train, "train")
     share = real_number(share, "share", "a number above 0 and below 1", lambda x: 0 < x < 1)
-    order = generator(seed).permutation(len(train))
-    _, first = np.unique(train[:, 1].numpy()[order], return_index=True)
+    distinct: dict[tuple[int, ...], int] = {}
+    own = [distinct.setdefault(tuple(triple), len(distinct)) for triple in train.tolist()]
+    copies = np.bincount(own, minlength=len(distinct))
+    order = generator(seed).permutation(len(distinct))
+    relations = np.array([relation for _, relation, _ in distinct], dtype=np.int64)
+    _, first = np.unique(relations[order], return_index=True)
     free = np.delete(order, first)
     count = max(1, round(share * len(train)))
-    if len(free) < count:
+    if copies[free].sum() < count:
         found = f"{len(train)} triples, too few to hold {count} out and keep every relation"
         raise ValueError(f"train has {found}")
-    held = torch.zeros(len(train), dtype=torch.bool)
-    held[free[:count]] = True
-    return train[~held], train[held]
+    held = np.zeros(len(distinct), dtype=bool)
+    held[_adding_up_to(count, free.tolist(), copies.tolist())] = True
+    mask = torch.from_numpy(held[own]).to(train.device)
+    return train[~mask], train[mask]
+
+
+def _adding_up_to(count: int, candidates: list[int], sizes: list[int]) -> list[int]:
+    """At least one of the candidates, the first that fit, whose sizes add up to about ``count``."""
+    chosen: list[int] = []
+    others: list[int] = []
+    room = count
+    for candidate in candidates:
+        fits = sizes[candidate] <= room
+        (chosen if fits else others).append(candidate)
+        room -= sizes[candidate] if fits else 0
+    smallest = min(others, key=sizes.__getitem__, default=None)
+    if smallest is not None and (not chosen or sizes[smallest] - room < room):
+        chosen.append(smallest)
+    return chosen
 
 
 def load_triples(folder: str | os.PathLike[str], *, seed: int = 0) -> Triples:
     """Read ``train``, ``valid`` and ``test`` (``.txt`` or ``.tsv``), one triple per line.
 
-    Names are separated by tabs, and numbered in alphabetical order. Without a validation file a
-    tenth of the training triples is held out by `hold_out`.
+    Names are separated by tabs, and numbered in alphabetical order. A line that a file has more
+    than once counts once. Without a validation file a tenth of the training triples is held out by
+    `hold_out`.
 
     Raises:
         FileNotFoundError: There is no training or no test file.
@@ -183,7 +278,8 @@ def _numbers(
         if relation not in relations:
             found = f"relation {relation!r} is not among the {len(relations)} of training"
             raise ValueError(f"{path}, line {number}: {found}")
-    return torch.tensor([(entities[h], relations[r], entities[t]) for _, h, r, t in lines])
+    distinct = dict.fromkeys((entities[h], relations[r], entities[t]) for _, h, r, t in lines)
+    return torch.tensor(list(distinct))
 
 
 def hierarchy_with_cycles(

@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.arrays import check_choice, check_indices, whole_number
-from jorth.kge.graph import Known, check_triples
+from jorth.arrays import check_choice, whole_number
+from jorth.kge.graph import Known, check_numbers, check_some, check_triples
 
 Side = Literal["head", "tail", "both"]
 Ties = Literal["realistic", "optimistic", "pessimistic"]
@@ -149,8 +149,5 @@ def _counts(
 
 def _check(triples: Tensor, name: str, model: Scorer) -> None:
     check_triples(triples, name)
-    if len(triples) == 0:
-        raise ValueError(f"{name} must hold at least one triple, got none")
-    device = triples.device
-    check_indices(triples[:, ::2], f"entities of {name}", model.n_entities, device)
-    check_indices(triples[:, 1], f"relations of {name}", model.n_relations, device)
+    check_some(triples, name)
+    check_numbers(triples, name, model.n_entities, model.n_relations)
