@@ -92,8 +92,10 @@ def some_triples(rng):
 # -- evaluation
 
 
-def ranked(triples, known, batch_size):
-    found = kge.evaluate(model(), triples, known, batch_size=batch_size)
+def ranked(triples, known, exclude_anchor, batch_size):
+    found = kge.evaluate(
+        model(), triples, known, exclude_anchor=exclude_anchor, batch_size=batch_size
+    )
     return found.ranks("tail", "pessimistic")
 
 
@@ -111,7 +113,9 @@ def check_ranked(result, given):
         others = [
             e
             for e in range(ENTITIES)
-            if e != t and (given["known"] is None or (h, r, e) not in known)
+            if e != t
+            and (given["known"] is None or (h, r, e) not in known)
+            and not (given["exclude_anchor"] and e == h)
         ]
         wanted.append(1 + sum(scores[e] >= scores[t] for e in others))
     assert np.abs(np.array(wanted) - result).max(initial=0) <= 1  # scores may be equal to rounding
@@ -141,7 +145,9 @@ def check_held_out(result, given):
     rest, held = result
     share, train = float(given["share"]), given["train"]
     assert len(rest) + len(held) == len(train)
-    assert len(held) == max(1, round(share * len(train)))
+    assert not set(map(tuple, rest.tolist())) & set(map(tuple, held.tolist()))
+    largest = int(torch.unique(train, dim=0, return_counts=True)[1].max())
+    assert abs(len(held) - max(1, round(share * len(train)))) < largest
     together = sorted(map(tuple, np.concatenate([rest, held]).tolist()))
     assert together == sorted(map(tuple, np.asarray(train).tolist()))
 
@@ -370,7 +376,10 @@ CALLS: list[Call] = [
         "jorth.kge.evaluate",
         ranked,
         lambda rng: dict(
-            triples=some_triples(rng), known=some_triples(rng), batch_size=As("count", 3)
+            triples=some_triples(rng),
+            known=some_triples(rng),
+            exclude_anchor=bool(rng.integers(2)),
+            batch_size=As("count", 3),
         ),
         check_ranked,
     ),

@@ -108,7 +108,7 @@ def test_identical_triples_are_held_out_together(seed, share):
     assert set(kept[:, 1].tolist()) == set(train[:, 1].tolist())
 
 
-def test_hold_out_of_pairs_is_as_near_as_can_be():
+def test_hold_out_of_copies_is_as_near_as_can_be():
     """All triples twice: an odd number cannot be held out, and less than two neither."""
     once = torch.stack([torch.arange(20), torch.zeros(20, dtype=torch.int64), torch.arange(20)], 1)
     train = torch.cat([once, once])
@@ -116,6 +116,8 @@ def test_hold_out_of_pairs_is_as_near_as_can_be():
         kept, held = hold_out(train, share=share)
         assert len(held) in found
         assert not set(together(kept)) & set(together(held))
+    for share, found in ((4 / 60, 3), (5 / 60, 6), (6 / 60, 6)):  # all triples three times
+        assert len(hold_out(once.repeat(3, 1), share=share)[1]) == found
     # the only triple of its relation stays, however often it comes
     with pytest.raises(ValueError, match="40 triples, too few to hold 39 out and keep every"):
         hold_out(train, share=0.97)

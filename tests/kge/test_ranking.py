@@ -11,7 +11,7 @@ from tests.kge.real_data import folder
 
 pytest.importorskip("pykeen")
 
-from pykeen.datasets import Kinships, Nations
+from pykeen.datasets import UMLS, Kinships, Nations
 from pykeen.datasets.base import PathDataset
 from pykeen.evaluation import RankBasedEvaluator
 from pykeen.metrics.ranking import HitsAtK, InverseHarmonicMeanRank
@@ -30,7 +30,7 @@ def mini(**options):
     )
 
 
-GRAPHS = {"nations": Nations, "kinships": Kinships, "WN18RR-mini": mini}
+GRAPHS = {"nations": Nations, "kinships": Kinships, "umls": UMLS, "WN18RR-mini": mini}
 
 
 def pykeen_metrics(evaluator, side, ties):
@@ -52,13 +52,26 @@ def round_scores(module, name):
     setattr(module, name, lambda *args, **kwargs: torch.round(1e6 * method(*args, **kwargs)))
 
 
+def anchor_filters(triples):
+    """Triples whose filtering makes PyKEEN leave out the anchor of every query.
+
+    (h, r, h) takes h off the tails of (h, r, ?), and (t, r, t) takes t off the heads of (?, r, t).
+    Both queries of a triple (x, r, x) have the answer x, whose score PyKEEN restores.
+    """
+    h, r, t = triples.unbind(-1)
+    return torch.unique(torch.cat([torch.stack([h, r, h], 1), torch.stack([t, r, t], 1)]), dim=0)
+
+
+@pytest.mark.parametrize("exclude_anchor", [False, True])
 @pytest.mark.parametrize("reciprocal", [False, True])
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_equals_pykeen(name, tied, reciprocal):
+def test_equals_pykeen(name, tied, reciprocal, exclude_anchor):
     data = GRAPHS[name](create_inverse_triples=reciprocal)
     training, test = data.training, data.testing.mapped_triples[:200]
+    test = torch.cat([test, test[:3, [0, 1, 0]]])  # with the anchor as the answer, known or not
     known = [training.mapped_triples, data.validation.mapped_triples, data.testing.mapped_triples]
+    filters = [*known, anchor_filters(test)] if exclude_anchor else known
     model = scattered(training.num_entities, training.real_num_relations, reciprocal=reciprocal)
     if (
         tied
@@ -77,9 +90,9 @@ def test_equals_pykeen(name, tied, reciprocal):
         for name in ("score_heads", "score_tails"):
             round_scores(model, name)
     theirs = evaluator.evaluate(
-        pykeen_model, test, additional_filter_triples=known, batch_size=64, use_tqdm=False
+        pykeen_model, test, additional_filter_triples=filters, batch_size=64, use_tqdm=False
     )
-    ours = evaluate(model, test, torch.cat(known))
+    ours = evaluate(model, test, torch.cat(known), exclude_anchor=exclude_anchor)
     assert tied == (
         ours.metrics(ties="optimistic")["mrr"] > ours.metrics(ties="pessimistic")["mrr"] + 0.01
     )
@@ -110,21 +123,42 @@ class Table:
         return self.scores[:, relation, tail].T
 
 
+@pytest.mark.parametrize("exclude_anchor", [False, True])
 @pytest.mark.parametrize("filtered", [False, True])
-def test_counting_by_hand(filtered):
+def test_counting_by_hand(filtered, exclude_anchor):
+    """Whole scores with many ties, and -inf among them."""
     scores = np.random.default_rng(0).integers(4, size=(7, 2, 7)).astype(float)
+    scores[scores == 0] = -np.inf
     facts = np.unique(random_triples(30, 7, 2).numpy(), axis=0)
     test, known = torch.from_numpy(facts[::3]), torch.from_numpy(facts)
-    found = evaluate(
-        Table(torch.from_numpy(scores)), test, known if filtered else None, batch_size=4
-    )
+    table = Table(torch.from_numpy(scores.copy()))
+    options = dict(exclude_anchor=exclude_anchor, batch_size=4)
+    found = evaluate(table, test, known if filtered else None, **options)
+    assert np.array_equal(table.scores, scores)
     true = {tuple(fact) for fact in facts.tolist()} if filtered else set()
     for row, (h, r, t) in enumerate(test.tolist()):
-        heads = [scores[x, r, t] for x in range(7) if x == h or (x, r, t) not in true]
-        tails = [scores[h, r, x] for x in range(7) if x == t or (h, r, x) not in true]
+        others = [set(range(7)) - ({anchor} if exclude_anchor else set()) for anchor in (t, h)]
+        heads = [scores[x, r, t] for x in others[0] | {h} if x == h or (x, r, t) not in true]
+        tails = [scores[h, r, x] for x in others[1] | {t} if x == t or (h, r, x) not in true]
         for side, candidates in enumerate((heads, tails)):
             assert found.optimistic[row, side] == 1 + sum(s > scores[h, r, t] for s in candidates)
             assert found.pessimistic[row, side] == sum(s >= scores[h, r, t] for s in candidates)
+
+
+def test_scores_of_the_model_are_not_written_to():
+    class Views(Table):
+        def score_tails(self, head, relation):
+            return self.scores[:, 0]
+
+        def score_heads(self, relation, tail):
+            return self.scores[:, 0].T
+
+    scores = torch.rand(5, 1, 5, generator=torch.Generator().manual_seed(0))
+    model = Views(scores.clone())
+    triples = torch.tensor([[k, 0, k] for k in range(5)])
+    facts = torch.cartesian_prod(torch.arange(5), torch.tensor([0]), torch.arange(5))
+    assert (evaluate(model, triples, facts).ranks() == 1).all()
+    assert torch.equal(model.scores, scores)
 
 
 def test_breakdown_and_batches():
@@ -161,6 +195,8 @@ def test_bad_input():
         ValueError, match='side must be one of "head", "tail", "both", got \'left\''
     ):
         evaluate(model, test).ranks("left")
+    with pytest.raises(TypeError, match="exclude_anchor must be True or False, got str 'yes'"):
+        evaluate(model, test, exclude_anchor="yes")
     with torch.no_grad():
         model.bias[2] = torch.nan
     with pytest.raises(ValueError, match="must be numbers, got 1 NaN"):

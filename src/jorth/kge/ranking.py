@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.arrays import check_choice, whole_number
+from jorth.arrays import check_choice, check_flag, whole_number
 from jorth.kge.graph import Known, check_numbers, check_some, check_triples
 
 Side = Literal["head", "tail", "both"]
@@ -89,7 +89,12 @@ class Ranking:
 
 
 def evaluate(
-    model: Scorer, triples: Tensor, known: Tensor | None = None, *, batch_size: int | None = None
+    model: Scorer,
+    triples: Tensor,
+    known: Tensor | None = None,
+    *,
+    exclude_anchor: bool = False,
+    batch_size: int | None = None,
 ) -> Ranking:
     """Rank the true head and the true tail of ``triples`` (N, 3) among all entities.
 
@@ -102,10 +107,14 @@ def evaluate(
             ``score_heads``.
         triples: The triples to rank.
         known: All known triples.
+        exclude_anchor: Whether the entity that a query starts from is no candidate, unless it is
+            the true answer. Many published results of hyperbolic models are of this kind; the
+            standard protocol counts it.
         batch_size: The number of queries at a time; by default as many as make 2^21 scores on a
             CPU, 2^23 elsewhere.
     """
     _check(triples, "triples", model)
+    check_flag(exclude_anchor, "exclude_anchor")
     if batch_size is None:
         on_cpu = triples.device.type == "cpu"
         scores = SCORES_AT_ONCE_ON_CPU if on_cpu else SCORES_AT_ONCE
@@ -117,33 +126,49 @@ def evaluate(
         answers = torch.cat([known.to(triples.device), triples])
         index = Known(answers, model.n_entities, model.n_relations)
     with torch.no_grad():
-        parts = [_rank(model, batch, index) for batch in torch.split(triples, batch_size)]
+        batches = torch.split(triples, batch_size)
+        parts = [_rank(model, batch, index, exclude_anchor) for batch in batches]
         better, equal = (torch.cat(counts).cpu().numpy() for counts in zip(*parts, strict=True))
     return Ranking(triples.cpu().numpy(), better + 1, better + equal)
 
 
-def _rank(model: Scorer, triples: Tensor, known: Known | None) -> tuple[Tensor, Tensor]:
+def _rank(
+    model: Scorer, triples: Tensor, known: Known | None, exclude_anchor: bool
+) -> tuple[Tensor, Tensor]:
     """How many candidates score better than the truth, and how many equally, itself included."""
     h, r, t = triples.unbind(-1)
-    heads = _counts(model.score_heads(r, t), t, r + model.n_relations, h, known)
-    tails = _counts(model.score_tails(h, r), h, r, t, known)
-    better, equal = (torch.stack(pair, dim=-1) for pair in zip(heads, tails, strict=True))
+    parts = []
+    for scores, anchor, code, answer in (
+        (model.score_heads(r, t), t, r + model.n_relations, h),
+        (model.score_tails(h, r), h, r, t),
+    ):
+        left_out = []
+        if known is not None:
+            left_out.append(known.answers(anchor, code))
+        if exclude_anchor:
+            left_out.append((torch.arange(len(anchor), device=anchor.device), anchor))
+        parts.append(_counts(scores, answer, left_out))
+    better, equal = (torch.stack(pair, dim=-1) for pair in zip(*parts, strict=True))
     return better, equal
 
 
 def _counts(
-    scores: Tensor, anchor: Tensor, code: Tensor, answer: Tensor, known: Known | None
+    scores: Tensor, answer: Tensor, left_out: Sequence[tuple[Tensor, Tensor]]
 ) -> tuple[Tensor, Tensor]:
+    """Counts (B,) of scores (B, entities) above and equal to those of the answers (B,).
+
+    ``left_out`` has rows and entities that do not compete, except for the answers themselves.
+    """
     undefined = int(scores.isnan().sum())
     if undefined:
         raise ValueError(f"the scores of the model must be numbers, got {undefined} NaN")
-    device = scores.device
-    answer = answer.to(device)[:, None]
+    answer = answer.to(scores.device)[:, None]
     truth = scores.gather(1, answer)
-    if known is not None:
-        rows, others = (index.to(device) for index in known.answers(anchor, code))
-        scores = scores.index_put((rows, others), scores.new_tensor(-torch.inf))
-        scores = scores.scatter(1, answer, truth)
+    if left_out:
+        scores = scores.clone()
+        for rows, entities in left_out:  # NaN is neither above nor equal to anything
+            scores[rows.to(scores.device), entities.to(scores.device)] = torch.nan
+        scores.scatter_(1, answer, truth)
     return (scores > truth).sum(dim=1), (scores == truth).sum(dim=1)
 
 
