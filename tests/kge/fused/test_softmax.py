@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from jorth.kge.fused import distance_softmax
-from jorth.kge.fused.dispatch import Gradients
+from jorth.kge.fused.gradients import Gradients
 from jorth.kge.fused.reference import by_torch
 from tests.kge.fused.batch import loss_by_cross_entropy, random_batch, value_and_gradients
 

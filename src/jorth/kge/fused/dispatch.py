@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from jorth.kernels.available import runs_triton
+from jorth.kge.fused.gradients import Gradients
 from jorth.kge.fused.left_out import LeftOut
 from jorth.kge.fused.reference import by_torch
-
-
-class Gradients(NamedTuple):
-    """The gradients of the loss with respect to what `distance_softmax` is given."""
-
-    signed: Tensor
-    candidates: Tensor
-    bias: Tensor
-    truth: Tensor
-    area: Tensor
-
 
 Backend = Callable[
     [Tensor, Tensor, Tensor, Tensor, Tensor, float, LeftOut | None], tuple[Tensor, Gradients]
@@ -70,6 +61,10 @@ def distance_softmax(
 
 def backend_for(signed: Tensor) -> Backend | None:
     """The fastest backend for tensors of this kind, None for torch's own operations."""
+    if runs_triton(signed.device) and signed.dtype in (torch.float32, torch.float64):
+        from jorth.kge.fused.on_device import by_triton
+
+        return by_triton
     return None
 
 

@@ -1,0 +1,101 @@
+"""The fused loss on a CUDA device: products by cuBLAS, everything between them by Triton.
+
+Nothing waits for the device and all shapes are those of the arguments, so that a step can be
+captured in a CUDA graph.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from jorth.kge.fused.gradients import Gradients
+from jorth.kge.fused.left_out import LeftOut
+
+MOST_BYTES = 2**30
+"""The most inner products that are held at a time, in bytes."""
+MARK = {torch.float32: 2.0**127, torch.float64: 2.0**1023}
+"""What stands for an inner product whose column does not compete."""
+LARGE = {torch.float32: 2.0**60, torch.float64: 2.0**500}
+"""A size whose square is finite and next to which 1 is nothing."""
+TILE_ROWS = 4
+ENOUGH_PROGRAMS = 2048
+"""Programs take several tiles of rows unless there are fewer programs than this."""
+
+
+def by_triton(  # what the loss depends on
+    signed: Tensor,
+    candidates: Tensor,
+    bias: Tensor,
+    truth: Tensor,
+    area: Tensor,
+    smoothing: float,
+    left_out: LeftOut | None,
+) -> tuple[Tensor, Gradients]:
+    """The loss of `jorth.kge.fused.distance_softmax` and its gradients, in chunks of rows."""
+    B, k = len(signed), len(candidates)
+    shared = _Shared(candidates.contiguous(), bias.contiguous(), area, smoothing, B)
+    size = max(1, MOST_BYTES // (max(k, 1) * signed.element_size()))
+    losses, parts = [], []
+    for start in range(0, B, size):
+        rows = slice(start, start + size)
+        own = None if left_out is None else left_out._replace(
+            first=left_out.first[rows], last=left_out.last[rows]
+        )  # fmt: skip
+        loss, gradients = _chunk(signed[rows], truth[rows].contiguous(), shared, own)
+        losses.append(loss)
+        parts.append(gradients)
+    if len(parts) == 1:
+        return losses[0], parts[0]
+    return torch.stack(losses).sum(), Gradients(
+        torch.cat([part.signed for part in parts]),
+        torch.stack([part.candidates for part in parts]).sum(0),
+        torch.stack([part.bias for part in parts]).sum(0),
+        torch.cat([part.truth for part in parts]),
+        torch.stack([part.area for part in parts]).sum(),
+    )
+
+
+class _Shared(NamedTuple):
+    """What all chunks of a batch of ``total`` rows share."""
+
+    candidates: Tensor
+    bias: Tensor
+    area: Tensor
+    smoothing: float
+    total: int
+
+
+def _chunk(
+    signed: Tensor, truth: Tensor, shared: _Shared, left_out: LeftOut | None
+) -> tuple[Tensor, Gradients]:
+    """The share of some rows in the loss, and its gradients."""
+    from jorth.kge.fused.triton_rows import row_sums, row_weights
+
+    g = signed @ shared.candidates.mT
+    rows, k = g.shape
+    constants = {"MARK": MARK[g.dtype], "LARGE": LARGE[g.dtype]}
+    loss, log_sum, flat, d_truth = g.new_empty((4, rows)).unbind()
+    lists = [truth] * 4 if left_out is None else [part.contiguous() for part in left_out]
+    block, warps = (1024, 4) if k > 512 else (256, 2)
+    row_sums[(rows,)](
+        g, shared.bias, truth, shared.area, *lists, loss, log_sum, flat, d_truth,
+        shared.total, k, SMOOTHING=shared.smoothing, LEAVES_OUT=left_out is not None,
+        BLOCK=block, num_warps=warps, **constants,
+    )  # fmt: skip
+    columns = 512 if g.dtype == torch.float32 else 256  # 16 bytes per lane
+    across = max(1, -(-k // columns))
+    tiles = -(-rows // TILE_ROWS)
+    loops = max(1, tiles * across // ENOUGH_PROGRAMS)
+    down = -(-tiles // loops)
+    d_bias, d_area = g.new_empty((down, k)), g.new_empty((down * across,))
+    row_weights[(down, across)](
+        g, shared.bias, truth, shared.area, log_sum, flat, d_bias, d_area, rows, shared.total, k,
+        loops, R=TILE_ROWS, C=columns, num_warps=4, **constants,
+    )  # fmt: skip
+    gradients = Gradients(
+        g @ shared.candidates, g.mT @ signed, d_bias.sum(0), d_truth, d_area.sum()
+    )
+    return loss.sum(), gradients

@@ -1,0 +1,65 @@
+"""The fused loss on a CUDA device: that of the CPU, in chunks too, in a graph too."""
+
+import pytest
+import torch
+
+from jorth.kge.fused import distance_softmax, on_device
+from tests.kge.fused.backend_checks import check, check_edges, check_shapes, exact_batch, moved
+
+pytestmark = pytest.mark.gpu
+
+
+def test_equals_the_reference():
+    check_shapes(on_device.by_triton, "cuda")
+    check_edges(on_device.by_triton, "cuda")
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_chunks_of_rows(dtype, monkeypatch):
+    monkeypatch.setattr(on_device, "MOST_BYTES", 3 * 700 * 8)
+    check(on_device.by_triton, exact_batch(11, 700, 5, dtype=dtype, device="cuda"), "cuda")
+
+
+def test_large_batch():
+    """Several blocks of columns and several tiles of rows per program."""
+    check(
+        on_device.by_triton, exact_batch(2100, 3001, 8, dtype=torch.float64, device="cuda"), "cuda"
+    )
+
+
+def test_the_same_twice():
+    """Nothing depends on the order in which programs end."""
+    batch = exact_batch(500, 3000, 6, dtype=torch.float32, device="cuda")
+    given = (*batch.tensors.values(), 0.1, moved(batch.left_out, "cuda"))
+    first, second = (on_device.by_triton(*given) for _ in range(2))
+    assert torch.equal(first[0], second[0])
+    assert all(torch.equal(one, other) for one, other in zip(first[1], second[1], strict=True))
+
+
+def test_in_a_graph():
+    """Captured with its backward pass, and replayed on other numbers."""
+    batch, other = (
+        exact_batch(40, 300, 6, dtype=torch.float64, device="cuda", seed=seed) for seed in (0, 1)
+    )
+    given = [part.clone().requires_grad_() for part in batch.tensors.values()]
+    left_out = moved(batch.left_out, "cuda")
+
+    def value_and_gradients():
+        *parts, area = given
+        loss = distance_softmax(*parts, area=area, smoothing=0.1, left_out=left_out)
+        return loss.detach(), torch.autograd.grad(loss, given)
+
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        value_and_gradients()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        found = value_and_gradients()
+    with torch.no_grad():
+        for part, new in zip(given, other.tensors.values(), strict=True):
+            part.copy_(new)
+    graph.replay()
+    expected = value_and_gradients()
+    assert torch.equal(found[0], expected[0])
+    assert all(torch.equal(one, two) for one, two in zip(found[1], expected[1], strict=True))
