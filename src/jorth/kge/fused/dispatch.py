@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from jorth.kernels.available import runs_triton
 from jorth.kge.fused.gradients import Gradients
@@ -65,6 +66,10 @@ def backend_for(signed: Tensor) -> Backend | None:
         from jorth.kge.fused.on_device import by_triton
 
         return by_triton
+    if signed.device.type == "cpu" and signed.dtype in (torch.float32, torch.float64):
+        from jorth.kge.fused.compiled.blocks import by_blocks  # loads numba
+
+        return by_blocks
     return None
 
 
@@ -79,5 +84,6 @@ class _InOnePass(torch.autograd.Function):
         return loss  # type: ignore[no-any-return]
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, factor: Tensor) -> tuple[Tensor | None, ...]:
         return *(factor * gradient for gradient in ctx.saved_tensors), None, None, None

@@ -1,0 +1,147 @@
+"""The compiled fused loss against torch's own operations: blocks, threads, and what is far off."""
+
+import mpmath
+import numpy as np
+import pytest
+import torch
+
+from jorth.kge.fused import distance_softmax
+from jorth.kge.fused.compiled import blocks
+from jorth.kge.fused.reference import by_torch
+from tests.kge.fused.backend_checks import check_edges, check_shapes
+from tests.kge.fused.batch import random_batch, value_and_gradients
+
+
+def compiled(batch):
+    *given, area = batch.tensors.values()
+    return distance_softmax(*given, area=area, smoothing=batch.smoothing, left_out=batch.left_out)
+
+
+def reference(batch):
+    return by_torch(*batch.tensors.values(), batch.smoothing, batch.left_out)
+
+
+@pytest.fixture
+def threads():
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+def test_against_the_reference_in_double_precision():
+    check_shapes(blocks.by_blocks, "cpu")
+
+
+def test_edges():
+    check_edges(blocks.by_blocks, "cpu")
+
+
+def assert_close(batch, rtol):
+    """Entries differ by sums of some hundred roundings, relative to the largest of a tensor."""
+    ours, theirs = (value_and_gradients(function, batch) for function in (compiled, reference))
+    for one, other in zip(ours, theirs, strict=True):
+        assert one.dtype == other.dtype
+        assert one.shape == other.shape
+        assert (one - other).abs().max() <= rtol * other.abs().max()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_blocks_and_threads(dtype, smoothing, count, threads, monkeypatch):
+    """31 rows in blocks of 8 for each thread: the last one is not full."""
+    monkeypatch.setattr(blocks, "CACHE", 1)
+    threads(count)
+    batch = random_batch(31, 57, 6, smoothing=smoothing, dtype=dtype)
+    assert_close(batch, 1000 * torch.finfo(dtype).eps)
+    again = [value_and_gradients(compiled, batch) for _ in range(3)]
+    for parts in zip(*again, strict=True):
+        assert all(torch.equal(part, parts[0]) for part in parts)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_hyperbolic_points_near_and_far(dtype):
+    """|<x, y>| from 1, exactly, to 1e30, where squares overflow in float32."""
+    size = torch.cat([torch.tensor([0.0]), torch.logspace(-20, 30, 200, dtype=torch.float64)])
+    g = (1 + size).to(dtype)
+    batch = random_batch(2, len(g), 1, leave=False, dtype=dtype)
+    with torch.no_grad():
+        batch.tensors["signed"].copy_(torch.tensor([[1.0], [-1.0]]))
+        batch.tensors["candidates"].copy_(g[:, None])
+        batch.tensors["area"].fill_(0.01)
+    assert_close(batch, 1000 * torch.finfo(dtype).eps)
+    slopes = torch.autograd.grad(compiled(batch), batch.tensors["candidates"])[0]
+    assert slopes.isfinite().all()
+    assert slopes[0] == 0  # at |g| = 1
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_slope_beside_one(sign):
+    """d/dg arc^2 tends to 2 outside and to -2 inside of |g| = 1."""
+    eps = torch.finfo(torch.float64).eps
+    for g, slope in ((1 + 4 * eps, 2.0), (1 - 4 * eps, -2.0), (1.0, 0.0)):
+        batch = random_batch(1, 1, 1, smoothing=0.0, leave=False)
+        with torch.no_grad():
+            batch.tensors["signed"].fill_(sign)
+            batch.tensors["candidates"].fill_(g)
+        loss = compiled(batch)
+        found = torch.autograd.grad(loss, batch.tensors["candidates"])[0].item()
+        p = 1 - torch.exp(-loss).item()
+        assert found == pytest.approx(-p * batch.tensors["area"].item() * slope, rel=1e-10)
+
+
+def test_against_mpmath():
+    """One row with its derivative in the area, in fifty digits."""
+    batch = random_batch(1, 9, 3, smoothing=0.2, leave=False)
+    signed, candidates, bias, truth, area = (t.detach() for t in batch.tensors.values())
+    with mpmath.workdps(50):
+        x = [mpmath.mpf(value) for value in signed[0].tolist()]
+
+        def loss(factor):
+            scores = [mpmath.mpf(truth.item())]
+            for y, b in zip(candidates.tolist(), bias.tolist(), strict=True):
+                g = abs(mpmath.fsum(u * mpmath.mpf(v) for u, v in zip(x, y, strict=True)))
+                arc = mpmath.acosh(g) if g >= 1 else mpmath.acos(g)
+                scores.append(b - factor * arc**2)
+            total = mpmath.log(mpmath.fsum(map(mpmath.exp, scores)))
+            smooth = mpmath.mpf(batch.smoothing) / len(scores)
+            return (
+                total - (1 - mpmath.mpf(batch.smoothing)) * scores[0] - smooth * mpmath.fsum(scores)
+            )
+
+        value = loss(mpmath.mpf(area.item()))
+        slope = mpmath.diff(loss, mpmath.mpf(area.item()))
+    ours, *_, found = value_and_gradients(compiled, batch)
+    assert ours.item() == pytest.approx(float(value), rel=1e-13)
+    assert found.item() == pytest.approx(3 * float(slope), rel=1e-12)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("name", ["signed", "candidates", "bias", "truth"])
+def test_what_is_not_finite_shows(name, bad):
+    batch = random_batch(40, 40, 4, leave=False)
+    with torch.no_grad():
+        batch.tensors[name][(3,) * batch.tensors[name].ndim] = bad
+    ours = value_and_gradients(compiled, batch)
+    assert not all(bool(part.isfinite().all()) for part in ours)
+
+
+@pytest.mark.parametrize("shape", [(3, 0, 2), (1, 1, 1)])
+def test_few_candidates(shape):
+    batch = random_batch(*shape, leave=False)
+    ours = value_and_gradients(compiled, batch)
+    assert ours[0].isfinite()
+    assert ours[0] == pytest.approx(reference(batch).item(), abs=1e-14)
+
+
+def test_tensors_that_are_not_contiguous():
+    batch = random_batch(9, 13, 4, leave=False)
+    expected = value_and_gradients(compiled, batch)
+    for name in ("signed", "candidates"):
+        turned = batch.tensors[name].detach().mT.contiguous().mT
+        batch.tensors[name] = turned.requires_grad_()
+    for name in ("bias", "truth"):
+        spread = batch.tensors[name].detach().repeat_interleave(2)[::2]
+        batch.tensors[name] = spread.requires_grad_()
+    for one, other in zip(value_and_gradients(compiled, batch), expected, strict=True):
+        assert torch.allclose(one, other, rtol=1e-13, atol=1e-15)
