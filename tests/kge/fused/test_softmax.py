@@ -77,4 +77,4 @@ def test_gradients_of_a_backend_are_scaled_and_handed_on(monkeypatch):
 
     monkeypatch.setattr("jorth.kge.fused.dispatch.backend_for", lambda signed: backend)
     for one, other in zip(value_and_gradients(fused, batch), expected, strict=True):
-        assert torch.allclose(one, other, rtol=1e-14, atol=0)
+        assert torch.allclose(one, other, rtol=1e-14, atol=1e-15)
