@@ -138,6 +138,87 @@ def check_hits(result, given):
     assert 0 <= result <= 1
 
 
+# -- use of a model
+
+
+def named():
+    return kge.NamedModel(model(), GRAPH.entities, GRAPH.relations)
+
+
+def numbers_of(names, keys):
+    """The numbers of one key or of several, and whether there are several."""
+    several = isinstance(keys, (list, tuple)) or np.ndim(keys) > 0
+    keys = list(keys) if several else [keys]
+    keys = [key.item() if isinstance(key, (np.ndarray, torch.Tensor)) else key for key in keys]
+    return [names.index(key) if isinstance(key, str) else int(key) for key in keys], several
+
+
+def predicted(**given):
+    return kge.predict(named(), **given)
+
+
+def check_predicted(result, given):
+    heads, some = numbers_of(GRAPH.entities, given["head"])
+    relations, more = numbers_of(GRAPH.relations, given["relation"])
+    rows = result if some or more else [result]
+    assert len(rows) == max(len(heads), len(relations))
+    known = {tuple(row) for row in np.asarray(given["known"] or torch.zeros(0, 3)).tolist()}
+    for place, row in enumerate(rows):
+        h, r = heads[place % len(heads)], relations[place % len(relations)]
+        scores = wanted_score(np.full(ENTITIES, h), np.full(ENTITIES, r), np.arange(ENTITIES))
+        shares = np.exp(scores.astype(float))
+        shares /= shares.sum()
+        left = [e for e in range(ENTITIES) if (h, r, e) not in known]
+        assert len(row) == min(given["k"], len(left))
+        for answer, best in zip(row, np.sort(scores[left])[::-1], strict=False):
+            number = GRAPH.entities.index(answer.entity)
+            assert number in left
+            close(answer.score, scores[number], 10, 1e-6)
+            close(answer.score, best, 10, 1e-6)
+            close(answer.probability, shares[number], 1, 1e-6)
+
+
+def neighbours(entity, k):
+    return kge.nearest(named(), entity, k)
+
+
+def check_neighbours(result, given):
+    own, several = numbers_of(GRAPH.entities, given["entity"])
+    E, s = exact(model().embeddings()), signs(SIG)
+    for number, row in zip(own, result if several else [result], strict=True):
+        g = np.abs((E * s) @ E[number])
+        arc = np.where(g >= 1, np.arccosh(np.maximum(g, 1)), np.arccos(np.minimum(g, 1)))
+        assert len(row) == min(int(given["k"]), ENTITIES - 1)
+        found = [neighbour.distance for neighbour in row]
+        close(np.array(found), np.sort(np.delete(arc, number))[: len(row)], 1, 1e-6)
+
+
+def explained(relation):
+    return kge.explain(named(), relation)
+
+
+def check_explained(result, given):
+    every = result if isinstance(result, list) else [result]
+    keys = range(RELATIONS) if given["relation"] is None else given["relation"]
+    own, _ = numbers_of(GRAPH.relations, list(keys) if isinstance(keys, range) else keys)
+    assert [one.relation for one in every] == [GRAPH.relations[number] for number in own]
+    for number, one in zip(own, every, strict=True):
+        norm = float(np.linalg.norm(exact(model().relations)[number].astype(float), 2))
+        close(np.exp(one.rapidities[0]), norm, norm, 1e-6)
+
+
+def projected(**given):
+    found = kge.project_to_disc(kge.UltraE(6, 1, **given))
+    return found.points, found.kept, found.agreement
+
+
+def check_projected(result, given):
+    points, kept, agreement = result
+    assert (np.linalg.norm(points, axis=1) <= 1).all()
+    assert 0 <= kept <= 1
+    assert np.isnan(agreement) or -1 <= agreement <= 1
+
+
 # -- graphs
 
 
@@ -391,6 +472,36 @@ CALLS: list[Call] = [
     ),
     Call("jorth.kge.Ranking hits", ranking_hits, lambda rng: dict(k=3), check_hits),
     Call(
+        "jorth.kge.predict",
+        predicted,
+        lambda rng: dict(
+            head=GRAPH.entities[rng.integers(ENTITIES)],
+            relation=GRAPH.relations[rng.integers(RELATIONS)],
+            k=4,
+            known=As("other", None),
+        ),
+        check_predicted,
+    ),
+    Call(
+        "jorth.kge.nearest",
+        neighbours,
+        lambda rng: dict(entity=GRAPH.entities[rng.integers(ENTITIES)], k=4),
+        check_neighbours,
+    ),
+    Call(
+        "jorth.kge.explain",
+        explained,
+        lambda rng: dict(relation=GRAPH.relations[rng.integers(RELATIONS)]),
+        check_explained,
+    ),
+    Call(
+        "jorth.kge.project_to_disc",
+        projected,
+        lambda rng: dict(signature=SIG, alpha=1.0, seed=1),
+        check_projected,
+        non_finite=True,
+    ),
+    Call(
         "jorth.kge.hold_out",
         kge.hold_out,
         lambda rng: dict(train=GRAPH.train.clone(), share=0.1, seed=1),
@@ -451,6 +562,12 @@ if importlib.util.find_spec("pykeen"):
 
 WITHOUT: dict[str, str] = {
     "jorth.kge.NamedModel": "a record; load_model makes it",
+    "jorth.kge.Answer": "a result; predict makes it",
+    "jorth.kge.Disc": "a result; project_to_disc makes it",
+    "jorth.kge.Explanation": "a result; explain makes it",
+    "jorth.kge.Neighbour": "a result; nearest makes it",
+    "jorth.kge.draw_entities": "writes files; tests/kge has its cases",
+    "jorth.kge.draw_relations": "writes files; tests/kge has its cases",
     "jorth.kge.Training": "a result; train makes it",
     "jorth.kge.Triples": "a record; load_triples makes it",
     "jorth.kge.CSVLog": "a callback of train",

@@ -10,21 +10,43 @@ from jorth.kge.logs import CSVLog, TensorBoardLog
 from jorth.kge.model import UltraE
 from jorth.kge.ranking import Ranking, evaluate
 from jorth.kge.training import Training, train
+from jorth.kge.use import (
+    Answer,
+    Disc,
+    Explanation,
+    Neighbour,
+    draw_entities,
+    draw_relations,
+    explain,
+    nearest,
+    predict,
+    project_to_disc,
+)
 
 __all__ = [
+    "Answer",
     "CSVLog",
     "Config",
+    "Disc",
+    "Explanation",
     "NamedModel",
+    "Neighbour",
     "Ranking",
     "TensorBoardLog",
     "Training",
     "Triples",
     "UltraE",
+    "draw_entities",
+    "draw_relations",
     "evaluate",
+    "explain",
     "hierarchy_with_cycles",
     "hold_out",
     "load_model",
     "load_triples",
+    "nearest",
+    "predict",
+    "project_to_disc",
     "read_config",
     "save_model",
     "train",

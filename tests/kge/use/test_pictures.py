@@ -1,0 +1,90 @@
+"""The pictures of relations and of entities."""
+
+import pytest
+import torch
+from PIL import Image
+
+import jorth
+from jorth.kge import NamedModel, draw_entities, draw_relations
+from tests.kge.models import SIGNATURE, random_triples, scattered
+
+HYPERBOLIC = jorth.Signature(5, 1)
+
+
+def named(relations=2, signature=HYPERBOLIC):
+    names = [f"e{k}$x^" for k in range(30)]
+    kinds = [f"r{k}\x1b" for k in range(relations)]
+    return NamedModel(scattered(30, relations, signature=signature), names, kinds)
+
+
+def pixels(path):
+    with Image.open(path) as picture:
+        assert min(picture.size) >= 400
+        return picture.convert("RGB").tobytes()
+
+
+@pytest.mark.parametrize("signature", [HYPERBOLIC, SIGNATURE], ids=str)
+@pytest.mark.parametrize("relations", [1, 4, 5])
+def test_relations(relations, signature, tmp_path):
+    model = named(relations, signature)
+    draw_relations(model, tmp_path / "all.png")
+    draw_relations(model, tmp_path / "one.png", 0)
+    same = pixels(tmp_path / "all.png") == pixels(tmp_path / "one.png")
+    assert same == (relations == 1)
+
+
+def test_many_relations_are_cut(tmp_path, monkeypatch):
+    monkeypatch.setattr("jorth.kge.use.relation_picture.MOST_PANELS", 2)
+    draw_relations(scattered(30, 5, signature=HYPERBOLIC), tmp_path / "all.svg")
+    assert "3 more relations" in (tmp_path / "all.svg").read_text()
+
+
+def test_entities(tmp_path):
+    model = named()
+    names = model.entities
+    lines = random_triples(10, 30, 2)
+    seen = {
+        "plain": dict(),
+        "unlabelled": dict(label=0),
+        "chosen": dict(label=["e3$x^", 4]),
+        "types": dict(colours={name: f"type {name[1]}" for name in names[:20]}),
+        "many types": dict(colours={name: name for name in names}),
+        "depths": dict(colours={number: number % 4 for number in range(30)}),
+        "numbers": dict(colours={name: 0.5 * number for number, name in enumerate(names[1:])}),
+        "lines": dict(lines=lines, title="$ lines _"),
+    }
+    found = set()
+    for name, options in seen.items():
+        path = tmp_path / f"{name}.png"
+        disc = draw_entities(model, path, **options)
+        assert disc.points.shape == (30, 2)
+        found.add(pixels(path))
+    assert len(found) == len(seen)
+
+
+def test_what_is_not_shown_is_said(tmp_path):
+    draw_entities(named(signature=SIGNATURE), tmp_path / "u.svg")
+    draw_entities(named(), tmp_path / "h.svg")
+    assert "hyperbolic parts" in (tmp_path / "u.svg").read_text()
+    assert "hyperbolic parts" not in (tmp_path / "h.svg").read_text()
+    assert "rank correlation" in (tmp_path / "h.svg").read_text()
+
+
+def test_bad_input(tmp_path):
+    model = named()
+    path = tmp_path / "new" / "a.png"
+    with pytest.raises(ValueError, match=r"path must end in .png, .pdf or .svg, got '.txt'"):
+        draw_entities(model, tmp_path / "a.txt")
+    with pytest.raises(ValueError, match="colours: there is no entity 'e99'; the nearest is 'e"):
+        draw_entities(model, path, colours={"e99": 1})
+    with pytest.raises(TypeError, match="colours must map to labels"):
+        draw_entities(model, path, colours={0: [1]})
+    with pytest.raises(TypeError, match="colours must be a mapping"):
+        draw_entities(model, path, colours=["red"])
+    with pytest.raises(ValueError, match="entities of lines must be from 0 to 29"):
+        draw_entities(model, path, lines=torch.tensor([[30, 0, 1]]))
+    with pytest.raises(ValueError, match="label: there is no entity 'e99'"):
+        draw_entities(model, path, label=["e99"])
+    assert not path.parent.exists()
+    draw_entities(model, path)
+    assert path.exists()
