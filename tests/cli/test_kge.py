@@ -61,12 +61,13 @@ def test_train_evaluate_predict(files):
     training = json.loads(kge("evaluate", "-m", output, "--part", "train", "--json").output)
     assert training["both"]["realistic"]["mrr"] > 0.6
     lines = kge("predict", "0.1.2", "parent", "?", "-m", output, "-k", 3).output.splitlines()
-    assert len(lines) == 3
-    assert "0.1" in [line.split()[1] for line in lines]
-    scores = [float(line.split()[0]) for line in lines]
+    assert lines[0].split() == ["score", "probability", "tail"]
+    assert len(lines) == 4
+    assert "0.1" in [line.split()[2] for line in lines]
+    scores = [float(line.split()[0]) for line in lines[1:]]
     assert scores == sorted(scores, reverse=True)
     heads = kge("predict", "?", "parent", "0.1", "-m", output, "-k", 4).output
-    assert len({"0.1.0", "0.1.1", "0.1.2"} & {line.split()[1] for line in heads.splitlines()}) >= 2
+    assert len({"0.1.0", "0.1.1", "0.1.2"} & {line.split()[2] for line in heads.splitlines()}) >= 2
     # a second call finds the finished run and repeats its result
     assert kge("train", files / "run.toml", "-o", output).exit_code == 0
     assert json.loads((output / "test.json").read_text()) == figures

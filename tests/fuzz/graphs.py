@@ -207,6 +207,16 @@ def check_explained(result, given):
         close(np.exp(one.rapidities[0]), norm, norm, 1e-6)
 
 
+def depths_of(relation):
+    return kge.depths(GRAPH, relation)
+
+
+def check_depths(result, given):
+    (number,), _ = numbers_of(GRAPH.relations, given["relation"])
+    if GRAPH.relations[number] == "parent":
+        assert result == {name: name.count(".") for name in GRAPH.entities}
+
+
 def projected(**given):
     found = kge.project_to_disc(kge.UltraE(6, 1, **given))
     return found.points, found.kept, found.agreement
@@ -493,6 +503,12 @@ CALLS: list[Call] = [
         explained,
         lambda rng: dict(relation=GRAPH.relations[rng.integers(RELATIONS)]),
         check_explained,
+    ),
+    Call(
+        "jorth.kge.depths",
+        depths_of,
+        lambda rng: dict(relation=GRAPH.relations[rng.integers(RELATIONS)]),
+        check_depths,
     ),
     Call(
         "jorth.kge.project_to_disc",

@@ -1,4 +1,4 @@
-"""`jorth kge`: embed a knowledge graph, evaluate the model, query it."""
+"""`jorth kge`: embed a knowledge graph, and evaluate and use the model."""
 
 from __future__ import annotations
 
@@ -9,18 +9,22 @@ import click
 
 from jorth.cli import folder
 from jorth.cli.errors import one_line_errors
-from jorth.terminal import visible
-
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-OUTPUT = Path("out") / "kge"
-model_option = click.option(
-    "--model", "-m", type=folder, default=OUTPUT, show_default=True, help="Folder of the model."
+from jorth.cli.kge_use import (
+    FILE,
+    OUTPUT,
+    data_option,
+    draw,
+    explain,
+    model_option,
+    nearest,
+    predict,
 )
+from jorth.terminal import visible
 
 
 @click.group()
 def kge() -> None:
-    """Embed knowledge graphs by UltraE: train, evaluate, predict."""
+    """Embed knowledge graphs by UltraE: train, evaluate, predict, explain, draw."""
 
 
 @kge.command()
@@ -57,7 +61,7 @@ def train(config: Path | None, output: Path, data: Path | None, **settings: Any)
 
 @kge.command()
 @model_option
-@click.option("--data", type=folder, help="Folder of the triples. Default: the training's.")
+@data_option
 @click.option(
     "--part", type=click.Choice(["train", "valid", "test"]), default="test", show_default=True
 )
@@ -82,21 +86,5 @@ def evaluate(model: Path, data: Path | None, part: str, device: str, as_json: bo
         Console().print(ranking_table(ranking, named.relations, f"{part} triples"))
 
 
-@kge.command()
-@click.argument("head")
-@click.argument("relation")
-@click.argument("tail", default="?")
-@model_option
-@click.option("--count", "-k", type=click.IntRange(1), default=10, show_default=True)
-def predict(head: str, relation: str, tail: str, model: Path, count: int) -> None:
-    """Print the best entities in place of the "?".
-
-    Either predict HEAD RELATION "?" or predict "?" RELATION TAIL.
-    """
-    from jorth.kge.export import load_model
-    from jorth.kge.session import answers
-
-    with one_line_errors():
-        found = answers(load_model(model), head, relation, tail, count)
-    for name, score in found:
-        click.echo(f"{score:10.3f}  {visible(name)}")
+for command in (predict, nearest, explain, draw):
+    kge.add_command(command)

@@ -53,7 +53,9 @@ def ranking_table(ranking: Ranking, relations: Sequence[str], title: str) -> Tab
     """Both sides together, each side, and the relations with the most triples."""
     title = escape(visible(title))
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("", no_wrap=True)
+    table.add_column(
+        "", overflow="fold", min_width=12
+    )  # long names are folded, figures are not cut
     for heading in HEADINGS:
         table.add_column(heading, justify="right", no_wrap=True)
     sides: dict[str, Side] = {"all": "both", "heads": "head", "tails": "tail"}

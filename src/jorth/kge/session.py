@@ -1,4 +1,4 @@
-"""The work of `jorth kge`: train into a folder, evaluate the model in it, and query it."""
+"""The work of `jorth kge`: train into a folder, and evaluate the model in it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from jorth.kge.config import ALL, Config, check_name, read_config
+from jorth.kge.config import ALL, Config, read_config
 from jorth.kge.export import ABOUT, NamedModel, load_model, save_model
 from jorth.kge.graph import Triples, hierarchy_with_cycles, load_triples
 from jorth.kge.logs import CSVLog, TensorBoardLog, draw_history
@@ -145,7 +145,14 @@ def evaluate_folder(
 ) -> tuple[Ranking, NamedModel]:
     """Rank a part of the graph in ``data``, or of the one that the model was trained on."""
     named = load_model(folder, device=device)
-    trained_on, seed = _graph_of(named, folder)
+    triples = graph_of(named, folder, data)
+    known = triples.known.to(device)
+    return evaluate(named.model, getattr(triples, part).to(device), known), named
+
+
+def graph_of(named: NamedModel, folder: Path, data: Path | None) -> Triples:
+    """The graph in ``data``, or the one that the model in ``folder`` was trained on."""
+    trained_on, seed = _origin(named, folder)
     triples = _load_graph(trained_on if data is None else data, seed)
     for what, ours, theirs in (
         ("entities", named.entities, triples.entities),
@@ -156,11 +163,10 @@ def evaluate_folder(
             differ = "in another order" if other is None else f"{other!r} is in one only"
             expected = f"the {len(ours)} {what} of the model"
             raise ValueError(f"the graph must have {expected}, got {len(theirs)}; {differ}")
-    known = triples.known.to(device)
-    return evaluate(named.model, getattr(triples, part).to(device), known), named
+    return triples
 
 
-def _graph_of(named: NamedModel, folder: Path) -> tuple[Path | None, int]:
+def _origin(named: NamedModel, folder: Path) -> tuple[Path | None, int]:
     """The data and the seed that a model was trained with."""
     data = named.about.get("data")
     config = named.about.get("config", {})
@@ -169,25 +175,3 @@ def _graph_of(named: NamedModel, folder: Path) -> tuple[Path | None, int]:
         expected = "data, a folder or null, and config with a seed"
         raise ValueError(f"{folder / ABOUT}: about must have {expected}")
     return (Path(data) if data else None), seed
-
-
-def answers(
-    named: NamedModel, head: str, relation: str, tail: str, count: int
-) -> list[tuple[str, float]]:
-    """The ``count`` best entities in place of the ``?``, with their scores."""
-    if (head == "?") == (tail == "?"):
-        given = f"{head!r} and {tail!r}"
-        raise ValueError(f"one of head and tail must be '?', the thing asked for; got {given}")
-    code = _number(relation, named.relations, "relation")
-    anchor = _number(head if tail == "?" else tail, named.entities, "entity")
-    model = named.model
-    with torch.no_grad():
-        score = model.score_tails(anchor, code) if tail == "?" else model.score_heads(code, anchor)
-    best = score[0].topk(min(count, len(named.entities)))
-    found = zip(best.indices.tolist(), best.values.tolist(), strict=True)
-    return [(named.entities[entity], value) for entity, value in found]
-
-
-def _number(name: str, names: Sequence[str], kind: str) -> torch.Tensor:
-    check_name(name, names, kind)
-    return torch.tensor([list(names).index(name)])

@@ -123,6 +123,17 @@ def test_shares_are_medians_of_distances():
     assert min(every) * 0.8 < factor < max(every) * 1.2  # a random half per cent of all pairs
 
 
+def test_a_matrix_of_its_own_for_the_other_direction_and_float32():
+    model = scattered(20, 3, signature=HYPERBOLIC, reciprocal=True, dtype=torch.float32)
+    found = explain(model)
+    assert len(found) == 3
+    exact = model.relations[1].detach().double()
+    assert found[1].rapidities == pytest.approx(
+        [float(torch.linalg.matrix_norm(exact, 2).log())], abs=1e-5
+    )
+    assert found[1].rapidities.dtype == np.float64
+
+
 def test_one_point():
     model = scattered(4, 2)
     with torch.no_grad():

@@ -1,5 +1,6 @@
 """What a trained model is good for: answers, neighbours, relations explained, and pictures."""
 
+from jorth.kge.use.depths import depths
 from jorth.kge.use.disc import Disc, project_to_disc
 from jorth.kge.use.entity_picture import draw_entities
 from jorth.kge.use.explaining import Explanation, explain
@@ -12,6 +13,7 @@ __all__ = [
     "Disc",
     "Explanation",
     "Neighbour",
+    "depths",
     "draw_entities",
     "draw_relations",
     "explain",

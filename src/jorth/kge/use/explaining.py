@@ -78,8 +78,8 @@ def explain(model: Any, relation: Any = None) -> Any:
     asked = list(range(plain.n_relations)) if relation is None else relation
     numbers = relations.numbers(asked, "relation")
     with torch.no_grad():
-        R = plain.matrices()[: plain.n_relations].double().cpu()
-        action = _Action.of(plain, R)
+        R = plain.matrices().detach()[: plain.n_relations].cpu()
+        action = _Action.of(plain, R.double())
     found = []
     for number in numbers:
         parts = _decomposed(R[number], plain.signature) | action.shares(number)
@@ -90,14 +90,14 @@ def explain(model: Any, relation: Any = None) -> Any:
 
 
 def _decomposed(R: Tensor, signature: Signature) -> dict[str, Any]:
-    cs = cs_decomposition(R, signature)
+    cs = cs_decomposition(R, signature)  # in the precision in which R is J-orthogonal
     reflections = component(R, signature)
     return {
-        "rapidities": cs.mu.numpy(),
+        "rapidities": cs.mu.double().numpy(),
         "angles": rotation_angles(cs.U1 @ cs.V1.mT, reflections[0]),
         "negative_angles": rotation_angles(cs.U2 @ cs.V2.mT, reflections[1]),
         "reflections": reflections,
-        "translation": max(0.0, float(torch.linalg.eigvals(R).abs().max().log())),
+        "translation": max(0.0, float(torch.linalg.eigvals(R.double()).abs().max().log())),
     }
 
 
@@ -109,7 +109,7 @@ def rotation_angles(Q: Tensor, determinant: int) -> NDArray[np.float64]:
     """
     both = torch.linalg.eigvals(Q).angle().abs().sort(descending=True).values
     paired = both[1:] if determinant < 0 else both
-    return np.asarray(paired[: len(paired) // 2 * 2 : 2].numpy())
+    return np.asarray(paired[: len(paired) // 2 * 2 : 2].double().numpy())
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,122 @@
+"""Answers and explanations as text, JSON and CSV for the command line."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import math
+from collections.abc import Sequence
+from io import StringIO
+from typing import Any
+
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.markup import escape
+from rich.table import Table
+from torch import Tensor
+
+from jorth.kge.export import NamedModel
+from jorth.kge.use.explaining import Explanation
+from jorth.kge.use.files import Query
+from jorth.kge.use.predicting import Answer, predict
+from jorth.storage.texts import to_json
+from jorth.terminal import visible
+
+COLUMNS = ("head", "relation", "tail", "asked", "rank", "score", "probability")
+HEADINGS = ("boost", "translation", "angles", "Rx", "RRx", "SRx")
+
+
+def answer_queries(
+    named: NamedModel, queries: Sequence[Query], k: int, known: Tensor | None
+) -> list[list[Answer]]:
+    """The k best answers to every query, those for tails and those for heads at once."""
+    found: dict[int, list[Answer]] = {}
+    for tails in (True, False):
+        own = [place for place, query in enumerate(queries) if (query[2] == "?") == tails]
+        head, relation, tail = ([queries[place][column] for place in own] for column in range(3))
+        ends = {"head": head} if tails else {"tail": tail}
+        answers = predict(named, relation=relation, k=k, known=known, **ends) if own else []
+        found |= dict(zip(own, answers, strict=True))
+    return [found[place] for place in range(len(queries))]
+
+
+def answers_as_text(queries: Sequence[Query], answers: Sequence[Sequence[Answer]]) -> str:
+    """A small table per query, the query above it if there are several."""
+    parts = []
+    for query, found in zip(queries, answers, strict=True):
+        lines = [f"{'score':>10}  {'probability':>11}  {'tail' if query[2] == '?' else 'head'}"]
+        if len(queries) > 1:
+            lines.insert(0, visible(" ".join(query)))
+        lines += [
+            f"{score:10.3f}  {probability:11.3g}  {visible(str(entity))}"
+            for entity, score, probability in found
+        ]
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def answers_as_csv(queries: Sequence[Query], answers: Sequence[Sequence[Answer]]) -> str:
+    """One line per answer, with the answer in place of the question mark."""
+    text = StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for (head, relation, tail), found in zip(queries, answers, strict=True):
+        asked = "tail" if tail == "?" else "head"
+        for rank, (entity, score, probability) in enumerate(found, start=1):
+            ends = (head, relation, entity) if tail == "?" else (entity, relation, tail)
+            writer.writerow([*ends, asked, rank, score, probability])
+    return text.getvalue().rstrip("\n")
+
+
+def answers_as_json(queries: Sequence[Query], answers: Sequence[Sequence[Answer]]) -> str:
+    """A list with one entry per query."""
+    return as_json(
+        [
+            dict(zip(COLUMNS[:3], query, strict=True))
+            | {"answers": [answer._asdict() for answer in found]}
+            for query, found in zip(queries, answers, strict=True)
+        ]
+    )
+
+
+def explanations_as_json(explanations: Sequence[Explanation]) -> str:
+    """A list with one entry per relation."""
+    return as_json([dataclasses.asdict(one) for one in explanations])
+
+
+def as_json(value: list[dict[str, Any]]) -> str:
+    """Records as JSON, arrays as lists."""
+    plain = [
+        {key: part.tolist() if isinstance(part, np.ndarray) else part for key, part in one.items()}
+        for one in value
+    ]
+    return to_json(plain, indent=1).decode()
+
+
+def explanation_table(explanations: Sequence[Explanation]) -> Table:
+    """One line per relation."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("relation", overflow="fold")
+    for heading in HEADINGS:
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("S, nearest inverse", overflow="fold")
+    for one in explanations:
+        largest = float(one.rapidities.max(initial=0.0))
+        angles = np.concatenate([one.angles, one.negative_angles])
+        mean = f"{angles.mean():.2f}" if len(angles) else "-"
+        numbers = (one.from_identity, one.from_involution, one.from_inverse)
+        table.add_row(
+            escape(visible(str(one.relation))),
+            f"{largest:.3f}",
+            f"{one.translation:.3f}",
+            mean,
+            *("-" if math.isnan(number) else f"{number:.2f}" for number in numbers),
+            "" if one.inverse is None else escape(visible(str(one.inverse))),
+        )
+    table.caption = (
+        "boost: largest rapidity; translation: what no change of origin removes; angles: mean "
+        "angle of the rotations; Rx, RRx, SRx: median distance from x over that of two entities "
+        "(RRx = 0: symmetric, SRx = 0: S undoes R)"
+    )
+    table.caption_justify = "left"
+    return table

@@ -1,0 +1,185 @@
+"""`jorth kge predict`, `nearest`, `explain` and `draw` from outside, on an untrained model."""
+
+import csv
+import io
+import json
+
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+
+import jorth
+from jorth.cli import main
+from jorth.kge import NamedModel, explain, hierarchy_with_cycles, nearest, predict, save_model
+from tests.kge.models import SIGNATURE, scattered
+
+GRAPH = hierarchy_with_cycles(branching=3, depth=2)
+HYPERBOLIC = jorth.Signature(4, 1)
+
+
+def kge(*arguments):
+    return CliRunner().invoke(main, ["kge", *map(str, arguments)])
+
+
+def printed(*arguments):
+    result = kge(*arguments)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def bad(result, message, code=1):
+    assert result.exit_code == code, result.output
+    assert message in result.output.replace("\n", " ")
+    assert "Traceback" not in result.output
+
+
+def named(signature=HYPERBOLIC):
+    model = scattered(len(GRAPH.entities), len(GRAPH.relations), signature=signature)
+    return NamedModel(model, GRAPH.entities, GRAPH.relations, {"config": {"seed": 0}})
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A model in a folder, and its graph in another."""
+    data = tmp_path / "graph"
+    data.mkdir()
+    for part in ("train", "valid", "test"):
+        names = (
+            (GRAPH.entities[h], GRAPH.relations[r], GRAPH.entities[t])
+            for h, r, t in getattr(GRAPH, part).tolist()
+        )
+        (data / f"{part}.txt").write_text("".join("\t".join(row) + "\n" for row in names))
+    own = named()
+    own.about["data"] = str(data)
+    save_model(tmp_path / "model", own)
+    return tmp_path / "model"
+
+
+def test_predict_prints_what_the_function_finds(model):
+    wanted = predict(named(), "0.1", "next", k=4)
+    found = json.loads(printed("predict", "0.1", "next", "-m", model, "-k", 4, "--json"))
+    assert found == [
+        {
+            "head": "0.1",
+            "relation": "next",
+            "tail": "?",
+            "answers": [answer._asdict() for answer in wanted],
+        }
+    ]
+    lines = printed("predict", "0.1", "next", "-m", model, "-k", 4).splitlines()
+    assert [line.split()[2] for line in lines[1:]] == [answer.entity for answer in wanted]
+    shares = [float(line.split()[1]) for line in lines[1:]]
+    assert shares == pytest.approx([answer.probability for answer in wanted], rel=5e-3)
+
+
+def test_many_queries_in_their_order(model, tmp_path):
+    queries = tmp_path / "queries.tsv"
+    queries.write_text("0.1\tnext\t?\n\n?\tparent\t0\n0.2\tparent\t?\n")
+    text = printed("predict", "--queries", queries, "-m", model, "-k", 2, "--csv")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    wanted = [
+        *predict(named(), "0.1", "next", k=2),
+        *predict(named(), relation="parent", tail="0", k=2),
+        *predict(named(), "0.2", "parent", k=2),
+    ]
+    assert [row["asked"] for row in rows] == ["tail", "tail", "head", "head", "tail", "tail"]
+    assert [row[row["asked"]] for row in rows] == [answer.entity for answer in wanted]
+    assert [row["rank"] for row in rows] == ["1", "2"] * 3
+    scores = [float(row["score"]) for row in rows]
+    assert scores == pytest.approx([answer.score for answer in wanted], rel=1e-12)
+    assert rows[2]["tail"] == "0"
+    assert rows[2]["relation"] == "parent"
+    text = printed("predict", "--queries", queries, "-m", model, "-k", 2)
+    assert text.startswith("0.1 next ?\n")
+    assert "\n\n? parent 0\n" in text
+    assert len(json.loads(printed("predict", "--queries", queries, "-m", model, "--json"))) == 3
+
+
+def test_new_answers_are_not_in_training(model):
+    every = json.loads(printed("predict", "0.1", "parent", "-m", model, "-k", 99, "--json"))
+    new = json.loads(printed("predict", "0.1", "parent", "-m", model, "-k", 99, "--json", "--new"))
+    number = GRAPH.entities.index("0.1"), GRAPH.relations.index("parent")
+    told = {GRAPH.entities[t] for h, r, t in GRAPH.train.tolist() if (h, r) == number}
+    assert told == {"0"}
+    left = [answer for answer in every[0]["answers"] if answer["entity"] not in told]
+    assert new[0]["answers"] == left
+
+
+def test_nearest(model, tmp_path):
+    wanted = nearest(named(), "0.1", 3)
+    found = json.loads(printed("nearest", "0.1", "-m", model, "-k", 3, "--json"))
+    assert found == [neighbour._asdict() for neighbour in wanted]
+    lines = printed("nearest", "0.1", "-m", model, "-k", 3).splitlines()
+    assert [line.split()[1] for line in lines] == [neighbour.entity for neighbour in wanted]
+    save_model(tmp_path / "other", named(SIGNATURE))
+    kinds = {
+        line.split()[1] for line in printed("nearest", "0", "-m", tmp_path / "other").splitlines()
+    }
+    assert kinds <= {"spacelike", "timelike"}
+
+
+def test_explain(model, tmp_path):
+    wanted = explain(named(), ["next", "parent"])
+    found = json.loads(printed("explain", "next", "parent", "-m", model, "--json"))
+    assert [one["relation"] for one in found] == ["next", "parent"]
+    assert found[0]["angles"] == wanted[0].angles.tolist()
+    assert found[1]["inverse"] == wanted[1].inverse
+    picture = tmp_path / "new" / "relations.png"
+    text = printed("explain", "-m", model, "-o", picture)
+    assert all(name in text for name in GRAPH.relations)
+    with Image.open(picture) as image:
+        assert min(image.size) >= 400
+    lonely = NamedModel(scattered(5, 1), list("abcde"), ["r"])
+    save_model(tmp_path / "lonely", lonely)
+    (alone,) = json.loads(printed("explain", "-m", tmp_path / "lonely", "--json"))
+    assert alone["from_inverse"] is None
+    assert "nan" not in printed("explain", "-m", tmp_path / "lonely")
+
+
+def test_draw(model, tmp_path):
+    assert "rank correlation" in printed("draw", "-m", model)
+    seen = [(model / "entities.png").read_bytes()]
+    labels = tmp_path / "labels.tsv"
+    labels.write_text("0\troot\n0.1\tchild\n")
+    for name, options in {
+        "depth": ["--depth", "parent"],
+        "colours": ["--colours", labels],
+        "lines": ["--lines", "next"],
+        "label": ["--label", "0.1", "--label", "0"],
+    }.items():
+        path = tmp_path / f"{name}.png"
+        printed("draw", "-m", model, "-o", path, *options)
+        seen.append(path.read_bytes())
+    assert len(set(seen)) == 5
+    generated = NamedModel(
+        named().model, GRAPH.entities, GRAPH.relations, {"data": None, "config": {"seed": 0}}
+    )
+    save_model(tmp_path / "other", generated)
+    bad(kge("draw", "-m", tmp_path / "other"), "the graph must have the 13 entities of the model")
+
+
+def test_errors_are_one_line(model, tmp_path):
+    bad(
+        kge("predict", "0.1", "nexxt", "-m", model),
+        "there is no relation 'nexxt'; the nearest is 'next'",
+    )
+    bad(kge("nearest", "0.9", "-m", model), "there is no entity '0.9'; the nearest is '0")
+    bad(
+        kge("explain", "prent", "-m", model),
+        "there is no relation 'prent'; the nearest is 'parent'",
+    )
+    bad(kge("predict", "-m", model), "give HEAD and RELATION", code=2)
+    bad(kge("predict", "0.1", "-m", model), "give HEAD and RELATION", code=2)
+    bad(kge("predict", "?", "next", "-m", model), "one of head and tail must be '?'")
+    bad(kge("draw", "-m", model, "--depth", "up"), "there is no relation 'up'")
+    bad(kge("draw", "-m", model, "-o", tmp_path / "a.xyz"), "path must end in .png, .pdf or .svg")
+    lines = tmp_path / "lines.tsv"
+    lines.write_text("0.1\tnext\t?\n0.1 next\n")
+    bad(kge("predict", "--queries", lines, "-m", model), "line 2: expected head, relation and tail")
+    lines.write_text("0.1\tnext\t0\n")
+    bad(kge("predict", "--queries", lines, "-m", model), "line 1: one of head and tail must be '?'")
+    lines.write_bytes(b"\xff\xfe\n")
+    bad(kge("draw", "--colours", lines, "-m", model), "is not UTF-8")
+    lines.write_text("0.1\tred\n")
+    both = kge("draw", "--colours", lines, "--depth", "parent", "-m", model)
+    bad(both, "exclude each other", code=2)
