@@ -34,10 +34,13 @@ def predict(
     """The best tails of (head, relation, ?), or the best heads of (?, relation, tail).
 
     The probability is the softmax of the scores over all entities, which is what the loss "softmax"
-    trains: of all entities, how likely is this one to be the answer? Answers that are left out
-    because they are ``known`` keep their share, so that the others do not change. The logistic loss
-    judges every triple by itself. There the softmax is only a way to compare the answers to one
-    query: at the optimum it is the same distribution, but nothing has trained it to be.
+    trains: how likely a triple, drawn from those with this head and relation, is to have this tail.
+    Several true answers share it. Nothing calibrates it on triples that were not trained on.
+    Answers that are left out because they are ``known`` keep their share, so that those of the
+    others do not change.
+
+    The logistic losses judge every triple by itself: there the sigmoid of a score is the chance of
+    a triple against random false ones, and the softmax only compares the answers to one query.
 
     Args:
         model: A `NamedModel`, or an `UltraE`, which has numbers only.
