@@ -28,7 +28,8 @@ def reference(batch):
     """The loss and the gradients by autograd, in float64 on the CPU."""
     given = [part.cpu().double().clone().requires_grad_() for part in batch.tensors.values()]
     left_out = moved(batch.left_out, "cpu")
-    loss = by_torch(*given, batch.smoothing, left_out)
+    signed, candidates, bias, truth, area = given
+    loss = by_torch(signed, candidates, bias, truth, area, batch.smoothing, left_out)
     return loss.detach(), torch.autograd.grad(loss, given)
 
 
