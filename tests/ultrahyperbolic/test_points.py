@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from jorth import Signature
-from jorth.ultrahyperbolic import distance, inner, lift, membership
+from jorth.ultrahyperbolic import distance, inner, lift, lift_at, membership, slices
 
 SIGS = [Signature(3, 2), Signature(4, 1), Signature(0, 4), Signature.of([-1, 1, 1, -1, 1, -1])]
 
@@ -30,6 +30,38 @@ def test_lift_lands_on_the_manifold(sig, alpha, spread, dtype):
     t, u = x[:, sig.negative], y[:, sig.negative]
     cosines = (t * u).sum(1) / (np.linalg.norm(t, axis=1) * np.linalg.norm(u, axis=1))
     np.testing.assert_allclose(cosines, 1.0, rtol=1e-5)
+
+
+@pytest.mark.parametrize("sig", [*SIGS, Signature.of([-1, -1, 1, 1, 1])], ids=str)
+def test_lift_at_slices_or_indices_is_lift_with_its_gradient(sig):
+    random = torch.Generator().manual_seed(4)
+    x = torch.randn(7, sig.n, generator=random, dtype=torch.float64)
+    indices = sig.positions(x.device)
+    places = [indices] if slices(sig) is None else [indices, slices(sig)]
+    factor = torch.randn(7, sig.n, generator=random, dtype=torch.float64)
+    expected = lift(x.requires_grad_(), sig, alpha=1.3)
+    (slope,) = torch.autograd.grad((expected * factor).sum(), x)
+    for plus, minus in places:
+        found = lift_at(x, plus, minus, 1.3)
+        torch.testing.assert_close(found, expected, rtol=1e-14, atol=1e-14)
+        (ours,) = torch.autograd.grad((found * factor).sum(), x)
+        torch.testing.assert_close(ours, slope, rtol=1e-12, atol=1e-12)
+
+
+def test_slices_only_where_signs_follow_one_another():
+    assert slices(Signature(3, 2)) == (slice(0, 3), slice(3, 5))
+    assert slices(Signature.of([-1, 1, 1])) == (slice(1, 3), slice(0, 1))
+    assert slices(Signature(0, 2)) == (slice(0, 0), slice(0, 2))
+    assert slices(Signature.of([1, -1, 1])) is None
+    assert slices(Signature.of([-1, 1, -1])) is None
+
+
+def test_lift_at_changes_nothing_along_a_single_negative_coordinate():
+    """With q = 1 only the sign of t counts: its slope is zero to the last bit."""
+    x = torch.randn(50, 4, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    lift_at(x, slice(0, 3), slice(3, 4), 1.0).exp().sum().backward()
+    assert x.grad is not None
+    assert not x.grad[:, 3].any()
 
 
 def test_membership_sees_what_is_off():

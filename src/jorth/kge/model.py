@@ -11,9 +11,10 @@ from torch import Tensor
 from jorth import arrays
 from jorth.arrays import check_indices, describe
 from jorth.group import random_point
+from jorth.kge.moving import multiply
 from jorth.nn import declare
 from jorth.signature import Signature
-from jorth.ultrahyperbolic import check_q, lift_at
+from jorth.ultrahyperbolic import Place, check_q, lift_at, slices
 
 SIGNATURE = Signature(18, 18)
 SCALINGS = ("none", "curvature", "diagonal")
@@ -116,6 +117,11 @@ class UltraE(torch.nn.Module):
         self.register_buffer("plus", plus, persistent=False)
         self.register_buffer("minus", minus, persistent=False)
 
+    @property
+    def _places(self) -> tuple[Place, Place]:
+        """The positive and the negative coordinates."""
+        return slices(self.signature) or (self.plus, self.minus)
+
     def _add_zeros(self, name: str, shape: tuple[int, ...] | None) -> None:
         """A parameter that starts at zero, or None."""
         start = None if shape is None else torch.nn.Parameter(self.points.new_zeros(shape))
@@ -129,7 +135,7 @@ class UltraE(torch.nn.Module):
     def embeddings(self, entities: Tensor | None = None) -> Tensor:
         """The points E (..., n) on U of the given entities (...), or of all."""
         points = self.points if entities is None else _rows(self.points, entities)
-        return lift_at(points, self.plus, self.minus, self.alpha)
+        return lift_at(points, *self._places, self.alpha)
 
     def weights(self) -> dict[str, Tensor]:
         """The parameters by name, the J-orthogonal matrices also if they are parametrised."""
@@ -172,9 +178,8 @@ class UltraE(torch.nn.Module):
         if factor is not None:
             s = points.index_select(-1, self.plus) * factor
             points = points.index_copy(-1, self.plus, s)
-            points = lift_at(points, self.plus, self.minus, self.alpha)
-        moved: Tensor = (_rows(self.matrices(), code) @ points[..., None]).squeeze(-1)
-        return moved
+            points = lift_at(points, *self._places, self.alpha)
+        return multiply(self.matrices(), code, points)
 
     def score_points(
         self, moved: Tensor, anchor_bias: Tensor, candidates: Tensor, bias: Tensor

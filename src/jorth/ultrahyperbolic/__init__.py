@@ -13,10 +13,12 @@ from jorth.ultrahyperbolic.distances import SLOPE_FLOOR as SLOPE_FLOOR
 from jorth.ultrahyperbolic.distances import distance
 from jorth.ultrahyperbolic.maps import exp, log, project_tangent, transport
 from jorth.ultrahyperbolic.means import centroid
+from jorth.ultrahyperbolic.points import Place as Place
 from jorth.ultrahyperbolic.points import height as height
 from jorth.ultrahyperbolic.points import inner, lift, membership, origin
 from jorth.ultrahyperbolic.points import lift_at as lift_at
 from jorth.ultrahyperbolic.points import polar as polar
+from jorth.ultrahyperbolic.points import slices as slices
 
 __all__ = [
     "centroid",

@@ -6,11 +6,15 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from jorth import arrays
 from jorth.arrays import Array, ArrayT, like_input
 from jorth.signature import Signature
 from jorth.ultrahyperbolic.boundary import check_q, like, points_of, several_points
+
+Place = Tensor | slice
+"""Where some coordinates are: an index, or a slice."""
 
 
 def lift(x: ArrayT, signature: Signature, *, alpha: float = 1.0) -> ArrayT:
@@ -36,13 +40,52 @@ def lift(x: ArrayT, signature: Signature, *, alpha: float = 1.0) -> ArrayT:
     return like_input(lifted, x)
 
 
-def lift_at(x: Tensor, plus: Tensor, minus: Tensor, alpha: float) -> Tensor:
-    """`lift` without its checks, for given positions of the signs: NaN where t = 0."""
-    s = x[..., plus]
-    lifted = torch.empty_like(x)
-    lifted[..., plus] = s
-    lifted[..., minus] = height(s, alpha) * polar(x[..., minus])[1]
+def lift_at(x: Tensor, plus: Place, minus: Place, alpha: float) -> Tensor:
+    """`lift` without its checks, for given positions of the signs: NaN where t = 0.
+
+    Slices, where `slices` has them, are several times faster than indices.
+    """
+    lifted: Tensor = _Lift.apply(x, plus, minus, alpha)  # type: ignore[no-untyped-call]
     return lifted
+
+
+def slices(signature: Signature) -> tuple[slice, slice] | None:
+    """The positions of +1 and of -1 if those of each follow one another, else None."""
+    positive, negative = (
+        slice(int(at[0]), int(at[-1]) + 1) if len(at) else slice(0, 0)
+        for at in (signature.positive, signature.negative)
+    )
+    followed = positive.stop - positive.start == signature.p
+    return (
+        (positive, negative) if followed and negative.stop - negative.start == signature.q else None
+    )
+
+
+class _Lift(torch.autograd.Function):
+    """x = (s, t) to (s, h t / |t|) with h = sqrt(alpha^2 + |s|^2), and slopes back to x."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, plus: Place, minus: Place, alpha: float) -> Tensor:
+        s = x[..., plus]
+        h = height(s, alpha)
+        length, direction = polar(x[..., minus])
+        lifted = x.clone()
+        lifted[..., minus] = h * direction
+        ctx.places = plus, minus
+        ctx.save_for_backward(s, h, length, direction)
+        return lifted
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        s, h, length, direction = ctx.saved_tensors
+        plus, minus = ctx.places
+        across = gradient[..., minus]
+        along = (across * direction).sum(dim=-1, keepdim=True)
+        slopes = gradient.clone()
+        slopes[..., plus] += s * (along / h)
+        slopes[..., minus] = (across - along * direction) * (h / length)
+        return slopes, None, None, None
 
 
 def polar(t: Tensor) -> tuple[Tensor, Tensor]:
