@@ -169,6 +169,11 @@ class BatchLoss:
     smoothing: float
     regularisation: float
 
+    @property
+    def stays_on_device(self) -> bool:
+        """Whether nothing is read back from a CUDA device on the way to the loss."""
+        return self.loss == "softmax" and (self.negatives.shared or self.negatives.count is None)
+
     def __call__(self, batch: Batch) -> Tensor:
         """The mean loss of the queries."""
         anchor, code, answer = batch.queries.unbind(-1)

@@ -8,16 +8,21 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from jorth.kge.moving_on_device import multiply_on_device, runs_on_device
+
 
 def multiply(matrices: Tensor, index: Tensor, points: Tensor) -> Tensor:
     """``matrices[index] @ points`` (..., n) for matrices (m, n, n), index (...), points (..., n).
 
-    On the CPU it is compiled; elsewhere the chosen matrices (..., n, n) are gathered.
+    On the CPU it is compiled, on CUDA it is done by Triton; elsewhere the chosen matrices
+    (..., n, n) are gathered.
     """
     flat = index.reshape(-1)
     x = points.reshape(-1, points.shape[-1])
     if x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64):
         product: Tensor = _Product.apply(matrices, flat, x)  # type: ignore[no-untyped-call]
+    elif runs_on_device(x):
+        product = multiply_on_device(matrices, flat, x)
     else:  # index_select, whose gradient is summed without sorting the index first
         product = (matrices.index_select(0, flat) @ x[..., None]).squeeze(-1)
     return product.reshape(points.shape)

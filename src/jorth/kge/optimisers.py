@@ -14,6 +14,7 @@ from jorth.kge.config import Config, check_name
 from jorth.kge.model import UltraE
 from jorth.nn import declare
 from jorth.optim import JOBCD, VRJOBCD, make
+from jorth.optim.steps.by_angles_on_device import is_one_launch
 from jorth.ranks import Ranks
 
 PAPER = {"metric": "embedding", "curvature": "scheduled", "momentum": 0.0}
@@ -72,13 +73,40 @@ class Optimisers:
         self._entities = torch.optim.Adam(self._others, lr=config.lr, fused=True)
         self._relations = make(method, owner, model.signature, name="relations", **options)
         self._both: tuple[torch.optim.Optimizer, ...] = (self._entities, self._relations)
+        if self.stays_on_device:
+            self._put_rates_on_device()
+
+    @property
+    def stays_on_device(self) -> bool:
+        """Whether a step needs nothing from the host but the pairs of J-JOBCD."""
+        X = self._model.relations
+        alone = X.is_cuda and self._ranks is None and self._copy is None
+        return alone and type(self._relations) is JOBCD and is_one_launch(self.relation_group, X)
+
+    @property
+    def relation_group(self) -> dict[str, Any]:
+        """The parameter group of the relations."""
+        group: dict[str, Any] = self._relations.param_groups[0]
+        return group
+
+    def _put_rates_on_device(self) -> None:
+        """There a CUDA graph reads them. torch's fused Adam takes a rate in float32 alone."""
+        device = self._model.points.device
+        for optimiser, dtype in zip(self._both, (torch.float32, torch.float64), strict=True):
+            for group in optimiser.param_groups:
+                group["lr"] = torch.tensor(group["lr"], dtype=dtype, device=device)
+        for group in self._entities.param_groups:
+            group["capturable"] = True
 
     def set_rates(self, factor: float) -> None:
         """Set both learning rates to ``factor`` times their initial values."""
         rates = (self._config.lr, self._config.relation_lr)
         for optimiser, rate in zip(self._both, rates, strict=True):
             for group in optimiser.param_groups:
-                group["lr"] = factor * rate
+                if isinstance(group["lr"], Tensor):
+                    group["lr"].fill_(factor * rate)
+                else:
+                    group["lr"] = factor * rate
 
     def wants_large_batch(self) -> bool:
         """Whether the next step is a refresh of "vr-j-jobcd"."""

@@ -19,6 +19,7 @@ from torch import Tensor
 from jorth.arrays import check_device, check_flag, describe, file_path
 from jorth.kge.averaging import Average
 from jorth.kge.batches import Batch, BatchLoss, Negatives, Queries
+from jorth.kge.captured import CapturedStep
 from jorth.kge.config import ALL, DTYPES, Config
 from jorth.kge.graph import Known, Triples
 from jorth.kge.model import UltraE
@@ -183,6 +184,18 @@ class _Run:
         if config.averaging:
             self._average = Average(_model(triples, config), config.averaging)
 
+        self._step = self._way_to_step()
+
+    def _way_to_step(self) -> Callable[[Batch], Tensor]:
+        """A function that takes a step on a batch, replayed from a CUDA graph where it can be."""
+
+        def plain(batch: Batch) -> Tensor:
+            return self._optimisers.step(lambda: self._share(batch))
+
+        if self._optimisers.stays_on_device and self.loss.stays_on_device:
+            return CapturedStep(plain, self._optimisers.relation_group)
+        return plain
+
     @property
     def evaluated(self) -> UltraE:
         """The model that is evaluated and returned: the average if there is one."""
@@ -268,7 +281,7 @@ class _Run:
                 numbers = torch.randint(len(queries), size, generator=generator, device=device)
                 chosen = queries[numbers]
             batch = Batch(chosen, negatives.next(chosen), self._kept(len(chosen), generator))
-            loss = self._optimisers.step(lambda own=batch: self._share(own))  # type: ignore[misc]
+            loss = self._step(batch)
             if self._average is not None:
                 self._average.update(self.model)
             total += loss * len(chosen)
@@ -308,6 +321,7 @@ class _Run:
         self.progress = state.progress
         self.model.load_state_dict(state.parameters)
         self._optimisers.restore(state.optimisers)
+        self._step = self._way_to_step()
         if self._average is not None:
             self._average.restore(state.average)
 

@@ -53,8 +53,8 @@ def check(backend, batch, device):
 
 def check_shapes(backend, device):
     """Blocks that are full, partly filled and several; both precisions; with and without lists."""
-    for shape in ((1, 1, 2), (5, 7, 3), (3, 1025, 4), (9, 600, 33)):
-        for smoothing, leave in ((0.0, False), (0.2, True), (0.0, True)):
+    for shape in ((1, 1, 2), (5, 7, 3), (9, 1025, 33)):
+        for smoothing, leave in ((0.0, False), (0.1, True)):
             for dtype in (torch.float64, torch.float32):
                 options = dict(dtype=dtype, device=device, smoothing=smoothing, leave=leave)
                 check(backend, exact_batch(*shape, **options), device)
@@ -73,8 +73,6 @@ def check_edges(backend, device):
         assert found.signed[-1].abs().max() == 0
         assert found.truth[-1] == 0
         candidates[1:] *= huge  # its square is not finite
-        loss, gradients = backend(*batch.tensors.values(), 0.1, moved(batch.left_out, device))
-        assert loss.isfinite()
-        assert all(part.isfinite().all() for part in gradients)
+        check(backend, batch, device)
         batch.tensors["bias"][2] = torch.nan
         assert backend(*batch.tensors.values(), 0.1, None)[0].isnan()

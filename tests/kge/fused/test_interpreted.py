@@ -1,4 +1,4 @@
-"""The Triton kernels of the fused loss by Triton's interpreter, in a process of their own."""
+"""The Triton kernels of knowledge graphs by Triton's interpreter, in a process of their own."""
 
 import os
 import subprocess
@@ -10,11 +10,13 @@ import pytest
 SCRIPT = """
 from jorth.kge.fused import on_device
 from tests.kge.fused.backend_checks import check_edges, check_shapes
+from tests.kge.moving_checks import check_moving
 
 check_shapes(on_device.by_triton, "cpu")
 check_edges(on_device.by_triton, "cpu")
-on_device.MOST_BYTES = 1000  # rows in chunks
-check_shapes(on_device.by_triton, "cpu")
+check_moving("cpu")
+on_device.MOST_BYTES = 100  # rows in chunks
+check_edges(on_device.by_triton, "cpu")
 """
 
 

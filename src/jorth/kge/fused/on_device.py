@@ -20,9 +20,10 @@ MARK = {torch.float32: 2.0**127, torch.float64: 2.0**1023}
 """What stands for an inner product whose column does not compete."""
 LARGE = {torch.float32: 2.0**60, torch.float64: 2.0**500}
 """A size whose square is finite and next to which 1 is nothing."""
-TILE_ROWS = 4
-ENOUGH_PROGRAMS = 2048
-"""Programs take several tiles of rows unless there are fewer programs than this."""
+SUMMED, WEIGHED = 256, 512
+"""The columns that a program of `row_sums` and one of `row_weights` has at a time."""
+ENOUGH_PROGRAMS = 4096
+"""Programs of `row_weights`: they have several rows where there would be more."""
 
 
 def by_triton(  # what the loss depends on
@@ -79,21 +80,18 @@ def _chunk(
     constants = {"MARK": MARK[g.dtype], "LARGE": LARGE[g.dtype]}
     loss, log_sum, flat, d_truth = g.new_empty((4, rows)).unbind()
     lists = [truth] * 4 if left_out is None else [part.contiguous() for part in left_out]
-    block, warps = (1024, 4) if k > 512 else (256, 2)
     row_sums[(rows,)](
         g, shared.bias, truth, shared.area, *lists, loss, log_sum, flat, d_truth,
         shared.total, k, SMOOTHING=shared.smoothing, LEAVES_OUT=left_out is not None,
-        BLOCK=block, num_warps=warps, **constants,
+        BLOCK=SUMMED, num_warps=2, **constants,
     )  # fmt: skip
-    columns = 512 if g.dtype == torch.float32 else 256  # 16 bytes per lane
-    across = max(1, -(-k // columns))
-    tiles = -(-rows // TILE_ROWS)
-    loops = max(1, tiles * across // ENOUGH_PROGRAMS)
-    down = -(-tiles // loops)
-    d_bias, d_area = g.new_empty((down, k)), g.new_empty((down * across,))
-    row_weights[(down, across)](
+    across = max(1, -(-k // WEIGHED))
+    size = max(1, rows * across // ENOUGH_PROGRAMS)
+    parts = -(-rows // size)
+    d_bias, d_area = g.new_empty((parts, k)), g.new_empty((parts * across,))
+    row_weights[(parts, across)](
         g, shared.bias, truth, shared.area, log_sum, flat, d_bias, d_area, rows, shared.total, k,
-        loops, R=TILE_ROWS, C=columns, num_warps=4, **constants,
+        size, BLOCK=WEIGHED, num_warps=4, **constants,
     )  # fmt: skip
     gradients = Gradients(
         g @ shared.candidates, g.mT @ signed, d_bias.sum(0), d_truth, d_area.sum()

@@ -8,6 +8,7 @@ import triton
 import triton.language as tl
 
 HALF_PI = tl.constexpr(1.5707963267948966)
+LOG_TWO = tl.constexpr(0.6931471805599453)
 
 
 @triton.jit
@@ -28,22 +29,30 @@ def arc_sine(w, z):
 
 
 @triton.jit
-def arc_and_sine(g, LARGE: tl.constexpr):
-    """(arc, sine, e) of `jorth.kge.model.squared_arc`; beyond LARGE the sine is |g|."""
+def circular_arc(size, e):
+    """acos(size) for e = size - 1 < 0."""
+    far, half = size < 0.5, tl.maximum(-0.5 * e, 0.0)
+    part = arc_sine(tl.where(far, size, tl.sqrt(half)), tl.where(far, size * size, half))
+    return tl.where(far, HALF_PI - part, 2.0 * part)
+
+
+@triton.jit
+def arc_of(g, LARGE: tl.constexpr):
+    """(arc, 1 / sine, e) of `jorth.kge.model.squared_arc`; where e = 0 the first two are 0.
+
+    Beyond LARGE, whose square may overflow, the sine is |g|.
+    """
     size = tl.abs(g)
     e = size - 1.0
-    square = tl.abs(e) * (tl.minimum(size, LARGE) + 1.0)
-    sine = tl.where(size > LARGE, size, tl.sqrt(square))
-    x = tl.maximum(e, 0.0) + sine
-    arc = natural_log(1.0 + x, x)
-    if tl.max((e < 0.0).to(tl.int32)) > 0:  # never for q = 1
-        far = size < 0.5
-        half = -0.5 * e
-        z = tl.where(far, size * size, half)
-        half_arc = arc_sine(tl.where(far, size, tl.sqrt(tl.maximum(half, 0.0))), z)
-        circular = tl.where(far, HALF_PI - half_arc, 2.0 * half_arc)
-        arc = tl.where(e < 0.0, circular, arc)
-    return arc, sine, e
+    square = tl.abs(e) * (size + 1.0)
+    inverse = tl.where(square > 0.0, tl.rsqrt(square), 0.0)
+    large = size > LARGE
+    x = tl.where(large, size, e + square * inverse)
+    arc = natural_log(1.0 + x, x) + tl.where(large, tl.full([], LOG_TWO, g.dtype), 0.0)
+    if tl.max((large | (e < 0.0)).to(tl.int32)) > 0:  # rare for q = 1
+        inverse = tl.where(large, 1.0 / size, inverse)
+        arc = tl.where(e < 0.0, circular_arc(size, e), arc)
+    return arc, inverse, e
 
 
 @triton.jit
@@ -57,7 +66,7 @@ def leave_out(g, first, last, answers, column, MARK: tl.constexpr, BLOCK: tl.con
     tl.debug_barrier()  # the row is read by other threads than those that wrote
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["B"])
 def row_sums(
     g, bias, truth, area, first, last, answers, column, row_loss, log_sum, flat, d_truth, B, k,
     SMOOTHING: tl.constexpr, LEAVES_OUT: tl.constexpr, MARK: tl.constexpr, LARGE: tl.constexpr,
@@ -79,7 +88,7 @@ def row_sums(
         j = start + tl.arange(0, BLOCK)
         product = tl.load(g + j, mask=j < k, other=MARK)
         competes = product != MARK
-        arc, _, _ = arc_and_sine(tl.where(competes, product, 1.0), LARGE)
+        arc, _, _ = arc_of(tl.where(competes, product, 1.0), LARGE)
         score = tl.load(bias + j, mask=j < k, other=0.0) - scale * (arc * arc) - true
         if SMOOTHING > 0.0:
             summed += tl.where(competes, score, 0.0)
@@ -105,40 +114,34 @@ def row_sums(
     tl.store(d_truth + row, slope / B)
 
 
-@triton.jit(do_not_specialize=["loops"])
+@triton.jit(do_not_specialize=["rows", "B", "size"])
 def row_weights(
-    g, bias, truth, area, log_sum, flat, d_bias, d_area, rows, B, k,
-    loops, MARK: tl.constexpr, LARGE: tl.constexpr, R: tl.constexpr, C: tl.constexpr,
+    g, bias, truth, area, log_sum, flat, d_bias, d_area, rows, B, k, size,
+    MARK: tl.constexpr, LARGE: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Overwrite g by d loss / d g, and write sums over loops * R rows for biases and area.
+    """Overwrite g by d loss / d g, and sum the slopes of biases and area over ``size`` rows.
 
-    A lane has the same columns in all R rows, so that sums over rows stay within it.
+    A program has BLOCK columns of these rows. What programs sum is added up later, in one order.
     """
+    part = tl.program_id(0)
+    j = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     weight = tl.full([], 1.0, g.dtype.element_ty) / B
-    j = tl.program_id(1) * C + tl.arange(0, C)
     scale = tl.load(area)
-    own = tl.load(bias + j, mask=j < k, other=0.0)[None, :]
-    biases = tl.zeros([C], g.dtype.element_ty)
-    areas = tl.zeros([C], g.dtype.element_ty)
-    for turn in range(loops):
-        i = (tl.program_id(0) * loops + turn) * R + tl.arange(0, R)
-        at = i.to(tl.int64)[:, None] * k + j[None, :]
-        inside = (i < rows)[:, None] & (j < k)[None, :]
-        product = tl.load(g + at, mask=inside, other=MARK)
+    own = tl.load(bias + j, mask=j < k, other=0.0)
+    biases, areas = tl.zeros([BLOCK], g.dtype.element_ty), tl.zeros([BLOCK], g.dtype.element_ty)
+    for row in range(part * size, tl.minimum(part * size + size, rows)):
+        at = g + tl.cast(row, tl.int64) * k + j
+        product = tl.load(at, mask=j < k, other=MARK)
         competes = product != MARK
         product = tl.where(competes, product, 1.0)
-        arc, sine, e = arc_and_sine(product, LARGE)
-        true = tl.load(truth + i, mask=i < rows, other=0.0)[:, None]
-        log_whole = tl.load(log_sum + i, mask=i < rows, other=0.0)[:, None]
-        label = tl.load(flat + i, mask=i < rows, other=0.0)[:, None]
-        score = own - scale * (arc * arc) - true
-        share = tl.where(competes, (tl.exp(score - log_whole) - label) * weight, 0.0)
-        ratio = arc / tl.where(sine > 0.0, sine, 1.0)
-        slope = tl.where((e < 0.0) == (product < 0.0), -2.0 * scale, 2.0 * scale) * ratio
+        arc, inverse, e = arc_of(product, LARGE)
+        score = own - scale * (arc * arc) - tl.load(truth + row)
+        share = (tl.exp(score - tl.load(log_sum + row)) - tl.load(flat + row)) * weight
+        share = tl.where(competes, share, 0.0)
+        slope = tl.where((e < 0.0) == (product < 0.0), -2.0, 2.0) * scale * (arc * inverse)
         slope = tl.where(product == 0.0, 0.0, slope)
-        tl.store(g + at, share * slope, mask=inside)
-        biases += tl.sum(share, 0)
-        areas -= tl.sum(share * (arc * arc), 0)
-    tl.store(d_bias + tl.program_id(0).to(tl.int64) * k + j, biases, mask=j < k)
-    part = tl.program_id(0) * tl.num_programs(1) + tl.program_id(1)
-    tl.store(d_area + part, tl.sum(areas, 0))
+        tl.store(at, share * slope, mask=j < k)
+        biases += share
+        areas -= share * (arc * arc)
+    tl.store(d_bias + tl.cast(part, tl.int64) * k + j, biases, mask=j < k)
+    tl.store(d_area + part * tl.num_programs(1) + tl.program_id(1), tl.sum(areas, 0))

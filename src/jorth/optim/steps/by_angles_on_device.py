@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any
 
@@ -27,6 +30,7 @@ MOST_ROWS = 64
 """The largest matrix that one program takes through a whole step."""
 LARGEST_ANGLE = 3.0
 """Half tangents have poles at pi."""
+_GIVEN: ContextVar[Tensor | None] = ContextVar("given", default=None)
 
 
 def is_one_launch(group: dict[str, Any], X: Tensor) -> bool:
@@ -95,6 +99,26 @@ def device_signs(signature: Signature, device: torch.device) -> Tensor:
 
 def device_codes(group: dict[str, Any], device: torch.device) -> Tensor:
     """The rounds of this step, as `pair_codes` on the device."""
+    given = _GIVEN.get()
+    return codes_of_turn(group, device) if given is None else given
+
+
+@contextmanager
+def given_codes(codes: Tensor) -> Iterator[None]:
+    """Have steps read their rounds from this tensor, when they run.
+
+    A step in a CUDA graph thus has the rounds that the tensor holds at the time of the replay,
+    rather than those of the step that was captured.
+    """
+    before = _GIVEN.set(codes)
+    try:
+        yield
+    finally:
+        _GIVEN.reset(before)
+
+
+def codes_of_turn(group: dict[str, Any], device: torch.device) -> Tensor:
+    """The rounds of the group's next step, which depend on its number."""
     signature = group["signature"]
     length = rounds_in_tournament(signature.n)
     count, turn = group["rounds_per_gradient"] or length, group["turn"]
