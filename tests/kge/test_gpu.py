@@ -8,8 +8,11 @@ import torch
 
 import jorth
 from jorth.kge import evaluate, hold_out, train
+from jorth.kge.batches import Negatives
+from jorth.kge.graph import Known
 from tests.kge.models import random_triples, scattered
-from tests.kge.test_training import GRAPH, QUICK
+from tests.kge.test_ingredients import EVERYTHING
+from tests.kge.test_training import GRAPH, METHODS, QUICK
 
 pytestmark = pytest.mark.gpu
 
@@ -55,3 +58,31 @@ def test_training(method, relation_device):
 def test_csdm():
     result = train(GRAPH, replace(QUICK, method="csdm", device="cuda", epochs=10, lr=0.05))
     assert result.history["loss"][-1] < 0.9 * result.history["loss"][0]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_ingredient(method):
+    config = replace(EVERYTHING, method=method, device="cuda", epochs=10, lr=0.05)
+    result = train(GRAPH, config)
+    assert result.model.log_factors.is_cuda
+    assert result.history["loss"][-1] < 0.95 * result.history["loss"][0]
+    R = result.model.relations.detach()
+    assert torch.as_tensor(jorth.residual(R, config.signature)).max() < 1e-12
+
+
+@pytest.mark.parametrize("reject", [False, True])
+def test_drawing_negatives_does_not_wait_for_the_device(reject):
+    triples = random_triples(300, 90, 3).cuda()
+    known = Known(triples, 90, 3) if reject else None
+    generator = torch.Generator("cuda").manual_seed(0)
+    for shared in (True, False):
+        negatives = Negatives(90, 40, shared, known)
+        deal = negatives.epoch(generator)
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            drawn = [deal.next(triples[:20]) for _ in range(5)]
+            if shared:
+                negatives.left_out(triples[:20], drawn[0])
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+        assert all(part.is_cuda for part in drawn)
