@@ -11,6 +11,7 @@ from torch import Tensor
 from jorth import arrays
 from jorth.arrays import check_indices, describe
 from jorth.group import random_point
+from jorth.kernels.arcs import runs_on_device, write_squared_arcs
 from jorth.kge.moving import multiply
 from jorth.nn import declare
 from jorth.signature import Signature
@@ -292,13 +293,14 @@ class _SquaredArc(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, g: Tensor) -> Tensor:
-        flat = g.reshape(-1)
+        flat = g.reshape(-1).contiguous()
         square = torch.empty_like(flat)
         slope = torch.empty_like(flat) if ctx.needs_input_grad[0] else None
+        write = write_squared_arcs if runs_on_device(g) else _square_and_slope
         size = CHUNK if g.device.type == "cpu" else max(1, flat.numel())
         for start in range(0, flat.numel(), size):
             part = slice(start, start + size)
-            _square_and_slope(flat[part], square[part], None if slope is None else slope[part])
+            write(flat[part], square[part], None if slope is None else slope[part])
         if slope is not None:
             ctx.save_for_backward(slope.view(g.shape))
         return square.view(g.shape)

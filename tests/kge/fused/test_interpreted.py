@@ -10,11 +10,12 @@ import pytest
 SCRIPT = """
 from jorth.kge.fused import on_device
 from tests.kge.fused.backend_checks import check_edges, check_shapes
-from tests.kge.moving_checks import check_moving
+from tests.kge.device_checks import check_arcs, check_moving
 
 check_shapes(on_device.by_triton, "cpu")
 check_edges(on_device.by_triton, "cpu")
 check_moving("cpu")
+check_arcs("cpu")
 on_device.MOST_BYTES = 100  # rows in chunks
 check_edges(on_device.by_triton, "cpu")
 """

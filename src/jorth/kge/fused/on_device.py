@@ -11,6 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from jorth.kernels.arcs import LARGE
 from jorth.kge.fused.gradients import Gradients
 from jorth.kge.fused.left_out import LeftOut
 
@@ -18,8 +19,6 @@ MOST_BYTES = 2**30
 """The most inner products that are held at a time, in bytes."""
 MARK = {torch.float32: 2.0**127, torch.float64: 2.0**1023}
 """What stands for an inner product whose column does not compete."""
-LARGE = {torch.float32: 2.0**60, torch.float64: 2.0**500}
-"""A size whose square is finite and next to which 1 is nothing."""
 SUMMED, WEIGHED = 256, 512
 """The columns that a program of `row_sums` and one of `row_weights` has at a time."""
 ENOUGH_PROGRAMS = 4096

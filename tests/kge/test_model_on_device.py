@@ -1,16 +1,20 @@
-"""Points times chosen matrices on a CUDA device."""
+"""Points times chosen matrices, and squared arcs, on a CUDA device."""
 
 import pytest
 import torch
 
 from jorth.kge.moving_on_device import multiply_on_device, runs_on_device
-from tests.kge.moving_checks import check_moving
+from tests.kge.device_checks import check_arcs, check_moving
 
 pytestmark = pytest.mark.gpu
 
 
 def test_equals_gathered_matrices():
     check_moving("cuda")
+
+
+def test_arcs():
+    check_arcs("cuda")
 
 
 def test_gradients():
