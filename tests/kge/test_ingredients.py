@@ -18,7 +18,7 @@ from tests.kge.test_training import GRAPH, METHODS, QUICK, interrupt_at, same
 
 EVERYTHING = replace(
     QUICK, smoothing=0.1, clip=0.5, max_radius=1.0, scaling="diagonal", dropout=0.2,
-    learn_scale=True, averaging=0.97, reject=True, shared=True, regularisation=0.05, sides="both",
+    learn_scale=True, averaging=0.5, reject=True, shared=True, regularisation=0.05, sides="both",
     schedule="linear", reciprocal=True, warmup=1,
 )  # fmt: skip
 
@@ -150,48 +150,49 @@ def test_shortening_changes_only_what_is_too_long():
         assert torch.allclose(new, factor * old, rtol=1e-14, atol=0)
 
 
-@pytest.mark.parametrize("averaging", [0.7, 0.98])
 @pytest.mark.parametrize("method", METHODS)
-def test_the_average_is_that_of_the_formula(method, averaging):
-    """All parameters but the relations are averaged as numbers."""
-    config = replace(EVERYTHING, method=method, averaging=averaging)
-    every = {0.7: 1, 0.98: 5}[averaging]
-    run = _Run(GRAPH, config)
-    queries, expected = GRAPH.train[:20], {}
-    step = run._optimisers.step
-    for number in range(40):
-        step(lambda: run.loss(Batch(queries, torch.arange(5))))
-        run._average.update(run.model)
-        if number % every:
-            continue
-        updates = number // every
-        decay = min(averaging**every, (1 + updates) / (10 + updates)) if updates else 0.0
-        for name, value in run.model.weights().items():
-            new = value.detach().clone()
-            expected[name] = decay * expected.get(name, new) + (1 - decay) * new
+def test_the_average_is_that_of_the_last_epochs(method):
+    """Before, the plain model is evaluated; all parameters but the relations have their mean."""
+    config = replace(EVERYTHING, method=method, epochs=7, averaging=0.4, evaluate_every=1)
+    assert config.averaged_from == 5
+    run, models = _Run(GRAPH, config), []
+    for number in range(1, 8):
+        mrr = run.epoch()["mrr"]
+        models.append({name: w.detach().clone() for name, w in run.model.weights().items()})
+        assert (run.evaluated is run.model) == (number < 5)
+        assert mrr == evaluate(run.evaluated, GRAPH.valid, GRAPH.known).mrr
     found = run.evaluated.weights()
     for name in set(found) - {"relations"}:
-        assert torch.allclose(found[name], expected[name], rtol=1e-12, atol=1e-14)
+        mean = torch.stack([model[name] for model in models[4:]]).mean(dim=0)
+        assert torch.allclose(found[name], mean, rtol=1e-12, atol=1e-14)
+    last = [model["relations"] for model in models[4:]]
     relations = found["relations"].detach()
     assert jorth.residual(relations, config.signature).max() < 1e-13
     # on the group the mean of near points is the plain mean to second order
-    steps = (relations - run.model.relations.detach()).norm()
-    assert 0 < (relations - expected["relations"]).norm() < steps
-    assert not torch.equal(run.model.points, found["points"])
+    spread = max((one - last[0]).norm() for one in last)
+    assert 0 < (relations - torch.stack(last).mean(dim=0)).norm() < 0.5 * spread
+
+
+def test_epochs_of_the_average():
+    assert Config(epochs=200, averaging=0.2).averaged_from == 161
+    assert Config(epochs=3, averaging=0.01).averaged_from == 3  # one model at least
+    assert Config(epochs=3).averaged_from == 4  # never
+    stopped = train(GRAPH, replace(QUICK, averaging=0.2, max_time=1e-9))  # before it has begun
+    assert same(stopped.model, train(GRAPH, replace(QUICK, max_time=1e-9)).model)
 
 
 def test_the_average_is_evaluated_and_returned():
-    result = train(GRAPH, replace(QUICK, averaging=0.9, evaluate_every=1, epochs=5))
-    plain = train(GRAPH, replace(QUICK, evaluate_every=1, epochs=5))
-    assert np.array_equal(result.history["loss"], plain.history["loss"])  # training is the same
-    assert not same(result.model, plain.model)
-    mrr = result.history["mrr"]
-    assert evaluate(result.model, GRAPH.valid, GRAPH.known).mrr == mrr.max()
+    config = replace(QUICK, evaluate_every=3, epochs=6)
+    averaged, plain = train(GRAPH, replace(config, averaging=0.5)), train(GRAPH, config)
+    assert np.array_equal(averaged.history["loss"], plain.history["loss"])  # training is the same
+    assert averaged.history["mrr"][2] == plain.history["mrr"][2]
+    best = averaged.history["mrr"][[2, 5]].max()
+    assert evaluate(averaged.model, GRAPH.valid, GRAPH.known).mrr == best
 
 
 def test_relations_that_jump_to_another_component_end_the_average():
     model = scattered(4, 1)
-    average = Average(scattered(4, 1), 0.9)
+    average = Average(scattered(4, 1))
     average.update(model)
     with torch.no_grad():
         model.relations[0] *= -1
@@ -201,7 +202,7 @@ def test_relations_that_jump_to_another_component_end_the_average():
 
 
 def test_a_run_without_an_average_ends_with_its_best_model(monkeypatch):
-    config = replace(QUICK, averaging=0.9, epochs=6, evaluate_every=2)
+    config = replace(QUICK, averaging=0.5, epochs=6, evaluate_every=2)
     steps = _Run.steps
 
     def breaks(self, number):

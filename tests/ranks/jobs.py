@@ -97,7 +97,7 @@ GRAPH_CASES = {
         "scaling": "diagonal",
         "dropout": 0.2,
         "learn_scale": True,
-        "averaging": 0.9,
+        "averaging": 0.5,
     },
 }
 

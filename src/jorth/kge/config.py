@@ -58,9 +58,10 @@ class Config:
         clip: The largest norm of the gradient of all that this Adam optimises; None for no limit.
         max_radius: The largest |s| of an entity x = (s, t), to which s is shortened after every
             step; None for no limit.
-        averaging: The decay per step of an exponential average of the model, 0 for none. The
-            relations are averaged on the group, as by `jorth.optim.AveragedModel`. What is
-            evaluated and returned is the average. See `jorth.kge.averaging.Average`.
+        averaging: The share of ``epochs``, at their end, over which the model is averaged, 0 for
+            none: 0.2 of 200 epochs is the mean of the models after epochs 161 to 200. Relations are
+            averaged on the group, as by `jorth.optim.AveragedModel`. Once it has begun, the average
+            is what is evaluated and returned. A run that ends earlier may have none.
         schedule: How both rates change: "constant", or "linear" or "cosine" down to zero.
         warmup: The number of epochs in which the rates rise from zero.
         epochs, max_time: The largest numbers of epochs and of seconds of training.
@@ -160,6 +161,12 @@ class Config:
     def signature(self) -> Signature:
         """The signs of J, positive ones first."""
         return Signature(self.p, self.q)
+
+    @property
+    def averaged_from(self) -> int:
+        """The first epoch whose model enters the average; beyond ``epochs`` without one."""
+        count = round(self.averaging * self.epochs)
+        return self.epochs - max(count, 1 if self.averaging else 0) + 1
 
     def rate(self, epoch: float) -> float:
         """The factor of both learning rates after the given number of epochs."""

@@ -152,7 +152,7 @@ class _Checkpoint:
     parameters: dict[str, Tensor]
     optimisers: list[OptimiserState]
     average: dict[str, Tensor]
-    """The average of the model, empty if there is none."""
+    """The average of the model, empty while there is none."""
 
 
 class _Run:
@@ -180,10 +180,7 @@ class _Run:
             config.smoothing,
             config.regularisation,
         )
-        self._average = None
-        if config.averaging:
-            self._average = Average(_model(triples, config), config.averaging)
-
+        self._average: Average | None = None
         self._step = self._way_to_step()
 
     def _way_to_step(self) -> Callable[[Batch], Tensor]:
@@ -198,7 +195,7 @@ class _Run:
 
     @property
     def evaluated(self) -> UltraE:
-        """The model that is evaluated and returned: the average if there is one."""
+        """The model that is evaluated and returned: the average once there is one."""
         return self.model if self._average is None else self._average.model
 
     def epoch(self) -> Row:
@@ -208,6 +205,7 @@ class _Run:
         number = len(progress.rows) + 1
         start = time.perf_counter()
         loss, seen = self.steps(number)
+        self._enter_average(number)
         seconds = time.perf_counter() - start
         if self._ranks is not None:  # all processes must agree on the time
             (seconds,) = self._ranks.largest([seconds])
@@ -238,6 +236,13 @@ class _Run:
             evaluations = progress.evaluations_since
             progress.message = f"no better validation MRR in {evaluations} evaluations"
         return row
+
+    def _enter_average(self, number: int) -> None:
+        """Let the model after an epoch enter the average if it is one of the last epochs."""
+        if number == self.config.averaged_from:
+            self._average = Average(_model(self.triples, self.config))
+        if self._average is not None:
+            self._average.update(self.model)
 
     def _broken(self, loss: float) -> str:
         """What is no longer a number after an epoch, or an empty text."""
@@ -282,8 +287,6 @@ class _Run:
                 chosen = queries[numbers]
             batch = Batch(chosen, negatives.next(chosen), self._kept(len(chosen), generator))
             loss = self._step(batch)
-            if self._average is not None:
-                self._average.update(self.model)
             total += loss * len(chosen)
             seen += len(chosen)
         return float(total) / seen, seen
@@ -322,7 +325,8 @@ class _Run:
         self.model.load_state_dict(state.parameters)
         self._optimisers.restore(state.optimisers)
         self._step = self._way_to_step()
-        if self._average is not None:
+        if state.average and len(self.progress.rows) >= self.config.averaged_from:
+            self._average = Average(_model(self.triples, self.config))
             self._average.restore(state.average)
 
     def result(self) -> Training:
