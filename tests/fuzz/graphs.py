@@ -302,10 +302,10 @@ def check_read(result, given):
 
 SETTINGS = dict(
     p=2, q=2, alpha=1.0, delta=5.0, reciprocal=False, spread=0.05, rotate=True, dtype="float64",
-    device="cpu", method="j-jobcd", relation_lr=0.01, lr=0.01, schedule="constant", warmup=0,
-    epochs=2, max_time=As("number", 20.0), batch_size=16, large_batch=20, loss="softmax",
-    negatives=As("count", 3), shared=True, sides="both", reject=False, temperature=1.0,
-    regularisation=0.01, evaluate_every=2, patience=1, seed=0, smoothing=0.1,
+    device="cpu", method="j-jobcd", relation_lr=0.01, lr=0.01, schedule="linear", warmup=0,
+    final_rate=0.1, epochs=2, max_time=As("number", 20.0), batch_size=16, large_batch=20,
+    loss="softmax", negatives=As("count", 3), shared=True, sides="both", reject=False,
+    temperature=1.0, regularisation=0.01, evaluate_every=2, patience=1, seed=0, smoothing=0.1,
     clip=As("number", 1.0), max_radius=As("number", 2.0), scaling="diagonal", dropout=0.1,
     learn_scale=True, averaging=0.5,
 )  # fmt: skip

@@ -48,6 +48,7 @@ def test_a_file_is_read(tmp_path):
         ("max_radius = -1", "max_radius must be a positive number"),
         ("smoothing = 1", "smoothing must be in [0, 1), got 1"),
         ("dropout = -0.1", "dropout must be in [0, 1), got -0.1"),
+        ("final_rate = 1", "final_rate must be in [0, 1), got 1"),
         ("averaging = 1.0", "averaging must be in [0, 1), got 1.0"),
         ('scaling = "yes"', 'scaling must be one of "none", "curvature", "diagonal", got'),
         ("learn_scale = 1", "learn_scale must be True or False, got int 1"),

@@ -174,7 +174,11 @@ def test_rates():
     config = Config(epochs=10, warmup=4, schedule="linear")
     assert [config.rate(epoch) for epoch in (0, 5, 10)] == [1 / 5, 0.5, 0.0]
     assert Config(epochs=10, schedule="cosine").rate(5) == pytest.approx(0.5)
-    assert Config(epochs=10).rate(7.3) == 1.0
+    assert Config(epochs=10).rate(7.3) == Config(epochs=10, final_rate=0.1).rate(7.3) == 1.0
+    for schedule in ("linear", "cosine"):
+        config = Config(epochs=10, schedule=schedule, final_rate=0.1)
+        expected = [1.0, 0.55, 0.1, 0.1]
+        assert [config.rate(epoch) for epoch in (0, 5, 10, 11)] == pytest.approx(expected)
 
 
 def test_rates_reach_both_optimisers():

@@ -32,7 +32,7 @@ CHOICES: dict[str, Sequence[str]] = {
 }
 AT_LEAST_ZERO = ("p", "warmup", "patience")
 AT_LEAST_ONE = ("q", "epochs", "batch_size", "large_batch", "evaluate_every")
-SHARES = ("smoothing", "dropout", "averaging")
+SHARES = ("smoothing", "dropout", "averaging", "final_rate")
 LIMITS = ("max_time", "clip", "max_radius")
 FLAGS = ("reciprocal", "rotate", "learn_scale", "shared", "reject")
 
@@ -62,7 +62,8 @@ class Config:
             none: 0.2 of 200 epochs is the mean of the models after epochs 161 to 200. Relations are
             averaged on the group, as by `jorth.optim.AveragedModel`. Once it has begun, the average
             is what is evaluated and returned. A run that ends earlier may have none.
-        schedule: How both rates change: "constant", or "linear" or "cosine" down to zero.
+        schedule, final_rate: How both rates change: "constant", or "linear" or "cosine" down to the
+            share ``final_rate`` of their initial values.
         warmup: The number of epochs in which the rates rise from zero.
         epochs, max_time: The largest numbers of epochs and of seconds of training.
         batch_size: The number of queries per step.
@@ -106,6 +107,7 @@ class Config:
     max_radius: float | None = None
     averaging: float = 0.0
     schedule: str = "constant"
+    final_rate: float = 0.0
     warmup: int = 0
     epochs: int = 100
     max_time: float | None = None
@@ -172,8 +174,8 @@ class Config:
         """The factor of both learning rates after the given number of epochs."""
         rise = 1.0 if epoch >= self.warmup else (epoch + 1) / (self.warmup + 1)
         share = min(epoch / self.epochs, 1.0)
-        fall = {"constant": 1.0, "linear": 1 - share, "cosine": (1 + math.cos(math.pi * share)) / 2}
-        return rise * fall[self.schedule]
+        left = {"constant": 1.0, "linear": 1 - share, "cosine": (1 + math.cos(math.pi * share)) / 2}
+        return rise * (self.final_rate + (1 - self.final_rate) * left[self.schedule])
 
 
 def read_config(path: Path, *, others: tuple[str, ...] = ()) -> tuple[Config, dict[str, Any]]:
