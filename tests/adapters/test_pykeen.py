@@ -101,7 +101,10 @@ def test_another_graph_is_refused():
         UltraE.from_jorth(ours, Nations().training)
 
 
-@pytest.mark.parametrize("options", [{"scaling": "curvature"}, {"learn_scale": True}])
+@pytest.mark.parametrize(
+    "options",
+    [{"scaling": "curvature"}, {"learn_scale": True}, {"reverse_weight": 0.5, "reciprocal": True}],
+)
 def test_a_model_that_does_more_than_isometries_is_refused(options):
-    with pytest.raises(ValueError, match='model must have scaling="none" and learn_scale=False'):
+    with pytest.raises(ValueError, match='model must have scaling="none", learn_scale=False and'):
         UltraE.from_jorth(scattered(14, 55, **options), Nations().training)

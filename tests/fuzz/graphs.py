@@ -307,7 +307,7 @@ SETTINGS = dict(
     loss="softmax", negatives=As("count", 3), shared=True, sides="both", reject=False,
     temperature=1.0, regularisation=0.01, evaluate_every=2, patience=1, seed=0, smoothing=0.1,
     clip=As("number", 1.0), max_radius=As("number", 2.0), scaling="diagonal", dropout=0.1,
-    learn_scale=True, averaging=0.5,
+    learn_scale=True, reverse_weight=0.0, averaging=0.5,
 )  # fmt: skip
 
 
@@ -439,6 +439,7 @@ CALLS: list[Call] = [
             rotate=bool(rng.integers(2)),
             scaling="curvature",
             learn_scale=bool(rng.integers(2)),
+            reverse_weight=0.0,
             seed=1,
             dtype=As("other", torch.float64),
             device=As("other", "cpu"),

@@ -51,6 +51,13 @@ def test_a_file_is_read(tmp_path):
         ("final_rate = 1", "final_rate must be in [0, 1), got 1"),
         ("averaging = 1.0", "averaging must be in [0, 1), got 1.0"),
         ('scaling = "yes"', 'scaling must be one of "none", "curvature", "diagonal", got'),
+        ("reverse_weight = 0.5", "reverse_weight must be 0 without reciprocal"),
+        ("reverse_weight = -1", "reverse_weight must be a number of at least 0, got -1"),
+        (
+            'reverse_weight = 1\nreciprocal = true\nscaling = "diagonal"',
+            'reverse_weight above 0 must come with scaling="none", as others have factors of the '
+            "answers, got 'diagonal'",
+        ),
         ("learn_scale = 1", "learn_scale must be True or False, got int 1"),
         ('dtype = "half"', 'dtype must be one of "float64", "float32"'),
     ],

@@ -233,13 +233,25 @@ def test_exported_model_scores_the_same(scaling, learn_scale, tmp_path):
     assert torch.equal(named.model(GRAPH.test), model(GRAPH.test))
 
 
+def test_the_weight_of_the_other_direction_is_exported_and_not_trained(tmp_path):
+    config = replace(QUICK, reciprocal=True, epochs=3)
+    plain, both = (train(GRAPH, replace(config, reverse_weight=w)) for w in (0.0, 0.6))
+    assert np.array_equal(plain.history["loss"], both.history["loss"])
+    assert not np.array_equal(plain.history["mrr"], both.history["mrr"], equal_nan=True)
+    save_model(tmp_path, NamedModel(both.model, GRAPH.entities, GRAPH.relations))
+    named = load_model(tmp_path)
+    assert named.model.reverse_weight == 0.6
+    assert torch.equal(named.model(GRAPH.test), both.model(GRAPH.test))
+
+
 def test_a_model_without_the_later_fields_is_read(tmp_path):
     model = train(GRAPH, replace(QUICK, epochs=1)).model
     save_model(tmp_path, NamedModel(model, GRAPH.entities, GRAPH.relations))
     about = tmp_path / "model.json"
     lines = about.read_text().splitlines()
-    kept = [line for line in lines if "scaling" not in line and "learn_scale" not in line]
-    assert len(kept) == len(lines) - 2
+    later = ("scaling", "learn_scale", "reverse_weight")
+    kept = [line for line in lines if not any(name in line for name in later)]
+    assert len(kept) == len(lines) - 3
     about.write_text("\n".join(kept))
     assert same(model, load_model(tmp_path).model)
 

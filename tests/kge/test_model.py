@@ -200,6 +200,30 @@ def test_gradients_of_factors_and_scale(scaling):
     assert (membership(moved.detach(), SIGNATURE) < 1e-13).all()
 
 
+@pytest.mark.parametrize("learn_scale", [False, True])
+def test_the_other_direction_enters_predictions(learn_scale):
+    """From each end its own distance counts once, that by the other matrix reverse_weight times."""
+    model = scattered(5, 2, reciprocal=True, alpha=1.3, reverse_weight=0.6, learn_scale=learn_scale)
+    if learn_scale:
+        torch.nn.init.constant_(model.log_scale, 0.4)
+    factor = np.exp(0.4) if learn_scale else 1.0
+    E, R = lift(model.points.detach(), SIGNATURE, alpha=1.3), model.relations.detach()
+
+    def squared(x, code, y):
+        return distance(R[code] @ E[x], E[y], SIGNATURE, alpha=1.3) ** 2
+
+    for h, r, t in np.ndindex(5, 2, 5):
+        biases = (model.bias[h] + model.bias[t] + model.delta).detach()
+        there, back = squared(h, r, t), squared(t, r + 2, h)
+        head, relation, tail = (torch.tensor([number]) for number in (h, r, t))
+        tails, heads = model.score_tails(head, relation), model.score_heads(relation, tail)
+        # u |x| |y| / alpha^2 with |x|, |y| up to 50
+        assert abs(tails[0, t] - (biases - factor * (there + 0.6 * back))) < 1e-11 * 50
+        assert abs(heads[0, h] - (biases - factor * (back + 0.6 * there))) < 1e-11 * 50
+        both = model(torch.tensor([[h, r, t], [t, r + 2, h]]))
+        assert (both - torch.stack([tails[0, t], heads[0, h]])).abs().max() < 1e-11
+
+
 def test_what_is_dropped_has_no_part():
     """The other end of a step with coordinates dropped is the lift of what is kept."""
     model = scattered(5, 2)

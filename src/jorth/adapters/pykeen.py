@@ -161,9 +161,9 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
         """
         if not isinstance(model, JorthUltraE):
             raise TypeError(f"model must be a jorth.kge.UltraE, got {describe(model)}")
-        if model.scaling != "none" or model.log_scale is not None:
-            neither = 'scaling="none" and learn_scale=False, as PyKEEN\'s model has neither'
-            raise ValueError(f"model must have {neither}, got {model}")
+        if model.scaling != "none" or model.log_scale is not None or model.reverse_weight:
+            none = 'scaling="none", learn_scale=False and reverse_weight=0, as PyKEEN has none'
+            raise ValueError(f"model must have {none}, got {model}")
         _check_factory(triples_factory)
         expected = (model.n_entities, len(model.relations))
         found = (triples_factory.num_entities, triples_factory.num_relations)

@@ -16,7 +16,7 @@ from jorth import arrays
 from jorth.arrays import describe, whole_number
 from jorth.kge.batches import SIDES
 from jorth.kge.losses import LOSSES
-from jorth.kge.model import SCALINGS
+from jorth.kge.model import SCALINGS, reverse_number
 from jorth.signature import Signature
 from jorth.storage.texts import read_toml
 
@@ -45,6 +45,7 @@ class Config:
         p, q: The numbers of positive and negative signs of J, q at least 1.
         alpha, delta, reciprocal, spread, rotate: As in `UltraE`.
         scaling, learn_scale: As in `UltraE`; optimised together with the entities.
+        reverse_weight: As in `UltraE`: the weight of the other direction's matrix in predictions.
         dtype: "float64" or "float32".
         device: "cpu", "cuda", "cuda:1", ...
         method: How the relations are optimised: "j-jobcd", "vr-j-jobcd" or "csdm".
@@ -96,6 +97,7 @@ class Config:
     rotate: bool = True
     scaling: str = "none"
     learn_scale: bool = False
+    reverse_weight: float = 0.0
     dtype: str = "float64"
     device: str = "cpu"
     method: str = "j-jobcd"
@@ -143,6 +145,8 @@ class Config:
         for name in FLAGS:
             arrays.check_flag(given[name], name)
             given[name] = bool(given[name])
+        weight = reverse_number(self.reverse_weight, self.reciprocal, self.scaling)
+        given["reverse_weight"] = weight
         given["seed"] = arrays.seed_number(self.seed)
         given["delta"] = arrays.finite_number(self.delta, "delta")
         for name in LIMITS:

@@ -28,12 +28,13 @@ FIELDS: dict[str, tuple[type, ...]] = {
     "reciprocal": (bool,),
     "scaling": (str,),
     "learn_scale": (bool,),
+    "reverse_weight": (int, float),
     "about": (dict,),
     "relations": (list,),
     "entities": (list,),
 }
 """The fields of ``model.json`` and their types."""
-LATER = {"scaling": "none", "learn_scale": False}
+LATER = {"scaling": "none", "learn_scale": False, "reverse_weight": 0.0}
 """Fields that older files do not have."""
 
 
@@ -64,6 +65,7 @@ def save_model(folder: str | os.PathLike[str], named: NamedModel) -> None:
         "reciprocal": model.reciprocal,
         "scaling": model.scaling,
         "learn_scale": model.log_scale is not None,
+        "reverse_weight": model.reverse_weight,
         "about": named.about,
         "relations": list(named.relations),
         "entities": list(named.entities),
@@ -99,6 +101,7 @@ def load_model(folder: str | os.PathLike[str], *, device: Any = None) -> NamedMo
             reciprocal=content["reciprocal"],
             scaling=content["scaling"],
             learn_scale=content["learn_scale"],
+            reverse_weight=content["reverse_weight"],
             rotate=False,
             dtype=weights["points"].dtype,
         )

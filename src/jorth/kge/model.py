@@ -43,6 +43,11 @@ class UltraE(torch.nn.Module):
     each end. Without ``reciprocal`` the two codes of a relation still share a matrix, as R_r and
     R_r^-1, but not w: the map of one code is no longer the inverse of that of the other.
 
+    A ``reciprocal`` model may predict by both matrices of a relation: `score_tails`, `score_heads`
+    and ``forward`` subtract the squared distance for the matrix R' of the other code as well, times
+    ``reverse_weight``. It is d(R' y, x) = d(y, R'^-1 x), x the anchor and y the answer. Training
+    does not use it.
+
     Args:
         entities: The number of entities.
         relations: The number of relations.
@@ -57,6 +62,8 @@ class UltraE(torch.nn.Module):
             and positive coordinate), the parameter ``log_factors`` (2 ``n_relations``, 1 or p),
             which starts at zero.
         learn_scale: Whether z is a parameter, ``log_scale``, which starts at zero.
+        reverse_weight: The weight of the other code's squared distance in predictions, with
+            ``reciprocal`` and without ``scaling``.
         seed: The seed of the random initialisation.
         dtype: torch.float64 (the default) or torch.float32.
         device: The device of the parameters.
@@ -82,6 +89,7 @@ class UltraE(torch.nn.Module):
         rotate: bool = True,
         scaling: str = "none",
         learn_scale: bool = False,
+        reverse_weight: float = 0.0,
         seed: int = 0,
         dtype: torch.dtype = torch.float64,
         device: Any = None,
@@ -101,6 +109,7 @@ class UltraE(torch.nn.Module):
         arrays.check_choice(scaling, "scaling", SCALINGS)
         self.scaling = scaling
         arrays.check_flag(learn_scale, "learn_scale")
+        self.reverse_weight = reverse_number(reverse_weight, self.reciprocal, scaling)
         seed = arrays.seed_number(seed)
         arrays.check_device(device)
         points = start_points(self.n_entities, signature, spread, seed)
@@ -182,6 +191,11 @@ class UltraE(torch.nn.Module):
             points = lift_at(points, *self._places, self.alpha)
         return multiply(self.matrices(), code, points)
 
+    def move_back(self, points: Tensor, code: Tensor) -> Tensor:
+        """R'^-1 E (..., n) for the points E (..., n) of the anchors and R' of the other code."""
+        inverses = self.signs[:, None] * self.matrices().mT * self.signs
+        return multiply(inverses, (code + self.n_relations) % (2 * self.n_relations), points)
+
     def score_points(
         self, moved: Tensor, anchor_bias: Tensor, candidates: Tensor, bias: Tensor
     ) -> Tensor:
@@ -219,8 +233,15 @@ class UltraE(torch.nn.Module):
         return self._score_all(tail, relation + self.n_relations)
 
     def _score_all(self, anchor: Tensor, code: Tensor) -> Tensor:
-        moved = self.move(self.embeddings(anchor), code)
-        return self.score_points(moved, _rows(self.bias, anchor), self.embeddings(), self.bias)
+        x, E = self.embeddings(anchor), self.embeddings()
+        scores = self.score_points(self.move(x, code), _rows(self.bias, anchor), E, self.bias)
+        if self.reverse_weight:
+            scores = self._less_reverse(scores, self.signed(self.move_back(x, code)) @ E.mT)
+        return scores
+
+    def _less_reverse(self, scores: Tensor, g: Tensor) -> Tensor:
+        """The scores less the weighted squared distances of points with products alpha^2 g."""
+        return scores - (self.reverse_weight * self.area) * squared_arc(g)
 
     def _check_queries(self, anchor: Tensor, name: str, relation: Tensor) -> None:
         check_indices(anchor, name, self.n_entities, self.points.device)
@@ -241,16 +262,33 @@ class UltraE(torch.nn.Module):
         check_indices(code, "relations of triples", codes, device)
         (x, anchor_bias), (y, answer_bias) = self.read(anchor, answer)
         g = (self.signed(self.move(x, code)) * y).sum(-1)
-        return self.score_products(g, anchor_bias + self.delta + answer_bias)
+        scores = self.score_products(g, anchor_bias + self.delta + answer_bias)
+        if self.reverse_weight:
+            back = (self.signed(self.move_back(x, code)) * y).sum(-1)
+            scores = self._less_reverse(scores, back)
+        return scores
 
     def extra_repr(self) -> str:
         scaling = "" if self.scaling == "none" else f", scaling={self.scaling!r}"
         learned = "" if self.log_scale is None else ", learn_scale=True"
+        reverse = f", reverse_weight={self.reverse_weight:g}" if self.reverse_weight else ""
         return (
             f"{self.n_entities} entities, {self.n_relations} relations, {self.signature}, "
             f"alpha={self.alpha:g}, delta={self.delta:g}, reciprocal={self.reciprocal}"
-            f"{scaling}{learned}"
+            f"{scaling}{learned}{reverse}"
         )
+
+
+def reverse_number(value: Any, reciprocal: bool, scaling: str) -> float:
+    """A ``reverse_weight`` that fits the other two settings, or a ValueError."""
+    weight = arrays.nonnegative_number(value, "reverse_weight")
+    if weight and not reciprocal:
+        expected = "0 without reciprocal, where both directions have one matrix"
+        raise ValueError(f"reverse_weight must be {expected}, got {weight:g}")
+    if weight and scaling != "none":
+        expected = 'with scaling="none", as others have factors of the answers'
+        raise ValueError(f"reverse_weight above 0 must come {expected}, got {scaling!r}")
+    return weight
 
 
 def _rows(table: Tensor, index: Tensor) -> Tensor:

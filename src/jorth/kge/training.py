@@ -351,6 +351,7 @@ def _model(triples: Triples, config: Config) -> UltraE:
         rotate=config.rotate,
         scaling=config.scaling,
         learn_scale=config.learn_scale,
+        reverse_weight=config.reverse_weight,
         seed=config.seed,
         dtype=DTYPES[config.dtype],
         device=config.device,
