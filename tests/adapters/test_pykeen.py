@@ -9,7 +9,7 @@ pytest.importorskip("pykeen")
 from pykeen.datasets import Nations
 from pykeen.pipeline import pipeline
 
-from jorth.adapters.pykeen import JOrthogonalRepresentation, UltraE, UltraEInteraction
+from jorth.adapters.pykeen import JOrthogonalRepresentation, UltraE, UltraEInteraction, _queries
 
 
 def both_models(reciprocal):
@@ -54,6 +54,53 @@ def test_either_side_may_be_moved():
     assert torch.allclose(forwards, ours(torch.stack([h, r, t], -1)), rtol=0, atol=1e-10)
     assert torch.allclose(backwards, ours(torch.stack([t, r, h], -1)), rtol=0, atol=1e-10)
     assert not torch.allclose(forwards, backwards)
+
+
+def with_negatives(positive, others):
+    """With 8 ``others`` for every triple: 4 in place of its head, then 4 in place of its tail."""
+    negative = positive.repeat_interleave(8, dim=0)
+    places = torch.arange(len(negative))
+    negative[places, places // 4 % 2 * 2] = others
+    return torch.cat([positive, negative])
+
+
+@pytest.mark.parametrize("signature", [SIGNATURE, jorth.Signature(5, 1), jorth.Signature(3, 4)])
+@pytest.mark.parametrize("inverse", [False, True])
+def test_scores_and_slopes_are_those_of_the_interaction(inverse, signature):
+    """Those of PyKEEN's own score_hrt, which has a matrix for every triple."""
+    factory = Nations(create_inverse_triples=inverse).training
+    model = UltraE(triples_factory=factory, signature=signature, alpha=1.2, spread=0.5).double()
+    seeded = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        model.relation_representations[0].weight.normal_(0, 0.3, generator=seeded)
+        model.entity_representations[1]._embeddings.weight.normal_(generator=seeded)
+    positive = factory.mapped_triples[::50].clone()
+    positive[:, 1] = torch.randint(factory.num_relations, (len(positive),), generator=seeded)
+    others = torch.randint(factory.num_entities, (8 * len(positive),), generator=seeded)
+    triples = with_negatives(positive, others)
+    triples = torch.cat([triples, triples[:3, [0, 1, 0]]])
+    assert (int(triples[:, 1].max()) >= factory.real_num_relations) == inverse
+    weights = torch.randn(len(triples), 1, generator=seeded, dtype=torch.float64)
+    found = []
+    for score in (model.score_hrt, super(UltraE, model).score_hrt):
+        scores = score(triples)
+        slopes = torch.autograd.grad((weights * scores).sum(), list(model.parameters()))
+        found.append((scores.detach(), *slopes))
+    for ours, expected in zip(*found, strict=True):
+        assert ours.shape == expected.shape
+        assert torch.allclose(ours, expected, rtol=0, atol=1e-10 * expected.abs().max())
+
+
+def test_negatives_are_moved_once():
+    """Of 8 negatives of a triple, 4 share the head with it and 4 the tail."""
+    positive = torch.stack([torch.arange(30), torch.arange(30) % 3, torch.arange(30, 60)], dim=1)
+    triples = with_negatives(positive, torch.arange(60, 300))
+    code, anchor, query, answer = _queries(triples[:, ::2], triples[:, 1], 3, 300)
+    assert len(torch.unique(code * 300 + anchor)) == len(code) == 2 * 30
+    assert (code.diff() >= 0).all()
+    for (h, r, t), place, other in zip(triples.tolist(), query, answer.tolist(), strict=True):
+        expected = (h, r, t) if code[place] < 3 else (t, r + 3, h)
+        assert (int(anchor[place]), int(code[place]), other) == expected
 
 
 def test_pipeline_trains_and_evaluates():

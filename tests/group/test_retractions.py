@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jorth import Signature, cayley, component, exp, residual
+from jorth.group.retractions import exp_by_products
 from tests.group.strategies import UNIT, signatures
 
 
@@ -136,3 +137,47 @@ def test_conjugated_element_is_let_through_and_a_bad_one_in_a_batch_is_not():
 def test_not_in_the_algebra(retract):
     with pytest.raises(ValueError, match="K must be in the Lie algebra \\(J K skew\\), got"):
         retract(np.array([[0, -1.0], [1.0, 0]]), Signature(1, 1))
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-6, 0.05, 0.5, 3.0, 12.0])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_exp_by_products_agrees_with_mpmath(dtype, size):
+    """Relative to exp |K|, which bounds the terms of the series: a few products of n u each."""
+    n = 5
+    rng = np.random.default_rng(0)
+    S = np.triu(rng.standard_normal((n, n)), 1)
+    K = torch.from_numpy(np.diag([1.0, 1, -1, 1, -1]) @ (S - S.T)).to(dtype)
+    K = K * (size / K.abs().sum(-1).max())
+    found = exp_by_products(torch.stack([K, -K]))
+    with mpmath.workdps(40):
+        expected = mpmath.expm(mpmath.matrix(K.double().tolist()))
+    expected = torch.tensor(
+        [[float(expected[i, j]) for j in range(n)] for i in range(n)], dtype=torch.float64
+    )
+    bound = 10 * n * torch.finfo(dtype).eps * (1 + size)
+    scale = float(torch.linalg.matrix_exp(K.double().abs()).max())
+    assert (found[0].double() - expected).abs().max() <= bound * scale
+    back = found[0].double() @ found[1].double() - torch.eye(n, dtype=torch.float64)
+    assert back.abs().max() <= bound * scale**2
+    if size == 0:
+        assert torch.equal(found[0], torch.eye(n, dtype=dtype))
+
+
+@pytest.mark.parametrize("size", [0.0, 0.05, 0.5, 4.0])
+def test_the_derivative_of_exp_by_products_is_that_of_torch(size):
+    seeded = torch.Generator().manual_seed(0)
+    K, weights = (torch.randn(3, 4, 4, generator=seeded, dtype=torch.float64) for _ in range(2))
+    K = (K * (size / K.abs().sum(-1).amax())).requires_grad_()
+    found, expected = (
+        torch.autograd.grad((weights * way(K)).sum(), K)[0]
+        for way in (exp_by_products, torch.linalg.matrix_exp)
+    )
+    assert torch.allclose(found, expected, rtol=0, atol=1e-13 * float(expected.abs().max()))
+
+
+def test_exp_by_products_of_what_is_not_finite():
+    K = torch.zeros(2, 3, 3)
+    K[1, 0, 0] = torch.inf
+    assert exp_by_products(K)[0].isfinite().all()
+    assert not exp_by_products(K)[1].isfinite().all()
+    assert exp_by_products(K[:0]).shape == (0, 3, 3)

@@ -11,11 +11,14 @@ from jorth import arrays
 from jorth.adapters import needing
 from jorth.arrays import check_signature, describe, squarable_number
 from jorth.group.elements import finite_square
+from jorth.group.retractions import exp_by_products
 from jorth.kge import UltraE as JorthUltraE
 from jorth.kge.model import SIGNATURE, squared_arc, start_points
+from jorth.kge.moving import multiply
+from jorth.kge.pairs import pair_terms
 from jorth.nn.parametrizations import exponential_form
 from jorth.signature import Signature
-from jorth.ultrahyperbolic import check_q, lift_at
+from jorth.ultrahyperbolic import check_q, lift_at, slices
 
 with needing("pykeen", "kge"):
     from pykeen.models import ERModel
@@ -50,6 +53,7 @@ class UltraEInteraction(Interaction[Entity, Tensor, Entity]):
         self.alpha = squarable_number(alpha, "alpha", dtype)
         self.delta = arrays.finite_number(delta, "delta", dtype)
         check_q(check_signature(signature))
+        self.signature = signature
         plus, minus = signature.positions(torch.device("cpu"))
         self.register_buffer("signs", torch.from_numpy(signature.signs.copy()), persistent=False)
         self.register_buffer("plus", plus, persistent=False)
@@ -58,14 +62,26 @@ class UltraEInteraction(Interaction[Entity, Tensor, Entity]):
     def forward(self, h: Entity, r: Tensor, t: Entity) -> Tensor:
         """The scores of representations that broadcast; R moves the side with fewer entities."""
         (x, b_h), (y, b_t) = h, t
-        source, target = (lift_at(points, self.plus, self.minus, self.alpha) for points in (x, y))
+        source, target = self.lift(x), self.lift(y)
         if source.numel() > target.numel():
             source, target = target, source
-            r = self.signs[:, None] * r.mT * self.signs
-        moved = (r @ source[..., None]).squeeze(-1) * self.signs
+            r = self.inverse(r)
+        moved = (r @ source[..., None]).squeeze(-1)
+        return self.scores(torch.einsum("...d,...d->...", moved * self.signs, target), b_h + b_t)
+
+    def lift(self, points: Tensor) -> Tensor:
+        """The points (..., n) on the pseudo-hyperboloid."""
+        plus, minus = slices(self.signature) or (self.plus, self.minus)
+        return lift_at(points, plus, minus, self.alpha)
+
+    def inverse(self, matrices: Tensor) -> Tensor:
+        """R^-1 = J R^T J (..., n, n)."""
+        return self.signs[:, None] * matrices.mT * self.signs
+
+    def scores(self, products: Tensor, bias: Tensor) -> Tensor:
+        """The scores for inner products <R lift(x_h), lift(x_t)>_J and sums b_h + b_t."""
         area = self.alpha**2
-        products = torch.einsum("...d,...d->...", moved, target)
-        return b_h + b_t + self.delta - area * squared_arc(products / area)
+        return torch.sub(bias + self.delta, squared_arc(products / area), alpha=area)
 
 
 class JOrthogonalRepresentation(Representation):
@@ -102,7 +118,8 @@ class JOrthogonalRepresentation(Representation):
 
     def _plain_forward(self, indices: Tensor | None = None) -> Tensor:
         chosen = slice(None) if indices is None else indices
-        return exponential_form(self.weight[chosen], self.base[chosen], self.signs)
+        weight, base = self.weight[chosen], self.base[chosen]
+        return exponential_form(weight, base, self.signs, exp_by_products)
 
 
 class UltraE(ERModel[Entity, Tensor, Entity]):
@@ -152,6 +169,26 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
             **kwargs,
         )
 
+    def score_hrt(self, hrt_batch: Tensor, *, mode: Any = None) -> Tensor:
+        """Scores (N, 1) of triples (N, 3).
+
+        Points are lifted once per entity, matrices formed once per relation, and points moved once
+        per query: the negatives of a triple mostly share one end with it.
+        """
+        points, biases = self._get_entity_representations_from_inductive_mode(mode=mode)
+        isometries = self.relation_representations[0]
+        entities, ends = _numbered(hrt_batch[:, ::2], points.max_id)
+        relations, relation = _numbered(hrt_batch[:, 1], isometries.max_id)
+        E, b = self.interaction.lift(points(entities)), biases(entities)
+        R = isometries(relations)
+        code, anchor, query, answer = _queries(ends, relation, len(relations), len(entities))
+        matrices = torch.cat([R, self.interaction.inverse(R)])
+        moved = multiply(matrices, code, E.index_select(0, anchor)) * self.interaction.signs
+        left = moved, b.index_select(0, anchor)
+        products, bias = pair_terms(left, (E, b), query, answer)
+        scores: Tensor = self.interaction.scores(products, bias)
+        return scores[:, None]
+
     @classmethod
     def from_jorth(cls, model: JorthUltraE, triples_factory: Any, **kwargs: Any) -> UltraE:
         """The PyKEEN model with the scores of a jorth model.
@@ -186,6 +223,40 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
             points._embeddings.weight.copy_(model.points)
             bias._embeddings.weight.copy_(model.bias[:, None])
         return adapted
+
+
+def _queries(
+    ends: Tensor, relation: Tensor, relations: int, entities: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Triples as questions for one of their ends, no question twice.
+
+    Of the two questions that a triple answers, the one is asked that more of the triples answer.
+
+    Args:
+        ends: (N, 2), heads and tails.
+        relation: (N,).
+        relations: The number of relations.
+        entities: The number of entities.
+
+    Returns:
+        The codes (Q,), in order, and anchors (Q,) of the questions, code r + ``relations`` asking
+        for heads; the question (N,) of every triple, and its answer (N,).
+    """
+    codes = torch.stack([relation, relation + relations], dim=-1)
+    both, numbers, counts = torch.unique(
+        codes * entities + ends, return_inverse=True, return_counts=True
+    )
+    for_head = (counts[numbers].diff(dim=-1) > 0).long()
+    asked, query = _numbered(numbers.gather(1, for_head)[:, 0], len(both))
+    answer = ends.gather(1, 1 - for_head)[:, 0]
+    return both[asked] // entities, both[asked] % entities, query, answer
+
+
+def _numbered(values: Tensor, below: int) -> tuple[Tensor, Tensor]:
+    """The distinct values, all of them below a bound, in order, and the place of each value."""
+    present = torch.zeros(below, dtype=torch.int64, device=values.device)
+    present[values.reshape(-1)] = 1
+    return present.nonzero()[:, 0], (present.cumsum(0) - 1)[values]
 
 
 def _check_factory(triples_factory: object) -> None:

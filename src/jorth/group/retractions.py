@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -59,6 +61,30 @@ def traceable_exp(K: Tensor) -> Tensor:
     """`matrix_exp` that never reads K, for torch.compile and torch.func: one matrix costs two."""
     X: Tensor = torch.linalg.matrix_exp(torch.stack([K, K]) if _is_single(K) else K)
     return X[0] if _is_single(K) else X
+
+
+def exp_by_products(K: Tensor) -> Tensor:
+    """exp(K) (..., n, n) by scaling and squaring, from products alone, for training.
+
+    Its derivative takes two products for each one, where that of torch.linalg.matrix_exp is the
+    exponential of a matrix of twice the size. Taylor's polynomial of degree p^2 takes 2 p - 2
+    products (Paterson and Stockmeyer 1973). Where K has been halved to a norm below 0.8, what it
+    leaves out is below u: 0.8^10 / 10! for p = 3 in float32, 0.8^17 / 17! for p = 4 in float64.
+    """
+    p = 4 if K.dtype == torch.float64 else 3
+    norm = float(K.detach().abs().sum(dim=-1).amax()) if K.numel() else 0.0
+    halvings = max(0, math.frexp(norm / 0.8)[1])
+    powers = [torch.eye(K.shape[-1], dtype=K.dtype, device=K.device), K * 0.5**halvings]
+    for _ in range(p - 1):
+        powers.append(powers[-1] @ powers[1])
+    X = powers[p] / math.factorial(p * p)
+    for first in range(p * p - p, -1, -p):
+        for power in range(p):
+            X = torch.add(X, powers[power], alpha=1 / math.factorial(first + power))
+        X = X @ powers[p] if first else X
+    for _ in range(halvings):
+        X = X @ X
+    return X
 
 
 def _is_single(K: Tensor) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -177,8 +178,13 @@ def _without_autocast(weight: Tensor) -> AbstractContextManager[Any]:
     return torch.autocast(kind, enabled=False)
 
 
-def exponential_form(weight: Tensor, base: Tensor, signs: Tensor) -> Tensor:
+def exponential_form(
+    weight: Tensor,
+    base: Tensor,
+    signs: Tensor,
+    exponential: Callable[[Tensor], Tensor] = traceable_exp,
+) -> Tensor:
     """exp(J S) base with S = W - W^T, where W is the part of the weight above the diagonal."""
     upper = weight.triu(1)
-    X: Tensor = traceable_exp(signs[:, None] * (upper - upper.mT)) @ base
+    X: Tensor = exponential(signs[:, None] * (upper - upper.mT)) @ base
     return X
