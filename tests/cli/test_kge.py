@@ -51,7 +51,7 @@ def test_train_evaluate_predict(files):
     result = kge("train", files / "run.toml", "-o", output)
     assert result.exit_code == 0, result.output
     figures = json.loads((output / "test.json").read_text())
-    assert set(figures) == {"both", "head", "tail", "relations"}
+    assert set(figures) == {"both", "head", "tail", "relations", "exclude_anchor"}
     again = json.loads(kge("evaluate", "-m", output, "--json").output)
     assert again == figures
     elsewhere = json.loads(

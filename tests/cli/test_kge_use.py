@@ -10,7 +10,15 @@ from PIL import Image
 
 import jorth
 from jorth.cli import main
-from jorth.kge import NamedModel, explain, hierarchy_with_cycles, nearest, predict, save_model
+from jorth.kge import (
+    NamedModel,
+    evaluate,
+    explain,
+    hierarchy_with_cycles,
+    nearest,
+    predict,
+    save_model,
+)
 from tests.kge.models import SIGNATURE, scattered
 
 GRAPH = hierarchy_with_cycles(branching=3, depth=2)
@@ -156,6 +164,24 @@ def test_draw(model, tmp_path):
     )
     save_model(tmp_path / "other", generated)
     bad(kge("draw", "-m", tmp_path / "other"), "the graph must have the 13 entities of the model")
+
+
+def test_both_protocols_of_a_ranking(model):
+    figures = json.loads(printed("evaluate", "-m", model, "--json"))
+    own = named().model
+    for found, exclude in ((figures, False), (figures["exclude_anchor"], True)):
+        wanted = evaluate(own, GRAPH.test, GRAPH.known, exclude_anchor=exclude)
+        assert found["both"]["realistic"] == wanted.metrics()
+        assert found["head"]["pessimistic"] == wanted.metrics("head", "pessimistic")
+        parts = wanted.by_relation(GRAPH.relations)
+        assert found["relations"] == {name: part.metrics() for name, part in parts.items()}
+        options = ["--exclude-anchor"] if exclude else []
+        text = printed("evaluate", "-m", model, *options)
+        assert f"{wanted.metrics()['mean_rank']:.1f}" in text
+        assert ("without the anchor" in text) == exclude
+    # the anchor can only be in the way
+    mean_rank = figures["both"]["realistic"]["mean_rank"]
+    assert figures["exclude_anchor"]["both"]["realistic"]["mean_rank"] <= mean_rank
 
 
 def test_errors_are_one_line(model, tmp_path):

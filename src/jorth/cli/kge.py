@@ -67,23 +67,35 @@ def train(config: Path | None, output: Path, data: Path | None, **settings: Any)
 )
 @click.option("--device", default="cpu", show_default=True)
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print all sides, tie rules and relations as JSON."
+    "--exclude-anchor", is_flag=True, help="The entity that a query starts from is no candidate."
 )
-def evaluate(model: Path, data: Path | None, part: str, device: str, as_json: bool) -> None:
-    """Rank the true heads and tails among all entities, filtered."""
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print both protocols, all sides, tie rules and relations as JSON.",
+)
+def evaluate(model: Path, part: str, exclude_anchor: bool, as_json: bool, **options: Any) -> None:
+    """Rank the true heads and tails among all entities, filtered.
+
+    Many published figures are without the entity that a query starts from: --exclude-anchor.
+    """
     import json
 
     from rich.console import Console
 
     from jorth.kge.display import ranking_table
-    from jorth.kge.session import all_metrics, evaluate_folder
+    from jorth.kge.session import PROTOCOLS, all_metrics, evaluate_folder
 
+    chosen = PROTOCOLS[int(exclude_anchor)]
+    protocols = PROTOCOLS if as_json else (chosen,)
     with one_line_errors():
-        ranking, named = evaluate_folder(model, data=data, part=part, device=device)
+        rankings, named = evaluate_folder(model, part=part, protocols=protocols, **options)
     if as_json:
-        click.echo(json.dumps(all_metrics(ranking, named.relations), indent=1))
+        click.echo(json.dumps(all_metrics(rankings, named.relations), indent=1))
     else:
-        Console().print(ranking_table(ranking, named.relations, f"{part} triples"))
+        title = f"{part} triples" + (", without the anchor" if exclude_anchor else "")
+        Console().print(ranking_table(rankings[chosen], named.relations, title))
 
 
 for command in (predict, nearest, explain, draw):

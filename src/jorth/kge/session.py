@@ -16,6 +16,7 @@ from jorth.kge.config import ALL, Config, read_config
 from jorth.kge.export import ABOUT, NamedModel, load_model, save_model
 from jorth.kge.graph import Triples, hierarchy_with_cycles, load_triples
 from jorth.kge.logs import CSVLog, TensorBoardLog, draw_history
+from jorth.kge.model import UltraE
 from jorth.kge.ranking import SIDES, TIES, Ranking, evaluate
 from jorth.kge.training import Callback, Row, Training, train
 from jorth.storage.atomic import replacing
@@ -34,6 +35,8 @@ GENERATED = Config(
     sides="both",
 )
 """The settings for the generated graph, which take ten seconds on one core."""
+STANDARD, EXCLUDE_ANCHOR = PROTOCOLS = ("standard", "exclude_anchor")
+"""Rankings among all entities, and without the entity that a query starts from."""
 SCORES_FOR_THREADS = 2**17
 """The number of scores per step below which several threads do not pay off."""
 
@@ -99,8 +102,8 @@ def run(request: Request, output: Path, *, callback: Callback | None = None) -> 
 
     with _threads_for(config, triples):
         training = train(triples, config, callback=notify_all, checkpoint=output / "checkpoint")
-    device = training.model.points.device
-    test = evaluate(training.model, triples.test.to(device), triples.known.to(device))
+    rankings = {protocol: rank(training.model, triples, "test", protocol) for protocol in PROTOCOLS}
+    test = rankings[STANDARD]
     about = {
         "data": None if request.data is None else str(request.data.resolve()),
         "config": asdict(config),
@@ -109,7 +112,7 @@ def run(request: Request, output: Path, *, callback: Callback | None = None) -> 
     }
     save_model(output, NamedModel(training.model, triples.entities, triples.relations, about))
     with replacing(output / "test.json") as stream:
-        stream.write(json.dumps(all_metrics(test, triples.relations), indent=1).encode())
+        stream.write(json.dumps(all_metrics(rankings, triples.relations), indent=1).encode())
     draw_history(training.history, output / "history.png", title=request.name)
     return FinishedRun(training, test, triples)
 
@@ -131,23 +134,35 @@ def _threads_for(config: Config, triples: Triples) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def all_metrics(ranking: Ranking, relations: Sequence[str]) -> dict[str, Any]:
-    """The metrics of every side under every rule for ties, and of every relation."""
-    found: dict[str, Any] = {
-        side: {ties: ranking.metrics(side, ties) for ties in TIES} for side in SIDES
-    }
-    parts = ranking.by_relation(relations)
-    return found | {"relations": {name: part.metrics() for name, part in parts.items()}}
+def rank(model: UltraE, triples: Triples, part: str, protocol: str) -> Ranking:
+    """The filtered ranks of a part of a graph, computed on the device of the model."""
+    device = model.points.device
+    asked, known = getattr(triples, part).to(device), triples.known.to(device)
+    return evaluate(model, asked, known, exclude_anchor=protocol == EXCLUDE_ANCHOR)
+
+
+def all_metrics(rankings: dict[str, Ranking], relations: Sequence[str]) -> dict[str, Any]:
+    """The metrics of every side under every rule for ties, and of every relation.
+
+    Those of the standard protocol are at the top; others are below their names.
+    """
+    found: dict[str, Any] = {}
+    for protocol, ranking in rankings.items():
+        place = found if protocol == STANDARD else found.setdefault(protocol, {})
+        for side in SIDES:
+            place[side] = {ties: ranking.metrics(side, ties) for ties in TIES}
+        parts = ranking.by_relation(relations)
+        place["relations"] = {name: part.metrics() for name, part in parts.items()}
+    return found
 
 
 def evaluate_folder(
-    folder: Path, *, data: Path | None, part: str, device: str
-) -> tuple[Ranking, NamedModel]:
+    folder: Path, *, data: Path | None, part: str, device: str, protocols: Sequence[str]
+) -> tuple[dict[str, Ranking], NamedModel]:
     """Rank a part of the graph in ``data``, or of the one that the model was trained on."""
     named = load_model(folder, device=device)
     triples = graph_of(named, folder, data)
-    known = triples.known.to(device)
-    return evaluate(named.model, getattr(triples, part).to(device), known), named
+    return {protocol: rank(named.model, triples, part, protocol) for protocol in protocols}, named
 
 
 def graph_of(named: NamedModel, folder: Path, data: Path | None) -> Triples:

@@ -23,8 +23,7 @@ def pixels(path):
         return picture.convert("RGB").tobytes()
 
 
-@pytest.mark.parametrize("signature", [HYPERBOLIC, SIGNATURE], ids=str)
-@pytest.mark.parametrize("relations", [1, 4, 5])
+@pytest.mark.parametrize(("relations", "signature"), [(1, HYPERBOLIC), (5, SIGNATURE)])
 def test_relations(relations, signature, tmp_path):
     model = named(relations, signature)
     draw_relations(model, tmp_path / "all.png")
