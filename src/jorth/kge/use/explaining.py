@@ -64,8 +64,9 @@ class Explanation:
 def explain(model: Any, relation: Any = None) -> Any:
     """What a relation does: its boosts, its rotations, and whether it undoes itself or another.
 
-    The matrices are those of the direction from heads to tails. Distances are taken over all
-    entities, or over 400 of them, drawn with a fixed seed.
+    The matrices are those of the direction from heads to tails; the factors of a model with
+    ``scaling`` are no part of them. Distances are taken over all entities, or over 400 of them,
+    drawn with a fixed seed.
 
     Args:
         model: A `NamedModel`, or an `UltraE`, which has numbers only.
