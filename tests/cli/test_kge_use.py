@@ -209,3 +209,8 @@ def test_errors_are_one_line(model, tmp_path):
     lines.write_text("0.1\tred\n")
     both = kge("draw", "--colours", lines, "--depth", "parent", "-m", model)
     bad(both, "exclude each other", code=2)
+
+
+def test_help_lists_the_commands():
+    output = printed("--help")
+    assert all(f"\n  {name} " in output for name in ("predict", "nearest", "explain", "draw"))
