@@ -40,9 +40,16 @@ def same(found, expected):
     np.testing.assert_allclose(ours, [row[1:] for row in expected], rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("reciprocal", [False, True])
-def test_tails_and_heads(reciprocal):
-    own = named(reciprocal=reciprocal)
+@pytest.mark.parametrize(
+    "options", [{}, {"reciprocal": True}, {"scaling": "diagonal", "learn_scale": True}], ids=str
+)
+def test_tails_and_heads(options):
+    own = named(**options)
+    if "scaling" in options:
+        with torch.no_grad():
+            steps = torch.linspace(-1, 1, own.model.log_factors.numel(), dtype=torch.float64)
+            own.model.log_factors.copy_(steps.view_as(own.model.log_factors))
+            own.model.log_scale.fill_(-0.7)
     same(predict(own, "e3", "near", k=5), wanted(own.model, 3, 1, 5))
     same(predict(own, relation="near", tail="e3", k=5), wanted(own.model, 3, 1 + RELATIONS, 5))
     same(predict(own, None, 2, 7, k=4), wanted(own.model, 7, 2 + RELATIONS, 4))
