@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -31,6 +32,7 @@ class CapturedStep:
         self._step = step
         self._group = group
         self._plain_steps = 0
+        self._fails = False
         self._batch: Batch | None = None
         self._captured: _Captured | None = None
 
@@ -38,27 +40,36 @@ class CapturedStep:
         """Take a step; the loss that it returns is overwritten by the next one."""
         if self._batch is None:
             self._batch = _clone(batch)
-        if _shapes(batch) != _shapes(self._batch):
+        if self._fails or _shapes(batch) != _shapes(self._batch):
             return self._step(batch)
         if self._plain_steps < PLAIN_STEPS:
             self._plain_steps += 1
             return self._step(batch)
         codes = codes_of_turn(self._group, batch.queries.device)
         if self._captured is None:
-            self._captured = self._capture(self._batch, codes.clone())
+            self._captured = self._try_to_capture(self._batch, codes.clone())
+        if self._captured is None:
+            return self._step(batch)
         _copy(batch, self._batch)
         self._captured.codes.copy_(codes)
         self._captured.graph.replay()
         self._group["turn"] += 1
         return self._captured.loss
 
-    def _capture(self, batch: Batch, codes: Tensor) -> _Captured:
-        turn = self._group["turn"]
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, capture_error_mode="thread_local"), given_codes(codes):
-            loss = self._step(batch)
-        self._group["turn"] = turn  # captured, but not taken yet
-        return _Captured(graph, codes, loss)
+    def _try_to_capture(self, batch: Batch, codes: Tensor) -> _Captured | None:
+        """The captured step, or None and a warning if it cannot be captured."""
+        turn, stream = self._group["turn"], torch.cuda.current_stream()
+        try:
+            return _capture(self._step, batch, codes)
+        except RuntimeError as error:
+            self._fails = True
+            torch.cuda.set_stream(stream)  # torch may have left that of the capture
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            text = f"steps cannot be captured in a CUDA graph and are launched one by one: {reason}"
+            warnings.warn(text, RuntimeWarning, stacklevel=3)
+            return None
+        finally:
+            self._group["turn"] = turn  # captured, but not taken yet
 
 
 class _Captured(NamedTuple):
@@ -67,6 +78,13 @@ class _Captured(NamedTuple):
     graph: torch.cuda.CUDAGraph
     codes: Tensor
     loss: Tensor
+
+
+def _capture(step: Callable[[Batch], Tensor], batch: Batch, codes: Tensor) -> _Captured:
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"), given_codes(codes):
+        loss = step(batch)
+    return _Captured(graph, codes, loss)
 
 
 def _clone(batch: Batch) -> Batch:
