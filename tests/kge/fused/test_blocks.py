@@ -49,8 +49,9 @@ def assert_close(batch, rtol):
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_blocks_and_threads(dtype, smoothing, count, threads, monkeypatch):
-    """31 rows in blocks of 8 for each thread: the last one is not full."""
+    """31 rows in blocks of 8, shared among threads: the last ones are not full."""
     monkeypatch.setattr(blocks, "CACHE", 1)
+    monkeypatch.setattr(blocks, "THREAD_ROWS", 1)
     threads(count)
     batch = random_batch(31, 57, 6, smoothing=smoothing, dtype=dtype)
     assert_close(batch, 1000 * torch.finfo(dtype).eps)

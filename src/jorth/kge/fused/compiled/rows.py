@@ -12,9 +12,8 @@ import numpy as np
 
 from jorth.compiling import compiler
 from jorth.kge.fused.compiled.elementary import atan, exp, log1p
+from jorth.kge.fused.compiled.products import summing
 
-summing = compiler(fastmath={"reassoc", "contract"}, inline=True)
-"""For loops whose sums may be reassociated into vector registers."""
 LARGE = 2.0**40
 """From here on sqrt(g^2 - 1) = g, also in float64, and in float32 g^2 does not overflow below."""
 
