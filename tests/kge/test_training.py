@@ -128,6 +128,15 @@ def test_limits_and_callback():
     assert np.array_equal([row["loss"] for row in rows], stopped.history["loss"])
 
 
+def test_a_graph_without_validation_triples_is_refused_before_training():
+    empty = replace(GRAPH, valid=GRAPH.valid[:0])
+    rows = []
+    with pytest.raises(ValueError, match="valid must hold at least one triple, got none"):
+        train(empty, QUICK, callback=rows.append)
+    assert not rows
+    train(replace(GRAPH, test=GRAPH.test[:0]), replace(QUICK, epochs=1))
+
+
 def test_every_epoch_draws_anew():
     losses = train(GRAPH, replace(QUICK, lr=0.0, relation_lr=0.0)).history["loss"]
     assert len(set(losses)) == len(losses)

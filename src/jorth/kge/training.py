@@ -78,7 +78,8 @@ def train(
     Raises:
         jorth.RankLost: Another process has ended.
         jorth.CheckpointMismatch: The folder belongs to another graph or to other settings.
-        ValueError: The checkpoint in the folder is damaged.
+        ValueError: There are no training or no validation triples, or the checkpoint in the folder
+            is damaged.
         FloatingPointError: The loss or the model is no longer finite before the first evaluation.
             Afterwards such a run ends with the best model and a message that says so.
     """
@@ -86,6 +87,7 @@ def train(
     for value, kind, name in ((triples, Triples, "triples"), (config, Config, "config")):
         if not isinstance(value, kind):
             raise TypeError(f"{name} must be a jorth.kge.{kind.__name__}, got {describe(value)}")
+    triples.require("train", "valid")
     if callback is not None and (isinstance(callback, type) or not callable(callback)):
         expected = "a function of the row of an epoch"
         raise TypeError(f"callback must be {expected}, got {describe(callback)}")
@@ -362,7 +364,7 @@ def _identity(triples: Triples, config: Config) -> dict[str, str]:
     """The graph and the settings, in which a run and its checkpoint must agree."""
     digest = hashlib.sha256()
     for part in (triples.train, triples.valid, triples.test):
-        digest.update(part.numpy().tobytes())
+        digest.update(part.cpu().numpy().tobytes())
     digest.update(json.dumps([triples.entities, triples.relations]).encode())
     settings = {key: repr(value) for key, value in asdict(config).items()}
     return {"graph": digest.hexdigest()[:16], **settings}
