@@ -13,7 +13,7 @@ from jorth.kge.batches import Batch
 from jorth.kge.optimisers import PAPER, Optimisers, shorten
 from jorth.kge.training import _Run
 from jorth.optim import JOBCD
-from tests.kge.models import SIGNATURE, scattered
+from tests.kge.models import scattered
 from tests.kge.test_training import GRAPH, METHODS, QUICK, interrupt_at, same
 
 EVERYTHING = replace(
@@ -190,31 +190,43 @@ def test_the_average_is_evaluated_and_returned():
     assert evaluate(averaged.model, GRAPH.valid, GRAPH.known).mrr == best
 
 
-def test_relations_that_jump_to_another_component_end_the_average():
-    model = scattered(4, 1)
-    average = Average(scattered(4, 1))
-    average.update(model)
+def jump(model):
+    """Move a relation to another component of the group."""
     with torch.no_grad():
-        model.relations[0] *= -1
-        model.relations[0, :, int(SIGNATURE.positive[0])] *= -1
+        model.relations[0, :, int(model.plus[0])] *= -1
+
+
+def test_relations_in_another_component_have_no_average():
+    model, average = scattered(4, 1), Average(scattered(4, 1))
     average.update(model)
-    assert "component" in average.failure
+    before = [part.detach().clone() for part in average.model.parameters()]
+    jump(model)
+    with pytest.raises(ValueError, match="must be in the component of the average, got another"):
+        average.update(model)
+    assert all(map(torch.equal, before, average.model.parameters()))
 
 
-def test_a_run_without_an_average_ends_with_its_best_model(monkeypatch):
-    config = replace(QUICK, averaging=0.5, epochs=6, evaluate_every=2)
+@pytest.mark.parametrize("resumed", [False, True])
+def test_a_run_goes_on_without_an_average_where_there_is_none(resumed, monkeypatch, tmp_path):
+    config = replace(QUICK, averaging=0.7, epochs=6, evaluate_every=1)
     steps = _Run.steps
 
-    def breaks(self, number):
-        if number == 5:
-            self._average.failure = "too far"
-        return steps(self, number)
+    def jumps(self, number):
+        found = steps(self, number)
+        if number == 4:
+            jump(self.model)
+        return found
 
-    monkeypatch.setattr(_Run, "steps", breaks)
-    result = train(GRAPH, config)
-    assert "the model has no average (too far), its loss is" in result.message
-    assert "in epoch 5" in result.message
-    assert result.best_epoch in (2, 4)
+    monkeypatch.setattr(_Run, "steps", jumps)
+    stop = {"callback": lambda row: row["epoch"] == 5} if resumed else {}
+    with pytest.warns(RuntimeWarning, match="no average: relations must be in the component"):
+        train(GRAPH, config, checkpoint=tmp_path, **stop)
+    averaged = train(GRAPH, config, checkpoint=tmp_path)
+    assert averaged.message.startswith("all 6 epochs are done; no average: relations must be in")
+    assert averaged.message.endswith("in epoch 4")
+    plain = train(GRAPH, replace(config, averaging=0.0))
+    for name in ("loss", "mrr"):  # from epoch 4 on the model itself is evaluated again
+        assert np.array_equal(averaged.history[name][3:], plain.history[name][3:])
 
 
 @pytest.mark.parametrize("scaling", ["none", "curvature", "diagonal"])

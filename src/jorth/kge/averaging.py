@@ -24,8 +24,6 @@ class Average:
     def __init__(self, plain: UltraE) -> None:
         self._plain = plain
         self._averaged = AveragedModel(plain)
-        self.failure = ""
-        """Why there is no average any more: the relations ran away, or jumped."""
 
     @property
     def model(self) -> UltraE:
@@ -34,17 +32,16 @@ class Average:
 
     @torch.no_grad()
     def update(self, model: UltraE) -> None:
-        """Let the present parameters enter, unless that failed before."""
-        if self.failure:
-            return
+        """Let the present parameters enter.
+
+        Raises:
+            ValueError: The relations are off the group, or too far from the average for a mean.
+        """
         if parametrize.is_parametrized(model):
             for name, value in model.weights().items():
                 getattr(self._plain, name).copy_(value)
             model = self._plain
-        try:
-            self._averaged.update_parameters(model)
-        except ValueError as error:
-            self.failure = str(error).split(":")[0]
+        self._averaged.update_parameters(model)
 
     def state(self) -> dict[str, Tensor]:
         """The average and the number of updates, for a checkpoint."""

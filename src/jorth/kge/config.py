@@ -62,7 +62,8 @@ class Config:
         averaging: The share of ``epochs``, at their end, over which the model is averaged, 0 for
             none: 0.2 of 200 epochs is the mean of the models after epochs 161 to 200. Relations are
             averaged on the group, as by `jorth.optim.AveragedModel`. Once it has begun, the average
-            is what is evaluated and returned. A run that ends earlier may have none.
+            is what is evaluated and returned. A run that ends earlier has none, and one whose
+            relations jump too far for a mean goes on without it, with a warning.
         schedule, final_rate: How both rates change: "constant", or "linear" or "cosine" down to the
             share ``final_rate`` of their initial values.
         warmup: The number of epochs in which the rates rise from zero.

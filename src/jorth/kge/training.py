@@ -7,6 +7,7 @@ import json
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -135,6 +136,8 @@ class _Progress:
     evaluations_since: int = 0
     message: str = ""
     """Why the run has ended, empty while it goes on."""
+    remark: str = ""
+    """What else the user should know at the end."""
 
     def compare(self, mrr: float, model: UltraE) -> None:
         """Keep the model if it is the best so far."""
@@ -207,7 +210,9 @@ class _Run:
         number = len(progress.rows) + 1
         start = time.perf_counter()
         loss, seen = self.steps(number)
-        self._enter_average(number)
+        broken = self._broken(loss)
+        if not broken:
+            self._enter_average(number)
         seconds = time.perf_counter() - start
         if self._ranks is not None:  # all processes must agree on the time
             (seconds,) = self._ranks.largest([seconds])
@@ -219,7 +224,6 @@ class _Run:
             "loss": loss,
         }
         progress.rows.append(row)
-        broken = self._broken(loss)
         if broken:
             progress.message = self._ended(broken, number)
             return row
@@ -240,11 +244,20 @@ class _Run:
         return row
 
     def _enter_average(self, number: int) -> None:
-        """Let the model after an epoch enter the average if it is one of the last epochs."""
+        """Let the model after an epoch enter the average if it is one of the last epochs.
+
+        Where there is no mean on the group, the run goes on without an average.
+        """
         if number == self.config.averaged_from:
             self._average = Average(_model(self.triples, self.config))
-        if self._average is not None:
+        if self._average is None:
+            return
+        try:
             self._average.update(self.model)
+        except ValueError as error:
+            self._average = None
+            self.progress.remark = f"no average: {str(error).split(':')[0]} in epoch {number}"
+            warnings.warn(self.progress.remark, RuntimeWarning, stacklevel=2)
 
     def _broken(self, loss: float) -> str:
         """What is no longer a number after an epoch, or an empty text."""
@@ -252,8 +265,6 @@ class _Run:
             return f"loss is {loss:g}"
         if not all(bool(part.isfinite().all()) for part in self.model.weights().values()):
             return f"model is not finite, its loss {loss:g}"
-        if self._average is not None and self._average.failure:
-            return f"model has no average ({self._average.failure}), its loss is {loss:g}"
         return ""
 
     def _ended(self, broken: str, number: int) -> str:
@@ -337,7 +348,8 @@ class _Run:
         plain = _model(self.triples, self.config)
         plain.load_state_dict(progress.best or self.evaluated.weights())
         history = {name: np.array([row[name] for row in progress.rows]) for name in COLUMNS}
-        return Training(plain, history, progress.best_epoch, progress.message)
+        message = "; ".join(text for text in (progress.message, progress.remark) if text)
+        return Training(plain, history, progress.best_epoch, message)
 
 
 def _model(triples: Triples, config: Config) -> UltraE:
