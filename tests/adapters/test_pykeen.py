@@ -1,3 +1,5 @@
+from copy import deepcopy
+
 import pytest
 import torch
 
@@ -89,6 +91,34 @@ def test_scores_and_slopes_are_those_of_the_interaction(inverse, signature):
     for ours, expected in zip(*found, strict=True):
         assert ours.shape == expected.shape
         assert torch.allclose(ours, expected, rtol=0, atol=1e-10 * expected.abs().max())
+
+
+def test_two_calls_share_their_matrices_until_the_backward_pass():
+    """Slopes of two calls are those of one; new weights and a copy have new matrices."""
+    factory = Nations().training
+    model = UltraE(triples_factory=factory, signature=SIGNATURE, spread=0.5).double()
+    triples = factory.mapped_triples[:40]
+    weight = model.relation_representations[0].weight
+    one, two = (model.score_hrt(triples.flip(0) if back else triples) for back in (False, True))
+    assert model._formed is not None
+    copy = deepcopy(model)
+    assert copy._formed is None
+    (one.square().sum() + two.sum()).backward()
+    assert model._formed is None
+    scores = super(UltraE, model).score_hrt(triples)
+    (expected,) = torch.autograd.grad(scores.square().sum() + scores.sum(), weight)
+    assert torch.allclose(weight.grad, expected, rtol=0, atol=1e-10 * expected.abs().max())
+    for change in (lambda: weight.normal_(0, 0.1), lambda: model.double(), lambda: model.float()):
+        model.score_hrt(triples)
+        with torch.no_grad():
+            change()
+        for batch in (triples, triples[:5]):
+            found, expected = model.score_hrt(batch), super(UltraE, model).score_hrt(batch)
+            assert torch.allclose(found, expected, rtol=0, atol=1e-4)
+    with torch.no_grad():
+        assert not model.score_hrt(triples).requires_grad
+    assert model.score_hrt(triples).requires_grad
+    assert torch.allclose(copy.score_hrt(triples), one, rtol=0, atol=1e-12)
 
 
 def test_negatives_are_moved_once():

@@ -139,6 +139,8 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
         **kwargs: Arguments of `pykeen.models.ERModel`, including ``triples_factory``.
     """
 
+    _formed: tuple[object, Tensor, Tensor] | None = None
+
     def __init__(
         self,
         *,
@@ -176,18 +178,43 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
         per query: the negatives of a triple mostly share one end with it.
         """
         points, biases = self._get_entity_representations_from_inductive_mode(mode=mode)
-        isometries = self.relation_representations[0]
         entities, ends = _numbered(hrt_batch[:, ::2], points.max_id)
-        relations, relation = _numbered(hrt_batch[:, 1], isometries.max_id)
+        relations, relation = _numbered(hrt_batch[:, 1], self.relation_representations[0].max_id)
         E, b = self.interaction.lift(points(entities)), biases(entities)
-        R = isometries(relations)
         code, anchor, query, answer = _queries(ends, relation, len(relations), len(entities))
-        matrices = torch.cat([R, self.interaction.inverse(R)])
-        moved = multiply(matrices, code, E.index_select(0, anchor)) * self.interaction.signs
+        moved = multiply(self._matrices(relations), code, E.index_select(0, anchor))
+        moved = moved * self.interaction.signs
         left = moved, b.index_select(0, anchor)
         products, bias = pair_terms(left, (E, b), query, answer)
         scores: Tensor = self.interaction.scores(products, bias)
         return scores[:, None]
+
+    def _matrices(self, relations: Tensor) -> Tensor:
+        """The matrices (2 m, n, n) of relations (m,) in both directions.
+
+        A training step asks for those of its triples and again for those of their negatives, which
+        are the same. They are kept until the backward pass has come through them.
+        """
+        isometries = self.relation_representations[0]
+        weight = isometries.weight
+        state = (weight.data_ptr(), weight._version, torch.is_grad_enabled())
+        if self._formed is not None and self._formed[0] == state:
+            _, known, matrices = self._formed
+            if torch.equal(known, relations):
+                return matrices
+        R = isometries(relations)
+        matrices = torch.cat([R, self.interaction.inverse(R)])
+        self._formed = None
+        if matrices.requires_grad:
+            self._formed = state, relations, matrices
+            matrices.register_hook(self._forget)  # type: ignore[no-untyped-call]
+        return matrices
+
+    def _forget(self, gradient: Tensor) -> None:
+        self._formed = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_formed"}
 
     @classmethod
     def from_jorth(cls, model: JorthUltraE, triples_factory: Any, **kwargs: Any) -> UltraE:
