@@ -70,6 +70,7 @@ def test_every_ingredient(method):
     assert torch.as_tensor(jorth.residual(R, config.signature)).max() < 1e-12
 
 
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")
 @pytest.mark.parametrize("reject", [False, True])
 def test_drawing_negatives_does_not_wait_for_the_device(reject):
     triples = random_triples(300, 90, 3).cuda()

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import jorth
-from jorth.optim import JOBCD
+from jorth.optim import JOBCD, VRJOBCD
 from tests.optim.device_steps import check_one_launch, check_options, check_wide, gradients, setting
 
 pytestmark = pytest.mark.gpu
@@ -77,6 +77,28 @@ def test_steps_do_not_wait(n, options):
             torch.cuda.set_sync_debug_mode("error")
         try:
             optimizer.step()
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")
+def test_steps_on_estimates_do_not_wait():
+    sig, start, _ = setting(8, 3, torch.float32)
+    X = torch.nn.Parameter(start.cuda())
+    optimizer = VRJOBCD([X], sig, probability=0.01)
+
+    def closure():
+        X.grad = None
+        loss = X.square().mean()
+        loss.backward()
+        return loss
+
+    for turn in range(6):
+        if turn == 3:  # all is compiled by now
+            torch.cuda.synchronize()
+            torch.cuda.set_sync_debug_mode("error")
+        try:
+            optimizer.step(closure)
         finally:
             torch.cuda.set_sync_debug_mode("default")
 

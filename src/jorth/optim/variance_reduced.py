@@ -86,7 +86,7 @@ class VRJOBCD(JOBCD):
 
         Steps are refreshes until there is an estimate, and by chance after that. Another one
         follows a step with a small batch in which a matrix stayed where it was, since the estimate
-        may then be wrong though it is finite.
+        may then be wrong though it is finite; on CUDA some steps later, when that is known.
         """
         first = self.param_groups[0]
         if first["stale"] or not any("estimate" in entry for entry in self.state.values()):
@@ -123,8 +123,7 @@ class VRJOBCD(JOBCD):
         return loss
 
     def _unmoved(self) -> int:
-        """How often a matrix has stayed where it was so far."""
-        self._collect_counts()
+        """How often a matrix has stayed where it was, as far as the host knows."""
         return sum(group["not_finite"] + group["too_far"] for group in self.param_groups)
 
     def _gradients_before(
@@ -157,7 +156,7 @@ class VRJOBCD(JOBCD):
             difference = state["estimate"] + (estimate - before[p])
             estimate = torch.where(finite_matrices(state["estimate"]), difference, estimate)
         finite = finite_matrices(estimate)
-        if finite.any():
+        if "estimate" in state or bool(finite.any()):
             state["estimate"] = torch.where(finite, estimate, state.get("estimate", estimate))
             state["previous"] = torch.where(finite, p, state.get("previous", p))
         return estimate
