@@ -13,10 +13,11 @@ all it offers. The first epoch, which compiles and captures, does not count; ran
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -63,7 +64,7 @@ class Setting:
             negatives=self.negatives,
             shared=True,
             sides="both",
-            **({"smoothing": 0.1} if "smoothing" in Config.__dataclass_fields__ else {}),
+            smoothing=0.1,
         )
 
 
@@ -124,19 +125,23 @@ def pykeen_rate(triples: Triples, setting: Setting, arguments) -> float:
 
 
 def rates(arguments):
-    """One row per setting."""
+    """One row per setting, printed as it comes."""
+    found = []
     with_pykeen = find_spec("pykeen") is not None and not arguments.no_pykeen
     print("| | triples/s | queries/s | MuRE in PyKEEN, triples/s | its queries/s |")
     print("|---|---|---|---|---|")
     for setting in arguments.settings:
         triples = graph(setting, arguments, arguments.limit)
         ours = jorth_rate(triples, setting.config(arguments), arguments.epochs)
-        theirs = "not installed | |"
+        row = {**asdict(setting), "method": arguments.method, "triples_per_second": ours}
+        theirs = "not measured | |"
         if with_pykeen:
             few = graph(setting, arguments, arguments.pykeen_limit)
-            rate = pykeen_rate(few, setting, arguments)
+            row["pykeen_triples_per_second"] = rate = pykeen_rate(few, setting, arguments)
             theirs = f"{rate:,.0f} | {rate:,.0f} |"
         print(f"| {setting} | {ours:,.0f} | {2 * ours:,.0f} | {theirs}", flush=True)
+        found.append(row)
+    return found
 
 
 # -- the parts of a step
@@ -246,6 +251,7 @@ def parts(arguments):
     }
     print(f"copies: {[f'{size >> 20} MiB {rate / 1e9:,.0f} GB/s' for size, rate in copy]}")
     print(f"products: {[f'{name} {rate / 1e9:,.0f} Gflop/s' for name, rate in product.items()]}")
+    found = []
     for setting in arguments.settings:
         print(f"\n{setting}\n\n| part | microseconds | floor | bound by |\n|---|---|---|---|")
         for name, call, least in Step(setting, arguments).parts():
@@ -255,6 +261,8 @@ def parts(arguments):
             took = kernels.seconds(call, device, loops=loops)
             bound = "bytes" if floor[0] > floor[1] else "operations"
             print(f"| {name} | {1e6 * took:.0f} | {1e6 * max(floor):.0f} | {bound} |", flush=True)
+            found.append({**asdict(setting), "part": name, "seconds": took, "floor": max(floor)})
+    return found
 
 
 def main():
@@ -271,13 +279,18 @@ def main():
     parser.add_argument("--pykeen-limit", type=int, default=8000, help="training triples of PyKEEN")
     parser.add_argument("--no-pykeen", action="store_true")
     parser.add_argument("--only", type=int, nargs="+", help="numbers of settings, from 0")
+    parser.add_argument("--json", type=Path, help="file for the results")
     parser.add_argument("--parts", action="store_true", help="the parts of a step")
     arguments = parser.parse_args()
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     chosen = range(len(SETTINGS)) if arguments.only is None else arguments.only
     arguments.settings = [SETTINGS[number] for number in chosen]
     since = time.perf_counter()
-    (parts if arguments.parts else rates)(arguments)
+    found = (parts if arguments.parts else rates)(arguments)
+    if arguments.json:
+        name = torch.cuda.get_device_name() if arguments.device == "cuda" else "cpu"
+        record = {"device": name, "torch": torch.__version__, "rows": found}
+        arguments.json.write_text(json.dumps(record, indent=1))
     print(f"\n{time.perf_counter() - since:.0f} s, torch {torch.__version__}")
 
 

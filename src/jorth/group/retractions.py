@@ -111,10 +111,14 @@ def cayley(K: ArrayT, signature: Signature) -> ArrayT:
 
 
 def cayley_step(K: Tensor, X: Tensor) -> Tensor:
-    """(I - K/2)^-1 (I + K/2) X = 2 (I - K/2)^-1 X - X for a K in the algebra, before the pole."""
+    """(I - K/2)^-1 (I + K/2) X = 2 (I - K/2)^-1 X - X for a K in the algebra, before the pole.
+
+    Nothing waits for a CUDA device.
+    """
     shifted = K / -2
     shifted.diagonal(dim1=-2, dim2=-1).add_(1)
-    moved: Tensor = torch.linalg.solve(shifted, X)
+    # a check of whether the matrix is singular, which it is not before the pole, would wait
+    moved: Tensor = torch.linalg.solve_ex(shifted, X, check_errors=not K.is_cuda)[0]
     return torch.add(-X, moved, alpha=2)
 
 

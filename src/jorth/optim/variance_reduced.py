@@ -107,10 +107,10 @@ class VRJOBCD(JOBCD):
         assert closure is not None
         params = [p for group in self.param_groups for p in group["params"]]
         refresh = self.wants_large_batch()
+        unmoved = self._unmoved()  # before the closures, while a device has nothing left to do
         before = {} if refresh else self._gradients_before(params, closure)
         with torch.enable_grad():
             loss = closure()
-        unmoved = self._unmoved()
         for group in self.param_groups:
             estimates = {
                 p: self._estimate(p, before)
