@@ -274,7 +274,7 @@ def main():
     parser.add_argument("--dimension", type=int, default=32)
     parser.add_argument("--q", type=int, default=1)
     parser.add_argument("--method", default="j-jobcd", choices=["j-jobcd", "vr-j-jobcd", "csdm"])
-    parser.add_argument("--epochs", type=int, default=3, help="that count")
+    parser.add_argument("--epochs", type=int, help="that count, by default 10 on CUDA, else 2")
     parser.add_argument("--limit", type=int, help="training triples of jorth, by default all")
     parser.add_argument("--pykeen-limit", type=int, default=8000, help="training triples of PyKEEN")
     parser.add_argument("--no-pykeen", action="store_true")
@@ -285,6 +285,7 @@ def main():
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     chosen = range(len(SETTINGS)) if arguments.only is None else arguments.only
     arguments.settings = [SETTINGS[number] for number in chosen]
+    arguments.epochs = arguments.epochs or (10 if arguments.device == "cuda" else 2)
     since = time.perf_counter()
     found = (parts if arguments.parts else rates)(arguments)
     if arguments.json:

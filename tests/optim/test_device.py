@@ -8,6 +8,7 @@ import torch
 
 import jorth
 from jorth.optim import JOBCD, VRJOBCD
+from jorth.optim.steps.by_angles_on_device import codes_of_turn, given_codes
 from tests.optim.device_steps import check_one_launch, check_options, check_wide, gradients, setting
 
 pytestmark = pytest.mark.gpu
@@ -149,3 +150,27 @@ def test_a_step_in_a_graph():
     torch.testing.assert_close(X, Y, rtol=0, atol=1e-14)
     assert (X.detach().cpu() - start).abs().max() > 1e-3
     assert jorth.residual(X.detach(), sig).max() <= 1200 * 2.0**-53
+
+
+def test_pairs_of_a_graph_change_with_the_turn():
+    """The rounds are read from a tensor at the time of a replay."""
+    sig, start, rng = setting(12, 3, torch.float64)
+    X, Y = (torch.nn.Parameter(start.cuda()) for _ in range(2))
+    lr = torch.tensor(0.02, device="cuda", dtype=torch.float64)
+    replayed, plain = JOBCD([X], sig, lr=lr), JOBCD([Y], sig, lr=0.02)
+    X.grad, Y.grad = torch.full_like(X, math.nan), torch.zeros_like(Y)
+    replayed.step()  # compiles, and moves nothing
+    group = replayed.param_groups[0]
+    codes = codes_of_turn(group, X.device).clone()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph), given_codes(codes):
+        replayed.step()
+    for turn, G in enumerate(gradients(rng, start, (1.0, 2.0, 3.0))):
+        group["turn"] = turn
+        codes.copy_(codes_of_turn(group, X.device))
+        X.grad.copy_(G)
+        graph.replay()
+        Y.grad.copy_(G)
+        plain.step()
+    torch.testing.assert_close(X, Y, rtol=0, atol=1e-14)
