@@ -9,7 +9,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +31,11 @@ from jorth.storage import checkpoint as checkpoints
 
 METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
 COLUMNS = ("epoch", "time", "queries", "loss", *METRICS)
+NOT_LONGER = (
+    "the learning rates fall until the last epoch, or the average is that of the last epochs, so "
+    "that this run cannot be continued as a longer one: train anew in another folder, or take the "
+    'schedule "constant" without averaging for runs that may be made longer'
+)
 Row = dict[str, float]
 Callback = Callable[[Row], object]
 
@@ -71,14 +76,17 @@ def train(
             True.
         checkpoint: A folder that is written after every evaluation. A run that finds its own
             checkpoint there continues from it, with the result of the uninterrupted run, bit for
-            bit on the CPU. If the folder cannot be written, there is a warning and the run goes on.
+            bit on the CPU. So does a finished run with a larger ``max_time``, or with more
+            ``epochs`` if the schedule is "constant" and nothing is averaged. If the folder cannot be written, there is a
+            warning and the run goes on.
         distributed: Whether the processes of `torch.distributed` share the queries of every batch.
             All of them call this with the same graph and settings and return the same model; the
             first one writes the checkpoint.
 
     Raises:
         jorth.RankLost: Another process has ended.
-        jorth.CheckpointMismatch: The folder belongs to another graph or to other settings.
+        jorth.CheckpointMismatch: The folder belongs to another graph or to other settings. More
+            ``epochs`` are other settings too where schedule or averaging depend on their end.
         ValueError: There are no training or no validation triples, or the checkpoint in the folder
             is damaged.
         FloatingPointError: The loss or the model is no longer finite before the first evaluation.
@@ -107,10 +115,14 @@ def _train(
     """Continue from the checkpoint, if there is one, until the run ends."""
     store = None
     if folder is not None:
-        store = checkpoints.Folder(folder, _identity(run.triples, run.config))
+        identity = _identity(run.triples, run.config)
+        store = checkpoints.Folder(folder, identity, {"epochs": NOT_LONGER})
         found = store.open(run.model.points.device, ranks)
         if found is not None:
             run.restore(*found)
+            done = len(run.progress.rows)
+            if done > run.config.epochs:
+                raise checkpoints.mismatch(folder, "epochs", f"{done}, done,", run.config.epochs)
     progress = run.progress
     while not progress.message:
         row = run.epoch()
@@ -125,28 +137,44 @@ def _train(
     return run.result()
 
 
+@dataclass(frozen=True)
+class _Best:
+    """The best model so far."""
+
+    weights: dict[str, Tensor] = field(default_factory=dict)
+    epoch: int = 0
+    mrr: float = -1.0
+    evaluations_since: int = 0
+
+    def or_better(self, mrr: float, epoch: int, model: UltraE) -> _Best:
+        """The better one of this and of the model after an epoch."""
+        if not mrr > self.mrr:
+            return replace(self, evaluations_since=self.evaluations_since + 1)
+        weights = {name: part.detach().clone() for name, part in model.weights().items()}
+        return _Best(weights, epoch, mrr)
+
+
 @dataclass
 class _Progress:
     """How far a run has come, and its best model so far."""
 
     rows: list[Row] = field(default_factory=list)
-    best: dict[str, Tensor] = field(default_factory=dict)
-    best_epoch: int = 0
-    best_mrr: float = -1.0
-    evaluations_since: int = 0
+    best: _Best = field(default_factory=_Best)
     message: str = ""
     """Why the run has ended, empty while it goes on."""
     remark: str = ""
     """What else the user should know at the end."""
+    at_limit: bool = False
+    """Whether it has ended at a limit, so that a run with a higher one goes on."""
+    before_end: _Best | None = None
+    """The best model before an evaluation that was made only because the run ended."""
 
-    def compare(self, mrr: float, model: UltraE) -> None:
-        """Keep the model if it is the best so far."""
-        self.evaluations_since += 1
-        if mrr > self.best_mrr:
-            self.best_mrr = mrr
-            self.best_epoch = len(self.rows)
-            self.evaluations_since = 0
-            self.best = {name: part.detach().clone() for name, part in model.weights().items()}
+    def go_on(self) -> None:
+        """As if there had been no end."""
+        self.message, self.at_limit = "", False
+        if self.before_end is not None:
+            self.best, self.before_end = self.before_end, None
+            self.rows[-1].update(dict.fromkeys(METRICS, math.nan))
 
 
 @dataclass
@@ -227,19 +255,19 @@ class _Run:
         if broken:
             progress.message = self._ended(broken, number)
             return row
-        out_of_time = config.max_time is not None and row["time"] >= config.max_time
-        if number % config.evaluate_every == 0 or number == config.epochs or out_of_time:
+        limit = self._limit()
+        in_turn = number % config.evaluate_every == 0
+        if in_turn or limit:
+            progress.before_end = None if in_turn else progress.best
             device = self.model.points.device
             known = self.triples.known.to(device)
             metrics = evaluate(self.evaluated, self.triples.valid.to(device), known).metrics()
             row.update({name: metrics[name] for name in METRICS})
-            progress.compare(row["mrr"], self.evaluated)
-        if number >= config.epochs:
-            progress.message = f"all {number} epochs are done"
-        elif out_of_time:
-            progress.message = f"max_time of {config.max_time:g} s is over"
-        elif config.patience and progress.evaluations_since >= config.patience:
-            evaluations = progress.evaluations_since
+            progress.best = progress.best.or_better(row["mrr"], number, self.evaluated)
+        evaluations = progress.best.evaluations_since
+        if limit:
+            progress.message, progress.at_limit = limit, True
+        elif config.patience and evaluations >= config.patience:
             progress.message = f"no better validation MRR in {evaluations} evaluations"
         return row
 
@@ -259,6 +287,16 @@ class _Run:
             self.progress.remark = f"no average: {str(error).split(':')[0]} in epoch {number}"
             warnings.warn(self.progress.remark, RuntimeWarning, stacklevel=2)
 
+    def _limit(self) -> str:
+        """The limit of epochs or time that the run has reached, or an empty text."""
+        config = self.config
+        number = len(self.progress.rows)
+        if number >= config.epochs:
+            return f"all {number} epochs are done"
+        if config.max_time is not None and self.progress.rows[-1]["time"] >= config.max_time:
+            return f"max_time of {config.max_time:g} s is over"
+        return ""
+
     def _broken(self, loss: float) -> str:
         """What is no longer a number after an epoch, or an empty text."""
         if not math.isfinite(loss):
@@ -273,7 +311,7 @@ class _Run:
             f"the {broken} in epoch {number}; a smaller lr or relation_lr may "
             "help, or alpha, delta, spread, temperature and regularisation nearer to one"
         )
-        if not self.progress.best_epoch:
+        if not self.progress.best.epoch:
             raise FloatingPointError(message)
         return message
 
@@ -341,15 +379,17 @@ class _Run:
         if state.average and len(self.progress.rows) >= self.config.averaged_from:
             self._average = Average(_model(self.triples, self.config))
             self._average.restore(state.average)
+        if self.progress.at_limit and not self._limit():
+            self.progress.go_on()
 
     def result(self) -> Training:
         """The best model, without parametrisations, and the history."""
         progress = self.progress
         plain = _model(self.triples, self.config)
-        plain.load_state_dict(progress.best or self.evaluated.weights())
+        plain.load_state_dict(progress.best.weights or self.evaluated.weights())
         history = {name: np.array([row[name] for row in progress.rows]) for name in COLUMNS}
         message = "; ".join(text for text in (progress.message, progress.remark) if text)
-        return Training(plain, history, progress.best_epoch, message)
+        return Training(plain, history, progress.best.epoch, message)
 
 
 def _model(triples: Triples, config: Config) -> UltraE:
@@ -373,10 +413,16 @@ def _model(triples: Triples, config: Config) -> UltraE:
 
 
 def _identity(triples: Triples, config: Config) -> dict[str, str]:
-    """The graph and the settings, in which a run and its checkpoint must agree."""
+    """The graph and the settings, in which a run and its checkpoint must agree.
+
+    The time limit and, if the rates do not depend on it, the number of epochs say how long it goes.
+    """
     digest = hashlib.sha256()
     for part in (triples.train, triples.valid, triples.test):
         digest.update(part.cpu().numpy().tobytes())
     digest.update(json.dumps([triples.entities, triples.relations]).encode())
     settings = {key: repr(value) for key, value in asdict(config).items()}
+    del settings["max_time"]
+    if config.schedule == "constant" and not config.averaging:
+        del settings["epochs"]
     return {"graph": digest.hexdigest()[:16], **settings}

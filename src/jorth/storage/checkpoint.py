@@ -31,20 +31,28 @@ class CheckpointMismatch(ValueError):
     """The folder holds a checkpoint of another problem, method or start."""
 
 
-def mismatch(folder: Path, what: str, there: object, here: object) -> CheckpointMismatch:
+def mismatch(
+    folder: Path, what: str, there: object, here: object, hint: str = ""
+) -> CheckpointMismatch:
     """An error that says how two runs differ."""
     return CheckpointMismatch(
         f"checkpoint {folder} belongs to another run: {what} is {there} there and {here} here; "
-        "nothing was overwritten"
+        "nothing was overwritten" + (f"; {hint}" if hint else "")
     )
 
 
 class Folder:
-    """The folder in which one run saves its state."""
+    """The folder in which one run saves its state.
 
-    def __init__(self, path: Path, identity: dict[str, str]) -> None:
+    ``hints`` are what errors add for parts of the identity that differ.
+    """
+
+    def __init__(
+        self, path: Path, identity: dict[str, str], hints: dict[str, str] | None = None
+    ) -> None:
         self.path = path
         self._identity = identity
+        self._hints = hints or {}
         self._failed = False
 
     def open(self, device: torch.device, ranks: Ranks | None) -> Content | None:
@@ -55,7 +63,7 @@ class Folder:
         """
 
         def read() -> Content | None:
-            found = load(self.path, self._identity)
+            found = load(self.path, self._identity, self._hints)
             self.path.mkdir(parents=True, exist_ok=True)
             with replacing(self.path / ABOUT) as stream:
                 stream.write(json.dumps(self._identity, indent=2).encode())
@@ -96,7 +104,9 @@ def save(
         stream.write(content)
 
 
-def load(folder: Path, identity: dict[str, str]) -> Content | None:
+def load(
+    folder: Path, identity: dict[str, str], hints: dict[str, str] | None = None
+) -> Content | None:
     """The state in the folder, or None if there is none.
 
     Raises:
@@ -117,7 +127,7 @@ def load(folder: Path, identity: dict[str, str]) -> Content | None:
         raise ValueError(message) from error
     for key, here in identity.items():
         if found.get(key) != here:
-            raise mismatch(folder, key, found.get(key), here)
+            raise mismatch(folder, key, found.get(key), here, (hints or {}).get(key, ""))
     return tensors, numbers
 
 
