@@ -2,13 +2,14 @@
 
 import csv
 import json
+from dataclasses import asdict
 
 import pytest
 from click.testing import CliRunner
 from PIL import Image
 
 from jorth.cli import main
-from jorth.kge import hierarchy_with_cycles
+from jorth.kge import Config, hierarchy_with_cycles, load_triples
 
 
 def kge(*arguments):
@@ -71,6 +72,29 @@ def test_train_evaluate_predict(files):
     # a second call finds the finished run and repeats its result
     assert kge("train", files / "run.toml", "-o", output).exit_code == 0
     assert json.loads((output / "test.json").read_text()) == figures
+
+
+def test_a_file_with_data_alone(files):
+    (files / "run.toml").write_text('data = "graph"\n')
+    result = kge("train", files / "run.toml", "-o", files / "out", "--epochs", 2)
+    assert result.exit_code == 0, result.output
+    assert "2 epochs, batch_size 64, negatives all" in result.output
+    config = json.loads((files / "out" / "model.json").read_text())["about"]["config"]
+    graph = load_triples(files / "graph")
+    assert config == json.loads(json.dumps(asdict(Config(epochs=2).fitted(graph))))
+    folder = kge("train", "--data", files / "graph", "-o", files / "other", "--epochs", 2)
+    assert folder.exit_code == 0, folder.output
+    assert (files / "other" / "test.json").read_text() == (files / "out" / "test.json").read_text()
+
+
+def test_presets(files):
+    (files / "run.toml").write_text('data = "graph"\npreset = "WN18RR"\nepochs = 1\n')
+    result = kge("train", files / "run.toml", "-o", files / "out", "--preset", "paper")
+    assert result.exit_code == 0, result.output
+    assert "1 epochs, batch_size 128, negatives 50" in result.output
+    config = json.loads((files / "out" / "model.json").read_text())["about"]["config"]
+    assert config == asdict(Config.preset("paper", epochs=1))
+    bad(kge("train", "-o", files / "none", "--preset", "papers"), "preset must be one of")
 
 
 def bad(result, message):

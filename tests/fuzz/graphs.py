@@ -321,6 +321,14 @@ def check_configured(result, given):
     assert 0 <= result <= 1
 
 
+def chosen(name, triples):
+    return kge.Config.preset(name).fitted(triples).epochs
+
+
+def check_chosen(result, given):
+    assert result == 100
+
+
 def trained(**given):
     found = kge.train(GRAPH, kge.Config(**given))
     return found.model.points.detach(), found.model.relations.detach(), found.history["loss"]
@@ -552,6 +560,12 @@ CALLS: list[Call] = [
         raises=(FileNotFoundError,),
     ),
     Call("jorth.kge.Config", configured, lambda rng: dict(SETTINGS), check_configured),
+    Call(
+        "jorth.kge.Config preset",
+        chosen,
+        lambda rng: dict(name="paper", triples=As("other", GRAPH)),
+        check_chosen,
+    ),
     Call(
         "jorth.kge.train settings",
         trained,

@@ -9,13 +9,6 @@ def write(tmp_path, text):
     return path
 
 
-def test_the_defaults_are_the_papers():
-    config = Config()
-    assert (config.signature.p, config.signature.q) == (18, 18)
-    assert (config.alpha, config.delta, config.negatives, config.lr) == (1.0, 5.0, 50, 5e-4)
-    assert config.loss == "logistic"
-
-
 def test_a_file_is_read(tmp_path):
     path = write(
         tmp_path, 'data = "here"\np = 3\nmethod = "csdm"\n[relation_options]\nbetas = [0.9, 0.99]\n'

@@ -10,7 +10,8 @@ import jorth
 from jorth.kge import Config, NamedModel, Triples, evaluate, load_model, save_model, train
 from jorth.kge.averaging import Average
 from jorth.kge.batches import Batch
-from jorth.kge.optimisers import PAPER, Optimisers, shorten
+from jorth.kge.optimisers import Optimisers, shorten
+from jorth.kge.presets import PAPER_STEP
 from jorth.kge.training import _Run
 from jorth.optim import JOBCD
 from tests.kge.models import scattered
@@ -46,7 +47,7 @@ def test_resumed_run_with_everything_equals_the_uninterrupted_one(method, dtype,
     [
         {"smoothing": 0.2}, {"smoothing": 0.2, "shared": True}, {"clip": 0.01},
         {"max_radius": 0.1}, {"scaling": "curvature"}, {"scaling": "diagonal"}, {"dropout": 0.3},
-        {"learn_scale": True}, {"shared": True, "reject": True}, {"relation_options": PAPER},
+        {"learn_scale": True}, {"shared": True, "reject": True}, {"relation_options": PAPER_STEP},
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("method", ["j-jobcd", "csdm"])
@@ -275,7 +276,7 @@ def test_relations_start_from_the_defaults_of_their_optimiser(dtype):
     own = JOBCD([_Run(GRAPH, config).model.relations], config.signature).param_groups[0]
     differing = {name for name in own if name != "params" and given[name] != own[name]}
     assert differing == ({"max_norm"} if dtype == "float32" else set())
-    paper = replace(config, relation_options={**PAPER, "max_norm": 77.0})
+    paper = replace(config, relation_options={**PAPER_STEP, "max_norm": 77.0})
     group = Optimisers(_Run(GRAPH, paper).model, paper)._relations.param_groups[0]
-    assert {name: group[name] for name in PAPER} == PAPER
+    assert {name: group[name] for name in PAPER_STEP} == PAPER_STEP
     assert group["max_norm"] == 77.0

@@ -27,9 +27,9 @@ from jorth.optim import JOBCD
 from tests.ranks.processes import in_processes
 
 GRAPH = hierarchy_with_cycles(branching=3, depth=2)
-QUICK = Config(
-    p=5, q=2, lr=0.02, relation_lr=0.01, epochs=6, evaluate_every=2, batch_size=16, large_batch=40,
-    loss="softmax", negatives=10, seed=3,
+QUICK = Config.preset(
+    "paper", relation_options={}, p=5, q=2, lr=0.02, relation_lr=0.01, epochs=6, evaluate_every=2,
+    batch_size=16, large_batch=40, loss="softmax", negatives=10, seed=3,
 )  # fmt: skip
 METHODS = ("j-jobcd", "vr-j-jobcd", "csdm")
 
@@ -183,11 +183,14 @@ def test_rates():
     config = Config(epochs=10, warmup=4, schedule="linear")
     assert [config.rate(epoch) for epoch in (0, 5, 10)] == [1 / 5, 0.5, 0.0]
     assert Config(epochs=10, schedule="cosine").rate(5) == pytest.approx(0.5)
-    assert Config(epochs=10).rate(7.3) == Config(epochs=10, final_rate=0.1).rate(7.3) == 1.0
+    for final in (0.0, 0.1):
+        assert Config(epochs=10, schedule="constant", final_rate=final).rate(7.3) == 1.0
     for schedule in ("linear", "cosine"):
         config = Config(epochs=10, schedule=schedule, final_rate=0.1)
         expected = [1.0, 0.55, 0.1, 0.1]
         assert [config.rate(epoch) for epoch in (0, 5, 10, 11)] == pytest.approx(expected)
+    with pytest.raises(ValueError, match=r"epochs must be a number for a rate, got None"):
+        Config().rate(0.0)
 
 
 def test_rates_reach_both_optimisers():

@@ -33,25 +33,38 @@ def kge() -> None:
     "--output", "-o", type=folder, default=OUTPUT, show_default=True, help="A run in it is resumed."
 )
 @click.option("--data", type=folder, help="Folder of train, valid, test (.txt or .tsv).")
+@click.option("--preset", help='Settings to start from: "default", "paper", ...')
 @click.option("--device", help="cpu, cuda, cuda:1, ...")
 @click.option("--epochs", type=click.IntRange(1))
 @click.option("--max-time", type=click.FloatRange(0, min_open=True), help="Seconds of training.")
 @click.option("--seed", type=click.IntRange(0))
-def train(config: Path | None, output: Path, data: Path | None, **settings: Any) -> None:
-    """Train with the settings of a TOML file, or for ten seconds on a generated graph.
+def train(
+    config: Path | None, output: Path, data: Path | None, preset: str | None, **settings: Any
+) -> None:
+    """Train with the settings of a TOML file or with the defaults.
 
+    Without a file and without --data the graph is a generated one, which takes some seconds.
     Options override the settings of the file.
     """
     from rich.console import Console
 
+    from jorth.kge.config import Config
     from jorth.kge.display import ProgressBar, ranking_table
-    from jorth.kge.session import Request, read_request, run
+    from jorth.kge.session import Request, fitted, read_request, run
 
     with one_line_errors():
-        request = Request() if config is None else read_request(config)
-        request = request.changed(data=data, **settings)
-        with ProgressBar(request.config.epochs) as bar:
-            finished = run(request, output, callback=bar)
+        if config is None:
+            request = Request(Config.preset(preset or "default"))
+        else:
+            request = read_request(config, preset=preset)
+        request, triples = fitted(request.changed(data=data, **settings))
+        sizes = request.config
+        click.echo(
+            f"{triples}\n{sizes.epochs} epochs, batch_size {sizes.batch_size}, "
+            f"negatives {sizes.negatives}"
+        )
+        with ProgressBar(sizes.epochs) as bar:
+            finished = run(request, triples, output, callback=bar)
     title = f"test triples of {request.name}"
     Console().print(ranking_table(finished.test, finished.triples.relations, title))
     training = finished.training

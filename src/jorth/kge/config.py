@@ -14,7 +14,9 @@ import torch
 
 from jorth import arrays
 from jorth.arrays import describe, whole_number
+from jorth.kge import automatic, presets
 from jorth.kge.batches import SIDES
+from jorth.kge.graph import Triples
 from jorth.kge.losses import LOSSES
 from jorth.kge.model import SCALINGS, reverse_number
 from jorth.signature import Signature
@@ -31,15 +33,22 @@ CHOICES: dict[str, Sequence[str]] = {
     "dtype": tuple(DTYPES),
 }
 AT_LEAST_ZERO = ("p", "warmup", "patience")
-AT_LEAST_ONE = ("q", "epochs", "batch_size", "large_batch", "evaluate_every")
+AT_LEAST_ONE = {"q", "epochs", "batch_size", "large_batch", "evaluate_every"}
+OPEN = ("epochs", "batch_size", "large_batch", "negatives", "regularisation", "evaluate_every")
+"""What may be None, which stands for what `Config.fitted` chooses for the graph."""
 SHARES = ("smoothing", "dropout", "averaging", "final_rate")
 LIMITS = ("max_time", "clip", "max_radius")
 FLAGS = ("reciprocal", "rotate", "learn_scale", "shared", "reject")
+AUTOMATIC: Any = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """The settings of `train`. The defaults of model, negatives and entities are the paper's.
+    """The settings of `train`; the paper's are ``Config.preset("paper")``.
+
+    The defaults learn on graphs of any size: hyperbolic space of dimension 31, cross-entropy, both
+    ends of every triple. Epochs, sizes of batches, negatives, regularisation and the number of
+    evaluations are None by default, and then chosen for the graph by `fitted`.
 
     Attributes:
         p, q: The numbers of positive and negative signs of J, q at least 1.
@@ -51,8 +60,7 @@ class Config:
         method: How the relations are optimised: "j-jobcd", "vr-j-jobcd" or "csdm".
         relation_lr: The learning rate of the relations.
         relation_options: Further options of `jorth.optim.JOBCD`, `VRJOBCD` or torch.optim.Adam. The
-            defaults are theirs, but for a max_norm of 1e3 in float32. The paper's step is
-            `jorth.kge.optimisers.PAPER`.
+            defaults are theirs, but for a max_norm of 1e3 in float32.
         relation_device: The device on which the relations are optimised, by default that of the
             model. For a few small matrices the compiled steps on "cpu" are worth the copies.
         lr: The learning rate of Adam for entities and biases.
@@ -89,11 +97,11 @@ class Config:
         seed: The seed of everything random.
     """
 
-    p: int = 18
-    q: int = 18
+    p: int = 31
+    q: int = 1
     alpha: float = 1.0
     delta: float = 5.0
-    reciprocal: bool = False
+    reciprocal: bool = True
     spread: float = 0.05
     rotate: bool = True
     scaling: str = "none"
@@ -105,39 +113,40 @@ class Config:
     relation_lr: float = 1e-2
     relation_options: dict[str, Any] = field(default_factory=dict)
     relation_device: str | None = None
-    lr: float = 5e-4
+    lr: float = 0.05
     clip: float | None = None
     max_radius: float | None = None
     averaging: float = 0.0
-    schedule: str = "constant"
+    schedule: str = "linear"
     final_rate: float = 0.0
     warmup: int = 0
-    epochs: int = 100
+    epochs: int = AUTOMATIC
     max_time: float | None = None
-    batch_size: int = 128
-    large_batch: int = 1024
-    loss: str = "logistic"
-    smoothing: float = 0.0
-    negatives: int | str = 50
-    shared: bool = False
-    sides: str = "uniform"
+    batch_size: int = AUTOMATIC
+    large_batch: int = AUTOMATIC
+    loss: str = "softmax"
+    smoothing: float = 0.1
+    negatives: int | str = AUTOMATIC
+    shared: bool = True
+    sides: str = "both"
     reject: bool = False
     dropout: float = 0.0
     temperature: float = 1.0
-    regularisation: float = 0.0
-    evaluate_every: int = 5
+    regularisation: float = AUTOMATIC
+    evaluate_every: int = AUTOMATIC
     patience: int = 0
     seed: int = 0
 
     def __post_init__(self) -> None:
         given = {setting.name: getattr(self, setting.name) for setting in dataclasses.fields(self)}
+        left_open = {name for name in OPEN if given[name] is None}
         for name, choices in CHOICES.items():
             arrays.check_choice(given[name], name, choices)
         for name in AT_LEAST_ZERO:
             given[name] = whole_number(given[name], name, 0)
-        for name in AT_LEAST_ONE:
+        for name in AT_LEAST_ONE - left_open:
             given[name] = whole_number(given[name], name, 1)
-        for name in ("lr", "relation_lr", "temperature", "regularisation"):
+        for name in {"lr", "relation_lr", "temperature", "regularisation"} - left_open:
             given[name] = arrays.nonnegative_number(given[name], name)
         for name in ("alpha", "spread"):
             given[name] = arrays.squarable_number(given[name], name, DTYPES[self.dtype])
@@ -153,7 +162,8 @@ class Config:
         for name in LIMITS:
             if given[name] is not None:
                 given[name] = arrays.positive_number(given[name], name)
-        if not (isinstance(self.negatives, str) and self.negatives == ALL):
+        is_all = isinstance(self.negatives, str) and self.negatives == ALL
+        if not (is_all or "negatives" in left_open):
             given["negatives"] = whole_number(self.negatives, 'negatives, when not "all",', 1)
         if not isinstance(given["relation_options"], dict):
             found = describe(self.relation_options)
@@ -163,6 +173,36 @@ class Config:
                 raise TypeError(f"{name} must be the name of a device, got {describe(device)}")
         for name, value in given.items():  # as Python's own numbers
             object.__setattr__(self, name, value)
+
+    @classmethod
+    def preset(cls, name: str, **changes: Any) -> Config:
+        """The settings of a preset, with changes: "default", "paper", "WN18RR" or "FB15k-237".
+
+        The options that a preset has for the relations hold for JOBCD, not for the method "csdm".
+        """
+        arrays.check_choice(name, "preset", tuple(presets.PRESETS))
+        return cls(**presets.settings(name, changes))
+
+    def fitted(self, triples: Triples) -> Config:
+        """The settings with everything that is None chosen for the graph.
+
+        `train` does this first. It depends on the numbers of triples and entities alone.
+        """
+        if not isinstance(triples, Triples):
+            raise TypeError(f"triples must be a jorth.kge.Triples, got {describe(triples)}")
+        queries = len(triples.train) * (2 if self.sides == "both" else 1)
+        batch = automatic.batch_size(queries) if self.batch_size is None else self.batch_size
+        epochs = automatic.epochs(queries, batch) if self.epochs is None else self.epochs
+        chosen: dict[str, Any] = {
+            "epochs": epochs,
+            "batch_size": batch,
+            "large_batch": automatic.large_batch(batch),
+            "negatives": automatic.negatives(len(triples.entities)),
+            "regularisation": automatic.regularisation(len(triples.entities)),
+            "evaluate_every": automatic.evaluate_every(epochs),
+        }
+        left_open = {name: chosen[name] for name in OPEN if getattr(self, name) is None}
+        return dataclasses.replace(self, **left_open)
 
     @property
     def signature(self) -> Signature:
@@ -177,24 +217,32 @@ class Config:
 
     def rate(self, epoch: float) -> float:
         """The factor of both learning rates after the given number of epochs."""
+        if self.epochs is None:
+            raise ValueError("epochs must be a number for a rate, got None; see Config.fitted")
         rise = 1.0 if epoch >= self.warmup else (epoch + 1) / (self.warmup + 1)
         share = min(epoch / self.epochs, 1.0)
         left = {"constant": 1.0, "linear": 1 - share, "cosine": (1 + math.cos(math.pi * share)) / 2}
         return rise * (self.final_rate + (1 - self.final_rate) * left[self.schedule])
 
 
-def read_config(path: Path, *, others: tuple[str, ...] = ()) -> tuple[Config, dict[str, Any]]:
-    """The settings in a TOML file, and the values of further keys, ``others``, found in it."""
+def read_config(
+    path: Path, *, others: tuple[str, ...] = (), preset: str | None = None
+) -> tuple[Config, dict[str, Any]]:
+    """The settings in a TOML file, and the values of further keys, ``others``, found in it.
+
+    The key ``preset`` names the preset that the other keys change; the argument stands in for it.
+    """
     path = arrays.file_path(path, "path")
     if not path.is_file():
         raise FileNotFoundError(f"path must be that of a file of settings, got none at {path}")
     found = read_toml(path)
     names = [setting.name for setting in dataclasses.fields(Config)]
     for key in found:
-        check_name(key, [*names, *others], "key", f"{path}: ")
+        check_name(key, [*names, "preset", *others], "key", f"{path}: ")
     beside = {key: found.pop(key) for key in others if key in found}
+    named = found.pop("preset", "default")
     try:
-        return Config(**found), beside
+        return Config.preset(named if preset is None else preset, **found), beside
     except (TypeError, ValueError) as error:
         raise type(error)(f"{path}: {error}") from None
 

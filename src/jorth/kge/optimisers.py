@@ -17,8 +17,6 @@ from jorth.optim import JOBCD, VRJOBCD, make
 from jorth.optim.steps.by_angles_on_device import is_one_launch
 from jorth.ranks import Ranks
 
-PAPER = {"metric": "embedding", "curvature": "scheduled", "momentum": 0.0}
-"""The `relation_options` of the paper's step."""
 MAX_NORM = {"float32": 1e3}
 """The largest norm of a relation R: beyond it float32 has too few digits of <R x, y>_J."""
 

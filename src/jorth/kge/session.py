@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -21,20 +21,6 @@ from jorth.kge.ranking import SIDES, TIES, Ranking, evaluate
 from jorth.kge.training import Callback, Row, Training, train
 from jorth.storage.atomic import replacing
 
-GENERATED = Config(
-    p=15,
-    q=1,
-    relation_lr=0.03,
-    relation_options={"momentum": 0.9, "curvature": "per-plane", "metric": "invariant"},
-    lr=0.05,
-    schedule="linear",
-    epochs=60,
-    batch_size=128,
-    loss="softmax",
-    negatives="all",
-    sides="both",
-)
-"""The settings for the generated graph, which take ten seconds on one core."""
 STANDARD, EXCLUDE_ANCHOR = PROTOCOLS = ("standard", "exclude_anchor")
 """Rankings among all entities, and without the entity that a query starts from."""
 SCORES_FOR_THREADS = 2**17
@@ -45,7 +31,7 @@ SCORES_FOR_THREADS = 2**17
 class Request:
     """What a run is asked to do."""
 
-    config: Config = GENERATED
+    config: Config = field(default_factory=Config)
     data: Path | None = None
     """The folder of the triples; None stands for the generated graph."""
     tensorboard: bool = False
@@ -71,9 +57,12 @@ class FinishedRun:
     triples: Triples
 
 
-def read_request(path: Path) -> Request:
-    """A run from a TOML file: ``data``, a folder relative to the file, and the keys of `Config`."""
-    config, others = read_config(path, others=("data", "tensorboard"))
+def read_request(path: Path, *, preset: str | None = None) -> Request:
+    """A run from a TOML file: ``data``, a folder relative to the file, and the keys of `Config`.
+
+    ``preset`` stands in for that of the file.
+    """
+    config, others = read_config(path, others=("data", "tensorboard"), preset=preset)
     if "data" not in others:
         raise ValueError(f"{path} must have the key 'data', the folder of train, valid and test")
     data = others["data"]
@@ -86,10 +75,17 @@ def read_request(path: Path) -> Request:
     return Request(config, path.parent / data, tensorboard)
 
 
-def run(request: Request, output: Path, *, callback: Callback | None = None) -> FinishedRun:
+def fitted(request: Request) -> tuple[Request, Triples]:
+    """The graph, and the request with the sizes that its settings leave open."""
+    triples = _load_graph(request.data, request.config.seed)
+    return replace(request, config=request.config.fitted(triples)), triples
+
+
+def run(
+    request: Request, triples: Triples, output: Path, *, callback: Callback | None = None
+) -> FinishedRun:
     """Train and write model, history.csv, history.png, test.json and checkpoint to ``output``."""
     config = request.config
-    triples = _load_graph(request.data, config.seed)
     listeners: list[Callback] = [CSVLog(output / "history.csv")]
     if request.tensorboard:
         listeners.append(TensorBoardLog(output / "tensorboard"))

@@ -50,6 +50,7 @@ class Training:
             without evaluation), queries (seen so far), loss (mean over the epoch), and mrr, hits@1,
             hits@3 and hits@10 on the validation triples, NaN in epochs without an evaluation.
         best_epoch: The epoch of the model.
+        config: The settings, with the sizes that were chosen for the graph.
         message: Why the run ended.
     """
 
@@ -57,6 +58,7 @@ class Training:
     history: dict[str, NDArray[np.float64]]
     best_epoch: int
     message: str
+    config: Config
 
 
 def train(
@@ -71,14 +73,14 @@ def train(
 
     Args:
         triples: The graph; its validation part selects the model.
-        config: The settings; by default the paper's model with J-JOBCD.
+        config: The settings. The defaults are meant for graphs that nobody has tuned for.
         callback: A function that is given the row of every epoch, and ends the run by returning
             True.
         checkpoint: A folder that is written after every evaluation. A run that finds its own
             checkpoint there continues from it, with the result of the uninterrupted run, bit for
             bit on the CPU. So does a finished run with a larger ``max_time``, or with more
-            ``epochs`` if the schedule is "constant" and nothing is averaged. If the folder cannot be written, there is a
-            warning and the run goes on.
+            ``epochs`` if the schedule is "constant" and nothing is averaged. If the folder cannot
+            be written, there is a warning and the run goes on.
         distributed: Whether the processes of `torch.distributed` share the queries of every batch.
             All of them call this with the same graph and settings and return the same model; the
             first one writes the checkpoint.
@@ -192,7 +194,7 @@ class _Run:
     """A training run between two epochs."""
 
     def __init__(self, triples: Triples, config: Config, ranks: Ranks | None = None) -> None:
-        self.config = config
+        self.config = config = config.fitted(triples)
         self.triples = triples
         self._ranks = ranks
         self.model = _model(triples, config)
@@ -389,7 +391,7 @@ class _Run:
         plain.load_state_dict(progress.best.weights or self.evaluated.weights())
         history = {name: np.array([row[name] for row in progress.rows]) for name in COLUMNS}
         message = "; ".join(text for text in (progress.message, progress.remark) if text)
-        return Training(plain, history, progress.best.epoch, message)
+        return Training(plain, history, progress.best.epoch, message, self.config)
 
 
 def _model(triples: Triples, config: Config) -> UltraE:

@@ -1,0 +1,118 @@
+"""Settings by name, and sizes that are chosen for the graph."""
+
+from dataclasses import asdict, replace
+
+import pytest
+import torch
+
+from jorth.kge import Config, Triples, evaluate, hierarchy_with_cycles, read_config, train
+from jorth.kge.presets import PRESETS
+
+PAPER = dict(
+    p=18, q=18, alpha=1.0, delta=5.0, reciprocal=False, spread=0.05, rotate=True, scaling="none",
+    learn_scale=False, reverse_weight=0.0, dtype="float64", device="cpu", method="j-jobcd",
+    relation_lr=1e-2, final_rate=0.0,
+    relation_options={"metric": "embedding", "curvature": "scheduled", "momentum": 0.0},
+    relation_device=None, lr=5e-4, clip=None, max_radius=None, averaging=0.0, schedule="constant",
+    warmup=0, epochs=100, max_time=None, batch_size=128, large_batch=1024, loss="logistic",
+    smoothing=0.0, negatives=50, shared=False, sides="uniform", reject=False, dropout=0.0,
+    temperature=1.0, regularisation=0.0, evaluate_every=5, patience=0, seed=0,
+)  # fmt: skip
+"""The settings of the papers, which were the defaults of the first versions."""
+OPEN = ("epochs", "batch_size", "large_batch", "negatives", "regularisation", "evaluate_every")
+
+
+def graph_of(entities, triples, seed=0):
+    """A graph with three relations and the given numbers of entities and training triples."""
+    random = torch.Generator().manual_seed(seed)
+    train_triples = torch.stack(
+        [torch.randint(size, (triples,), generator=random) for size in (entities, 3, entities)], 1
+    )
+    names = tuple(map(str, range(entities)))
+    return Triples(names, ("a", "b", "c"), train_triples, train_triples[:9], train_triples[9:18])
+
+
+def test_the_papers_settings():
+    assert asdict(Config.preset("paper")) == PAPER
+
+
+def test_a_preset_is_changed_by_name():
+    assert Config.preset("default") == Config()
+    assert Config.preset("paper", epochs=3) == replace(Config.preset("paper"), epochs=3)
+    with pytest.raises(ValueError, match=r'preset must be one of "default", "paper", "WN18RR", '):
+        Config.preset("best")
+
+
+def test_options_of_a_preset_hold_for_its_own_optimiser():
+    assert Config.preset("paper", method="vr-j-jobcd").relation_options == PAPER["relation_options"]
+    assert Config.preset("paper", method="csdm").relation_options == {}
+    given = {"betas": (0.8, 0.9)}
+    assert Config.preset("paper", method="csdm", relation_options=given).relation_options == given
+
+
+def test_presets_share_nothing_that_can_be_changed():
+    Config.preset("paper").relation_options["momentum"] = 0.5
+    assert asdict(Config.preset("paper")) == PAPER
+
+
+@pytest.mark.parametrize("name", list(PRESETS))
+def test_every_preset_fits_every_graph(name):
+    fitted = Config.preset(name).fitted(graph_of(50, 200))
+    assert None not in (getattr(fitted, size) for size in OPEN)
+
+
+def test_a_file_names_a_preset(tmp_path):
+    path = tmp_path / "run.toml"
+    path.write_text('preset = "paper"\nepochs = 7\n')
+    assert read_config(path)[0] == Config.preset("paper", epochs=7)
+    assert read_config(path, preset="default")[0] == Config(epochs=7)
+    path.write_text('preset = "papers"\n')
+    with pytest.raises(ValueError, match=r"run.toml: preset must be one of"):
+        read_config(path)
+
+
+def test_a_file_with_data_alone_has_the_defaults(tmp_path):
+    path = tmp_path / "run.toml"
+    path.write_text('data = "here"\n')
+    assert read_config(path, others=("data",)) == (Config(), {"data": "here"})
+
+
+@pytest.mark.parametrize(
+    ("entities", "triples"), [(14, 1600), (100, 8500), (2000, 5000), (41000, 87000)]
+)
+def test_sizes_follow_the_graph(entities, triples):
+    graph = graph_of(entities, triples)
+    fitted = Config().fitted(graph)
+    assert fitted == Config(seed=0).fitted(graph_of(entities, triples, seed=1))
+    assert fitted.fitted(graph) == fitted
+    changed = [name for name, value in asdict(Config()).items() if getattr(fitted, name) != value]
+    assert sorted(changed) == sorted(OPEN)
+    steps = fitted.epochs * -(-2 * triples // fitted.batch_size)
+    assert steps >= 1000
+    assert 5 <= fitted.epochs // fitted.evaluate_every <= 30
+    assert (fitted.negatives == "all") == (entities < 4000)
+
+
+def test_sizes_that_are_given_stay():
+    given = dict(
+        epochs=3, batch_size=20, large_batch=30, negatives=4, regularisation=0.0, evaluate_every=2
+    )
+    assert Config(**given).fitted(graph_of(30, 90)) == Config(**given)
+    assert Config(epochs=3).fitted(graph_of(30, 90)).evaluate_every == 1
+
+
+def test_train_says_what_it_has_chosen():
+    graph = hierarchy_with_cycles(branching=3, depth=2)
+    config = Config(epochs=1)
+    assert train(graph, config).config == config.fitted(graph) != config
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_defaults_learn_a_graph(seed):
+    graph = hierarchy_with_cycles(depth=3, seed=seed)
+    n = len(graph.entities)
+    chance = sum(1 / rank for rank in range(1, n + 1)) / n
+    assert chance < 0.11
+    result = train(graph)
+    assert evaluate(result.model, graph.test, graph.known).mrr > 0.5  # measured: 0.89 to 0.94
+    assert evaluate(result.model, graph.train, graph.known).mrr > 0.9  # measured: 1
