@@ -1,174 +1,233 @@
-"""UltraE on WN18RR and FB15k-237: triples a second, and the filtered MRR reached in a given time.
-docs/kge.md.
+"""The full graphs WN18RR and FB15k-237: the best recipes, and three methods for the relations.
 
-python benchmarks/kge.py --dataset WN18RR --device cuda --time-limit 360 --output wn18rr.json
-python benchmarks/kge.py --dataset WN18RR --device cuda --throughput
+    python benchmarks/kge.py --device cuda --workers 5 --records docs/report/kge.jsonl
+    python benchmarks/kge.py --from docs/report/kge.jsonl --docs docs
 
-The first epochs measure the speed; the number of epochs is then what fits into the time limit, and
-the learning rates fall to zero at its end. The validation triples choose the model, the test
-triples are ranked once, at the end.
+needs both graphs in $JORTH_DATA/kg. Stages, in this order:
+
+- clock: seconds per epoch of every method, one run at a time, the first epoch left out.
+- best: the preset of the graph, seeds 0 to 4.
+- trial: four learning rates of the relations for each method, seed 1000, a few epochs. The best on
+  validation is chosen.
+- passes: the chosen rates with the preset and fewer epochs, seeds 0 to 4.
+- time: the same for CSDM and VR-J-JOBCD, with as many epochs as fit into the time of J-JOBCD.
+
+Test triples are ranked once per run of best, passes and time, with and without the anchor among
+the candidates. Runs that are in the records are not run again.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
+import sys
 import time
-from dataclasses import asdict, replace
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
-import torch
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-import jorth
-from jorth.kge import Config, evaluate, load_triples, train
-
-ADAPTIVE = {"momentum": 0.9, "curvature": "per-plane", "metric": "invariant"}
-EVALUATIONS = 12
-
-
-def settings(arguments: argparse.Namespace) -> Config:
-    options = {} if arguments.method == "csdm" else dict(ADAPTIVE)
-    if arguments.rounds and arguments.method != "csdm":
-        options["rounds_per_gradient"] = arguments.rounds
-    return Config(
-        p=arguments.dimension - arguments.q,
-        q=arguments.q,
-        alpha=arguments.alpha,
-        reciprocal=not arguments.shared_inverse,
-        dtype=arguments.dtype,
-        device=arguments.device,
-        method=arguments.method,
-        lr=arguments.lr,
-        relation_lr=arguments.relation_lr,
-        relation_options=options,
-        relation_device=arguments.relation_device,
-        schedule="linear",
-        warmup=1,
-        batch_size=arguments.batch_size,
-        large_batch=8 * arguments.batch_size,
-        loss=arguments.loss,
-        negatives="all" if arguments.negatives == 0 else arguments.negatives,
-        shared=True,
-        sides="both",
-        reject=arguments.reject,
-        regularisation=arguments.regularisation,
-        spread=arguments.spread,
-        seed=arguments.seed,
-    )
+METHODS = ("j-jobcd", "vr-j-jobcd", "csdm")
+RATES = {
+    "j-jobcd": (0.001, 0.003, 0.01, 0.03),
+    "vr-j-jobcd": (0.001, 0.003, 0.01, 0.03),
+    "csdm": (0.001, 0.003, 0.01, 0.03),
+}
+TRIAL_EPOCHS = {"WN18RR": 10, "FB15k-237": 3}
+EPOCHS = {"WN18RR": 40, "FB15k-237": 12}
+"""The epochs of "passes", fewer than those of the presets."""
+STAGES = ("clock", "best", "trial", "passes", "time")
+TUNING_SEED = 1000
+SEEDS = range(5)
+EVALUATIONS = 10
+CLOCKED = 2
+"""Epochs over which the speed is measured."""
+Record = dict[str, Any]
 
 
-def measure(triples: jorth.kge.Triples, config: Config, epochs: int) -> float:
-    """Seconds an epoch; the first, in which everything is compiled and cached, is not counted."""
-    history = train(triples, replace(config, epochs=epochs + 1, evaluate_every=epochs + 1)).history
-    return float(history["time"][-1] - history["time"][0]) / epochs
+@dataclass(frozen=True)
+class Job:
+    """One run; ``epochs`` and ``relation_lr`` are those of the preset if they are 0."""
+
+    graph: str
+    stage: str
+    method: str = "j-jobcd"
+    relation_lr: float = 0.0
+    epochs: int = 0
+    seed: int = TUNING_SEED
 
 
-def show(row: dict[str, float]) -> None:
-    if row["mrr"] == row["mrr"]:
-        print(
-            f"epoch {row['epoch']:4.0f}  {row['time']:7.1f} s  "
-            f"{row['queries'] / row['time']:9.0f} queries/s  "
-            f"loss {row['loss']:.4f}  valid MRR {row['mrr']:.4f}  Hits@10 {row['hits@10']:.4f}",
-            flush=True,
-        )
+def config_of(job: Job, device: str) -> Any:
+    """The preset of the graph with the settings of a job."""
+    from jorth.kge import Config
+
+    changes: dict[str, Any] = {"method": job.method, "seed": job.seed, "device": device}
+    if job.relation_lr:
+        changes["relation_lr"] = job.relation_lr
+    if job.epochs:
+        changes["epochs"] = job.epochs
+    config = Config.preset(job.graph, **changes)
+    every = config.epochs if job.stage == "clock" else max(1, config.epochs // EVALUATIONS)
+    return Config.preset(job.graph, **changes, evaluate_every=every)
 
 
-def run(arguments: argparse.Namespace) -> dict[str, object]:
-    triples = load_triples(Path(arguments.data_dir) / arguments.dataset)
-    config = settings(arguments)
-    device = torch.cuda.get_device_name() if config.device.startswith("cuda") else "cpu"
-    print(f"{triples}\n{config}\n{device}, torch {torch.__version__}", flush=True)
-    seconds = measure(triples, config, arguments.measured)
-    queries = 2 * len(triples.train)
-    record: dict[str, object] = {
-        "dataset": arguments.dataset,
-        "device": device,
-        "torch": torch.__version__,
-    }
-    record |= {"seconds_an_epoch": seconds, "triples_a_second": len(triples.train) / seconds}
-    print(
-        f"{seconds:.2f} s an epoch: {len(triples.train) / seconds:.0f} triples/s, "
-        f"{queries / seconds:.0f} queries/s"
-    )
-    if arguments.throughput:
-        return record | {"config": asdict(config)}
-    epochs = arguments.epochs or max(1, int(arguments.time_limit / seconds))
-    config = replace(config, epochs=epochs, evaluate_every=max(1, epochs // EVALUATIONS))
-    if not arguments.epochs:
-        config = replace(config, max_time=1.2 * arguments.time_limit)
-    result = train(triples, config, callback=show, checkpoint=arguments.checkpoint)
+def run(folder: Path, device: str, job: Job) -> Record:
+    """Train, and rank the test triples where the stage is for that."""
+    import torch
+
+    import jorth
+    from jorth.kge import evaluate, train
+
+    torch.set_num_threads(1)
+    triples = load(folder / job.graph)
+    config = config_of(job, device)
     started = time.perf_counter()
-    test = evaluate(result.model, triples.test.to(config.device), triples.known.to(config.device))
-    norms = torch.linalg.matrix_norm(result.model.relations.detach(), ord=2)
-    residual = torch.as_tensor(jorth.residual(result.model.relations.detach(), config.signature))
-    print(
-        f"{result.message}; best epoch {result.best_epoch}; ranking of test "
-        f"{time.perf_counter() - started:.1f} s"
-    )
-    print(f"relations: norms up to {float(norms.max()):.1f}, residual {float(residual.max()):.1e}")
-    for side in ("both", "head", "tail"):
-        print(
-            f"test {side}: "
-            + "  ".join(f"{name} {value:.4f}" for name, value in test.metrics(side).items())
-        )
-    return record | {
-        "config": asdict(config),
-        "history": {name: column.tolist() for name, column in result.history.items()},
+    try:
+        result = train(triples, config)
+    except FloatingPointError as error:
+        return {"job": asdict(job), "valid": -1.0, "message": str(error)}
+    wall = time.perf_counter() - started
+    history = result.history
+    shown = history["mrr"] == history["mrr"]
+    relations = result.model.relations.detach()
+    record: Record = {
+        "job": asdict(job),
+        "seconds": float(history["time"][-1]),
+        "wall": wall,
+        "seconds_per_epoch": float(history["time"][-1] - history["time"][0])
+        / max(1, len(shown) - 1),
+        "loss": float(history["loss"][-1]),
+        "valid": float(history["mrr"][shown].max()),
         "best_epoch": result.best_epoch,
-        "test": {side: test.metrics(side) for side in ("both", "head", "tail")},
-        "relations": {
-            name: part.metrics() for name, part in test.by_relation(triples.relations).items()
+        "curve": {
+            name: history[name][shown].round(5).tolist() for name in ("epoch", "time", "mrr")
         },
+        "norm": float(torch.linalg.matrix_norm(relations, 2).max()),
+        "residual": float(torch.as_tensor(jorth.residual(relations, config.signature)).max()),
+        "message": result.message,
+        "device": torch.cuda.get_device_name() if device.startswith("cuda") else device,
     }
+    if job.stage in ("best", "passes", "time"):
+        test, known = (part.to(device) for part in (triples.test, triples.known))
+        for key, out in (("test", False), ("test_without_anchor", True)):
+            record[key] = evaluate(result.model, test, known, exclude_anchor=out).metrics()
+    return record
+
+
+@cache
+def load(folder: Path) -> Any:
+    """A graph, read once per process."""
+    from jorth.kge import load_triples
+
+    return load_triples(folder)
+
+
+def jobs(stage: str, graphs: list[str], records: list[Record]) -> Iterator[Job]:
+    """The runs of a stage, longest first."""
+    for graph in sorted(graphs, key=EPOCHS.__getitem__):
+        if stage == "clock":
+            for method in METHODS:
+                yield Job(graph, stage, method, RATES[method][1], 1 + CLOCKED)
+        elif stage == "best":
+            for seed in SEEDS:
+                yield Job(graph, stage, seed=seed)
+        elif stage == "trial":
+            for method in METHODS:
+                for rate in RATES[method]:
+                    yield Job(graph, stage, method, rate, TRIAL_EPOCHS[graph])
+        else:
+            yield from _comparison(stage, graph, records)
+
+
+def _comparison(stage: str, graph: str, records: list[Record]) -> Iterator[Job]:
+    for method in METHODS:
+        if stage == "time" and method == "j-jobcd":
+            continue  # the runs of "passes"
+        epochs = EPOCHS[graph]
+        if stage == "time":
+            own, other = (seconds_per_epoch(records, graph, name) for name in ("j-jobcd", method))
+            epochs = max(1, round(epochs * own / other))
+        rate = chosen_rate(records, graph, method)
+        for seed in SEEDS:
+            yield Job(graph, stage, method, rate, epochs, seed)
+
+
+def select(records: list[Record], **wanted: Any) -> list[Record]:
+    """The records whose jobs have the given fields."""
+    return [r for r in records if wanted.items() <= r["job"].items()]
+
+
+def chosen_rate(records: list[Record], graph: str, method: str) -> float:
+    """The learning rate of the relations with the best validation MRR among the trials."""
+    tried = select(records, graph=graph, method=method, stage="trial")
+    return float(max(tried, key=lambda record: record["valid"])["job"]["relation_lr"])
+
+
+def seconds_per_epoch(records: list[Record], graph: str, method: str) -> float:
+    """As measured with nothing else on the device."""
+    (record,) = select(records, graph=graph, method=method, stage="clock")
+    return float(record["seconds_per_epoch"])
+
+
+def run_all(arguments: argparse.Namespace) -> None:
+    """All stages; records are written as they come."""
+    path: Path = arguments.records
+    records = read(path) if path.exists() else []
+    work = partial(run, Path(arguments.data_dir), arguments.device)
+    context = multiprocessing.get_context("spawn")
+    for workers, stages in ((1, STAGES[:1]), (arguments.workers, STAGES[1:])):
+        chosen = [stage for stage in stages if stage in arguments.stages]
+        if not chosen:
+            continue
+        with context.Pool(workers) as pool, path.open("a") as stream:
+            for stage in chosen:
+                done = [record["job"] for record in records]
+                wanted = jobs(stage, arguments.graphs, records)
+                todo = [job for job in wanted if asdict(job) not in done]
+                for record in pool.imap_unordered(work, todo):
+                    records.append(record)
+                    stream.write(json.dumps(record) + "\n")
+                    stream.flush()
+                    print(brief(record), flush=True)
+
+
+def read(path: Path) -> list[Record]:
+    """The records in a file of JSON lines."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def brief(record: Record) -> str:
+    job = " ".join(str(value) for value in record["job"].values())
+    test = record.get("test", {}).get("mrr", float("nan"))
+    seconds = record.get("seconds", float("nan"))
+    return f"{job}: valid {record['valid']:.4f}, test {test:.4f}, {seconds:.1f} s"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--dataset", default="WN18RR")
+    parser.add_argument("--graphs", nargs="+", choices=tuple(EPOCHS), default=list(EPOCHS))
+    parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES))
     parser.add_argument("--data-dir", default=os.path.join(os.environ.get("JORTH_DATA", "."), "kg"))
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--dtype", default="float32")
-    parser.add_argument("--time-limit", type=float, default=300.0, help="seconds of training")
-    parser.add_argument("--epochs", type=int, default=0, help="in place of the time limit")
-    parser.add_argument("--throughput", action="store_true", help="measure the speed only")
-    parser.add_argument(
-        "--measured", type=int, default=1, help="epochs over which the speed is measured"
-    )
-    parser.add_argument("--method", default="j-jobcd", choices=("j-jobcd", "vr-j-jobcd", "csdm"))
-    parser.add_argument("--dimension", type=int, default=32)
-    parser.add_argument("--q", type=int, default=1)
-    parser.add_argument("--alpha", type=float, default=1.0, help="radius: the larger, the flatter")
-    parser.add_argument(
-        "--shared-inverse", action="store_true", help="R^-1 for heads, no matrix of their own"
-    )
-    parser.add_argument("--batch-size", type=int, default=1000)
-    parser.add_argument(
-        "--negatives", type=int, default=0, help="shared by a batch; 0: all entities"
-    )
-    parser.add_argument(
-        "--reject", action="store_true", help="leave known answers out of the negatives"
-    )
-    parser.add_argument(
-        "--loss", default="softmax", choices=("softmax", "logistic", "self-adversarial")
-    )
-    parser.add_argument("--lr", type=float, default=0.01)
-    parser.add_argument("--relation-lr", type=float, default=0.003)
-    parser.add_argument("--relation-device", default=None, help="cpu: compiled steps beside a GPU")
-    parser.add_argument(
-        "--rounds", type=int, default=0, help="rounds of pairs a step; 0: a whole tournament"
-    )
-    parser.add_argument("--regularisation", type=float, default=0.0)
-    parser.add_argument("--spread", type=float, default=0.05)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--checkpoint", default=None)
-    parser.add_argument("--output", default=None, help="JSON file")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--workers", type=int, default=1, help="runs at a time")
+    parser.add_argument("--records", type=Path, default=Path("kge.jsonl"))
+    parser.add_argument("--from", dest="source", type=Path, help="draw these records, run nothing")
+    parser.add_argument("--docs", type=Path, help="folder of the tables and the picture")
     arguments = parser.parse_args()
-    record = run(arguments)
-    if arguments.output:
-        Path(arguments.output).write_text(json.dumps(record, indent=1))
+    if arguments.source is None:
+        run_all(arguments)
+    if arguments.docs is not None:
+        from benchmarks.kge_page import write
+
+        write(read(arguments.source or arguments.records), arguments.docs)
 
 
 if __name__ == "__main__":
