@@ -182,15 +182,19 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
         relations, relation = _numbered(hrt_batch[:, 1], self.relation_representations[0].max_id)
         E, b = self.interaction.lift(points(entities)), biases(entities)
         code, anchor, query, answer = _queries(ends, relation, len(relations), len(entities))
-        moved = multiply(self._matrices(relations), code, E.index_select(0, anchor))
-        moved = moved * self.interaction.signs
+        signs, for_head = self.interaction.signs, code[:, None] >= len(relations)
+        source = E.index_select(0, anchor)
+        moved = multiply(
+            self._matrices(relations), code, torch.where(for_head, signs * source, source)
+        )
+        moved = torch.where(for_head, moved, signs * moved)  # J R^-1 = R^T J
         left = moved, b.index_select(0, anchor)
         products, bias = pair_terms(left, (E, b), query, answer)
         scores: Tensor = self.interaction.scores(products, bias)
         return scores[:, None]
 
     def _matrices(self, relations: Tensor) -> Tensor:
-        """The matrices (2 m, n, n) of relations (m,) in both directions.
+        """The matrices R of relations (m,), then their transposes: (2 m, n, n).
 
         A training step asks for those of its triples and again for those of their negatives, which
         are the same. They are kept until the backward pass has come through them.
@@ -203,7 +207,7 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
             if torch.equal(known, relations):
                 return matrices
         R = isometries(relations)
-        matrices = torch.cat([R, self.interaction.inverse(R)])
+        matrices = torch.cat([R, R.mT])
         self._formed = None
         if matrices.requires_grad:
             self._formed = state, relations, matrices

@@ -74,17 +74,18 @@ def exp_by_products(K: Tensor) -> Tensor:
     p = 4 if K.dtype == torch.float64 else 3
     norm = float(K.detach().abs().sum(dim=-1).amax()) if K.numel() else 0.0
     halvings = max(0, math.frexp(norm / 0.8)[1])
-    powers = [torch.eye(K.shape[-1], dtype=K.dtype, device=K.device), K * 0.5**halvings]
+    A = (K * 0.5**halvings).reshape(-1, *K.shape[-2:])
+    powers = [torch.eye(A.shape[-1], dtype=A.dtype, device=A.device).expand_as(A), A]
     for _ in range(p - 1):
-        powers.append(powers[-1] @ powers[1])
-    X = powers[p] / math.factorial(p * p)
-    for first in range(p * p - p, -1, -p):
-        for power in range(p):
-            X = torch.add(X, powers[power], alpha=1 / math.factorial(first + power))
-        X = X @ powers[p] if first else X
+        powers.append(powers[-1] @ A)
+    weights = [[1 / math.factorial(p * i + j) for j in range(p)] for i in range(p)]
+    blocks = torch.tensordot(A.new_tensor(weights), torch.stack(powers[:p]), dims=1)
+    X = torch.add(blocks[-1], powers[p], alpha=1 / math.factorial(p * p))
+    for block in reversed(blocks.unbind()[:-1]):
+        X = torch.baddbmm(block, X, powers[p])
     for _ in range(halvings):
         X = X @ X
-    return X
+    return X.reshape(K.shape)
 
 
 def _is_single(K: Tensor) -> bool:
