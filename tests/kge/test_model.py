@@ -3,9 +3,11 @@ import pytest
 import torch
 
 import jorth
+from jorth.kernels.arcs import write_compiled
 from jorth.kge import UltraE
-from jorth.kge.model import CHUNK, squared_arc
+from jorth.kge.model import CHUNK, _square_and_slope, squared_arc
 from jorth.ultrahyperbolic import distance, lift, membership
+from tests.kge.device_checks import check_arcs
 from tests.kge.models import SIGNATURE, scattered
 
 
@@ -74,6 +76,11 @@ def test_squared_arc_of_more_than_a_chunk():
     assert torch.allclose(
         squared_arc(g), parts, rtol=1e-14, atol=0
     )  # log1p differs by an ulp at the ends of arrays
+
+
+@pytest.mark.parametrize("write", [write_compiled, _square_and_slope])
+def test_ways_to_write_arcs(write):
+    check_arcs("cpu", write)
 
 
 def test_squared_arc():

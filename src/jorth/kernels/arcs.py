@@ -1,4 +1,4 @@
-"""Squared arcs of inner products on a CUDA device: one launch for them and their slopes."""
+"""Squared arcs of inner products: by Triton on CUDA, compiled on the CPU, with their slopes."""
 
 from __future__ import annotations
 
@@ -28,3 +28,16 @@ def write_squared_arcs(g: Tensor, square: Tensor, slope: Tensor | None) -> None:
         g, square, square if slope is None else slope, g.numel(),
         HAS_SLOPE=slope is not None, LARGE=LARGE[g.dtype], BLOCK=BLOCK, num_warps=4,
     )  # fmt: skip
+
+
+def runs_compiled(g: Tensor) -> bool:
+    """Whether `write_compiled` is for numbers like these."""
+    return g.device.type == "cpu" and g.dtype in LARGE
+
+
+def write_compiled(g: Tensor, square: Tensor, slope: Tensor | None) -> None:
+    """`write_squared_arcs` on the CPU."""
+    from jorth.kernels.compiled.arcs import square_and_slope  # loads numba
+
+    slope = torch.empty_like(square) if slope is None else slope
+    square_and_slope(*(part.detach().numpy() for part in (g, square, slope)))

@@ -11,7 +11,7 @@ from torch import Tensor
 from jorth import arrays
 from jorth.arrays import check_indices, describe
 from jorth.group import random_point
-from jorth.kernels.arcs import runs_on_device, write_squared_arcs
+from jorth.kernels.arcs import runs_compiled, runs_on_device, write_compiled, write_squared_arcs
 from jorth.kge.moving import multiply
 from jorth.nn import declare
 from jorth.signature import Signature
@@ -335,6 +335,7 @@ class _SquaredArc(torch.autograd.Function):
         square = torch.empty_like(flat)
         slope = torch.empty_like(flat) if ctx.needs_input_grad[0] else None
         write = write_squared_arcs if runs_on_device(g) else _square_and_slope
+        write = write_compiled if runs_compiled(g) else write
         size = CHUNK if g.device.type == "cpu" else max(1, flat.numel())
         for start in range(0, flat.numel(), size):
             part = slice(start, start + size)
@@ -360,11 +361,8 @@ def _square_and_slope(g: Tensor, square: Tensor, slope: Tensor | None) -> None:
     e = size - 1
     # the root of each factor, so that no product overflows
     sine = e.abs().sqrt_().mul_((size + 1).sqrt_())
-    if g.device.type == "cpu" and bool((e >= 0).all()):  # always the case for q = 1
-        arc = torch.log1p(e + sine)
-    else:
-        arc = torch.where(e >= 0, torch.log1p(e + sine), torch.atan2(sine, size))
+    arc = torch.where(e >= 0, torch.log1p(e + sine), torch.atan2(sine, size))
     torch.mul(arc, arc, out=square)
     if slope is not None:
-        ratio = torch.where(sine > 0, arc / sine, 1.0)
+        ratio = torch.where(sine == 0, 1.0, arc / sine)
         torch.mul(ratio.mul_(2).mul_(g.sign()), e.sign(), out=slope)

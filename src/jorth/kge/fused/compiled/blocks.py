@@ -1,8 +1,8 @@
 """The fused loss of a batch on the CPU, block by block, by compiled code alone.
 
-A block has so many rows that its scores stay in the cache. The rows of the batch are shared among
-as many threads as torch uses, each with sums of its own, which are added in order: the result has
-the same bits whenever the number of threads is the same.
+The scores of a block stay in the cache. The rows of the batch are shared among as many threads as
+torch uses, each with sums of its own, which are added in order: the result has the same bits
+whenever the number of threads is the same.
 """
 
 from __future__ import annotations

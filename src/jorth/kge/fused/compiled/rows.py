@@ -11,11 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jorth.compiling import compiler
-from jorth.kge.fused.compiled.elementary import atan, exp, log1p
+from jorth.kernels.compiled.arcs import square_and_slope
+from jorth.kernels.compiled.elementary import exp
 from jorth.kge.fused.compiled.products import summing
-
-LARGE = 2.0**40
-"""From here on sqrt(g^2 - 1) = g, also in float64, and in float32 g^2 does not overflow below."""
 
 
 class Scores(NamedTuple):
@@ -71,8 +69,7 @@ def soften(
     area = scores.area[0]
     loss, area_slope = 0.0, 0.0
     for i in range(G.shape[0]):
-        if _hyperbolic(G[i], squares, slopes) > 0.0:
-            _circular(G[i], squares, slopes)
+        square_and_slope(G[i], squares, slopes)
         _score(squares, scores.bias, area, p)
         competing = k
         if lists.first.shape[0] > 0:
@@ -92,38 +89,6 @@ def soften(
     for j in range(k):
         bias_slopes[j] += totals[j]
     return scores.weight * loss, area_slope
-
-
-@summing
-def _hyperbolic(g: np.ndarray, squares: np.ndarray, slopes: np.ndarray) -> Any:
-    """acosh(|g|)^2 and its slope as in `jorth.kge.model.squared_arc`; returns how many |g| < 1."""
-    zero, one, two = g.dtype.type(0.0), g.dtype.type(1.0), g.dtype.type(2.0)
-    large, inside = g.dtype.type(LARGE), zero
-    for j in range(g.shape[0]):
-        size = abs(g[j])
-        e = size - one
-        sine = math.sqrt(abs(e) * (size + one)) if size < large else size
-        arc = log1p(e + sine)
-        slope = math.copysign(two, g[j]) * (arc / sine)
-        squares[j] = arc * arc
-        slopes[j] = slope if sine > zero else zero
-        inside += one if size < one else zero
-    return inside
-
-
-@summing
-def _circular(g: np.ndarray, squares: np.ndarray, slopes: np.ndarray) -> None:
-    """acos(|g|)^2 and its slope where |g| < 1; tan(acos(|g|) / 2) = sine / (1 + |g|)."""
-    zero, one, two = g.dtype.type(0.0), g.dtype.type(1.0), g.dtype.type(2.0)
-    for j in range(g.shape[0]):
-        size = abs(g[j])
-        inside = size < one
-        rest = one - size if inside else zero
-        sine = math.sqrt(rest * (size + one))
-        arc = two * atan(sine / (one + size))
-        slope = math.copysign(two, g[j]) * (arc / sine)
-        squares[j] = arc * arc if inside else squares[j]
-        slopes[j] = (-slope if size > zero else zero) if inside else slopes[j]
 
 
 @summing
