@@ -9,6 +9,13 @@ from jorth.kge.fused.reference import by_torch
 from tests.kge.fused.batch import loss_by_cross_entropy, random_batch, value_and_gradients
 
 
+@pytest.fixture(autouse=True, params=["fastest", "torch"])
+def _backend(request, monkeypatch):
+    """Both the backend of this machine and torch's own operations, the reference of all others."""
+    if request.param == "torch":
+        monkeypatch.setattr("jorth.kge.fused.dispatch.backend_for", lambda signed: None)
+
+
 def fused(batch):
     *given, area = batch.tensors.values()
     return distance_softmax(*given, area=area, smoothing=batch.smoothing, left_out=batch.left_out)
