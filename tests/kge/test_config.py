@@ -44,7 +44,7 @@ def test_a_file_is_read(tmp_path):
         ("final_rate = 1", "final_rate must be in [0, 1), got 1"),
         ("averaging = 1.0", "averaging must be in [0, 1), got 1.0"),
         ('scaling = "yes"', 'scaling must be one of "none", "curvature", "diagonal", got'),
-        ("reverse_weight = 0.5", "reverse_weight must be 0 without reciprocal"),
+        ("reverse_weight = 0.5\nreciprocal = false", "reverse_weight must be 0 without reciprocal"),
         ("reverse_weight = -1", "reverse_weight must be a number of at least 0, got -1"),
         (
             'reverse_weight = 1\nreciprocal = true\nscaling = "diagonal"',
