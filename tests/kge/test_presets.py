@@ -78,19 +78,25 @@ def test_a_file_with_data_alone_has_the_defaults(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("entities", "triples"), [(14, 1600), (100, 8500), (2000, 5000), (41000, 87000)]
+    ("entities", "triples", "batch", "epochs", "negatives"),
+    [
+        (30, 90, 64, 200, "all"),
+        (121, 580, 64, 105, "all"),
+        (14, 1600, 160, 100, "all"),
+        (2000, 5000, 500, 100, "all"),
+        (41000, 87000, 1024, 100, 4096),
+    ],
 )
-def test_sizes_follow_the_graph(entities, triples):
+def test_sizes_follow_the_graph(entities, triples, batch, epochs, negatives):
     graph = graph_of(entities, triples)
     fitted = Config().fitted(graph)
-    assert fitted == Config(seed=0).fitted(graph_of(entities, triples, seed=1))
+    assert (fitted.batch_size, fitted.epochs, fitted.negatives) == (batch, epochs, negatives)
+    assert fitted == Config().fitted(graph_of(entities, triples, seed=1))
     assert fitted.fitted(graph) == fitted
     changed = [name for name, value in asdict(Config()).items() if getattr(fitted, name) != value]
     assert sorted(changed) == sorted(OPEN)
-    steps = fitted.epochs * -(-2 * triples // fitted.batch_size)
-    assert steps >= 1000
-    assert 5 <= fitted.epochs // fitted.evaluate_every <= 30
-    assert (fitted.negatives == "all") == (entities < 4000)
+    assert fitted.large_batch == 8 * batch
+    assert 12 <= epochs / fitted.evaluate_every < 14
 
 
 def test_sizes_that_are_given_stay():
