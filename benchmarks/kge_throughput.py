@@ -65,6 +65,7 @@ class Setting:
             shared=True,
             sides="both",
             smoothing=0.1,
+            regularisation=0.0,
         )
 
 
