@@ -113,7 +113,7 @@ class Config:
     relation_lr: float = 1e-2
     relation_options: dict[str, Any] = field(default_factory=dict)
     relation_device: str | None = None
-    lr: float = 0.05
+    lr: float = 0.1
     clip: float | None = None
     max_radius: float | None = None
     averaging: float = 0.0

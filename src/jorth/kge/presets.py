@@ -53,6 +53,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "batch_size": 1000,
         "negatives": 4000,
         "reject": True,
+        "lr": 0.05,
         "relation_options": {"max_norm": 100.0},
         "regularisation": 0.05,
     },
