@@ -20,12 +20,15 @@ import argparse
 import json
 import multiprocessing
 import os
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 METHODS = ("j-jobcd", "vr-j-jobcd", "csdm")
 TUNING_SEED = 1000
 RECIPES = (

@@ -11,7 +11,8 @@ from typing import Any
 Record = dict[str, Any]
 METHODS = {"j-jobcd": "J-JOBCD", "vr-j-jobcd": "VR-J-JOBCD", "csdm": "CSDM"}
 COLOURS = {"j-jobcd": "C0", "vr-j-jobcd": "C2", "csdm": "C3"}
-PRESETS = ("defaults", "best preset", "paper")
+PRESETS = ("defaults", "first defaults", "best preset", "paper")
+FIGURES = ("epochs", "batch", "seconds", "test MRR", "seeds", "Hits@1", "Hits@10", "no anchor")
 BUDGETS = ("equal passes", "equal time")
 
 
@@ -25,35 +26,38 @@ def page(records: list[Record]) -> str:
 
 
 def _presets(records: list[Record]) -> Iterator[str]:
-    names = ("graph", "settings", "epochs", "batch", "seconds", "test MRR", "Hits@1", "Hits@10")
-    yield from _head((*names, "without the anchor", "of the best preset"))
+    yield from _head(("graph", "settings", *FIGURES, "of the best preset"))
     for graph in graphs(records):
         best = _mean(runs(records, graph, "best preset"), "test", "mrr")
         for stage in PRESETS:
             found = runs(records, graph, stage)
+            if not found:
+                continue
             share = f"{_mean(found, 'test', 'mrr') / best:.0%}"
             yield _row([graph, stage, *_figures(found), share])
 
 
 def _methods(records: list[Record]) -> Iterator[str]:
-    names = ("graph", "budget", "method", "rate", "epochs", "batch", "seconds", "test MRR")
-    yield from _head((*names, "Hits@1", "Hits@10", "without the anchor"))
+    yield from _head(("graph", "budget", "method", "rate", *FIGURES))
     for graph in graphs(records):
         for stage in BUDGETS:
             for method, name in METHODS.items():
                 found = runs(records, graph, stage, method)
+                if not found:
+                    continue
                 setting = f"{found[0]['job']['changes']['relation_lr']:g}"
                 yield _row([graph, stage, name, setting, *_figures(found)])
 
 
 def _figures(found: Sequence[Record]) -> list[str]:
-    """Epochs, batch and seconds, then means over the seeds with standard deviations."""
+    """Epochs, batch and seconds of one core, then means over the seeds."""
     mrr = [record["test"]["mrr"] for record in found]
     return [
         str(found[0]["epochs"]),
         str(found[0]["batch_size"]),
         f"{median(record['processor_seconds'] for record in found):.0f}",
-        f"{fmean(mrr):.3f} ± {stdev(mrr):.3f}",
+        f"{fmean(mrr):.3f} ± {stdev(mrr):.3f}" if len(mrr) > 1 else f"{mrr[0]:.3f}",
+        str(len(mrr)),
         f"{_mean(found, 'test', 'hits@1'):.3f}",
         f"{_mean(found, 'test', 'hits@10'):.3f}",
         f"{_mean(found, 'test_without_anchor', 'mrr'):.3f}",
