@@ -33,7 +33,7 @@ from pykeen.triples import TriplesFactory
 from jorth import Signature
 from jorth.adapters.pykeen import UltraE
 from jorth.kge import Config, Triples, load_triples, train
-from jorth.kge.config import ALL
+from jorth.kge.settings.config import ALL
 
 DIMENSION = 32
 MODELS: dict[str, tuple[type[Model], dict[str, object]]] = {

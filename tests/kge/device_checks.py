@@ -3,7 +3,7 @@
 import torch
 
 from jorth.kernels.arcs import write_squared_arcs
-from jorth.kge.moving_on_device import moved, outer_products
+from jorth.kge.products.moving_on_device import moved, outer_products
 
 SHAPES = ((1, 2, 1), (150, 3, 2), (50, 33, 70))
 """Points, rows and matrices: parts of several blocks, and matrices without points."""

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from jorth.kge.moving_on_device import multiply_on_device, runs_on_device
+from jorth.kge.products.moving_on_device import multiply_on_device, runs_on_device
 from tests.kge.device_checks import check_arcs, check_moving
 
 pytestmark = pytest.mark.gpu

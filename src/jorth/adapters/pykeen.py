@@ -14,8 +14,8 @@ from jorth.group.elements import finite_square
 from jorth.group.retractions import exp_by_products
 from jorth.kge import UltraE as JorthUltraE
 from jorth.kge.model import SIGNATURE, squared_arc, start_points
-from jorth.kge.moving import multiply
-from jorth.kge.pairs import pair_terms
+from jorth.kge.products.moving import multiply
+from jorth.kge.products.pairs import pair_terms
 from jorth.nn.parametrizations import exponential_form
 from jorth.signature import Signature
 from jorth.ultrahyperbolic import check_q, lift_at, slices

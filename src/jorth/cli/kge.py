@@ -48,9 +48,9 @@ def train(
     """
     from rich.console import Console
 
-    from jorth.kge.config import Config
     from jorth.kge.display import ProgressBar, ranking_table
     from jorth.kge.session import Request, fitted, read_request, run
+    from jorth.kge.settings.config import Config
 
     with one_line_errors():
         if config is None:

@@ -12,7 +12,7 @@ from jorth import arrays
 from jorth.arrays import check_indices, describe
 from jorth.group import random_point
 from jorth.kernels.arcs import runs_compiled, runs_on_device, write_compiled, write_squared_arcs
-from jorth.kge.moving import multiply
+from jorth.kge.products.moving import multiply
 from jorth.nn import declare
 from jorth.signature import Signature
 from jorth.ultrahyperbolic import Place, check_q, lift_at, slices

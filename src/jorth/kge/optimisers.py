@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jorth.kge.config import Config, check_name
 from jorth.kge.model import UltraE
+from jorth.kge.settings.config import Config, check_name
 from jorth.nn import declare
 from jorth.optim import JOBCD, VRJOBCD, make
 from jorth.optim.steps.by_angles_on_device import is_one_launch

@@ -12,12 +12,12 @@ from typing import Any
 
 import torch
 
-from jorth.kge.config import ALL, Config, read_config
 from jorth.kge.export import ABOUT, NamedModel, load_model, save_model
 from jorth.kge.graph import Triples, hierarchy_with_cycles, load_triples
 from jorth.kge.logs import CSVLog, TensorBoardLog, draw_history
 from jorth.kge.model import UltraE
 from jorth.kge.ranking import SIDES, TIES, Ranking, evaluate
+from jorth.kge.settings.config import ALL, Config, read_config
 from jorth.kge.training import Callback, Row, Training, train
 from jorth.storage.atomic import replacing
 

@@ -21,11 +21,11 @@ from jorth.arrays import check_device, check_flag, describe, file_path
 from jorth.kge.averaging import Average
 from jorth.kge.batches import Batch, BatchLoss, Negatives, Queries
 from jorth.kge.captured import CapturedStep
-from jorth.kge.config import ALL, DTYPES, Config
 from jorth.kge.graph import Known, Triples
 from jorth.kge.model import UltraE
 from jorth.kge.optimisers import Optimisers, OptimiserState
 from jorth.kge.ranking import evaluate
+from jorth.kge.settings.config import ALL, DTYPES, Config
 from jorth.ranks import Ranks, naming_checkpoint, only_first
 from jorth.storage import checkpoint as checkpoints
 

@@ -10,9 +10,9 @@ import numpy as np
 from torch import Tensor
 
 from jorth.arrays import describe, whole_number
-from jorth.kge.config import check_name
 from jorth.kge.export import NamedModel
 from jorth.kge.model import UltraE
+from jorth.kge.settings.config import check_name
 
 LONGEST_NAME = 200
 """How many characters of a name an error message repeats, and compares with others."""

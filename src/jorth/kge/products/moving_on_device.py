@@ -54,7 +54,7 @@ class _Product(torch.autograd.Function):
 
 def moved(matrices: Tensor, index: Tensor, points: Tensor, *, transposed: bool) -> Tensor:
     """The products (B, n) with the chosen matrices or with their transposes."""
-    from jorth.kge.triton_moving import move_points
+    from jorth.kge.products.moving_by_triton import move_points
 
     B, n = points.shape
     product, rows = torch.empty_like(points), rows_of_tile(n)
@@ -67,7 +67,7 @@ def moved(matrices: Tensor, index: Tensor, points: Tensor, *, transposed: bool) 
 
 def outer_products(index: Tensor, left: Tensor, right: Tensor, count: int) -> Tensor:
     """The sums (count, n, n) of left_i right_i^T over the points i of each matrix."""
-    from jorth.kge.triton_moving import sum_outer_products
+    from jorth.kge.products.moving_by_triton import sum_outer_products
 
     B, n = left.shape
     parts = max(1, min(ENOUGH_PROGRAMS // count, -(-B // (4 * BLOCK))))

@@ -1,4 +1,4 @@
-"""Inner products and sums of pairs of rows for `jorth.kge.pairs`, compiled.
+"""Inner products and sums of pairs of rows for `jorth.kge.products.pairs`, compiled.
 
 One pair after the other: the sums have the same bits whatever the number of threads.
 """

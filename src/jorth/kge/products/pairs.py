@@ -38,7 +38,7 @@ class _PairTerms(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, b: Tensor, y: Tensor, c: Tensor, rows: Tensor, columns: Tensor
     ) -> tuple[Tensor, Tensor]:
-        from jorth.kge.compiled_pairs import terms  # loads numba
+        from jorth.kge.products.pairs_compiled import terms  # loads numba
 
         given = [part.detach().contiguous() for part in (x, b, y, c, rows, columns)]
         products, sums = x.new_empty(len(rows)), x.new_empty(len(rows))
@@ -49,7 +49,7 @@ class _PairTerms(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        from jorth.kge.compiled_pairs import terms_back
+        from jorth.kge.products.pairs_compiled import terms_back
 
         given = ctx.saved_tensors
         slopes = [torch.zeros_like(part) for part in given[:4]]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from jorth.kge.moving_on_device import multiply_on_device, runs_on_device
+from jorth.kge.products.moving_on_device import multiply_on_device, runs_on_device
 
 
 def multiply(matrices: Tensor, index: Tensor, points: Tensor) -> Tensor:
@@ -33,7 +33,7 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, matrices: Tensor, index: Tensor, points: Tensor) -> Tensor:
-        from jorth.kge.compiled_moving import multiply  # loads numba
+        from jorth.kge.products.moving_compiled import multiply  # loads numba
 
         matrices, index, points = (part.contiguous() for part in (matrices, index, points))
         ctx.save_for_backward(matrices, index, points)
@@ -44,7 +44,7 @@ class _Product(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, Tensor]:
-        from jorth.kge.compiled_moving import multiply_back
+        from jorth.kge.products.moving_compiled import multiply_back
 
         matrices, index, points = (part.detach() for part in ctx.saved_tensors)
         slopes = (torch.zeros_like(points), torch.zeros_like(matrices))

@@ -1,4 +1,4 @@
-"""Products of matrices and points for `jorth.kge.moving`, compiled.
+"""Products of matrices and points for `jorth.kge.products.moving`, compiled.
 
 One point after the other: the sums have the same bits whatever the number of threads.
 """

@@ -14,11 +14,11 @@ import torch
 
 from jorth import arrays
 from jorth.arrays import describe, whole_number
-from jorth.kge import automatic, presets
 from jorth.kge.batches import SIDES
 from jorth.kge.graph import Triples
 from jorth.kge.losses import LOSSES
 from jorth.kge.model import SCALINGS, reverse_number
+from jorth.kge.settings import automatic, presets
 from jorth.signature import Signature
 from jorth.storage.texts import read_toml
 
