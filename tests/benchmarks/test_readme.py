@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "benchmarks" / "README.md").read_text()
-SHARED = {"kernels.py", "work.py", "kge_defaults_page.py"} | {
+SHARED = {"kernels.py", "work.py", "kge_page.py", "kge_defaults_page.py"} | {
     f"training_{part}.py" for part in ("tasks", "methods", "runs", "results", "page", "picture")
 }
 """Modules that the scripts import."""

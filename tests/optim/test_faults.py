@@ -11,6 +11,7 @@ import torch
 import jorth
 from jorth import Signature
 from jorth.optim import JOBCD, VRJOBCD
+from jorth.optim.jobcd import _count_unmoved
 from jorth.optim.steps.guard import may_be_written, probes
 from tests.optim.problems import PAPER, SIG, STRATEGIES, random_batch
 
@@ -407,3 +408,14 @@ def test_the_default_device_is_no_matter():
         probes.cache_clear()
     assert not torch.equal(weight, before)
     assert jorth.residual(weight.detach(), sig) < 100 * sig.n * 2.0**-24
+
+
+def test_counts_of_several_steps_are_no_share_of_the_matrices():
+    """From a device they come some steps late."""
+    optimizer = JOBCD([torch.nn.Parameter(random_batch(torch.float64, count=3, cond=4.0)[0])], SIG)
+    (group,) = optimizer.param_groups
+    with pytest.warns(
+        RuntimeWarning, match=r"In 7 cases during the last steps, some of 3 matrices"
+    ):
+        _count_unmoved(group, [0, 7], 3, torch.float64)
+    assert (group["not_finite"], group["too_far"]) == (0, 7)

@@ -311,8 +311,11 @@ def _count_unmoved(
             if name == "too_far" and group["metric"] == "invariant":
                 stay = "turn without their boosts, or stay where they are"
             reason = NOT_FINITE if name == "not_finite" else too_far(dtype, group["max_norm"])
+            which = f"{number} of {total} matrices {stay}"
+            if number > total:  # of several steps, as counts come late from a device
+                which = f"In {number} cases during the last steps, some of {total} matrices {stay}"
             warnings.warn(
-                f"{reason}. {number} of {total} matrices {stay}; {name!r} of the parameter group "
+                f"{reason}. {which}; {name!r} of the parameter group "
                 "counts how often that happens, and there is no further warning",
                 RuntimeWarning,
                 stacklevel=2,
