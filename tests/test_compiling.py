@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numba
 import pytest
+from numba.core.caching import FunctionCache
 
 import jorth
 from jorth.compiling import compiler
@@ -125,3 +126,14 @@ def test_numba_is_asked_in_one_place():
         path.relative_to(root) for path in root.rglob("*.py") if "from numba" in path.read_text()
     ]
     assert asking == [Path("compiling.py")]
+
+
+def test_what_was_kept_of_a_module_that_moved_is_compiled_again(function, monkeypatch):
+    double, _ = function
+    assert compiler()(double)(3.0) == 6.0
+
+    def gone(self, signature, target):
+        raise ModuleNotFoundError("No module named 'jorth.moved'")
+
+    monkeypatch.setattr(FunctionCache, "load_overload", gone)
+    assert compiler()(double)(3.0) == 6.0

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar, cast
 
-from numba import njit
+from numba import njit, types
 from numba.core.caching import FunctionCache
+from numba.extending import overload
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -34,11 +35,24 @@ def compiler(
     return decorate
 
 
+def by_precision(function: Any, single: Any, double: Any) -> None:
+    """Let compiled code that calls ``function`` have the code for the type of its argument."""
+
+    @overload(function, jit_options={"forceinline": True})
+    def chosen(x: Any) -> Any:
+        code = single if x == types.float32 else double
+
+        def call(x: Any) -> Any:
+            return code(x)
+
+        return call
+
+
 class _Cache(FunctionCache):
-    """A cache that ignores a full disk or a missing folder."""
+    """A cache that ignores a full disk, a missing folder, and what refers to modules that moved."""
 
     def load_overload(self, signature: Any, target: Any) -> Any:
-        with suppress(OSError):
+        with suppress(OSError, ImportError, AttributeError):
             return super().load_overload(signature, target)
 
     def save_overload(self, signature: Any, data: Any) -> None:

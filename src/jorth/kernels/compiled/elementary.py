@@ -9,10 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import types
-from numba.extending import overload
 
-from jorth.compiling import compiler
+from jorth.compiling import by_precision, compiler
 
 single = np.float32
 # IEEE arithmetic: the parts of log(2) must not be joined. A product and a sum may become one.
@@ -152,19 +150,6 @@ def _atan_64(t: Any) -> Any:
     return QUARTER_PI_64 + (y + QUARTER_PI_REST_64) if far else y
 
 
-def _choose(function: Any, single_precision: Any, double_precision: Any) -> None:
-    """Let compiled code that calls ``function`` have the code for the type of its argument."""
-
-    @overload(function, jit_options={"forceinline": True})
-    def chosen(x: Any) -> Any:
-        code = single_precision if x == types.float32 else double_precision
-
-        def call(x: Any) -> Any:
-            return code(x)
-
-        return call
-
-
-_choose(log1p, _log1p_32, _log1p_64)
-_choose(exp, _exp_32, _exp_64)
-_choose(atan, _atan_32, _atan_64)
+by_precision(log1p, _log1p_32, _log1p_64)
+by_precision(exp, _exp_32, _exp_64)
+by_precision(atan, _atan_32, _atan_64)
