@@ -48,8 +48,8 @@ def test_a_file_is_read(tmp_path):
         ("reverse_weight = -1", "reverse_weight must be a number of at least 0, got -1"),
         (
             'reverse_weight = 1\nreciprocal = true\nscaling = "diagonal"',
-            'reverse_weight above 0 must come with scaling="none", as others have factors of the '
-            "answers, got 'diagonal'",
+            "reverse_weight must be 0 with scaling, which it cannot be combined with, got 1 and "
+            "'diagonal'",
         ),
         ("learn_scale = 1", "learn_scale must be True or False, got int 1"),
         ('dtype = "half"', 'dtype must be one of "float64", "float32"'),

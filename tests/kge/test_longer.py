@@ -24,6 +24,7 @@ QUICK = Config(
         {"method": "csdm", "warmup": 9},
         {"lr": 0.5, "patience": 2},
         {"epochs": 6},
+        {"evaluate_every": None},
     ],
 )
 def test_a_longer_run_is_as_if_it_had_never_ended(change, tmp_path):
@@ -75,3 +76,15 @@ def test_fewer_epochs_than_are_done(tmp_path):
     train(GRAPH, QUICK, checkpoint=tmp_path)
     with pytest.raises(jorth.CheckpointMismatch, match="epochs is 7, done, there and 5 here"):
         train(GRAPH, replace(QUICK, epochs=5), checkpoint=tmp_path)
+
+
+def test_a_run_that_is_stopped_before_an_evaluation_names_its_epoch():
+    stopped = train(
+        GRAPH,
+        replace(QUICK, evaluate_every=5, averaging=0.3),
+        callback=lambda row: np.float64(row["epoch"]) >= 2,  # NumPy's True
+    )
+    assert stopped.best_epoch == 2 == len(stopped.history["loss"])
+    assert stopped.message == (
+        "stopped by the callback; the model is no average: averages begin with epoch 6"
+    )

@@ -251,3 +251,17 @@ def test_without_scaling_there_is_nothing_to_learn():
     assert model.area == 1.0
     with pytest.raises(ValueError, match='scaling must be one of "none", "curvature", "diagonal"'):
         UltraE(5, 2, scaling="no")
+
+
+def test_second_derivatives_are_refused():
+    """Also where the incoming gradient is constant, which torch's own decorator lets pass."""
+    model = scattered(5, 2)
+    g = torch.tensor([1.5, 0.3, -2.0], dtype=torch.float64, requires_grad=True)
+    start = model.embeddings()[:2].detach()
+    for result, inputs in (
+        (squared_arc(g), g),
+        (model.embeddings(), model.points),
+        (model.move(start, torch.tensor([0, 1])), model.relations),
+    ):
+        with pytest.raises(RuntimeError, match="first derivatives only, got a backward pass"):
+            torch.autograd.grad(result.sum(), inputs, create_graph=True)

@@ -122,3 +122,27 @@ def test_defaults_learn_a_graph(seed):
     result = train(graph)
     assert evaluate(result.model, graph.test, graph.known).mrr > 0.5  # measured: 0.89 to 0.94
     assert evaluate(result.model, graph.train, graph.known).mrr > 0.9  # measured: 1
+
+
+def test_options_of_relations_add_to_those_of_a_preset():
+    config = Config.preset("paper", relation_options={"momentum": 0.5})
+    assert config.relation_options == PRESETS["paper"]["relation_options"] | {"momentum": 0.5}
+    assert PRESETS["paper"]["relation_options"]["momentum"] == 0.0
+    assert Config.preset("FB15k-237", method="csdm").relation_options == {}
+    given = {"momentum": 0.5}
+    config = Config(relation_options=given)
+    given["momentum"] = 2.0
+    assert config.relation_options == {"momentum": 0.5}
+
+
+@pytest.mark.parametrize("purpose", ["a rate", "the start of an average"])
+def test_epochs_that_are_left_open_are_asked_for(purpose):
+    config = Config(averaging=0.2)
+    with pytest.raises(ValueError, match=f"epochs must be a number for {purpose}, got None"):
+        config.rate(1) if purpose == "a rate" else config.averaged_from
+
+
+@pytest.mark.parametrize("name", ["delta", "reverse_weight"])
+def test_numbers_beyond_the_precision_are_refused(name):
+    with pytest.raises(ValueError, match=f"{name} must be a number, got 1e"):
+        Config(dtype="float32", **{name: 1e300})

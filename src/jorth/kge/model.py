@@ -10,6 +10,7 @@ from torch import Tensor
 
 from jorth import arrays
 from jorth.arrays import check_indices, describe
+from jorth.derivatives import first_derivatives_only
 from jorth.group import random_point
 from jorth.kernels.arcs import runs_compiled, runs_on_device, write_compiled, write_squared_arcs
 from jorth.kge.products.moving import multiply
@@ -109,7 +110,7 @@ class UltraE(torch.nn.Module):
         arrays.check_choice(scaling, "scaling", SCALINGS)
         self.scaling = scaling
         arrays.check_flag(learn_scale, "learn_scale")
-        self.reverse_weight = reverse_number(reverse_weight, self.reciprocal, scaling)
+        self.reverse_weight = reverse_number(reverse_weight, self.reciprocal, scaling, dtype)
         seed = arrays.seed_number(seed)
         arrays.check_device(device)
         points = start_points(self.n_entities, signature, spread, seed)
@@ -279,15 +280,16 @@ class UltraE(torch.nn.Module):
         )
 
 
-def reverse_number(value: Any, reciprocal: bool, scaling: str) -> float:
-    """A ``reverse_weight`` that fits the other two settings, or a ValueError."""
+def reverse_number(value: Any, reciprocal: bool, scaling: str, dtype: torch.dtype) -> float:
+    """A ``reverse_weight`` that fits the other settings, or a ValueError."""
     weight = arrays.nonnegative_number(value, "reverse_weight")
+    arrays.finite_number(weight, "reverse_weight", dtype)
     if weight and not reciprocal:
         expected = "0 without reciprocal, where both directions have one matrix"
         raise ValueError(f"reverse_weight must be {expected}, got {weight:g}")
     if weight and scaling != "none":
-        expected = 'with scaling="none", as others have factors of the answers'
-        raise ValueError(f"reverse_weight above 0 must come {expected}, got {scaling!r}")
+        expected = "0 with scaling, which it cannot be combined with"
+        raise ValueError(f"reverse_weight must be {expected}, got {weight:g} and {scaling!r}")
     return weight
 
 
@@ -345,6 +347,7 @@ class _SquaredArc(torch.autograd.Function):
         return square.view(g.shape)
 
     @staticmethod
+    @first_derivatives_only
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
         (slope,) = ctx.saved_tensors
         scaled: Tensor = gradient * slope

@@ -78,9 +78,9 @@ def train(
             True.
         checkpoint: A folder that is written after every evaluation. A run that finds its own
             checkpoint there continues from it, with the result of the uninterrupted run, bit for
-            bit on the CPU. So does a finished run with a larger ``max_time``, or with more
-            ``epochs`` if the schedule is "constant" and nothing is averaged. If the folder cannot
-            be written, there is a warning and the run goes on.
+            bit on the CPU with the same number of threads. So does a finished run with a larger
+            ``max_time``, or with more ``epochs`` if the schedule is "constant" and nothing is
+            averaged. If the folder cannot be written, there is a warning and the run goes on.
         distributed: Whether the processes of `torch.distributed` share the queries of every batch.
             All of them call this with the same graph and settings and return the same model; the
             first one writes the checkpoint.
@@ -128,7 +128,7 @@ def _train(
     progress = run.progress
     while not progress.message:
         row = run.epoch()
-        stop = callback is not None and callback(dict(row)) is True
+        stop = callback is not None and is_stop(callback(dict(row)))
         if ranks is not None:
             stop = ranks.largest([stop])[0] > 0
         worth_saving = stop or progress.message or not math.isnan(row["mrr"])
@@ -137,6 +137,11 @@ def _train(
         if stop and not progress.message:  # set after saving, so that another call continues
             progress.message = "stopped by the callback"
     return run.result()
+
+
+def is_stop(reply: object) -> bool:
+    """Whether a callback has returned True, Python's or NumPy's."""
+    return reply is True or (isinstance(reply, np.bool_) and bool(reply))
 
 
 @dataclass(frozen=True)
@@ -390,8 +395,16 @@ class _Run:
         plain = _model(self.triples, self.config)
         plain.load_state_dict(progress.best.weights or self.evaluated.weights())
         history = {name: np.array([row[name] for row in progress.rows]) for name in COLUMNS}
-        message = "; ".join(text for text in (progress.message, progress.remark) if text)
-        return Training(plain, history, progress.best.epoch, message, self.config)
+        epoch = progress.best.epoch or len(progress.rows)
+        texts = (progress.message, progress.remark or self._not_averaged(epoch))
+        message = "; ".join(text for text in texts if text)
+        return Training(plain, history, epoch, message, self.config)
+
+    def _not_averaged(self, epoch: int) -> str:
+        """That the model of this epoch is no average, where one was asked for."""
+        first = self.config.averaged_from
+        missing = self.config.averaging and epoch < first
+        return f"the model is no average: averages begin with epoch {first}" if missing else ""
 
 
 def _model(triples: Triples, config: Config) -> UltraE:

@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from jorth import arrays
 from jorth.arrays import Array, ArrayT, like_input
+from jorth.derivatives import first_derivatives_only
 from jorth.signature import Signature
 from jorth.ultrahyperbolic.boundary import check_q, like, points_of, several_points
 
@@ -76,7 +76,7 @@ class _Lift(torch.autograd.Function):
         return lifted
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         s, h, length, direction = ctx.saved_tensors
         plus, minus = ctx.places

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from jorth.derivatives import first_derivatives_only
 from jorth.kernels.available import runs_triton
 from jorth.kge.fused.gradients import Gradients
 from jorth.kge.fused.left_out import LeftOut
@@ -84,6 +84,6 @@ class _InOnePass(torch.autograd.Function):
         return loss  # type: ignore[no-any-return]
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx: Any, factor: Tensor) -> tuple[Tensor | None, ...]:
         return *(factor * gradient for gradient in ctx.saved_tensors), None, None, None

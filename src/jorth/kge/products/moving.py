@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from jorth.derivatives import first_derivatives_only
 from jorth.kge.products.moving_on_device import multiply_on_device, runs_on_device
 
 
@@ -42,7 +42,7 @@ class _Product(torch.autograd.Function):
         return product
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, Tensor]:
         from jorth.kge.products.moving_compiled import multiply_back
 

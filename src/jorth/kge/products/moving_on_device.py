@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from jorth.derivatives import first_derivatives_only
 from jorth.kernels.available import HAS_TRITON
 from jorth.kernels.device_turns import rows_of_tile
 
@@ -40,7 +40,7 @@ class _Product(torch.autograd.Function):
         return moved(matrices, index, points, transposed=False)
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None, Tensor | None]:
         matrices, index, points = (part.detach() for part in ctx.saved_tensors)
         gradient = gradient.contiguous()

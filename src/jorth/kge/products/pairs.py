@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from jorth.derivatives import first_derivatives_only
 
 
 def pair_terms(
@@ -47,7 +48,7 @@ class _PairTerms(torch.autograd.Function):
         return products, sums
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         from jorth.kge.products.pairs_compiled import terms_back
 

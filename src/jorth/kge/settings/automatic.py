@@ -16,8 +16,8 @@ LARGE_BATCHES = 8
 STEPS = 2000
 """The number of steps that a run on a small graph has at least, unless epochs get too many."""
 LEAST_EPOCHS, LARGEST_EPOCHS = 100, 200
-EVALUATIONS = 12
-"""The number of evaluations in a run."""
+EVALUATIONS, CONSTANT_EVERY = 12, 5
+"""The number of evaluations in a run; the epochs between two with a constant schedule."""
 
 
 def batch_size(queries: int) -> int:
@@ -46,6 +46,9 @@ def regularisation(entities: int) -> float:
     return 0.1 if entities <= ALL_ENTITIES else 0.06
 
 
-def evaluate_every(epochs: int) -> int:
-    """The number of epochs between two evaluations."""
-    return max(1, epochs // EVALUATIONS)
+def evaluate_every(epochs: int, schedule: str) -> int:
+    """The number of epochs between two evaluations.
+
+    With a constant schedule a run may go on with more epochs, on which it must not depend.
+    """
+    return CONSTANT_EVERY if schedule == "constant" else max(1, epochs // EVALUATIONS)

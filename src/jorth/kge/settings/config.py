@@ -69,13 +69,15 @@ class Config:
             step; None for no limit.
         averaging: The share of ``epochs``, at their end, over which the model is averaged, 0 for
             none: 0.2 of 200 epochs is the mean of the models after epochs 161 to 200. Relations are
-            averaged on the group, as by `jorth.optim.AveragedModel`. Once it has begun, the average
-            is what is evaluated and returned. A run that ends earlier has none, and one whose
-            relations jump too far for a mean goes on without it, with a warning.
+            averaged on the group, as by `jorth.optim.AveragedModel`. From its first epoch on the
+            average is evaluated in place of the model, and is returned unless an earlier model had
+            a better validation MRR. A run that ends earlier has none, and one whose relations jump
+            too far for a mean goes on without it, with a warning; the message says so.
         schedule, final_rate: How both rates change: "constant", or "linear" or "cosine" down to the
             share ``final_rate`` of their initial values.
         warmup: The number of epochs in which the rates rise from zero.
-        epochs, max_time: The largest numbers of epochs and of seconds of training.
+        epochs, max_time: The largest numbers of epochs and of seconds of training; the time is
+            looked at after every epoch.
         batch_size: The number of queries per step.
         large_batch: The number of queries in a refresh of "vr-j-jobcd".
         loss: "logistic" (the paper's), "self-adversarial" or "softmax".
@@ -92,7 +94,8 @@ class Config:
             its point is lifted; the others are divided by 1 - dropout.
         temperature: The temperature of the weights of the loss "self-adversarial".
         regularisation: The factor of the mean |s|^2 over the entities of a batch, x = (s, t).
-        evaluate_every: The number of epochs between two evaluations.
+        evaluate_every: The number of epochs between two evaluations; by default a twelfth of all,
+            or 5 with the schedule "constant", so that a longer run has the same evaluations.
         patience: How many evaluations without a better validation MRR end the run; 0 for no limit.
         seed: The seed of everything random.
     """
@@ -155,10 +158,11 @@ class Config:
         for name in FLAGS:
             arrays.check_flag(given[name], name)
             given[name] = bool(given[name])
-        weight = reverse_number(self.reverse_weight, self.reciprocal, self.scaling)
+        dtype = DTYPES[self.dtype]
+        weight = reverse_number(self.reverse_weight, self.reciprocal, self.scaling, dtype)
         given["reverse_weight"] = weight
         given["seed"] = arrays.seed_number(self.seed)
-        given["delta"] = arrays.finite_number(self.delta, "delta")
+        given["delta"] = arrays.finite_number(self.delta, "delta", DTYPES[self.dtype])
         for name in LIMITS:
             if given[name] is not None:
                 given[name] = arrays.positive_number(given[name], name)
@@ -168,6 +172,7 @@ class Config:
         if not isinstance(given["relation_options"], dict):
             found = describe(self.relation_options)
             raise TypeError(f"relation_options must be a dictionary, got {found}")
+        given["relation_options"] = dict(self.relation_options)
         for name, device in (("device", self.device), ("relation_device", self.relation_device)):
             if not (isinstance(device, str) or (device is None and name == "relation_device")):
                 raise TypeError(f"{name} must be the name of a device, got {describe(device)}")
@@ -178,7 +183,8 @@ class Config:
     def preset(cls, name: str, **changes: Any) -> Config:
         """The settings of a preset, with changes: "default", "paper", "WN18RR" or "FB15k-237".
 
-        The options that a preset has for the relations hold for JOBCD, not for the method "csdm".
+        The options that a preset has for the relations hold for JOBCD, not for the method "csdm";
+        ``relation_options`` among the changes add to them.
         """
         arrays.check_choice(name, "preset", tuple(presets.PRESETS))
         return cls(**presets.settings(name, changes))
@@ -199,7 +205,7 @@ class Config:
             "large_batch": automatic.large_batch(batch),
             "negatives": automatic.negatives(len(triples.entities)),
             "regularisation": automatic.regularisation(len(triples.entities)),
-            "evaluate_every": automatic.evaluate_every(epochs),
+            "evaluate_every": automatic.evaluate_every(epochs, self.schedule),
         }
         left_open = {name: chosen[name] for name in OPEN if getattr(self, name) is None}
         return dataclasses.replace(self, **left_open)
@@ -212,15 +218,19 @@ class Config:
     @property
     def averaged_from(self) -> int:
         """The first epoch whose model enters the average; beyond ``epochs`` without one."""
-        count = round(self.averaging * self.epochs)
-        return self.epochs - max(count, 1 if self.averaging else 0) + 1
+        epochs = self._known_epochs("the start of an average")
+        count = round(self.averaging * epochs)
+        return epochs - max(count, 1 if self.averaging else 0) + 1
+
+    def _known_epochs(self, purpose: str) -> int:
+        if self.epochs is None:
+            raise ValueError(f"epochs must be a number for {purpose}, got None; see Config.fitted")
+        return self.epochs
 
     def rate(self, epoch: float) -> float:
         """The factor of both learning rates after the given number of epochs."""
-        if self.epochs is None:
-            raise ValueError("epochs must be a number for a rate, got None; see Config.fitted")
+        share = min(epoch / self._known_epochs("a rate"), 1.0)
         rise = 1.0 if epoch >= self.warmup else (epoch + 1) / (self.warmup + 1)
-        share = min(epoch / self.epochs, 1.0)
         left = {"constant": 1.0, "linear": 1 - share, "cosine": (1 + math.cos(math.pi * share)) / 2}
         return rise * (self.final_rate + (1 - self.final_rate) * left[self.schedule])
 

@@ -69,12 +69,10 @@ def settings(name: str, changes: dict[str, Any]) -> dict[str, Any]:
     """The settings of the preset ``name`` with ``changes``, for `jorth.kge.Config`.
 
     Options of the relations' optimiser hold for JOBCD, and are left out for the method "csdm".
+    Those among the changes add to them.
     """
-    found = {key: _copied(value) for key, value in PRESETS[name].items()}
-    if changes.get("method") == "csdm":
-        found.pop("relation_options", None)
-    return found | changes
-
-
-def _copied(value: Any) -> Any:
-    return dict(value) if isinstance(value, dict) else value
+    found = PRESETS[name] | changes
+    own, added = PRESETS[name].get("relation_options", {}), changes.get("relation_options", {})
+    if changes.get("method") != "csdm" and isinstance(added, dict):
+        return found | {"relation_options": own | added}
+    return found | {"relation_options": added}
