@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -49,14 +51,40 @@ class NamedModel:
 
 
 def save_model(folder: str | os.PathLike[str], named: NamedModel) -> None:
-    """Write ``model.safetensors`` (the parameters) and ``model.json``, both atomically."""
+    """Write ``model.safetensors`` (the parameters) and ``model.json``, both atomically.
+
+    Raises:
+        TypeError: A name is no string, or ``about`` is not made of what JSON can hold.
+        ValueError: The names are not distinct or not as many as the model has, or a parameter is
+            not finite. Files that were there are kept.
+    """
     from safetensors.torch import save
 
     if not isinstance(named, NamedModel):
         raise TypeError(f"named must be a jorth.kge.NamedModel, got {describe(named)}")
+    if not isinstance(named.model, UltraE):
+        raise TypeError(f"named.model must be a jorth.kge.UltraE, got {describe(named.model)}")
     root = file_path(folder, "folder")
+    weights = {
+        name: part.detach().cpu().contiguous() for name, part in named.model.weights().items()
+    }
+    _check_weights(weights)
+    contents = {ABOUT: _encoded(named), WEIGHTS: save(weights)}
     root.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as both:  # neither is replaced before both are written
+        for name, content in contents.items():
+            stream = both.enter_context(replacing(root / name))
+            stream.write(content)
+            stream.flush()
+
+
+def _encoded(named: NamedModel) -> bytes:
+    """The content of ``model.json``."""
     model = named.model
+    _check_names(named.entities, "entities", model.n_entities)
+    _check_names(named.relations, "relations", model.n_relations)
+    if not isinstance(named.about, dict):
+        raise TypeError(f"about must be a dictionary, got {describe(named.about)}")
     content = {
         "model": "UltraE",
         "signs": model.signature.signs.tolist(),
@@ -70,11 +98,11 @@ def save_model(folder: str | os.PathLike[str], named: NamedModel) -> None:
         "relations": list(named.relations),
         "entities": list(named.entities),
     }
-    with replacing(root / WEIGHTS) as stream:
-        weights = model.weights().items()
-        stream.write(save({name: part.detach().cpu().contiguous() for name, part in weights}))
-    with replacing(root / ABOUT) as stream:
-        stream.write(json.dumps(content, ensure_ascii=False, indent=1).encode())
+    try:
+        return json.dumps(content, ensure_ascii=False, indent=1).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"names and about must be what JSON can hold: {error}") from None
 
 
 def load_model(folder: str | os.PathLike[str], *, device: Any = None) -> NamedModel:
@@ -121,12 +149,24 @@ def _read_about(path: Path) -> dict[str, Any]:
         if type(content.get(name)) not in kinds:
             found = type(content.get(name)).__name__
             raise ValueError(f"{path}: {name} must be of type {kinds[-1].__name__}, got {found}")
-    for name in ("entities", "relations"):
-        count = len(content[name])
-        distinct = len({item for item in content[name] if isinstance(item, str)})
-        if distinct < count:
-            raise ValueError(f"{path}: {name} must be {count} different names, got {distinct}")
+    with reading(str(path)):
+        for name in ("entities", "relations"):
+            _check_names(content[name], name, len(content[name]))
     return content
+
+
+def _check_names(names: Sequence[str], what: str, count: int) -> None:
+    """Raise an error unless there are ``count`` different strings."""
+    if isinstance(names, str) or not isinstance(names, (Sequence, np.ndarray)):
+        raise TypeError(f"{what} must be a sequence of names, got {describe(names)}")
+    others = [name for name in names if not isinstance(name, str)]
+    if others:
+        raise TypeError(f"{what} must be names, strings, got {describe(others[0])} among them")
+    if len(names) != count:
+        raise ValueError(f"{what} must be {count} names, one each, got {len(names)}")
+    distinct = len(set(names))
+    if distinct < count:
+        raise ValueError(f"{what} must be {count} different names, got {distinct}")
 
 
 def _read_weights(path: Path, content: dict[str, Any]) -> dict[str, Tensor]:
@@ -148,11 +188,16 @@ def _read_weights(path: Path, content: dict[str, Any]) -> dict[str, Tensor]:
         shapes = {name: tuple(weight.shape) for name, weight in weights.items()}
         if shapes != expected:
             raise ValueError(f"{ABOUT} asks for tensors of shapes {expected}, got {shapes}")
-        dtypes = {weight.dtype for weight in weights.values()}
-        if dtypes not in ({torch.float32}, {torch.float64}):
-            found = ", ".join(map(str, dtypes))
-            raise ValueError(f"its tensors must be all float64 or all float32, got {found}")
-        for name, weight in weights.items():
-            if not weight.isfinite().all():
-                raise ValueError(f"{name} must be finite, got NaN or infinite entries")
+        _check_weights(weights)
         return weights
+
+
+def _check_weights(weights: dict[str, Tensor]) -> None:
+    """Raise a ValueError unless the tensors are finite and in one precision."""
+    dtypes = {weight.dtype for weight in weights.values()}
+    if dtypes not in ({torch.float32}, {torch.float64}):
+        found = ", ".join(map(str, dtypes))
+        raise ValueError(f"the model's tensors must be all float64 or all float32, got {found}")
+    for name, weight in weights.items():
+        if not weight.isfinite().all():
+            raise ValueError(f"{name} must be finite, got NaN or infinite entries")

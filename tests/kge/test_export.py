@@ -1,0 +1,92 @@
+"""`save_model` refuses what `load_model` would, and leaves what is there alone."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from jorth.kge import NamedModel, load_model, save_model
+from tests.kge.models import scattered
+
+ENTITIES = tuple("abcde")
+RELATIONS = ("r", "s")
+
+
+def named(entities=ENTITIES, relations=RELATIONS, about=None, *, seed=0):
+    return NamedModel(scattered(5, 2, seed=seed), entities, relations, about or {})
+
+
+def with_weight(value):
+    found = named(seed=1)
+    with torch.no_grad():
+        found.model.bias[2] = value
+    return found
+
+
+def nested():
+    about = {}
+    about["self"] = about
+    return about
+
+
+BAD = {
+    "a path": (named(about={"p": Path()}, seed=1), TypeError, "about must be what JSON can hold"),
+    "a circle": (named(about=nested(), seed=1), ValueError, "about must be what JSON can hold"),
+    "a list": (named(about=["note"], seed=1), TypeError, "about must be a dictionary"),
+    "half a character": (named((*"abcd", "\ud800"), seed=1), ValueError, "names and about must be"),
+    "too few": (named(ENTITIES[:-1], seed=1), ValueError, "entities must be 5 names.*got 4"),
+    "too many": (named(relations=("r", "s", "t"), seed=1), ValueError, "relations must be 2 .*3"),
+    "numbers": (named(range(5), seed=1), TypeError, "entities must be names, strings, got int 0"),
+    "none": (named((*"abcd", None), seed=1), TypeError, "entities must be names, strings"),
+    "one text": (named("abcde", seed=1), TypeError, "entities must be a sequence of names"),
+    "twice": (named(tuple("abcda"), seed=1), ValueError, "entities must be 5 different names"),
+    "NaN": (with_weight(torch.nan), ValueError, "bias must be finite"),
+    "infinite": (with_weight(torch.inf), ValueError, "bias must be finite"),
+    "no model": (NamedModel(None, ENTITIES, RELATIONS), TypeError, r"named\.model must be"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_model_that_cannot_be_saved_replaces_nothing(case, tmp_path):
+    bad, kind, message = BAD[case]
+    save_model(tmp_path / "model", named())
+    before = {path.name: path.read_bytes() for path in (tmp_path / "model").iterdir()}
+    with pytest.raises(kind, match=message):
+        save_model(tmp_path / "model", bad)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "model").iterdir()} == before
+    with pytest.raises(kind, match=message):
+        save_model(tmp_path / "new", bad)
+    assert not (tmp_path / "new").exists()
+
+
+def test_neither_file_is_replaced_if_one_cannot_be_written(tmp_path, monkeypatch):
+    from jorth.kge import export
+
+    save_model(tmp_path, named())
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    real = export.replacing
+
+    def full_for(name):
+        def opened(path):
+            if path.name == name:
+                raise OSError("no space left")
+            return real(path)
+
+        return opened
+
+    for name in before:
+        monkeypatch.setattr(export, "replacing", full_for(name))
+        with pytest.raises(OSError, match="no space left"):
+            save_model(tmp_path, named(seed=1))
+        assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_names_of_other_languages_and_breaks_of_lines_come_back(tmp_path):
+    entities = ("caf\u00e9", "a\u2028b", "\u0085", "\U0001f600", "")
+    save_model(tmp_path, named(entities, about={"note": ["\u2029", 1.5, None]}))
+    found = load_model(tmp_path)
+    assert tuple(found.entities) == entities
+    save_model(tmp_path, named(np.array(entities), about=found.about))
+    assert tuple(load_model(tmp_path).entities) == entities
+    assert found.about == {"note": ["\u2029", 1.5, None]}
