@@ -25,20 +25,7 @@ from jorth.kge import (
 OUTPUT = Path("out")
 
 graph = hierarchy_with_cycles(branching=3, depth=3)
-config = Config(
-    p=12,
-    q=1,
-    method="j-jobcd",
-    relation_lr=0.03,
-    relation_options={"momentum": 0.9, "curvature": "per-plane", "metric": "invariant"},
-    lr=0.05,
-    schedule="linear",
-    epochs=60,
-    batch_size=64,
-    loss="softmax",
-    negatives="all",
-    sides="both",
-)
+config = Config(p=12, epochs=60)  # hyperbolic space; everything else by default
 result = train(graph, config)
 model = NamedModel(result.model, graph.entities, graph.relations)
 ranking = evaluate(result.model, graph.train, graph.known)
