@@ -1,3 +1,4 @@
+import pickle
 from copy import deepcopy
 
 import pytest
@@ -10,6 +11,7 @@ pytest.importorskip("pykeen")
 
 from pykeen.datasets import Nations
 from pykeen.pipeline import pipeline
+from pykeen.utils import NoRandomSeedNecessary
 
 from jorth.adapters.pykeen import JOrthogonalRepresentation, UltraE, UltraEInteraction, _queries
 
@@ -93,32 +95,41 @@ def test_scores_and_slopes_are_those_of_the_interaction(inverse, signature):
         assert torch.allclose(ours, expected, rtol=0, atol=1e-10 * expected.abs().max())
 
 
-def test_two_calls_share_their_matrices_until_the_backward_pass():
-    """Slopes of two calls are those of one; new weights and a copy have new matrices."""
-    factory = Nations().training
-    model = UltraE(triples_factory=factory, signature=SIGNATURE, spread=0.5).double()
-    triples = factory.mapped_triples[:40]
+def small_model(**options):
+    options = {"signature": SIGNATURE, "spread": 0.5, "random_seed": 0} | options
+    return UltraE(triples_factory=Nations().training, **options).double()
+
+
+def test_the_graphs_of_two_calls_are_independent():
+    """Each has its own backward pass, and the slopes add up to those of PyKEEN's score_hrt."""
+    model = small_model()
+    triples = Nations().training.mapped_triples[:40]
     weight = model.relation_representations[0].weight
-    one, two = (model.score_hrt(triples.flip(0) if back else triples) for back in (False, True))
-    assert model._formed is not None
-    copy = deepcopy(model)
-    assert copy._formed is None
-    (one.square().sum() + two.sum()).backward()
-    assert model._formed is None
+    one, two = model.score_hrt(triples), model.score_hrt(triples)
+    one.square().sum().backward()
+    two.sum().backward()
     scores = super(UltraE, model).score_hrt(triples)
     (expected,) = torch.autograd.grad(scores.square().sum() + scores.sum(), weight)
     assert torch.allclose(weight.grad, expected, rtol=0, atol=1e-10 * expected.abs().max())
-    for change in (lambda: weight.normal_(0, 0.1), lambda: model.double(), lambda: model.float()):
+
+
+def test_scores_follow_the_weights():
+    """However they are changed: in place, by ``data``, or by another dtype."""
+    model = small_model()
+    triples = Nations().training.mapped_triples[:40]
+    weight = model.relation_representations[0].weight
+    seeded = torch.Generator().manual_seed(0)
+    changes = (
+        lambda: weight.normal_(0, 0.1, generator=seeded),
+        lambda: weight.data.normal_(0, 0.1, generator=seeded),
+        lambda: model.float(),
+    )
+    for change in changes:
         model.score_hrt(triples)
         with torch.no_grad():
             change()
-        for batch in (triples, triples[:5]):
-            found, expected = model.score_hrt(batch), super(UltraE, model).score_hrt(batch)
-            assert torch.allclose(found, expected, rtol=0, atol=1e-4)
-    with torch.no_grad():
-        assert not model.score_hrt(triples).requires_grad
-    assert model.score_hrt(triples).requires_grad
-    assert torch.allclose(copy.score_hrt(triples), one, rtol=0, atol=1e-12)
+        found, expected = model.score_hrt(triples), super(UltraE, model).score_hrt(triples)
+        assert torch.allclose(found, expected, rtol=0, atol=1e-4)
 
 
 def test_negatives_are_moved_once():
@@ -151,9 +162,90 @@ def test_pipeline_trains_and_evaluates():
     assert (
         result.get_metric("both.realistic.mrr") > 0.3
     )  # by chance: (1 + 1/2 + ... + 1/14) / 14 = 0.23
-    R = result.model.relation_representations[0]().detach()
-    assert (torch.linalg.matrix_norm(R - torch.eye(8), ord=2) > 0.05).all()
+    isometries = result.model.relation_representations[0]
+    R = isometries().detach()
+    assert (torch.linalg.matrix_norm(R - isometries.base, ord=2) > 0.05).all()
     assert jorth.residual(R, jorth.Signature(6, 2)).max() < 100 * 8 * 2.0**-24
+
+
+def test_a_trained_model_is_saved(tmp_path):
+    result = pipeline(
+        dataset="nations",
+        model=UltraE,
+        model_kwargs=dict(signature=jorth.Signature(3, 2)),
+        training_loop="lcwa",
+        training_kwargs=dict(num_epochs=1, use_tqdm=False),
+        evaluation_kwargs=dict(use_tqdm=False),
+        random_seed=0,
+        device="cpu",
+    )
+    result.save_to_directory(tmp_path)
+    triples = Nations().training.mapped_triples[:40]
+    expected = result.model.score_hrt(triples)
+    loaded = torch.load(tmp_path / "trained_model.pkl", weights_only=False)
+    for copy in (loaded, pickle.loads(pickle.dumps(result.model)), deepcopy(result.model)):
+        assert torch.equal(copy.score_hrt(triples), expected)
+        copy.reset_parameters_()
+        assert not torch.allclose(copy.score_hrt(triples), expected)
+
+
+def start(**options):
+    """The points and the matrices that a model starts with."""
+    model = small_model(**options)
+    return model.entity_representations[0]().detach(), model.relation_representations[0]().detach()
+
+
+def test_seeds_of_the_start():
+    """One seed, one start: PyKEEN's unless there is an explicit one, else by torch's generator."""
+
+    def same(one, two):
+        found = {torch.equal(x, y) for x, y in zip(one, two, strict=True)}
+        assert len(found) == 1
+        return found.pop()
+
+    first = start(random_seed=1)
+    assert same(first, start(random_seed=1))
+    assert not same(first, start(random_seed=2))
+    assert same(first, start(random_seed=2, seed=1))
+    for absent in (None, NoRandomSeedNecessary):
+        torch.manual_seed(0)
+        drawn = start(random_seed=absent)
+        assert not same(drawn, start(random_seed=absent))
+        torch.manual_seed(0)
+        assert same(drawn, start(random_seed=absent))
+
+
+@pytest.mark.parametrize("inverse", [False, True])
+@pytest.mark.parametrize("rotate", [False, True])
+def test_the_start_is_that_of_jorth(inverse, rotate):
+    """Also the start to which PyKEEN's training loops reset."""
+    factory = Nations(create_inverse_triples=inverse).training
+    options = dict(signature=SIGNATURE, spread=0.5, rotate=rotate, seed=3)
+    ours = jorth.kge.UltraE(
+        factory.num_entities, factory.real_num_relations, reciprocal=inverse, **options
+    )
+    theirs = UltraE(triples_factory=factory, random_seed=0, **options).double()
+    with torch.no_grad():
+        theirs.relation_representations[0].weight.fill_(1.0)
+    theirs.reset_parameters_()
+    points, matrices = theirs.entity_representations[0](), theirs.relation_representations[0]()
+    assert torch.allclose(points, ours.points, rtol=0, atol=1e-6)
+    assert torch.allclose(matrices, ours.relations, rtol=0, atol=1e-6)
+    assert torch.equal(matrices, torch.eye(SIGNATURE.n).expand_as(matrices)) == (not rotate)
+
+
+def test_base_is_checked_and_comes_before_rotate():
+    n = SIGNATURE.n
+    base = torch.as_tensor(jorth.random_point(SIGNATURE, batch=(55,), seed=0))
+    assert torch.equal(start(base=base, rotate=True)[1], base)
+    refused = r"base must be J-orthogonal for .*, got a scaled residual of"
+    wrong = base.clone()
+    wrong[7] *= 1 + 1e-6
+    for bad in (torch.ones(55, n, n), wrong):
+        with pytest.raises(ValueError, match=refused):
+            small_model(base=bad)
+        with pytest.raises(ValueError, match=refused):
+            JOrthogonalRepresentation(55, signature=SIGNATURE, base=bad)
 
 
 def test_relations_start_at_their_base():

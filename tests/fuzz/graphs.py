@@ -407,7 +407,7 @@ PYKEEN = [
     Call(
         "jorth.adapters.pykeen.UltraE",
         pykeen_model,
-        lambda rng: dict(signature=SIG, alpha=1.0, delta=5.0, spread=0.05, seed=1),
+        lambda rng: dict(signature=SIG, alpha=1.0, delta=5.0, spread=0.05, rotate=True, seed=1),
         check_pykeen,
     ),
     Call(

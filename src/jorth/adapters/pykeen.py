@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,10 +11,10 @@ from torch import Tensor
 from jorth import arrays
 from jorth.adapters import needing
 from jorth.arrays import check_signature, describe, squarable_number
-from jorth.group.elements import finite_square
+from jorth.group.elements import check_feasible, finite_square
 from jorth.group.retractions import exp_by_products
 from jorth.kge import UltraE as JorthUltraE
-from jorth.kge.model import SIGNATURE, squared_arc, start_points
+from jorth.kge.model import SIGNATURE, squared_arc, start_points, start_relations
 from jorth.kge.products.moving import multiply
 from jorth.kge.products.pairs import pair_terms
 from jorth.nn.parametrizations import exponential_form
@@ -24,6 +25,7 @@ with needing("pykeen", "kge"):
     from pykeen.models import ERModel
     from pykeen.nn.modules import Interaction
     from pykeen.nn.representation import Embedding, Representation
+    from pykeen.utils import NoRandomSeedNecessary
 
 Entity = tuple[Tensor, Tensor]
 
@@ -85,7 +87,15 @@ class UltraEInteraction(Interaction[Entity, Tensor, Entity]):
 
 
 class JOrthogonalRepresentation(Representation):
-    """The matrices exp(J S) R0 for free skew S, J-orthogonal under any unconstrained optimiser."""
+    """The matrices exp(J S) R0 for free skew S, J-orthogonal under any unconstrained optimiser.
+
+    Args:
+        max_id: The number of matrices.
+        shape: Always (n, n), whatever PyKEEN gives.
+        signature: The signs of J.
+        base: The J-orthogonal R0 (max_id, n, n); identities when omitted.
+        **kwargs: Arguments of `pykeen.nn.representation.Representation`.
+    """
 
     signs: Tensor
     base: Tensor
@@ -107,6 +117,7 @@ class JOrthogonalRepresentation(Representation):
         if start.shape != (max_id, n, n):
             expected = f"shape ({max_id}, {n}, {n}) for max_id = {max_id}"
             raise ValueError(f"base must have {expected}, got {describe(base)}")
+        check_feasible(start, signature, "base")
         super().__init__(max_id=max_id, shape=(n, n), **kwargs)
         self.register_buffer("base", start)
         self.register_buffer("signs", signature.vector(start), persistent=False)
@@ -134,12 +145,13 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
         alpha: The radius of the pseudo-hyperboloid.
         delta: The margin.
         spread: The standard deviation of the random start of the entities.
-        seed: The seed of that start.
-        base: The R0 of all relations; identities when omitted.
+        rotate: Whether the relations start at random rotations of the positive coordinates, as in
+            `jorth.kge.UltraE`, instead of I.
+        seed: The seed of the start. When omitted it is ``random_seed`` of PyKEEN if given, and
+            otherwise drawn from torch's generator. Resetting the parameters restores the start.
+        base: The J-orthogonal R0 of all relations, in place of those of ``rotate``.
         **kwargs: Arguments of `pykeen.models.ERModel`, including ``triples_factory``.
     """
-
-    _formed: tuple[object, Tensor, Tensor] | None = None
 
     def __init__(
         self,
@@ -148,22 +160,25 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
         alpha: float = 1.0,
         delta: float = 5.0,
         spread: float = 0.05,
-        seed: int = 0,
+        rotate: bool = True,
+        seed: int | None = None,
         base: Tensor | None = None,
         **kwargs: Any,
     ) -> None:
         spread = squarable_number(spread, "spread", torch.get_default_dtype())
-        seed = arrays.seed_number(seed)
-        _check_factory(kwargs.get("triples_factory"))
-
-        def around_one_point(tensor: Tensor) -> Tensor:
-            return start_points(len(tensor), signature, spread, seed).to(tensor)
-
+        arrays.check_flag(rotate, "rotate")
+        seed = _start_seed(seed, kwargs.get("random_seed"))
+        factory = _check_factory(kwargs.get("triples_factory"))
+        interaction = UltraEInteraction(signature, alpha, delta)
+        if base is None:
+            rotations = start_relations(factory.num_relations, signature, rotate, seed)
+            base = rotations.to(torch.get_default_dtype())
+        scatter = partial(_scattered, signature=signature, spread=spread, seed=seed)
         super().__init__(
-            interaction=UltraEInteraction(signature, alpha, delta),
+            interaction=interaction,
             entity_representations=[Embedding, Embedding],
             entity_representations_kwargs=[
-                dict(shape=signature.n, initializer=around_one_point),
+                dict(shape=signature.n, initializer=scatter),
                 dict(shape=(), initializer=torch.nn.init.zeros_),
             ],
             relation_representations=JOrthogonalRepresentation,
@@ -184,41 +199,14 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
         code, anchor, query, answer = _queries(ends, relation, len(relations), len(entities))
         signs, for_head = self.interaction.signs, code[:, None] >= len(relations)
         source = E.index_select(0, anchor)
-        moved = multiply(
-            self._matrices(relations), code, torch.where(for_head, signs * source, source)
-        )
+        R = self.relation_representations[0](relations)
+        turned = torch.where(for_head, signs * source, source)
+        moved = multiply(torch.cat([R, R.mT]), code, turned)
         moved = torch.where(for_head, moved, signs * moved)  # J R^-1 = R^T J
         left = moved, b.index_select(0, anchor)
         products, bias = pair_terms(left, (E, b), query, answer)
         scores: Tensor = self.interaction.scores(products, bias)
         return scores[:, None]
-
-    def _matrices(self, relations: Tensor) -> Tensor:
-        """The matrices R of relations (m,), then their transposes: (2 m, n, n).
-
-        A training step asks for those of its triples and again for those of their negatives, which
-        are the same. They are kept until the backward pass has come through them.
-        """
-        isometries = self.relation_representations[0]
-        weight = isometries.weight
-        state = (weight.data_ptr(), weight._version, torch.is_grad_enabled())
-        if self._formed is not None and self._formed[0] == state:
-            _, known, matrices = self._formed
-            if torch.equal(known, relations):
-                return matrices
-        R = isometries(relations)
-        matrices = torch.cat([R, R.mT])
-        self._formed = None
-        if matrices.requires_grad:
-            self._formed = state, relations, matrices
-            matrices.register_hook(self._forget)  # type: ignore[no-untyped-call]
-        return matrices
-
-    def _forget(self, gradient: Tensor) -> None:
-        self._formed = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_formed"}
 
     @classmethod
     def from_jorth(cls, model: JorthUltraE, triples_factory: Any, **kwargs: Any) -> UltraE:
@@ -290,7 +278,22 @@ def _numbered(values: Tensor, below: int) -> tuple[Tensor, Tensor]:
     return present.nonzero()[:, 0], (present.cumsum(0) - 1)[values]
 
 
-def _check_factory(triples_factory: object) -> None:
+def _scattered(tensor: Tensor, *, signature: Signature, spread: float, seed: int) -> Tensor:
+    """The start of entities (count, n), for PyKEEN; a function of the module can be pickled."""
+    return start_points(len(tensor), signature, spread, seed).to(tensor)
+
+
+def _start_seed(seed: int | None, random_seed: Any) -> int:
+    """The given seed, or PyKEEN's, or one drawn from torch's generator."""
+    if seed is not None:
+        return arrays.seed_number(seed)
+    if random_seed is None or random_seed is NoRandomSeedNecessary:
+        return int(torch.randint(2**63 - 1, ()))
+    return arrays.seed_number(random_seed, "random_seed")
+
+
+def _check_factory(triples_factory: Any) -> Any:
     if not hasattr(triples_factory, "num_entities"):
         found = describe(triples_factory)
         raise TypeError(f"triples_factory must be a TriplesFactory of PyKEEN, got {found}")
+    return triples_factory

@@ -115,7 +115,7 @@ class UltraE(torch.nn.Module):
         arrays.check_device(device)
         points = start_points(self.n_entities, signature, spread, seed)
         matrices = self.n_relations * (1 + self.reciprocal)
-        rotations = _start_relations(matrices, signature, rotate, seed)
+        rotations = start_relations(matrices, signature, rotate, seed)
         self.points = torch.nn.Parameter(points.to(device, dtype))
         self.bias = torch.nn.Parameter(torch.zeros(self.n_entities, dtype=dtype, device=device))
         self.relations = torch.nn.Parameter(rotations.to(device, dtype))
@@ -306,7 +306,7 @@ def start_points(entities: int, signature: Signature, spread: float, seed: int) 
     return points
 
 
-def _start_relations(count: int, signature: Signature, rotate: bool, seed: int) -> Tensor:
+def start_relations(count: int, signature: Signature, rotate: bool, seed: int) -> Tensor:
     """J-orthogonal matrices (count, n, n): random rotations of the positive coordinates, or I."""
     start = torch.eye(signature.n, dtype=torch.float64).repeat(count, 1, 1)
     if rotate and signature.p:
