@@ -27,9 +27,9 @@ from jorth.optim import JOBCD
 from tests.ranks.processes import in_processes
 
 GRAPH = hierarchy_with_cycles(branching=3, depth=2)
-QUICK = Config.preset(
-    "paper", relation_options={}, p=5, q=2, lr=0.02, relation_lr=0.01, epochs=6, evaluate_every=2,
-    batch_size=16, large_batch=40, loss="softmax", negatives=10, seed=3,
+QUICK = replace(
+    Config.preset("paper"), relation_options={}, p=5, q=2, lr=0.02, relation_lr=0.01, epochs=6,
+    evaluate_every=2, batch_size=16, large_batch=40, loss="softmax", negatives=10, seed=3,
 )  # fmt: skip
 METHODS = ("j-jobcd", "vr-j-jobcd", "csdm")
 
