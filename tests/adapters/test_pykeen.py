@@ -215,6 +215,20 @@ def test_seeds_of_the_start():
         assert same(drawn, start(random_seed=absent))
 
 
+def test_a_model_of_jorth_is_the_start_of_training():
+    """PyKEEN's loops reset the parameters, and then write to them."""
+    theirs, factory = both_models(False)[1:]
+    triples = factory.mapped_triples[:40]
+    expected = theirs.score_hrt(triples).detach()
+    for _ in range(2):
+        with torch.no_grad():
+            for parameter in theirs.parameters():
+                parameter.add_(0.1)
+        assert not torch.allclose(theirs.score_hrt(triples), expected)
+        theirs.reset_parameters_()
+        assert torch.equal(theirs.score_hrt(triples), expected)
+
+
 @pytest.mark.parametrize("inverse", [False, True])
 @pytest.mark.parametrize("rotate", [False, True])
 def test_the_start_is_that_of_jorth(inverse, rotate):

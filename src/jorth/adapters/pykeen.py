@@ -214,6 +214,7 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
 
         ``triples_factory`` must number entities and relations as ``model`` does; both sort names.
         A reciprocal model needs a factory with ``create_inverse_triples=True``, and vice versa.
+        PyKEEN's training loops, which reset the parameters first, start from that model too.
         """
         if not isinstance(model, JorthUltraE):
             raise TypeError(f"model must be a jorth.kge.UltraE, got {describe(model)}")
@@ -237,10 +238,10 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
             triples_factory=triples_factory,
             **kwargs,
         ).to(model.points.dtype)
-        points, bias = adapted.entity_representations
-        with torch.no_grad():
-            points._embeddings.weight.copy_(model.points)
-            bias._embeddings.weight.copy_(model.bias[:, None])
+        taken = (model.points, model.bias)
+        for part, start in zip(adapted.entity_representations, taken, strict=True):
+            part.initializer = partial(_copied, start=start.detach().clone())
+        adapted.reset_parameters_()
         return adapted
 
 
@@ -281,6 +282,11 @@ def _numbered(values: Tensor, below: int) -> tuple[Tensor, Tensor]:
 def _scattered(tensor: Tensor, *, signature: Signature, spread: float, seed: int) -> Tensor:
     """The start of entities (count, n), for PyKEEN; a function of the module can be pickled."""
     return start_points(len(tensor), signature, spread, seed).to(tensor)
+
+
+def _copied(tensor: Tensor, *, start: Tensor) -> Tensor:
+    """The start that is known, for PyKEEN, which may write to what it gets."""
+    return start.to(tensor, copy=True)
 
 
 def _start_seed(seed: int | None, random_seed: Any) -> int:
