@@ -118,7 +118,13 @@ def _train(
     store = None
     if folder is not None:
         identity = _identity(run.triples, run.config)
-        store = checkpoints.Folder(folder, identity, {"epochs": NOT_LONGER})
+        store = checkpoints.Folder(
+            folder,
+            identity,
+            hints={"epochs": NOT_LONGER},
+            defaults=_identity(run.triples, Config().fitted(run.triples)),
+            digests=("graph",),
+        )
         found = store.open(run.model.points.device, ranks)
         if found is not None:
             run.restore(*found)

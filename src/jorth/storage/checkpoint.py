@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
+from collections.abc import Collection
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
@@ -23,6 +24,7 @@ FILE = "state.safetensors"
 ABOUT = "problem.json"
 Content: TypeAlias = tuple[dict[str, Tensor], dict[str, Any]]
 """Tensors, and what JSON can hold, including NumPy arrays."""
+ADVICE = "choose another folder or remove this one"
 NOT_SAVED = {"saved": False}
 """Metadata of a field that is not saved, as it can be computed from the problem."""
 
@@ -34,25 +36,42 @@ class CheckpointMismatch(ValueError):
 def mismatch(
     folder: Path, what: str, there: object, here: object, hint: str = ""
 ) -> CheckpointMismatch:
-    """An error that says how two runs differ."""
+    """An error that says how two runs differ; ``hint`` stands in for the usual advice."""
+    return _refusal(folder, f": {what} is {there} there and {here} here", hint)
+
+
+def _refusal(folder: Path, difference: str, hint: str) -> CheckpointMismatch:
     return CheckpointMismatch(
-        f"checkpoint {folder} belongs to another run: {what} is {there} there and {here} here; "
-        "nothing was overwritten" + (f"; {hint}" if hint else "")
+        f"checkpoint {folder} belongs to another run{difference}; nothing was overwritten; "
+        f"{hint or ADVICE}"
     )
 
 
 class Folder:
     """The folder in which one run saves its state.
 
-    ``hints`` are what errors add for parts of the identity that differ.
+    Args:
+        path: The folder.
+        identity: What a run and its checkpoint must agree in.
+        hints: What errors advise where these parts of the identity differ.
+        defaults: The values that parts had before there was a choice, for older checkpoints.
+        digests: The parts whose values say nothing to a reader.
     """
 
     def __init__(
-        self, path: Path, identity: dict[str, str], hints: dict[str, str] | None = None
+        self,
+        path: Path,
+        identity: dict[str, str],
+        *,
+        hints: dict[str, str] | None = None,
+        defaults: dict[str, str] | None = None,
+        digests: Collection[str] = (),
     ) -> None:
         self.path = path
         self._identity = identity
         self._hints = hints or {}
+        self._defaults = defaults or {}
+        self._digests = digests
         self._failed = False
 
     def open(self, device: torch.device, ranks: Ranks | None) -> Content | None:
@@ -63,7 +82,9 @@ class Folder:
         """
 
         def read() -> Content | None:
-            found = load(self.path, self._identity, self._hints)
+            if self.path.exists() and not self.path.is_dir():
+                raise NotADirectoryError(f"checkpoint must be a folder, got the file {self.path}")
+            found = self._load()
             self.path.mkdir(parents=True, exist_ok=True)
             with replacing(self.path / ABOUT) as stream:
                 stream.write(json.dumps(self._identity, indent=2).encode())
@@ -74,6 +95,20 @@ class Folder:
             return None
         tensors, numbers = found
         return {name: tensor.to(device) for name, tensor in tensors.items()}, numbers
+
+    def _load(self) -> Content | None:
+        """The state in the folder, if there is one and it belongs to this run."""
+        stored = load(self.path)
+        if stored is None:
+            return None
+        identity, tensors, numbers = stored
+        for part, here in self._identity.items():
+            there = identity.get(part, self._defaults.get(part))
+            if there != here and part in self._digests:
+                raise _refusal(self.path, f", of another {part}", self._hints.get(part, ""))
+            if there != here:
+                raise mismatch(self.path, part, there, here, self._hints.get(part, ""))
+        return tensors, numbers
 
     def save(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
         """Write the state. A failure is only a warning, given once, and the run continues."""
@@ -104,13 +139,10 @@ def save(
         stream.write(content)
 
 
-def load(
-    folder: Path, identity: dict[str, str], hints: dict[str, str] | None = None
-) -> Content | None:
-    """The state in the folder, or None if there is none.
+def load(folder: Path) -> tuple[dict[str, str], dict[str, Tensor], dict[str, Any]] | None:
+    """Identity, tensors and numbers of the state in the folder, or None if there is none.
 
     Raises:
-        CheckpointMismatch: It belongs to another run.
         ValueError: The file is damaged.
     """
     path = folder / FILE
@@ -118,17 +150,14 @@ def load(
         return None
     try:
         tensors, texts = _read(path)
-        found = json.loads(texts["identity"])
+        identity = json.loads(texts["identity"])
         numbers = json.loads(texts["numbers"], object_hook=_array_from_json)
     except OSError:
         raise
     except Exception as error:  # each library has its own errors for broken files
         message = f"checkpoint {path} cannot be read ({error}); remove it to start anew"
         raise ValueError(message) from error
-    for key, here in identity.items():
-        if found.get(key) != here:
-            raise mismatch(folder, key, found.get(key), here, (hints or {}).get(key, ""))
-    return tensors, numbers
+    return identity, tensors, numbers
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
