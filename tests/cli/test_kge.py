@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from dataclasses import asdict
 
 import pytest
@@ -9,7 +10,10 @@ from click.testing import CliRunner
 from PIL import Image
 
 from jorth.cli import main
+from jorth.cli.kge import PRESETS as OFFERED
 from jorth.kge import Config, hierarchy_with_cycles, load_triples
+from jorth.kge.display import ProgressBar
+from jorth.kge.settings.presets import PRESETS
 
 
 def kge(*arguments):
@@ -94,11 +98,21 @@ def test_presets(files):
     assert "1 epochs, batch_size 128, negatives 50" in result.output
     config = json.loads((files / "out" / "model.json").read_text())["about"]["config"]
     assert config == asdict(Config.preset("paper", epochs=1))
-    bad(kge("train", "-o", files / "none", "--preset", "papers"), "preset must be one of")
+    papers = kge("train", "-o", files / "none", "--preset", "papers")
+    bad(papers, "'papers' is not one of 'default', 'paper'", code=2)
+    lower = kge("train", files / "run.toml", "-o", files / "lower", "--preset", "fb15k-237")
+    assert "negatives all" in lower.output or "negatives 4000" in lower.output, lower.output
+    assert lower.exit_code == 0
 
 
-def bad(result, message):
-    assert result.exit_code == 1, result.output
+def test_the_help_lists_every_preset():
+    assert tuple(PRESETS) == OFFERED
+    output = "".join(kge("train", "--help").output.split())
+    assert all(name in output for name in PRESETS)
+
+
+def bad(result, message, code=1):
+    assert result.exit_code == code, result.output
     assert message in result.output.replace("\n", " ")
     assert "Traceback" not in result.output
 
@@ -112,6 +126,16 @@ def test_errors_are_one_line(files):
     )
     (files / "typo.toml").write_text("epochs = 3\n")
     bad(kge("train", files / "typo.toml", "-o", output), "must have the key 'data'")
+    bad(
+        kge("train", files / "typo.toml", "-o", output, "--data", files / "none"),
+        "must hold train.txt or train.tsv",
+    )
+    (files / "typo.toml").write_text("data = 3\n")
+    bad(kge("train", files / "typo.toml", "--data", files / "graph"), "data must be the name of")
+    bad(
+        kge("train", "-o", output, "--data", files / "none", "--device", "gpu"),
+        "device must be a device that torch has here, got 'gpu'",
+    )
     kge("train", files / "run.toml", "-o", output, "--epochs", 1)
     bad(
         kge("train", files / "run.toml", "-o", output, "--epochs", 2),
@@ -139,6 +163,52 @@ def test_errors_are_one_line(files):
         kge("train", files / "run.toml", "-o", files / "new"),
         "expected three names separated by tabs",
     )
+
+
+def test_data_on_the_command_line(files):
+    (files / "elsewhere").mkdir()
+    path = files / "elsewhere" / "run.toml"
+    for text in ("p = 4\nepochs = 1\n", 'data = "nothing"\np = 4\nepochs = 1\n'):
+        path.write_text(text)
+        result = kge("train", path, "-o", files / "out", "--data", files / "graph")
+        assert result.exit_code == 0, result.output
+        about = json.loads((files / "out" / "model.json").read_text())["about"]
+        assert about["data"] == str((files / "graph").resolve())
+        assert about["config"]["p"] == 4
+
+
+def test_another_run_in_the_same_folder(files):
+    train = ["train", "-o", files / "out", "--epochs", 1]
+    assert kge(*train, "--data", files / "graph").exit_code == 0
+    model = (files / "out" / "model.safetensors").read_bytes()
+    advice = "choose another folder or remove this one (--output names the folder)"
+    other = kge(*train)
+    bad(other, "belongs to another run, of another graph; nothing was overwritten; " + advice)
+    assert not re.search("[0-9a-f]{16}", other.output.replace(str(files), ""))
+    other = kge(*train, "--data", files / "graph", "--seed", 3)
+    bad(other, "belongs to another run: seed is 0 there and 3 here; nothing was overwritten")
+    bad(other, advice)
+    assert (files / "out" / "model.safetensors").read_bytes() == model
+
+
+def test_an_interrupted_run_says_how_to_resume(files, monkeypatch):
+    (files / "run.toml").write_text('data = "graph"\np = 4\nepochs = 5\nevaluate_every = 2\n')
+
+    def until(last):
+        def update(bar, row):
+            if row["epoch"] == last:
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(ProgressBar, "__call__", update)
+        return kge("train", files / "run.toml", "-o", files / "out")
+
+    early = until(1)
+    assert early.exit_code == 1
+    assert "resumes" not in early.output
+    later = until(4)
+    assert later.exit_code == 1
+    assert "the same command resumes the run" in later.output
+    assert until(None).exit_code == 0
 
 
 def test_help_lists_the_commands():

@@ -179,9 +179,21 @@ def test_both_protocols_of_a_ranking(model):
         text = printed("evaluate", "-m", model, *options)
         assert f"{wanted.metrics()['mean_rank']:.1f}" in text
         assert ("without the anchor" in text) == exclude
+    alone = json.loads(printed("evaluate", "-m", model, "--json", "--exclude-anchor"))
+    assert alone == {"exclude_anchor": figures["exclude_anchor"]}
     # the anchor can only be in the way
     mean_rank = figures["both"]["realistic"]["mean_rank"]
     assert figures["exclude_anchor"]["both"]["realistic"]["mean_rank"] <= mean_rank
+
+
+def test_a_model_that_does_not_name_its_graph(model, tmp_path):
+    unnamed = tmp_path / "unnamed"
+    save_model(unnamed, NamedModel(named().model, GRAPH.entities, GRAPH.relations))
+    message = "unnamed does not name its graph: give it by --data"
+    for command in (["evaluate"], ["predict", "0.1", "next", "--new"], ["draw", "--lines", "next"]):
+        bad(kge(*command, "-m", unnamed), message)
+    given = printed("evaluate", "-m", unnamed, "--data", tmp_path / "graph", "--json")
+    assert given == printed("evaluate", "-m", model, "--json")
 
 
 def test_errors_are_one_line(model, tmp_path):
@@ -196,6 +208,8 @@ def test_errors_are_one_line(model, tmp_path):
     )
     bad(kge("predict", "-m", model), "give HEAD and RELATION", code=2)
     bad(kge("predict", "0.1", "-m", model), "give HEAD and RELATION", code=2)
+    both = kge("predict", "0.1", "next", "-m", model, "--json", "--csv")
+    bad(both, "--json and --csv exclude each other", code=2)
     bad(kge("predict", "?", "next", "-m", model), "one of head and tail must be '?'")
     bad(kge("draw", "-m", model, "--depth", "up"), "there is no relation 'up'")
     bad(kge("draw", "-m", model, "-o", tmp_path / "a.xyz"), "path must end in .png, .pdf or .svg")

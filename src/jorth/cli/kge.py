@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,9 @@ from jorth.cli.kge_use import (
 )
 from jorth.terminal import visible
 
+PRESETS = ("default", "paper", "WN18RR", "FB15k-237")
+"""Those of jorth.kge.settings.presets, which is not imported for the help."""
+
 
 @click.group()
 def kge() -> None:
@@ -33,7 +38,12 @@ def kge() -> None:
     "--output", "-o", type=folder, default=OUTPUT, show_default=True, help="A run in it is resumed."
 )
 @click.option("--data", type=folder, help="Folder of train, valid, test (.txt or .tsv).")
-@click.option("--preset", help='Settings to start from: "default", "paper", ...')
+@click.option(
+    "--preset",
+    type=click.Choice(PRESETS, case_sensitive=False),
+    metavar="NAME",
+    help=f"Settings to start from: {', '.join(PRESETS)}.",
+)
 @click.option("--device", help="cpu, cuda, cuda:1, ...")
 @click.option("--epochs", type=click.IntRange(1))
 @click.option("--max-time", type=click.FloatRange(0, min_open=True), help="Seconds of training.")
@@ -56,20 +66,36 @@ def train(
         if config is None:
             request = Request(Config.preset(preset or "default"))
         else:
-            request = read_request(config, preset=preset)
+            request = read_request(config, data=data, preset=preset)
         request, triples = fitted(request.changed(data=data, **settings))
         sizes = request.config
         click.echo(
             f"{triples}\n{sizes.epochs} epochs, batch_size {sizes.batch_size}, "
             f"negatives {sizes.negatives}"
         )
-        with ProgressBar(sizes.epochs) as bar:
+        with _saying_how_to_go_on(output), ProgressBar(sizes.epochs) as bar:
             finished = run(request, triples, output, callback=bar)
     title = f"test triples of {request.name}"
     Console().print(ranking_table(finished.test, finished.triples.relations, title))
     training = finished.training
     click.echo(f"{visible(training.message)}; the model is that of epoch {training.best_epoch}.")
     click.echo(f"Model, history.csv, history.png and test.json are in {output}")
+
+
+@contextmanager
+def _saying_how_to_go_on(output: Path) -> Iterator[None]:
+    """Add the option to errors about checkpoints; tell those who interrupt a run how to resume."""
+    from jorth.storage.checkpoint import FILE as STATE
+    from jorth.storage.checkpoint import CheckpointMismatch
+
+    try:
+        yield
+    except CheckpointMismatch as error:
+        raise CheckpointMismatch(f"{error} (--output names the folder)") from error
+    except KeyboardInterrupt:
+        if (output / "checkpoint" / STATE).is_file():
+            click.echo("Interrupted; the same command resumes the run.", err=True)
+        raise
 
 
 @kge.command()
@@ -86,7 +112,8 @@ def train(
     "--json",
     "as_json",
     is_flag=True,
-    help="Print both protocols, all sides, tie rules and relations as JSON.",
+    help="Print both protocols, or --exclude-anchor alone, with all sides, tie rules and relations "
+    "as JSON.",
 )
 def evaluate(model: Path, part: str, exclude_anchor: bool, as_json: bool, **options: Any) -> None:
     """Rank the true heads and tails among all entities, filtered.
@@ -101,7 +128,7 @@ def evaluate(model: Path, part: str, exclude_anchor: bool, as_json: bool, **opti
     from jorth.kge.session import PROTOCOLS, all_metrics, evaluate_folder
 
     chosen = PROTOCOLS[int(exclude_anchor)]
-    protocols = PROTOCOLS if as_json else (chosen,)
+    protocols = PROTOCOLS if as_json and not exclude_anchor else (chosen,)
     with one_line_errors():
         rankings, named = evaluate_folder(model, part=part, protocols=protocols, **options)
     if as_json:

@@ -43,6 +43,8 @@ def predict(head: str | None, relation: str | None, tail: str, **options: Any) -
     from jorth.kge.session import graph_of
     from jorth.kge.use import files, tables
 
+    if options["as_json"] and options["as_csv"]:
+        raise click.UsageError("--json and --csv exclude each other")
     with one_line_errors():
         queries = [] if options["queries"] is None else files.read_queries(options["queries"])
         if head is not None and relation is not None:

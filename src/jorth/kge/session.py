@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from jorth.arrays import check_device
 from jorth.kge.export import ABOUT, NamedModel, load_model, save_model
 from jorth.kge.graph import Triples, hierarchy_with_cycles, load_triples
 from jorth.kge.logs import CSVLog, TensorBoardLog, draw_history
@@ -57,26 +58,29 @@ class FinishedRun:
     triples: Triples
 
 
-def read_request(path: Path, *, preset: str | None = None) -> Request:
+def read_request(path: Path, *, data: Path | None = None, preset: str | None = None) -> Request:
     """A run from a TOML file: ``data``, a folder relative to the file, and the keys of `Config`.
 
-    ``preset`` stands in for that of the file.
+    The arguments ``data`` and ``preset`` stand in for those of the file.
     """
     config, others = read_config(path, others=("data", "tensorboard"), preset=preset)
-    if "data" not in others:
-        raise ValueError(f"{path} must have the key 'data', the folder of train, valid and test")
-    data = others["data"]
+    if "data" not in others and data is None:
+        expected = "the folder of train, valid and test"
+        raise ValueError(f"{path} must have the key 'data', {expected}, unless --data names it")
+    own = others.get("data", "")
     tensorboard = others.get("tensorboard", False)
-    if not isinstance(data, str):
-        raise ValueError(f"{path}: data must be the name of a folder, got {type(data).__name__}")
+    if not isinstance(own, str):
+        raise ValueError(f"{path}: data must be the name of a folder, got {type(own).__name__}")
     if not isinstance(tensorboard, bool):
         found = type(tensorboard).__name__
         raise ValueError(f"{path}: tensorboard must be true or false, got {found}")
-    return Request(config, path.parent / data, tensorboard)
+    return Request(config, path.parent / own if data is None else data, tensorboard)
 
 
 def fitted(request: Request) -> tuple[Request, Triples]:
     """The graph, and the request with the sizes that its settings leave open."""
+    check_device(request.config.device)
+    check_device(request.config.relation_device, "relation_device")
     triples = _load_graph(request.data, request.config.seed)
     return replace(request, config=request.config.fitted(triples)), triples
 
@@ -164,6 +168,8 @@ def evaluate_folder(
 def graph_of(named: NamedModel, folder: Path, data: Path | None) -> Triples:
     """The graph in ``data``, or the one that the model in ``folder`` was trained on."""
     trained_on, seed = _origin(named, folder)
+    if data is None and "data" not in named.about:
+        raise ValueError(f"the model in {folder} does not name its graph: give it by --data")
     triples = _load_graph(trained_on if data is None else data, seed)
     for what, ours, theirs in (
         ("entities", named.entities, triples.entities),
