@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.arrays import check_choice, check_flag, whole_number
+from jorth.arrays import check_choice, check_flag, describe, whole_number
 from jorth.kge.graph import Known, check_numbers, check_some, check_triples
 
 Side = Literal["head", "tail", "both"]
@@ -22,6 +22,8 @@ SCORES_AT_ONCE = 2**23
 """64 MiB in float64; intermediate results take a few times as much."""
 SCORES_AT_ONCE_ON_CPU = 2**21
 """Few enough to stay in the cache."""
+
+SCORER = ("n_entities", "n_relations", "score_tails", "score_heads")
 
 
 class Scorer(Protocol):
@@ -89,7 +91,7 @@ class Ranking:
 
 
 def evaluate(
-    model: Scorer,
+    model: Any,
     triples: Tensor,
     known: Tensor | None = None,
     *,
@@ -104,16 +106,20 @@ def evaluate(
 
     Args:
         model: An `UltraE`, or anything with ``n_entities``, ``n_relations``, ``score_tails`` and
-            ``score_heads``.
+            ``score_heads``; or a `NamedModel`, a `Training` or another object with such a
+            ``model``.
         triples: The triples to rank.
-        known: All known triples.
+        known: All known triples; there may be none besides ``triples``.
         exclude_anchor: Whether the entity that a query starts from is no candidate, unless it is
             the true answer. Many published results of hyperbolic models are of this kind; the
             standard protocol counts it.
         batch_size: The number of queries at a time; by default as many as make 2^21 scores on a
             CPU, 2^23 elsewhere.
     """
-    _check(triples, "triples", model)
+    model = _scorer(model)
+    check_triples(triples, "triples")
+    check_some(triples, "triples")
+    check_numbers(triples, "triples", model.n_entities, model.n_relations)
     check_flag(exclude_anchor, "exclude_anchor")
     if batch_size is None:
         on_cpu = triples.device.type == "cpu"
@@ -122,7 +128,8 @@ def evaluate(
     batch_size = whole_number(batch_size, "batch_size", 1)
     index = None
     if known is not None:
-        _check(known, "known", model)
+        check_triples(known, "known")
+        check_numbers(known, "known", model.n_entities, model.n_relations)
         answers = torch.cat([known.to(triples.device), triples])
         index = Known(answers, model.n_entities, model.n_relations)
     with torch.no_grad():
@@ -130,6 +137,15 @@ def evaluate(
         parts = [_rank(model, batch, index, exclude_anchor) for batch in batches]
         better, equal = (torch.cat(counts).cpu().numpy() for counts in zip(*parts, strict=True))
     return Ranking(triples.cpu().numpy(), better + 1, better + equal)
+
+
+def _scorer(model: Any) -> Scorer:
+    """What scores: the model itself, or the ``model`` in it."""
+    for found in (model, getattr(model, "model", None)):
+        if not isinstance(found, type) and all(hasattr(found, name) for name in SCORER):
+            return cast(Scorer, found)
+    expected = "a jorth.kge.UltraE, a NamedModel, a Training or anything with " + ", ".join(SCORER)
+    raise TypeError(f"model must be {expected}, got {describe(model)}")
 
 
 def _rank(
@@ -170,9 +186,3 @@ def _counts(
             scores[rows.to(scores.device), entities.to(scores.device)] = torch.nan
         scores.scatter_(1, answer, truth)
     return (scores > truth).sum(dim=1), (scores == truth).sum(dim=1)
-
-
-def _check(triples: Tensor, name: str, model: Scorer) -> None:
-    check_triples(triples, name)
-    check_some(triples, name)
-    check_numbers(triples, name, model.n_entities, model.n_relations)
