@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from jorth.kge import Triples, depths, hierarchy_with_cycles
+from jorth.kge import Triples, depths, hierarchy_with_cycles, load_triples
 from jorth.kge.use.files import read_labels, read_queries
 
 
@@ -43,3 +43,19 @@ def test_queries(tmp_path):
     path = tmp_path / "queries.tsv"
     path.write_text("a\tr\t?\r\n?\tr\tb c\r\n")
     assert read_queries(path) == [("a", "r", "?"), ("?", "r", "b c")]
+
+
+@pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\u0085", "\x0b", "\x0c", "\x1c", "\r"])
+def test_names_with_breaks_that_graphs_may_have(mark, tmp_path):
+    name = f"a{mark}b"
+    for part in ("train", "valid", "test"):
+        (tmp_path / f"{part}.txt").write_bytes(f"{name}\tr\tc\r\nc\tr\t{name}\n".encode())
+    assert load_triples(tmp_path).entities == (name, "c")
+    path = tmp_path / "lines.tsv"
+    path.write_bytes(f"{name}\tr\t?\r\n\r\n?\tr\t{name}".encode())
+    assert read_queries(path) == [(name, "r", "?"), ("?", "r", name)]
+    path.write_bytes(f"{name}\t1\r\nc\t2\r\n".encode())
+    assert read_labels(path) == {name: 1.0, "c": 2.0}
+    path.write_bytes(f"{name}\t1\nc\n".encode())
+    with pytest.raises(ValueError, match="line 2: expected an entity and its label"):
+        read_labels(path)

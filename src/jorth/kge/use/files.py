@@ -39,12 +39,15 @@ def read_labels(path: Path) -> dict[str, str | float]:
 
 
 def _lines(path: Path, fields: int, expected: str) -> Iterator[tuple[str, list[str]]]:
-    """Where a line is, and its fields; blank lines are skipped."""
+    """Where a line is, and its fields; blank lines are skipped.
+
+    As in `load_triples` only line feeds end lines: names may have other breaks, such as U+2028.
+    """
     try:
-        lines = path.read_bytes().decode("utf-8-sig").splitlines()
+        lines = path.read_bytes().decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8 ({error.reason}); expected {expected}") from None
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate((line.rstrip("\r") for line in lines), start=1):
         if not line.strip():
             continue
         where = f"{path}, line {number}"

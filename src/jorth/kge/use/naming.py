@@ -60,19 +60,20 @@ class Names:
 
 
 def _list(keys: Any, argument: str) -> list[Any]:
-    """One key, or a list, tuple, array or tensor (m,) of keys, as a list."""
+    """One key, or a sequence, array or tensor (m,) of keys, as a list."""
     if isinstance(keys, (np.ndarray, Tensor)):
         if keys.ndim > 1 or (isinstance(keys, Tensor) and keys.is_meta):
             expected = "names or numbers in at most one dimension"
             raise TypeError(f"{argument} must be {expected}, got {describe(keys)}")
         keys = keys.tolist()
-    return list(keys) if isinstance(keys, (list, tuple)) else [keys]
+    return [keys] if is_single(keys) else list(keys)
 
 
 def is_single(keys: Any) -> bool:
     """Whether it is one key and not a sequence of keys."""
-    sequence = isinstance(keys, (list, tuple))
-    return not sequence and not (isinstance(keys, (np.ndarray, Tensor)) and keys.ndim)
+    if isinstance(keys, (np.ndarray, Tensor)):
+        return keys.ndim == 0
+    return isinstance(keys, (str, bytes)) or not isinstance(keys, Sequence)
 
 
 def parts_of(model: Any) -> tuple[UltraE, Names, Names]:

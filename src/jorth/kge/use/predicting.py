@@ -39,6 +39,9 @@ def predict(
     Answers that are left out because they are ``known`` keep their share, so that those of the
     others do not change.
 
+    Training does not know ``reverse_weight``: with it the scores are no longer those that the loss
+    has seen, and the probabilities not what it has optimised. They still sort the answers.
+
     The logistic losses judge every triple by itself: there the sigmoid of a score is the chance of
     a triple against random false ones, and the softmax only compares the answers to one query.
 
