@@ -19,7 +19,7 @@ from jorth.kge.logs import CSVLog, TensorBoardLog, draw_history
 from jorth.kge.model import UltraE
 from jorth.kge.ranking import SIDES, TIES, Ranking, evaluate
 from jorth.kge.settings.config import ALL, Config, read_config
-from jorth.kge.training import Callback, Row, Training, train
+from jorth.kge.training import Callback, Row, Training, is_stop, train
 from jorth.storage.atomic import replacing
 
 STANDARD, EXCLUDE_ANCHOR = PROTOCOLS = ("standard", "exclude_anchor")
@@ -98,7 +98,7 @@ def run(
 
     def notify_all(row: Row) -> bool:
         replies = [listener(row) for listener in listeners]
-        return any(reply is True for reply in replies)
+        return any(map(is_stop, replies))
 
     with _threads_for(config, triples):
         training = train(triples, config, callback=notify_all, checkpoint=output / "checkpoint")
