@@ -1,35 +1,36 @@
-"""`train(graph)` with its defaults on graphs that nobody tuned for. docs/kge.md.
+"""`train(graph)` with its defaults on graphs that nobody tuned for. docs/kge_defaults.md.
 
-python benchmarks/kge_graphs.py out/graphs --obo hp.obo
-python benchmarks/kge_defaults.py out/graphs --workers 16 --records docs/report/kge_defaults.jsonl
-python benchmarks/kge_defaults.py --from docs/report/kge_defaults.jsonl --picture kge_defaults.png
+python benchmarks/kge_graphs.py out/graphs --obo hp.obo --countries countryinfo/data
+python benchmarks/kge_defaults.py out/graphs --records docs/report/kge_defaults.jsonl --docs docs
+python benchmarks/kge_defaults.py --from docs/report/kge_defaults.jsonl --docs docs
 
 On each graph, in this order:
 
-- Trials with seed 1000, each with the epochs of the defaults: four recipes of J-JOBCD, and two
-  rates of the relations for each of the three methods. The best on validation is chosen.
-- Tests with the seeds 0, 1, ...: the defaults, the best of all trials of J-JOBCD, the best of each
-  method at equal passes and at equal time, and the paper's settings.
+- The processor time per epoch of the three methods: short runs in turns, after compilation.
+- Trials with seed 1000, each with the epochs of the defaults: four recipes of J-JOBCD, and the same
+  number of rates of the relations for each method. The best on validation is chosen.
+- Tests with the seeds 0, 1, ...: the defaults, the best of all trials of J-JOBCD, the paper's
+  settings, and the best of each method at equal passes and at equal time.
 
-Test triples are ranked once per test, with and without the anchor among the candidates.
+Test triples are ranked once per test, with and without the anchor among the candidates. Runs are
+made one after the other on one thread. The same command continues what was interrupted.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
-METHODS = ("j-jobcd", "vr-j-jobcd", "csdm")
 TUNING_SEED = 1000
 RECIPES = (
     dict(regularisation=0.05, lr=0.02),
@@ -37,7 +38,11 @@ RECIPES = (
     dict(regularisation=0.4, lr=0.1),
     dict(reject=True),
 )
-METHOD_SETTINGS = (dict(relation_lr=0.01), dict(relation_lr=0.003))
+RATES = {"j-jobcd": (0.01, 0.003), "vr-j-jobcd": (0.01, 0.003), "csdm": (0.01, 0.003)}
+"""The learning rates of the relations that are tried."""
+SHOWN = ("epochs", "batch_size", "negatives", "lr", "relation_lr", "regularisation", "reject")
+"""The settings that a record has."""
+TIMED_EPOCHS, TIMED_ROUNDS = 6, 3
 Record = dict[str, Any]
 
 
@@ -53,73 +58,133 @@ class Job(NamedTuple):
     """The number of epochs in place of the defaults', if it is not 0."""
 
 
-def run(folder: Path, job: Job) -> Record:
-    """Train and rank; a test ranks the test triples, a trial does not."""
-    import torch
+class Seeds(NamedTuple):
+    """The numbers of seeds of the tests."""
 
-    from jorth.kge import Config, evaluate, load_triples, train
+    presets: int
+    paper: int
+    methods: int
 
-    torch.set_num_threads(1)
-    triples = load_triples(folder / job.graph)
-    preset = "paper" if job.stage == "paper" else "default"
-    changes = job.changes | ({"epochs": job.epochs} if job.epochs else {})
-    config = Config.preset(preset, method=job.method, seed=job.seed, **changes).fitted(triples)
+
+class Runner:
+    """Runs jobs on graphs in a folder; one with the settings of an earlier one has its record."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._done: dict[tuple[str, str, str], Record] = {}
+
+    def __call__(self, job: Job) -> Record:
+        from jorth.kge import Config, load_triples
+
+        triples = load_triples(self._folder / job.graph)
+        preset = "paper" if job.stage == "paper" else "default"
+        changes = job.changes | ({"epochs": job.epochs} if job.epochs else {})
+        config = Config.preset(preset, method=job.method, seed=job.seed, **changes).fitted(triples)
+        kind = job.stage.split(" ")[0]
+        ranked = kind not in ("timing", "trial")
+        key = job.graph, "test" if ranked else kind, repr(config)
+        if key not in self._done:
+            timed = kind == "timing"
+            measured = timing(triples, config) if timed else run(triples, config, ranked)
+            self._done[key] = measured
+        return {"job": job._asdict(), **self._done[key]}
+
+
+def run(triples: Any, config: Any, ranked: bool) -> Record:
+    """Train; with ``ranked`` rank the test triples."""
+    from jorth.kge import evaluate, train
+
     start = time.process_time()
     try:
         result = train(triples, config)
     except FloatingPointError as error:
-        return {"job": job._asdict(), "valid": -1.0, "message": str(error)}
+        return {"valid": -1.0, "message": str(error)}
+    seconds = time.process_time() - start
     history = result.history
     shown = ~(history["mrr"] != history["mrr"])
     columns = {name: history[name][shown].round(4).tolist() for name in ("epoch", "time", "mrr")}
     record: Record = {
-        "job": job._asdict(),
+        "settings": {name: getattr(config, name) for name in SHOWN},
         "epochs": len(shown),
-        "batch_size": config.batch_size,
-        "negatives": config.negatives,
-        "seconds": float(history["time"][-1]),
-        "processor_seconds": time.process_time() - start,
+        "processor_seconds": round(seconds, 2),
         "queries": int(history["queries"][-1]),
-        "loss": float(history["loss"][-1]),
-        "valid": float(history["mrr"][shown].max()),
+        "loss": round(float(history["loss"][-1]), 4),
+        "valid": round(float(history["mrr"][shown].max()), 5),
         "curve": columns,
         "message": result.message,
     }
-    if not job.stage.startswith("trial"):
-        ranked = (
-            evaluate(result.model, triples.test, triples.known, exclude_anchor=out)
-            for out in (False, True)
-        )
-        record["test"], record["test_without_anchor"] = (r.metrics() for r in ranked)
+    for name, without in (("test", False), ("test_without_anchor", True)) if ranked else ():
+        found = evaluate(result.model, triples.test, triples.known, exclude_anchor=without)
+        record[name] = {metric: round(value, 5) for metric, value in found.metrics().items()}
     return record
 
 
-def trials(graph: str) -> Iterator[Job]:
+def timing(triples: Any, config: Any) -> Record:
+    """The processor seconds per epoch of each method, medians over runs in turns."""
+    rounds: dict[str, list[float]] = {method: [] for method in RATES}
+    for number in range(1 + TIMED_ROUNDS):
+        for method, found in rounds.items():
+            seconds = seconds_per_epoch(triples, replace(config, method=method, seed=number))
+            if number:  # the first round compiles
+                found.append(round(seconds, 5))
+    return {"seconds_per_epoch": {method: median(found) for method, found in rounds.items()}}
+
+
+def seconds_per_epoch(triples: Any, config: Any) -> float:
+    """The processor time of an epoch, without the first one and without the evaluation."""
+    from jorth.kge import train
+
+    clock: list[float] = []
+
+    def look(_: object) -> None:
+        clock.append(time.process_time())
+
+    changes = dict(epochs=TIMED_EPOCHS, evaluate_every=TIMED_EPOCHS)
+    train(triples, replace(config, **changes), callback=look)
+    return (clock[-2] - clock[0]) / (TIMED_EPOCHS - 2)
+
+
+def timings(graph: str) -> Iterator[Job]:
+    yield Job(graph, "timing", "j-jobcd", TUNING_SEED, {})
+
+
+def trials(graph: str, epochs: int) -> Iterator[Job]:
     for changes in RECIPES:
-        yield Job(graph, "trial of recipes", "j-jobcd", TUNING_SEED, changes)
-    for method in METHODS:
-        for changes in METHOD_SETTINGS:
-            yield Job(graph, "trial of methods", method, TUNING_SEED, changes)
+        yield Job(graph, "trial of recipes", "j-jobcd", TUNING_SEED, changes, epochs)
+    for method, rates in RATES.items():
+        for rate in rates:
+            settings = {"relation_lr": rate}
+            yield Job(graph, "trial of methods", method, TUNING_SEED, settings, epochs)
 
 
-def tests(graph: str, records: list[Record], seeds: int) -> Iterator[Job]:
-    """The runs with the chosen settings; the passes and seconds are those of the trials."""
+def tests(graph: str, records: list[Record], seeds: Seeds, epochs: int) -> Iterator[Job]:
+    """The runs with the chosen settings, the most important ones first."""
     tried = [record for record in records if record["job"]["graph"] == graph]
+    recipe = best(r for r in tried if r["job"]["method"] == "j-jobcd" and "valid" in r)
+    for seed in range(seeds.presets):
+        yield Job(graph, "defaults", "j-jobcd", seed, {}, epochs)
+        yield Job(graph, "best preset", "j-jobcd", seed, recipe["job"]["changes"], epochs)
+    for seed in range(seeds.paper):
+        yield Job(graph, "paper", "j-jobcd", seed, {}, epochs)
     of_methods = [r for r in tried if r["job"]["stage"] == "trial of methods"]
-    chosen = {m: best(r for r in of_methods if r["job"]["method"] == m) for m in METHODS}
-    recipe = best(r for r in tried if r["job"]["method"] == "j-jobcd")
+    chosen = {m: best(r for r in of_methods if r["job"]["method"] == m) for m in RATES}
+    budgets = {m: equal_epochs(m, chosen, tried) for m in RATES}
+    for seed in range(seeds.methods):
+        for method, record in chosen.items():
+            for stage, count in budgets[method].items():
+                yield Job(graph, stage, method, seed, record["job"]["changes"], count)
+
+
+def equal_epochs(method: str, chosen: dict[str, Record], tried: Iterable[Record]) -> dict[str, int]:
+    """The numbers of epochs with the passes and with the time of J-JOBCD."""
+    (timed,) = (r["seconds_per_epoch"] for r in tried if r["job"]["stage"] == "timing")
     own = chosen["j-jobcd"]
-    for seed in range(seeds):
-        yield Job(graph, "defaults", "j-jobcd", seed, {})
-        yield Job(graph, "best preset", "j-jobcd", seed, recipe["job"]["changes"])
-        for stage, cost in (("equal time", "processor_seconds"), ("equal passes", "queries")):
-            for method, record in chosen.items():
-                if stage == "equal time" and record is own:
-                    continue  # the same run
-                share = (own[cost] / own["epochs"]) / (record[cost] / record["epochs"])
-                epochs = max(1, round(share * own["epochs"]))
-                yield Job(graph, stage, method, seed, record["job"]["changes"], epochs)
-        yield Job(graph, "paper", "j-jobcd", seed, {})
+    if method == "j-jobcd":
+        return {"equal passes": own["epochs"]}  # the same run at equal time
+    other = chosen[method]
+    passes = own["queries"] * other["epochs"] / other["queries"]
+    seconds = own["epochs"] * timed["j-jobcd"] / timed[method]
+    return {"equal passes": max(1, round(passes)), "equal time": max(1, round(seconds))}
 
 
 def best(records: Iterable[Record]) -> Record:
@@ -127,22 +192,29 @@ def best(records: Iterable[Record]) -> Record:
     return max(records, key=lambda record: record["valid"])
 
 
-def all_runs(folder: Path, graphs: list[str], seeds: int, workers: int, output: Path) -> None:
-    """Trials of all graphs, then tests. Records are added as they come; what has one is not run."""
-    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-        os.environ[name] = "1"
+def all_runs(runner: Runner, graphs: list[str], seeds: Seeds, output: Path, epochs: int) -> None:
+    """Timings, trials and tests. Records are added as they come; what has one is not run."""
+    import torch
+
+    torch.set_num_threads(1)
     lines = output.read_text().splitlines() if output.exists() else []
     records: list[Record] = [json.loads(line) for line in lines]
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(workers) as pool, output.open("a") as stream:
-        for stage in (trials, lambda graph: tests(graph, records, seeds)):
-            groups = zip(*map(stage, graphs), strict=True)
+    stages: tuple[Callable[[str], Iterator[Job]], ...] = (
+        timings,
+        lambda graph: trials(graph, epochs),
+        lambda graph: tests(graph, records, seeds, epochs),
+    )
+    with output.open("a") as stream:
+        for stage in stages:
             done = [record["job"] for record in records]
+            groups = zip(*map(stage, graphs), strict=True)
             jobs = [job for group in groups for job in group if job._asdict() not in done]
-            for record in pool.imap_unordered(partial(run, folder), jobs):
+            for job in jobs:
+                record = runner(job)
                 records.append(record)
                 stream.write(json.dumps(record) + "\n")
                 stream.flush()
+                print(job, f"{record.get('processor_seconds', 0):.0f} s", flush=True)
 
 
 def main() -> None:
@@ -150,24 +222,27 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path, nargs="?", help="graphs made by kge_graphs.py")
-    parser.add_argument("--graphs", nargs="+", default=["umls", "kinships", "hpo-blood"])
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--graphs", nargs="+", default=["hpo-eye", "countries"])
+    parser.add_argument("--seeds", type=int, nargs=3, default=Seeds(5, 2, 3), metavar="N")
+    parser.add_argument("--epochs", type=int, default=0, help="for a quick try")
     parser.add_argument("--records", type=Path, default=Path("kge_defaults.jsonl"))
     parser.add_argument("--from", dest="made", type=Path, help="records of an earlier run")
-    parser.add_argument("--picture", type=Path)
-    arguments = parser.parse_args()
-    if arguments.made is None:
-        if arguments.folder is None:
+    parser.add_argument("--docs", type=Path, help="where the page and its picture go")
+    given = parser.parse_args()
+    if given.made is None:
+        if given.folder is None:
             parser.error("the folder of the graphs is missing")
-        given = arguments
-        all_runs(given.folder, given.graphs, given.seeds, given.workers, given.records)
-    from benchmarks.kge_defaults_page import draw, page, read
+        for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+            os.environ[name] = "1"
+        seeds = Seeds(*given.seeds)
+        all_runs(Runner(given.folder), given.graphs, seeds, given.records, given.epochs)
+    from benchmarks.kge_defaults_page import page, read, write
 
-    records = read(arguments.made or arguments.records)
-    print(page(records))
-    if arguments.picture:
-        draw(records, arguments.picture)
+    records = read(given.made or given.records)
+    if given.docs is None:
+        print(page(records))
+    else:
+        write(records, given.docs)
 
 
 if __name__ == "__main__":
