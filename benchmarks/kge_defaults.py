@@ -7,8 +7,8 @@ python benchmarks/kge_defaults.py --from docs/report/kge_defaults.jsonl --docs d
 On each graph, in this order:
 
 - The processor time per epoch of the three methods: short runs in turns, after compilation.
-- Trials with seed 1000, each with the epochs of the defaults: four recipes of J-JOBCD, and the same
-  number of rates of the relations for each method. The best on validation is chosen.
+- Trials with seed 1000: four recipes of J-JOBCD with the epochs of the defaults, and three rates of
+  the relations for each method, all in the same time. The best on validation is chosen.
 - Tests with the seeds 0, 1, ...: the defaults, the best of all trials of J-JOBCD, the paper's
   settings, and the best of each method at equal passes and at equal time.
 
@@ -38,7 +38,8 @@ RECIPES = (
     dict(regularisation=0.4, lr=0.1),
     dict(reject=True),
 )
-RATES = {"j-jobcd": (0.01, 0.003), "vr-j-jobcd": (0.01, 0.003), "csdm": (0.01, 0.003)}
+METHODS = ("j-jobcd", "vr-j-jobcd", "csdm")
+RATES = (0.003, 0.01, 0.03)
 """The learning rates of the relations that are tried."""
 SHOWN = ("epochs", "batch_size", "negatives", "lr", "relation_lr", "regularisation", "reject")
 """The settings that a record has."""
@@ -121,13 +122,14 @@ def run(triples: Any, config: Any, ranked: bool) -> Record:
 
 def timing(triples: Any, config: Any) -> Record:
     """The processor seconds per epoch of each method, medians over runs in turns."""
-    rounds: dict[str, list[float]] = {method: [] for method in RATES}
+    rounds: dict[str, list[float]] = {method: [] for method in METHODS}
     for number in range(1 + TIMED_ROUNDS):
         for method, found in rounds.items():
             seconds = seconds_per_epoch(triples, replace(config, method=method, seed=number))
             if number:  # the first round compiles
                 found.append(round(seconds, 5))
-    return {"seconds_per_epoch": {method: median(found) for method, found in rounds.items()}}
+    medians = {method: median(found) for method, found in rounds.items()}
+    return {"epochs": config.epochs, "seconds_per_epoch": medians}
 
 
 def seconds_per_epoch(triples: Any, config: Any) -> float:
@@ -148,13 +150,15 @@ def timings(graph: str) -> Iterator[Job]:
     yield Job(graph, "timing", "j-jobcd", TUNING_SEED, {})
 
 
-def trials(graph: str, epochs: int) -> Iterator[Job]:
+def trials(graph: str, records: list[Record], epochs: int) -> Iterator[Job]:
+    """Trials of equal time: a slower method has fewer epochs."""
     for changes in RECIPES:
         yield Job(graph, "trial of recipes", "j-jobcd", TUNING_SEED, changes, epochs)
-    for method, rates in RATES.items():
-        for rate in rates:
+    for method in METHODS:
+        count = equal_time(method, timed_on(graph, records), epochs)
+        for rate in RATES:
             settings = {"relation_lr": rate}
-            yield Job(graph, "trial of methods", method, TUNING_SEED, settings, epochs)
+            yield Job(graph, "trial of methods", method, TUNING_SEED, settings, count)
 
 
 def tests(graph: str, records: list[Record], seeds: Seeds, epochs: int) -> Iterator[Job]:
@@ -167,24 +171,32 @@ def tests(graph: str, records: list[Record], seeds: Seeds, epochs: int) -> Itera
     for seed in range(seeds.paper):
         yield Job(graph, "paper", "j-jobcd", seed, {}, epochs)
     of_methods = [r for r in tried if r["job"]["stage"] == "trial of methods"]
-    chosen = {m: best(r for r in of_methods if r["job"]["method"] == m) for m in RATES}
-    budgets = {m: equal_epochs(m, chosen, tried) for m in RATES}
+    chosen = {m: best(r for r in of_methods if r["job"]["method"] == m) for m in METHODS}
     for seed in range(seeds.methods):
         for method, record in chosen.items():
-            for stage, count in budgets[method].items():
-                yield Job(graph, stage, method, seed, record["job"]["changes"], count)
+            changes, passes = record["job"]["changes"], equal_passes(chosen["j-jobcd"], record)
+            yield Job(graph, "equal passes", method, seed, changes, passes)
+            if method != "j-jobcd":  # its time is that of its passes
+                count = equal_time(method, timed_on(graph, records), epochs)
+                yield Job(graph, "equal time", method, seed, changes, count)
 
 
-def equal_epochs(method: str, chosen: dict[str, Record], tried: Iterable[Record]) -> dict[str, int]:
-    """The numbers of epochs with the passes and with the time of J-JOBCD."""
-    (timed,) = (r["seconds_per_epoch"] for r in tried if r["job"]["stage"] == "timing")
-    own = chosen["j-jobcd"]
-    if method == "j-jobcd":
-        return {"equal passes": own["epochs"]}  # the same run at equal time
-    other = chosen[method]
-    passes = own["queries"] * other["epochs"] / other["queries"]
-    seconds = own["epochs"] * timed["j-jobcd"] / timed[method]
-    return {"equal passes": max(1, round(passes)), "equal time": max(1, round(seconds))}
+def timed_on(graph: str, records: Iterable[Record]) -> Record:
+    (found,) = (r for r in records if (r["job"]["graph"], r["job"]["stage"]) == (graph, "timing"))
+    return found
+
+
+def equal_time(method: str, timed: Record, epochs: int) -> int:
+    """The number of epochs with the time of ``epochs``, or of the defaults', of J-JOBCD."""
+    seconds: dict[str, float] = timed["seconds_per_epoch"]
+    count: int = epochs or timed["epochs"]
+    return max(1, round(count * seconds["j-jobcd"] / seconds[method]))
+
+
+def equal_passes(own: Record, other: Record) -> int:
+    """The number of epochs of the other run's method with the passes of J-JOBCD's own."""
+    epochs: float = own["queries"] * other["epochs"] / other["queries"]
+    return max(1, round(epochs))
 
 
 def best(records: Iterable[Record]) -> Record:
@@ -201,7 +213,7 @@ def all_runs(runner: Runner, graphs: list[str], seeds: Seeds, output: Path, epoc
     records: list[Record] = [json.loads(line) for line in lines]
     stages: tuple[Callable[[str], Iterator[Job]], ...] = (
         timings,
-        lambda graph: trials(graph, epochs),
+        lambda graph: trials(graph, records, epochs),
         lambda graph: tests(graph, records, seeds, epochs),
     )
     with output.open("a") as stream:

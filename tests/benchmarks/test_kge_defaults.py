@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.kge_defaults import RATES, Seeds, trials
+from benchmarks.kge_defaults import METHODS, RATES, Seeds, trials
 from benchmarks.kge_defaults import tests as jobs_of
 
 
@@ -14,15 +14,18 @@ def trial(method, rate, valid, queries):
 
 def records():
     seconds = {"j-jobcd": 0.1, "vr-j-jobcd": 0.2, "csdm": 0.4}
-    timed = {"job": {"graph": "g", "stage": "timing", "method": "j-jobcd"}}
+    timed = {"job": {"graph": "g", "stage": "timing", "method": "j-jobcd"}, "epochs": 100}
     rates = [("j-jobcd", 1, 0.6, 1000), ("j-jobcd", 2, 0.7, 1000)]
     rates += [("vr-j-jobcd", 3, 0.5, 4000), ("csdm", 4, 0.8, 1000), ("csdm", 5, 0.1, 1000)]
     return [timed | {"seconds_per_epoch": seconds}, *(trial(*rate) for rate in rates)]
 
 
-def test_every_method_has_as_many_trials_of_its_rate():
-    methods = [job.method for job in trials("g", 0) if job.stage == "trial of methods"]
-    assert len({methods.count(method) for method in RATES}) == 1
+def test_trials_of_every_method_have_the_same_number_and_time():
+    jobs = [job for job in trials("g", records(), 0) if job.stage == "trial of methods"]
+    for method, epochs in zip(METHODS, (100, 50, 25), strict=True):
+        own = [job for job in jobs if job.method == method]
+        assert [job.changes["relation_lr"] for job in own] == list(RATES)
+        assert {job.epochs for job in own} == {epochs}
 
 
 @pytest.mark.parametrize(
