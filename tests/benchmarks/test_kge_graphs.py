@@ -8,7 +8,7 @@ from benchmarks.kge_graphs import PARTS, countries
 
 
 def write_countries(folder, count, generator):
-    """Countries on a circle, each with one region, some languages and a currency of its own."""
+    """Countries on a circle, with common regions and languages, and a currency each."""
     for k in range(count):
         languages = generator.choice(8, size=generator.integers(1, 4), replace=False)
         country = {
@@ -17,6 +17,7 @@ def write_countries(folder, count, generator):
             "languages": [f"l{number}" for number in languages],
             "currencies": [f"money {k}"],
             "region": f"r{k % 3}",
+            **{name: f"{name} {k // 2}" for name in ("subregion", "timezones")},  # two have it
         }
         (folder / f"{k}.json").write_text(json.dumps(country))
 
