@@ -163,8 +163,9 @@ def trials(graph: str, records: list[Record], epochs: int) -> Iterator[Job]:
 
 def tests(graph: str, records: list[Record], seeds: Seeds, epochs: int) -> Iterator[Job]:
     """The runs with the chosen settings, the most important ones first."""
-    tried = [record for record in records if record["job"]["graph"] == graph]
-    recipe = best(r for r in tried if r["job"]["method"] == "j-jobcd" and "valid" in r)
+    of_graph = [record for record in records if record["job"]["graph"] == graph]
+    tried = [record for record in of_graph if record["job"]["stage"].startswith("trial")]
+    recipe = best(r for r in tried if r["job"]["method"] == "j-jobcd")
     for seed in range(seeds.presets):
         yield Job(graph, "defaults", "j-jobcd", seed, {}, epochs)
         yield Job(graph, "best preset", "j-jobcd", seed, recipe["job"]["changes"], epochs)
@@ -248,13 +249,10 @@ def main() -> None:
             os.environ[name] = "1"
         seeds = Seeds(*given.seeds)
         all_runs(Runner(given.folder), given.graphs, seeds, given.records, given.epochs)
-    from benchmarks.kge_defaults_page import page, read, write
+    if given.docs is not None:
+        from benchmarks.kge_defaults_page import read, write
 
-    records = read(given.made or given.records)
-    if given.docs is None:
-        print(page(records))
-    else:
-        write(records, given.docs)
+        write(read(given.made or given.records), given.docs)
 
 
 if __name__ == "__main__":

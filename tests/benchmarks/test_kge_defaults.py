@@ -1,9 +1,14 @@
-"""The budgets of the comparison of methods."""
+"""The budgets of the comparison of methods, and the page from its records."""
+
+from pathlib import Path
 
 import pytest
 
 from benchmarks.kge_defaults import METHODS, RATES, Seeds, trials
 from benchmarks.kge_defaults import tests as jobs_of
+from benchmarks.kge_defaults_page import FIRST, page, read
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def trial(method, rate, valid, queries):
@@ -17,7 +22,9 @@ def records():
     timed = {"job": {"graph": "g", "stage": "timing", "method": "j-jobcd"}, "epochs": 100}
     rates = [("j-jobcd", 1, 0.6, 1000), ("j-jobcd", 2, 0.7, 1000)]
     rates += [("vr-j-jobcd", 3, 0.5, 4000), ("csdm", 4, 0.8, 1000), ("csdm", 5, 0.1, 1000)]
-    return [timed | {"seconds_per_epoch": seconds}, *(trial(*rate) for rate in rates)]
+    tested = trial("j-jobcd", 6, 0.9, 1000)  # its validation MRR chooses nothing
+    tested["job"]["stage"] = "defaults"
+    return [timed | {"seconds_per_epoch": seconds}, *(trial(*rate) for rate in rates), tested]
 
 
 def test_trials_of_every_method_have_the_same_number_and_time():
@@ -51,3 +58,8 @@ def test_a_method_has_its_best_rate():
         "vr-j-jobcd": 3,
         "csdm": 4,
     }
+
+
+def test_the_page_is_that_of_the_records():
+    made = page(read(DOCS / "report" / "kge_defaults.jsonl"), read(DOCS / FIRST))
+    assert (DOCS / "kge_defaults.md").read_text() == made + "\n"
