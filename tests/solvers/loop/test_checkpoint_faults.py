@@ -171,7 +171,7 @@ def test_a_step_that_is_broken_off_returns_what_is_true_of_its_point(tmp_path):
     assert result.value == pytest.approx(((result.x - 2) ** 2).sum(), rel=1e-12)
     assert result.gradient_norm == pytest.approx(np.linalg.norm(S - S.T) / 2, rel=1e-12)
     saved = torch.from_numpy(np.eye(2))
-    tensors, _ = checkpoints.load(tmp_path, {})
+    _, tensors, _ = checkpoints.load(tmp_path)
     assert torch.equal(tensors["state.X"], saved)  # the last whole iteration
 
 
@@ -229,9 +229,9 @@ def bits_to_flip(data, count, rng):
 
 
 def refusal(folder, identity):
-    """What `load` raises, whatever it is."""
+    """What reading the state of this run raises, whatever it is."""
     try:
-        checkpoints.load(folder, identity)
+        checkpoints.Folder(folder, identity)._load()
     except Exception as error:
         return error
     return None
@@ -299,7 +299,7 @@ def test_a_long_history_fits(tmp_path):
     minimize(checkpoint=tmp_path, max_iterations=3)
     path = tmp_path / "state.safetensors"
     identity = json.loads(content(path)[1]["identity"])
-    tensors, numbers = checkpoints.load(tmp_path, identity)
+    _, tensors, numbers = checkpoints.load(tmp_path)
     row = tensors["history"][-1:]
     rows = row.repeat(700_000, 1)
     rows[:, COLUMNS.index("iteration")] = -1.0
@@ -307,7 +307,7 @@ def test_a_long_history_fits(tmp_path):
     checkpoints.save(tmp_path, identity, tensors, numbers)
     header = int.from_bytes(path.read_bytes()[:8], "little")
     assert header < 10_000
-    found, _ = checkpoints.load(tmp_path, identity)
+    _, found, _ = checkpoints.load(tmp_path)
     assert found["history"].shape == (700_000, len(COLUMNS))
 
 

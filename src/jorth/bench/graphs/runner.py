@@ -20,8 +20,8 @@ from jorth.kge import Config, Triples, evaluate, hierarchy_with_cycles, load_tri
 from jorth.kge.graph import found_in
 
 RANKING_METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
-BASE_CONFIG = Config.preset(
-    "paper", relation_options={}, batch_size=16, large_batch=64, shared=True
+BASE_CONFIG = replace(
+    Config.preset("paper"), relation_options={}, batch_size=16, large_batch=64, shared=True
 )
 """The paper's model, loss and learning rate of the entities; a batch shares its negatives."""
 EVALUATIONS = 10  # the number of evaluations on the held-out triples during a run
