@@ -1,12 +1,11 @@
 """The Triton kernels on the CPU, by Triton's interpreter: one process for all,
 as it must be asked for beforehand."""
 
-import os
-import subprocess
-import sys
 from importlib.util import find_spec
 
 import pytest
+
+from tests.interpreted import run_interpreted
 
 SCRIPT = """
 import numpy as np
@@ -58,10 +57,4 @@ for dtype in (torch.float64, torch.float32):
 
 @pytest.mark.skipif(find_spec("triton") is None, reason="needs Triton")
 def test_kernels_equal_plain_torch():
-    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONWARNINGS": "ignore"}
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=False
-    )
-    if "only 0-dimensional arrays can be converted" in done.stderr:
-        pytest.skip("this interpreter of Triton does not know this NumPy")
-    assert done.returncode == 0, done.stderr[-3000:]
+    run_interpreted(SCRIPT)

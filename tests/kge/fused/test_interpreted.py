@@ -1,11 +1,10 @@
 """The Triton kernels of knowledge graphs by Triton's interpreter, in a process of their own."""
 
-import os
-import subprocess
-import sys
 from importlib.util import find_spec
 
 import pytest
+
+from tests.interpreted import run_interpreted
 
 SCRIPT = """
 from jorth.kge.fused import on_device
@@ -23,10 +22,4 @@ check_edges(on_device.by_triton, "cpu")
 
 @pytest.mark.skipif(find_spec("triton") is None, reason="needs Triton")
 def test_kernels_equal_the_reference():
-    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONWARNINGS": "ignore"}
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=False
-    )
-    if "only 0-dimensional arrays can be converted" in done.stderr:
-        pytest.skip("this interpreter of Triton does not know this NumPy")
-    assert done.returncode == 0, done.stderr[-3000:]
+    run_interpreted(SCRIPT)
