@@ -31,7 +31,7 @@ types: $(VENV)/.installed-dev
 rooms: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.rooms
 
-# what docs/performance.md shows of the CPU, some twenty minutes; pictures and numbers go to FIGURES
+# what docs/results/performance.md shows of the CPU, some twenty minutes; pictures and numbers go to FIGURES
 FIGURES ?= out/benchmarks
 bench: $(VENV)/.installed-dev
 	mkdir -p $(FIGURES)

@@ -1,5 +1,5 @@
 """Accuracy and speed of hsvd and eigh beside the eigenvalue solvers on the products, as in
-docs/algebra.md.
+docs/howto/algebra.md.
 
 python benchmarks/algebra.py [--quick]
 """

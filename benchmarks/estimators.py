@@ -1,5 +1,5 @@
 """HyperbolicPCA beside tangent-space and Euclidean PCA; LorentzAligner beside the Cramer-Rao
-bound: docs/estimators.md.
+bound: docs/howto/estimators.md.
 
 python benchmarks/estimators.py [--quick]
 """

@@ -1,4 +1,4 @@
-"""`train(graph)` with its defaults on graphs that nobody tuned for. docs/kge_defaults.md.
+"""`train(graph)` with its defaults on graphs that nobody tuned for. docs/results/kge_defaults.md.
 
 python benchmarks/kge_graphs.py out/graphs --obo hp.obo --countries countryinfo/data
 python benchmarks/kge_defaults.py out/graphs --records docs/report/kge_defaults.jsonl --docs docs

@@ -1,4 +1,4 @@
-"""The page docs/kge_defaults.md and its picture, from the records of `kge_defaults.py`."""
+"""The page docs/results/kge_defaults.md and its picture, from the records of `kge_defaults.py`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ their place, which nobody trained on before the defaults were final:
 `benchmarks/kge_graphs.py` makes both. The records of this page are in `docs/report/kge_defaults.jsonl`, those of the first defaults and of the first
 change in `docs/report/kge_defaults_first.jsonl`.
 
-![Test MRR of the defaults, the best settings and the paper's; of three methods](images/kge_defaults.png)
+![Test MRR of the defaults, the best settings and the paper's; of three methods](../images/kge_defaults.png)
 
 Test MRR is filtered, of both ends, mean ± standard deviation over the seeds 0, 1, ...; every entity is a candidate. "Without anchor": the entity of the
 query is no candidate, as in most published figures.
@@ -75,7 +75,7 @@ def read(path: Path) -> list[Record]:
 
 def write(records: list[Record], docs: Path) -> None:
     """The page and its picture."""
-    (docs / "kge_defaults.md").write_text(page(records, read(docs / FIRST)) + "\n")
+    (docs / "results" / "kge_defaults.md").write_text(page(records, read(docs / FIRST)) + "\n")
     draw(records, docs / PICTURE)
 
 

@@ -1,4 +1,4 @@
-"""The page docs/kge_results.md and its picture, from the records of `kge.py`."""
+"""The page docs/results/kge_results.md and its picture, from the records of `kge.py`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ INTRODUCTION = """\
 Written by `python benchmarks/kge.py --device cuda --workers 5 --docs docs`. Both graphs are complete, d = 32, ranks are filtered, realistic and of both
 ends. Standard protocol: every entity is a candidate. "Without anchor": the entity of the query is no candidate, as in most published figures.
 
-![Validation MRR of three methods against epochs and seconds](images/kge_results.png)
+![Validation MRR of three methods against epochs and seconds](../images/kge_results.png)
 """  # noqa: E501
 PROTOCOLS = """
 Most published figures leave the entity of the query out of the candidates ("without anchor" above), and the WN18RR scripts of HyboNet and UltraE
@@ -69,7 +69,7 @@ def write(records: list[Record], docs: Path) -> None:
         ),
         *search_table(search),
     ]
-    (docs / "kge_results.md").write_text("\n".join(parts) + "\n")
+    (docs / "results" / "kge_results.md").write_text("\n".join(parts) + "\n")
     draw(records, graphs, docs / PICTURE)
 
 

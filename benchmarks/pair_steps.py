@@ -1,7 +1,7 @@
 """One exact pair step of GS-JOBCD, and one round of J-JOBCD beside its gradient, by size.
 
 Also whole sweeps with a diagonal A. One core, planted Procrustes, medians: three tables of
-docs/performance.md.
+docs/results/performance.md.
 
     python benchmarks/pair_steps.py
 """

@@ -1,5 +1,5 @@
 """Speed of the plane solvers, one core, medians of repeats in one run: the tables of
-docs/performance.md."""
+docs/results/performance.md."""
 
 from __future__ import annotations
 

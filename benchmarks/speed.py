@@ -1,4 +1,4 @@
-"""The grid of `jorth bench speed` in several processes, then docs/speed.md and its picture.
+"""The grid of `jorth bench speed` in several processes, then docs/results/speed.md and its picture.
 
     python benchmarks/speed.py --cores 16 --minutes 8 --docs docs
     python benchmarks/speed.py --minutes 0 --docs docs     # the page alone, from the rows so far
@@ -92,7 +92,7 @@ def write(folder, docs):
     found = entries(rows)
     Console(highlight=False, width=100).print(shown(rows, found))
     if docs is not None:
-        (docs / "speed.md").write_text(page(found))
+        (docs / "results" / "speed.md").write_text(page(found))
         drawn = picture(found)
         if drawn is not None:
             (docs / "images" / "speed.png").write_bytes(drawn)
@@ -105,7 +105,7 @@ def main():
     parser.add_argument("--minutes", type=float, default=8.0)
     parser.add_argument("--largest", type=int, default=1000, help="the largest n")
     parser.add_argument("--seed", type=int, action="append", help="default: 0, 1 and 2")
-    parser.add_argument("--docs", type=Path, help="where speed.md and images/speed.png go")
+    parser.add_argument("--docs", type=Path, help="where results/speed.md and images/speed.png go")
     given = parser.parse_args()
     plan = Plan(short=True, seeds=given.seed or Plan.seeds)
     jobs = [([*options, "--short"], threads) for options, threads in parts(plan)]

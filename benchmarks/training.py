@@ -141,7 +141,8 @@ def write(lines: list[dict[str, Any]], docs: Path | None) -> None:
         return
     (docs / "images").mkdir(parents=True, exist_ok=True)
     (docs / "report").mkdir(exist_ok=True)
-    (docs / "optimisers.md").write_text(text)
+    (docs / "results").mkdir(exist_ok=True)
+    (docs / "results" / "optimisers.md").write_text(text)
     draw(found, docs / "images" / "optimisers.png")
     packed = "".join(json.dumps(line) + "\n" for line in lines).encode()
     (docs / "report" / "optimisers.jsonl.gz").write_bytes(gzip.compress(packed, mtime=0))

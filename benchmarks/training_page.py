@@ -1,4 +1,4 @@
-"""The page docs/optimisers.md and its picture, from the results of `training.py`."""
+"""The page docs/results/optimisers.md and its picture, from the results of `training.py`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Written by `python benchmarks/training.py --workers 16 --docs docs`: {runs:,} ru
 method has its best learning rate for each task, out of the grid below; **JOBCD, default** is `jorth.optim.JOBCD(params, signature)` as it
 comes, with lr = {default:g} on every task. Learning rates and options of the defaults were chosen on other seeds.
 
-![loss against steps and against time](images/optimisers.png)
+![loss against steps and against time](../images/optimisers.png)
 
 Loss on all data, means over the seeds, against steps (above) and seconds of training (below). Adam without the constraint solves another problem,
 and may leave the picture at the bottom.

@@ -62,4 +62,4 @@ def test_a_method_has_its_best_rate():
 
 def test_the_page_is_that_of_the_records():
     made = page(read(DOCS / "report" / "kge_defaults.jsonl"), read(DOCS / FIRST))
-    assert (DOCS / "kge_defaults.md").read_text() == made + "\n"
+    assert (DOCS / "results" / "kge_defaults.md").read_text() == made + "\n"

@@ -25,7 +25,7 @@ def test_make_bench_runs_the_scripts_that_are_marked():
     makefile = (ROOT / "Makefile").read_text()
     run = re.findall(r"python benchmarks/(\w+\.py)", makefile)
     assert run == re.findall(r"^\| `(\w+\.py)` \\\*", README, re.M)
-    page = (ROOT / "docs" / "performance.md").read_text()
+    page = (ROOT / "docs" / "results" / "performance.md").read_text()
     assert all(f"benchmarks/{name}" in page for name in run)
 
 
@@ -35,7 +35,7 @@ def test_every_picture_has_its_source():
 
 
 def test_the_docs_name_no_script_that_is_gone():
-    for page in (ROOT / "docs").glob("*.md"):
+    for page in (ROOT / "docs").rglob("*.md"):
         for name in re.findall(r"benchmarks/(\w+\.py)", page.read_text()):
             assert (ROOT / "benchmarks" / name).exists(), f"{page.name}: {name}"
 

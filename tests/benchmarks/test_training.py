@@ -189,7 +189,7 @@ def test_the_page_says_what_is_missed(tmp_path, capsys):
     text = "".join(json.dumps(line) + "\n" for line in lines_with(sharp))
     source.write_text(text + '{"task": "tr')  # cut short
     training.main(["--from", str(source), "--docs", str(tmp_path)])
-    page = (tmp_path / "optimisers.md").read_text()
+    page = (tmp_path / "results" / "optimisers.md").read_text()
     assert capsys.readouterr().out == page + "\n"
     assert "the default ends at 4 times the loss of" in page
     assert "after equal time" in page

@@ -308,7 +308,7 @@ def paper_coefficients(case, Q):
     [("b", [[-1, 0], [0, 1]], [[0, -1], [1, 0]]), ("c", [[1, 0], [0, -1]], [[0, -1], [1, 0]])],
 )
 def test_the_papers_cross_coefficient_has_the_wrong_sign(case, x_direction, y_direction):
-    """docs/paper.md: d must be x^T Q y for V = cosh x + sinh y;
+    """docs/background/paper.md: d must be x^T Q y for V = cosh x + sinh y;
     as printed it is its negative. Ours is right."""
     M = np.random.default_rng(10).standard_normal((4, 4))
     Q = M @ M.T
@@ -325,7 +325,7 @@ def test_the_papers_cross_coefficient_has_the_wrong_sign(case, x_direction, y_di
 
 
 def test_two_families_cover_what_the_paper_lists_as_four():
-    """docs/paper.md: case (a) is the first family with mu negated; (c) is (b) negated.
+    """docs/background/paper.md: case (a) is the first family with mu negated; (c) is (b) negated.
     Two families cover all."""
     mu = np.linspace(-2, 2, 9)
     x, y = np.cosh(mu), np.sinh(mu)

@@ -150,7 +150,7 @@ def test_negligible_curvature_beside_a_bounded_linear_part():
 
 
 # -- a null form of a 4x4 Q counts as zero if it is negative by no more than 2 eps ||Q||:
-# docs/plane.md
+# docs/background/plane.md
 
 
 EPS = 2.0**-52

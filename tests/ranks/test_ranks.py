@@ -131,7 +131,7 @@ def test_the_same_under_torchrun(two, tmp_path, what):
 
 @pytest.mark.slow
 def test_the_script_of_the_page_runs_under_torchrun(tmp_path):
-    page = (ROOT / "docs/distributed.md").read_text()
+    page = (ROOT / "docs/howto/distributed.md").read_text()
     (script,) = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     (tmp_path / "fit.py").write_text(script)
     printed = torchrun("fit.py", folder=tmp_path)

@@ -108,7 +108,7 @@ def test_block_stationarity():
 
 
 def test_the_papers_gradient_is_not_tangent_and_can_raise_f():
-    """docs/paper.md: G - J X G^T X J leaves the tangent space,
+    """docs/background/paper.md: G - J X G^T X J leaves the tangent space,
     and a step against it may go up. Ours never does."""
     sig = Signature(3, 3)
     J, ups = dense_j(sig), 0
@@ -123,7 +123,7 @@ def test_the_papers_gradient_is_not_tangent_and_can_raise_f():
 
 
 def test_the_papers_probe_is_constant_on_the_feasible_set():
-    """docs/paper.md:
+    """docs/background/paper.md:
     with Q = phi(D) X the inner products phi(D) X J X^T phi(D)^T do not depend on X."""
     sig = Signature(5, 3)
     lifted = np.random.default_rng(4).standard_normal((12, 8))
@@ -135,7 +135,7 @@ def test_the_papers_probe_is_constant_on_the_feasible_set():
 
 
 def test_the_papers_sigma_is_too_small_where_rows_are_long():
-    """docs/paper.md: sigma = L_f with Q = sigma I raises f where ||X[B,:]|| > 1;
+    """docs/background/paper.md: sigma = L_f with Q = sigma I raises f where ||X[B,:]|| > 1;
     Q = L (Z Z^T) (x) I lowers it."""
     sig = Signature(4, 4)
     source, target, _ = planted_procrustes(
@@ -161,7 +161,7 @@ def test_the_papers_sigma_is_too_small_where_rows_are_long():
 
 
 def test_exact_pairs_together_are_no_majoriser_without_a_factor():
-    """docs/paper.md: disjoint pairs with exact Q each miss what A couples; a factor repairs it."""
+    """docs/background/paper.md: disjoint pairs with exact Q each miss what A couples; a factor repairs it."""
     n = 8
     sig = Signature(4, 4)
     A = np.full((n, n), 1.0) + 0.01 * np.eye(n)  # every two pairs are coupled
@@ -192,7 +192,7 @@ def test_exact_pairs_together_are_no_majoriser_without_a_factor():
 
 
 def test_subtracting_theta_twice_changes_the_step():
-    """docs/paper.md:
+    """docs/background/paper.md:
     Algorithm 2 takes P - theta I where the shift by Q + theta I is made already."""
     rng = np.random.default_rng(2)
     P, theta = rng.standard_normal((50, 2, 2)), 0.5

@@ -1,6 +1,6 @@
 """`method="auto"`: a method chosen by what the objective says about itself.
 
-The rules and sizes were chosen by the time to a relative gap of 1e-8 (see docs/choosing.md).
+The rules and sizes were chosen by the time to a relative gap of 1e-8 (see docs/howto/choosing.md).
 """
 
 from __future__ import annotations

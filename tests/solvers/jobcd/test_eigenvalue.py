@@ -154,7 +154,7 @@ def test_bad_input(arguments, message):
 
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_the_papers_sign_is_unbounded(side):
-    """docs/paper.md: -tr(X^T A X) falls for ever along a boost."""
+    """docs/background/paper.md: -tr(X^T A X) falls for ever along a boost."""
     A, sig, _ = pencil(8, 4, cond=10.0)
     objective = HyperbolicEigenvalue(A, sense="max")
     stopped = jorth.minimize(

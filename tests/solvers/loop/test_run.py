@@ -78,7 +78,7 @@ def test_progress_line_is_silent_unless_asked(capsys):
 
 @pytest.mark.parametrize("method", ["gs-jobcd", "j-jobcd"])
 def test_unbounded_problems_are_recognised(method):
-    """docs/paper.md: the hyperbolic eigenvalue problem with the paper's minus sign."""
+    """docs/background/paper.md: the hyperbolic eigenvalue problem with the paper's minus sign."""
     D = np.random.default_rng(0).standard_normal((20, 8))
     sig = Signature(5, 3)
     objective = jorth.Quadratic(-2 * D.T @ D)

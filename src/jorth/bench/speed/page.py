@@ -1,4 +1,4 @@
-"""The page of all times in Markdown, which is docs/speed.md."""
+"""The page of all times in Markdown, which is docs/results/speed.md."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from jorth.bench.speed.table import Entry, full_table, tables
 INTRODUCTION = """\
 # How many times faster than pymanopt and cdopt
 
-Written by `jorth bench speed`: [how it is run](bench.md#the-problems), [what it says](performance.md#against-pymanopt-and-cdopt).
+Written by `jorth bench speed`: [how it is run](../howto/bench.md#the-problems), [what it says](performance.md#against-pymanopt-and-cdopt).
 An entry is the time of the best outside peer over that of the method, to a relative gap of 10⁻² / 10⁻⁴ / 10⁻⁸: above 1 the method is
 faster than pymanopt and cdopt. – stands where a method did not get there in its budget, > where no peer did. "Left out" are methods
 that had not come within 10⁻⁴ at the size before. The last column but one, where there is one, is a peer from our start, which is not
 among those compared with. "Solving" is the clock of `minimize`; "whole call" is from the data to the result.
 
-![gap against time](images/speed.png)
+![gap against time](../images/speed.png)
 """  # noqa: E501
 
 
