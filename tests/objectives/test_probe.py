@@ -128,7 +128,7 @@ def test_scale_and_ridge():
 
 
 def test_the_papers_order_is_constant_on_the_feasible_set():
-    """docs/background/paper.md: phi(D) X with an isometry X moves every point and changes no distance."""
+    """docs/background/paper.md: phi(D) X with an isometry X moves points, changes no distance."""
     probe = StructuralProbe(data(), signature=SIG, order="lift-transform")
     at_identity = probe.value(torch.eye(6, dtype=torch.float64)).item()
     conditions = np.geomspace(1.0, 100.0, 100)

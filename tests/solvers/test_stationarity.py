@@ -161,7 +161,7 @@ def test_the_papers_sigma_is_too_small_where_rows_are_long():
 
 
 def test_exact_pairs_together_are_no_majoriser_without_a_factor():
-    """docs/background/paper.md: disjoint pairs with exact Q each miss what A couples; a factor repairs it."""
+    """docs/background/paper.md: disjoint exact pairs miss what A couples; a factor repairs it."""
     n = 8
     sig = Signature(4, 4)
     A = np.full((n, n), 1.0) + 0.01 * np.eye(n)  # every two pairs are coupled
