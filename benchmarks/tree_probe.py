@@ -1,5 +1,5 @@
 """A tree by structural probes in hyperbolic, spherical and all other spaces of one dimension:
-docs/background/probe.md.
+docs/results/probe.md.
 
 The rows are the best flat layout of the tree (metric scaling, SMACOF) and a constant column, so
 that the features are what Euclidean space likes best. Every signature gets the same rows, the same
