@@ -20,7 +20,7 @@ STUB = PACKAGE / "__init__.pyi"
 WIDTH = 100
 
 ORDER = (
-    ("signature", "clock", "compiling", "derivatives", "terminal"),
+    ("signature", "clock", "compiling", "derivatives", "extras", "terminal"),
     ("arrays",),
     ("ranks", "sharding"),
     ("storage",),

@@ -28,7 +28,7 @@ def shown():
 
 @pytest.mark.parametrize("library", EXTRAS)
 def test_the_error_names_the_extra(library, shown):
-    remedy = f"pip install 'jorth[{EXTRAS[library]}]'"
-    message = f"ImportError: jorth.adapters.{library} needs {library}: {remedy}"
+    remedy = f'pip install "jorth[{EXTRAS[library]}]"'
+    message = f"ImportError: jorth.adapters.{library} needs {library}; install it with: {remedy}"
     assert shown[library].splitlines()[-1] == message
     assert "During handling" not in shown[library]  # the failed import behind it is not shown

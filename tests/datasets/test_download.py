@@ -191,12 +191,10 @@ def test_into_a_place_that_cannot_be_written(server, tmp_path):
         fetch("w1a", folder=tmp_path / "file", url=f"{server.url}/good/w1a", sha256=DIGEST)
 
 
-def test_without_pooch(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(
-        ImportError,
-        match=r"data set w1a: this needs the package pooch: pip install 'jorth\[data\]'$",
-    ):
+def test_without_requests(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "requests", None)
+    message = r'^jorth.datasets.fetch needs requests; install it with: pip install "jorth\[data\]"$'
+    with pytest.raises(ImportError, match=message):
         fetch("w1a", folder=tmp_path, sha256=DIGEST)
     assert names(tmp_path) == []
 

@@ -236,7 +236,7 @@ def test_without_pooch_a_folder_is_asked_for(monkeypatch):
     monkeypatch.delenv("JORTH_DATA", raising=False)
     monkeypatch.setitem(sys.modules, "pooch", None)
     with pytest.raises(
-        ImportError, match=r"pip install 'jorth\[data\]'; or name a folder by folder= or JORTH_DATA"
+        ImportError, match=r'pip install "jorth\[data\]"; or name a folder by folder= or JORTH_DATA'
     ):
         load("w1a")
 

@@ -337,10 +337,12 @@ def test_csv_log_continues(tmp_path):
 
 
 def test_tensorboard_is_asked_for_by_name(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(
-        ImportError, match="TensorBoardLog needs tensorboard: pip install tensorboard"
-    ):
+    monkeypatch.delitem(sys.modules, "torch.utils.tensorboard", raising=False)
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    message = (
+        r'TensorBoardLog needs tensorboard; install it with: pip install "jorth\[tensorboard\]"'
+    )
+    with pytest.raises(ImportError, match=message):
         TensorBoardLog(tmp_path)
 
 

@@ -9,14 +9,15 @@ import torch
 from torch import Tensor
 
 from jorth import arrays
-from jorth.adapters import metric, needing
+from jorth.adapters import metric
 from jorth.adapters.metric import Step, bounded_exp, geodesic_step, moved
 from jorth.arrays import check_finite, describe
+from jorth.extras import needs
 from jorth.group import PolishError, polish, random_point, residual
 from jorth.group.slopes import skew_gradient
 from jorth.signature import Signature
 
-with needing("geoopt", "adapters"):
+with needs("jorth.adapters.geoopt", "geoopt"):
     from geoopt import ManifoldTensor
     from geoopt.manifolds.base import Manifold
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from jorth import arrays
-from jorth.adapters import needing
 from jorth.arrays import check_signature, describe, squarable_number
+from jorth.extras import needs
 from jorth.group.elements import check_feasible, finite_square
 from jorth.group.retractions import exp_by_products
 from jorth.kge import UltraE as JorthUltraE
@@ -21,7 +21,7 @@ from jorth.nn.parametrizations import exponential_form
 from jorth.signature import Signature
 from jorth.ultrahyperbolic import check_q, lift_at, slices
 
-with needing("pykeen", "kge"):
+with needs("jorth.adapters.pykeen", "pykeen"):
     from pykeen.models import ERModel
     from pykeen.nn.modules import Interaction
     from pykeen.nn.representation import Embedding, Representation

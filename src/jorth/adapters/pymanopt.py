@@ -11,14 +11,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.adapters import metric, needing
+from jorth.adapters import metric
 from jorth.adapters.metric import moved, skew
 from jorth.arrays import check_signature, describe, finite_result, generator, to_tensor
+from jorth.extras import needs
 from jorth.group import random_point
 from jorth.group.slopes import skew_gradient
 from jorth.signature import Signature
 
-with needing("pymanopt", "adapters"):
+with needs("jorth.adapters.pymanopt", "pymanopt"):
     from pymanopt.manifolds.manifold import Manifold
 
 Matrix = NDArray[Any]

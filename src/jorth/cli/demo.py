@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,10 +12,12 @@ import click
 
 from jorth.cli import folder
 from jorth.cli.errors import one_line_errors
+from jorth.extras import needs
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from rich.console import Console
     from rich.table import Table
 
     from jorth.objectives import AbstractObjective
@@ -41,15 +45,26 @@ def demo(output: Path, seed: int) -> None:
 
     with one_line_errors():
         console = Console()
-        problems = [_procrustes(seed), _digits()]
+        problems = [_procrustes(seed)]
+        with _left_out(console):
+            problems.append(_digits())
         results = [_solve(problem, seed) for problem in problems]
         for problem, found in zip(problems, results, strict=True):
             console.print(_table(problem, found))
         console.print(LEGEND)
-        output.mkdir(parents=True, exist_ok=True)
-        path = output / "convergence.png"
-        _draw(path, problems, results)
-        console.print(f"Convergence: [bold]{escape(str(path))}[/bold]")
+        with _left_out(console):
+            path = output / "convergence.png"
+            _draw(path, problems, results)
+            console.print(f"Convergence: [bold]{escape(str(path))}[/bold]")
+
+
+@contextmanager
+def _left_out(console: Console) -> Iterator[None]:
+    """Go on without a part of the demo that needs a missing package, and say which."""
+    try:
+        yield
+    except ImportError as missing:
+        console.print(str(missing), markup=False, soft_wrap=True, highlight=False)
 
 
 @dataclass(frozen=True)
@@ -131,13 +146,15 @@ def _table(problem: DemoProblem, results: dict[str, Result]) -> Table:
 
 
 def _draw(path: Path, problems: list[DemoProblem], results: list[dict[str, Result]]) -> None:
-    from matplotlib.figure import Figure
+    with needs("the picture", "matplotlib"):
+        from matplotlib.figure import Figure
 
     from jorth.storage.atomic import replacing
 
-    figure = Figure(figsize=(10, 4), layout="constrained")
-    panels = figure.subplots(1, len(problems))
-    for axes, problem, found in zip(panels, problems, results, strict=True):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure = Figure(figsize=(5 * len(problems), 4), layout="constrained")
+    panels = figure.subplots(1, len(problems), squeeze=False)
+    for axes, problem, found in zip(panels[0], problems, results, strict=True):
         for method, result in found.items():
             axes.semilogy(result.history["time"], problem.gaps(result).clip(1e-17), label=method)
         axes.set(title=problem.name, xlabel="seconds", ylabel="relative gap", ylim=(1e-17, 2))

@@ -79,7 +79,8 @@ def train(
     Console().print(ranking_table(finished.test, finished.triples.relations, title))
     training = finished.training
     click.echo(f"{visible(training.message)}; the model is that of epoch {training.best_epoch}.")
-    click.echo(f"Model, history.csv, history.png and test.json are in {output}")
+    picture = "history.png, " if (output / "history.png").is_file() else ""
+    click.echo(f"Model, {picture}history.csv and test.json are in {output}")
 
 
 @contextmanager

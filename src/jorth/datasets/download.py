@@ -7,7 +7,6 @@ file gets its final name only when it is complete and correct. Size and time are
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import os
 import re
@@ -22,6 +21,7 @@ from urllib.parse import urlsplit
 from jorth.arrays import real_number
 from jorth.datasets import files
 from jorth.datasets.registry import DataSet, lookup
+from jorth.extras import needs
 from jorth.storage.atomic import replacing
 from jorth.storage.checks import TooLarge, most_bytes
 from jorth.storage.matrices import checksum
@@ -77,7 +77,7 @@ def fetch(
         DownloadError: The server failed or was too slow; the file was too large or incomplete, or
             its checksum differs; or there is no checksum and the server does not announce the
             length of the file. Nothing was stored.
-        ImportError: pooch is missing (extra ``data``).
+        ImportError: requests or pooch is missing (extra ``data``).
     """
     entry = lookup(name)
     place = files.data_folder(folder)
@@ -147,8 +147,8 @@ def _download(
     entry: DataSet, address: str, target: Path, expected: str | None, limits: Limits
 ) -> None:
     """Download into a hidden file beside the target, check it, then rename it."""
-    if importlib.util.find_spec("pooch") is None:
-        raise ImportError(f"data set {entry.name}: {files.NEEDS_POOCH}")
+    with needs("jorth.datasets.fetch", "requests"):
+        import requests  # noqa: F401 - before anything is made
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with replacing(target) as stream:

@@ -9,6 +9,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from jorth.arrays import check_signature, real_number
+from jorth.extras import needs
 from jorth.signature import Signature
 
 RIDGE_RANGE = "a number from 1e-12 to 1e12"
@@ -25,7 +26,8 @@ class TraceProblem(NamedTuple):
 
 def digits() -> NDArray[np.float64]:
     """1797 images of digits (1797, 64), 8 x 8 pixels in [0, 1]. Three columns are zero."""
-    from sklearn.datasets import load_digits
+    with needs("jorth.datasets.digits", "sklearn"):
+        from sklearn.datasets import load_digits
 
     images: NDArray[np.float64] = load_digits().data / 16.0
     return images

@@ -14,11 +14,11 @@ import scipy.sparse
 
 from jorth.arrays import describe
 from jorth.datasets.registry import DataSet
+from jorth.extras import needs
 from jorth.storage.checks import check_stream, most_bytes
 from jorth.storage.matrices import Matrix, complaint, reading, rows_of, variables
 
 VARIABLE = "JORTH_DATA"
-NEEDS_POOCH = "this needs the package pooch: pip install 'jorth[data]'"
 OPENERS: dict[str, Callable[..., Any]] = {".bz2": bz2.open, ".gz": gzip.open, ".xz": lzma.open}
 LIBSVM_ENDINGS = tuple(
     kind + packing
@@ -39,10 +39,8 @@ def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:
         raise TypeError(f"folder must be a path, got {describe(chosen)}")
     if chosen:
         return Path(chosen).expanduser()
-    try:
+    with needs("the cache of data", "pooch", otherwise=f"name a folder by folder= or {VARIABLE}"):
         import pooch
-    except ImportError as error:
-        raise ImportError(f"{NEEDS_POOCH}; or name a folder by folder= or {VARIABLE}") from error
     return Path(pooch.os_cache("jorth"))
 
 
@@ -99,7 +97,8 @@ def _read(path: Path, limit: int) -> Matrix:
 
 def _read_libsvm(path: Path, limit: int) -> scipy.sparse.csr_array:
     """A matrix from LIBSVM text, whose largest index gives the number of columns."""
-    from sklearn.datasets import load_svmlight_file
+    with needs(f"the LIBSVM text {path.name}", "sklearn"):
+        from sklearn.datasets import load_svmlight_file
 
     opened = OPENERS.get(path.suffix, open)
     with opened(path, "rb") as stream:

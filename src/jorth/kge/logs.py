@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jorth.extras import needs
 from jorth.kge.training import COLUMNS, Row
 from jorth.storage.atomic import replacing
 from jorth.storage.matrices import reading
@@ -53,10 +54,8 @@ class TensorBoardLog:
     """The numbers of every epoch for TensorBoard, which must be installed."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        try:
+        with needs("jorth.kge.TensorBoardLog", "tensorboard"):
             from torch.utils.tensorboard import SummaryWriter
-        except ModuleNotFoundError:
-            raise ImportError("TensorBoardLog needs tensorboard: pip install tensorboard") from None
         writer: Any = SummaryWriter
         self._writer = writer(os.fspath(folder))
 
@@ -69,7 +68,8 @@ class TensorBoardLog:
 
 def draw_history(history: dict[str, NDArray[np.float64]], path: Path, *, title: str = "") -> None:
     """Draw the loss on the left, and the validation MRR and Hits on the right."""
-    from matplotlib.figure import Figure
+    with needs(f"the picture {path.name}", "matplotlib"):
+        from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 4), layout="constrained")
     left, right = figure.subplots(1, 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -22,6 +23,7 @@ from jorth.kge.settings.config import ALL, Config, read_config
 from jorth.kge.training import Callback, Row, Training, is_stop, train
 from jorth.storage.atomic import replacing
 
+log = logging.getLogger(__name__)
 STANDARD, EXCLUDE_ANCHOR = PROTOCOLS = ("standard", "exclude_anchor")
 """Rankings among all entities, and without the entity that a query starts from."""
 SCORES_FOR_THREADS = 2**17
@@ -88,7 +90,7 @@ def fitted(request: Request) -> tuple[Request, Triples]:
 def run(
     request: Request, triples: Triples, output: Path, *, callback: Callback | None = None
 ) -> FinishedRun:
-    """Train and write model, history.csv, history.png, test.json and checkpoint to ``output``."""
+    """Train and write model, history.csv, test.json, checkpoint and a picture to ``output``."""
     config = request.config
     listeners: list[Callback] = [CSVLog(output / "history.csv")]
     if request.tensorboard:
@@ -113,7 +115,10 @@ def run(
     save_model(output, NamedModel(training.model, triples.entities, triples.relations, about))
     with replacing(output / "test.json") as stream:
         stream.write(json.dumps(all_metrics(rankings, triples.relations), indent=1).encode())
-    draw_history(training.history, output / "history.png", title=request.name)
+    try:
+        draw_history(training.history, output / "history.png", title=request.name)
+    except ImportError as missing:
+        log.warning("%s", missing)
     return FinishedRun(training, test, triples)
 
 

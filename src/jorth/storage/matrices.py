@@ -71,6 +71,8 @@ def reading(label: str, advice: str = "") -> Iterator[None]:
     """Turn a library's error about a broken file into a ValueError that begins with ``label``."""
     try:
         yield
+    except ImportError:  # an optional package is missing: the file is not to blame
+        raise
     except NotImplementedError as error:  # what scipy.io.loadmat says to HDF5
         raise ValueError(f"{label} is a MATLAB 7.3 file; save it with -v7") from error
     except Exception as error:  # each library has its own errors for broken files

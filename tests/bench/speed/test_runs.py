@@ -213,7 +213,7 @@ def test_a_missing_peer_is_a_row_that_says_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "pymanopt.optimizers", None)
     row = run_cell(cell("pymanopt CG"))
     assert row["outcome"] == "missing"
-    assert row["error"] == "pymanopt.optimizers is not installed: pip install 'jorth[bench]'"
+    assert row["error"] == 'pymanopt CG needs pymanopt; install it with: pip install "jorth[bench]"'
     assert run_cell(cell("GS-JOBCD"))["outcome"] == "done"
 
 

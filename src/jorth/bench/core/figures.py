@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jorth.bench.core.html import Html, html
+from jorth.extras import needs
 from jorth.storage.atomic import replacing
 
 Numbers = NDArray[np.float64]
@@ -50,7 +51,8 @@ def line_style(name: str, width: float = 1.6) -> dict[str, Any]:
 
 def new_figure(width: float = 8.6, height: float = 3.9) -> Any:
     """An empty figure; width and height are in inches."""
-    from matplotlib.figure import Figure
+    with needs("the report", "matplotlib", extra="report"):
+        from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained", facecolor="white")
 

@@ -7,10 +7,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
-
 from jorth.bench.core.records import Row, reason
+from jorth.extras import needs
+
+with needs("the report", "jinja2"):
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
 
 Html: TypeAlias = Markup  # the output of a template; all other text is escaped when filled in
 _ENGINE = Environment(

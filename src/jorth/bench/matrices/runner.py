@@ -58,6 +58,8 @@ def measure(cell: MatrixCell, row: Row, data_dir: Path | None, rows: Sequence[Ro
             how = f"{REGISTRY[cell.data].how_to_get}; or name a folder that has it"
             message = f"data set {cell.data} is not at hand: {how} by --data-dir or {VARIABLE}"
             raise NoResult("missing", message) from error
+        if isinstance(error, ImportError):
+            raise NoResult("missing", str(error)) from error
         raise
     row |= {
         "start_value": problem.first,

@@ -10,6 +10,7 @@ import numpy as np
 
 from jorth.bench.speed.dense import Dense, Matrix, PullbackHessian
 from jorth.clock import Clock
+from jorth.extras import needs
 from jorth.group import polish
 from jorth.signature import Signature
 
@@ -78,7 +79,8 @@ def run_pymanopt(
     objective: Dense, signature: Signature, trace: Trace | Countdown, method: str, start: Matrix
 ) -> None:
     """Conjugate gradients ("pymanopt CG") or trust regions ("pymanopt TR") until the trace ends."""
-    from pymanopt.optimizers import ConjugateGradient, TrustRegions
+    with needs(method, "pymanopt", extra="bench"):
+        from pymanopt.optimizers import ConjugateGradient, TrustRegions
 
     optimizer = (ConjugateGradient if method == "pymanopt CG" else TrustRegions)(
         verbosity=0,
@@ -197,8 +199,9 @@ def run_cdopt(
 
 def cdopt_problem(objective: Dense, signature: Signature, beta: float) -> Any:
     """The dissolved problem: X^T J X = J with the map A(X) = X (3 I - J X^T J X) / 2."""
-    from cdopt.core.problem import problem
-    from cdopt.manifold_np import basic_manifold_np
+    with needs("cdopt L-BFGS", "cdopt"):
+        from cdopt.core.problem import problem
+        from cdopt.manifold_np import basic_manifold_np
 
     n = signature.n
     s = signature.signs.astype(float)

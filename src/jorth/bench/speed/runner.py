@@ -47,8 +47,7 @@ def measure(cell: SpeedCell, row: Row, data_dir: Path | None, rows: Sequence[Row
         with equal_threads(cell.threads), clock_for(cell.threads):
             row |= timed_batch(cell) if cell.task == "batch" else _timed(cell)
     except ImportError as error:
-        needed = f"{error.name} is not installed: pip install 'jorth[bench]'"
-        raise NoResult("missing", needed) from error
+        raise NoResult("missing", str(error)) from error
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from jorth.arrays import check_indices, describe, is_number, whole_number
+from jorth.extras import needs
 from jorth.kge.graph import check_triples
 from jorth.kge.use.disc import Disc, Floats, project_to_disc
 from jorth.kge.use.figures import GREY, INK, picture_path, save_figure, short
@@ -52,7 +53,8 @@ def draw_entities(
     Returns:
         The projection.
     """
-    from matplotlib.figure import Figure
+    with needs("jorth.kge.draw_entities", "matplotlib"):
+        from matplotlib.figure import Figure
 
     file = picture_path(path)
     plain, entities, _ = parts_of(model)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from jorth.extras import needs
 from jorth.kge.use.explaining import Explanation, explain
 from jorth.kge.use.figures import BLUE, GREY, INK, ORANGE, picture_path, save_figure, short
 
@@ -34,7 +35,8 @@ def draw_relations(model: Any, path: str | os.PathLike[str], relation: Any = Non
         path: The file to write: .png, .pdf or .svg.
         relation: The name or the number of a relation, or a sequence of them; None for all.
     """
-    from matplotlib.figure import Figure
+    with needs("jorth.kge.draw_relations", "matplotlib"):
+        from matplotlib.figure import Figure
 
     file = picture_path(path)
     found = explain(model, relation)

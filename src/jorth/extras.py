@@ -1,0 +1,46 @@
+"""Optional packages: imported where they are used, with one message where they are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+EXTRAS = {
+    "cdopt": "bench",
+    "geoopt": "adapters",
+    "jinja2": "report",
+    "matplotlib": "plots",
+    "pooch": "data",
+    "pykeen": "kge",
+    "pymanopt": "adapters",
+    "requests": "data",
+    "sklearn": "sklearn",
+    "tensorboard": "tensorboard",
+}
+"""The extra of jorth that installs each optional package, which has the name of its import."""
+DISTRIBUTIONS = {"sklearn": "scikit-learn"}
+"""The packages that are installed under another name."""
+
+
+@contextmanager
+def needs(name: str, package: str, *, extra: str = "", otherwise: str = "") -> Iterator[None]:
+    """Import an optional package in this context, or say what to install.
+
+    Args:
+        name: What needs the package, as the user knows it.
+        package: The package as it is imported, one of `EXTRAS`.
+        extra: The extra to name instead of the one in `EXTRAS`.
+        otherwise: What can be done without the package, for the end of the message.
+
+    Raises:
+        ImportError: The package is missing. Other errors of its import pass as they are.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != package:
+            raise
+        remedy = f'pip install "jorth[{extra or EXTRAS[package]}]"'
+        message = f"{name} needs {DISTRIBUTIONS.get(package, package)}; install it with: {remedy}"
+        also = f"; or {otherwise}" if otherwise else ""
+        raise ImportError(message + also, name=package) from None

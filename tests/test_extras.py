@@ -1,0 +1,171 @@
+"""Without the optional packages jorth works, and says what to install for the rest."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jorth.extras import DISTRIBUTIONS, EXTRAS, needs
+from jorth.storage.texts import read_toml
+from tests import rooms
+
+PROJECT = read_toml(rooms.ROOT / "pyproject.toml")["project"]
+BLOCKED = [*EXTRAS, "markupsafe", "mpl_toolkits", "pandas", "urllib3"]
+# an action: what must be said if the packages are missing
+ACTIONS = {
+    "jorth.estimators.HyperbolicPCA": "jorth.estimators.HyperbolicPCA needs scikit-learn",
+    "jorth.estimators.LorentzAligner": "jorth.estimators.LorentzAligner needs scikit-learn",
+    "jorth.estimators.StructuralProbeEmbedding": (
+        "jorth.estimators.StructuralProbeEmbedding needs scikit-learn"
+    ),
+    "from jorth.estimators import HyperbolicPCA": (
+        "jorth.estimators.HyperbolicPCA needs scikit-learn"
+    ),
+    "jorth.datasets.digits()": "jorth.datasets.digits needs scikit-learn",
+    "jorth.datasets.digits_trace(jorth.Signature(60, 4))": (
+        "jorth.datasets.digits needs scikit-learn"
+    ),
+    "jorth.datasets.load('w1a', folder='.')": "the LIBSVM text w1a.txt needs scikit-learn",
+    "jorth.datasets.load('w1a')": "the cache of data needs pooch",
+    "jorth.datasets.fetch('w1a', folder='new', trust=True)": "jorth.datasets.fetch needs requests",
+    "jorth.kge.TensorBoardLog('log')": "jorth.kge.TensorBoardLog needs tensorboard",
+    "jorth.kge.draw_entities(None, 'a.png')": "jorth.kge.draw_entities needs matplotlib",
+    "jorth.kge.draw_relations(None, 'a.png')": "jorth.kge.draw_relations needs matplotlib",
+    "import jorth.adapters.pymanopt": "jorth.adapters.pymanopt needs pymanopt",
+    "import jorth.adapters.geoopt": "jorth.adapters.geoopt needs geoopt",
+    "import jorth.adapters.pykeen": "jorth.adapters.pykeen needs pykeen",
+    "import jorth.bench; jorth.bench.write_report('runs.jsonl', 'page')": "the report needs jinja2",
+}
+FIRST_LINES = """
+import json, os, sys
+for package in BLOCKED:
+    sys.modules[package] = None
+os.environ.pop("JORTH_DATA", None)
+"""
+ALL_ACTIONS = """
+import jorth
+with open("w1a.txt", "w") as stream:
+    stream.write("1 1:0.5 2:1\\n-1 2:0.25\\n")
+with open("runs.jsonl", "w") as stream:
+    stream.write(json.dumps({"cell": {"problem": "trace"}, "outcome": "failed"}) + "\\n")
+said = {}
+for action in ACTIONS:
+    try:
+        exec(action)
+    except ImportError as error:
+        said[action] = str(error)
+print(json.dumps(said))
+"""
+WORK = """
+import numpy as np
+import jorth
+from jorth.cli import main
+
+sig = jorth.Signature(3, 2)
+source, target, planted = jorth.datasets.planted_procrustes(40, sig, seed=0)
+assert jorth.minimize(jorth.Procrustes(source, target), signature=sig).value < 1e-8
+assert jorth.procrustes(source, target, sig).value < 1e-8
+help(jorth)
+np.save("a.npy", np.eye(5) + source.T @ source)
+main(["solve", "eigen", "a.npy", "--signature", "3,2", "-o", "x.npy"], standalone_mode=False)
+main(["demo"], standalone_mode=False)
+main(["kge", "train", "--epochs", "1"], standalone_mode=False)
+main(["bench", "hevp", "--help"], standalone_mode=False)
+"""
+
+
+def without_optional_packages(code, folder):
+    lines = [f"BLOCKED = {BLOCKED}", f"ACTIONS = {list(ACTIONS)}", FIRST_LINES, code]
+    command = [sys.executable, "-c", "\n".join(lines)]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+    assert run.returncode == 0, run.stderr
+    return run
+
+
+def test_the_core_works_without_optional_packages(tmp_path):
+    run = without_optional_packages(WORK, tmp_path)
+    shown = run.stdout
+    assert "planted Procrustes" in shown
+    assert "digits, trace" not in shown
+    assert 'jorth.datasets.digits needs scikit-learn; install it with: pip install "jorth' in shown
+    assert 'the picture needs matplotlib; install it with: pip install "jorth[plots]"' in shown
+    assert "Model, history.csv and test.json are in" in shown
+    assert 'the picture history.png needs matplotlib; install it with: pip install "jorth' in (
+        run.stderr
+    )
+    assert not (tmp_path / "out" / "convergence.png").exists()
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory):
+    run = without_optional_packages(ALL_ACTIONS, tmp_path_factory.mktemp("without"))
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_what_needs_an_extra_says_which(action, said):
+    extra = re.fullmatch(
+        rf'{re.escape(ACTIONS[action])}; install it with: pip install "jorth\[(\w+)\]"(; or .*)?',
+        said[action],
+    )
+    assert extra, said[action]
+    package = ACTIONS[action].rpartition(" ")[2]
+    assert package in packages_of(extra[1])
+
+
+def packages_of(extra):
+    """The distributions that an extra installs, those of the extras in it included."""
+    found = set()
+    for requirement in PROJECT["optional-dependencies"][extra]:
+        name = re.match(r"[\w-]+", requirement)[0]
+        inner = re.search(r"^jorth\[(.*)\]", requirement)
+        found |= set().union(*map(packages_of, inner[1].split(","))) if inner else {name}
+    return found
+
+
+def test_every_import_is_declared():
+    """The packages that the source imports are those of the core and of the extras."""
+    imported = {
+        name.partition(".")[0]
+        for path in rooms.modules().values()
+        for node in ast.walk(ast.parse(path.read_text()))
+        for name in names_imported(node)
+    }
+    core = {re.match(r"[\w-]+", requirement)[0] for requirement in PROJECT["dependencies"]}
+    comes_along = {"markupsafe", "triton", "urllib3"}  # with jinja2, torch and requests
+    ours = {"__future__", "jorth", *sys.stdlib_module_names, "tomllib"}
+    assert imported - ours - comes_along - {"tensorboard"} == (core | set(EXTRAS)) - {"tensorboard"}
+
+
+def names_imported(node):
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module] if isinstance(node, ast.ImportFrom) and node.level == 0 else []
+
+
+@pytest.mark.parametrize("package", EXTRAS)
+def test_the_extra_of_a_package_installs_it(package):
+    assert DISTRIBUTIONS.get(package, package) in packages_of(EXTRAS[package])
+
+
+def test_all_has_every_package_and_dev_what_the_tests_need():
+    extras = set(PROJECT["optional-dependencies"]) - {"all", "dev", "docs"}
+    assert packages_of("all") == set().union(*map(packages_of, extras))
+    assert set().union(*map(packages_of, extras)) - packages_of("dev") == {"cdopt"}
+
+
+def test_other_errors_of_an_import_pass():
+    with (
+        pytest.raises(ModuleNotFoundError, match="No module named 'nothing_of_that_name'"),
+        needs("a test", "sklearn"),
+    ):
+        import nothing_of_that_name  # noqa: F401
+    with pytest.raises(ImportError) as caught, needs("a test", "cdopt"):
+        raise ModuleNotFoundError("No module named 'cdopt.core'", name="cdopt.core")
+    assert str(caught.value) == 'a test needs cdopt; install it with: pip install "jorth[bench]"'
+    assert caught.value.name == "cdopt"
+    assert Path(caught.traceback[-1].path).name == "extras.py"
