@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Self
 
 import torch
 from torch import Tensor
@@ -48,11 +47,11 @@ class Points:
     size: Tensor
     """||A X X^T||_F + ||C X^T||_F."""
 
-    def select(self, which: Tensor) -> Self:
+    def select(self, which: Tensor) -> Points:
         """The problems of a mask or an index."""
         return type(self)(*(getattr(self, field.name)[which] for field in fields(self)))
 
-    def put(self, which: Tensor, others: Self) -> None:
+    def put(self, which: Tensor, others: Points) -> None:
         """Replace some problems by others."""
         for field in fields(self):
             getattr(self, field.name)[which] = getattr(others, field.name)
