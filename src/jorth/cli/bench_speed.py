@@ -52,12 +52,11 @@ def speed(quick: bool, **options: Any) -> None:
 
     The full table is written to speed.md and the picture to speed.png, beside the rows.
     """
-    from rich.console import Console
-
     from jorth.bench.speed.page import page
     from jorth.bench.speed.picture import picture
     from jorth.bench.speed.table import entries
     from jorth.bench.speed.terminal import shown
+    from jorth.tables import show
 
     cells = chosen_plan(quick, options).cells()
     path = run_and_report(cells, "speed", options)
@@ -70,7 +69,7 @@ def speed(quick: bool, **options: Any) -> None:
             if content is not None:
                 with replacing(path.with_name(name)) as stream:
                     stream.write(content)
-        Console(highlight=False).print(shown(rows, found))
+        show(shown(rows, found))
 
 
 def chosen_plan(quick: bool, options: dict[str, Any]) -> Plan:

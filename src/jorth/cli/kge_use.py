@@ -97,11 +97,10 @@ def explain(relations: tuple[str, ...], model: Path, output: Path | None, as_jso
 
     Without RELATIONS all of them are shown.
     """
-    from rich.console import Console
-
     from jorth.kge.export import load_model
     from jorth.kge.use import draw_relations, tables
     from jorth.kge.use import explain as explanations_of
+    from jorth.tables import show
 
     with one_line_errors():
         named = load_model(model)
@@ -112,7 +111,7 @@ def explain(relations: tuple[str, ...], model: Path, output: Path | None, as_jso
     if as_json:
         click.echo(tables.explanations_as_json(found))
     else:
-        Console().print(tables.explanation_table(found))
+        show(tables.explanation_table(found))
         if output is not None:
             click.echo(f"Picture: {output}")
 

@@ -6,15 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from jorth.kge.ranking import Ranking, Side
 from jorth.kge.training import METRICS, Row
-from jorth.terminal import visible
+from jorth.tables import NumberTable
 
 MAX_RELATIONS = 20
 HEADINGS = ("MRR", "Hits@1", "Hits@3", "Hits@10", "mean rank", "triples")
@@ -49,29 +46,23 @@ class ProgressBar:
         self._progress.stop()
 
 
-def ranking_table(ranking: Ranking, relations: Sequence[str], title: str) -> Table:
+def ranking_table(ranking: Ranking, relations: Sequence[str], title: str) -> NumberTable:
     """Both sides together, each side, and the relations with the most triples."""
-    title = escape(visible(title))
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column(
-        "", overflow="fold", min_width=12
-    )  # long names are folded, figures are not cut
-    for heading in HEADINGS:
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = NumberTable(("", *HEADINGS), title=title)
     sides: dict[str, Side] = {"all": "both", "heads": "head", "tails": "tail"}
     for name, side in sides.items():
         _add(table, name, ranking, side)
-    table.add_section()
+    table.end_section()
     parts = sorted(ranking.by_relation(relations).items(), key=lambda item: -len(item[1].triples))
     for name, part in parts[:MAX_RELATIONS]:
         _add(table, name, part, "both")
     if len(parts) > MAX_RELATIONS:
-        table.caption = f"and {len(parts) - MAX_RELATIONS} more relations"
+        table.caption = f"and {len(parts) - MAX_RELATIONS} more relations; --json has all of them"
     return table
 
 
-def _add(table: Table, name: str, ranking: Ranking, side: Side) -> None:
+def _add(table: NumberTable, name: str, ranking: Ranking, side: Side) -> None:
     found = ranking.metrics(side)
     cells = [f"{found[key]:.3f}" for key in METRICS]
     mean_rank = f"{found['mean_rank']:.1f}"
-    table.add_row(escape(visible(name)), *cells, mean_rank, str(len(ranking.triples)))
+    table.add(name, *cells, mean_rank, str(len(ranking.triples)))

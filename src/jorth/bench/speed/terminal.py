@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from jorth.bench.core.records import Row, error_of
@@ -15,6 +12,7 @@ from jorth.bench.speed.cells import SpeedCell
 from jorth.bench.speed.methods import GROUPS
 from jorth.bench.speed.summary import claims
 from jorth.bench.speed.table import DEEP_GAPS, Entry, full_table, ratio_texts, tables, time_text
+from jorth.tables import NumberTable
 from jorth.terminal import visible
 
 HOW_TO_READ = (
@@ -34,17 +32,11 @@ def shown(rows: list[Row], found: list[Entry]) -> RenderableType:
     return Group(*parts)
 
 
-def _table(title: str, found: list[Entry]) -> Table:
+def _table(title: str, found: list[Entry]) -> NumberTable:
     heads, lines = full_table(found) if found[0].cell.task == "batch" else _by_group(found)
-    table = Table(
-        title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0)
-    )
-    for position, head in enumerate(heads):
-        widest = max(len(line[position]) for line in lines)  # heads are broken, figures are not
-        justify: Literal["left", "right"] = "right" if position else "left"
-        table.add_column(head, justify=justify, min_width=widest, overflow="fold")
+    table = NumberTable(heads, title=title)
     for line in lines:
-        table.add_row(*line)
+        table.add(*line)
     return table
 
 

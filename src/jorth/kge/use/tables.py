@@ -10,9 +10,6 @@ from io import StringIO
 from typing import Any
 
 import numpy as np
-from rich.box import SIMPLE_HEAD
-from rich.markup import escape
-from rich.table import Table
 from torch import Tensor
 
 from jorth.kge.export import NamedModel
@@ -20,10 +17,16 @@ from jorth.kge.use.explaining import Explanation
 from jorth.kge.use.files import Query
 from jorth.kge.use.predicting import Answer, predict
 from jorth.storage.texts import to_json
+from jorth.tables import NumberTable
 from jorth.terminal import visible
 
 COLUMNS = ("head", "relation", "tail", "asked", "rank", "score", "probability")
-HEADINGS = ("boost", "translation", "angles", "Rx", "RRx", "SRx")
+HEADINGS = ("relation", "boost", "translation", "angles", "Rx", "RRx", "SRx", "S")
+MEANING = (
+    "boost: largest rapidity; translation: what no change of origin removes; angles: mean "
+    "angle of the rotations; Rx, RRx, SRx: median distance from x over that of two entities "
+    "(RRx = 0: symmetric; SRx = 0: S undoes R); S: the relation that undoes R best"
+)
 
 
 def answer_queries(
@@ -93,30 +96,20 @@ def as_json(value: list[dict[str, Any]]) -> str:
     return to_json(plain, indent=1).decode()
 
 
-def explanation_table(explanations: Sequence[Explanation]) -> Table:
+def explanation_table(explanations: Sequence[Explanation]) -> NumberTable:
     """One line per relation."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("relation", overflow="fold")
-    for heading in HEADINGS:
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("S, nearest inverse", overflow="fold")
+    table = NumberTable(HEADINGS, names=(0, len(HEADINGS) - 1), caption=MEANING)
     for one in explanations:
         largest = float(one.rapidities.max(initial=0.0))
         angles = np.concatenate([one.angles, one.negative_angles])
         mean = f"{angles.mean():.2f}" if len(angles) else "-"
         numbers = (one.from_identity, one.from_involution, one.from_inverse)
-        table.add_row(
-            escape(visible(str(one.relation))),
+        table.add(
+            str(one.relation),
             f"{largest:.3f}",
             f"{one.translation:.3f}",
             mean,
             *("-" if math.isnan(number) else f"{number:.2f}" for number in numbers),
-            "" if one.inverse is None else escape(visible(str(one.inverse))),
+            "" if one.inverse is None else str(one.inverse),
         )
-    table.caption = (
-        "boost: largest rapidity; translation: what no change of origin removes; angles: mean "
-        "angle of the rotations; Rx, RRx, SRx: median distance from x over that of two entities "
-        "(RRx = 0: symmetric, SRx = 0: S undoes R)"
-    )
-    table.caption_justify = "left"
     return table
