@@ -94,6 +94,8 @@ def run(folder: Path, device: str, job: Job) -> Record:
         result = train(triples, config)
     except FloatingPointError as error:
         return {"job": asdict(job), "valid": -1.0, "message": str(error)}
+    if result.interrupted:
+        raise KeyboardInterrupt
     wall = time.perf_counter() - started
     history = result.history
     shown = history["mrr"] == history["mrr"]

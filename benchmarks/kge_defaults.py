@@ -100,6 +100,8 @@ def run(triples: Any, config: Any, ranked: bool) -> Record:
         result = train(triples, config)
     except FloatingPointError as error:
         return {"valid": -1.0, "message": str(error)}
+    if result.interrupted:
+        raise KeyboardInterrupt
     seconds = time.process_time() - start
     history = result.history
     shown = ~(history["mrr"] != history["mrr"])

@@ -2,16 +2,27 @@
 
 import csv
 import json
+import os
 import re
+import signal
 from dataclasses import asdict
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from PIL import Image
 
 from jorth.cli import main
 from jorth.cli.kge import PRESETS as OFFERED
-from jorth.kge import Config, evaluate, hierarchy_with_cycles, load_model, load_triples, predict
+from jorth.kge import (
+    Config,
+    evaluate,
+    hierarchy_with_cycles,
+    load_model,
+    load_triples,
+    predict,
+    session,
+)
 from jorth.kge.display import ProgressBar
 from jorth.kge.settings.presets import PRESETS
 
@@ -194,24 +205,67 @@ def test_another_run_in_the_same_folder(files):
     assert (files / "out" / "model.safetensors").read_bytes() == model
 
 
-def test_an_interrupted_run_says_how_to_resume(files, monkeypatch):
+@pytest.fixture
+def ctrl_c_is_heard():
+    """A shell starts what runs in its background with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_keeps_the_best_model(files, monkeypatch, ctrl_c_is_heard):
     (files / "run.toml").write_text('data = "graph"\np = 4\nepochs = 5\nevaluate_every = 2\n')
+    output = files / "out"
 
     def until(last):
         def update(bar, row):
             if row["epoch"] == last:
-                raise KeyboardInterrupt
+                os.kill(os.getpid(), signal.SIGINT)
 
         monkeypatch.setattr(ProgressBar, "__call__", update)
-        return kge("train", files / "run.toml", "-o", files / "out")
+        return kge("train", files / "run.toml", "-o", output)
 
     early = until(1)
-    assert early.exit_code == 1
-    assert "resumes" not in early.output
-    later = until(4)
-    assert later.exit_code == 1
-    assert "the same command resumes the run" in later.output
+    assert early.exit_code == 130
+    told = "Interrupted in epoch 2. The model as it was then, not yet evaluated, is in"
+    assert told in early.output
+    later = until(3)
+    assert later.exit_code == 130
+    mrr = float(np.nanmax(np.genfromtxt(output / "history.csv", delimiter=",", names=True)["mrr"]))
+    told = f"Interrupted in epoch 4. The best model so far (epoch 2, validation MRR {mrr:.3f}) is"
+    assert told in later.output
+    assert "\nGo on:  jorth " in later.output
+    assert '\nUse it: jorth kge predict HEAD RELATION "?" -m ' in later.output
+    assert not (output / "test.json").exists()
+    about = json.loads((output / "model.json").read_text())["about"]
+    assert about["message"] == "interrupted in epoch 4"
+    assert len(kge("predict", "0.1", "parent", "-m", output, "-k", 2).output.splitlines()) == 3
     assert until(None).exit_code == 0
+    other = files / "whole"
+    assert kge("train", files / "run.toml", "-o", other).exit_code == 0
+    for name in ("model.safetensors", "test.json"):
+        assert (other / name).read_bytes() == (output / name).read_bytes()
+
+
+def test_ctrl_c_while_the_test_triples_are_ranked(files, monkeypatch):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(session, "rank", interrupted)
+    result = kge("train", files / "run.toml", "-o", files / "out", "--epochs", 1)
+    assert result.exit_code == 130
+    assert "All 1 epochs are done. The best model so far (epoch 1," in result.output
+    assert kge("predict", "0.1", "parent", "-m", files / "out").exit_code == 0
+
+
+def test_ctrl_c_before_there_is_a_model(files, monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(session, "train", interrupted)
+    result = kge("train", files / "run.toml", "-o", files / "out")
+    assert result.exit_code == 130
+    assert "Stopped before there was a model to keep." in result.output
 
 
 def test_help_lists_the_commands():

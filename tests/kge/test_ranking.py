@@ -182,7 +182,15 @@ def test_breakdown_and_batches():
 def test_the_model_in_a_named_model_or_a_training():
     model, triples = scattered(9, 2), random_triples(20, 9, 2)
     named = NamedModel(model, tuple("abcdefghi"), ("r", "s"))
-    training = Training(model, {}, 1, "", Config())
+    training = Training(
+        model,
+        named.entities,
+        named.relations,
+        history={},
+        best_epoch=1,
+        message="",
+        config=Config(),
+    )
     wanted = evaluate(model, triples, triples).optimistic
     for holder in (named, training):
         assert np.array_equal(evaluate(holder, triples, triples).optimistic, wanted)

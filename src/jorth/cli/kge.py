@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import shlex
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,6 +26,10 @@ from jorth.cli.kge_use import (
 )
 from jorth.terminal import visible
 
+if TYPE_CHECKING:
+    from jorth.kge import Training
+
+INTERRUPTED = 130
 PRESETS = ("default", "paper", "WN18RR", "FB15k-237")
 """Those of jorth.kge.settings.presets, which is not imported for the help."""
 
@@ -56,11 +63,10 @@ def train(
     Without a file and without --data the graph is a generated one, which takes some seconds.
     Options override the settings of the file.
     """
-    from rich.console import Console
-
     from jorth.kge.display import ProgressBar, ranking_table
     from jorth.kge.session import Request, fitted, read_request, run
     from jorth.kge.settings.config import Config
+    from jorth.tables import show
 
     with one_line_errors():
         if config is None:
@@ -75,9 +81,12 @@ def train(
         )
         with _saying_how_to_go_on(output), ProgressBar(sizes.epochs) as bar:
             finished = run(request, triples, output, callback=bar)
-    title = f"test triples of {request.name}"
-    Console().print(ranking_table(finished.test, finished.triples.relations, title))
     training = finished.training
+    if finished.test is None:
+        _say_what_is_kept(training, output)
+        raise SystemExit(INTERRUPTED)
+    title = f"test triples of {request.name}"
+    show(ranking_table(finished.test, finished.triples.relations, title))
     click.echo(f"{visible(training.message)}; the model is that of epoch {training.best_epoch}.")
     picture = "history.png, " if (output / "history.png").is_file() else ""
     click.echo(f"Model, {picture}history.csv and test.json are in {output}")
@@ -85,8 +94,7 @@ def train(
 
 @contextmanager
 def _saying_how_to_go_on(output: Path) -> Iterator[None]:
-    """Add the option to errors about checkpoints; tell those who interrupt a run how to resume."""
-    from jorth.storage.checkpoint import FILE as STATE
+    """Add the option to errors about checkpoints; end with 130 where Ctrl-C left no model."""
     from jorth.storage.checkpoint import CheckpointMismatch
 
     try:
@@ -94,9 +102,22 @@ def _saying_how_to_go_on(output: Path) -> Iterator[None]:
     except CheckpointMismatch as error:
         raise CheckpointMismatch(f"{error} (--output names the folder)") from error
     except KeyboardInterrupt:
-        if (output / "checkpoint" / STATE).is_file():
-            click.echo("Interrupted; the same command resumes the run.", err=True)
-        raise
+        click.echo("Stopped before there was a model to keep.", err=True)
+        raise SystemExit(INTERRUPTED) from None
+
+
+def _say_what_is_kept(training: Training, output: Path) -> None:
+    """After Ctrl-C: which model the folder has, how to go on, and how to use it."""
+    epoch, mrr = training.best_epoch, training.best_mrr
+    best = f"The best model so far (epoch {epoch}, validation MRR {mrr:.3f})"
+    if math.isnan(mrr):
+        best = "The model as it was then, not yet evaluated,"
+    ended = training.message[:1].upper() + training.message[1:]
+    click.echo(f"{visible(ended)}. {best} is in {output}", err=True)
+    command = shlex.join(["jorth", *sys.argv[1:]])
+    click.echo(f"Go on:  {command}", err=True)
+    place = shlex.quote(str(output))
+    click.echo(f'Use it: jorth kge predict HEAD RELATION "?" -m {place}', err=True)
 
 
 @kge.command()
@@ -123,10 +144,9 @@ def evaluate(model: Path, part: str, exclude_anchor: bool, as_json: bool, **opti
     """
     import json
 
-    from rich.console import Console
-
     from jorth.kge.display import ranking_table
     from jorth.kge.session import PROTOCOLS, all_metrics, evaluate_folder
+    from jorth.tables import show
 
     chosen = PROTOCOLS[int(exclude_anchor)]
     protocols = PROTOCOLS if as_json and not exclude_anchor else (chosen,)
@@ -136,7 +156,7 @@ def evaluate(model: Path, part: str, exclude_anchor: bool, as_json: bool, **opti
         click.echo(json.dumps(all_metrics(rankings, named.relations), indent=1))
     else:
         title = f"{part} triples" + (", without the anchor" if exclude_anchor else "")
-        Console().print(ranking_table(rankings[chosen], named.relations, title))
+        show(ranking_table(rankings[chosen], named.relations, title))
 
 
 for command in (predict, nearest, explain, draw):

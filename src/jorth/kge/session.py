@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -21,6 +21,7 @@ from jorth.kge.model import UltraE
 from jorth.kge.ranking import SIDES, TIES, Ranking, evaluate
 from jorth.kge.settings.config import ALL, Config, read_config
 from jorth.kge.training import Callback, Row, Training, is_stop, train
+from jorth.solvers import Interrupt
 from jorth.storage.atomic import replacing
 
 log = logging.getLogger(__name__)
@@ -53,11 +54,11 @@ class Request:
 
 @dataclass(frozen=True, eq=False)
 class FinishedRun:
-    """The training, the ranking of the test triples, and the graph."""
+    """The training, the graph, and the ranking of its test triples; None after Ctrl-C."""
 
     training: Training
-    test: Ranking
     triples: Triples
+    test: Ranking | None
 
 
 def read_request(path: Path, *, data: Path | None = None, preset: str | None = None) -> Request:
@@ -90,7 +91,10 @@ def fitted(request: Request) -> tuple[Request, Triples]:
 def run(
     request: Request, triples: Triples, output: Path, *, callback: Callback | None = None
 ) -> FinishedRun:
-    """Train and write model, history.csv, test.json, checkpoint and a picture to ``output``."""
+    """Train and write model, history.csv, test.json, checkpoint and a picture to ``output``.
+
+    After Ctrl-C there are the best model so far, history.csv and the checkpoint.
+    """
     config = request.config
     listeners: list[Callback] = [CSVLog(output / "history.csv")]
     if request.tensorboard:
@@ -104,22 +108,33 @@ def run(
 
     with _threads_for(config, triples):
         training = train(triples, config, callback=notify_all, checkpoint=output / "checkpoint")
-    rankings = {protocol: rank(training.model, triples, "test", protocol) for protocol in PROTOCOLS}
-    test = rankings[STANDARD]
-    about = {
-        "data": None if request.data is None else str(request.data.resolve()),
-        "config": asdict(config),
-        "best_epoch": training.best_epoch,
-        "test": test.metrics(),
-    }
-    save_model(output, NamedModel(training.model, triples.entities, triples.relations, about))
-    with replacing(output / "test.json") as stream:
-        stream.write(json.dumps(all_metrics(rankings, triples.relations), indent=1).encode())
+    data = None if request.data is None else str(request.data.resolve())
+    about = training.about | {"data": data}
+    _save(output, training, about)  # before anything else takes its time
+    if training.interrupted:
+        return FinishedRun(training, triples, None)
+    try:
+        ranked = {name: rank(training.model, triples, "test", name) for name in PROTOCOLS}
+    except KeyboardInterrupt:
+        return FinishedRun(training, triples, None)
+    test = ranked[STANDARD]
+    figures = json.dumps(all_metrics(ranked, triples.relations), indent=1)
+    _save(output, training, about | {"test": test.metrics()}, figures)
     try:
         draw_history(training.history, output / "history.png", title=request.name)
     except ImportError as missing:
         log.warning("%s", missing)
-    return FinishedRun(training, test, triples)
+    return FinishedRun(training, triples, test)
+
+
+def _save(output: Path, model: NamedModel, about: dict[str, Any], figures: str = "") -> None:
+    """Write the model and, if given, ``test.json``; Ctrl-C has to wait for that."""
+    with Interrupt() as interrupt:
+        interrupt.hold()
+        save_model(output, replace(model, about=about))
+        if figures:
+            with replacing(output / "test.json") as stream:
+                stream.write(figures.encode())
 
 
 def _load_graph(data: Path | None, seed: int) -> Triples:

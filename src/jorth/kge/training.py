@@ -21,12 +21,14 @@ from jorth.arrays import check_device, check_flag, describe, file_path
 from jorth.kge.averaging import Average
 from jorth.kge.batches import Batch, BatchLoss, Negatives, Queries
 from jorth.kge.captured import CapturedStep
+from jorth.kge.export import NamedModel
 from jorth.kge.graph import Known, Triples
 from jorth.kge.model import UltraE
 from jorth.kge.optimisers import Optimisers, OptimiserState
 from jorth.kge.ranking import evaluate
 from jorth.kge.settings.config import ALL, DTYPES, Config
 from jorth.ranks import Ranks, naming_checkpoint, only_first
+from jorth.solvers import Interrupt
 from jorth.storage import checkpoint as checkpoints
 
 METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
@@ -40,25 +42,33 @@ Row = dict[str, float]
 Callback = Callable[[Row], object]
 
 
-@dataclass(frozen=True, eq=False)
-class Training:
-    """What `train` returns.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Training(NamedModel):
+    """What `train` returns: a `NamedModel` with its history, so that `predict` and others take it.
 
     Attributes:
-        model: The model with the best validation MRR.
+        model: The model with the best validation MRR; before the first evaluation, the latest one.
+        entities, relations: Their names, from the graph.
+        about: The settings, the epoch of the model and the message, as JSON can hold them.
         history: Arrays of equal length with one entry per epoch: epoch, time (seconds of training,
             without evaluation), queries (seen so far), loss (mean over the epoch), and mrr, hits@1,
             hits@3 and hits@10 on the validation triples, NaN in epochs without an evaluation.
         best_epoch: The epoch of the model.
         config: The settings, with the sizes that were chosen for the graph.
         message: Why the run ended.
+        interrupted: Whether Ctrl-C was pressed, which ends a run early.
     """
 
-    model: UltraE
     history: dict[str, NDArray[np.float64]]
     best_epoch: int
     message: str
     config: Config
+    interrupted: bool = False
+
+    @property
+    def best_mrr(self) -> float:
+        """The validation MRR of the model, NaN if it was not evaluated."""
+        return float(self.history["mrr"][self.best_epoch - 1]) if self.best_epoch else math.nan
 
 
 def train(
@@ -70,6 +80,11 @@ def train(
     distributed: bool = False,
 ) -> Training:
     """Embed a knowledge graph by UltraE.
+
+    Ctrl-C ends the run after the step that it is at, and the best model so far is returned, with
+    ``interrupted`` set. Before the first evaluation that is the model as it is then. If a second
+    Ctrl-C cannot wait for the step, there may be no model yet: then KeyboardInterrupt is raised, as
+    it always is in a distributed run.
 
     Args:
         triples: The graph; its validation part selects the model.
@@ -131,8 +146,29 @@ def _train(
             done = len(run.progress.rows)
             if done > run.config.epochs:
                 raise checkpoints.mismatch(folder, "epochs", f"{done}, done,", run.config.epochs)
+    if ranks is not None:  # the other processes would wait for this one
+        _until_it_ends(run, callback, store, ranks)
+        return run.result()
+    with Interrupt() as interrupt:
+        interrupt.hold()
+        run.stop_requested = interrupt.requested
+        try:
+            _until_it_ends(run, callback, store, None)
+        except _StoppedInEpochError:
+            pass
+        except KeyboardInterrupt:  # a step may be half done; the best model is a copy
+            if not run.progress.best.epoch:
+                raise
+            return run.result(interrupted=True)
+        return run.result(interrupted=interrupt.requested())
+
+
+def _until_it_ends(
+    run: _Run, callback: Callback | None, store: checkpoints.Folder | None, ranks: Ranks | None
+) -> None:
+    """Train epoch by epoch, and save after evaluations."""
     progress = run.progress
-    while not progress.message:
+    while not (progress.message or run.stop_requested()):
         row = run.epoch()
         stop = callback is not None and is_stop(callback(dict(row)))
         if ranks is not None:
@@ -142,7 +178,6 @@ def _train(
             store.save(*run.packed())
         if stop and not progress.message:  # set after saving, so that another call continues
             progress.message = "stopped by the callback"
-    return run.result()
 
 
 def is_stop(reply: object) -> bool:
@@ -190,6 +225,10 @@ class _Progress:
             self.rows[-1].update(dict.fromkeys(METRICS, math.nan))
 
 
+class _StoppedInEpochError(Exception):
+    """Ctrl-C between two steps: the model is whole, the epoch is not."""
+
+
 @dataclass
 class _Checkpoint:
     """Everything that changes from epoch to epoch."""
@@ -228,6 +267,8 @@ class _Run:
         )
         self._average: Average | None = None
         self._step = self._way_to_step()
+        self.stop_requested: Callable[[], bool] = lambda: False
+        """Whether the run shall end after the step that it is at."""
 
     def _way_to_step(self) -> Callable[[Batch], Tensor]:
         """A function that takes a step on a batch, replayed from a CUDA graph where it can be."""
@@ -353,6 +394,8 @@ class _Run:
             loss = self._step(batch)
             total += loss * len(chosen)
             seen += len(chosen)
+            if self.stop_requested():
+                raise _StoppedInEpochError
         return float(total) / seen, seen
 
     def _kept(self, count: int, generator: torch.Generator) -> Tensor | None:
@@ -395,16 +438,30 @@ class _Run:
         if self.progress.at_limit and not self._limit():
             self.progress.go_on()
 
-    def result(self) -> Training:
+    def result(self, *, interrupted: bool = False) -> Training:
         """The best model, without parametrisations, and the history."""
         progress = self.progress
         plain = _model(self.triples, self.config)
         plain.load_state_dict(progress.best.weights or self.evaluated.weights())
         history = {name: np.array([row[name] for row in progress.rows]) for name in COLUMNS}
-        epoch = progress.best.epoch or len(progress.rows)
-        texts = (progress.message, progress.remark or self._not_averaged(epoch))
+        done = len(progress.rows)
+        epoch = progress.best.epoch or done
+        ended = progress.message
+        if interrupted and not ended:
+            ended = f"interrupted in epoch {min(done + 1, self.config.epochs)}"
+        texts = (ended, progress.remark or self._not_averaged(epoch))
         message = "; ".join(text for text in texts if text)
-        return Training(plain, history, epoch, message, self.config)
+        return Training(
+            plain,
+            self.triples.entities,
+            self.triples.relations,
+            {"config": asdict(self.config), "best_epoch": epoch, "message": message},
+            history=history,
+            best_epoch=epoch,
+            message=message,
+            config=self.config,
+            interrupted=interrupted,
+        )
 
     def _not_averaged(self, epoch: int) -> str:
         """That the model of this epoch is no average, where one was asked for."""

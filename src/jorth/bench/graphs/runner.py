@@ -63,6 +63,8 @@ def measure(cell: GraphCell, row: Row, data_dir: Path | None, rows: Sequence[Row
         result = train(triples, config, callback=lambda now: now["queries"] >= budget)
     finally:
         torch.set_num_threads(threads)
+    if result.interrupted:
+        raise KeyboardInterrupt
     relations = result.model.relations.detach()
     history = {
         name: [float(f"{number:.6g}") for number in column]
