@@ -21,7 +21,7 @@ WIDTH = 100
 
 ORDER = (
     ("signature", "clock", "compiling", "derivatives", "extras", "terminal"),
-    ("arrays",),
+    ("arrays", "tables"),
     ("ranks", "sharding"),
     ("storage",),
     ("group",),
