@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= 2
 
-.PHONY: run test test-slow test-portable lint types rooms bench clean
+.PHONY: run test test-slow test-portable lint types docs rooms bench clean
 
 run: $(VENV)/.installed
 	$(BIN)/jorth demo
@@ -26,6 +26,11 @@ lint: $(VENV)/.installed-dev
 
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
+
+# the site, in out/site; a warning, such as a link that leads nowhere, is an error
+docs: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "the site: out/site/index.html"
 
 # the generated parts of CONTRIBUTING.md and the stub of the public names
 rooms: $(VENV)/.installed-dev
@@ -55,3 +60,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) --editable '.[dev]'
 	touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-docs: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable '.[docs]'
+	touch $@

@@ -2,7 +2,6 @@
 never anything else."""
 
 from collections import Counter
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ import jorth
 from tests.fuzz.calls import Call, Case, cases
 from tests.fuzz.judge import CLEAR, ELSE, RIGHT, judge
 from tests.fuzz.rooms import ROOMS, run
+from tests.public import public_names
 
 QUICK = 2_500
 LONG = 22_000
@@ -38,17 +38,6 @@ def test_only_clear_errors_and_right_answers(room):
 @pytest.mark.parametrize("room", ROOMS)
 def test_only_clear_errors_and_right_answers_at_length(room):
     check(room, LONG, base=1_000_000)
-
-
-def public_names():
-    """Every public name as it is imported; the adapters have no list of theirs."""
-    modules = [name for name in jorth.__all__ if isinstance(getattr(jorth, name), ModuleType)]
-    names = [f"jorth.{name}" for name in jorth.__all__ if name not in modules]
-    for module in modules:
-        names += [
-            f"jorth.{module}.{name}" for name in getattr(getattr(jorth, module), "__all__", [])
-        ]
-    return sorted(names)
 
 
 def test_every_public_name_is_called_or_has_a_reason():

@@ -14,6 +14,8 @@ from jorth.group import random_point
 from jorth.sharding import is_sharded, write_values
 from jorth.signature import Signature
 
+__all__ = ["j_orthogonal_"]
+
 
 def j_orthogonal_(
     tensor: Tensor,

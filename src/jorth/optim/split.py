@@ -13,7 +13,7 @@ from jorth.nn.declarations import declared
 class Split(NamedTuple):
     """The parameters of a model as parameter groups, each parameter once.
 
-    Args:
+    Attributes:
         j_orthogonal: ``{"params": [...], "signature": sig}`` for each signature; empty if no
             parameter is declared, which `JOBCD` refuses.
         others: One group ``{"params": [...]}`` with all others. Its list may be empty, which any
