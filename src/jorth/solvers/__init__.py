@@ -13,6 +13,7 @@ from jorth.solvers.jobcd.variance_reduced import VarianceReduced as VarianceRedu
 from jorth.solvers.loop.budget import Evaluations as Evaluations
 from jorth.solvers.loop.budget import Interrupt as Interrupt
 from jorth.solvers.loop.chain import Stage as Stage
+from jorth.solvers.loop.chain import best_of as best_of
 from jorth.solvers.loop.record import Result as Result
 from jorth.solvers.loop.solver import AbstractSolver as AbstractSolver
 from jorth.solvers.loop.status import Status as Status

@@ -21,7 +21,7 @@ from jorth.objectives import Procrustes
 from jorth.signature import Signature
 from jorth.solvers.batches import check_arguments as check_batch_arguments
 from jorth.solvers.loop.budget import Interrupt, Limits
-from jorth.solvers.loop.chain import totals
+from jorth.solvers.loop.chain import best_of
 from jorth.solvers.loop.record import Result
 from jorth.solvers.loop.solver import AbstractSolver
 from jorth.solvers.loop.status import Status
@@ -134,7 +134,7 @@ def procrustes(
             runs.append(minimize(objective, start, method=chosen, checkpoint=folder, **options))
             if runs[-1].status is Status.INTERRUPTED:
                 break
-    return totals(min(runs, key=lambda run: run.value), runs)
+    return best_of(runs)
 
 
 def _check_shapes(

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from jorth.cli import folder, with_options
 from jorth.cli.errors import EXPECTED, one_line
+from jorth.terminal import visible
 
 if TYPE_CHECKING:
     from jorth.cli.solve.request import Problem
@@ -33,13 +35,26 @@ METHODS = (
     "csdm, exponential, riemannian-sd, riemannian-cg, riemannian-lbfgs, riemannian-newton"
 )
 
+OWN = {
+    "direct": "direct (jorth.eigh)",
+    "every-component": "every-component (the best of runs in all components of O(p, q))",
+}
+"""Methods of single problems, which are their defaults; all others search one component."""
+
 SIGNATURE = (
     "The signs of J: p,q (12,8), signs one by one (++--+), lorentz or lorentz-first (-+++), "
     "lorentz-last (+++-), or a file of +1 and -1."
 )
 KEY = "Variable to read from a .npz or .mat file; once for all such files, or once for each."
 OUTPUT = "File for X: .npy, .csv or .mat; a .json file beside it records the run."
-TOLERANCE = "Stop when the gradient norm is at most this part of its scale."
+TOLERANCE = (
+    "Stop when the gradient norm is at most this part of its scale. "
+    "Default: 1e-7, with --float32 2e-5."
+)
+START = (
+    "File with the start, whose component alone is searched. Default: the identity, or with "
+    "every-component a start in each component."
+)
 OPTION = "Option of the method; repeatable."
 HISTORY = "A .csv file for the history, one row per iteration."
 
@@ -65,8 +80,9 @@ def _at_least_zero(_ctx: click.Context, _parameter: click.Parameter, value: Any)
 
 def _common(default: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """The options of every problem; ``default`` is the default method."""
-    direct = "direct (jorth.eigh), " if default == "direct" else ""
-    methods = f"A method, or several for a chain: repeated, or with commas. {direct}{METHODS}."
+    methods = (
+        f"A method, or several for a chain: repeated, or with commas. {OWN[default]}, {METHODS}."
+    )
     shown = dict(show_default=True)
     several = dict(multiple=True)
     number = dict(type=float, callback=_at_least_zero)
@@ -75,11 +91,11 @@ def _common(default: str) -> Callable[[Callable[..., None]], Callable[..., None]
         option("--signature", "-s", required=True, help=SIGNATURE),
         option("--output", "-o", type=out_file, required=True, help=OUTPUT),
         option("--method", "methods", **several, default=[default], **shown, help=methods),
-        option("--start", type=in_file, help="File with the start. Default: the identity."),
+        option("--start", type=in_file, help=START),
         option("--max-time", **number, help="Seconds of solving."),
         option("--max-iterations", type=count, help="Sweeps or gradient steps."),
         option("--max-evaluations", type=count, help="Gradients."),
-        option("--tolerance", **number, default=1e-7, **shown, help=TOLERANCE),
+        option("--tolerance", **number, help=TOLERANCE),
         option("--seed", type=count, default=0, **shown, help="Seed of everything random."),
         option("--checkpoint", type=folder, help="Folder to save to and resume from."),
         option("--float32", is_flag=True, help="Compute in single precision."),
@@ -117,10 +133,15 @@ def eigen(ctx: click.Context, /, matrix: Path, data: bool, **common: Any) -> Non
 @solve.command(cls=Recorded, epilog=CODES)
 @click.argument("source", type=in_file)
 @click.argument("target", type=in_file)
-@_common("auto")
+@_common("every-component")
 @click.pass_context
 def procrustes(ctx: click.Context, /, source: Path, target: Path, **common: Any) -> None:
-    """Align SOURCE (m x n, dense or sparse) with TARGET: min 1/2m ||SOURCE X - TARGET||^2."""
+    """Align SOURCE (m x n, dense or sparse) with TARGET: min 1/2m ||SOURCE X - TARGET||^2.
+
+    By default this is jorth.procrustes: every component of O(p, q) is searched, unless a bound
+    shows that it holds nothing better. With --method or --start there is one run, which searches
+    one component. TARGET may have fewer columns, k < n; then X is n x k.
+    """
     _run(ctx, "procrustes", {"source": source, "target": target}, **common)
 
 
@@ -128,14 +149,17 @@ def procrustes(ctx: click.Context, /, source: Path, target: Path, **common: Any)
 @click.argument("a", type=in_file)
 @click.argument("c", type=in_file_or_dash, required=False)
 @click.argument("d", type=in_file, required=False)
-@_common("auto")
+@_common("every-component")
 @click.pass_context
 def quadratic(
     ctx: click.Context, /, a: Path, c: Path | None, d: Path | None, **common: Any
 ) -> None:
     """Minimise 1/2 tr(X^T A X D) + <C, X>.
 
-    C may be - for zero; D is the identity when omitted.
+    C may be - for zero; D is the identity when omitted. By default there is one run from each
+    component of O(p, q), or a single one if all components are alike; limits apply to each run.
+    With --method or --start there is one run, which searches one component. What is found is a
+    local minimum.
     """
     given = {"A": a, "C": None if c == Path("-") else c, "D": d}
     matrices = {name: path for name, path in given.items() if path is not None}
@@ -146,23 +170,32 @@ def _run(
     ctx: click.Context, problem: Problem, matrices: dict[str, Path], *, quiet: bool, **common: Any
 ) -> None:
     """Solve, write the files and print the table; the exit code says how it ended."""
-    from rich.console import Console
-
     from jorth.cli.solve.request import OptionError, Request
     from jorth.cli.solve.run import solve
-    from jorth.cli.solve.write import table, write
+    from jorth.cli.solve.show import show
+    from jorth.cli.solve.write import write
     from jorth.solvers import Interrupt, Status
 
     limits = {name: common.pop(name) for name in ("max_iterations", "max_time", "max_evaluations")}
     methods = tuple(name.strip() for text in common.pop("methods") for name in text.split(","))
+    given = ctx.get_parameter_source("methods") is not ParameterSource.DEFAULT
+    if common["start"] is not None and problem != "eigen" and not given:
+        methods = ("auto",)  # a start means a run from there
     request = Request(
         problem, matrices, methods=methods, limits=limits, command=ctx.meta["command"], **common
     )
+
+    def tell(note: str) -> None:
+        if not quiet:
+            click.echo(f"note: {visible(note)}", err=True)
+
     try:
         with ExitStack() as stack:
             # from here on there are results to save, so Ctrl-C only ends the iterations
             solved = solve(
-                request, before_iterations=lambda: stack.enter_context(Interrupt()).hold()
+                request,
+                before_iterations=lambda: stack.enter_context(Interrupt()).hold(),
+                tell=tell,
             )
             stack.enter_context(Interrupt()).hold()
             write(request, solved)
@@ -175,8 +208,6 @@ def _run(
         raise click.ClickException(one_line(error)) from error
     result = solved.result
     if not quiet:
-        Console().print(table(request, solved))
-        click.echo(result.message)
-        click.echo(f"written: {', '.join(str(path) for path in request.outputs().values())}")
+        show(request, solved)
     if result.status is not Status.CONVERGED:
         ctx.exit(INTERRUPTED if result.status is Status.INTERRUPTED else NOT_CONVERGED)

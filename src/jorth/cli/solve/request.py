@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from jorth.storage.matrices import CONTAINERS, READABLE, WRITABLE, entries, stor
 
 Problem: TypeAlias = Literal["eigen", "procrustes", "quadratic"]
 DIRECT = "direct"
+EVERY = "every-component"
 COUNTS = re.compile(r"(\d+)\s*,\s*(\d+)")
 SIGNS = re.compile("[+-]+")
 LORENTZ: dict[str, Literal["first", "last"]] = {
@@ -26,6 +27,9 @@ LORENTZ: dict[str, Literal["first", "last"]] = {
     "lorentz-first": "first",
     "lorentz-last": "last",
 }
+
+TOLERANCES = {False: 1e-7, True: 2e-5}
+"""The default by whether the precision is single, whose unit roundoff is 6e-8."""
 
 
 class OptionError(ValueError):
@@ -43,12 +47,12 @@ class Request:
     matrices: dict[str, Path]  # files by the names of the matrices in the formulas
     signature: str  # a text for `signature_from`
     output: Path  # for X
-    methods: tuple[str, ...]  # several are a chain; "direct" is `jorth.eigh`
+    methods: tuple[str, ...]  # several are a chain; DIRECT is `jorth.eigh`, EVERY searches
     keys: tuple[str, ...] = ()  # variables of the .npz and .mat files: one for each, or for all
     start: Path | None = None  # the identity if None
     options: tuple[str, ...] = ()  # of the method, as name=value
     limits: dict[str, float | None] = field(default_factory=dict)  # arguments of `minimize`
-    tolerance: float = 1e-7
+    tolerance: float | None = None  # None: the default of the precision
     seed: int = 0
     float32: bool = False
     checkpoint: Path | None = None
@@ -60,6 +64,21 @@ class Request:
     def direct(self) -> bool:
         """Whether no iterations are needed."""
         return self.methods == (DIRECT,)
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether all components of O(p, q) are searched."""
+        return self.methods == (EVERY,)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The precision of all matrices."""
+        return np.dtype(np.float32 if self.float32 else np.float64)
+
+    @property
+    def reached(self) -> float:
+        """The tolerance, or what the precision allows."""
+        return TOLERANCES[self.float32] if self.tolerance is None else self.tolerance
 
     def inputs(self) -> dict[str, Path]:
         """All files that are read, by their names in messages."""
@@ -95,6 +114,7 @@ class Request:
         for name, path in self.matrices.items():
             _check_ending(name.upper(), path, READABLE)
         self._check_direct()
+        self._check_everywhere()
         self.key_of()
         self._check_distinct()
 
@@ -121,6 +141,16 @@ class Request:
         for option, value in given.items():
             if value is not None:
                 raise OptionError(option, "needs an iterative --method, got direct")
+
+    def _check_everywhere(self) -> None:
+        if EVERY not in self.methods:
+            return
+        if self.problem == "eigen" or not self.everywhere:
+            got = ", ".join(self.methods)
+            allowed = "is for procrustes and quadratic and stands alone"
+            raise OptionError("--method", f"{EVERY} {allowed}, got {got}")
+        if self.start is not None:
+            raise OptionError("--start", f"needs another --method, got {EVERY}")
 
     def _check_distinct(self) -> None:
         """Check that no output is an input, and that no two outputs are the same file."""

@@ -13,14 +13,25 @@ import scipy.sparse
 import torch
 from numpy.typing import NDArray
 
-from jorth.cli.solve.request import DIRECT, OptionError, Request, signature_from
+from jorth.cli.solve.everywhere import minimize_everywhere
+from jorth.cli.solve.fit import Fit, Search, fit_of, search_of
+from jorth.cli.solve.request import DIRECT, EVERY, OptionError, Request, signature_from
 from jorth.clock import Clock
 from jorth.decompositions import eigh, hsvd
 from jorth.group import residual
 from jorth.group.slopes import gradient_norm
 from jorth.objectives import AbstractObjective, HyperbolicEigenvalue, Procrustes, Quadratic
 from jorth.signature import Signature
-from jorth.solvers import METHODS, AbstractSolver, Evaluations, Result, Status, minimize, resolve
+from jorth.solvers import (
+    METHODS,
+    AbstractSolver,
+    Evaluations,
+    Result,
+    Status,
+    minimize,
+    procrustes,
+    resolve,
+)
 from jorth.storage.checks import check_size, dense, most_bytes
 from jorth.storage.matrices import Matrix, checksum, entries, read
 
@@ -34,51 +45,123 @@ class Solved:
 
     result: Result
     signature: Signature
-    solvers: tuple[AbstractSolver, ...]  # with their options; none for the direct method
+    solvers: tuple[AbstractSolver, ...]  # with their options; none if DIRECT or EVERY
     checksums: dict[str, str]  # the sha256 of every file that was read
     eigenvalues: NDArray[np.floating] | None = None  # (n,), of the direct method
+    fit: Fit | None = None  # of procrustes
+    search: Search | None = None  # None where all components are alike, and for a thin X
+    notes: tuple[str, ...] = ()  # what was decided about the files, or looks wrong with them
 
 
-def solve(request: Request, *, before_iterations: Callable[[], object] = lambda: None) -> Solved:
+def solve(
+    request: Request,
+    *,
+    before_iterations: Callable[[], object] = lambda: None,
+    tell: Callable[[str], object] = lambda note: None,
+) -> Solved:
     """Check the request, read its files, and solve.
 
-    ``before_iterations`` is called when everything is read and iterations begin.
+    Args:
+        request: The request.
+        before_iterations: Called when everything is read and iterations begin.
+        tell: Called with every note for the user, at once.
 
     Raises:
         OptionError: An option is invalid; nothing was done.
         ValueError: A file, or the combination of matrices, does not fit the problem.
     """
+    notes: list[str] = []
+
+    def note(text: str) -> None:
+        notes.append(text)
+        tell(text)
+
     request.check()
     solvers = _solvers(request)
-    dtype = np.dtype(np.float32 if request.float32 else np.float64)
     keys = request.key_of()
     checksums = {name: checksum(path) for name, path in request.inputs().items()}
     matrices = {
-        name: _cast(read(path, key=keys[name]), path, dtype)
+        name: _cast(read(path, key=keys[name]), path, request.dtype)
         for name, path in request.matrices.items()
     }
     signature = signature_from(request.signature, next(iter(matrices.values())).shape[1])
+    if "data" in matrices:
+        _check_data(matrices["data"], request.matrices["data"], note)
     request.make_folders()
     eigenvalues = None
+    fit = search = None
     with _files_named(request):
+        if "A" in matrices and request.problem == "eigen":
+            _check_square(matrices["A"])
         if request.direct:
             result, eigenvalues = _direct(matrices, signature)
         else:
-            objective = _objective(request, matrices)
-            x0 = _start(request, objective, signature, dtype)
-            before_iterations()
-            result = minimize(
-                objective,
-                x0,
-                signature=signature,
-                method=solvers[0] if len(solvers) == 1 else solvers,
-                gradient_tolerance=request.tolerance,
-                seed=request.seed,
-                progress=request.progress,
-                checkpoint=request.checkpoint,
-                **request.limits,  # type: ignore[arg-type]
-            )
-    return Solved(result, signature, solvers, checksums, eigenvalues)
+            result = _iterate(request, matrices, signature, solvers, before_iterations)
+    aligned = request.problem == "procrustes"
+    if aligned:
+        fit = fit_of(matrices["source"], _dense(matrices["target"]), result.x)
+    if aligned or (request.problem == "quadratic" and not _are_alike(matrices)):
+        everywhere = request.everywhere
+        search = search_of(result, signature, starts=everywhere, bounds=everywhere and aligned)
+    return Solved(
+        result, signature, solvers, checksums, eigenvalues, fit, search, notes=tuple(notes)
+    )
+
+
+def _check_square(A: Matrix) -> None:
+    m, n = A.shape
+    if m != n:
+        advice = "if it holds data D (m, n), with A = D^T D, pass --data"
+        raise ValueError(f"A must be square, got {m} rows and {n} columns; {advice}")
+
+
+def _check_data(D: Matrix, path: Path, note: Callable[[str], object]) -> None:
+    """Check that D^T D can be definite, and tell if D looks like A."""
+    m, n = D.shape
+    if m < n:
+        found = f"{path} has {m} rows and {n} columns"
+        raise ValueError(f"--data needs at least as many rows as columns, {found}")
+    if m == n and not abs(D - D.T).max() > 0:
+        note(f"{path} is symmetric, and A is its square; if it holds A, leave --data out")
+
+
+def _iterate(
+    request: Request,
+    matrices: dict[str, Matrix],
+    signature: Signature,
+    solvers: tuple[AbstractSolver, ...],
+    before_iterations: Callable[[], object],
+) -> Result:
+    """Run the methods from the start, or search every component."""
+    settings: dict[str, Any] = dict(
+        signature=signature,
+        gradient_tolerance=request.reached,
+        seed=request.seed,
+        progress=request.progress,
+        checkpoint=request.checkpoint,
+        **request.limits,
+    )
+    if request.everywhere and request.problem == "procrustes":
+        target = _dense(matrices["target"])
+        before_iterations()
+        return procrustes(matrices["source"], target, **settings)
+    objective = _objective(request, matrices)
+    x0 = _start(request, objective, signature)
+    before_iterations()
+    if not request.everywhere:
+        method = solvers[0] if len(solvers) == 1 else solvers
+        return minimize(objective, x0, method=method, **settings)
+    if _are_alike(matrices):
+        return minimize(objective, x0, **settings)
+    return minimize_everywhere(objective, dtype=request.dtype, **settings)
+
+
+def _are_alike(matrices: dict[str, Matrix]) -> bool:
+    """Whether f is the same in all components: X may change the signs of its columns."""
+    if "C" in matrices:
+        return False
+    D = _dense(matrices["D"]) if "D" in matrices else np.zeros((1, 1))
+    return bool((np.diag(np.diagonal(D)) == D).all())
 
 
 def _cast(matrix: Matrix, path: Path, dtype: np.dtype[Any]) -> Matrix:
@@ -173,16 +256,18 @@ def _ascending(signature: Signature) -> NDArray[np.intp]:
 
 def _solvers(request: Request) -> tuple[AbstractSolver, ...]:
     """The methods with their options, which each solver checks itself."""
-    if request.direct:
+    options = dict(_option(text) for text in request.options)
+    if request.everywhere and options:
+        raise OptionError("--option", f"needs a --method that has options, got {EVERY}")
+    if request.direct or request.everywhere:
         return ()
     for name in request.methods:
         if name not in METHODS:
-            choices = [DIRECT, *METHODS] if request.problem == "eigen" else list(METHODS)
+            choices = [DIRECT if request.problem == "eigen" else EVERY, *METHODS]
             raise OptionError("--method", f"must be one of {', '.join(choices)}, got {name!r}")
     if request.options and len(request.methods) > 1:
         listed = ", ".join(request.methods)
         raise OptionError("--option", f"is for one method, got {len(request.methods)}: {listed}")
-    options = dict(_option(text) for text in request.options)
     try:
         return tuple(resolve(name, options) for name in request.methods)
     except (TypeError, ValueError) as error:
@@ -203,12 +288,15 @@ def _option(text: str) -> tuple[str, Any]:
 
 
 def _start(
-    request: Request, objective: AbstractObjective, signature: Signature, dtype: np.dtype[Any]
+    request: Request, objective: AbstractObjective, signature: Signature
 ) -> NDArray[np.floating]:
-    """The requested start, or the identity."""
+    """The requested start, or the identity; for a thin alignment its first columns."""
+    dtype = request.dtype
     if request.start is not None:
         return _dense(_cast(read(request.start), request.start, dtype))
     columns = objective.shape()[1]
+    if request.problem == "procrustes":
+        return np.eye(signature.n, columns, dtype=dtype)
     if columns not in (None, signature.n):
         shape = f"{signature.n} rows and {columns} columns"
         raise OptionError("--start", f"must be given where X is thin: it has {shape} here")

@@ -1,4 +1,4 @@
-"""The output of `jorth solve`: X, eigenvalues, history, record and table."""
+"""The files of `jorth solve`: X, eigenvalues, history and record."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import platform
 from dataclasses import asdict
 from datetime import datetime, timezone
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jorth import __version__
 from jorth.cli.solve.request import Request
@@ -17,9 +18,6 @@ from jorth.solvers import Result
 from jorth.storage import matrices as matrix_files
 from jorth.storage.atomic import replacing
 from jorth.storage.texts import to_json
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 PACKAGES = ("numpy", "scipy", "torch", "numba")
 
@@ -57,17 +55,19 @@ def _record(request: Request, solved: Solved) -> dict[str, Any]:
         **_summary(result),
         "residual": result.residual,
         "violation": result.violation,
-        "norm": _norm(result),
+        "norm": norm(result),
         "evaluations": result.evaluations.as_dict(),
         "shape": list(result.x.shape),
         "dtype": str(result.x.dtype),
         "signature": "".join("+" if sign > 0 else "-" for sign in solved.signature.signs),
+        **_quality(solved),
         "method": list(request.methods),
         "options": [asdict(solver) for solver in solved.solvers],  # type: ignore[call-overload]
-        "tolerance": request.tolerance,
+        "tolerance": request.reached,
         "limits": request.limits,
         "seed": request.seed,
         "ran": result.method,
+        "notes": list(solved.notes),
         "stages": [{"method": stage.method, **_summary(stage)} for stage in result.stages],
         "inputs": {
             name: {"file": str(path), "sha256": solved.checksums[name]}
@@ -78,6 +78,31 @@ def _record(request: Request, solved: Solved) -> dict[str, Any]:
             for name, path in written.items()
         },
     }
+
+
+def _quality(solved: Solved) -> dict[str, Any]:
+    """What is known of the answer beyond its own run."""
+    found: dict[str, Any] = {"p": solved.signature.p, "q": solved.signature.q}
+    if solved.eigenvalues is not None:
+        found["eigenvalues"] = {
+            "positive": _range(solved.eigenvalues[solved.signature.positive]),
+            "negative": _range(solved.eigenvalues[solved.signature.negative]),
+        }
+    if solved.fit is not None:
+        found |= {"m": solved.fit.rows, "n": solved.signature.n, **asdict(solved.fit)}
+        del found["rows"]
+    if solved.search is not None:
+        found["component"] = list(solved.search.best)
+        names = ("searched", "left_out", "unknown")
+        found["components"] = {name: getattr(solved.search, name) for name in names}
+    return found
+
+
+def _range(values: NDArray[np.floating]) -> dict[str, Any]:
+    """Of the eigenvalues of one type."""
+    if not len(values):
+        return {"count": 0, "least": None, "largest": None}
+    return {"count": len(values), "least": float(values.min()), "largest": float(values.max())}
 
 
 def _summary(result: Result) -> dict[str, Any]:
@@ -91,38 +116,6 @@ def _summary(result: Result) -> dict[str, Any]:
     }
 
 
-def _norm(result: Result) -> float:
+def norm(result: Result) -> float:
     """||X||_2."""
     return float(np.linalg.norm(result.x, 2))
-
-
-def table(request: Request, solved: Solved) -> Table:
-    """One row per method: value, status, gradient norm, residual, norm, time."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    rows, columns = solved.result.x.shape
-    signature = solved.signature
-    made = Table(
-        title=f"{request.problem}, X {rows} x {columns}, p = {signature.p}, q = {signature.q}",
-        title_justify="left",
-        box=SIMPLE_HEAD,
-        padding=0,
-        pad_edge=False,
-    )
-    made.add_column("method", no_wrap=True)
-    for heading in ("value", "status", "gradient", "residual", "norm", "seconds"):
-        # only the status may wrap, so that the table fits into 80 characters
-        made.add_column(heading, justify="right", no_wrap=heading != "status")
-    stages = solved.result.stages or (solved.result,)
-    for stage in stages:
-        made.add_row(
-            stage.method,
-            f"{stage.value:.8g}",
-            stage.status.name.lower().replace("_", " "),
-            f"{stage.gradient_norm:.1e}",
-            f"{stage.residual:.1e}",
-            f"{_norm(stage):.3g}",
-            f"{stage.time:.3g}",
-        )
-    return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -135,6 +136,20 @@ def totals(result: Result, runs: Sequence[Result]) -> Result:
         evaluations=sum((run.evaluations for run in runs), Evaluations()),
         stages=tuple(runs),
     )
+
+
+def best_of(runs: Sequence[Result]) -> Result:
+    """The run with the lowest value, as the result of runs from several starts.
+
+    It is not called converged if the last run was interrupted, or found the objective unbounded.
+    """
+    last = runs[-1]
+    if last.status is Status.UNBOUNDED:
+        return totals(last, runs)
+    best = min(runs, key=lambda run: math.inf if math.isnan(run.value) else run.value)
+    if last.status is Status.INTERRUPTED:  # components without a run may hold something better
+        best = replace(best, status=last.status, message=last.message)
+    return totals(best, runs)
 
 
 def _is_interrupted(interrupt: Interrupt, ranks: Ranks | None) -> bool:
