@@ -25,33 +25,39 @@ import torch
 import jorth
 
 GAPS = (1e-2, 1e-4, 1e-8)
-BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BLACK, GREY = (
-    "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000", "#888888",
+BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BLACK = (
+    "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000",
 )  # fmt: skip
-METHODS = {
-    # name: the method, the colour and the style of its line
-    "GS-JOBCD": ("gs-jobcd", BLUE, "-"),
-    "GS-JOBCD, right": (jorth.GaussSeidel(side="right"), BLUE, "--"),
-    "J-JOBCD": ("j-jobcd", ORANGE, "-"),
-    "J-JOBCD, right": (jorth.Jacobi(side="right"), ORANGE, "--"),
-    "VR-J-JOBCD": ("vr-j-jobcd", GREEN, "-"),
-    "UMCM": ("umcm", RED, "-"),
-    "ADMM": ("admm", PURPLE, "-"),
-    "CSDM": ("csdm", SKY, "-"),
-    "CSDM, Adam": (jorth.CSDM(optimizer="adam"), SKY, "--"),
-    "CSDM + GS-JOBCD": (["csdm", "gs-jobcd"], SKY, ":"),
-    "exponential": ("exponential", BLACK, "-"),
-    "exponential, Adam": (jorth.Exponential(optimizer="adam"), BLACK, "--"),
-    "Riemannian SD": ("riemannian-sd", GREY, ":"),
-    "Riemannian CG": ("riemannian-cg", GREY, "--"),
-    "Riemannian L-BFGS": ("riemannian-lbfgs", GREY, "-"),
-    "Riemannian CG, no preconditioner": (jorth.RiemannianCG(preconditioner="none"), GREY, "-."),
-    "Riemannian L-BFGS, no preconditioner": (
-        jorth.RiemannianLBFGS(preconditioner="none"),
-        GREY,
-        (0, (6, 1, 1, 1, 1, 1)),
-    ),
+FAMILIES = {
+    # family: the name of each method, the method, the colour and the style of its line
+    "JOBCD": {
+        "GS-JOBCD": ("gs-jobcd", BLUE, "-"),
+        "GS-JOBCD, right": (jorth.GaussSeidel(side="right"), BLUE, "--"),
+        "GS-JOBCD, accelerated": ("accelerated-gs-jobcd", SKY, "-"),
+        "J-JOBCD": ("j-jobcd", ORANGE, "-"),
+        "J-JOBCD, right": (jorth.Jacobi(side="right"), ORANGE, "--"),
+        "J-JOBCD, accelerated": ("accelerated-j-jobcd", RED, "-"),
+        "VR-J-JOBCD": ("vr-j-jobcd", GREEN, "-"),
+    },
+    "baselines": {
+        "UMCM": ("umcm", RED, "-"),
+        "ADMM": ("admm", PURPLE, "-"),
+        "CSDM": ("csdm", BLUE, "-"),
+        "CSDM, Adam": (jorth.CSDM(optimizer="adam"), BLUE, "--"),
+        "CSDM + GS-JOBCD": (["csdm", "gs-jobcd"], BLUE, ":"),
+        "exponential": ("exponential", BLACK, "-"),
+        "exponential, Adam": (jorth.Exponential(optimizer="adam"), BLACK, "--"),
+    },
+    "Riemannian": {
+        "Newton": ("riemannian-newton", RED, "-"),
+        "L-BFGS": ("riemannian-lbfgs", BLUE, "-"),
+        "CG": ("riemannian-cg", GREEN, "-"),
+        "SD": ("riemannian-sd", ORANGE, "-"),
+        "L-BFGS, no preconditioner": (jorth.RiemannianLBFGS(preconditioner="none"), BLUE, "--"),
+        "CG, no preconditioner": (jorth.RiemannianCG(preconditioner="none"), GREEN, "--"),
+    },
 }
+METHODS = {name: method for family in FAMILIES.values() for name, (method, _, _) in family.items()}
 
 
 def procrustes(n, p, seed):
@@ -73,6 +79,9 @@ def trace(n, p, seed):
     A = M @ M.T / n + 0.05 * np.eye(n)
     m = scipy.linalg.eigh(np.diag(sig.signs.astype(float)), A, eigvals_only=True)
     return jorth.Quadratic(2 * A), sig, float(np.abs(1 / m).sum())
+
+
+PROBLEMS = {"noisy Procrustes": procrustes, "trace minimisation": trace}
 
 
 def measure(objective, sig, optimum, method, budget):
@@ -124,27 +133,32 @@ def table(runs):
 
 
 def draw(report, path):
-    """The best gap so far against time and against gradients; one row a problem, one colour a
-    family of methods."""
+    """The best gap so far against time: one row per problem, one column per family of methods.
+
+    The methods of the other families are thin grey lines.
+    """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(11, 8.5), layout="constrained")
-    panels = figure.subplots(2, 2, sharey="row")
+    figure = Figure(figsize=(12, 8), layout="constrained")
+    panels = figure.subplots(len(report), len(FAMILIES), sharex="row", sharey=True, squeeze=False)
     for row, (title, runs) in zip(panels, report.items(), strict=True):
-        for axes, (axis, label) in zip(
-            row, (("time", "seconds"), ("gradients", "gradients")), strict=True
-        ):
+        for axes, (family, members) in zip(row, FAMILIES.items(), strict=True):
             for name, run in runs.items():
-                _, colour, style = METHODS[name]
-                x = np.maximum(run[axis], 1e-4 if axis == "time" else 1)
+                x = np.maximum(run["time"], 1e-4)
                 y = np.maximum(np.minimum.accumulate(np.nan_to_num(run["gap"], nan=np.inf)), 1e-10)
-                axes.loglog(x, y, linestyle=style, color=colour, label=name, linewidth=1.5)
-            axes.set(xlabel=label, ylim=(5e-9, 2))
+                if name in members:
+                    _, colour, style = members[name]
+                    axes.loglog(x, y, linestyle=style, color=colour, label=name, lw=2, zorder=2)
+                else:
+                    axes.loglog(x, y, color="#cccccc", lw=0.8, zorder=1)
+            axes.set(ylim=(5e-9, 2))
             axes.grid(alpha=0.3)
+            if row is panels[0]:
+                axes.set_title(family)
+            if row is panels[-1]:
+                axes.set_xlabel("seconds")
+                axes.legend(loc="upper right", fontsize=8)
         row[0].set(ylabel=f"{title}\nrelative gap")
-    figure.legend(
-        *panels[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8
-    )
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=100)
 
@@ -155,28 +169,42 @@ def main():
     parser.add_argument("--budget", type=float, default=20.0, help="seconds per run")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--output", type=Path)
+    parser.add_argument("--problem", choices=PROBLEMS, action="append", help="default: all")
+    parser.add_argument("--output", type=Path, help="a JSON file; the picture goes beside it")
+    parser.add_argument("--draw", type=Path, nargs="+", help="draw these JSON files, run nothing")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    n, report = arguments.size, {}
-    warm = procrustes(8, 4, 1)
-    for method, _, _ in METHODS.values():
-        measure(*warm, method, 0.5)
-    for title, make in (("noisy Procrustes", procrustes), ("trace minimisation", trace)):
-        problem = make(n, n // 2, arguments.seed)
-        runs = {}
-        for name, (method, _, _) in METHODS.items():
-            if name.startswith("VR") and not problem[0].samples:
-                continue
-            found = [measure(*problem, method, arguments.budget) for _ in range(arguments.repeats)]
-            runs[name] = sorted(found, key=score)[len(found) // 2]
-        report[title] = runs
-        print(f"\n{title}, n = {n}, p = {n // 2}\n")
+    if arguments.draw:
+        report = {}
+        for path in arguments.draw:
+            report |= json.loads(path.read_text())
+    else:
+        report = measure_all(arguments)
+    for title, runs in report.items():
+        print(f"\n{title}\n")
         table(runs)
     if arguments.output:
         arguments.output.parent.mkdir(parents=True, exist_ok=True)
         arguments.output.write_text(json.dumps(report))
         draw(report, arguments.output.with_suffix(".png"))
+
+
+def measure_all(arguments):
+    """The median run of every method on every problem."""
+    n, report = arguments.size, {}
+    warm = procrustes(8, 4, 1)
+    for method in METHODS.values():
+        measure(*warm, method, 0.5)
+    for title in arguments.problem or PROBLEMS:
+        problem = PROBLEMS[title](n, n // 2, arguments.seed)
+        runs = {}
+        for name, method in METHODS.items():
+            if name.startswith("VR") and not problem[0].samples:
+                continue
+            found = [measure(*problem, method, arguments.budget) for _ in range(arguments.repeats)]
+            runs[name] = sorted(found, key=score)[len(found) // 2]
+        report[title] = runs
+    return report
 
 
 if __name__ == "__main__":
