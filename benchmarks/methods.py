@@ -142,7 +142,7 @@ def draw(report, path):
     figure = Figure(figsize=(12, 8), layout="constrained")
     panels = figure.subplots(len(report), len(FAMILIES), sharex="row", sharey=True, squeeze=False)
     for row, (title, runs) in zip(panels, report.items(), strict=True):
-        for axes, (family, members) in zip(row, FAMILIES.items(), strict=True):
+        for axes, members in zip(row, FAMILIES.values(), strict=True):
             for name, run in runs.items():
                 x = np.maximum(run["time"], 1e-4)
                 y = np.maximum(np.minimum.accumulate(np.nan_to_num(run["gap"], nan=np.inf)), 1e-10)
@@ -153,12 +153,13 @@ def draw(report, path):
                     axes.loglog(x, y, color="#cccccc", lw=0.8, zorder=1)
             axes.set(ylim=(5e-9, 2))
             axes.grid(alpha=0.3)
-            if row is panels[0]:
-                axes.set_title(family)
-            if row is panels[-1]:
-                axes.set_xlabel("seconds")
-                axes.legend(loc="upper right", fontsize=8)
         row[0].set(ylabel=f"{title}\nrelative gap")
+    for axes, family in zip(panels[0], FAMILIES, strict=True):
+        axes.set_title(family)
+    for axes, above in zip(panels[-1], panels[0], strict=True):
+        axes.set_xlabel("seconds")
+        lines = above.get_legend_handles_labels()
+        axes.legend(*lines, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2, fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=100)
 
