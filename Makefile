@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= 2
 
-.PHONY: run test test-slow test-portable lint types docs rooms bench clean
+.PHONY: run test test-slow test-portable lint types docs rooms dist try-wheel bench clean
 
 run: $(VENV)/.installed
 	$(BIN)/jorth demo
@@ -36,6 +36,14 @@ docs: $(VENV)/.installed-docs
 rooms: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.rooms
 
+# the wheel and the sdist, in dist
+dist: $(VENV)/.installed-dev
+	$(BIN)/python -m hatchling build
+
+# what a stranger does: the wheel in an empty environment, then the quickstart line by line
+try-wheel: dist
+	$(BIN)/python tests/fresh_install.py dist/*.whl --constraint constraints.txt
+
 # what docs/results/performance.md shows of the CPU, some twenty minutes; pictures and numbers go to FIGURES
 FIGURES ?= out/benchmarks
 bench: $(VENV)/.installed-dev
@@ -47,7 +55,7 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/growth.py --output $(FIGURES)/growth.json --plot $(FIGURES)/growth.png
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .portable
+	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .portable
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "jorth needs Python 3.10 or later; call make with PYTHON=...")'
