@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import sys
 from dataclasses import asdict
 
 import numpy as np
@@ -105,6 +106,28 @@ def test_a_file_with_data_alone(files):
     assert (files / "other" / "test.json").read_text() == (files / "out" / "test.json").read_text()
 
 
+@pytest.mark.parametrize(
+    ("text", "settings"),
+    [
+        ("", {}),
+        ("seed = 3", {"seed": 3}),
+        ("q = 2", {"q": 2}),
+        ('method = "csdm"', {"method": "csdm"}),
+        ("[relation_options]\nmax_norm = 50", {"relation_options": {"max_norm": 50}}),
+        ('preset = "paper"', "paper"),
+        ('preset = "wn18rr"', "WN18RR"),
+    ],
+)
+def test_what_a_file_leaves_open_is_as_without_a_file(files, text, settings):
+    (files / "run.toml").write_text(f'data = "graph"\n{text}\n')
+    printed = kge("train", files / "run.toml", "--dry-run")
+    assert printed.exit_code == 0, printed.output
+    (files / "all.toml").write_text(printed.output)
+    wanted = Config.preset(settings) if isinstance(settings, str) else Config(**settings)
+    found = session.read_request(files / "all.toml").config
+    assert found == wanted.fitted(load_triples(files / "graph"))
+
+
 def test_presets(files):
     (files / "run.toml").write_text('data = "graph"\npreset = "WN18RR"\nepochs = 1\n')
     result = kge("train", files / "run.toml", "-o", files / "out", "--preset", "paper")
@@ -113,10 +136,78 @@ def test_presets(files):
     config = json.loads((files / "out" / "model.json").read_text())["about"]["config"]
     assert config == asdict(Config.preset("paper", epochs=1))
     papers = kge("train", "-o", files / "none", "--preset", "papers")
-    bad(papers, "'papers' is not one of 'default', 'paper'", code=2)
+    bad(papers, "got 'papers'; did you mean \"paper\"?", code=2)
     lower = kge("train", files / "run.toml", "-o", files / "lower", "--preset", "fb15k-237")
     assert "negatives all" in lower.output or "negatives 4000" in lower.output, lower.output
     assert lower.exit_code == 0
+
+
+@pytest.mark.parametrize("spelling", ["wn18rr", "WN18RR", "Wn18-RR", "wn_18_rr"])
+def test_presets_however_they_are_spelled(files, spelling):
+    result = kge("train", "--data", files / "graph", "--preset", spelling, "--dry-run")
+    assert result.exit_code == 0, result.output
+    assert "reverse_weight = 0.6\n" in result.output
+
+
+def test_a_dry_run_prints_a_file_of_the_same_settings(files):
+    given = ["--preset", "FB15k237", "--set", "method=csdm", "--set", "relation_lr=0.003"]
+    given += ["--set", "relation_options.eps = 1e-6", "--epochs", 8, "--seed", 3]
+    printed = kge("train", "--data", files / "graph", "--dry-run", *given, "-o", files / "out")
+    assert printed.exit_code == 0, printed.output
+    assert not (files / "out").exists()
+    (files / "same.toml").write_text(printed.output)
+    request = session.read_request(files / "same.toml")
+    graph = load_triples(files / "graph")
+    wanted = Config.preset(
+        "FB15k-237", method="csdm", relation_lr=0.003, relation_options={"eps": 1e-6}, epochs=8,
+        seed=3,
+    )  # fmt: skip
+    assert request.config == wanted.fitted(graph)
+    assert request.data == (files / "graph").resolve()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("epoch=3", "there is no setting 'epoch'; the nearest is 'epochs'"),
+        ("epochs", "a setting must be KEY=VALUE, got 'epochs'"),
+        ("lr=high", "lr must be a number"),
+        ("method=jobcd", "method must be one of"),
+        ("relation_options=3", "relation_options must be a dictionary"),
+    ],
+)
+def test_wrong_settings_are_wrong_options(text, message):
+    bad(kge("train", "--set", text), message, code=2)
+
+
+def test_settings_add_to_those_of_a_file(files):
+    more = ["--set", "relation_options.max_norm=30", "--set", "lr=0.2", "--dry-run"]
+    result = kge("train", files / "run.toml", *more)
+    assert (
+        'relation_options = {momentum = 0.9, curvature = "per-plane", max_norm = 30}'
+        in result.output
+    )
+    assert "\nlr = 0.2\n" in result.output
+    assert "\np = 8\n" in result.output
+
+
+def test_one_file_is_split_and_found_again(files):
+    whole = "subject,predicate,object\n" + "".join(
+        (files / "graph" / f"{part}.txt").read_text().replace("\t", ",")
+        for part in ("train", "valid", "test")
+    )
+    (files / "whole.csv").write_text(whole)
+    output = files / "out"
+    result = kge("train", "--data", files / "whole.csv", "-o", output, "--epochs", 1)
+    assert result.exit_code == 0, result.output
+    assert "the first line of whole.csv has headings: head 'subject', relation" in result.output
+    assert "held out of whole.csv with seed 0: " in result.output
+    again = json.loads(kge("evaluate", "-m", output, "--json").output)
+    assert again == json.loads((output / "test.json").read_text())
+    as_triple = kge("train", "--data", files / "whole.csv", "--no-header", "--dry-run")
+    assert "5 relations" in as_triple.output
+    assert "header = false" in as_triple.output
+    assert "headings" not in as_triple.output
 
 
 def test_the_help_lists_every_preset():
@@ -142,6 +233,10 @@ def test_errors_are_one_line(files):
     bad(kge("train", files / "typo.toml", "-o", output), "must have the key 'data'")
     bad(
         kge("train", files / "typo.toml", "-o", output, "--data", files / "none"),
+        "path must be a folder or a file of triples, got none at",
+    )
+    bad(
+        kge("train", files / "typo.toml", "-o", output, "--data", files),
         "must hold train.txt or train.tsv",
     )
     (files / "typo.toml").write_text("data = 3\n")
@@ -223,6 +318,7 @@ def test_ctrl_c_keeps_the_best_model(files, monkeypatch, ctrl_c_is_heard):
                 os.kill(os.getpid(), signal.SIGINT)
 
         monkeypatch.setattr(ProgressBar, "__call__", update)
+        monkeypatch.setattr(sys, "argv", ["/bin/jorth", "kge", "train", "run.toml"])
         return kge("train", files / "run.toml", "-o", output)
 
     early = until(1)
@@ -234,7 +330,7 @@ def test_ctrl_c_keeps_the_best_model(files, monkeypatch, ctrl_c_is_heard):
     mrr = float(np.nanmax(np.genfromtxt(output / "history.csv", delimiter=",", names=True)["mrr"]))
     told = f"Interrupted in epoch 4. The best model so far (epoch 2, validation MRR {mrr:.3f}) is"
     assert told in later.output
-    assert "\nGo on:  jorth " in later.output
+    assert "\nGo on:  jorth kge train run.toml\n" in later.output
     assert '\nUse it: jorth kge predict HEAD RELATION "?" -m ' in later.output
     assert not (output / "test.json").exists()
     about = json.loads((output / "model.json").read_text())["about"]

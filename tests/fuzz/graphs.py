@@ -271,8 +271,8 @@ MODEL = FOLDER / "model"
 kge.save_model(MODEL, kge.NamedModel(model(), GRAPH.entities, GRAPH.relations))
 
 
-def loaded_triples(folder, seed):
-    graph = kge.load_triples(folder, seed=seed)
+def loaded_triples(path, seed):
+    graph = kge.load_triples(path, seed=seed)
     return graph.train, graph.valid, graph.test
 
 
@@ -541,7 +541,7 @@ CALLS: list[Call] = [
     Call(
         "jorth.kge.load_triples",
         loaded_triples,
-        lambda rng: dict(folder=FOLDER, seed=1),
+        lambda rng: dict(path=FOLDER, seed=1),
         check_loaded,
         raises=(FileNotFoundError,),
     ),

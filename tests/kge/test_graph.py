@@ -48,7 +48,7 @@ def test_blank_lines_byte_order_mark_and_windows_ends(tmp_path):
 @pytest.mark.parametrize(
     ("parts", "error", "message"),
     [
-        ({"train": "a\tr\tb\na r b\n"}, ValueError, r"train.txt, line 2: expected .*got 'a r b'"),
+        ({"train": "a\tr\tb\na r b\n"}, ValueError, r"line 2: .*got 'a r b', with spaces instead"),
         ({"train": "a\tr\tb\na\tr\tb\tc\n"}, ValueError, "train.txt, line 2: expected three"),
         ({"test": "\ta\tlikes\n"}, ValueError, r"test.txt, line 1: expected three names"),
         ({"valid": "a\tlikes\tb\n\na\t\tb\n"}, ValueError, "valid.txt, line 3: expected three"),

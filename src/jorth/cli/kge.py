@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jorth.cli import folder
-from jorth.cli.errors import one_line_errors
+from jorth.cli.errors import one_line, one_line_errors
 from jorth.cli.kge_use import (
+    DATA,
     FILE,
     OUTPUT,
     data_option,
@@ -28,10 +29,47 @@ from jorth.terminal import visible
 
 if TYPE_CHECKING:
     from jorth.kge import Training
+    from jorth.kge.session import Request
 
 INTERRUPTED = 130
 PRESETS = ("default", "paper", "WN18RR", "FB15k-237")
 """Those of jorth.kge.settings.presets, which is not imported for the help."""
+
+
+def _preset(ctx: click.Context, parameter: click.Parameter, name: str | None) -> str | None:
+    """The name of a preset as the library spells it."""
+    from jorth.kge.settings.presets import preset_named
+
+    try:
+        return None if name is None else preset_named(name)
+    except ValueError as error:
+        raise click.BadParameter(one_line(error), ctx, parameter) from None
+
+
+def _settings(
+    ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
+) -> dict[str, Any]:
+    """Settings from texts such as "lr=0.1"; values are those of TOML, or else texts."""
+    from jorth.kge.settings.config import changes_from
+
+    try:
+        return changes_from(texts)
+    except (TypeError, ValueError) as error:
+        raise click.BadParameter(one_line(error), ctx, parameter) from None
+
+
+def _requested(config: Path | None, options: dict[str, Any]) -> Request:
+    """The run that the options ask for."""
+    from jorth.kge.session import Request, read_request
+    from jorth.kge.settings.config import Config
+
+    data, header, preset = (options[name] for name in ("data", "header", "preset"))
+    names = ("device", "epochs", "max_time", "seed")
+    given = {name: options[name] for name in names if options[name] is not None}
+    changes = options["changes"] | given
+    if config is None:
+        return Request(Config.preset(preset or "default", **changes), data, header)
+    return read_request(config, data=data, header=header, preset=preset, changes=changes)
 
 
 @click.group()
@@ -42,39 +80,61 @@ def kge() -> None:
 @kge.command()
 @click.argument("config", required=False, type=FILE)
 @click.option(
-    "--output", "-o", type=folder, default=OUTPUT, show_default=True, help="A run in it is resumed."
+    "--output",
+    "-o",
+    type=folder,
+    default=OUTPUT,
+    show_default=True,
+    help="Folder of the model. A run that was stopped there goes on.",
 )
-@click.option("--data", type=folder, help="Folder of train, valid, test (.txt or .tsv).")
+@click.option(
+    "--data",
+    type=DATA,
+    help="Folder of train, valid and test, or one file, which is split (.txt, .tsv, .csv, .gz).",
+)
+@click.option(
+    "--header/--no-header",
+    default=None,
+    help="Whether the first line of a file has headings. Default: recognise them.",
+)
 @click.option(
     "--preset",
-    type=click.Choice(PRESETS, case_sensitive=False),
     metavar="NAME",
     help=f"Settings to start from: {', '.join(PRESETS)}.",
+    callback=_preset,
+)
+@click.option(
+    "--set",
+    "changes",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Any setting, as in a file: --set method=csdm. May be repeated.",
+    callback=_settings,
 )
 @click.option("--device", help="cpu, cuda, cuda:1, ...")
-@click.option("--epochs", type=click.IntRange(1))
+@click.option("--epochs", type=click.IntRange(1), help="Passes over the training triples.")
 @click.option("--max-time", type=click.FloatRange(0, min_open=True), help="Seconds of training.")
-@click.option("--seed", type=click.IntRange(0))
-def train(
-    config: Path | None, output: Path, data: Path | None, preset: str | None, **settings: Any
-) -> None:
-    """Train with the settings of a TOML file or with the defaults.
+@click.option("--seed", type=click.IntRange(0), help="Seed of everything random.")
+@click.option("--dry-run", is_flag=True, help="Print the graph and all settings, and do not train.")
+def train(config: Path | None, output: Path, dry_run: bool, **options: Any) -> None:
+    """Train with the settings of a TOML file, of a preset or with the defaults.
 
     Without a file and without --data the graph is a generated one, which takes some seconds.
-    Options override the settings of the file.
+    Options override the settings of the file. Ctrl-C keeps the best model so far.
     """
     from jorth.kge.display import ProgressBar, ranking_table
-    from jorth.kge.session import Request, fitted, read_request, run
-    from jorth.kge.settings.config import Config
+    from jorth.kge.session import fitted, run
     from jorth.tables import show
 
     with one_line_errors():
-        if config is None:
-            request = Request(Config.preset(preset or "default"))
-        else:
-            request = read_request(config, data=data, preset=preset)
-        request, triples = fitted(request.changed(data=data, **settings))
+        request, triples = fitted(_requested(config, options))
         sizes = request.config
+        if dry_run:
+            about = "".join(f"# {visible(line)}\n" for line in (str(triples), *triples.notes))
+            click.echo(f"{about}{request.as_toml()}")
+            return
+        for note in triples.notes:
+            click.echo(visible(note))
         click.echo(
             f"{triples}\n{sizes.epochs} epochs, batch_size {sizes.batch_size}, "
             f"negatives {sizes.negatives}"

@@ -17,8 +17,9 @@ OUTPUT = Path("out") / "kge"
 model_option = click.option(
     "--model", "-m", type=folder, default=OUTPUT, show_default=True, help="Folder of the model."
 )
+DATA = click.Path(path_type=Path)
 data_option = click.option(
-    "--data", type=folder, help="Folder of the triples. Default: the training's."
+    "--data", type=DATA, help="Folder or file of the triples. Default: those of the training."
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 count_option = click.option("--count", "-k", type=click.IntRange(1), default=10, show_default=True)

@@ -4,10 +4,11 @@ Entities are points on a pseudo-hyperboloid, relations are J-orthogonal matrices
 """
 
 from jorth.kge.export import NamedModel, load_model, save_model
-from jorth.kge.graph import Triples, hierarchy_with_cycles, hold_out, load_triples
+from jorth.kge.graph import Triples, hierarchy_with_cycles, hold_out
 from jorth.kge.logs import CSVLog, TensorBoardLog
 from jorth.kge.model import UltraE
 from jorth.kge.ranking import Ranking, evaluate
+from jorth.kge.reading import load_triples
 from jorth.kge.settings.config import Config, read_config
 from jorth.kge.training import Training, train
 from jorth.kge.use import (

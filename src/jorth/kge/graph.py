@@ -1,28 +1,21 @@
-"""Knowledge graphs: triples from files or from a seed, and an index of the known answers."""
+"""Knowledge graphs: their triples, parts held out, a generated one, and known answers."""
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import check_indices, describe, file_path, generator, real_number, whole_number
+from jorth.arrays import check_indices, describe, generator, real_number, whole_number
 
 PARTS = ("train", "valid", "test")
-SUFFIXES = (".txt", ".tsv")
-EXPECTED = "expected three names separated by tabs: head, relation, tail"
 GENERATED_RELATIONS = ("ancestor", "next", "parent", "second_next")
 MAX_LEAVES = 2**24
 """The largest generated tree: the triples of a larger one would take gigabytes."""
-
-Line = tuple[int, str, str, str]
-"""The number of a line in its file, then the names of head, relation and tail."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +24,7 @@ class Triples:
 
     Entity i is called ``entities[i]``, relation i ``relations[i]``. Entities that occur only in
     ``valid`` or ``test`` are numbered too, and keep their initial embedding. ``valid`` and ``test``
-    may be empty.
+    may be empty. ``notes`` are what `load_triples` has found out about its files, a line each.
 
     Raises:
         TypeError: A part is no int64 tensor (N, 3) or on another device than ``train``, or the
@@ -44,6 +37,7 @@ class Triples:
     train: Tensor
     valid: Tensor
     test: Tensor
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for kind in ("entities", "relations"):
@@ -212,74 +206,6 @@ def _adding_up_to(count: int, candidates: list[int], sizes: list[int]) -> list[i
     if smallest is not None and (not chosen or sizes[smallest] - room < room):
         chosen.append(smallest)
     return chosen
-
-
-def load_triples(folder: str | os.PathLike[str], *, seed: int = 0) -> Triples:
-    """Read ``train``, ``valid`` and ``test`` (``.txt`` or ``.tsv``), one triple per line.
-
-    Names are separated by tabs, and numbered in alphabetical order. A line that a file has more
-    than once counts once. Without a validation file a tenth of the training triples is held out by
-    `hold_out`.
-
-    Raises:
-        FileNotFoundError: There is no training or no test file.
-        ValueError: A line is malformed, a part is empty, or a relation does not occur in training.
-            The message names the file and the line.
-    """
-    root = file_path(folder, "folder")
-    files = {part: path for part in PARTS if (path := _find(root, part)) is not None}
-    for part in ("train", "test"):
-        if part not in files:
-            expected = f"{part}.txt or {part}.tsv"
-            raise FileNotFoundError(f"folder {root} must hold {expected}, got neither")
-    lines = {part: _read(path) for part, path in files.items()}
-    entities = sorted({name for part in lines.values() for _, h, _, t in part for name in (h, t)})
-    relations = sorted({r for _, _, r, _ in lines["train"]})
-    entity_numbers = {name: number for number, name in enumerate(entities)}
-    relation_numbers = {name: number for number, name in enumerate(relations)}
-    parts = {
-        part: _numbers(lines[part], entity_numbers, relation_numbers, path)
-        for part, path in files.items()
-    }
-    if "valid" not in parts:
-        parts["train"], parts["valid"] = hold_out(parts["train"], seed=seed)
-    return Triples(tuple(entities), tuple(relations), **parts)
-
-
-def _find(root: Path, part: str) -> Path | None:
-    return next((path for suffix in SUFFIXES if (path := root / f"{part}{suffix}").is_file()), None)
-
-
-def _read(path: Path) -> list[Line]:
-    """The lines that are not blank."""
-    lines: list[Line] = []
-    with path.open("rb") as handle:
-        for number, raw in enumerate(handle, start=1):
-            where = f"{path}, line {number}"
-            try:
-                line = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-            except UnicodeDecodeError as error:
-                raise ValueError(f"{where}: not UTF-8 ({error.reason}); {EXPECTED}") from None
-            if not line.strip():
-                continue
-            fields = [field.strip() for field in line.split("\t")]
-            if len(fields) != 3 or not all(fields):
-                raise ValueError(f"{where}: {EXPECTED}; got {line[:100]!r}")
-            lines.append((number, fields[0], fields[1], fields[2]))
-    if not lines:
-        raise ValueError(f"{path} is empty: {EXPECTED}")
-    return lines
-
-
-def _numbers(
-    lines: list[Line], entities: dict[str, int], relations: dict[str, int], path: Path
-) -> Tensor:
-    for number, _, relation, _ in lines:
-        if relation not in relations:
-            found = f"relation {relation!r} is not among the {len(relations)} of training"
-            raise ValueError(f"{path}, line {number}: {found}")
-    distinct = dict.fromkeys((entities[h], relations[r], entities[t]) for _, h, r, t in lines)
-    return torch.tensor(list(distinct))
 
 
 def hierarchy_with_cycles(

@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -15,10 +15,11 @@ import torch
 
 from jorth.arrays import check_device
 from jorth.kge.export import ABOUT, NamedModel, load_model, save_model
-from jorth.kge.graph import Triples, hierarchy_with_cycles, load_triples
+from jorth.kge.graph import Triples, hierarchy_with_cycles
 from jorth.kge.logs import CSVLog, TensorBoardLog, draw_history
 from jorth.kge.model import UltraE
 from jorth.kge.ranking import SIDES, TIES, Ranking, evaluate
+from jorth.kge.reading import load_triples
 from jorth.kge.settings.config import ALL, Config, read_config
 from jorth.kge.training import Callback, Row, Training, is_stop, train
 from jorth.solvers import Interrupt
@@ -37,7 +38,9 @@ class Request:
 
     config: Config = field(default_factory=Config)
     data: Path | None = None
-    """The folder of the triples; None stands for the generated graph."""
+    """The folder or the file of the triples; None stands for the generated graph."""
+    header: bool | None = None
+    """Whether the files of the graph begin with headings; None finds out."""
     tensorboard: bool = False
 
     @property
@@ -45,11 +48,12 @@ class Request:
         """The name of the graph."""
         return "generated hierarchy with cycles" if self.data is None else self.data.name
 
-    def changed(self, *, data: Path | None, **settings: Any) -> Request:
-        """The request with the given data and settings; None leaves the value as it is."""
-        given = {name: value for name, value in settings.items() if value is not None}
-        data = self.data if data is None else data
-        return replace(self, config=replace(self.config, **given), data=data)
+    def as_toml(self) -> str:
+        """A file of settings that asks for the same."""
+        data = None if self.data is None else str(self.data.resolve())
+        values: dict[str, Any] = {"data": data, "header": self.header}
+        values |= {"tensorboard": self.tensorboard or None, **asdict(self.config)}
+        return "\n".join(f"{k} = {_toml(v)}" for k, v in values.items() if v is not None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,30 +65,47 @@ class FinishedRun:
     test: Ranking | None
 
 
-def read_request(path: Path, *, data: Path | None = None, preset: str | None = None) -> Request:
-    """A run from a TOML file: ``data``, a folder relative to the file, and the keys of `Config`.
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key} = {_toml(part)}' for key, part in value.items())}}}"
+    return json.dumps(value)
 
-    The arguments ``data`` and ``preset`` stand in for those of the file.
+
+def read_request(
+    path: Path,
+    *,
+    data: Path | None = None,
+    header: bool | None = None,
+    preset: str | None = None,
+    changes: dict[str, Any] | None = None,
+) -> Request:
+    """A run from a TOML file: ``data``, relative to the file, and the keys of `Config`.
+
+    The arguments stand in for what the file has.
     """
-    config, others = read_config(path, others=("data", "tensorboard"), preset=preset)
+    keys = ("data", "header", "tensorboard")
+    config, others = read_config(path, others=keys, preset=preset, changes=changes)
     if "data" not in others and data is None:
-        expected = "the folder of train, valid and test"
+        expected = "a folder of train, valid and test or a file of triples"
         raise ValueError(f"{path} must have the key 'data', {expected}, unless --data names it")
     own = others.get("data", "")
     tensorboard = others.get("tensorboard", False)
     if not isinstance(own, str):
-        raise ValueError(f"{path}: data must be the name of a folder, got {type(own).__name__}")
-    if not isinstance(tensorboard, bool):
-        found = type(tensorboard).__name__
-        raise ValueError(f"{path}: tensorboard must be true or false, got {found}")
-    return Request(config, path.parent / own if data is None else data, tensorboard)
+        expected = "the name of a folder or a file"
+        raise ValueError(f"{path}: data must be {expected}, got {type(own).__name__}")
+    for name in {"header", "tensorboard"} & set(others):
+        if not isinstance(others[name], bool):
+            found = type(others[name]).__name__
+            raise ValueError(f"{path}: {name} must be true or false, got {found}")
+    header = others.get("header") if header is None else header
+    return Request(config, path.parent / own if data is None else data, header, tensorboard)
 
 
 def fitted(request: Request) -> tuple[Request, Triples]:
     """The graph, and the request with the sizes that its settings leave open."""
     check_device(request.config.device)
     check_device(request.config.relation_device, "relation_device")
-    triples = _load_graph(request.data, request.config.seed)
+    triples = _load_graph(request.data, request.config.seed, request.header)
     return replace(request, config=request.config.fitted(triples)), triples
 
 
@@ -109,7 +130,7 @@ def run(
     with _threads_for(config, triples):
         training = train(triples, config, callback=notify_all, checkpoint=output / "checkpoint")
     data = None if request.data is None else str(request.data.resolve())
-    about = training.about | {"data": data}
+    about = training.about | {"data": data, "header": request.header}
     _save(output, training, about)  # before anything else takes its time
     if training.interrupted:
         return FinishedRun(training, triples, None)
@@ -137,8 +158,10 @@ def _save(output: Path, model: NamedModel, about: dict[str, Any], figures: str =
                 stream.write(figures.encode())
 
 
-def _load_graph(data: Path | None, seed: int) -> Triples:
-    return hierarchy_with_cycles(seed=seed) if data is None else load_triples(data, seed=seed)
+def _load_graph(data: Path | None, seed: int, header: bool | None) -> Triples:
+    if data is None:
+        return hierarchy_with_cycles(seed=seed)
+    return load_triples(data, seed=seed, header=header)
 
 
 @contextmanager
@@ -187,10 +210,10 @@ def evaluate_folder(
 
 def graph_of(named: NamedModel, folder: Path, data: Path | None) -> Triples:
     """The graph in ``data``, or the one that the model in ``folder`` was trained on."""
-    trained_on, seed = _origin(named, folder)
+    trained_on, seed, header = _origin(named, folder)
     if data is None and "data" not in named.about:
         raise ValueError(f"the model in {folder} does not name its graph: give it by --data")
-    triples = _load_graph(trained_on if data is None else data, seed)
+    triples = _load_graph(trained_on if data is None else data, seed, header)
     for what, ours, theirs in (
         ("entities", named.entities, triples.entities),
         ("relations", named.relations, triples.relations),
@@ -203,12 +226,13 @@ def graph_of(named: NamedModel, folder: Path, data: Path | None) -> Triples:
     return triples
 
 
-def _origin(named: NamedModel, folder: Path) -> tuple[Path | None, int]:
-    """The data and the seed that a model was trained with."""
-    data = named.about.get("data")
+def _origin(named: NamedModel, folder: Path) -> tuple[Path | None, int, bool | None]:
+    """The data that a model was trained on, the seed, and whether the files have headings."""
+    data, header = named.about.get("data"), named.about.get("header")
     config = named.about.get("config", {})
     seed = config.get("seed", 0) if isinstance(config, dict) else None
-    if not isinstance(data, (str, NoneType)) or type(seed) is not int or seed < 0:
+    valid = isinstance(data, (str, NoneType)) and isinstance(header, (bool, NoneType))
+    if not valid or type(seed) is not int or seed < 0:
         expected = "data, a folder or null, and config with a seed"
         raise ValueError(f"{folder / ABOUT}: about must have {expected}")
-    return (Path(data) if data else None), seed
+    return (Path(data) if data else None), seed, header

@@ -32,6 +32,12 @@ def read_toml(path: Path) -> dict[str, Any]:
     return found
 
 
+def parse_toml(text: str, where: str) -> dict[str, Any]:
+    """The values of a TOML text; an error message begins with ``where``."""
+    found: dict[str, Any] = _parsed(lambda: tomllib.loads(text), "TOML", where)
+    return found
+
+
 def to_json(value: Any, *, indent: int | None = None) -> bytes:
     """A value as JSON text. NaN and infinity become null, as JSON has neither."""
     return json.dumps(_without_nan(value), indent=indent, allow_nan=False).encode()

@@ -20,7 +20,7 @@ from jorth.kge.losses import LOSSES
 from jorth.kge.model import SCALINGS, reverse_number
 from jorth.kge.settings import automatic, presets
 from jorth.signature import Signature
-from jorth.storage.texts import read_toml
+from jorth.storage.texts import parse_toml, read_toml
 
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
 ALL = "all"
@@ -183,11 +183,17 @@ class Config:
     def preset(cls, name: str, **changes: Any) -> Config:
         """The settings of a preset, with changes: "default", "paper", "WN18RR" or "FB15k-237".
 
+        Capital letters and signs in the name make no difference: "fb15k237" is "FB15k-237".
         The options that a preset has for the relations hold for JOBCD, not for the method "csdm";
         ``relation_options`` among the changes add to them.
         """
-        arrays.check_choice(name, "preset", tuple(presets.PRESETS))
-        return cls(**presets.settings(name, changes))
+        return cls(**presets.settings(presets.preset_named(name), changes))
+
+    def __hash__(self) -> int:
+        """Of everything but the values of ``relation_options``, which may be of any kind."""
+        given = {setting.name: getattr(self, setting.name) for setting in dataclasses.fields(self)}
+        given["relation_options"] = tuple(sorted(self.relation_options))
+        return hash(tuple(given.values()))
 
     def fitted(self, triples: Triples) -> Config:
         """The settings with everything that is None chosen for the graph.
@@ -236,11 +242,21 @@ class Config:
 
 
 def read_config(
-    path: Path, *, others: tuple[str, ...] = (), preset: str | None = None
+    path: Path,
+    *,
+    others: tuple[str, ...] = (),
+    preset: str | None = None,
+    changes: dict[str, Any] | None = None,
 ) -> tuple[Config, dict[str, Any]]:
     """The settings in a TOML file, and the values of further keys, ``others``, found in it.
 
-    The key ``preset`` names the preset that the other keys change; the argument stands in for it.
+    The key ``preset`` names the preset that the other keys change.
+
+    Args:
+        path: The file.
+        others: Further keys that the file may have.
+        preset: The preset in place of that of the file.
+        changes: Settings in place of those of the file; ``relation_options`` add to them.
     """
     path = arrays.file_path(path, "path")
     if not path.is_file():
@@ -251,10 +267,41 @@ def read_config(
         check_name(key, [*names, "preset", *others], "key", f"{path}: ")
     beside = {key: found.pop(key) for key in others if key in found}
     named = found.pop("preset", "default")
+    changes = changes or {}
+    options = found.get("relation_options", {}), changes.get("relation_options", {})
+    found |= changes
+    if all(isinstance(part, dict) for part in options):
+        found["relation_options"] = options[0] | options[1]
     try:
         return Config.preset(named if preset is None else preset, **found), beside
     except (TypeError, ValueError) as error:
         raise type(error)(f"{path}: {error}") from None
+
+
+def changes_from(texts: Sequence[str]) -> dict[str, Any]:
+    """Settings from texts such as "lr = 0.1" or "relation_options.max_norm=30".
+
+    Values are those of TOML, or else texts without quotes.
+    """
+    found: dict[str, Any] = {}
+    names = [setting.name for setting in dataclasses.fields(Config)]
+    for text in texts:
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not equals:
+            raise ValueError(f"a setting must be KEY=VALUE, got {arrays.shown(text)}")
+        key, _, option = key.partition(".")
+        check_name(key, names, "setting")
+        parsed = _value(value)
+        found[key] = found.get(key, {}) | {option: parsed} if option else parsed
+    Config(**found)  # its errors name the setting
+    return found
+
+
+def _value(text: str) -> Any:
+    try:
+        return parse_toml(f"value = {text}", "a setting")["value"]
+    except ValueError:
+        return text
 
 
 def check_name(name: str, valid: Sequence[str], kind: str, where: str = "") -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Any
+
+from jorth.arrays import check_choice
 
 PAPER_STEP = {"metric": "embedding", "curvature": "scheduled", "momentum": 0.0}
 """The options of `jorth.optim.JOBCD` that make its step the paper's."""
@@ -63,6 +66,24 @@ PRESETS: dict[str, dict[str, Any]] = {
 "paper" is the model of UltraE with the step of J-JOBCD as in the papers. The last two are the best
 that were found for the graphs whose names they have, in 32 dimensions; add ``device="cuda"``.
 """
+
+
+def preset_named(name: Any) -> str:
+    """The preset that a name stands for, however it is spelled: "wn18rr", "FB15k237"."""
+    plain = {_plain(known): known for known in PRESETS}
+    if isinstance(name, str) and _plain(name) in plain:
+        return plain[_plain(name)]
+    try:
+        check_choice(name, "preset", tuple(PRESETS))
+    except ValueError as error:
+        near = difflib.get_close_matches(_plain(str(name)), plain, n=1)
+        raise ValueError(f'{error}; did you mean "{plain[near[0]]}"?' if near else error) from None
+    raise AssertionError(name)
+
+
+def _plain(name: str) -> str:
+    """Small letters and digits alone."""
+    return "".join(sign for sign in name.casefold() if sign.isalnum())
 
 
 def settings(name: str, changes: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from jorth.kge.lines import columns_of
+
 QUERY = "head, relation and tail, separated by tabs, one of head and tail a ?"
 LABEL = "an entity and its label, separated by a tab"
 Query = tuple[str, str, str]
@@ -21,9 +23,12 @@ def check_query(query: Query, where: str = "") -> None:
 
 
 def read_queries(path: Path) -> list[Query]:
-    """Head, relation and tail of every line."""
+    """Head, relation and tail of every line below the headings, if there are some."""
     found: list[Query] = []
-    for where, (head, relation, tail) in _lines(path, 3, QUERY):
+    for number, (where, (head, relation, tail)) in enumerate(_lines(path, 3, QUERY)):
+        asks = "?" in (head, tail)
+        if number == 0 and not asks and columns_of((head, relation, tail)) == (0, 1, 2):
+            continue
         check_query((head, relation, tail), f"{where}: ")
         found.append((head, relation, tail))
     return found
