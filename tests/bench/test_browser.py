@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import subprocess
+from html import unescape
 
 import pytest
 from PIL import Image
@@ -36,7 +37,7 @@ PROBE = """
 <pre id="probe"></pre><script>
 window.addEventListener("load", () => {
   const box = element => element.getBoundingClientRect();
-  document.getElementById("probe").textContent = JSON.stringify({
+  const seen = JSON.stringify({
     images: [...document.images].map(
       i => [i.complete, i.naturalWidth, i.naturalHeight, box(i).width, box(i).height]),
     tables: document.querySelectorAll("table tbody tr").length,
@@ -44,10 +45,26 @@ window.addEventListener("load", () => {
       .filter(n => !n.startsWith("data:")),
     width: document.documentElement.scrollWidth, window: window.innerWidth,
     heading: box(document.querySelector("h1")).height,
+    winners: [...document.querySelectorAll("td.winner")].map(cell => box(cell).right),
+    outside: [...document.querySelectorAll("main *")].filter(
+      e => box(e).width && box(e).right > window.innerWidth + 1 && !e.closest(".scroll, .picture"))
+      .map(e => e.outerHTML.slice(0, 80)),
+    smallest: Math.min(...[...document.querySelectorAll("p, li, td, th, figcaption")]
+      .map(e => parseFloat(getComputedStyle(e).fontSize))),
+    dead: [...document.querySelectorAll("a[href]")]
+      .filter(a => !document.querySelector(a.getAttribute("href"))).map(a => a.outerHTML),
     background: getComputedStyle(document.body).backgroundColor,
   });
+  document.getElementById("probe").textContent = seen;
+  parent.postMessage(seen, "*");
 });
 </script>"""
+# a window can not be narrower than 500 pixels, a frame can
+FRAME = """<!DOCTYPE html><html><body><pre id="probe"></pre><script>
+window.addEventListener("message",
+  event => { document.getElementById("probe").textContent = event.data; });
+</script><iframe src="probed.html" style="border:0;width:%dpx;height:900px"></iframe></body></html>
+"""
 
 
 def browse(folder, *arguments):
@@ -64,21 +81,25 @@ def browse(folder, *arguments):
     return done.stdout, done.stderr
 
 
-@pytest.fixture(scope="module")
-def probed(written, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("browser")
+def probe(written, folder, width):
+    """What the browser sees of a page in a window of this width, and its log."""
     copy = folder / "probed.html"
     copy.write_text(
         written.read_text(encoding="utf-8").replace("</body>", PROBE + "</body>"), encoding="utf-8"
     )
-    dom, log = browse(folder, "--dump-dom", copy.as_uri())
+    frame = folder / "frame.html"
+    frame.write_text(FRAME % width, encoding="utf-8")
+    dom, log = browse(folder, "--window-size=1500,1000", "--dump-dom", frame.as_uri())
     found = re.search(r'<pre id="probe">(.+?)</pre>', dom, re.DOTALL)
     assert found, log[-2000:]
-    return (
-        written,
-        json.loads(found[1].replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&")),
-        log,
-    )
+    return json.loads(unescape(found[1])), log
+
+
+@pytest.fixture(scope="module", params=[1280, 390])
+def probed(request, written, tmp_path_factory):
+    seen, log = probe(written, tmp_path_factory.mktemp("browser"), request.param)
+    assert seen["window"] == request.param
+    return written, seen, log
 
 
 def test_every_figure_is_visible(probed):
@@ -95,7 +116,21 @@ def test_the_page_renders(probed):
     assert seen["heading"] > 20
     assert seen["tables"] > 20
     assert seen["width"] <= seen["window"], "wide tables must scroll by themselves"
+    assert seen["outside"] == []
     assert seen["background"] == "rgb(255, 255, 255)"
+
+
+def test_winners_are_seen_without_scrolling_sideways(probed):
+    """They stood in the last column of a table wider than the window."""
+    _, seen, _ = probed
+    assert len(seen["winners"]) > 8
+    assert max(seen["winners"]) <= seen["window"]
+
+
+def test_text_can_be_read_and_links_lead_somewhere(probed):
+    _, seen, _ = probed
+    assert seen["smallest"] >= 12
+    assert seen["dead"] == []
 
 
 def test_nothing_is_fetched_and_no_error_is_logged(probed):

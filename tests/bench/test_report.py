@@ -3,6 +3,7 @@
 import base64
 import re
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import pytest
 from PIL import Image
@@ -40,6 +41,11 @@ class Page(HTMLParser):
     def handle_data(self, data):
         if self.open and {"td", "th"} & set(self.open):
             self.tables[-1][-1][-1] += data
+
+
+def tables_in(text):
+    """The tables of a part of a page."""
+    return Page(text[: text.index("</main>")]).tables
 
 
 @pytest.fixture(scope="session")
@@ -125,13 +131,65 @@ def test_it_can_be_read_by_machines(page):
     assert tags.count("h1") == tags.count("main") == 1
 
 
+def test_headings_are_in_order(page):
+    levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+def test_contents_and_results_come_first(written, page):
+    """The page began with notes on the first problem, and the winner was far to the right."""
+    text = written.read_text(encoding="utf-8")
+    order = ["Contents</h2>", "Results in brief</h2>", "Who came first.", '<h2 id="trace">']
+    assert sorted(order, key=text.index) == order
+    ids = {attributes["id"] for _, attributes in page.tags if "id" in attributes}
+    links = [attributes["href"][1:] for tag, attributes in page.tags if tag == "a"]
+    assert len(links) == len(set(links)) >= 6
+    assert set(links) <= ids
+    brief = text[text.index("Results in brief</h2>") : text.index('<h2 id="trace">')]
+    for words in ("The well-posed problem: ", "so nobody wins: ", "Noisy Procrustes: "):
+        assert words in brief
+
+
+def test_wide_tables_are_in_the_appendix(written):
+    """A table of more than eight columns may stand in the appendix alone."""
+    text = written.read_text(encoding="utf-8")
+    body, appendix = text.split('<h2 id="appendix">Appendix: all numbers</h2>')
+    widths = [len(table[0]) for table in Page(body).tables]
+    assert len(widths) >= 5
+    assert max(widths) <= 8
+    assert max(len(table[0]) for table in tables_in(appendix)) > 8
+    assert appendix.count("<details>") == appendix.count("<summary>") >= 5
+
+
+def test_the_winner_stands_beside_its_problem(quick_run, page):
+    podiums = [table for table in page.tables if table[0][1:] == ["first", "second", "third"]]
+    groups = group_rows(read_rows(quick_run), "trace")
+    for group in groups:
+        (line,) = (line for line in podiums[0] if line[0].startswith(group.name))
+        winners = [name for name, place in group.places.items() if place == 1]
+        assert all(name in line[1] for name in winners)
+        if not winners:
+            assert "missing: " in line[1] or "failed: " in line[1]
+
+
+def test_counts_are_a_sentence(written, quick_run, tmp_path):
+    text = written.read_text(encoding="utf-8")
+    assert re.search(r"<p>\d+ runs finished, \d+ had no data and 1 failed\.</p>", text)
+    done = next(row for row in read_rows(quick_run) if row["outcome"] == "done")
+    append_row(tmp_path / "runs.jsonl", done)
+    one = write_report(tmp_path, tmp_path / "page").read_text(encoding="utf-8")
+    assert "<p>1 run finished.</p>" in one
+    assert "no other method has a result" in one or "nobody wins" in one
+
+
 def test_it_says_what_must_be_known(written):
     text = re.sub(r"<[^>]+>", "", written.read_text(encoding="utf-8"))
     for words in (
         "This problem is unbounded below",
         "θ alone decides how fast they go",
         "compares step rules, not optimisers",
-        "The well-posed problem: the table to read",
+        "The well-posed problem",
         "He, Yuan, Wang and Xu",
         "Machine:",
         "torch 2.",

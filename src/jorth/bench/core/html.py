@@ -23,7 +23,8 @@ _ENGINE = Environment(
 )
 
 TABLE = """\
-<div class="scroll" tabindex="0" role="region" aria-label="{{ heads[0] }} table"><table>\
+<div class="scroll" tabindex="0" role="region" aria-label="{{ caption | truncate(80) }}">\
+<table{% if css %} class="{{ css }}"{% endif %}>\
 <caption>{{ caption }}</caption>
 <thead><tr>{% for head in heads %}<th scope="col">{{ head }}</th>{% endfor %}</tr></thead>
 <tbody>
@@ -62,9 +63,9 @@ def together(*parts: Html) -> Html:
     return html("{{ parts | join }}", parts=parts)
 
 
-def table(caption: str, heads: Sequence[str], rows: Iterable[Html]) -> Html:
+def table(caption: str, heads: Sequence[str], rows: Iterable[Html], css: str = "") -> Html:
     """A table with a caption and column heads; its rows are made by `table_row`."""
-    return html(TABLE, caption=caption, heads=heads, rows=rows)
+    return html(TABLE, caption=caption, heads=heads, rows=rows, css=css)
 
 
 def table_row(head: str, cells: Iterable[Html], css: str = "") -> Html:

@@ -1,4 +1,4 @@
-"""The page: a summary, a section for each kind, runs without a result, and the machine."""
+"""The page: contents, results in brief, sections, runs without a result, and an appendix."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from pathlib import Path
 from jorth.bench.core.html import Html, html_from, table, table_cell, table_row
 from jorth.bench.core.records import Row, error_of
 from jorth.bench.core.runs import Kind
+from jorth.bench.core.sections import Section, headlines_table
+from jorth.bench.core.words import counted, listed
 from jorth.storage.atomic import replacing
+
+OUTCOMES = {"failed": "{} failed", "missing": "{} had no data", "left out": "{} left out"}
+"""The outcomes of runs without a result, in words."""
 
 
 def write_page(rows: list[Row], kinds: Sequence[Kind], order: Sequence[Kind], place: Path) -> Path:
@@ -18,14 +23,17 @@ def write_page(rows: list[Row], kinds: Sequence[Kind], order: Sequence[Kind], pl
     ``kinds`` has the kind of each row, ``order`` the kinds in the order of their sections.
     """
     place.mkdir(parents=True, exist_ok=True)
-    sections = []
+    sections: list[Section] = []
     for kind in order:
         members = [row for row, found in zip(rows, kinds, strict=True) if found is kind]
-        sections.append(kind.section(members, place))
+        sections += kind.sections(members, place)
     text = html_from(
         "core/page.html",
-        counts=Counter(row["outcome"] for row in rows),
+        counts=_counts(rows),
         sections=sections,
+        sentences=[sentence for section in sections for sentence in section.sentences],
+        headlines=headlines_table(line for section in sections for line in section.headlines),
+        appendix=[part for section in sections for part in section.appendix],
         unfinished=_unfinished(rows, kinds),
         footer=_footer(rows),
     )
@@ -33,6 +41,14 @@ def write_page(rows: list[Row], kinds: Sequence[Kind], order: Sequence[Kind], pl
     with replacing(page) as stream:
         stream.write(text.encode(errors="replace"))  # JSON may hold unpaired surrogates
     return page
+
+
+def _counts(rows: list[Row]) -> str:
+    """How many runs finished, and how many did not, as a sentence."""
+    numbers = Counter(row["outcome"] for row in rows)
+    done = numbers.pop("done", 0)
+    others = [OUTCOMES.get(name, name).format(number) for name, number in numbers.items()]
+    return listed([f"{counted(done, 'run')} finished", *others]) + "."
 
 
 def _unfinished(rows: list[Row], kinds: Sequence[Kind]) -> Html | None:

@@ -36,9 +36,9 @@ class Kind:
     def cell_of(self, row: Row) -> Cell:
         return self.cell.from_json(row["cell"])
 
-    def section(self, rows: list[Row], place: Path) -> Any:
-        """The section of the page as HTML; figures are written into the folder ``place``."""
-        return import_module(f"jorth.bench.{self.name}.section").section(rows, place)
+    def sections(self, rows: list[Row], place: Path) -> Any:
+        """The sections of the page; figures are written into the folder ``place``."""
+        return import_module(f"jorth.bench.{self.name}.section").sections(rows, place)
 
 
 @dataclass(frozen=True)

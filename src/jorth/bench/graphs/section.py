@@ -10,7 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from jorth.bench.core.figures import Numbers, line_style, new_figure, place_figure, png
+from jorth.bench.core.figures import (
+    Numbers,
+    handles_of,
+    legend_below,
+    line_style,
+    log_axis,
+    new_figure,
+    place_figure,
+    png,
+)
 from jorth.bench.core.html import (
     Html,
     html,
@@ -21,13 +30,18 @@ from jorth.bench.core.html import (
     table_row,
     without_result,
 )
+from jorth.bench.core.places import best_three
 from jorth.bench.core.records import MethodRows, Row, reason
+from jorth.bench.core.sections import Headline, Podium, Section, headline_of, podium_table
+from jorth.bench.core.words import compared, counted, seeds_text
 from jorth.bench.graphs.cells import GRAPH_METHODS, GraphCell
 from jorth.bench.graphs.runner import BASE_CONFIG, RANKING_METRICS
 
+TITLE = "Knowledge graphs"
 OURS = ("J-JOBCD", "VR-J-JOBCD")
 RIVAL = "CSDM"
 LEAK = 0.2  # the page warns from this share of test triples whose reverse is a training triple
+PODIUM = "The methods by their test MRR, the median over the seeds; equal ones share a place."
 TESTS = (
     "The chosen settings: training loss in the last epoch, metrics of the test triples; medians "
     "over the seeds, with the range in brackets. ‖R‖₂ and scaled residual "
@@ -65,22 +79,28 @@ class GraphRuns:
         return median(math.inf if loss is None else loss for loss in losses)
 
     def median_mrr(self, method: str) -> float:
-        """The median MRR on the test triples; a run without one counts as zero."""
+        """The median MRR on the test triples; a failed run counts as zero, NaN if none has one."""
         found = [row.get("test", {}).get("mrr") for row in self.tests.get(method, [])]
+        if all(number is None for number in found):
+            return math.nan
         return median(0.0 if number is None else number for number in found)
 
 
-def section(rows: list[Row], place: Path) -> Html:
+def sections(rows: list[Row], place: Path) -> list[Section]:
     """The section on knowledge graphs."""
     found = graph_runs(rows)
-    return html_from(
+    body = html_from(
         "graphs/section.html",
         base=BASE_CONFIG,
-        verdicts=[sentence for runs in found for sentence in verdict(runs)],
+        podium=podium_table(PODIUM, "graph", map(_podium, found)),
         tests=_tests_table(found),
         figure=place_figure(_figure(found), "kge", _caption(found), place),
-        trials=_trials_table(found),
     )
+    sentences = [sentence for runs in found for sentence in verdict(runs)]
+    headlines = [headline(runs) for runs in found]
+    trials = _trials_table(found)
+    appendix = [("Knowledge graphs: all trials", trials)] if trials else []
+    return [Section("graphs", TITLE, body, sentences, headlines, appendix)]
 
 
 def graph_runs(rows: list[Row]) -> list[GraphRuns]:
@@ -103,16 +123,13 @@ def graph_runs(rows: list[Row]) -> list[GraphRuns]:
 def verdict(runs: GraphRuns) -> list[str]:
     """How J-JOBCD and VR-J-JOBCD compare with CSDM, and a warning if the graph leaks answers."""
     sentences = []
+    if not runs.tests:
+        sentences.append(f"{runs.name}: no method has been tested yet.")
+    elif not any(runs.tests.done(name) for name in runs.tests):
+        sentences.append(f"{runs.name}: no test has a result.")
     for method in OURS:
-        if not runs.tests.done(method) or not runs.tests.done(RIVAL):
-            continue
-        loss, other_loss = (runs.median_loss(name) for name in (method, RIVAL))
-        mrr, other_mrr = (runs.median_mrr(name) for name in (method, RIVAL))
-        sentences.append(
-            f"{runs.name}: {method} ends at a {_order(loss, other_loss)} loss than {RIVAL} "
-            f"({loss:.4g} and {other_loss:.4g}) and has a {_order(mrr, other_mrr)} test MRR "
-            f"({mrr:.4f} and {other_mrr:.4f})."
-        )
+        if runs.tests.done(method) and runs.tests.done(RIVAL):
+            sentences.append(f"{runs.name}: {_comparison(runs, method)}.")
     if runs.leak >= LEAK:
         sentences.append(
             f"{runs.name}: {runs.leak:.0%} of the test triples have their reverse (t, r, h) among "
@@ -122,8 +139,34 @@ def verdict(runs: GraphRuns) -> list[str]:
     return sentences
 
 
-def _order(mine: float, other: float) -> str:
-    return "lower" if mine < other else "higher" if mine > other else "no other"
+def _comparison(runs: GraphRuns, method: str) -> str:
+    loss, other_loss = (runs.median_loss(name) for name in (method, RIVAL))
+    mrr, other_mrr = (runs.median_mrr(name) for name in (method, RIVAL))
+    trained = compared("training loss", loss, other_loss, RIVAL, ".4g")
+    return f"{method} {trained} and {compared('test MRR', mrr, other_mrr, RIVAL, '.4f')}"
+
+
+def standings(runs: GraphRuns) -> dict[str, float]:
+    """The median test MRR of every method with a result, the best first."""
+    known = {name: runs.median_mrr(name) for name in runs.tests if runs.tests.done(name)}
+    finite = {name: mrr for name, mrr in known.items() if math.isfinite(mrr)}
+    return dict(sorted(finite.items(), key=lambda pair: -pair[1]))
+
+
+def headline(runs: GraphRuns) -> Headline:
+    """The best test MRR, and how far it is above the next."""
+    scores = {name: -mrr for name, mrr in standings(runs).items()}
+    return headline_of(TITLE, runs.name, scores, lambda score: f"test MRR {-score:.3f}")
+
+
+def _podium(runs: GraphRuns) -> Podium:
+    found = standings(runs)
+    places = best_three({name: -mrr for name, mrr in found.items()})
+    results = {name: f"test MRR {mrr:.3f}" for name, mrr in found.items()}
+    tests = [row for rows in runs.tests.values() for row in rows]
+    trouble = dict.fromkeys(reason(row) for row in tests if row["outcome"] != "done")
+    details = f"{counted(runs.cell.epochs, 'epoch')}, {seeds_text(runs.tests.seeds)}"
+    return Podium(runs.name, details, places, results, "; ".join(trouble))
 
 
 def _tests_table(found: list[GraphRuns]) -> Html:
@@ -139,7 +182,7 @@ def _tests_table(found: list[GraphRuns]) -> Html:
 
 def _settings(rows: list[Row]) -> str:
     settings = dict.fromkeys(GraphCell.from_json(row["cell"]).setting for row in rows)
-    return f"{'; '.join(settings)}; {len(rows)} seeds, {rows[0]['cell']['epochs']} epochs"
+    return f"{'; '.join(settings)}; {counted(len(rows), 'seed')}"
 
 
 def _test_cells(rows: list[Row]) -> list[Html]:
@@ -182,9 +225,7 @@ def _trial_cells(row: Row) -> list[Html]:
 
 
 def _caption(found: list[GraphRuns]) -> str:
-    names = "; ".join(
-        f"{runs.name}, seeds {', '.join(map(str, runs.tests.seeds))}" for runs in found
-    )
+    names = "; ".join(f"{runs.name}, {seeds_text(runs.tests.seeds)}" for runs in found)
     return (
         "Training loss, MRR and Hits@10 of the held-out triples against epochs and seconds. "
         f"{names}."
@@ -208,11 +249,7 @@ def _figure(found: list[GraphRuns]) -> bytes | None:
             heading = runs.name if against == "passes" else "the same against time"
             panels[0].set_title(heading, fontsize=9, parse_math=False)
             panels[-1].set_xlabel(x_label)
-    handles: dict[str, Any] = {}
-    for panel in axes.flat:
-        lines, labels = panel.get_legend_handles_labels()
-        handles |= dict(zip(labels, lines, strict=True))
-    figure.legend(handles.values(), handles, loc="outside lower center", ncols=3, fontsize=9)
+    legend_below(figure, handles_of(axes.flat))
     return png(figure)
 
 
@@ -228,7 +265,7 @@ def _panel(panel: Any, runs: GraphRuns, against: str, name: str) -> None:
             extremes = values.min(axis=0), values.max(axis=0)
             panel.fill_between(grid, *extremes, color=line["color"], alpha=0.12, linewidth=0)
     if name == "loss":
-        panel.set_yscale("log")
+        log_axis(panel, "y")
     panel.grid(alpha=0.3)
     panel.tick_params(labelsize=8)
 

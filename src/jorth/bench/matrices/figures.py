@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from jorth.bench.core.figures import LINES, Numbers, legend_below, line_style, new_figure, png
+from jorth.bench.core.figures import (
+    LINES,
+    Numbers,
+    handles_of,
+    legend_below,
+    line_style,
+    log_axis,
+    new_figure,
+    png,
+)
 from jorth.bench.core.records import Row
 from jorth.bench.matrices.groups import Group, has_diverged
+from jorth.bench.matrices.paper import PAPER_METHODS
 from jorth.bench.matrices.probe import SeededRuns
 
 LABELS = {"time": "seconds", "gradients": "gradient evaluations (epochs)"}
@@ -23,6 +33,7 @@ RACE_TOP = 1e4  # a race is drawn up to this multiple of its starting value
 PROBE_TOP = 1.2  # values of a probe are drawn up to this multiple of the first
 LOG_RANGE = 10.0  # if the values of a probe span more than this factor, the axis is logarithmic
 DEEPEST_GAP = 1e-13
+MOST_CURVES = 9  # in one panel; more are drawn in two rows of panels, the best one in both
 TRIANGLE = {"marker": "^", "markerfacecolor": "white"}  # the mark of a run that diverged
 
 
@@ -37,20 +48,11 @@ def convergence(group: Group) -> bytes | None:
     if not curves:
         return None
 
-    def draw(axes: Any, axis: str) -> None:
-        for name, columns in curves.items():
-            x = _positive(columns[axis])
-            line = line_style(name)
-            # a step function, as nothing is known between two records
-            axes.step(x, columns["y"], where="post", label=name, **line)
-            axes.plot(x[-1:], columns["y"][-1:], "o", color=line["color"], markersize=3)
-        axes.set(yscale="log")
-
-    figure = _two_panels(("time", "gradients"), draw)
-    left = figure.axes[0]
-    left.set_ylabel("−f(X), higher is further" if race else "relative gap")
-    left.set_ylim(*_limits(group, curves, race))
-    _finish(figure, f"{group.name}: {TITLES[group.cell.problem]}", columns=5)
+    figure = _panels(("time", "gradients"), _rows_of_panels(curves, group.places), _draw_curve)
+    for left in figure.axes[::2]:
+        left.set_ylabel("−f(X), higher is further" if race else "relative gap")
+        left.set_ylim(*_limits(group, curves, race))
+    _finish(figure, f"{group.name}: {TITLES[group.cell.problem]}")
     return png(figure)
 
 
@@ -69,23 +71,20 @@ def probe_convergence(runs: SeededRuns) -> bytes | None:
     if not drawn:
         return None
 
-    def draw(axes: Any, axis: str) -> None:
-        for name, rows in drawn.items():
-            _draw_band(axes, name, rows, axis)
-
-    figure = _two_panels(("gradients", "time"), draw)
+    figure = _panels(("gradients", "time"), [drawn], _draw_band)
     lowest = min(float(on_grid(rows, axis)[1].min()) for rows in drawn.values() for axis in LABELS)
     first = max(row["start_value"] for rows in drawn.values() for row in rows)
     left = figure.axes[0]
     left.set_ylabel("f(X)")
     if first > LOG_RANGE * lowest > 0:
-        left.set(yscale="log", ylim=(lowest / 1.2, PROBE_TOP * first))
+        left.set_ylim(lowest / 1.2, PROBE_TOP * first)
+        log_axis(left, "y")
     else:
         span = first - lowest
         left.set_ylim(lowest - 0.05 * span, first + (PROBE_TOP - 1) * span)
     count = len(runs.rows.seeds)
     over = "" if count == 1 else f", median and range of {count} seeds"
-    _finish(figure, f"{runs.name}: the structural probe{over}", columns=4)
+    _finish(figure, f"{runs.name}: the structural probe{over}")
     return png(figure)
 
 
@@ -105,16 +104,19 @@ def against_theta(groups: list[Group]) -> bytes:
             if (row := group.done.get(name)) and row["value"] is not None
         ]
         if runs and runs[0][1]["cell"]["theta"] is None:
-            ends.axhline(min(-runs[0][1]["value"], top), label=name, **line_style(name, 1.2))
+            ends.axhline(min(-runs[0][1]["value"], top), label=name, **_plain_line(name))
         elif runs:
             top *= 1.8
             _draw_theta(ends, times, name, runs, top)
     for axes in (ends, times):
         axes.set(xscale="log", yscale="log", xlabel="θ, in units of the curvature of f")
         axes.grid(alpha=0.3)
-    ends.set_ylabel("−f(X) when the run ended (△: unbounded)")
-    times.set(ylabel="seconds until the run was unbounded", xlim=ends.get_xlim())
-    _finish(figure, f"{groups[0].name}: the race, {groups[0].budget} per run", columns=3)
+    if not times.lines:
+        middle = {"ha": "center", "va": "center", "transform": times.transAxes}
+        times.text(0.5, 0.5, "no run was unbounded", **middle)
+    ends.set_ylabel("−f(X) at the end (△: unbounded)")
+    times.set(ylabel="seconds until unbounded", xlim=ends.get_xlim())
+    _finish(figure, f"{groups[0].name}: the race, {groups[0].budget} per run")
     return png(figure)
 
 
@@ -132,19 +134,60 @@ def on_grid(rows: list[Row], axis: str) -> tuple[Numbers, Numbers]:
     return grid, np.array(values)
 
 
-def _two_panels(axes_names: tuple[str, str], draw: Callable[[Any, str], None]) -> Any:
-    """Two panels with a common y axis, each drawn against one column of the history."""
-    figure = new_figure()
-    for axes, axis in zip(figure.subplots(1, 2, sharey=True), axes_names, strict=True):
-        draw(axes, axis)
-        axes.set(xscale="log", xlabel=LABELS[axis])
-        axes.grid(alpha=0.3)
+def _panels(
+    columns: tuple[str, str],
+    rows: Sequence[Mapping[str, Any]],
+    draw: Callable[[Any, str, Any, str], None],
+) -> Any:
+    """Panels with a common y axis: a column for each column of a history, a row for some methods.
+
+    ``draw`` gets a panel, the name of a method, what is known of it, and the column.
+    """
+    figure = new_figure(height=3.9 if len(rows) == 1 else 6.8)
+    panels = figure.subplots(len(rows), 2, sharey=True, sharex="col", squeeze=False)
+    for methods, line in zip(rows, panels, strict=True):
+        for panel, column in zip(line, columns, strict=True):
+            for name, known in methods.items():
+                draw(panel, name, known, column)
+            panel.set_xscale("log")
+            panel.grid(alpha=0.3)
+    for panel, column in zip(panels[-1], columns, strict=True):
+        panel.set_xlabel(LABELS[column])
     return figure
 
 
-def _finish(figure: Any, title: str, columns: int) -> None:
+def _rows_of_panels(curves: dict[str, Any], places: Mapping[str, int]) -> list[dict[str, Any]]:
+    """The curves of each row of panels: the paper's methods and the others if they are many."""
+    if len(curves) <= MOST_CURVES:
+        return [curves]
+    best = [name for name in curves if places.get(name) == 1][:1]
+    papers = {name: curves[name] for name in curves if name in PAPER_METHODS or name in best}
+    others = {name: curves[name] for name in curves if name not in PAPER_METHODS or name in best}
+    return [papers, others]
+
+
+def _finish(figure: Any, title: str) -> None:
+    """Set the title, the ticks of logarithmic axes, and the legend."""
     figure.suptitle(title, fontsize=10, parse_math=False)
-    legend_below(figure, figure.axes[0], columns=columns)
+    for panel in figure.axes:
+        log_axis(panel, "x")
+        if panel.get_yscale() == "log":
+            log_axis(panel, "y")
+    legend_below(figure, handles_of(figure.axes))
+
+
+def _plain_line(name: str, width: float = 1.6) -> dict[str, Any]:
+    """The line of a method without its markers."""
+    return line_style(name, width) | {"marker": "", "markevery": None}
+
+
+def _draw_curve(axes: Any, name: str, columns: dict[str, Numbers], axis: str) -> None:
+    """A step function, as nothing is known between two records; a dot marks its end."""
+    x = _positive(columns[axis])
+    line = line_style(name)
+    axes.step(x, columns["y"], where="post", label=name, **line)
+    axes.plot(x[-1:], columns["y"][-1:], "o", color=line["color"], markersize=3)
+    axes.set(yscale="log")
 
 
 def _draw_band(axes: Any, name: str, rows: list[Row], axis: str) -> None:
@@ -165,7 +208,7 @@ def _draw_theta(
     ends: Any, times: Any, name: str, runs: list[tuple[float | None, Row]], top: float
 ) -> None:
     """Draw one method in both panels; open triangles are runs that diverged."""
-    line = line_style(name)
+    line = _plain_line(name)
     triangle = {"markersize": 8, **TRIANGLE}
     points = [(theta, min(-row["value"], top), has_diverged(row)) for theta, row in runs]
     ends.plot([p[0] for p in points], [p[1] for p in points], label=name, **line)
@@ -174,7 +217,7 @@ def _draw_theta(
         ends.plot(theta, value, color=line["color"], **mark)
     diverged_at = [(theta, row["time"]) for theta, row in runs if has_diverged(row)]
     if diverged_at:
-        times.plot(*zip(*diverged_at, strict=True), **triangle, **line)
+        times.plot(*zip(*diverged_at, strict=True), **line | triangle)
 
 
 def _curve(row: Row, race: bool) -> dict[str, Numbers]:
@@ -198,8 +241,10 @@ def _positive(x: Numbers) -> Numbers:
 
 
 def _limits(group: Group, curves: dict[str, dict[str, Numbers]], race: bool) -> tuple[float, float]:
+    drawn = [columns["y"] for columns in curves.values() if len(columns["y"])]
     if not race:
-        return DEEPEST_GAP / 2, 3.0
+        lowest = min((float(y.min()) for y in drawn), default=DEEPEST_GAP)
+        return max(lowest / 5, DEEPEST_GAP / 2), 3.0
     first = -next(iter(group.done.values()))["start_value"]
-    top = max(float(columns["y"].max()) for columns in curves.values() if len(columns["y"]))
+    top = max(float(y.max()) for y in drawn)
     return first / 1.5, min(2.0 * top, RACE_TOP * first)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from jorth.bench.core.places import best_three
 from jorth.bench.core.records import Row
 from jorth.bench.matrices.cells import MatrixCell
 from jorth.bench.matrices.methods import METHOD_NAMES
@@ -101,14 +102,6 @@ def columns_of(groups: Iterable[Any]) -> list[str]:
     """The methods that have rows in any of the groups, in the order of the tables."""
     present = {name for group in groups for name in group.rows}
     return [name for name in METHOD_NAMES if name in present]
-
-
-def best_three(scores: dict[str, Any]) -> dict[str, int]:
-    """The places 1, 2 and 3 by scores, lower is better; equal scores share a place."""
-    placed = {
-        name: 1 + sum(other < mine for other in scores.values()) for name, mine in scores.items()
-    }
-    return {name: place for name, place in placed.items() if place <= 3}
 
 
 def score(row: Row) -> tuple[float, float]:

@@ -9,9 +9,12 @@ from statistics import median
 
 from jorth.bench.core import html as page
 from jorth.bench.core.html import Html, html, label, table, table_cell, table_row
+from jorth.bench.core.places import best_three
 from jorth.bench.core.records import MethodRows, Row, reason
+from jorth.bench.core.sections import Headline, Podium, headline_of
+from jorth.bench.core.words import counted, firsts, listed, on_how_many, seeds_text
 from jorth.bench.matrices.cells import MatrixCell
-from jorth.bench.matrices.groups import OneProblem, best_three, columns_of
+from jorth.bench.matrices.groups import OneProblem, columns_of
 from jorth.bench.matrices.methods import METHOD_NAMES
 from jorth.bench.matrices.tables import status_words
 
@@ -33,8 +36,9 @@ RUNS = """\
 {% if polished %}<br>before polishing {{ polished }}{% endif %}</small>\
 {% if doubts %}<br><span class="failed">the solver said otherwise in {{ doubts }}</span>{% endif %}\
 {% if trouble %}<br>{{ trouble }}{% endif %}"""
-MEDIANS = (
-    "{% if sentences %}<p>By medians over the seeds: {{ sentences | join(' ') }}</p>{% endif %}"
+PODIUM_CAPTION = (
+    "The best three methods by the value at the end of the budget, the median over the seeds. The "
+    "appendix has all methods."
 )
 
 
@@ -116,24 +120,41 @@ def samples_to(row: Row, value: float) -> float | None:
     return next((samples for samples, found in pairs if found is not None and found <= value), None)
 
 
-def verdict(found: list[SeededRuns]) -> Html:
-    """How J-JOBCD and VR-J-JOBCD compare by medians."""
-    sentences = []
+def verdict(found: list[SeededRuns]) -> list[str]:
+    """How the methods compare by medians over the seeds, in sentences."""
+    winners = [[name for name, place in runs.places.items() if place == 1] for runs in found]
+    sentences = [f"The structural probe: {firsts(winners, 'data set')}."]
     for method in ("J-JOBCD", "VR-J-JOBCD"):
-        compared = [known for runs in found if (known := runs.no_worse(method)) is not None]
-        if compared:
-            sentences.append(
-                f"{method} ends no worse than {', '.join(RIVALS[:-1])} and {RIVALS[-1]} on "
-                f"{sum(compared)} of {len(compared)} data sets."
-            )
+        known = [runs for runs in found if runs.no_worse(method) is not None]
+        if known:
+            rivals = [name for name in RIVALS if any(name in runs.rows for runs in known)]
+            good = sum(bool(runs.no_worse(method)) for runs in known)
+            where = on_how_many(good, len(known), "data set")
+            sentences.append(f"{method} ends no worse than {listed(rivals)} {where}.")
     ratios = [median(pair.ratio for pair in pairs) for runs in found if (pairs := matches(runs))]
     if ratios:
         few = sum(ratio <= 1 / 3 for ratio in ratios)
         sentences.append(
             "VR-J-JOBCD reaches the last value of J-JOBCD with at most a third of its sample "
-            f"gradients on {few} of {len(ratios)}."
+            f"gradients {on_how_many(few, len(ratios), 'data set')}."
         )
-    return html(MEDIANS, sentences=sentences)
+    return sentences
+
+
+def headline(runs: SeededRuns, kind: str) -> Headline:
+    """The winner by medians, and the next method."""
+    ends = {name: end for name, end in runs.medians.items() if math.isfinite(end)}
+    count = len(runs.rows.seeds)
+    more = f", the median of {counted(count, 'seed')}" if count > 1 else ""
+    return headline_of(kind, runs.name, ends, lambda end: f"f = {end:.4g}", more=more)
+
+
+def podium(runs: SeededRuns) -> Podium:
+    """The best three medians."""
+    rows = [row for members in runs.rows.values() for row in members]
+    trouble = dict.fromkeys(reason(row) for row in rows if row["outcome"] != "done")
+    results = {name: f"f = {end:.4g}" for name, end in runs.medians.items()}
+    return Podium(runs.name, _details(runs), runs.places, results, "; ".join(trouble))
 
 
 def results_table(found: list[SeededRuns]) -> Html:
@@ -152,9 +173,13 @@ def results_table(found: list[SeededRuns]) -> Html:
 
 
 def _label(runs: SeededRuns) -> Html:
+    return label(runs.name, _details(runs))
+
+
+def _details(runs: SeededRuns) -> str:
     seeds = runs.rows.seeds
-    which = f"{len(seeds)} seeds" if len(seeds) > 1 else f"seed {seeds[0]}"
-    return label(runs.name, f"{which}, {runs.budget}")
+    which = f"{len(seeds)} seeds" if len(seeds) > 1 else seeds_text(seeds)
+    return f"{which}, {runs.budget}"
 
 
 def _cell(rows: list[Row] | None, place: int | None) -> Html:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,13 @@ from typing import Any
 from jorth.bench.core.figures import place_figure
 from jorth.bench.core.html import Html, html, html_from, together
 from jorth.bench.core.records import Row
+from jorth.bench.core.sections import Podium, Section, podium_table
+from jorth.bench.core.words import seeds_text
 from jorth.bench.matrices import figures, probe, tables
 from jorth.bench.matrices.cells import MatrixCell
 from jorth.bench.matrices.groups import Group, group_rows
 from jorth.bench.matrices.paper import CITATION
+from jorth.bench.matrices.podium import headline, podium, race_sentence, sentence
 from jorth.bench.matrices.probe import SeededRuns, seeded_runs
 
 RACE_CAPTION = (
@@ -23,28 +27,89 @@ GAP_CAPTION = (
     "Gap, value and violation. First is the smallest gap; where gaps are below 10⁻¹¹, the "
     "shortest time."
 )
+PODIUM_CAPTION = (
+    "The best three methods: the smallest gap or, where gaps are below 10⁻¹¹ (“solved”), the "
+    "shortest time. The appendix has all methods."
+)
+RACE_PODIUM_CAPTION = (
+    "The three methods furthest down when their budget was used up; those that left for infinity "
+    "are equal. The appendix has all methods."
+)
+DATA = "data (m-n-p)"
 FIGURES = "{% if parts %}<h3>{{ heading }}</h3>{{ parts | join }}{% endif %}"
+TITLES = {
+    "trace": "The well-posed problem",
+    "race": "The problem as printed: a race",
+    "procrustes": "Noisy Procrustes",
+    "probe": "The structural probe",
+}
 
 
-def section(rows: list[Row], place: Path) -> Html:
-    """All sections on problems over matrices."""
-    race = group_rows(rows, "race")
-    trace = group_rows(rows, "trace")
-    planted = group_rows(rows, "procrustes")
-    probes = group_rows(rows, "probe")
-    return html_from(
-        "matrices/section.html",
-        trace=trace and _by_gap(trace, place),
-        race=race and _race(race, place),
-        procrustes=planted and _by_gap(planted, place),
-        probe=probes and _probe(seeded_runs(rows), place),
-        problems=tables.problems_table(race + trace + planted + probes),
+def sections(rows: list[Row], place: Path) -> list[Section]:
+    """The sections on problems over matrices that have rows."""
+    race, trace, planted, probes = (
+        group_rows(rows, problem) for problem in ("race", "trace", "procrustes", "probe")
+    )
+    found = []
+    if trace:
+        found.append(_by_gap("trace", trace, place))
+    if race:
+        found.append(_race_section(race, place))
+    if planted:
+        found.append(_by_gap("procrustes", planted, place))
+    if probes:
+        found.append(_probe_section(seeded_runs(rows), place))
+    problems = tables.problems_table(race + trace + planted + probes)
+    last = found[-1]
+    appendix = [*last.appendix, ("The problems and where they start", problems)]
+    return [*found[:-1], replace(last, appendix=appendix)]
+
+
+def _by_gap(problem: str, groups: list[Group], place: Path) -> Section:
+    title = TITLES[problem]
+    podium = podium_table(PODIUM_CAPTION, DATA, _podiums(groups))
+    text = html_from(f"matrices/{problem}.html")
+    return Section(
+        problem,
+        title,
+        together(text, podium, _curves(groups, place)),
+        [sentence(groups, title)],
+        [headline(group, title) for group in groups],
+        [
+            (f"{title}: all results", tables.results_table(groups, GAP_CAPTION)),
+            (f"{title}: times to a gap", tables.speed_table(groups)),
+        ],
     )
 
 
-def _by_gap(groups: list[Group], place: Path) -> Html:
-    results = tables.results_table(groups, GAP_CAPTION)
-    return together(results, tables.speed_table(groups), _curves(groups, place))
+def _podiums(groups: list[Group]) -> list[Podium]:
+    several = tables.several_seeds(groups)
+    return [podium(group, tables.details(group, several)) for group in groups]
+
+
+def _race_section(groups: list[Group], place: Path) -> Section:
+    table = podium_table(RACE_PODIUM_CAPTION, DATA, _podiums(groups))
+    title = TITLES["race"]
+    results = tables.results_table(groups, RACE_CAPTION)
+    return Section(
+        "race",
+        title,
+        html_from("matrices/race.html", podium=table, race=_race(groups, place)),
+        [race_sentence(groups)],
+        appendix=[(f"{title}: all results", results)],
+    )
+
+
+def _probe_section(found: list[SeededRuns], place: Path) -> Section:
+    title = TITLES["probe"]
+    return Section(
+        "structural-probe",
+        title,
+        html_from("matrices/probe.html", probe=_probe(found, place)),
+        probe.verdict(found),
+        [probe.headline(runs, title) for runs in found],
+        [(f"{title}: all results", probe.results_table(found))],
+    )
 
 
 def _race(groups: list[Group], place: Path) -> dict[str, Any]:
@@ -56,11 +121,10 @@ def _race(groups: list[Group], place: Path) -> dict[str, Any]:
     many_thetas = [found for found in problems if len(found) > 1]
     orders = tables.comparisons(groups)
     alike = sum(comparison.alike for _, comparison in orders)
+    decided = alike + sum(comparison.reversed for _, comparison in orders)
     return {
-        "results": tables.results_table(groups, RACE_CAPTION),
         "orders": orders and tables.orders_table(orders),
-        "alike": alike,
-        "decided": alike + sum(comparison.reversed for _, comparison in orders),
+        "agreement": tables.agreement(alike, decided),
         "figures": together(_thetas(many_thetas, place), _curves(nearest_to_one, place)),
     }
 
@@ -87,8 +151,7 @@ def _probe(found: list[SeededRuns], place: Path) -> Html:
         name = f"probe-{_slug(runs.cell)}"
         parts.append(place_figure(picture, name, _probe_caption(runs), place))
     return together(
-        probe.verdict(found),
-        probe.results_table(found),
+        podium_table(probe.PODIUM_CAPTION, DATA, map(probe.podium, found)),
         probe.matching_table(found),
         html(FIGURES, heading="Convergence", parts=list(filter(None, parts))),
     )
@@ -96,12 +159,12 @@ def _probe(found: list[SeededRuns], place: Path) -> Html:
 
 def _probe_caption(runs: SeededRuns) -> str:
     medians = runs.medians.items()
-    ends = ", ".join(f"{name} {value:.4g}" for name, value in medians if value < float("inf"))
-    seeds = ", ".join(map(str, runs.rows.seeds))
-    return (
-        f"{runs.name}, {runs.budget} per run, seeds {seeds}: f against epochs and against time. "
-        f"Medians at the end: {ends}."
+    ends = [f"{name} {value:.4g}" for name, value in medians if value < float("inf")]
+    text = (
+        f"{runs.name}, {runs.budget} per run, {seeds_text(runs.rows.seeds)}: f against epochs and "
+        "against time."
     )
+    return f"{text} Medians at the end: {', '.join(ends)}." if ends else text
 
 
 def _curves(groups: list[Group], place: Path) -> Html:
@@ -115,15 +178,15 @@ def _curves(groups: list[Group], place: Path) -> Html:
 def _curve_caption(group: Group) -> str:
     what = "−f" if group.cell.problem == "race" else "the relative gap"
     theta = "" if group.theta is None else f", θ = {group.theta:g}"
-    ends = ", ".join(
+    ends = [
         f"{name} {-row['value'] if row['gap'] is None else row['gap']:.1e}"
         for name, row in group.done.items()
         if row["value"] is not None
+    ]
+    text = (
+        f"{group.name}{theta}, {group.budget} per run: {what} against time and against gradients."
     )
-    return (
-        f"{group.name}{theta}, {group.budget} per run: {what} against time and against gradients. "
-        f"At the end: {ends}."
-    )
+    return f"{text} At the end: {', '.join(ends)}." if ends else text
 
 
 def _slug(cell: MatrixCell) -> str:

@@ -26,10 +26,10 @@ RUN = """\
 def results_table(groups: list[Group], caption: str) -> Html:
     """Values with violations in brackets and the best three marked, as in the paper's Table 1."""
     names = columns_of(groups)
-    several_seeds = len({group.cell.seed for group in groups}) > 1
+    several = several_seeds(groups)
     body = []
     for group, following in zip(groups, [*groups[1:], None], strict=True):
-        body.append(table_row(_label(group, several_seeds), _cells(group, names)))
+        body.append(table_row(label(group.name, details(group, several)), _cells(group, names)))
         last = following is None or following.size != group.size
         if group.cell.problem == "race" and group.size in paper.PRINTED and last:
             head = html("<small>paper, 90 s</small>")
@@ -37,10 +37,16 @@ def results_table(groups: list[Group], caption: str) -> Html:
     return table(caption, ["data (m-n-p)", *names], body)
 
 
-def _label(group: Group, several_seeds: bool) -> Html:
+def several_seeds(groups: list[Group]) -> bool:
+    """Whether the groups differ in their seeds, which are then shown."""
+    return len({group.cell.seed for group in groups}) > 1
+
+
+def details(group: Group, with_seed: bool) -> str:
+    """What is shown in small print below the name of a group."""
     theta = "" if group.theta is None else f"θ = {group.theta:g}, "
-    seed = f"seed {group.cell.seed}, " if several_seeds else ""
-    return label(group.name, f"{theta}{seed}{group.budget}")
+    seed = f"seed {group.cell.seed}, " if with_seed else ""
+    return f"{theta}{seed}{group.budget}"
 
 
 def _cells(group: Group, names: list[str]) -> list[Html]:
@@ -136,9 +142,22 @@ def orders_table(found: list[tuple[Group, paper.OrderComparison]]) -> Html:
         decided = comparison.alike + comparison.reversed
         cells = [table_cell(order, css="text") for order in (ours, papers)]
         cells.append(table_cell(f"{comparison.alike} of {decided}"))
-        body.append(table_row(_label(group, False), cells))
+        body.append(table_row(label(group.name, details(group, False)), cells))
     heads = ["data (m-n-p)", "order here, best first", "order in the paper", "pairs ranked alike"]
     return table("The order of the methods, here and in the paper.", heads, body)
+
+
+def agreement(alike: int, decided: int) -> str:
+    """How many pairs of methods have the same order here and in the paper, as a sentence."""
+    if decided == 0:
+        return "No pair of methods differs on both sides."
+    if decided == 1:
+        return f"One pair of methods differs on both sides; it is ranked {_alike(alike)}."
+    return f"Of {decided} pairs of methods that differ on both sides, {alike} are ranked alike."
+
+
+def _alike(number: int) -> str:
+    return "alike" if number else "the other way round"
 
 
 def problems_table(groups: list[Group]) -> Html:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jorth.bench.core.figures import Numbers, new_figure, png
+from jorth.bench.core.figures import LINES, Numbers, log_axis, new_figure, png
 from jorth.bench.core.records import Row
 from jorth.bench.speed.methods import GROUPS, LBFGS, NEWTON
 from jorth.bench.speed.table import Entry, threads_text
@@ -14,13 +14,13 @@ from jorth.bench.speed.table import Entry, threads_text
 SIZES = (50, 500)
 """The sizes that are shown where they were run, else the smallest and the largest."""
 CURVES = {
-    # label: the methods of which the fastest is shown, colour, width
-    "plain JOBCD": (GROUPS["plain"], "#E69F00", 1.6),
-    "accelerated JOBCD": (GROUPS["accelerated"], "#D55E00", 2.4),
-    "L-BFGS": ((LBFGS,), "#0072B2", 2.4),
-    "Newton": ((NEWTON,), "#009E73", 2.4),
-    "pymanopt CG": (("pymanopt CG",), "#999999", 1.6),
-    "pymanopt TR": (("pymanopt TR",), "#000000", 1.6),
+    # label: the methods of which the fastest is shown, colour, style; other libraries are dashed
+    "plain JOBCD": (GROUPS["plain"], LINES["GS-JOBCD"][0], "-"),
+    "accelerated JOBCD": (GROUPS["accelerated"], LINES["accelerated J-JOBCD"][0], "-"),
+    "L-BFGS": ((LBFGS,), LINES["Riemannian L-BFGS"][0], "-"),
+    "Newton": ((NEWTON,), LINES["Riemannian Newton"][0], "-"),
+    "pymanopt CG": (("pymanopt CG",), "#6F6F00", "--"),
+    "pymanopt TR": (("pymanopt TR",), "#6A3D9A", "--"),
 }
 LEVELS = (5e-2, 6e-3, 6e-4, 4e-5, 3e-6, 2e-7)
 """The gaps at which the curves carry their names."""
@@ -89,13 +89,14 @@ def _panel(axis: Any, entry: Entry) -> None:
         times, gaps = (np.array(row["curve"][part], dtype=float) for part in ("time", "gap"))
         positive = times > 0  # the axis is logarithmic
         times, gaps = times[positive], gaps[positive].clip(LOWEST, None)
-        _, colour, width = CURVES[label]
-        axis.plot(times, gaps, color=colour, linewidth=width)
+        _, colour, style = CURVES[label]
+        axis.plot(times, gaps, color=colour, linestyle=style, linewidth=2.0)
         lines.append((label, times, gaps))
     axis.set_xscale("log")
-    axis.set_yscale("log")
     axis.set_ylim(LOWEST, 1.5)
     axis.set_xlim(left=min((_time_at(FALLING, *curve) for _, *curve in lines)) / 1.5)
+    log_axis(axis, "x")
+    log_axis(axis, "y")
     axis.grid(alpha=0.25)
     _label(axis, lines)
 

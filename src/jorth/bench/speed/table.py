@@ -149,11 +149,39 @@ def full_table(found: list[Entry]) -> tuple[Sequence[str], list[list[str]]]:
     return heads, [entry.texts(names) for entry in found]
 
 
+def group_table(found: list[Entry]) -> tuple[Sequence[str], list[list[str]]]:
+    """The heads and lines of a short table: the seconds of the best peer, the ratios of groups."""
+    if found[0].cell.task == "batch":
+        return full_table(found)
+    groups = [name for name in GROUPS if any(_present(entry, name) for entry in found)]
+    lines = []
+    for entry in found:
+        cell = entry.cell
+        peer = time_text(entry.best_peer(min(DEEP_GAPS))[1])
+        ratios = [_group_ratios(entry, name) for name in groups]
+        lines.append([f"{cell.n}, {cell.p}", f"{cell.condition:g}", peer, *ratios])
+    return ("n, p", "cond.", "best peer, s", *groups), lines
+
+
+def _group_ratios(entry: Entry, group: str) -> str:
+    """At both gaps, without spaces; empty if nothing of the group was run."""
+    if not _present(entry, group):
+        return ""
+    return ratio_texts(entry.group_ratio(group, gap) for gap in DEEP_GAPS).replace(" ", "")
+
+
+def _present(entry: Entry, group: str) -> bool:
+    return any(entry.rows.done(name) for name in GROUPS[group])
+
+
 def _rates(entry: Entry) -> list[str]:
     """Problems per second of each method, and how many times faster one call is."""
     seconds = [entry.seconds(name, min(GAPS)) for name in BATCH_METHODS]
     rates = [f"{1 / each:,.0f}" if math.isfinite(each) else NONE for each in seconds]
-    ratios = [str(Ratio(each / seconds[0])) if rates[0] != NONE else NONE for each in seconds[1:]]
+    ratios = [
+        NONE if NONE in (rates[0], rate) else str(Ratio(each / seconds[0]))
+        for each, rate in zip(seconds[1:], rates[1:], strict=True)
+    ]
     return [f"{entry.cell.n}, {entry.cell.p}", f"{entry.cell.condition:g}", *rates, *ratios]
 
 

@@ -9,9 +9,8 @@ from rich.text import Text
 
 from jorth.bench.core.records import Row, error_of
 from jorth.bench.speed.cells import SpeedCell
-from jorth.bench.speed.methods import GROUPS
 from jorth.bench.speed.summary import claims
-from jorth.bench.speed.table import DEEP_GAPS, Entry, full_table, ratio_texts, tables, time_text
+from jorth.bench.speed.table import Entry, group_table, tables
 from jorth.tables import NumberTable
 from jorth.terminal import visible
 
@@ -33,34 +32,11 @@ def shown(rows: list[Row], found: list[Entry]) -> RenderableType:
 
 
 def _table(title: str, found: list[Entry]) -> NumberTable:
-    heads, lines = full_table(found) if found[0].cell.task == "batch" else _by_group(found)
+    heads, lines = group_table(found)
     table = NumberTable(heads, title=title)
     for line in lines:
         table.add(*line)
     return table
-
-
-def _by_group(found: list[Entry]) -> tuple[Sequence[str], list[list[str]]]:
-    """Heads and lines with the seconds of the best peer and the ratios of the groups."""
-    groups = [name for name in GROUPS if any(_present(entry, name) for entry in found)]
-    lines = []
-    for entry in found:
-        cell = entry.cell
-        peer = time_text(entry.best_peer(min(DEEP_GAPS))[1])
-        ratios = [_ratios(entry, name) for name in groups]
-        lines.append([f"{cell.n}, {cell.p}", f"{cell.condition:g}", peer, *ratios])
-    return ("n, p", "cond.", "best peer, s", *groups), lines
-
-
-def _ratios(entry: Entry, group: str) -> str:
-    """At both gaps, without spaces; empty if nothing of the group was run."""
-    if not _present(entry, group):
-        return ""
-    return ratio_texts(entry.group_ratio(group, gap) for gap in DEEP_GAPS).replace(" ", "")
-
-
-def _present(entry: Entry, group: str) -> bool:
-    return any(entry.rows.done(name) for name in GROUPS[group])
 
 
 def _notes(rows: list[Row], found: list[Entry]) -> Iterator[str]:
