@@ -33,6 +33,7 @@ ORDER = (
     ("adapters",),
     ("bench",),
     ("cli",),
+    ("__main__",),
 )
 LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
 

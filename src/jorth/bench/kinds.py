@@ -10,6 +10,7 @@ from typing import Any
 from jorth.bench.core.cells import Cell
 from jorth.bench.core.records import errors_naming, read_rows
 from jorth.bench.core.runs import Kind, RunSummary, run_unfinished
+from jorth.storage.atomic import make_folder
 
 PACKAGES = {
     "race": "matrices",
@@ -50,6 +51,7 @@ def write_report(run: str | Path, folder: str | Path) -> Path:
     rows = read_rows(run)
     if not rows:
         raise ValueError(f"no rows in {run}: nothing to report yet")
+    make_folder(Path(folder))
     with errors_naming(run):
         kinds = [kind_of(row["cell"].get("problem")) for row in rows]
         order = sorted(set(kinds), key=lambda kind: list(PACKAGES.values()).index(kind.name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from jorth import __version__
+from jorth.cli.errors import ending_the_program, suggestion
 
 F = TypeVar("F", bound=Callable[..., Any])
 folder = click.Path(file_okay=False, path_type=Path)
@@ -24,7 +26,21 @@ COMMANDS = {
 }
 
 
-class LazyGroup(click.Group):
+class Group(click.Group):
+    """A group that suggests a command where the name of one is wrong."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        known = self.list_commands(ctx)
+        if name not in known and not name.startswith("-") and not ctx.resilient_parsing:
+            near = suggestion(name, known) or f" There are {', '.join(known)}."
+            ctx.fail(f"No such command {name!r}.{near}")
+        return super().resolve_command(ctx, args)
+
+
+class LazyGroup(Group):
     """A group that imports a command only when it is needed; ``lazy`` has "module:attribute"."""
 
     def __init__(self, *arguments: Any, lazy: Mapping[str, str], **options: Any) -> None:
@@ -42,6 +58,20 @@ class LazyGroup(click.Group):
         return command
 
 
+class Program(LazyGroup):
+    """The command line as a whole: however a command ends, there is no traceback."""
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        """The same as in `click.Command`; ``standalone_mode=False`` leaves errors to the caller."""
+        standalone = options.pop("standalone_mode", True)
+        run: Any = super().main
+        if not standalone:
+            return run(*arguments, standalone_mode=False, **options)
+        with ending_the_program():
+            code = run(*arguments, standalone_mode=False, **options)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
 def with_options(*options: Callable[[Any], Any]) -> Callable[[F], F]:
     """Add several options to a command."""
 
@@ -53,7 +83,7 @@ def with_options(*options: Callable[[Any], Any]) -> Callable[[F], F]:
     return decorate
 
 
-@click.group(cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Program, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="jorth")
 def main() -> None:
     """Compute with J-orthogonal matrices: isometries of hyperbolic and ultrahyperbolic space."""

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jorth.cli import F, LazyGroup, folder
-from jorth.cli.errors import one_line_errors
+from jorth.cli.errors import INTERRUPTED, one_line_errors
+from jorth.terminal import visible
 
 if TYPE_CHECKING:
     from jorth.bench.core.cells import Cell
+    from jorth.bench.core.runs import RunSummary
 
 # name: module and the click command in it
 BENCHMARKS = {
@@ -54,7 +56,8 @@ OUTPUT_HELP = "Folder of the rows, where an earlier run is resumed. Default: out
 RUN_OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("--output", "-o", type=folder, help=OUTPUT_HELP),
     click.option("--quick", is_flag=True, help="Run a small grid in a few seconds."),
-    click.option("--retry-failed", is_flag=True, help="Run failed cells again."),
+    click.option("--retry-failed", is_flag=True, help="Run failed runs again."),
+    click.option("--report", is_flag=True, help="Write the page of `jorth report` at the end."),
 )
 
 
@@ -66,19 +69,40 @@ def run_and_report(
     *,
     last: bool = True,
 ) -> Path:
-    """Run the cells, and print where the rows are and how to resume after Ctrl-C."""
-    from jorth.bench.core.terminal import run_shown
-    from jorth.bench.kinds import kind_of
+    """Run the cells, say where the rows are, and write the page if it is asked for.
 
+    Ctrl-C ends with the command that continues, and a benchmark without any result with an error.
+    """
+    from jorth.bench.core.terminal import run_shown
+    from jorth.bench.kinds import kind_of, write_report
+
+    if not cells:
+        raise click.UsageError("there is nothing to run: no --solver given is for this problem")
     place = shared["output"] or Path("out") / "bench" / name
-    kind = kind_of(cells[0].problem if cells else None)
     with one_line_errors():
+        kind = kind_of(cells[0].problem)
         summary = run_shown(kind, cells, place, data_dir, shared["retry_failed"])
-    click.echo(f"{summary.finished} of {summary.total} runs are in {summary.path}")
+    _say_how_it_ended(summary)
+    if last and shared["report"]:
+        with one_line_errors():
+            click.echo(f"Report: {write_report(place, place / 'report')}")
+    elif last:
+        click.echo(f"To make a page: jorth report {shlex.quote(str(place))}")
+    return summary.path
+
+
+def _say_how_it_ended(summary: RunSummary) -> None:
+    from jorth.bench.core.records import error_of
+
+    click.echo(f"{summary.succeeded} of {summary.total} runs are in {summary.path}")
     if summary.interrupted:
         command = shlex.join(["jorth", *sys.argv[1:]])
         click.echo(f"Stopped. Finished runs are saved; the same command continues:\n    {command}")
-        raise SystemExit(130)
-    if last:
-        click.echo(f"To make a page: jorth report {shlex.quote(str(place))}")
-    return summary.path
+        raise SystemExit(INTERRUPTED)
+    if not summary.without_result:
+        return
+    failed = len(summary.without_result)
+    first = visible(error_of(summary.without_result[0]))
+    if not summary.succeeded:
+        raise click.ClickException(f"none of the {failed} runs has a result: {first}")
+    click.echo(f"{failed} of {summary.total} runs have no result; the first: {first}", err=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from jorth.bench.core.records import errors_naming, read_rows
 from jorth.bench.graphs.cells import GRAPH_METHODS, QUICK_PLAN, Plan
 from jorth.cli import folder, with_options
 from jorth.cli.bench import RUN_OPTIONS, many, one, run_and_report, seed
-from jorth.cli.errors import one_line_errors
+from jorth.cli.errors import one_line_errors, suggestion
 
 EPOCHS_HELP = (
     f"Passes over the training triples. Default: {Plan.epochs}, quick {QUICK_PLAN.epochs}."
@@ -33,7 +34,23 @@ def kge(data_dir: Path | None, quick: bool, **options: Any) -> None:
     names = ("graphs", "methods", "seeds", "epochs", "trials")
     wanted = {name: options[name] for name in names if options[name]}
     plan = replace(QUICK_PLAN if quick else Plan(), **wanted)
+    _check_names(plan.graphs, data_dir)
     path = run_and_report(plan.trial_cells(), "kge", options, data_dir, last=False)
     with one_line_errors(), errors_naming(path):
         tests = plan.test_cells(read_rows(path))
     run_and_report(tests, "kge", options, data_dir)
+
+
+def _check_names(graphs: Sequence[str], data_dir: Path | None) -> None:
+    """Refuse names of graphs that are neither known nor in the data."""
+    from jorth.bench.graphs.runner import known_graphs
+
+    with one_line_errors():
+        known = known_graphs(data_dir)
+    for name in graphs:
+        if name not in known:
+            near = suggestion(name, known)
+            listed = ", ".join(known)
+            raise click.BadParameter(
+                f"there is no graph {name!r}; there are {listed}.{near}", param_hint="--graph"
+            )

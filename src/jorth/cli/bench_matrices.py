@@ -15,6 +15,7 @@ from jorth.bench.matrices import cells as grids
 from jorth.bench.matrices.paper import Size
 from jorth.cli import folder, with_options
 from jorth.cli.bench import RUN_OPTIONS, many, one, positive, run_and_report, seed, share
+from jorth.cli.errors import suggestion
 
 TIME_LIMIT = 10.0
 PAPER_TIME_LIMIT = 90.0
@@ -146,7 +147,7 @@ def procrustes(**shared: Any) -> None:
 
 
 def _crossing(shared: dict[str, Any]) -> grids.Crossing:
-    from jorth.bench.matrices.methods import table_name
+    from jorth.bench.matrices.methods import METHOD_NAMES, table_name
 
     limit = shared["time_limit"]
     evaluations = shared["max_evaluations"]
@@ -156,9 +157,12 @@ def _crossing(shared: dict[str, Any]) -> grids.Crossing:
     elif limit is None and evaluations is None:
         limit = PAPER_TIME_LIMIT if shared.get("protocol") else TIME_LIMIT
     try:
-        solvers = [table_name(name) for name in shared["solvers"]]
+        solvers = []
+        for name in shared["solvers"]:
+            solvers.append(table_name(name))
     except ValueError as error:
-        raise click.UsageError(str(error)) from error
+        near = suggestion(name, METHOD_NAMES)
+        raise click.UsageError(f"--{error}.{near}") from error
     given = {name: shared[name] for name in ("seeds", "thetas") if shared.get(name)}
     return grids.Crossing(solvers=solvers, max_time=limit, max_evaluations=evaluations, **given)
 
@@ -172,7 +176,9 @@ def _data_names(shared: dict[str, Any]) -> list[str]:
     known = (*DATA, *REGISTRY)
     for name in shared["names"]:
         if name.lower() not in known:
-            raise click.UsageError(f"--data must be one of {', '.join(known)}; got {name!r}")
+            near = suggestion(name, known)
+            listed = ", ".join(known)
+            raise click.UsageError(f"--data must be one of {listed}; got {name!r}.{near}")
     return [name.lower() for name in shared["names"]]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from jorth.cli import folder
+from jorth.cli import Group, folder
 from jorth.cli.errors import one_line_errors
 
 folder_option: Callable[[Any], Any] = click.option(
@@ -16,7 +16,7 @@ folder_option: Callable[[Any], Any] = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def data() -> None:
     """The data sets of the paper: list, fetch, show."""
 

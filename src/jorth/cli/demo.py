@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from jorth.cli import folder
-from jorth.cli.errors import one_line_errors
+from jorth.cli.errors import INTERRUPTED, one_line_errors
 from jorth.extras import needs
 
 if TYPE_CHECKING:
@@ -34,7 +34,13 @@ LEGEND = (
 @click.option(
     "--output", "-o", type=folder, default="out", show_default=True, help="Folder of the picture."
 )
-@click.option("--seed", default=0, show_default=True, help="Seed of everything random.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Seed of everything random.",
+)
 def demo(output: Path, seed: int) -> None:
     """Solve two problems with known answers by three methods, in under a minute.
 
@@ -43,14 +49,21 @@ def demo(output: Path, seed: int) -> None:
     from rich.console import Console
     from rich.markup import escape
 
+    from jorth.storage.atomic import make_folder
+
     with one_line_errors():
+        make_folder(output)
         console = Console()
         problems = [_procrustes(seed)]
         with _left_out(console):
             problems.append(_digits())
-        results = [_solve(problem, seed) for problem in problems]
-        for problem, found in zip(problems, results, strict=True):
-            console.print(_table(problem, found))
+        results: list[dict[str, Result]] = []
+        for problem in problems:
+            results.append(_solve(problem, seed))
+            console.print(_table(problem, results[-1]))
+            if _interrupted(results[-1]):
+                console.print("Interrupted: the table has the runs so far; no picture was drawn.")
+                raise SystemExit(INTERRUPTED)
         console.print(LEGEND)
         with _left_out(console):
             path = output / "convergence.png"
@@ -109,8 +122,9 @@ def _digits() -> DemoProblem:
 def _solve(problem: DemoProblem, seed: int) -> dict[str, Result]:
     from jorth import minimize
 
-    return {
-        method: minimize(
+    found: dict[str, Result] = {}
+    for method in DEMO_METHODS:
+        found[method] = minimize(
             problem.finite_sum if method == "vr-j-jobcd" else problem.objective,
             signature=problem.signature,
             method=method,
@@ -119,8 +133,14 @@ def _solve(problem: DemoProblem, seed: int) -> dict[str, Result]:
             seed=seed,
             progress=True,
         )
-        for method in DEMO_METHODS
-    }
+        if _interrupted(found):
+            break
+    return found
+
+
+def _interrupted(found: dict[str, Result]) -> bool:
+    """Whether Ctrl-C ended the last of the runs."""
+    return [result.status.name for result in found.values()][-1] == "INTERRUPTED"
 
 
 def _table(problem: DemoProblem, results: dict[str, Result]) -> Table:

@@ -1,21 +1,42 @@
-"""Errors of a command, shown in one line without a traceback."""
+"""How a command ends: errors in one line without a traceback, Ctrl-C, pipes that are closed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import errno
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from difflib import get_close_matches
+from types import FrameType
+from typing import NoReturn
 
 import click
 
 from jorth.terminal import visible
 
+FAILED = 1
+INTERRUPTED = 130
+VARIABLE = "JORTH_TRACEBACK"
+"""If this environment variable is set, every error is shown with its traceback."""
+LONGEST = 500  # characters of a message
 EXPECTED = (ValueError, TypeError, OSError, ImportError, ArithmeticError, RuntimeError, MemoryError)
-"""Errors that files, options and machines cause; others are bugs and show a traceback."""
+"""Errors that files, options and machines cause; others are bugs."""
 
 
 def one_line(error: BaseException) -> str:
     """The message of an error, safe to show on a terminal."""
-    return visible(" ".join(str(error).split())) or type(error).__name__
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        named = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        text = named + error.strerror
+    elif isinstance(error, MemoryError):
+        text = f"out of memory: {text}" if text else "out of memory"
+    text = visible(" ".join(text.split())) or type(error).__name__
+    return text if len(text) <= LONGEST else f"{text[:300]} ... {text[305 - LONGEST :]}"
 
 
 @contextmanager
@@ -26,4 +47,100 @@ def one_line_errors() -> Iterator[None]:
     except click.exceptions.Exit:  # which is a RuntimeError
         raise
     except EXPECTED as error:
+        if is_closed_pipe(error):
+            raise
         raise click.ClickException(one_line(error)) from error
+
+
+def is_closed_pipe(error: BaseException) -> bool:
+    """Whether nobody reads the output any more, as in `jorth ... | head`."""
+    return isinstance(error, OSError) and error.errno == errno.EPIPE
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The known name that is closest to a wrong one, as a question; "" if none is close."""
+    lower = {other.lower(): other for other in known}
+    near = get_close_matches(name.lower(), lower, n=1)
+    return f" Did you mean {lower[near[0]]}?" if near else ""
+
+
+class CtrlC:
+    """Remembers Ctrl-C, as the exception it raises may be lost or replaced in a library."""
+
+    def __init__(self) -> None:
+        self.pressed = False
+        self._changed = False
+
+    def __enter__(self) -> CtrlC:
+        main = threading.current_thread() is threading.main_thread()
+        if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self._handle)
+            self._changed = True
+        return self
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self.pressed = True
+        raise KeyboardInterrupt
+
+    def __exit__(self, *error: object) -> None:
+        if self._changed:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextmanager
+def ending_the_program() -> Iterator[None]:
+    """Turn whatever ends a command into one line at most, and an exit code."""
+    try:
+        with CtrlC() as ctrl_c:
+            try:
+                yield
+                _flush()  # here, so that a full disk is noticed
+            except SystemExit:
+                raise
+            except (KeyboardInterrupt, click.Abort):
+                _end(INTERRUPTED, "Interrupted.")
+            except BaseException as error:
+                if ctrl_c.pressed:
+                    _end(INTERRUPTED, "Interrupted.")
+                _end_by(error)
+    except KeyboardInterrupt:  # once more, while the message was written
+        sys.exit(INTERRUPTED)
+
+
+def _end_by(error: BaseException) -> NoReturn:
+    if is_closed_pipe(error):
+        _forget_output()
+        sys.exit(FAILED)
+    if os.environ.get(VARIABLE):
+        traceback.print_exception(error)
+    if isinstance(error, click.ClickException):
+        with suppress(OSError):
+            error.show()
+        sys.exit(error.exit_code)
+    if isinstance(error, (OSError, MemoryError, ImportError)):
+        _end(FAILED, f"Error: {one_line(error)}")
+    what = f"{type(error).__name__}: {one_line(error)}"
+    _end(
+        FAILED, f"Internal error: {what}. Please report it, with what {VARIABLE}=1 makes it print."
+    )
+
+
+def _end(code: int, message: str) -> NoReturn:
+    with suppress(OSError):
+        click.echo(message, err=True)
+    try:
+        _flush()
+    except OSError:
+        _forget_output()
+    sys.exit(code)
+
+
+def _flush() -> None:
+    if sys.stdout is not None:  # as it is in a process without an output
+        sys.stdout.flush()
+
+
+def _forget_output() -> None:
+    """Send what is still to be written nowhere, so that the interpreter can end in silence."""
+    with suppress(OSError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jorth.cli import folder
+from jorth.cli import Group, folder
 from jorth.cli.errors import one_line, one_line_errors
 from jorth.cli.kge_use import (
     DATA,
@@ -25,6 +25,7 @@ from jorth.cli.kge_use import (
     nearest,
     predict,
 )
+from jorth.cli.options import device_option
 from jorth.terminal import visible
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def _requested(config: Path | None, options: dict[str, Any]) -> Request:
     return read_request(config, data=data, header=header, preset=preset, changes=changes)
 
 
-@click.group()
+@click.group(cls=Group)
 def kge() -> None:
     """Embed knowledge graphs by UltraE: train, evaluate, predict, explain, draw."""
 
@@ -111,7 +112,7 @@ def kge() -> None:
     help="Any setting, as in a file: --set method=csdm. May be repeated.",
     callback=_settings,
 )
-@click.option("--device", help="cpu, cuda, cuda:1, ...")
+@device_option()
 @click.option("--epochs", type=click.IntRange(1), help="Passes over the training triples.")
 @click.option("--max-time", type=click.FloatRange(0, min_open=True), help="Seconds of training.")
 @click.option("--seed", type=click.IntRange(0), help="Seed of everything random.")
@@ -186,7 +187,7 @@ def _say_what_is_kept(training: Training, output: Path) -> None:
 @click.option(
     "--part", type=click.Choice(["train", "valid", "test"]), default="test", show_default=True
 )
-@click.option("--device", default="cpu", show_default=True)
+@device_option("cpu")
 @click.option(
     "--exclude-anchor", is_flag=True, help="The entity that a query starts from is no candidate."
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -30,6 +31,13 @@ def held(handle: int, *, wait: bool) -> bool:
     except OSError:
         return wait
     return True
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, or raise an OSError before any work is done for it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from typing import Any
 from jorth.bench.core import machine
 from jorth.bench.core.cells import Cell
 from jorth.bench.core.records import NAME, Row, append_row, read_rows, remaining
+from jorth.storage.atomic import make_folder
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,25 @@ class Kind:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """How a benchmark ended: the cells requested, those that have a row, and whether by Ctrl-C."""
+    """How a benchmark ended.
+
+    Attributes:
+        path: The file of the rows.
+        total: The number of cells requested.
+        finished: How many of them have a row.
+        interrupted: Whether Ctrl-C ended the runs.
+        without_result: The rows of requested cells that failed or whose data are missing.
+    """
 
     path: Path
     total: int
     finished: int
     interrupted: bool
+    without_result: tuple[Row, ...] = ()
+
+    @property
+    def succeeded(self) -> int:
+        return self.finished - len(self.without_result)
 
 
 def run_unfinished(
@@ -77,10 +91,10 @@ def run_unfinished(
         on_start: Called with every cell before it runs.
     """
     path = folder / NAME
+    make_folder(folder)
     todo = remaining(cells, path, retry_failed=retry_failed)
     rows = read_rows(path) if path.exists() else []
     total = len(set(cells))
-    finished = total - len(todo)
     interrupted = False
     try:
         warm_up(kind, todo)
@@ -89,11 +103,13 @@ def run_unfinished(
             row = run_cell(kind, cell, data_dir, rows)
             append_row(path, row)
             rows.append(row)
-            finished += 1
             on_row(row)
     except KeyboardInterrupt:
         interrupted = True
-    return RunSummary(path, total, finished, interrupted)
+    last = {row["key"]: row for row in rows}
+    found = [last[cell.key] for cell in dict.fromkeys(cells) if cell.key in last]
+    without = tuple(row for row in found if row["outcome"] in ("failed", "missing"))
+    return RunSummary(path, total, len(found), interrupted, without)
 
 
 def warm_up(kind: Kind, cells: Sequence[Cell]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
+from typing import Any
 
 from rich import progress as bars
 from rich.console import Console
@@ -13,6 +15,10 @@ from jorth.bench.core.cells import Cell
 from jorth.bench.core.records import NAME, Row, remaining
 from jorth.bench.core.runs import Kind, RunSummary, run_unfinished
 from jorth.terminal import visible
+
+HANGING: dict[str, Any] = dict(
+    subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+)
 
 
 def run_shown(
@@ -24,6 +30,7 @@ def run_shown(
     """
     total = len(remaining(cells, folder / NAME, retry_failed=retry_failed))
     reported: set[str] = set()
+    console = Console()
     with bars.Progress(
         bars.TextColumn("{task.description}"),
         bars.BarColumn(),
@@ -31,7 +38,8 @@ def run_shown(
         bars.TimeElapsedColumn(),
         bars.TextColumn("left"),
         bars.TimeRemainingColumn(),
-        console=Console(soft_wrap=True),
+        console=console,
+        disable=not console.is_terminal,
         speed_estimate_period=3600,
         transient=True,
         auto_refresh=not kind.timed,
@@ -47,7 +55,8 @@ def run_shown(
             missing = row["outcome"] == "missing"
             text = row["error"] if missing else kind.describe(row)
             if not missing or text not in reported:
-                progress.console.print(escape(visible(text)), highlight=False)
+                line = fill(visible(text), console.width, **HANGING)
+                console.print(line, markup=False, highlight=False, soft_wrap=True)
                 reported.add(text)
             progress.advance(bar)
 

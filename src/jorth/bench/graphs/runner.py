@@ -13,7 +13,7 @@ import torch
 
 from jorth.bench.core.records import Row, reason
 from jorth.bench.core.runs import Kind, NoResult
-from jorth.bench.graphs.cells import GENERATED, GraphCell
+from jorth.bench.graphs.cells import GENERATED, MINIS, GraphCell
 from jorth.datasets.files import VARIABLE
 from jorth.group import residual
 from jorth.kge import Config, Triples, evaluate, hierarchy_with_cycles, load_triples, train
@@ -109,11 +109,28 @@ def _notes(triples: Triples) -> dict[str, float]:
 def _triples(graph: str, seed: int, data_dir: Path | None) -> Triples:
     if graph == GENERATED:
         return hierarchy_with_cycles(branching=3, depth=2, seed=seed)
-    folder = data_dir or os.environ.get(VARIABLE)
-    if not folder:
+    places = [place / graph for place in _places(data_dir)]
+    if not places:
         raise FileNotFoundError(graph)
-    under = Path(folder) / "kg" / graph
-    return load_triples(under if under.is_dir() else Path(folder) / graph, seed=seed)
+    return load_triples(next(filter(Path.is_dir, places), places[-1]), seed=seed)
+
+
+def known_graphs(data_dir: Path | None) -> list[str]:
+    """The names of all graphs: the generated one, the paper's, and the folders in the data."""
+    folders = [
+        folder.name
+        for place in _places(data_dir)
+        if place.is_dir()
+        for folder in sorted(place.iterdir())
+        if any(folder.glob("train.*"))
+    ]
+    return list(dict.fromkeys([GENERATED, *MINIS, *folders]))
+
+
+def _places(data_dir: Path | None) -> list[Path]:
+    """The folders in which a graph may be, if any is known."""
+    folder = data_dir or os.environ.get(VARIABLE)
+    return [Path(folder) / "kg", Path(folder)] if folder else []
 
 
 def describe(row: Row) -> str:

@@ -102,12 +102,15 @@ def describe(row: Row) -> str:
     """A row in one line."""
     cell = MatrixCell.from_json(row["cell"])
     theta = "" if cell.theta is None else f" theta {cell.theta:g}"
-    head = f"{cell.size:<26} {cell.problem:<10} {cell.method + theta:<26}"
+    head = f"{f'{cell.size} {cell.problem}':<24} {cell.method + theta:<21}"
     if row["outcome"] != "done":
         return f"{head} {reason(row)}"
-    gap = "" if row["gap"] is None else f" gap {row['gap']:.1e}"
-    value = "not finite" if row["value"] is None else f"{row['value']:.3e}"
-    return f"{head} {value}{gap}  {row['status']}  {row['time']:.2f} s"
+    if row["value"] is None:
+        found = "not finite"
+    else:
+        found = f"f {row['value']:.2e}" if row["gap"] is None else f"gap {row['gap']:.0e}"
+    ended = row["status"].lower().replace("_", " ")
+    return f"{head} {found:<11} {row['time']:5.2f} s, {ended}"
 
 
 KIND = Kind("matrices", MatrixCell, measure, tiny, describe)

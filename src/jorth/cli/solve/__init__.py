@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from jorth.cli import folder, with_options
+from jorth.cli import Group, folder, with_options
 from jorth.cli.errors import EXPECTED, one_line
 from jorth.terminal import visible
 
@@ -107,7 +107,7 @@ def _common(default: str) -> Callable[[Callable[..., None]], Callable[..., None]
     )
 
 
-@click.group(epilog=CODES)
+@click.group(cls=Group, epilog=CODES)
 def solve() -> None:
     """Solve problems over X^T J X = J whose matrices are in files.
 

@@ -11,7 +11,8 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, astuple, dataclass
 from functools import cache
 from types import FrameType
@@ -230,6 +231,7 @@ class Interrupt:
     def __init__(self, *, of_job: bool = False) -> None:
         self._asked = False
         self._held = False
+        self._at_once = False
         self._ignored_at: float | None = None
         self._of_job = of_job
         self._before: dict[signal.Signals, Any] = {}
@@ -240,6 +242,15 @@ class Interrupt:
     def hold(self) -> None:
         """From now on only set the flag, because there are results that must not be lost."""
         self._held = True
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """While this is active, the first signal raises, because there is nothing to lose."""
+        self._at_once = True
+        try:
+            yield
+        finally:
+            self._at_once = False
 
     def __enter__(self) -> Interrupt:
         if threading.current_thread() is threading.main_thread():
@@ -255,7 +266,7 @@ class Interrupt:
         if self._of_job:
             return
         if not self._held:
-            if not first:
+            if self._at_once or not first:
                 raise KeyboardInterrupt
         elif self._ignored_at is None:
             self._ignored_at = time.monotonic()

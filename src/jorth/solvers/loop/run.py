@@ -139,7 +139,7 @@ class Run:
         """Return why the run ended; from then on Ctrl-C must not destroy what was found."""
         try:
             try:
-                return self._iterate(line)
+                return self._iterate(interrupt, line)
             except StopRun as signal:
                 return signal.status, signal.status.value
             finally:
@@ -152,8 +152,9 @@ class Run:
                 self.state.exact = False
             return Status.INTERRUPTED, Status.INTERRUPTED.value
 
-    def _iterate(self, line: ProgressLine | None) -> Ending:
-        self.solver.prepare()
+    def _iterate(self, interrupt: Interrupt, line: ProgressLine | None) -> Ending:
+        with interrupt.at_once():  # compilation may take a minute
+            self.solver.prepare()
         objective = self.problem.objective
         if self.state is None:
             objective.clock.start()
