@@ -20,7 +20,8 @@ STUB = PACKAGE / "__init__.pyi"
 WIDTH = 100
 
 ORDER = (
-    ("signature", "clock", "compiling", "derivatives", "extras", "terminal"),
+    ("signature", "clock", "compiling", "derivatives", "extras", "terminal", "messages"),
+    ("inputs",),
     ("arrays", "tables"),
     ("ranks", "sharding"),
     ("storage",),

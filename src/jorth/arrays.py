@@ -20,19 +20,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from jorth.inputs import FLOATS as FLOATS
+from jorth.inputs import HALF as HALF
+from jorth.inputs import NATIVE, carries_floats, to_array, to_floats
+from jorth.inputs import ArrayLike as ArrayLike
+from jorth.inputs import is_sparse as is_sparse
+from jorth.messages import describe as describe
+from jorth.messages import shown as shown
 from jorth.signature import Signature
 
 Array: TypeAlias = NDArray[np.floating] | Tensor
 ArrayT = TypeVar("ArrayT", NDArray[np.floating], Tensor)
 ResultT = TypeVar("ResultT", float, NDArray[Any])
 
-FLOATS = (torch.float64, torch.float32)
-HALF = (torch.bfloat16, torch.float16)
-"""The dtypes of weights that are rounded from float32 ones; nothing is computed in them."""
 FEW_ENTRIES = 64 * 64
 """The most entries of a matrix on the CPU whose products NumPy starts faster than torch."""
-LONGEST_SHOWN = 40
-"""How many characters of a value an error message repeats at most."""
 LARGEST_COUNT = 2**31 - 1
 """A larger count would fill any memory, or run for years."""
 MOST_BATCH_DIMENSIONS = 60
@@ -41,76 +43,71 @@ LONGEST_FILE_NAME = 255
 """How many characters file systems allow in the name of a file."""
 
 
-# -- what error messages say
-
-
-def describe(value: object) -> str:
-    """The type and size of an argument for an error message, never the entries of an array."""
-    if isinstance(value, (np.ndarray, Tensor)):
-        kind = "array" if isinstance(value, np.ndarray) else "tensor"
-        place = " on meta" if isinstance(value, Tensor) and value.is_meta else ""
-        return f"a {value.dtype} {kind} of shape {tuple(value.shape)}{place}"
-    if hasattr(value, "tocsr"):
-        return f"a {value.dtype} sparse matrix of shape {value.shape}"  # type: ignore[attr-defined]
-    kind = type(value).__name__
-    short = _short(value)
-    if short is not None:
-        return f"{kind} {short}"
-    if isinstance(value, (str, bytes, list, tuple, dict, set)):
-        return f"{kind} of length {len(value)}"
-    return kind
-
-
-def shown(value: object) -> str:
-    """A number, a string or a small tuple as it is written; anything else is described."""
-    return _short(value) or describe(value)
-
-
-def _short(value: object) -> str | None:
-    """The value as it is written, or None if that is long."""
-    if isinstance(value, int) and abs(value) > 10**LONGEST_SHOWN:
-        return f"{'-' if value < 0 else ''}2^{value.bit_length() - 1} or more"
-    small = isinstance(value, tuple) and len(value) <= 4 and all(_short(entry) for entry in value)
-    if small or value is None or isinstance(value, (numbers.Number, np.generic, str, bytes)):
-        written = repr(value)
-        return written if len(written) <= LONGEST_SHOWN else None
-    return None
-
-
 # -- arrays and tensors
 
 
 def to_tensor(value: object, name: str, *, meta: bool = False) -> Tensor:
-    """A float64 or float32 tensor that shares memory with ``value``, or a TypeError.
+    """A float64 or float32 tensor of the numbers in ``value``, or an error.
 
-    A tensor on the device "meta" has no data; it is accepted where nothing is read.
+    It shares memory with arrays and tensors of these dtypes; all else is converted, see
+    `jorth.inputs`. A tensor on the device "meta" has no data; it is accepted where nothing is read.
     """
-    if isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray):
-        if value.dtype not in (np.float64, np.float32):
-            raise TypeError(f"{name} must be float64 or float32, got {describe(value)}")
-        # torch accepts neither read-only arrays nor negative strides
-        if not value.flags.writeable or any(stride < 0 for stride in value.strides):
-            value = value.copy()
-        return torch.from_numpy(value)
-    if not isinstance(value, Tensor):
-        raise TypeError(f"{name} must be a NumPy array or a torch tensor, got {describe(value)}")
-    if value.layout is not torch.strided or (value.is_meta and not meta):
-        found = f"{type(value).__name__}, {value.layout} on {value.device}"
-        raise TypeError(f"{name} must be a NumPy array or a torch tensor, got {found}")
-    if value.dtype not in FLOATS:
+    if isinstance(value, np.ndarray):
+        if value.dtype in NATIVE and not isinstance(value, np.ma.MaskedArray):
+            return _shared(value)
+    elif isinstance(value, Tensor):
+        plain = value.dtype in FLOATS and value.layout is torch.strided
+        if plain and (meta or not value.is_meta):
+            return value
+    found = to_floats(value, name)
+    return found if isinstance(found, Tensor) else _shared(found)
+
+
+def _shared(array: NDArray[Any]) -> Tensor:
+    """A tensor in the memory of an array, or of a copy: torch wants it writable, not backwards."""
+    if array.flags.writeable:
+        try:
+            return torch.from_numpy(array)
+        except ValueError:
+            pass
+    return torch.from_numpy(array.copy())
+
+
+def tensor_after(value: object, name: str, other: Tensor, *, meta: bool = False) -> Tensor:
+    """`to_tensor` for a second argument: what is converted takes the dtype of the first one.
+
+    Lists, frames and sparse matrices go to its device as well. Arrays and tensors of floats stay
+    as they are, so that nothing is rounded or moved that has a dtype and a device of its own.
+    """
+    tensor = to_tensor(value, name, meta=meta)
+    if carries_floats(value):
+        return tensor
+    return tensor.to(other.dtype) if isinstance(value, Tensor) else tensor.to(other)
+
+
+def tensor_alike(
+    value: object, name: str, other: Tensor, other_name: str, *, meta: bool = False
+) -> Tensor:
+    """`tensor_after`, and a TypeError unless the dtype and the device are those of ``other``."""
+    tensor = tensor_after(value, name, other, meta=meta)
+    check_alike(tensor, name, other, other_name)
+    return tensor
+
+
+def check_own_floats(value: object, name: str) -> None:
+    """Raise a TypeError unless a value is used as it is: weights, and what is changed in place."""
+    if not carries_floats(value):
         raise TypeError(f"{name} must be float64 or float32, got {describe(value)}")
-    return value
 
 
 def real_numbers(value: Any, name: str, expected: str, device: torch.device) -> Tensor:
-    """A tensor of real numbers from an array, a tensor or nested lists, or a TypeError."""
-    if isinstance(value, np.ndarray):
-        numeric = value.dtype.kind in "iuf" and not isinstance(value, np.ma.MaskedArray)
-        entries: Any = np.array(value)
-    else:
-        numeric = not isinstance(value, Tensor) or value.layout is torch.strided
-        entries = value
+    """A tensor of real numbers of any dtype, whole or not, or a TypeError."""
+    numeric = not isinstance(value, Tensor) or value.layout is torch.strided
     try:
+        entries = value if isinstance(value, (Tensor, int, float)) else to_array(value, name)
+        if isinstance(entries, np.ndarray):
+            numeric = entries.dtype.kind in "iuf"
+            entries = entries.astype(entries.dtype.newbyteorder("="), copy=True)
         tensor = torch.as_tensor(entries, device=device)
     except (TypeError, ValueError, RuntimeError, OverflowError):
         numeric = False
@@ -120,8 +117,8 @@ def real_numbers(value: Any, name: str, expected: str, device: torch.device) -> 
 
 
 def like_input(result: Tensor, value: ArrayT) -> ArrayT:
-    """``result`` as the kind of array that ``value`` is."""
-    return result.detach().cpu().numpy() if isinstance(value, np.ndarray) else result
+    """``result`` as a tensor if ``value`` is one, else as a NumPy array."""
+    return result if isinstance(value, Tensor) else result.detach().cpu().numpy()
 
 
 def small_as_numpy(X: Tensor, *matrices: Tensor | None) -> tuple[Any, ...]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.fuzz.meaning import meaning
 from tests.fuzz.mutations import MUTATIONS, As, kind_of
 
 Arguments = dict[str, Any]
@@ -69,6 +70,16 @@ class Case:
         for name, mutation in self.changed.items():
             given[name] = MUTATIONS[kinds[name]][mutation](given[name], rng)
         return given
+
+    def meaning(self, given: Arguments) -> Arguments:
+        """The arguments with arrays in the place of lists, frames and whatever stands for one."""
+        right = self.call.arguments(np.random.default_rng(self.seed))
+        kinds = {name: kind_of(name, value) for name, value in right.items()}
+        plain = {name: v.value if isinstance(v, As) else v for name, v in right.items()}
+        return {
+            name: meaning(value, plain[name]) if kinds[name] == "array" else value
+            for name, value in given.items()
+        }
 
 
 def every_change(calls: Sequence[Call]) -> list[tuple[Call, str, str]]:

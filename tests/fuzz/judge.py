@@ -24,7 +24,7 @@ CLEAR = "clear error"
 RIGHT = "right answer"
 ELSE = "anything else"
 
-LONGEST = 300
+LONGEST = 400
 """Characters of an error message: shapes and types take less, data soon more."""
 PATIENCE = 60
 """Seconds of processor time after which a call counts as endless. Calls take milliseconds,
@@ -104,7 +104,7 @@ def judge(case: Case) -> Verdict:
             return Verdict(case, ELSE, f"changed its input {changed}")
         try:
             assert case.call.non_finite or finite(result), "NaN or infinity"
-            case.call.check(result, given)
+            case.call.check(result, case.meaning(given))
         except Exception as error:
             where = traceback.extract_tb(error.__traceback__)[-1]
             return Verdict(
@@ -158,6 +158,8 @@ def snapshot(value: Any) -> Any:
         )
     if scipy.sparse.issparse(value):
         return value.shape, value.data.tobytes()
+    if hasattr(value, "to_numpy"):
+        return repr(value.to_numpy().tolist())
     if isinstance(value, dict):
         return {key: snapshot(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):

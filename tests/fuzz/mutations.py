@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse
 import torch
 from torch import Tensor
@@ -117,6 +118,19 @@ def _backwards(array: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(array[turn])[turn]
 
 
+def _frame(array: np.ndarray) -> Any:
+    """A series of a vector, a frame of a matrix, and of anything else the first matrix of it."""
+    if array.ndim < 2:
+        return pd.Series(np.atleast_1d(array), name="x")
+    matrix = array.reshape(-1, *array.shape[-2:])[0] if array.size else array.reshape(-1, 1)
+    names = [f"c{k}" for k in range(matrix.shape[1])]
+    return pd.DataFrame(matrix, columns=names, index=np.arange(len(matrix)) + 5)
+
+
+def _framed(change: Callable[[np.ndarray], Any]) -> Mutation:
+    return lambda value, rng: _frame(change(_array(value)))
+
+
 def _without_row(array: np.ndarray) -> np.ndarray:
     return array[1:] if array.ndim else array.reshape(1)
 
@@ -154,6 +168,23 @@ ODD_ARRAYS: dict[str, Mutation] = {
     "one largest entry": _with_entry(float(np.finfo(np.float64).max)),
     "one tiny entry": _with_entry(1e-300),
     "equal entries": _reshaped(np.ones_like),
+    "float16": _as_numpy(lambda a: a.astype(np.float16)),
+    "other byte order": _as_numpy(lambda a: a.astype(">f8")),
+    "int64": _as_numpy(lambda a: a.astype(np.int64)),
+    "uint8": _as_numpy(lambda a: np.abs(a).clip(0, 100).astype(np.uint8)),
+    "masked": _as_numpy(lambda a: np.ma.masked_array(a, mask=np.zeros(a.shape, bool))),
+    "tensor, bfloat16": _as_torch(lambda t: t.to(torch.bfloat16)),
+    "tensor, int64": _as_torch(lambda t: t.to(torch.int64)),
+    "tensor, sparse": _as_torch(lambda t: t.to_sparse()),
+    "list": lambda value, rng: _array(value).tolist(),
+    "tuple": lambda value, rng: tuple(_array(value).tolist()) if np.ndim(_array(value)) else (1.0,),
+    "scipy sparse": _as_numpy(
+        lambda a: scipy.sparse.csr_array(np.atleast_2d(a)) if a.ndim < 3 else None
+    ),
+    "frame": _framed(lambda a: a),
+    "frame of float32": _framed(lambda a: a.astype(np.float32)),
+    "frame of nullable integers": lambda value, rng: _frame(np.rint(_array(value))).astype("Int64"),
+    "sparse frame": lambda value, rng: _frame(_array(value)).astype(pd.SparseDtype(float)),
 }
 
 BAD_ARRAYS: dict[str, Mutation] = {
@@ -161,32 +192,32 @@ BAD_ARRAYS: dict[str, Mutation] = {
     "one inf": _with_entry(math.inf),
     "one minus inf": _with_entry(-math.inf),
     "all NaN": _reshaped(lambda a: np.full(a.shape, np.nan)),
-    "float16": _as_numpy(lambda a: a.astype(np.float16)),
     "long double": _as_numpy(lambda a: a.astype(np.longdouble)),
-    "other byte order": _as_numpy(lambda a: a.astype(">f8")),
-    "int64": _as_numpy(lambda a: a.astype(np.int64)),
-    "uint8": _as_numpy(lambda a: np.abs(a).clip(0, 100).astype(np.uint8)),
     "bool": _as_numpy(lambda a: a > 0),
     "complex": _as_numpy(lambda a: a + 1j),
     "object": _as_numpy(lambda a: a.astype(object)),
     "strings": _as_numpy(lambda a: a.astype(str)),
     "dates": _as_numpy(lambda a: a.astype(np.int64).astype("datetime64[s]")),
     "records": _as_numpy(lambda a: np.zeros(a.shape, dtype=[("x", float)])),
-    "masked": _as_numpy(lambda a: np.ma.masked_array(a, mask=np.zeros(a.shape, bool))),
-    "tensor, bfloat16": _as_torch(lambda t: t.to(torch.bfloat16)),
-    "tensor, int64": _as_torch(lambda t: t.to(torch.int64)),
     "tensor, complex": _as_torch(lambda t: t.to(torch.complex128)),
     "tensor, meta": _as_torch(lambda t: t.to("meta")),
-    "tensor, sparse": _as_torch(lambda t: t.to_sparse()),
-    "scipy sparse": _as_numpy(
-        lambda a: scipy.sparse.csr_array(np.atleast_2d(a)) if a.ndim < 3 else None
-    ),
     "scipy sparse, complex": _as_numpy(
         lambda a: scipy.sparse.csr_array(np.atleast_2d(a) + 1j) if a.ndim < 3 else None
     ),
     "scipy sparse, NaN": _as_numpy(
         lambda a: scipy.sparse.csr_array(np.atleast_2d(a) * math.nan) if a.ndim < 3 else None
     ),
+    "frame of strings": _framed(lambda a: a.astype(str)),
+    "frame of flags": _framed(lambda a: a > 0),
+    "frame with NaN": lambda value, rng: _frame(_with_entry(math.nan)(_array(value), rng)),
+    "frame with missing values": lambda value, rng: (
+        _frame(_array(value).astype(int)).astype("Int64").shift(1)
+    ),
+    "some masked": _as_numpy(lambda a: np.ma.masked_array(a, mask=np.ones(a.shape, bool))),
+    "sparse, huge": lambda value, rng: scipy.sparse.csr_array((10**6, 10**6)),
+    "tensor, flags": _as_torch(lambda t: t > 0),
+    "list of tensors": lambda value, rng: [torch.ones(2), torch.ones(2)],
+    "list of None": lambda value, rng: [[None, 1.0]],
     "empty": _reshaped(lambda a: a[:0] if a.ndim else a.reshape(1)[:0]),
     "empty columns": _reshaped(lambda a: a[..., :0] if a.ndim else a.reshape(1)[:0]),
     "empty square": _reshaped(lambda a: np.zeros((0, 0))),
@@ -197,10 +228,8 @@ BAD_ARRAYS: dict[str, Mutation] = {
     "a row more": _reshaped(lambda a: np.concatenate([a, a[:1]]) if a.ndim else np.stack([a, a])),
     "turned": _reshaped(np.transpose),
     "two dimensions more": _reshaped(lambda a: a[..., None, None]),
-    "list": lambda value, rng: _array(value).tolist(),
     "long list": lambda value, rng: [0.5] * 50_000,
     "ragged list": lambda value, rng: [[1.0], [1.0, 2.0]],
-    "tuple": lambda value, rng: tuple(_array(value).tolist()) if np.ndim(_array(value)) else (1.0,),
     "None": lambda value, rng: None,
     "string": lambda value, rng: "eye",
     "long string": lambda value, rng: LONG,

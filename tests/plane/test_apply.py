@@ -156,7 +156,7 @@ def test_batched_rounds_stay_feasible():
         (
             dict(X=np.eye(4, dtype=int)),
             TypeError,
-            "X must be float64 or float32, got a int64 array",
+            "X must be float64 or float32, got an int64 array",
         ),
         (dict(X=np.broadcast_to(1.0, (4, 4))), ValueError, "X must be writable"),
         (dict(X=np.ones(4)), ValueError, "X must have shape \\(..., n, k\\)"),

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 import torch
 
-from jorth.arrays import to_tensor
+from jorth.arrays import tensor_alike, to_tensor
 from jorth.plane import apply, apply_columns, apply_rows
 
 
 @pytest.fixture(autouse=True)
 def meta_is_a_device(monkeypatch):
     monkeypatch.setattr(apply, "to_tensor", partial(to_tensor, meta=True))
+    monkeypatch.setattr(apply, "tensor_alike", partial(tensor_alike, meta=True))
 
 
 KINDS = [np.array, torch.tensor, list]

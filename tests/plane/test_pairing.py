@@ -150,9 +150,9 @@ def test_greedy_matching_of_asymmetric_weights_takes_the_larger():
             "weights must not be NaN",
         ),
         (
-            lambda: greedy_matching(np.zeros((3, 3), int), seed=0),
+            lambda: greedy_matching(np.zeros((3, 3), bool), seed=0),
             TypeError,
-            "weights must be float64 or float32",
+            "weights must hold real numbers",
         ),
     ],
 )

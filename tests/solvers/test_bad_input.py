@@ -65,7 +65,7 @@ BAD = {
     "procrustes, target rows": (lambda: jorth.procrustes(EYE, np.eye(4), SIG), ValueError, r"target must have shape \(3, k\) to go with source"),
     "procrustes, target columns": (lambda: jorth.procrustes(EYE, np.ones((3, 4)), SIG), ValueError, r"target must have shape \(m, k\) with k at most 3, got a float64 array of shape \(3, 4\)"),
     "procrustes, target NaN": (lambda: jorth.procrustes(EYE, EYE * np.nan, SIG), ValueError, "target must be finite"),
-    "procrustes, source integers": (lambda: jorth.procrustes(EYE.astype(int), EYE, SIG), TypeError, "source must be float64 or float32"),
+    "procrustes, source bool": (lambda: jorth.procrustes(EYE > 0, EYE, SIG), TypeError, "source must hold real numbers"),
     "procrustes, x0": (lambda: jorth.procrustes(EYE, EYE, SIG, x0=np.ones((3, 3))), ValueError, "x0 must be J-orthogonal"),
     "procrustes, option": (lambda: jorth.procrustes(EYE, EYE, SIG, sweeps=3), TypeError, "option 'sweeps' needs a method"),
     "procrustes, tolerance": (lambda: jorth.procrustes(EYE, EYE, SIG, gradient_tolerance=-1.0), ValueError, "gradient_tolerance must be a number of at least 0"),

@@ -338,9 +338,10 @@ def test_the_gradient_given_is_used():
             r"gradient must have the shape of X \(4, 4\), got .*\(5, 4\)",
         ),
         (np.ones((4, 4), np.float32), TypeError, "gradient must have the dtype and device of X"),
-        (np.ones((4, 4), int), TypeError, "gradient must be float64 or float32"),
+        (np.ones((4, 4), bool), TypeError, "gradient must hold real numbers"),
         (np.full((4, 4), np.nan), ValueError, "gradient must be finite, got 16 NaN"),
-        ([[1.0]], TypeError, "gradient must be a NumPy array or a torch tensor"),
+        ([[1.0]], ValueError, "gradient must have the shape of X"),
+        ("one", TypeError, "gradient must be an array"),
     ],
 )
 def test_a_wrong_gradient_is_named(gradient, error, said):

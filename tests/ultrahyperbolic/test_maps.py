@@ -359,7 +359,7 @@ FAR = np.array([3.0, 0.0, -np.sqrt(10.0), 0.0])
         (lambda: exp(ONE, 1e4 * np.ones(4), Signature(3, 1)), ValueError, "got overflow"),
         (lambda: exp(ONE, ONE, Signature(4, 0)), ValueError, "signature must have q of at least 1"),
         (lambda: log(ONE, ONE, SIG, alpha=-1.0), ValueError, "alpha must be a positive number"),
-        (lambda: transport(ONE, ONE, [1.0], SIG), TypeError, "v must be a NumPy array"),
+        (lambda: transport(ONE, ONE, [1.0], SIG), ValueError, r"v must have shape \(..., 4\)"),
         (lambda: exp(np.ones((2, 4)), np.ones((3, 4)), SIG), ValueError, "v must broadcast"),
         (lambda: origin(Signature(3, 0)), ValueError, "signature must have q of at least 1"),
         (lambda: origin(SIG, dtype=torch.float16), TypeError, "dtype must be torch.float64"),

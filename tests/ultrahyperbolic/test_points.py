@@ -197,11 +197,7 @@ def test_derivative_near_t_zero_is_that_of_a_direction():
             "alpha must be a positive number, got 0.0",
         ),
         (lambda: lift(np.full(4, np.nan), Signature(2, 2)), ValueError, "x must be finite"),
-        (
-            lambda: distance(np.ones(4), [1.0], Signature(2, 2)),
-            TypeError,
-            "y must be a NumPy array or a torch tensor",
-        ),
+        (lambda: distance(np.ones(4), "one", Signature(2, 2)), TypeError, "y must be an array"),
         (lambda: membership(np.ones(4), (2, 2)), TypeError, "signature must be a jorth.Signature"),
     ],
 )

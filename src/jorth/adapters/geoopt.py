@@ -177,6 +177,7 @@ class JOrthogonal(Manifold):
     def _matrix(self, value: Any, name: str) -> Tensor:
         if not isinstance(value, Tensor):
             raise TypeError(f"{name} must be a torch tensor, got {describe(value)}")
+        arrays.check_own_floats(value, name)
         return arrays.square_matrix(value, self.signature, name)
 
     def _check_pair(self, x: Any, u: Any, name: str) -> None:

@@ -17,13 +17,13 @@ from jorth.arrays import check_signature, describe, finite_result, generator, to
 from jorth.extras import needs
 from jorth.group import random_point
 from jorth.group.slopes import skew_gradient
+from jorth.inputs import to_floats
 from jorth.signature import Signature
 
 with needs("jorth.adapters.pymanopt", "pymanopt"):
     from pymanopt.manifolds.manifold import Manifold
 
 Matrix = NDArray[Any]
-FLOATS = (np.float64, np.float32)
 
 
 class JOrthogonal(Manifold):
@@ -170,16 +170,12 @@ class JOrthogonal(Manifold):
 
     def _matrix(self, value: Any, name: str) -> Matrix:
         n = self.signature.n
-        try:
-            matrix = np.asarray(value) if not hasattr(value, "detach") else None
-        except ValueError:  # a ragged list
-            matrix = None
-        if matrix is None or (matrix.dtype.kind not in "iu" and matrix.dtype not in FLOATS):
-            expected = "a NumPy array of numbers, float64 or float32"
-            raise TypeError(f"{name} must be {expected}, got {describe(value)}")
+        matrix = None if hasattr(value, "detach") else to_floats(value, name)
+        if not isinstance(matrix, np.ndarray):
+            raise TypeError(f"{name} must be an array of NumPy, got {describe(value)}")
         if matrix.shape != (n, n):
             expected = f"shape ({n}, {n}) for {self.signature}"
             raise ValueError(f"{name} must have {expected}, got {describe(value)}")
         if not np.isfinite(matrix).all():
             raise ValueError(f"{name} must be finite, got NaN or infinity")
-        return matrix if matrix.dtype.kind == "f" else matrix.astype(np.float64)
+        return matrix

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.arrays import check_alike, check_finite, describe, to_tensor
+from jorth.arrays import check_finite, describe, tensor_alike, to_tensor
 from jorth.signature import Signature
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -37,7 +37,7 @@ def finite_factor(
     value: object, name: str, sizes: tuple[int | None, int], values: Tensor, values_name: str
 ) -> Tensor:
     """A factor (..., *sizes) of a decomposition that goes with its values; None is any size."""
-    tensor = to_tensor(value, name)
+    tensor = tensor_alike(value, name, values, values_name)
     wanted = (*values.shape[:-1], *sizes)
     fits = len(wanted) == tensor.ndim
     if not fits or any(w not in (None, own) for w, own in zip(wanted, tensor.shape, strict=True)):
@@ -45,7 +45,6 @@ def finite_factor(
         expected = f"({shape}) to go with {values_name} and signature"
         raise ValueError(f"{name} must have shape {expected}, got {describe(value)}")
     check_finite(tensor, name)
-    check_alike(tensor, name, values, values_name)
     return tensor
 
 

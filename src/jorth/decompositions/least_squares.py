@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from jorth import arrays
-from jorth.arrays import ArrayT, describe, like_input, to_tensor
+from jorth.arrays import ArrayT, describe, like_input, tensor_alike
 from jorth.decompositions.qr import check_definite, column_basis, tall_matrix
 from jorth.signature import Signature
 
@@ -49,11 +49,10 @@ def indefinite_lstsq(A: ArrayT, b: ArrayT, signature: Signature) -> ArrayT:
 
 
 def _right_hand_side(b: object, A: Tensor) -> Tensor:
-    right = to_tensor(b, "b")
+    right = tensor_alike(b, "b", A, "A")
     if right.shape[: A.ndim - 1] != A.shape[:-1] or right.ndim not in (A.ndim - 1, A.ndim):
         rows = ", ".join(map(str, A.shape[:-1]))
         expected = f"({rows},) or ({rows}, r) to go with A"
         raise ValueError(f"b must have shape {expected}, got {describe(b)}")
-    arrays.check_alike(right, "b", A, "A")
     arrays.check_finite(right, "b")
     return right

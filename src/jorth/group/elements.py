@@ -40,7 +40,7 @@ def residual(X: Array, signature: Signature, *, gram: Array | None = None) -> An
     n, k = matrix.shape[-2:]
     s = signature.vector(matrix)
     if gram is not None:
-        target = to_tensor(gram, "gram").to(matrix.device, matrix.dtype)
+        target = to_tensor(gram, "gram").to(matrix)
         if target.shape[-2:] != (k, k):
             found = f"{describe(gram)} and {k} columns of X"
             raise ValueError(f"gram must have shape (..., {k}, {k}), got {found}")

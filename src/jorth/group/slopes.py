@@ -7,7 +7,7 @@ import math
 from torch import Tensor
 
 from jorth import arrays
-from jorth.arrays import ArrayT, describe, frobenius, like_input, to_tensor
+from jorth.arrays import ArrayT, describe, frobenius, like_input, tensor_alike
 from jorth.group.elements import column_signs, thin_matrix
 from jorth.signature import Signature
 
@@ -73,10 +73,9 @@ def gradient_norm(X: Tensor, G: Tensor, signs: Tensor) -> float:
 
 def _point_and_gradient(X: object, G: object, signature: Signature) -> tuple[Tensor, Tensor]:
     point = thin_matrix(X, signature)
-    gradient = to_tensor(G, "G")
+    gradient = tensor_alike(G, "G", point, "X")
     if gradient.shape != point.shape:
         raise ValueError(f"G must have the shape of X {tuple(point.shape)}, got {describe(G)}")
-    arrays.check_alike(gradient, "G", point, "X")
     arrays.check_finite(point, "X")
     arrays.check_finite(gradient, "G")
     return point, gradient

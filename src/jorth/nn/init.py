@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.arrays import HALF, check_signature, describe, square_matrix, to_tensor
+from jorth.arrays import HALF, check_own_floats, check_signature, describe, square_matrix
 from jorth.group import random_point
 from jorth.sharding import is_sharded, write_values
 from jorth.signature import Signature
@@ -52,6 +52,7 @@ def j_orthogonal_(
         with torch.no_grad():
             write_values(tensor, plain)
         return tensor
+    check_own_floats(tensor, "tensor")
     if columns is None:
         batch = square_matrix(tensor, signature, "tensor").shape[:-2]
     else:
@@ -89,7 +90,7 @@ def _check_thin(tensor: Tensor, signature: Signature, columns: Signature) -> Non
     if columns.p > signature.p or columns.q > signature.q:
         expected = f"at most as many signs of each kind as {signature}"
         raise ValueError(f"columns must have {expected}, got {columns}")
-    if tuple(to_tensor(tensor, "tensor").shape[-2:]) != (n, k):
+    if tuple(tensor.shape[-2:]) != (n, k):
         expected = f"shape (..., {n}, {k}) for {signature} and columns of {columns}"
         raise ValueError(f"tensor must have {expected}, got {describe(tensor)}")
 

@@ -109,6 +109,7 @@ class CSParametrization(nn.Module):
         if thin:
             form = "square for the CS form (exponential_parametrization takes thin matrices)"
             raise ValueError(f"{name} must be {form}, got {arrays.describe(X)}")
+        arrays.check_own_floats(X, name)
         arrays.square_matrix(X, self.signature, name)
 
     def right_inverse(self, X: Tensor) -> tuple[Tensor, ...]:
@@ -159,7 +160,8 @@ class ExponentialParametrization(nn.Module):
             raise TypeError(f"X must be a torch tensor, got {arrays.describe(X)}")
         self.check_shape(X, "X")
         n = self.signature.n
-        point = arrays.to_tensor(X, "X").detach()
+        arrays.check_own_floats(X, "X")
+        point = X.detach()
         arrays.check_finite(point, "X")
         if point.shape[-1] == n:
             check_feasible(point, self.signature)

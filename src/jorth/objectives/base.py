@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import describe, frobenius
+from jorth.arrays import describe, frobenius, is_number, to_tensor
 from jorth.ranks import Ranks
 from jorth.signature import Signature
 
@@ -164,13 +164,13 @@ class Objective(AbstractObjective):
 
 def _real(answer: Any, name: str, expected: str) -> Any:
     """The result of a user's function as a NumPy array of real numbers."""
+    if is_number(answer):
+        return np.asarray(answer, dtype=np.float64)
     try:
-        array = np.asarray(answer.detach().cpu() if isinstance(answer, Tensor) else answer)
-    except (TypeError, ValueError, RuntimeError):
-        array = np.array(None)
-    if array.dtype.kind not in "fiub":
-        raise TypeError(f"{name} must return {expected}, got {describe(answer)}")
-    return array.astype(np.float64, copy=False)
+        found = to_tensor(answer, name)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must return {expected}, got {describe(answer)}") from error
+    return found.detach().cpu().double().numpy()
 
 
 def _copy(X: Tensor) -> Any:

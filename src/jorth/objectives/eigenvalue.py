@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import Array, check_choice, check_finite, describe, to_tensor
+from jorth.arrays import Array, check_choice, check_finite, describe, is_sparse, to_tensor
 from jorth.objectives.quadratic import Quadratic
-from jorth.objectives.sparse import is_sparse, sparse_rows
+from jorth.objectives.sparse import sparse_rows
 
 
 class HyperbolicEigenvalue(Quadratic):
@@ -24,8 +23,7 @@ class HyperbolicEigenvalue(Quadratic):
 
     Args:
         A: (n, n) symmetric.
-        data: (m, n), dense or scipy.sparse, which stands for A = data^T data. Whole numbers
-            (counts, bytes) are converted to float64.
+        data: (m, n), dense or scipy.sparse, which stands for A = data^T data.
         sense: "min" for tr(X^T A X), "max" for the paper's -tr(X^T A X).
     """
 
@@ -48,19 +46,10 @@ class HyperbolicEigenvalue(Quadratic):
 
 def _gram(data: Any) -> Tensor:
     """data^T data, dense."""
-    rows = sparse_rows(data, "data") if is_sparse(data) else to_tensor(_floating(data), "data")
+    rows = sparse_rows(data, "data") if is_sparse(data) else to_tensor(data, "data").detach()
     if rows.ndim != 2 or 0 in rows.shape:
         raise ValueError(f"data must have shape (m, n) with m at least 1, got {describe(data)}")
     product = rows.T @ rows
     matrix = product if isinstance(product, Tensor) else torch.from_numpy(product.toarray())
     check_finite(matrix, "data")
     return matrix
-
-
-def _floating(data: Any) -> Any:
-    """Whole numbers as float64; anything else is returned as it is."""
-    if isinstance(data, np.ndarray) and data.dtype.kind in "iub":
-        return data.astype(np.float64)
-    if not isinstance(data, Tensor) or data.is_complex() or data.is_quantized:
-        return data
-    return data if data.is_floating_point() else data.double()

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import FLOATS, describe
+from jorth.arrays import FLOATS, to_tensor
+from jorth.inputs import to_array
+from jorth.messages import listed
 from jorth.objectives.autograd import differentiate, evaluate
 from jorth.objectives.base import AbstractObjective, hash_tensors
 
@@ -19,8 +20,9 @@ class FiniteSum(AbstractObjective):
 
     Args:
         fn: (X, batch) -> the mean loss of the batch, a scalar tensor, by any torch operations.
-        data: A tensor or array (N, ...), or a tuple of several with the same N. ``batch`` has the
-            same form with fewer rows. The data are copied, without a graph.
+        data: An array (N, ...), or a tuple of several with the same N. ``batch`` has the same form
+            with fewer rows, as tensors. The data are copied, without a graph; whole numbers stay
+            whole, as they may be labels.
     """
 
     def __init__(self, fn: Callable[[Tensor, Any], Tensor], data: Any) -> None:
@@ -33,7 +35,7 @@ class FiniteSum(AbstractObjective):
         sizes = {len(part) if part.ndim else 0 for part in self._data}
         if len(sizes) != 1 or 0 in sizes:
             expected = "the same number of samples, at least 1, in each part"
-            raise ValueError(f"data must hold {expected}, got {sorted(sizes)}")
+            raise ValueError(f"data must hold {expected}, got {listed(sorted(sizes))}")
         self._fn = fn
         self.samples = sizes.pop()
 
@@ -61,15 +63,12 @@ class FiniteSum(AbstractObjective):
 
 
 def _owned(part: Any) -> Tensor:
-    """A copy as a tensor, without a graph; NumPy data go to memory that torch has aligned."""
-    readable = not isinstance(part, np.ma.MaskedArray)
-    if isinstance(part, Tensor):
-        readable = not part.is_meta and part.layout is torch.strided
-    try:
-        if readable:
-            as_array = isinstance(part, np.ndarray)
-            return torch.tensor(part) if as_array else torch.as_tensor(part).detach().clone()
-    except (TypeError, ValueError, RuntimeError):
-        pass  # torch's errors do not name the argument
-    expected = "a tensor or an array of numbers, or a tuple of these"
-    raise TypeError(f"data must be {expected}, got {describe(part)}")
+    """A copy as a tensor, without a graph, in memory that torch has aligned."""
+    if isinstance(part, Tensor) and not part.is_floating_point():
+        if not part.is_meta and part.layout is torch.strided:
+            return part.detach().clone()  # labels and masks stay as they are
+    elif not isinstance(part, Tensor):
+        array = to_array(part, "data")
+        if array.dtype.kind in "iub":
+            return torch.tensor(array)
+    return to_tensor(part, "data").detach().clone()

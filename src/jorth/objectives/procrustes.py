@@ -9,9 +9,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import Array, as_tensors, check_finite, describe, small_as_numpy, to_tensor
+from jorth.arrays import (
+    Array,
+    as_tensors,
+    check_finite,
+    describe,
+    is_sparse,
+    small_as_numpy,
+    to_tensor,
+)
 from jorth.objectives.base import AbstractObjective, QuadraticForm, hash_tensors
-from jorth.objectives.sparse import is_sparse, sparse_rows
+from jorth.objectives.sparse import sparse_rows
 
 BLOCK = 4096
 

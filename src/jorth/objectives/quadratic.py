@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -33,12 +35,14 @@ class Quadratic(AbstractObjective):
 
     def __init__(self, A: Array, C: Array | None = None, D: Array | None = None) -> None:
         self.speaks_torch = isinstance(A, Tensor)
-        if _dimensions(A) == 3 or _dimensions(C) == 3:
-            self._take_batch(A, C, D)
+        matrix = to_tensor(A, "A").detach()
+        linear = None if C is None else to_tensor(C, "C").detach().to(matrix, copy=True)
+        if matrix.ndim == 3 or (linear is not None and linear.ndim == 3):
+            self._take_batch(matrix, linear, A, C, D)
             return
-        self.A = _symmetric(A, "A")
-        self.C = None if C is None else to_tensor(C, "C").detach().to(self.A, copy=True)
-        self.D = None if D is None else _symmetric(D, "D").to(self.A)
+        self.A = _symmetric(matrix, "A", A)
+        self.C = linear
+        self.D = None if D is None else _symmetric(to_tensor(D, "D"), "D", D).to(self.A)
         if self.C is not None:
             n = len(self.A)
             check_finite(self.C, "C")
@@ -48,9 +52,8 @@ class Quadratic(AbstractObjective):
             if self.D is not None and len(self.D) != k:
                 raise ValueError(f"D must have shape {(k, k)} to go with C, got {describe(D)}")
 
-    def _take_batch(self, A: Array, C: Array | None, D: Array | None) -> None:
+    def _take_batch(self, matrix: Tensor, linear: Tensor | None, A: Any, C: Any, D: Any) -> None:
         """Take A and C of B problems: nothing is asked of their numbers but symmetry."""
-        matrix = to_tensor(A, "A").detach()
         n = matrix.shape[-1] if matrix.ndim else 0
         if matrix.ndim not in (2, 3) or matrix.shape[-2:] != (n, n) or not matrix.numel():
             wanted = "(n, n) or (B, n, n) with B and n at least 1"
@@ -60,7 +63,7 @@ class Quadratic(AbstractObjective):
             raise ValueError(f"D must be omitted for a batch of problems, got {given}")
         check_symmetric(matrix.nan_to_num(0.0, 0.0, 0.0), "A")
         self.A = (matrix + matrix.mT) / 2
-        self.C = None if C is None else to_tensor(C, "C").detach().to(self.A, copy=True)
+        self.C = linear
         self.D = None
         self.batch = len(matrix) if matrix.ndim == 3 else 0
         if self.C is not None:
@@ -110,12 +113,7 @@ class Quadratic(AbstractObjective):
         return hash_tensors("Quadratic", self.A, self.C, self.D)
 
 
-def _dimensions(value: Array | None) -> int:
-    return value.ndim if isinstance(value, (np.ndarray, Tensor)) else 0
-
-
-def _symmetric(value: Array, name: str) -> Tensor:
-    matrix = to_tensor(value, name)
+def _symmetric(matrix: Tensor, name: str, value: object) -> Tensor:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
         raise ValueError(f"{name} must have shape (n, n), got {describe(value)}")
     check_finite(matrix, name)

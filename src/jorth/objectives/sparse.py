@@ -6,15 +6,11 @@ from typing import Any
 
 import numpy as np
 
-
-def is_sparse(value: Any) -> bool:
-    """Whether the value is a matrix or an array of scipy.sparse."""
-    return hasattr(value, "tocsr")
+from jorth.arrays import describe
 
 
 def sparse_rows(value: Any, name: str) -> Any:
     """A copy of a scipy.sparse matrix as CSR in float64."""
-    if value.dtype.kind not in "fiub":
-        shape = tuple(value.shape)
-        raise TypeError(f"{name} must be real, got a sparse {value.dtype} matrix of shape {shape}")
+    if value.dtype.kind not in "fiu":
+        raise TypeError(f"{name} must hold real numbers, got {describe(value)}")
     return value.tocsr().astype(np.float64, copy=True)

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import check_alike, describe, real_numbers, to_tensor
+from jorth.arrays import check_own_floats, describe, real_numbers, tensor_alike, to_tensor
 
 SMALL_BOOST = 0.3
 SMALL_TURN = 0.9
@@ -79,10 +79,11 @@ def _factors(V: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
 
 
 def _checked(X: Any, pairs: Any, V: Any, rows: bool) -> tuple[Tensor, Tensor, Tensor]:
+    check_own_floats(X, "X")
     if isinstance(X, np.ndarray) and (not X.flags.writeable or min(X.strides, default=0) < 0):
         raise ValueError("X must be writable with positive strides, got one that is not")
     matrix = to_tensor(X, "X")
-    steps = to_tensor(V, "V")
+    steps = tensor_alike(V, "V", matrix, "X")
     if matrix.ndim < 2:
         raise ValueError(f"X must have shape (..., n, k), got {describe(X)}")
     host = torch.device("cpu")
@@ -94,7 +95,6 @@ def _checked(X: Any, pairs: Any, V: Any, rows: bool) -> tuple[Tensor, Tensor, Te
     if steps.shape[-3:] != (len(index), 2, 2) or not _fits(steps.shape[:-3], matrix.shape[:-2]):
         expected = f"(..., {len(index)}, 2, 2) to go with pairs"
         raise ValueError(f"V must have shape {expected}, got {describe(V)} and X {describe(X)}")
-    check_alike(steps, "V", matrix, "X")
     if index.device == host:
         _check_disjoint(index.numpy(), matrix.shape[-2 if rows else -1])
     if steps.device == host:

@@ -10,24 +10,25 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import check_alike, describe, is_number, rounded_to, to_tensor
+from jorth.arrays import describe, is_number, rounded_to, tensor_alike, to_tensor
+from jorth.inputs import carries_floats
 
 
 def in_double(**arguments: Any) -> tuple[list[Tensor], torch.dtype, Callable[[Tensor], Any]]:
     """The arguments as float64 tensors of one shape, their own dtype, and the way back to it.
 
-    Python numbers take the dtype and device of the arrays; numbers alone are float64.
+    Python numbers, lists and integers take the dtype of the first array of floats, and its device;
+    numbers alone are float64.
     """
-    tensors = {
-        name: to_tensor(value, name).detach()
-        for name, value in arguments.items()
-        if isinstance(value, (np.ndarray, Tensor))
-    }
-    first, like = next(iter(tensors.items()), ("", torch.zeros((), dtype=torch.float64)))
+    given = {name: value for name, value in arguments.items() if not is_number(value)}
+    floats = [name for name, value in given.items() if carries_floats(value)]
+    first = next(iter([*floats, *given]), "")
+    none = torch.zeros((), dtype=torch.float64)
+    like = to_tensor(given[first], first).detach() if given else none
     full = []
     for name, value in arguments.items():
         full.append(tensor_like(value, name, like, first))
-        in_range = name in tensors or math.isfinite(rounded_to(like.dtype, float(value)))
+        in_range = name in given or math.isfinite(rounded_to(like.dtype, float(value)))
         if not in_range and math.isfinite(value):
             raise ValueError(f"{name} must be in the range of {like.dtype}, got {value!r}")
     try:
@@ -40,7 +41,7 @@ def in_double(**arguments: Any) -> tuple[list[Tensor], torch.dtype, Callable[[Te
 
     def restore(result: Tensor) -> Any:
         rounded = result.to(like.dtype) if result.is_floating_point() else result
-        if not tensors:
+        if not given:
             return rounded.item()
         return rounded if as_tensor else rounded.numpy()
 
@@ -54,9 +55,6 @@ def tensor_like(
     if is_number(value):  # a fill, not a transfer
         number = rounded_to(like.dtype, float(value))
         return torch.full((), number, dtype=like.dtype, device=like.device)
-    if not isinstance(value, (np.ndarray, Tensor)):
-        found = describe(value)
-        raise TypeError(f"{name} must be a number, a NumPy array or a tensor, got {found}")
-    tensor = to_tensor(value, name, meta=meta).detach()
-    check_alike(tensor, name, like, like_name)
-    return tensor
+    if value is None or isinstance(value, str):
+        raise TypeError(f"{name} must be a number or an array, got {describe(value)}")
+    return tensor_alike(value, name, like, like_name, meta=meta).detach()

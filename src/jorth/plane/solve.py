@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -73,7 +72,7 @@ def solve_plane(
     else:
         kappa = (Q_.double() + theta_).expand(P_.shape[:-2])
         found = solve_scalar(P_.double(), kappa, opposite, all_components, eps)
-    return arguments.solution(*found, numpy_out=isinstance(P, np.ndarray))
+    return arguments.solution(*found, numpy_out=not isinstance(P, Tensor))
 
 
 def solve_rows(
@@ -107,8 +106,8 @@ def solve_rows(
     """
     arrays.check_choice(components, "components", ("all", "identity"))
     arrays.check_flag(check, "check")
-    G_ = to_tensor(G, "G").detach()
     Z_ = to_tensor(Z, "Z").detach()
+    G_ = arrays.tensor_after(G, "G", Z_).detach()
     if Z_.ndim < 2 or Z_.shape[-2] != 2 or Z_.shape[-1] == 0:
         raise ValueError(f"Z must have shape (..., 2, m) with m at least 1, got {describe(Z)}")
     if G_.shape != Z_.shape or G_.dtype != Z_.dtype or G_.device != Z_.device:
@@ -125,7 +124,7 @@ def solve_rows(
     surrogate = row_surrogate(G_.double(), Z_.double(), A_, D_, theta_, opposite)
     noise = 16 * torch.finfo(Z_.dtype).eps
     found = best_step(surrogate, opposite, components == "all", noise)
-    return arguments.solution(*found, numpy_out=isinstance(Z, np.ndarray))
+    return arguments.solution(*found, numpy_out=not isinstance(Z, Tensor))
 
 
 class _Arguments:

@@ -225,7 +225,8 @@ def minimize_batch(
         if bool(unfinished.any()):
             value, _ = objective.value_and_gradient(answers.X.to(data))
             answers.value[unfinished] = value.to(answers.value)[unfinished]
-        numpy_out = isinstance(x0, np.ndarray) or (x0 is None and not objective.speaks_torch)
+        speaks_torch = objective.speaks_torch if x0 is None else isinstance(x0, Tensor)
+        numpy_out = not speaks_torch
         return batch_result(answers, budget, signature, data, numpy_out)
 
 
@@ -247,11 +248,10 @@ def starts(x0: Any, data: Tensor, count: int, signature: Signature) -> Tensor:
     n = signature.n
     if x0 is None:
         return torch.eye(n).to(data).expand(count, n, n)
-    X = arrays.to_tensor(x0, "x0").detach()
+    X = arrays.tensor_alike(x0, "x0", data, "the problems' data").detach()
     if X.shape not in ((n, n), (count, n, n)):
         wanted = f"({n}, {n}) or ({count}, {n}, {n}) for {count} problems"
         raise ValueError(f"x0 must have shape {wanted}, got {arrays.describe(x0)}")
-    arrays.check_alike(X, "x0", data, "the problems' data")
     arrays.check_finite(X, "x0")
     check_feasible(X, signature, "x0", limit=DRIFT * n * arrays.unit_roundoff(X))
     return X.expand(count, n, n)

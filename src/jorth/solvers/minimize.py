@@ -165,7 +165,7 @@ def minimize(
     function = as_objective(objective)
     agreed = _agreed_signature(signature, function)
     X = starting_point(x0, function, agreed)
-    numpy_out = isinstance(x0, np.ndarray)
+    numpy_out = not isinstance(x0, Tensor)
     if x0 is None:
         torch_data = not isinstance(objective, AbstractObjective) or objective.speaks_torch
         numpy_out = X.device.type == "cpu" and not torch_data
@@ -206,7 +206,8 @@ def starting_point(x0: Any, objective: AbstractObjective, signature: Signature) 
         X = torch.eye(n, dtype=torch.float64)
         X = X if data is None else X.to(data)
     else:
-        X = arrays.to_tensor(x0, "x0").detach().clone(memory_format=torch.contiguous_format)
+        own = arrays.to_tensor(x0, "x0") if data is None else arrays.tensor_after(x0, "x0", data)
+        X = own.detach().clone(memory_format=torch.contiguous_format)
     if X.ndim != 2 or X.shape[0] != n or not 1 <= X.shape[1] <= n:
         raise ValueError(
             f"x0 must have shape ({n}, k) with k from 1 to {n} for {signature}, "

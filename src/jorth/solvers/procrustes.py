@@ -17,6 +17,7 @@ from jorth import arrays
 from jorth.decompositions.polar import balanced
 from jorth.group import PolishError, component
 from jorth.group.polishing import orthogonal_factor
+from jorth.inputs import as_array
 from jorth.objectives import Procrustes
 from jorth.signature import Signature
 from jorth.solvers.batches import check_arguments as check_batch_arguments
@@ -95,7 +96,8 @@ def procrustes(
         are its ``stages``. For many problems a `jorth.BatchResult`.
     """
     arrays.check_choice(components, "components", ("all", "start"))
-    if any(isinstance(part, (np.ndarray, Tensor)) and part.ndim == 3 for part in (source, target)):
+    source, target = as_array(source, "source"), as_array(target, "target")
+    if source.ndim == 3 or target.ndim == 3:
         limits = Limits(
             max_iterations=options.pop("max_iterations", None),
             max_time=options.pop("max_time", None),
@@ -148,11 +150,10 @@ def _check_shapes(
         found = arrays.describe(target)
         raise ValueError(f"target must have shape (m, k) with k at most {n}, got {found}")
     if x0 is not None:
-        start = arrays.to_tensor(x0, "x0")
+        start = arrays.tensor_alike(x0, "x0", objective.data(), "target")
         if tuple(start.shape) != (n, k):
             wanted = f"shape {(n, k)} to go with source and target"
             raise ValueError(f"x0 must have {wanted}, got {arrays.describe(x0)}")
-        arrays.check_alike(start, "x0", objective.data(), "target")
 
 
 def data_start(objective: Procrustes, signature: Signature) -> Tensor:

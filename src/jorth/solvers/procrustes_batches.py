@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -85,7 +84,8 @@ def procrustes_batch(
     limits: Limits,
 ) -> BatchResult:
     """`jorth.procrustes` for sources and targets (B, m, n)."""
-    S, T = arrays.to_tensor(source, "source").detach(), arrays.to_tensor(target, "target").detach()
+    T = arrays.to_tensor(target, "target").detach()
+    S = arrays.tensor_alike(source, "source", T, "target").detach()
     n = arrays.check_signature(signature).n
     if S.ndim != 3 or S.shape[2] != n or not S.numel():
         wanted = f"(B, m, {n}) with B and m at least 1 for {signature}"
@@ -93,7 +93,6 @@ def procrustes_batch(
     if T.shape != S.shape:
         wanted = f"{tuple(S.shape)} like source"
         raise ValueError(f"target must have shape {wanted}, got {arrays.describe(target)}")
-    arrays.check_alike(S, "source", T, "target")
     if tolerance is None:
         tolerance = float(arrays.unit_roundoff(T) ** (2 / 3))
     arrays.check_number(tolerance, "gradient_tolerance", 0)
@@ -112,7 +111,7 @@ def procrustes_batch(
             for part, found in zip(parts, pool.map(solved, parts), strict=True):
                 answers.put(part, found)
         interrupt.hold()
-        numpy_out = isinstance(target if x0 is None else x0, np.ndarray)
+        numpy_out = not isinstance(target if x0 is None else x0, Tensor)
         return batch_result(answers, budget, signature, T, numpy_out)
 
 

@@ -82,7 +82,9 @@ def block_stationarity(
 
 def _point_of(objective: AbstractObjective, X: Any, signature: Signature) -> Tensor:
     """X (n, k) as a tensor that fits the objective."""
-    point = arrays.to_tensor(X, "X").detach()
+    data = objective.data()
+    point = arrays.to_tensor(X, "X") if data is None else arrays.tensor_after(X, "X", data)
+    point = point.detach()
     n = signature.n
     rows, columns = objective.shape()
     fits = point.ndim == 2 and point.numel() and rows in (None, n) and point.shape[0] == n
@@ -90,7 +92,6 @@ def _point_of(objective: AbstractObjective, X: Any, signature: Signature) -> Ten
         wanted = f"the objective's shape ({rows or 'n'}, {columns or 'k'}) and fit {signature}"
         raise ValueError(f"X must have {wanted}, got {arrays.describe(X)}")
     arrays.check_finite(point, "X")
-    data = objective.data()
     if data is not None:
         arrays.check_alike(point, "X", data, "the objective's data")
     return point
@@ -100,11 +101,11 @@ def _gradient_at(objective: AbstractObjective, X: Tensor, gradient: Any) -> Tens
     """The gradient that was given, or that of the objective; checked either way."""
     given = gradient is not None
     name = "gradient" if given else "the objective's gradient at X"
-    G = arrays.to_tensor(gradient if given else objective.value_and_gradient(X)[1], name).detach()
+    found = gradient if given else objective.value_and_gradient(X)[1]
+    G = arrays.tensor_alike(found, name, X, "X").detach()
     if G.shape != X.shape:
         shape = tuple(X.shape)
         raise ValueError(f"{name} must have the shape of X {shape}, got {arrays.describe(G)}")
-    arrays.check_alike(G, name, X, "X")
     arrays.check_finite(G, name)
     return G
 

@@ -8,7 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from jorth import arrays
-from jorth.arrays import describe, to_tensor
+from jorth.arrays import describe, tensor_after, to_tensor
 from jorth.signature import Signature
 
 
@@ -19,9 +19,9 @@ def check_q(signature: Signature) -> None:
         raise ValueError(f"signature must have {expected}, got {signature}")
 
 
-def points_of(value: Any, signature: Signature, name: str) -> Tensor:
-    """A finite tensor (..., n) that fits the signature."""
-    points = to_tensor(value, name)
+def points_of(value: Any, signature: Signature, name: str, *, like: Tensor | None = None) -> Tensor:
+    """A finite tensor (..., n) that fits the signature; lists take their dtype from ``like``."""
+    points = to_tensor(value, name) if like is None else tensor_after(value, name, like)
     n = arrays.check_signature(signature).n
     if points.ndim < 1 or points.shape[-1] != n:
         expected = f"(..., {n}) for {signature}"
@@ -33,8 +33,10 @@ def points_of(value: Any, signature: Signature, name: str) -> Tensor:
 def several_points(signature: Signature, **values: Any) -> list[Tensor]:
     """Tensors (..., n) on one device that broadcast against the first of them."""
     names = list(values)
-    tensors = [points_of(value, signature, name) for name, value in values.items()]
-    for name, tensor in zip(names[1:], tensors[1:], strict=True):
+    tensors = [points_of(values[names[0]], signature, names[0])]
+    for name in names[1:]:
+        tensor = points_of(values[name], signature, name, like=tensors[0])
+        tensors.append(tensor)
         if tensor.device != tensors[0].device:
             expected = f"on the device of {names[0]}, {tensors[0].device}"
             raise TypeError(f"{name} must be {expected}, got {tensor.device}")

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from jorth import arrays
-from jorth.arrays import ArrayT, describe, like_input, to_tensor
+from jorth.arrays import ArrayT, describe, like_input
 from jorth.signature import Signature
 from jorth.ultrahyperbolic.boundary import check_q, points_of
 
@@ -46,8 +46,7 @@ def centroid(
 
 
 def _weights(value: Any, points: Tensor) -> Tensor:
-    weights = to_tensor(value, "weights")
-    arrays.check_alike(weights, "weights", points, "points")
+    weights = arrays.tensor_alike(value, "weights", points, "points")
     arrays.check_finite(weights, "weights")
     try:
         fits = weights.ndim >= 1 and weights.shape[-1] == points.shape[-2]
