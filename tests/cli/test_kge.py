@@ -243,7 +243,8 @@ def test_errors_are_one_line(files):
     bad(kge("train", files / "typo.toml", "--data", files / "graph"), "data must be the name of")
     bad(
         kge("train", "-o", output, "--data", files / "none", "--device", "gpu"),
-        "device must be a device that torch has here, got 'gpu'",
+        "Invalid value for '--device': must be",
+        code=2,
     )
     kge("train", files / "run.toml", "-o", output, "--epochs", 1)
     bad(
