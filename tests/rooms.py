@@ -22,6 +22,7 @@ WIDTH = 100
 ORDER = (
     ("signature", "clock", "compiling", "derivatives", "extras", "terminal", "messages"),
     ("inputs",),
+    ("suggestions",),
     ("arrays", "tables"),
     ("ranks", "sharding"),
     ("storage",),

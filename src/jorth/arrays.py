@@ -11,7 +11,8 @@ import math
 import numbers
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -28,6 +29,7 @@ from jorth.inputs import is_sparse as is_sparse
 from jorth.messages import describe as describe
 from jorth.messages import shown as shown
 from jorth.signature import Signature
+from jorth.suggestions import suggestion
 
 Array: TypeAlias = NDArray[np.floating] | Tensor
 ArrayT = TypeVar("ArrayT", NDArray[np.floating], Tensor)
@@ -139,8 +141,25 @@ def as_tensors(value: Any, gradient: Any) -> tuple[Tensor, Tensor]:
 def check_signature(signature: object, name: str = "signature") -> Signature:
     """``signature`` if it is one, else a TypeError."""
     if not isinstance(signature, Signature):
-        raise TypeError(f"{name} must be a jorth.Signature, got {describe(signature)}")
+        found = f"{describe(signature)}{_as_signature(signature)}"
+        raise TypeError(f"{name} must be a jorth.Signature, got {found}")
     return signature
+
+
+def _as_signature(value: object) -> str:
+    """How to write the signature that ``value`` seems to stand for."""
+    if isinstance(value, (np.ndarray, Tensor)) and value.ndim != 1:
+        return ""
+    if isinstance(value, (list, tuple, np.ndarray, Tensor)) and not _is_counts(value):
+        return "; jorth.Signature.of takes a list of signs"
+    counts: Any = value if _is_counts(value) else ("p", "q")
+    return f"; write jorth.Signature({counts[0]}, {counts[1]})"
+
+
+def _is_counts(value: Any) -> bool:
+    """Whether a value is a pair of numbers that are not signs."""
+    pair = isinstance(value, (list, tuple)) and len(value) == 2 and all(map(_is_integer, value))
+    return pair and (min(value) >= 0) and tuple(value) != (1, 1)
 
 
 def square_matrix(value: object, signature: Signature, name: str = "X") -> Tensor:
@@ -356,7 +375,9 @@ def check_choice(value: object, name: str, choices: Sequence[str]) -> None:
     """Raise a ValueError unless an option is one of its choices."""
     if not (isinstance(value, str) and value in choices):
         listed = ", ".join(f'"{choice}"' for choice in choices)
-        raise ValueError(f"{name} must be one of {listed}, got {shown(value)}")
+        name_of = str(value) if isinstance(value, torch.dtype) else value
+        found = f"{shown(value)}{suggestion(name_of, choices)}"
+        raise ValueError(f"{name} must be one of {listed}, got {found}")
 
 
 def check_flag(value: object, name: str) -> None:
@@ -378,7 +399,19 @@ def check_dtype(
     if not isinstance(dtype, torch.dtype) or dtype not in allowed:
         listed = " or ".join(", ".join(map(str, allowed)).rsplit(", ", 1))
         found = str(dtype) if isinstance(dtype, torch.dtype) else shown(dtype)
-        raise TypeError(f"{name} must be {listed}, got {found}")
+        name_of = {str(one).removeprefix("torch."): str(one) for one in allowed}
+        wanted = next((name_of[form] for form in _dtype_forms(dtype) if form in name_of), None)
+        hint = "" if wanted is None else f"; write {wanted}"
+        raise TypeError(f"{name} must be {listed}, got {found}{hint}")
+
+
+def _dtype_forms(dtype: Any) -> Iterator[str]:
+    """The names that a dtype of NumPy, or a text, may have in torch."""
+    if isinstance(dtype, str):
+        yield dtype.removeprefix("torch.")
+    elif isinstance(dtype, (type, np.dtype)) and not isinstance(dtype, torch.dtype):
+        with suppress(TypeError):
+            yield np.dtype(dtype).name
 
 
 def check_device(device: Any, name: str = "device") -> None:
@@ -388,7 +421,10 @@ def check_device(device: Any, name: str = "device") -> None:
             torch.empty(0, device=device)
     except Exception as error:  # RuntimeError, AssertionError, TypeError and others, by torch
         expected = "a device that torch has here"
-        raise ValueError(f"{name} must be {expected}, got {shown(device)}") from error
+        hint = suggestion(device, ("cpu", "cuda"))
+        if str(device).startswith("cuda"):
+            hint = f" ({torch.cuda.device_count()} CUDA devices were found)"
+        raise ValueError(f"{name} must be {expected}, got {shown(device)}{hint}") from error
 
 
 def file_path(value: Any, name: str) -> Path:

@@ -34,6 +34,13 @@ class Signature:
     _runs: tuple[tuple[int, int], ...] = field(compare=False)
     """The runs of equal signs, (sign, length), in their order."""
 
+    def __new__(cls, *counts: Any, **named: Any) -> Signature:
+        if len(counts) + len(named) == 1:
+            found = type(next(iter((*counts, *named.values())))).__name__
+            hint = "Signature.of takes a list of signs"
+            raise TypeError(f"Signature needs two numbers, p and q, got one {found}; {hint}")
+        return super().__new__(cls)
+
     def __init__(self, p: int, q: int) -> None:
         _check_count(p, "p", least=0)
         _check_count(q, "q", least=0)

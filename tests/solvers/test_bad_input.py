@@ -20,7 +20,7 @@ QUADRATIC = jorth.Quadratic(EYE)
 BAD = {
     "no signature": (lambda: jorth.minimize(QUADRATIC), ValueError, "signature must be given"),
     "not a signature": (lambda: jorth.minimize(QUADRATIC, signature=(2, 1)), TypeError, "signature must be a jorth.Signature"),
-    "size": (lambda: jorth.minimize(QUADRATIC, signature=Signature(2, 2)), ValueError, r"x0 must have the shape \(3, 'any'\) that the objective expects, got \(4, 4\)"),
+    "size": (lambda: jorth.minimize(QUADRATIC, signature=Signature(2, 2)), ValueError, r"signature must have 3 signs \(p \+ q = 3\) for this Quadratic, got Signature\(2, 2\)"),
     "infeasible": (lambda: jorth.minimize(QUADRATIC, np.ones((3, 3)), signature=SIG), ValueError, r"x0 must be J-orthogonal for Signature\(2, 1\), got a scaled residual of .* jorth.polish"),
     "x0 NaN": (lambda: jorth.minimize(QUADRATIC, np.full((3, 3), np.nan), signature=SIG), ValueError, "x0 must be finite"),
     "x0 shape": (lambda: jorth.minimize(QUADRATIC, np.eye(4), signature=SIG), ValueError, r"x0 must have shape \(3, k\)"),
@@ -61,13 +61,13 @@ BAD = {
     "objective parts": (lambda: jorth.Objective(1.0, lambda X: X), TypeError, "value must be a function of X, got float"),
     "procrustes, components": (lambda: jorth.procrustes(EYE, EYE, SIG, components="identity"), ValueError, 'components must be one of "all", "start", got'),
     "procrustes, signature": (lambda: jorth.procrustes(EYE, EYE, (2, 1)), TypeError, "signature must be a jorth.Signature, got tuple"),
-    "procrustes, source": (lambda: jorth.procrustes(np.eye(4), np.eye(4), SIG), ValueError, r"source must have shape \(m, 3\) for Signature\(2, 1\), got a float64 array of shape \(4, 4\)"),
+    "procrustes, source": (lambda: jorth.procrustes(np.eye(4), np.eye(4), SIG), ValueError, r"signature must have one sign per column of source, got Signature\(2, 1\) \(p \+ q = 3\) and a source of shape \(4, 4\)"),
     "procrustes, target rows": (lambda: jorth.procrustes(EYE, np.eye(4), SIG), ValueError, r"target must have shape \(3, k\) to go with source"),
     "procrustes, target columns": (lambda: jorth.procrustes(EYE, np.ones((3, 4)), SIG), ValueError, r"target must have shape \(m, k\) with k at most 3, got a float64 array of shape \(3, 4\)"),
     "procrustes, target NaN": (lambda: jorth.procrustes(EYE, EYE * np.nan, SIG), ValueError, "target must be finite"),
     "procrustes, source bool": (lambda: jorth.procrustes(EYE > 0, EYE, SIG), TypeError, "source must hold real numbers"),
     "procrustes, x0": (lambda: jorth.procrustes(EYE, EYE, SIG, x0=np.ones((3, 3))), ValueError, "x0 must be J-orthogonal"),
-    "procrustes, option": (lambda: jorth.procrustes(EYE, EYE, SIG, sweeps=3), TypeError, "option 'sweeps' needs a method"),
+    "procrustes, option": (lambda: jorth.procrustes(EYE, EYE, SIG, sweeps=3), TypeError, "minimize has no argument 'sweeps'; it has objective, x0"),
     "procrustes, tolerance": (lambda: jorth.procrustes(EYE, EYE, SIG, gradient_tolerance=-1.0), ValueError, "gradient_tolerance must be a number of at least 0"),
 }  # fmt: skip
 

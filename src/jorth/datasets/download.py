@@ -22,7 +22,7 @@ from jorth.arrays import real_number
 from jorth.datasets import files
 from jorth.datasets.registry import DataSet, lookup
 from jorth.extras import needs
-from jorth.storage.atomic import replacing
+from jorth.storage.atomic import make_folder, replacing
 from jorth.storage.checks import TooLarge, most_bytes
 from jorth.storage.matrices import checksum
 
@@ -150,7 +150,7 @@ def _download(
     with needs("jorth.datasets.fetch", "requests"):
         import requests  # noqa: F401 - before anything is made
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent, "folder")
         with replacing(target) as stream:
             receive(address, stream, limits, need_length=expected is None)
             stream.flush()

@@ -10,13 +10,16 @@ from numpy.typing import NDArray
 from jorth.arrays import check_signature, generator, real_number, whole_number
 from jorth.group import random_point
 from jorth.signature import Signature
+from jorth.suggestions import explained
 
 
+@explained
 def randn(m: int, n: int, *, seed: int | np.random.Generator = 0) -> NDArray[np.float64]:
     """A matrix (m, n) of independent standard normal entries: the paper's "randn"."""
     return generator(seed).standard_normal((whole_number(m, "m", 1), whole_number(n, "n", 1)))
 
 
+@explained
 def graded(
     m: int, n: int, *, smallest: float = 1e-12, seed: int | np.random.Generator = 0
 ) -> NDArray[np.float64]:
@@ -32,6 +35,7 @@ def graded(
     return _conditioned(rows, columns, 10.0, generator(seed)) * np.geomspace(1.0, least, columns)
 
 
+@explained
 def positive_definite(
     n: int, *, cond: float = 1e3, seed: int | np.random.Generator = 0
 ) -> NDArray[np.float64]:
@@ -57,6 +61,7 @@ class PlantedProcrustes(NamedTuple):
     X: NDArray[np.float64]
 
 
+@explained
 def planted_procrustes(
     m: int,
     signature: Signature,

@@ -15,6 +15,7 @@ from jorth.datasets import files
 from jorth.datasets.registry import DataSet, lookup
 from jorth.storage.checks import dense, most_bytes
 from jorth.storage.matrices import Matrix, entries, reading
+from jorth.suggestions import explained
 
 
 @overload
@@ -41,6 +42,7 @@ def load(
     folder: str | os.PathLike[str] | None = ...,
     max_bytes: int | None = ...,
 ) -> scipy.sparse.csr_array: ...
+@explained
 def load(
     name: str,
     m: int | None = None,

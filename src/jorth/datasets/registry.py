@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from jorth.arrays import describe, shown
+from jorth.suggestions import suggestion
 
 LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets"
 
@@ -110,5 +111,6 @@ def lookup(name: str) -> DataSet:
     if not isinstance(name, str):
         raise TypeError(f"name must be a string, got {describe(name)}")
     if name.lower() not in REGISTRY:
-        raise ValueError(f"name must be one of {', '.join(REGISTRY)}; got {shown(name)}")
+        found = f"{shown(name)}{suggestion(name, REGISTRY)}"
+        raise ValueError(f"name must be one of {', '.join(REGISTRY)}; got {found}")
     return REGISTRY[name.lower()]

@@ -13,6 +13,7 @@ from jorth.decompositions.qr import positive_qr
 from jorth.group.cs_form import compose_cs
 from jorth.group.elements import check_feasible, finite_square
 from jorth.signature import Signature
+from jorth.suggestions import explained
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class CS(Generic[ArrayT]):
         return like_input(X, self.mu)
 
 
+@explained
 def cs_decomposition(X: ArrayT, signature: Signature) -> CS[ArrayT]:
     """The hyperbolic CS decomposition of a J-orthogonal X (..., n, n).
 

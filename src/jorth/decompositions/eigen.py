@@ -12,10 +12,12 @@ from jorth.arrays import ArrayT, check_symmetric, like_input, square_matrix
 from jorth.decompositions.batch import Floats, check_matrices, over_batch
 from jorth.decompositions.singular import one_sided_jacobi
 from jorth.signature import Signature
+from jorth.suggestions import explained
 
 MAX_BISECTIONS = 100
 
 
+@explained
 def eigh(A: ArrayT, signature: Signature) -> tuple[ArrayT, ArrayT]:
     """All lambda and x of A x = lambda J x for symmetric A (..., n, n), with X^T J X = J.
 

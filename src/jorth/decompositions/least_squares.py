@@ -9,8 +9,10 @@ from jorth import arrays
 from jorth.arrays import ArrayT, describe, like_input, tensor_alike
 from jorth.decompositions.qr import check_definite, column_basis, tall_matrix
 from jorth.signature import Signature
+from jorth.suggestions import explained
 
 
+@explained
 def indefinite_lstsq(A: ArrayT, b: ArrayT, signature: Signature) -> ArrayT:
     """The x that minimises (b - A x)^T J (b - A x), for A (..., m, k) with m = p + q.
 

@@ -12,10 +12,12 @@ from jorth.decompositions.batch import check_matrices
 from jorth.group.norms import power_of_two
 from jorth.group.polishing import PolishError, orthogonal_factor
 from jorth.signature import Signature
+from jorth.suggestions import explained
 
 UNIT = torch.finfo(torch.float64).eps / 2
 
 
+@explained
 def polar(A: ArrayT, signature: Signature) -> tuple[ArrayT, ArrayT]:
     """A = X S with X J-orthogonal and J S symmetric, for A (..., n, n): S = (J A^T J A)^(1/2).
 

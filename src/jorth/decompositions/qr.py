@@ -13,8 +13,10 @@ from jorth.decompositions.batch import check_matrices
 from jorth.group.cs_form import compose_cs
 from jorth.group.norms import power_of_two
 from jorth.signature import Signature
+from jorth.suggestions import explained
 
 
+@explained
 def hyperbolic_qr(A: ArrayT, signature: Signature) -> tuple[ArrayT, ArrayT]:
     """A = Q[:, signature.positive[:k]] R for A (..., m, k), m = p + q: A = Q [R; 0] if sorted.
 

@@ -21,6 +21,7 @@ from jorth.decompositions.batch import (
 )
 from jorth.group.polishing import PolishError, orthogonal_factor
 from jorth.signature import Signature
+from jorth.suggestions import explained
 
 EPS = float(np.finfo(np.float64).eps)
 MAX_SWEEPS = 60
@@ -56,6 +57,7 @@ class HSVD(Generic[ArrayT]):
         return like_input(G, self.S)
 
 
+@explained
 def hsvd(G: ArrayT, signature: Signature) -> HSVD[ArrayT]:
     """The hyperbolic SVD G X = U diag(S) of G (..., m, n) with full column rank, m >= n = p + q.
 

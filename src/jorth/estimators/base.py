@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from jorth.arrays import check_signature, describe, real_number
 from jorth.signature import Signature
 from jorth.solvers import Result, Status
+from jorth.suggestions import Explained
 
 FLOATS = [np.float64, np.float32]
 REPEATED_DATA = re.compile(r"array|tensor|\[\[|: '|<")
@@ -25,7 +26,7 @@ REPEATED_DATA = re.compile(r"array|tensor|\[\[|: '|<")
 LONGEST_MESSAGE = 160
 
 
-class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class Transformer(Explained, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A transformer for float64 and float32 that names its output columns after its class."""
 
     @property
@@ -51,6 +52,14 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def check_fitted(estimator: Transformer) -> None:
+    """Raise scikit-learn's NotFittedError before the first fit."""
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError as error:
+        raise NotFittedError(str(error)) from None
 
 
 def numbers(value: Any, name: str, **options: Any) -> NDArray[Any]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from jorth.arrays import check_choice, finite_result, positive_number, shown, whole_number
 from jorth.decompositions import eigh
 from jorth.estimators import hyperboloid
-from jorth.estimators.base import Transformer
+from jorth.estimators.base import Transformer, check_fitted
 from jorth.estimators.hyperboloid import Floats, lift, space_of
 from jorth.group import inverse
 from jorth.signature import Signature
@@ -104,7 +103,7 @@ class HyperbolicPCA(Transformer):
 
     def transform(self, X: Any) -> Any:
         """The coordinates (m, k) or (m, k + 1) of the nearest points of the subspace."""
-        check_is_fitted(self)
+        check_fitted(self)
         X = self._rows(X, reset=False)
         coordinates = lift(self._space(X)) @ self._frame
         kept = coordinates[:, : self.n_components_]
@@ -118,7 +117,7 @@ class HyperbolicPCA(Transformer):
 
     def inverse_transform(self, X: Any) -> Any:
         """The points of the subspace with these coordinates, in the form of the input."""
-        check_is_fitted(self)
+        check_fitted(self)
         X = self._transformed_rows(X)
         given = X.astype(np.float64)
         tangent = self.output == "tangent"

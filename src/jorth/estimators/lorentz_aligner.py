@@ -6,11 +6,11 @@ from typing import Any, Literal
 
 from scipy.sparse import issparse
 from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from jorth.arrays import check_choice, finite_result, whole_number
 from jorth.estimators import base
-from jorth.estimators.base import Transformer, naming
+from jorth.estimators.base import Transformer, check_fitted, naming
 from jorth.signature import Signature
 from jorth.solvers import AbstractSolver, procrustes
 
@@ -84,13 +84,13 @@ class LorentzAligner(Transformer):
 
     def transform(self, X: Any) -> Any:
         """X R."""
-        check_is_fitted(self)
+        check_fitted(self)
         X = self._rows(X, reset=False)
         return finite_result(X @ self.rotation_.astype(X.dtype, copy=False), "X")
 
     def inverse_transform(self, X: Any) -> Any:
         """X J_k R^T J, which `transform` maps back to X (m, k); exact for k = n."""
-        check_is_fitted(self)
+        check_fitted(self)
         X = self._transformed_rows(X)
         signs = self.signature_.signs.astype(X.dtype)
         found = (X * signs[: X.shape[1]]) @ (self.rotation_.T.astype(X.dtype, copy=False) * signs)

@@ -7,11 +7,10 @@ from typing import Any, Literal
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
 from scipy.stats import rankdata
-from sklearn.utils.validation import check_is_fitted
 
 from jorth import arrays
 from jorth.estimators import base
-from jorth.estimators.base import Transformer, naming
+from jorth.estimators.base import Transformer, check_fitted, naming
 from jorth.estimators.hyperboloid import Floats
 from jorth.group import random_point
 from jorth.objectives import StructuralProbe
@@ -128,13 +127,13 @@ class StructuralProbeEmbedding(Transformer):
 
     def transform(self, X: Any) -> Any:
         """The points phi(X R) (m, n) on the pseudo-hyperboloid."""
-        check_is_fitted(self)
+        check_fitted(self)
         X = self._rows(X, reset=False)
         return self._points(X).astype(X.dtype, copy=False)
 
     def distances(self, X: Any) -> Floats:
         """The geodesic distances c d (m, m) of all pairs of rows, which approximate T."""
-        check_is_fitted(self)
+        check_fitted(self)
         points = self._points(self._rows(X, reset=False))
         alpha = float(self.alpha)
         with naming(X=X):

@@ -11,8 +11,10 @@ from jorth import arrays
 from jorth.arrays import Array, ArrayT, describe, like_input, square_matrix, to_tensor
 from jorth.group.norms import scaled_violation
 from jorth.signature import Signature
+from jorth.suggestions import explained
 
 
+@explained
 def inverse(X: ArrayT, signature: Signature) -> ArrayT:
     """The inverse X^-1 = J X^T J of a J-orthogonal X (..., n, n), exact and without a solve."""
     matrix = finite_square(X, signature)
@@ -20,6 +22,7 @@ def inverse(X: ArrayT, signature: Signature) -> ArrayT:
     return like_input(s[:, None] * matrix.mT * s, X)
 
 
+@explained
 def residual(X: Array, signature: Signature, *, gram: Array | None = None) -> Any:
     """The scaled distance from feasibility, max |X^T J X - J| / max(1, ||X||_2^2).
 
@@ -55,6 +58,7 @@ def residual(X: Array, signature: Signature, *, gram: Array | None = None) -> An
     return scaled if isinstance(X, Tensor) else scaled.numpy()
 
 
+@explained
 def component(X: Array, signature: Signature) -> Any:
     """The component of O(p, q) that holds X, as the signs of det X[+,+] and det X[-,-].
 
@@ -74,6 +78,7 @@ def component(X: Array, signature: Signature) -> Any:
     return found if isinstance(X, Tensor) else found.numpy()
 
 
+@explained
 def exchange(X: ArrayT, signature: Signature) -> ArrayT:
     """The exchange operator, which maps J-orthogonal matrices to orthogonal ones and back.
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from jorth.arrays import FEW_ENTRIES, ArrayT, like_input, unit_roundoff
 from jorth.group.elements import finite_square
 from jorth.signature import Signature
+from jorth.suggestions import explained
 
 SCHULZ_RADIUS = 0.5
 MAX_STEPS = 60
@@ -20,6 +21,7 @@ class PolishError(ValueError):
     """The iteration finds no J-orthogonal matrix nearby."""
 
 
+@explained
 def polish(X: ArrayT, signature: Signature) -> ArrayT:
     """The J-orthogonal factor W of X = W S, S = (J X^T J X)^(1/2), for X (..., n, n) near O(p, q).
 

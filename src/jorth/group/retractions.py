@@ -10,8 +10,10 @@ from torch import Tensor
 from jorth.arrays import ArrayT, like_input, unit_roundoff
 from jorth.group.elements import finite_square, residual
 from jorth.signature import Signature
+from jorth.suggestions import explained
 
 
+@explained
 def exp(K: ArrayT, signature: Signature) -> ArrayT:
     """The exponential of K (..., n, n), J K skew: J-orthogonal and in the identity component.
 
@@ -92,6 +94,7 @@ def _is_single(K: Tensor) -> bool:
     return K.ndim == 2 or K.shape[:-2].numel() == 1
 
 
+@explained
 def cayley(K: ArrayT, signature: Signature) -> ArrayT:
     """The Cayley transform (I - K/2)^-1 (I + K/2) of K (..., n, n), J K skew.
 

@@ -14,10 +14,12 @@ from jorth import arrays
 from jorth.arrays import FLOATS, LARGEST_COUNT, describe, generator, is_number, shown
 from jorth.group.cs_form import compose_cs
 from jorth.signature import Signature
+from jorth.suggestions import explained
 
 NUMPY_FLOATS = {np.dtype(np.float64): torch.float64, np.dtype(np.float32): torch.float32}
 
 
+@explained
 def random_point(
     signature: Signature,
     *,

@@ -10,8 +10,10 @@ from jorth import arrays
 from jorth.arrays import ArrayT, describe, frobenius, like_input, tensor_alike
 from jorth.group.elements import column_signs, thin_matrix
 from jorth.signature import Signature
+from jorth.suggestions import explained
 
 
+@explained
 def riemannian_gradient(X: ArrayT, G: ArrayT, signature: Signature) -> ArrayT:
     """The tangent vector J S X, S = skew(J G X^T), for the Euclidean gradient G at X, (..., n, k).
 
@@ -26,6 +28,7 @@ def riemannian_gradient(X: ArrayT, G: ArrayT, signature: Signature) -> ArrayT:
     return like_input(tangent, X)
 
 
+@explained
 def multiplier(X: ArrayT, G: ArrayT, signature: Signature) -> ArrayT:
     """The Lagrange multiplier sym(J X^T G) of the constraint X^T J X = J, for square X."""
     point, gradient = _point_and_gradient(X, G, signature)

@@ -17,9 +17,10 @@ from torch import Tensor
 from jorth.arrays import check_device, describe, file_path
 from jorth.kge.model import UltraE
 from jorth.signature import Signature
-from jorth.storage.atomic import replacing
+from jorth.storage.atomic import make_folder, replacing
 from jorth.storage.matrices import reading
 from jorth.storage.texts import read_json
+from jorth.suggestions import explained
 
 WEIGHTS = "model.safetensors"
 ABOUT = "model.json"
@@ -70,7 +71,7 @@ def save_model(folder: str | os.PathLike[str], named: NamedModel) -> None:
     }
     _check_weights(weights)
     contents = {ABOUT: _encoded(named), WEIGHTS: save(weights)}
-    root.mkdir(parents=True, exist_ok=True)
+    make_folder(root, "folder")
     with ExitStack() as both:  # neither is replaced before both are written
         for name, content in contents.items():
             stream = both.enter_context(replacing(root / name))
@@ -105,6 +106,7 @@ def _encoded(named: NamedModel) -> bytes:
         raise kind(f"names and about must be what JSON can hold: {error}") from None
 
 
+@explained
 def load_model(folder: str | os.PathLike[str], *, device: Any = None) -> NamedModel:
     """Read what `save_model` has written.
 

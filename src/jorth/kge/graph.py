@@ -150,7 +150,8 @@ def check_triples(value: object, name: str) -> None:
     """Raise a TypeError unless the value is a dense int64 tensor (N, 3)."""
     dense = isinstance(value, Tensor) and value.layout == torch.strided and not value.is_meta
     if not dense or value.dtype != torch.int64 or value.shape[1:] != (3,):  # type: ignore[attr-defined]
-        raise TypeError(f"{name} must be an int64 tensor (N, 3), got {describe(value)}")
+        hint = "; take one of its parts, such as graph.test" if isinstance(value, Triples) else ""
+        raise TypeError(f"{name} must be an int64 tensor (N, 3), got {describe(value)}{hint}")
 
 
 def check_some(triples: Tensor, name: str) -> None:

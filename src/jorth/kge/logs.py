@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jorth.arrays import file_path
 from jorth.extras import needs
 from jorth.kge.training import COLUMNS, Row
-from jorth.storage.atomic import replacing
+from jorth.storage.atomic import make_folder, replacing
 from jorth.storage.matrices import reading
 
 
@@ -22,7 +23,7 @@ class CSVLog:
     """A table with one line per epoch, which a resumed run continues."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = Path(path)
+        self._path = file_path(path, "path")
         self._started = False
 
     def __call__(self, row: Row) -> None:
@@ -45,7 +46,7 @@ class CSVLog:
                     torn = None in line.values()  # the run was killed while writing it
                     if not torn and float(line["epoch"]) < before:
                         writer.writerow({name: line[name] for name in COLUMNS})
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self._path.parent, "path")
         with replacing(self._path) as stream:
             stream.write(text.getvalue().encode())
 
@@ -54,10 +55,11 @@ class TensorBoardLog:
     """The numbers of every epoch for TensorBoard, which must be installed."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
+        place = file_path(folder, "folder")
         with needs("jorth.kge.TensorBoardLog", "tensorboard"):
             from torch.utils.tensorboard import SummaryWriter
         writer: Any = SummaryWriter
-        self._writer = writer(os.fspath(folder))
+        self._writer = writer(os.fspath(place))
 
     def __call__(self, row: Row) -> None:
         for name, value in row.items():

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from jorth.arrays import check_choice, check_flag, describe, whole_number
 from jorth.kge.graph import Known, check_numbers, check_some, check_triples
+from jorth.suggestions import explained
 
 Side = Literal["head", "tail", "both"]
 Ties = Literal["realistic", "optimistic", "pessimistic"]
@@ -90,6 +91,7 @@ class Ranking:
         return found
 
 
+@explained
 def evaluate(
     model: Any,
     triples: Tensor,

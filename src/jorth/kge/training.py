@@ -9,7 +9,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +30,7 @@ from jorth.kge.settings.config import ALL, DTYPES, Config
 from jorth.ranks import Ranks, naming_checkpoint, only_first
 from jorth.solvers import Interrupt
 from jorth.storage import checkpoint as checkpoints
+from jorth.suggestions import explained
 
 METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
 COLUMNS = ("epoch", "time", "queries", "loss", *METRICS)
@@ -71,6 +72,7 @@ class Training(NamedModel):
         return float(self.history["mrr"][self.best_epoch - 1]) if self.best_epoch else math.nan
 
 
+@explained(beside={"jorth.kge.Config": [setting.name for setting in fields(Config)]})
 def train(
     triples: Triples,
     config: Config | None = None,
@@ -110,9 +112,11 @@ def train(
             Afterwards such a run ends with the best model and a message that says so.
     """
     config = Config() if config is None else config
+    remedy = {"triples": "; jorth.kge.load_triples reads a folder"}
     for value, kind, name in ((triples, Triples, "triples"), (config, Config, "config")):
         if not isinstance(value, kind):
-            raise TypeError(f"{name} must be a jorth.kge.{kind.__name__}, got {describe(value)}")
+            found = f"{describe(value)}{remedy.get(name, '')}"
+            raise TypeError(f"{name} must be a jorth.kge.{kind.__name__}, got {found}")
     triples.require("train", "valid")
     if callback is not None and (isinstance(callback, type) or not callable(callback)):
         expected = "a function of the row of an epoch"

@@ -12,9 +12,10 @@ from jorth import arrays
 from jorth.nn.declarations import declare
 from jorth.nn.init import integer_seed, j_orthogonal_
 from jorth.signature import Signature
+from jorth.suggestions import Explained
 
 
-class JOrthogonalLinear(nn.Module):
+class JOrthogonalLinear(Explained, nn.Module):
     """y = W x + b with W^T J W = J, so that <y, y'>_J = <x, x'>_J without a bias.
 
     With an ``out_signature`` of more signs it is an isometric embedding: W is thin,

@@ -15,13 +15,14 @@ from torch import Tensor, nn
 
 from jorth import arrays
 from jorth.signature import Signature
+from jorth.suggestions import Explained
 from jorth.ultrahyperbolic.boundary import check_q
 
 Radius = float | Tensor
 """A radius of U: a number, or a tensor of no dimension if it is learned."""
 
 
-class OnPoints(nn.Module):
+class OnPoints(Explained, nn.Module):
     """A layer on points (..., n) with <x, x>_J = -alpha^2; nothing in it touches the host.
 
     Args:

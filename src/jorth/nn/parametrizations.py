@@ -16,6 +16,7 @@ from jorth.group.cs_form import compose_cs
 from jorth.group.elements import check_feasible
 from jorth.group.retractions import cayley_step, traceable_exp
 from jorth.signature import Signature
+from jorth.suggestions import Explained
 
 FACTORS = ("U1", "U2", "V1", "V2")
 
@@ -63,7 +64,7 @@ def _register(
     return module
 
 
-class CSParametrization(nn.Module):
+class CSParametrization(Explained, nn.Module):
     """X (..., n, n) from mu (..., min(p, q)) and four square weights A, one per orthogonal factor.
 
     A factor is U = cayley(A - A^T) U0. Assigning a J-orthogonal matrix sets A to zero and U0 to the
@@ -126,7 +127,7 @@ class CSParametrization(nn.Module):
         return f"{self.signature}, triangular={self.triangular}"
 
 
-class ExponentialParametrization(nn.Module):
+class ExponentialParametrization(Explained, nn.Module):
     """X = exp(J S) X0 (..., n, k) with a skew S from the upper triangle of a weight (..., n, n).
 
     Assigning a matrix makes it X0 and sets the weight to zero. X^T J X = X0^T J X0 for any weight;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 
 import torch
@@ -11,6 +12,8 @@ from jorth.arrays import describe
 from jorth.objectives.base import AbstractObjective
 
 USE_OBJECTIVE = "for NumPy functions use jorth.Objective(value=..., gradient=...)"
+TORCH_MISFITS = ("dtype", "device", "scalar type", "shapes", "size", "shape", "Tensor, not")
+"""Words in the errors of torch where operands do not fit X."""
 
 
 class AutogradObjective(AbstractObjective):
@@ -29,7 +32,7 @@ class AutogradObjective(AbstractObjective):
 def evaluate(function: Callable[[Tensor], Tensor], X: Tensor, name: str = "objective") -> Tensor:
     """The value of a scalar torch function at X, without a graph; errors call it ``name``."""
     with torch.no_grad():
-        return _scalar(function(X.detach().clone()), name)
+        return _scalar(_called(function, X.detach().clone(), name), name)
 
 
 def differentiate(
@@ -38,7 +41,7 @@ def differentiate(
     """The value and gradient of a scalar torch function at X; errors call it ``name``."""
     leaf = X.detach().clone().requires_grad_(True)
     with torch.enable_grad():
-        value = _scalar(function(leaf), name)
+        value = _scalar(_called(function, leaf, name), name)
         if not value.requires_grad:
             expected = "return a tensor that depends on X through torch operations"
             found = f"one without a gradient; {USE_OBJECTIVE}"
@@ -47,6 +50,34 @@ def differentiate(
         if gradient is None:
             raise ValueError(f"{name} must depend on X, got a value that does not")
     return value.detach(), gradient
+
+
+def _called(function: Callable[[Tensor], Tensor], X: Tensor, name: str) -> object:
+    """What the function returns; its errors where X is a tensor, or one of another kind, explain.
+
+    Other errors of the function go on unchanged.
+    """
+    try:
+        return function(X)
+    except (TypeError, RuntimeError, ValueError) as error:
+        if _from_numpy(error):
+            remedy = f"use torch operations and torch data, or {USE_OBJECTIVE}"
+            message = f"{name} must be a function of a torch tensor, got one of NumPy; {remedy}"
+            raise TypeError(message) from error
+        own = type(error) in (TypeError, RuntimeError) and error.__traceback__ is not None
+        if own and any(word in str(error) for word in TORCH_MISFITS):
+            remedy = "convert its data, or give an x0 of their dtype and device"
+            found = f"{' '.join(str(error).split()):.160}"
+            expected = f"accept X, {describe(X)} on {X.device}"
+            raise ValueError(f"{name} must {expected}, got: {found}; {remedy}") from error
+        raise
+
+
+def _from_numpy(error: Exception) -> bool:
+    """Whether an error comes from a NumPy function that was given a tensor."""
+    frames = traceback.walk_tb(error.__traceback__)
+    modules = (frame.f_globals.get("__name__", "").split(".")[0] for frame, _ in frames)
+    return "numpy" in str(error) or "numpy" in modules
 
 
 def _scalar(value: object, name: str) -> Tensor:

@@ -16,6 +16,7 @@ from torch import Tensor
 from jorth.arrays import describe, frobenius, is_number, to_tensor
 from jorth.ranks import Ranks
 from jorth.signature import Signature
+from jorth.suggestions import Explained
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class QuadraticForm:
         return 1.0 if self.D is None else frobenius(self.D) / math.sqrt(len(self.D))
 
 
-class AbstractObjective(ABC):
+class AbstractObjective(Explained, ABC):
     """A differentiable function of X (n, k). Only `value_and_gradient` must be given.
 
     Whatever else is known about f is given by overriding the other methods and attributes.
@@ -150,16 +151,28 @@ class Objective(AbstractObjective):
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
         expected = f"an array of shape {tuple(X.shape)}"
-        gradient = _real(self._gradient(_copy(X)), "gradient", expected)
+        gradient = _real(_called(self._gradient, X, "gradient"), "gradient", expected)
         if gradient.shape != tuple(X.shape):
             raise ValueError(f"gradient must return shape {tuple(X.shape)}, got {gradient.shape}")
         return self.value(X), torch.as_tensor(gradient).to(X)
 
     def value(self, X: Tensor) -> Tensor:
-        value = _real(self._value(_copy(X)), "value", "a number")
+        value = _real(_called(self._value, X, "value"), "value", "a number")
         if value.size != 1:
             raise ValueError(f"value must return a number, got shape {value.shape}")
         return torch.as_tensor(float(value.reshape(())), dtype=X.dtype, device=X.device)
+
+
+def _called(function: Callable[[Any], Any], X: Tensor, name: str) -> Any:
+    """What a user's NumPy function returns; a function of tensors is told apart."""
+    try:
+        return function(_copy(X))
+    except TypeError as error:
+        if "must be Tensor" not in str(error):
+            raise
+        remedy = "give a torch function to jorth.minimize itself, which differentiates it"
+        message = f"{name} must be a function of a NumPy array, got one of tensors; {remedy}"
+        raise TypeError(message) from error
 
 
 def _real(answer: Any, name: str, expected: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, Literal
 
 import torch
@@ -12,6 +13,7 @@ from jorth.nn import cs_parametrization
 from jorth.optim.jobcd import JOBCD
 from jorth.optim.variance_reduced import VRJOBCD
 from jorth.signature import Signature
+from jorth.suggestions import check_keywords
 
 OptimiserName = Literal["j-jobcd", "vr-j-jobcd", "csdm"]
 
@@ -48,6 +50,8 @@ def make(
     if method == "csdm":
         if "lr" in options:
             options["lr"] = nonnegative_number(options["lr"], "lr")
+        adams = list(inspect.signature(torch.optim.Adam).parameters)[1:]
+        check_keywords("torch.optim.Adam", options, adams)
         cs_parametrization(module, name, signature)
         weights = module.parametrizations[name].parameters()  # type: ignore[index, union-attr]
         return torch.optim.Adam(weights, **options)

@@ -29,6 +29,7 @@ from jorth.optim.steps.counting import UnmovedCounts
 from jorth.optim.steps.guard import too_far
 from jorth.optim.working import Working, new_state, without_autocast, working_dtype
 from jorth.signature import Signature
+from jorth.suggestions import Explained
 
 NOT_FINITE = "a gradient is not finite, or its slopes are not"
 STEPS = {
@@ -38,7 +39,7 @@ STEPS = {
 """For each metric the step, and the shapes of the state that it keeps."""
 
 
-class JOBCD(Optimizer):
+class JOBCD(Explained, Optimizer):
     """Block coordinate descent for J-orthogonal parameters (..., n, n), in a training loop.
 
     Each step turns every plane of two rows, and of two columns, by an angle of its own: a rotation

@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import fields, replace
+from inspect import signature as arguments_of
 from pathlib import Path
 from typing import Any, Literal
 
@@ -42,6 +43,7 @@ from jorth.solvers.riemannian.lbfgs import RiemannianLBFGS
 from jorth.solvers.riemannian.newton import RiemannianNewton
 from jorth.solvers.riemannian.steepest_descent import RiemannianSD
 from jorth.storage.checkpoint import FILE
+from jorth.suggestions import check_keywords, explained, suggestion
 
 METHODS: dict[str, type[AbstractSolver]] = {
     solver.name: solver
@@ -65,6 +67,7 @@ METHODS: dict[str, type[AbstractSolver]] = {
 
 
 # Many arguments, but all of them are independent keywords.
+@explained
 def minimize(
     objective: Any,
     x0: Any = None,
@@ -163,6 +166,8 @@ def minimize(
         answers: Any = minimize_batch(objective, x0, signature, gradient_tolerance, settings.limits)
         return answers  # type: ignore[no-any-return]
     function = as_objective(objective)
+    if isinstance(x0, Signature):
+        raise TypeError(f"x0 must be a matrix, got {x0}; pass it by name: signature={x0}")
     agreed = _agreed_signature(signature, function)
     X = starting_point(x0, function, agreed)
     numpy_out = not isinstance(x0, Tensor)
@@ -184,24 +189,44 @@ def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
     """The solver that ``method`` and ``options`` describe."""
     if isinstance(method, AbstractSolver):
         if options:
-            raise TypeError(f"options must be given to the solver itself, got {sorted(options)}")
+            hint = suggestion(next(iter(options)), _keywords())
+            found = f"{sorted(options)}{hint}"
+            raise TypeError(f"options must be given to the solver itself, got {found}")
         return method
     if not isinstance(method, str) or method not in METHODS:
         known = f"{', '.join(METHODS)}, a solver, or a list of these"
-        raise ValueError(f"method must be one of {known}, got {arrays.shown(method)}")
-    own = [field.name for field in fields(METHODS[method])]  # type: ignore[arg-type]
+        found = f"{arrays.shown(method)}{suggestion(method, METHODS)}"
+        raise ValueError(f"method must be one of {known}, got {found}")
+    own = option_names(METHODS[method])
     for name in options:
-        if method == Automatic.name:
-            raise TypeError(f'option {name!r} needs a method: method="auto" has no options')
-        if name not in own:
-            raise TypeError(f"{method} has no option {name!r}; it has {', '.join(own)}")
+        if name in own:
+            continue
+        if method != Automatic.name:
+            hint = suggestion(name, [*own, *_keywords()])
+            has = f"it has {', '.join(own)}" if own else "it has none"
+            raise TypeError(f"{method} has no option {name!r}{hint or f'; {has}'}")
+        if not any(name in option_names(solver) for solver in METHODS.values()):
+            check_keywords("minimize", [name], _keywords())
+        raise TypeError(f'option {name!r} needs a method: method="auto" has no options')
     return METHODS[method](**options)
+
+
+def option_names(solver: type[AbstractSolver]) -> list[str]:
+    """The options of a method."""
+    return [field.name for field in fields(solver)]  # type: ignore[arg-type]
+
+
+def _keywords() -> list[str]:
+    """The arguments of `minimize`, but for the options of methods."""
+    return list(arguments_of(minimize).parameters)[:-1]
 
 
 def starting_point(x0: Any, objective: AbstractObjective, signature: Signature) -> Tensor:
     """A new tensor to start from: a copy of x0, or the identity like the objective's data."""
     data = objective.data()
     n = signature.n
+    rows, columns = objective.shape()
+    _check_sizes(rows, objective, signature)
     if x0 is None:
         X = torch.eye(n, dtype=torch.float64)
         X = X if data is None else X.to(data)
@@ -213,12 +238,9 @@ def starting_point(x0: Any, objective: AbstractObjective, signature: Signature) 
             f"x0 must have shape ({n}, k) with k from 1 to {n} for {signature}, "
             f"got {arrays.describe(x0)}"
         )
-    rows, columns = objective.shape()
-    if rows not in (None, n) or columns not in (None, X.shape[1]):
-        wanted = tuple("any" if size is None else size for size in (rows, columns))
-        raise ValueError(
-            f"x0 must have the shape {wanted} that the objective expects, got {tuple(X.shape)}"
-        )
+    if columns not in (None, X.shape[1]):
+        found = "the identity, as no x0 was given" if x0 is None else str(tuple(X.shape))
+        raise ValueError(f"x0 must have the shape {(n, columns)} of the objective, got {found}")
     if data is not None:
         arrays.check_alike(X, "x0", data, "the objective's data")
     arrays.check_finite(X, "x0")
@@ -231,12 +253,22 @@ def starting_point(x0: Any, objective: AbstractObjective, signature: Signature) 
     return X
 
 
+def _check_sizes(rows: int | None, objective: AbstractObjective, signature: Signature) -> None:
+    """Raise a ValueError unless the signature has as many signs as the objective has rows of X."""
+    if rows not in (None, signature.n):
+        wanted = f"{rows} signs (p + q = {rows}) for this {type(objective).__name__}"
+        raise ValueError(f"signature must have {wanted}, got {signature} (p + q = {signature.n})")
+
+
 def _agreed_signature(signature: Signature | None, objective: AbstractObjective) -> Signature:
     """The signature that was given, or the objective's; where both exist they must be equal."""
     known = objective.signature
     if signature is None:
         if known is None:
-            raise ValueError("signature must be given: the objective has none, got None")
+            rows = objective.shape()[0]
+            wanted = "jorth.Signature(p, q)" + (f" with p + q = {rows}" if rows else "")
+            expected = f"given, as the objective has none: signature={wanted}"
+            raise ValueError(f"signature must be {expected}; got None")
         return known
     arrays.check_signature(signature)
     if known is not None and known != signature:
@@ -267,6 +299,7 @@ def _run(
     """Run one method from X."""
     ranks = function.ranks
     folder = settings.folder
+    solver.check_start(function.samples, X)  # before anything is compiled
     bounded = function.bounded_below()
     note = ""
     if isinstance(solver, Automatic):

@@ -28,6 +28,7 @@ from jorth.solvers.loop.solver import AbstractSolver
 from jorth.solvers.loop.status import Status
 from jorth.solvers.minimize import minimize, starting_point
 from jorth.solvers.procrustes_batches import procrustes_batch
+from jorth.suggestions import explained
 
 Component = tuple[int, int]
 Matrix = NDArray[np.float64]
@@ -36,6 +37,7 @@ CLEARLY_LOWER = 0.5
 usually lies far out."""
 
 
+@explained
 def procrustes(
     source: Any,
     target: Any,
@@ -144,8 +146,8 @@ def _check_shapes(
 ) -> None:
     n, k = objective.shape()
     if n != arrays.check_signature(signature).n:
-        wanted = f"(m, {signature.n}) for {signature}"
-        raise ValueError(f"source must have shape {wanted}, got {arrays.describe(source)}")
+        found = f"{signature} (p + q = {signature.n}) and a source of shape {tuple(source.shape)}"
+        raise ValueError(f"signature must have one sign per column of source, got {found}")
     if k > n:
         found = arrays.describe(target)
         raise ValueError(f"target must have shape (m, k) with k at most {n}, got {found}")

@@ -15,6 +15,7 @@ from jorth.objectives import AbstractObjective
 from jorth.plane import all_pairs, random_pairs, solve_rows
 from jorth.signature import Signature
 from jorth.solvers.loop.solver import as_objective
+from jorth.suggestions import explained
 
 CHUNK = 1024
 """Pairs solved at once on the CPU: 25 MB for rows of 300 entries. More would save no time."""
@@ -30,6 +31,7 @@ class BlockStationarity(NamedTuple):
     pairs: int
 
 
+@explained
 def block_stationarity(
     objective: Any,
     X: Any,

@@ -33,11 +33,21 @@ def held(handle: int, *, wait: bool) -> bool:
     return True
 
 
-def make_folder(folder: Path) -> None:
-    """Make a folder, or raise an OSError before any work is done for it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if not os.access(folder, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+def make_folder(folder: Path, name: str = "") -> None:
+    """Make a folder, or raise an OSError before any work is done for it.
+
+    The error names the argument that asks for the folder, if there is one.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+    except OSError as error:
+        if not name:
+            raise
+        raise type(error)(
+            f"{name}: the folder {folder} cannot be made ({error.strerror})"
+        ) from error
 
 
 @contextmanager

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from jorth.ranks import Ranks
-from jorth.storage.atomic import replacing
+from jorth.storage.atomic import make_folder, replacing
 
 FILE = "state.safetensors"
 ABOUT = "problem.json"
@@ -85,7 +85,7 @@ class Folder:
             if self.path.exists() and not self.path.is_dir():
                 raise NotADirectoryError(f"checkpoint must be a folder, got the file {self.path}")
             found = self._load()
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path, "checkpoint")
             with replacing(self.path / ABOUT) as stream:
                 stream.write(json.dumps(self._identity, indent=2).encode())
             return found

@@ -21,6 +21,7 @@ from jorth.kge.model import SCALINGS, reverse_number
 from jorth.kge.settings import automatic, presets
 from jorth.signature import Signature
 from jorth.storage.texts import parse_toml, read_toml
+from jorth.suggestions import Explained, check_keywords, meant
 
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
 ALL = "all"
@@ -43,7 +44,7 @@ AUTOMATIC: Any = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Explained):
     """The settings of `train`; the paper's are ``Config.preset("paper")``.
 
     The defaults learn on graphs of any size: hyperbolic space of dimension 31, cross-entropy, both
@@ -187,7 +188,14 @@ class Config:
         The options that a preset has for the relations hold for JOBCD, not for the method "csdm";
         ``relation_options`` among the changes add to them.
         """
-        return cls(**presets.settings(presets.preset_named(name), changes))
+        preset = presets.preset_named(name)
+        check_keywords(cls.__name__, changes, [one.name for one in dataclasses.fields(cls)])
+        try:
+            return cls(**presets.settings(preset, changes))
+        except (TypeError, ValueError) as error:
+            if preset == "default":
+                raise
+            raise type(error)(f"preset {preset!r}: {error}") from None
 
     def __hash__(self) -> int:
         """Of everything but the values of ``relation_options``, which may be of any kind."""
@@ -307,5 +315,5 @@ def _value(text: str) -> Any:
 def check_name(name: str, valid: Sequence[str], kind: str, where: str = "") -> None:
     """Raise a ValueError that suggests the nearest valid name unless ``name`` is valid."""
     if name not in valid:
-        near = difflib.get_close_matches(name, valid, n=1, cutoff=0.0)
-        raise ValueError(f"{where}there is no {kind} {name!r}; the nearest is {near[0]!r}")
+        near = meant(name, valid) or difflib.get_close_matches(name, valid, n=1, cutoff=0.0)[0]
+        raise ValueError(f"{where}there is no {kind} {name!r}; the nearest is {near!r}")

@@ -17,6 +17,7 @@ from jorth.group import component, inverse
 from jorth.kge.model import UltraE, squared_arc
 from jorth.kge.use.naming import Key, is_single, parts_of
 from jorth.signature import Signature
+from jorth.suggestions import explained
 from jorth.ultrahyperbolic import distance
 
 SAMPLE = 400
@@ -61,6 +62,7 @@ class Explanation:
     from_inverse: float
 
 
+@explained
 def explain(model: Any, relation: Any = None) -> Any:
     """What a relation does: its boosts, its rotations, and whether it undoes itself or another.
 

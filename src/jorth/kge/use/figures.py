@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from jorth.arrays import file_path
-from jorth.storage.atomic import replacing
+from jorth.arrays import file_path, shown
+from jorth.storage.atomic import make_folder, replacing
 from jorth.terminal import visible
 
 SUFFIXES = (".png", ".pdf", ".svg")
@@ -24,12 +24,12 @@ def picture_path(path: str | os.PathLike[str]) -> Path:
     """A path of a picture, or an error."""
     found = file_path(path, "path")
     if found.suffix.lower() not in SUFFIXES:
-        raise ValueError(f"path must end in .png, .pdf or .svg, got {found.suffix!r}")
+        raise ValueError(f"path must end in .png, .pdf or .svg, got {shown(found.name)}")
     return found
 
 
 def save_figure(figure: Any, path: Path) -> None:
     """Write a figure of matplotlib, in the format of the suffix."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent, "path")
     with replacing(path) as stream:
         figure.savefig(stream, dpi=150, format=path.suffix[1:].lower())

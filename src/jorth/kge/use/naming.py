@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -82,7 +83,12 @@ def parts_of(model: Any) -> tuple[UltraE, Names, Names]:
     plain = model.model if named else model
     if not isinstance(plain, UltraE):
         expected = "a jorth.kge.NamedModel or a jorth.kge.UltraE"
-        raise TypeError(f"model must be {expected}, got {describe(plain)}")
+        hint = ""
+        if isinstance(model, (str, os.PathLike)):
+            hint = "; jorth.kge.load_model reads a folder"
+        elif isinstance(getattr(model, "model", None), UltraE):
+            hint = "; it is the attribute .model of this"
+        raise TypeError(f"model must be {expected}, got {describe(plain)}{hint}")
     entities = Names("entity", plain.n_entities, model.entities if named else None)
     relations = Names("relation", plain.n_relations, model.relations if named else None)
     for names in (entities, relations):

@@ -10,6 +10,7 @@ from torch import Tensor
 from jorth.arrays import whole_number
 from jorth.kge.model import UltraE
 from jorth.kge.use.naming import Key, Names, is_single, parts_of
+from jorth.suggestions import explained
 from jorth.ultrahyperbolic import distance, inner
 
 
@@ -21,6 +22,7 @@ class Neighbour(NamedTuple):
     kind: str
 
 
+@explained
 def nearest(model: Any, entity: Any, k: int = 10) -> Any:
     """The k entities with the least geodesic distance from an entity on U, itself left out.
 

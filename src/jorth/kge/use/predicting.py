@@ -12,6 +12,7 @@ from jorth.kge.graph import Known, check_triples
 from jorth.kge.model import UltraE
 from jorth.kge.ranking import SCORES_AT_ONCE_ON_CPU
 from jorth.kge.use.naming import Key, is_single, parts_of
+from jorth.suggestions import explained
 
 
 class Answer(NamedTuple):
@@ -22,6 +23,7 @@ class Answer(NamedTuple):
     probability: float
 
 
+@explained
 def predict(
     model: Any,
     head: Any = None,

@@ -41,6 +41,13 @@ class Stage(Limits):
 
     method: str | AbstractSolver
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        method: object = self.method
+        if not isinstance(method, (str, AbstractSolver)):
+            found = describe(method)
+            raise TypeError(f"method must be the name of a method or a solver, got {found}")
+
     @property
     def name(self) -> str:
         method = self.method

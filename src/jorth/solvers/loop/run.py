@@ -32,13 +32,17 @@ from jorth.solvers.loop.stopping import (
     ValueBelow,
 )
 from jorth.solvers.stationarity import block_stationarity
-from jorth.storage.checkpoint import Content, Folder
+from jorth.storage.checkpoint import ADVICE, Content, Folder
 
 STATIONARITY_THETA = 1e-5
 """The proximal weight of `BlockStationary`, relative to the curvature, whatever the units of f."""
 
 BURST = 32
 """The most iterations of a compiled solver between two looks at the clock and at Ctrl-C."""
+
+DIGESTS = ("objective", "gradient at the start", "start")
+"""The parts of a run's identity that are hashes, which say nothing to a reader."""
+HINTS = {"objective": f"the kind of the objective or its data differ; {ADVICE}"}
 
 Callback = Callable[[Any, dict[str, float]], object]
 Ending = tuple[Status, str]
@@ -336,7 +340,7 @@ class Run:
         Of several processes only the first one reads and writes.
         """
         ranks = self.problem.objective.objective.ranks
-        folder = Folder(path, identity)
+        folder = Folder(path, identity, hints=HINTS, digests=DIGESTS)
         if only_first(ranks):
             self.folder = folder
             self.interval = interval

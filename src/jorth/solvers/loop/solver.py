@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +19,13 @@ from jorth.signature import Signature
 from jorth.solvers.loop.budget import CountedObjective, all_finite
 from jorth.solvers.loop.status import Status, StopRun
 from jorth.storage.checkpoint import NOT_SAVED
+from jorth.suggestions import Explained
+
+LIMITS = (
+    "max_iterations", "max_time", "max_evaluations", "gradient_tolerance", "stop", "seed",
+    "callback", "progress", "checkpoint", "x0", "signature",
+)  # fmt: skip
+"""Arguments of `jorth.minimize`, which solvers do not take."""
 
 
 @dataclass
@@ -51,6 +59,9 @@ def as_objective(objective: Any) -> AbstractObjective:
         if objective.batch:
             raise ValueError(f"objective must be one problem, got {objective.batch} of them")
         return objective
+    if isinstance(objective, type) and issubclass(objective, AbstractObjective):
+        name = objective.__name__
+        raise TypeError(f"objective must be a {name}(...) with its data, got the class {name}")
     if callable(objective):
         return AutogradObjective(objective)
     raise TypeError(f"objective must be a jorth objective or a function, got {describe(objective)}")
@@ -116,9 +127,10 @@ class State:
         self.gradient = gradient
 
 
-class AbstractSolver(ABC):
+class AbstractSolver(Explained, ABC):
     """A method. Its options are its fields, and everything it remembers is in the state."""
 
+    beside = MappingProxyType({"jorth.minimize": LIMITS})
     name: str
     state_type: ClassVar[type[Any]] = State
     feasible: bool = True
@@ -126,7 +138,7 @@ class AbstractSolver(ABC):
     thin: bool = True
     """Whether x0 may have fewer columns than rows."""
 
-    def prepare(self) -> None:  # noqa: B027 - most solvers need nothing
+    def prepare(self) -> None:
         """Load and compile what the steps need, before the clock starts."""
 
     def check_start(self, samples: int, X: Tensor) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from jorth.arrays import check_number, whole_number
+from jorth.arrays import check_number, describe, whole_number
 from jorth.solvers.loop.budget import Evaluations
 from jorth.solvers.loop.record import History
 from jorth.solvers.loop.status import Status
@@ -81,10 +81,18 @@ class Criterion(ABC):
         return self if self.met(report) else None
 
     def __or__(self, other: Criterion) -> Criterion:
-        return AnyOf(self, other) if isinstance(other, Criterion) else NotImplemented
+        return AnyOf(self, _criterion(other, "|"))
 
     def __and__(self, other: Criterion) -> Criterion:
-        return AllOf(self, other) if isinstance(other, Criterion) else NotImplemented
+        return AllOf(self, _criterion(other, "&"))
+
+
+def _criterion(value: object, sign: str) -> Criterion:
+    """``value`` if it is a criterion, else a TypeError."""
+    if not isinstance(value, Criterion):
+        expected = f"a criterion from jorth.stopping on both sides of {sign}"
+        raise TypeError(f"stop must have {expected}, got {describe(value)}")
+    return value
 
 
 @dataclass(frozen=True)
