@@ -1,0 +1,181 @@
+"""Layers, parametrisations, optimisers, estimators and adapters."""
+
+from tests.mistakes.case import mistake
+
+TITLE = "Layers, optimisers, estimators and adapters"
+CASES = [
+    mistake(
+        "Two sizes, as for torch.nn.Linear",
+        "nn.JOrthogonalLinear(5, 5)",
+        "signature must be a jorth.Signature",
+        "int 5",
+    ),
+    mistake("An input of another size", "layer(torch.ones(2, 4))", "x must have", "(2, 4)"),
+    mistake("A NumPy array for a tensor", "layer(np.ones((2, 5)))", "x must be", "(2, 5)"),
+    mistake(
+        "Text for a flag",
+        'nn.JOrthogonalLinear(signature, bias="no")',
+        "bias must be True or False",
+        "'no'",
+    ),
+    mistake(
+        "A precision of NumPy",
+        "nn.JOrthogonalLinear(signature, dtype=np.float32)",
+        "dtype must be",
+        "write torch.float32",
+    ),
+    mistake(
+        "A device that is not there",
+        'nn.LorentzLinear(lorentz, device="gpu")',
+        "device must be",
+        "did you mean 'cuda'",
+    ),
+    mistake("A negative radius", "nn.LorentzLinear(lorentz, alpha=-1.0)", "alpha must be", "-1.0"),
+    mistake(
+        "No attention heads",
+        "nn.LorentzAttention(lorentz, heads=0)",
+        "heads must be at least 1",
+        "0",
+    ),
+    mistake(
+        "Text for a number of points",
+        'nn.LorentzCentroid(lorentz, "six")',
+        "points must be",
+        "'six'",
+    ),
+    mistake("No classes", "nn.HyperbolicMLR(lorentz, 0)", "classes must be at least", "0"),
+    mistake(
+        "A function for a module",
+        "nn.LorentzResidual(torch.relu, lorentz)",
+        "module must be",
+        "torch.nn.Module",
+    ),
+    mistake(
+        "A layer of torch, not declared",
+        'nn.declare(torch.nn.Linear(5, 4), "weight", signature)',
+        "weight",
+        "(4, 5)",
+    ),
+    mistake(
+        "A parameter that does not exist",
+        'nn.declare(layer, "wieght", signature)',
+        "name must be",
+        "'wieght'",
+    ),
+    mistake(
+        "A parameter that does not exist",
+        'nn.cs_parametrization(layer, "W", signature)',
+        "name must be",
+        "'W'",
+    ),
+    mistake(
+        "A parameter that does not exist",
+        'nn.exponential_parametrization(layer, "W", signature)',
+        "name must be",
+        "'W'",
+    ),
+    mistake(
+        "Two numbers for a signature",
+        "nn.CSParametrization((3, 2))",
+        "signature must be a jorth.Signature",
+        "jorth.Signature(3, 2)",
+    ),
+    mistake(
+        "No signature",
+        "nn.ExponentialParametrization(None)",
+        "signature must be a jorth.Signature",
+        "None",
+    ),
+    mistake(
+        "A matrix of another size",
+        "nn.init.j_orthogonal_(torch.empty(4, 4), signature)",
+        "tensor must have",
+        "(4, 4)",
+    ),
+    mistake(
+        "A parameter that is not J-orthogonal",
+        "optim.JOBCD([torch.nn.Parameter(torch.ones(5, 5))], signature)",
+        "params[0]",
+        "jorth.optim.split_parameters",
+    ),
+    mistake(
+        "No signature",
+        "optim.JOBCD(layer.parameters())",
+        "signature must be a jorth.Signature",
+        "jorth.optim.split_parameters",
+    ),
+    mistake(
+        "The module for its parameters",
+        "optim.JOBCD(layer, signature)",
+        "params must be",
+        "JOrthogonalLinear",
+    ),
+    mistake(
+        "No parameters",
+        "optim.VRJOBCD([], signature)",
+        "params must hold at least one parameter",
+        "list",
+    ),
+    mistake(
+        "A negative learning rate",
+        "optim.JOBCD(layer.parameters(), signature, lr=-0.1)",
+        "lr must be",
+        "-0.1",
+    ),
+    mistake(
+        "A probability above one",
+        "optim.VRJOBCD(layer.parameters(), signature, probability=2.0)",
+        "probability must be",
+        "2.0",
+    ),
+    mistake(
+        "A module without a signature",
+        'optim.make("j-jobcd", torch.nn.Linear(5, 5))',
+        "signature must be",
+        "Linear",
+    ),
+    mistake(
+        "Parameters for the model",
+        "optim.split_parameters(layer.parameters())",
+        "model must be a torch.nn.Module",
+        "generator",
+    ),
+    mistake(
+        "A state for the model",
+        "optim.AveragedModel(layer.state_dict())",
+        "model must be a torch.nn.Module",
+        "OrderedDict",
+    ),
+    mistake(
+        "Too many components",
+        "estimators.HyperbolicPCA(n_components=9).fit(points)",
+        "n_components must be",
+        "9",
+    ),
+    mistake(
+        "An input that is not on the hyperboloid",
+        'estimators.HyperbolicPCA(input="hyperboloid").fit(np.ones((6, 3)))',
+        "X",
+    ),
+    mistake("Missing values", "estimators.HyperbolicPCA().fit(points * np.nan)", "X", "NaN"),
+    mistake("No target", "estimators.LorentzAligner().fit(source)", "y", "target"),
+    mistake(
+        "A signature of another size",
+        "estimators.LorentzAligner(lorentz).fit(source, target)",
+        "signature must",
+        "5",
+    ),
+    mistake("Not fitted", "estimators.LorentzAligner().transform(source)", "LorentzAligner", "fit"),
+    mistake(
+        "A choice that does not exist",
+        'estimators.StructuralProbeEmbedding(lorentz, zero_rows="drop").fit(points)',
+        "zero_rows must be one of",
+        '"error"',
+    ),
+    mistake(
+        "The name in scikit-learn",
+        "estimators.StructuralProbeEmbedding(lorentz, max_iter=9)",
+        "StructuralProbeEmbedding has no argument 'max_iter'",
+        "did you mean 'max_iterations'?",
+    ),
+]
