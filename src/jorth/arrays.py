@@ -375,8 +375,8 @@ def check_choice(value: object, name: str, choices: Sequence[str]) -> None:
     """Raise a ValueError unless an option is one of its choices."""
     if not (isinstance(value, str) and value in choices):
         listed = ", ".join(f'"{choice}"' for choice in choices)
-        name_of = str(value) if isinstance(value, torch.dtype) else value
-        found = f"{shown(value)}{suggestion(name_of, choices)}"
+        dtype = isinstance(value, torch.dtype)
+        found = f"{value if dtype else shown(value)}{suggestion(str(value), choices)}"
         raise ValueError(f"{name} must be one of {listed}, got {found}")
 
 

@@ -158,11 +158,21 @@ def explained(
             raise TypeError(_too_many(function.__name__, at_place, names, arguments))
         if named and not open_ended:
             check_keywords(function.__name__, named, names, beside or {})
+        if "signature" in at_place:
+            _check_order(function.__name__, at_place, arguments)
         if len(arguments) < len(needed):
             _check_complete(function.__name__, needed, [*at_place[: len(arguments)], *named.keys()])
         return function(*arguments, **named)
 
     return call
+
+
+def _check_order(owner: str, at_place: Sequence[str], given: Sequence[object]) -> None:
+    """Raise a TypeError for a signature at the place of another argument."""
+    for name, value in zip(at_place, given, strict=False):
+        if isinstance(value, Signature) and name != "signature":
+            order = f"{owner} takes {', '.join(at_place)} in this order"
+            raise TypeError(f"{name} must not be a signature, got {value}; {order}")
 
 
 def _check_complete(owner: str, needed: Sequence[str], given: Collection[str]) -> None:

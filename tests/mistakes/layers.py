@@ -2,7 +2,7 @@
 
 from tests.mistakes.case import mistake
 
-TITLE = "Layers, optimisers, estimators and adapters"
+TITLE = "Layers, optimisers and estimators"
 CASES = [
     mistake(
         "Two sizes, as for torch.nn.Linear",
@@ -60,7 +60,7 @@ CASES = [
         "A parameter that does not exist",
         'nn.declare(layer, "wieght", signature)',
         "name must be",
-        "'wieght'",
+        "did you mean 'weight'?",
     ),
     mistake(
         "A parameter that does not exist",

@@ -161,10 +161,10 @@ CASES = [
         '"csdm"',
     ),
     mistake(
-        "An option that Adam does not have",
-        'optim.make("csdm", nn.JOrthogonalLinear(signature), momentum=0.9)',
-        "'momentum'",
-        "betas",
+        "The long name",
+        'optim.make("csdm", nn.JOrthogonalLinear(signature), learning_rate=0.9)',
+        "'learning_rate'",
+        "did you mean 'lr'?",
     ),
     mistake(
         "The name in torch",

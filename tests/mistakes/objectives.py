@@ -7,20 +7,20 @@ CASES = [
     mistake(
         "A NumPy function",
         "jorth.minimize(lambda Y: np.sum(Y**2), signature=signature)",
-        "objective must be a function of a torch tensor",
+        "objective must be a torch function of a tensor",
         "jorth.Objective(value=..., gradient=...)",
     ),
     mistake(
         "A NumPy function",
         "jorth.minimize(lambda Y: np.linalg.norm(Y) ** 2, signature=signature)",
-        "objective must be a function of a torch tensor",
+        "objective must be a torch function of a tensor",
         "jorth.Objective(value=..., gradient=...)",
     ),
     mistake(
         "NumPy data in a torch function",
         "jorth.minimize(lambda Y: torch.trace(A @ Y), signature=signature)",
-        "objective must be a function of a torch tensor",
-        "torch data",
+        "objective must be a torch function of a tensor",
+        "write it with torch",
     ),
     mistake(
         "Data in single precision",
@@ -100,7 +100,7 @@ CASES = [
         "A torch function for a NumPy one",
         "own = jorth.Objective(value=torch.sum, gradient=torch.ones_like)\n"
         "jorth.minimize(own, signature=signature)",
-        "must be a function of a NumPy array",
+        "must be a NumPy function of an array",
         "jorth.minimize",
     ),
     mistake(

@@ -91,7 +91,10 @@ CASES = [
         "int 5",
     ),
     mistake(
-        "Arguments in the wrong order", "jorth.inverse(signature, X)", "X must be", "Signature"
+        "Arguments in the wrong order",
+        "jorth.inverse(signature, X)",
+        "X must not be a signature",
+        "X, signature in this order",
     ),
     mistake(
         "A name for a signature",

@@ -108,6 +108,6 @@ def _without_data(message: str) -> str:
     """The message, or its first sentence if the rest is long or repeats data."""
     if len(message) <= LONGEST_MESSAGE and not REPEATED_DATA.search(message):
         return message.rstrip(".")
-    first = re.split(r":|\n|\. |'", message)[0][:LONGEST_MESSAGE]
+    first = re.split(r":|\n|\. |'", message)[0][:LONGEST_MESSAGE].rstrip(".")
     # scikit-learn's own checks of estimators look for this advice
     return first + (". Reshape your data" if "Reshape your data" in message else "")

@@ -16,6 +16,7 @@ from jorth.kernels.arcs import runs_compiled, runs_on_device, write_compiled, wr
 from jorth.kge.products.moving import multiply
 from jorth.nn import declare
 from jorth.signature import Signature
+from jorth.suggestions import Explained
 from jorth.ultrahyperbolic import Place, check_q, lift_at, slices
 
 SIGNATURE = Signature(18, 18)
@@ -24,7 +25,7 @@ CHUNK = 2**15
 """How many distances a CPU computes at a time: intermediate results stay in the cache."""
 
 
-class UltraE(torch.nn.Module):
+class UltraE(Explained, torch.nn.Module):
     """The score -e^z d^2(R_r E_h, E_t) + b_h + b_t + delta of a triple (h, r, t).
 
     E (entities, n) lies on U = {x : <x, x>_J = -alpha^2}, each R_r is J-orthogonal, d is the

@@ -11,6 +11,7 @@ from torch import nn
 from jorth import arrays
 from jorth.nn.watch import Declared, watch
 from jorth.signature import Signature
+from jorth.suggestions import suggestion
 
 ATTRIBUTE = "_j_orthogonal"
 """The attribute of a module with its declarations."""
@@ -47,7 +48,8 @@ def declare(
     parameter = module._parameters.get(name) if isinstance(name, str) else None
     if parameter is None:
         owner = type(module).__name__
-        raise ValueError(f"name must be that of a parameter of {owner}, got {arrays.shown(name)}")
+        found = f"{arrays.shown(name)}{suggestion(name, dict(module.named_parameters()))}"
+        raise ValueError(f"name must be that of a parameter of {owner}, got {found}")
     shape = (signature.n, columns.n)
     if tuple(parameter.shape[-2:]) != shape or not parameter.is_floating_point():
         signs = f"{signature}" if columns == signature else f"{signature} and columns {columns}"

@@ -16,7 +16,7 @@ from jorth.group.cs_form import compose_cs
 from jorth.group.elements import check_feasible
 from jorth.group.retractions import cayley_step, traceable_exp
 from jorth.signature import Signature
-from jorth.suggestions import Explained
+from jorth.suggestions import Explained, suggestion
 
 FACTORS = ("U1", "U2", "V1", "V2")
 
@@ -58,7 +58,8 @@ def _register(
         raise TypeError(f"module must be a torch.nn.Module, got {arrays.describe(module)}")
     if not (isinstance(name, str) and isinstance(getattr(module, name, None), Tensor)):
         owner = type(module).__name__
-        raise ValueError(f"name must be that of a parameter of {owner}, got {arrays.shown(name)}")
+        found = f"{arrays.shown(name)}{suggestion(name, dict(module.named_parameters()))}"
+        raise ValueError(f"name must be that of a parameter of {owner}, got {found}")
     form.check_shape(getattr(module, name), name)
     parametrize.register_parametrization(module, name, form)
     return module

@@ -12,7 +12,7 @@ from jorth.arrays import describe
 from jorth.objectives.base import AbstractObjective
 
 USE_OBJECTIVE = "for NumPy functions use jorth.Objective(value=..., gradient=...)"
-TORCH_MISFITS = ("dtype", "device", "scalar type", "shapes", "size", "shape", "Tensor, not")
+TORCH_MISFITS = ("dtype", "device", "scalar type", "shape", "size of tensor", "Tensor, not")
 """Words in the errors of torch where operands do not fit X."""
 
 
@@ -53,19 +53,18 @@ def differentiate(
 
 
 def _called(function: Callable[[Tensor], Tensor], X: Tensor, name: str) -> object:
-    """What the function returns; its errors where X is a tensor, or one of another kind, explain.
+    """What the function returns, with an explanation if it is not made for such an X.
 
-    Other errors of the function go on unchanged.
+    Other errors of the function are not touched.
     """
     try:
         return function(X)
     except (TypeError, RuntimeError, ValueError) as error:
         if _from_numpy(error):
-            remedy = f"use torch operations and torch data, or {USE_OBJECTIVE}"
-            message = f"{name} must be a function of a torch tensor, got one of NumPy; {remedy}"
-            raise TypeError(message) from error
-        own = type(error) in (TypeError, RuntimeError) and error.__traceback__ is not None
-        if own and any(word in str(error) for word in TORCH_MISFITS):
+            found = f"one that uses NumPy; write it with torch, or {USE_OBJECTIVE}"
+            raise TypeError(f"{name} must be a torch function of a tensor, got {found}") from error
+        by_torch = type(error) in (TypeError, RuntimeError)
+        if by_torch and any(word in str(error) for word in TORCH_MISFITS):
             remedy = "convert its data, or give an x0 of their dtype and device"
             found = f"{' '.join(str(error).split()):.160}"
             expected = f"accept X, {describe(X)} on {X.device}"

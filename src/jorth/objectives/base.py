@@ -171,7 +171,7 @@ def _called(function: Callable[[Any], Any], X: Tensor, name: str) -> Any:
         if "must be Tensor" not in str(error):
             raise
         remedy = "give a torch function to jorth.minimize itself, which differentiates it"
-        message = f"{name} must be a function of a NumPy array, got one of tensors; {remedy}"
+        message = f"{name} must be a NumPy function of an array, got one that uses torch; {remedy}"
         raise TypeError(message) from error
 
 

@@ -13,7 +13,7 @@ from jorth.nn import cs_parametrization
 from jorth.optim.jobcd import JOBCD
 from jorth.optim.variance_reduced import VRJOBCD
 from jorth.signature import Signature
-from jorth.suggestions import check_keywords
+from jorth.suggestions import check_keywords, suggestion
 
 OptimiserName = Literal["j-jobcd", "vr-j-jobcd", "csdm"]
 
@@ -56,6 +56,7 @@ def make(
         weights = module.parametrizations[name].parameters()  # type: ignore[index, union-attr]
         return torch.optim.Adam(weights, **options)
     if not (isinstance(name, str) and isinstance(getattr(module, name, None), nn.Parameter)):
-        raise ValueError(f"name must be that of a parameter of {owner}, got {shown(name)}")
+        found = f"{shown(name)}{suggestion(name, dict(module.named_parameters()))}"
+        raise ValueError(f"name must be that of a parameter of {owner}, got {found}")
     optimiser = JOBCD if method == "j-jobcd" else VRJOBCD
     return optimiser([getattr(module, name)], signature, **options)

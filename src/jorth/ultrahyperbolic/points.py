@@ -30,7 +30,8 @@ def lift(x: ArrayT, signature: Signature, *, alpha: float = 1.0) -> ArrayT:
     check_q(signature)
     without_direction = int((t == 0).all(dim=-1).sum())
     if without_direction:
-        raise ValueError(f"x must have t != 0 in every row, got {without_direction} with t = 0")
+        found = f"{without_direction} with t = 0; t is what lies at the negative signs"
+        raise ValueError(f"x must have t != 0 in every row, got {found}")
     # phi is homogeneous in (s, alpha), so scaling by the largest avoids overflow and underflow
     radii = point.new_full((*point.shape[:-1], 1), radius)
     size = torch.cat([s.detach().abs(), radii], dim=-1).amax(dim=-1, keepdim=True)

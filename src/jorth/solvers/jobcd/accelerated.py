@@ -294,7 +294,7 @@ class AcceleratedGaussSeidel(Accelerated):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not (isinstance(self.block_size, str) and self.block_size == "auto"):
-            whole_number(self.block_size, "block_size", 1)
+            whole_number(self.block_size, "block_size", 1, instead='"auto" or ')
 
     def plain(self, side: Literal["left", "right"]) -> GaussSeidel:
         order: Literal["sweep", "cyclic"] = "sweep" if side == "right" else "cyclic"

@@ -83,7 +83,7 @@ class GaussSeidel(AbstractSolver):
         check_theta(self.theta)
         check_auto(self.curvature, "curvature")
         if not (isinstance(self.block_size, str) and self.block_size == "auto"):
-            whole_number(self.block_size, "block_size", 1)
+            whole_number(self.block_size, "block_size", 1, instead='"auto" or ')
             if self.block_size > 1 and self.order != "sweep":
                 allowed = f'"auto" or 1 for order "{self.order}"'
                 raise ValueError(f"block_size must be {allowed}, got {self.block_size!r}")
