@@ -50,14 +50,16 @@ def tree(d: int, depth: int, *, edge: float = 1.5, seed: int = 0) -> tuple[np.nd
                 parents.append(node)
                 following.append(len(frames) - 1)
         level = following
-    nodes = np.stack([frame[-1] for frame in frames])
-    return nodes @ jorth.random_point(Signature(d, 1), cond=20.0, seed=seed), np.array(parents)
+    nodes = np.stack([frame[0] for frame in frames])
+    return nodes @ jorth.random_point(Signature.lorentz(d + 1), cond=20.0, seed=seed), np.array(
+        parents
+    )
 
 
 def onwards(frame: np.ndarray, parent: np.ndarray) -> np.ndarray:
     """The direction away from the parent, in the frame of a node."""
-    there = parent[-1] @ jorth.inverse(frame, Signature(len(frame) - 1, 1))
-    return -there[:-1] / np.linalg.norm(there[:-1])
+    there = parent[0] @ jorth.inverse(frame, Signature.lorentz(len(frame)))
+    return -there[1:] / np.linalg.norm(there[1:])
 
 
 def fanned(away: np.ndarray | None, turn: int) -> np.ndarray:
@@ -74,7 +76,7 @@ def drawn(away: np.ndarray | None, d: int, rng: np.random.Generator) -> np.ndarr
 
 def distance(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Hyperbolic distances of rows, 2 asinh(|x - y|_J / 2): no cancellation for near points."""
-    squares = np.square(x - y) @ Signature(x.shape[1] - 1, 1).signs
+    squares = np.square(x - y) @ Signature.lorentz(x.shape[1]).signs
     return 2 * np.arcsinh(np.sqrt(np.maximum(squares, 0)) / 2)
 
 
@@ -88,11 +90,11 @@ def noisy_plane(d: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
     """A tree in a hyperbolic plane of H^d, and the same with every node moved at random by about
     ``noise`` sqrt(d)."""
     plane = tree(2, 4)[0]
-    clean = lift(np.hstack([plane[:, :-1], np.zeros((len(plane), d - 2))]))
-    clean = clean @ jorth.random_point(Signature(d, 1), cond=4.0, seed=1)
+    clean = lift(np.hstack([plane[:, 1:], np.zeros((len(plane), d - 2))]))
+    clean = clean @ jorth.random_point(Signature.lorentz(d + 1), cond=4.0, seed=1)
     steps = lift(exponential(noise * np.random.default_rng(0).standard_normal((len(clean), d))))
     return clean, np.stack(
-        [step @ boost_to(node[:-1]) for step, node in zip(steps, clean, strict=True)]
+        [step @ boost_to(node[1:]) for step, node in zip(steps, clean, strict=True)]
     )
 
 
@@ -115,8 +117,8 @@ def tangent(points: np.ndarray, k: int) -> np.ndarray:
 
 def euclidean(points: np.ndarray, k: int) -> np.ndarray:
     """PCA of the space coordinates, lifted."""
-    model = PCA(k, svd_solver="full").fit(points[:, :-1])
-    return lift(model.inverse_transform(model.transform(points[:, :-1])))
+    model = PCA(k, svd_solver="full").fit(points[:, 1:])
+    return lift(model.inverse_transform(model.transform(points[:, 1:])))
 
 
 WAYS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = dict(
@@ -181,7 +183,7 @@ def draw_tree(
         strict=False,
     ):
         disc = poincare(
-            HyperbolicPCA(2, input="hyperboloid", output="hyperboloid").fit_transform(nodes)[:, :-1]
+            HyperbolicPCA(2, input="hyperboloid", output="hyperboloid").fit_transform(nodes)[:, 1:]
         )
         axes.plot(
             np.cos(np.linspace(0, 7, 200)),

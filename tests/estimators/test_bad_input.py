@@ -9,7 +9,7 @@ from jorth import Signature
 from jorth.estimators import HyperbolicPCA, LorentzAligner, StructuralProbeEmbedding
 
 X = np.random.default_rng(0).standard_normal((20, 3))
-POINTS = np.column_stack([X, np.sqrt(1 + np.square(X).sum(axis=1))])
+POINTS = np.column_stack([np.sqrt(1 + np.square(X).sum(axis=1)), X])
 FIT = HyperbolicPCA(2).fit(X)
 ALIGNED = LorentzAligner().fit(X, X)
 T = np.abs(X[:, :1] - X[:, 0])
@@ -33,7 +33,7 @@ CASES = {
     "n_components a fraction": (lambda: fit(n_components=0.5), TypeError, "n_components must be an integer, got float 0.5"),
     "input": (lambda: fit(input="poincare"), ValueError, 'input must be one of "euclidean", "hyperboloid", got \'poincare\''),
     "output": (lambda: fit(output="ball"), ValueError, 'output must be one of "tangent", "hyperboloid"'),
-    "time": (lambda: fit(time="middle"), ValueError, 'time must be one of "last", "first"'),
+    "time": (lambda: fit(time="middle"), ValueError, 'time must be one of "first", "last"'),
     "scale zero": (lambda: fit(scale=0.0), ValueError, "scale must be a positive number, got 0.0"),
     "scale infinite": (lambda: fit(scale=np.inf), ValueError, "scale must be a positive number, got inf"),
     "scale a string": (lambda: fit(scale="auto"), ValueError, "scale must be a positive number, got 'auto'"),
@@ -41,7 +41,9 @@ CASES = {
     "off the hyperboloid": (lambda: fit(X, input="hyperboloid"), ValueError, r"X must hold points of the hyperboloid, \|space\|\^2 - time\^2 = -1 with time > 0, got"),
     "slightly off": (lambda: fit(POINTS * (1 + 1e-5), input="hyperboloid"), ValueError, "X must hold points of the hyperboloid"),
     "the other sheet": (lambda: fit(-POINTS, input="hyperboloid"), ValueError, "X must hold points of the hyperboloid, .* and time = -.* in row 0"),
-    "time first": (lambda: fit(POINTS, input="hyperboloid", time="first"), ValueError, "X must hold points of the hyperboloid"),
+    "time last": (lambda: fit(POINTS, input="hyperboloid", time="last"), ValueError, "X must hold points of the hyperboloid with the time last"),
+    "aligner, time": (lambda: LorentzAligner(time="middle").fit(X, X), ValueError, 'time must be one of "first", "last"'),
+    "probe, time": (lambda: probe(time="middle"), ValueError, 'time must be one of "first", "last"'),
     "one column of the hyperboloid": (lambda: fit(np.ones((3, 1)), input="hyperboloid"), ValueError, "X must have at least 2 columns for points of the hyperboloid, got 1"),
     "too far": (lambda: fit(1e9 * X), ValueError, "X must lie within a hyperbolic radius of about 17 of its centre, .* got a largest radius of 2.*; for Euclidean rows a smaller scale helps"),
     "NaN": (lambda: fit(X * np.nan), ValueError, "Input X contains NaN"),

@@ -11,20 +11,20 @@ from jorth.estimators import HyperbolicPCA
 
 
 def lift(space):
-    return np.column_stack([space, np.sqrt(1 + np.square(space).sum(axis=1))])
+    return np.column_stack([np.sqrt(1 + np.square(space).sum(axis=1)), space])
 
 
 def cloud(m=60, d=4, *, seed=0, spread=1.0):
-    """Points of the hyperboloid, time last: anisotropic, skew, off the origin."""
+    """Points of the hyperboloid, time first: anisotropic, skew, off the origin."""
     rng = np.random.default_rng(seed)
     tangent = spread * rng.standard_normal((m, d)) * np.linspace(1.2, 0.3, d) + rng.exponential(
         0.4, (m, d)
     )
-    return lift(tangent) @ jorth.random_point(Signature(d, 1), cond=4.0, seed=seed)
+    return lift(tangent) @ jorth.random_point(Signature.lorentz(d + 1), cond=4.0, seed=seed)
 
 
 def product(d):
-    return np.diag(Signature(d, 1).signs.astype(float))
+    return np.diag(Signature.lorentz(d + 1).signs.astype(float))
 
 
 def mean_sinh2(points, basis):
@@ -44,13 +44,13 @@ def test_axes_are_the_j_eigenvectors():
     points = cloud()
     model = fitted(points)
     J, C = product(4), points.T @ points / len(points)
-    axes = np.vstack([model.components_, model.base_point_])
+    axes = np.vstack([model.base_point_, model.components_])
     np.testing.assert_allclose(axes @ J @ axes.T, J, atol=1e-13)
     for v, value in zip(model.components_, model.eigenvalues_, strict=True):
         np.testing.assert_allclose(C @ J @ v, value * v, atol=1e-13 * np.linalg.norm(C))
     assert (np.diff(model.eigenvalues_) < 0).all()
     base = model.base_point_
-    assert base[-1] > 0
+    assert base[0] > 0
     np.testing.assert_allclose(
         C @ J @ base, -(1 + model.eigenvalues_.sum()) * base, atol=1e-13 * np.linalg.norm(C)
     )
@@ -63,7 +63,7 @@ def test_no_subspace_is_nearer(k):
     points = cloud()
     everything, model = fitted(points), fitted(points, k)
     least = everything.eigenvalues_[k:].sum()
-    axes = np.vstack([model.components_, model.base_point_])
+    axes = np.vstack([model.base_point_, model.components_])
     assert mean_sinh2(points, axes) == pytest.approx(least, rel=1e-12)
 
     def cost(flat):
@@ -90,8 +90,8 @@ def test_the_base_point_is_the_nearest_point():
         return np.mean(np.square(points @ product(4) @ lift(space[None, :])[0])) - 1
 
     end = minimize(cost, np.zeros(4), method="BFGS", options={"gtol": 1e-10})
-    np.testing.assert_allclose(end.x, model.base_point_[:-1], atol=1e-6)
-    assert model.eigenvalues_.sum() == pytest.approx(cost(model.base_point_[:-1]), rel=1e-12)
+    np.testing.assert_allclose(end.x, model.base_point_[1:], atol=1e-6)
+    assert model.eigenvalues_.sum() == pytest.approx(cost(model.base_point_[1:]), rel=1e-12)
     assert model.explained_dispersion_ratio_.sum() == pytest.approx(1.0, rel=1e-14)
 
 
@@ -112,14 +112,14 @@ def test_transform_is_the_nearest_point(k):
     points = cloud()
     model = fitted(points, k, output="hyperboloid")
     there = model.transform(points)
-    np.testing.assert_allclose(np.square(there) @ [*[1] * k, -1], -1, atol=1e-12)
+    np.testing.assert_allclose(np.square(there) @ [-1, *[1] * k], -1, atol=1e-12)
     nearest = model.inverse_transform(there)
     cosh = -np.einsum("mi,ij,mj->m", points, product(4), nearest)
     assert np.mean(cosh**2 - 1) == pytest.approx(fitted(points).eigenvalues_[k:].sum(), rel=1e-10)
     rng = np.random.default_rng(0)
     for _ in range(20):
         moved = model.inverse_transform(
-            lift(there[:, :-1] + 0.1 * rng.standard_normal((len(there), k)))
+            lift(there[:, 1:] + 0.1 * rng.standard_normal((len(there), k)))
         )
         assert (-np.einsum("mi,ij,mj->m", points, product(4), moved) >= cosh * (1 - 1e-13)).all()
 
@@ -134,10 +134,10 @@ def test_tangent_coordinates_are_as_long_as_distances():
     distances = np.arccosh(-points @ product(4) @ model.base_point_)
     whole = fitted(points).transform(points)
     np.testing.assert_allclose(np.linalg.norm(whole, axis=1), distances, rtol=1e-10)
-    np.testing.assert_allclose(np.linalg.norm(tangent, axis=1), np.arccosh(there[:, -1]), rtol=1e-7)
+    np.testing.assert_allclose(np.linalg.norm(tangent, axis=1), np.arccosh(there[:, 0]), rtol=1e-7)
     scaled = tangent / np.linalg.norm(tangent, axis=1, keepdims=True)
     np.testing.assert_allclose(
-        scaled, there[:, :2] / np.linalg.norm(there[:, :2], axis=1, keepdims=True), atol=1e-13
+        scaled, there[:, 1:] / np.linalg.norm(there[:, 1:], axis=1, keepdims=True), atol=1e-13
     )
 
 
@@ -145,7 +145,7 @@ def test_tangent_coordinates_are_as_long_as_distances():
 @pytest.mark.parametrize("form", ["euclidean", "hyperboloid"])
 @pytest.mark.parametrize("time", ["first", "last"])
 def test_inverse_transform_undoes(output, form, time):
-    X = cloud() if time == "last" else np.roll(cloud(), 1, axis=1)
+    X = cloud() if time == "first" else np.roll(cloud(), -1, axis=1)
     options = dict(
         input=form, output=output, time=time, scale=1.0 if form == "hyperboloid" else 0.3
     )
@@ -160,19 +160,35 @@ def test_inverse_transform_undoes(output, form, time):
     np.testing.assert_allclose(thin.transform(thin.inverse_transform(there)), there, atol=1e-11)
 
 
-def test_time_first_is_time_last_rolled():
+def test_time_last_is_time_first_rolled():
     points = cloud()
-    last, first = fitted(points, 2), fitted(np.roll(points, 1, axis=1), 2, time="first")
-    np.testing.assert_array_equal(np.roll(last.components_, 1, axis=1), first.components_)
-    np.testing.assert_array_equal(np.roll(last.base_point_, 1), first.base_point_)
-    np.testing.assert_array_equal(
-        last.transform(points), first.transform(np.roll(points, 1, axis=1))
-    )
+    rolled = np.roll(points, -1, axis=1)
+    first, last = fitted(points, 2), fitted(rolled, 2, time="last")
+    np.testing.assert_array_equal(np.roll(first.components_, -1, axis=1), last.components_)
+    np.testing.assert_array_equal(np.roll(first.base_point_, -1), last.base_point_)
+    np.testing.assert_array_equal(first.transform(points), last.transform(rolled))
     assert first.base_point_[0] > 1
+    assert last.base_point_[-1] == first.base_point_[0]
+
+
+def test_the_time_of_embeddings_is_first():
+    """As in Signature.lorentz: rows x become (sqrt(1 + |x|^2), x)."""
+    rows = np.random.default_rng(0).standard_normal((20, 3))
+    there = HyperbolicPCA(output="hyperboloid").fit_transform(rows)
+    signature = Signature.lorentz(4)
+    assert jorth.ultrahyperbolic.membership(there, signature).max() < 1e-14
+    assert (there[:, 0] >= 1).all()
+
+
+@pytest.mark.parametrize(("has", "takes"), [("last", "first"), ("first", "last")])
+def test_points_of_the_other_convention_are_told(has, takes):
+    points = cloud() if has == "first" else np.roll(cloud(), -1, axis=1)
+    with pytest.raises(ValueError, match=f'got points with the time {has}: pass time="{has}"'):
+        fitted(points, time=takes)
 
 
 def test_an_isometry_of_the_data_changes_nothing_else():
-    points, R = cloud(), jorth.random_point(Signature(4, 1), cond=100.0, seed=5)
+    points, R = cloud(), jorth.random_point(Signature.lorentz(5), cond=100.0, seed=5)
     one, other = fitted(points, 2), fitted(points @ R, 2)
     np.testing.assert_allclose(other.eigenvalues_, one.eigenvalues_, rtol=1e-11)
     np.testing.assert_allclose(other.base_point_, one.base_point_ @ R, rtol=1e-10)
@@ -202,15 +218,15 @@ def test_small_scale_is_euclidean_pca():
 @pytest.mark.parametrize(("m", "dimension"), [(60, 2), (3, 2), (60, 0)])
 def test_points_that_do_not_span(m, dimension):
     """Points of a tilted H^dimension in H^5: C has rank dimension + 1, other lambda are zero."""
-    small = cloud(m, 2)[:, :dimension] if dimension else np.full((m, 1), 0.7)
+    small = cloud(m, 2)[:, 1 : dimension + 1] if dimension else np.full((m, 1), 0.7)
     flat = np.column_stack([small, np.zeros((m, 5 - small.shape[1]))])
-    points = lift(flat) @ jorth.random_point(Signature(5, 1), cond=9.0, seed=1)
+    points = lift(flat) @ jorth.random_point(Signature.lorentz(6), cond=9.0, seed=1)
     model = fitted(points)
     roundoff = 10 * 6 * 2.0**-53 * np.square(points).sum(axis=1).max()
     assert (model.eigenvalues_[dimension:] < roundoff).all()
     assert (model.eigenvalues_[:dimension] > 1e3 * roundoff).all()
-    axes = np.vstack([model.components_, model.base_point_])
-    assert jorth.residual(axes.T, Signature(5, 1)) < 1e-14
+    axes = np.vstack([model.base_point_, model.components_])
+    assert jorth.residual(axes.T, Signature.lorentz(6)) < 1e-14
     if dimension:
         thin = fitted(points, dimension)
         np.testing.assert_allclose(
@@ -227,8 +243,8 @@ def test_far_from_the_origin():
     """
     near = cloud(spread=0.5)
     boost = np.eye(5)
-    boost[1, 1] = boost[4, 4] = np.cosh(9.0)
-    boost[1, 4] = boost[4, 1] = np.sinh(9.0)
+    boost[2, 2] = boost[0, 0] = np.cosh(9.0)
+    boost[2, 0] = boost[0, 2] = np.sinh(9.0)
     one, other = fitted(near, 2), fitted(near @ boost, 2)
     np.testing.assert_allclose(other.eigenvalues_, one.eigenvalues_, rtol=1e-7)
     np.testing.assert_allclose(

@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 import jorth
 from jorth import Signature
 from jorth.estimators import LorentzAligner
+from jorth.group.time_column import OtherTimeWarning
 
 SIGNATURES = {
     "Lorentz": Signature.lorentz(8, "last"),
@@ -73,12 +74,36 @@ def test_without_noise_the_isometry_comes_back(name):
     assert model.signature_ == signature
 
 
-def test_the_default_signature_is_lorentz_with_time_last():
+@pytest.mark.parametrize("time", [None, "first", "last"])
+def test_the_default_signature_is_lorentz_with_time_first(time):
     X = digits(4)
-    R = jorth.random_point(Signature(3, 1), cond=10.0, seed=0)
-    model = LorentzAligner().fit(X, X @ R)
-    assert model.signature_ == Signature.lorentz(4, "last")
+    signature = Signature.lorentz(4) if time is None else Signature.lorentz(4, time)
+    R = jorth.random_point(signature, cond=10.0, seed=0)
+    model = LorentzAligner(**({} if time is None else {"time": time})).fit(X, X @ R)
+    assert model.signature_ == signature
     np.testing.assert_allclose(model.rotation_, R, atol=1e-12)
+
+
+def hyperboloid(time, m=30, d=3):
+    space = np.random.default_rng(1).standard_normal((m, d))
+    points = np.column_stack([np.sqrt(1 + np.square(space).sum(axis=1)), space])
+    return points if time == "first" else np.roll(points, -1, axis=1)
+
+
+@pytest.mark.parametrize(("has", "takes"), [("last", "first"), ("first", "last")])
+def test_points_of_the_other_convention_give_a_warning(has, takes, recwarn):
+    """The score was negative, silently."""
+    signature = Signature.lorentz(4, has)
+    X = hyperboloid(has)
+    Y = X @ jorth.random_point(signature, cond=5.0, seed=2)
+    with pytest.warns(OtherTimeWarning, match=f'time="{has}" to an estimator') as caught:
+        wrong = LorentzAligner(time=takes).fit(X, Y).score(X, Y)
+    assert caught[0].filename == __file__
+    assert len(str(caught[0].message)) < 500
+    assert wrong < 0.9
+    recwarn.clear()
+    assert LorentzAligner(time=has).fit(X, Y).score(X, Y) == pytest.approx(1.0)
+    assert not recwarn
 
 
 def test_the_score_is_r2_of_all_columns_together():
@@ -91,7 +116,7 @@ def test_the_score_is_r2_of_all_columns_together():
 
 def test_fewer_columns():
     X = digits(5)
-    R = jorth.random_point(Signature(4, 1), cond=4.0, seed=1)[:, :3].copy()
+    R = jorth.random_point(Signature.lorentz(5), cond=4.0, seed=1)[:, :3].copy()
     model = LorentzAligner(gradient_tolerance=1e-11).fit(X, X @ R)
     assert model.rotation_.shape == (5, 3)
     np.testing.assert_allclose(model.rotation_, R, atol=1e-8)
@@ -106,7 +131,7 @@ def test_fewer_columns():
 
 def test_components_and_limits_are_passed_on():
     X = digits(4)
-    R = jorth.random_point(Signature(3, 1), cond=1.5, component=(-1, 1), seed=0)
+    R = jorth.random_point(Signature.lorentz(4), cond=1.5, component=(-1, 1), seed=0)
     Y = X @ R + 3.0 * np.random.default_rng(0).standard_normal(X.shape)
     assert len(LorentzAligner(components="start").fit(X, Y).result_.stages) == 1
     with pytest.warns(ConvergenceWarning, match="the fit did not converge: .*limit on iterations"):
@@ -117,9 +142,9 @@ def test_components_and_limits_are_passed_on():
 
 def test_it_clones_and_works_in_a_pipeline():
     images = load_digits().data[:300] / 16
-    R = jorth.random_point(Signature(3, 1), cond=10.0, seed=0)
+    R = jorth.random_point(Signature.lorentz(4), cond=10.0, seed=0)
     Y = PCA(4, svd_solver="full").fit_transform(images) @ R
-    model = make_pipeline(PCA(4, svd_solver="full"), LorentzAligner(Signature(3, 1)))
+    model = make_pipeline(PCA(4, svd_solver="full"), LorentzAligner())
     assert clone(model).fit(images, Y).score(images, Y) == pytest.approx(1.0, abs=1e-12)
     single = LorentzAligner().fit(digits(4).astype(np.float32), (digits(4) @ R).astype(np.float32))
     assert single.rotation_.dtype == np.float32

@@ -208,8 +208,9 @@ def test_numbers_stand_for_their_differences():
     assert np.isclose(numbers.stress(X, y), matrix.stress_)
 
 
-def test_the_default_is_hyperbolic_with_the_time_last():
-    assert rough_fit().fit(cloud()).signature_ == Signature.lorentz(5, "last")
+def test_the_default_is_hyperbolic_with_the_time_first():
+    assert rough_fit().fit(cloud()).signature_ == Signature.lorentz(5)
+    assert rough_fit(time="last").fit(cloud()).signature_ == Signature.lorentz(5, "last")
 
 
 def test_the_unit_of_the_distances_changes_the_scale_alone():
@@ -271,7 +272,7 @@ def test_the_ridge_holds_the_map_back():
     T = squareform(pdist(X)) ** 0.8
     norms, stresses = [], []
     for ridge in (1e-6, 1e-3, 1.0):
-        model = StructuralProbeEmbedding(ridge=ridge).fit(X, T)
+        model = StructuralProbeEmbedding(time="last", ridge=ridge).fit(X, T)
         norms.append(np.linalg.norm(model.rotation_))
         stresses.append(model.stress_)
         assert np.isclose(model.result_.value, model.stress_**2 + ridge / 2 * norms[-1] ** 2)
@@ -317,7 +318,7 @@ def test_other_methods():
     X = one_sheet(cloud())
     T = squareform(pdist(X)) ** 0.8
     lbfgs, cg, solver = (
-        StructuralProbeEmbedding(method=method).fit(X, T)
+        StructuralProbeEmbedding(time="last", method=method).fit(X, T)
         for method in ("riemannian-lbfgs", "riemannian-cg", jorth.RiemannianLBFGS())
     )
     assert np.isclose(cg.stress_, lbfgs.stress_, rtol=1e-6)

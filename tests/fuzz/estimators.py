@@ -69,6 +69,7 @@ def aligner_arguments(rng):
         X=X,
         y=y,
         signature=SIG,
+        time=("first", "last")[rng.integers(2)],
         components=("all", "start")[rng.integers(2)],
         gradient_tolerance=As("number", None if rng.integers(2) else 1e-6),
         max_iterations=As("count", 50),
@@ -82,7 +83,7 @@ def fitted_aligner(X, y, **options):
 
 def check_aligner(result, given):
     R, moved = result
-    signature = given["signature"] or Signature.lorentz(R.shape[0], "last")
+    signature = given["signature"] or Signature.lorentz(R.shape[0], given["time"])
     feasible(R, signature, gram=np.diag(signature.signs[: R.shape[1]].astype(float)))
     X = exact(np.asarray(given["X"]))
     close(moved, X @ exact(R), size(X) * size(R) * R.shape[0], 10 * rough(moved))
@@ -98,6 +99,7 @@ def probe_arguments(rng):
         X=X,
         y=np.abs(y[:, None] - y),
         signature=SIG,
+        time=("first", "last")[rng.integers(2)],
         alpha=1.0,
         scale=0.5,
         ridge=0.1,
@@ -117,7 +119,7 @@ def fitted_probe(X, y, **options):
 
 def check_probe(result, given):
     R, scale, distances, lifted = result
-    signature = given["signature"] or Signature.lorentz(len(R), "last")
+    signature = given["signature"] or Signature.lorentz(len(R), given["time"])
     feasible(R, signature)
     alpha = float(given["alpha"])
     y = exact(lifted)

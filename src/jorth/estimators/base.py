@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from jorth.arrays import check_signature, describe, real_number
+from jorth.arrays import check_choice, check_signature, describe, real_number
 from jorth.signature import Signature
 from jorth.solvers import Result, Status
 from jorth.suggestions import Explained
@@ -69,10 +69,11 @@ def numbers(value: Any, name: str, **options: Any) -> NDArray[Any]:
         return found
 
 
-def signature_for(columns: int, signature: Signature | None) -> Signature:
-    """The signature with one sign per column; None stands for Lorentz with the time last."""
+def signature_for(columns: int, signature: Signature | None, time: Any) -> Signature:
+    """The signature with one sign per column; None stands for Lorentz with the given time."""
+    check_choice(time, "time", ("first", "last"))
     if signature is None:
-        return Signature.lorentz(columns, "last")
+        return Signature.lorentz(columns, time)
     if check_signature(signature).n != columns:
         expected = f"{columns} signs, one for each column of X"
         raise ValueError(f"signature must have {expected}, got {signature}")

@@ -10,7 +10,7 @@ from jorth.arrays import check_choice, finite_result, positive_number, shown, wh
 from jorth.decompositions import eigh
 from jorth.estimators import hyperboloid
 from jorth.estimators.base import Transformer, check_fitted
-from jorth.estimators.hyperboloid import Floats, lift, space_of
+from jorth.estimators.hyperboloid import Floats, are_points, lift, space_of
 from jorth.group import inverse
 from jorth.signature import Signature
 
@@ -20,14 +20,14 @@ UNIT = 2.0**-53
 CHOICES = {
     "input": ("euclidean", "hyperboloid"),
     "output": ("tangent", "hyperboloid"),
-    "time": ("last", "first"),
+    "time": ("first", "last"),
 }
 
 
 class HyperbolicPCA(Transformer):
     """The geodesic subspace with the least mean sinh^2(distance to the points), in closed form.
 
-    Points x lie on the hyperboloid x^T J x = -1, J = diag(1, ..., 1, -1), and C = mean(x x^T). The
+    Points x lie on the hyperboloid x^T J x = -1, J = diag(-1, 1, ..., 1), and C = mean(x x^T). The
     J-eigenvectors C J v = lambda v can be chosen J-orthogonal with v^T J v = +-1. The timelike one
     is the base point. The subspace spanned by it and spacelike v_1, ..., v_k meets the hyperboloid
     in a hyperbolic space H^k whose mean sinh^2(distance) is the sum of the other spacelike lambda.
@@ -41,12 +41,13 @@ class HyperbolicPCA(Transformer):
 
     Args:
         n_components: k, the dimension of the subspace; by default all d.
-        input: "euclidean" rows x (d) are lifted to (scale x, sqrt(1 + |scale x|^2)), without being
+        input: "euclidean" rows x (d) are lifted to (sqrt(1 + |scale x|^2), scale x), without being
             centred: the base point takes that role; "hyperboloid" rows are points (d + 1).
         output: For the nearest points of the subspace, "tangent" gives the k tangent coordinates at
             the base point, whose lengths are distances from it; "hyperboloid" gives the k + 1
-            coordinates in the basis v_1, ..., v_k, base point, for distances acosh(-x^T J y).
-        time: "last" or "first", the column of the time in points, as in `Signature.lorentz`.
+            coordinates in the basis base point, v_1, ..., v_k, for distances acosh(-x^T J y).
+        time: "first" or "last", the column of the time in points that are given or returned, as in
+            `Signature.lorentz`.
         scale: The factor of Euclidean rows; small ones give nearly the result of Euclidean PCA.
 
     Attributes:
@@ -68,7 +69,7 @@ class HyperbolicPCA(Transformer):
         *,
         input: Literal["euclidean", "hyperboloid"] = "euclidean",
         output: Literal["tangent", "hyperboloid"] = "tangent",
-        time: Literal["last", "first"] = "last",
+        time: Literal["first", "last"] = "first",
         scale: float = 1.0,
     ) -> None:
         self.n_components = n_components
@@ -92,10 +93,10 @@ class HyperbolicPCA(Transformer):
             expected = f"at most {d}, the dimension of the hyperbolic space"
             raise ValueError(f"n_components must be {expected}, got {k}")
         values, self._frame = _principal_frame(points)
-        axes = self._to_user(self._inverse_frame())  # the rows are all v, then the base point
+        axes = self._to_user(self._inverse_frame())  # the rows are the base point, then all v
         self.n_components_ = k
-        self.components_ = axes[:k]
-        self.base_point_ = axes[-1]
+        self.components_ = axes[1 : k + 1]
+        self.base_point_ = axes[0]
         self.eigenvalues_ = values[:k]
         total = values.sum()
         self.explained_dispersion_ratio_ = values[:k] / total if total > 0 else np.zeros(k)
@@ -106,8 +107,8 @@ class HyperbolicPCA(Transformer):
         check_fitted(self)
         X = self._rows(X, reset=False)
         coordinates = lift(self._space(X)) @ self._frame
-        kept = coordinates[:, : self.n_components_]
-        dropped = coordinates[:, self.n_components_ : -1]
+        kept = coordinates[:, 1 : self.n_components_ + 1]
+        dropped = coordinates[:, self.n_components_ + 1 :]
         # the nearest point is the part in the subspace, x^T J x = -(1 + |dropped|^2), scaled to -1
         space = kept / np.sqrt(1 + np.square(dropped).sum(axis=1, keepdims=True))
         found = (
@@ -121,10 +122,10 @@ class HyperbolicPCA(Transformer):
         X = self._transformed_rows(X)
         given = X.astype(np.float64)
         tangent = self.output == "tangent"
-        space = hyperboloid.exponential(given) if tangent else space_of(self._from_user(given))
+        space = hyperboloid.exponential(given) if tangent else space_of(_moved(given, self.time))
         zeros = np.zeros((len(space), len(self._frame) - 1 - space.shape[1]))
         points = lift(np.hstack([space, zeros])) @ self._inverse_frame()
-        space = points[:, :-1]
+        space = points[:, 1:]
         euclidean = self.input == "euclidean"
         found = space / float(self.scale) if euclidean else self._to_user(lift(space))
         return finite_result(found.astype(X.dtype, copy=False), "X")
@@ -134,7 +135,7 @@ class HyperbolicPCA(Transformer):
         return int(self.n_components_) + (self.output == "hyperboloid")
 
     def _inverse_frame(self) -> Floats:
-        return np.asarray(inverse(self._frame, Signature(len(self._frame) - 1, 1)))
+        return np.asarray(inverse(self._frame, Signature.lorentz(len(self._frame))))
 
     def _space(self, X: Any) -> Floats:
         """The space coordinates (m, d) of the input."""
@@ -143,30 +144,38 @@ class HyperbolicPCA(Transformer):
             return np.asarray(float(self.scale) * given)
         if given.shape[1] < 2:
             raise ValueError("X must have at least 2 columns for points of the hyperboloid, got 1")
-        return space_of(self._from_user(given))
+        points = _moved(given, self.time)
+        other = "last" if self.time == "first" else "first"
+        if not are_points(points) and are_points(_moved(given, other)):
+            expected = f'points of the hyperboloid with the time {self.time}, time="{self.time}"'
+            found = f'points with the time {other}: pass time="{other}"'
+            raise ValueError(f"X must hold {expected}, got {found}")
+        return space_of(points)
 
     def _to_user(self, points: Floats) -> Floats:
-        """Move the time from the last column to where the user has it."""
-        return points if self.time == "last" else np.roll(points, 1, axis=1)
+        """Move the time from the first column to where the user has it."""
+        return points if self.time == "first" else np.roll(points, -1, axis=1)
 
-    def _from_user(self, points: Floats) -> Floats:
-        return points if self.time == "last" else np.roll(points, -1, axis=1)
+
+def _moved(points: Floats, time: str) -> Floats:
+    """Points with the time in the first column, where ``time`` says that it is now."""
+    return points if time == "first" else np.roll(points, 1, axis=1)
 
 
 def _principal_frame(points: Floats) -> tuple[Floats, Floats]:
     """lambda (d,), descending, and a J-orthogonal F: points F are their principal coordinates."""
-    signature = Signature(points.shape[1] - 1, 1)
+    signature = Signature.lorentz(points.shape[1])
     centre = hyperboloid.boost_to(-hyperboloid.centre_of(points))
-    near = lift((points @ centre)[:, :-1])
+    near = lift((points @ centre)[:, 1:])
     C = near.T @ near / len(near)
     if not len(C) * UNIT * np.trace(C) < SHIFT / 4:
         expected = "within a hyperbolic radius of about 17 of its centre, what float64 resolves"
-        found = f"{np.arccosh(near[:, -1].max()):.3g}; for Euclidean rows a smaller scale helps"
+        found = f"{np.arccosh(near[:, 0].max()):.3g}; for Euclidean rows a smaller scale helps"
         raise ValueError(f"X must lie {expected}, got a largest radius of {found}")
     shifted, W = eigh(C + SHIFT * np.diag(signature.signs), signature)
-    descending = np.r_[np.arange(signature.p)[::-1], signature.p]
+    descending = np.r_[0, signature.positive[::-1]]
     F = (centre @ W)[:, descending]
-    values = np.maximum(shifted[descending[:-1]] - SHIFT, 0.0)
+    values = np.maximum(shifted[descending[1:]] - SHIFT, 0.0)
     return values, F * _signs(np.asarray(inverse(F, signature)))
 
 

@@ -1,4 +1,4 @@
-"""The hyperboloid x^T J x = -1 of signature (d, 1), time last and positive.
+"""The hyperboloid x^T J x = -1 of signature (1, d), time first and positive.
 
 A point is determined by its d space coordinates.
 """
@@ -18,31 +18,40 @@ MAX_DEVIATION = 1e-6
 
 def lift(space: Floats) -> Floats:
     """The points (m, d + 1) over space coordinates (m, d), with the time sqrt(1 + |space|^2)."""
-    return np.column_stack([space, np.sqrt(1 + np.square(space).sum(axis=1))])
+    return np.column_stack([np.sqrt(1 + np.square(space).sum(axis=1)), space])
 
 
 def space_of(points: Floats) -> Floats:
     """The space coordinates of points (m, d + 1); a ValueError if one is off the hyperboloid."""
-    space, time = points[:, :-1], points[:, -1]
-    squares = np.square(space).sum(axis=1)
-    off = np.abs(squares - np.square(time) + 1) / (squares + np.square(time) + 1)
-    if off.max() > MAX_DEVIATION or time.min() <= 0:
-        row = int(np.argmax(np.where(time <= 0, np.inf, off)))
+    if not are_points(points):
+        time, space = points[:, 0], points[:, 1:]
+        row = int(np.argmax(np.where(time <= 0, np.inf, _deviation(points))))
         expected = "points of the hyperboloid, |space|^2 - time^2 = -1 with time > 0"
-        product = f"|space|^2 - time^2 = {squares[row] - time[row] ** 2:.6g}"
+        product = f"|space|^2 - time^2 = {space[row] @ space[row] - time[row] ** 2:.6g}"
         found = f"{product} and time = {time[row]:.6g} in row {row}"
         raise ValueError(f"X must hold {expected}, got {found}")
-    return space
+    return points[:, 1:]
+
+
+def are_points(rows: Floats) -> bool:
+    """Whether all rows (m, d + 1) are points of the hyperboloid."""
+    return bool(_deviation(rows).max() <= MAX_DEVIATION and rows[:, 0].min() > 0)
+
+
+def _deviation(rows: Floats) -> Floats:
+    """|x^T J x + 1| / (1 + x^T x) of each row."""
+    space, time = np.square(rows[:, 1:]).sum(axis=1), np.square(rows[:, 0])
+    return np.asarray(np.abs(space - time + 1) / (space + time + 1))
 
 
 def boost_to(point: Floats) -> Floats:
-    """The symmetric boost (d + 1, d + 1) from (0, ..., 0, 1) to the given space coordinates b.
+    """The symmetric boost (d + 1, d + 1) from (1, 0, ..., 0) to the given space coordinates b.
 
-    It is [[I + b b^T / (1 + t), b], [b^T, t]] with the time t; its inverse is the boost to -b.
+    It is [[t, b^T], [b, I + b b^T / (1 + t)]] with the time t; its inverse is the boost to -b.
     """
     time = np.sqrt(1 + point @ point)
     block = np.eye(len(point)) + np.outer(point, point) / (1 + time)
-    return np.block([[block, point[:, None]], [point[None, :], time]])
+    return np.block([[time, point[None, :]], [point[:, None], block]])
 
 
 def centre_of(points: Floats) -> Floats:
@@ -51,7 +60,7 @@ def centre_of(points: Floats) -> Floats:
     The root is at least 1; for far points, rounding must not make it smaller.
     """
     mean = points.mean(axis=0)
-    return np.asarray(mean[:-1] / np.sqrt(max(1.0, mean[-1] ** 2 - mean[:-1] @ mean[:-1])))
+    return np.asarray(mean[1:] / np.sqrt(max(1.0, mean[0] ** 2 - mean[1:] @ mean[1:])))
 
 
 def logarithm(space: Floats) -> Floats:

@@ -23,7 +23,9 @@ class LorentzAligner(Transformer):
     R^T J R = diag(s_1, ..., s_k). See `jorth.procrustes`.
 
     Args:
-        signature: The signs of J, one per column of X; by default Lorentz with the time last.
+        signature: The signs of J, one per column of X; by default Lorentz.
+        time: "first" or "last", the column of the time in the default signature, as in
+            `Signature.lorentz`. There is a warning if the points have it at the other end.
         components: "all" components of O(p, q), or that of the "start", the polar factor of the
             least-squares fit.
         method: A method of `jorth.minimize`; by default that of `jorth.procrustes`.
@@ -42,12 +44,14 @@ class LorentzAligner(Transformer):
         self,
         signature: Signature | None = None,
         *,
+        time: Literal["first", "last"] = "first",
         components: Literal["all", "start"] = "all",
         method: str | AbstractSolver | None = None,
         gradient_tolerance: float | None = None,
         max_iterations: int | None = None,
     ) -> None:
         self.signature = signature
+        self.time = time
         self.components = components
         self.method = method
         self.gradient_tolerance = gradient_tolerance
@@ -64,7 +68,7 @@ class LorentzAligner(Transformer):
             X, y = validate_data(self, X, y, dtype=base.FLOATS, multi_output=True, y_numeric=True)
         y = y.reshape(len(y), -1).astype(X.dtype, copy=False)
         n = X.shape[1]
-        self.signature_ = base.signature_for(n, self.signature)
+        self.signature_ = base.signature_for(n, self.signature, self.time)
         if y.shape[1] > n:
             raise ValueError(f"y must have at most the {n} columns of X, got {y.shape[1]}")
         tolerance = base.at_least_zero(self.gradient_tolerance, "gradient_tolerance")

@@ -13,6 +13,7 @@ from jorth.estimators import base
 from jorth.estimators.base import Transformer, check_fitted, naming
 from jorth.estimators.hyperboloid import Floats
 from jorth.group import random_point
+from jorth.group.time_column import warn_of_other_time
 from jorth.objectives import StructuralProbe
 from jorth.signature import Signature
 from jorth.solvers import AbstractSolver, Result, minimize
@@ -35,8 +36,10 @@ class StructuralProbeEmbedding(Transformer):
     jumps where a row changes the sign of its t; more starts and a ridge help.
 
     Args:
-        signature: The signs of J, one per column of X, q at least 1; by default Lorentz with the
-            time last, which is hyperbolic space of one dimension less than X has columns.
+        signature: The signs of J, one per column of X, q at least 1; by default Lorentz, which is
+            hyperbolic space of one dimension less than X has columns.
+        time: "first" or "last", the column of the time in the default signature, as in
+            `Signature.lorentz`. There is a warning if the rows have it at the other end.
         alpha: The radius of the pseudo-hyperboloid: the smaller, the more curved.
         scale: c, a number, or "fit" for the best one, sum T d / sum d^2.
         ridge: At least 0; it keeps ||R|| in bounds.
@@ -65,6 +68,7 @@ class StructuralProbeEmbedding(Transformer):
         self,
         signature: Signature | None = None,
         *,
+        time: Literal["first", "last"] = "first",
         alpha: float = 1.0,
         scale: float | Literal["fit"] = "fit",
         ridge: float = 0.0,
@@ -77,6 +81,7 @@ class StructuralProbeEmbedding(Transformer):
         random_state: int = 0,
     ) -> None:
         self.signature = signature
+        self.time = time
         self.alpha = alpha
         self.scale = scale
         self.ridge = ridge
@@ -98,7 +103,8 @@ class StructuralProbeEmbedding(Transformer):
             expected = 'a positive number or "fit"'
             arrays.real_number(self.scale, "scale", expected, lambda x: 0 < x < np.inf)
         X = self._rows(X, ensure_min_samples=2).astype(np.float64)
-        self.signature_ = base.signature_for(X.shape[1], self.signature)
+        self.signature_ = base.signature_for(X.shape[1], self.signature, self.time)
+        warn_of_other_time(self.signature_, X)
         T = _distance_matrix(X, y)
         # in this unit the mean of (T - c d)^2 is the squared stress
         unit = _root_mean_square(T) or 1.0

@@ -121,6 +121,10 @@ class Procrustes(AbstractObjective):
         """||S||_2^2 / m."""
         return float(torch.linalg.matrix_norm(self.R, ord=2)) ** 2 / self.samples
 
+    def clouds(self) -> tuple[Any, Tensor]:
+        """The source, a tensor or a scipy.sparse.csr_array, and the target."""
+        return self._source, self._target
+
     def data(self) -> Tensor:
         return self._target
 

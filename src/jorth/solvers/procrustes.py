@@ -17,6 +17,7 @@ from jorth import arrays
 from jorth.decompositions.polar import balanced
 from jorth.group import PolishError, component
 from jorth.group.polishing import orthogonal_factor
+from jorth.group.time_column import warn_of_other_time
 from jorth.inputs import as_array
 from jorth.objectives import Procrustes
 from jorth.signature import Signature
@@ -84,7 +85,8 @@ def procrustes(
         target: (m, n), or (B, m, n); or (m, k) with k < n, for a thin X (n, k) with X^T J X =
             diag(s_1, ..., s_k). A thin X starts at the first k columns of the identity, and its
             default method is "gs-jobcd", which takes ``components``.
-        signature: The signs of J.
+        signature: The signs of J. There is a warning if it is Lorentz, and the points have their
+            time at the other end.
         x0: Your own start; no other start is tried in its component.
         components: "all", or "start" for the component of x0 alone; without x0, that of the start
             with the lowest value.
@@ -112,6 +114,7 @@ def procrustes(
         return answers  # type: ignore[no-any-return]
     objective = Procrustes(source, target)
     _check_shapes(objective, source, target, x0, signature)
+    warn_of_other_time(signature, *objective.clouds())
     if gradient_tolerance is None:
         gradient_tolerance = float(arrays.unit_roundoff(objective.R) ** (2 / 3))
     options |= dict(signature=signature, gradient_tolerance=gradient_tolerance)

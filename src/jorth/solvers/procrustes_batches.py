@@ -18,6 +18,7 @@ from torch import Tensor
 
 from jorth import arrays
 from jorth.group.norms import power_of_two
+from jorth.group.time_column import warn_of_other_time
 from jorth.signature import Signature
 from jorth.solvers.batches import (
     STATUSES,
@@ -93,6 +94,7 @@ def procrustes_batch(
     if T.shape != S.shape:
         wanted = f"{tuple(S.shape)} like source"
         raise ValueError(f"target must have shape {wanted}, got {arrays.describe(target)}")
+    warn_of_other_time(signature, S, T)
     if tolerance is None:
         tolerance = float(arrays.unit_roundoff(T) ** (2 / 3))
     arrays.check_number(tolerance, "gradient_tolerance", 0)
