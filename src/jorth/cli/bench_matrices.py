@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 import click
@@ -15,8 +16,11 @@ from jorth.bench.matrices import cells as grids
 from jorth.bench.matrices.paper import Size
 from jorth.cli import folder, with_options
 from jorth.cli.bench import RUN_OPTIONS, many, one, positive, run_and_report, seed, share
+from jorth.cli.bench_files import FILE_OPTIONS, MOST, files_of, is_file, with_files
 from jorth.cli.errors import suggestion
+from jorth.storage.matrices import READABLE
 
+FILE = click.Path(dir_okay=False, path_type=Path)
 TIME_LIMIT = 10.0
 PAPER_TIME_LIMIT = 90.0
 QUICK_EVALUATIONS = 30
@@ -65,14 +69,23 @@ METHOD_OPTIONS: tuple[Callable[[Any], Any], ...] = (
     one("--max-evaluations", click.IntRange(1), "Gradients per run."),
     *RUN_OPTIONS,
 )
+DATA_HELP = (
+    "A file of one's own (.npy, .npz, .mat, .csv, .tsv, .txt), or randn, digits, or a name of "
+    "`jorth data list`."
+)
+SIZE_HELP = (
+    "Rows x columns, as 1000x780, drawn at random. Default: the size in the paper; of a file all, "
+    "but at most {} rows and {} columns, for probe {} and {}."
+).format(*MOST["hevp"], *MOST["probe"])
 DATA_OPTIONS: tuple[Callable[[Any], Any], ...] = (
-    many("--data", "names", str, "A name of `jorth data list`, randn or digits.", DATA),
-    many("--size", "sizes", rows_x_columns, "Default: the size in the paper."),
+    many("--data", "names", str, DATA_HELP, DATA),
+    many("--size", "sizes", rows_x_columns, SIZE_HELP),
     many(
         "--p-share", "shares", share, f"p / n. Default: {SHARES['hevp']}, probe {SHARES['probe']}."
     ),
     one("--protocol", click.Choice(["paper"]), "paper: the paper's grid for this problem."),
     one("--data-dir", folder, "Folder of the data. Default: $JORTH_DATA, else a cache of jorth."),
+    *FILE_OPTIONS,
     *METHOD_OPTIONS,
 )
 PROBLEM_HELP = "race: as printed in the paper, unbounded. trace: well-posed."
@@ -94,12 +107,14 @@ def hevp(problem: str, ridge: float, appendix: bool, **shared: Any) -> None:
     names = _data_names(shared)
     crossing = _crossing(shared)
     problems: Any = ("race", "trace") if problem == "both" else (problem,)
-    if shared["quick"]:
+    files = files_of("hevp", shared, SHARES["hevp"])
+    if shared["quick"] and not shared["names"]:
         cells = [cell for cell in grids.quick_cells("hevp", crossing) if cell.problem in problems]
     else:
         papers = grids.paper_sizes(appendix=appendix, only=names)
-        sizes = papers if shared["protocol"] else _sizes("hevp", names, shared)
-        cells = grids.hevp_cells(sizes, crossing, problems=problems, ridge=ridge)
+        sizes = papers if shared["protocol"] else [*files, *_sizes("hevp", names, shared)]
+        every = grids.hevp_cells(sizes, crossing, problems=problems, ridge=ridge)
+        cells = with_files(every, files)
     run_and_report(cells, "hevp", shared, shared["data_dir"])
 
 
@@ -113,17 +128,23 @@ def probe(alpha: float, scale: float | Literal["fit"], ridge: float, **shared: A
     names = _data_names(shared)
     crossing = _crossing(shared)
     options: dict[str, Any] = dict(alpha=alpha, scale=scale, ridge=ridge)
-    if shared["quick"]:
+    files = files_of("probe", shared, SHARES["probe"])
+    if shared["quick"] and not shared["names"]:
         cells = [replace(cell, **options) for cell in grids.quick_cells("probe", crossing)]
     else:
         papers = grids.probe_sizes(names)
-        sizes = papers if shared["protocol"] else _sizes("probe", names, shared)
-        cells = grids.probe_cells(sizes, crossing, **options)
+        sizes = papers if shared["protocol"] else [*files, *_sizes("probe", names, shared)]
+        cells = with_files(grids.probe_cells(sizes, crossing, **options), files)
     run_and_report(cells, "probe", shared, shared["data_dir"])
 
 
 @click.command()
-@many("--n", "sizes", click.IntRange(2), "Size of X.", PLANTED_SIZES)
+@many("--data", "names", str, "A file of rows to align (.npy, .npz, .mat, .csv, .tsv, .txt).")
+@one("--target", FILE, "File of the rows to align with. Default: planted, with noise.")
+@one("--target-key", str, "Variable to read from the --target file.")
+@many("--size", "sizes", rows_x_columns, "Rows x columns of the file, drawn at random.")
+@with_options(*FILE_OPTIONS)
+@many("--n", "planted", click.IntRange(2), "Size of X of planted problems.", PLANTED_SIZES)
 @many("--p-share", "shares", share, "p / n.", [SHARES["procrustes"]])
 @many(
     "--condition",
@@ -134,14 +155,21 @@ def probe(alpha: float, scale: float | Literal["fit"], ridge: float, **shared: A
 )
 @with_options(*METHOD_OPTIONS)
 def procrustes(**shared: Any) -> None:
-    """Planted noisy Procrustes problems by every method."""
+    """Procrustes problems by every method: planted and noisy, or from files."""
     crossing = _crossing(shared)
-    sizes = shared["sizes"] or PLANTED_SIZES
-    shares = shared["shares"] or [SHARES["procrustes"]]
+    for name in shared["names"]:
+        if not is_file(name):
+            raise click.UsageError(f"--data must end in {', '.join(READABLE)}, got {name!r}")
+    share = SHARES["procrustes"]
+    files = files_of("procrustes", shared, share)
+    shares = shared["shares"] or [share]
     conditions = shared["conditions"] or PLANTED_CONDITIONS
-    if shared["quick"]:
+    if files:
+        cells = with_files(grids.aligning_cells(files, crossing), files)
+    elif shared["quick"]:
         cells = grids.quick_cells("procrustes", crossing)
     else:
+        sizes = shared["planted"] or PLANTED_SIZES
         cells = grids.procrustes_cells(sizes, shares, conditions, crossing)
     run_and_report(cells, "procrustes", shared)
 
@@ -174,12 +202,18 @@ def _data_names(shared: dict[str, Any]) -> list[str]:
     if shared["protocol"] and (shared["sizes"] or shared["shares"]):
         raise click.UsageError("--protocol paper fixes --size and --p-share")
     known = (*DATA, *REGISTRY)
-    for name in shared["names"]:
+    names = [name for name in shared["names"] if not is_file(name)]
+    if shared["protocol"] and len(names) < len(shared["names"]):
+        raise click.UsageError("--protocol paper has its own data, so --data must not be a file")
+    for name in names:
         if name.lower() not in known:
             near = suggestion(name, known)
             listed = ", ".join(known)
-            raise click.UsageError(f"--data must be one of {listed}; got {name!r}.{near}")
-    return [name.lower() for name in shared["names"]]
+            raise click.UsageError(
+                f"--data must be one of {listed}, or a file that ends in {', '.join(READABLE)}; "
+                f"got {name!r}.{near}"
+            )
+    return [name.lower() for name in names]
 
 
 def _sizes(problem: str, names: list[str], shared: dict[str, Any]) -> list[Size]:
@@ -188,7 +222,7 @@ def _sizes(problem: str, names: list[str], shared: dict[str, Any]) -> list[Size]
 
     shares = shared["shares"] or [SHARES[problem]]
     sizes: list[Size] = []
-    for name in names or DATA:
+    for name in names or (() if shared["names"] else DATA):
         default = SMALL_SIZES[problem].get(name)
         if name in REGISTRY:
             default = REGISTRY[name].hevp if problem == "hevp" else REGISTRY[name].hspp

@@ -11,6 +11,7 @@ from jorth.bench.matrices.cells import (
     procrustes_cells,
 )
 from jorth.bench.matrices.methods import METHOD_NAMES, METHODS_OF_PROBLEM, method_of, table_name
+from jorth.bench.matrices.own import OwnData
 from jorth.bench.matrices.paper import PAPER_METHODS
 from jorth.datasets import REGISTRY
 from jorth.solvers import CSDM, METHODS, GaussSeidel, Jacobi
@@ -128,6 +129,7 @@ def test_a_key_tells_every_field():
         scale="fit",
         max_time=1.0,
         max_evaluations=7,
+        own=OwnData("0" * 64),
     )
     fields = cell.__dict__
     assert set(changed) == set(fields)

@@ -22,7 +22,11 @@ class Cell:
     @property
     def key(self) -> str:
         """All fields in a fixed order, by which a finished run is recognised."""
-        return json.dumps(asdict(self), sort_keys=True)
+        return json.dumps(self.record(), sort_keys=True)
+
+    def record(self) -> dict[str, Any]:
+        """The fields as they are stored in a row."""
+        return asdict(self)
 
     @property
     def size(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from importlib import import_module
 from pathlib import Path
@@ -130,7 +130,7 @@ def run_cell(kind: Kind, cell: Cell, data_dir: Path | None = None, rows: Sequenc
     """Run a cell and return its row; errors become part of the row."""
     row: Row = {
         "key": cell.key,
-        "cell": asdict(cell),
+        "cell": cell.record(),
         "outcome": "done",
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "versions": machine.versions(),

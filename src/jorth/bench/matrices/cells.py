@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import Any, Literal
 
 from jorth.bench.core.cells import Cell, plus_signs
+from jorth.bench.matrices.own import OwnData
 from jorth.bench.matrices.paper import APPENDIX_P, PRINTED, PROBES, Size
+from jorth.signature import Signature
 
 Problem = Literal["race", "trace", "procrustes", "probe"]
 RIDGE = 0.01
@@ -37,6 +39,24 @@ class MatrixCell(Cell):
     scale: float | Literal["fit"] | None = None  # factor on the distances of "probe"
     max_time: float | None = None  # seconds of solving
     max_evaluations: int | None = None  # gradients
+    own: OwnData | None = None  # the files, if the data are the user's
+
+    def record(self) -> dict[str, Any]:
+        """The fields as they are stored; ``own`` only if there is one, as in older rows."""
+        fields = asdict(replace(self, own=None))
+        del fields["own"]
+        return fields if self.own is None else fields | {"own": self.own.record()}
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> MatrixCell:
+        own = fields.get("own")
+        return cls(**fields | {"own": None if own is None else OwnData(**own)})
+
+    @property
+    def signature(self) -> Signature:
+        if self.own is not None and self.own.signs is not None:
+            return Signature.of([1 if sign == "+" else -1 for sign in self.own.signs])
+        return Signature(self.p, self.n - self.p)
 
     @property
     def shared_problem(self) -> MatrixCell:
@@ -109,6 +129,14 @@ def procrustes_cells(
     for n, share, condition, seed in product(sizes, shares, conditions, crossing.seeds):
         size = "planted", 2 * n, n, plus_signs(n, share)
         cells += crossing.cells("procrustes", size, seed, condition=condition)
+    return cells
+
+
+def aligning_cells(sizes: Iterable[Size], crossing: Crossing) -> list[MatrixCell]:
+    """Procrustes problems whose rows are given."""
+    cells = []
+    for size, seed in product(sizes, crossing.seeds):
+        cells += crossing.cells("procrustes", size, seed)
     return cells
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from jorth import datasets
 from jorth.bench.core.cells import GAPS
 from jorth.bench.matrices.cells import MatrixCell
+from jorth.bench.matrices.own import OwnData
 from jorth.datasets.loading import take
 from jorth.decompositions import eigh
 from jorth.group import random_point
@@ -27,6 +28,7 @@ NEAR_ORTHOGONAL = (1.01, 1.16)
 START_CONDITIONS = (2.0, 1.7, 2.5, 1.4, 3.5, 1.2, 5.0)
 """Condition numbers of the start, in the order in which they are tried."""
 NOISE = 0.1  # the standard deviation of the noise on the planted Procrustes targets
+PLANTED_CONDITION = 10.0  # of the point that is planted for the source of a user
 PROBE_CONDITION = 1.5
 """The condition number of a probe's start; at the identity sparse rows have no lift."""
 PROBE_VALUE_COST = 0.5
@@ -70,7 +72,9 @@ class BenchProblem:
 
 def prepare(cell: MatrixCell, data_dir: Path | None = None) -> BenchProblem:
     """The problem of a cell; a FileNotFoundError or ImportError means that its data are missing."""
-    signature = Signature(cell.p, cell.n - cell.p)
+    signature = cell.signature
+    if cell.problem == "procrustes" and cell.own is not None:
+        return own_procrustes(cell, cell.own)
     if cell.problem == "procrustes":
         assert cell.condition is not None
         return planted_problem(signature, cell.condition, cell.seed)
@@ -89,6 +93,9 @@ def load_data(cell: MatrixCell, data_dir: Path | None) -> tuple[Matrix, str]:
     """
     size = cell.m, cell.n
     seed = cell.data_seed
+    if cell.own is not None:
+        D, _, how = cell.own.load(*size, seed)
+        return D, how
     if cell.data == "randn":
         return datasets.randn(*size, seed=seed), "generated"
     if cell.data == "digits":
@@ -134,6 +141,28 @@ def planted_problem(signature: Signature, condition: float, seed: int) -> BenchP
     source, target, _ = datasets.planted_procrustes(
         2 * signature.n, signature, source_condition=condition, noise=NOISE, seed=seed
     )
+    return _aligned(source, target, signature, {"noise": NOISE})
+
+
+def own_procrustes(cell: MatrixCell, own: OwnData) -> BenchProblem:
+    """The rows of a file aligned with those of another, or with planted and noisy ones."""
+    source, target, how = own.load(cell.m, cell.n, cell.data_seed)
+    notes: dict[str, object] = {"subset": how, "data_norm_squared": float(np.sum(source * source))}
+    if target is None:
+        planted = random_point(cell.signature, cond=PLANTED_CONDITION, seed=cell.seed)
+        target = source @ planted
+        noise = NOISE * float(np.sqrt(np.mean(target * target)))
+        target += noise * np.random.default_rng(cell.seed).standard_normal(target.shape)
+        notes["noise"] = noise
+    problem = _aligned(source, target, cell.signature, notes)
+    if problem.optimum is not None and not problem.first > problem.optimum:
+        raise ValueError("the rows must not be aligned already: the identity is the best answer")
+    return problem
+
+
+def _aligned(
+    source: Matrix, target: Matrix, signature: Signature, notes: dict[str, object]
+) -> BenchProblem:
     objective = Procrustes(source, target)
     best = minimize(
         objective,
@@ -142,11 +171,7 @@ def planted_problem(signature: Signature, condition: float, seed: int) -> BenchP
         gradient_tolerance=1e-12,
         max_iterations=2000,
     )
-    notes: dict[str, object] = {
-        "optimum_by": "riemannian-lbfgs",
-        "reference_gradient_norm": best.gradient_norm,
-        "noise": NOISE,
-    }
+    notes |= {"optimum_by": "riemannian-lbfgs", "reference_gradient_norm": best.gradient_norm}
     return BenchProblem(objective, signature, np.eye(signature.n), best.value, notes)
 
 

@@ -44,7 +44,8 @@ _last_problem = LastProblem()
 def tiny(cell: MatrixCell) -> MatrixCell:
     """The same method on a tiny problem."""
     data = "planted" if cell.problem == "procrustes" else "randn"
-    return replace(cell, data=data, m=12, n=6, p=3, seed=0, max_time=None, max_evaluations=3)
+    cell = replace(cell, max_time=None, max_evaluations=3, own=None)
+    return replace(cell, data=data, m=12, n=6, p=3, seed=0, condition=cell.condition or 10.0)
 
 
 def measure(cell: MatrixCell, row: Row, data_dir: Path | None, rows: Sequence[Row]) -> None:

@@ -194,6 +194,7 @@ def _slug(cell: MatrixCell) -> str:
     is_probe = cell.problem == "probe"
     parts = [
         f"{cell.data}-{cell.m}-{cell.n}-{cell.p}",
+        "" if cell.own is None else cell.own.sha256[:8],
         "" if cell.condition is None else f"condition{cell.condition:g}",
         f"alpha{cell.alpha:g}" if cell.alpha not in (None, 1.0) else "",
         f"scale{cell.scale}" if cell.scale not in (None, 1.0) else "",

@@ -1,0 +1,99 @@
+"""Data of one's own: matrices in files, known by their names and contents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from jorth.datasets.loading import take
+from jorth.storage.checks import dense, most_bytes
+from jorth.storage.matrices import checksum, read
+
+LEAST_ROWS, LEAST_COLUMNS = 2, 2
+
+
+@dataclass(frozen=True)
+class OwnData:
+    """A file of rows, and for Procrustes a second one of targets, if there are any.
+
+    Rows on disk have the names and checksums alone, as folders are nobody's business.
+    """
+
+    sha256: str
+    key: str | None = None  # the variable of a .npz or .mat file
+    target: str | None = None  # the name of the file
+    target_sha256: str | None = None
+    target_key: str | None = None
+    signs: str | None = None  # such as ++-+, if not all + come first
+    paths: tuple[Path, ...] = field(default=(), compare=False)  # of the file and of the targets
+
+    def record(self) -> dict[str, Any]:
+        """The fields that are stored."""
+        fields = dict(vars(self))
+        del fields["paths"]
+        return fields
+
+    def load(self, m: int, n: int, seed: int) -> tuple[NDArray[np.float64], Any, str]:
+        """D (m, n), the targets (m, k) or None, and how rows and columns were chosen."""
+        D = _as_recorded(self.paths[0], self.sha256, self.key)
+        targets = None
+        if self.target is not None:
+            targets = _as_recorded(self.paths[1], str(self.target_sha256), self.target_key)
+        rng = np.random.default_rng(seed)
+        how = f"all of {self.paths[0].name}"
+        if m < len(D):
+            rows = np.sort(rng.choice(len(D), m, replace=False))
+            D = D[rows]
+            targets = None if targets is None else targets[rows]
+            how = f"random rows of {self.paths[0].name}"
+        if n < D.shape[1]:
+            D = take(D, None, n, subset="random", seed=rng, source=self.paths[0].name)
+            how = f"random rows and columns of {self.paths[0].name}"
+        return D, targets, f"{how}, sha256 {self.sha256[:12]}"
+
+
+def open_own(
+    path: Path, key: str | None = None, target: Path | None = None, target_key: str | None = None
+) -> tuple[OwnData, tuple[int, int]]:
+    """The data in files, and the numbers of rows and columns.
+
+    Raises:
+        ValueError: A file does not hold a matrix that can be used; the message names it.
+    """
+    D = read_dense(path, key)
+    rows, columns = D.shape
+    if rows < LEAST_ROWS or columns < LEAST_COLUMNS:
+        least = f"at least {LEAST_ROWS} rows and {LEAST_COLUMNS} columns"
+        raise ValueError(f"{path} must have {least}, got {rows} x {columns}")
+    if not D.any():
+        raise ValueError(f"{path} must have an entry that is not zero, got zeros alone")
+    if target is None:
+        return OwnData(checksum(path), key, paths=(path,)), (rows, columns)
+    found = read_dense(target, target_key).shape
+    if found != (rows, columns):
+        raise ValueError(
+            f"{target} must have the shape of {path}, {rows} x {columns}, got {found[0]} x "
+            f"{found[1]}"
+        )
+    digests = checksum(path), checksum(target)
+    own = OwnData(digests[0], key, target.name, digests[1], target_key, paths=(path, target))
+    return own, (rows, columns)
+
+
+def read_dense(path: Path, key: str | None) -> NDArray[np.float64]:
+    """A matrix in a file as float64, also if it is stored as a sparse one."""
+    matrix = read(path, key=key)
+    if scipy.sparse.issparse(matrix):
+        matrix = dense(matrix.astype(np.float64), most_bytes())
+    return np.array(matrix, dtype=np.float64, order="C")
+
+
+def _as_recorded(path: Path, sha256: str, key: str | None) -> NDArray[np.float64]:
+    if checksum(path) != sha256:
+        raise ValueError(f"{path} has changed since the benchmark began")
+    return read_dense(path, key)
