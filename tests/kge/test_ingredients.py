@@ -1,5 +1,7 @@
 """Smoothing, clipping, scaling, dropout, averages: what they do, and that runs resume exactly."""
 
+import warnings
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -7,7 +9,7 @@ import pytest
 import torch
 
 import jorth
-from jorth.kge import Config, NamedModel, Triples, evaluate, load_model, save_model, train
+from jorth.kge import Config, NamedModel, Triples, evaluate, load_model, save_model, train, training
 from jorth.kge.averaging import Average
 from jorth.kge.batches import Batch
 from jorth.kge.optimisers import Optimisers, shorten
@@ -279,3 +281,24 @@ def test_relations_start_from_the_defaults_of_their_optimiser(dtype):
     group = Optimisers(_Run(GRAPH, paper).model, paper)._relations.param_groups[0]
     assert {name: group[name] for name in PAPER_STEP} == PAPER_STEP
     assert group["max_norm"] == 77.0
+
+
+def test_a_limit_of_the_relations_is_met_without_a_warning(monkeypatch):
+    config = Config(p=4, epochs=2, relation_lr=3.0, relation_options={"max_norm": 1.0001})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        R = train(GRAPH, config).model.relations.detach()
+    norms = torch.linalg.matrix_norm(R, 2)
+    assert norms.max() <= 1.0001 * (1 + 1e-12)
+    monkeypatch.setattr(training, "_as_limits_are_meant", lambda config: nullcontext())
+    with pytest.warns(RuntimeWarning, match="a step would end beyond"):
+        train(GRAPH, config)
+
+
+def test_lost_precision_is_told_where_there_is_no_limit():
+    for config in (Config(), Config(relation_options={"max_norm": None}, dtype="float32")):
+        with (
+            pytest.warns(RuntimeWarning, match="a step would end"),
+            training._as_limits_are_meant(config),
+        ):
+            warnings.warn("a step would end beyond ||X|| = 1e7", RuntimeWarning, stacklevel=1)

@@ -21,6 +21,11 @@ MAX_NORM = {"float32": 1e3}
 """The largest norm of a relation R: beyond it float32 has too few digits of <R x, y>_J."""
 
 
+def largest_relation(config: Config) -> Any:
+    """The largest norm that a relation may have, as given or as its precision asks for."""
+    return config.relation_options.get("max_norm", MAX_NORM.get(config.dtype))
+
+
 @dataclass
 class OptimiserState:
     """What the next step of an optimiser depends on."""
@@ -64,7 +69,7 @@ class Optimisers:
         self._copy = _copy_for(model, config)
         options: dict[str, Any] = dict(lr=config.relation_lr, **config.relation_options)
         if config.method != "csdm":
-            options = {"seed": config.seed, "max_norm": MAX_NORM.get(config.dtype)} | options
+            options = {"seed": config.seed} | options | {"max_norm": largest_relation(config)}
         method: Any = config.method
         owner: torch.nn.Module = self._copy or model
         self._others = [part for name, part in model.weights().items() if name != "relations"]

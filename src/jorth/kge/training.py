@@ -8,7 +8,8 @@ import math
 import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from jorth.kge.captured import CapturedStep
 from jorth.kge.export import NamedModel
 from jorth.kge.graph import Known, Triples
 from jorth.kge.model import UltraE
-from jorth.kge.optimisers import Optimisers, OptimiserState
+from jorth.kge.optimisers import Optimisers, OptimiserState, largest_relation
 from jorth.kge.ranking import evaluate
 from jorth.kge.settings.config import ALL, DTYPES, Config
 from jorth.ranks import Ranks, naming_checkpoint, only_first
@@ -126,8 +127,20 @@ def train(
     check_device(config.relation_device, "relation_device")
     folder = None if checkpoint is None else file_path(checkpoint, "checkpoint")
     ranks = Ranks(device=config.device) if distributed else None
-    with naming_checkpoint(folder, checkpoints.FILE):
+    with naming_checkpoint(folder, checkpoints.FILE), _as_limits_are_meant(config):
         return _train(_Run(triples, config, ranks), callback, folder, ranks)
+
+
+@contextmanager
+def _as_limits_are_meant(config: Config) -> Iterator[None]:
+    """No warning that relations have reached their max_norm: where there is one, it is to be met.
+
+    Without one the warning says that their precision is lost, and is given.
+    """
+    with warnings.catch_warnings():
+        if config.method != "csdm" and largest_relation(config) is not None:
+            warnings.filterwarnings("ignore", "a step would end beyond", RuntimeWarning)
+        yield
 
 
 def _train(

@@ -61,7 +61,8 @@ class Config(Explained):
         method: How the relations are optimised: "j-jobcd", "vr-j-jobcd" or "csdm".
         relation_lr: The learning rate of the relations.
         relation_options: Further options of `jorth.optim.JOBCD`, `VRJOBCD` or torch.optim.Adam. The
-            defaults are theirs, but for a max_norm of 1e3 in float32.
+            defaults are theirs, but for a max_norm of 1e3 in float32. A relation that would exceed
+            max_norm turns without its boost in that step.
         relation_device: The device on which the relations are optimised, by default that of the
             model. For a few small matrices the compiled steps on "cpu" are worth the copies.
         lr: The learning rate of Adam for entities and biases.
