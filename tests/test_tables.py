@@ -1,12 +1,14 @@
 """Every table of the terminal: numbers are whole at any width, however long the names are."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from rich.cells import cell_len
 from rich.console import Console
 
-from jorth.cli import main
+from jorth.cli import demo, main
 from jorth.kge import NamedModel, Ranking, explain, save_model
 from jorth.kge.display import ranking_table
 from jorth.kge.use.tables import explanation_table
@@ -65,6 +67,30 @@ def test_answers_have_whole_numbers_and_whole_names(command, tmp_path):
     rows = [line.split() for line in result.output.splitlines()][command == "predict" :]
     assert len(rows) == 3
     assert all(row[-1] in names and np.isfinite(float(row[0])) for row in rows)
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_figures_of_the_demo(width):
+    status = SimpleNamespace(name="MAX_ITERATIONS")
+    evaluations = SimpleNamespace(pair_updates=123_456_789)
+    result = SimpleNamespace(
+        value=-123456.0, gradient_norm=1e-9, residual=1e-16, time=6.01, status=status,
+        evaluations=evaluations,
+    )  # fmt: skip
+    problem = SimpleNamespace(name="a problem", gaps=lambda result: [1e-12])
+    found = lines(demo._table(problem, {"a-method-with-a-long-name": result}), width)
+    assert max(map(len, found)) <= max(width, 70)
+    figures = ["-1.23e+05", "1.0e-12", "1.0e-09", "1.0e-16", "6.01", "20.54"]
+    assert found[-1].split()[1:7] == figures
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_figures_of_the_speed(width):
+    heads = ("n, p", "cond.", "best peer, s", *(f"a group {k}" for k in range(4)))
+    table = NumberTable(heads)
+    cells = ["1000, 500", "1e+06", "123.4", *["12.3/45.6"] * 4]
+    table.add(*cells)
+    assert lines(table, width)[-1].split("  ")[-4:] == cells[3:]
 
 
 def test_headings_are_broken_before_names_are_shortened():

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from rich.console import Console
-    from rich.table import Table
 
     from jorth.objectives import AbstractObjective
     from jorth.signature import Signature
     from jorth.solvers import Result
+    from jorth.tables import NumberTable
 
 DEMO_METHODS = ("gs-jobcd", "j-jobcd", "vr-j-jobcd")
 LEGEND = (
@@ -143,16 +143,13 @@ def _interrupted(found: dict[str, Result]) -> bool:
     return [result.status.name for result in found.values()][-1] == "INTERRUPTED"
 
 
-def _table(problem: DemoProblem, results: dict[str, Result]) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+def _table(problem: DemoProblem, results: dict[str, Result]) -> NumberTable:
+    from jorth.tables import NumberTable
 
-    table = Table(title=problem.name, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("method", no_wrap=True)
-    for heading in ("value", "gap", "gradient", "residual", "time", "Mpairs/s", "ended"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    headings = ("method", "value", "gap", "gradient", "residual", "time", "Mpairs/s", "ended")
+    table = NumberTable(headings, names=(0, 7), title=problem.name)
     for method, result in results.items():
-        table.add_row(
+        table.add(
             method,
             f"{result.value:.3g}",
             f"{problem.gaps(result)[-1]:.1e}",
