@@ -24,7 +24,7 @@ METRICS = ("test MRR", "Hits@1", "Hits@10", "MRR without anchor")
 INTRODUCTION = """\
 # Knowledge graphs: the defaults on graphs that nobody tuned for
 
-Written by `python benchmarks/kge_defaults.py out/graphs --docs docs`, one thread of a CPU in a machine shared with others.
+Written by `python benchmarks/kge_defaults.py out/graphs --docs docs`, one thread of a CPU in a machine shared with others; [each run is also one command](kge_commands.md).
 
 The aim was: `train(graph)` without settings reaches at least 95% of the MRR of the best settings on a graph that nobody tuned for. The first defaults
 (lr 0.05, regularisation 0.2) did not: they reached 94.5, 94.3 and 93.6% of the best trial on UMLS, Kinships and a part of the Human Phenotype Ontology

@@ -24,7 +24,7 @@ PUBLISHED = (
 INTRODUCTION = """\
 # Knowledge graphs: results
 
-Written by `python benchmarks/kge.py --device cuda --workers 5 --docs docs`. Both graphs are complete, d = 32, ranks are filtered, realistic and of both
+Written by `python benchmarks/kge.py --device cuda --workers 5 --docs docs`; [each run is also one command](kge_commands.md). Both graphs are complete, d = 32, ranks are filtered, realistic and of both
 ends. Standard protocol: every entity is a candidate. "Without anchor": the entity of the query is no candidate, as in most published figures.
 
 ![Validation MRR of three methods against epochs and seconds](../images/kge_results.png)

@@ -55,7 +55,7 @@ def files(tmp_path):
 def test_default_run(tmp_path):
     result = kge("train", "-o", tmp_path, "--epochs", 4)
     assert result.exit_code == 0, result.output
-    assert "all 4 epochs are done" in result.output
+    assert "All 4 epochs are done. The model is from epoch " in result.output
     with Image.open(tmp_path / "history.png") as picture:
         assert min(picture.size) >= 500
     with (tmp_path / "history.csv").open() as stream:

@@ -148,9 +148,10 @@ def train(config: Path | None, output: Path, dry_run: bool, **options: Any) -> N
         raise SystemExit(INTERRUPTED)
     title = f"test triples of {request.name}"
     show(ranking_table(finished.test, finished.triples.relations, title))
-    click.echo(f"{visible(training.message)}; the model is that of epoch {training.best_epoch}.")
+    ended = visible(_sentence(training.message))
+    click.echo(f"{ended} The model is from epoch {training.best_epoch}, the best on validation.")
     picture = "history.png, " if (output / "history.png").is_file() else ""
-    click.echo(f"Model, {picture}history.csv and test.json are in {output}")
+    click.echo(f"The model, {picture}history.csv and test.json are in {output}")
 
 
 @contextmanager
@@ -167,14 +168,17 @@ def _saying_how_to_go_on(output: Path) -> Iterator[None]:
         raise SystemExit(INTERRUPTED) from None
 
 
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
 def _say_what_is_kept(training: Training, output: Path) -> None:
     """After Ctrl-C: which model the folder has, how to go on, and how to use it."""
     epoch, mrr = training.best_epoch, training.best_mrr
     best = f"The best model so far (epoch {epoch}, validation MRR {mrr:.3f})"
     if math.isnan(mrr):
         best = "The model as it was then, not yet evaluated,"
-    ended = training.message[:1].upper() + training.message[1:]
-    click.echo(f"{visible(ended)}. {best} is in {output}", err=True)
+    click.echo(f"{visible(_sentence(training.message))} {best} is in {output}", err=True)
     command = shlex.join(["jorth", *sys.argv[1:]])
     click.echo(f"Go on:  {command}", err=True)
     place = shlex.quote(str(output))
@@ -185,23 +189,28 @@ def _say_what_is_kept(training: Training, output: Path) -> None:
 @model_option
 @data_option
 @click.option(
-    "--part", type=click.Choice(["train", "valid", "test"]), default="test", show_default=True
+    "--part",
+    type=click.Choice(["train", "valid", "test"]),
+    default="test",
+    show_default=True,
+    help="Which triples to rank.",
 )
 @device_option("cpu")
 @click.option(
-    "--exclude-anchor", is_flag=True, help="The entity that a query starts from is no candidate."
+    "--exclude-anchor", is_flag=True, help="Leave the query's own entity out of the candidates."
 )
 @click.option(
     "--json",
     "as_json",
     is_flag=True,
-    help="Print both protocols, or --exclude-anchor alone, with all sides, tie rules and relations "
-    "as JSON.",
+    help="Print JSON with all sides, rules for ties and relations, for both protocols; with "
+    "--exclude-anchor, for that one alone.",
 )
 def evaluate(model: Path, part: str, exclude_anchor: bool, as_json: bool, **options: Any) -> None:
     """Rank the true heads and tails among all entities, filtered.
 
-    Many published figures are without the entity that a query starts from: --exclude-anchor.
+    Many published figures leave the query's own entity out of the candidates; --exclude-anchor does
+    the same.
     """
     import json
 

@@ -22,23 +22,30 @@ data_option = click.option(
     "--data", type=DATA, help="Folder or file of the triples. Default: those of the training."
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-count_option = click.option("--count", "-k", type=click.IntRange(1), default=10, show_default=True)
+count_option = click.option(
+    "--count",
+    "-k",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    help="How many entities to print.",
+)
 
 
 @click.command()
 @click.argument("head", required=False)
 @click.argument("relation", required=False)
 @click.argument("tail", default="?")
-@click.option("--queries", type=FILE, help="Lines of head, relation, tail, with tabs; one is a ?.")
+@click.option("--queries", type=FILE, help="File of queries: head, relation, tail; ? asks.")
 @with_options(model_option, count_option)
-@click.option("--new", is_flag=True, help="Leave out what the training triples already say.")
+@click.option("--new", is_flag=True, help="Leave out answers that are in the training triples.")
 @with_options(data_option, json_option)
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV, one line per answer.")
 def predict(head: str | None, relation: str | None, tail: str, **options: Any) -> None:
-    """Print the best entities in place of the "?", with scores and probabilities.
+    """Print the best entities for the "?", with scores and probabilities.
 
-    Either predict HEAD RELATION "?" or predict "?" RELATION TAIL, or many queries from a file. The
-    probability is the softmax of the scores over all entities.
+    Ask for tails by HEAD RELATION "?", for heads by "?" RELATION TAIL, or for both in a file of
+    queries. The probability is the softmax of the scores over all entities.
     """
     from jorth.kge.export import load_model
     from jorth.kge.session import graph_of
@@ -71,7 +78,8 @@ def predict(head: str | None, relation: str | None, tail: str, **options: Any) -
 def nearest(entity: str, model: Path, count: int, as_json: bool) -> None:
     """Print the entities nearest to an entity, by geodesic distance.
 
-    With q > 1 distances are of two kinds: spacelike ones have no bound, timelike ones are angles.
+    With q > 1 there are two kinds of distances: spacelike ones are unbounded, timelike ones are
+    angles.
     """
     from jorth.kge.export import load_model
     from jorth.kge.use import nearest as find
@@ -94,9 +102,9 @@ def nearest(entity: str, model: Path, count: int, as_json: bool) -> None:
 @click.option("--output", "-o", type=PICTURE, help="Draw a picture: .png, .pdf or .svg.")
 @json_option
 def explain(relations: tuple[str, ...], model: Path, output: Path | None, as_json: bool) -> None:
-    """Say how much relations boost and rotate, and whether they undo themselves or others.
+    """Show how much relations boost and rotate, and whether they undo themselves or others.
 
-    Without RELATIONS all of them are shown.
+    Without RELATIONS, all relations are shown.
     """
     from jorth.kge.export import load_model
     from jorth.kge.use import draw_relations, tables
@@ -122,10 +130,10 @@ def explain(relations: tuple[str, ...], model: Path, output: Path | None, as_jso
 @click.option(
     "--output", "-o", type=PICTURE, help="The picture. Default: entities.png beside the model."
 )
-@click.option("--colours", type=FILE, help="Lines of entity and label or number, with a tab.")
+@click.option("--colours", type=FILE, help="File of colours: entity, tab, label or number.")
 @click.option("--depth", help="Colour by the depth under a relation that leads upwards.")
-@click.option("--lines", help="Draw lines for the triples of a relation.")
-@click.option("--label", multiple=True, help="Write the name of this entity; may be repeated.")
+@click.option("--lines", help="Draw a line for every triple of this relation.")
+@click.option("--label", multiple=True, help="Write the name of this entity. May be repeated.")
 @data_option
 def draw(model: Path, output: Path | None, label: tuple[str, ...], **options: Any) -> None:
     """Draw the entities in the Poincare disc.
