@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from html import unescape
+from pathlib import Path
 
 import pytest
 from PIL import Image
@@ -13,6 +14,7 @@ from PIL import Image
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
+EXAMPLE = Path(__file__).parents[2] / "docs" / "report" / "index.html"
 pytestmark = pytest.mark.skipif(
     BROWSER is None, reason="needs Chromium, as Debian's package chromium"
 )
@@ -49,6 +51,7 @@ window.addEventListener("load", () => {
     outside: [...document.querySelectorAll("main *")].filter(
       e => box(e).width && box(e).right > window.innerWidth + 1 && !e.closest(".scroll, .picture"))
       .map(e => e.outerHTML.slice(0, 80)),
+    captions: [...document.querySelectorAll("caption")].map(e => box(e).right),
     smallest: Math.min(...[...document.querySelectorAll("p, li, td, th, figcaption")]
       .map(e => parseFloat(getComputedStyle(e).fontSize))),
     dead: [...document.querySelectorAll("a[href]")]
@@ -131,6 +134,16 @@ def test_text_can_be_read_and_links_lead_somewhere(probed):
     _, seen, _ = probed
     assert seen["smallest"] >= 12
     assert seen["dead"] == []
+    assert max(seen["captions"]) <= seen["window"]
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_example_in_the_docs(width, tmp_path):
+    seen, _ = probe(EXAMPLE, tmp_path, width)
+    assert seen["width"] <= seen["window"] == width
+    assert len(seen["winners"]) > 12
+    assert max(seen["winners"]) <= width
+    assert seen["outside"] == seen["dead"] == []
 
 
 def test_nothing_is_fetched_and_no_error_is_logged(probed):

@@ -175,7 +175,9 @@ def test_the_winner_stands_beside_its_problem(quick_run, page):
 
 def test_counts_are_a_sentence(written, quick_run, tmp_path):
     text = written.read_text(encoding="utf-8")
-    assert re.search(r"<p>\d+ runs finished, \d+ had no data and 1 failed\.</p>", text)
+    assert re.search(
+        r"<p>\d+ runs finished, \d+ lacked their data or a library and 1 failed\.</p>", text
+    )
     done = next(row for row in read_rows(quick_run) if row["outcome"] == "done")
     append_row(tmp_path / "runs.jsonl", done)
     one = write_report(tmp_path, tmp_path / "page").read_text(encoding="utf-8")

@@ -26,6 +26,7 @@ def test_counts_and_lists():
         "seeds 0, 1 and 4",
     ]
     assert on_how_many(2, 3, "data set") == "on 2 of 3 data sets"
+    assert on_how_many(3, 3, "data set") == "on all 3 data sets"
     assert on_how_many(0, 3, "data set") == "on none of 3 data sets"
     assert on_how_many(1, 1, "data set") == "on the only data set"
     assert on_how_many(0, 1, "data set") == "on no data set"
@@ -38,7 +39,7 @@ def test_two_numbers_are_compared_in_every_case(mine, other):
     if not math.isfinite(mine):
         assert text == "has no test MRR"
     elif not math.isfinite(other):
-        assert text == f"has a test MRR of {mine:.3f}, while CSDM has none"
+        assert text == f"has a test MRR of {mine:.3f} (CSDM has none)"
     elif mine == other:
         assert text == f"has the same test MRR as CSDM ({mine:.3f})"
     else:
@@ -59,7 +60,7 @@ def test_numbers_that_look_the_same_are_called_the_same():
         ([["A"]], "A comes first"),
         ([["A"], []], "A comes first"),
         ([["A", "B"]], "A and B share first place"),
-        ([["A"], ["A"]], "A comes first on 2 of 2 data sets"),
+        ([["A"], ["A"]], "A comes first on all 2 data sets"),
         ([["A"], ["B"], ["A", "C"]], "A comes first on 2 of 3 data sets, B on 1 and C on 1"),
     ],
 )

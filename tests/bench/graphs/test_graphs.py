@@ -20,7 +20,7 @@ from jorth.bench.graphs.cells import (
     Plan,
 )
 from jorth.bench.graphs.runner import BASE_CONFIG, config_of
-from jorth.bench.graphs.section import graph_runs, on_grid, verdict
+from jorth.bench.graphs.section import graph_runs, headline, on_grid, verdict
 from jorth.cli import main
 from jorth.kge import evaluate, load_triples, train
 
@@ -306,8 +306,8 @@ def test_verdict_says_what_came_out_and_what_leaks():
     (runs,) = graph_runs(rows)
     first, second, leak = verdict(runs)
     assert first == (
-        "generated, p = 4, q = 2: J-JOBCD has a lower training loss than CSDM (4 against 5) and "
-        "has a lower test MRR than CSDM (0.1000 against 0.2000)."
+        "Knowledge graph generated, p = 4, q = 2: J-JOBCD has a lower training loss than CSDM (4 "
+        "against 5) and has a lower test MRR than CSDM (0.1000 against 0.2000)."
     )
     assert "VR-J-JOBCD has a higher training loss than CSDM (7 against 5) and has" in second
     assert "65% of the test triples" in leak
@@ -317,6 +317,56 @@ def test_verdict_says_what_came_out_and_what_leaks():
     assert runs.median_mrr("VR-J-JOBCD") == 0.3
     rows[7] |= {"outcome": "failed", "loss": None, "test": {"mrr": None}}
     assert graph_runs(rows)[0].median_loss("VR-J-JOBCD") == math.inf
+
+
+def scored(method, outcome="done", loss=1.0, mrr=0.5):
+    cell = replace(CELL, method=method, stage="test", seed=0)
+    fields = {"key": cell.key, "cell": cell.__dict__, "outcome": outcome, "notes": {}}
+    return fields | {"loss": loss, "test": {"mrr": mrr}}
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        ([scored("CSDM")], None),
+        (
+            [scored("CSDM"), scored("J-JOBCD")],
+            "J-JOBCD has the same training loss as CSDM (1) and has the same test MRR as CSDM "
+            "(0.5000).",
+        ),
+        (
+            [scored("CSDM", loss=2.0, mrr=0.25), scored("J-JOBCD")],
+            "J-JOBCD has a lower training loss than CSDM (1 against 2) and has a higher test MRR "
+            "than CSDM (0.5000 against 0.2500).",
+        ),
+        (
+            [scored("CSDM", loss=None, mrr=None), scored("J-JOBCD")],
+            "J-JOBCD has a training loss of 1 (CSDM has none) and has a test MRR of 0.5000 (CSDM "
+            "has none).",
+        ),
+        (
+            [scored("CSDM"), scored("J-JOBCD", loss=None, mrr=None)],
+            "J-JOBCD has no training loss and has no test MRR.",
+        ),
+        ([scored("CSDM", "failed", None, None), scored("J-JOBCD")], None),
+        ([scored("CSDM", "failed", None, None)], "no test has a result."),
+    ],
+)
+def test_the_verdict_is_a_sentence_in_every_case(rows, text):
+    """Equal numbers gave "has a no other test MRR"."""
+    (runs,) = graph_runs(rows)
+    found = verdict(runs)
+    assert found == ([] if text is None else [f"Knowledge graph generated, p = 4, q = 2: {text}"])
+    line = headline(runs)
+    assert not {"None", "nan", "inf"} & set(f"{line.result} {line.margin}".split())
+
+
+def test_nothing_tested_yet_is_said():
+    (runs,) = graph_runs([tried(CELL, 0.1) | {"cell": CELL.__dict__}])
+    assert verdict(runs) == [
+        "Knowledge graph generated, p = 4, q = 2: no method has been tested yet."
+    ]
+    assert headline(runs).winners == []
 
 
 def test_curves_are_compared_where_all_runs_have_records():

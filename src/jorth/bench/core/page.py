@@ -13,7 +13,11 @@ from jorth.bench.core.sections import Section, headlines_table
 from jorth.bench.core.words import counted, listed
 from jorth.storage.atomic import replacing
 
-OUTCOMES = {"failed": "{} failed", "missing": "{} had no data", "left out": "{} left out"}
+OUTCOMES = {
+    "failed": "{} failed",
+    "missing": "{} lacked their data or a library",
+    "left out": "{} left out",
+}
 """The outcomes of runs without a result, in words."""
 
 
@@ -86,7 +90,7 @@ def _machine(row: Row) -> str:
     parts = [
         str(hardware["cpu"]),
         f"{hardware['usable_cores']} of {hardware['cores']} cores usable",
-        f"{hardware['threads']} torch threads",
+        f"{hardware['threads']} torch thread{'' if hardware['threads'] == 1 else 's'}",
         str(hardware["system"]),
     ]
     if hardware["gpu"]:

@@ -23,7 +23,7 @@ def compared(what: str, mine: float, other: float, rival: str, form: str) -> str
     if not math.isfinite(mine):
         return f"has no {what}"
     if not math.isfinite(other):
-        return f"has a {what} of {mine:{form}}, while {rival} has none"
+        return f"has a {what} of {mine:{form}} ({rival} has none)"
     mine_text, other_text = f"{mine:{form}}", f"{other:{form}}"
     if mine_text == other_text:
         return f"has the same {what} as {rival} ({mine_text})"
@@ -32,9 +32,11 @@ def compared(what: str, mine: float, other: float, rival: str, form: str) -> str
 
 
 def on_how_many(number: int, total: int, noun: str) -> str:
-    """A part of a sentence: on the only data set; on 2 of 3 data sets; on none of 3 data sets."""
+    """A part of a sentence: on the only data set; on 2 of 3, on all 3, on none of 3 data sets."""
     if total == 1:
         return f"on {'the only' if number else 'no'} {noun}"
+    if number == total:
+        return f"on all {counted(total, noun)}"
     return f"on {number or 'none'} of {counted(total, noun)}"
 
 
@@ -48,7 +50,7 @@ def firsts(winners: Sequence[Sequence[str]], noun: str) -> str:
         names = listed(name for name, _ in counts)
         return f"{names} {'comes first' if len(counts) == 1 else 'share first place'}"
     (name, number), *others = counts
-    lead = f"{name} comes first on {number} of {counted(len(known), noun)}"
+    lead = f"{name} comes first {on_how_many(number, len(known), noun)}"
     return listed([lead, *(f"{name} on {number}" for name, number in others)])
 
 

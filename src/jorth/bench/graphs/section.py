@@ -124,17 +124,17 @@ def verdict(runs: GraphRuns) -> list[str]:
     """How J-JOBCD and VR-J-JOBCD compare with CSDM, and a warning if the graph leaks answers."""
     sentences = []
     if not runs.tests:
-        sentences.append(f"{runs.name}: no method has been tested yet.")
+        sentences.append(f"Knowledge graph {runs.name}: no method has been tested yet.")
     elif not any(runs.tests.done(name) for name in runs.tests):
-        sentences.append(f"{runs.name}: no test has a result.")
+        sentences.append(f"Knowledge graph {runs.name}: no test has a result.")
     for method in OURS:
         if runs.tests.done(method) and runs.tests.done(RIVAL):
-            sentences.append(f"{runs.name}: {_comparison(runs, method)}.")
+            sentences.append(f"Knowledge graph {runs.name}: {_comparison(runs, method)}.")
     if runs.leak >= LEAK:
         sentences.append(
-            f"{runs.name}: {runs.leak:.0%} of the test triples have their reverse (t, r, h) among "
-            "the training triples: a model that treats relations as symmetric ranks these without "
-            "having learnt anything else."
+            f"Knowledge graph {runs.name}: {runs.leak:.0%} of the test triples have their reverse "
+            "(t, r, h) among the training triples: a model that treats relations as symmetric "
+            "ranks these without having learnt anything else."
         )
     return sentences
 

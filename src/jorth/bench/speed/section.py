@@ -60,7 +60,7 @@ def sentence(found: list[Entry]) -> str:
     text = f"Speed: a method of jorth is the fastest to a gap of {GAP:.0e} {where}"
     if not ratios:
         return f"{text}; no other library was timed."
-    return f"{text}, {_how_much(ratios)}."
+    return f"{text}; {_how_much(ratios)}."
 
 
 def headline(title: str, found: list[Entry]) -> Headline:
@@ -70,7 +70,8 @@ def headline(title: str, found: list[Entry]) -> Headline:
         return Headline("Speed", title, [], f"no run reached a gap of {GAP:.0e}", "")
     most = fastest.most_common(1)[0][1]
     winners = [name for name, number in fastest.items() if number == most]
-    result = f"fastest {on_how_many(most, fastest.total(), 'problem')}"
+    each = " each" if len(winners) > 1 else ""
+    result = f"fastest {on_how_many(most, fastest.total(), 'problem')}{each}"
     ratios = _ratios(found)
     margin = _how_much(ratios) if ratios else "no other library was timed"
     return Headline("Speed", title, winners, result, margin)
