@@ -8,10 +8,12 @@ from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import Any
 
+from jorth.bench.core.figures import LINES
+
 Record = dict[str, Any]
 METHODS = {"j-jobcd": "J-JOBCD", "vr-j-jobcd": "VR-J-JOBCD", "csdm": "CSDM"}
-COLOURS = {"j-jobcd": "C3", "vr-j-jobcd": "C1", "csdm": "C0"}
-PRESETS = {"defaults": "black", "best preset": "0.55", "paper": "0.85"}
+COLOURS = {name: LINES[name.upper()][0] for name in ("j-jobcd", "vr-j-jobcd", "csdm")}
+PRESETS = {"defaults": "#0072B2", "best preset": "#56B4E9", "paper": "#CC79A7"}
 BUDGETS = ("equal passes", "equal time")
 SEEN = ("umls", "kinships", "hpo-blood")
 """Graphs that were looked at before the defaults were final."""
@@ -242,7 +244,7 @@ def _bars(
                 mean, at = fmean(mrr), number + (place - (len(kinds) - 1) / 2) * width
                 spread = [[mean - min(mrr)], [max(mrr) - mean]]
                 text = None if number else label
-                panel.bar(at, mean, width, color=colour, yerr=spread, ecolor="C7", label=text)
+                panel.bar(at, mean, width, color=colour, yerr=spread, ecolor="black", label=text)
     panel.set_xticks(range(len(names)), map(_marked, names), fontsize="small")
     panel.legend(frameon=False, fontsize="x-small", ncols=3, loc="upper left")
     panel.set_ylim(0, 1)

@@ -9,9 +9,10 @@ from statistics import fmean, stdev
 from typing import Any
 
 from benchmarks.kge import METHODS, Record, chosen_rate, seconds_per_epoch, select
+from jorth.bench.core.figures import LINES
 
 NAMES = {"j-jobcd": "J-JOBCD", "vr-j-jobcd": "VR-J-JOBCD", "csdm": "CSDM"}
-COLOURS = {"j-jobcd": "C3", "vr-j-jobcd": "C1", "csdm": "C0"}
+COLOURS = {name: LINES[name.upper()][0] for name in ("j-jobcd", "vr-j-jobcd", "csdm")}
 SEARCH = Path("report") / "kge_search.jsonl"
 PICTURE = Path("images") / "kge_results.png"
 PUBLISHED = (

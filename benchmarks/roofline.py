@@ -44,7 +44,7 @@ def copy_rate(total, device):
 
 
 def product_rate(n, dtype, device):
-    """The most operations a second of a matrix product."""
+    """The most operations per second of a matrix product."""
     A, B = (torch.randn(n, n, dtype=dtype, device=device) for _ in range(2))
     C = torch.empty_like(A)
     return work.matrix_product(n, n, n).flops / kernels.seconds(
@@ -149,7 +149,7 @@ def draw(machine, path):
     axes.set(
         xscale="log", yscale="log", xlim=across[[0, -1]], ylim=(min(y for _, y in points) / 3, top)
     )
-    axes.set(xlabel="operations a byte that must be moved", ylabel="operations a second")
+    axes.set(xlabel="operations per byte that must be moved", ylabel="operations per second")
     _roofs(axes, machine, across)
     hollow = any(row["dtype"] == "float32" for row in rows)
     _markers(axes, rows, points)

@@ -84,9 +84,9 @@ EXPONENTIAL = partial(by_parametrization, jorth.nn.exponential_parametrization)
 
 METHODS = {
     "JOBCD": Method(by_jobcd, NEAR_DEFAULT, line=("#0072B2", "-")),
-    "JOBCD, left": Method(LEFT, line=("#56B4E9", "-")),
-    "JOBCD, embedding per plane": Method(EMBEDDING, line=("#56B4E9", "--")),
-    "JOBCD, paper's step": Method(PAPER, (*WIDE, 3.0, 10.0), line=("#56B4E9", ":")),
+    "JOBCD, left": Method(LEFT, line=("#332288", "-")),
+    "JOBCD, embedding per plane": Method(EMBEDDING, line=("#E69F00", "--")),
+    "JOBCD, paper's step": Method(PAPER, (*WIDE, 3.0, 10.0), line=("#882255", ":")),
     "geoopt RiemannianAdam on our manifold": Method(by_geoopt, line=("#D55E00", "-")),
     "CS form + Adam": Method(CS, line=("#009E73", "-")),
     "exp form + Adam": Method(EXPONENTIAL, line=("#CC79A7", "-")),
