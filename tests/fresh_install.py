@@ -2,9 +2,9 @@
 
     python tests/fresh_install.py dist/jorth-0.1.0-py3-none-any.whl --constraint constraints.txt
 
-A new environment is made in a new folder. The Python blocks of the README run in it, one statement
-after the other in one session, then `jorth --version` and `jorth demo`. The seconds of every part
-and the size of the environment are printed.
+A new environment is made in a new folder. What docs/quickstart.md shows is typed into one session
+of Python, one statement after the other, its shell commands in their places. The seconds of every
+part and the size of the environment are printed.
 """
 
 from __future__ import annotations
@@ -22,14 +22,24 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parent.parent
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+QUICKSTART = ROOT / "docs" / "quickstart.md"
+BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 MEGABYTE = 1e6
 
 
-def statements(page: Path = ROOT / "README.md") -> list[str]:
-    """The statements of the Python blocks of a page, in their order."""
-    code = "\n".join(BLOCK.findall(page.read_text()))
-    return [ast.get_source_segment(code, node) or "" for node in ast.parse(code).body]
+def typed(page: Path = QUICKSTART) -> list[str]:
+    """What a page shows, as it is typed at the prompt of Python; pip has run before."""
+    found = []
+    for language, block in BLOCK.findall(page.read_text()):
+        if language == "python":
+            for node in ast.parse(block).body:
+                statement = ast.get_source_segment(block, node) or ""
+                # an empty line ends what is indented
+                found.append(f"{statement}\n" if "\n" in statement else statement)
+        else:
+            commands = [line for line in block.splitlines() if not line.startswith("pip install")]
+            found += [f"assert not __import__('os').system({line!r})" for line in commands]
+    return found
 
 
 def try_package(package: Path, constraint: Path | None = None, extra: str = "") -> None:
@@ -44,25 +54,18 @@ def try_package(package: Path, constraint: Path | None = None, extra: str = "") 
         with timed(f"pip install {package.name}"):
             call(place, [python, "-m", "pip", "install", "--quiet", *constrained, wanted])
         with timed("the quickstart, line by line"):
-            call(place, [python, "-i", "-q"], lines="\n".join(map(as_typed, statements())))
-        with timed("jorth --version and jorth demo"):
-            call(place, [python.with_name("jorth"), "--version"])
-            call(place, [python.with_name("jorth"), "demo"])
+            call(place, [python, "-i", "-q"], lines="\n".join(typed()))
         packages = place / "env" / "lib"
         own = next(packages.glob("python*/site-packages/jorth"))
         print(f"{size(own):8.1f} MB  jorth, compiled code included")
         print(f"{size(packages):8.1f} MB  the environment")
 
 
-def as_typed(statement: str) -> str:
-    """A statement as it is typed at the prompt, where an empty line ends a block."""
-    return statement + "\n" if "\n" in statement else statement
-
-
 def call(place: Path, command: list[object], lines: str | None = None) -> None:
     """Run a command in a folder without the variables that could lead it to other packages."""
     own = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "NUMBA_CACHE_DIR"}
     clean = {name: value for name, value in os.environ.items() if name not in own}
+    clean["PATH"] = f"{place / 'env' / 'bin'}{os.pathsep}{clean['PATH']}"
     run = subprocess.run(
         [str(part) for part in command],
         cwd=place,
@@ -78,10 +81,17 @@ def call(place: Path, command: list[object], lines: str | None = None) -> None:
 
 @contextmanager
 def timed(what: str) -> Iterator[None]:
-    """Print how many seconds something took."""
-    began = time.perf_counter()
+    """Print how many seconds something took: by the clock, and of the processor."""
+    began, work = time.perf_counter(), processor_seconds()
     yield
-    print(f"{time.perf_counter() - began:8.1f} s   {what}", flush=True)
+    seconds = time.perf_counter() - began
+    print(f"{seconds:8.1f} s, {processor_seconds() - work:6.1f} s of a core: {what}", flush=True)
+
+
+def processor_seconds() -> float:
+    """Of this process and of those that it has waited for."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
 
 
 def size(folder: Path) -> float:
@@ -95,10 +105,9 @@ def main() -> None:
     parser.add_argument("--constraint", type=Path, help="Versions for pip.")
     parser.add_argument("--extra", default="", help="Extras of jorth, with commas.")
     arguments = parser.parse_args()
-    began = time.perf_counter()
-    for package in arguments.package:
-        try_package(package, arguments.constraint, arguments.extra)
-    print(f"{time.perf_counter() - began:8.1f} s   in all")
+    with timed("in all"):
+        for package in arguments.package:
+            try_package(package, arguments.constraint, arguments.extra)
 
 
 if __name__ == "__main__":

@@ -14,11 +14,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
+MODULES = ("torch.distributed.tensor", "torch.distributed._tensor")
+"""The module of DTensor, and its name before torch 2.5."""
+
 
 def is_sharded(tensor: Tensor) -> bool:
     """Whether a tensor is a DTensor; there are none before their module has been imported."""
-    module = sys.modules.get("torch.distributed.tensor")
+    module = _module()
     return module is not None and isinstance(tensor, module.DTensor)
+
+
+def _module() -> Any:
+    """The module of DTensor if it has been imported, else None."""
+    imported = (sys.modules.get(name) for name in MODULES)
+    return next((module for module in imported if hasattr(module, "DTensor")), None)
 
 
 def splits_batch(tensor: Tensor) -> bool:
@@ -74,10 +83,8 @@ def zeros_beside(tensor: Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> 
     """Zeros of a shape (..., k, l), on the processes that have the matrices of ``tensor``."""
     if not is_sharded(tensor):
         return tensor.new_zeros(shape, dtype=dtype)
-    from torch.distributed import tensor as distributed_tensor
-
     sharded: Any = tensor
-    zeros: Tensor = distributed_tensor.zeros(
+    zeros: Tensor = _module().zeros(
         shape, dtype=dtype, device_mesh=sharded.device_mesh, placements=_whole(sharded)
     )
     return zeros
@@ -119,6 +126,4 @@ def _whole(tensor: Any) -> list[Any]:
 
 
 def _everywhere(tensor: Any) -> list[Any]:
-    from torch.distributed.tensor import Replicate
-
-    return [Replicate() for _ in tensor.placements]
+    return [_module().Replicate() for _ in tensor.placements]

@@ -131,7 +131,7 @@ class Signature:
 
         signs = self.vector(torch.empty(0, device=device))
         order = torch.argsort(signs, descending=True, stable=True)
-        p = self._signs.count(1)  # torch.compile has no cached properties
+        p = (self.n + sum(self._signs)) // 2  # torch.compile has no cached properties
         return order[:p], order[p:]
 
     def __repr__(self) -> str:

@@ -177,7 +177,9 @@ class ExponentialParametrization(Explained, nn.Module):
 def _without_autocast(weight: Tensor) -> AbstractContextManager[Any]:
     """Keep the digits of X; a product with it may be rounded."""
     kind = weight.device.type
-    if not torch.amp.is_autocast_available(kind) or not torch.is_autocast_enabled(kind):
+    # torch 2.4 cannot trace the question, whose answer is known for most
+    available = kind in ("cpu", "cuda") or torch.amp.is_autocast_available(kind)
+    if not available or not torch.is_autocast_enabled(kind):
         return nullcontext()
     return torch.autocast(kind, enabled=False)
 
