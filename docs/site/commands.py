@@ -26,9 +26,10 @@ def sections(command: click.Command, context: click.Context) -> Iterator[str]:
     yield f"## {context.command_path}\n\n{paragraphs(command.help or '')}"
     usage = command.get_usage(context).removeprefix("Usage: ")
     yield "```text\n" + " ".join(usage.split()) + "\n```"
-    records = [option.get_help_record(context) for option in command.get_params(context)]
-    rows = [f"| {names(record[0])} | {cell(record[1])} |" for record in records if record]
-    yield "\n".join(["| option | |", "|---|---|", *rows])
+    records = [option.get_help_record(context) for option in command.params]
+    rows = [f"| `{record[0]}` | {cell(record[1])} |" for record in records if record]
+    if rows:
+        yield "\n".join(["| option | about |", "|---|---|", *rows])
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             part = command.get_command(context, name)
@@ -43,11 +44,6 @@ def paragraphs(text: str) -> str:
         kept = block.startswith("\b\n")
         blocks.append("```text\n" + block.removeprefix("\b\n") + "\n```" if kept else block)
     return "\n\n".join(blocks)
-
-
-def names(text: str) -> str:
-    """The names of an option, as code."""
-    return "`" + cell(text) + "`"
 
 
 def cell(text: str) -> str:
