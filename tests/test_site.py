@@ -5,6 +5,7 @@
 
 import ast
 import importlib
+import inspect
 import re
 from collections import Counter
 from pathlib import Path
@@ -83,3 +84,21 @@ def test_the_reference_has_every_public_name_once():
     counts = {aliases[0]: sum(alias in names for alias in aliases) for aliases in wanted}
     assert {name: count for name, count in counts.items() if count != 1} == {}
     assert set(names) <= {alias for aliases in wanted for alias in aliases}
+
+
+def arguments_of(docstring):
+    """The names under Args."""
+    section = re.search(r"^Args:\n((?:    .*\n?|\n)*)", docstring, re.M)
+    return set(re.findall(r"^    \*{0,2}(\w+):", section[1], re.M)) if section else set()
+
+
+def test_public_functions_describe_their_arguments():
+    functions = [thing(aliases[0]) for aliases in public_things()]
+    functions = [function for function in functions if inspect.isfunction(function)]
+    missing = {
+        function.__qualname__: set(inspect.signature(function).parameters)
+        - arguments_of(inspect.getdoc(function))
+        for function in functions
+    }
+    assert len(functions) > 40
+    assert {name: names for name, names in missing.items() if names} == {}

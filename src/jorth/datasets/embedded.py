@@ -38,6 +38,10 @@ def digits_trace(signature: Signature, *, ridge: float = 0.05) -> TraceProblem:
 
     The ridge consists of additional rows, so that A is still a mean over rows. The optimum is the
     sum of |lambda| over the eigenvalues of A x = lambda J x, by `scipy.linalg.eigh`.
+
+    Args:
+        signature: The signs of J, 64 of them.
+        ridge: What is added to the diagonal of A.
     """
     if check_signature(signature).n != 64:
         raise ValueError(f"signature must have n = 64 for the digits, got {signature}")

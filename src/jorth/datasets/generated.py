@@ -15,7 +15,13 @@ from jorth.suggestions import explained
 
 @explained
 def randn(m: int, n: int, *, seed: int | np.random.Generator = 0) -> NDArray[np.float64]:
-    """A matrix (m, n) of independent standard normal entries: the paper's "randn"."""
+    """A matrix (m, n) of independent standard normal entries: the paper's "randn".
+
+    Args:
+        m: The number of rows.
+        n: The number of columns.
+        seed: A number or a NumPy generator.
+    """
     return generator(seed).standard_normal((whole_number(m, "m", 1), whole_number(n, "n", 1)))
 
 
@@ -27,6 +33,12 @@ def graded(
 
     Its condition number is of the order of 1/smallest, but only because of the scaling of the
     columns: methods that work on columns, such as one-sided Jacobi, keep high relative accuracy.
+
+    Args:
+        m: The number of rows.
+        n: The number of columns.
+        smallest: The last entry of D.
+        seed: A number or a NumPy generator.
     """
     expected = "a number above 0 and at most 1"
     least = real_number(smallest, "smallest", expected, lambda x: 0 < x <= 1)
@@ -43,6 +55,11 @@ def positive_definite(
 
     The eigenvectors are random. Rounding moves the eigenvalues of A by up to about n u, so 1/cond
     must be larger than that.
+
+    Args:
+        n: The size of A.
+        cond: The condition number of A.
+        seed: A number or a NumPy generator.
     """
     limit = 2.0 / (whole_number(n, "n", 1) * np.finfo(np.float64).eps)
     expected = f"a number of at least 1 and below 1/(n u) = {limit:.1e}"

@@ -104,6 +104,7 @@ _SETS = (
 # fmt: on
 
 REGISTRY = MappingProxyType({entry.name: entry for entry in _SETS})
+"""The data sets of the paper by name."""
 
 
 def lookup(name: str) -> DataSet:

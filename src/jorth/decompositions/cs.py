@@ -56,6 +56,13 @@ def cs_decomposition(X: ArrayT, signature: Signature) -> CS[ArrayT]:
 
     Reference: N. J. Higham, J-orthogonal matrices: properties and generation, SIAM Rev. 45 (2003),
     Theorem 3.2.
+
+    Args:
+        X: (..., n, n), J-orthogonal.
+        signature: The signs of J.
+
+    Returns:
+        CS(U1, U2, mu, V1, V2), whose ``compose()`` is X again.
     """
     matrix = finite_square(X, signature)
     check_feasible(matrix.cpu(), signature)

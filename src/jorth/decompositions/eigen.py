@@ -41,6 +41,10 @@ def eigh(A: ArrayT, signature: Signature) -> tuple[ArrayT, ArrayT]:
     Math. 64 (1993); C.-H. Guo, N. J. Higham, F. Tisseur, An improved arc algorithm for detecting
     definite Hermitian pairs, SIAM J. Matrix Anal. Appl. 31 (2009).
 
+    Args:
+        A: (..., n, n), symmetric.
+        signature: The signs of J.
+
     Returns:
         (eigenvalues (..., n), X (..., n, n)), sorted outwards from the gap: lambda ascends among
         the positions of + and descends among those of -. For positive definite A, |lambda| ascends

@@ -31,6 +31,10 @@ def polar(A: ArrayT, signature: Signature) -> tuple[ArrayT, ArrayT]:
     Reference: N. J. Higham, D. S. Mackey, N. Mackey, F. Tisseur, Functions preserving matrix groups
     and iterations for the matrix square root, SIAM J. Matrix Anal. Appl. 26 (2005).
 
+    Args:
+        A: (..., n, n).
+        signature: The signs of J.
+
     Returns:
         (X, S), like A.
 

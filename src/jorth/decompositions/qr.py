@@ -34,6 +34,10 @@ def hyperbolic_qr(A: ArrayT, signature: Signature) -> tuple[ArrayT, ArrayT]:
     hyperbolic QR factorization, SIAM J. Matrix Anal. Appl. 24 (2003). They multiply hyperbolic
     rotations; here the CS form gives Q directly.
 
+    Args:
+        A: (..., m, k) with A^T J A positive definite.
+        signature: The m signs of J.
+
     Returns:
         (Q, R), like A.
 

@@ -81,6 +81,10 @@ def hsvd(G: ArrayT, signature: Signature) -> HSVD[ArrayT]:
     eigenreduction algorithm for definite matrix pairs, Numer. Math. 64 (1993); I. Slapnicar, Highly
     accurate symmetric eigenvalue decomposition and hyperbolic SVD, Linear Algebra Appl. 358 (2003).
 
+    Args:
+        G: (..., m, n) with full column rank, m >= n.
+        signature: The signs of J.
+
     Returns:
         HSVD(U, S, X). S descends among the positions of each sign.
     """

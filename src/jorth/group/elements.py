@@ -16,7 +16,12 @@ from jorth.suggestions import explained
 
 @explained
 def inverse(X: ArrayT, signature: Signature) -> ArrayT:
-    """The inverse X^-1 = J X^T J of a J-orthogonal X (..., n, n), exact and without a solve."""
+    """The inverse X^-1 = J X^T J of a J-orthogonal X (..., n, n), exact and without a solve.
+
+    Args:
+        X: (..., n, n), J-orthogonal; that it is so is not checked.
+        signature: The signs of J.
+    """
     matrix = finite_square(X, signature)
     s = signature.vector(matrix)
     return like_input(s[:, None] * matrix.mT * s, X)
@@ -62,6 +67,10 @@ def residual(X: Array, signature: Signature, *, gram: Array | None = None) -> An
 def component(X: Array, signature: Signature) -> Any:
     """The component of O(p, q) that holds X, as the signs of det X[+,+] and det X[-,-].
 
+    Args:
+        X: (..., n, n), J-orthogonal.
+        signature: The signs of J.
+
     Returns:
         The tuple (+-1, +-1) for one matrix, an integer array (..., 2) for a batch. An empty block
         counts as +1.
@@ -88,6 +97,10 @@ def exchange(X: ArrayT, signature: Signature) -> ArrayT:
     X is one of the two is not checked.
 
     Reference: N. J. Higham, J-orthogonal matrices: properties and generation, SIAM Rev. 45 (2003).
+
+    Args:
+        X: (..., n, n), J-orthogonal or orthogonal.
+        signature: The signs of J.
     """
     matrix = finite_square(X, signature)
     plus, minus = signature.positions(matrix.device)

@@ -30,6 +30,10 @@ def polish(X: ArrayT, signature: Signature) -> ArrayT:
     quadratically. A perturbation E of a feasible X must satisfy about ||E|| ||X|| < 1; beyond that
     S need not exist, and a PolishError is raised.
 
+    Args:
+        X: (..., n, n), nearly J-orthogonal.
+        signature: The signs of J.
+
     Returns:
         An array like X with a residual at rounding level; an X that has one already is unchanged.
     """

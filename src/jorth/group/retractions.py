@@ -21,6 +21,10 @@ def exp(K: ArrayT, signature: Signature) -> ArrayT:
     size. For rotations by many turns it grows like ||K|| u, as does the error of the angle that a
     rounded K stands for; that of `cayley` does not. A ValueError is raised where half of the digits
     are lost, at some 1 / sqrt(u) radians.
+
+    Args:
+        K: (..., n, n) with J K skew.
+        signature: The signs of J.
     """
     algebra = _algebra_element(K, signature)
     X = matrix_exp(algebra)
@@ -102,6 +106,10 @@ def cayley(K: ArrayT, signature: Signature) -> ArrayT:
     u = (1 + w/2) / (1 - w/2), with a pole at w = 2 and another component beyond. A real eigenvalue
     of K is at most the norm of its symmetric part, which is the largest singular value of K[+,-]. A
     ValueError is raised unless that is below 2, so that no step passes the pole.
+
+    Args:
+        K: (..., n, n) with J K skew.
+        signature: The signs of J.
     """
     algebra = _algebra_element(K, signature)
     plus, minus = signature.positions(algebra.device)

@@ -20,6 +20,11 @@ def riemannian_gradient(X: ArrayT, G: ArrayT, signature: Signature) -> ArrayT:
     The derivative of f along it is 2 ||S||_F^2 >= 0, and it vanishes exactly at critical points.
     (The paper's G - J X G^T X J vanishes at the same points but is not tangent, and a step against
     it can raise f.)
+
+    Args:
+        X: (..., n, k), J-orthogonal or thin.
+        G: (..., n, k), the Euclidean gradient at X.
+        signature: The signs of J.
     """
     point, gradient = _point_and_gradient(X, G, signature)
     s = signature.vector(point)
@@ -30,7 +35,13 @@ def riemannian_gradient(X: ArrayT, G: ArrayT, signature: Signature) -> ArrayT:
 
 @explained
 def multiplier(X: ArrayT, G: ArrayT, signature: Signature) -> ArrayT:
-    """The Lagrange multiplier sym(J X^T G) of the constraint X^T J X = J, for square X."""
+    """The Lagrange multiplier sym(J X^T G) of the constraint X^T J X = J, for square X.
+
+    Args:
+        X: (..., n, n), J-orthogonal.
+        G: (..., n, n), the Euclidean gradient at X.
+        signature: The signs of J.
+    """
     point, gradient = _point_and_gradient(X, G, signature)
     if point.shape[-1] != signature.n:
         raise ValueError(f"X must be square for the multiplier with {signature}, got {describe(X)}")

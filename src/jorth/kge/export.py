@@ -54,6 +54,10 @@ class NamedModel:
 def save_model(folder: str | os.PathLike[str], named: NamedModel) -> None:
     """Write ``model.safetensors`` (the parameters) and ``model.json``, both atomically.
 
+    Args:
+        folder: Where the files go; made where it is missing.
+        named: The model with the names of its entities and relations.
+
     Raises:
         TypeError: A name is no string, or ``about`` is not made of what JSON can hold.
         ValueError: The names are not distinct or not as many as the model has, or a parameter is
@@ -109,6 +113,10 @@ def _encoded(named: NamedModel) -> bytes:
 @explained
 def load_model(folder: str | os.PathLike[str], *, device: Any = None) -> NamedModel:
     """Read what `save_model` has written.
+
+    Args:
+        folder: The folder of the files.
+        device: The device of the model; the CPU by default.
 
     Raises:
         FileNotFoundError: A file is missing.

@@ -174,6 +174,14 @@ def hold_out(train: Tensor, *, share: float = 0.1, seed: int = 0) -> tuple[Tenso
     Identical triples go to the same side, so that nothing held out is also trained on; a triple and
     its reverse (t, r, h) may part. At least one triple of every relation stays. The number held out
     is as near to the share as copies that stay together allow, and at least one.
+
+    Args:
+        train: The triples (N, 3).
+        share: The share that is held out.
+        seed: The seed of the draw.
+
+    Returns:
+        (those that stay, those held out).
     """
     check_triples(train, "train")
     share = real_number(share, "share", "a number above 0 and below 1", lambda x: 0 < x < 1)
@@ -218,6 +226,12 @@ def hierarchy_with_cycles(
     ``next`` to the neighbour on the cycle of its level, and ``second_next`` to the one after that.
     Validation and test each hold a ``share`` of the triples of ``ancestor`` and ``second_next``,
     drawn by ``seed``; all of these follow from ``parent`` and ``next``.
+
+    Args:
+        branching: The number of children of every node.
+        depth: The number of levels below the root.
+        share: The share of the derived triples in validation, and in test.
+        seed: The seed of the draw.
     """
     branching = whole_number(branching, "branching", 3)
     depth = min(whole_number(depth, "depth", 2), MAX_LEAVES)

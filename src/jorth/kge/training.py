@@ -50,7 +50,8 @@ class Training(NamedModel):
 
     Attributes:
         model: The model with the best validation MRR; before the first evaluation, the latest one.
-        entities, relations: Their names, from the graph.
+        entities: The names of the entities, from the graph.
+        relations: The names of the relations, from the graph.
         about: The settings, the epoch of the model and the message, as JSON can hold them.
         history: Arrays of equal length with one entry per epoch: epoch, time (seconds of training,
             without evaluation), queries (seen so far), loss (mean over the epoch), and mrr, hits@1,

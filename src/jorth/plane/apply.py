@@ -36,7 +36,13 @@ def apply_rows(X: Any, pairs: Any, V: Any) -> None:
 
 
 def apply_columns(X: Any, pairs: Any, V: Any) -> None:
-    """X[..., :, B] <- X[..., :, B] V_B in place for every pair B: see `apply_rows`."""
+    """X[..., :, B] <- X[..., :, B] V_B in place for every pair B: see `apply_rows`.
+
+    Args:
+        X: (..., k, n), NumPy or torch; changed in place.
+        pairs: (m, 2), disjoint indices that all matrices of a batch share.
+        V: (..., m, 2, 2), as `solve_plane` returns them.
+    """
     matrix, index, steps = _checked(X, pairs, V, rows=False)
     with torch.no_grad():
         _apply(matrix.mT, index, steps.mT)

@@ -34,6 +34,16 @@ def minimize_circle(a: Any, b: Any, c: Any, d: Any, e: Any) -> CircleMinimum:
     are equal, the one nearer (1, 0) is returned; where a coefficient is not finite, NaN.
 
     The coefficients are floats, NumPy arrays or tensors, broadcast against each other.
+
+    Args:
+        a: The coefficient of x.
+        b: The coefficient of y.
+        c: The coefficient of x^2.
+        d: The coefficient of x y.
+        e: The coefficient of y^2.
+
+    Returns:
+        (x, y, value): the minimiser as cosine and sine, and the minimum.
     """
     (a_, b_, c_, d_, e_), _, restore = in_double(a=a, b=b, c=c, d=d, e=e)
     x, y = circle(a_, b_, c_, d_, e_)

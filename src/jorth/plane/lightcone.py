@@ -33,6 +33,13 @@ def minimize_lightcone(
     symmetries (v to 1/v swaps al and be, v to -v negates both) tell beforehand that sigma is minus
     the sign of al + be, and that v >= 1 where -sigma al >= -sigma be.
 
+    Args:
+        A: The coefficient of u.
+        B: The coefficient of 1 / u.
+        C: The coefficient of u^2.
+        D: The coefficient of 1 / u^2.
+        positive: Whether the minimum is over u > 0 only.
+
     Returns:
         (u, value, unbounded). ``unbounded`` marks problems without a minimiser, where the value
         falls without bound or towards an infimum that no u attains, or the minimiser is beyond the

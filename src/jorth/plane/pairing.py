@@ -22,13 +22,24 @@ MUTUAL_ROUNDS = 32
 
 
 def random_matching(n: int, *, seed: Seed) -> Pairs:
-    """A uniformly random matching: a permutation cut into twos. Shape (n // 2, 2)."""
+    """A uniformly random matching: a permutation cut into twos. Shape (n // 2, 2).
+
+    Args:
+        n: The number of indices.
+        seed: A number or a NumPy generator.
+    """
     size = whole_number(n, "n", 2)
     return generator(seed).permutation(size)[: size - size % 2].reshape(-1, 2)
 
 
 def random_pairs(n: int, count: int, *, seed: Seed) -> Pairs:
-    """``count`` pairs of different indices, uniform with replacement. Shape (count, 2)."""
+    """``count`` pairs of different indices, uniform with replacement. Shape (count, 2).
+
+    Args:
+        n: The number of indices.
+        count: The number of pairs.
+        seed: A number or a NumPy generator.
+    """
     rng = generator(seed)
     size = whole_number(n, "n", 2)
     drawn = whole_number(count, "count", 0)
@@ -38,7 +49,12 @@ def random_pairs(n: int, count: int, *, seed: Seed) -> Pairs:
 
 
 def all_pairs(n: int, *, seed: Seed | None = None) -> Pairs:
-    """All pairs i < j, in random order with a seed, else row by row. Shape (n (n - 1) / 2, 2)."""
+    """All pairs i < j, in random order with a seed, else row by row. Shape (n (n - 1) / 2, 2).
+
+    Args:
+        n: The number of indices.
+        seed: A number or a NumPy generator; without one the order is fixed.
+    """
     pairs = _rows_of_pairs(whole_number(n, "n", 2))
     return pairs.copy() if seed is None else pairs[generator(seed).permutation(len(pairs))]
 
@@ -53,6 +69,10 @@ def tournament(n: int, *, seed: Seed | None = None) -> Pairs:
 
     The shape is (rounds, n // 2, 2). In the circle method one index stays and the others rotate. A
     seed shuffles the indices and the rounds.
+
+    Args:
+        n: The number of indices.
+        seed: A number or a NumPy generator; without one the order is fixed.
     """
     n = whole_number(n, "n", 2)
     size = n + n % 2  # an odd n plays with a bye

@@ -27,6 +27,12 @@ def distance(x: ArrayT, y: ArrayT, signature: Signature, *, alpha: float = 1.0) 
     The derivative in e is +-alpha / sqrt(|e| (2 + e)), infinite at e = 0 (the same point,
     antipodes, points joined by a null geodesic). Zero is returned there, and at most 3.2e7 alpha
     nearby.
+
+    Args:
+        x: Points (..., n) of U.
+        y: Points (..., n) of U.
+        signature: The signs of J, q at least 1.
+        alpha: The radius of U.
     """
     a, b = several_points(signature, x=x, y=y)
     radius = arrays.positive_number(alpha, "alpha", a.dtype)

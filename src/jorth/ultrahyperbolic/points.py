@@ -22,6 +22,14 @@ def lift(x: ArrayT, signature: Signature, *, alpha: float = 1.0) -> ArrayT:
 
     It depends on t only through its direction; t = 0 has none and raises a ValueError. Near t = 0
     the derivative in t is large but finite, of size sqrt(alpha^2 + |s|^2) / |t|.
+
+    Args:
+        x: Vectors (..., n) with t != 0.
+        signature: The signs of J, q at least 1.
+        alpha: The radius of U.
+
+    Returns:
+        Points of U, like x.
     """
     point: Tensor = points_of(x, signature, "x")
     radius = arrays.positive_number(alpha, "alpha", point.dtype)
@@ -132,7 +140,13 @@ def origin(
 
 
 def inner(x: ArrayT, y: ArrayT, signature: Signature) -> Any:
-    """<x, y>_J = sum s_i x_i y_i over the last dimension, with broadcasting."""
+    """<x, y>_J = sum s_i x_i y_i over the last dimension, with broadcasting.
+
+    Args:
+        x: Vectors (..., n).
+        y: Vectors (..., n).
+        signature: The signs of J.
+    """
     a, b = several_points(signature, x=x, y=y)
     product = (a * b * signature.vector(a)).sum(dim=-1)
     arrays.check_overflow(product, "x and y", "<x, y>")
@@ -143,6 +157,11 @@ def membership(x: Array, signature: Signature, *, alpha: float = 1.0) -> Any:
     """The scaled distance |<x, x>_J + alpha^2| / max(alpha^2, |x|^2) of points (..., n) from U.
 
     It is a few u for points of U.
+
+    Args:
+        x: Points (..., n).
+        signature: The signs of J, q at least 1.
+        alpha: The radius of U.
     """
     point = points_of(x, signature, "x").to(torch.float64)
     radius = arrays.positive_number(alpha, "alpha")

@@ -52,9 +52,15 @@ class Config(Explained):
     evaluations are None by default, and then chosen for the graph by `fitted`.
 
     Attributes:
-        p, q: The numbers of positive and negative signs of J, q at least 1.
-        alpha, delta, reciprocal, spread, rotate: As in `UltraE`.
-        scaling, learn_scale: As in `UltraE`; optimised together with the entities.
+        p: The number of positive signs of J.
+        q: The number of negative signs of J, at least 1.
+        alpha: As in `UltraE`.
+        delta: As in `UltraE`.
+        reciprocal: As in `UltraE`.
+        spread: As in `UltraE`.
+        rotate: As in `UltraE`.
+        scaling: As in `UltraE`; optimised together with the entities.
+        learn_scale: As in `UltraE`; optimised together with the entities.
         reverse_weight: As in `UltraE`: the weight of the other direction's matrix in predictions.
         dtype: "float64" or "float32".
         device: "cpu", "cuda", "cuda:1", ...
@@ -75,11 +81,12 @@ class Config(Explained):
             average is evaluated in place of the model, and is returned unless an earlier model had
             a better validation MRR. A run that ends earlier has none, and one whose relations jump
             too far for a mean goes on without it, with a warning; the message says so.
-        schedule, final_rate: How both rates change: "constant", or "linear" or "cosine" down to the
-            share ``final_rate`` of their initial values.
+        schedule: How both rates change: "constant", or "linear" or "cosine" down to ``final_rate``.
+        final_rate: The share of their initial values to which the rates fall.
         warmup: The number of epochs in which the rates rise from zero.
-        epochs, max_time: The largest numbers of epochs and of seconds of training; the time is
-            looked at after every epoch.
+        epochs: The largest number of epochs.
+        max_time: The largest number of seconds of training; the time is looked at after every
+            epoch.
         batch_size: The number of queries per step.
         large_batch: The number of queries in a refresh of "vr-j-jobcd".
         loss: "logistic" (the paper's), "self-adversarial" or "softmax".
