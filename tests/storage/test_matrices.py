@@ -63,9 +63,12 @@ def test_one_column_and_one_row(tmp_path):
 
 BAD_TEXT = {
     "a word": ("1,2\n3,four\n", "line 2, column 2: 'four' is not a number"),
-    "half a header": ("name,2\n3,4\n", "line 1, column 1: 'name' is not a number"),
+    "half a header": (
+        "name,2\n3,4\n",
+        r"line 1, column 1: 'name' is not a number \(--header yes reads line 1 as names of columns",
+    ),
     "a second header": ("a,b\n\nc,d\n1,2", "line 3, column 1: 'c' is not a number"),
-    "a decimal comma": ("x;y\n1,5;2", "line 2, column 1: '1,5' is not a number"),
+    "commas and points": ("x;y\n1,5;2.5", "line 2, column 1: '1,5' is not a number"),
     "an underscore": ("1,2\n3,4_0\n", "line 2, column 2: '4_0' is not a number"),
     "a gap": ("1,2\n3,\n", "line 2, column 2: '' is not a number"),
     "a short line": ("1,2,3\n4,5\n", "line 2 has 2 entries, the lines before it 3"),

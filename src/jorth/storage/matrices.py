@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from jorth.storage.atomic import replacing
 from jorth.storage.checks import check_npy, check_npz, check_sparse, most_bytes, numbers_in_mat
+from jorth.storage.text_matrices import AUTO, Layout, Tell, read_text_matrix, silent
 
 # a NumPy array or a scipy.sparse.csr_array; scipy carries no types
 Matrix: TypeAlias = Any
@@ -23,38 +24,57 @@ TEXT = (".csv", ".tsv", ".txt")
 CONTAINERS = (".npz", ".mat")
 READABLE = (".npy", *CONTAINERS, *TEXT)
 WRITABLE = (".npy", ".csv", ".mat")
+SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
+TABLES = (".parquet", ".feather", ".pkl", ".pickle", ".h5", ".hdf5", ".json", ".pt", ".rds")
 SPARSE_NPZ = {"format", "shape", "data"}  # names that are in every file of scipy.sparse.save_npz
 
 
-def read(path: Path, *, key: str | None = None, max_bytes: int | None = None) -> Matrix:
+def read(
+    path: Path,
+    *,
+    key: str | None = None,
+    max_bytes: int | None = None,
+    layout: Layout = AUTO,
+    tell: Tell = silent,
+) -> Matrix:
     """The matrix (m, n) in a file as it is stored, dense or CSR: real, finite, not empty.
 
-    Text has one row per line, with entries separated by semicolons, else by commas, else by white
-    space. Blank lines and what follows a # are skipped, and so is a first line without any number.
+    Text has one row per line, with entries separated by semicolons, tabs, commas or white space.
+    Blank lines and what follows a # are skipped. For header and index see
+    `jorth.storage.text_matrices`.
 
     Args:
-        path: Its ending, one of READABLE, gives the format.
+        path: Its ending, one of READABLE, gives the format; text may end in .gz after it.
         key: The variable of a .npz or .mat file; it may be omitted if there is only one. Text,
             cells and structures in a .mat file are ignored.
         max_bytes: The most bytes that a .npz or .mat file may expand to. Default: the environment
             variable JORTH_MAX_BYTES, else 2^31.
+        layout: Whether text has a header and an index.
+        tell: Called with one line for each decision about text that may be wrong.
 
     Raises:
         ValueError: The message names the file and what is wrong with it.
     """
-    matrix = stored(path, key=key, max_bytes=max_bytes)
+    matrix = stored(path, key=key, max_bytes=max_bytes, layout=layout, tell=tell)
     wrong = complaint(matrix)
     if wrong:
         raise ValueError(f"{path} {wrong}")
     return matrix
 
 
-def stored(path: Path, *, key: str | None = None, max_bytes: int | None = None) -> Matrix:
+def stored(
+    path: Path,
+    *,
+    key: str | None = None,
+    max_bytes: int | None = None,
+    layout: Layout = AUTO,
+    tell: Tell = silent,
+) -> Matrix:
     """The same as `read`, for arrays of any shape and kind."""
-    ending = path.suffix.lower()
+    ending = ending_of(path)
     if ending not in READABLE:
         got = repr(path.suffix or "no ending")
-        raise ValueError(f"{path} must end in {', '.join(READABLE)}, got {got}")
+        raise ValueError(f"{path} must end in {', '.join(READABLE)}, got {got}{advice_for(path)}")
     with reading(str(path)):
         if ending in CONTAINERS:
             return _choose(variables(path, max_bytes), key)
@@ -63,7 +83,24 @@ def stored(path: Path, *, key: str | None = None, max_bytes: int | None = None) 
                 check_npy(stream, path.stat().st_size)
                 stream.seek(0)
                 return np.load(stream, allow_pickle=False)
-        return _read_text(path)
+        return read_text_matrix(
+            path, most_bytes(max_bytes), layout, lambda note: tell(f"{path}: {note}")
+        )
+
+
+def ending_of(path: Path) -> str:
+    """The ending that gives the format: .csv for both A.CSV and A.csv.gz."""
+    ending = path.suffix.lower()
+    inner = path.with_suffix("").suffix.lower()
+    return inner if ending == ".gz" and inner in TEXT else ending
+
+
+def advice_for(path: Path) -> str:
+    """How to save what is in a file of another format, as the end of a message."""
+    ending = path.suffix.lower()
+    if ending in SPREADSHEETS:
+        return "; save the sheet as CSV"
+    return "; save it by numpy.save, or as CSV" if ending in TABLES else ""
 
 
 @contextmanager
@@ -177,39 +214,3 @@ def _choose(found: dict[str, Matrix], key: str | None) -> Matrix:
     if key is None and len(found) != 1:
         raise ValueError(f"it must hold one variable, or key must name one; it holds {names}")
     return next(iter(found.values())) if key is None else found[key]
-
-
-def _read_text(path: Path) -> NDArray[np.float64]:
-    lines = path.read_text(encoding="utf-8-sig").splitlines()
-    bare = ((number, line.split("#", 1)[0].strip()) for number, line in enumerate(lines, 1))
-    rows = [(number, line) for number, line in bare if line]
-    mark = next((mark for mark in ";," if rows and mark in rows[0][1]), None)
-    if rows and not any(_is_number(entry) for entry in rows[0][1].split(mark)):
-        rows = rows[1:]
-    if not rows:
-        raise ValueError("there are no numbers in it")
-    try:
-        return np.loadtxt([line for _, line in rows], delimiter=mark, ndmin=2, comments=None)
-    except ValueError as error:
-        raise ValueError(_first_bad(rows, mark) or str(error)) from error
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return "_" not in text
-
-
-def _first_bad(rows: list[tuple[int, str]], mark: str | None) -> str | None:
-    """The first place where a text is not a table of numbers."""
-    width = len(rows[0][1].split(mark))
-    for number, line in rows:
-        row = line.split(mark)
-        for column, entry in enumerate(row, 1):
-            if not _is_number(entry):
-                return f"line {number}, column {column}: {entry.strip()!r} is not a number"
-        if len(row) != width:
-            return f"line {number} has {len(row)} entries, the lines before it {width}"
-    return None

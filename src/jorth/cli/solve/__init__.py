@@ -13,6 +13,7 @@ from click.core import ParameterSource
 
 from jorth.cli import Group, folder, with_options
 from jorth.cli.errors import EXPECTED, one_line
+from jorth.cli.matrix_files import pop_layout, text_options
 from jorth.terminal import visible
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ def _common(default: str) -> Callable[[Callable[..., None]], Callable[..., None]
         option("--checkpoint", type=folder, help="Folder to save to and resume from."),
         option("--float32", is_flag=True, help="Compute in single precision."),
         option("--key", "keys", **several, help=KEY),
+        text_options,
         option("--option", "options", **several, metavar="NAME=VALUE", help=OPTION),
         option("--history", type=out_file, help=HISTORY),
         option("--progress", is_flag=True, help="Show a line while solving."),
@@ -111,8 +113,9 @@ def _common(default: str) -> Callable[[Callable[..., None]], Callable[..., None]
 def solve() -> None:
     """Solve problems over X^T J X = J whose matrices are in files.
 
-    Files are .npy, .npz, .mat (up to -v7), or text: .csv, .tsv, .txt with semicolons, commas or
-    white space; a first line without numbers is a header. A record X.json is written beside X.npy.
+    Files are .npy, .npz, .mat (up to -v7), or text: .csv, .tsv, .txt, also with .gz, separated by
+    semicolons, tabs, commas or white space. Headers and index columns are recognised; see --header.
+    A record X.json is written beside X.npy.
     """
 
 
@@ -182,7 +185,13 @@ def _run(
     if common["start"] is not None and problem != "eigen" and not given:
         methods = ("auto",)  # a start means a run from there
     request = Request(
-        problem, matrices, methods=methods, limits=limits, command=ctx.meta["command"], **common
+        problem,
+        matrices,
+        methods=methods,
+        limits=limits,
+        layout=pop_layout(common),
+        command=ctx.meta["command"],
+        **common,
     )
 
     def tell(note: str) -> None:

@@ -15,7 +15,16 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from jorth.signature import Signature
-from jorth.storage.matrices import CONTAINERS, READABLE, WRITABLE, entries, stored
+from jorth.storage.matrices import (
+    CONTAINERS,
+    READABLE,
+    WRITABLE,
+    advice_for,
+    ending_of,
+    entries,
+    stored,
+)
+from jorth.storage.text_matrices import AUTO, Layout
 
 Problem: TypeAlias = Literal["eigen", "procrustes", "quadratic"]
 DIRECT = "direct"
@@ -49,6 +58,7 @@ class Request:
     output: Path  # for X
     methods: tuple[str, ...]  # several are a chain; DIRECT is `jorth.eigh`, EVERY searches
     keys: tuple[str, ...] = ()  # variables of the .npz and .mat files: one for each, or for all
+    layout: Layout = AUTO  # header and index of text files
     start: Path | None = None  # the identity if None
     options: tuple[str, ...] = ()  # of the method, as name=value
     limits: dict[str, float | None] = field(default_factory=dict)  # arguments of `minimize`
@@ -167,8 +177,10 @@ class Request:
 
 
 def _check_ending(option: str, path: Path, endings: tuple[str, ...]) -> None:
-    if path.suffix.lower() not in endings:
-        raise OptionError(option, f"must end in {', '.join(endings)}, got {path}")
+    ending = ending_of(path) if endings is READABLE else path.suffix.lower()
+    if ending not in endings:
+        advice = advice_for(path) if endings is READABLE else ""
+        raise OptionError(option, f"must end in {', '.join(endings)}, got {path}{advice}")
 
 
 def _option_of(output: str) -> str:
@@ -228,7 +240,7 @@ def _check_number_of_signs(text: str, found: int, n: int) -> None:
 
 
 def _signature_in(path: Path) -> Signature:
-    found = stored(path)
+    found = stored(path, layout=Layout(index="no"))
     signs = entries(found)
     if signs.size != max(found.shape, default=0) or signs.dtype.kind not in "fiu":
         message = f"must name a file with one row or column, got {path} of shape {found.shape}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from jorth.clock import Clock
 from jorth.decompositions import eigh, hsvd
 from jorth.group import residual
 from jorth.group.slopes import gradient_norm
+from jorth.group.time_column import OtherTimeWarning, message, other_time
 from jorth.objectives import AbstractObjective, HyperbolicEigenvalue, Procrustes, Quadratic
 from jorth.signature import Signature
 from jorth.solvers import (
@@ -81,10 +83,16 @@ def solve(
     keys = request.key_of()
     checksums = {name: checksum(path) for name, path in request.inputs().items()}
     matrices = {
-        name: _cast(read(path, key=keys[name]), path, request.dtype)
+        name: _cast(
+            read(path, key=keys[name], layout=request.layout, tell=note), path, request.dtype
+        )
         for name, path in request.matrices.items()
     }
     signature = signature_from(request.signature, next(iter(matrices.values())).shape[1])
+    if request.problem == "procrustes":
+        there = other_time(signature, matrices["source"], matrices["target"])
+        if there is not None:
+            note(message(there, f"-s lorentz-{there}"))
     if "data" in matrices:
         _check_data(matrices["data"], request.matrices["data"], note)
     request.make_folders()
@@ -144,7 +152,9 @@ def _iterate(
     if request.everywhere and request.problem == "procrustes":
         target = _dense(matrices["target"])
         before_iterations()
-        return procrustes(matrices["source"], target, **settings)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OtherTimeWarning)  # told already, as a note
+            return procrustes(matrices["source"], target, **settings)
     objective = _objective(request, matrices)
     x0 = _start(request, objective, signature)
     before_iterations()
@@ -293,7 +303,7 @@ def _start(
     """The requested start, or the identity; for a thin alignment its first columns."""
     dtype = request.dtype
     if request.start is not None:
-        return _dense(_cast(read(request.start), request.start, dtype))
+        return _dense(_cast(read(request.start, layout=request.layout), request.start, dtype))
     columns = objective.shape()[1]
     if request.problem == "procrustes":
         return np.eye(signature.n, columns, dtype=dtype)
