@@ -44,7 +44,7 @@ CASES = {
     "random_point, batch": (lambda: jorth.random_point(SIG, batch=3), ValueError, "batch must be a tuple of sizes, got 3"),
     "random_point, one column count": (lambda: jorth.random_point(SIG, columns=2), ValueError, r"columns must be \(r, c\)"),
     "random_point, one component": (lambda: jorth.random_point(SIG, component=1), ValueError, "component must be two signs"),
-    "random_point, no seed": (lambda: jorth.random_point(SIG, seed=None), TypeError, "seed must be an integer of at least 0 or a NumPy generator, got NoneType"),
+    "random_point, no seed": (lambda: jorth.random_point(SIG, seed=None), TypeError, "seed must be an integer of at least 0 or a NumPy generator, got None"),
     "random_point, torch generator": (lambda: jorth.random_point(SIG, seed=torch.Generator()), TypeError, "seed must be an integer"),
     "random_point, overflow": (lambda: jorth.random_point(SIG, cond=1e80, dtype=np.float32), ValueError, "cond must be small enough for torch.float32"),
     "exp, overflow": (lambda: jorth.exp(800 * np.array([[0, 1.0], [1, 0]]), Signature(1, 1)), ValueError, "K must be small enough"),
@@ -76,7 +76,7 @@ CASES = {
     "lightcone shapes": (lambda: minimize_lightcone(np.ones(2), np.ones(3), 1.0, 1.0), ValueError, r"shapes must broadcast against each other, got A \(2,\), B \(3,\)"),
     "lightcone bool": (lambda: minimize_lightcone(np.ones(2, bool), 1.0, 1.0, 1.0), TypeError, "A must hold real numbers"),
     "lightcone text": (lambda: minimize_lightcone("1", 1.0, 1.0, 1.0), TypeError, "A must be an array .*, got str"),
-    "circle None": (lambda: minimize_circle(1.0, None, 1.0, 1.0, np.ones(2)), TypeError, "b must be a number or an array, got NoneType"),
+    "circle None": (lambda: minimize_circle(1.0, None, 1.0, 1.0, np.ones(2)), TypeError, "b must be a number or an array, got None"),
 }  # fmt: skip
 
 

@@ -24,6 +24,10 @@ def describe(value: object) -> str:
     if hasattr(value, "to_numpy") and not isinstance(value, type):  # a frame or a series
         dtype = "" if hasattr(value, "columns") else f"{cut(getattr(value, 'dtype', ''))} "
         return f"{_with_article(dtype + kind)} of shape {_shape(value)}"
+    if value is None:
+        return "None"
+    if isinstance(value, type):
+        return f"the class {cut(value.__name__)}"
     short = _short(value)
     if short is not None:
         return f"{kind} {short}"

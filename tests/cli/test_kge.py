@@ -136,7 +136,7 @@ def test_presets(files):
     config = json.loads((files / "out" / "model.json").read_text())["about"]["config"]
     assert config == asdict(Config.preset("paper", epochs=1))
     papers = kge("train", "-o", files / "none", "--preset", "papers")
-    bad(papers, "got 'papers'; did you mean \"paper\"?", code=2)
+    bad(papers, "got 'papers'; did you mean 'paper'?", code=2)
     lower = kge("train", files / "run.toml", "-o", files / "lower", "--preset", "fb15k-237")
     assert "negatives all" in lower.output or "negatives 4000" in lower.output, lower.output
     assert lower.exit_code == 0

@@ -23,7 +23,7 @@ def test_a_file_is_read(tmp_path):
     [
         ("epoch = 3", "run.toml: there is no key 'epoch'; the nearest is 'epochs'"),
         ("temprature = 3", "there is no key 'temprature'; the nearest is 'temperature'"),
-        ("xyz = 3", "there is no key 'xyz'; the nearest is"),
+        ("xyz = 3", "there is no key 'xyz'; there are 'p', 'q'"),
         ("p = ", "run.toml is not TOML"),
         (
             'method = "adam"',

@@ -93,6 +93,7 @@ CASES = [
         "-1",
     ),
     mistake("Text for a seed", "jorth demo --seed one", "--seed", "one"),
+    mistake("A folder that cannot be made", "jorth demo -o a_file/out", "a_file"),
     mistake("A data set with a slip of the pen", "jorth data show cifra", "cifra", "cifar"),
     mistake(
         "A data set that has not been fetched",
@@ -111,6 +112,17 @@ CASES = [
     mistake("A size that is none", "jorth bench hevp --size 20 -o rows2", "--size", "20"),
     mistake("A share above one", "jorth bench procrustes --p-share 2 -o rows3", "--p-share", "2"),
     mistake("A negative ridge", "jorth bench probe --ridge=-1 -o rows4", "--ridge", "-1"),
+    mistake(
+        "A graph that does not exist",
+        "jorth bench kge --quick --graph nope --data-dir small -o rows7",
+        "nope",
+    ),
+    mistake(
+        "A data set that does not exist",
+        "jorth bench hevp --data cifra -o rows8",
+        "--data",
+        "cifar",
+    ),
     mistake("No epochs", "jorth bench kge --epochs 0 -o rows5", "--epochs", "0"),
     mistake("No time", "jorth bench speed --time-limit 0 -o rows6", "--time-limit", "0"),
     mistake("A folder without a benchmark", "jorth report nothing", "nothing"),
@@ -125,11 +137,13 @@ CASES = [
     ),
     mistake("A folder without triples", "jorth kge train --data nothing -o kge1", "nothing"),
     mistake(
-        "A device that is not there",
-        "jorth kge train --device gpu --epochs 1 -o kge2",
-        "device",
-        "gpu",
+        "A setting with a slip of the pen",
+        "jorth kge train --set temprature=3",
+        "--set",
+        "'temperature'",
     ),
+    mistake("A setting without a value", "jorth kge train --set epochs", "--set", "epochs"),
+    mistake("Text for a number", "jorth kge train --set epochs=many", "epochs", "many"),
     mistake("No epochs", "jorth kge train --epochs 0", "--epochs", "0"),
     mistake("A folder without a model", "jorth kge evaluate -m nothing", "nothing"),
     mistake(

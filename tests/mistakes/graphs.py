@@ -44,7 +44,7 @@ CASES = [
         "The class of a callback",
         "kge.train(graph, callback=kge.CSVLog)",
         "callback must be a function",
-        "type",
+        "the class CSVLog",
     ),
     mistake(
         "A device that is not there",

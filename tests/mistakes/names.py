@@ -113,10 +113,10 @@ CASES = [
         '"all"',
     ),
     mistake(
-        "A name in the wrong case",
-        'kge.Config.preset("wn18rr")',
+        "A preset with a slip of the pen",
+        'kge.Config.preset("papper")',
         "preset must be one of",
-        "did you mean 'WN18RR'?",
+        "did you mean 'paper'?",
     ),
     mistake(
         "The name in PyKEEN",

@@ -8,7 +8,7 @@ CASES = [
     mistake(
         "Complex numbers",
         "jorth.eigh(A.astype(complex), signature)",
-        "A must be float64 or float32",
+        "A must hold real numbers",
         "complex128",
     ),
     mistake(

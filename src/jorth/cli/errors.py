@@ -10,7 +10,6 @@ import threading
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from difflib import get_close_matches
 from types import FrameType
 from typing import NoReturn
 
@@ -59,9 +58,10 @@ def is_closed_pipe(error: BaseException) -> bool:
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """The known name that is closest to a wrong one, as a question; "" if none is close."""
-    lower = {other.lower(): other for other in known}
-    near = get_close_matches(name.lower(), lower, n=1)
-    return f" Did you mean {lower[near[0]]}?" if near else ""
+    from jorth.suggestions import meant
+
+    found = meant(name, known)
+    return "" if found is None else f" Did you mean {found}?"
 
 
 class CtrlC:

@@ -36,6 +36,7 @@ from jorth.solvers import (
 )
 from jorth.storage.checks import check_size, dense, most_bytes
 from jorth.storage.matrices import Matrix, checksum, entries, read
+from jorth.suggestions import suggestion
 
 CONSTANTS = {"None": None, "True": True, "False": False}
 """Values of options as Python writes them; "none" in lower case is a choice of some options."""
@@ -274,7 +275,8 @@ def _solvers(request: Request) -> tuple[AbstractSolver, ...]:
     for name in request.methods:
         if name not in METHODS:
             choices = [DIRECT if request.problem == "eigen" else EVERY, *METHODS]
-            raise OptionError("--method", f"must be one of {', '.join(choices)}, got {name!r}")
+            found = f"{name!r}{suggestion(name, choices)}"
+            raise OptionError("--method", f"must be one of {', '.join(choices)}, got {found}")
     if request.options and len(request.methods) > 1:
         listed = ", ".join(request.methods)
         raise OptionError("--option", f"is for one method, got {len(request.methods)}: {listed}")

@@ -19,6 +19,7 @@ from jorth.kge.graph import Triples
 from jorth.kge.losses import LOSSES
 from jorth.kge.model import SCALINGS, reverse_number
 from jorth.kge.settings import automatic, presets
+from jorth.messages import listed
 from jorth.signature import Signature
 from jorth.storage.texts import parse_toml, read_toml
 from jorth.suggestions import Explained, check_keywords, meant
@@ -323,5 +324,7 @@ def _value(text: str) -> Any:
 def check_name(name: str, valid: Sequence[str], kind: str, where: str = "") -> None:
     """Raise a ValueError that suggests the nearest valid name unless ``name`` is valid."""
     if name not in valid:
-        near = meant(name, valid) or difflib.get_close_matches(name, valid, n=1, cutoff=0.0)[0]
-        raise ValueError(f"{where}there is no {kind} {name!r}; the nearest is {near!r}")
+        alike = difflib.get_close_matches(name, valid, n=1, cutoff=0.5)
+        near = meant(name, valid) or next(iter(alike), None)
+        hint = f"the nearest is {near!r}" if near is not None else f"there are {listed(valid)}"
+        raise ValueError(f"{where}there is no {kind} {name!r}; {hint}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Any
 
 from jorth.arrays import check_choice
@@ -73,11 +72,7 @@ def preset_named(name: Any) -> str:
     plain = {_plain(known): known for known in PRESETS}
     if isinstance(name, str) and _plain(name) in plain:
         return plain[_plain(name)]
-    try:
-        check_choice(name, "preset", tuple(PRESETS))
-    except ValueError as error:
-        near = difflib.get_close_matches(_plain(str(name)), plain, n=1)
-        raise ValueError(f'{error}; did you mean "{plain[near[0]]}"?' if near else error) from None
+    check_choice(name, "preset", tuple(PRESETS))
     raise AssertionError(name)
 
 
