@@ -30,6 +30,8 @@ def sections(command: click.Command, context: click.Context) -> Iterator[str]:
     rows = [f"| `{record[0]}` | {cell(record[1])} |" for record in records if record]
     if rows:
         yield "\n".join(["| option | about |", "|---|---|", *rows])
+    if command.epilog:
+        yield paragraphs(command.epilog)
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             part = command.get_command(context, name)

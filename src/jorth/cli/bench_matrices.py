@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -62,8 +64,12 @@ def number_or_fit(value: str) -> float | Literal["fit"]:
     return number
 
 
+SOLVER_HELP = (
+    "A method, by its name in `minimize` or in the tables, or a solver of one's own as "
+    "module:Class, also in this folder. Default: all."
+)
 METHOD_OPTIONS: tuple[Callable[[Any], Any], ...] = (
-    many("--solver", "solvers", str, "A name of `minimize` or of the tables. Default: all."),
+    many("--solver", "solvers", str, SOLVER_HELP),
     many("--seed", "seeds", seed, default=grids.Crossing.seeds),
     one("--time-limit", positive, LIMIT_HELP),
     one("--max-evaluations", click.IntRange(1), "Gradients per run."),
@@ -175,8 +181,10 @@ def procrustes(**shared: Any) -> None:
 
 
 def _crossing(shared: dict[str, Any]) -> grids.Crossing:
-    from jorth.bench.matrices.methods import METHOD_NAMES, table_name
+    from jorth.bench.matrices.methods import METHOD_NAMES, is_own, table_name
 
+    if any(map(is_own, shared["solvers"])) and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
     limit = shared["time_limit"]
     evaluations = shared["max_evaluations"]
     if shared["quick"]:

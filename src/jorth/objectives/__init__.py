@@ -2,6 +2,7 @@
 
 from jorth.objectives.autograd import AutogradObjective
 from jorth.objectives.base import AbstractObjective, Objective, QuadraticForm
+from jorth.objectives.checking import check_objective
 from jorth.objectives.eigenvalue import HyperbolicEigenvalue
 from jorth.objectives.finite_sum import FiniteSum
 from jorth.objectives.probe import StructuralProbe
@@ -20,4 +21,5 @@ __all__ = [
     "QuadraticForm",
     "Sharded",
     "StructuralProbe",
+    "check_objective",
 ]

@@ -16,6 +16,8 @@ from jorth.solvers.loop.chain import Stage as Stage
 from jorth.solvers.loop.chain import best_of as best_of
 from jorth.solvers.loop.record import Result as Result
 from jorth.solvers.loop.solver import AbstractSolver as AbstractSolver
+from jorth.solvers.loop.solver import Problem as Problem
+from jorth.solvers.loop.solver import State as State
 from jorth.solvers.loop.status import Status as Status
 from jorth.solvers.loop.stopping import BlockStationary as BlockStationary
 from jorth.solvers.loop.stopping import Criterion as Criterion

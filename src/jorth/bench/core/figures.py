@@ -38,6 +38,7 @@ LINES: dict[str, tuple[str, Any, str]] = {
     "Riemannian Newton": ("#EE3377", "-.", "x"),
     "auto": ("#AA4499", (0, (2, 1)), "+"),
 }
+OTHER_LINE = ("black", "-", "*")  # a solver of the user's
 MOST_TICKS = 7  # labels of a logarithmic axis
 MARK_SPACING = 0.17  # of the markers on a line, over the diagonal of the panel
 DOTS_PER_INCH = 100
@@ -50,8 +51,9 @@ FIGURE = """\
 
 def line_style(name: str, width: float = 1.6) -> dict[str, Any]:
     """Colour, style, width and markers of the line of a method."""
-    colour, style, marker = LINES[name]
-    offset = list(LINES).index(name) / len(LINES)  # so that markers of near lines do not meet
+    colour, style, marker = LINES.get(name, OTHER_LINE)
+    names = [*LINES, name]
+    offset = names.index(name) / len(names)  # so that markers of near lines do not meet
     return {
         "color": colour,
         "linestyle": style,

@@ -90,16 +90,21 @@ class Crossing:
 
     def cells(self, problem: Problem, size: Size, seed: int, **options: Any) -> list[MatrixCell]:
         """A cell for each method, in the order of the tables, and for each theta that it takes."""
-        from jorth.bench.matrices.methods import METHODS_OF_PROBLEM, THETA_METHODS, table_name
+        from jorth.bench.matrices.methods import (
+            METHODS_OF_PROBLEM,
+            THETA_METHODS,
+            is_own,
+            table_name,
+        )
 
-        wanted = {table_name(name) for name in self.solvers}
+        wanted = dict.fromkeys(table_name(name) for name in self.solvers)
         data, m, n, p = size
         base = MatrixCell(
             problem=problem, method="", data=data, m=m, n=n, p=p, seed=seed,
             max_time=self.max_time, max_evaluations=self.max_evaluations, **options,
         )  # fmt: skip
         found = []
-        for method in METHODS_OF_PROBLEM[problem]:
+        for method in (*METHODS_OF_PROBLEM[problem], *filter(is_own, wanted)):
             if not wanted or method in wanted:
                 takes_theta = problem == "race" and method in THETA_METHODS
                 thetas = self.thetas if takes_theta else (None,)

@@ -10,7 +10,7 @@ from typing import Any
 from jorth.bench.core.places import best_three
 from jorth.bench.core.records import Row
 from jorth.bench.matrices.cells import MatrixCell
-from jorth.bench.matrices.methods import METHOD_NAMES
+from jorth.bench.matrices.methods import in_order
 from jorth.bench.matrices.paper import Size
 
 DIVERGED_GROWTH = 100.0
@@ -93,7 +93,7 @@ def group_rows(rows: list[Row], problem: str) -> list[Group]:
         thetas: list[Any] = sorted({cell.theta for cell, _ in members if cell.theta is not None})
         for theta in thetas or [None]:
             found = {cell.method: row for cell, row in members if cell.theta in (None, theta)}
-            ordered = {name: found[name] for name in METHOD_NAMES if name in found}
+            ordered = {name: found[name] for name in in_order(found)}
             groups.append(Group(members[0][0], theta, ordered))
     return groups
 
@@ -101,7 +101,7 @@ def group_rows(rows: list[Row], problem: str) -> list[Group]:
 def columns_of(groups: Iterable[Any]) -> list[str]:
     """The methods that have rows in any of the groups, in the order of the tables."""
     present = {name for group in groups for name in group.rows}
-    return [name for name in METHOD_NAMES if name in present]
+    return in_order(present)
 
 
 def score(row: Row) -> tuple[float, float]:

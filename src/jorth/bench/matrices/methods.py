@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from importlib import import_module
 from typing import Any
 
 from jorth.bench.matrices.paper import PAPER_METHODS
-from jorth.solvers import CSDM, GaussSeidel, Jacobi
+from jorth.solvers import CSDM, AbstractSolver, GaussSeidel, Jacobi
 
 Method = Any  # what `minimize` takes as method: a name, a solver, or a list of these
 
@@ -62,6 +64,8 @@ def method_of(
     in units of ``curvature``, bounds the steps of the JOBCD methods. On the paper's problems CSDM
     is the paper's version.
     """
+    if name not in _METHODS:
+        return own_solver(name)
     if name == "CSDM" and problem in ("race", "probe"):
         return PAPER_CSDM
     if problem != "race" or name not in THETA_METHODS:
@@ -85,4 +89,33 @@ def table_name(name: str) -> str:
     for known, method in _METHODS.items():
         if name.lower() in (known.lower(), method):
             return known
-    raise ValueError(f"solver must be one of {', '.join(METHOD_NAMES)}; got {name!r}")
+    if is_own(name):
+        own_solver(name)
+        return name
+    known = ", ".join(METHOD_NAMES)
+    raise ValueError(f"solver must be one of {known}, or module:Class; got {name!r}")
+
+
+def is_own(name: str) -> bool:
+    """Whether a name stands for a solver of the user's, as module:Class."""
+    return ":" in name
+
+
+def own_solver(name: str) -> AbstractSolver:
+    """A solver of the user's: the attribute of a module, a class or an instance."""
+    module, _, attribute = name.partition(":")
+    try:
+        found = getattr(import_module(module), attribute)
+        solver = found() if isinstance(found, type) else found
+    except Exception as error:  # what is in a module of the user's may raise anything
+        raise ValueError(f"solver {name} cannot be loaded ({error})") from error
+    if not isinstance(solver, AbstractSolver):
+        got = type(solver).__name__
+        raise ValueError(f"solver {name} must be a jorth.solvers.AbstractSolver, got {got}")
+    return solver
+
+
+def in_order(names: Collection[str]) -> list[str]:
+    """Names of methods in the order of the tables; solvers of the user's come last."""
+    own = sorted(str(name) for name in names if name not in _METHODS)
+    return [*(name for name in METHOD_NAMES if name in names), *own]

@@ -15,7 +15,7 @@ from jorth.bench.core.sections import Headline, Podium, headline_of
 from jorth.bench.core.words import counted, firsts, listed, on_how_many, seeds_text
 from jorth.bench.matrices.cells import MatrixCell
 from jorth.bench.matrices.groups import OneProblem, columns_of
-from jorth.bench.matrices.methods import METHOD_NAMES
+from jorth.bench.matrices.methods import in_order
 from jorth.bench.matrices.tables import status_words
 
 RIVALS = ("UMCM", "ADMM", "CSDM")
@@ -74,7 +74,8 @@ def seeded_runs(rows: list[Row]) -> list[SeededRuns]:
         cell = MatrixCell.from_json(row["cell"])
         if cell.problem == "probe":
             shared.setdefault(cell.over_seeds, []).append(row)
-    return [SeededRuns(cell, MethodRows(runs, METHOD_NAMES)) for cell, runs in shared.items()]
+    methods = in_order({row["cell"]["method"] for row in rows})
+    return [SeededRuns(cell, MethodRows(runs, methods)) for cell, runs in shared.items()]
 
 
 def last_value(row: Row) -> float:
