@@ -2,6 +2,7 @@
 
 import math
 from io import StringIO
+from pathlib import Path
 
 from rich.console import Console
 
@@ -155,6 +156,24 @@ def test_the_summary_counts_and_names_what_is_short():
         assert str(auto).endswith(": 1 of 2")
         aligned = found[f"to {gap} procrustes takes at most 2 times our best from any start"]
         assert aligned.misses == [f"{where}: auto, data start 2.1 times {LBFGS}"]
+
+
+def widths(text):
+    return [line.count("|") - 1 for line in text.splitlines() if line.startswith("| n, p |")]
+
+
+def test_wide_tables_of_the_page_are_in_its_appendix():
+    rows = problem(10, 1.0, 1.0, 2.0, 0.5, 5.0) + problem(20, 4.0, 1.0, 2.5, 2.1, 3.0)
+    rows += [
+        made(cell(name, n=10, p=5), **{"1e-08": 1.0}) for name in ("GS-JOBCD", "J-JOBCD", CDOPT)
+    ]
+    shown = Path(__file__).parents[3] / "docs" / "results" / "speed.md"
+    for text in (page(entries(rows)), shown.read_text(encoding="utf-8")):
+        before, after = text.split("## Appendix: every method")
+        assert max(widths(before)) <= 8 < max(widths(after))
+        assert "except" not in before
+        assert "## Appendix: what falls short" in after
+        assert "| inf |" not in text
 
 
 def test_a_value_below_the_reference_is_told():
