@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jorth.cli import Group, folder
-from jorth.cli.errors import one_line, one_line_errors
+from jorth.cli.errors import INTERRUPTED, one_line, one_line_errors
 from jorth.cli.kge_use import (
     DATA,
     FILE,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from jorth.kge import Training
     from jorth.kge.session import Request
 
-INTERRUPTED = 130
 PRESETS = ("default", "paper", "WN18RR", "FB15k-237")
 """Those of jorth.kge.settings.presets, which is not imported for the help."""
 
@@ -51,6 +50,8 @@ def _settings(
     ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
 ) -> dict[str, Any]:
     """Settings from texts such as "lr=0.1"; values are those of TOML, or else texts."""
+    if not texts:
+        return {}
     from jorth.kge.settings.config import changes_from
 
     try:
