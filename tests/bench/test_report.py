@@ -3,13 +3,15 @@
 import base64
 import re
 from html.parser import HTMLParser
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
 from jorth.bench import read_rows, write_report
 from jorth.bench.core.records import append_row
+from jorth.bench.matrices import figures
 from jorth.bench.matrices.cells import MatrixCell
 from jorth.bench.matrices.groups import group_rows, has_diverged, is_improved
 from jorth.bench.matrices.paper import PAPER_METHODS
@@ -116,6 +118,42 @@ def test_figures_are_embedded_and_beside_the_page(written, page):
         with Image.open(path) as picture:
             assert min(picture.size) >= 300
             assert picture.convert("L").getextrema() == (0, 255)
+
+
+@pytest.fixture
+def drawn(quick_run, monkeypatch):
+    """The figures of the quick run as matplotlib has them."""
+    found = []
+    monkeypatch.setattr(figures, "png", lambda figure: found.append(figure) or b"")
+    rows = read_rows(quick_run)
+    for problem in ("race", "trace", "procrustes"):
+        for group in group_rows(rows, problem):
+            figures.convergence(group)
+    figures.against_theta([g for g in group_rows(rows, "race") if g.cell.data == "digits"])
+    for figure in found:
+        FigureCanvasAgg(figure).draw()
+    return found
+
+
+def test_nothing_of_a_figure_is_cut_off_and_no_ticks_overlap(drawn):
+    """Labels of the axes of θ were longer than the axes; ticks between powers of ten met."""
+    assert len(drawn) >= 6
+    for figure in drawn:
+        panels = figure.axes
+        texts = [text for axes in panels for text in (axes.xaxis.label, axes.yaxis.label)]
+        boxes = [text.get_window_extent() for text in texts if text.get_text()]
+        boxes += [legend.get_window_extent() for legend in figure.legends]
+        for box in boxes:
+            assert 0 <= box.x0 < box.x1 <= figure.bbox.width
+            assert 0 <= box.y0 < box.y1 <= figure.bbox.height
+        for axis in (axis for axes in panels for axis in (axes.xaxis, axes.yaxis)):
+            low, high = sorted(axis.get_view_interval())
+            ticks = axis.get_major_ticks() + axis.get_minor_ticks()
+            within = [tick.label1 for tick in ticks if low <= tick.get_loc() <= high]
+            labels = [label for label in within if label.get_visible() and label.get_text()]
+            for one, other in combinations(labels, 2):
+                boxes = one.get_window_extent(), other.get_window_extent()
+                assert not boxes[0].overlaps(boxes[1]), (one.get_text(), other.get_text())
 
 
 def test_it_can_be_read_by_machines(page):
