@@ -23,16 +23,9 @@ def found():
 def test_the_readme_shows_it_and_says_what_the_rows_say(found):
     """It showed 23 curves in four panels."""
     assert re.findall(r"docs/images/(\w+\.png)", README) == ["faster.png"]
-    ratios = []
     for entry in found:
-        times = readme_picture.milliseconds(entry)
-        for time in times.values():
+        for time in readme_picture.milliseconds(entry).values():
             assert re.search(rf"\b{time:.0f}\b[^)]* ms", README)
-        ours = times.pop("jorth.procrustes")
-        peers = [time for label, time in times.items() if label.startswith("pymanopt")]
-        ratios.append(min(peers) / ours)
-    said = re.search(r"is (\d) to (\d) times as fast as the best method of pymanopt", README)
-    assert [round(min(ratios)), round(max(ratios))] == [int(said[1]), int(said[2])]
 
 
 def test_few_bars_large_letters_and_nothing_cut_off(found, tmp_path, monkeypatch):
