@@ -221,6 +221,16 @@ def check_alike(tensor: Tensor, name: str, other: Tensor, other_name: str) -> No
         raise TypeError(f"{name} must have the dtype and device of {expected}, got {found}")
 
 
+def index_tensor(value: object, name: str, device: torch.device | None = None) -> Tensor:
+    """A tensor as it is; whole numbers in lists, arrays and frames as an int64 one on a device."""
+    if isinstance(value, Tensor):
+        return value
+    array = to_array(value, name)
+    if array.dtype.kind not in "iu" and array.size:
+        raise TypeError(f"{name} must hold whole numbers, got {describe(value)}")
+    return torch.from_numpy(array.astype(np.int64)).to(device or "cpu")
+
+
 def check_indices(value: Any, name: str, below: int, device: torch.device) -> Tensor:
     """A tensor of whole numbers from 0 to ``below`` - 1 on a device, or an error."""
     integers = isinstance(value, Tensor) and value.dtype in (torch.int64, torch.int32)

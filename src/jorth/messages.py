@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numbers
+import sys
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 LONGEST_SHOWN = 40
 """How many characters of a value an error message repeats at most."""
@@ -16,7 +17,7 @@ MOST_NAMED = 3
 
 def describe(value: object) -> str:
     """The type and size of an argument for an error message, never the entries of an array."""
-    if isinstance(value, (np.ndarray, Tensor)):
+    if isinstance(value, np.ndarray) or _is_tensor(value):
         return _array(value)
     if hasattr(value, "tocsr") and hasattr(value, "dtype"):
         return f"{_with_article(value.dtype)} sparse matrix of shape {_shape(value)}"
@@ -47,10 +48,10 @@ def listed(names: Sequence[object]) -> str:
     return some if len(names) <= MOST_NAMED else f"{some} and {len(names) - MOST_NAMED} more"
 
 
-def cut(text: object) -> str:
+def cut(text: object, most: int = LONGEST_SHOWN) -> str:
     """A text that is short enough for a message."""
     written = str(text)
-    return written if len(written) <= LONGEST_SHOWN else f"{written[: LONGEST_SHOWN - 3]}..."
+    return written if len(written) <= most else f"{written[: most - 3]}..."
 
 
 def _inner(value: object) -> str:
@@ -64,14 +65,17 @@ def _inner(value: object) -> str:
     return found
 
 
-def _array(value: np.ndarray | Tensor) -> str:
+def _is_tensor(value: object) -> bool:
+    """Whether a value is a tensor: there is none where torch was never imported."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _array(value: Any) -> str:
     masked = "masked " if isinstance(value, np.ma.MaskedArray) else ""
     kind = "array" if isinstance(value, np.ndarray) else "tensor"
-    sparse = ""
-    place = ""
-    if isinstance(value, Tensor):
-        sparse = "sparse " if str(value.layout).startswith("torch.sparse") else ""
-        place = " on meta" if value.is_meta else ""
+    sparse = "sparse " if "sparse" in str(getattr(value, "layout", "")) else ""
+    place = " on meta" if getattr(value, "is_meta", False) else ""
     return f"{_with_article(value.dtype)} {masked}{sparse}{kind} of shape {_shape(value)}{place}"
 
 

@@ -55,7 +55,7 @@ class Signature:
             values = list(signs.tolist() if hasattr(signs, "tolist") else signs)
         except (TypeError, RuntimeError):  # torch has RuntimeErrors for tensors without data
             found = type(signs).__name__
-            raise TypeError(f"signs must be a sequence of +1 and -1, got {found}") from None
+            raise TypeError(f"signs must be a sequence of +1 and -1, got {found:.40}") from None
         for position, sign in enumerate(values):
             number = isinstance(sign, (int, float, np.number)) and not isinstance(sign, bool)
             if not number or sign not in (1, -1):
@@ -149,7 +149,7 @@ class Signature:
 
 def _check_count(count: object, name: str, least: int) -> None:
     if isinstance(count, bool) or not isinstance(count, (int, np.integer)):
-        raise TypeError(f"{name} must be an integer, got {type(count).__name__}")
+        raise TypeError(f"{name} must be an integer, got {type(count).__name__:.40}")
     if count < least:
         found = count if count > -(10**9) else "less"
         raise ValueError(f"{name} must be at least {least}, got {found}")

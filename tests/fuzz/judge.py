@@ -49,7 +49,7 @@ class Endless(BaseException):
 
 
 @contextlib.contextmanager
-def _limits() -> Iterator[None]:
+def limits() -> Iterator[None]:
     """A call that runs for ever, or asks for all the memory there is, ends."""
 
     def ring(*_: object) -> None:
@@ -89,7 +89,7 @@ def judge(case: Case) -> Verdict:
         given = case.arguments()
         before = {name: snapshot(value) for name, value in given.items()}
         try:
-            with _limits():
+            with limits():
                 result = case.call.function(**given)
         except Endless:
             return Verdict(case, ELSE, "did not end")

@@ -22,7 +22,7 @@ ROOMS: dict[str, tuple[ModuleType, float]] = {
 
 
 @contextlib.contextmanager
-def _empty_folder() -> Iterator[None]:
+def empty_folder() -> Iterator[None]:
     """A working folder of its own."""
     before = os.getcwd()
     with tempfile.TemporaryDirectory() as folder:
@@ -36,7 +36,7 @@ def _empty_folder() -> Iterator[None]:
 def run(room: str, count: int, base: int) -> list[Verdict]:
     """The verdicts on the right calls of a room and on its share of ``count`` cases."""
     module, share = ROOMS[room]
-    with _empty_folder():  # some paths are relative
+    with empty_folder():  # some paths are relative
         right = [judge(Case(call, {}, base)) for call in module.CALLS]
         wrong = [verdict for verdict in right if verdict.outcome != RIGHT]
         assert not wrong, f"a right call fails: {wrong[0]}"

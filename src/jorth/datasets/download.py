@@ -22,6 +22,7 @@ from jorth.arrays import real_number
 from jorth.datasets import files
 from jorth.datasets.registry import DataSet, lookup
 from jorth.extras import needs
+from jorth.messages import shown
 from jorth.storage.atomic import make_folder, replacing
 from jorth.storage.checks import TooLarge, most_bytes
 from jorth.storage.matrices import checksum
@@ -129,13 +130,13 @@ def _address(entry: DataSet, url: str | None, place: Path) -> str:
             f"(--url, --sha256), or put {files.names_of(entry)} into {place}"
         )
     if urlsplit(address).scheme not in ("http", "https"):
-        raise ValueError(f"url must begin with https:// or http://, got {address!r}")
+        raise ValueError(f"url must begin with https:// or http://, got {shown(address)}")
     return address
 
 
 def _digest(sha256: str | None) -> str | None:
     if sha256 is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", sha256):
-        raise ValueError(f"sha256 must be 64 hexadecimal digits, got {sha256!r}")
+        raise ValueError(f"sha256 must be 64 hexadecimal digits, got {shown(sha256)}")
     return sha256.lower() if sha256 else None
 
 

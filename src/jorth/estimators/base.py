@@ -15,7 +15,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from jorth.arrays import check_choice, check_signature, describe, real_number
+from jorth.arrays import check_choice, check_signature, describe, is_sparse, real_number
+from jorth.inputs import to_floats
 from jorth.signature import Signature
 from jorth.solvers import Result, Status
 from jorth.suggestions import Explained
@@ -37,7 +38,7 @@ class Transformer(Explained, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def _rows(self, X: Any, **options: Any) -> NDArray[Any]:
         """The rows (m, n) in float64 or float32; ``reset=False`` requires the n of the fit."""
         with naming(X=X):
-            found: NDArray[Any] = validate_data(self, X, dtype=FLOATS, **options)
+            found: NDArray[Any] = validate_data(self, dense(X, "X"), dtype=FLOATS, **options)
             return found
 
     def _transformed_rows(self, X: Any) -> NDArray[Any]:
@@ -51,6 +52,7 @@ class Transformer(Explained, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.sparse = True
         return tags
 
 
@@ -65,8 +67,14 @@ def check_fitted(estimator: Transformer) -> None:
 def numbers(value: Any, name: str, **options: Any) -> NDArray[Any]:
     """An array of numbers, as scikit-learn's `check_array` returns it."""
     with naming(**{name: value}):
-        found: NDArray[Any] = check_array(value, input_name=name, **options)
+        found: NDArray[Any] = check_array(dense(value, name), input_name=name, **options)
         return found
+
+
+def dense(value: Any, name: str) -> Any:
+    """A sparse matrix as a dense one, float16 as float32; scikit-learn converts all else."""
+    half = isinstance(value, np.ndarray) and value.dtype == np.float16
+    return to_floats(value, name) if half or (is_sparse(value) and value.shape[0]) else value
 
 
 def signature_for(columns: int, signature: Signature | None, time: Any) -> Signature:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from scipy.sparse import issparse
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import validate_data
 
@@ -63,8 +62,7 @@ class LorentzAligner(Transformer):
         if self.max_iterations is not None:
             whole_number(self.max_iterations, "max_iterations", 0)
         with naming(X=X, y=y):
-            if issparse(y):
-                raise TypeError("Sparse data was passed for y, but dense data is required")
+            X, y = base.dense(X, "X"), base.dense(y, "y")
             X, y = validate_data(self, X, y, dtype=base.FLOATS, multi_output=True, y_numeric=True)
         y = y.reshape(len(y), -1).astype(X.dtype, copy=False)
         n = X.shape[1]
@@ -104,7 +102,7 @@ class LorentzAligner(Transformer):
         """R^2 = 1 - ||X R - y||^2 / ||y - mean(y)||^2."""
         moved = self.transform(X)
         with naming(X=X, y=y):
-            return float(r2_score(y, moved, multioutput="variance_weighted"))
+            return float(r2_score(base.dense(y, "y"), moved, multioutput="variance_weighted"))
 
     @property
     def _n_features_out(self) -> int:

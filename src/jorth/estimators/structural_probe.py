@@ -201,7 +201,7 @@ class StructuralProbeEmbedding(Transformer):
     def _pairs(self, X: Any, y: Any) -> tuple[Floats, Floats]:
         """The distances of the points and those of y, both for the pairs i < j."""
         d = self.distances(X)
-        T = _distance_matrix(np.asarray(X, dtype=np.float64), y)
+        T = _distance_matrix(self._rows(X, reset=False).astype(np.float64), y)
         return _condensed(d), _condensed(T)
 
     @property

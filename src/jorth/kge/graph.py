@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import check_indices, describe, generator, real_number, whole_number
+from jorth.arrays import check_indices, describe, generator, index_tensor, real_number, whole_number
 
 PARTS = ("train", "valid", "test")
 GENERATED_RELATIONS = ("ancestor", "next", "parent", "second_next")
@@ -22,13 +22,15 @@ MAX_LEAVES = 2**24
 class Triples:
     """A knowledge graph in three parts, each an int64 tensor (N, 3) of head, relation and tail.
 
+    Arrays, frames and lists of whole numbers become such tensors.
+
     Entity i is called ``entities[i]``, relation i ``relations[i]``. Entities that occur only in
     ``valid`` or ``test`` are numbered too, and keep their initial embedding. ``valid`` and ``test``
     may be empty. ``notes`` are what `load_triples` has found out about its files, a line each.
 
     Raises:
-        TypeError: A part is no int64 tensor (N, 3) or on another device than ``train``, or the
-            names are no strings.
+        TypeError: A part holds other than whole numbers (N, 3) or is on another device than
+            ``train``, or the names are no strings.
         ValueError: A number has no name, two names are equal, or ``train`` is empty.
     """
 
@@ -43,8 +45,8 @@ class Triples:
         for kind in ("entities", "relations"):
             object.__setattr__(self, kind, _names(getattr(self, kind), kind))
         for part in PARTS:
-            triples = getattr(self, part)
-            check_triples(triples, part)
+            triples = to_triples(getattr(self, part), part)
+            object.__setattr__(self, part, triples)
             if triples.device != self.train.device:
                 found = f"{part} on {triples.device} and train on {self.train.device}"
                 raise TypeError(f"train, valid and test must be on one device, got {found}")
@@ -146,12 +148,16 @@ def found_in(triples: Tensor, others: Tensor) -> Tensor:
     return torch.isin(numbers[: len(triples)], numbers[len(triples) :])
 
 
-def check_triples(value: object, name: str) -> None:
-    """Raise a TypeError unless the value is a dense int64 tensor (N, 3)."""
-    dense = isinstance(value, Tensor) and value.layout == torch.strided and not value.is_meta
-    if not dense or value.dtype != torch.int64 or value.shape[1:] != (3,):  # type: ignore[attr-defined]
-        hint = "; take one of its parts, such as graph.test" if isinstance(value, Triples) else ""
-        raise TypeError(f"{name} must be an int64 tensor (N, 3), got {describe(value)}{hint}")
+def to_triples(value: object, name: str) -> Tensor:
+    """An int64 tensor (N, 3) from a tensor, an array, a frame or lists, or a TypeError."""
+    if isinstance(value, Triples):
+        found = f"{describe(value)}; take one of its parts, such as graph.test"
+        raise TypeError(f"{name} must be an int64 tensor (N, 3), got {found}")
+    triples = index_tensor(value, name)
+    dense = triples.layout == torch.strided and not triples.is_meta
+    if not dense or triples.dtype != torch.int64 or triples.shape[1:] != (3,):
+        raise TypeError(f"{name} must be an int64 tensor (N, 3), got {describe(value)}")
+    return triples
 
 
 def check_some(triples: Tensor, name: str) -> None:
@@ -183,7 +189,7 @@ def hold_out(train: Tensor, *, share: float = 0.1, seed: int = 0) -> tuple[Tenso
     Returns:
         (those that stay, those held out).
     """
-    check_triples(train, "train")
+    train = to_triples(train, "train")
     share = real_number(share, "share", "a number above 0 and below 1", lambda x: 0 < x < 1)
     distinct: dict[tuple[int, ...], int] = {}
     own = [distinct.setdefault(tuple(triple), len(distinct)) for triple in train.tolist()]

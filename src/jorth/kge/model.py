@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from jorth import arrays
-from jorth.arrays import check_indices, describe
+from jorth.arrays import check_indices, describe, index_tensor
 from jorth.derivatives import first_derivatives_only
 from jorth.group import random_point
 from jorth.kernels.arcs import runs_compiled, runs_on_device, write_compiled, write_squared_arcs
@@ -226,12 +226,12 @@ class UltraE(Explained, torch.nn.Module):
 
     def score_tails(self, head: Tensor, relation: Tensor) -> Tensor:
         """Scores (B, entities) of (head, relation, ?) for every entity as the tail."""
-        self._check_queries(head, "head", relation)
+        head, relation = self._queries(head, "head", relation)
         return self._score_all(head, relation)
 
     def score_heads(self, relation: Tensor, tail: Tensor) -> Tensor:
         """Scores (B, entities) of (?, relation, tail) for every entity as the head."""
-        self._check_queries(tail, "tail", relation)
+        tail, relation = self._queries(tail, "tail", relation)
         return self._score_all(tail, relation + self.n_relations)
 
     def _score_all(self, anchor: Tensor, code: Tensor) -> Tensor:
@@ -245,17 +245,23 @@ class UltraE(Explained, torch.nn.Module):
         """The scores less the weighted squared distances of points with products alpha^2 g."""
         return scores - (self.reverse_weight * self.area) * squared_arc(g)
 
-    def _check_queries(self, anchor: Tensor, name: str, relation: Tensor) -> None:
-        check_indices(anchor, name, self.n_entities, self.points.device)
-        check_indices(relation, "relation", self.n_relations, self.points.device)
+    def _queries(self, anchor: Any, name: str, relation: Any) -> tuple[Tensor, Tensor]:
+        """Numbers of entities and relations (B,) as tensors on the device of the model."""
+        device = self.points.device
+        anchor = index_tensor(anchor, name, device)
+        relation = index_tensor(relation, "relation", device)
+        check_indices(anchor, name, self.n_entities, device)
+        check_indices(relation, "relation", self.n_relations, device)
         if anchor.ndim != 1 or anchor.shape != relation.shape:
             found = f"{describe(anchor)} and {describe(relation)}"
             raise ValueError(f"{name} and relation must have one shape (B,), got {found}")
+        return anchor, relation
 
     def forward(self, triples: Tensor) -> Tensor:
         """Scores (...) of triples (..., 3), read as (anchor, code, answer)."""
         device = self.points.device
         codes = 2 * self.n_relations
+        triples = index_tensor(triples, "triples", device)
         check_indices(triples, "triples", max(self.n_entities, codes), device)
         if triples.ndim < 1 or triples.shape[-1] != 3:
             raise ValueError(f"triples must have shape (..., 3), got {describe(triples)}")

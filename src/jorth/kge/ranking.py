@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth.arrays import check_choice, check_flag, describe, whole_number
-from jorth.kge.graph import Known, check_numbers, check_some, check_triples
+from jorth.kge.graph import Known, check_numbers, check_some, to_triples
 from jorth.suggestions import explained
 
 Side = Literal["head", "tail", "both"]
@@ -119,7 +119,7 @@ def evaluate(
             CPU, 2^23 elsewhere.
     """
     model = _scorer(model)
-    check_triples(triples, "triples")
+    triples = to_triples(triples, "triples")
     check_some(triples, "triples")
     check_numbers(triples, "triples", model.n_entities, model.n_relations)
     check_flag(exclude_anchor, "exclude_anchor")
@@ -130,7 +130,7 @@ def evaluate(
     batch_size = whole_number(batch_size, "batch_size", 1)
     index = None
     if known is not None:
-        check_triples(known, "known")
+        known = to_triples(known, "known")
         check_numbers(known, "known", model.n_entities, model.n_relations)
         answers = torch.cat([known.to(triples.device), triples])
         index = Known(answers, model.n_entities, model.n_relations)

@@ -145,7 +145,7 @@ class Objective(AbstractObjective):
     def __init__(self, value: Callable[[Any], float], gradient: Callable[[Any], Any]) -> None:
         for name, function in (("value", value), ("gradient", gradient)):
             if not callable(function):
-                raise TypeError(f"{name} must be a function of X, got {type(function).__name__}")
+                raise TypeError(f"{name} must be a function of X, got {describe(function)}")
         self._value = value
         self._gradient = gradient
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jorth.arrays import FLOATS, to_tensor
+from jorth.arrays import FLOATS, describe, to_tensor
 from jorth.inputs import to_array
 from jorth.messages import listed
 from jorth.objectives.autograd import differentiate, evaluate
@@ -27,7 +27,7 @@ class FiniteSum(AbstractObjective):
 
     def __init__(self, fn: Callable[[Tensor, Any], Tensor], data: Any) -> None:
         if not callable(fn):
-            raise TypeError(f"fn must be a function of (X, batch), got {type(fn).__name__}")
+            raise TypeError(f"fn must be a function of (X, batch), got {describe(fn)}")
         self._single = not isinstance(data, tuple)
         parts = (data,) if self._single else tuple(data)
         self.speaks_torch = any(isinstance(part, Tensor) for part in parts)

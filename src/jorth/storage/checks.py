@@ -12,6 +12,8 @@ from typing import IO, Any
 
 import numpy as np
 
+from jorth.messages import shown
+
 VARIABLE = "JORTH_MAX_BYTES"
 MAX_BYTES = 2**31  # the default for the number of bytes that a file may expand to
 BLOCK = 1 << 20
@@ -39,11 +41,11 @@ def most_bytes(asked: int | None = None) -> int:
     """The argument, else the environment variable JORTH_MAX_BYTES, else `MAX_BYTES`."""
     if asked is not None:
         if type(asked) is not int or asked < 1:
-            raise ValueError(f"max_bytes must be a whole number of at least 1, got {asked!r}")
+            raise ValueError(f"max_bytes must be a whole number of at least 1, got {shown(asked)}")
         return asked
     text = os.environ.get(VARIABLE, "")
     if text and not (text.isdecimal() and int(text) > 0):
-        raise ValueError(f"{VARIABLE} must be a whole number of at least 1, got {text!r}")
+        raise ValueError(f"{VARIABLE} must be a whole number of at least 1, got {shown(text)}")
     return int(text) if text else MAX_BYTES
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from jorth.messages import cut
 from jorth.storage.atomic import replacing
 from jorth.storage.checks import check_npy, check_npz, check_sparse, most_bytes, numbers_in_mat
 from jorth.storage.text_matrices import AUTO, Layout, Tell, read_text_matrix, silent
@@ -208,9 +209,9 @@ def write(path: Path, array: NDArray[np.floating], *, name: str = "X") -> None:
 
 def _choose(found: dict[str, Matrix], key: str | None) -> Matrix:
     """The variable called ``key``, or the only one."""
-    names = ", ".join(found) or "nothing"
+    names = cut(", ".join(found), 120) or "nothing"
     if key is not None and key not in found:
-        raise ValueError(f"key must name a variable of it, got {key}; it holds {names}")
+        raise ValueError(f"key must name a variable of it, got {cut(key)}; it holds {names}")
     if key is None and len(found) != 1:
         raise ValueError(f"it must hold one variable, or key must name one; it holds {names}")
     return next(iter(found.values())) if key is None else found[key]

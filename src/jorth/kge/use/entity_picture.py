@@ -12,7 +12,7 @@ from torch import Tensor
 
 from jorth.arrays import check_indices, describe, is_number, whole_number
 from jorth.extras import needs
-from jorth.kge.graph import check_triples
+from jorth.kge.graph import to_triples
 from jorth.kge.use.disc import Disc, Floats, project_to_disc
 from jorth.kge.use.figures import GREY, INK, picture_path, save_figure, short
 from jorth.kge.use.naming import Names, is_single, parts_of
@@ -60,7 +60,7 @@ def draw_entities(
     plain, entities, _ = parts_of(model)
     values = _values(colours, entities)
     if lines is not None:
-        check_triples(lines, "lines")
+        lines = to_triples(lines, "lines")
         check_indices(lines[:, ::2], "entities of lines", plain.n_entities, lines.device)
     disc = project_to_disc(model)
     named = _labelled(label, entities, disc.points)

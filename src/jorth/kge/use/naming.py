@@ -61,7 +61,8 @@ class Names:
 
 
 def _list(keys: Any, argument: str) -> list[Any]:
-    """One key, or a sequence, array or tensor (m,) of keys, as a list."""
+    """One key, or a sequence, array, series or tensor (m,) of keys, as a list."""
+    keys = _without_index(keys)
     if isinstance(keys, (np.ndarray, Tensor)):
         if keys.ndim > 1 or (isinstance(keys, Tensor) and keys.is_meta):
             expected = "names or numbers in at most one dimension"
@@ -70,8 +71,14 @@ def _list(keys: Any, argument: str) -> list[Any]:
     return [keys] if is_single(keys) else list(keys)
 
 
+def _without_index(keys: Any) -> Any:
+    """The values of a series; anything else as it is."""
+    return np.asarray(keys) if hasattr(keys, "to_numpy") else keys
+
+
 def is_single(keys: Any) -> bool:
     """Whether it is one key and not a sequence of keys."""
+    keys = _without_index(keys)
     if isinstance(keys, (np.ndarray, Tensor)):
         return keys.ndim == 0
     return isinstance(keys, (str, bytes)) or not isinstance(keys, Sequence)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from jorth.arrays import check_indices, whole_number
-from jorth.kge.graph import Known, check_triples
+from jorth.kge.graph import Known, to_triples
 from jorth.kge.model import UltraE
 from jorth.kge.ranking import SCORES_AT_ONCE_ON_CPU
 from jorth.kge.use.naming import Key, is_single, parts_of
@@ -90,7 +90,7 @@ def _queries(anchors: list[int], codes: list[int], side: str) -> Tensor:
 
 
 def _index(known: Tensor, model: UltraE) -> Known:
-    check_triples(known, "known")
+    known = to_triples(known, "known")
     check_indices(known[:, ::2], "entities of known", model.n_entities, known.device)
     check_indices(known[:, 1], "relations of known", model.n_relations, known.device)
     return Known(known.to(model.points.device), model.n_entities, model.n_relations)

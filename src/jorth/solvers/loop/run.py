@@ -71,8 +71,8 @@ class Settings:
         arrays.check_flag(self.progress, "progress")
         if self.callback is not None and not callable(self.callback):
             raise TypeError(f"callback must be a function, got {arrays.describe(self.callback)}")
-        if self.checkpoint is not None and not isinstance(self.checkpoint, (str, os.PathLike)):
-            raise TypeError(f"checkpoint must be a path, got {arrays.describe(self.checkpoint)}")
+        if self.checkpoint is not None:
+            arrays.file_path(self.checkpoint, "checkpoint")
         if self.stop is not None and not isinstance(self.stop, Criterion):
             raise TypeError(
                 f"stop must be a criterion from jorth.stopping, got {arrays.describe(self.stop)}"
