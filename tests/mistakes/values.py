@@ -109,7 +109,7 @@ CASES = [
         "A device that is not there",
         'jorth.random_point(signature, dtype=torch.float64, device="gpu")',
         "device must be",
-        "'gpu'",
+        "did you mean 'cuda'?",
     ),
     mistake(
         "A radius of zero",

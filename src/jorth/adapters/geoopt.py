@@ -16,13 +16,14 @@ from jorth.extras import needs
 from jorth.group import PolishError, polish, random_point, residual
 from jorth.group.slopes import skew_gradient
 from jorth.signature import Signature
+from jorth.suggestions import Explained
 
 with needs("jorth.adapters.geoopt", "geoopt"):
     from geoopt import ManifoldTensor
     from geoopt.manifolds.base import Manifold
 
 
-class JOrthogonal(Manifold):
+class JOrthogonal(Explained, Manifold):
     """The matrices X^T J X = J with the right-invariant metric <K1 X, K2 X>_X = tr(K1^T K2).
 
     Points are (..., n, n) in float64 or float32; tangent vectors are the matrices U = K X of the

@@ -19,6 +19,7 @@ from jorth.group import random_point
 from jorth.group.slopes import skew_gradient
 from jorth.inputs import to_floats
 from jorth.signature import Signature
+from jorth.suggestions import Explained
 
 with needs("jorth.adapters.pymanopt", "pymanopt"):
     from pymanopt.manifolds.manifold import Manifold
@@ -26,7 +27,7 @@ with needs("jorth.adapters.pymanopt", "pymanopt"):
 Matrix = NDArray[Any]
 
 
-class JOrthogonal(Manifold):
+class JOrthogonal(Explained, Manifold):
     """The matrices X^T J X = J with the right-invariant metric <J S1 X, J S2 X>_X = <S1, S2>_F.
 
     A tangent vector J S X is held as its skew S (n, n), as pymanopt's own groups hold theirs. The

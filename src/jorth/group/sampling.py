@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth import arrays
-from jorth.arrays import FLOATS, LARGEST_COUNT, describe, generator, is_number, shown
+from jorth.arrays import FLOATS, LARGEST_COUNT, check_device, describe, generator, is_number, shown
 from jorth.group.cs_form import compose_cs
 from jorth.signature import Signature
 from jorth.suggestions import explained
@@ -131,10 +131,8 @@ def _torch_dtype(dtype: Any) -> torch.dtype:
 
 
 def _torch_device(device: Any) -> torch.device | None:
-    try:
-        place = None if device is None else torch.device(device)
-    except (TypeError, ValueError, RuntimeError):
-        place = torch.device("meta")
+    check_device(device)
+    place = None if device is None else torch.device(device)
     if place is not None and place.type == "meta":
-        raise ValueError(f"device must be a torch device that holds data, got {describe(device)}")
+        raise ValueError(f"device must be a torch device that holds data, got {shown(device)}")
     return place
