@@ -25,6 +25,14 @@ COMMANDS = {
     "solve": "jorth.cli.solve:solve",
 }
 
+EXAMPLES = """\b
+Examples:
+  jorth demo
+  jorth solve procrustes source.csv target.csv -s lorentz -o X.npy
+  jorth bench hevp --data rows.csv --report
+  jorth kge train --data my-graph
+  jorth COMMAND --help"""
+
 
 class Group(click.Group):
     """A group that suggests a command where the name of one is wrong."""
@@ -83,7 +91,15 @@ def with_options(*options: Callable[[Any], Any]) -> Callable[[F], F]:
     return decorate
 
 
-@click.group(cls=Program, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Program,
+    lazy=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=EXAMPLES,
+)
 @click.version_option(__version__, prog_name="jorth")
 def main() -> None:
-    """Compute with J-orthogonal matrices: isometries of hyperbolic and ultrahyperbolic space."""
+    """Compute with J-orthogonal matrices, the isometries of hyperbolic and ultrahyperbolic space.
+
+    JORTH_TRACEBACK=1 shows errors with their tracebacks.
+    """

@@ -12,6 +12,7 @@ import click
 
 from jorth.cli import F, LazyGroup, folder
 from jorth.cli.errors import INTERRUPTED, one_line_errors
+from jorth.cli.options import examples
 from jorth.terminal import visible
 
 if TYPE_CHECKING:
@@ -31,9 +32,19 @@ positive = click.FloatRange(0, min_open=True)
 seed = click.IntRange(0)
 
 
-@click.group(cls=LazyGroup, lazy=BENCHMARKS)
+@click.group(
+    cls=LazyGroup,
+    lazy=BENCHMARKS,
+    epilog=examples(
+        "jorth bench hevp --quick --report", "jorth bench procrustes --data rows.csv --report"
+    ),
+)
 def bench() -> None:
-    """Run methods on equal budgets. `jorth report` turns the results into a page."""
+    """Compare methods on equal budgets.
+
+    Every run becomes a row in a file, and the same command continues after Ctrl-C. `jorth report`
+    turns the rows into a page.
+    """
 
 
 def one(name: str, kind: Any, text: str, *, default: Any = None) -> Callable[[F], F]:
@@ -52,12 +63,12 @@ def many(
     return click.option(name, field, multiple=True, type=kind, help=text.strip())
 
 
-OUTPUT_HELP = "Folder of the rows, where an earlier run is resumed. Default: out/bench/NAME."
+OUTPUT_HELP = "Folder of the rows; runs that it has are skipped. Default: out/bench/NAME."
 RUN_OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("--output", "-o", type=folder, help=OUTPUT_HELP),
     click.option("--quick", is_flag=True, help="Run a small grid in a few seconds."),
-    click.option("--retry-failed", is_flag=True, help="Run failed runs again."),
-    click.option("--report", is_flag=True, help="Write the page of `jorth report` at the end."),
+    click.option("--retry-failed", is_flag=True, help="Repeat the runs that failed."),
+    click.option("--report", is_flag=True, help="Then write the page, as `jorth report` does."),
 )
 
 

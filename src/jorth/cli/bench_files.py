@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MOST = {"hevp": (10_000, 200), "probe": (2_000, 100), "procrustes": (10_000, 200)}
 """The most rows and columns that are taken of a file unless --size is given."""
-SIGNATURE_HELP = "Signs of J for the columns of a file, as in `jorth solve`: 12,8, ++-+, lorentz."
+SIGNATURE_HELP = "Signs of J for the columns of a file: 12,8, ++-+ or lorentz, as in `jorth solve`."
 KEY_HELP = "Variable to read from a .npz or .mat file."
 FILE_OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("--signature", "-s", help=SIGNATURE_HELP),

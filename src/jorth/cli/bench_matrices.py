@@ -20,6 +20,7 @@ from jorth.cli import folder, with_options
 from jorth.cli.bench import RUN_OPTIONS, many, one, positive, run_and_report, seed, share
 from jorth.cli.bench_files import FILE_OPTIONS, MOST, files_of, is_file, with_files
 from jorth.cli.errors import suggestion
+from jorth.cli.options import examples
 from jorth.storage.matrices import READABLE
 
 FILE = click.Path(dir_okay=False, path_type=Path)
@@ -65,49 +66,66 @@ def number_or_fit(value: str) -> float | Literal["fit"]:
 
 
 SOLVER_HELP = (
-    "A method, by its name in `minimize` or in the tables, or a solver of one's own as "
-    "module:Class, also in this folder. Default: all."
+    "Name of a method, or module:Class for a solver of yours. Repeatable. Default: all methods."
 )
 METHOD_OPTIONS: tuple[Callable[[Any], Any], ...] = (
     many("--solver", "solvers", str, SOLVER_HELP),
-    many("--seed", "seeds", seed, default=grids.Crossing.seeds),
+    many("--seed", "seeds", seed, "Seed of everything random. Repeatable.", grids.Crossing.seeds),
     one("--time-limit", positive, LIMIT_HELP),
-    one("--max-evaluations", click.IntRange(1), "Gradients per run."),
+    one("--max-evaluations", click.IntRange(1), "Gradients that a run may use."),
     *RUN_OPTIONS,
 )
+DATA_DIR_HELP = "Folder of the data sets. Default: $JORTH_DATA, or the cache of jorth."
 DATA_HELP = (
-    "A file of one's own (.npy, .npz, .mat, .csv, .tsv, .txt), or randn, digits, or a name of "
-    "`jorth data list`."
+    "A file of yours (.npy, .npz, .mat, .csv, .tsv, .txt), randn, digits, or a name from "
+    "`jorth data list`. Repeatable."
 )
 SIZE_HELP = (
-    "Rows x columns, as 1000x780, drawn at random. Default: the size in the paper; of a file all, "
-    "but at most {} rows and {} columns, for probe {} and {}."
+    "Rows and columns to draw at random, as in 1000x780. Repeatable. Default: the size in the "
+    "paper, or a whole file up to {} rows and {} columns (probe: {} and {})."
 ).format(*MOST["hevp"], *MOST["probe"])
 DATA_OPTIONS: tuple[Callable[[Any], Any], ...] = (
     many("--data", "names", str, DATA_HELP, DATA),
     many("--size", "sizes", rows_x_columns, SIZE_HELP),
     many(
-        "--p-share", "shares", share, f"p / n. Default: {SHARES['hevp']}, probe {SHARES['probe']}."
+        "--p-share",
+        "shares",
+        share,
+        f"Share p / n of plus signs. Default: {SHARES['hevp']}, or {SHARES['probe']} for probe.",
     ),
-    one("--protocol", click.Choice(["paper"]), "paper: the paper's grid for this problem."),
-    one("--data-dir", folder, "Folder of the data. Default: $JORTH_DATA, else a cache of jorth."),
+    one("--protocol", click.Choice(["paper"]), "The paper's data, sizes and time limit."),
+    one("--data-dir", folder, DATA_DIR_HELP),
     *FILE_OPTIONS,
     *METHOD_OPTIONS,
 )
-PROBLEM_HELP = "race: as printed in the paper, unbounded. trace: well-posed."
-THETA_HELP = "Proximal weight of the JOBCD methods in the race, in units of the curvature."
-RIDGE_HELP = "Ridge of the trace problem, in mean eigenvalues of D^T D."
-APPENDIX_HELP = "With --protocol paper: also the larger p of its appendix."
+PROCRUSTES_HELP = "File of rows to align (.npy, .npz, .mat, .csv, .tsv, .txt). Repeatable."
+PROBLEM_HELP = "race is unbounded, as printed in the paper; trace is well-posed."
+THETA_HELP = (
+    "Proximal weight of the JOBCD methods in the race, in units of the curvature. Repeatable."
+)
+RIDGE_HELP = "Ridge of the trace problem, relative to the mean eigenvalue of D^T D."
+APPENDIX_HELP = "With --protocol paper, add the larger p of the paper's appendix."
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "jorth bench hevp --quick --report",
+        "jorth bench hevp --data rows.csv --problem trace --report",
+        "jorth bench hevp --data digits --size 500x40 --solver J-JOBCD --solver CSDM",
+        "jorth bench hevp --protocol paper --data mnist --time-limit 20 -o runs/paper",
+    )
+)
 @one("--problem", click.Choice(["race", "trace", "both"]), PROBLEM_HELP, default="both")
 @many("--theta", "thetas", positive, THETA_HELP, grids.Crossing.thetas)
 @one("--ridge", positive, RIDGE_HELP, default=grids.RIDGE)
 @click.option("--appendix", is_flag=True, help=APPENDIX_HELP)
 @with_options(*DATA_OPTIONS)
 def hevp(problem: str, ridge: float, appendix: bool, **shared: Any) -> None:
-    """The hyperbolic eigenvalue problem: as the paper prints it, and well-posed."""
+    """The hyperbolic eigenvalue problem.
+
+    It is run as the paper prints it, where it is unbounded (race), and in a well-posed form whose
+    optimum is known (trace).
+    """
     if appendix and not shared["protocol"]:
         raise click.UsageError("--appendix needs --protocol paper")
     names = _data_names(shared)
@@ -124,13 +142,23 @@ def hevp(problem: str, ridge: float, appendix: bool, **shared: Any) -> None:
     run_and_report(cells, "hevp", shared, shared["data_dir"])
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "jorth bench probe --quick --report",
+        "jorth bench probe --data rows.csv --size 500x30 --report",
+        "jorth bench probe --protocol paper --data w1a --seed 0 --seed 1",
+    )
+)
 @one("--alpha", positive, "Radius of the pseudo-hyperboloid.", default=1.0)
-@one("--scale", number_or_fit, "Factor on the distances, or fit for the best one.", default="1")
-@one("--ridge", click.FloatRange(0), "ridge/2 ||X||^2 is added.", default=0.0)
+@one("--scale", number_or_fit, "Factor on the distances, or fit for the best factor.", default="1")
+@one("--ridge", click.FloatRange(0), "Weight of the term ||X||^2 / 2 that is added.", default=0.0)
 @with_options(*DATA_OPTIONS)
 def probe(alpha: float, scale: float | Literal["fit"], ridge: float, **shared: Any) -> None:
-    """The structural probe: distances matched on the pseudo-hyperboloid, transform then lift."""
+    """The structural probe.
+
+    Distances of the rows are matched by distances on the pseudo-hyperboloid: rows are transformed
+    and then lifted onto it.
+    """
     names = _data_names(shared)
     crossing = _crossing(shared)
     options: dict[str, Any] = dict(alpha=alpha, scale=scale, ridge=ridge)
@@ -144,24 +172,43 @@ def probe(alpha: float, scale: float | Literal["fit"], ridge: float, **shared: A
     run_and_report(cells, "probe", shared, shared["data_dir"])
 
 
-@click.command()
-@many("--data", "names", str, "A file of rows to align (.npy, .npz, .mat, .csv, .tsv, .txt).")
-@one("--target", FILE, "File of the rows to align with. Default: planted, with noise.")
-@one("--target-key", str, "Variable to read from the --target file.")
-@many("--size", "sizes", rows_x_columns, "Rows x columns of the file, drawn at random.")
+@click.command(
+    epilog=examples(
+        "jorth bench procrustes --quick --report",
+        "jorth bench procrustes --data source.csv --target target.csv --report",
+        "jorth bench procrustes --n 50 --condition 1000 --solver GS-JOBCD",
+    )
+)
+@many("--data", "names", str, PROCRUSTES_HELP)
+@one(
+    "--target", FILE, "File of the rows to align them with. Default: made from --data, with noise."
+)
+@one("--target-key", str, "Variable to read from the file of --target.")
+@many(
+    "--size", "sizes", rows_x_columns, "Rows and columns of the file to draw at random. Repeatable."
+)
 @with_options(*FILE_OPTIONS)
-@many("--n", "planted", click.IntRange(2), "Size of X of planted problems.", PLANTED_SIZES)
-@many("--p-share", "shares", share, "p / n.", [SHARES["procrustes"]])
+@many(
+    "--n",
+    "planted",
+    click.IntRange(2),
+    "Size of X in generated problems. Repeatable.",
+    PLANTED_SIZES,
+)
+@many("--p-share", "shares", share, "Share p / n of plus signs.", [SHARES["procrustes"]])
 @many(
     "--condition",
     "conditions",
     click.FloatRange(1),
-    "Condition number of the source.",
+    "Condition number of generated sources. Repeatable.",
     PLANTED_CONDITIONS,
 )
 @with_options(*METHOD_OPTIONS)
 def procrustes(**shared: Any) -> None:
-    """Procrustes problems by every method: planted and noisy, or from files."""
+    """Procrustes alignment.
+
+    The problems are generated, with a known answer and noise, or come from files.
+    """
     crossing = _crossing(shared)
     for name in shared["names"]:
         if not is_file(name):

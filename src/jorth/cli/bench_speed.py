@@ -13,21 +13,29 @@ from jorth.bench.speed.methods import SPEED_METHODS
 from jorth.cli import with_options
 from jorth.cli.bench import RUN_OPTIONS, many, positive, run_and_report, seed, share
 from jorth.cli.errors import one_line_errors
+from jorth.cli.options import examples
 from jorth.storage.atomic import replacing
 
-SEEDS_HELP = f"Medians are over the seeds; from n = {ONE_SEED} on the first alone."
+SEEDS_HELP = f"Seed of a problem; from n = {ONE_SEED} on only the first counts. Repeatable."
 LIMITS = f"{min(BUDGETS.values()):g} to {max(BUDGETS.values()):g}"
 LIMIT_HELP = f"Seconds per run. Default: {LIMITS}, by size."
 SIZES_HELP = (
     f"Size of X. Default: {min(SIZES['procrustes'])} to {max(SIZES['procrustes'])}, by task."
 )
+NAMES = click.Choice(SPEED_METHODS, case_sensitive=False)
+SOLVER_HELP = f"Method. Repeatable. Default: all, which are {', '.join(map(repr, SPEED_METHODS))}."
 SHORT_HELP = "Leave out what cannot be the fastest: UMCM, plain JOBCD and cdopt for large n."
 
 
-@click.command()
-@many("--task", "tasks", click.Choice(TASKS), "What is minimised.", TASKS)
+@click.command(
+    epilog=examples(
+        "jorth bench speed --quick",
+        "jorth bench speed --task procrustes --n 100 --threads 1 -o runs/speed",
+    )
+)
+@many("--task", "tasks", click.Choice(TASKS), "What is minimised. Repeatable.", TASKS)
 @many("--n", "sizes", click.IntRange(2), SIZES_HELP)
-@many("--p-share", "shares", share, "p / n.", Plan.shares)
+@many("--p-share", "shares", share, "Share p / n of plus signs. Repeatable.", Plan.shares)
 @many(
     "--condition",
     "conditions",
@@ -43,14 +51,15 @@ SHORT_HELP = "Leave out what cannot be the fastest: UMCM, plain JOBCD and cdopt 
     Plan.threads,
 )
 @many("--seed", "seeds", seed, SEEDS_HELP, Plan.seeds)
-@many("--solver", "methods", click.Choice(SPEED_METHODS, case_sensitive=False), "Default: all.")
+@click.option("--solver", "methods", multiple=True, type=NAMES, metavar="NAME", help=SOLVER_HELP)
 @click.option("--short", is_flag=True, help=SHORT_HELP)
 @click.option("--time-limit", "max_time", type=positive, help=LIMIT_HELP)
 @with_options(*RUN_OPTIONS)
 def speed(quick: bool, **options: Any) -> None:
-    """Times to gaps of 1e-2, 1e-4 and 1e-8, compared with pymanopt and cdopt.
+    """Times to given accuracies, beside pymanopt and cdopt.
 
-    The full table is written to speed.md and the picture to speed.png, beside the rows.
+    The accuracies are relative gaps of 1e-2, 1e-4 and 1e-8. The full table is written to speed.md
+    and the picture to speed.png, beside the rows.
     """
     from jorth.bench.speed.page import page
     from jorth.bench.speed.picture import picture

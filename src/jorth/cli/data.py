@@ -10,21 +10,28 @@ import click
 
 from jorth.cli import Group, folder
 from jorth.cli.errors import one_line_errors
+from jorth.cli.options import examples
 
+MAX_BYTES = "Largest size of the file. Default: $JORTH_MAX_BYTES or 2^31."
 folder_option: Callable[[Any], Any] = click.option(
-    "--folder", type=folder, help="Folder of the data. Default: $JORTH_DATA, else a cache of jorth."
+    "--folder",
+    type=folder,
+    help="Folder of the data sets. Default: $JORTH_DATA, or the cache of jorth.",
 )
 
 
-@click.group(cls=Group)
+@click.group(
+    cls=Group,
+    epilog=examples("jorth data list", "jorth data fetch w1a --trust", "jorth data show w1a"),
+)
 def data() -> None:
-    """The data sets of the paper: list, fetch, show."""
+    """List, download and inspect the data sets of the paper."""
 
 
-@data.command("list")
+@data.command("list", epilog=examples("jorth data list", "jorth data list --folder data"))
 @folder_option
 def list_sets(folder: Path | None) -> None:
-    """List the data sets: size, file or how to get it, terms."""
+    """List the data sets: size, file or how to get it, terms of use."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.markup import escape
@@ -51,17 +58,27 @@ def list_sets(folder: Path | None) -> None:
     console.print("The size is that of the complete set; a file may hold less.")
 
 
-@data.command()
+@data.command(
+    epilog=examples(
+        "jorth data fetch w1a --trust",
+        "jorth data fetch w1a --url https://example.org/w1a.bz2 --sha256 DIGEST",
+    )
+)
 @click.argument("name")
 @folder_option
-@click.option("--url", help="Another address; its ending gives the format.")
+@click.option("--url", help="Address to download from; its ending gives the format.")
 @click.option("--sha256", help="The checksum that the file must have.")
 @click.option("--trust", is_flag=True, help="Accept a first download without a checksum.")
-@click.option("--timeout", default=30.0, show_default=True, help="Seconds to wait, each time.")
-@click.option("--max-time", default=3600.0, show_default=True, help="Seconds for the download.")
-@click.option("--max-bytes", type=click.IntRange(1), help="Default: $JORTH_MAX_BYTES or 2^31.")
+@click.option("--timeout", default=30.0, show_default=True, help="Seconds to wait for an answer.")
+@click.option(
+    "--max-time", default=3600.0, show_default=True, help="Seconds for the whole download."
+)
+@click.option("--max-bytes", type=click.IntRange(1), help=MAX_BYTES)
 def fetch(name: str, **options: Any) -> None:
-    """Download the data set NAME and check it. This needs a checksum, or --trust."""
+    """Download the data set NAME and check it.
+
+    This needs a checksum, or --trust the first time.
+    """
     from jorth.datasets import fetch as fetch_set
     from jorth.datasets.download import recorded
 
@@ -72,12 +89,12 @@ def fetch(name: str, **options: Any) -> None:
     click.echo(f"sha256 {digest}" if digest else "found there; no checksum is recorded for it")
 
 
-@data.command()
+@data.command(epilog=examples("jorth data show mnist", "jorth data show tdt2 --sparse"))
 @click.argument("name")
 @folder_option
 @click.option("--sparse", is_flag=True, help="Look for sparse files first.")
 def show(name: str, folder: Path | None, sparse: bool) -> None:
-    """Show what the file of the data set NAME holds: shape, sparsity, range, norm."""
+    """Show shape, sparsity, range and norm of the data set NAME."""
     from jorth.datasets.loading import summarise
 
     with one_line_errors():

@@ -12,6 +12,7 @@ import click
 
 from jorth.cli import folder
 from jorth.cli.errors import INTERRUPTED, one_line_errors
+from jorth.cli.options import examples
 from jorth.extras import needs
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ LEGEND = (
 )
 
 
-@click.command()
+@click.command(epilog=examples("jorth demo", "jorth demo --seed 1 -o pictures"))
 @click.option(
     "--output", "-o", type=folder, default="out", show_default=True, help="Folder of the picture."
 )
@@ -42,9 +43,9 @@ LEGEND = (
     help="Seed of everything random.",
 )
 def demo(output: Path, seed: int) -> None:
-    """Solve two problems with known answers by three methods, in under a minute.
+    """Solve two problems with known answers.
 
-    Prints a table and draws a picture.
+    Three methods run on each, in under a minute. Tables are printed, and a picture is drawn.
     """
     from rich.console import Console
     from rich.markup import escape

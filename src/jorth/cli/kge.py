@@ -25,7 +25,7 @@ from jorth.cli.kge_use import (
     nearest,
     predict,
 )
-from jorth.cli.options import device_option
+from jorth.cli.options import device_option, examples
 from jorth.terminal import visible
 
 if TYPE_CHECKING:
@@ -74,12 +74,22 @@ def _requested(config: Path | None, options: dict[str, Any]) -> Request:
     return read_request(config, data=data, header=header, preset=preset, changes=changes)
 
 
-@click.group(cls=Group)
+@click.group(
+    cls=Group,
+    epilog=examples("jorth kge train --data my-graph", 'jorth kge predict Berlin capital_of "?"'),
+)
 def kge() -> None:
-    """Embed knowledge graphs by UltraE: train, evaluate, predict, explain, draw."""
+    """Embed knowledge graphs by UltraE, and use the models."""
 
 
-@kge.command()
+@kge.command(
+    epilog=examples(
+        "jorth kge train",
+        "jorth kge train --data my-graph --epochs 100 -o models/mine",
+        "jorth kge train --data WN18RR --preset WN18RR --device cuda",
+        "jorth kge train run.toml --set lr=0.01",
+    )
+)
 @click.argument("config", required=False, type=FILE)
 @click.option(
     "--output",
@@ -119,10 +129,11 @@ def kge() -> None:
 @click.option("--seed", type=click.IntRange(0), help="Seed of everything random.")
 @click.option("--dry-run", is_flag=True, help="Print the graph and all settings, and do not train.")
 def train(config: Path | None, output: Path, dry_run: bool, **options: Any) -> None:
-    """Train with the settings of a TOML file, of a preset or with the defaults.
+    """Train a model of a knowledge graph.
 
-    Without a file and without --data the graph is a generated one, which takes some seconds.
-    Options override the settings of the file. Ctrl-C keeps the best model so far.
+    Settings come from CONFIG, a TOML file, from a preset, or from the defaults. Without a file and
+    without --data the graph is a generated one, which takes some seconds. Options override the
+    settings of the file. Ctrl-C keeps the best model so far.
     """
     from jorth.kge.display import ProgressBar, ranking_table
     from jorth.kge.session import fitted, run
@@ -186,7 +197,9 @@ def _say_what_is_kept(training: Training, output: Path) -> None:
     click.echo(f'Use it: jorth kge predict HEAD RELATION "?" -m {place}', err=True)
 
 
-@kge.command()
+@kge.command(
+    epilog=examples("jorth kge evaluate", "jorth kge evaluate -m models/mine --part valid --json")
+)
 @model_option
 @data_option
 @click.option(

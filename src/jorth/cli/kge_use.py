@@ -9,6 +9,7 @@ import click
 
 from jorth.cli import folder, with_options
 from jorth.cli.errors import one_line_errors
+from jorth.cli.options import examples
 from jorth.terminal import visible
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -32,7 +33,13 @@ count_option = click.option(
 )
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        'jorth kge predict Berlin capital_of "?"',
+        'jorth kge predict "?" capital_of Germany -k 3 --new',
+        "jorth kge predict --queries queries.tsv --csv -m models/mine",
+    )
+)
 @click.argument("head", required=False)
 @click.argument("relation", required=False)
 @click.argument("tail", default="?")
@@ -42,7 +49,7 @@ count_option = click.option(
 @with_options(data_option, json_option)
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV, one line per answer.")
 def predict(head: str | None, relation: str | None, tail: str, **options: Any) -> None:
-    """Print the best entities for the "?", with scores and probabilities.
+    """Print the best answers to a query, with probabilities.
 
     Ask for tails by HEAD RELATION "?", for heads by "?" RELATION TAIL, or for both in a file of
     queries. The probability is the softmax of the scores over all entities.
@@ -72,7 +79,7 @@ def predict(head: str | None, relation: str | None, tail: str, **options: Any) -
         click.echo(tables.answers_as_text(queries, found))
 
 
-@click.command()
+@click.command(epilog=examples("jorth kge nearest Berlin", "jorth kge nearest Berlin -k 3 --json"))
 @click.argument("entity")
 @with_options(model_option, count_option, json_option)
 def nearest(entity: str, model: Path, count: int, as_json: bool) -> None:
@@ -96,15 +103,17 @@ def nearest(entity: str, model: Path, count: int, as_json: bool) -> None:
         click.echo(f"{distance:10.4f}{shown}  {visible(name)}")
 
 
-@click.command()
+@click.command(
+    epilog=examples("jorth kge explain", "jorth kge explain capital_of -o relations.png")
+)
 @click.argument("relations", nargs=-1)
 @model_option
 @click.option("--output", "-o", type=PICTURE, help="Draw a picture: .png, .pdf or .svg.")
 @json_option
 def explain(relations: tuple[str, ...], model: Path, output: Path | None, as_json: bool) -> None:
-    """Show how much relations boost and rotate, and whether they undo themselves or others.
+    """Show how much relations boost and rotate.
 
-    Without RELATIONS, all relations are shown.
+    Also whether they undo themselves or others. Without RELATIONS all of them are shown.
     """
     from jorth.kge.export import load_model
     from jorth.kge.use import draw_relations, tables
@@ -125,7 +134,9 @@ def explain(relations: tuple[str, ...], model: Path, output: Path | None, as_jso
             click.echo(f"Picture: {output}")
 
 
-@click.command()
+@click.command(
+    epilog=examples("jorth kge draw", "jorth kge draw --depth part_of --label Berlin -o map.svg")
+)
 @model_option
 @click.option(
     "--output", "-o", type=PICTURE, help="The picture. Default: entities.png beside the model."

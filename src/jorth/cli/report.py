@@ -8,15 +8,21 @@ import click
 
 from jorth.cli import folder
 from jorth.cli.errors import one_line_errors
+from jorth.cli.options import examples
 
 
-@click.command()
+@click.command(
+    epilog=examples("jorth report out/bench/hevp", "jorth report runs/paper/runs.jsonl -o page")
+)
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--output", "-o", type=folder, help="Default: report in the folder of the run.")
+@click.option(
+    "--output", "-o", type=folder, help="Folder of the page. Default: report in that of RUN."
+)
 def report(run: Path, output: Path | None) -> None:
-    """Write the page of RUN, a folder or file of `jorth bench`, with tables, curves and comments.
+    """Make the page of a benchmark.
 
-    The page is a single HTML file; its figures are also written as PNG.
+    RUN is a folder or file of `jorth bench`. The page, with tables, curves and comments, is a
+    single HTML file; its figures are also written as PNG.
     """
     from jorth.bench.kinds import write_report
 

@@ -12,15 +12,15 @@ import click
 from click.core import ParameterSource
 
 from jorth.cli import Group, folder, with_options
-from jorth.cli.errors import EXPECTED, one_line
+from jorth.cli.errors import EXPECTED, INTERRUPTED, one_line
 from jorth.cli.matrix_files import pop_layout, text_options
+from jorth.cli.options import examples
 from jorth.terminal import visible
 
 if TYPE_CHECKING:
     from jorth.cli.solve.request import Problem
 
 NOT_CONVERGED = 3
-INTERRUPTED = 130
 
 CODES = """\b
 Exit codes:
@@ -94,8 +94,8 @@ def _common(default: str) -> Callable[[Callable[..., None]], Callable[..., None]
         option("--method", "methods", **several, default=[default], **shown, help=methods),
         option("--start", type=in_file, help=START),
         option("--max-time", **number, help="Seconds of solving."),
-        option("--max-iterations", type=count, help="Sweeps or gradient steps."),
-        option("--max-evaluations", type=count, help="Gradients."),
+        option("--max-iterations", type=count, help="Sweeps or gradient steps to make."),
+        option("--max-evaluations", type=count, help="Gradients to evaluate."),
         option("--tolerance", **number, help=TOLERANCE),
         option("--seed", type=count, default=0, **shown, help="Seed of everything random."),
         option("--checkpoint", type=folder, help="Folder to save to and resume from."),
@@ -109,9 +109,16 @@ def _common(default: str) -> Callable[[Callable[..., None]], Callable[..., None]
     )
 
 
-@click.group(cls=Group, epilog=CODES)
+@click.group(
+    cls=Group,
+    epilog=examples(
+        "jorth solve procrustes source.csv target.csv -s lorentz -o X.npy",
+        "jorth solve eigen A.npy -s 12,8 -o X.npy",
+        after=CODES,
+    ),
+)
 def solve() -> None:
-    """Solve problems over X^T J X = J whose matrices are in files.
+    """Solve problems whose matrices are in files.
 
     Files are .npy, .npz, .mat (up to -v7), or text: .csv, .tsv, .txt, also with .gz, separated by
     semicolons, tabs, commas or white space. Headers and index columns are recognised; see --header.
@@ -119,36 +126,60 @@ def solve() -> None:
     """
 
 
-@solve.command(cls=Recorded, epilog=CODES)
+@solve.command(
+    cls=Recorded,
+    epilog=examples(
+        "jorth solve eigen A.npy -s 12,8 -o X.npy",
+        "jorth solve eigen rows.csv --data -s lorentz -o X.csv",
+        "jorth solve eigen A.npy -s 12,8 -o X.npy --method gs-jobcd --max-time 60",
+        after=CODES,
+    ),
+)
 @click.argument("matrix", type=in_file)
 @click.option("--data", is_flag=True, help="The file holds D (m x n), dense or sparse; A = D^T D.")
 @_common("direct")
 @click.pass_context
 def eigen(ctx: click.Context, /, matrix: Path, data: bool, **common: Any) -> None:
-    """Eigenvalues of A x = lambda J x, and the X with X^T A X diagonal and tr(X^T A X) least.
+    """Find the eigenvalues of A x = lambda J x.
 
-    MATRIX holds A. The eigenvalues go to X_eigenvalues.npy beside X. Iterative methods find the
-    same trace, but no eigenvalues, and their X need not diagonalise A.
+    MATRIX holds A. X has the eigenvectors: X^T A X is diagonal and tr(X^T A X) is least. The
+    eigenvalues go to X_eigenvalues.npy beside X. Iterative methods find the same trace, but no
+    eigenvalues, and their X need not diagonalise A.
     """
     _run(ctx, "eigen", {"data" if data else "A": matrix}, **common)
 
 
-@solve.command(cls=Recorded, epilog=CODES)
+@solve.command(
+    cls=Recorded,
+    epilog=examples(
+        "jorth solve procrustes source.csv target.csv -s lorentz -o X.npy",
+        "jorth solve procrustes S.mat T.mat --key X -s 3,1 -o X.npy",
+        after=CODES,
+    ),
+)
 @click.argument("source", type=in_file)
 @click.argument("target", type=in_file)
 @_common("every-component")
 @click.pass_context
 def procrustes(ctx: click.Context, /, source: Path, target: Path, **common: Any) -> None:
-    """Align SOURCE (m x n, dense or sparse) with TARGET: min 1/2m ||SOURCE X - TARGET||^2.
+    """Align the rows of SOURCE with those of TARGET.
 
-    By default this is jorth.procrustes: every component of O(p, q) is searched, unless a bound
-    shows that it holds nothing better. With --method or --start there is one run, which searches
-    one component. TARGET may have fewer columns, k < n; then X is n x k.
+    This minimises 1/2m ||SOURCE X - TARGET||^2. SOURCE is m x n, dense or sparse. By default this
+    is jorth.procrustes: every component of O(p, q) is searched, unless a bound shows that it holds
+    nothing better. With --method or --start there is one run, which searches one component. TARGET
+    may have fewer columns, k < n; then X is n x k.
     """
     _run(ctx, "procrustes", {"source": source, "target": target}, **common)
 
 
-@solve.command(cls=Recorded, epilog=CODES)
+@solve.command(
+    cls=Recorded,
+    epilog=examples(
+        "jorth solve quadratic A.npy C.npy -s 12,8 -o X.npy",
+        "jorth solve quadratic A.npy - D.npy -s ++-- -o X.npy --method gs-jobcd",
+        after=CODES,
+    ),
+)
 @click.argument("a", type=in_file)
 @click.argument("c", type=in_file_or_dash, required=False)
 @click.argument("d", type=in_file, required=False)
