@@ -93,7 +93,7 @@ def test_the_core_works_without_optional_packages(tmp_path):
     assert "digits, trace" not in shown
     assert 'jorth.datasets.digits needs scikit-learn; install it with: pip install "jorth' in shown
     assert 'the picture needs matplotlib; install it with: pip install "jorth[plots]"' in shown
-    assert "Model, history.csv and test.json are in" in shown
+    assert "model, history.csv and test.json are in" in shown
     assert 'the picture history.png needs matplotlib; install it with: pip install "jorth' in (
         run.stderr
     )
