@@ -1,10 +1,11 @@
-"""A hook of mkdocs: pages and docstrings hold formulas such as <x, y>, and no HTML but comments."""
+"""A hook of mkdocs: pages and docstrings hold formulas such as <x, y>, and no HTML but <br>."""
 
 from __future__ import annotations
 
 import re
 
 from markdown import Extension, Markdown
+from markdown.inlinepatterns import SubstituteTagInlineProcessor
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.plugins import event_priority
 from mkdocs.structure.files import Files
@@ -15,9 +16,10 @@ class Formulas(Extension):
     """Shows what looks like a tag as it was written."""
 
     def extendMarkdown(self, md: Markdown) -> None:
-        """Take HTML out of the language."""
+        """Take HTML out of the language, but for the end of a line in a table."""
         md.preprocessors.deregister("html_block")
         md.inlinePatterns.deregister("html")
+        md.inlinePatterns.register(SubstituteTagInlineProcessor("<br>", "br"), "end of line", 90)
 
 
 @event_priority(100)

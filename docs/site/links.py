@@ -15,12 +15,13 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[2]
+FRONT_PAGE = {"README.md": "index.md"}
 IN_NAVIGATION = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "LICENSE": "license.md",
 }
-PLACES = {**IN_NAVIGATION, "README.md": "index.md"}
+PLACES = {**IN_NAVIGATION, **FRONT_PAGE}
 """Where files of the repository are on the site, relative to ``docs``."""
 LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")
 
@@ -28,7 +29,7 @@ LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages of what is linked to, directly or by way of another such page."""
     inside = [f"docs/{file.src_uri}" for file in files.documentation_pages()]
-    seen, left = set(inside), [*IN_NAVIGATION, *inside]
+    seen, left = {*inside, *FRONT_PAGE}, [*IN_NAVIGATION, *inside]
     while left:
         here = left.pop()
         if here not in seen:
