@@ -59,8 +59,8 @@ CASES = [
         "'momentum'",
     ),
     mistake(
-        "A list of triples",
-        'kge.Triples(("a", "b"), ("r",), [[0, 0, 1]], [], [])',
+        "A list of pairs for triples",
+        'kge.Triples(("a", "b"), ("r",), [[0, 1]], [], [])',
         "train must be",
         "list",
     ),
