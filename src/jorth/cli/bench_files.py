@@ -12,7 +12,8 @@ import click
 from jorth.bench.core.cells import plus_signs
 from jorth.bench.matrices.paper import Size
 from jorth.cli.errors import one_line_errors
-from jorth.storage.matrices import READABLE
+from jorth.cli.matrix_files import pop_layout, text_options
+from jorth.storage.matrices import READABLE, ending_of
 
 if TYPE_CHECKING:
     from jorth.bench.matrices.cells import MatrixCell
@@ -25,6 +26,7 @@ KEY_HELP = "Variable to read from a .npz or .mat file."
 FILE_OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("--signature", "-s", help=SIGNATURE_HELP),
     click.option("--key", help=KEY_HELP),
+    text_options,
 )
 Files = dict[Size, "OwnData"]
 """The files to run on: one entry for each size and number of plus signs."""
@@ -32,7 +34,7 @@ Files = dict[Size, "OwnData"]
 
 def is_file(name: str) -> bool:
     """Whether --data names a file, which its ending shows."""
-    return Path(name).suffix.lower() in READABLE
+    return ending_of(Path(name)) in READABLE
 
 
 def files_of(problem: str, shared: dict[str, Any], share: float) -> Files:
@@ -67,7 +69,10 @@ def _sizes_of(path: Path, problem: str, shared: dict[str, Any], share: float) ->
             raise click.UsageError(f"{option} must name a file, and there is no {named}")
     with one_line_errors():
         target, key = shared.get("target"), shared.get("target_key")
-        own, (rows, columns) = open_own(path, shared["key"], target, key)
+        layout = pop_layout(dict(shared))
+        own, (rows, columns) = open_own(
+            path, shared["key"], target, key, layout=layout, tell=click.echo
+        )
     most_rows, most_columns = MOST[problem]
     fixed = columns if shared["signature"] else min(columns, most_columns)
     found: Files = {}

@@ -75,6 +75,19 @@ def test_every_format_gives_the_same_problem(folder, D, arguments):
     assert row["start_value"] == pytest.approx(-np.sum(start * start), rel=1e-12)
 
 
+@pytest.mark.parametrize(("header", "rows"), [("auto", 9), ("yes", 9), ("no", 10)])
+def test_a_header_of_numbers(folder, D, header, rows):
+    """As pandas writes it: 0,1,2,..."""
+    body = (folder / "rows.csv").read_text()
+    (folder / "rows.csv").write_text("0,1,2,3,4\n" + body)
+    bench("hevp", "--data", "rows.csv", "--header", header, "--problem", "race", *SHORT)
+    (row,) = read_rows("run")
+    assert row["cell"]["m"] == rows
+    extra = 30 if header == "no" else 0  # 0^2 + 1^2 + ... + 4^2
+    wanted = np.sum(D * D) + extra
+    assert row["notes"]["data_norm_squared"] == pytest.approx(wanted, rel=1e-14)
+
+
 def test_from_a_csv_to_a_page(folder):
     output = bench("hevp", "--data", "rows.csv", "--problem", "trace", *SHORT, "--report")
     assert "Report: run/report/index.html" in output
