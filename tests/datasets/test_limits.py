@@ -391,7 +391,7 @@ def test_an_array_that_promises_more_than_its_file_holds(tmp_path):
 
 def test_sparse_data_whose_square_is_too_large(tmp_path, monkeypatch):
     scipy.sparse.save_npz(
-        tmp_path / "D.npz", scipy.sparse.csr_array(([1.0], ([0], [0])), shape=(2, 1000))
+        tmp_path / "D.npz", scipy.sparse.csr_array(([1.0], ([0], [0])), shape=(1000, 1000))
     )
     monkeypatch.setenv(VARIABLE, str(LIMIT))
     arguments = [

@@ -488,7 +488,7 @@ def check_applied(rows):
         wanted = wanted if rows else turned(wanted)
         if not size(wanted) * size(V) < 1e30:
             return  # may not be finite, as documented
-        for k, (i, j) in enumerate(np.asarray(given["pairs"]).tolist()):
+        for k, (i, j) in enumerate(np.asarray(given["pairs"]).astype(int).tolist()):
             pair = wanted[..., [i, j], :]
             step = V[..., k, :, :] if rows else turned(V[..., k, :, :])
             wanted[..., [i, j], :] = step @ pair

@@ -234,7 +234,7 @@ def check_projected(result, given):
 
 def check_held_out(result, given):
     rest, held = result
-    share, train = float(given["share"]), given["train"]
+    share, train = float(given["share"]), torch.as_tensor(np.asarray(given["train"]))
     assert len(rest) + len(held) == len(train)
     assert not set(map(tuple, rest.tolist())) & set(map(tuple, held.tolist()))
     largest = int(torch.unique(train, dim=0, return_counts=True)[1].max())

@@ -72,7 +72,7 @@ def test_what_is_not_shown_is_said(tmp_path):
 def test_bad_input(tmp_path):
     model = named()
     path = tmp_path / "new" / "a.png"
-    with pytest.raises(ValueError, match=r"path must end in .png, .pdf or .svg, got '.txt'"):
+    with pytest.raises(ValueError, match=r"path must end in .png, .pdf or .svg, got 'a.txt'"):
         draw_entities(model, tmp_path / "a.txt")
     with pytest.raises(ValueError, match="colours: there is no entity 'e99'; the nearest is 'e"):
         draw_entities(model, path, colours={"e99": 1})
