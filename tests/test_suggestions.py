@@ -23,6 +23,7 @@ SIG = Signature(2, 1)
         ("tol", ["tolerance"], "tolerance"),
         ("lr", ["rate", "learning_rate"], "learning_rate"),
         ("learning_rate", ["lr"], "lr"),
+        ("Alpha", ["lr", "alpha"], "alpha"),
         ("cifra", ["mnist", "cifar"], "cifar"),
         ("l-bfgs", ["riemannian-cg", "riemannian-lbfgs"], "riemannian-lbfgs"),
         ("sweeps", ["seed", "stop"], None),

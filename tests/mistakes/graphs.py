@@ -59,10 +59,10 @@ CASES = [
         "'momentum'",
     ),
     mistake(
-        "A list of pairs for triples",
-        'kge.Triples(("a", "b"), ("r",), [[0, 1]], [], [])',
+        "Text for triples",
+        'kge.Triples(("a", "b"), ("r",), "a r b", [], [])',
         "train must be",
-        "list",
+        "'a r b'",
     ),
     mistake(
         "The same name twice",

@@ -130,7 +130,7 @@ CASES = [
     mistake("A negative tolerance", "stopping.BlockStationary(-1.0)", "tolerance must be", "-1.0"),
     mistake(
         "A number among criteria",
-        "stopping.GradientNorm(1e-6) | 5",
+        "stopping.GradientNorm(1e-6) & 5",
         "stop must have a criterion",
         "5",
     ),

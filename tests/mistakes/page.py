@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import tempfile
 from pathlib import Path
 
@@ -36,19 +35,20 @@ def page_of(made: dict[Mistake, Made]) -> str:
     parts = [HEAD.format(count=len(made), preamble=PREAMBLE)]
     for kind in KINDS:
         rows = "".join(_row(case, made[case]) for case in kind.CASES)
-        parts.append(f"## {kind.TITLE}\n\n| Code | Message |\n| --- | --- |\n{rows}")
+        parts.append(
+            f"## {kind.TITLE}\n\n| Mistake | Code | Message |\n| --- | --- | --- |\n{rows}"
+        )
     return "\n".join(parts)
 
 
 def _row(case: Mistake, made: Made) -> str:
-    code = "<br>".join(_code(line) for line in case.code.splitlines())
-    return f"| {case.done}:<br>{code} | {made.kind}:<br>{_code(made.message)} |\n"
+    code = _cell("; ".join(case.code.splitlines()))
+    return f"| {case.done} | {code} | {_cell(f'{made.kind}: {made.message}')} |\n"
 
 
-def _code(text: str) -> str:
-    """Text in the typeface of code, in a cell of a table."""
-    if "|" in text or "`" in text:
-        entities = {"|": "&#124;", "`": "&#96;", "*": "&#42;", "_": "&#95;", "[": "&#91;"}
-        escaped = html.escape(text, quote=False)
-        return f"<code>{''.join(entities.get(letter, letter) for letter in escaped)}</code>"
-    return f"`{text}`"
+def _cell(text: str) -> str:
+    """Text in the typeface of code; as plain text where it has the sign that divides columns."""
+    if "|" not in text:
+        return f"`` {text} ``" if "`" in text else f"`{text}`"
+    signs = {"|": "&#124;", "<": "&lt;"} | {sign: f"\\{sign}" for sign in "*_`[]"}
+    return "".join(signs.get(sign, sign) for sign in text)
