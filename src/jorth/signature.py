@@ -28,6 +28,10 @@ class Signature:
     ``Signature(p, q)`` is sorted: p times +1, then q times -1. ``Signature.of`` takes any order.
     Either of p and q may be zero (the orthogonal group). Signatures are immutable, hashable and
     compare by their signs.
+
+    Args:
+        p: The number of positive signs.
+        q: The number of negative signs.
     """
 
     _signs: tuple[int, ...]

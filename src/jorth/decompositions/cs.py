@@ -22,6 +22,14 @@ class CS(Generic[ArrayT]):
 
     H(mu) = [[cosh mu, 0, sinh mu], [0, I, 0], [sinh mu, 0, cosh mu]] with min(p, q) values mu >= 0,
     descending. U1, V1 are orthogonal (..., p, p), U2, V2 orthogonal (..., q, q).
+
+    Attributes:
+        U1: (..., p, p), orthogonal.
+        U2: (..., q, q), orthogonal.
+        mu: (..., min(p, q)), descending and at least 0.
+        V1: (..., p, p), orthogonal.
+        V2: (..., q, q), orthogonal.
+        signature: The signs of J.
     """
 
     U1: ArrayT

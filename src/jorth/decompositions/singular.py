@@ -38,6 +38,12 @@ class HSVD(Generic[ArrayT]):
     """G X = U diag(S), so that G = U diag(S) X^-1 with X^-1 = J X^T J, and G J G^T = U (J S^2) U^T.
 
     U (..., m, n) has orthonormal columns, S (..., n) is positive, X (..., n, n) is J-orthogonal.
+
+    Attributes:
+        U: (..., m, n), orthonormal columns.
+        S: (..., n), positive.
+        X: (..., n, n), J-orthogonal.
+        signature: The signs of J.
     """
 
     U: ArrayT

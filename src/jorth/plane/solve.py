@@ -18,7 +18,13 @@ Components = Literal["all", "identity"]
 
 
 class PlaneSolution(NamedTuple):
-    """The steps V (..., 2, 2), the decrease of each, and which have no minimiser."""
+    """The steps V (..., 2, 2), the decrease of each, and which have no minimiser.
+
+    Attributes:
+        V: (..., 2, 2), the steps.
+        decrease: (...), how far each lowers the surrogate.
+        unbounded: (...), which have no minimiser.
+    """
 
     V: Any
     decrease: Any

@@ -133,7 +133,11 @@ class AllOf(_Two):
 
 @dataclass(frozen=True)
 class GradientNorm(Criterion):
-    """||skew(J G X^T)||_F is at most ``tolerance``, a number in the units of f."""
+    """||skew(J G X^T)||_F is at most ``tolerance``, a number in the units of f.
+
+    Args:
+        tolerance: The largest norm.
+    """
 
     tolerance: float
     sentence = "the gradient norm is at most {tolerance:g}"
@@ -153,6 +157,9 @@ class RelativeGradient(Criterion):
     iteration. The scale is the size of the terms of which the gradient is the sum, if they are
     known: ||A||_F ||D||_F / sqrt(k) + ||C||_F for 1/2 tr(X^T A X D) + <C, X>. Otherwise it is the
     largest ||G X^T||_F / max(1, ||X||_2^2) seen so far.
+
+    Args:
+        tolerance: The largest norm, as a share of the scale.
     """
 
     tolerance: float
@@ -176,6 +183,10 @@ class RelativeDecrease(Criterion):
     """The value fell by at most ``tolerance`` times its size over ``window`` recorded iterations.
 
     A value that has risen does not meet it.
+
+    Args:
+        tolerance: The largest decrease, as a share of the value.
+        window: The number of recorded iterations that are looked at.
     """
 
     tolerance: float
@@ -200,6 +211,11 @@ class BlockStationary(Criterion):
 
     ``pairs`` is the number of sampled pairs; None takes all. The proximal weight is relative to the
     curvature of f, so that the criterion has no units.
+
+    Args:
+        tolerance: The largest `block_stationarity`.
+        every: How many iterations lie between two checks.
+        pairs: The number of sampled pairs; None takes all.
     """
 
     tolerance: float
@@ -220,7 +236,11 @@ class BlockStationary(Criterion):
 
 @dataclass(frozen=True)
 class ValueBelow(Criterion):
-    """The value is at most ``target``, such as a known optimum."""
+    """The value is at most ``target``, such as a known optimum.
+
+    Args:
+        target: The value.
+    """
 
     target: float
     sentence = "the value is at most {target:g}"
@@ -234,7 +254,11 @@ class ValueBelow(Criterion):
 
 @dataclass(frozen=True)
 class NormAbove(Criterion):
-    """||X||_2, known to one per cent, is at least ``limit``: X diverges or loses its digits."""
+    """||X||_2, known to one per cent, is at least ``limit``: X diverges or loses its digits.
+
+    Args:
+        limit: The norm.
+    """
 
     limit: float
     status = Status.UNBOUNDED
@@ -249,7 +273,11 @@ class NormAbove(Criterion):
 
 @dataclass(frozen=True)
 class MaxIterations(Criterion):
-    """A number of iterations has been done."""
+    """A number of iterations has been done.
+
+    Args:
+        limit: The number of iterations.
+    """
 
     limit: int
     status = Status.MAX_ITERATIONS
