@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 
 import click
@@ -42,7 +43,7 @@ def sections(command: click.Command, context: click.Context) -> Iterator[str]:
 def paragraphs(text: str) -> str:
     """The help text of a command; a block that click keeps as it is becomes a block of code."""
     blocks = []
-    for block in text.replace("\f", "").split("\n\n"):
+    for block in inspect.cleandoc(text).replace("\f", "").split("\n\n"):
         kept = block.startswith("\b\n")
         blocks.append("```text\n" + block.removeprefix("\b\n") + "\n```" if kept else block)
     return "\n\n".join(blocks)
