@@ -73,7 +73,8 @@ def compiled_steps(
         steps = state["step"].numpy()
         steps += finite.reshape(steps.shape)
         found.append((finite, (outcome & (HELD | REFUSED)) != 0))
-    torch.autograd.graph.increment_version(params)
+    for param in params:  # a list of them is taken by torch 2.5 and later only
+        torch.autograd.graph.increment_version(param)
     finite, too_far = zip(*found, strict=True)
     return np.concatenate(finite), np.concatenate(too_far)
 
