@@ -265,7 +265,8 @@ def test_names_are_shown_not_obeyed(tmp_path):
     for result in shown:
         assert not set(result.output) & set("\x1b\x07\x9b\u202e\r"), result.output
     assert "\\x1b" in shown[1].output  # the table has room for the beginning of the name
-    assert "\\x1b]0;owned\\x07" in shown[3].output and "\\x1b" not in shown[4].output
+    assert "\\x1b]0;owned\\x07" in shown[3].output
+    assert "\\x1b" not in shown[4].output
     assert "[red]x[/red][link=http://x]0" in shown[3].output
 
 

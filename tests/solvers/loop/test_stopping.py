@@ -140,7 +140,7 @@ def test_values_out_of_range_are_value_errors():
 def test_criteria_combine_with_criteria_only():
     with pytest.raises(TypeError, match=r"criterion .* on both sides of \|, got int 3"):
         GradientNorm(1.0) | 3
-    with pytest.raises(TypeError, match="criterion .* on both sides of &, got None"):
+    with pytest.raises(TypeError, match=r"criterion .* on both sides of &, got None"):
         GradientNorm(1.0) & None
 
 
