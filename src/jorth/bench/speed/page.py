@@ -10,7 +10,7 @@ from jorth.bench.speed.table import Entry, full_table, group_table, tables
 INTRODUCTION = """\
 # How many times faster than pymanopt and cdopt
 
-Written by `jorth bench speed`: [how it is run](../howto/bench.md#the-problems), [what it says](performance.md#against-pymanopt-and-cdopt).
+Written by `jorth bench speed`: [how it is run](../background/benchmarks.md#speed), [what it says](performance.md#against-pymanopt-and-cdopt).
 An entry is the time of the best outside peer over that of the best method of a group, to a relative gap of 10⁻⁴ / 10⁻⁸: above 1 the group is
 faster than pymanopt and cdopt. – stands where no method got there in its budget, > where no peer did. "Solving" is the clock of `minimize`;
 "whole call" is from the data to the result. The [appendix](#appendix-every-method) has every method and the problems that fall short.
