@@ -5,24 +5,49 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from jorth.bench.speed.summary import claims
-from jorth.bench.speed.table import Entry, full_table, group_table, tables
+from jorth.bench.speed.table import DEEP_GAPS, NONE, Entry, full_table, group_table, tables
 
 INTRODUCTION = """\
 # How many times faster than pymanopt and cdopt
 
-Written by `jorth bench speed`: [how it is run](../background/benchmarks.md#speed), [what it says](performance.md#against-pymanopt-and-cdopt).
-An entry is the time of the best outside peer over that of the best method of a group, to a relative gap of 10⁻⁴ / 10⁻⁸: above 1 the group is
-faster than pymanopt and cdopt. – stands where no method got there in its budget, > where no peer did. "Solving" is the clock of `minimize`;
-"whole call" is from the data to the result. The [appendix](#appendix-every-method) has every method and the problems that fall short.
+This page compares the time that jorth takes with that of other libraries, problem by problem.
+`jorth bench speed` writes it. [How the runs are made](../background/benchmarks.md#speed) describes
+problems, methods and clocks; [performance](performance.md#against-pymanopt-and-cdopt) explains
+the results.
 
 ![gap against time](../images/speed.png)
-"""  # noqa: E501
+
+## How to read the tables
+
+An entry is the time of the best peer divided by the time of the best method of a group, to
+relative gaps of 10⁻⁴ / 10⁻⁸. Above 1 the group is faster than pymanopt and cdopt.
+
+- – means that no method of the group reached the gap in its budget.
+- \\> means that no peer did. The entry is then a lower bound.
+- An empty entry means that no method of the group was run.
+- "Cond." is the condition number of the source. "Best peer, s" is its time to 10⁻⁸ in seconds.
+- "Solving" is the clock of `minimize`. "Whole call" is the time from the data to the result.
+
+The [appendix](#appendix-every-method) has every method, and the cases in which a statement of the
+summary does not hold.
+"""
 APPENDIX = """\
 ## Appendix: every method
 
-As above, for each method and to gaps of 10⁻² / 10⁻⁴ / 10⁻⁸. "Left out" are methods that had not come within 10⁻⁴ at the size before.
-The last column but one, where there is one, is a peer from our start, which is not among those compared with.
-"""  # noqa: E501
+These tables have the same ratios for each method, to gaps of 10⁻² / 10⁻⁴ / 10⁻⁸.
+
+- "Left out" marks a method that did not come within 10⁻⁴ at the size before.
+- "Missing" marks a library that was not installed.
+- The column of a peer with "data start", where there is one, gives that peer our start. It does
+  not count as a peer in the other columns.
+"""
+EXCEPTIONS = """\
+## Appendix: where a statement does not hold
+
+A line has the task, n, p, the condition of the source, the number of threads and the clock. Then
+follows the ratio with our best method in brackets, or what `auto` chose and how it compares with
+the best method.
+"""
 
 
 def page(found: list[Entry]) -> str:
@@ -39,8 +64,18 @@ def page(found: list[Entry]) -> str:
     return "\n".join([*lines, *_misses(found)])
 
 
-def _summary(found: list[Entry]) -> list[str]:
-    return ["## Summary\n", *(f"- {claim}" for claim in claims(found)), ""]
+def _summary(found: list[Entry]) -> Iterator[str]:
+    """A table: how often each statement holds, by the gap."""
+    counts: dict[str, dict[float, str]] = {}
+    for claim in claims(found):
+        counts.setdefault(claim.text, {})[claim.gap] = f"{claim.holds} of {claim.total}"
+    yield "## Summary\n"
+    yield "A case is a problem, a number of threads and a clock. In how many cases is this true?\n"
+    yield "| statement | to 10⁻⁴ | to 10⁻⁸ |"
+    yield "|---|---|---|"
+    for text, by_gap in counts.items():
+        yield f"| {text} | {' | '.join(by_gap.get(gap, NONE) for gap in DEEP_GAPS)} |"
+    yield ""
 
 
 def _table(title: str, heads: Sequence[str], lines: list[list[str]]) -> Iterator[str]:
@@ -52,12 +87,12 @@ def _table(title: str, heads: Sequence[str], lines: list[list[str]]) -> Iterator
 
 
 def _misses(found: list[Entry]) -> Iterator[str]:
-    """The problems that fall short of each statement of the summary."""
+    """The cases in which a statement of the summary does not hold."""
     short = [claim for claim in claims(found) if claim.misses]
     if short:
-        yield "## Appendix: what falls short\n"
+        yield EXCEPTIONS
     for claim in short:
-        yield f"- {claim}, except"
+        yield f"- {claim}. The exceptions:"
         yield from (f"    - {miss}" for miss in claim.misses)
     if short:
         yield ""

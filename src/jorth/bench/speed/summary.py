@@ -16,41 +16,44 @@ NEAR = 2.0  # `auto` over the best of ours
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement that is counted, and the problems in which it does not hold."""
+    """A statement about times to a gap, in how many cases it holds, and those in which not."""
 
+    gap: float
     text: str
     holds: int
     total: int
     misses: list[str]
 
     def __str__(self) -> str:
-        return f"{self.text}: {self.holds} of {self.total}"
+        return f"To {self.gap:.0e}, {self.text}: {self.holds} of {self.total} cases"
 
 
 def claims(found: list[Entry]) -> list[Claim]:
     """The statements at each of DEEP_GAPS, over the problems that can tell."""
     counted = []
+    near = f"takes at most {NEAR:g} times as long as"
     for gap in DEEP_GAPS:
-        to = f"to {gap:.0e}"
         timed = [e for e in found if e.cell.task != "batch" or gap == min(DEEP_GAPS)]
         accelerated = partial(_faster, names=GROUPS["accelerated"], times=1.0)
         checks: dict[str, Callable[..., str | None]] = {
-            f"our best is {FASTER:g} times as fast as the best peer": _best_of_ours,
-            "accelerated JOBCD is as fast as the best peer": accelerated,
-            f"auto takes at most {NEAR:g} times our best from the identity": _auto_of_minimize,
-            f"procrustes takes at most {NEAR:g} times our best from any start": _auto_of_procrustes,
+            f"our best method is at least {FASTER:g} times as fast as the best peer": _best_of_ours,
+            "accelerated JOBCD is at least as fast as the best peer": accelerated,
+            f"auto {near} our best method from the identity": _auto_of_minimize,
+            f"procrustes {near} our best method from any start": _auto_of_procrustes,
         }
         counted += [
-            _claim(f"{to} {text}", timed, partial(check, gap=gap)) for text, check in checks.items()
+            _claim(gap, text, timed, partial(check, gap=gap)) for text, check in checks.items()
         ]
     return [claim for claim in counted if claim.total]
 
 
-def _claim(text: str, found: list[Entry], check: Callable[[Entry], str | None]) -> Claim:
+def _claim(
+    gap: float, text: str, found: list[Entry], check: Callable[[Entry], str | None]
+) -> Claim:
     """``check`` returns "" where the statement holds, a figure where not, None if unknown."""
     known = [(entry, said) for entry in found if (said := check(entry)) is not None]
     misses = [f"{name_of(entry)}: {said}" for entry, said in known if said]
-    return Claim(text, len(known) - len(misses), len(known), misses)
+    return Claim(gap, text, len(known) - len(misses), len(known), misses)
 
 
 def _best_of_ours(entry: Entry, gap: float) -> str | None:
@@ -82,7 +85,7 @@ def _near(entry: Entry, name: str, others: Sequence[str], gap: float) -> str | N
     if not entry.rows.done(name) or not math.isfinite(seconds):
         return None
     factor = entry.seconds(name, gap) / seconds
-    return "" if factor <= NEAR else f"{entry.ran(name)} {factor:.2g} times {best}"
+    return "" if factor <= NEAR else f"{entry.ran(name)} took {factor:.2g} times as long as {best}"
 
 
 def name_of(entry: Entry) -> str:
