@@ -21,14 +21,21 @@ DEFAULT = f"{OURS}, default"
 INTRODUCTION = """\
 # Ways to train J-orthogonal parameters
 
-Written by `python benchmarks/training.py --workers 16 --docs docs`: {runs:,} runs of five small tasks in float32, {seeds}. Every
-method has its best learning rate for each task, out of the grid below; **JOBCD, default** is `jorth.optim.JOBCD(params, signature)` as it
-comes, with lr = {default:g} on every task. Learning rates and options of the defaults were chosen on other seeds.
+Which optimiser should train J-orthogonal parameters, and does [`optim.JOBCD`](../howto/training.md) need tuning? This page compares eight
+ways on [five small tasks](#tasks-and-methods) in float32: {runs:,} runs, {seeds}.
+
+- Every method has its best learning rate for each task, chosen from a grid.
+- **JOBCD, default** is `jorth.optim.JOBCD(params, signature)` without any options, with lr = {default:g} on every task.
+- The learning rate and options of the defaults were chosen on other seeds.
+- A method is *feasible* if its matrices stay J-orthogonal. Adam without the constraint does not. It solves another problem and is shown for
+  comparison only.
 
 ![loss against steps and against time](../images/optimisers.png)
 
-Loss on all data, means over the seeds, against steps (above) and seconds of training (below). Adam without the constraint solves another problem,
-and may leave the picture at the bottom.
+The picture shows the loss on all data, as means over the seeds, against steps (above) and against seconds of training (below). Adam without
+the constraint may leave the picture at the bottom.
+
+To make the page: `python benchmarks/training.py --workers 16 --docs docs`.
 """  # noqa: E501
 
 TASKS_AND_METHODS = """\
@@ -36,24 +43,27 @@ TASKS_AND_METHODS = """\
 
 | task | what is trained | steps |
 |---|---|---|
-| digits | handwritten digits, classified by 3 isometries of the hyperboloid (n = 33) with relu in the tangent space between them, and a linear head; batches of 128 | {digits} |
-| tree | a binary tree of 63 nodes: 62 Lorentz matrices (n = 8), one per edge, whose products place the nodes; mean square relative error of all distances | {tree} |
-| align | one Lorentz matrix (n = 51) that takes 2000 points to noisy images, a tenth of them shuffled; mean distance, batches of 128 | {align} |
-| deep | digits through 10 isometries, n = 17 | {deep} |
-| boosts | 16 matrices of O(6, 2) with norms from 2 to 1000, from images of 64 vectors; mean square error relative to the images | {boosts} |
+| digits | a classifier of handwritten digits: 3 isometries of the hyperboloid (n = 33), with relu in the tangent space between them, and a linear head; batches of 128 | {digits} |
+| tree | an embedding of a binary tree with 63 nodes: 62 Lorentz matrices (n = 8), one per edge, whose products place the nodes; mean square relative error of all distances | {tree} |
+| align | one Lorentz matrix (n = 51) that maps 2000 points to noisy images, of which a tenth are shuffled; mean distance, batches of 128 | {align} |
+| deep | the classifier of digits with 10 isometries, n = 17 | {deep} |
+| boosts | 16 matrices of O(6, 2) with norms from 2 to 1000, found from images of 64 vectors; mean square error relative to the images | {boosts} |
 
 | method | what it is | learning rates |
 |---|---|---|
 {methods}
 
-The head of digits and deep has Adam with lr = {head:g} for every method. A run failed if it raised an error, if its parameters or its last loss are not
-finite, or if it left the group: a residual max |XᵀJX − J| / ‖X‖² above {off:.1e} (not counted for Adam without the constraint). A rate at which one seed
-failed is not the best one. Every run has one thread{cores}, and its clock stands still while it is scored: {cpu}, torch {torch}, {workers} runs at a time.
+- **Head:** for every method, Adam with lr = {head:g} trains the head of digits and deep.
+- **Failed runs:** a run failed if it raised an error, if its parameters or its last loss are not finite, or if it left the group. The last
+  means a residual max |XᵀJX − J| / ‖X‖² above {off:.1e}; it is not checked for Adam without the constraint. A rate at which one seed failed
+  cannot be the best one.
+- **Clock:** every run has one thread{cores}. The clock is stopped while a run is scored.
+- **Machine:** {cpu}, torch {torch}, {workers} runs at a time.
 """  # noqa: E501
 
 WHAT = {
     "JOBCD": "`jorth.optim.JOBCD`, all defaults",
-    "JOBCD, left": '`side="left", gain_rate=0.0`: rows alone, no gain',
+    "JOBCD, left": '`side="left", gain_rate=0.0`: steps on rows only, no gain',
     "JOBCD, embedding per plane": '`metric="embedding", curvature="per-plane", momentum=0.9`',
     "JOBCD, paper's step": '`metric="embedding", curvature="scheduled", momentum=0.0`',
     "geoopt RiemannianAdam on our manifold": "`jorth.adapters.geoopt.JOrthogonal`",
@@ -121,29 +131,34 @@ def percent(share: float) -> str:
 
 def _summary(found: Results) -> Iterator[str]:
     yield "## Summary\n"
+    yield (
+        "The table shows how JOBCD with its defaults does on each task. Variants of JOBCD count "
+        "as other methods.\n"
+    )
     heads = ["", *found.tasks]
-    names = {1.0: "its whole time", 0.5: "half its time"}
+    names = {1.0: "the whole run", 0.5: "half of the run"}
 
     def rows() -> Iterator[list[str]]:
         yield [
-            "final loss of the default, divided by the best of any feasible method and rate "
+            "equal steps: final loss, relative to the best feasible method and rate "
             "(goal: at most 1.1)",
             *(number(steps_ratio(found, task)) for task in found.tasks),
         ]
         for share in SHARES:
             yield [
-                f"loss of the default after {names[share]}, divided by the best that any other "
-                "method has by then, variants of JOBCD included (goal: below 1)",
+                f"equal time: loss after {names[share]}, relative to the best other feasible "
+                "method at that time (goal: below 1)",
                 *(number(time_ratio(found, task, share)[0]) for task in found.tasks),
             ]
         yield [
-            f"change of its final loss from lr = {DEFAULT_RATE:g} to 0.003 or 0.03 "
-            "(goal: below 20%)",
+            f"learning rate: change of the final loss at lr = 0.003 or 0.03 instead of "
+            f"{DEFAULT_RATE:g} (goal: below 20%)",
             *(percent(largest_change(found, task)) for task in found.tasks),
         ]
 
     yield from table(heads, rows())
-    yield "\n".join(misses(found)) or "All goals are met."
+    missed = "\n".join(misses(found))
+    yield f"The goals that are missed:\n\n{missed}" if missed else "All goals are met."
     yield ""
 
 
@@ -156,31 +171,35 @@ def misses(found: Results) -> Iterator[str]:
             best = found.best(task, name)
             yield (
                 f"- {task}: after equal steps the default ends at {number(ratio)} times the loss "
-                f"of {name} (lr = {best.lr:g})."
+                f"of {name} with lr = {best.lr:g}."
             )
         for share in SHARES:
             ratio, name = time_ratio(found, task, share)
             if not ratio < 1:
-                when = "equal time" if share == 1 else "half of its time"
-                behind = f": the loss of the default is {number(ratio)} times as large"
+                when = "equal time" if share == 1 else "half of that time"
+                behind = f"; the loss of the default is {number(ratio)} times as large"
                 if ratio < NEARLY:
                     behind = f" by less than {NEARLY - 1:.0%}"
-                yield f"- {task}: after {when} {name} is ahead{behind}."
+                yield f'- {task}: after {when}, "{name}" is ahead{behind}.'
         change = largest_change(found, task)
         if change >= CHANGE:
             low, high = found.around(task, OURS, DEFAULT_RATE)
             yield (
                 f"- {task}: within a factor of 3 of the default rate the loss changes by "
-                f"{percent(change)}: it is {number(low)} times that of the default at the rate "
-                f"below, {number(high)} times at the rate above."
+                f"{percent(change)}. It is {number(low)} times as large at the lower rate and "
+                f"{number(high)} times at the higher one."
             )
 
 
 def _equal_steps(found: Results) -> Iterator[str]:
     yield "## Equal steps\n"
     yield (
-        "Mean final loss ± standard deviation over the seeds, at the best rate of each method; "
-        "residual and norm are the largest there.\n"
+        "Each method runs the same number of steps at its best rate. The tables have the mean "
+        "final loss ± the standard deviation over the seeds.\n\n"
+        '- "Over the best" is the loss divided by that of the best feasible method.\n'
+        '- "Residual" and "norm" are the largest at the end of these runs.\n'
+        '- "Failed" counts the runs at all rates.\n'
+        "- Adam without the constraint, in italics, is not feasible.\n"
     )
     heads = ["method", "lr", "loss", "over the best", "ms per step", "residual", "norm", "failed"]
     for task in found.tasks:
@@ -235,9 +254,10 @@ def _rows_by_task(
 def _equal_time(found: Results) -> Iterator[str]:
     yield "## Equal time\n"
     yield (
-        "Mean loss when JOBCD with its defaults has ended (the median over the seeds), and after "
-        "half of that time, at the rate that is best at that time (in brackets). A run that has "
-        "done all its steps earlier keeps its last loss. The best feasible loss is bold.\n"
+        "How low is the loss when JOBCD with its defaults has finished (median time over the "
+        "seeds), and after half of that time?\nEach method has the rate that is best at that time, "
+        "in brackets. A run that has finished earlier keeps its last loss.\nThe best feasible loss "
+        "is bold.\n"
     )
     for share in SHARES:
         seconds = {task: share * found.milliseconds[task] / 1e3 for task in found.tasks}
@@ -263,9 +283,10 @@ def _time_entry(found: Results, share: float) -> Callable[[str, str, bool], str]
 def _sensitivity(found: Results) -> Iterator[str]:
     yield "## Learning rates\n"
     yield (
-        "Final loss at the rates below and above in the grid, a factor of about 3, over that at "
-        "the default of JOBCD and at the best rate of each method (in brackets); – is the end of "
-        "the grid.\n"
+        "How sensitive is the final loss to the learning rate? Each entry has two ratios:\nthe "
+        "loss at the next lower and at the next higher rate of the grid (a factor of about 3), "
+        "divided by the loss at the rate in brackets.\nThat is the default for the first row, and the best "
+        "rate of the method for the others. – means the end of the grid.\n"
     )
 
     def entry(task: str, name: str, default: bool) -> str:
