@@ -285,8 +285,8 @@ def _sensitivity(found: Results) -> Iterator[str]:
     yield (
         "How sensitive is the final loss to the learning rate? Each entry has two ratios:\nthe "
         "loss at the next lower and at the next higher rate of the grid (a factor of about 3), "
-        "divided by the loss at the rate in brackets.\nThat is the default for the first row, and the best "
-        "rate of the method for the others. – means the end of the grid.\n"
+        "divided by the loss at the rate in brackets.\nThat is the default for the first row, and "
+        "the best rate of the method for the others. – means the end of the grid.\n"
     )
 
     def entry(task: str, name: str, default: bool) -> str:

@@ -1,10 +1,9 @@
 """The Triton kernels on the CPU, by Triton's interpreter: one process for all,
 as it must be asked for beforehand."""
 
-from importlib.util import find_spec
-
 import pytest
 
+from jorth.kernels.available import has_triton
 from tests.interpreted import run_interpreted
 
 SCRIPT = """
@@ -55,6 +54,6 @@ for dtype in (torch.float64, torch.float32):
 """
 
 
-@pytest.mark.skipif(find_spec("triton") is None, reason="needs Triton")
+@pytest.mark.skipif(not has_triton(), reason="needs Triton 3.2 or later")
 def test_kernels_equal_plain_torch():
     run_interpreted(SCRIPT)

@@ -1,9 +1,8 @@
 """The Triton kernels of knowledge graphs by Triton's interpreter, in a process of their own."""
 
-from importlib.util import find_spec
-
 import pytest
 
+from jorth.kernels.available import has_triton
 from tests.interpreted import run_interpreted
 
 SCRIPT = """
@@ -20,6 +19,6 @@ check_edges(on_device.by_triton, "cpu")
 """
 
 
-@pytest.mark.skipif(find_spec("triton") is None, reason="needs Triton")
+@pytest.mark.skipif(not has_triton(), reason="needs Triton 3.2 or later")
 def test_kernels_equal_the_reference():
     run_interpreted(SCRIPT)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from jorth.derivatives import first_derivatives_only
-from jorth.kernels.available import HAS_TRITON
+from jorth.kernels.available import has_triton
 from jorth.kernels.device_turns import rows_of_tile
 
 MOST_ROWS = 64
@@ -21,7 +21,8 @@ ENOUGH_PROGRAMS = 2048
 def runs_on_device(points: Tensor) -> bool:
     """Whether `multiply_on_device` is for these points (..., n)."""
     fits = 2 <= points.shape[-1] <= MOST_ROWS and points.numel() > 0
-    return HAS_TRITON and points.is_cuda and fits and points.dtype in (torch.float32, torch.float64)
+    real = points.dtype in (torch.float32, torch.float64)
+    return points.is_cuda and fits and real and has_triton()
 
 
 def multiply_on_device(matrices: Tensor, index: Tensor, points: Tensor) -> Tensor:
