@@ -41,7 +41,7 @@ def test_content_then_name_then_folder_go_to_the_disk(tmp_path, monkeypatch):
     """The order of calls that survives a power failure: data, rename, folder."""
     calls = []
     path = tmp_path / "a"
-    fsync, rename = os.fsync, os.replace
+    fsync, rename = os.fsync, Path.replace
 
     def noted_fsync(handle):
         about = os.fstat(handle)
@@ -49,13 +49,12 @@ def test_content_then_name_then_folder_go_to_the_disk(tmp_path, monkeypatch):
         calls.append(f"fsync {kind}")
         fsync(handle)
 
-    def noted_rename(source, target, **options):
+    def noted_rename(source, target):
         calls.append("rename")
-        rename(source, target, **options)
+        return rename(source, target)
 
     monkeypatch.setattr(os, "fsync", noted_fsync)
-    monkeypatch.setattr(os, "replace", noted_rename)
-    monkeypatch.setattr(os, "rename", noted_rename)
+    monkeypatch.setattr(Path, "replace", noted_rename)
     put(path, b"12345")
     assert calls == ["fsync 5 bytes", "rename", "fsync folder"]
 
