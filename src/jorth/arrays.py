@@ -1,4 +1,4 @@
-"""The boundary: NumPy in, NumPy out; torch in, torch out. Inside there are tensors only.
+"""Checks of arguments. NumPy in, NumPy out; torch in, torch out. Inside there are only tensors.
 
 Every public function checks its arguments here, so that an error names the argument, what it got
 and what it expects. A check takes the value first and then its name. Functions called ``check_...``

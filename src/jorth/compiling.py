@@ -1,4 +1,4 @@
-"""Functions compiled by numba and cached on disk; a heavy import, to be made where it is used."""
+"""Functions compiled by numba and cached on disk. Import where used: it loads numba."""
 
 from __future__ import annotations
 

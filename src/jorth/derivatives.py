@@ -1,4 +1,4 @@
-"""Derivatives of our own torch functions: the first ones only, and never a wrong second one."""
+"""Torch functions with first derivatives only: an attempt to take second ones is an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optional packages: imported where they are used, with one message where they are missing."""
+"""Optional packages: imported where they are used, with one message if they are missing."""
 
 from __future__ import annotations
 

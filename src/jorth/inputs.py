@@ -1,4 +1,4 @@
-"""Arrays as people have them: lists, integers, float16, frames and sparse matrices become floats.
+"""Inputs converted to floats: lists, integers, float16, data frames and sparse matrices.
 
 pandas is not imported: a frame is what has columns and turns into a NumPy array.
 """

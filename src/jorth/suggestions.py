@@ -1,4 +1,4 @@
-"""Names that are nearly right: which one was meant, and errors of calls that say so."""
+"""Suggestions for misspelt names, and errors of calls that include them."""
 
 from __future__ import annotations
 

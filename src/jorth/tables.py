@@ -1,4 +1,4 @@
-"""Tables on a terminal: where there is too little room, names are shortened and numbers are not."""
+"""Tables on a terminal that shorten names, but never numbers, if there is too little room."""
 
 from __future__ import annotations
 

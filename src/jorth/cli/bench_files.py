@@ -1,4 +1,4 @@
-"""Files of one's own for `jorth bench hevp`, `probe` and `procrustes`."""
+"""The user's own files for `jorth bench hevp`, `probe` and `procrustes`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Three norms of one small matrix in one compiled call. Import where used: it loads numba."""
+"""Three norms of a small matrix in one compiled call. Import where used: it loads numba."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which column of points holds the time: a check that data fit a Lorentz signature.
+"""Which column of points is the time: a check that data fit a Lorentz signature.
 
 A row is timelike if its time is longer than the rest of it. Then it is not timelike with the time
 in any other column, and an isometry keeps it so. Points of the hyperboloid are timelike, and their

@@ -1,4 +1,4 @@
-"""Steps on a CUDA device replayed from a graph: the host launches one thing, not a hundred."""
+"""Steps on a CUDA device replayed from a CUDA graph: one launch instead of a hundred."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One text file of triples: tabs or commas, packed or not, with or without a line of headings."""
+"""One text file of triples: tabs or commas, compressed or not, with or without headings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is minimised: a function of a matrix, and whatever else is known about it."""
+"""Objectives: functions of a matrix to be minimised, and what else is known about them."""
 
 from jorth.objectives.autograd import AutogradObjective
 from jorth.objectives.base import AbstractObjective, Objective, QuadraticForm

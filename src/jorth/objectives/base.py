@@ -1,4 +1,4 @@
-"""The protocol of an objective: value and gradient, and what else a solver can make use of."""
+"""The protocol of an objective: value and gradient, and what else a solver can use."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ STEPS = tuple(10.0**-k for k in range(2, 8))
 def check_objective(
     objective: Any, X: Any, *, directions: int = 5, tolerance: float = 1e-6, seed: int = 0
 ) -> float:
-    """Check an objective of one's own at a point, before a solver relies on it.
+    """Check an objective of your own at a point, before a solver relies on it.
 
     The gradient is compared with central differences of the value along random directions. What
     else the objective gives is checked too: gradients of samples against the full gradient, the

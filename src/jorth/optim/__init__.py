@@ -1,4 +1,4 @@
-"""Optimisers of torch for J-orthogonal parameters."""
+"""Torch optimisers for J-orthogonal parameters."""
 
 from jorth.optim.averaging import AveragedModel
 from jorth.optim.by_name import make

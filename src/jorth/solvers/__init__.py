@@ -1,4 +1,4 @@
-"""How to minimise: one loop, and solvers that only take steps."""
+"""Solvers, which only take steps, and the loop that runs them."""
 
 from jorth.solvers.baselines.admm import ADMM as ADMM
 from jorth.solvers.baselines.parametrized import CSDM as CSDM

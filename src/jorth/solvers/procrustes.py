@@ -1,4 +1,4 @@
-"""`procrustes`: align two point clouds, in whichever component the best isometry lies."""
+"""`procrustes`: align two point clouds by the best isometry in any component."""
 
 from __future__ import annotations
 

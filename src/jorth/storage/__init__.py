@@ -1,1 +1,1 @@
-"""Files: replaced atomically, and read with care, as they may be damaged or hostile."""
+"""Files: written atomically, and read with care because they may be damaged or hostile."""

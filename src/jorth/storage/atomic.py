@@ -1,4 +1,4 @@
-"""Files that are replaced atomically, and locks, which show what killed processes have left."""
+"""Files that are replaced atomically, and locks that show what killed processes left behind."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Knowledge graphs: methods for the relations of UltraE, tuned alike and compared."""
+"""Knowledge graphs: methods for the relations of UltraE, tuned in the same way and compared."""

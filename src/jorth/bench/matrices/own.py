@@ -1,4 +1,4 @@
-"""Data of one's own: matrices in files, known by their names and contents."""
+"""The user's own data: matrices in files, identified by their names and contents."""
 
 from __future__ import annotations
 

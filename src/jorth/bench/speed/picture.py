@@ -1,4 +1,4 @@
-"""The picture: the gap against time, of ours and of the peers, at a small and a large size."""
+"""The picture: gap against time, for our methods and the peers, at a small and a large size."""
 
 from __future__ import annotations
 

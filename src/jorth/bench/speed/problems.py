@@ -1,4 +1,4 @@
-"""The tasks: what is minimised from the identity, how ours and theirs are built, the optimum."""
+"""The tasks: what is minimised, how it is built for our methods and the peers, the optimum."""
 
 from __future__ import annotations
 

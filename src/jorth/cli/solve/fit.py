@@ -1,4 +1,4 @@
-"""How well X aligns two clouds of points, beside the identity, and which components were searched.
+"""How well X aligns two clouds, compared with the identity, and which components were searched.
 
 R^2 is 1 - ||source X - target||^2 / ||target - mean||^2 with the mean of each column, as in
 `jorth.estimators.LorentzAligner.score`.

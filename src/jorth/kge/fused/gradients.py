@@ -1,4 +1,4 @@
-"""What a backend of the fused loss returns beside the loss."""
+"""What a backend of the fused loss returns in addition to the loss."""
 
 from __future__ import annotations
 

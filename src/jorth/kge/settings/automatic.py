@@ -1,4 +1,4 @@
-"""The settings that follow from the graph, where they are left open.
+"""Settings that follow from the graph if they are left open.
 
 Found on graphs of 14 to 1400 entities (generated ones, Nations, parts of WN18RR and FB15k-237; then
 UMLS, Kinships and a part of the Human Phenotype Ontology) and, for large graphs, on WN18RR and

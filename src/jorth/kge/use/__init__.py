@@ -1,4 +1,4 @@
-"""What a trained model is good for: answers, neighbours, relations explained, and pictures."""
+"""Uses of a trained model: answers, neighbours, explained relations, and pictures."""
 
 from jorth.kge.use.depths import depths
 from jorth.kge.use.disc import Disc, project_to_disc

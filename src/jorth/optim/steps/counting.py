@@ -1,4 +1,4 @@
-"""How often matrices did not move as they would, told without waiting for a device."""
+"""Counts of matrices that a step did not move, collected without waiting for a device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the two kinds of step share: what came of it, and the pairs that it goes through."""
+"""What the two kinds of step share: their outcome, and the pairs that they go through."""
 
 from __future__ import annotations
 

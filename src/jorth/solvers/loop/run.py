@@ -1,4 +1,4 @@
-"""A run: step, record, save and check whether to go on, until something ends it."""
+"""A run: step, record, save and check whether to continue, until something ends it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a checkpoint holds of a run, and how the run is restored from it."""
+"""What a checkpoint contains of a run, and how the run is restored from it."""
 
 from __future__ import annotations
 
