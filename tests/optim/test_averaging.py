@@ -152,7 +152,8 @@ def test_state_dict_continues_bit_for_bit():
 def test_update_bn_and_a_wrapped_model():
     generator = torch.Generator().manual_seed(0)
     model = torch.nn.DataParallel(Model())
-    averaged, plain = AveragedModel(model, device="cpu"), AveragedModel(model.module)
+    # with a GPU the wrapper has moved the model there
+    averaged, plain = (AveragedModel(each, device="cpu") for each in (model, model.module))
     for _ in range(3):
         move(model, generator)
         averaged.update_parameters(model)
