@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,20 @@ from jorth.kge.use.naming import Names, is_single, parts_of
 from jorth.signature import Signature
 from jorth.terminal import visible
 
-MOST_COLOURS = 10
+# clearly different for colour-blind readers too, the first ones most
+LABEL_COLOURS = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#882255",
+    "#56B4E9",
+    "#D55E00",
+    "#CC79A7",
+    "#000000",
+    "#999933",
+    "#332288",
+)
+MOST_COLOURS = len(LABEL_COLOURS)
 OTHER, WITHOUT = "other", "no label"
 STEPS = np.linspace(0, 1, 24)
 """The places on a line at which it is drawn."""
@@ -174,12 +187,14 @@ def _groups(values: list[Any], distinct: Counter[Any], numeric: bool) -> list[An
 
     if numeric:
         kept = sorted(distinct)
-        shades = [colormaps["viridis"](0.95 * k / max(1, len(kept) - 1)) for k in range(len(kept))]
+        shades: Sequence[Any] = [
+            colormaps["viridis"](0.95 * k / max(1, len(kept) - 1)) for k in range(len(kept))
+        ]
     else:
         fits = len(distinct) <= MOST_COLOURS
         common = distinct.most_common(MOST_COLOURS if fits else MOST_COLOURS - 1)
         kept = [name for name, _ in common]
-        shades = [colormaps["tab10"](k) for k in range(len(kept))]
+        shades = LABEL_COLOURS[: len(kept)]
     colour = dict(zip(kept, shades, strict=True))
     grey = {
         WITHOUT: np.array([value is None for value in values]),
