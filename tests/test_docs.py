@@ -3,39 +3,35 @@ what exists."""
 
 import re
 import runpy
-import shlex
 from pathlib import Path
 
 import pytest
+from matplotlib import pyplot
 
-from jorth.cli import main
+from tests.pages import pictures, run_page
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SHORT = {"lorentz_digits.py": ["25"]}
 """Arguments with which an example takes a few seconds."""
-BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```", re.DOTALL | re.MULTILINE)
-ELSEWHERE = {"jorth demo"}
-"""Lines that take long; tests/cli runs them."""
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_code_blocks_run(page, tmp_path, monkeypatch):
     """The blocks of a page run in order in one namespace; their assert lines are the check."""
     monkeypatch.chdir(tmp_path)
-    namespace = {}
-    for number, (language, block) in enumerate(BLOCK.findall(page.read_text())):
-        if language == "python":
-            exec(compile(block, f"{page.name} block {number}", "exec"), namespace)
-        else:
-            run_lines(block)
+    try:
+        run_page(page)
+    finally:
+        pyplot.close("all")
+    drawn = {path.name for path in tmp_path.glob("*.png")}
+    assert drawn >= set(pictures(page)), "a tutorial draws the pictures that it shows"
 
 
-def run_lines(block):
-    """The lines of a shell that call `jorth`; a line that fails raises."""
-    for line in block.splitlines():
-        if line.startswith("jorth ") and line not in ELSEWHERE:
-            assert not main(shlex.split(line, comments=True)[1:], standalone_mode=False)
+def test_every_picture_of_the_tutorials_is_shown_by_one():
+    committed = {path.name for path in (ROOT / "docs" / "images" / "tutorials").iterdir()}
+    assert committed == {name for page in TUTORIALS for name in pictures(page)}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,36 @@
+"""Pages of the docs as programs: blocks of Python and lines of `jorth`, run in their order."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+from jorth.cli import main
+
+BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+PICTURE = re.compile(r"\]\(\.\./images/tutorials/([^)]+)\)")
+ELSEWHERE = {"jorth demo"}
+"""Lines that take long; tests/cli runs them."""
+
+
+def run_page(page: Path) -> None:
+    """Run the blocks of a page in the present folder, in one namespace; a failure raises."""
+    namespace: dict[str, object] = {}
+    for number, (language, block) in enumerate(BLOCK.findall(page.read_text())):
+        if language == "python":
+            exec(compile(block, f"{page.name} block {number}", "exec"), namespace)
+        else:
+            run_lines(block)
+
+
+def run_lines(block: str) -> None:
+    """Run the lines of a shell that call `jorth`; a line that fails raises."""
+    for line in block.splitlines():
+        if line.startswith("jorth ") and line not in ELSEWHERE:
+            assert not main(shlex.split(line, comments=True)[1:], standalone_mode=False)
+
+
+def pictures(page: Path) -> list[str]:
+    """The names of the pictures that a tutorial shows, which it draws when it runs."""
+    return PICTURE.findall(page.read_text())
