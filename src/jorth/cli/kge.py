@@ -132,7 +132,7 @@ def train(config: Path | None, output: Path, dry_run: bool, **options: Any) -> N
     """Train a model of a knowledge graph.
 
     Settings come from CONFIG, a TOML file, from a preset, or from the defaults. Without a file and
-    without --data the graph is a generated one, which takes some seconds. Options override the
+    without --data the graph is a generated one, which takes a few seconds. Options override the
     settings of the file. Ctrl-C keeps the best model so far.
     """
     from jorth.kge.display import ProgressBar, ranking_table

@@ -10,7 +10,7 @@ from jorth.cli import with_options
 from jorth.storage.text_matrices import Layout
 
 HEADER = "Whether the first line of text files has names of columns. auto decides, and says so."
-INDEX = "Whether the first column of text files is an index and no data. auto decides, and says so."
+INDEX = "Whether the first column of text files is an index, not data. auto decides, and says so."
 
 choices = dict(type=click.Choice(["auto", "yes", "no"]), default="auto", show_default=True)
 option: Any = click.option

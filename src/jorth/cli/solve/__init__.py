@@ -53,7 +53,7 @@ TOLERANCE = (
     "Default: 1e-7, with --float32 2e-5."
 )
 START = (
-    "File with the start, whose component alone is searched. Default: the identity, or with "
+    "File with the start; only its component is searched. Default: the identity, or with "
     "every-component a start in each component."
 )
 OPTION = "Option of the method; repeatable."

@@ -281,7 +281,7 @@ class MaxIterations(Criterion):
 
     limit: int
     status = Status.MAX_ITERATIONS
-    sentence = "{limit} iterations are done"
+    sentence = "the number of iterations is {limit}"
 
     def __post_init__(self) -> None:
         whole_number(self.limit, "limit", 0)
