@@ -123,6 +123,11 @@ def test_order():
     assert found == [*of_procrustes, ("trace", 1, 5)]
 
 
+def test_names_of_problems():
+    assert cell(n=10, p=5).size == "procrustes(10-5) condition 3, 1 thread"
+    assert cell(n=10, p=5, threads=2).size.endswith(", 2 threads")
+
+
 def problem(n, accelerated, lbfgs, auto, near, peer):
     """The rows of one size, with the same time to 1e-4 and to 1e-8."""
     seconds = {

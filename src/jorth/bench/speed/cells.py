@@ -9,6 +9,7 @@ from itertools import product
 
 from jorth.bench.core.cells import GAPS, Cell, plus_signs
 from jorth.bench.core.records import Row
+from jorth.bench.core.words import counted
 from jorth.bench.speed.methods import CDOPT, GROUPS, SPEED_METHODS, UMCM, methods_for
 
 SIZES: dict[str, Sequence[int]] = {
@@ -53,9 +54,8 @@ class SpeedCell(Cell):
 
     @property
     def size(self) -> str:
-        return (
-            f"{self.task}({self.n}-{self.p}) condition {self.condition:g}, {self.threads} thread(s)"
-        )
+        threads = counted(self.threads, "thread")
+        return f"{self.task}({self.n}-{self.p}) condition {self.condition:g}, {threads}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -90,8 +90,8 @@ def _ratios(found: list[Entry]) -> list[float]:
 
 def _how_much(ratios: list[float]) -> str:
     if len(ratios) == 1:
-        return f"our best is {ratios[0]:.2g} times as fast as the best peer"
+        return f"our best method is {ratios[0]:.2g} times as fast as the best peer"
     return (
-        f"our best is {median(ratios):.2g} times as fast as the best peer in the median "
-        f"({min(ratios):.2g} to {max(ratios):.2g})"
+        f"our best method is {median(ratios):.2g} times as fast as the best peer "
+        f"(median; range {min(ratios):.2g} to {max(ratios):.2g})"
     )
