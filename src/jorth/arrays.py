@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ from jorth.inputs import FLOATS as FLOATS
 from jorth.inputs import HALF as HALF
 from jorth.inputs import NATIVE, carries_floats, to_array, to_floats
 from jorth.inputs import ArrayLike as ArrayLike
+from jorth.inputs import Convertible as Convertible
 from jorth.inputs import is_sparse as is_sparse
 from jorth.messages import describe as describe
 from jorth.messages import shown as shown
@@ -32,7 +33,12 @@ from jorth.signature import Signature
 from jorth.suggestions import suggestion
 
 Array: TypeAlias = NDArray[np.floating] | Tensor
-ArrayT = TypeVar("ArrayT", NDArray[np.floating], Tensor)
+if TYPE_CHECKING:  # with a default: what is neither an array nor a tensor gives an array
+    from typing_extensions import TypeVar as DefaultTypeVar
+
+    ArrayT = DefaultTypeVar("ArrayT", NDArray[np.floating], Tensor, default=NDArray[np.floating])
+else:
+    ArrayT = TypeVar("ArrayT", NDArray[np.floating], Tensor)
 ResultT = TypeVar("ResultT", float, NDArray[Any])
 
 FEW_ENTRIES = 64 * 64
@@ -118,9 +124,10 @@ def real_numbers(value: Any, name: str, expected: str, device: torch.device) -> 
     return tensor.detach()
 
 
-def like_input(result: Tensor, value: ArrayT) -> ArrayT:
+def like_input(result: Tensor, value: ArrayT | Convertible) -> ArrayT:
     """``result`` as a tensor if ``value`` is one, else as a NumPy array."""
-    return result if isinstance(value, Tensor) else result.detach().cpu().numpy()
+    found: Any = result if isinstance(value, Tensor) else result.detach().cpu().numpy()
+    return found  # type: ignore[no-any-return]
 
 
 def small_as_numpy(X: Tensor, *matrices: Tensor | None) -> tuple[Any, ...]:

@@ -26,10 +26,10 @@ HALF = (torch.bfloat16, torch.float16)
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
-class _Convertible(Protocol):
-    """What turns into a NumPy array: a frame, a series, an array of another library."""
+class _Frame(Protocol):
+    """A frame or a series, of pandas or of another library."""
 
-    def __array__(self) -> NDArray[Any]: ...
+    def to_numpy(self) -> NDArray[Any]: ...
 
 
 class _Sparse(Protocol):
@@ -38,7 +38,13 @@ class _Sparse(Protocol):
     def toarray(self) -> NDArray[Any]: ...
 
 
-ArrayLike: TypeAlias = NDArray[Any] | Tensor | Sequence[Any] | _Convertible | _Sparse
+Convertible: TypeAlias = Sequence[Any] | NDArray[np.integer] | _Frame | _Sparse
+"""What is turned into an array: `ArrayT | Convertible` is how a function says that it takes both.
+
+An object with nothing but ``__array__`` is taken as well, but not told to type checkers: tensors
+have that method, too, and a checker would no longer see that a tensor gives a tensor.
+"""
+ArrayLike: TypeAlias = NDArray[Any] | Tensor | Convertible
 """What is accepted wherever an array is taken.
 
 Arrays and tensors of float64 and float32 are used as they are. Whole numbers and lists become

@@ -7,7 +7,7 @@ from typing import Generic
 
 import torch
 
-from jorth.arrays import ArrayT, check_overflow, check_signature, like_input
+from jorth.arrays import ArrayT, Convertible, check_overflow, check_signature, like_input
 from jorth.decompositions.batch import finite_factor, finite_values
 from jorth.decompositions.qr import positive_qr
 from jorth.group.cs_form import compose_cs
@@ -53,7 +53,7 @@ class CS(Generic[ArrayT]):
 
 
 @explained
-def cs_decomposition(X: ArrayT, signature: Signature) -> CS[ArrayT]:
+def cs_decomposition(X: ArrayT | Convertible, signature: Signature) -> CS[ArrayT]:
     """The hyperbolic CS decomposition of a J-orthogonal X (..., n, n).
 
     The singular values of X[-,+] = U2 sinh(mu) V1^T give mu to rounding. U1 and V2 are the

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jorth.arrays import ArrayT, check_symmetric, like_input, square_matrix
+from jorth.arrays import ArrayT, Convertible, check_symmetric, like_input, square_matrix
 from jorth.decompositions.batch import Floats, check_matrices, over_batch
 from jorth.decompositions.singular import one_sided_jacobi
 from jorth.signature import Signature
@@ -18,7 +18,7 @@ MAX_BISECTIONS = 100
 
 
 @explained
-def eigh(A: ArrayT, signature: Signature) -> tuple[ArrayT, ArrayT]:
+def eigh(A: ArrayT | Convertible, signature: Signature) -> tuple[ArrayT, ArrayT]:
     """All lambda and x of A x = lambda J x for symmetric A (..., n, n), with X^T J X = J.
 
     Then X^T A X = J diag(lambda). The pencil must be *definite*, that is, A - mu J is positive

@@ -6,14 +6,16 @@ import torch
 from torch import Tensor
 
 from jorth import arrays
-from jorth.arrays import ArrayT, describe, like_input, tensor_alike
+from jorth.arrays import ArrayT, Convertible, describe, like_input, tensor_alike
 from jorth.decompositions.qr import check_definite, column_basis, tall_matrix
 from jorth.signature import Signature
 from jorth.suggestions import explained
 
 
 @explained
-def indefinite_lstsq(A: ArrayT, b: ArrayT, signature: Signature) -> ArrayT:
+def indefinite_lstsq(
+    A: ArrayT | Convertible, b: ArrayT | Convertible, signature: Signature
+) -> ArrayT:
     """The x that minimises (b - A x)^T J (b - A x), for A (..., m, k) with m = p + q.
 
     A^T J A must be positive definite, which needs k <= p; with q = 0 this is ordinary least

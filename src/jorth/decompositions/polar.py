@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from jorth.arrays import ArrayT, like_input, square_matrix
+from jorth.arrays import ArrayT, Convertible, like_input, square_matrix
 from jorth.decompositions.batch import check_matrices
 from jorth.group.norms import power_of_two
 from jorth.group.polishing import PolishError, orthogonal_factor
@@ -18,7 +18,7 @@ UNIT = torch.finfo(torch.float64).eps / 2
 
 
 @explained
-def polar(A: ArrayT, signature: Signature) -> tuple[ArrayT, ArrayT]:
+def polar(A: ArrayT | Convertible, signature: Signature) -> tuple[ArrayT, ArrayT]:
     """A = X S with X J-orthogonal and J S symmetric, for A (..., n, n): S = (J A^T J A)^(1/2).
 
     S is the principal root, with eigenvalues in the open right half plane. It exists and is unique

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from jorth import arrays
-from jorth.arrays import ArrayT, describe, like_input, to_tensor, unit_roundoff
+from jorth.arrays import ArrayT, Convertible, describe, like_input, to_tensor, unit_roundoff
 from jorth.decompositions.batch import check_matrices
 from jorth.group.cs_form import compose_cs
 from jorth.group.norms import power_of_two
@@ -17,7 +17,7 @@ from jorth.suggestions import explained
 
 
 @explained
-def hyperbolic_qr(A: ArrayT, signature: Signature) -> tuple[ArrayT, ArrayT]:
+def hyperbolic_qr(A: ArrayT | Convertible, signature: Signature) -> tuple[ArrayT, ArrayT]:
     """A = Q[:, signature.positive[:k]] R for A (..., m, k), m = p + q: A = Q [R; 0] if sorted.
 
     A^T J A must be positive definite, which needs k <= p. Q (..., m, m) is J-orthogonal,

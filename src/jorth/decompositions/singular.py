@@ -11,7 +11,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from jorth.arrays import ArrayT, check_overflow, check_signature, describe, like_input, to_tensor
+from jorth.arrays import (
+    ArrayT,
+    Convertible,
+    check_overflow,
+    check_signature,
+    describe,
+    like_input,
+    to_tensor,
+)
 from jorth.decompositions.batch import (
     Floats,
     check_matrices,
@@ -64,7 +72,7 @@ class HSVD(Generic[ArrayT]):
 
 
 @explained
-def hsvd(G: ArrayT, signature: Signature) -> HSVD[ArrayT]:
+def hsvd(G: ArrayT | Convertible, signature: Signature) -> HSVD[ArrayT]:
     """The hyperbolic SVD G X = U diag(S) of G (..., m, n) with full column rank, m >= n = p + q.
 
     The squares of S are the |lambda| of G^T G x = lambda J x, and s_i S_i^2 are the nonzero

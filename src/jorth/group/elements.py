@@ -8,14 +8,22 @@ import torch
 from torch import Tensor
 
 from jorth import arrays
-from jorth.arrays import Array, ArrayT, describe, like_input, square_matrix, to_tensor
+from jorth.arrays import (
+    ArrayLike,
+    ArrayT,
+    Convertible,
+    describe,
+    like_input,
+    square_matrix,
+    to_tensor,
+)
 from jorth.group.norms import scaled_violation
 from jorth.signature import Signature
 from jorth.suggestions import explained
 
 
 @explained
-def inverse(X: ArrayT, signature: Signature) -> ArrayT:
+def inverse(X: ArrayT | Convertible, signature: Signature) -> ArrayT:
     """The inverse X^-1 = J X^T J of a J-orthogonal X (..., n, n), exact and without a solve.
 
     Args:
@@ -28,7 +36,7 @@ def inverse(X: ArrayT, signature: Signature) -> ArrayT:
 
 
 @explained
-def residual(X: Array, signature: Signature, *, gram: Array | None = None) -> Any:
+def residual(X: ArrayLike, signature: Signature, *, gram: ArrayLike | None = None) -> Any:
     """The scaled distance from feasibility, max |X^T J X - J| / max(1, ||X||_2^2).
 
     A computed J-orthogonal matrix has a residual of a few n u, u the unit roundoff of its dtype,
@@ -64,7 +72,7 @@ def residual(X: Array, signature: Signature, *, gram: Array | None = None) -> An
 
 
 @explained
-def component(X: Array, signature: Signature) -> Any:
+def component(X: ArrayLike, signature: Signature) -> Any:
     """The component of O(p, q) that holds X, as the signs of det X[+,+] and det X[-,-].
 
     Args:
@@ -88,7 +96,7 @@ def component(X: Array, signature: Signature) -> Any:
 
 
 @explained
-def exchange(X: ArrayT, signature: Signature) -> ArrayT:
+def exchange(X: ArrayT | Convertible, signature: Signature) -> ArrayT:
     """The exchange operator, which maps J-orthogonal matrices to orthogonal ones and back.
 
     With X partitioned by the signs, exc(X) = [[X11^-1, -X11^-1 X12], [X21 X11^-1, X22^-T]]. It is

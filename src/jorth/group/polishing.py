@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import FEW_ENTRIES, ArrayT, like_input, unit_roundoff
+from jorth.arrays import FEW_ENTRIES, ArrayT, Convertible, like_input, unit_roundoff
 from jorth.group.elements import finite_square
 from jorth.signature import Signature
 from jorth.suggestions import explained
@@ -22,7 +22,7 @@ class PolishError(ValueError):
 
 
 @explained
-def polish(X: ArrayT, signature: Signature) -> ArrayT:
+def polish(X: ArrayT | Convertible, signature: Signature) -> ArrayT:
     """The J-orthogonal factor W of X = W S, S = (J X^T J X)^(1/2), for X (..., n, n) near O(p, q).
 
     Where ||J X^T J X - I||_F is below 1/2 this takes the inverse-free Schulz step

@@ -7,14 +7,14 @@ import math
 import torch
 from torch import Tensor
 
-from jorth.arrays import ArrayT, like_input, unit_roundoff
+from jorth.arrays import ArrayT, Convertible, like_input, unit_roundoff
 from jorth.group.elements import finite_square, residual
 from jorth.signature import Signature
 from jorth.suggestions import explained
 
 
 @explained
-def exp(K: ArrayT, signature: Signature) -> ArrayT:
+def exp(K: ArrayT | Convertible, signature: Signature) -> ArrayT:
     """The exponential of K (..., n, n), J K skew: J-orthogonal and in the identity component.
 
     It is computed by scaling and squaring. The scaled residual is a few n u for steps of moderate
@@ -99,7 +99,7 @@ def _is_single(K: Tensor) -> bool:
 
 
 @explained
-def cayley(K: ArrayT, signature: Signature) -> ArrayT:
+def cayley(K: ArrayT | Convertible, signature: Signature) -> ArrayT:
     """The Cayley transform (I - K/2)^-1 (I + K/2) of K (..., n, n), J K skew.
 
     It agrees with exp(K) to second order and costs one solve. Along a boost of rapidity w it is
@@ -134,7 +134,7 @@ def cayley_step(K: Tensor, X: Tensor) -> Tensor:
     return torch.add(-X, moved, alpha=2)
 
 
-def _algebra_element(K: ArrayT, signature: Signature) -> Tensor:
+def _algebra_element(K: object, signature: Signature) -> Tensor:
     algebra = finite_square(K, signature, "K")
     JK = signature.vector(algebra)[:, None] * algebra
     defects = (JK + JK.mT).abs().amax(dim=(-2, -1))

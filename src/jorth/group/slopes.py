@@ -7,14 +7,16 @@ import math
 from torch import Tensor
 
 from jorth import arrays
-from jorth.arrays import ArrayT, describe, frobenius, like_input, tensor_alike
+from jorth.arrays import ArrayT, Convertible, describe, frobenius, like_input, tensor_alike
 from jorth.group.elements import column_signs, thin_matrix
 from jorth.signature import Signature
 from jorth.suggestions import explained
 
 
 @explained
-def riemannian_gradient(X: ArrayT, G: ArrayT, signature: Signature) -> ArrayT:
+def riemannian_gradient(
+    X: ArrayT | Convertible, G: ArrayT | Convertible, signature: Signature
+) -> ArrayT:
     """The tangent vector J S X, S = skew(J G X^T), for the Euclidean gradient G at X, (..., n, k).
 
     The derivative of f along it is 2 ||S||_F^2 >= 0, and it vanishes exactly at critical points.
@@ -34,7 +36,7 @@ def riemannian_gradient(X: ArrayT, G: ArrayT, signature: Signature) -> ArrayT:
 
 
 @explained
-def multiplier(X: ArrayT, G: ArrayT, signature: Signature) -> ArrayT:
+def multiplier(X: ArrayT | Convertible, G: ArrayT | Convertible, signature: Signature) -> ArrayT:
     """The Lagrange multiplier sym(J X^T G) of the constraint X^T J X = J, for square X.
 
     Args:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from jorth.arrays import Array, check_choice, check_finite, describe, is_sparse, to_tensor
+from jorth.arrays import ArrayLike, check_choice, check_finite, describe, is_sparse, to_tensor
 from jorth.objectives.quadratic import Quadratic
 from jorth.objectives.sparse import sparse_rows
 
@@ -28,7 +28,7 @@ class HyperbolicEigenvalue(Quadratic):
     """
 
     def __init__(
-        self, A: Array | None = None, *, data: Any = None, sense: Literal["min", "max"] = "min"
+        self, A: ArrayLike | None = None, *, data: Any = None, sense: Literal["min", "max"] = "min"
     ) -> None:
         if (A is None) == (data is None):
             given = "both" if A is not None else "neither"

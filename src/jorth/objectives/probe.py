@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from jorth import arrays
-from jorth.arrays import Array, check_choice, to_tensor
+from jorth.arrays import ArrayLike, check_choice, to_tensor
 from jorth.objectives.base import AbstractObjective, hash_tensors
 from jorth.objectives.probe_points import RowMap
 from jorth.objectives.probe_targets import make_targets
@@ -20,7 +20,7 @@ from jorth.ultrahyperbolic import SLOPE_FLOOR, check_q
 BLOCK = 512
 """The size of the blocks of pairs: 2 MB per matrix, which fits the second-level cache."""
 
-Distances = Array | Callable[[Tensor, Tensor], Tensor] | Literal["euclidean"]
+Distances = ArrayLike | Callable[[Tensor, Tensor], Tensor] | Literal["euclidean"]
 
 
 class StructuralProbe(AbstractObjective):
@@ -56,7 +56,7 @@ class StructuralProbe(AbstractObjective):
 
     def __init__(
         self,
-        data: Array,
+        data: ArrayLike,
         distances: Distances = "euclidean",
         *,
         signature: Signature,
@@ -123,7 +123,7 @@ class StructuralProbe(AbstractObjective):
             dQ.addmm_(g.mT, QJ[rows], alpha=weight)
         return self._map.pull_back(points, dQ) + self.ridge * X
 
-    def fitted_scale(self, X: Array) -> float:
+    def fitted_scale(self, X: ArrayLike) -> float:
         """The c of f at X."""
         return self._scale(self._map(to_tensor(X, "X").to(self._data)).Q)
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from jorth.arrays import (
-    Array,
+    ArrayLike,
     as_tensors,
     check_finite,
     describe,
@@ -38,7 +38,7 @@ class Procrustes(AbstractObjective):
         target: (m, k), dense.
     """
 
-    def __init__(self, source: Any, target: Array) -> None:
+    def __init__(self, source: ArrayLike, target: ArrayLike) -> None:
         self.speaks_torch = isinstance(target, Tensor)
         self._target = to_tensor(target, "target").detach().clone()
         self._sparse = is_sparse(source)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from jorth.arrays import (
-    Array,
+    ArrayLike,
     as_tensors,
     check_finite,
     check_symmetric,
@@ -33,7 +33,9 @@ class Quadratic(AbstractObjective):
         D: (k, k) symmetric, the identity when omitted; not for B problems.
     """
 
-    def __init__(self, A: Array, C: Array | None = None, D: Array | None = None) -> None:
+    def __init__(
+        self, A: ArrayLike, C: ArrayLike | None = None, D: ArrayLike | None = None
+    ) -> None:
         self.speaks_torch = isinstance(A, Tensor)
         matrix = to_tensor(A, "A").detach()
         linear = None if C is None else to_tensor(C, "C").detach().to(matrix, copy=True)

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from jorth import arrays
+from jorth.arrays import ArrayLike
 from jorth.group.elements import check_feasible
 from jorth.objectives import AbstractObjective, Quadratic
 from jorth.objectives.base import hash_tensors
@@ -70,7 +71,7 @@ METHODS: dict[str, type[AbstractSolver]] = {
 @explained
 def minimize(
     objective: Any,
-    x0: Any = None,
+    x0: ArrayLike | None = None,
     *,
     signature: Signature | None = None,
     method: str | AbstractSolver | Sequence[str | AbstractSolver | Stage] = "auto",

@@ -18,7 +18,7 @@ from jorth.decompositions.polar import balanced
 from jorth.group import PolishError, component
 from jorth.group.polishing import orthogonal_factor
 from jorth.group.time_column import warn_of_other_time
-from jorth.inputs import as_array
+from jorth.inputs import ArrayLike, as_array
 from jorth.objectives import Procrustes
 from jorth.signature import Signature
 from jorth.solvers.batches import check_arguments as check_batch_arguments
@@ -40,11 +40,11 @@ usually lies far out."""
 
 @explained
 def procrustes(
-    source: Any,
-    target: Any,
+    source: ArrayLike,
+    target: ArrayLike,
     signature: Signature,
     *,
-    x0: Any = None,
+    x0: ArrayLike | None = None,
     components: Literal["all", "start"] = "all",
     method: str | AbstractSolver | None = None,
     gradient_tolerance: float | None = None,
@@ -100,8 +100,9 @@ def procrustes(
         are its ``stages``. For many problems a `jorth.BatchResult`.
     """
     arrays.check_choice(components, "components", ("all", "start"))
-    source, target = as_array(source, "source"), as_array(target, "target")
-    if source.ndim == 3 or target.ndim == 3:
+    clouds = as_array(source, "source"), as_array(target, "target")
+    source, target = clouds
+    if any(cloud.ndim == 3 for cloud in clouds):
         limits = Limits(
             max_iterations=options.pop("max_iterations", None),
             max_time=options.pop("max_time", None),
@@ -119,9 +120,10 @@ def procrustes(
         gradient_tolerance = float(arrays.unit_roundoff(objective.R) ** (2 / 3))
     options |= dict(signature=signature, gradient_tolerance=gradient_tolerance)
     n, k = objective.shape()
+    alike: Any = target if x0 is None else x0
     if k < n:
         if x0 is None:
-            x0 = arrays.like_input(torch.eye(n, k).to(objective.data()), target)
+            x0 = arrays.like_input(torch.eye(n, k).to(objective.data()), alike)
         if method is None:
             method = "gs-jobcd"
             options["components"] = components
@@ -135,7 +137,7 @@ def procrustes(
         for which in list(starts)[: None if components == "all" else 1]:
             if runs and bounds[which] > min(run.value for run in runs):
                 continue
-            start = arrays.like_input(starts[which], target if x0 is None else x0)
+            start = arrays.like_input(starts[which], alike)
             folder = None if checkpoint is None else Path(checkpoint) / "{:+d}{:+d}".format(*which)
             chosen = "auto" if method is None else method
             runs.append(minimize(objective, start, method=chosen, checkpoint=folder, **options))

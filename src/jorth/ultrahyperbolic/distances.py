@@ -9,15 +9,17 @@ import torch
 from torch import Tensor
 
 from jorth import arrays
-from jorth.arrays import ArrayT
+from jorth.arrays import ArrayLike
 from jorth.signature import Signature
+from jorth.suggestions import explained
 from jorth.ultrahyperbolic.boundary import like, several_points
 
 SLOPE_FLOOR = 1e-15
 """The least |e| (2 + e), e = |g| - 1, in a derivative 1 / sqrt(|e| (2 + e)): at most 3.2e7."""
 
 
-def distance(x: ArrayT, y: ArrayT, signature: Signature, *, alpha: float = 1.0) -> Any:
+@explained
+def distance(x: ArrayLike, y: ArrayLike, signature: Signature, *, alpha: float = 1.0) -> Any:
     """The distance of points of U: alpha acosh|g| where |g| >= 1, alpha acos|g| elsewhere.
 
     Here g = <x, y>_J / alpha^2; x and y (..., n) broadcast. It is computed from

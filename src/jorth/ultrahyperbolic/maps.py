@@ -13,15 +13,19 @@ import torch
 from torch import Tensor
 
 from jorth import arrays
-from jorth.arrays import ArrayT, like_input
+from jorth.arrays import ArrayLike, ArrayT, Convertible, like_input
 from jorth.signature import Signature
+from jorth.suggestions import explained
 from jorth.ultrahyperbolic.boundary import check_q, several_points
 from jorth.ultrahyperbolic.entire import ARC, NEAR_ARC, geodesic_coefficients, polynomial
 
 ROOT2 = math.sqrt(2.0)
 
 
-def exp(x: ArrayT, v: ArrayT, signature: Signature, *, alpha: float = 1.0) -> ArrayT:
+@explained
+def exp(
+    x: ArrayT | Convertible, v: ArrayT | Convertible, signature: Signature, *, alpha: float = 1.0
+) -> ArrayT:
     """The point C(w) x + S(w) v, w = <v, v>_J / alpha^2, where the geodesic from x along v ends.
 
     C(w) = cosh sqrt(w) and S(w) = sinh sqrt(w) / sqrt(w), which are cos and sin for w < 0, are
@@ -57,7 +61,10 @@ def scaled_form(v: Tensor, signs: Tensor, alpha: float | Tensor) -> tuple[Tensor
     return form, size / alpha
 
 
-def log(x: ArrayT, y: ArrayT, signature: Signature, *, alpha: float = 1.0) -> ArrayT:
+@explained
+def log(
+    x: ArrayT | Convertible, y: ArrayT | Convertible, signature: Signature, *, alpha: float = 1.0
+) -> ArrayT:
     """The tangent vector v at x with exp(x, v) = y, the shortest one on a closed geodesic.
 
     v = (y - g x) / S(w) with g = -<x, y>_J / alpha^2 = C(w). It is computed from y - x, or from
@@ -158,7 +165,7 @@ def _is_joined(sign: Tensor, delta: Tensor) -> Tensor:
 
 
 def _joined(
-    x: ArrayT, y: ArrayT, signature: Signature, alpha: float
+    x: ArrayLike, y: ArrayLike, signature: Signature, alpha: float
 ) -> tuple[Tensor, Tensor, float]:
     """x, y and alpha, all checked; a ValueError if a pair is not joined by a geodesic."""
     check_q(signature)
@@ -173,7 +180,10 @@ def _joined(
     return a, b, radius
 
 
-def project_tangent(x: ArrayT, v: ArrayT, signature: Signature, *, alpha: float = 1.0) -> ArrayT:
+@explained
+def project_tangent(
+    x: ArrayT | Convertible, v: ArrayT | Convertible, signature: Signature, *, alpha: float = 1.0
+) -> ArrayT:
     """The part v + <x, v>_J x / alpha^2 of v that is tangent to U at x.
 
     Args:
@@ -196,8 +206,14 @@ def project_tangent_at(x: Tensor, v: Tensor, signs: Tensor, alpha: float | Tenso
     return v + (unit * signs * v).sum(dim=-1, keepdim=True) * unit
 
 
+@explained
 def transport(
-    x: ArrayT, y: ArrayT, v: ArrayT, signature: Signature, *, alpha: float = 1.0
+    x: ArrayT | Convertible,
+    y: ArrayT | Convertible,
+    v: ArrayT | Convertible,
+    signature: Signature,
+    *,
+    alpha: float = 1.0,
 ) -> ArrayT:
     """The tangent vector v at x, moved in parallel along the geodesic from x to y.
 

@@ -8,13 +8,15 @@ import torch
 from torch import Tensor
 
 from jorth import arrays
-from jorth.arrays import ArrayT, describe, like_input
+from jorth.arrays import ArrayT, Convertible, describe, like_input
 from jorth.signature import Signature
+from jorth.suggestions import explained
 from jorth.ultrahyperbolic.boundary import check_q, points_of
 
 
+@explained
 def centroid(
-    points: ArrayT, signature: Signature, *, weights: Any = None, alpha: float = 1.0
+    points: ArrayT | Convertible, signature: Signature, *, weights: Any = None, alpha: float = 1.0
 ) -> ArrayT:
     """The Lorentzian centroid alpha s / sqrt(-<s, s>_J) (..., n), s = sum w_i x_i.
 

@@ -8,16 +8,18 @@ import torch
 from torch import Tensor
 
 from jorth import arrays
-from jorth.arrays import Array, ArrayT, like_input
+from jorth.arrays import ArrayLike, ArrayT, Convertible, like_input
 from jorth.derivatives import first_derivatives_only
 from jorth.signature import Signature
+from jorth.suggestions import explained
 from jorth.ultrahyperbolic.boundary import check_q, like, points_of, several_points
 
 Place = Tensor | slice
 """Where some coordinates are: an index, or a slice."""
 
 
-def lift(x: ArrayT, signature: Signature, *, alpha: float = 1.0) -> ArrayT:
+@explained
+def lift(x: ArrayT | Convertible, signature: Signature, *, alpha: float = 1.0) -> ArrayT:
     """The double projection phi(x) = (s, sqrt(alpha^2 + |s|^2) t / |t|) of x (..., n) onto U.
 
     It depends on t only through its direction; t = 0 has none and raises a ValueError. Near t = 0
@@ -112,6 +114,7 @@ def height(s: Tensor, alpha: float | Tensor) -> Tensor:
     return torch.hypot(length, radius)
 
 
+@explained
 def origin(
     signature: Signature,
     *,
@@ -139,7 +142,8 @@ def origin(
     return point.numpy() if dtype is None and device is None else point
 
 
-def inner(x: ArrayT, y: ArrayT, signature: Signature) -> Any:
+@explained
+def inner(x: ArrayLike, y: ArrayLike, signature: Signature) -> Any:
     """<x, y>_J = sum s_i x_i y_i over the last dimension, with broadcasting.
 
     Args:
@@ -153,7 +157,8 @@ def inner(x: ArrayT, y: ArrayT, signature: Signature) -> Any:
     return like(product, x)
 
 
-def membership(x: Array, signature: Signature, *, alpha: float = 1.0) -> Any:
+@explained
+def membership(x: ArrayLike, signature: Signature, *, alpha: float = 1.0) -> Any:
     """The scaled distance |<x, x>_J + alpha^2| / max(alpha^2, |x|^2) of points (..., n) from U.
 
     It is a few u for points of U.
