@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -31,7 +32,7 @@ def run_shown(
     total = len(remaining(cells, folder / NAME, retry_failed=retry_failed))
     reported: set[str] = set()
     console = Console()
-    with bars.Progress(
+    progress = bars.Progress(
         bars.TextColumn("{task.description}"),
         bars.BarColumn(),
         bars.MofNCompleteColumn(),
@@ -39,11 +40,11 @@ def run_shown(
         bars.TextColumn("left"),
         bars.TimeRemainingColumn(),
         console=console,
-        disable=not console.is_terminal,
         speed_estimate_period=3600,
         transient=True,
         auto_refresh=not kind.timed,
-    ) as progress:
+    )
+    with progress if console.is_terminal else nullcontext():
         bar = progress.add_task("warm-up", total=None)
 
         def started(cell: Cell) -> None:
