@@ -14,8 +14,8 @@ _ROOMS = {
     "jorth": "adapters datasets estimators kge nn optim plane stopping ultrahyperbolic",
     "jorth.decompositions": "CS HSVD cs_decomposition eigh hsvd hyperbolic_qr indefinite_lstsq "
     "polar",
-    "jorth.group": "PolishError cayley component exchange exp inverse multiplier polish "
-    "random_point residual riemannian_gradient",
+    "jorth.group": "OtherTimeWarning PolishError cayley component exchange exp inverse multiplier "
+    "polish random_point residual riemannian_gradient",
     "jorth.objectives": "FiniteSum HyperbolicEigenvalue Objective Procrustes Quadratic Sharded "
     "StructuralProbe",
     "jorth.plane": "PlaneSolution solve_plane",

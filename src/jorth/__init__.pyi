@@ -17,6 +17,7 @@ from jorth.decompositions import hsvd as hsvd
 from jorth.decompositions import hyperbolic_qr as hyperbolic_qr
 from jorth.decompositions import indefinite_lstsq as indefinite_lstsq
 from jorth.decompositions import polar as polar
+from jorth.group import OtherTimeWarning as OtherTimeWarning
 from jorth.group import PolishError as PolishError
 from jorth.group import cayley as cayley
 from jorth.group import component as component

@@ -139,14 +139,12 @@ def _from_sequence(value: Any, name: str) -> NDArray[Any]:
 
 def _from_frame(frame: Any, name: str) -> NDArray[Any]:
     """The values of a data frame or a series; errors name the columns."""
-    series = not hasattr(frame, "columns")
-    dtypes = [frame.dtype] if series else list(frame.dtypes)
-    labels = [getattr(frame, "name", None)] if series else list(frame.columns)
-    real = [getattr(dtype, "kind", "f") in "iuf" for dtype in dtypes]
-    if not all(real):
-        columns = listed([label for label, right in zip(labels, real, strict=True) if not right])
-        found = f"{describe(frame)} with {cut(dtypes[real.index(False)])} in column {columns}"
-        raise TypeError(f"{name} must have columns of real numbers, got {found}")
+    labels, dtypes = _columns(frame)
+    unfit = columns_not_of(frame, "iuf")
+    if unfit:
+        raise TypeError(
+            f"{name} must have columns of real numbers, got {describe(frame)} with {unfit}"
+        )
     complete = ~_missing(frame)
     if not complete.all():
         columns = listed([label for label, full in zip(labels, complete, strict=True) if not full])
@@ -154,6 +152,25 @@ def _from_frame(frame: Any, name: str) -> NDArray[Any]:
         raise ValueError(f"{name} must have no missing values, got {found}")
     kinds = [f"{dtype.kind}{dtype.itemsize}" for dtype in dtypes if hasattr(dtype, "itemsize")]
     return np.asarray(frame, dtype=np.result_type(*kinds) if kinds else None)
+
+
+def columns_not_of(frame: Any, kinds: str) -> str:
+    """Which columns have dtypes of other kinds (letters of NumPy), for a message; "" for none."""
+    unfit = [one for one in zip(*_columns(frame), strict=True) if _kind(one[1]) not in kinds]
+    if not unfit:
+        return ""
+    return f"{cut(unfit[0][1])} in column {listed([label for label, _ in unfit])}"
+
+
+def _columns(frame: Any) -> tuple[list[Any], list[Any]]:
+    """The labels and the dtypes of the columns of a frame, or of a series."""
+    if hasattr(frame, "columns"):
+        return list(frame.columns), list(frame.dtypes)
+    return [getattr(frame, "name", None)], [frame.dtype]
+
+
+def _kind(dtype: Any) -> str:
+    return getattr(dtype, "kind", "f")
 
 
 def _missing(frame: Any) -> NDArray[np.bool_]:

@@ -14,6 +14,7 @@ from pykeen.pipeline import pipeline
 from pykeen.utils import NoRandomSeedNecessary
 
 from jorth.adapters.pykeen import JOrthogonalRepresentation, UltraE, UltraEInteraction, _queries
+from jorth.kge import NamedModel
 
 
 def both_models(reciprocal):
@@ -291,3 +292,12 @@ def test_another_graph_is_refused():
 def test_a_model_that_does_more_than_isometries_is_refused(options):
     with pytest.raises(ValueError, match='model must have scaling="none", learn_scale=False and'):
         UltraE.from_jorth(scattered(14, 55, **options), Nations().training)
+
+
+def test_what_train_returns_is_taken():
+    factory = Nations().training
+    ours = scattered(factory.num_entities, factory.num_relations)
+    names = [f"e{i}" for i in range(ours.n_entities)], [f"r{i}" for i in range(ours.n_relations)]
+    theirs = UltraE.from_jorth(NamedModel(ours, *names), factory, random_seed=0)
+    triples = factory.mapped_triples[:20]
+    assert torch.allclose(theirs.predict_hrt(triples)[:, 0], ours(triples), rtol=0, atol=1e-10)

@@ -1,6 +1,7 @@
 """Bad input to the estimators: the error names the argument, what it got and what it expects."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.exceptions import NotFittedError
@@ -105,3 +106,32 @@ def test_error_names_the_argument(name):
     call, error, message = CASES[name]
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        lambda frame: HyperbolicPCA().fit(frame),
+        lambda frame: LorentzAligner().fit(frame, X),
+        lambda frame: LorentzAligner().fit(X, frame),
+        lambda frame: StructuralProbeEmbedding().fit(frame),
+        lambda frame: StructuralProbeEmbedding().fit(X, frame),
+    ],
+)
+def test_columns_of_text_are_named(fit):
+    frame = pd.DataFrame(X, columns=["t", "x", "y"]).assign(city="Rome")
+    with pytest.raises(ValueError, match=r"DataFrame of shape \(\d+, \d+\) with .* 'city'"):
+        fit(frame)
+
+
+def test_names_of_columns_that_are_not_all_text():
+    frame = pd.DataFrame(X).assign(other=0.0)
+    with pytest.raises(
+        TypeError, match=r"have string names; got X a DataFrame of shape \(20, 4\)$"
+    ):
+        HyperbolicPCA().fit(frame)
+
+
+def test_frames_without_text_are_described_as_before():
+    with pytest.raises(ValueError, match=r"y None$"):
+        LorentzAligner().fit(pd.DataFrame(X))

@@ -7,8 +7,9 @@ from jorth.estimators import HyperbolicPCA, LorentzAligner, StructuralProbeEmbed
 
 ESTIMATORS = [
     HyperbolicPCA(),
-    HyperbolicPCA(n_components=1, output="hyperboloid", time="first", scale=0.1),
+    HyperbolicPCA(n_components=1, output="hyperboloid", time="last", scale=0.1),
     LorentzAligner(),
+    LorentzAligner(time="last"),
     StructuralProbeEmbedding(alpha=2.0, scale=1.0, ridge=0.1, gradient_tolerance=1e-2),
 ]
 

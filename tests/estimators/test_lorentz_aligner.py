@@ -12,9 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 
 import jorth
-from jorth import Signature
+from jorth import OtherTimeWarning, Signature
 from jorth.estimators import LorentzAligner
-from jorth.group.time_column import OtherTimeWarning
 
 SIGNATURES = {
     "Lorentz": Signature.lorentz(8, "last"),

@@ -1,7 +1,10 @@
 """The probe finds planted maps, and reports what scipy reports."""
 
+import warnings
+
 import mpmath
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.spatial.distance import pdist, squareform
 from scipy.stats import pearsonr, spearmanr
@@ -340,3 +343,13 @@ def test_in_a_pipeline():
     assert np.isclose(pipeline.score(X, T), pipeline[-1].score(pipeline[0].transform(X), T))
     assert list(pipeline.get_feature_names_out())[:1] == ["structuralprobeembedding0"]
     assert clone(pipeline[-1]).get_params() == pipeline[-1].get_params()
+
+
+def test_a_frame_gives_no_warning():
+    X = pd.DataFrame(np.random.default_rng(0).standard_normal((12, 3)), columns=["t", "x", "y"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        probe = StructuralProbeEmbedding(max_iterations=None).fit(X)
+        probe.score(X)
+        probe.stress(X)
+    assert list(probe.feature_names_in_) == ["t", "x", "y"]

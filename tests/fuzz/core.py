@@ -1073,6 +1073,7 @@ WITHOUT = {
     "jorth.plane.PlaneSolution": "a result; solve_plane makes it",
     "jorth.plane.solve_plane": "jorth.solve_plane",
     "jorth.PolishError": "an error class",
+    "jorth.OtherTimeWarning": "a warning class",
     "jorth.datasets.DataSet": "an entry of the registry",
     "jorth.datasets.REGISTRY": "a table",
     "jorth.datasets.DownloadError": "an error class",

@@ -57,6 +57,8 @@ CASES = {
     "decay_towards": (lambda: JOBCD([point()], SIG, decay_towards="zero"), ValueError, "decay_towards must be one of"),
     "rounds": (lambda: JOBCD([point()], SIG, rounds_per_gradient=0), ValueError, "rounds_per_gradient must be at least 1, got 0"),
     "greedy rounds": (lambda: JOBCD([point()], SIG, rounds_per_gradient=2, matching="greedy"), ValueError, 'rounds_per_gradient must be None or 1 for matching="greedy", got 2'),
+    "a model": (lambda: JOBCD(torch.nn.Sequential(jorth.nn.JOrthogonalLinear(SIG))), TypeError, r"^params must be parameters, got the module Sequential; jorth.optim.split_parameters\(model\)"),
+    "a layer": (lambda: JOBCD(jorth.nn.JOrthogonalLinear(SIG)), TypeError, "^params must be parameters, got the module JOrthogonalLinear; "),
     "seed": (lambda: JOBCD([point()], SIG, seed=None), TypeError, "seed must be an integer, got None"),
     "seed negative": (lambda: JOBCD([point()], SIG, seed=-1), ValueError, "seed must be at least 0, got -1"),
     "sparse gradient": (sparse_gradient, RuntimeError, "JOBCD does not take sparse gradients"),

@@ -13,6 +13,7 @@ from jorth.arrays import check_signature, describe, squarable_number
 from jorth.extras import needs
 from jorth.group.elements import check_feasible, finite_square
 from jorth.group.retractions import exp_by_products
+from jorth.kge import NamedModel
 from jorth.kge import UltraE as JorthUltraE
 from jorth.kge.model import SIGNATURE, squared_arc, start_points, start_relations
 from jorth.kge.products.moving import multiply
@@ -209,13 +210,17 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
         return scores[:, None]
 
     @classmethod
-    def from_jorth(cls, model: JorthUltraE, triples_factory: Any, **kwargs: Any) -> UltraE:
-        """The PyKEEN model with the scores of a jorth model.
+    def from_jorth(
+        cls, model: JorthUltraE | NamedModel, triples_factory: Any, **kwargs: Any
+    ) -> UltraE:
+        """The PyKEEN model with the scores of a jorth model, or of what `jorth.kge.train` returns.
 
         ``triples_factory`` must number entities and relations as ``model`` does; both sort names.
         A reciprocal model needs a factory with ``create_inverse_triples=True``, and vice versa.
         PyKEEN's training loops, which reset the parameters first, start from that model too.
         """
+        if isinstance(model, NamedModel):
+            model = model.model
         if not isinstance(model, JorthUltraE):
             raise TypeError(f"model must be a jorth.kge.UltraE, got {describe(model)}")
         if model.scaling != "none" or model.log_scale is not None or model.reverse_weight:

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from jorth.arrays import check_choice, check_signature, describe, is_sparse, real_number
-from jorth.inputs import to_floats
+from jorth.inputs import columns_not_of, to_floats
 from jorth.signature import Signature
 from jorth.solvers import Result, Status
 from jorth.suggestions import Explained
@@ -108,15 +108,22 @@ def naming(**given: Any) -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError, RuntimeError, ArithmeticError) as error:
-        found = ", ".join(f"{name} {describe(value)}" for name, value in given.items())
+        found = ", ".join(f"{name} {_described(value)}" for name, value in given.items())
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{_without_data(str(error))}; got {found}") from error
+
+
+def _described(value: Any) -> str:
+    """What a message says of an argument: of a frame also which columns hold no numbers."""
+    frame = hasattr(value, "columns") and hasattr(value, "dtypes")
+    unfit = columns_not_of(value, "iufb") if frame else ""
+    return f"{describe(value)} with {unfit}" if unfit else describe(value)
 
 
 def _without_data(message: str) -> str:
     """The message, or its first sentence if the rest is long or repeats data."""
     if len(message) <= LONGEST_MESSAGE and not REPEATED_DATA.search(message):
         return message.rstrip(".")
-    first = re.split(r":|\n|\. |'", message)[0][:LONGEST_MESSAGE].rstrip(".")
+    first = re.split(r":|\n|\. |'|, but your input has", message)[0][:LONGEST_MESSAGE].rstrip(".")
     # scikit-learn's own checks of estimators look for this advice
     return first + (". Reshape your data" if "Reshape your data" in message else "")

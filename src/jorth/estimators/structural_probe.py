@@ -125,7 +125,7 @@ class StructuralProbeEmbedding(Transformer):
         base.warn_unless_converged(self.result_)
         self.rotation_ = self.result_.x
         self.scale_ = unit * probe.fitted_scale(self.rotation_)
-        fitted = _condensed(self.distances(X))
+        fitted = _condensed(self._distances(X))
         given = _condensed(T)
         self.spearman_ = _spearman(fitted, given)
         self.stress_ = _stress(fitted, given)
@@ -140,7 +140,11 @@ class StructuralProbeEmbedding(Transformer):
     def distances(self, X: Any) -> Floats:
         """The geodesic distances c d (m, m) of all pairs of rows, which approximate T."""
         check_fitted(self)
-        points = self._points(self._rows(X, reset=False))
+        return self._distances(self._rows(X, reset=False))
+
+    def _distances(self, X: Floats) -> Floats:
+        """The same for rows that have been checked."""
+        points = self._points(X)
         alpha = float(self.alpha)
         with naming(X=X):
             rows = [distance(point, points, self.signature_, alpha=alpha) for point in points]
@@ -200,9 +204,10 @@ class StructuralProbeEmbedding(Transformer):
 
     def _pairs(self, X: Any, y: Any) -> tuple[Floats, Floats]:
         """The distances of the points and those of y, both for the pairs i < j."""
-        d = self.distances(X)
-        T = _distance_matrix(self._rows(X, reset=False).astype(np.float64), y)
-        return _condensed(d), _condensed(T)
+        check_fitted(self)
+        rows = self._rows(X, reset=False)
+        T = _distance_matrix(rows.astype(np.float64), y)
+        return _condensed(self._distances(rows)), _condensed(T)
 
     @property
     def _n_features_out(self) -> int:

@@ -5,8 +5,10 @@ from jorth.group.polishing import PolishError, polish
 from jorth.group.retractions import cayley, exp
 from jorth.group.sampling import random_point
 from jorth.group.slopes import multiplier, riemannian_gradient
+from jorth.group.time_column import OtherTimeWarning
 
 __all__ = [
+    "OtherTimeWarning",
     "PolishError",
     "cayley",
     "component",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from jorth import arrays
@@ -147,6 +148,8 @@ def parameter_list(params: Any) -> Any:
     """The parameters or groups as a list, whose entries torch checks; a tensor is left to torch."""
     if isinstance(params, Tensor):
         return params
+    if isinstance(params, torch.nn.Module):
+        raise TypeError(f"params must be parameters, got the module {describe(params)}{SPLIT}")
     try:
         found = list(params)
     except (TypeError, RuntimeError):
