@@ -1,5 +1,7 @@
 """`procrustes`: the best isometry, in whichever component it lies."""
 
+import signal
+import sys
 from itertools import product
 
 import numpy as np
@@ -364,3 +366,48 @@ def test_the_distance_to_a_component_is_attained_for_diagonal_blocks():
     assert found == {1: pytest.approx(0.25), -1: pytest.approx(2.25)}
     found = _distances(np.eye(2), np.diag([-3.0, 0.5]))
     assert found == {-1: pytest.approx(0.25), 1: pytest.approx(2.25)}
+
+
+def test_an_interrupt_between_two_components_keeps_the_first(monkeypatch):
+    """A noisy problem has four runs; Ctrl-C comes after the first of them, outside of any run."""
+    source, target, _ = planted(Signature(3, 2), noise=3.0)
+    whole = procrustes(source, target, Signature(3, 2))
+    assert whole.success
+    assert len(whole.stages) > 1
+    runs = []
+
+    def run_and_interrupt(*arguments, **options):
+        runs.append(jorth.minimize(*arguments, **options))
+        if len(runs) == 1:
+            signal.raise_signal(signal.SIGINT)
+        return runs[-1]
+
+    module = sys.modules["jorth.solvers.procrustes"]  # the name is that of the function, too
+    monkeypatch.setattr(module, "minimize", run_and_interrupt)
+    result = procrustes(source, target, Signature(3, 2))
+    assert result.status is Status.INTERRUPTED
+    assert not result.success
+    assert [run.status for run in runs] == [Status.CONVERGED, Status.INTERRUPTED]
+    assert result.value == min(run.value for run in runs)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_results_print_in_a_few_lines():
+    source, target, _ = planted(Signature(3, 2), noise=0.1)
+    result = procrustes(source, target, Signature(3, 2))
+    lines = str(result).splitlines()
+    assert len(lines) == 7
+    assert max(map(len, lines)) < 200
+    assert lines[0].startswith("status         CONVERGED, ")
+    assert result.message in lines[0]
+    assert lines[-1] == "x              a float64 array of shape (5, 5)"
+    assert repr(result).startswith("Result(x=array(")
+
+
+def test_results_of_a_batch_print_in_a_few_lines():
+    source, target, _ = planted(Signature(3, 2), noise=0.1)
+    found = procrustes(np.stack([source, source]), np.stack([target, target]), Signature(3, 2))
+    lines = str(found).splitlines()
+    assert len(lines) == 4
+    assert lines[0] == "status  2 problems: 2 CONVERGED"
+    assert lines[-1] == "x       a float64 array of shape (2, 5, 5)"

@@ -92,6 +92,16 @@ class BatchResult:
         converged: NDArray[np.bool_] = self.codes == 0
         return converged
 
+    def __str__(self) -> str:
+        """A few lines for `print`; `repr` has the numbers of all problems."""
+        lines = {
+            "status": self.message,
+            "method": self.method,
+            "time": f"{self.time:.3g} s",
+            "x": arrays.describe(self.x),
+        }
+        return "\n".join(f"{name:<6}  {text}" for name, text in lines.items())
+
     @cached_property
     def residual(self) -> Any:
         """(B,), max |x^T J x - J| / max(1, ||x||_2^2)."""

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.arrays import unit_roundoff
+from jorth.arrays import describe, unit_roundoff
 from jorth.group import polish
 from jorth.group.norms import scaled_violation, spectral_norm
 from jorth.group.slopes import gradient_norm
@@ -76,6 +76,19 @@ class Result:
     def success(self) -> bool:
         """Whether a stopping criterion was met."""
         return self.status is Status.CONVERGED
+
+    def __str__(self) -> str:
+        """A few lines for `print`; `repr` has the numbers of x, too."""
+        lines = {
+            "status": f"{self.status.name}, {self.message}",
+            "method": self.method,
+            "value": f"{self.value:.10g}",
+            "gradient norm": f"{self.gradient_norm:.3g}",
+            "residual": f"{self.residual:.3g}",
+            "iterations": f"{self.iterations} in {self.time:.3g} s",
+            "x": describe(self.x),
+        }
+        return "\n".join(f"{name:<13}  {text}" for name, text in lines.items())
 
 
 class History:
