@@ -1,5 +1,7 @@
 """What an array may be: the kind and dtype of the answer, and errors that name columns."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -92,3 +94,29 @@ def test_descriptions():
     assert describe(FRAME["a"]) == "a float64 Series of shape (3,)"
     assert describe([[1, 2]] * 4) == "list of length 4 of lists of length 2"
     assert describe(np.eye(2, dtype=int)) == "an int64 array of shape (2, 2)"
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        lambda X, y: jorth.procrustes(X, y, jorth.Signature(2, 1)),
+        lambda X, y: jorth.estimators.LorentzAligner(jorth.Signature(2, 1)).fit(X, y),
+    ],
+)
+def test_frames_with_the_same_labels_in_another_order_give_a_warning(fit):
+    names = [f"row {i}" for i in range(12)]
+    rows = np.random.default_rng(0).standard_normal((12, 3))
+    frame = pd.DataFrame(rows, index=names, columns=["x", "y", "t"])
+    with pytest.warns(
+        UserWarning, match=r"have the same index .*, pass \w+\.loc\[\w+\.index\]"
+    ) as told:
+        fit(frame, frame[::-1])
+    assert [one.filename for one in told] == [__file__]
+    with pytest.warns(UserWarning, match="have the same columns in another order"):
+        fit(frame, frame[["t", "x", "y"]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit(frame, frame)
+        fit(frame, frame.reset_index(drop=True))
+        fit(frame, rows[::-1])
+        fit(frame, frame.rename(columns={"x": "a"}))

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.messages import cut, describe, listed
+from jorth.messages import cut, describe, listed, warn_user
 
 MOST_DENSE = 2**28
 """The most entries of a sparse matrix that is made dense: 2 GiB in float64."""
@@ -160,6 +160,30 @@ def columns_not_of(frame: Any, kinds: str) -> str:
     if not unfit:
         return ""
     return f"{cut(unfit[0][1])} in column {listed([label for label, _ in unfit])}"
+
+
+def warn_of_other_order(first: Any, second: Any, name: str, other: str) -> None:
+    """Warn of two frames with the same labels in another order: they are paired by position."""
+    labels = _other_order(first, second)
+    if labels:
+        how = {"index": f"{other}.loc[{name}.index]", "columns": f"{other}[{name}.columns]"}
+        warn_user(
+            f"{name} and {other} have the same {labels} in another order, but are matched by "
+            f"position, not by labels; if that is not meant, pass {how[labels]}",
+            UserWarning,
+        )
+
+
+def _other_order(first: Any, second: Any) -> str:
+    """Which labels two frames have in common, but in another order: "index", "columns" or ""."""
+    for labels in ("index", "columns"):
+        ours: Any = getattr(first, labels, None)
+        theirs: Any = getattr(second, labels, None)
+        if not (hasattr(ours, "isin") and hasattr(theirs, "isin")):  # not both are of pandas
+            continue
+        if len(ours) == len(theirs) and not ours.equals(theirs) and ours.isin(theirs).all():
+            return labels
+    return ""
 
 
 def _columns(frame: Any) -> tuple[list[Any], list[Any]]:

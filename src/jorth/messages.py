@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -97,3 +98,13 @@ def _short(value: object) -> str | None:
         written = repr(value)
         return written if len(written) <= LONGEST_SHOWN else None
     return None
+
+
+def warn_user(text: str, category: type[Warning]) -> None:
+    """Warn on behalf of the caller of jorth, however deep inside this is called."""
+    level = 2
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("jorth."):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(text, category, stacklevel=level)

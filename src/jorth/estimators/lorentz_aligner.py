@@ -10,6 +10,7 @@ from sklearn.utils.validation import validate_data
 from jorth.arrays import check_choice, finite_result, whole_number
 from jorth.estimators import base
 from jorth.estimators.base import Transformer, check_fitted, naming
+from jorth.inputs import warn_of_other_order
 from jorth.signature import Signature
 from jorth.solvers import AbstractSolver, procrustes
 
@@ -61,6 +62,7 @@ class LorentzAligner(Transformer):
         check_choice(self.components, "components", ("all", "start"))
         if self.max_iterations is not None:
             whole_number(self.max_iterations, "max_iterations", 0)
+        warn_of_other_order(X, y, "X", "y")
         with naming(X=X, y=y):
             X, y = base.dense(X, "X"), base.dense(y, "y")
             X, y = validate_data(self, X, y, dtype=base.FLOATS, multi_output=True, y_numeric=True)

@@ -8,14 +8,13 @@ across; so most rows must be timelike, and the others nearly so.
 
 from __future__ import annotations
 
-import sys
-import warnings
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from jorth.messages import warn_user
 from jorth.signature import Signature
 
 Time = Literal["first", "last"]
@@ -65,12 +64,7 @@ def warn_of_other_time(signature: Signature, *clouds: Any) -> None:
     there = other_time(signature, *clouds)
     if there is not None:
         remedy = f'Signature.lorentz(n, "{there}"), or time="{there}" to an estimator'
-        level = 2
-        frame = sys._getframe(1)
-        while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("jorth."):
-            frame = frame.f_back
-            level += 1
-        warnings.warn(message(there, remedy), OtherTimeWarning, stacklevel=level)
+        warn_user(message(there, remedy), OtherTimeWarning)
 
 
 def message(there: Time, remedy: str) -> str:

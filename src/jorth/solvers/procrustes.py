@@ -18,7 +18,7 @@ from jorth.decompositions.polar import balanced
 from jorth.group import PolishError, component
 from jorth.group.polishing import orthogonal_factor
 from jorth.group.time_column import warn_of_other_time
-from jorth.inputs import ArrayLike, as_array
+from jorth.inputs import ArrayLike, as_array, warn_of_other_order
 from jorth.objectives import Procrustes
 from jorth.signature import Signature
 from jorth.solvers.batches import check_arguments as check_batch_arguments
@@ -100,6 +100,7 @@ def procrustes(
         are its ``stages``. For many problems a `jorth.BatchResult`.
     """
     arrays.check_choice(components, "components", ("all", "start"))
+    warn_of_other_order(source, target, "source", "target")
     clouds = as_array(source, "source"), as_array(target, "target")
     source, target = clouds
     if any(cloud.ndim == 3 for cloud in clouds):
