@@ -31,7 +31,7 @@ BAD = {
     "complex": (1, ["eigen", "complex.npy", *OUT], "complex.npy must hold a real matrix (m, n), got complex128"),
     "3-D": (1, ["eigen", "deep.npy", *OUT], "deep.npy must hold a real matrix (m, n), got float64 of shape (2, 2, 2)"),
     "a word": (1, ["eigen", "words.csv", *OUT], "words.csv cannot be read (line 2, column 2: 'four' is not a number)"),
-    "several variables": (1, ["eigen", "two.npz", *OUT], "it must hold one variable, or key must name one; it holds A, B"),
+    "several variables": (1, ["eigen", "two.npz", *OUT], "it must hold one variable, or --key must name one; it holds A, B"),
     "no such variable": (1, ["eigen", "two.npz", "--key", "C", *OUT], "got C; it holds A, B"),
     "not symmetric": (1, ["eigen", "tilted.npy", *OUT], "A must be symmetric, got max |A - A^T| = 1 (A is tilted.npy)"),
     "no definite pencil": (1, ["eigen", "indefinite.npy", *OUT], "A must form a definite pencil with J"),

@@ -70,7 +70,7 @@ BAD_TEXT = {
     "a second header": ("a,b\n\nc,d\n1,2", "line 3, column 1: 'c' is not a number"),
     "commas and points": ("x;y\n1,5;2.5", "line 2, column 1: '1,5' is not a number"),
     "an underscore": ("1,2\n3,4_0\n", "line 2, column 2: '4_0' is not a number"),
-    "a gap": ("1,2\n3,\n", "line 2, column 2: '' is not a number"),
+    "a gap": ("1,2\n3,\n", "line 2, column 2 is empty"),
     "a short line": ("1,2,3\n4,5\n", "line 2 has 2 entries, the lines before it 3"),
     "complex": ("1,2\n3,1+2j\n", r"line 2, column 2: '1\+2j' is not a number"),
     "empty": ("", "there are no numbers in it"),
@@ -122,10 +122,10 @@ def test_keys(tmp_path, ending):
     np.savez(path, **arrays) if ending == ".npz" else scipy.io.savemat(path, arrays)
     assert read(path, key="B").tolist() == arrays["B"].tolist()
     with pytest.raises(
-        ValueError, match="it must hold one variable, or key must name one; it holds A, B"
+        ValueError, match="it must hold one variable, or --key must name one; it holds A, B"
     ):
         read(path)
-    with pytest.raises(ValueError, match="key must name a variable of it, got C; it holds A, B"):
+    with pytest.raises(ValueError, match="--key must name a variable of it, got C; it holds A, B"):
         read(path, key="C")
 
 

@@ -135,8 +135,12 @@ def test_an_index_may_be_kept(tmp_path):
 
 
 BAD = {
-    "a gap in the corner": (b",2,3\n4,5,6\n7,8,9\n", "line 1, column 1: '' is not a number"),
-    "a column without numbers": (b"a,b\n1,\n2,\n", "line 2, column 2: '' is not a number"),
+    "a gap in the corner": (b",2,3\n4,5,6\n7,8,9\n", "line 1, column 1 is empty"),
+    "a column without numbers": (b"a,b\n1,\n2,\n", "line 2, column 2 is empty"),
+    "names of rows": (
+        b"name,a,b\nx,1,2\n",
+        "line 2, column 1: 'x' is not a number (--index yes leaves column 1 out)",
+    ),
     "a word behind an index": (b",a,b\n0,1,x\n", "line 2, column 3: 'x' is not a number"),
     "too long behind an index": (b",a,b\n0,1,2\n1,3,4,5\n", "line 3 has 3 entries"),
     "a workbook": (b"PK\x03\x04\x14\0", "it is a workbook or a zip archive, not text; save the"),

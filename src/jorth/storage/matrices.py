@@ -37,6 +37,7 @@ def read(
     max_bytes: int | None = None,
     layout: Layout = AUTO,
     tell: Tell = silent,
+    key_option: str = "--key",
 ) -> Matrix:
     """The matrix (m, n) in a file as it is stored, dense or CSR: real, finite, not empty.
 
@@ -52,11 +53,14 @@ def read(
             variable JORTH_MAX_BYTES, else 2^31.
         layout: Whether text has a header and an index.
         tell: Called with one line for each decision about text that may be wrong.
+        key_option: What messages call ``key``.
 
     Raises:
         ValueError: The message names the file and what is wrong with it.
     """
-    matrix = stored(path, key=key, max_bytes=max_bytes, layout=layout, tell=tell)
+    matrix = stored(
+        path, key=key, max_bytes=max_bytes, layout=layout, tell=tell, key_option=key_option
+    )
     wrong = complaint(matrix)
     if wrong:
         raise ValueError(f"{path} {wrong}")
@@ -70,6 +74,7 @@ def stored(
     max_bytes: int | None = None,
     layout: Layout = AUTO,
     tell: Tell = silent,
+    key_option: str = "--key",
 ) -> Matrix:
     """The same as `read`, for arrays of any shape and kind."""
     ending = ending_of(path)
@@ -78,7 +83,7 @@ def stored(
         raise ValueError(f"{path} must end in {', '.join(READABLE)}, got {got}{advice_for(path)}")
     with reading(str(path)):
         if ending in CONTAINERS:
-            return _choose(variables(path, max_bytes), key)
+            return _choose(variables(path, max_bytes), key, key_option)
         if ending == ".npy":
             with path.open("rb") as stream:
                 check_npy(stream, path.stat().st_size)
@@ -207,11 +212,11 @@ def write(path: Path, array: NDArray[np.floating], *, name: str = "X") -> None:
             savemat(stream, {name: array}, oned_as="column")
 
 
-def _choose(found: dict[str, Matrix], key: str | None) -> Matrix:
+def _choose(found: dict[str, Matrix], key: str | None, option: str) -> Matrix:
     """The variable called ``key``, or the only one."""
     names = cut(", ".join(found), 120) or "nothing"
     if key is not None and key not in found:
-        raise ValueError(f"key must name a variable of it, got {cut(key)}; it holds {names}")
+        raise ValueError(f"{option} must name a variable of it, got {cut(key)}; it holds {names}")
     if key is None and len(found) != 1:
-        raise ValueError(f"it must hold one variable, or key must name one; it holds {names}")
+        raise ValueError(f"it must hold one variable, or {option} must name one; it holds {names}")
     return next(iter(found.values())) if key is None else found[key]

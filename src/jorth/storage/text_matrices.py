@@ -278,9 +278,20 @@ def _first_bad(table: Table, index: int) -> str | None:
         row = table.cells(line)
         for column, entry in enumerate(row, 1 + index):
             if not _is_number(entry):
-                advice = " (--header yes reads line 1 as names of columns)"
-                hint = advice if place == 0 and number == 1 and any(map(_is_number, row)) else ""
-                return f"line {number}, column {column}: {entry!r:.40} is not a number{hint}"
+                where = f"line {number}, column {column}"
+                if not entry:
+                    return f"{where} is empty"
+                hint = _advice(row, first_line=place == 0 and number == 1, column=column)
+                return f"{where}: {entry!r:.40} is not a number{hint}"
         if len(row) != width:
             return f"line {number} has {len(row)} entries, the lines before it {width}"
     return None
+
+
+def _advice(row: list[str], *, first_line: bool, column: int) -> str:
+    """Which option helps against an entry that is not a number, as the end of a message."""
+    if first_line and any(map(_is_number, row)):
+        return " (--header yes reads line 1 as names of columns)"
+    if column == 1 and "," not in row[0] and len(row) > 1 and all(map(_is_number, row[1:])):
+        return " (--index yes leaves column 1 out)"
+    return ""

@@ -91,7 +91,7 @@ def open_own(
     if target is None:
         own = OwnData(checksum(path), key, paths=(path,))
         return replace(own, **vars(layout)), (rows, columns)
-    found = read_dense(target, target_key, layout, tell).shape
+    found = read_dense(target, target_key, layout, tell, "--target-key").shape
     if found != (rows, columns):
         raise ValueError(
             f"{target} must have the shape of {path}, {rows} x {columns}, got {found[0]} x "
@@ -103,10 +103,14 @@ def open_own(
 
 
 def read_dense(
-    path: Path, key: str | None, layout: Layout = AUTO, tell: Tell = silent
+    path: Path,
+    key: str | None,
+    layout: Layout = AUTO,
+    tell: Tell = silent,
+    key_option: str = "--key",
 ) -> NDArray[np.float64]:
     """A matrix in a file as float64, also if it is stored as a sparse one."""
-    matrix = read(path, key=key, layout=layout, tell=tell)
+    matrix = read(path, key=key, layout=layout, tell=tell, key_option=key_option)
     if scipy.sparse.issparse(matrix):
         matrix = dense(matrix.astype(np.float64), most_bytes())
     return np.array(matrix, dtype=np.float64, order="C")
