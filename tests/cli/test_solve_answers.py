@@ -133,7 +133,7 @@ def test_a_constant_target_has_no_r_squared(folder):
     plant(SIGNATURES["5,3"], (1, 1))
     np.save("target.npy", np.ones((40, N)))
     arguments = ["procrustes", "source.npy", "target.npy", "-s", "5,3", "-o", "X.npy"]
-    assert "R^2 nan" in shown(solve(*arguments))
+    assert "R^2 undefined, as all rows of TARGET are the same" in shown(solve(*arguments))
     assert record()["r_squared"] is None
 
 
@@ -272,6 +272,22 @@ def test_a_numeric_header_is_no_row_of_data(folder, index):
         assert record()["m"] == 41
         assert solve(*arguments, "--header", "yes").stderr == ""
         assert record()["m"] == 40
+
+
+def test_the_identity_is_not_better_by_rounding(folder):
+    np.savetxt("one.csv", np.random.default_rng(0).standard_normal(60))
+    result = solve("procrustes", "one.csv", "one.csv", "-s", "lorentz", "-o", "X.npy")
+    assert "the identity fits better" not in result.output
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e300])
+def test_squares_out_of_range_are_refused(folder, size):
+    """With squares of zero every X would look like a perfect answer."""
+    source, target, _ = plant(SIGNATURES["5,3"], (1, 1))
+    np.save("S.npy", size * source)
+    np.save("T.npy", size * target)
+    result = solve("procrustes", "S.npy", "T.npy", "-s", "5,3", "-o", "X.npy", code=1)
+    assert "must have squares in the range of torch.float64" in result.output
 
 
 def test_packed_text_and_workbooks(folder):

@@ -68,9 +68,10 @@ class Procrustes(AbstractObjective):
             rows = torch.arange(start, min(start + BLOCK, self.samples), device=stack.device)
             block = torch.cat([self._rows(rows), self._target[rows]], dim=1)
             stack = torch.linalg.qr(torch.cat([stack, block]), mode="r").R
-        # f is a sum of squares: they must not overflow, and neither must the norms
+        # f is a sum of squares: they must not over- or underflow, and neither must the norms
         size = float(stack.abs().max()) if stack.numel() else 0.0
-        if not size <= float(torch.finfo(stack.dtype).max) ** 0.5 / 1e3:
+        limits = torch.finfo(stack.dtype)
+        if size != 0 and not limits.tiny**0.5 * 1e3 <= size <= limits.max**0.5 / 1e3:
             expected = f"squares in the range of {stack.dtype}"
             raise ValueError(f"source and target must have {expected}, got a size of {size:.3g}")
         if len(stack) < n:  # fewer rows than columns: R has rows of zeros, and f is not coercive

@@ -20,6 +20,7 @@ from jorth.solvers import Result, Status
 from jorth.storage.matrices import Matrix
 
 Component = tuple[int, int]
+ROUNDING = 1e-12  # of the squares of the target
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Fit:
     r_squared: float  # NaN if all rows of the target are the same
     identity_value: float
     identity_r_squared: float
+    identity_is_better: bool  # by more than rounding
 
 
 def fit_of(source: Matrix, target: NDArray[Any], X: NDArray[Any]) -> Fit:
@@ -44,11 +46,13 @@ def fit_of(source: Matrix, target: NDArray[Any], X: NDArray[Any]) -> Fit:
     lost, lost_at_start = (
         float(np.square((points - target) / size).sum()) for points in (moved, start)
     )
+    rounding = ROUNDING * float(np.square(target / size).sum())
     return Fit(
         rows=m,
         r_squared=_share_kept(lost, spread),
         identity_value=lost_at_start * size / (2 * m) * size,
         identity_r_squared=_share_kept(lost_at_start, spread),
+        identity_is_better=lost > lost_at_start + rounding,
     )
 
 

@@ -10,7 +10,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from jorth.cli.solve.fit import Component, Search, component_of
+from jorth.cli.solve.fit import Component, Fit, Search, component_of
 from jorth.cli.solve.request import Request
 from jorth.cli.solve.run import Solved
 from jorth.cli.solve.write import norm
@@ -94,12 +94,8 @@ def facts(request: Request, solved: Solved) -> Iterator[tuple[str, str]]:
     fit, search = solved.fit, solved.search
     if fit is not None:
         yield "value", f"{solved.result.value:.8g}; the identity has {fit.identity_value:.8g}"
-        squares = "1 - |SOURCE X - TARGET|^2 / |TARGET - column means|^2"
-        yield (
-            "R^2",
-            f"{fit.r_squared:.6g}; the identity has {fit.identity_r_squared:.6g} ({squares})",
-        )
-        if solved.result.value > fit.identity_value:
+        yield "R^2", _r_squared(fit)
+        if fit.identity_is_better:
             yield "note", "the identity fits better than this X"
     if search is not None:
         yield "component", _components(request, search, solved.signature)
@@ -109,6 +105,13 @@ def facts(request: Request, solved: Solved) -> Iterator[tuple[str, str]]:
         yield "note", "this is a local minimum; other starts may end lower"
     elif request.problem != "eigen" and solved.result.x.shape[1] < len(solved.result.x):
         yield "note", "X is thin: this is a local minimum from one start; others may end lower"
+
+
+def _r_squared(fit: Fit) -> str:
+    if np.isnan(fit.r_squared):
+        return "undefined, as all rows of TARGET are the same"
+    squares = "1 - |SOURCE X - TARGET|^2 / |TARGET - column means|^2"
+    return f"{fit.r_squared:.6g}; the identity has {fit.identity_r_squared:.6g} ({squares})"
 
 
 def _components(request: Request, search: Search, signature: Signature) -> str:
