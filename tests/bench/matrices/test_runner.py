@@ -10,7 +10,7 @@ import scipy.linalg
 
 import jorth
 from jorth.bench import read_rows, run_cells
-from jorth.bench.core.runs import run_cell, warm_up
+from jorth.bench.core.runs import run_cell, run_unfinished, warm_up
 from jorth.bench.matrices import runner as runner_module
 from jorth.bench.matrices.cells import Crossing, hevp_cells, procrustes_cells
 from jorth.bench.matrices.problems import prepare
@@ -267,6 +267,21 @@ def test_warm_up_runs_each_method_once():
     warm_up(dataclasses.replace(runner_module.KIND, measure=measure), CELLS + CELLS)
     assert len(seen) == len({(cell.problem, cell.method) for cell in seen}) == len(CELLS)
     assert max(cell.n for cell in seen) <= 6
+
+
+def test_nothing_is_compiled_for_data_that_are_missing(tmp_path):
+    seen = []
+
+    def measure(cell, *rest):
+        seen.append(cell)
+
+    kind = dataclasses.replace(runner_module.KIND, measure=measure)
+    absent = dataclasses.replace(CELLS[0], data="w1a")
+    run_unfinished(kind, [absent], tmp_path / "none", data_dir=tmp_path)
+    assert [cell.data for cell in seen] == ["w1a"]
+    (tmp_path / "w1a.npz").touch()
+    run_unfinished(kind, [absent], tmp_path / "there", data_dir=tmp_path)
+    assert [cell.data for cell in seen] == ["w1a", "randn", "w1a"]
 
 
 def test_thinning_keeps_the_ends():

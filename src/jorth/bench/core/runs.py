@@ -24,7 +24,8 @@ class Kind:
     Its package in `jorth.bench` also has a module ``section`` for the page. ``measure`` adds the
     result of a cell to its row, given the folder of the data and all earlier rows; what it raises
     becomes part of the row. ``tiny`` makes a cell small, for the warm-up of its method.
-    ``describe`` turns a row that has a result or failed into one line of text.
+    ``describe`` turns a row that has a result or failed into one line of text. ``at_hand`` says
+    whether the data of a cell are there, so that nothing is compiled for those that are not.
     """
 
     name: str  # of its package
@@ -32,6 +33,7 @@ class Kind:
     measure: Callable[[Any, Row, Path | None, Sequence[Row]], None]
     tiny: Callable[[Any], Cell]
     describe: Callable[[Row], str]
+    at_hand: Callable[[Any, Path | None], bool] = lambda cell, data_dir: True
     timed: bool = False  # time is the result, so nothing else may run meanwhile
 
     def cell_of(self, row: Row) -> Cell:
@@ -97,7 +99,7 @@ def run_unfinished(
     total = len(set(cells))
     interrupted = False
     try:
-        warm_up(kind, todo)
+        warm_up(kind, [cell for cell in todo if kind.at_hand(cell, data_dir)])
         for cell in todo:
             on_start(cell)
             row = run_cell(kind, cell, data_dir, rows)

@@ -115,6 +115,12 @@ def _triples(graph: str, seed: int, data_dir: Path | None) -> Triples:
     return load_triples(next(filter(Path.is_dir, places), places[-1]), seed=seed)
 
 
+def at_hand(cell: GraphCell, data_dir: Path | None) -> bool:
+    """Whether the graph of a cell is generated, or has a folder."""
+    folders = (place / cell.graph for place in _places(data_dir))
+    return cell.graph == GENERATED or any(folder.is_dir() for folder in folders)
+
+
 def known_graphs(data_dir: Path | None) -> list[str]:
     """The names of all graphs: the generated one, the paper's, and the folders in the data."""
     folders = [
@@ -143,4 +149,4 @@ def describe(row: Row) -> str:
     return f"{head} loss {row['loss']:.4g}, {part} MRR {row[part]['mrr']:.3f}  {row['time']:.1f} s"
 
 
-KIND = Kind("graphs", GraphCell, measure, tiny, describe)
+KIND = Kind("graphs", GraphCell, measure, tiny, describe, at_hand)

@@ -14,7 +14,7 @@ from jorth.bench.matrices.cells import MatrixCell
 from jorth.bench.matrices.methods import method_of
 from jorth.bench.matrices.problems import BenchProblem, prepare
 from jorth.bench.matrices.scoring import score
-from jorth.datasets.files import VARIABLE
+from jorth.datasets.files import VARIABLE, data_folder, find
 from jorth.datasets.registry import REGISTRY
 from jorth.solvers import Result, Status, minimize
 from jorth.stopping import Criterion, NormAbove, ValueBelow
@@ -46,6 +46,17 @@ def tiny(cell: MatrixCell) -> MatrixCell:
     data = "planted" if cell.problem == "procrustes" else "randn"
     cell = replace(cell, max_time=None, max_evaluations=3, own=None)
     return replace(cell, data=data, m=12, n=6, p=3, seed=0, condition=cell.condition or 10.0)
+
+
+def at_hand(cell: MatrixCell, data_dir: Path | None) -> bool:
+    """Whether the data of a cell need no file, or have one."""
+    entry = None if cell.own is not None else REGISTRY.get(cell.data)
+    if entry is None:
+        return True
+    try:
+        return find(entry, data_folder(data_dir)) is not None
+    except ImportError:  # no cache without pooch
+        return False
 
 
 def measure(cell: MatrixCell, row: Row, data_dir: Path | None, rows: Sequence[Row]) -> None:
@@ -114,4 +125,4 @@ def describe(row: Row) -> str:
     return f"{head} {found:<11} {row['time']:5.2f} s, {ended}"
 
 
-KIND = Kind("matrices", MatrixCell, measure, tiny, describe)
+KIND = Kind("matrices", MatrixCell, measure, tiny, describe, at_hand)
