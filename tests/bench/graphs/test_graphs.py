@@ -386,7 +386,7 @@ def test_the_help_has_the_defaults_of_the_plan():
         f"Default: {plan.graphs[0]} and {plan.graphs[1]}.",
         "Default: {}, {} and {}.".format(*plan.seeds),
         f"training triples. Default: {plan.epochs}, quick {QUICK_PLAN.epochs}.",
-        f"Settings of each method. Default: {plan.trials}, quick {QUICK_PLAN.trials}.",
+        f"Settings to try for each method. Default: {plan.trials}, quick {QUICK_PLAN.trials}.",
         f"[1<=x<={len(SETTINGS['CSDM'])}]",
     ):
         assert words in text
