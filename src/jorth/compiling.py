@@ -10,6 +10,8 @@ from numba import njit, types
 from numba.core.caching import FunctionCache
 from numba.extending import overload
 
+from jorth.waiting import before_compiling
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -52,8 +54,13 @@ class _Cache(FunctionCache):
     """A cache that ignores a full disk, a missing folder, and what refers to modules that moved."""
 
     def load_overload(self, signature: Any, target: Any) -> Any:
+        found = None
         with suppress(OSError, ImportError, AttributeError):
-            return super().load_overload(signature, target)
+            found = super().load_overload(signature, target)
+        if found is None:
+            for call in before_compiling:
+                call()
+        return found
 
     def save_overload(self, signature: Any, data: Any) -> None:
         with suppress(OSError):

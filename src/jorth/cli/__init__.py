@@ -12,6 +12,7 @@ import click
 
 from jorth import __version__
 from jorth.cli.errors import ending_the_program, suggestion
+from jorth.cli.notes import telling_of_compilation
 
 F = TypeVar("F", bound=Callable[..., Any])
 folder = click.Path(file_okay=False, path_type=Path)
@@ -75,7 +76,7 @@ class Program(LazyGroup):
         run: Any = super().main
         if not standalone:
             return run(*arguments, standalone_mode=False, **options)
-        with ending_the_program():
+        with ending_the_program(), telling_of_compilation():
             code = run(*arguments, standalone_mode=False, **options)
         sys.exit(code if isinstance(code, int) else 0)
 

@@ -13,6 +13,7 @@ from jorth.bench.core.cells import plus_signs
 from jorth.bench.matrices.paper import Size
 from jorth.cli.errors import one_line_errors
 from jorth.cli.matrix_files import pop_layout, text_options
+from jorth.cli.notes import tell
 from jorth.storage.matrices import READABLE, ending_of
 
 if TYPE_CHECKING:
@@ -70,9 +71,7 @@ def _sizes_of(path: Path, problem: str, shared: dict[str, Any], share: float) ->
     with one_line_errors():
         target, key = shared.get("target"), shared.get("target_key")
         layout = pop_layout(dict(shared))
-        own, (rows, columns) = open_own(
-            path, shared["key"], target, key, layout=layout, tell=click.echo
-        )
+        own, (rows, columns) = open_own(path, shared["key"], target, key, layout=layout, tell=tell)
     most_rows, most_columns = MOST[problem]
     fixed = columns if shared["signature"] else min(columns, most_columns)
     found: Files = {}

@@ -14,8 +14,8 @@ from click.core import ParameterSource
 from jorth.cli import Group, folder, with_options
 from jorth.cli.errors import EXPECTED, INTERRUPTED, one_line
 from jorth.cli.matrix_files import pop_layout, text_options
+from jorth.cli.notes import tell
 from jorth.cli.options import examples
-from jorth.terminal import visible
 
 if TYPE_CHECKING:
     from jorth.cli.solve.request import Problem
@@ -225,17 +225,13 @@ def _run(
         **common,
     )
 
-    def tell(note: str) -> None:
-        if not quiet:
-            click.echo(f"note: {visible(note)}", err=True)
-
     try:
         with ExitStack() as stack:
             # from here on there are results to save, so Ctrl-C only ends the iterations
             solved = solve(
                 request,
                 before_iterations=lambda: stack.enter_context(Interrupt()).hold(),
-                tell=tell,
+                tell=(lambda note: None) if quiet else tell,
             )
             stack.enter_context(Interrupt()).hold()
             write(request, solved)
