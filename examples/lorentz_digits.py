@@ -26,7 +26,7 @@ try:
 except ImportError:
     geoopt = None
 
-SIG = jorth.Signature.lorentz(33, time="last")
+SIG = jorth.Signature.lorentz(33)
 BATCH = 128
 
 
@@ -34,7 +34,7 @@ def digits():
     """Points (1797, 33) and their digits, for training and for testing."""
     data = load_digits()
     space = PCA(32, whiten=True, random_state=0).fit_transform(data.data) / np.sqrt(32)
-    points = jorth.ultrahyperbolic.lift(np.column_stack([space, np.ones(len(space))]), SIG)
+    points = jorth.ultrahyperbolic.lift(np.column_stack([np.ones(len(space)), space]), SIG)
     points = torch.from_numpy(points).float()
     labels = torch.from_numpy(data.target)
     order = torch.randperm(len(points), generator=torch.Generator().manual_seed(0))
@@ -96,7 +96,7 @@ class BallHead(torch.nn.Module):
         self.factor = torch.nn.Parameter(torch.ones(10))
 
     def forward(self, x):
-        return self.factor * self.planes(x[:, :-1] / (1 + x[:, -1:]))
+        return self.factor * self.planes(x[:, 1:] / (1 + x[:, :1]))
 
 
 def geoopt_head():
