@@ -290,6 +290,17 @@ def test_squares_out_of_range_are_refused(folder, size):
     assert "must have squares in the range of torch.float64" in result.output
 
 
+@pytest.mark.parametrize("width", [50, 60, 80, 120])
+def test_no_number_is_cut_off_on_a_narrow_terminal(folder, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    plant(SIGNATURES["5,3"], (1, -1))
+    result = solve("procrustes", "source.npy", "target.npy", "-s", "5,3", "-o", "X.npy")
+    assert "…" not in result.output
+    for words in ("converged", "riemannian-newton", f"{record()['value']:.6g}"):
+        assert words in result.output
+    assert max(map(len, result.output.splitlines())) <= width
+
+
 def test_packed_text_and_workbooks(folder):
     import gzip
 

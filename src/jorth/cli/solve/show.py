@@ -1,4 +1,4 @@
-"""The answer of `jorth solve` on the terminal, within 80 columns."""
+"""The answer of `jorth solve` on the terminal, within 80 columns or fewer."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from jorth.cli.solve.write import norm
 from jorth.signature import Signature
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
 WIDTH = 80
+LEAST_WIDTH = 40
 MOST_SIGNS = 24
 """Longer signatures are shown by their counts alone."""
 MOST_EIGENVALUES = 10
@@ -31,17 +33,33 @@ def show(request: Request, solved: Solved) -> None:
     from rich.console import Console
 
     console = Console()
-    console.print(table(request, solved))
+    width = max(LEAST_WIDTH, min(WIDTH, console.width))
+    _print(table(request, solved), console)
     if solved.eigenvalues is not None:
-        console.print(eigenvalue_table(solved.eigenvalues, solved.signature))
+        _print(eigenvalue_table(solved.eigenvalues, solved.signature), console)
     for name, text in facts(request, solved):
-        _wrapped(f"{name:<10}{text}", indent=10)
-    _wrapped(solved.result.message)
+        _wrapped(f"{name:<10}{text}", width, indent=10)
+    _wrapped(solved.result.message, width)
     click.echo(f"written: {', '.join(str(path) for path in request.outputs().values())}")
 
 
-def _wrapped(text: str, indent: int = 0) -> None:
-    click.echo(textwrap.fill(text, WIDTH, subsequent_indent=" " * indent, break_long_words=False))
+def _print(made: Table, console: Console) -> None:
+    """Print a table; where it does not fit, each row as a list, as no number may be cut off."""
+    from rich.measure import Measurement
+
+    if Measurement.get(console, console.options.update(width=1000), made).minimum <= console.width:
+        console.print(made)
+        return
+    click.echo(made.title)
+    for row in zip(*(column.cells for column in made.columns), strict=True):
+        click.echo()
+        for column, cell in zip(made.columns, row, strict=True):
+            click.echo(f"{column.header:<10}{cell}")
+    click.echo()
+
+
+def _wrapped(text: str, width: int, indent: int = 0) -> None:
+    click.echo(textwrap.fill(text, width, subsequent_indent=" " * indent, break_long_words=False))
 
 
 def table(request: Request, solved: Solved) -> Table:
