@@ -112,6 +112,21 @@ def test_what_is_compiled_is_kept(function):
     assert sum(again.stats.cache_hits.values()) == 1
 
 
+def test_what_compiled_code_calls_is_a_part_of_it(function, caplog):
+    double, folder = function
+    inner = compiler()(double)
+    namespace = {"inner": inner}
+    path = folder.parent / "calling.py"
+    path.write_text("def twice(x):\n    return inner(inner(x))\n")
+    exec(compile(path.read_text(), str(path), "exec"), namespace)
+    with caplog.at_level("INFO", logger="jorth.compiling"):
+        assert compiler()(namespace["twice"])(3.0) == 12.0
+        assert [record.args for record in caplog.records] == [("twice",)]
+        assert not inner.signatures
+        assert inner(3.0) == 6.0
+        assert [record.args for record in caplog.records] == [("twice",), ("double",)]
+
+
 def test_a_folder_that_has_gone_costs_time_only(function):
     double, folder = function
     compiled = compiler()(double)

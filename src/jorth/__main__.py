@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import signal
+import sys
 import warnings
 from typing import Any
 
@@ -11,6 +13,8 @@ def main() -> None:
     """Run the command line; Ctrl-C ends it with exit code 130 also while modules are loaded."""
     try:
         warnings.formatwarning = _one_line
+        if sys.stderr.isatty():
+            _tell_of_compiling()
         from jorth.cli import main as program
 
         program(prog_name="jorth")
@@ -20,6 +24,17 @@ def main() -> None:
         # what is left is the end of the interpreter, which would print a traceback
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _tell_of_compiling() -> None:
+    """One line on the terminal when inner loops are compiled, which takes some seconds."""
+    first = iter([True])
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("compiling inner loops, once per machine"))
+    handler.addFilter(lambda record: next(first, False))
+    log = logging.getLogger("jorth.compiling")
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
 
 
 def _one_line(message: Warning | str, *_where: Any, **_more: Any) -> str:

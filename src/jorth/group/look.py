@@ -33,29 +33,79 @@ def gradient_size(X: np.ndarray, G: np.ndarray, norm: float) -> float:
     if not 0.0 < largest < math.inf:
         return largest
     size = max(1.0, norm)
-    M = np.dot(G / largest, (X / size).T)
-    return largest * math.sqrt(_sum_of_squares(M.ravel())) / size
+    M = _product(_over(G, largest), _transpose(_over(X, size)))
+    return largest * math.sqrt(_sum_of_squares(M)) / size
+
+
+# Loops compile in a tenth of the time of array expressions, and one layout of np.dot in a third.
+
+
+@compiled
+def diagonal(entries: np.ndarray) -> np.ndarray:
+    """The matrix (n, n) with these entries (n,) on its diagonal."""
+    n = entries.shape[0]
+    matrix = np.empty((n, n))
+    for i in range(n):
+        for j in range(n):
+            matrix[i, j] = entries[i] if i == j else 0.0
+    return matrix
+
+
+@compiled
+def violation(X: np.ndarray, signs: np.ndarray, gram: np.ndarray) -> float:
+    """The scaled violation of X alone."""
+    worst: float = _violation(X, signs, gram, _spectral_norm(X))
+    return worst
+
+
+@compiled
+def _over(M: np.ndarray, divisor: float) -> np.ndarray:
+    """M / divisor."""
+    quotient = np.empty(M.shape)
+    for i in range(M.shape[0]):
+        for j in range(M.shape[1]):
+            quotient[i, j] = M[i, j] / divisor
+    return quotient
+
+
+@compiled
+def _transpose(M: np.ndarray) -> np.ndarray:
+    """A copy of M^T in the order of C."""
+    turned = np.empty((M.shape[1], M.shape[0]))
+    for i in range(M.shape[0]):
+        for j in range(M.shape[1]):
+            turned[j, i] = M[i, j]
+    return turned
+
+
+@compiled
+def _product(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """A B."""
+    product = np.empty((A.shape[0], B.shape[1]))
+    np.dot(A, B, product)
+    return product
 
 
 @compiled
 def _largest(M: np.ndarray) -> float:
     """max |m_ij|, or NaN if there is one."""
     largest = 0.0
-    for entry in M.ravel():
-        size = abs(entry)
-        if not size <= largest:  # also if it is NaN
-            largest = size
-        if math.isnan(largest):
-            break
+    for i in range(M.shape[0]):
+        for j in range(M.shape[1]):
+            size: float = abs(M[i, j])
+            if math.isnan(size):
+                return size
+            largest = max(largest, size)
     return largest
 
 
 @compiler(fastmath={"reassoc", "contract"})
-def _sum_of_squares(values: np.ndarray) -> float:
-    """The sum of values^2 (t,); the order of the terms is free."""
+def _sum_of_squares(M: np.ndarray) -> float:
+    """The sum of m_ij^2; the order of the terms is free."""
     total = 0.0
-    for t in range(values.shape[0]):
-        total += values[t] * values[t]
+    for i in range(M.shape[0]):
+        for j in range(M.shape[1]):
+            total += M[i, j] * M[i, j]
     return total
 
 
@@ -65,15 +115,15 @@ def _spectral_norm(X: np.ndarray) -> float:
     largest = _largest(X)
     if not 0.0 < largest < math.inf:
         return largest
-    scaled = X / largest
-    power = np.dot(scaled.T, scaled)
-    size = math.sqrt(_sum_of_squares(power.ravel()))
+    scaled = _over(X, largest)
+    power = _product(_transpose(scaled), scaled)
+    size = math.sqrt(_sum_of_squares(power))
     logarithm = math.log(size)
     share = 1.0
     for _ in range(SQUARINGS):
-        power /= size
-        power = np.dot(power, power)
-        size = math.sqrt(_sum_of_squares(power.ravel()))
+        power = _over(power, size)
+        power = _product(power, power)
+        size = math.sqrt(_sum_of_squares(power))
         share /= 2.0
         logarithm += share * math.log(size)
     logarithm -= share * math.log(X.shape[1]) / 4.0
@@ -87,12 +137,12 @@ def _violation(X: np.ndarray, signs: np.ndarray, gram: np.ndarray, norm: float) 
         return math.nan
     n, k = X.shape
     scale = max(norm, 1.0)
-    scaled = X / scale  # no square overflows
-    signed = np.empty_like(scaled)
+    scaled = _over(X, scale)  # no square overflows
+    signed = np.empty((n, k))
     for i in range(n):
         for j in range(k):
             signed[i, j] = signs[i] * scaled[i, j]
-    product = np.dot(scaled.T, signed)
+    product = _product(_transpose(scaled), signed)
     worst = 0.0
     for i in range(k):
         for j in range(k):
@@ -106,7 +156,7 @@ def _gradient_norm(X: np.ndarray, G: np.ndarray, signs: np.ndarray) -> float:
     size = _largest(G)
     if not 0.0 < size < math.inf:
         return size
-    M = np.dot(G / size, X.T)
+    M = _product(_over(G, size), _transpose(X))
     n = X.shape[0]
     largest = 0.0
     for i in range(n):

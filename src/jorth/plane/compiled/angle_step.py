@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jorth.group.look import look
+from jorth.group.look import diagonal
+from jorth.group.look import violation as violation_of
 from jorth.plane.compiled.angles import Averages, Rule, next_angles
 from jorth.plane.compiled.roots import compiled
 from jorth.plane.compiled.rows import compiled_sum, inlined
@@ -283,4 +284,4 @@ def _feasible(work: Work, planes: Planes, rule: Rule) -> bool:
             violation = max(violation, abs(back[i, c] - expected))
     if violation <= rule.tolerance * longest:
         return True
-    return look(X, X, planes.signs, np.diag(work.columns))[1] <= rule.tolerance
+    return violation_of(X, planes.signs, diagonal(work.columns)) <= rule.tolerance

@@ -37,6 +37,7 @@ from jorth.solvers.jobcd.majorised import (
     majorised_step,
 )
 from jorth.solvers.jobcd.quadratic_sweeps import (
+    SIZES,
     BlockedSweep,
     PairwiseSweep,
     SweepForm,
@@ -124,6 +125,18 @@ class Accelerated(AbstractSolver):
 
     def prepare(self) -> None:
         compile_kernels()
+        self._compile_extrapolation()
+
+    def prepare_for(self, problem: Problem, X: Tensor) -> None:
+        if problem.objective.quadratic() is None:
+            compile_kernels("majoriser")
+        else:
+            compile_kernels("trace", "quadratic", "diagonal")
+        if len(X) >= min(SIZES):
+            compile_kernels("block")
+        self._compile_extrapolation()
+
+    def _compile_extrapolation(self) -> None:
         with suppress(ImportError):  # on a device the solvers run without numba
             from jorth.solvers.jobcd import compiled_anderson
 

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from jorth.arrays import check_auto, check_choice, check_theta, whole_number
 from jorth.group.slopes import skew_gradient
@@ -23,6 +24,7 @@ from jorth.solvers.jobcd.majorised import (
     majorised_step,
 )
 from jorth.solvers.jobcd.quadratic_sweeps import (
+    SIZES,
     BlockedSweep,
     PairwiseSweep,
     SweepForm,
@@ -90,6 +92,16 @@ class GaussSeidel(AbstractSolver):
 
     def prepare(self) -> None:
         compile_kernels()
+
+    def prepare_for(self, problem: Problem, X: Tensor) -> None:
+        if problem.objective.quadratic() is None:
+            compile_kernels("majoriser")
+        elif self.side == "right":
+            compile_kernels("trace", "quadratic")
+        else:
+            compile_kernels("quadratic")
+        if len(X) >= min(SIZES):
+            compile_kernels("block")
 
     def step(self, problem: Problem, state: GaussSeidelState) -> None:
         if self.side == "right" and state.trace is None:

@@ -124,7 +124,12 @@ class Jacobi(AbstractSolver):
             raise ValueError(f"rounds_per_gradient must be 1 for a scalar majoriser, got {count}")
 
     def prepare(self) -> None:
-        compile_kernels()
+        compile_kernels("majoriser", "trace")
+
+    def prepare_for(self, problem: Problem, X: Tensor) -> None:
+        compile_kernels("majoriser")
+        if self.side != "left" and problem.objective.quadratic() is not None:
+            compile_kernels("trace")
 
     def step(self, problem: Problem, state: JacobiState) -> None:
         """One step on a gradient, or a tournament of the J-Jacobi method, which needs none."""

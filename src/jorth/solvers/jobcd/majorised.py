@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -187,30 +188,43 @@ def exact_rounds(
     return propose
 
 
+Kernels = Literal["majoriser", "trace", "quadratic", "diagonal", "block"]
+
+
 @cache
-def compile_kernels() -> None:
-    """Call every compiled kernel once on two rows, so that compilation is not on the clock.
+def compile_kernels(*kinds: Kernels) -> None:
+    """Call compiled kernels once on two rows, all kinds or some: compilation is not on the clock.
 
     Without numba the solvers still run on a device; on the CPU they say what is missing.
     """
-    try:
-        from jorth.plane.compiled.diagonal import sweep_diagonal
-        from jorth.plane.compiled.majoriser import PairCurvature, propose_round, sweep_batch
-        from jorth.plane.compiled.quadratic import sweep_block, sweep_quadratic
-        from jorth.plane.compiled.trace import sweep_trace
-    except ImportError:
-        return
-    identity = np.eye(2)
-    pairs = np.array([[0, 1]])
-    signs = Signature(1, 1).signs
-    curvature = PairCurvature(1.0, identity, identity, has_d=False, scalar=False)
-    propose_round(identity.copy(), identity, identity, curvature, signs, pairs, 0.0, False)
-    sweep_batch(np.eye(2)[None], np.eye(2)[None], 1.0, signs, pairs, 0.0, False)
+    with suppress(ImportError):
+        for kind in kinds or get_args(Kernels):
+            _call_once(kind)
+
+
+def _call_once(kind: Kernels) -> None:
+    identity, pairs, signs = np.eye(2), np.array([[0, 1]]), Signature(1, 1).signs
     rule = StepRule(0.0, all_components=False, stop_unbounded=True)
-    for other in (np.zeros((2, 0)), np.eye(2)):
-        sweep_trace(np.eye(2), other.copy(), np.eye(2), signs, pairs, 0.0, True)
-        sweep_quadratic(identity, other, np.eye(2), np.eye(2), signs, pairs, rule)
+    if kind == "majoriser":
+        from jorth.plane.compiled.majoriser import PairCurvature, propose_round, sweep_batch
+
+        curvature = PairCurvature(1.0, identity, identity, has_d=False, scalar=False)
+        propose_round(identity.copy(), identity, identity, curvature, signs, pairs, 0.0, False)
+        sweep_batch(np.eye(2)[None], np.eye(2)[None], 1.0, signs, pairs, 0.0, False)
+    elif kind == "trace":
+        from jorth.plane.compiled.trace import sweep_trace
+
+        sweep_trace(np.eye(2), np.eye(2), np.eye(2), signs, pairs, 0.0, True)
+    elif kind == "quadratic":
+        from jorth.plane.compiled.quadratic import sweep_quadratic
+
+        sweep_quadratic(identity, identity, np.eye(2), np.eye(2), signs, pairs, rule)
+    elif kind == "diagonal":
+        from jorth.plane.compiled.diagonal import sweep_diagonal
+
         sweep_diagonal(np.eye(2), np.ones((2, 3)), signs, pairs, rule)
-        sweep_block(
-            identity, identity, np.eye(2), np.eye(2), other.copy(), signs.copy(), pairs, rule
-        )
+    else:
+        from jorth.plane.compiled.quadratic import sweep_block
+
+        work = np.eye(2), np.eye(2), np.eye(2)
+        sweep_block(identity, identity, *work, signs.copy(), pairs, rule)

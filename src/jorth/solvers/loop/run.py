@@ -157,8 +157,8 @@ class Run:
             return Status.INTERRUPTED, Status.INTERRUPTED.value
 
     def _iterate(self, interrupt: Interrupt, line: ProgressLine | None) -> Ending:
-        with interrupt.at_once():  # compilation may take a minute
-            self.solver.prepare()
+        with interrupt.at_once():  # compilation may take some seconds
+            self.solver.prepare_for(self.problem, self.start)
         objective = self.problem.objective
         if self.state is None:
             objective.clock.start()

@@ -141,6 +141,10 @@ class AbstractSolver(Explained, ABC):
     def prepare(self) -> None:
         """Load and compile what the steps need, before the clock starts."""
 
+    def prepare_for(self, problem: Problem, X: Tensor) -> None:
+        """`prepare` for this problem and points like X: what other problems need can wait."""
+        self.prepare()
+
     def check_start(self, samples: int, X: Tensor) -> None:
         """Raise a ValueError if the method cannot start at X, or on a sum of that many terms.
 

@@ -9,10 +9,12 @@ import math
 
 import numpy as np
 
-from jorth.compiling import compiler
+from jorth.compiling import compiler, lapack_integer, lapack_solve
 
 WRITTEN_OUT = 14
 """The largest n for which loops are faster than BLAS and LAPACK."""
+DOUBLE = ord("d")
+"""The kind of numbers, for LAPACK."""
 SINGULAR = 1e-14
 """A pivot below this share of the largest diagonal entry counts as zero."""
 
@@ -80,7 +82,7 @@ def solve(a: np.ndarray, b: np.ndarray) -> None:
     """b <- a^-1 b for regular a, which is overwritten: LU with row exchanges."""
     n = len(a)
     if n > WRITTEN_OUT:
-        assign(1.0, np.linalg.solve(a, b), b)
+        _solve_by_lapack(a, b)
         return
     for k in range(n):
         pivot = k
@@ -106,6 +108,22 @@ def solve(a: np.ndarray, b: np.ndarray) -> None:
             factor = a[i, k]
             for j in range(n):
                 b[i, j] -= factor * b[k, j]
+
+
+@compiled
+def _solve_by_lapack(a: np.ndarray, b: np.ndarray) -> None:
+    """`solve` for larger matrices; b is NaN if a is singular."""
+    n = len(a)
+    a_turned, b_turned = np.empty((n, n)), np.empty((n, n))
+    pivots = np.empty(n, lapack_integer)
+    for i in range(n):
+        for j in range(n):
+            a_turned[j, i] = a[i, j]
+            b_turned[j, i] = b[i, j]
+    failed = lapack_solve(DOUBLE, n, n, a_turned.ctypes, n, pivots.ctypes, b_turned.ctypes, n)
+    for i in range(n):
+        for j in range(n):
+            b[i, j] = b_turned[j, i] if failed == 0 else math.nan
 
 
 @compiled

@@ -126,7 +126,7 @@ def _solve(form: Form, X: np.ndarray, rule: Rule, work: Work) -> tuple[float, fl
         if n > DENSE and (iteration == 0 or moved(X, made_at)):
             assign(1.0, X, made_at)
             renew_basis(work)
-        direct(form, work)
+        direct(form, work, work.U)
         ending, _ = search(form, X, work)
         if ending != MOVED:
             return value, found, iteration, STALLED if ending == 1 else NON_FINITE

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jorth.group.look import look
+from jorth.group.look import diagonal, look
 from jorth.solvers.riemannian.compiled_algebra import (
     add,
     assign,
@@ -455,9 +455,9 @@ def search(form: Form, X: np.ndarray, work: Work) -> tuple[int, int]:
 
 
 @compiled
-def direct(form: Form, work: Work) -> None:
-    """The direction Z from what is known at X."""
-    if len(form.signs) <= DENSE:
+def direct(form: Form, work: Work, basis: np.ndarray | None) -> None:
+    """The direction Z from what is known at X; without a basis by factoring the Hessian."""
+    if basis is None or len(form.signs) <= DENSE:
         _factored_direction(form, work)
     else:
         _iterative_direction(form, work)
@@ -469,34 +469,34 @@ def direct(form: Form, work: Work) -> None:
 def newton_steps(
     form: Form,
     X: np.ndarray,
-    basis: np.ndarray,
-    basis_of: np.ndarray,
+    basis: np.ndarray | None,
+    basis_of: np.ndarray | None,
     enough: tuple[float, float],
     rows: np.ndarray,
 ) -> tuple[int, int]:
     """Steps from X, in place, until it is enough or ``rows`` is full.
 
     A gradient norm or a decrease of f is enough. The basis for conjugate gradients and the point it
-    belongs to are renewed on the way. For each step a row takes the decrease of f, and then the
+    belongs to are renewed on the way; they are None for n up to `DENSE`, so that only the code for
+    factors is compiled. For each step a row takes the decrease of f, and then the
     gradient norm, the violation and ||X||_2 after it. Returns the number of steps, and how the last
     one ended.
     """
     n = len(X)
     work = workspace(n)
     target, fall = enough
-    gram = np.diag(form.signs)
+    gram = diagonal(form.signs)
     before, slopes = np.empty((n, n)), np.empty((n, n))
-    assign(1.0, basis, work.U)
+    if basis is not None:
+        assign(1.0, basis, work.U)
     evaluate(form, X, work)
     for done in range(len(rows)):
         prepare(form, X, work)
         if not all_finite(work.B) or not all_finite(work.M):
             return done, NON_FINITE
-        if n > DENSE and moved(X, basis_of):
-            assign(1.0, X, basis_of)
-            renew_basis(work)
-            assign(1.0, work.U, basis)
-        direct(form, work)
+        if basis is not None and basis_of is not None:
+            _renew_if_moved(X, work, basis, basis_of)
+        direct(form, work, basis)
         assign(1.0, X, before)
         assign(1.0, work.G, slopes)
         ending, _ = search(form, X, work)
@@ -521,6 +521,15 @@ def newton_steps(
 
 
 @compiled
+def _renew_if_moved(X: np.ndarray, work: Work, basis: np.ndarray, basis_of: np.ndarray) -> None:
+    """The basis at X, if X is far from where it was computed."""
+    if moved(X, basis_of):
+        assign(1.0, X, basis_of)
+        renew_basis(work)
+        assign(1.0, work.U, basis)
+
+
+@compiled
 def moved(X: np.ndarray, basis_of: np.ndarray) -> bool:
     """Whether X is far from the point of the basis, or that point is unknown (NaN)."""
     distance = 0.0
@@ -532,16 +541,15 @@ def moved(X: np.ndarray, basis_of: np.ndarray) -> bool:
 
 @compiled
 def eigenbasis(form: Form, X: np.ndarray) -> np.ndarray:
-    """The eigenbasis of B at X for `newton_steps`, (0, 0) where the Hessian is factored."""
+    """The eigenbasis of B at X for `newton_steps`; n is above `DENSE`."""
     work = workspace(len(X))
-    if len(X) > DENSE:
-        multiply(form.A, X, work.AX)
-        assign(0.0, work.AX, work.G)
-        prepare(form, X, work)
-        if all_finite(work.B):
-            renew_basis(work)
-        else:
-            for i in range(len(X)):
-                for j in range(len(X)):
-                    work.U[i, j] = 1.0 if i == j else 0.0
+    multiply(form.A, X, work.AX)
+    assign(0.0, work.AX, work.G)
+    prepare(form, X, work)
+    if all_finite(work.B):
+        renew_basis(work)
+    else:
+        for i in range(len(X)):
+            for j in range(len(X)):
+                work.U[i, j] = 1.0 if i == j else 0.0
     return work.U

@@ -38,9 +38,9 @@ class CompiledProblem:
 
     form: Form
     scale: float
-    basis: NDArray[np.float64]
-    basis_of: NDArray[np.float64]
-    """The point at which the basis was computed; NaN before that."""
+    basis: NDArray[np.float64] | None
+    basis_of: NDArray[np.float64] | None
+    """The point at which the basis was computed; NaN before that. None where none is used."""
 
 
 @dataclass
@@ -78,13 +78,15 @@ class RiemannianNewton(RiemannianMethod):
     metric_matters = False
 
     def prepare(self) -> None:
-        _load_compiled()
+        _load_compiled(2)
+
+    def prepare_for(self, problem: Problem, X: Tensor) -> None:
+        if _runs_compiled(problem, X):
+            _load_compiled(len(X))
 
     def step(self, problem: Problem, state: NewtonState) -> None:
         form = problem.objective.quadratic()
-        X = state.X
-        on_cpu = X.device.type == "cpu" and X.dtype == torch.float64
-        if form is not None and on_cpu and X.shape[0] == X.shape[1]:
+        if form is not None and _runs_compiled(problem, state.X):
             self._compiled_step(problem, state, form)
         else:
             super().step(problem, state)
@@ -162,14 +164,21 @@ class RiemannianNewton(RiemannianMethod):
         return S, True
 
 
-@cache
-def _load_compiled() -> None:
-    """Compile a step, or load it from the cache: no matter what the problem is."""
-    from jorth.solvers.riemannian.compiled_newton import Form, eigenbasis, newton_steps
+def _runs_compiled(problem: Problem, X: Tensor) -> bool:
+    """Whether a step from X is one compiled call."""
+    on_cpu = X.device.type == "cpu" and X.dtype == torch.float64
+    return problem.objective.quadratic() is not None and on_cpu and X.shape[0] == X.shape[1]
 
-    form = Form(np.eye(2), np.eye(2), np.empty((0, 0)), np.ones(2))
-    basis = eigenbasis(form, np.eye(2))
-    newton_steps(form, np.eye(2), basis, basis.copy(), (0.0, 0.0), np.empty((1, 4)))
+
+@cache
+def _load_compiled(n: int) -> None:
+    """Compile a step for matrices (n, n), or load it from the cache."""
+    from jorth.solvers.riemannian.compiled_newton import DENSE, Form, newton_steps
+
+    I = np.eye(n)  # noqa: E741
+    form = Form(I, I, np.empty((0, 0)), np.ones(n))
+    basis = None if n <= DENSE else I.copy()
+    newton_steps(form, I.copy(), basis, basis, (0.0, 0.0), np.empty((1, 4)))
 
 
 def _compiled_problem(problem: Problem, state: NewtonState, form: QuadraticForm) -> CompiledProblem:
@@ -188,7 +197,7 @@ def _compiled_problem(problem: Problem, state: NewtonState, form: QuadraticForm)
     arrays = (A * (of_d / scale), C / scale, D / of_d, problem.signs.numpy())
     compiled = Form(*(np.ascontiguousarray(array) for array in arrays))
     if len(A) <= DENSE:
-        return CompiledProblem(compiled, scale, np.empty((0, 0)), np.empty((0, 0)))
+        return CompiledProblem(compiled, scale, None, None)
     if state.basis_of is None:
         state.basis_of = torch.full_like(state.X, math.nan)
         return CompiledProblem(compiled, scale, np.empty_like(A), state.basis_of.numpy())
