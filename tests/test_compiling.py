@@ -1,4 +1,4 @@
-"""Compiled functions where nothing can be kept on the disk."""
+"""Compiled functions: parts of others, beside a user's own, and with no folder to keep them."""
 
 import importlib.util
 import os
@@ -12,6 +12,7 @@ import pytest
 from numba.core.caching import FunctionCache
 
 import jorth
+from jorth import compiling
 from jorth.compiling import compiler
 
 NOWHERE = "/proc/nowhere"
@@ -125,6 +126,60 @@ def test_what_compiled_code_calls_is_a_part_of_it(function, caplog):
         assert not inner.signatures
         assert inner(3.0) == 6.0
         assert [record.args for record in caplog.records] == [("twice",), ("double",)]
+
+
+def test_another_numba_compiles_every_function_for_itself(function, monkeypatch):
+    monkeypatch.setattr(compiling, "LINKS_PARTS", False)
+    double, _ = function
+    inner = compiler()(double)
+
+    def twice(x):
+        return inner(inner(x))
+
+    assert compiler()(twice)(3.0) == 12.0
+    assert len(inner.signatures) == 1  # compiled for itself too
+
+
+USERS_CODE = """
+import numba
+import numpy as np
+
+from jorth.compiling import compiler
+
+
+@compiler()
+def ours(a, b):
+    return np.dot(a, b) + np.linalg.inv(a)
+
+
+@numba.njit
+def theirs(a, b):
+    c = np.dot(a, b)
+    if c[0, 0] > 1e9:
+        raise ValueError("too large")
+    return np.linalg.solve(a, c) + np.linalg.inv(a) + ours(a, b)
+
+
+a = np.diag([1.0, 2.0, 4.0]) + 0.1
+b = a.T.copy()
+for order in ORDER:
+    order(a, b)
+np.testing.assert_allclose(theirs(a, b), b + 2 * np.linalg.inv(a) + a @ b)
+for wrong, kind in ((np.zeros((3, 3)), np.linalg.LinAlgError), (np.full((3, 3), 1e9), ValueError)):
+    try:
+        theirs(wrong, wrong)
+    except kind:
+        continue
+    raise AssertionError(f"no {kind}")
+"""
+
+
+@pytest.mark.parametrize("order", ["[ours, theirs]", "[theirs, ours]"])
+def test_a_users_own_numba_code_is_left_alone(order, tmp_path):
+    """Functions of numba itself that both call are compiled once, as parts of ours or whole."""
+    path = tmp_path / "users.py"
+    path.write_text(USERS_CODE.replace("ORDER", order))
+    subprocess.run([sys.executable, str(path)], check=True)
 
 
 def test_a_folder_that_has_gone_costs_time_only(function):

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from llvmlite.binding import parse_assembly  # type: ignore[import-untyped]
 from llvmlite.ir import Constant, GlobalVariable, IntType  # type: ignore[import-untyped]
-from numba import njit, types
+from numba import njit, types, version_info
 from numba.core.caching import FunctionCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
@@ -21,6 +21,10 @@ from jorth.waiting import before_compiling
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 log = logging.getLogger(__name__)
+
+LINKS_PARTS = (0, 59) <= version_info.short < (0, 69)
+"""Whether `_Part` fits this numba. With others every function is compiled for itself: the code is
+the same, and a first call takes two to four times as long."""
 
 lapack_integer: Any = F_INT_nptype
 _doubles = types.CPointer(types.float64)
@@ -56,17 +60,24 @@ def compiler(
 
     def decorate(function: Function) -> Function:
         options: Any = {"fastmath": fastmath, "nogil": nogil, "forceinline": inline}
-        options |= {"error_model": "numpy", "pipeline_class": _WholeCompiler}
-        compiled: Any = njit(**options)(function)
-        options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-        part: Any = njit(**options)(function)
-        compiled.get_call_template = part.get_call_template  # asked by callers' compilation
-        compiled.get_overload = part.get_overload
+        options |= {"error_model": "numpy"}
+        compiled = _with_parts(function, options) if LINKS_PARTS else njit(**options)(function)
         with suppress(RuntimeError):  # no writable folder
             compiled._cache = _Cache(function)
         return cast(Function, compiled)
 
     return decorate
+
+
+def _with_parts(function: Callable[..., Any], options: Any) -> Any:
+    """A compiled function whose callers get it as a part, without wrappers for Python."""
+    options |= {"pipeline_class": _WholeCompiler}
+    compiled: Any = njit(**options)(function)
+    options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    part: Any = njit(**options)(function)
+    compiled.get_call_template = part.get_call_template  # asked by callers' compilation
+    compiled.get_overload = part.get_overload
+    return compiled
 
 
 def by_precision(function: Any, single: Any, double: Any) -> None:
