@@ -20,7 +20,7 @@ STUB = PACKAGE / "__init__.pyi"
 WIDTH = 100
 
 ORDER = (
-    ("signature", "clock", "compiling", "derivatives", "extras", "terminal", "messages"),
+    ("signature", "clock", "compiling", "derivatives", "extras", "terminal", "messages", "waiting"),
     ("inputs",),
     ("suggestions",),
     ("arrays", "tables"),

@@ -136,7 +136,8 @@ def test_every_import_is_declared():
         for name in names_imported(node)
     }
     core = {re.match(r"[\w-]+", requirement)[0] for requirement in PROJECT["dependencies"]}
-    comes_along = {"markupsafe", "triton", "urllib3"}  # with jinja2, torch and requests
+    # with jinja2, torch (of which the second is for type checkers alone), requests and numba
+    comes_along = {"markupsafe", "triton", "typing_extensions", "urllib3", "llvmlite"}
     ours = {"__future__", "jorth", *sys.stdlib_module_names, "tomllib"}
     assert imported - ours - comes_along - {"tensorboard"} == (core | set(EXTRAS)) - {"tensorboard"}
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from llvmlite.binding import parse_assembly  # type: ignore[import-untyped]
 from llvmlite.ir import Constant, GlobalVariable, IntType  # type: ignore[import-untyped]
-from numba import njit, types, version_info
+from numba import config, njit, types, version_info
 from numba.core.caching import FunctionCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
@@ -22,7 +22,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 log = logging.getLogger(__name__)
 
-LINKS_PARTS = (0, 59) <= version_info.short < (0, 69)
+LINKS_PARTS = (0, 59) <= version_info.short < (0, 69) and not config.DISABLE_JIT
 """Whether `_Part` fits this numba. With others every function is compiled for itself: the code is
 the same, and a first call takes two to four times as long."""
 

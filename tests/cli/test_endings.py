@@ -262,7 +262,7 @@ def test_ctrl_c_during_compilation_ends_a_run_at_once(monkeypatch):
     went_on = []
 
     class Slow(jorth.GaussSeidel):
-        def prepare(self):
+        def prepare_for(self, problem, X):
             signal.raise_signal(signal.SIGINT)
             went_on.append(time.time())
 
@@ -278,7 +278,7 @@ def test_ctrl_c_during_compilation_ends_a_run_at_once(monkeypatch):
 
 
 def test_output_fits_80_columns_without_colours(tmp_path, monkeypatch):
-    monkeypatch.setenv("FORCE_COLOR", "")
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
     quick = ("bench", "hevp", "--quick", "--solver", "GS-JOBCD", "--solver", "CSDM+GS-JOBCD")
     result = jorth_command(*quick, "-o", tmp_path)
     lines = [line for line in result.output.splitlines() if str(tmp_path) not in line]

@@ -159,7 +159,7 @@ SMALL = {
     [
         ("train", SMALL["train"].int(), TypeError, r"train must be an int64 tensor \(N, 3\), got"),
         ("valid", torch.zeros(2, 4, dtype=torch.int64), TypeError, r"valid must .*shape \(2, 4\)"),
-        ("test", [[0, 0, 1]], TypeError, "test must be an int64 tensor .*got list"),
+        ("test", [[0, 1]], TypeError, "test must be an int64 tensor .*got list"),
         ("test", SMALL["test"].to("meta"), TypeError, "test must be an int64 tensor"),
         ("train", torch.tensor([[0, 0, 3]]), ValueError, "entities of train must be from 0 to 2"),
         ("test", torch.tensor([[0, -1, 1]]), ValueError, "relations of test must be from 0 to 0"),
