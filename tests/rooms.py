@@ -20,7 +20,8 @@ STUB = PACKAGE / "__init__.pyi"
 WIDTH = 100
 
 ORDER = (
-    ("signature", "clock", "compiling", "derivatives", "extras", "terminal", "messages", "waiting"),
+    ("waiting",),
+    ("signature", "clock", "compiling", "derivatives", "extras", "terminal", "messages"),
     ("inputs",),
     ("suggestions",),
     ("arrays", "tables"),

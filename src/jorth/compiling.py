@@ -22,7 +22,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 log = logging.getLogger(__name__)
 
-LINKS_PARTS = (0, 59) <= version_info.short < (0, 69) and not config.DISABLE_JIT
+LINKS_PARTS = (0, 59) <= version_info.short < (0, 69) and not getattr(config, "DISABLE_JIT", 0)
 """Whether `_Part` fits this numba. With others every function is compiled for itself: the code is
 the same, and a first call takes two to four times as long."""
 
