@@ -48,6 +48,7 @@ def check_made(result, given):
 def wanted_score(heads, relations, tails):
     """-d^2(R E_h, E_t) + 5 from the definition, with R J-orthogonal."""
     own = model()
+    heads, relations, tails = (np.asarray(index).astype(int) for index in (heads, relations, tails))
     E, R, s = exact(own.embeddings()), exact(own.relations), signs(SIG)
     moved = (R[relations] @ E[heads][..., None])[..., 0]
     g = np.abs((moved * s * E[tails]).sum(axis=-1))

@@ -65,9 +65,9 @@ def move(model, generator, size=0.1):
         for p in model.parameters():
             if id(p) in kinds:
                 exact = jorth.polish(p.double(), kinds[id(p)])
-                p.copy_(small_turn(kinds[id(p)], size, generator) @ exact)
+                p.copy_(small_turn(kinds[id(p)], size, generator).to(p.device) @ exact)
             else:
-                p.add_(size * torch.randn(p.shape, generator=generator, dtype=p.dtype))
+                p.add_(size * torch.randn(p.shape, generator=generator, dtype=p.dtype).to(p.device))
         model(torch.randn(8, N, generator=generator).to(next(model.parameters())))
 
 
