@@ -159,6 +159,8 @@ def _as_signature(value: object) -> str:
         return ""
     if isinstance(value, (list, tuple, np.ndarray, Tensor)) and not _is_counts(value):
         return "; jorth.Signature.of takes a list of signs"
+    if isinstance(value, str) and value.lower() == "lorentz":
+        return "; write jorth.Signature.lorentz(n)"
     counts: Any = value if _is_counts(value) else ("p", "q")
     return f"; write jorth.Signature({counts[0]}, {counts[1]})"
 

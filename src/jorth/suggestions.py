@@ -125,6 +125,9 @@ class Explained:
     def __new__(cls: type[Made], *arguments: Any, **named: Any) -> Made:
         if arguments or named:  # copies and pickles are made without any
             names, needed, open_ended = _constructor(cls)  # type: ignore[arg-type]
+            at_place = _at_place(cls)  # type: ignore[arg-type]
+            if at_place is not None and len(arguments) > len(at_place):
+                raise TypeError(_too_many(cls.__name__, at_place, names, arguments))
             if not open_ended:
                 check_keywords(cls.__name__, named, names, cls.beside)
             _check_complete(cls.__name__, needed, {*names[: len(arguments)], *named})
@@ -187,14 +190,17 @@ def _too_many(
 ) -> str:
     """What is wrong with more arguments by position than there are."""
     extra = given[len(at_place) :]
-    problem = f"{owner} takes {', '.join(at_place)} by position, got {len(given)} arguments"
+    taken = ", ".join(at_place) or "no arguments"
+    problem = f"{owner} takes {taken} by position, got {len(given)} arguments"
     counts = [value for value in given[-2:] if type(value) is int]
     if "signature" in at_place and len(counts) == 2:
         p, q = counts
         return f"{problem}; write jorth.Signature({p}, {q}) for the signs of J"
-    if "signature" in names and any(isinstance(value, Signature) for value in extra):
-        return f"{problem}; pass the signature by name: signature=..."
-    return f"{problem}; pass the others by name: {listed(names[len(at_place) :])}"
+    if any(isinstance(value, Signature) for value in extra):
+        by_name = "by name" if "signature" in names else "to jorth.minimize"
+        return f"{problem}; pass the signature {by_name}: signature=..."
+    others = names[len(at_place) :]
+    return problem + (f"; pass the others by name: {listed(others)}" if others else "")
 
 
 def _names(
@@ -224,6 +230,15 @@ def _constructor(cls: type) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
         if not open_ended:
             return tuple(names), needed, False
     return tuple(names), needed or (), True
+
+
+@cache
+def _at_place(cls: type) -> tuple[str, ...] | None:
+    """The arguments that a constructor takes by position, or None if it takes any number."""
+    parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]  # type: ignore[misc]
+    if any(one.kind == one.VAR_POSITIONAL for one in parameters):
+        return None
+    return tuple(one.name for one in parameters if one.kind == one.POSITIONAL_OR_KEYWORD)
 
 
 def _plain(name: str) -> str:

@@ -69,6 +69,24 @@ CASES = [
         "objective must be a Quadratic(...)",
         "class Quadratic",
     ),
+    mistake(
+        "The signature for an objective",
+        "jorth.HyperbolicEigenvalue(A, signature)",
+        "HyperbolicEigenvalue takes A by position",
+        "jorth.minimize: signature=",
+    ),
+    mistake(
+        "The signature beside the data",
+        "jorth.Procrustes(source, target, signature)",
+        "Procrustes takes source, target by position",
+        "jorth.minimize: signature=",
+    ),
+    mistake(
+        "The class for a solver",
+        "jorth.minimize(objective, signature=signature, method=jorth.RiemannianCG)",
+        "method must be",
+        "write RiemannianCG()",
+    ),
     mistake("No gradient", "jorth.Objective(lambda Y: np.sum(Y**2))", "Objective needs gradient"),
     mistake(
         "The name in SciPy",

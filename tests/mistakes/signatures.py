@@ -45,6 +45,12 @@ CASES = [
         "signature=...",
     ),
     mistake(
+        "The name on the command line",
+        'jorth.procrustes(source, target, "lorentz")',
+        "signature must be a jorth.Signature",
+        "jorth.Signature.lorentz(n)",
+    ),
+    mistake(
         "Two numbers in a tuple",
         "jorth.minimize(objective, signature=(3, 2))",
         "signature must be a jorth.Signature",

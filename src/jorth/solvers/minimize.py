@@ -197,6 +197,8 @@ def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
     if not isinstance(method, str) or method not in METHODS:
         known = f"{', '.join(METHODS)}, a solver, or a list of these"
         found = f"{arrays.shown(method)}{suggestion(method, METHODS)}"
+        if isinstance(method, type) and issubclass(method, AbstractSolver):
+            found += f"; write {method.__name__}()"
         raise ValueError(f"method must be one of {known}, got {found}")
     own = option_names(METHODS[method])
     for name in options:

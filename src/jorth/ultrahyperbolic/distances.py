@@ -30,6 +30,9 @@ def distance(x: ArrayLike, y: ArrayLike, signature: Signature, *, alpha: float =
     antipodes, points joined by a null geodesic). Zero is returned there, and at most 3.2e7 alpha
     nearby.
 
+    Whether x and y lie on U is not checked, and the distance of other vectors means nothing:
+    `membership` tells how far off they are.
+
     Args:
         x: Points (..., n) of U.
         y: Points (..., n) of U.
