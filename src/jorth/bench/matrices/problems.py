@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from jorth import datasets
 from jorth.bench.core.cells import GAPS
+from jorth.bench.core.interrupts import uninterrupted
 from jorth.bench.matrices.cells import MatrixCell
 from jorth.bench.matrices.own import OwnData
 from jorth.datasets.loading import take
@@ -171,6 +172,7 @@ def _aligned(
         gradient_tolerance=1e-12,
         max_iterations=2000,
     )
+    best = uninterrupted(best)
     notes |= {"optimum_by": "riemannian-lbfgs", "reference_gradient_norm": best.gradient_norm}
     return BenchProblem(objective, signature, np.eye(signature.n), best.value, notes)
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from jorth.bench.core.interrupts import uninterrupted
 from jorth.bench.core.records import Row, reason
 from jorth.bench.core.runs import Kind, NoResult
 from jorth.bench.matrices.cells import MatrixCell
@@ -16,7 +17,7 @@ from jorth.bench.matrices.problems import BenchProblem, prepare
 from jorth.bench.matrices.scoring import score
 from jorth.datasets.files import VARIABLE, data_folder, find
 from jorth.datasets.registry import REGISTRY
-from jorth.solvers import Result, Status, minimize
+from jorth.solvers import Result, minimize
 from jorth.stopping import Criterion, NormAbove, ValueBelow
 
 DIVERGED_NORM = {"race": 1e6, "probe": 1e4}
@@ -105,9 +106,7 @@ def _solve(cell: MatrixCell, problem: BenchProblem) -> tuple[Any, Result]:
         seed=cell.seed,
         on_unbounded="continue" if race else "stop",
     )
-    if result.status is Status.INTERRUPTED:
-        raise KeyboardInterrupt
-    return method, result
+    return method, uninterrupted(result)
 
 
 def describe(row: Row) -> str:

@@ -7,13 +7,14 @@ from typing import Any
 from torch import Tensor
 
 from jorth.bench.core.cells import GAPS
+from jorth.bench.core.interrupts import uninterrupted
 from jorth.bench.speed.cells import SpeedCell
 from jorth.bench.speed.methods import AUTO, CHAIN, DATA_START, OURS, SOLVERS
 from jorth.bench.speed.peers import Timed
 from jorth.bench.speed.problems import SpeedProblem
 from jorth.clock import Clock
 from jorth.objectives import Procrustes
-from jorth.solvers import Stage, Status, data_start, minimize, procrustes
+from jorth.solvers import Stage, data_start, minimize, procrustes
 from jorth.stopping import ValueBelow
 
 CHAIN_SWEEPS = 1
@@ -60,7 +61,7 @@ def run_ours(cell: SpeedCell, problem: SpeedProblem) -> Timed:
         method=solver_of(cell.method),
         **_options(cell, problem, TARGET_GAP),
     )
-    _raise_interrupt(result)
+    uninterrupted(result)
     times = (before + result.history["time"]).tolist()
     records = list(zip(times, result.history["value"].tolist(), strict=True))
     return Timed(records, before + result.time, result.method)
@@ -77,7 +78,7 @@ def call_ours(cell: SpeedCell, problem: SpeedProblem, gap: float) -> float | Non
         result = procrustes(*problem.clouds, problem.signature, **options)
     else:
         result = minimize(problem.build(), signature=problem.signature, **options)
-    _raise_interrupt(result)
+    uninterrupted(result)
     return result.value if result.value <= problem.scale.value_at(gap) else None
 
 
@@ -88,8 +89,3 @@ def _options(cell: SpeedCell, problem: SpeedProblem, gap: float) -> dict[str, An
         stop=ValueBelow(problem.scale.value_at(gap)),
         seed=cell.seed,
     )
-
-
-def _raise_interrupt(result: Any) -> None:
-    if result.status is Status.INTERRUPTED:
-        raise KeyboardInterrupt
