@@ -10,6 +10,7 @@ from torch import Tensor
 
 from jorth.arrays import describe
 from jorth.objectives.base import AbstractObjective
+from jorth.objectives.second_order import NotTwiceDifferentiable, Product, twice_differentiated
 
 USE_OBJECTIVE = "for NumPy functions use jorth.Objective(value=..., gradient=...)"
 TORCH_MISFITS = ("dtype", "device", "scalar type", "shape", "size of tensor", "Tensor, not")
@@ -22,8 +23,13 @@ class AutogradObjective(AbstractObjective):
     def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
         self._function = function
 
+    twice_by_autograd = True
+
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
         return differentiate(self._function, X)
+
+    def hessian(self, X: Tensor) -> Product | None:
+        return second_derivative(self._function, X)
 
     def value(self, X: Tensor) -> Tensor:
         return evaluate(self._function, X)
@@ -50,6 +56,14 @@ def differentiate(
         if gradient is None:
             raise ValueError(f"{name} must depend on X, got a value that does not")
     return value.detach(), gradient
+
+
+def second_derivative(function: Callable[[Tensor], Tensor], X: Tensor) -> Product | None:
+    """V -> f''(X)[V] of a scalar torch function; None if autograd has no second derivatives."""
+    try:
+        return twice_differentiated(function, X)
+    except NotTwiceDifferentiable:
+        return None
 
 
 def _called(function: Callable[[Tensor], Tensor], X: Tensor, name: str) -> object:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from jorth.arrays import describe, frobenius, is_number, to_tensor
+from jorth.objectives.second_order import Product, belongs_to, difference
 from jorth.ranks import Ranks
 from jorth.signature import Signature
 from jorth.suggestions import Explained
@@ -35,6 +36,11 @@ class QuadraticForm:
         """The form with the dtype and device of X."""
         C, D = (None if matrix is None else matrix.to(X) for matrix in (self.C, self.D))
         return replace(self, A=self.A.to(X), C=C, D=D)
+
+    def second_derivative(self, V: Tensor) -> Tensor:
+        """A V D, which is f''(X)[V] at every X."""
+        image = self.A @ V
+        return image if self.D is None else image @ self.D
 
     def size(self) -> float:
         """The size of the terms of the gradient: ||A||_F ||D||_F / sqrt(k) + ||C||_F."""
@@ -81,6 +87,11 @@ class AbstractObjective(Explained, ABC):
     """Whether the data came as tensors: without a start, the result is then a tensor."""
     ranks: Ranks | None = None
     """The processes that evaluate f together, if there are several."""
+    twice_by_autograd: bool = False
+    """Whether `hessian` differentiates other people's code, which may have no second derivatives:
+    its products are then checked against gradients before they are used."""
+    _hessian_is_right: bool | None = None
+    """What that check has found; None before it."""
 
     @abstractmethod
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
@@ -100,6 +111,35 @@ class AbstractObjective(Explained, ABC):
     def quadratic(self) -> QuadraticForm | None:
         """f as a quadratic form, if it is one: solvers then take exact steps."""
         return None
+
+    def hessian(self, X: Tensor) -> Product | None:
+        """V -> f''(X)[V], exact to rounding, if f has such products; V is shaped like X.
+
+        It is the second derivative of f as a function of all matrices: the constraint is not in it.
+        For a quadratic form it is A V D.
+        """
+        form = self.quadratic()
+        return None if form is None else form.like(X).second_derivative
+
+    def hessian_product(self, X: Tensor, V: Tensor) -> Tensor:
+        """f''(X)[V] by `hessian`, or as a difference of two gradients if there is none.
+
+        For several products at one X, `hessian_at` shares the work.
+        """
+        return self.hessian_at(X)(V)
+
+    def hessian_at(self, X: Tensor) -> Product:
+        """V -> f''(X)[V] by `hessian`, or as a difference of two gradients if there is none."""
+
+        def gradient(Y: Tensor) -> Tensor:
+            return self.value_and_gradient(Y)[1].detach()
+
+        exact = self.hessian(X)
+        if exact is not None and self.twice_by_autograd:
+            if self._hessian_is_right is None:
+                self._hessian_is_right = belongs_to(gradient, exact, X)
+            exact = exact if self._hessian_is_right else None
+        return exact if exact is not None else lambda V: difference(gradient, X, V)
 
     def curvature(self) -> float | None:
         """A Lipschitz constant of the gradient, if one is known."""
@@ -140,39 +180,60 @@ class Objective(AbstractObjective):
     Args:
         value: X (n, k) -> float.
         gradient: X (n, k) -> (n, k), the Euclidean gradient.
+        hessian: X (n, k), V (n, k) -> (n, k), the derivative of the gradient along V, which
+            "riemannian-newton" uses. When omitted, differences of gradients stand for it.
     """
 
-    def __init__(self, value: Callable[[Any], float], gradient: Callable[[Any], Any]) -> None:
+    def __init__(
+        self,
+        value: Callable[[Any], float],
+        gradient: Callable[[Any], Any],
+        hessian: Callable[[Any, Any], Any] | None = None,
+    ) -> None:
         for name, function in (("value", value), ("gradient", gradient)):
             if not callable(function):
                 raise TypeError(f"{name} must be a function of X, got {describe(function)}")
+        if hessian is not None and not callable(hessian):
+            raise TypeError(f"hessian must be a function of X and V, got {describe(hessian)}")
         self._value = value
         self._gradient = gradient
+        self._hessian = hessian
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        expected = f"an array of shape {tuple(X.shape)}"
-        gradient = _real(_called(self._gradient, X, "gradient"), "gradient", expected)
-        if gradient.shape != tuple(X.shape):
-            raise ValueError(f"gradient must return shape {tuple(X.shape)}, got {gradient.shape}")
-        return self.value(X), torch.as_tensor(gradient).to(X)
+        gradient = _matrix(_called(self._gradient, "gradient", X), "gradient", X)
+        return self.value(X), gradient
+
+    def hessian(self, X: Tensor) -> Product | None:
+        given = self._hessian
+        if given is None:
+            return None
+        return lambda V: _matrix(_called(given, "hessian", X, V), "hessian", X)
 
     def value(self, X: Tensor) -> Tensor:
-        value = _real(_called(self._value, X, "value"), "value", "a number")
+        value = _real(_called(self._value, "value", X), "value", "a number")
         if value.size != 1:
             raise ValueError(f"value must return a number, got shape {value.shape}")
         return torch.as_tensor(float(value.reshape(())), dtype=X.dtype, device=X.device)
 
 
-def _called(function: Callable[[Any], Any], X: Tensor, name: str) -> Any:
+def _called(function: Callable[..., Any], name: str, *matrices: Tensor) -> Any:
     """What a user's NumPy function returns; a function of tensors is told apart."""
     try:
-        return function(_copy(X))
+        return function(*(_copy(matrix) for matrix in matrices))
     except TypeError as error:
         if "must be Tensor" not in str(error):
             raise
         remedy = "give a torch function to jorth.minimize itself, which differentiates it"
         message = f"{name} must be a NumPy function of an array, got one that uses torch; {remedy}"
         raise TypeError(message) from error
+
+
+def _matrix(answer: Any, name: str, X: Tensor) -> Tensor:
+    """The result of a user's function as a tensor like X."""
+    found = _real(answer, name, f"an array of shape {tuple(X.shape)}")
+    if found.shape != tuple(X.shape):
+        raise ValueError(f"{name} must return shape {tuple(X.shape)}, got {found.shape}")
+    return torch.as_tensor(found).to(X)
 
 
 def _real(answer: Any, name: str, expected: str) -> Any:

@@ -23,7 +23,7 @@ def check_objective(
 
     The gradient is compared with central differences of the value along random directions. What
     else the objective gives is checked too: gradients of samples against the full gradient, the
-    quadratic form and the Lipschitz constant against values and gradients.
+    quadratic form, the Hessian products and the Lipschitz constant against values and gradients.
 
     Args:
         objective: A jorth objective, or a function of a tensor X that returns a scalar tensor.
@@ -59,6 +59,10 @@ def check_objective(
         (
             "quadratic differs from value_and_gradient",
             lambda: _form_error(function, point, value, gradient),
+        ),
+        (
+            "hessian differs from the slopes of the gradient",
+            lambda: max(_hessian_error(function, point, turn) for turn in turns),
         ),
         (
             "curvature is too small for the gradients",
@@ -140,6 +144,21 @@ def _form_error(function: AbstractObjective, X: Tensor, value: float, gradient: 
     mine = 0.5 * (X * outer).sum() + (X * linear).sum() + given.constant
     size = 0.5 * (X * outer).sum().abs() + (X * linear).sum().abs() + abs(given.constant)
     return max(_relative(mine - value, size), _relative(outer + linear - gradient, gradient))
+
+
+def _hessian_error(function: AbstractObjective, X: Tensor, turn: Tensor) -> float:
+    """Of f''(X)[V]; second derivatives that autograd does not have are not asked for."""
+    product = function.hessian(X)
+    if product is None or function.twice_by_autograd:
+        return 0.0
+    found, size = product(turn), function.value_and_gradient(X)[1].norm() / X.norm()
+    errors = []
+    for step in STEPS:
+        turned = step * X.norm().clamp_min(1.0) * turn
+        ahead, behind = (function.value_and_gradient(X + sign * turned)[1] for sign in (1, -1))
+        measured = (ahead - behind) * (0.5 / turned.norm())
+        errors.append(_relative(found - measured, measured.norm() + 1e-6 * size))
+    return min(errors)
 
 
 def _curvature_excess(

@@ -11,8 +11,9 @@ from torch import Tensor
 from jorth.arrays import FLOATS, describe, to_tensor
 from jorth.inputs import to_array
 from jorth.messages import listed
-from jorth.objectives.autograd import differentiate, evaluate
+from jorth.objectives.autograd import differentiate, evaluate, second_derivative
 from jorth.objectives.base import AbstractObjective, hash_tensors
+from jorth.objectives.second_order import Product
 
 
 class FiniteSum(AbstractObjective):
@@ -24,6 +25,8 @@ class FiniteSum(AbstractObjective):
             with fewer rows, as tensors. The data are copied, without a graph; whole numbers stay
             whole, as they may be labels.
     """
+
+    twice_by_autograd = True
 
     def __init__(self, fn: Callable[[Tensor, Any], Tensor], data: Any) -> None:
         if not callable(fn):
@@ -46,6 +49,9 @@ class FiniteSum(AbstractObjective):
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
         return differentiate(self._mean_of(slice(None)), X, "fn")
+
+    def hessian(self, X: Tensor) -> Product | None:
+        return second_derivative(self._mean_of(slice(None)), X)
 
     def value(self, X: Tensor) -> Tensor:
         return evaluate(self._mean_of(slice(None)), X, "fn")

@@ -19,6 +19,7 @@ from jorth.arrays import (
     to_tensor,
 )
 from jorth.objectives.base import AbstractObjective, QuadraticForm, hash_tensors
+from jorth.objectives.second_order import Product
 from jorth.objectives.sparse import sparse_rows
 
 BLOCK = 4096
@@ -117,6 +118,10 @@ class Procrustes(AbstractObjective):
         R, T1 = self.R.double(), self.T1.double()
         constant = (T1.square().sum().item() + self.floor) / (2 * m)
         return QuadraticForm(R.mT @ R / m, -R.mT @ T1 / m, None, constant)
+
+    def hessian(self, X: Tensor) -> Product:
+        """V -> R^T (R V) / m."""
+        return lambda V: self.R.mT @ (self.R @ V) / self.samples
 
     def curvature(self) -> float:
         """||S||_2^2 / m."""

@@ -12,6 +12,7 @@ from torch import Tensor
 from jorth.arrays import describe
 from jorth.objectives.base import AbstractObjective, QuadraticForm
 from jorth.objectives.probe import StructuralProbe
+from jorth.objectives.second_order import Product
 from jorth.ranks import Ranks
 
 
@@ -45,6 +46,7 @@ class Sharded(AbstractObjective):
         self.rough = objective.rough
         self.defined_everywhere = objective.defined_everywhere
         self.constant = objective.constant
+        self.twice_by_autograd = objective.twice_by_autograd
         self.speaks_torch = objective.speaks_torch
         kinds = self.ranks.gather((objective.shape(), None if data is None else data.dtype))
         if len(set(kinds)) > 1:
@@ -63,6 +65,13 @@ class Sharded(AbstractObjective):
 
     def value(self, X: Tensor) -> Tensor:
         return self.ranks.sum([self._weight * self._own.value(X)], same=X)[0]
+
+    def hessian(self, X: Tensor) -> Product | None:
+        own = self._own.hessian(X)
+        if not all(self.ranks.gather(own is not None)) or own is None:
+            return None
+        product, weight, ranks = own, self._weight, self.ranks
+        return lambda V: ranks.sum([weight * product(V)], same=X)[0]
 
     def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
         return self._mean(index, X, lambda mine: self._own.sample_gradient(X, mine))

@@ -46,7 +46,8 @@ def test_every_cell_has_a_row(finished):
         assert row["hardware"]["threads"] >= 1
         assert re.match(r"\d{4}-\d\d-\d\dT", row["date"])
         assert row["options"]
-        assert set(row["counts"]) == {"value", "gradient", "sample_gradient", "pair_updates"}
+        counted = {"value", "gradient", "sample_gradient", "pair_updates", "hessian"}
+        assert set(row["counts"]) == counted
         assert len(row["history"]["time"]) >= 1
         # a line search is not cut short in the middle of one evaluation
         assert row["counts"]["gradient"] <= 8

@@ -25,6 +25,7 @@ from torch import Tensor
 from jorth.arrays import check_number, small_as_numpy, whole_number
 from jorth.clock import Clock
 from jorth.objectives import AbstractObjective, QuadraticForm
+from jorth.objectives.second_order import Product
 from jorth.solvers.loop.scale import Scale
 from jorth.solvers.loop.status import Status, StopRun
 
@@ -51,12 +52,17 @@ class Limits:
 
 @dataclass
 class Evaluations:
-    """How often f, its gradient and gradients of samples were evaluated, and pairs updated."""
+    """How often f, its gradient and gradients of samples were evaluated, and pairs updated.
+
+    ``hessian`` counts exact products f''(X)[V]; one that is a difference of gradients counts as
+    gradients. The products of compiled code with the matrices of a quadratic are not counted.
+    """
 
     value: int = 0
     gradient: int = 0
     sample_gradient: int = 0
     pair_updates: int = 0
+    hessian: int = 0
 
     def __add__(self, other: Evaluations) -> Evaluations:
         counts = zip(astuple(self), astuple(other), strict=True)
@@ -72,11 +78,16 @@ class Evaluations:
             "gradient_evaluations": float(self.gradient),
             "sample_gradient_evaluations": float(self.sample_gradient),
             "pair_updates": float(self.pair_updates),
+            "hessian_evaluations": float(self.hessian),
         }
 
     def full_gradients(self, samples: int) -> int:
-        """The count that `max_evaluations` limits; N sample gradients make one full gradient."""
-        return self.sample_gradient // samples if samples else self.gradient
+        """The count that `max_evaluations` limits: gradients and products f''(X)[V].
+
+        N sample gradients make one full gradient.
+        """
+        gradients = self.sample_gradient // samples if samples else self.gradient
+        return gradients + self.hessian
 
 
 class CountedObjective:
@@ -168,6 +179,20 @@ class CountedObjective:
         """The last point of a run is scored even if the limits are reached."""
         self.count_gradients(1)
         return self.uncounted(X)
+
+    def hessian(self, X: Tensor) -> Product | None:
+        """V -> f''(X)[V], exact and counted, or None; see `AbstractObjective.hessian`."""
+        exact = self.objective.hessian(X)
+        if exact is None:
+            return None
+        given = exact
+
+        def product(V: Tensor) -> Tensor:
+            self.check_limits()
+            self.count.hessian += 1
+            return self._divided(given(V).detach().contiguous())
+
+        return product
 
     def lazy_value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """The same with the value left on its device, for a caller who fetches it later."""

@@ -201,7 +201,8 @@ class Record:
         objective = self.problem.objective
         done = np.arange(1, len(rows))
         ended = np.array(list(objective.count.columns().values()))
-        one = np.array([1, 1, objective.samples, 0])  # what an iteration adds to the counts
+        each = Evaluations(value=1, gradient=1, sample_gradient=objective.samples)
+        one = np.array(list(each.columns().values()))  # what an iteration adds to the counts
         table = np.empty((len(done), len(COLUMNS)))
         table[:, 0] = began + done * (objective.clock.seconds - began) / len(rows)
         table[:, 1] = iteration + done

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -68,6 +69,8 @@ def put_back(run: Run, content: Content, folder: Path) -> None:
 def _restore_history(run: Run, table: Tensor) -> None:
     """Restore the rows before the present point, which the loop records again."""
     rows = table.cpu().numpy()
+    if rows.shape[1] < len(COLUMNS):  # saved before the last columns were counted
+        rows = np.pad(rows, ((0, 0), (0, len(COLUMNS) - rows.shape[1])))
     if len(rows) and rows[-1, COLUMNS.index("iteration")] == run.iteration:
         rows = rows[:-1]
     run.record.history = History(rows)

@@ -1,0 +1,168 @@
+"""Products f''(X)[V]: exact where they can be, differences of gradients elsewhere, never wrong."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.autograd.function import once_differentiable
+
+import jorth
+from jorth.objectives import check_objective
+from jorth.objectives.second_order import difference
+from jorth.solvers.loop.solver import as_objective
+
+EPS = np.finfo(float).eps
+
+
+def cubic(X):
+    """f = 1/3 sum X^3 + 1/2 (sum X)^2, with f''(X)[V] = 2 X V + (sum V) 1 1^T."""
+    return X.pow(3).sum() / 3 + X.sum().square() / 2
+
+
+def cubic_product(X, V):
+    return 2 * X * V + V.sum()
+
+
+class OnceOnly(torch.autograd.Function):
+    """sum X^3 / 3 with a slope that torch takes for a constant when it differentiates again."""
+
+    @staticmethod
+    def forward(ctx, X):
+        ctx.save_for_backward(X)
+        return X.pow(3).sum() / 3
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient):
+        (X,) = ctx.saved_tensors
+        return gradient * X.square()
+
+
+def point_and_turn(seed=0, shape=(5, 3)):
+    rng = np.random.default_rng(seed)
+    return (torch.from_numpy(rng.standard_normal(shape)) for _ in range(2))
+
+
+def bound(X, V):
+    """Rounding of f''(X)[V]: twenty operations on terms of these sizes."""
+    return 20 * X.numel() * EPS * (2 * X.norm() * V.norm() + X.numel() * V.norm())
+
+
+def test_autograd_products_are_exact():
+    X, V = point_and_turn()
+    found = as_objective(cubic).hessian_product(X, V)
+    assert (found - cubic_product(X, V)).norm() <= bound(X, V)
+
+
+def test_products_of_a_finite_sum_are_those_of_its_mean():
+    X, V = point_and_turn(1)
+    weights = torch.tensor([0.5, 1.0, 1.5, 3.0])
+    mean = jorth.FiniteSum(lambda X, batch: batch.mean() * cubic(X), weights.double())
+    assert (mean.hessian_product(X, V) - 1.5 * cubic_product(X, V)).norm() <= 2 * bound(X, V)
+
+
+@pytest.mark.parametrize("k", [3, 5])
+def test_products_of_quadratics(k):
+    rng = np.random.default_rng(2)
+    M, N = rng.standard_normal((5, 5)), rng.standard_normal((k, k))
+    A, D, C = M + M.T, N + N.T, rng.standard_normal((5, k))
+    X, V = point_and_turn(3, (5, k))
+    for dtype, unit in ((torch.float64, EPS), (torch.float32, 2.0**-23)):
+        exact = A @ V.numpy() @ D
+        found = jorth.Quadratic(*(torch.from_numpy(part).to(dtype) for part in (A, C, D)))
+        product = found.hessian_product(X.to(dtype), V.to(dtype))
+        assert product.dtype is dtype
+        size = np.linalg.norm(A) * np.linalg.norm(D) * V.norm()
+        assert np.linalg.norm(product.double().numpy() - exact) <= 30 * unit * size
+    S, T = rng.standard_normal((9, 5)), rng.standard_normal((9, k))
+    product = jorth.Procrustes(S, T).hessian_product(X, V)
+    expected = S.T @ S @ V.numpy() / 9
+    size = np.linalg.norm(S) ** 2 * V.norm()
+    assert np.linalg.norm(product.numpy() - expected) <= 100 * EPS * size
+
+
+def test_numpy_functions_by_differences_or_by_their_own_products():
+    X, V = point_and_turn(4)
+    asked = []
+
+    def gradient(X):
+        asked.append(X)
+        return X**2 + X.sum()
+
+    def value(X):
+        return (X**3).sum() / 3 + X.sum() ** 2 / 2
+
+    plain = jorth.Objective(value, gradient)
+    assert plain.hessian(X) is None
+    error = (plain.hessian_product(X, V) - cubic_product(X, V)).norm()
+    assert len(asked) == 2
+    # h^2 of a third derivative, and u / h of the gradients; h is u^(1/3) ||X||
+    assert error <= 100 * EPS ** (2 / 3) * (X.norm() ** 2 + X.numel() * V.norm())
+    own = jorth.Objective(value, gradient, hessian=lambda X, V: 2 * X * V + V.sum())
+    asked.clear()
+    assert (own.hessian_product(X, V) - cubic_product(X, V)).norm() <= bound(X, V)
+    assert not asked
+    wrong = jorth.Objective(value, gradient, hessian=lambda X, V: V)
+    with pytest.raises(ValueError, match="hessian differs from the slopes of the gradient"):
+        check_objective(wrong, X)
+    assert check_objective(own, X) < 1e-6
+    with pytest.raises(ValueError, match=r"hessian must return shape \(5, 3\), got \(3, 5\)"):
+        jorth.Objective(value, gradient, hessian=lambda X, V: V.T).hessian_product(X, V)
+    with pytest.raises(TypeError, match="hessian must be a function of X and V, got"):
+        jorth.Objective(value, gradient, hessian=3)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda X: OnceOnly.apply(X),  # silently zero
+        lambda X: OnceOnly.apply(X) + X.sum().square(),  # silently a part
+        lambda X: OnceOnly.apply(X).square(),  # an error of torch
+    ],
+    ids=["alone", "in a sum", "in a square"],
+)
+def test_functions_without_second_derivatives_fall_back_on_differences(function):
+    """torch itself would answer with zeros, with a part of the product, or with an error."""
+    X, V = point_and_turn(5)
+    objective = as_objective(function)
+
+    def gradient(Y):
+        return objective.value_and_gradient(Y)[1]
+
+    found = objective.hessian_product(X, V)
+    expected = difference(gradient, X, V)
+    assert torch.equal(found, expected)
+    assert expected.norm() > 0.1
+
+
+def test_linear_functions_have_no_second_derivative():
+    X, V = point_and_turn(6)
+    objective = as_objective(lambda X: 3 * X.sum())
+    assert torch.equal(objective.hessian_product(X, V), torch.zeros_like(V))
+    assert torch.equal(objective.hessian_product(X, 0 * V), torch.zeros_like(V))
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e100])
+def test_products_have_the_units_of_f(scale):
+    X, V = point_and_turn(7)
+    expected = cubic_product(X, V)
+    found = as_objective(lambda X: scale * cubic(X)).hessian_product(X, V) / scale
+    assert (found - expected).norm() <= 2 * bound(X, V)
+    plain = jorth.Objective(lambda X: 0.0, lambda X: scale * (X**2 + X.sum()))
+    rough = plain.hessian_product(X, V) / scale
+    assert (rough - expected).norm() <= 1e-6 * expected.norm()
+    tiny = as_objective(cubic).hessian_product(X, scale * V) / scale
+    assert (tiny - expected).norm() <= 2 * bound(X, V)
+
+
+def test_the_products_of_the_probe_are_differences_of_its_gradients():
+    sig = jorth.Signature(3, 1)
+    rng = np.random.default_rng(8)
+    probe = jorth.StructuralProbe(rng.standard_normal((7, 4)), signature=sig)
+    X = torch.from_numpy(jorth.random_point(sig, cond=2.0, seed=1))
+    V = torch.from_numpy(rng.standard_normal((4, 4)))
+    W = torch.from_numpy(rng.standard_normal((4, 4)))
+    assert probe.hessian(X) is None
+    one, other = probe.hessian_product(X, V), probe.hessian_product(X, W)
+    assert math.isclose((one * W).sum(), (other * V).sum(), rel_tol=1e-5)
