@@ -344,7 +344,7 @@ def _iterative_direction(form: Form, work: Work) -> None:
     size = norm(work.B) * (norm(form.D) if form.D.shape[1] > 0 else 1.0)
     relative = norm(work.g) / size if size > 0.0 else 1.0
     damping = _damping(form, work)
-    wanted = min(INEXACT, math.sqrt(relative)) ** 2
+    wanted = min(INEXACT, relative) ** 2
     product = _redirect(r, weights, 0.0, p)
     assign(0.0, p, Z)
     first = product

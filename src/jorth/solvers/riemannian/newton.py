@@ -1,12 +1,11 @@
-"""Riemannian Newton: compiled for quadratics on the CPU, else by conjugate gradients in torch."""
+"""Riemannian Newton: compiled for quadratics on the CPU, else a trust region in torch."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -14,22 +13,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth.arrays import frobenius, unit_roundoff
-from jorth.group.retractions import cayley_step
 from jorth.objectives import QuadraticForm
+from jorth.objectives.second_order import belongs_to
 from jorth.solvers.loop.solver import Problem
 from jorth.solvers.loop.status import Status, StopRun
 from jorth.solvers.riemannian.base import RiemannianMethod, RiemannianState
-from jorth.solvers.riemannian.line_search import Line, Trial, inner, search
+from jorth.solvers.riemannian.line_search import Line, Trial, search
+from jorth.solvers.riemannian.trust_region import SHRINK, Model, hessian, truncated_step
 from jorth.storage.checkpoint import NOT_SAVED
 
 if TYPE_CHECKING:
     from jorth.solvers.riemannian.compiled_newton import Form
-
-INEXACT = 0.1
-"""The largest relative residual of conjugate gradients."""
-INNER_STEPS = 100
-
-Product = Callable[[Tensor], Tensor]
 
 
 @dataclass
@@ -49,6 +43,10 @@ class NewtonState(RiemannianState):
 
     largest: float = 0.0
     """The largest ||g||_F so far, with which the accuracy of a direction is compared."""
+    radius: float = 1.0
+    """The ||S||_F to which the second-order model is trusted."""
+    twice: bool | None = None
+    """Whether autograd has the second derivatives of f; None if this is not known or not asked."""
     basis_of: Tensor | None = None
     """The point at which the basis was computed, from which a resumed run computes it again.
 
@@ -64,9 +62,16 @@ class RiemannianNewton(RiemannianMethod):
     The Hessian of S -> f(R(J S) X) at S = 0 is S -> skew(J f''(X)[J S X] X^T - J S M) with the
     multiplier M = sym(J G X^T). For quadratics f''(X)[V] = A V D, and on the CPU in float64 an
     iteration is one compiled call, which solves the Newton system by Cholesky factors for n up to
-    10 and by preconditioned conjugate gradients beyond. For other functions f''(X)[V] is a
-    difference of two gradients; conjugate gradients take one for each of their steps. Where the
-    Hessian is not positive definite the direction is still one of descent.
+    10 and by preconditioned conjugate gradients beyond. Where the Hessian is not positive definite
+    the direction is still one of descent.
+
+    In all other cases conjugate gradients are truncated at the boundary of a trust region (Steihaug
+    and Toint), to which directions of negative curvature are followed. Each of their steps takes
+    one product f''(X)[V]: exact for quadratics, by autograd for torch functions, by ``hessian`` for
+    a `jorth.Objective` that has it, and otherwise a difference of two gradients. The products of
+    autograd are compared with gradients once, as some functions have no second derivatives.
+
+    The gradient norm falls quadratically in the end, with differences of gradients only linearly.
 
     Args:
         preconditioner: "auto" uses the preconditioner of `jorth.RiemannianLBFGS` for convex
@@ -119,13 +124,31 @@ class RiemannianNewton(RiemannianMethod):
     # -- everything else
 
     def search(self, problem: Problem, state: NewtonState, line: Line) -> Trial | None:
-        """Search along the Newton direction, and along -g if f does not fall there."""
-        state.largest = max(state.largest, frobenius(line.g))
-        direction, scaled = self._newton_direction(problem, state, line.g)
-        first = 1.0 if scaled else self.first_step(state, line)
-        newton = Line(line.g, direction)
-        found = search(problem, state, newton, first=first) if newton.slope < 0 else None
-        return super().search(problem, state, line) if found is None else found
+        """Search along the step of the trust region, and along -g if f does not fall there.
+
+        A step that is too long is shortened and the region with it (Nocedal and Yuan, 1998), so
+        that no product f''(X)[V] is wasted.
+        """
+        slope = frobenius(line.g)
+        state.largest = max(state.largest, slope)
+        rounding = 2 * unit_roundoff(state.X) * frobenius(state.gradient) * frobenius(state.X)
+        if not slope > rounding:
+            return None
+        self._check_products(problem, state)
+        second = hessian(problem, state, exact=state.twice is not False)
+        noise = max(second.noise, len(state.X) * rounding / slope)
+        relative = slope / state.largest
+        model = Model(
+            line.g, second.product, lambda r: self.precondition(state, r), relative, noise
+        )
+        step = truncated_step(model, state.radius)
+        newton = Line(line.g, step.S)
+        found = search(problem, state, newton) if newton.slope < 0 else None
+        if found is None:
+            state.radius *= SHRINK
+            return super().search(problem, state, line)
+        state.radius = step.next_radius(state.radius, newton, state.value, found)
+        return found
 
     def direction(self, state: NewtonState, g: Tensor) -> Tensor:
         """The direction of descent to fall back on."""
@@ -134,34 +157,16 @@ class RiemannianNewton(RiemannianMethod):
     def remember(self, state: NewtonState, line: Line, trial: Trial) -> None:
         return None
 
-    def _newton_direction(
-        self, problem: Problem, state: NewtonState, g: Tensor
-    ) -> tuple[Tensor, bool]:
-        """-H^-1 g by conjugate gradients up to the first negative curvature.
+    def _check_products(self, problem: Problem, state: NewtonState) -> None:
+        """Find out once whether the products of autograd can be trusted, by two gradients."""
+        if state.twice is not None or not problem.objective.objective.twice_by_autograd:
+            return
+        product = problem.objective.hessian(state.X)
 
-        Also returns whether the curvature gives it its length.
-        """
-        product = _hessian(problem, state)
-        wanted = min(INEXACT, math.sqrt(frobenius(g) / state.largest)) ** 2
-        S = torch.zeros_like(g)
-        r = g.clone()
-        p = -self.precondition(state, r)
-        weight = -inner(r, p)
-        first = weight
-        for step in range(INNER_STEPS):
-            Hp = product(p)
-            curvature = inner(p, Hp)
-            if not curvature > 0:
-                return (p, state.preconditioner.basis is not None) if step == 0 else (S, True)
-            length = weight / curvature
-            S.add_(p, alpha=length)
-            r.add_(Hp, alpha=length)
-            z = self.precondition(state, r)
-            before, weight = weight, inner(r, z)
-            if not weight > wanted * first:
-                break
-            p = (weight / before) * p - z
-        return S, True
+        def gradient(X: Tensor) -> Tensor:
+            return problem.objective.value_and_gradient(X)[1]
+
+        state.twice = product is not None and belongs_to(gradient, product, state.X)
 
 
 def _runs_compiled(problem: Problem, X: Tensor) -> bool:
@@ -209,38 +214,3 @@ def _size(matrix: NDArray[np.float64]) -> float:
     """The power of two next to the largest entry; 0 for zero and NaN if one is not finite."""
     largest = float(abs(matrix).max()) if matrix.size else 0.0
     return math.ldexp(1.0, math.frexp(largest)[1]) if 0 < largest < math.inf else largest
-
-
-def _hessian(problem: Problem, state: NewtonState) -> Product:
-    """S -> skew(J f''(X)[J S X] X^T - J S M)."""
-    X, s = state.X, problem.signs[:, None]
-    N = s * (state.gradient @ X.mT)
-    M = (N + N.mT) / 2
-    second = _second_derivative(problem, state)
-
-    def product(S: Tensor) -> Tensor:
-        P = s * (second(S) @ X.mT - S @ M)
-        return (P - P.mT) / 2
-
-    return product
-
-
-def _second_derivative(problem: Problem, state: NewtonState) -> Product:
-    """S -> f''(X)[J S X]: A J S X D, or a difference of gradients along the retraction."""
-    X, s = state.X, problem.signs[:, None]
-    form: Any = problem.objective.quadratic()
-    if form is not None:
-        form = form.like(X)
-
-        def exact(S: Tensor) -> Tensor:
-            image: Tensor = form.A @ (s * (S @ X))
-            return image if form.D is None else image @ form.D
-
-        return exact
-
-    def difference(S: Tensor) -> Tensor:
-        t = math.sqrt(unit_roundoff(X)) / max(frobenius(S), 1e-300)
-        _, moved = problem.objective.value_and_gradient(cayley_step(t * s * S, X))
-        return (moved - state.gradient) / t
-
-    return difference
