@@ -12,8 +12,8 @@ __version__ = "0.1.0"
 
 _ROOMS = {
     "jorth": "adapters datasets estimators kge nn optim plane stopping ultrahyperbolic",
-    "jorth.decompositions": "CS HSVD cs_decomposition eigh hsvd hyperbolic_qr indefinite_lstsq "
-    "polar",
+    "jorth.decompositions": "CS HSVD cholesky_update cs_decomposition eigh hsvd hyperbolic_qr "
+    "indefinite_lstsq polar",
     "jorth.group": "OtherTimeWarning PolishError cayley component exchange exp inverse multiplier "
     "polish random_point residual riemannian_gradient",
     "jorth.objectives": "FiniteSum HyperbolicEigenvalue Objective Procrustes Quadratic Sharded "

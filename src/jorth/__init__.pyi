@@ -11,6 +11,7 @@ from jorth import stopping as stopping
 from jorth import ultrahyperbolic as ultrahyperbolic
 from jorth.decompositions import CS as CS
 from jorth.decompositions import HSVD as HSVD
+from jorth.decompositions import cholesky_update as cholesky_update
 from jorth.decompositions import cs_decomposition as cs_decomposition
 from jorth.decompositions import eigh as eigh
 from jorth.decompositions import hsvd as hsvd

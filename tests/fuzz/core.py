@@ -266,6 +266,33 @@ def check_qr(result, given):
     assert not np.tril(exact(R), -1).any()
 
 
+def triangle(rng):
+    """A Cholesky factor with rows to add and rows to drop, all arrays or all tensors."""
+    as_torch = _Always(bool(rng.integers(2)))
+    R = np.triu(rng.standard_normal((N, N))) + 5 * np.eye(N)
+    rows = dict(add=rng.standard_normal((3, N)), drop=0.3 * rng.standard_normal((2, N)))
+    return {name: as_tensor(value, as_torch) for name, value in dict(R=R, **rows).items()}
+
+
+def check_cholesky_update(result, given):
+    same_kind(result, given["R"])
+    R, found = exact(given["R"]), exact(result)
+    if given["lower"]:
+        R, found = turned(R), turned(found)
+    assert not np.tril(found, -1).any()
+    assert (np.diagonal(found, axis1=-2, axis2=-1) >= 0).all()
+    largest = size(R)
+    left, right = turned(R) @ R, turned(found) @ found
+    for name in ("add", "drop"):
+        if given[name] is not None:
+            rows = exact(given[name])
+            rows = rows[..., None, :] if rows.ndim < R.ndim else rows
+            product = turned(rows) @ rows
+            largest = max(largest, size(rows))
+            left, right = (left + product, right) if name == "add" else (left, right + product)
+    close(left, right, largest**2 * N, rough(given["R"]))
+
+
 def check_lstsq(result, given):
     same_kind(result, given["A"])
     A, b, s = exact(given["A"]), exact(given["b"]), signs(given["signature"])
@@ -838,6 +865,12 @@ CALLS = [
         jorth.hyperbolic_qr,
         lambda rng: dict(A=tall(rng), signature=SIG),
         check_qr,
+    ),
+    Call(
+        "jorth.cholesky_update",
+        jorth.cholesky_update,
+        lambda rng: triangle(rng) | dict(lower=False),
+        check_cholesky_update,
     ),
     Call(
         "jorth.indefinite_lstsq",

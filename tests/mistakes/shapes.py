@@ -80,6 +80,12 @@ CASES = [
         "(4, 2)",
     ),
     mistake(
+        "A row of another length",
+        "jorth.cholesky_update(np.eye(5), add=np.ones(4))",
+        "add must have shape (k, 5) or (5,)",
+        "(4,)",
+    ),
+    mistake(
         "A right-hand side of another length",
         "jorth.indefinite_lstsq(np.eye(5)[:, :2], np.ones(4), signature)",
         "b must have",

@@ -77,6 +77,18 @@ CASES = [
         "jorth.indefinite_lstsq(np.eye(5)[:, 3:], np.ones(5), signature)",
         "A",
     ),
+    mistake(
+        "A row that was never added",
+        "jorth.cholesky_update(np.eye(5), drop=np.ones(5))",
+        "drop must be rows that leave",
+        "positive definite",
+    ),
+    mistake(
+        "A lower triangle for an upper one",
+        "jorth.cholesky_update(np.linalg.cholesky(np.eye(5) + 1), add=np.ones(5))",
+        "R must be upper triangular",
+        "lower=True",
+    ),
     mistake("A singular matrix", "jorth.polar(np.zeros((5, 5)), signature)", "A"),
     mistake("A matrix of low rank", "jorth.hsvd(np.zeros((9, 5)), signature)", "G"),
     mistake(

@@ -6,10 +6,12 @@ from jorth.decompositions.least_squares import indefinite_lstsq
 from jorth.decompositions.polar import polar
 from jorth.decompositions.qr import hyperbolic_qr
 from jorth.decompositions.singular import HSVD, hsvd
+from jorth.decompositions.updating import cholesky_update
 
 __all__ = [
     "CS",
     "HSVD",
+    "cholesky_update",
     "cs_decomposition",
     "eigh",
     "hsvd",
