@@ -22,9 +22,9 @@ _ROOMS = {
     "jorth.ranks": "RankLost",
     "jorth.signature": "Signature",
     "jorth.solvers": "ADMM AcceleratedGaussSeidel AcceleratedJacobi BatchResult "
-    "BlockStationarity CSDM CheckpointMismatch Exponential GaussSeidel Jacobi Result RiemannianCG "
-    "RiemannianLBFGS RiemannianNewton RiemannianSD Stage Status UMCM VarianceReduced "
-    "block_stationarity minimize procrustes",
+    "BlockStationarity CSDM CheckpointMismatch Exponential GaussSeidel HessianCheck Jacobi Result "
+    "RiemannianCG RiemannianLBFGS RiemannianNewton RiemannianSD Stage Status UMCM VarianceReduced "
+    "block_stationarity hessian_check minimize procrustes",
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names.split()}
 __all__ = sorted(_HOMES)

@@ -50,6 +50,7 @@ from jorth.solvers import CSDM as CSDM
 from jorth.solvers import CheckpointMismatch as CheckpointMismatch
 from jorth.solvers import Exponential as Exponential
 from jorth.solvers import GaussSeidel as GaussSeidel
+from jorth.solvers import HessianCheck as HessianCheck
 from jorth.solvers import Jacobi as Jacobi
 from jorth.solvers import Result as Result
 from jorth.solvers import RiemannianCG as RiemannianCG
@@ -61,6 +62,7 @@ from jorth.solvers import Status as Status
 from jorth.solvers import UMCM as UMCM
 from jorth.solvers import VarianceReduced as VarianceReduced
 from jorth.solvers import block_stationarity as block_stationarity
+from jorth.solvers import hessian_check as hessian_check
 from jorth.solvers import minimize as minimize
 from jorth.solvers import procrustes as procrustes
 

@@ -83,7 +83,7 @@ def test_while_files_are_written(solve, monkeypatch, method):
 
 
 def test_between_two_stages(solve, monkeypatch):
-    monkeypatch.setattr(chain, "_handed_over", then_interrupt(chain._handed_over))
+    monkeypatch.setattr(chain, "handed_over", then_interrupt(chain.handed_over))
     result, record = solve("--method", TWO, "--max-iterations", 4, "--tolerance", 0)
     assert result.exit_code in (3, 130), result.output
     assert record["status"] in ("INTERRUPTED", "MAX_ITERATIONS")

@@ -162,6 +162,15 @@ def check_stationarity(result, given):
     assert result.standard_error >= 0, "NaN"
 
 
+def check_hessian(result, given):
+    assert result.kind in ("minimum", "degenerate", "saddle", "not critical")
+    assert result.direction.shape == np.shape(given["X"])
+    for name in ("smallest", "error", "tolerance", "rounding", "gradient_norm", "scale"):
+        assert not np.isnan(getattr(result, name)), "NaN"
+    assert 0 <= result.rounding <= result.tolerance
+    assert str(result)
+
+
 def at(rng):
     as_torch = bool(rng.integers(2))
     X, G = start(rng), rng.standard_normal((N, N))
@@ -180,6 +189,11 @@ def stationarity(rng):
         curvature=As("number", None),
         seed=0,
     )
+
+
+def hessian(rng):
+    quadratic = jorth.Quadratic(definite(rng), rng.standard_normal((N, N)))
+    return dict(objective=As("function", quadratic), X=start(rng), signature=SIG, max_products=100)
 
 
 # -- the calls
@@ -220,6 +234,7 @@ OPTIONS = dict(
     checkpoint=As("path", None),
     checkpoint_interval=10.0,
     on_unbounded="stop",
+    saddles="leave",
 )
 
 METHODS = (
@@ -430,6 +445,7 @@ CALLS = [
         check_stationarity,
         non_finite=True,
     ),
+    Call("jorth.hessian_check", jorth.hessian_check, hessian, check_hessian, non_finite=True),
     run(
         "Stage",
         staged,
@@ -467,6 +483,7 @@ WITHOUT = {
     "jorth.BatchResult": "a result; minimize and procrustes make it",
     "jorth.BlockStationarity": "a result; block_stationarity makes it",
     "jorth.CheckpointMismatch": "an error class",
+    "jorth.HessianCheck": "a result; hessian_check makes it",
     "jorth.RankLost": "an error class",
     "jorth.Result": "a result; minimize makes it",
     "jorth.Status": "the statuses; minimize gives them",

@@ -165,6 +165,12 @@ CASES = [
     ),
     mistake(
         "A matrix for an objective",
+        "jorth.hessian_check(A, X, signature)",
+        "objective must be a jorth objective or a function",
+        "(5, 5)",
+    ),
+    mistake(
+        "A matrix for an objective",
         "jorth.block_stationarity(A, X, signature)",
         "objective must be a jorth objective or a function",
         "(5, 5)",

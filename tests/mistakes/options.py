@@ -53,6 +53,12 @@ CASES = [
         '"stop"',
     ),
     mistake(
+        "A choice that does not exist",
+        'jorth.minimize(objective, signature=signature, saddles="avoid")',
+        "saddles must be one of",
+        '"leave"',
+    ),
+    mistake(
         "Options beside a solver",
         "jorth.minimize(objective, signature=signature, method=jorth.GaussSeidel(), theta=0.1)",
         "options must be given to the solver itself",

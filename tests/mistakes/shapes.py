@@ -151,6 +151,12 @@ CASES = [
     ),
     mistake(
         "A point of another size",
+        "jorth.hessian_check(objective, np.eye(4), signature)",
+        "X must have",
+        "(4, 4)",
+    ),
+    mistake(
+        "A point of another size",
         "jorth.block_stationarity(objective, np.eye(4), signature)",
         "X must have",
         "(4, 4)",

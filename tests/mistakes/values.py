@@ -42,6 +42,12 @@ CASES = [
         "jorth.polish",
     ),
     mistake(
+        "A point that is not J-orthogonal",
+        "jorth.hessian_check(objective, 2 * X, signature)",
+        "X must be J-orthogonal",
+        "residual",
+    ),
+    mistake(
         "A start in another precision",
         "jorth.minimize(objective, X.astype(np.float32), signature=signature)",
         "x0 must have the dtype",

@@ -36,6 +36,8 @@ from jorth.solvers.riemannian.conjugate_gradients import RiemannianCG as Riemann
 from jorth.solvers.riemannian.lbfgs import RiemannianLBFGS as RiemannianLBFGS
 from jorth.solvers.riemannian.newton import RiemannianNewton as RiemannianNewton
 from jorth.solvers.riemannian.steepest_descent import RiemannianSD as RiemannianSD
+from jorth.solvers.second_order.hessian import HessianCheck as HessianCheck
+from jorth.solvers.second_order.hessian import hessian_check as hessian_check
 from jorth.solvers.stationarity import BlockStationarity as BlockStationarity
 from jorth.solvers.stationarity import block_stationarity as block_stationarity
 from jorth.storage.checkpoint import CheckpointMismatch as CheckpointMismatch

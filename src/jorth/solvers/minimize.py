@@ -43,6 +43,7 @@ from jorth.solvers.riemannian.conjugate_gradients import RiemannianCG
 from jorth.solvers.riemannian.lbfgs import RiemannianLBFGS
 from jorth.solvers.riemannian.newton import RiemannianNewton
 from jorth.solvers.riemannian.steepest_descent import RiemannianSD
+from jorth.solvers.second_order.saddles import doubted, leave_saddles
 from jorth.storage.checkpoint import FILE
 from jorth.suggestions import check_keywords, explained, suggestion
 
@@ -86,6 +87,7 @@ def minimize(
     checkpoint: str | Path | None = None,
     checkpoint_interval: float = 10.0,
     on_unbounded: Literal["stop", "continue"] = "stop",
+    saddles: Literal["stay", "leave"] = "stay",
     **options: Any,
 ) -> Result:
     """Minimise f(X) over X^T J X = J (for thin x0: over X^T J X = x0^T J x0).
@@ -122,6 +124,10 @@ def minimize(
         checkpoint_interval: Seconds between two checkpoints; 0 saves every iteration.
         on_unbounded: "stop" returns UNBOUNDED with the last finite point; "continue" skips such
             pairs and goes on.
+        saddles: "stay" ends the run at any critical point. "leave" checks the Hessian there
+            (`jorth.hessian_check`) and, if it is a saddle, steps down along the negative curvature
+            and runs the method again. The limits are then for all rounds together, which are
+            ``result.stages``, and the message has the smallest Hessian eigenvalue.
         **options: Options of the method, if it is given by name.
 
     Returns:
@@ -132,7 +138,7 @@ def minimize(
         For a `Quadratic` of many problems, a `jorth.BatchResult`: Newton's method solves all of
         them at once, each from the identity or from x0, (n, n) or (B, n, n). max_time is for all of
         them together, max_iterations for each, 1000 when omitted; callback, checkpoint, progress,
-        stop, max_evaluations and on_unbounded are not for them.
+        stop, max_evaluations, on_unbounded and saddles are not for them.
 
     Raises:
         jorth.CheckpointMismatch: The folder holds the checkpoint of a run with another problem,
@@ -152,6 +158,7 @@ def minimize(
         checkpoint_interval=checkpoint_interval,
         on_unbounded=on_unbounded,
     )
+    arrays.check_choice(saddles, "saddles", ("stay", "leave"))
     if isinstance(objective, Quadratic) and objective.batch:
         check_batch_arguments(
             method,
@@ -162,6 +169,7 @@ def minimize(
             progress=progress,
             checkpoint=checkpoint,
             on_unbounded=None if on_unbounded == "stop" else on_unbounded,
+            saddles=None if saddles == "stay" else saddles,
             **options,
         )
         answers: Any = minimize_batch(objective, x0, signature, gradient_tolerance, settings.limits)
@@ -175,15 +183,26 @@ def minimize(
     if x0 is None:
         torch_data = not isinstance(objective, AbstractObjective) or objective.speaks_torch
         numpy_out = X.device.type == "cpu" and not torch_data
-    if not isinstance(method, (list, tuple)):
-        return _run(function, agreed, X, resolve(method, options), settings, numpy_out)
+    stages = None
+    if isinstance(method, (list, tuple)):
+        stages = _stages(method, options, function.samples, X)
 
-    def run_stage(start: Any, method: str | AbstractSolver, settings: Settings) -> Result:
-        X = starting_point(start, function, agreed)
-        return _run(function, agreed, X, resolve(method, {}), settings, numpy_out)
+    def run(start: Any, method: Any, settings: Settings) -> Result:
+        point = X if start is x0 else starting_point(start, function, agreed)
+        own = options if stages is None else {}
+        return _run(function, agreed, point, resolve(method, own), settings, numpy_out)
 
-    stages = _stages(method, options, function.samples, X)
-    return run_chain(run_stage, stages, x0, function, agreed, settings)
+    def solve(start: Any, settings: Settings) -> Result:
+        if stages is None:
+            return run(start, method, settings)
+        return run_chain(run, stages, start, function, agreed, settings)
+
+    if saddles == "leave":
+        return leave_saddles(solve, x0, function, agreed, settings)
+    result = solve(x0, settings)
+    if result.iterations:
+        return result
+    return doubted(result, function, max(gradient_tolerance, DEFAULT_TOLERANCE))
 
 
 def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:

@@ -63,7 +63,7 @@ def block_stationarity(
     """
     function = as_objective(objective)
     n = arrays.check_signature(signature).n
-    point = _point_of(function, X, signature)
+    point = point_of(function, X, signature)
     if n < 2:
         raise ValueError(f"signature must have n of at least 2 for a pair, got {signature}")
     arrays.check_count(pairs, "pairs")
@@ -82,7 +82,7 @@ def block_stationarity(
     return BlockStationarity(value, spread if value < np.inf else np.inf, len(index))
 
 
-def _point_of(objective: AbstractObjective, X: Any, signature: Signature) -> Tensor:
+def point_of(objective: AbstractObjective, X: Any, signature: Signature) -> Tensor:
     """X (n, k) as a tensor that fits the objective."""
     data = objective.data()
     point = arrays.to_tensor(X, "X") if data is None else arrays.tensor_after(X, "X", data)

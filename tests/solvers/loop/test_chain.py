@@ -92,10 +92,10 @@ def test_a_drifted_point_is_polished_before_it_is_handed_on(monkeypatch):
     first = minimize("exponential", max_iterations=3)
     off = first.x + 1e-9 * np.random.default_rng(0).standard_normal(first.x.shape)
     drifted = replace(first, x=off, residual=jorth.residual(off, this.signature))
-    x, note = chain._handed_over(drifted, this.signature)
+    x, note = chain.handed_over(drifted, this.signature)
     assert jorth.residual(x, this.signature) < 1e-14
     assert "polished" in note
-    same, quiet = chain._handed_over(first, this.signature)
+    same, quiet = chain.handed_over(first, this.signature)
     assert same is first.x
     assert quiet == ""
 

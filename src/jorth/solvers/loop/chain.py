@@ -88,8 +88,8 @@ def run_chain(
     with Interrupt(of_job=ranks is not None) as interrupt:
         interrupt.hold()  # results must not be lost between two stages
         for position, stage in enumerate(stages):
-            shares = _shares(settings.limits, results, objective.samples, len(stages) - position)
-            limits = stage.within(shares)
+            left = shares(settings.limits, results, objective.samples, len(stages) - position)
+            limits = stage.within(left)
             folder = settings.folder
             if folder is not None:
                 folder = folder / f"{position + 1}-{stage.name}"
@@ -98,14 +98,14 @@ def run_chain(
                 limits = Limits(max_iterations=0, max_time=0, max_evaluations=0)
             start = x0
             if results:
-                start, note = _handed_over(results[-1], signature)
-            callback = _with_offsets(settings.callback, results)
+                start, note = handed_over(results[-1], signature)
+            callback = with_offsets(settings.callback, results)
             of_stage = replace(
                 settings,
                 limits=limits,
                 callback=callback,
                 checkpoint=folder,
-                least_scale=results[-1].gradient_scale if results else 0.0,
+                least_scale=results[-1].gradient_scale if results else settings.least_scale,
             )
             result = run(start, stage.method, of_stage)
             if result.status not in FINAL and _is_interrupted(interrupt, ranks):
@@ -173,7 +173,7 @@ def _is_over(folder: Path, position: int, ranks: Ranks | None) -> bool:
     return found() if ranks is None else ranks.from_first(found)
 
 
-def _handed_over(stage: Result, signature: Signature) -> tuple[Any, str]:
+def handed_over(stage: Result, signature: Signature) -> tuple[Any, str]:
     """The point of a stage as a feasible start, and a note if it had to be polished."""
     n, columns = stage.x.shape
     if n != columns or stage.residual <= drift(to_tensor(stage.x, "x")):
@@ -195,7 +195,7 @@ def _end_of(stages: Sequence[Result]) -> dict[str, float]:
     }
 
 
-def _shares(limits: Limits, done: Sequence[Result], samples: int, stages_left: int) -> Limits:
+def shares(limits: Limits, done: Sequence[Result], samples: int, stages_left: int) -> Limits:
     """An equal share of what is left of each limit."""
     iterations = sum(stage.iterations for stage in done)
     evaluations = sum(stage.evaluations.full_gradients(samples) for stage in done)
@@ -214,7 +214,7 @@ def _share(limit: int | None, used: int, stages_left: int) -> int | None:
     return None if limit is None else -(-max(limit - used, 0) // stages_left)
 
 
-def _with_offsets(callback: Callback | None, done: Sequence[Result]) -> Callback | None:
+def with_offsets(callback: Callback | None, done: Sequence[Result]) -> Callback | None:
     """The callback, called with rows that continue those of the earlier stages."""
     if callback is None:
         return None
