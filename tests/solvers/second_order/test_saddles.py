@@ -57,6 +57,8 @@ def test_from_any_critical_point_to_the_minimum(p, q, seed):
     assert result.value == pytest.approx(least, rel=1e-10)
     assert hessian_check(objective, result.x, sig).kind == "minimum"
     assert "a minimum" in result.message
+    assert result.hessian.kind == "minimum"
+    assert all(stage.hessian.kind == "saddle" for stage in result.stages[:-1])
     assert np.array_equal(jorth.component(result.x, sig), jorth.component(X, sig))
 
 

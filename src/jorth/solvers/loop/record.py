@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -20,6 +20,9 @@ from jorth.solvers.loop.budget import Evaluations, all_finite
 from jorth.solvers.loop.scale import Scale, gradient_size
 from jorth.solvers.loop.solver import AbstractSolver, Problem, Scored, State
 from jorth.solvers.loop.status import Status
+
+if TYPE_CHECKING:
+    from jorth.solvers.second_order.hessian import HessianCheck
 
 EVALUATIONS = tuple(Evaluations().columns())
 COLUMNS = ("time", "iteration", "value", "gradient_norm", "residual", "norm", *EVALUATIONS)
@@ -55,6 +58,7 @@ class Result:
             empty for a single run.
         gradient_scale: The scale of the gradient, to which ``gradient_tolerance`` is relative.
         method: The name of the method that ran, such as "riemannian-lbfgs"; of a chain "a + b".
+        hessian: The last `jorth.HessianCheck` of a run with ``saddles="leave"``; else None.
     """
 
     x: Any
@@ -71,6 +75,7 @@ class Result:
     stages: tuple[Result, ...] = field(default=(), repr=False)
     gradient_scale: float = math.nan
     method: str = ""
+    hessian: HessianCheck | None = field(default=None, repr=False)
 
     @property
     def success(self) -> bool:

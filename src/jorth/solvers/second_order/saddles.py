@@ -212,9 +212,13 @@ def _is_left(folder: Path) -> bool:
 
 
 def _with(result: Result, way: Way) -> Result:
-    """The result of a round with what the check and the step away took."""
+    """The result of a round with its check, and with what that and the step away took."""
+    check = way.check
+    if check is not None:
+        check = replace(check, direction=like_input(check.direction, result.x))
     return replace(
         result,
+        hessian=check,
         iterations=result.iterations + (way.X is not None),
         evaluations=result.evaluations + way.count,
         time=result.time + way.seconds,
