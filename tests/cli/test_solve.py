@@ -70,6 +70,16 @@ def test_eigen_against_scipy(folder, ending):
     assert f"written: X{ending}, X_eigenvalues{ending}, X.json" in output
 
 
+def test_eigen_of_a_negative_definite_matrix(folder):
+    """The eigenvalues, and the remark that this is no minimum of the trace."""
+    np.save("negative.npy", -np.load("A.npy"))
+    output = solve("eigen", "negative.npy", "-s", "5,3", "-o", "X.npy").output
+    assert "maximum" in output
+    assert np.sort(np.load("X_eigenvalues.npy")) == pytest.approx(
+        -sorted_pencil(np.load("A.npy"))[::-1], rel=1e-11
+    )
+
+
 def test_every_format_holds_the_same_bits(folder):
     for ending in (".npy", ".csv", ".mat"):
         solve("eigen", "A.npy", "-s", "5,3", "-o", f"X{ending}", "--quiet")

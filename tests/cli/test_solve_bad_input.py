@@ -13,7 +13,7 @@ def bad_files(folder):
     np.save("complex.npy", np.eye(N) * 1j)
     np.save("deep.npy", np.ones((2, 2, 2)))
     np.save("tilted.npy", np.load("A.npy") + np.triu(np.ones((N, N)), 1))
-    np.save("indefinite.npy", np.diag([-1.0] * 5 + [-2.0] * 3))
+    np.save("indefinite.npy", np.diag([-1.0] * 4 + [1.0, -2.0, -2.0, 3.0]))
     np.save("short.npy", np.load("T.npy")[:-1])
     np.save("far.npy", 2 * np.eye(N))
     np.save("signs.npy", np.array([1, 1, 0, 1, 1, -1, -1, -1]))

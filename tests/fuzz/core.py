@@ -319,6 +319,39 @@ def check_eigh(result, given):
     close(A @ x, wanted, (size(A) + size(values)) * size(X) ** 2 * N, rough(given["A"]))
 
 
+def eigen_pairs(rng):
+    A = definite(rng)
+    values, X = jorth.eigh(A, SIG)
+    return dict(A=A, eigenvalues=values, X=X, signature=SIG)
+
+
+def check_eigh_errors(result, given):
+    """A bound is at least the error of the Rayleigh quotient."""
+    assert isinstance(result.bounds, Tensor) == isinstance(given["eigenvalues"], Tensor)
+    A, X, values = (exact(given[name]) for name in ("A", "X", "eigenvalues"))
+    s = signs(given["signature"])[:, None]
+    forms = np.abs((X * s * X).sum(axis=-2))
+    R = A @ X - s * X * values[..., None, :]
+    scale = (size(A) + size(values)) * size(X) ** 2 * N**2
+    estimate = np.abs((R * X).sum(axis=-2)) / forms
+    assert (exact(result.bounds) >= 0.99 * estimate - 1e-17 * scale / forms).all()
+    close(exact(result.conditions) * forms, (X * X).sum(axis=-2), size(X) ** 2, rough(X))
+    assert (exact(result.gaps) >= 0).all()
+
+
+def check_trace_infimum(result, given):
+    """At most the trace of A, since I is J-orthogonal, and attained at X."""
+    A = exact(given["A"])
+    assert result.value <= np.trace(A) + rough(given["A"]) * size(A) * N
+    assert result.attained == (result.X is not None)
+    if result.attained:
+        same_kind(result.X, given["A"])
+        feasible(result.X, given["signature"])
+        X = exact(result.X)
+        scale = (size(A) + abs(result.value)) * size(X) ** 2 * N**2
+        close(np.trace(X.T @ A @ X), result.value, scale, rough(given["A"]))
+
+
 def check_polar(result, given):
     X, S = result
     same_kind(X, given["A"])
@@ -880,6 +913,20 @@ CALLS = [
     ),
     Call("jorth.eigh", jorth.eigh, lambda rng: dict(A=definite(rng), signature=SIG), check_eigh),
     Call(
+        "jorth.eigh with a shift",
+        jorth.eigh,
+        lambda rng: dict(A=definite(rng), signature=SIG, shift=0.1, tolerance=1e-12),
+        check_eigh,
+    ),
+    Call("jorth.eigh_errors", jorth.eigh_errors, eigen_pairs, check_eigh_errors, non_finite=True),
+    Call(
+        "jorth.trace_infimum",
+        jorth.trace_infimum,
+        lambda rng: dict(A=definite(rng), signature=SIG, shift=0.1, tolerance=1e-12),
+        check_trace_infimum,
+        non_finite=True,
+    ),
+    Call(
         "jorth.polar", jorth.polar, lambda rng: dict(A=1.5 * point(rng), signature=SIG), check_polar
     ),
     Call(
@@ -1106,6 +1153,9 @@ WITHOUT = {
     "jorth.plane.PlaneSolution": "a result; solve_plane makes it",
     "jorth.plane.solve_plane": "jorth.solve_plane",
     "jorth.PolishError": "an error class",
+    "jorth.NotAttainedError": "an error class",
+    "jorth.EighErrors": "a result; eigh_errors makes it",
+    "jorth.TraceInfimum": "a result; trace_infimum makes it",
     "jorth.OtherTimeWarning": "a warning class",
     "jorth.datasets.DataSet": "an entry of the registry",
     "jorth.datasets.REGISTRY": "a table",

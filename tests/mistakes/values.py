@@ -77,6 +77,38 @@ CASES = [
     mistake(
         "An indefinite pencil", "jorth.eigh(np.diag([1.0, 1, -9, 1, -9]), signature)", "A must"
     ),
+    mistake(
+        "A semidefinite pencil that cannot be diagonalised",
+        "jorth.eigh(np.outer([1.0, 0, 0, 1, 0], [1.0, 0, 0, 1, 0]), signature)",
+        "A - mu J",
+    ),
+    mistake(
+        "A shift outside of the gap",
+        "jorth.eigh(A, signature, shift=3.5)",
+        "shift must be",
+        "eigenvalues from",
+    ),
+    mistake(
+        "A tolerance below zero",
+        "jorth.trace_infimum(A, signature, tolerance=-1)",
+        "tolerance must be",
+    ),
+    mistake(
+        "Eigenvalues and vectors in the wrong order",
+        "jorth.eigh_errors(A, *jorth.eigh(A, signature)[::-1], signature)",
+        "X must have shape",
+    ),
+    mistake(
+        "Eigenvectors as rows",
+        "jorth.eigh_errors(A, np.ones(2), X[:2], signature)",
+        "X must have shape",
+        "(..., 5, k)",
+    ),
+    mistake(
+        "The infimum of a batch",
+        "jorth.trace_infimum(np.stack([A, A]), signature)",
+        "A must be one matrix",
+    ),
     mistake("No positive columns", "jorth.hyperbolic_qr(np.eye(5)[:, 3:], signature)", "A"),
     mistake(
         "No least squares solution",

@@ -53,10 +53,24 @@ def over_batch(
 ) -> tuple[Tensor, ...]:
     """``routine`` on every matrix of (..., m, n), at least one, in float64 on the CPU.
 
-    The results are stacked, with the dtype and device of ``matrices``. No gradient is carried.
+    The results are stacked, with the dtype and device of ``matrices``. No gradient is carried. An
+    error in a batch says which matrix it is about.
     """
     batch = matrices.shape[:-2]
     work = matrices.detach().to("cpu", torch.float64).reshape(-1, *matrices.shape[-2:]).numpy()
-    results = zip(*(routine(matrix) for matrix in work), strict=True)
+    results = zip(*(_named(routine, work, k, batch) for k in range(len(work))), strict=True)
     stacked = [torch.from_numpy(np.stack(parts)) for parts in results]
     return tuple(part.reshape(*batch, *part.shape[1:]).to(matrices) for part in stacked)
+
+
+def _named(
+    routine: Callable[[Floats], tuple[Floats, ...]], work: Floats, k: int, batch: tuple[int, ...]
+) -> tuple[Floats, ...]:
+    """``routine`` on matrix k, whose place in the batch is added to the message of an error."""
+    try:
+        return routine(work[k])
+    except (ValueError, RuntimeError) as error:
+        if batch and error.args:
+            place = ", ".join(str(int(index)) for index in np.unravel_index(k, batch))
+            error.args = (f"{error.args[0]} (matrix [{place}] of the batch)", *error.args[1:])
+        raise

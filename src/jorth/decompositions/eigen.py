@@ -1,41 +1,67 @@
-"""The eigenvalue problem A x = lambda J x of a definite pencil."""
+"""The eigenvalue problem A x = lambda J x of a definite or semidefinite pencil."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jorth.arrays import ArrayT, Convertible, check_symmetric, like_input, square_matrix
+from jorth.arrays import (
+    ArrayT,
+    Convertible,
+    check_symmetric,
+    finite_number,
+    like_input,
+    real_number,
+    square_matrix,
+)
 from jorth.decompositions.batch import Floats, check_matrices, over_batch
+from jorth.decompositions.pencils import Search, cholesky_factor, find_shift, less_shift
+from jorth.decompositions.semidefinite import (
+    Kernel,
+    NotAttainedError,
+    diagonalise,
+    find_kernel,
+    is_doubtful,
+)
 from jorth.decompositions.singular import one_sided_jacobi
 from jorth.signature import Signature
 from jorth.suggestions import explained
 
-MAX_BISECTIONS = 100
+Pairs = tuple[Floats, Floats]
+"""Eigenvalues (n,), and X (n, n) with the eigenvectors as columns."""
 
 
 @explained
-def eigh(A: ArrayT | Convertible, signature: Signature) -> tuple[ArrayT, ArrayT]:
+def eigh(
+    A: ArrayT | Convertible,
+    signature: Signature,
+    *,
+    shift: float | None = None,
+    tolerance: float | None = None,
+) -> tuple[ArrayT, ArrayT]:
     """All lambda and x of A x = lambda J x for symmetric A (..., n, n), with X^T J X = J.
 
-    Then X^T A X = J diag(lambda). The pencil must be *definite*, that is, A - mu J is positive
-    definite for some mu. All lambda are then real, those at the positions of + lie above mu and
+    Then X^T A X = J diag(lambda). The pencil must be *definite*, that is, A - mu J is positive or
+    negative definite for some mu, or semidefinite with a null space on which J is regular.
+
+    Positive definite: all lambda are real, those at the positions of + lie above mu and
     those at the positions of - below, and mu may be any number in the gap between. mu = 0 if A is
     positive definite; min tr(Z^T A Z) over all J-orthogonal Z is then sum |lambda|, attained at X.
-    With p = 0 or q = 0 every A qualifies.
+    Negative definite: the same for -A, so that those at the positions of + lie below mu.
+    Semidefinite: some lambda at both signs are equal to mu. With p = 0 or q = 0 every A qualifies.
 
     A Cholesky factorisation A - mu J = R^T R is followed by one-sided J-Jacobi on R (see `hsvd`),
     with |lambda - mu| = S^2. X is a product of rotations and boosts, so its residual is a few n u
     whatever the condition of A; `scipy.linalg.eigh(J, A)`, a reduction to a symmetric problem, does
     not give that. If A = D B D is positive definite with D diagonal of any grading, each lambda has
-    a relative error of about u cond(B) ||X||^2.
+    a relative error of about u cond(B) ||X||^2. `jorth.eigh_errors` bounds the actual errors.
 
     Otherwise mu is found by bisection, where a vector z with z^T (A - mu J) z <= 0 proves each
-    cut, and each lambda has an error of a few n u ||A - mu J|| ||x||^2. The computation is in
-    float64 on the CPU and carries no gradient.
+    cut, and each lambda has an error of a few n u ||A - mu J|| ||x||^2. If no factorisation
+    succeeds and A - mu J is singular to rounding, the null space is split off: its lambda are
+    exactly mu. The computation is in float64 on the CPU and carries no gradient.
 
     References: K. Veselic, A Jacobi eigenreduction algorithm for definite matrix pairs, Numer.
     Math. 64 (1993); C.-H. Guo, N. J. Higham, F. Tisseur, An improved arc algorithm for detecting
@@ -44,99 +70,128 @@ def eigh(A: ArrayT | Convertible, signature: Signature) -> tuple[ArrayT, ArrayT]
     Args:
         A: (..., n, n), symmetric.
         signature: The signs of J.
+        shift: mu, if it is known; None searches for it.
+        tolerance: Eigenvalues of A - mu J up to this count as zero, relative to the largest and
+            after scaling to a unit diagonal. By default n eps, and only if Cholesky fails.
 
     Returns:
-        (eigenvalues (..., n), X (..., n, n)), sorted outwards from the gap: lambda ascends among
-        the positions of + and descends among those of -. For positive definite A, |lambda| ascends
-        within each sign.
+        (eigenvalues (..., n), X (..., n, n)), sorted outwards from mu: |lambda - mu| ascends
+        within each sign. For positive definite A, |lambda| ascends within each sign.
 
     Raises:
-        ValueError: A is not symmetric, or A - mu J is positive definite for no mu.
+        jorth.NotAttainedError: A - mu J is semidefinite, but no J-orthogonal X diagonalises A. This
+            is a ValueError.
+        ValueError: A is not symmetric, or A - mu J is semidefinite for no mu.
     """
     matrix = square_matrix(A, signature, "A")
     check_matrices(matrix, "A")
     check_symmetric(matrix, "A")
-    values, X = over_batch(partial(_eigh, signs=signature.signs), matrix)
+    shift, tolerance = checked_options(shift, tolerance)
+    one = partial(_eigh, signs=signature.signs, shift=shift, tolerance=tolerance)
+    values, X = over_batch(one, matrix)
     return like_input(values, A), like_input(X, A)
 
 
-def is_definite_pencil(A: Floats, signs: NDArray[np.int8]) -> bool:
-    """Whether A - mu J is positive definite for some mu, for a finite symmetric A (n, n)."""
-    if _cholesky(A) is not None or np.all(signs == signs[0]):
-        return True
+def checked_options(
+    shift: float | None, tolerance: float | None
+) -> tuple[float | None, float | None]:
+    """The options of `eigh`, or an error."""
+    if shift is not None:
+        shift = finite_number(shift, "shift")
+    if tolerance is not None:
+        expected = "a number of at least 0 and below 1"
+        tolerance = real_number(tolerance, "tolerance", expected, lambda number: 0 <= number < 1)
+    return shift, tolerance
+
+
+def _eigh(
+    A: Floats, signs: NDArray[np.int8], shift: float | None, tolerance: float | None
+) -> Pairs:
+    A = 0.5 * A + 0.5 * A.T
+    found = positive_eigh(A, signs, shift, tolerance)
+    if not isinstance(found, Search):
+        return found
     try:
-        _definite_shift(A, signs)
-    except ValueError:
-        return False
-    return True
+        negated = positive_eigh(-A, signs, None if shift is None else -shift, tolerance)
+    except NotAttainedError as error:
+        raise NotAttainedError(f"for -A in place of A: {error}") from None
+    if not isinstance(negated, Search):
+        return 0.0 - negated[0], negated[1]
+    raise ValueError(_refusal(A, signs, shift, found))
 
 
-def definite_factor(A: Floats, signs: NDArray[Any], *, shifts: bool) -> Floats | None:
-    """R with A - mu J = R^T R for a finite symmetric A (n, n), or None if there is none.
+def positive_eigh(
+    A: Floats, signs: NDArray[np.int8], shift: float | None, tolerance: float | None
+) -> Pairs | Search:
+    """`eigh` of one matrix for which A - mu J is positive (semi)definite for some mu.
 
-    mu is 0 if A is positive definite, and if not ``shifts``.
+    Returns where such a mu would have to be if there is none.
     """
-    R = _cholesky(A)
-    if R is not None or not shifts or np.all(signs == signs[0]):
-        return R
+    mu = 0.0 if shift is None else shift
+    R = cholesky_factor(less_shift(A, signs, mu))
+    if R is None and np.all(signs == signs[0]):  # J = I or J = -I: ascending or descending
+        values, X = np.linalg.eigh(A)
+        return signs * values, X
+    found = _at_shift(A, signs, Search(mu, R), tolerance, exact=True)
+    if found is not None or shift is not None:
+        return Search(mu, None) if found is None else found
+    search = find_shift(A, signs)
+    found = _at_shift(A, signs, search, tolerance, exact=False)
+    return search if found is None else found
+
+
+def _at_shift(
+    A: Floats, signs: NDArray[np.int8], search: Search, tolerance: float | None, *, exact: bool
+) -> Pairs | None:
+    """lambda and X if A - mu J is positive definite, or semidefinite, for the mu of a search."""
+    R = search.factor
+    found = None
+    if R is None or tolerance is not None or is_doubtful(R, A, search.shift):
+        kernel = find_kernel(A, signs, search.shift, tolerance, exact=exact)
+        found = None if kernel is None else _by_kernel(kernel, signs)
+    return _by_jacobi(R, signs, search.shift) if found is None and R is not None else found
+
+
+def _by_jacobi(R: Floats, signs: NDArray[np.int8], shift: float) -> Pairs | None:
+    """lambda and X from A - shift J = R^T R, or None if R is singular to rounding."""
     try:
-        return _definite_shift(A, signs)[1]
+        _, S, X = one_sided_jacobi(R, signs)
     except ValueError:
         return None
+    return _outwards(signs * S**2, X, signs, shift)
 
 
-def _eigh(A: Floats, signs: NDArray[np.int8]) -> tuple[Floats, Floats]:
-    from scipy.linalg import eigh as symmetric_eigh
+def _by_kernel(kernel: Kernel, signs: NDArray[np.int8]) -> Pairs:
+    """lambda and X if A - shift J is positive semidefinite and singular, or an error."""
+    if kernel.is_degenerate():
+        infimum = kernel.infimum(signs)
+        raise NotAttainedError(
+            f"no J-orthogonal X diagonalises A: A - mu J is positive semidefinite for mu = "
+            f"{kernel.shift:.6g}, and has a null vector z with z^T J y = 0 for all of its null "
+            f"vectors y; the infimum {infimum:.6g} of tr(X^T A X) is not attained",
+            infimum,
+        )
+    return _outwards(*diagonalise(kernel, signs), signs, kernel.shift)
 
-    A = 0.5 * A + 0.5 * A.T
-    shift = 0.0
-    R = _cholesky(A)
-    if R is None:
-        if np.all(signs == signs[0]):  # J = I or J = -I: ascending or descending
-            values, X = symmetric_eigh(A)
-            return signs * values, X
-        shift, R = _definite_shift(A, signs)
-    _, S, X = one_sided_jacobi(R, signs)
-    # S descends within each sign, and |lambda - mu| is to ascend
+
+def _outwards(theta: Floats, X: Floats, signs: NDArray[np.int8], shift: float) -> Pairs:
+    """shift + theta and X in the order in which |theta| ascends within each sign."""
     order = np.empty(len(signs), dtype=np.intp)
     for sign in (1, -1):
-        order[signs == sign] = np.flatnonzero(signs == sign)[::-1]
-    return shift + (signs * S**2)[order], X[:, order]
+        places = np.flatnonzero(signs == sign)
+        order[places] = places[np.argsort(np.abs(theta[places]), kind="stable")]
+    return shift + theta[order], X[:, order]
 
 
-def _cholesky(A: Floats) -> Floats | None:
-    """R with A = R^T R, or None if A is not positive definite."""
-    from scipy.linalg import LinAlgError, cholesky
-
-    try:
-        R: Floats = cholesky(A)
-    except LinAlgError:
-        return None
-    return R
-
-
-def _definite_shift(A: Floats, signs: NDArray[Any]) -> tuple[float, Floats]:
-    """(mu, R) with A - mu J = R^T R, or a ValueError if there is no such mu."""
-    from scipy.linalg import eigh as symmetric_eigh
-
-    plus, minus = signs > 0, signs < 0
-    low = -np.linalg.eigvalsh(A[np.ix_(minus, minus)])[0]
-    high = np.linalg.eigvalsh(A[np.ix_(plus, plus)])[0]
-    for _ in range(MAX_BISECTIONS):
-        shift = 0.5 * (low + high)
-        if not low < shift < high:
-            break
-        shifted = A - shift * np.diag(signs)
-        R = _cholesky(shifted)
-        if R is not None:
-            return shift, R
-        value, vector = symmetric_eigh(shifted, subset_by_index=[0, 0])
-        form = float(signs @ vector[:, 0] ** 2)
-        # z^T (A - mu J) z > 0 requires mu < bound if z^T J z > 0, else mu > bound
-        bound = shift + min(float(value[0]), 0.0) / form if form else shift
-        low = low if form > 0 else bound
-        high = high if form < 0 else bound
-    raise ValueError(
-        "A must form a definite pencil with J: A - mu J positive definite for some mu, got none to "
-        f"working precision: it would have to be above {low:.6g} and below {high:.6g}"
+def _refusal(A: Floats, signs: NDArray[np.int8], shift: float | None, found: Search) -> str:
+    """Why a pencil has no answer."""
+    if shift is not None:
+        values = np.linalg.eigvalsh(less_shift(A, signs, shift))
+        found_values = f"one with eigenvalues from {values[0]:.6g} to {values[-1]:.6g}"
+        return f"shift must be a mu for which A - mu J is definite, got {found_values}"
+    bounds = f"above {found.low:.6g} and below {found.high:.6g}"
+    return (
+        "A must form a definite pencil with J: A - mu J positive or negative definite for some mu, "
+        "got none to working precision: for a positive definite one mu would have to be "
+        f"{bounds}"
     )

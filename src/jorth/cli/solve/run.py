@@ -244,7 +244,7 @@ def _direct(
         x=X,
         value=value.item(),
         status=Status.CONVERGED,
-        message="solved directly, without iterations",
+        message=f"solved directly, without iterations{_extremum(values, signature)}",
         iterations=0,
         evaluations=Evaluations(),
         time=clock.seconds,
@@ -255,6 +255,14 @@ def _direct(
         method=DIRECT,
     )
     return result, values
+
+
+def _extremum(values: NDArray[np.floating], signature: Signature) -> str:
+    """A remark if the trace is at its maximum: the pencil is negative definite."""
+    plus, minus = values[signature.positive], values[signature.negative]
+    if plus.size and minus.size and plus.max() < minus.min():
+        return "; the trace is at its maximum, and unbounded below"
+    return ""
 
 
 def _ascending(signature: Signature) -> NDArray[np.intp]:
