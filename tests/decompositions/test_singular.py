@@ -232,25 +232,3 @@ def test_batch_torch_and_float32():
     one = hsvd(G[1, 2].float().double().numpy(), MIXED)
     np.testing.assert_array_equal(found.S[1, 2].numpy(), one.S.astype(np.float32))
     assert hsvd(G[0, 0].numpy(), MIXED).U.dtype == np.float64
-
-
-def dependent(i, j):
-    G = np.random.default_rng(8).standard_normal((9, 8)) * np.geomspace(1, 1e-8, 8)
-    G[:, j] = -3e-4 * G[:, i]
-    return G
-
-
-@pytest.mark.parametrize(
-    "G",
-    [
-        np.zeros((8, 8)),
-        np.diag([1.0, 1, 1, 1, 1, 1, 1, 0]),
-        dependent(0, 3),  # equal signs
-        dependent(0, 1),  # opposite signs
-        np.vstack([np.random.default_rng(9).standard_normal((7, 8)), np.zeros((2, 8))]),
-    ],
-    ids=["zero", "a zero column", "equal signs", "opposite signs", "zero rows"],
-)
-def test_rank_deficient(G):
-    with pytest.raises(ValueError, match="G must have full column rank"):
-        hsvd(G, MIXED)

@@ -128,7 +128,12 @@ CASES = [
         "lower=True",
     ),
     mistake("A singular matrix", "jorth.polar(np.zeros((5, 5)), signature)", "A"),
-    mistake("A matrix of low rank", "jorth.hsvd(np.zeros((9, 5)), signature)", "G"),
+    mistake(
+        "A null vector on the light cone",
+        "jorth.hsvd(np.eye(5)[:1] + np.eye(5)[4:], signature)",
+        "G must have a null space",
+        "nondegenerate",
+    ),
     mistake(
         "A condition number below one",
         "jorth.random_point(signature, cond=0.5)",

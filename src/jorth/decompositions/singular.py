@@ -18,6 +18,7 @@ from jorth.arrays import (
     check_signature,
     describe,
     like_input,
+    real_number,
     to_tensor,
 )
 from jorth.decompositions.batch import (
@@ -27,6 +28,7 @@ from jorth.decompositions.batch import (
     finite_values,
     over_batch,
 )
+from jorth.decompositions.null_space import equilibrated, j_orthonormal_split
 from jorth.group.polishing import PolishError, orthogonal_factor
 from jorth.signature import Signature
 from jorth.suggestions import explained
@@ -45,11 +47,14 @@ shorter columns. A grading of the rows does no harm, since the error of a row is
 class HSVD(Generic[ArrayT]):
     """G X = U diag(S), so that G = U diag(S) X^-1 with X^-1 = J X^T J, and G J G^T = U (J S^2) U^T.
 
-    U (..., m, n) has orthonormal columns, S (..., n) is positive, X (..., n, n) is J-orthogonal.
+    X (..., n, n) is J-orthogonal. For G with full column rank, S (..., n) is positive and
+    U (..., m, n) has orthonormal columns. Otherwise as many S are exactly 0 as G has independent
+    null vectors; these are the columns of X at the same places, and the columns of U there are 0.
+    So U^T U = diag(S > 0), and the other columns of U span the range of G.
 
     Attributes:
-        U: (..., m, n), orthonormal columns.
-        S: (..., n), positive.
+        U: (..., m, n), orthonormal columns where S > 0, zero columns where S = 0.
+        S: (..., n), positive or 0.
         X: (..., n, n), J-orthogonal.
         signature: The signs of J.
     """
@@ -72,8 +77,10 @@ class HSVD(Generic[ArrayT]):
 
 
 @explained
-def hsvd(G: ArrayT | Convertible, signature: Signature) -> HSVD[ArrayT]:
-    """The hyperbolic SVD G X = U diag(S) of G (..., m, n) with full column rank, m >= n = p + q.
+def hsvd(
+    G: ArrayT | Convertible, signature: Signature, *, tolerance: float | None = None
+) -> HSVD[ArrayT]:
+    """The hyperbolic SVD G X = U diag(S) of G (..., m, n), n = p + q, with X^T J X = J.
 
     The squares of S are the |lambda| of G^T G x = lambda J x, and s_i S_i^2 are the nonzero
     eigenvalues of G J G^T. One-sided J-Jacobi forms neither product: it rotates columns of equal
@@ -82,9 +89,12 @@ def hsvd(G: ArrayT | Convertible, signature: Signature) -> HSVD[ArrayT]:
     about u cond(B) ||X||^2, however small it is. A QR factorisation with sorted rows and pivoted
     columns comes first; it preserves both gradings.
 
-    A rank-deficient G is refused: if a null vector x of G has x^T J x = 0, there is no such
-    decomposition, and otherwise U is not determined. The rank is that of G with its rows and
-    columns scaled to equal size, so that grading does not matter.
+    A wide or rank-deficient G has S = 0 for each independent null vector, and that vector in X;
+    the signs of J there are those of x^T J x on the null space of G. This needs a null space on
+    which x^T J y is nondegenerate, or in other words, G J G^T of the same rank as G; no such
+    decomposition exists otherwise. ||X|| grows as the null space comes near that. The other S are
+    then right to about u ||G|| ||X||^2, not each relative to itself. The rank is that of G with its
+    rows and columns scaled to equal size, so that grading does not matter.
 
     From n = 64 on, unless the columns are graded, the sweeps start from the J-orthogonal polar
     factor of the solution of a symmetric eigenvalue problem, which reduces them from about 10 to 3.
@@ -96,39 +106,56 @@ def hsvd(G: ArrayT | Convertible, signature: Signature) -> HSVD[ArrayT]:
     accurate symmetric eigenvalue decomposition and hyperbolic SVD, Linear Algebra Appl. 358 (2003).
 
     Args:
-        G: (..., m, n) with full column rank, m >= n.
+        G: (..., m, n).
         signature: The signs of J.
+        tolerance: What is taken for zero when the rank is judged, relative to the largest pivot of
+            a QR factorisation of the scaled G. None is max(m, n) eps in float64; data with larger
+            errors need more.
 
     Returns:
         HSVD(U, S, X). S descends among the positions of each sign.
+
+    Raises:
+        ValueError: The null space of G is degenerate.
     """
     matrix = to_tensor(G, "G")
     n = check_signature(signature).n
-    if matrix.ndim < 2 or matrix.shape[-1] != n or matrix.shape[-2] < n:
-        expected = f"(..., m, {n}) with m >= {n} for {signature}"
+    if matrix.ndim < 2 or matrix.shape[-1] != n:
+        expected = f"(..., m, {n}) for {signature}"
         raise ValueError(f"G must have shape {expected}, got {describe(G)}")
     check_matrices(matrix, "G")
-    U, S, X = over_batch(partial(_hsvd, signs=signature.signs), matrix)
+    zero = max(matrix.shape[-2:]) * EPS if tolerance is None else _tolerance(tolerance)
+    U, S, X = over_batch(partial(_hsvd, signs=signature.signs, tolerance=zero), matrix)
     return HSVD(U=like_input(U, G), S=like_input(S, G), X=like_input(X, G), signature=signature)
 
 
-def _hsvd(G: Floats, signs: NDArray[np.int8]) -> tuple[Floats, Floats, Floats]:
-    if _rank_defect(G):
-        found = "a matrix that is rank-deficient to rounding even after scaling"
-        raise ValueError(f"G must have full column rank, got {found}")
-    return one_sided_jacobi(G, signs)
+def _tolerance(value: object) -> float:
+    expected = "None or a number of at least 0 and below 1"
+    return real_number(value, "tolerance", expected, lambda x: 0 <= x < 1)
 
 
-def _rank_defect(G: Floats) -> bool:
+def _hsvd(G: Floats, signs: NDArray[np.int8], tolerance: float) -> tuple[Floats, Floats, Floats]:
+    m, n = G.shape
+    if m >= n and not _rank_defect(G, tolerance):
+        return one_sided_jacobi(G, signs)
+    if not G.any():
+        return np.zeros((m, n)), np.zeros(n), np.eye(n)
+    outer, outer_signs, null_space, null_signs = j_orthonormal_split(G, signs, tolerance)
+    U1, S1, X1 = one_sided_jacobi(G @ outer, outer_signs)
+    S = np.concatenate([S1, np.zeros(len(null_signs))])
+    order = _by_sign(S, np.concatenate([outer_signs, null_signs]), signs)
+    U = np.hstack([U1, np.zeros((m, len(null_signs)))])
+    X = np.hstack([outer @ X1, null_space])
+    return U[:, order], S[order], X[:, order]
+
+
+def _rank_defect(G: Floats, tolerance: float) -> bool:
     """Whether the columns of G are dependent once rows and columns are scaled to equal size."""
     from scipy.linalg import qr
 
-    for axis in (1, 0, 1, 0):
-        largest = np.abs(G).max(axis=axis, keepdims=True)
-        G = G / np.where(largest > 0, largest, 1.0)
-    (R,) = qr(G, mode="r", pivoting=True)[:1]
+    (R,) = qr(equilibrated(G), mode="r", pivoting=True)[:1]
     pivots = np.abs(np.diagonal(R))
-    return bool(pivots[-1] <= len(G) * EPS * pivots[0])
+    return bool(pivots[-1] <= tolerance * pivots[0])
 
 
 def one_sided_jacobi(G: Floats, signs: NDArray[np.int8]) -> tuple[Floats, Floats, Floats]:
