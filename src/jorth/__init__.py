@@ -13,18 +13,17 @@ __version__ = "0.1.0"
 _ROOMS = {
     "jorth": "adapters datasets estimators kge nn optim plane stopping ultrahyperbolic",
     "jorth.decompositions": "CS EighErrors HSVD NotAttainedError TraceInfimum cholesky_update "
-    "cs_decomposition eigh eigh_errors hsvd hyperbolic_qr indefinite_lstsq "
-    "polar trace_infimum",
-    "jorth.group": "OtherTimeWarning PolishError cayley component exchange exp inverse multiplier "
-    "polish random_point residual riemannian_gradient",
+    "cs_decomposition eigh eigh_errors hsvd hyperbolic_qr indefinite_lstsq polar trace_infimum",
+    "jorth.group": "OtherTimeWarning PolishError cayley component distance exchange exp inverse "
+    "log mean multiplier polish random_point residual riemannian_gradient transport",
     "jorth.objectives": "FiniteSum HyperbolicEigenvalue Objective Procrustes Quadratic Sharded "
     "StructuralProbe",
     "jorth.plane": "PlaneSolution solve_plane",
     "jorth.ranks": "RankLost",
     "jorth.signature": "Signature",
-    "jorth.solvers": "ADMM AcceleratedGaussSeidel AcceleratedJacobi BatchResult "
-    "BlockStationarity CSDM CheckpointMismatch Exponential GaussSeidel HessianCheck Jacobi Result "
-    "RiemannianCG RiemannianLBFGS RiemannianNewton RiemannianSD Stage Status UMCM VarianceReduced "
+    "jorth.solvers": "ADMM AcceleratedGaussSeidel AcceleratedJacobi BatchResult BlockStationarity "
+    "CSDM CheckpointMismatch Exponential GaussSeidel HessianCheck Jacobi Result RiemannianCG "
+    "RiemannianLBFGS RiemannianNewton RiemannianSD Stage Status UMCM VarianceReduced "
     "block_stationarity hessian_check minimize procrustes",
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names.split()}
