@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import scipy.linalg
 import torch
 from torch import Tensor
 
@@ -104,7 +103,9 @@ def polar_logs(M: Tensor, signature: Signature) -> tuple[Tensor, Tensor]:
 
 def rotation_log(Q: np.ndarray) -> np.ndarray:
     """A skew logarithm of a rotation (n, n), with angles up to pi, from its real Schur form."""
-    T, Z = scipy.linalg.schur(Q, output="real")
+    from scipy.linalg import schur
+
+    T, Z = schur(Q, output="real")
     log = np.zeros_like(T)
     pairs = np.flatnonzero(np.diag(T, -1))
     for k in pairs:
