@@ -57,12 +57,22 @@ START = (
     "every-component a start in each component."
 )
 OPTION = "Option of the method; repeatable."
+SADDLES = (
+    "What to do where the gradient vanishes but f is not least nearby: stay there, or leave along "
+    "negative curvature and run again."
+)
 HISTORY = "A .csv file for the history, one row per iteration."
 
 in_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 in_file_or_dash = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 out_file = click.Path(dir_okay=False, path_type=Path)
 count = click.IntRange(min=0)
+
+
+def _saddles(default: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The option of problems that can have saddles."""
+    choices = click.Choice(["stay", "leave"])
+    return click.option("--saddles", type=choices, default=default, show_default=True, help=SADDLES)
 
 
 class Recorded(click.Command):
@@ -159,6 +169,7 @@ def eigen(ctx: click.Context, /, matrix: Path, data: bool, **common: Any) -> Non
 )
 @click.argument("source", type=in_file)
 @click.argument("target", type=in_file)
+@_saddles("stay")
 @_common("every-component")
 @click.pass_context
 def procrustes(ctx: click.Context, /, source: Path, target: Path, **common: Any) -> None:
@@ -183,6 +194,7 @@ def procrustes(ctx: click.Context, /, source: Path, target: Path, **common: Any)
 @click.argument("a", type=in_file)
 @click.argument("c", type=in_file_or_dash, required=False)
 @click.argument("d", type=in_file, required=False)
+@_saddles("leave")
 @_common("every-component")
 @click.pass_context
 def quadratic(
@@ -193,7 +205,7 @@ def quadratic(
     C may be - for zero; D is the identity when omitted. By default there is one run from each
     component of O(p, q), or a single one if all components are alike; limits apply to each run.
     With --method or --start there is one run, which searches one component. What is found is a
-    local minimum.
+    local minimum; the message has the smallest eigenvalue of the Hessian, which shows it.
     """
     given = {"A": a, "C": None if c == Path("-") else c, "D": d}
     matrices = {name: path for name, path in given.items() if path is not None}

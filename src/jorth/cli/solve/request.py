@@ -64,6 +64,7 @@ class Request:
     limits: dict[str, float | None] = field(default_factory=dict)  # arguments of `minimize`
     tolerance: float | None = None  # None: the default of the precision
     seed: int = 0
+    saddles: str = "stay"  # as in `minimize`
     float32: bool = False
     checkpoint: Path | None = None
     history: Path | None = None  # a .csv file

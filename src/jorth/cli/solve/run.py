@@ -148,6 +148,7 @@ def _iterate(
         seed=request.seed,
         progress=request.progress,
         checkpoint=request.checkpoint,
+        saddles=request.saddles,
         **request.limits,
     )
     if request.everywhere and request.problem == "procrustes":

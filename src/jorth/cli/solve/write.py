@@ -65,6 +65,7 @@ def _record(request: Request, solved: Solved) -> dict[str, Any]:
         "options": [asdict(solver) for solver in solved.solvers],  # type: ignore[call-overload]
         "tolerance": request.reached,
         "limits": request.limits,
+        "saddles": request.saddles,
         "seed": request.seed,
         "ran": result.method,
         "notes": list(solved.notes),
@@ -88,6 +89,10 @@ def _quality(solved: Solved) -> dict[str, Any]:
             "positive": _range(solved.eigenvalues[solved.signature.positive]),
             "negative": _range(solved.eigenvalues[solved.signature.negative]),
         }
+    check = solved.result.hessian
+    if check is not None:
+        parts = ("kind", "smallest", "error", "tolerance")
+        found["hessian"] = {name: getattr(check, name) for name in parts}
     if solved.fit is not None:
         found |= {"m": solved.fit.rows, "n": solved.signature.n, **asdict(solved.fit)}
         del found["rows"], found["identity_is_better"]

@@ -177,12 +177,15 @@ def _check_and_step(
     size of the gradient; less than that is not a saddle.
     """
     hessian = Hessian(counted, signature, X)
-    way.check, S = examine(hessian)
-    if not way.check.smallest < -(way.check.rounding + 2 * way.check.gradient_norm):
+    check, S = examine(hessian)
+    way.check = check
+    if check.kind == "not critical":
+        return
+    if not check.smallest < -(check.rounding + 2 * check.gradient_norm):
         return
     if limits.max_iterations == 0:
         raise StopRun(Status.MAX_ITERATIONS)
-    way.X = descend(hessian, S, way.check.smallest / counted.unit)
+    way.X = descend(hessian, S, check.smallest / counted.unit)
 
 
 def _settings_of_round(settings: Settings, rounds: Sequence[Result], samples: int) -> Settings:
@@ -238,14 +241,15 @@ def _ended(rounds: Sequence[Result], way: Way) -> Result:
     status = result.status
     if way.broken_off is not None:
         status = way.broken_off
-        message += f"; then, before the Hessian was checked, {status.value}"
+        here = "while the Hessian was checked" if way.check is None else "at a saddle"
+        message = f"{status.value} {here}: before, {message}"
     if way.X is not None:
         status = Status.STALLED
         message = f"{status.value}: {MOST_ROUNDS} saddles were left, and this is another"
     elif left:
         message += f"; left {left} saddle{'s' if left > 1 else ''}"
-    if way.check is not None:
-        verdict = VERDICTS[way.check.kind].format(way.check)
+    if way.check is not None and way.X is None:
+        verdict = "a saddle" if way.broken_off else VERDICTS[way.check.kind].format(way.check)
         message += f"; the smallest Hessian eigenvalue is {way.check.smallest:.3g}, {verdict}"
     return replace(result, status=status, message=message + way.note)
 
