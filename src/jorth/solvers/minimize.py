@@ -38,7 +38,7 @@ from jorth.solvers.loop.progress import ProgressLine
 from jorth.solvers.loop.record import Result, drift
 from jorth.solvers.loop.run import Callback, Run, Settings
 from jorth.solvers.loop.solver import AbstractSolver, Problem, as_objective
-from jorth.solvers.loop.stopping import DEFAULT_TOLERANCE, Criterion
+from jorth.solvers.loop.stopping import DEFAULT_TOLERANCE, Criterion, default_tolerance
 from jorth.solvers.riemannian.conjugate_gradients import RiemannianCG
 from jorth.solvers.riemannian.lbfgs import RiemannianLBFGS
 from jorth.solvers.riemannian.newton import RiemannianNewton
@@ -79,7 +79,7 @@ def minimize(
     max_iterations: int | None = None,
     max_time: float | None = None,
     max_evaluations: int | None = None,
-    gradient_tolerance: float = DEFAULT_TOLERANCE,
+    gradient_tolerance: float | None = None,
     stop: Criterion | None = None,
     seed: int | np.random.Generator = 0,
     callback: Callback | None = None,
@@ -112,7 +112,8 @@ def minimize(
             needed to score the point that is returned.
         gradient_tolerance: Stop when ||skew(J G X^T)||_F is at most this part of the scale of the
             gradient, see `jorth.stopping.RelativeGradient`: f and c f, or data and c times the
-            data, take the same iterations. For an absolute number give 0 here and
+            data, take the same iterations. 1e-7 when omitted, and u^(2/3) = 1.5e-5 in single
+            precision. For an absolute number give 0 here and
             ``stop=jorth.stopping.GradientNorm(...)``.
         stop: Further criteria from `jorth.stopping`, combined with | and &.
         seed: The seed for everything random: a number or a NumPy generator.
@@ -149,7 +150,7 @@ def minimize(
         limits=Limits(
             max_iterations=max_iterations, max_time=max_time, max_evaluations=max_evaluations
         ),
-        gradient_tolerance=gradient_tolerance,
+        gradient_tolerance=DEFAULT_TOLERANCE if gradient_tolerance is None else gradient_tolerance,
         stop=stop,
         seed=seed,
         callback=callback,
@@ -172,13 +173,16 @@ def minimize(
             saddles=None if saddles == "stay" else saddles,
             **options,
         )
-        answers: Any = minimize_batch(objective, x0, signature, gradient_tolerance, settings.limits)
+        tolerance = settings.gradient_tolerance
+        answers: Any = minimize_batch(objective, x0, signature, tolerance, settings.limits)
         return answers  # type: ignore[no-any-return]
     function = as_objective(objective)
     if isinstance(x0, Signature):
         raise TypeError(f"x0 must be a matrix, got {x0}; pass it by name: signature={x0}")
     agreed = _agreed_signature(signature, function)
     X = starting_point(x0, function, agreed)
+    if gradient_tolerance is None:
+        settings = replace(settings, gradient_tolerance=default_tolerance(X))
     numpy_out = not isinstance(x0, Tensor)
     if x0 is None:
         torch_data = not isinstance(objective, AbstractObjective) or objective.speaks_torch

@@ -93,7 +93,7 @@ def test_two_limits_together_are_a_limit():
     assert run(MaxIterations(2) & NormAbove(0.5)).status is Status.MAX_ITERATIONS
     assert not run(NormAbove(0.5) & MaxIterations(2)).success
     assert run(GradientNorm(1e9) & MaxIterations(2)).status is Status.CONVERGED
-    assert run((GradientNorm(0.0) | NormAbove(0.5)) & MaxIterations(2)).status is Status.UNBOUNDED
+    assert run((GradientNorm(0.0) | NormAbove(0.5)) & MaxIterations(2)).status is Status.STALLED
 
 
 BAD = {

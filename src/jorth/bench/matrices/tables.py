@@ -14,6 +14,7 @@ STATUS_WORDS = {
     "MAX_EVALUATIONS": "gradients up",
     "MAX_ITERATIONS": "iterations up",
     "STALLED": "stalled",
+    "NOT_ATTAINED": "not attained",
     "UNBOUNDED": "unbounded",
     "NON_FINITE": "not finite",
 }

@@ -22,7 +22,13 @@ from jorth.solvers.loop.solver import AbstractSolver
 from jorth.solvers.loop.status import Status
 from jorth.storage.checkpoint import FILE
 
-FINAL = (Status.CONVERGED, Status.UNBOUNDED, Status.NON_FINITE, Status.INTERRUPTED)
+FINAL = (
+    Status.CONVERGED,
+    Status.NOT_ATTAINED,
+    Status.UNBOUNDED,
+    Status.NON_FINITE,
+    Status.INTERRUPTED,
+)
 """After these no other method is run."""
 
 

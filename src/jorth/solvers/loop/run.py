@@ -16,8 +16,9 @@ from torch import Tensor
 
 from jorth import arrays
 from jorth.ranks import only_first
-from jorth.solvers.loop import snapshot
+from jorth.solvers.loop import snapshot, stalls
 from jorth.solvers.loop.budget import Interrupt, Limits, all_finite
+from jorth.solvers.loop.escape import Escape
 from jorth.solvers.loop.progress import ProgressLine
 from jorth.solvers.loop.record import COLUMNS, Record, Result, public
 from jorth.solvers.loop.solver import AbstractSolver, Problem, State
@@ -25,6 +26,7 @@ from jorth.solvers.loop.status import Status, StopRun
 from jorth.solvers.loop.stopping import (
     STALL_PATIENCE,
     Criterion,
+    GradientNorm,
     Improvement,
     MaxIterations,
     RelativeGradient,
@@ -128,6 +130,11 @@ class Run:
         self.folder: Folder | None = None
         self.last_complete: Content | None = None
 
+    @property
+    def escape(self) -> Escape:
+        """What is asked about f if X runs away."""
+        return Escape(self.problem, self.solver, self.record)
+
     # -- the loop
 
     def solve(self, interrupt: Interrupt, line: ProgressLine | None) -> Result:
@@ -215,8 +222,7 @@ class Run:
     def _record_and_check(self, state: State, line: ProgressLine | None) -> Ending | None:
         """Record the iteration; if the run ends here, return why."""
         if state.unbounded:
-            reason = "a plane problem has no minimiser, or one where feasibility has no digits left"
-            return _ending(Status.UNBOUNDED, reason)
+            return _ending(*self.escape.in_a_plane(state))
         if not state.exact:  # value and gradient are unknown, so only limits can end the run
             row = dict.fromkeys(COLUMNS, math.nan)
             asked = False
@@ -234,21 +240,48 @@ class Run:
         report = self._report(state, row)
         fired = self.criterion.fired(report)
         if fired is not None:
-            return _ending(fired.status, fired.explain(report))
+            return self._ended_by(fired, report, scored=state.exact)
         return self._futile(state, row) if state.exact else None
+
+    def _ended_by(self, fired: Criterion, report: Report, *, scored: bool) -> Ending:
+        """The ending by a criterion, unless X runs away, which says more."""
+        reason = fired.explain(report)
+        found = None
+        if scored and isinstance(fired, (GradientNorm, RelativeGradient)):
+            found = self.escape.converged()
+        elif scored and fired.status is Status.STALLED:  # the norm alone
+            found = self.escape.far_out()
+        if found is not None:
+            return _ending(found[0], f"{found[1]}; {reason}")
+        if fired.status is Status.STALLED:
+            return fired.status, f"{reason}, and f tells nothing of what is beyond"
+        return _ending(fired.status, reason)
 
     def _futile(self, state: State, row: dict[str, float]) -> Ending | None:
         """Why it is of no use to go on: the run diverges or has stalled."""
         if self.problem.stop_unbounded and self._diverges():
-            status = Status.STALLED if self.problem.bounded else Status.UNBOUNDED
-            return _ending(status, "||X|| has grown beyond u^(-1/2) and f still falls")
-        if state.stalled:
-            return _ending(Status.STALLED, state.reason)
+            reason = "||X|| has grown beyond u^(-1/2), where feasibility has no digits left"
+            return _ending(*(self.escape.far_out() or (Status.STALLED, reason)))
+        reason = state.reason if state.stalled else ""
         eps = 2 * arrays.unit_roundoff(state.X)
         if self.improvement.update(row["value"], row["gradient_norm"], eps) >= STALL_PATIENCE:
             reason = f"{STALL_PATIENCE} iterations without a better value or gradient norm"
-            return _ending(Status.STALLED, reason)
-        return None
+        if not reason:
+            return None
+        return self._stalled(state, row, reason)
+
+    def _stalled(self, state: State, row: dict[str, float], reason: str) -> Ending:
+        """The ending of a run that gets no further, for a reason."""
+        stalls.look_around(self.problem, self.record)
+        report = self._report(state, row)
+        fired = self.criterion.fired(report)
+        if fired is not None:
+            return _ending(fired.status, fired.explain(report))
+        found = self.escape.stalled() if self.problem.stop_unbounded else None
+        if found is not None:
+            return _ending(*found)
+        tolerance = self.settings.gradient_tolerance
+        return _ending(Status.STALLED, stalls.explain(self.problem, self.record, reason, tolerance))
 
     def _diverges(self) -> bool:
         """Whether f falls while ||X||_2 exceeds u^(-1/2), where feasibility has no digits left."""

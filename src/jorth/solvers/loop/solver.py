@@ -44,6 +44,11 @@ class Problem:
     without limit, only shows that the infimum is not attained or cannot be reached."""
 
     @property
+    def compact(self) -> bool:
+        """Whether X cannot run away, because all signs are equal."""
+        return self.signature.p == 0 or self.signature.q == 0
+
+    @property
     def ends_unbounded(self) -> bool:
         """Whether a plane without a minimiser ends the run."""
         return self.stop_unbounded and not self.bounded

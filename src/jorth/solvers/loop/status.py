@@ -13,6 +13,7 @@ class Status(Enum):
     MAX_TIME = "the limit on time was reached"
     MAX_EVALUATIONS = "the limit on evaluations was reached"
     STALLED = "the method gets no further"
+    NOT_ATTAINED = "the infimum is not attained: f levels off as ||X|| grows without bound"
     UNBOUNDED = "the objective is unbounded below on the feasible set"
     NON_FINITE = "the objective returned NaN or infinity; x is the last good point"
     INTERRUPTED = "interrupted; x is the last complete point"

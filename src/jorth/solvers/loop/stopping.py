@@ -8,16 +8,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from jorth.arrays import check_number, describe, whole_number
+from torch import Tensor
+
+from jorth.arrays import check_number, describe, unit_roundoff, whole_number
 from jorth.solvers.loop.budget import Evaluations
 from jorth.solvers.loop.record import History
 from jorth.solvers.loop.status import Status
 
 DEFAULT_TOLERANCE = 1e-7
 """The default of `gradient_tolerance`. Procrustes problems whose source has condition 3 or 30 end
-within 1e-10 or 1e-9 of the least value."""
+within 1e-10 or 1e-9 of the least value. In single precision it is u^(2/3), 1.5e-5, because rounding
+leaves more than 1e-7."""
 STALL_PATIENCE = 50
 """A run has stalled after so many recorded iterations without a better value or gradient norm."""
+
+
+def default_tolerance(X: Tensor) -> float:
+    """The default of `gradient_tolerance` for points like X."""
+    return max(DEFAULT_TOLERANCE, math.pow(unit_roundoff(X), 2 / 3))
 
 
 @dataclass
@@ -256,12 +264,15 @@ class ValueBelow(Criterion):
 class NormAbove(Criterion):
     """||X||_2, known to one per cent, is at least ``limit``: X diverges or loses its digits.
 
+    The run ends as UNBOUNDED or NOT_ATTAINED if it can tell which of them it is, by a proof or by
+    the values of f on the way there, and otherwise as STALLED: a large ||X|| alone shows neither.
+
     Args:
         limit: The norm.
     """
 
     limit: float
-    status = Status.UNBOUNDED
+    status = Status.STALLED
     sentence = "||X|| is at least {limit:g}"
 
     def __post_init__(self) -> None:

@@ -1,0 +1,327 @@
+"""Every method on functions that are attained, not attained and unbounded; why a run stalled."""
+
+import numpy as np
+import pytest
+import torch
+
+import jorth
+from jorth import HyperbolicEigenvalue, Procrustes, Quadratic, Signature, Status
+from jorth.solvers.loop.boundedness import Proof, planes, prove
+from jorth.solvers.loop.escape import Levels, runs_away, stretched
+
+SIG = Signature(3, 2)
+X0 = jorth.random_point(SIG, cond=3, seed=1)
+J = np.diag(SIG.signs.astype(float))
+NULL = np.array([1.0, 0, 0, 1, 0])
+"""x^T J x = 0."""
+RNG = np.random.default_rng(0)
+M = RNG.standard_normal((8, 5))
+LINEAR = RNG.standard_normal((5, 5))
+
+FEASIBLE = [
+    "auto",
+    "gs-jobcd",
+    "j-jobcd",
+    "accelerated-gs-jobcd",
+    "accelerated-j-jobcd",
+    "csdm",
+    "exponential",
+    "riemannian-sd",
+    "riemannian-cg",
+    "riemannian-lbfgs",
+    "riemannian-newton",
+]
+METHODS = [*FEASIBLE, "umcm", "admm"]
+LIMITS = {Status.MAX_ITERATIONS, Status.STALLED}
+"""A slow method may not get far enough to see how f ends."""
+
+
+def squares(X):
+    return (X * X).sum()
+
+
+def run(objective, method, x0=X0, signature=SIG, **options):
+    options = dict(max_iterations=120) | options
+    return jorth.minimize(objective, x0, signature=signature, method=method, **options)
+
+
+ATTAINED = {
+    "definite": Quadratic(M.T @ M),
+    "definite by a shift": Quadratic(M.T @ M - 0.3 * J),
+    "null space without null vectors": Quadratic(np.diag([1.0, 1, 0, 1, 1])),
+    "distances": Procrustes(M, M @ X0[:, ::-1]),
+    "by autograd": lambda X: ((torch.from_numpy(M) @ X) ** 2).sum(),
+}
+NOT_ATTAINED = {
+    "a null vector": Quadratic(np.outer(NULL, NULL)),
+    "a null vector and a constant": Quadratic(np.outer(NULL, NULL) + 0.5 * J),
+    "its square by autograd": lambda X: ((torch.from_numpy(NULL) @ X) ** 2).sum(),
+    "exp": lambda X: torch.exp(-squares(X) / 5),
+    "inverse": lambda X: 1 / (1 + squares(X)),
+}
+UNBOUNDED = {
+    "the paper's": HyperbolicEigenvalue(M.T @ M, sense="max"),
+    "indefinite": Quadratic(np.diag([1.0, 1, 1, -2, -2])),
+    "linear": Quadratic(np.zeros((5, 5)), LINEAR),
+    "minus the norm": lambda X: -squares(X).sqrt(),
+    "minus a logarithm": lambda X: -torch.log(squares(X)),
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", ATTAINED)
+def test_attained(name, method):
+    result = run(ATTAINED[name], method)
+    assert result.status in {Status.CONVERGED, Status.MAX_ITERATIONS}, result.message
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", NOT_ATTAINED)
+def test_not_attained(name, method):
+    result = run(NOT_ATTAINED[name], method)
+    assert result.status in {Status.NOT_ATTAINED} | LIMITS, result.message
+    if name in ("exp", "inverse") and method not in ("umcm", "admm", "accelerated-j-jobcd"):
+        assert result.status is Status.NOT_ATTAINED, result.message
+    if result.status is Status.NOT_ATTAINED:
+        assert "f falls by" in result.message
+        assert not result.success
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", UNBOUNDED)
+def test_unbounded(name, method):
+    result = run(UNBOUNDED[name], method)
+    assert result.status in {Status.UNBOUNDED} | LIMITS, result.message
+    if name in ("the paper's", "indefinite") and method in FEASIBLE[:-1]:  # Newton takes 200 steps
+        assert result.status is Status.UNBOUNDED, result.message
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_compact_set_has_minima(method):
+    for signature in (Signature(4, 0), Signature(0, 4)):
+        x0 = jorth.random_point(signature, seed=2)
+        for objective in (Quadratic(-np.diag([1.0, 2, 3, 4])), lambda X: -squares(X[:2, 0])):
+            result = run(objective, method, x0, signature)
+            assert result.status not in (Status.NOT_ATTAINED, Status.UNBOUNDED)
+
+
+def test_a_logarithm_is_said_with_care():
+    result = run(UNBOUNDED["minus a logarithm"], "riemannian-lbfgs")
+    assert "may also lead to an infimum far away" in result.message
+    assert "far away" not in run(UNBOUNDED["minus the norm"], "riemannian-lbfgs").message
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e100])
+def test_statuses_have_no_units(scale):
+    for name, table in (("a null vector", NOT_ATTAINED), ("indefinite", UNBOUNDED)):
+        objective = Quadratic(scale * table[name].A)
+        for method in ("gs-jobcd", "riemannian-lbfgs"):
+            expected = Status.NOT_ATTAINED if table is NOT_ATTAINED else Status.UNBOUNDED
+            assert run(objective, method).status is expected
+
+
+def test_single_precision_knows_too():
+    x0 = X0.astype(np.float32)
+    assert run(NOT_ATTAINED["inverse"], "riemannian-lbfgs", x0).status is Status.NOT_ATTAINED
+    paper = HyperbolicEigenvalue((M.T @ M).astype(np.float32), sense="max")
+    assert run(paper, "riemannian-lbfgs", x0).status is Status.UNBOUNDED
+
+
+def test_thin_x():
+    x0 = X0[:, [0, 3]]
+    paper = HyperbolicEigenvalue(M.T @ M, sense="max")
+    assert run(paper, "riemannian-lbfgs", x0).status is Status.UNBOUNDED
+    assert run(lambda X: 1 / (1 + squares(X)), "riemannian-lbfgs", x0).status is Status.NOT_ATTAINED
+
+
+def test_a_minimum_far_out_is_attained():
+    """Without a proof, from the identity: the norm grows, and f turns up again beyond it."""
+    for cond in (1e2, 1e4):
+        X = jorth.random_point(SIG, cond=cond, seed=3)
+        S, T = torch.from_numpy(M), torch.from_numpy(M @ X)
+        result = run(lambda X: ((S @ X - T) ** 2).sum(), "riemannian-lbfgs", np.eye(5))  # noqa: B023
+        assert result.status not in (Status.NOT_ATTAINED, Status.UNBOUNDED), result.message
+
+
+def test_a_linear_function_has_a_minimum_or_an_infimum_or_neither():
+    """On the component of I, <I, X> = 2 cosh(mu) has one; <[[1, -1], [-1, 1]], X> = 2 e^-mu not."""
+    sig = Signature(1, 1)
+    x0 = np.array([[np.cosh(0.3), np.sinh(0.3)], [np.sinh(0.3), np.cosh(0.3)]])
+    zero = np.zeros((2, 2))
+    level = np.array([[1.0, -1], [-1, 1]])
+    for method in ("gs-jobcd", "riemannian-lbfgs"):
+        assert run(Quadratic(zero, np.eye(2)), method, x0, sig).status is Status.CONVERGED
+        assert run(Quadratic(zero, level), method, x0, sig).status is Status.NOT_ATTAINED
+        assert run(Quadratic(zero, -level), method, x0, sig).status is Status.UNBOUNDED
+    crossing = run(Quadratic(zero, level), jorth.GaussSeidel(components="all"), x0, sig)
+    assert crossing.status is Status.UNBOUNDED  # on another component it is -2 e^-mu, or -2 e^mu
+
+
+def test_a_norm_limit_alone_is_no_proof():
+    limit = jorth.stopping.NormAbove(20.0)
+    options = dict(gradient_tolerance=0.0, stop=limit, max_iterations=500)
+    far = jorth.random_point(SIG, cond=1e6, seed=4)
+    stopped = run(ATTAINED["definite"], "riemannian-lbfgs", far, **options)
+    assert stopped.status is Status.STALLED
+    assert "||X|| is at least 20" in stopped.message
+    level = run(NOT_ATTAINED["inverse"], "riemannian-lbfgs", **options)
+    assert level.status is Status.NOT_ATTAINED
+    assert run(UNBOUNDED["linear"], "riemannian-lbfgs", **options).status is Status.UNBOUNDED
+
+
+# -- the pieces
+
+
+def test_proofs():
+    low = M[:2].T @ M[:2]
+    definite = M.T @ M
+    for A, C, D, expected in (
+        (definite, None, None, Proof.ATTAINED),
+        (definite + 3 * J, LINEAR, None, Proof.ATTAINED),
+        (-definite, None, -definite, Proof.ATTAINED),
+        (low, None, None, Proof.BOUNDED),
+        (np.outer(NULL, NULL) + 0.5 * J, None, None, Proof.BOUNDED),
+        (np.zeros((5, 5)), None, None, Proof.BOUNDED),
+        (low, LINEAR, None, None),
+        (np.zeros((5, 5)), LINEAR, None, None),
+        (definite, None, J, None),
+        (-definite, None, None, Proof.UNBOUNDED),
+        (-definite, LINEAR, definite, Proof.UNBOUNDED),
+        (np.diag([1.0, 1, 1, -1, -1.001]), LINEAR, None, Proof.UNBOUNDED),
+    ):
+        for scale in (1.0, 1e-150, 1e150):
+            form = Quadratic(scale * A, None if C is None else scale * C, D).quadratic()
+            assert prove(form, SIG) is expected
+    assert prove(Quadratic(-np.eye(3)).quadratic(), Signature(0, 3)) is Proof.ATTAINED
+
+
+@pytest.mark.parametrize("flip", [False, True])
+def test_coefficients_of_planes_are_those_of_f(flip):
+    D = M.T @ M - 2 * J
+    form = Quadratic(M.T @ M - J, LINEAR, D).quadratic()
+    X = torch.from_numpy(X0)
+    found = planes(form, X, torch.from_numpy(SIG.signs.astype(float)), flip=flip)
+    pairs = [(i, j) for i in range(3) for j in (3, 4)]
+    objective = Quadratic(form.A, form.C, form.D)
+
+    def at(u, i, j):
+        V = torch.eye(5, dtype=torch.float64)
+        V[i, i] = V[j, j] = (u + 1 / u) / 2
+        V[i, j] = V[j, i] = (u - 1 / u) / 2
+        if flip:
+            V[i] = -V[i]
+        return objective.value(V @ X).item()
+
+    for k, (i, j) in enumerate(pairs):
+        A, B, C, E = (float(part[k]) for part in found[:4])
+        rest = at(1.0, i, j) - (A + B + C + E)
+        for u in (0.3, 2.0, -1.5):
+            wanted = A * u + B / u + C * u**2 + E / u**2 + rest
+            assert at(u, i, j) == pytest.approx(wanted, rel=1e-11, abs=1e-9)
+
+
+def levels(f, noise=0.0):
+    norms = [10.0, 1e2, 1e3, 1e4, 1e5]
+    return Levels(norms, [f(norm) for norm in norms], [noise] * 5).status()
+
+
+def test_levels():
+    assert levels(lambda N: -N) is levels(lambda N: -N * N) is Status.UNBOUNDED
+    assert levels(lambda N: -np.log(N)) is Status.UNBOUNDED
+    assert levels(lambda N: 1 / N) is levels(lambda N: 7 + N**-0.5) is Status.NOT_ATTAINED
+    assert levels(lambda N: 3.0) is None
+    assert levels(lambda N: N) is None
+    assert levels(lambda N: 1e4 / N + N / 1e4) is None  # a minimum at 1e4 or so
+    assert levels(lambda N: 100 / N + N / 100) is None
+    assert levels(lambda N: 1 / N, noise=1.0) is None
+    assert levels(lambda N: -N, noise=1e5) is None
+    assert levels(lambda N: np.nan) is None
+
+
+def test_only_growth_until_the_end_is_worth_a_look():
+    slopes = np.geomspace(1, 1e-8, 30)
+    assert runs_away(slopes**-0.5, slopes)
+    assert not runs_away(np.full(30, 50.0), slopes)
+    assert not runs_away(50 - slopes, slopes)  # it converges to 50
+    assert not runs_away(slopes**-0.01, slopes)  # not far from the identity
+    assert runs_away(np.array([1.0, 1e6]), np.array([1.0, 1e-9]))
+    assert not runs_away(np.array([1e6]), np.array([1e-9]))
+
+
+def test_stretched_points_are_feasible_at_their_norms():
+    X = torch.from_numpy(jorth.random_point(SIG, cond=1e8, seed=5))
+    for point, norm in zip(stretched(X, SIG, [0.5, 1.0, 1.5]), (1e2, 1e4, 1e6), strict=True):
+        assert torch.linalg.matrix_norm(point, ord=2).item() == pytest.approx(norm, rel=1e-6)
+        assert jorth.residual(point.numpy(), SIG) <= 100 * 5 * 2.0**-53 * norm**2
+    assert torch.allclose(stretched(X, SIG, [1.0])[0], X, rtol=1e-7)
+    assert stretched(X[:, :2], SIG, [1.0]) is None
+
+
+# -- why a run stalled
+
+
+def test_rounding_is_named_with_a_tolerance_that_accepts_it():
+    objective = Procrustes(M.astype(np.float32), M[:, ::-1].astype(np.float32))
+    x0 = X0.astype(np.float32)
+    stalled = run(objective, "riemannian-lbfgs", x0, gradient_tolerance=1e-9, max_iterations=2000)
+    assert stalled.status is Status.STALLED
+    assert "rounding in float32 explains" in stalled.message
+    assert "float64" in stalled.message
+    advised = float(stalled.message.split("gradient_tolerance=")[1].split()[0])
+    again = run(objective, "riemannian-lbfgs", x0, gradient_tolerance=advised)
+    assert again.status is Status.CONVERGED
+
+
+@pytest.mark.parametrize("method", ["auto", "riemannian-newton", "gs-jobcd", "j-jobcd"])
+def test_the_default_tolerance_is_in_reach_of_single_precision(method):
+    objective = Quadratic((M.T @ M).astype(np.float32))
+    result = run(objective, method, X0.astype(np.float32), max_iterations=500)
+    assert result.status is Status.CONVERGED, result.message
+
+
+WRONG = {
+    "its sign": lambda X: -2 * M.T @ M @ X,
+    "a factor": lambda X: 9 * M.T @ M @ X + 30 * LINEAR,
+}
+
+
+@pytest.mark.parametrize("method", ["riemannian-lbfgs", "j-jobcd", "csdm"])
+@pytest.mark.parametrize("fault", WRONG)
+def test_a_wrong_gradient_is_named(fault, method):
+    objective = jorth.Objective(lambda X: float(((M @ X) ** 2).sum()), WRONG[fault])
+    result = run(objective, method, max_iterations=400)
+    assert result.status is Status.STALLED
+    assert "gradient is probably wrong" in result.message
+    assert "check_objective" in result.message
+
+
+def test_a_right_gradient_is_not_accused():
+    right = jorth.Objective(lambda X: float(((M @ X) ** 2).sum()), lambda X: 2 * M.T @ M @ X)
+    for method in METHODS:
+        result = run(right, method, gradient_tolerance=0.0, max_iterations=300)
+        assert "wrong" not in result.message
+
+
+def test_a_start_at_a_minimum_has_a_scale():
+    """The gradient there is rounding, and so is the largest one that the run sees."""
+    S = torch.from_numpy(M / 3)
+    T = torch.from_numpy(M @ X0 / 3)
+    result = run(lambda X: ((S @ X - T) ** 2).sum(), "riemannian-lbfgs")
+    assert 0 < result.gradient_norm < 1e-12
+    assert result.status is Status.CONVERGED, result.message
+
+
+def test_a_kink_is_named():
+    corner = torch.from_numpy(0.3 * np.eye(5))
+    result = run(lambda X: (X - corner).abs().sum(), "riemannian-lbfgs", max_iterations=2000)
+    assert result.status is Status.STALLED
+    assert "f is not smooth here" in result.message
+
+
+def test_an_ordinary_stall_names_figures_and_another_method():
+    options = dict(gradient_tolerance=1e-14, max_iterations=3000)
+    result = run(ATTAINED["distances"], "exponential", **options)
+    assert result.status is Status.STALLED
+    hints = ("rounding in float64 explains", 'method=["exponential", "riemannian-lbfgs"]')
+    assert any(hint in result.message for hint in hints)
+    assert "of its scale" in result.message
