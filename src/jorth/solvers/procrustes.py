@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +18,7 @@ from torch import Tensor
 
 from jorth import arrays
 from jorth.decompositions.polar import balanced
-from jorth.group import PolishError, component
+from jorth.group import PolishError, component, random_point
 from jorth.group.polishing import orthogonal_factor
 from jorth.group.time_column import warn_of_other_time
 from jorth.inputs import ArrayLike, as_array, warn_of_other_order
@@ -29,6 +32,7 @@ from jorth.solvers.loop.solver import AbstractSolver
 from jorth.solvers.loop.status import Status
 from jorth.solvers.minimize import minimize, starting_point
 from jorth.solvers.procrustes_batches import procrustes_batch
+from jorth.solvers.procrustes_certificate import Certificate, certify
 from jorth.suggestions import explained
 
 Component = tuple[int, int]
@@ -37,7 +41,13 @@ CLEARLY_LOWER = 0.5
 """The factor of M is a start if its f is at most f(M) plus this share of f(I) - f(M); a worse one
 usually lies far out."""
 
+FINISHED = (Status.CONVERGED, Status.STALLED)
+"""After other endings no further start is tried."""
+NEARBY = 10.0
+"""The condition of the change from the best point to a random start."""
 
+
+# one argument for each decision of a user
 @explained
 def procrustes(
     source: ArrayLike,
@@ -49,6 +59,7 @@ def procrustes(
     method: str | AbstractSolver | None = None,
     gradient_tolerance: float | None = None,
     checkpoint: str | Path | None = None,
+    starts: int = 4,
     **options: Any,
 ) -> Result:
     """The J-orthogonal X that minimises f(X) = 1/(2m) ||source X - target||_F^2.
@@ -70,6 +81,16 @@ def procrustes(
     component's sign, there is a singular matrix between the two, and the square is at least
     (sigma_min(S M[+,+]) + sigma_min(S))^2. Within a component the minimum found is a local one.
 
+    **Certificate.** ``bound`` of the result is a lower bound on f over all J-orthogonal matrices,
+    and ``gap`` is (value - bound) / max(value, u f(0)). It comes from multipliers of both forms of
+    the constraint, X^T J X = J and X J X^T = J. If the gap is at most 1e-6, or hidden by the
+    rounding of f, the message says that x is certified: no other X is better. While it is larger,
+    further starts are tried: the J-orthogonal factor of the point where the Lagrangian is least,
+    and random points. That is usually enough: the bound nearly always equals the least value if the
+    noise is below the smallest singular value of source / sqrt(m). For n > 16 the bound uses
+    X^T J X = J alone, which certifies small noise only. A gap that stays open does not mean that
+    there is a better X.
+
     If the source has full column rank, f is coercive. Otherwise, and always with m < n, there may
     be no minimiser or many of them: M is then the least-squares solution of least norm, no
     component is left out, and x is where the best run ended. If f only approaches its infimum as
@@ -87,12 +108,13 @@ def procrustes(
             default method is "gs-jobcd", which takes ``components``.
         signature: The signs of J. There is a warning if it is Lorentz, and the points have their
             time at the other end.
-        x0: Your own start; no other start is tried in its component.
-        components: "all", or "start" for the component of x0 alone; without x0, that of the start
-            with the lowest value.
+        x0: Your own start; another start is tried in its component only if the gap is open.
+        components: "all", or "start" for the component of x0 alone and no further starts; without
+            x0, that of the start with the lowest value.
         method: Any method of `minimize`; "auto" when omitted.
         gradient_tolerance: As in `minimize`; u^(2/3) when omitted, with u the unit roundoff.
-        checkpoint: A folder, with a subfolder for each component.
+        checkpoint: A folder, with a subfolder for each component and each further start.
+        starts: The most further starts while the gap is open.
         **options: Options of `minimize` and of the method. Limits apply to each run.
 
     Returns:
@@ -114,6 +136,7 @@ def procrustes(
             source, target, signature, x0, components, gradient_tolerance, limits
         )
         return answers  # type: ignore[no-any-return]
+    arrays.whole_number(starts, "starts", 0)
     objective = Procrustes(source, target)
     _check_shapes(objective, source, target, x0, signature)
     warn_of_other_time(signature, *objective.clouds())
@@ -129,22 +152,99 @@ def procrustes(
             method = "gs-jobcd"
             options["components"] = components
         return minimize(objective, x0, method=method, checkpoint=checkpoint, **options)
-    M = _least_squares(objective)
-    starts = _starts(objective, signature, M, x0)
-    bounds = _bounds(objective, signature, M)
-    runs: list[Result] = []
+
+    def run(start: Tensor, name: str) -> Result:
+        folder = None if checkpoint is None else Path(checkpoint) / name
+        chosen = "auto" if method is None else method
+        X = arrays.like_input(start.to(objective.data()), alike)
+        return minimize(objective, X, method=chosen, checkpoint=folder, **options)
+
     with Interrupt() as interrupt:
         interrupt.hold()  # results must not be lost between two runs
-        for which in list(starts)[: None if components == "all" else 1]:
-            if runs and bounds[which] > min(run.value for run in runs):
+        search = _Search(objective, signature, run)
+        search.components(x0, everywhere=components == "all")
+        search.certify(starts if components == "all" else 0)
+    return search.result()
+
+
+class _Search:
+    """Runs from several starts, and a bound on what further ones can find.
+
+    Args:
+        objective: The problem.
+        signature: The signs of J.
+        run: Minimises from a start, under a name for its checkpoint.
+    """
+
+    def __init__(
+        self, objective: Procrustes, signature: Signature, run: Callable[[Tensor, str], Result]
+    ) -> None:
+        self.objective, self.signature = objective, signature
+        self.runs: list[Result] = []
+        self.certificate: Certificate | None = None
+        self._run = run
+        self._M = _least_squares(objective)
+        self._bounds = _bounds(objective, signature, self._M)
+
+    @property
+    def value(self) -> float:
+        """The least f so far."""
+        return min((run.value for run in self.runs), default=math.inf)
+
+    def components(self, x0: Any, *, everywhere: bool) -> None:
+        """A run in each component that may hold the least f."""
+        starts = _starts(self.objective, self.signature, self._M, x0)
+        for which in list(starts)[: None if everywhere else 1]:
+            if self.runs and self._bounds[which] > self.value:
                 continue
-            start = arrays.like_input(starts[which], alike)
-            folder = None if checkpoint is None else Path(checkpoint) / "{:+d}{:+d}".format(*which)
-            chosen = "auto" if method is None else method
-            runs.append(minimize(objective, start, method=chosen, checkpoint=folder, **options))
-            if runs[-1].status is Status.INTERRUPTED:
+            self.runs.append(self._run(starts[which], "{:+d}{:+d}".format(*which)))
+            if self.runs[-1].status is Status.INTERRUPTED:
                 break
-    return best_of(runs)
+
+    def certify(self, starts: int) -> None:
+        """Bound f from below, and try further starts while the gap is open."""
+        self._renew()
+        fresh = True
+        for turn in range(starts):
+            done = self.certificate is None or self.certificate.closed
+            if done or any(run.status not in FINISHED for run in self.runs):
+                return
+            start = self._further(turn, fresh=fresh)
+            before = self.value
+            self.runs.append(self._run(start, f"start-{turn + 1}"))
+            fresh = self.value < before
+            if fresh:
+                self._renew()
+
+    def _renew(self) -> None:
+        """The certificate of the best point so far."""
+        best = min(self.runs, key=lambda run: math.inf if math.isnan(run.value) else run.value)
+        if math.isfinite(best.value):
+            X = arrays.to_tensor(best.x, "x")
+            known = min(self._bounds.values())
+            self.certificate = certify(self.objective, self.signature, X, known)
+
+    def _further(self, turn: int, *, fresh: bool) -> Tensor:
+        """The factor of the relaxed answer, if it is new, or a random point."""
+        nearest = None if self.certificate is None else self.certificate.nearest
+        if fresh and nearest is not None:
+            with suppress(PolishError):
+                return orthogonal_factor(balanced(nearest), self.signature, "nearest")
+        best = min(self.runs, key=lambda run: run.value)
+        change = random_point(self.signature, cond=NEARBY, seed=turn)
+        flips = [signs for _, signs in _flips(self.signature)]
+        X = arrays.to_tensor(best.x, "x").double().cpu() @ torch.from_numpy(change)
+        found: Tensor = X * flips[turn % len(flips)].to(X)
+        return found
+
+    def result(self) -> Result:
+        """The best run with its bound and its gap."""
+        best = best_of(self.runs)
+        found = self.certificate
+        if found is None:
+            return best
+        message = f"{best.message}; {found.sentence()}"
+        return replace(best, bound=found.bound, gap=found.gap, message=message)
 
 
 def _check_shapes(

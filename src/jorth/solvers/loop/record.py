@@ -59,6 +59,10 @@ class Result:
         gradient_scale: The scale of the gradient, to which ``gradient_tolerance`` is relative.
         method: The name of the method that ran, such as "riemannian-lbfgs"; of a chain "a + b".
         hessian: The last `jorth.HessianCheck` of a run with ``saddles="leave"``; else None.
+        bound: A lower bound on f over all feasible points, of `procrustes`; None where no bound is
+            known.
+        gap: (value - bound) / max(value, u f(0)), so that 0 means that no x is better; None where
+            no bound is known.
     """
 
     x: Any
@@ -76,6 +80,8 @@ class Result:
     gradient_scale: float = math.nan
     method: str = ""
     hessian: HessianCheck | None = field(default=None, repr=False)
+    bound: float | None = None
+    gap: float | None = None
 
     @property
     def success(self) -> bool:
@@ -93,6 +99,8 @@ class Result:
             "iterations": f"{self.iterations} in {self.time:.3g} s",
             "x": describe(self.x),
         }
+        if self.gap is not None:
+            lines["gap"] = f"{self.gap:.3g}, no feasible x has a value below {self.bound:.10g}"
         return "\n".join(f"{name:<13}  {text}" for name, text in lines.items())
 
 

@@ -1,0 +1,279 @@
+"""The dual of the Procrustes problem: multipliers that bound f from below.
+
+Let f(X) = 1/2 <X, A X> - <B, X> + c, and let Lam and M be symmetric. The Lagrangian of both forms
+of the constraint, X^T J X = J and X J X^T = J, is a quadratic with the Hessian
+
+    H : K -> A K - J K Lam - M K J.
+
+If H is positive semidefinite, the Lagrangian's minimum over all matrices is a lower bound on f over
+all J-orthogonal ones. Seen from any X with gradient G, it is f(X) - 1/2 <r, H^-1 r>, with
+
+    r = G - J X Lam - M X J
+
+and, where X is not quite J-orthogonal, minus <Lam, X^T J X - J> / 2 and <M, X J X^T - J> / 2. So
+the gap is computed itself, not as the difference of two large numbers. It is a convex function of
+(Lam, M), whose derivatives are (Z^T J Z - J) / 2 and (Z J Z^T - J) / 2 at the minimiser Z of the
+Lagrangian: where the bound is best and H is regular, Z is J-orthogonal, and the answer.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Matrix = NDArray[np.float64]
+UNIT = 2.0**-53
+MAX_STEPS = 100
+SHRINK = 0.1
+"""The weight of the barrier falls by this factor when its minimiser is nearly reached."""
+PRECISE = 1e-4
+"""The gap is known to this relative precision when the search for better multipliers ends."""
+LEAST_STEP = 1e-6
+RETREATS = tuple(10.0**-k for k in range(12, -1, -1))
+SPLIT = 2.0**31
+"""x + c - c with c = 3 SPLIT max |x| leaves x the 22 bits, whose products and their sums are
+exact."""
+
+
+class Dual(NamedTuple):
+    """Multipliers, the bound on f(X) - f they give, and the minimiser of their Lagrangian."""
+
+    Lam: Matrix
+    M: Matrix
+    gap: float
+    Z: Matrix
+
+
+def defects(X: Matrix, signs: Matrix) -> tuple[Matrix, Matrix]:
+    """X^T J X - J and X J X^T - J, accurate even where ||X||^2 is much larger than they are."""
+    J = np.diag(signs)
+    pivot = 3 * SPLIT * max(float(np.abs(X).max()), 1.0)
+    high = (X + pivot) - pivot
+    low = X - high
+    found = []
+    for top, rest in ((high, low), (high.T, low.T)):
+        mixed = top.T @ (signs[:, None] * rest)
+        small = rest.T @ (signs[:, None] * rest)
+        found.append((top.T @ (signs[:, None] * top) - J) + (mixed + mixed.T + small))
+    return found[0], found[1]
+
+
+def rounding(X: Matrix, dual: Dual) -> float:
+    """The rounding error of J X Lam + M X J, in the Frobenius norm."""
+    size = float(np.linalg.norm(X) * (np.linalg.norm(dual.Lam) + np.linalg.norm(dual.M)))
+    return 2 * len(X) * UNIT * size
+
+
+def with_error(square: float, error: float, least: float) -> float:
+    """Half of <r, H^-1 r> at most, if r has an error and H no eigenvalue below ``least``.
+
+    ``square`` is that of the computed r.
+    """
+    root = math.sqrt(max(square, 0.0)) + error / math.sqrt(least)
+    return 0.5 * root**2
+
+
+class JointDual:
+    """The best multipliers for one A and J, by Newton's method with a barrier, in O(n^6) per step.
+
+    The function that is minimised is 1/2 <r, H^-1 r> - weight log det H. Its minimiser is at most
+    weight n^2 above the least gap. Newton's equations are singular along Lam = J, M = -J, which
+    changes nothing.
+
+    Args:
+        A: (n, n), positive definite.
+        signs: (n,), the diagonal of J.
+        error: The rounding error of a gradient G, in the Frobenius norm.
+    """
+
+    def __init__(self, A: Matrix, signs: Matrix, error: float = 0.0) -> None:
+        n = len(A)
+        self.A, self.signs, self.n, self.error = A, signs, n, error
+        rows, columns = np.triu_indices(n)
+        self._rows, self._columns = rows, columns
+        basis = np.zeros((n, n, len(rows)))
+        size = np.where(rows == columns, 1.0, np.sqrt(0.5))
+        basis[rows, columns, np.arange(len(rows))] = size
+        basis[columns, rows, np.arange(len(rows))] = size
+        self._basis = basis.reshape(n * n, len(rows))
+        idle = self._basis.T @ np.diag(signs).ravel()
+        self._idle = np.concatenate([idle, -idle]) / np.sqrt(2 * n)
+        self._products = np.outer(signs, signs).ravel()
+
+    def hessian(self, Lam: Matrix, M: Matrix) -> Matrix:
+        """H (n^2, n^2), for the columns of K one after the other."""
+        n, s = self.n, self.signs
+        H = np.zeros((n, n, n, n))
+        each = np.arange(n)
+        H[each, :, each, :] = self.A - s[:, None, None] * M
+        H[:, each, :, each] -= s[:, None, None] * Lam
+        return H.reshape(n * n, n * n)
+
+    def residual(self, X: Matrix, G: Matrix, Lam: Matrix, M: Matrix) -> Matrix:
+        """r."""
+        s = self.signs
+        return G - s[:, None] * (X @ Lam) - (M @ X) * s
+
+    def best(self, X: Matrix, G: Matrix, enough: float) -> Dual | None:
+        """Multipliers whose gap at X is at most ``enough``, or the least one.
+
+        None if rounding hides that H is positive definite.
+        """
+        n = self.n
+        found: Dual | None = None
+        Lam, M = np.zeros((n, n)), np.zeros((n, n))
+        factor, r = _factor(self.hessian(Lam, M)), G
+        weight = 0.0
+        for _ in range(MAX_STEPS):
+            if factor is None:
+                break
+            inverse = _inverse(factor)
+            Q = (inverse @ r.T.ravel()).reshape(n, n).T
+            value = 0.5 * float((r * Q).sum())
+            if found is None or value < found.gap:
+                found = Dual(Lam, M, value, X - Q)
+            if not value > enough:
+                break
+            weight = weight or value / n**2
+            step, decrement = self._newton(X - Q, inverse, weight)
+            before = value - weight * _log_det(factor)
+            moved = self._search((X, G), (Lam, M), step, before - 1e-4 * decrement, weight)
+            if moved is None or not decrement > 0:
+                break
+            Lam, M, factor, r = moved
+            if decrement < weight:
+                if weight * n**2 < PRECISE * value:
+                    break
+                weight *= SHRINK
+        return None if found is None else self._safe(X, G, found)
+
+    def _safe(self, X: Matrix, G: Matrix, dual: Dual) -> Dual:
+        """The multipliers, made smaller until rounding cannot hide that H is definite."""
+        for share in (0.0, *RETREATS):
+            Lam, M = ((1 - share) * part for part in (dual.Lam, dual.M))
+            kept = dual._replace(Lam=Lam, M=M)
+            gap = self.gap(X, G, kept)
+            if np.isfinite(gap):
+                break
+        return kept._replace(gap=gap)
+
+    def gap(self, X: Matrix, G: Matrix, dual: Dual) -> float:
+        """<r, H^-1 r> / 2, or a little more because of rounding.
+
+        It is inf if H is not certainly positive definite. If q solves H q = r up to e,
+        <r, H^-1 r> = <q, r - e> + <e, H^-1 e>.
+        """
+        n = self.n
+        H = self.hessian(dual.Lam, dual.M)
+        r = self.residual(X, G, dual.Lam, dual.M).T.ravel()
+        margin = 16 * n**2 * UNIT * float(np.abs(H).sum(1).max())
+        factor = _factor(H)
+        if factor is None or _factor(H - margin * np.eye(n * n)) is None:
+            return np.inf
+        least = max(margin, 1 / float(np.linalg.norm(_inverse(factor)))) / 4
+        q = _solve(factor, r)
+        e = H @ q - r
+        square = float(q @ (r - e)) + float(e @ e) / least
+        return with_error(square, self.error + rounding(X, dual), least)
+
+    def _newton(
+        self, Z: Matrix, inverse: Matrix, weight: float
+    ) -> tuple[tuple[Matrix, Matrix], float]:
+        """Newton's step for (Lam, M), and its decrement."""
+        n, s, S = self.n, self.signs, self._basis
+        blocks = inverse.reshape(n, n, n, n)  # [column, row, column, row]
+        by_kind = blocks.transpose(0, 2, 1, 3).reshape(n * n, n * n)
+        J = np.diag(s)
+        traces = (-(by_kind @ J.ravel()).reshape(n, n), -(J.ravel() @ by_kind).reshape(n, n))
+        slopes = (0.5 * (Z.T @ (s[:, None] * Z) - J), 0.5 * ((Z * s) @ Z.T - J))
+        g = np.concatenate(
+            [S.T @ (a - weight * b).ravel() for a, b in zip(slopes, traces, strict=True)]
+        )
+        crossed = blocks.transpose(2, 1, 0, 3).reshape(n * n, n * n)
+        signed = self._products[:, None]
+        LL = self._paired(by_kind @ (signed * by_kind.T), (1, 3, 2, 0))
+        MM = self._paired(by_kind.T @ (signed * by_kind), (1, 3, 2, 0))
+        LM = self._paired(crossed @ (signed * crossed), (0, 2, 3, 1))
+        moves = np.concatenate([self._moves(Z, first=True), self._moves(Z, first=False)], axis=1)
+        second = moves.T @ inverse @ moves + weight * np.block([[LL, LM], [LM.T, MM]])
+        scale = 1 / np.sqrt(np.maximum(second.diagonal(), 1e-300))
+        second = second * scale * scale[:, None]
+        idle = self._idle / scale
+        second += np.outer(idle, idle) / (idle @ idle)
+        second[np.diag_indices(len(g))] += len(g) * UNIT
+        move = -scale * np.linalg.solve(second, scale * g)
+        half = len(g) // 2
+        parts = ((S @ part).reshape(n, n) for part in (move[:half], move[half:]))
+        return (next(parts), next(parts)), float(-g @ move)
+
+    def _paired(self, product: Matrix, order: tuple[int, ...]) -> Matrix:
+        """Second derivatives of log det H with its indices in pairs, for symmetric matrices."""
+        n, S = self.n, self._basis
+        sorted_ = product.reshape(n, n, n, n).transpose(order).reshape(n * n, n * n)
+        found: Matrix = S.T @ sorted_ @ S
+        return found
+
+    def _moves(self, Z: Matrix, *, first: bool) -> Matrix:
+        """The change of r - H q, (n^2, n (n + 1) / 2), with Lam (first) or with M."""
+        n, s = self.n, self.signs
+        basis = self._basis.reshape(n, n, -1)
+        if first:
+            found = np.einsum("ab,bjk->jak", s[:, None] * Z, basis)
+        else:
+            found = np.einsum("abk,bj->jak", basis, Z * s)
+        moves: Matrix = -found.reshape(n * n, -1)
+        return moves
+
+    def _search(
+        self,
+        at: tuple[Matrix, Matrix],
+        point: tuple[Matrix, Matrix],
+        step: tuple[Matrix, Matrix],
+        most: float,
+        weight: float,
+    ) -> tuple[Matrix, Matrix, Matrix, Matrix] | None:
+        """(Lam, M, factor, r) after a step that keeps H definite and descends."""
+        length = 1.0
+        while length > LEAST_STEP:
+            Lam, M = (old + length * new for old, new in zip(point, step, strict=True))
+            factor, r = _factor(self.hessian(Lam, M)), self.residual(*at, Lam, M)
+            if factor is not None:
+                flat = r.T.ravel()
+                after = 0.5 * float(flat @ _solve(factor, flat)) - weight * _log_det(factor)
+                if after <= most + 1e-12 * abs(most):
+                    return Lam, M, factor, r
+            length /= 2
+        return None
+
+
+def _factor(H: Matrix) -> Matrix | None:
+    """The Cholesky factor of H, or None if H is not positive definite."""
+    from scipy.linalg.lapack import dpotrf
+
+    factor, info = dpotrf(H, lower=1)
+    return None if info or not np.isfinite(factor).all() else factor
+
+
+def _inverse(factor: Matrix) -> Matrix:
+    """H^-1 by the factor of H."""
+    from scipy.linalg.lapack import dpotri
+
+    found, _ = dpotri(factor, lower=1)
+    inverse: Matrix = np.tril(found) + np.tril(found, -1).T
+    return inverse
+
+
+def _solve(factor: Matrix, r: Matrix) -> Matrix:
+    """H^-1 r by the factor of H."""
+    from scipy.linalg.lapack import dpotrs
+
+    found: Matrix = dpotrs(factor, r, lower=1)[0]
+    return found
+
+
+def _log_det(factor: Matrix) -> float:
+    """log det H by the factor of H."""
+    return 2 * float(np.log(factor.diagonal()).sum())
