@@ -206,7 +206,7 @@ def minimize(
     result = solve(x0, settings)
     if result.iterations:
         return result
-    return doubted(result, function, max(gradient_tolerance, DEFAULT_TOLERANCE))
+    return doubted(result, function, max(settings.gradient_tolerance, DEFAULT_TOLERANCE))
 
 
 def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:

@@ -87,8 +87,8 @@ class _Problem:
     def __init__(self, objective: Procrustes, signature: Signature, X: Tensor) -> None:
         R, T = (part.double().cpu().numpy() for part in (objective.R, objective.T1))
         m = objective.samples
-        size = torch.tensor(max(np.abs(R).max(), np.abs(T).max()), dtype=torch.float64)
-        scale = power_of_two(size).item()
+        largest = torch.tensor(max(np.abs(R).max(), np.abs(T).max()), dtype=torch.float64)
+        scale = power_of_two(largest).item()
         self.unit = scale**2
         R, T = R / scale, T / scale
         self.signs = signature.signs.astype(np.float64)
