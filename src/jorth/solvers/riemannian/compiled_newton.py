@@ -51,6 +51,9 @@ ARMIJO = 0.1
 LARGEST_DAMPING = 1e-2
 """Of the curvature, near the rounding of g."""
 SHIFTS = 8
+RADIUS = 1.0
+"""The largest ||Z||_F of a direction by conjugate gradients, over sqrt(n): more would only be cut
+as a whole before the pole, and directions of negative curvature are followed as far as this."""
 FAR = 1e6
 """||X||_2 beyond which every step is looked at, since X may diverge."""
 EPS = float(np.finfo(np.float64).eps)
@@ -222,12 +225,37 @@ def _add_two_sided(B: np.ndarray, D: np.ndarray, H: np.ndarray) -> None:
 
 
 @compiled
+def _hold_rotations(signs: np.ndarray, H: np.ndarray) -> None:
+    """Take rotations among equal signs out of H: tr(X^T A X) does not change under them.
+
+    Their slopes are zero and their curvatures of the size of ||g||^2, of either sign, so that a
+    step might go far along them and spoil the quadratic end.
+    """
+    n = len(signs)
+    largest = 0.0
+    for k in range(len(H)):
+        largest = max(largest, abs(H[k, k]))
+    row = 0
+    for i in range(n):
+        for j in range(i + 1, n):
+            if signs[i] == signs[j]:
+                for column in range(row):
+                    H[row, column] = 0.0
+                for below in range(row + 1, len(H)):
+                    H[below, row] = 0.0
+                H[row, row] = largest
+            row += 1
+
+
+@compiled
 def _factored_direction(form: Form, work: Work) -> None:
     """Z = -H^-1 g; where H is not definite without M, and if need be with a shift."""
     n, H, x = len(form.signs), work.H, work.x
     weight = 1.0 / (1.0 + _damping(form, work))
     for attempt in range(SHIFTS):
         _fill_hessian(form, work, 0.0 if attempt == 1 else weight)
+        if form.C.shape[1] == 0 and form.D.shape[1] == 0:
+            _hold_rotations(form.signs, H)
         size = 0.0
         for k in range(len(H)):
             size = max(size, abs(H[k, k]))
@@ -337,6 +365,16 @@ def _damped(damping: float, weights: np.ndarray, p: np.ndarray, q: np.ndarray) -
 
 
 @compiled
+def _to_boundary(Z: np.ndarray, p: np.ndarray) -> float:
+    """The t >= 0 with ||Z + t p||_F = `RADIUS`, for Z within it."""
+    a, b, c = inner(p, p), inner(Z, p), inner(Z, Z) - RADIUS**2 * len(Z)
+    if not (a > 0.0 and c < 0.0):
+        return 0.0
+    root = math.sqrt(b * b - a * c)
+    return -c / (b + root) if b > 0.0 else (root - b) / a
+
+
+@compiled
 def _iterative_direction(form: Form, work: Work) -> None:
     """Z = -H^-1 g by preconditioned conjugate gradients up to the first negative curvature."""
     _change_basis(form, work)
@@ -348,14 +386,14 @@ def _iterative_direction(form: Form, work: Work) -> None:
     product = _redirect(r, weights, 0.0, p)
     assign(0.0, p, Z)
     first = product
-    for step in range(INNER_STEPS):
+    for _ in range(INNER_STEPS):
         _hessian_product(form, work, p, q)
         curvature = _damped(damping, weights, p, q)
-        if not curvature > 0.0:
-            if step == 0:
-                assign(1.0, p, Z)
+        reach = _to_boundary(Z, p)
+        length = product / curvature if curvature > 0.0 else math.inf
+        if not length < reach:
+            add(reach, p, Z)
             break
-        length = product / curvature
         add(length, p, Z)
         add(length, q, r)
         before, product = product, _weighted_square(r, weights)

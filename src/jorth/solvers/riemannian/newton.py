@@ -137,7 +137,7 @@ class RiemannianNewton(RiemannianMethod):
         self._check_products(problem, state)
         second = hessian(problem, state, exact=state.twice is not False)
         noise = max(second.noise, len(state.X) * rounding / slope)
-        relative = slope / state.largest
+        relative = slope / max(state.largest, state.size)
         model = Model(
             line.g, second.product, lambda r: self.precondition(state, r), relative, noise
         )
