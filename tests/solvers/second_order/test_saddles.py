@@ -202,21 +202,53 @@ def test_a_callback_ends_all_rounds():
     assert result.iterations == 2
 
 
-def test_a_method_that_ends_above_the_saddle_returns_it():
-    settings = Settings(
+def settings(**given):
+    plain = dict(
         limits=Limits(), gradient_tolerance=1e-7, stop=None, seed=0, callback=None,
         progress=False, checkpoint=None, checkpoint_interval=10.0, on_unbounded="stop",
     )  # fmt: skip
+    return Settings(**plain | given)
+
+
+def test_a_method_that_ends_above_the_saddle_returns_it():
     saddle = minimize(linear(), TURNED, signature=ROTATIONS)
 
     def solve(start, settings):
         return saddle if start is None else replace(saddle, value=-3.0, x=start)
 
-    result = saddles.leave_saddles(solve, None, linear(), ROTATIONS, settings)
+    result = saddles.leave_saddles(solve, None, linear(), ROTATIONS, settings())
     assert result.status is Status.STALLED
     assert result.value == -4
     assert np.array_equal(result.x, TURNED)
     assert len(result.stages) == 2
+
+
+def test_the_end_of_a_round_that_was_left_does_not_move(tmp_path):
+    saddle = minimize(linear(), TURNED, signature=ROTATIONS)
+    lowest = minimize(linear(), signature=ROTATIONS)
+    seen = []
+
+    def solve(start, settings):
+        seen.append(settings.limits.max_iterations)
+        return saddle if start is None else lowest
+
+    for _ in range(2):
+        checkpoint = settings(checkpoint=tmp_path)
+        result = saddles.leave_saddles(solve, None, linear(), ROTATIONS, checkpoint)
+        assert result.value == -10
+    assert seen == [None, None, 0, None]
+
+
+def test_the_lower_side_of_a_saddle_is_taken():
+    """f = -x^2 + x^3 / 2 of the sine x is lower for negative x."""
+
+    def f(X):
+        return -X[1, 0].square() + X[1, 0].pow(3) / 2
+
+    start = torch.eye(2, dtype=torch.float64)
+    result = minimize(f, start, signature=Signature(2, 0), saddles="leave")
+    assert result.value == pytest.approx(-1.5)
+    assert result.x[1, 0] < 0
 
 
 def test_what_is_refused():
@@ -228,3 +260,5 @@ def test_what_is_refused():
     several.ranks = object()
     with pytest.raises(ValueError, match="Sharded"):
         hessian_check(several, TURNED, ROTATIONS)
+    with pytest.raises(ValueError, match="Sharded"):
+        saddles.leave_saddles(lambda *given: None, None, several, ROTATIONS, settings())
