@@ -1,5 +1,6 @@
 """`minimize(..., saddles="leave")`: from critical points that are known to the optimum."""
 
+import signal
 from dataclasses import replace
 
 import numpy as np
@@ -200,6 +201,20 @@ def test_a_callback_ends_all_rounds():
     )  # fmt: skip
     assert result.status is Status.INTERRUPTED
     assert result.iterations == 2
+
+
+def test_ctrl_c_during_the_check_keeps_the_answer():
+    C = np.diag([1.0, 2.0, 3.0, 4.0])
+
+    def interrupt(X, V):
+        signal.raise_signal(signal.SIGINT)
+        return 0 * V
+
+    objective = Objective(lambda X: -(C * X).sum(), lambda X: -C, interrupt)
+    result = minimize(objective, TURNED, signature=ROTATIONS, saddles="leave")
+    assert result.status is Status.INTERRUPTED
+    assert "while the Hessian was checked" in result.message
+    assert np.array_equal(result.x, TURNED)
 
 
 def settings(**given):
