@@ -325,3 +325,47 @@ def test_an_ordinary_stall_names_figures_and_another_method():
     hints = ("rounding in float64 explains", 'method=["exponential", "riemannian-lbfgs"]')
     assert any(hint in result.message for hint in hints)
     assert "of its scale" in result.message
+
+
+# -- many problems
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-100])
+def test_a_batch_says_what_single_runs_say(scale):
+    A = scale * np.stack(
+        [
+            M.T @ M,
+            np.outer(NULL, NULL),
+            -M.T @ M,
+            np.outer(NULL, NULL) + 0.5 * J,
+            np.diag([1.0, 1, 0, 1, 1]),
+            np.diag([1.0, 1, 1, -2, -2]),
+        ]
+    )
+    batch = jorth.minimize(Quadratic(A), X0, signature=SIG)
+    assert [status.name for status in batch.status] == [
+        "CONVERGED",
+        "NOT_ATTAINED",
+        "UNBOUNDED",
+        "NOT_ATTAINED",
+        "CONVERGED",
+        "UNBOUNDED",
+    ]
+    assert "2 NOT_ATTAINED" in batch.message
+    assert batch[1].status is Status.NOT_ATTAINED
+    assert not batch[1].success
+
+
+def test_procrustes_of_a_null_row():
+    """v^T X runs through null vectors, of which none is the nearest to zero."""
+    source, target = NULL[None], np.zeros((1, 5))
+    assert jorth.procrustes(source, target, SIG).status is Status.NOT_ATTAINED
+    batch = jorth.procrustes(np.stack([source, source]), np.stack([target, source]), SIG)
+    assert [status.name for status in batch.status] == ["NOT_ATTAINED", "CONVERGED"]
+
+
+def test_a_batch_of_far_minima_converges():
+    for cond in (1e3, 1e5):
+        targets = np.stack([M @ jorth.random_point(SIG, cond=cond, seed=k) for k in range(6)])
+        batch = jorth.procrustes(np.broadcast_to(M, targets.shape).copy(), targets, SIG)
+        assert {status.name for status in batch.status} == {"CONVERGED"}

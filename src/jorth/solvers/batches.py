@@ -20,7 +20,7 @@ from jorth.group.elements import check_feasible
 from jorth.group.norms import scaled_violation
 from jorth.objectives import Quadratic
 from jorth.signature import Signature
-from jorth.solvers import cpu_batches, device_batches
+from jorth.solvers import cpu_batches, device_batches, far_batches
 from jorth.solvers.loop.budget import Interrupt, Limits
 from jorth.solvers.loop.record import DRIFT, public
 from jorth.solvers.loop.status import Status
@@ -34,6 +34,7 @@ STATUSES = (
     Status.NON_FINITE,
     Status.MAX_TIME,
     Status.INTERRUPTED,
+    Status.NOT_ATTAINED,
 )
 """The status of each code; an unfinished problem has the code -1 until the reason is known."""
 UNFINISHED = -1
@@ -175,6 +176,27 @@ class Answers:
         self.iterations[where] = found.iterations
         self.codes[where] = found.codes
 
+    def settle(
+        self, A: Tensor, signature: Signature, evaluate: far_batches.Evaluate, *, bounded: bool
+    ) -> None:
+        """Say of each problem whose X has run away what is known of its f."""
+        done = (self.codes != UNFINISHED).nonzero()[:, 0]
+        own = A if len(A) == 1 else A[done]
+        known = far_batches.far_statuses(
+            self.X[done], own, signature, lambda X, index: evaluate(X, done[index])
+        )
+        unbounded, stalled, not_attained = (
+            STATUSES.index(status)
+            for status in (Status.UNBOUNDED, Status.STALLED, Status.NOT_ATTAINED)
+        )
+        self.codes[self.codes == unbounded] = stalled
+        for place, status in known.items():
+            i = done[place]
+            if status is Status.NOT_ATTAINED and self.codes[i] in (0, stalled):
+                self.codes[i] = not_attained
+            elif status is Status.UNBOUNDED and self.codes[i] == stalled and not bounded:
+                self.codes[i] = unbounded
+
 
 def solve_many(
     A: Tensor, C: Tensor, signs: Tensor, X: Tensor, tolerance: float, budget: Budget
@@ -231,6 +253,7 @@ def minimize_batch(
             found = solve_many(*pieces, signature.vector(X), X[part], tolerance, budget)
             answers.put(part, found)
         interrupt.hold()
+        answers.settle(A, signature, _evaluation(A, C), bounded=False)
         unfinished = answers.codes == UNFINISHED
         if bool(unfinished.any()):
             value, _ = objective.value_and_gradient(answers.X.to(data))
@@ -243,6 +266,18 @@ def minimize_batch(
 def problems_at_once(n: int, device: torch.device) -> int:
     """The size of a chunk: on the CPU such that it stays in the cache, else one for all."""
     return max(64, 2**20 // n**2) if device.type == "cpu" else 2**31
+
+
+def _evaluation(A: Tensor, C: Tensor) -> far_batches.Evaluate:
+    """f = 1/2 tr(X^T A X) + <C, X> of some problems."""
+
+    def evaluate(X: Tensor, index: Tensor) -> Tensor:
+        slope = (A if len(A) == 1 else A[index]) @ X / 2
+        if C.shape[-1]:
+            slope = slope + (C if len(C) == 1 else C[index])
+        return (X * slope).sum((1, 2))
+
+    return evaluate
 
 
 def _stacked(matrix: Tensor) -> Tensor:

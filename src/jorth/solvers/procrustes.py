@@ -94,8 +94,8 @@ def procrustes(
     If the source has full column rank, f is coercive. Otherwise, and always with m < n, there may
     be no minimiser or many of them: M is then the least-squares solution of least norm, no
     component is left out, and x is where the best run ended. If f only approaches its infimum as
-    ||X|| grows, this is a point with a small gradient, or the last one before X loses its digits
-    (STALLED).
+    ||X|| grows, its status is NOT_ATTAINED: x is a point with a small gradient, or the last one
+    before X loses its digits.
 
     **Many problems.** With source and target (B, m, n), all B problems are solved at once by
     Newton's method, on a device if the data are there. x0 may be (n, n) or (B, n, n); of the

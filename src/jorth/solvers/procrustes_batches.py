@@ -196,8 +196,12 @@ class _Chunk:
                 self._run(best, begin.points[turn], todo, tolerance, budget)
         best.value = self.clouds.value(best.X) * self.unit
         best.norm = best.norm * self.unit
-        # f >= 0, so that ||X|| can only grow towards an infimum that is not attained
-        best.codes[best.codes == STATUSES.index(Status.UNBOUNDED)] = STATUSES.index(Status.STALLED)
+        best.settle(
+            self.clouds.A,
+            self.signature,
+            lambda X, index: self.clouds.select(index).value(X),
+            bounded=True,
+        )
         best.codes[~self.finite] = STATUSES.index(Status.NON_FINITE)
         best.value[~self.finite] = best.norm[~self.finite] = torch.nan
         return best

@@ -151,7 +151,7 @@ def test_a_run_that_leaves_ends_and_says_so(monkeypatch):
     row = run_cell(runner_module.KIND, CELL)
     assert told["stop"] == NormAbove(1.0)
     assert told["on_unbounded"] == "stop"
-    assert row["status"] == "UNBOUNDED"
+    assert row["status"] == "STALLED"  # a norm alone says nothing of f
     assert not has_diverged(
         row
     )  # that is for races: f of a probe is bounded below, and its value counts
@@ -344,8 +344,11 @@ def test_a_run_that_left_is_marked():
     found = family(
         made("J-JOBCD", [9.0, 1.0], status="UNBOUNDED"),
         made("J-JOBCD", [9.0, 1.0], seed=1, norm=1e4),
+        made("J-JOBCD", [9.0, 1.0], seed=2, norm=1e4, status="STALLED"),
+        made("J-JOBCD", [9.0, 1.0], seed=3, status="STALLED"),
+        made("J-JOBCD", [9.0, 1.0], seed=4, status="NOT_ATTAINED"),
     )
-    assert "1 left, 1 time up" in results_table([found])
+    assert "3 left, 1 time up, 1 stalled" in results_table([found])
     assert "‖X‖ 1e+04" in results_table([found])
 
 

@@ -15,6 +15,8 @@ from jorth.signature import Signature
 Problem = Literal["race", "trace", "procrustes", "probe"]
 RIDGE = 0.01
 """The default ridge of the well-posed problem, in units of the mean eigenvalue of D^T D."""
+DIVERGED_NORM = {"race": 1e6, "probe": 1e4}
+"""||X||_2 at which a run ends as diverged; below it a probe's inner products have eight digits."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from jorth.bench.core.places import best_three
 from jorth.bench.core.records import MethodRows, Row, reason
 from jorth.bench.core.sections import Headline, Podium, headline_of
 from jorth.bench.core.words import counted, firsts, listed, on_how_many, seeds_text
-from jorth.bench.matrices.cells import MatrixCell
+from jorth.bench.matrices.cells import DIVERGED_NORM, MatrixCell
 from jorth.bench.matrices.groups import OneProblem, columns_of
 from jorth.bench.matrices.methods import in_order
 from jorth.bench.matrices.tables import status_words
@@ -211,8 +211,14 @@ def _values(values: list[float]) -> str:
     return f"{texts[0]} [{texts[1]}, {texts[2]}]" if len(values) > 1 else texts[0]
 
 
+def _has_left(row: Row) -> bool:
+    """Whether a growing X ended the run, whatever it could tell about f."""
+    far = (row.get("norm") or 0.0) >= 0.99 * DIVERGED_NORM["probe"]
+    return row["status"] in ("NOT_ATTAINED", "UNBOUNDED") or (row["status"] == "STALLED" and far)
+
+
 def _ended(rows: list[Row]) -> str:
-    counts = Counter(status_words(row, unbounded="left") for row in rows)
+    counts = Counter("left" if _has_left(row) else status_words(row) for row in rows)
     ends = [f"{number} {end}" if len(rows) > 1 else end for end, number in counts.items()]
     return f"{', '.join(ends)}; {median(row['time'] for row in rows):.2g} s"
 

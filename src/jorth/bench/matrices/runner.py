@@ -11,7 +11,7 @@ from typing import Any
 from jorth.bench.core.interrupts import uninterrupted
 from jorth.bench.core.records import Row, reason
 from jorth.bench.core.runs import Kind, NoResult
-from jorth.bench.matrices.cells import MatrixCell
+from jorth.bench.matrices.cells import DIVERGED_NORM, MatrixCell
 from jorth.bench.matrices.methods import method_of
 from jorth.bench.matrices.problems import BenchProblem, prepare
 from jorth.bench.matrices.scoring import score
@@ -20,8 +20,6 @@ from jorth.datasets.registry import REGISTRY
 from jorth.solvers import Result, minimize
 from jorth.stopping import Criterion, NormAbove, ValueBelow
 
-DIVERGED_NORM = {"race": 1e6, "probe": 1e4}
-"""||X||_2 at which a run ends as diverged; below it a probe's inner products have eight digits."""
 SOLVED_GAP = 1e-12  # the relative gap at which a run with a known optimum ends
 
 

@@ -77,11 +77,10 @@ def _cell(row: Row | None, place: int | None) -> Html:
     return table_cell(content)
 
 
-def status_words(row: Row, unbounded: str = STATUS_WORDS["UNBOUNDED"]) -> str:
+def status_words(row: Row) -> str:
     """How a run ended; a status without an entry is shown in lower case."""
     status = str(row["status"])
-    words = STATUS_WORDS | {"UNBOUNDED": unbounded}
-    return words.get(status, status.lower())
+    return STATUS_WORDS.get(status, status.lower())
 
 
 def _number(value: float | None) -> str:

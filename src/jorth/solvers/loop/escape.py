@@ -191,7 +191,7 @@ class Escape:
     def _levels(self, X: Tensor, exponents: list[float]) -> Levels | None:
         """f along the curve through X, or else along the run; None if it is not known."""
         objective = self._problem.objective.objective
-        if objective.rough:  # single values say nothing
+        if objective.rough or spectral_norm(X) < LEAST_NORM:  # the values say nothing
             return None
         points = stretched(X, self._problem.signature, exponents)
         if points is None or not objective.defined_everywhere:
