@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -56,14 +56,26 @@ def over_batch(
     The results are stacked, with the dtype and device of ``matrices``. No gradient is carried. An
     error in a batch says which matrix it is about.
     """
+    work = flat_batch(matrices)
     batch = matrices.shape[:-2]
-    work = matrices.detach().to("cpu", torch.float64).reshape(-1, *matrices.shape[-2:]).numpy()
-    results = zip(*(_named(routine, work, k, batch) for k in range(len(work))), strict=True)
-    stacked = [torch.from_numpy(np.stack(parts)) for parts in results]
-    return tuple(part.reshape(*batch, *part.shape[1:]).to(matrices) for part in stacked)
+    results = zip(*(at_place(routine, work, k, batch) for k in range(len(work))), strict=True)
+    return like_batch([np.stack(parts) for parts in results], matrices)
 
 
-def _named(
+def flat_batch(matrices: Tensor) -> Floats:
+    """The matrices (..., m, n) as an array (b, m, n) in float64."""
+    work = matrices.detach().to("cpu", torch.float64).reshape(-1, *matrices.shape[-2:])
+    return work.numpy()
+
+
+def like_batch(results: Sequence[Floats], matrices: Tensor) -> tuple[Tensor, ...]:
+    """Arrays (b, ...) as tensors with the batch, dtype and device of the matrices."""
+    batch = matrices.shape[:-2]
+    tensors = (torch.from_numpy(part) for part in results)
+    return tuple(part.reshape(*batch, *part.shape[1:]).to(matrices) for part in tensors)
+
+
+def at_place(
     routine: Callable[[Floats], tuple[Floats, ...]], work: Floats, k: int, batch: tuple[int, ...]
 ) -> tuple[Floats, ...]:
     """``routine`` on matrix k, whose place in the batch is added to the message of an error."""

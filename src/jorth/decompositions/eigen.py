@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from jorth.arrays import (
     ArrayT,
@@ -16,19 +18,24 @@ from jorth.arrays import (
     real_number,
     square_matrix,
 )
-from jorth.decompositions.batch import Floats, check_matrices, over_batch
-from jorth.decompositions.pencils import Search, cholesky_factor, find_shift, less_shift
-from jorth.decompositions.semidefinite import (
-    Kernel,
-    NotAttainedError,
-    diagonalise,
-    find_kernel,
-    is_doubtful,
+from jorth.decompositions.batch import (
+    Floats,
+    at_place,
+    check_matrices,
+    flat_batch,
+    like_batch,
+    over_batch,
 )
-from jorth.decompositions.singular import one_sided_jacobi
+from jorth.decompositions.pencils import Search, cholesky_factor, find_shift, less_shift
+from jorth.decompositions.semidefinite import Kernel, NotAttainedError, diagonalise, find_kernel
+from jorth.decompositions.singular import MAX_SWEEPS, one_sided_jacobi
 from jorth.signature import Signature
 from jorth.suggestions import explained
 
+MANY = 32
+"""From so many matrices on a batch is worth the compiled loop"""
+SMALL = 32
+"""if they have at most so many rows."""
 Pairs = tuple[Floats, Floats]
 """Eigenvalues (n,), and X (n, n) with the eigenvectors as columns."""
 
@@ -61,7 +68,8 @@ def eigh(
     Otherwise mu is found by bisection, where a vector z with z^T (A - mu J) z <= 0 proves each
     cut, and each lambda has an error of a few n u ||A - mu J|| ||x||^2. If no factorisation
     succeeds and A - mu J is singular to rounding, the null space is split off: its lambda are
-    exactly mu. The computation is in float64 on the CPU and carries no gradient.
+    exactly mu. The computation is in float64 on the CPU and carries no gradient. Batches of many
+    small matrices run in one compiled loop.
 
     References: K. Veselic, A Jacobi eigenreduction algorithm for definite matrix pairs, Numer.
     Math. 64 (1993); C.-H. Guo, N. J. Higham, F. Tisseur, An improved arc algorithm for detecting
@@ -88,8 +96,26 @@ def eigh(
     check_symmetric(matrix, "A")
     shift, tolerance = checked_options(shift, tolerance)
     one = partial(_eigh, signs=signature.signs, shift=shift, tolerance=tolerance)
-    values, X = over_batch(one, matrix)
+    plain = shift is None and tolerance is None
+    many = plain and matrix.shape[:-2].numel() >= MANY and signature.n <= SMALL
+    values, X = _eigh_of_many(matrix, signature, one) if many else over_batch(one, matrix)
     return like_input(values, A), like_input(X, A)
+
+
+def _eigh_of_many(
+    matrices: Tensor, signature: Signature, one: Callable[[Floats], Pairs]
+) -> tuple[Tensor, ...]:
+    """`eigh` of a batch: positive definite matrices by compiled code, the others one by one."""
+    from jorth.decompositions.many_pencils import eigh_of_definite
+
+    work = flat_batch(matrices)
+    work = 0.5 * work + 0.5 * work.transpose(0, 2, 1)
+    values, X = np.empty(work.shape[:2]), np.empty_like(work)
+    solved = np.empty(len(work), dtype=np.bool_)
+    eigh_of_definite(work, signature.signs, MAX_SWEEPS, values, X, solved)
+    for k in map(int, np.flatnonzero(~solved)):
+        values[k], X[k] = at_place(one, work, k, matrices.shape[:-2])
+    return like_batch((values, X), matrices)
 
 
 def checked_options(
@@ -146,7 +172,7 @@ def _at_shift(
     """lambda and X if A - mu J is positive definite, or semidefinite, for the mu of a search."""
     R = search.factor
     found = None
-    if R is None or tolerance is not None or is_doubtful(R, A, search.shift):
+    if R is None or tolerance is not None:
         kernel = find_kernel(A, signs, search.shift, tolerance, exact=exact)
         found = None if kernel is None else _by_kernel(kernel, signs)
     return _by_jacobi(R, signs, search.shift) if found is None and R is not None else found

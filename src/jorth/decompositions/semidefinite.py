@@ -62,12 +62,6 @@ class Kernel:
         return float(self.shift * signs.sum(dtype=float) + np.abs(theta).sum())
 
 
-def is_doubtful(R: Floats, A: Floats, shift: float) -> bool:
-    """Whether A - shift J = R^T R may be singular to rounding: a pivot is small for its row."""
-    rounding = 100 * len(A) * EPS * (np.abs(A.diagonal()) + abs(shift))
-    return bool((R.diagonal() ** 2 <= rounding).any())
-
-
 def find_kernel(
     A: Floats, signs: NDArray[np.int8], shift: float, tolerance: float | None, *, exact: bool
 ) -> Kernel | None:
