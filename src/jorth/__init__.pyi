@@ -13,6 +13,7 @@ from jorth.decompositions import CS as CS
 from jorth.decompositions import EighErrors as EighErrors
 from jorth.decompositions import HSVD as HSVD
 from jorth.decompositions import NotAttainedError as NotAttainedError
+from jorth.decompositions import Subset as Subset
 from jorth.decompositions import TraceInfimum as TraceInfimum
 from jorth.decompositions import cholesky_update as cholesky_update
 from jorth.decompositions import cs_decomposition as cs_decomposition

@@ -354,6 +354,22 @@ def check_trace_infimum(result, given):
         close(np.trace(X.T @ A @ X), result.value, scale, rough(given["A"]))
 
 
+def partial_pairs(A, signature, **options):
+    return jorth.eigh(A, signature, subset=jorth.Subset(**options))
+
+
+def check_partial(result, given):
+    """Thin X with the signs that were asked for, and eigenpairs of A."""
+    values, X = result
+    same_kind(X, given["A"])
+    A, x, s = exact(given["A"]), exact(X), signs(given["signature"])
+    own = np.array([1.0] * int(given["positive"]) + [-1.0] * int(given["negative"]))
+    scale = size(X) ** 2 * N
+    close(np.swapaxes(x, -1, -2) @ (s[:, None] * x), np.diag(own), scale, rough(given["A"]))
+    wanted = s[:, None] * x * exact(values)[..., None, :]
+    close(A @ x, wanted, (size(A) + size(values)) * scale, rough(given["A"]))
+
+
 def check_polar(result, given):
     X, S = result
     same_kind(X, given["A"])
@@ -939,6 +955,21 @@ CALLS = [
         lambda rng: dict(A=definite(rng), signature=SIG, shift=0.1, tolerance=1e-12),
         check_trace_infimum,
         non_finite=True,
+    ),
+    Call(
+        "jorth.Subset",
+        partial_pairs,
+        lambda rng: dict(
+            A=definite(rng),
+            signature=SIG,
+            positive=2,
+            negative=1,
+            tolerance=1e-10,
+            max_iterations=100,
+            seed=1,
+            verify=True,
+        ),
+        check_partial,
     ),
     Call(
         "jorth.polar", jorth.polar, lambda rng: dict(A=1.5 * point(rng), signature=SIG), check_polar

@@ -98,6 +98,24 @@ CASES = [
         "(4, 4)",
     ),
     mistake(
+        "One number of eigenpairs", "jorth.eigh(A, signature, subset=2)", "subset must be two", "2"
+    ),
+    mistake(
+        "More eigenpairs than there are",
+        "jorth.eigh(A, signature, subset=(2, 5))",
+        "q = 2 negative",
+        "2 and 5",
+    ),
+    mistake(
+        "No eigenpairs", "jorth.Subset(0, 0)", "positive + negative must be at least 1", "0 and 0"
+    ),
+    mistake(
+        "A tolerance by another name",
+        "jorth.Subset(2, 2, tol=1e-8)",
+        "no argument 'tol'",
+        "tolerance",
+    ),
+    mistake(
         "A matrix of another size",
         "jorth.polar(np.eye(4), signature)",
         "A must have shape (..., 5, 5)",

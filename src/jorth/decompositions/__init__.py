@@ -5,6 +5,7 @@ from jorth.decompositions.eigen import eigh
 from jorth.decompositions.eigen_errors import EighErrors, eigh_errors
 from jorth.decompositions.infimum import TraceInfimum, trace_infimum
 from jorth.decompositions.least_squares import indefinite_lstsq
+from jorth.decompositions.partial import Subset
 from jorth.decompositions.polar import polar
 from jorth.decompositions.qr import hyperbolic_qr
 from jorth.decompositions.semidefinite import NotAttainedError
@@ -16,6 +17,7 @@ __all__ = [
     "HSVD",
     "EighErrors",
     "NotAttainedError",
+    "Subset",
     "TraceInfimum",
     "cholesky_update",
     "cs_decomposition",

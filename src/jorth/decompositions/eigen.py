@@ -26,6 +26,7 @@ from jorth.decompositions.batch import (
     like_batch,
     over_batch,
 )
+from jorth.decompositions.partial import Subset, partial_eigh
 from jorth.decompositions.pencils import Search, cholesky_factor, find_shift, less_shift
 from jorth.decompositions.semidefinite import Kernel, NotAttainedError, diagonalise, find_kernel
 from jorth.decompositions.singular import MAX_SWEEPS, one_sided_jacobi
@@ -45,6 +46,7 @@ def eigh(
     A: ArrayT | Convertible,
     signature: Signature,
     *,
+    subset: Subset | tuple[int, int] | None = None,
     shift: float | None = None,
     tolerance: float | None = None,
 ) -> tuple[ArrayT, ArrayT]:
@@ -78,6 +80,10 @@ def eigh(
     Args:
         A: (..., n, n), symmetric.
         signature: The signs of J.
+        subset: (k_positive, k_negative) for only so many eigenpairs of each sign, those nearest to
+            mu: eigenvalues (..., k) and X (..., n, k), k = k_positive + k_negative, with
+            X^T J X = diag(I, -I), the positive ones first. A may then also be a sparse matrix of
+            any size or a `scipy.sparse.linalg.LinearOperator`. `jorth.Subset` has more options.
         shift: mu, if it is known; None searches for it.
         tolerance: Eigenvalues of A - mu J up to this count as zero, relative to the largest and
             after scaling to a unit diagonal. By default n eps, and only if Cholesky fails.
@@ -90,11 +96,14 @@ def eigh(
         jorth.NotAttainedError: A - mu J is semidefinite, but no J-orthogonal X diagonalises A. This
             is a ValueError.
         ValueError: A is not symmetric, or A - mu J is semidefinite for no mu.
+        RuntimeError: The iteration for a subset has not converged.
     """
+    shift, tolerance = checked_options(shift, tolerance)
+    if subset is not None:
+        return partial_eigh(A, signature, subset, shift, partial(_eigh, tolerance=tolerance))
     matrix = square_matrix(A, signature, "A")
     check_matrices(matrix, "A")
     check_symmetric(matrix, "A")
-    shift, tolerance = checked_options(shift, tolerance)
     one = partial(_eigh, signs=signature.signs, shift=shift, tolerance=tolerance)
     plain = shift is None and tolerance is None
     many = plain and matrix.shape[:-2].numel() >= MANY and signature.n <= SMALL

@@ -1,0 +1,89 @@
+"""`partial_eigh`: a few eigenpairs by iteration where that pays, else all of them and a cut."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jorth.arrays import check_symmetric, like_input, square_matrix
+from jorth.decompositions.batch import Floats, check_matrices, over_batch
+from jorth.decompositions.partial.factors import NoDefiniteShift
+from jorth.decompositions.partial.inputs import Matrix, dense_matrix, is_large, read_matrix
+from jorth.decompositions.partial.options import Subset, subset_of
+from jorth.decompositions.partial.polish import Whole, polished
+from jorth.decompositions.partial.problem import Problem, make_problem
+from jorth.decompositions.partial.search import search
+from jorth.signature import Signature
+
+SMALLEST = 300
+"""From this n on a few eigenpairs are found without all the others."""
+LARGEST_PART = 8
+"""If more than one in so many eigenpairs is wanted, all are computed."""
+
+
+def partial_eigh(
+    A: Any, signature: Signature, subset: Any, shift: float | None, whole: Whole
+) -> tuple[Any, Any]:
+    """(eigenvalues (..., k), X (..., n, k)) of `jorth.eigh` for a subset of k eigenpairs.
+
+    ``whole`` finds all eigenpairs of a matrix that is small enough for that.
+    """
+    wanted = subset_of(subset, signature)
+    if is_large(A):
+        matrix = read_matrix(A, signature)
+        values, X = _of_one(matrix, signature, wanted, shift, whole)
+        return matrix.wrap(values), matrix.wrap(X)
+    dense = square_matrix(A, signature, "A")
+    check_matrices(dense, "A")
+    check_symmetric(dense, "A")
+    answers = over_batch(
+        lambda entries: _of_one(dense_matrix(entries), signature, wanted, shift, whole), dense
+    )
+    return like_input(answers[0], A), like_input(answers[1], A)
+
+
+def _of_one(
+    matrix: Matrix, signature: Signature, wanted: Subset, shift: float | None, whole: Whole
+) -> tuple[Floats, Floats]:
+    """The eigenpairs of one matrix."""
+    small = signature.n < SMALLEST or LARGEST_PART * wanted.k > signature.n
+    sign = 1.0
+    try:
+        problem = None if small else make_problem(matrix, signature, wanted, shift)
+    except NoDefiniteShift:
+        problem = _negated_problem(matrix, signature, wanted, shift)
+        if problem is None:
+            raise
+        sign = -1.0
+    if problem is not None:
+        values, X = polished(search(problem, wanted), problem, wanted, whole)
+        return sign * matrix.scale * values, X
+    values, X = whole(
+        _dense(matrix, signature),
+        signs=signature.signs,
+        shift=None if shift is None else shift / matrix.scale,
+    )
+    chosen = np.concatenate(
+        [signature.positive[: wanted.positive], signature.negative[: wanted.negative]]
+    )
+    return matrix.scale * values[chosen], X[:, chosen]
+
+
+def _negated_problem(
+    matrix: Matrix, signature: Signature, wanted: Subset, shift: float | None
+) -> Problem | None:
+    """The problem of -A, whose eigenvalues have the other sign, or None if it is none either."""
+    try:
+        negated = None if shift is None else -shift
+        return make_problem(matrix.negated(), signature, wanted, negated)
+    except NoDefiniteShift:
+        return None
+
+
+def _dense(matrix: Matrix, signature: Signature) -> Floats:
+    """All entries of A / scale, if they fit into the memory."""
+    if matrix.entries is not None:
+        return square_matrix(matrix.entries, signature, "A").numpy()
+    entries = matrix.apply(np.eye(signature.n))
+    return 0.5 * (entries + entries.T)
