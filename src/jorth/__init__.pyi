@@ -23,6 +23,7 @@ from jorth.decompositions import hsvd as hsvd
 from jorth.decompositions import hyperbolic_qr as hyperbolic_qr
 from jorth.decompositions import indefinite_lstsq as indefinite_lstsq
 from jorth.decompositions import polar as polar
+from jorth.decompositions import total_least_squares as total_least_squares
 from jorth.decompositions import trace_infimum as trace_infimum
 from jorth.group import OtherTimeWarning as OtherTimeWarning
 from jorth.group import PolishError as PolishError

@@ -312,6 +312,32 @@ def check_lstsq(result, given):
     )
 
 
+def noisy_data(rng):
+    """Points near a plane, in rows whose last two are in it twice: once with +, once with -."""
+    A = rng.standard_normal((6, 2))
+    A = np.vstack([A, A[:2]])
+    b = A @ [1.0, -2.0] + np.tile(0.05 * rng.standard_normal(6), 2)[:8]
+    return as_tensor(A, rng), b, Signature(6, 2)
+
+
+def check_total_least_squares(result, given):
+    """(x, -1) spans an invariant space of [A b]^T J [A b], and the smallest one."""
+    same_kind(result, given["A"])
+    A, b, x = exact(given["A"]), exact(given["b"]), exact(result)
+    s = np.ones(A.shape[-2]) if given["signature"] is None else signs(given["signature"])
+    if b.ndim < A.ndim:
+        b, x = b[..., None], x[..., None]
+    M = np.concatenate([A, b], axis=-1)
+    M = M / max(size(M), np.finfo(float).tiny)
+    product = (turned(M) @ (s[:, None] * M)).astype(float)
+    minus = np.broadcast_to(-np.eye(x.shape[-1]), (*x.shape[:-2], x.shape[-1], x.shape[-1]))
+    Q = np.linalg.qr(np.concatenate([x.astype(float), minus], axis=-2))[0]
+    inner = turned(Q) @ product @ Q
+    close(product @ Q, Q @ inner, 10 * N, rough(given["A"]))
+    wanted = np.linalg.eigvalsh(product)[..., : x.shape[-1]]
+    close(np.linalg.eigvalsh(inner), wanted, 10 * N, rough(given["A"]))
+
+
 def check_eigh(result, given):
     values, X = result
     same_kind(X, given["A"])
@@ -940,6 +966,12 @@ CALLS = [
         jorth.indefinite_lstsq,
         lambda rng: (lambda A: dict(A=A, b=A[..., 0] + 1, signature=SIG))(tall(rng)),
         check_lstsq,
+    ),
+    Call(
+        "jorth.total_least_squares",
+        jorth.total_least_squares,
+        lambda rng: dict(zip(("A", "b", "signature"), noisy_data(rng), strict=True)),
+        check_total_least_squares,
     ),
     Call("jorth.eigh", jorth.eigh, lambda rng: dict(A=definite(rng), signature=SIG), check_eigh),
     Call(

@@ -80,6 +80,12 @@ CASES = [
         "(4, 2)",
     ),
     mistake(
+        "More unknowns than rows",
+        "jorth.total_least_squares(np.ones((2, 5)), np.ones(2))",
+        "A must have shape (..., m, n) with 1 <= n <= m",
+        "(2, 5)",
+    ),
+    mistake(
         "A row of another length",
         "jorth.cholesky_update(np.eye(5), add=np.ones(4))",
         "add must have shape (k, 5) or (5,)",

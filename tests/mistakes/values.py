@@ -116,6 +116,17 @@ CASES = [
         "A",
     ),
     mistake(
+        "Dependent columns",
+        "jorth.total_least_squares(np.ones((5, 2)), np.arange(5.0))",
+        "A and b must have a solution",
+        "dependent columns",
+    ),
+    mistake(
+        "More data taken out than there are",
+        "jorth.total_least_squares(np.eye(5)[:, 3:], np.ones(5), signature)",
+        "no negative eigenvalue",
+    ),
+    mistake(
         "A row that was never added",
         "jorth.cholesky_update(np.eye(5), drop=np.ones(5))",
         "drop must be rows that leave",

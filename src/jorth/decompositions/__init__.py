@@ -10,6 +10,7 @@ from jorth.decompositions.polar import polar
 from jorth.decompositions.qr import hyperbolic_qr
 from jorth.decompositions.semidefinite import NotAttainedError
 from jorth.decompositions.singular import HSVD, hsvd
+from jorth.decompositions.total_least_squares import total_least_squares
 from jorth.decompositions.updating import cholesky_update
 
 __all__ = [
@@ -27,5 +28,6 @@ __all__ = [
     "hyperbolic_qr",
     "indefinite_lstsq",
     "polar",
+    "total_least_squares",
     "trace_infimum",
 ]

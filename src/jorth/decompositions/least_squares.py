@@ -39,7 +39,7 @@ def indefinite_lstsq(
         ValueError: A^T J A is not positive definite, or A has linearly dependent columns.
     """
     matrix = tall_matrix(A, signature)
-    right = _right_hand_side(b, matrix)
+    right = right_hand_side(b, matrix)
     V, R, scale = column_basis(matrix.to(torch.float64))
     VtJ = V.mT * signature.vector(V)
     M = VtJ @ V
@@ -52,7 +52,8 @@ def indefinite_lstsq(
     return like_input(x, A)
 
 
-def _right_hand_side(b: object, A: Tensor) -> Tensor:
+def right_hand_side(b: object, A: Tensor) -> Tensor:
+    """b (..., m) or (..., m, r), finite, to go with A (..., m, k)."""
     right = tensor_alike(b, "b", A, "A")
     if right.shape[: A.ndim - 1] != A.shape[:-1] or right.ndim not in (A.ndim - 1, A.ndim):
         rows = ", ".join(map(str, A.shape[:-1]))
