@@ -48,6 +48,19 @@ def algebra(rng):
     return as_tensor(0.1 * J @ (M - M.T), rng)
 
 
+def near_one(rng, *batch):
+    """Elements near the identity, so that all have logarithms, products of two as well."""
+    M = rng.standard_normal((*batch, N, N))
+    return as_tensor(jorth.exp(0.1 * J @ (M - turned(M)), SIG), rng)
+
+
+def moving(rng):
+    """Two elements, and a tangent vector at the first."""
+    X = near_one(rng)
+    M = rng.standard_normal((N, N))
+    return dict(X=X, Y=near_one(rng), V=np.asarray(X) @ J @ (M - M.T), signature=SIG)
+
+
 def definite(rng):
     M = rng.standard_normal((N, N))
     return as_tensor(M @ M.T + np.eye(N), rng)
@@ -111,6 +124,48 @@ def check_residual(result, given):
     )
     wanted = np.where(sound, wanted, 0)
     close(np.where(sound, found, 0), wanted, 1 + wanted, rough(given["X"]))
+
+
+def check_log(result, given):
+    same_kind(result, given["X"])
+    K, s = exact(result), signs(given["signature"])
+    found = exact(jorth.exp(result, given["signature"]))
+    close(found, exact(given["X"]), size(given["X"]), 10 * rough(given["X"]))
+    close(s[:, None] * K, -turned(s[:, None] * K), size(K), rough(given["X"]))
+
+
+def check_group_distance(result, given):
+    """Between the bounds by the singular values of Y X^-1, and zero only where X = Y."""
+    s = signs(given["signature"])
+    M = (exact(given["Y"]) @ (s[:, None] * turned(exact(given["X"])) * s)).astype(float)
+    least = np.linalg.norm(np.log(np.linalg.svd(M, compute_uv=False)), axis=-1)
+    found = np.asarray(exact(result), dtype=float)
+    tolerance = 10 * rough(given["X"])
+    assert (found >= least * (1 - tolerance) - tolerance).all()
+    assert (found <= least + 10 * M.shape[-1]).all()
+
+
+def check_group_transport(result, given):
+    """Tangent at Y, and V again when it is moved back."""
+    same_kind(result, given["X"])
+    X, Y, V, s = (*map(exact, (given["X"], given["Y"], given["V"])), signs(given["signature"]))
+    M = turned(Y) @ (s[:, None] * exact(result))
+    scale = (size(X) * size(Y)) ** 2 * (size(V) + size(result))
+    close(M, -turned(M), scale, 10 * rough(given["X"]))
+    ends = [a.astype(float) for a in np.broadcast_arrays(Y, X, exact(result))]
+    back = jorth.transport(*ends, given["signature"])
+    close(back, np.broadcast_to(V, back.shape), scale, 10 * rough(given["X"]))
+
+
+def check_group_mean(result, given):
+    same_kind(result, given["Xs"])
+    feasible(result, given["signature"])
+    X, s = exact(given["Xs"]), signs(given["signature"])
+    w = np.ones(len(X)) if given["weights"] is None else exact(given["weights"])
+    relative = (s[:, None] * turned(exact(result)) * s @ X).astype(float)[w > 0]
+    logs = jorth.log(relative, given["signature"])
+    left = np.tensordot((w / w.sum())[w > 0].astype(float), logs, 1)
+    close(left, np.zeros_like(left), 1 + size(X) ** 2, 100 * rough(given["Xs"]))
 
 
 def check_component(result, given):
@@ -785,6 +840,19 @@ def check_centroid(result, given):
         close(np.abs(cosine), np.ones_like(cosine), 1, rough(result))
 
 
+def check_frechet_mean(result, given):
+    """The logarithms cancel at the mean."""
+    assert isinstance(result, Tensor) == isinstance(given["points"], Tensor)
+    x, c, alpha = exact(given["points"]), exact(result), float(given["alpha"])
+    w = np.ones(x.shape[-2]) if given["weights"] is None else exact(given["weights"])
+    w = w / w.sum(axis=-1, keepdims=True)
+    ends = [a.astype(float) for a in np.broadcast_arrays(c[..., None, :], x)]
+    v = ultrahyperbolic.log(*ends, given["signature"], alpha=alpha)
+    left = (w[..., None] * v).sum(axis=-2)
+    scale = size(v) + size(x) + size(c)
+    close(left, np.zeros_like(left), scale, 100 * rough(result))
+
+
 def check_base(result, given):
     x = exact(result)
     assert (x != 0).sum() == 1
@@ -907,6 +975,22 @@ CALLS = [
     Call("jorth.exp", jorth.exp, lambda rng: dict(K=algebra(rng), signature=SIG), check_exp),
     Call(
         "jorth.cayley", jorth.cayley, lambda rng: dict(K=algebra(rng), signature=SIG), check_cayley
+    ),
+    Call("jorth.log", jorth.log, lambda rng: dict(X=near_one(rng), signature=SIG), check_log),
+    Call(
+        "jorth.distance",
+        jorth.distance,
+        lambda rng: dict(X=near_one(rng), Y=near_one(rng), signature=SIG),
+        check_group_distance,
+    ),
+    Call("jorth.transport", jorth.transport, moving, check_group_transport),
+    Call(
+        "jorth.mean",
+        jorth.mean,
+        lambda rng: dict(
+            Xs=near_one(rng, 3), signature=SIG, weights=as_tensor(rng.uniform(0.5, 1, 3), rng)
+        ),
+        check_group_mean,
     ),
     Call(
         "jorth.random_point",
@@ -1156,6 +1240,17 @@ CALLS = [
         ultrahyperbolic.project_tangent,
         lambda rng: dict(x=on_sheet(rng), v=rng.standard_normal((3, N)), signature=SIG, alpha=1.0),
         check_project,
+    ),
+    Call(
+        "jorth.ultrahyperbolic.frechet_mean",
+        ultrahyperbolic.frechet_mean,
+        lambda rng: dict(
+            points=near_pair(rng, 1.5)[0],
+            signature=SIG,
+            weights=rng.uniform(0.5, 1.0, 3),
+            alpha=1.5,
+        ),
+        check_frechet_mean,
     ),
     Call(
         "jorth.ultrahyperbolic.centroid",

@@ -53,6 +53,24 @@ CASES = [
         "(2, 2)",
     ),
     mistake(
+        "A matrix of another size",
+        "jorth.log(np.eye(2), signature)",
+        "X must have shape (..., 5, 5)",
+        "(2, 2)",
+    ),
+    mistake(
+        "One matrix for several",
+        "jorth.mean(X, signature)",
+        "Xs must have shape (m, 5, 5)",
+        "(5, 5)",
+    ),
+    mistake(
+        "A tangent vector of another size",
+        "jorth.transport(X, X, np.eye(2), signature)",
+        "V must have shape (..., 5, 5)",
+        "(2, 2)",
+    ),
+    mistake(
         "A gradient of another shape",
         "jorth.riemannian_gradient(X, np.ones((5, 3)), signature)",
         "G must have",
@@ -226,6 +244,12 @@ CASES = [
         "ultrahyperbolic.inner(points, np.ones(4), lorentz)",
         "y must have",
         "(4,)",
+    ),
+    mistake(
+        "Weights of another length",
+        "ultrahyperbolic.frechet_mean(points, lorentz, weights=np.ones(5))",
+        "weights must have shape (..., 6)",
+        "(5,)",
     ),
     mistake(
         "Weights of another length",

@@ -36,6 +36,39 @@ CASES = [
         "Signature(3, 2)",
     ),
     mistake(
+        "A logarithm in another component",
+        "jorth.log(np.diag([1.0, 1.0, -1.0, 1.0, 1.0]), signature)",
+        "X must be in the identity component (1, 1) to have a logarithm",
+        "got component (-1, 1)",
+    ),
+    mistake(
+        "The logarithm of a half turn",
+        "jorth.log(np.diag([-1.0, -1.0, 1.0, 1.0, 1.0]), signature)",
+        "X must have no eigenvalue on the negative real axis",
+        "got -1 (a half turn)",
+    ),
+    mistake(
+        "The distance between two components",
+        "jorth.distance(np.eye(5), np.diag([1.0, 1.0, -1.0, 1.0, 1.0]), signature)",
+        "Y must be in the component of X",
+    ),
+    mistake(
+        "A direction that is not tangent",
+        "jorth.transport(X, X, np.eye(5), signature)",
+        "V must be tangent at X",
+    ),
+    mistake(
+        "A mean with negative weights",
+        "jorth.mean(np.stack([X, X]), signature, weights=[2, -1])",
+        "weights must be at least 0",
+        "1 negative of 2",
+    ),
+    mistake(
+        "A mean of points on two sheets",
+        "ultrahyperbolic.frechet_mean([points[0], -points[0]], lorentz)",
+        "points must be on one sheet",
+    ),
+    mistake(
         "A start that is not J-orthogonal",
         "jorth.minimize(objective, X + 0.1, signature=signature)",
         "x0 must be J-orthogonal",

@@ -106,7 +106,8 @@ def _weights(value: Any, points: Tensor) -> Tensor:
         return points.new_ones(len(points))
     weights = tensor_alike(value, "weights", points, "Xs").detach()
     if weights.shape != (len(points),):
-        raise ValueError(f"weights must have shape ({len(points)},), got {describe(value)}")
+        expected = f"shape ({len(points)},) for Xs of shape {tuple(points.shape)}"
+        raise ValueError(f"weights must have {expected}, got {describe(value)}")
     arrays.check_finite(weights, "weights")
     weights = weights / weights.abs().max().clamp(min=torch.finfo(weights.dtype).tiny)
     if bool((weights < 0).any()) or not bool((weights > 0).any()):

@@ -50,10 +50,13 @@ def transport(
 
 def _check_tangent(X: Tensor, V: Tensor, signature: Signature) -> None:
     """Raise a ValueError unless X^T J V is skew to half of the digits."""
-    M = X.mT.double() @ (signature.vector(X)[:, None] * V).double()
+    V = V.double()
+    size = V.abs().amax(dim=(-2, -1), keepdim=True)
+    V = V / torch.where(size > 0, size, 1.0)  # no product overflows
+    M = X.mT.double() @ (signature.vector(V)[:, None] * V)
     defect = (M + M.mT).abs().amax(dim=(-2, -1))
-    size = torch.linalg.matrix_norm(X.double()) * torch.linalg.matrix_norm(V.double())
-    bad = ~(defect <= unit_roundoff(X) ** 0.5 * size)
+    norms = torch.linalg.matrix_norm(X.double()) * torch.linalg.matrix_norm(V)
+    bad = ~(defect <= unit_roundoff(X) ** 0.5 * norms)
     if bool(bad.any()):
-        found = f"max |X^T J V + (X^T J V)^T| = {float(defect[bad].max()):.3g}"
+        found = f"max |X^T J V + (X^T J V)^T| / max |V| = {float(defect[bad].max()):.3g}"
         raise ValueError(f"V must be tangent at X (X^T J V skew) for {signature}, got {found}")

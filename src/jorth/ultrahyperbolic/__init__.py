@@ -11,6 +11,7 @@ and the signs (n,) as a tensor, never touch the host, and give NaN where the oth
 from jorth.ultrahyperbolic.boundary import check_q as check_q
 from jorth.ultrahyperbolic.distances import SLOPE_FLOOR as SLOPE_FLOOR
 from jorth.ultrahyperbolic.distances import distance
+from jorth.ultrahyperbolic.frechet import frechet_mean
 from jorth.ultrahyperbolic.maps import exp, log, project_tangent, transport
 from jorth.ultrahyperbolic.means import centroid
 from jorth.ultrahyperbolic.points import Place as Place
@@ -24,6 +25,7 @@ __all__ = [
     "centroid",
     "distance",
     "exp",
+    "frechet_mean",
     "inner",
     "lift",
     "log",

@@ -30,13 +30,7 @@ def centroid(
         weights: Weights (..., m) of any scale; equal ones if omitted.
         alpha: The radius of U.
     """
-    check_q(signature)
-    x = points_of(points, signature, "points")
-    if x.ndim < 2 or x.shape[-2] == 0:
-        expected = f"(..., m, {signature.n}) with m of at least 1"
-        raise ValueError(f"points must have shape {expected}, got {describe(points)}")
-    radius = arrays.positive_number(alpha, "alpha", x.dtype)
-    w = x.new_ones(x.shape[-2]) if weights is None else _weights(weights, x)
+    x, w, radius = points_and_weights(points, signature, weights, alpha)
     mean = centroid_at(x, w, signature.vector(x), radius)
     lost = int(mean.isnan().any(dim=-1).sum())
     if lost:
@@ -45,6 +39,19 @@ def centroid(
         raise ValueError(f"{names} must be {expected}, got {lost} sums that have not")
     arrays.check_overflow(mean, "points, weights and alpha", "the centroid")
     return like_input(mean, points)
+
+
+def points_and_weights(
+    points: Any, signature: Signature, weights: Any, alpha: float
+) -> tuple[Tensor, Tensor, float]:
+    """Points (..., m, n), weights (..., m) and the radius, all checked."""
+    check_q(signature)
+    x = points_of(points, signature, "points")
+    if x.ndim < 2 or x.shape[-2] == 0:
+        expected = f"(..., m, {signature.n}) with m of at least 1"
+        raise ValueError(f"points must have shape {expected}, got {describe(points)}")
+    radius = arrays.positive_number(alpha, "alpha", x.dtype)
+    return x, x.new_ones(x.shape[-2]) if weights is None else _weights(weights, x), radius
 
 
 def _weights(value: Any, points: Tensor) -> Tensor:
