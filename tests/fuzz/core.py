@@ -152,8 +152,8 @@ def check_group_transport(result, given):
     M = turned(Y) @ (s[:, None] * exact(result))
     scale = (size(X) * size(Y)) ** 2 * (size(V) + size(result))
     close(M, -turned(M), scale, 10 * rough(given["X"]))
-    ends = [a.astype(float) for a in np.broadcast_arrays(Y, X, exact(result))]
-    back = jorth.transport(*ends, given["signature"])
+    there, here, moved = (a.astype(float) for a in np.broadcast_arrays(Y, X, exact(result)))
+    back = jorth.transport(there, here, moved, given["signature"])
     close(back, np.broadcast_to(V, back.shape), scale, 10 * rough(given["X"]))
 
 
