@@ -106,9 +106,10 @@ def hessian_check(
     multiplier M = sym(J G X^T), a symmetric operator on the skew matrices S with <S, T> = tr S^T T.
     At a critical point all retractions R have the same one. Its smallest eigenvalue is computed
     from all of H if that has at most 300 rows (n = 25), else by Lanczos iterations from a fixed
-    start. f''(X)[V] is exact for quadratics, by autograd for torch functions and otherwise a
-    difference of gradients. If X is thin, H is restricted to the S that move X: S X = 0 holds for
-    no other S orthogonal to them.
+    start, until the residual is 1e-2 of the eigenvalue or 1e-8 of the norm of H; the error of the
+    eigenvalue is of second order in that. f''(X)[V] is exact for quadratics, by autograd for torch
+    functions and otherwise a difference of gradients. For a thin X, H is restricted to the S that
+    move X: those orthogonal to every S with S X = 0.
 
     X is only critical up to its gradient norm ||g||. If L is a Lipschitz constant of H, an
     eigenvalue above sqrt(2 L ||g||) proves a strict minimum near X (Newton-Kantorovich). Here L is

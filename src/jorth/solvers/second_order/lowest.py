@@ -14,9 +14,12 @@ DENSE = 300
 """The largest dimension at which the operator is formed: that of the skew matrices for n = 25."""
 BASIS = 40
 """The Lanczos vectors between two restarts."""
-ACCURACIES = (1e-2, 1e-4, 1e-6)
+ACCURACIES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
 """The residuals, relative to the norm of the operator, on the way to the one that is wanted: if
 that is out of reach, the best of them is returned."""
+RELATIVE = 0.01
+"""The residual, relative to the eigenvalue, that is enough; its error is far below that, as it is
+of second order in the residual."""
 
 Vector = NDArray[np.float64]
 Operator = Callable[[Vector], Vector]
@@ -40,8 +43,8 @@ def lowest(product: Operator, dimension: int, accuracy: float, most: int) -> Low
     Args:
         product: v -> H v.
         dimension: That of v.
-        accuracy: The residual that is enough, relative to the norm of H; it should not be below
-            the rounding of the product.
+        accuracy: The residual that is enough in any case, relative to the norm of H; it should not
+            be below the rounding of the product.
         most: The most products.
     """
     if dimension <= DENSE:
@@ -62,6 +65,8 @@ def lowest(product: Operator, dimension: int, accuracy: float, most: int) -> Low
             break
         best = found[0]
         used += found[1]
+        if best.error <= RELATIVE * abs(best.value):
+            break
     return best
 
 
