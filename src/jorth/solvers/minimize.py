@@ -123,8 +123,8 @@ def minimize(
         checkpoint: A folder. A run that finds its own checkpoint there continues from it. If a
             checkpoint cannot be written, there is a warning and the run continues.
         checkpoint_interval: Seconds between two checkpoints; 0 saves every iteration.
-        on_unbounded: "stop" returns UNBOUNDED with the last finite point; "continue" skips such
-            pairs and goes on.
+        on_unbounded: "stop" returns UNBOUNDED or NOT_ATTAINED with the last finite point;
+            "continue" skips such pairs and goes on.
         saddles: "stay" ends the run at any critical point. "leave" checks the Hessian there
             (`jorth.hessian_check`) and, if it is a saddle, steps down along the negative curvature
             and runs the method again. The limits are then for all rounds together, which are
