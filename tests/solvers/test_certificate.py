@@ -8,7 +8,7 @@ import torch
 import jorth
 from jorth import Signature, Status, procrustes
 from jorth.datasets import planted_procrustes
-from jorth.solvers.procrustes_certificate import CLOSED, LARGEST, certify
+from jorth.solvers.procrustes_certificate import CLOSED, LARGEST, certificate_of
 from jorth.solvers.procrustes_dual import Dual, JointDual, defects
 
 U = 2.0**-53
@@ -331,6 +331,68 @@ def test_another_bound_counts():
     objective = jorth.Procrustes(source, target)
     X = torch.eye(3, dtype=torch.float64)
     value = objective.value(X).item()
-    known = certify(objective, Signature(2, 1), X, known=0.99 * value)
+    known = certificate_of(objective, Signature(2, 1), X, known=0.99 * value)
     assert known.bound == pytest.approx(0.99 * value, rel=1e-9)
     assert known.bound < 0.99 * value
+
+
+# -- batches
+
+
+def test_many_problems_are_certified_on_request():
+    """Ill-conditioned ones, where a few answers of the batch are other minima."""
+    sig = Signature.lorentz(4, "first")
+    problems = [
+        clouds(sig, 1e-3, seed, source_condition=1e3, point_condition=1e3, m=50)
+        for seed in range(20)
+    ]
+    source, target, planted = (np.stack(part) for part in zip(*problems, strict=True))
+    plain = procrustes(source, target, sig)
+    assert plain.bound is None
+    assert plain[0].gap is None
+    found = procrustes(source, target, sig, certify=True)
+    assert found.message == "20 problems: 20 CONVERGED; 20 certified"
+    assert (found.gap <= CLOSED).all()
+    assert (found.value <= plain.value * (1 + 1e-9)).all()
+    for place in range(20):
+        least = mean_square(source[place], target[place], planted[place])
+        assert found.bound[place] <= found.value[place] * (1 + 1e-12) <= least * (1 + 1e-9)
+        exact = mean_square(source[place], target[place], found.x[place])
+        assert found.value[place] == pytest.approx(exact, rel=1e-9)
+        assert found[place].bound == found.bound[place]
+        assert found[place].gap == found.gap[place]
+
+
+def test_a_certified_batch_of_tensors_with_a_bad_problem():
+    sig = Signature(2, 1)
+    source, target, _ = (torch.tensor(part) for part in clouds(sig, 0.01, 0))
+    sources, targets = (torch.stack([part] * 3) for part in (source, target))
+    targets[1, 0, 0] = torch.nan
+    targets[2] *= 1e100
+    sources[2] *= 1e100
+    found = procrustes(sources, targets, sig, certify=True)
+    assert isinstance(found.gap, torch.Tensor)
+    assert torch.isfinite(found.gap).tolist() == [True, False, True]
+    assert found.bound[2] == pytest.approx(1e200 * found.bound[0].item(), rel=1e-6)
+    assert found.message.endswith("; 2 certified")
+    alone = procrustes(source, target, sig)
+    assert found.bound[0].item() == pytest.approx(alone.bound, rel=1e-6)
+
+
+def test_no_certificate_on_request():
+    source, target, _ = clouds(Signature(2, 1), 0.1, 0)
+    plain = procrustes(source, target, Signature(2, 1), certify=False)
+    assert plain.gap is plain.bound is None
+    assert "certified" not in plain.message
+    with pytest.raises(ValueError, match="certify must be True or False, got 'yes'"):
+        procrustes(source, target, Signature(2, 1), certify="yes")
+
+
+def test_random_starts_of_points_that_lost_digits_are_polished():
+    """Without that, runs from them are refused."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        sig = Signature.of([-1, 1, -1, -1, 1])
+        source = rng.standard_normal((5, 5)) * np.geomspace(1.0, 1e-4, 5)
+        result = procrustes(source, rng.standard_normal((5, 5)), sig, max_iterations=300)
+        assert result.bound <= result.value

@@ -50,6 +50,8 @@ class ProblemResult(NamedTuple):
     status: Status
     iterations: int
     gradient_norm: float
+    bound: float | None = None
+    gap: float | None = None
 
     @property
     def success(self) -> bool:
@@ -70,6 +72,9 @@ class BatchResult:
         time: Seconds for all problems.
         message: How many problems ended in which way.
         method: The method.
+        bound: (B,), a lower bound on f over all J-orthogonal matrices, of `procrustes` with
+            ``certify=True``; otherwise None.
+        gap: (B,), the gap of each problem, as in `jorth.Result`; None without a bound.
     """
 
     x: Any
@@ -81,6 +86,8 @@ class BatchResult:
     message: str
     method: str
     signature: Signature = field(repr=False)
+    bound: Any = None
+    gap: Any = None
 
     @cached_property
     def status(self) -> NDArray[np.object_]:
@@ -121,6 +128,8 @@ class BatchResult:
             STATUSES[self.codes[index]],
             int(self.iterations[index]),
             float(self.gradient_norm[index]),
+            None if self.bound is None else float(self.bound[index]),
+            None if self.gap is None else float(self.gap[index]),
         )
 
     def __iter__(self) -> Iterator[ProblemResult]:

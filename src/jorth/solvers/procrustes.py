@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
@@ -20,11 +22,12 @@ from jorth import arrays
 from jorth.decompositions.polar import balanced
 from jorth.group import PolishError, component, random_point
 from jorth.group.polishing import orthogonal_factor
-from jorth.group.time_column import warn_of_other_time
+from jorth.group.time_column import OtherTimeWarning, warn_of_other_time
 from jorth.inputs import ArrayLike, as_array, warn_of_other_order
 from jorth.objectives import Procrustes
 from jorth.signature import Signature
 from jorth.solvers.batches import check_arguments as check_batch_arguments
+from jorth.solvers.certified_batches import certify_batch
 from jorth.solvers.loop.budget import Interrupt, Limits
 from jorth.solvers.loop.chain import best_of
 from jorth.solvers.loop.record import Result
@@ -32,7 +35,7 @@ from jorth.solvers.loop.solver import AbstractSolver
 from jorth.solvers.loop.status import Status
 from jorth.solvers.minimize import minimize, starting_point
 from jorth.solvers.procrustes_batches import procrustes_batch
-from jorth.solvers.procrustes_certificate import Certificate, certify
+from jorth.solvers.procrustes_certificate import Certificate, certificate_of
 from jorth.suggestions import explained
 
 Component = tuple[int, int]
@@ -59,6 +62,7 @@ def procrustes(
     method: str | AbstractSolver | None = None,
     gradient_tolerance: float | None = None,
     checkpoint: str | Path | None = None,
+    certify: bool | None = None,
     starts: int = 4,
     **options: Any,
 ) -> Result:
@@ -114,6 +118,8 @@ def procrustes(
         method: Any method of `minimize`; "auto" when omitted.
         gradient_tolerance: As in `minimize`; u^(2/3) when omitted, with u the unit roundoff.
         checkpoint: A folder, with a subfolder for each component and each further start.
+        certify: Whether to bound f from below; by default yes, but not for many problems, where it
+            takes longer than the answers. Those with an open gap are then solved again one by one.
         starts: The most further starts while the gap is open.
         **options: Options of `minimize` and of the method. Limits apply to each run.
 
@@ -122,6 +128,9 @@ def procrustes(
         are its ``stages``. For many problems a `jorth.BatchResult`.
     """
     arrays.check_choice(components, "components", ("all", "start"))
+    arrays.whole_number(starts, "starts", 0)
+    if certify not in (None, True, False):
+        raise ValueError(f"certify must be True or False, got {arrays.shown(certify)}")
     warn_of_other_order(source, target, "source", "target")
     clouds = as_array(source, "source"), as_array(target, "target")
     source, target = clouds
@@ -135,8 +144,10 @@ def procrustes(
         answers: Any = procrustes_batch(
             source, target, signature, x0, components, gradient_tolerance, limits
         )
+        if certify:
+            again = partial(_solve_again, signature, components, gradient_tolerance, starts)
+            answers = certify_batch(answers, source, target, signature, again)
         return answers  # type: ignore[no-any-return]
-    arrays.whole_number(starts, "starts", 0)
     objective = Procrustes(source, target)
     _check_shapes(objective, source, target, x0, signature)
     warn_of_other_time(signature, *objective.clouds())
@@ -163,8 +174,31 @@ def procrustes(
         interrupt.hold()  # results must not be lost between two runs
         search = _Search(objective, signature, run)
         search.components(x0, everywhere=components == "all")
-        search.certify(starts if components == "all" else 0)
+        if certify is not False:
+            search.certify(starts if components == "all" else 0)
     return search.result()
+
+
+def _solve_again(
+    signature: Signature,
+    components: Literal["all", "start"],
+    gradient_tolerance: float | None,
+    starts: int,
+    *problem: Any,
+) -> Result:
+    """A problem (source, target, x0) of a batch on its own."""
+    source, target, x0 = (part.cpu() for part in problem)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OtherTimeWarning)  # given for the batch already
+        return procrustes(
+            source,
+            target,
+            signature,
+            x0=x0,
+            components=components,
+            gradient_tolerance=gradient_tolerance,
+            starts=starts,
+        )
 
 
 class _Search:
@@ -222,7 +256,7 @@ class _Search:
         if math.isfinite(best.value):
             X = arrays.to_tensor(best.x, "x")
             known = min(self._bounds.values())
-            self.certificate = certify(self.objective, self.signature, X, known)
+            self.certificate = certificate_of(self.objective, self.signature, X, known)
 
     def _further(self, turn: int, *, fresh: bool) -> Tensor:
         """The factor of the relaxed answer, if it is new, or a random point."""
@@ -230,12 +264,14 @@ class _Search:
         if fresh and nearest is not None:
             with suppress(PolishError):
                 return orthogonal_factor(balanced(nearest), self.signature, "nearest")
-        best = min(self.runs, key=lambda run: run.value)
-        change = random_point(self.signature, cond=NEARBY, seed=turn)
+        change = torch.from_numpy(random_point(self.signature, cond=NEARBY, seed=turn))
         flips = [signs for _, signs in _flips(self.signature)]
-        X = arrays.to_tensor(best.x, "x").double().cpu() @ torch.from_numpy(change)
-        found: Tensor = X * flips[turn % len(flips)].to(X)
-        return found
+        change = change * flips[turn % len(flips)].to(change)
+        best = min(self.runs, key=lambda run: run.value)
+        X = arrays.to_tensor(best.x, "x").double().cpu() @ change
+        with suppress(PolishError):  # x has lost its digits
+            return orthogonal_factor(X, self.signature, "x")
+        return change
 
     def result(self) -> Result:
         """The best run with its bound and its gap."""

@@ -26,6 +26,7 @@ from jorth.solvers.procrustes_dual import UNIT, Dual, JointDual, defects, roundi
 Matrix = NDArray[np.float64]
 CLOSED = 1e-6
 """A gap of at most this size is closed, that is, X is the best one."""
+CLOSED_SENTENCE = "certified: no X is better"
 LARGEST = 16
 """The most columns for which the joint dual is solved."""
 RELIABLE = 1e-4
@@ -53,11 +54,11 @@ class Certificate(NamedTuple):
     def sentence(self) -> str:
         """For the message of a result."""
         if self.closed:
-            return "certified: no X is better"
+            return CLOSED_SENTENCE
         return f"not certified: a gap of {self.gap:.2g} is left"
 
 
-def certify(
+def certificate_of(
     objective: Procrustes, signature: Signature, X: Tensor, known: float = 0.0
 ) -> Certificate:
     """A lower bound on f over all J-orthogonal matrices, seen from X (n, n).
@@ -100,9 +101,9 @@ class _Problem:
         self.G = R.T @ residual / m
         self.value = (float((residual**2).sum()) + rest) / (2 * m)
         self.floor = u * (float((T**2).sum()) + rest) / (2 * m)
-        size = float(np.linalg.norm(R) * np.linalg.norm(self.X) + np.linalg.norm(T))
-        error = 4 * len(R) * u * size
-        self.error = 2 * len(R) * UNIT * float(np.linalg.norm(R)) * size / m
+        reach = float(np.linalg.norm(R) * np.linalg.norm(self.X) + np.linalg.norm(T))
+        error = 4 * len(R) * u * reach
+        self.error = 2 * len(R) * UNIT * float(np.linalg.norm(R)) * reach / m
         self.rounding = float(error * (np.sqrt(2 * m * self.value) + error)) / m
         Lam = self.signs[:, None] * (self.X.T @ self.G)
         self.Lam = 0.5 * (Lam + Lam.T)

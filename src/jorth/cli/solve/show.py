@@ -115,6 +115,8 @@ def facts(request: Request, solved: Solved) -> Iterator[tuple[str, str]]:
         yield "R^2", _r_squared(fit)
         if fit.identity_is_better:
             yield "note", "the identity fits better than this X"
+    if solved.result.gap is not None:
+        yield "gap", f"{solved.result.gap:.2g}; no X has a value below {solved.result.bound:.8g}"
     if search is not None:
         yield "component", _components(request, search, solved.signature)
     if request.problem == "eigen" and not request.direct:

@@ -96,6 +96,8 @@ def _quality(solved: Solved) -> dict[str, Any]:
     if solved.fit is not None:
         found |= {"m": solved.fit.rows, "n": solved.signature.n, **asdict(solved.fit)}
         del found["rows"], found["identity_is_better"]
+    if solved.result.gap is not None:
+        found |= {"bound": solved.result.bound, "gap": solved.result.gap}
     if solved.search is not None:
         found["component"] = list(solved.search.best)
         names = ("searched", "left_out", "unknown")
