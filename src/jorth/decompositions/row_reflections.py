@@ -109,10 +109,12 @@ def _length(R: np.ndarray, rows: np.ndarray, j: int) -> float:
 
 @inlined
 def _remaining(rows: np.ndarray, j: int, length: float) -> float:
-    """1 - |s|^2 for s = column j of ``rows`` over ``length``."""
+    """1 - |s|^2 for s = column j of ``rows`` over ``length``; -inf if only that is zero."""
     total = 0.0
     for i in range(rows.shape[0]):
         if rows[i, j] != 0.0:
+            if length == 0.0:
+                return -math.inf
             s = rows[i, j] / length
             total += s * s
     return 1.0 - total
