@@ -13,7 +13,8 @@ INTRODUCTION = """\
 This page compares the time that jorth takes with that of other libraries, problem by problem.
 `jorth bench speed` writes it. [How the runs are made](../background/benchmarks.md#speed) describes
 problems, methods and clocks; [performance](performance.md#against-pymanopt-and-cdopt) explains
-the results.
+the results. Iterations and times of Newton's method, L-BFGS and pymanopt's trust regions to the
+last digit are on [a page of their own](second_order.md).
 
 ![gap against time](../images/speed.png)
 

@@ -20,8 +20,10 @@ Product = Callable[[Tensor], Tensor]
 INEXACT = 0.1
 """The largest relative residual of conjugate gradients; near the optimum it falls with ||g||."""
 INNER_STEPS = 500
+DAMPING = 0.03
+"""The share of the curvature that is added to it, over ||g|| relative to the largest one."""
 LARGEST_DAMPING = 1e-2
-"""Of the curvature, near the rounding of g."""
+"""The largest share."""
 GOOD, BAD = 0.75, 0.25
 """The shares of the expected decrease above which the region grows, and below which it shrinks."""
 GROW, SHRINK = 2.0, 0.25
@@ -33,7 +35,7 @@ class Step:
 
     S: Tensor
     curvature: float
-    """<S, H S>."""
+    """<S, H S> with the damped H."""
     at_boundary: bool
 
     def next_radius(self, radius: float, line: Line, before: float, trial: Trial) -> float:
@@ -74,9 +76,10 @@ def truncated_step(model: Model, radius: float) -> Step:
     region, is followed to the boundary.
 
     Along some directions f does not change at all: rotations among equal signs in a trace, or those
-    that leave a thin X in place. There the curvature and the slope are rounding errors, which must
-    not decide how far a step goes. So ``noise`` times the curvature along g is added to the
-    curvature.
+    that leave a thin X in place. There the curvature is at most of the size of g, of either sign,
+    and in the end it is rounding; neither must decide how far a step goes. So a share of the
+    curvature along g is added to all curvatures, which falls with ||g|| down to the noise. The end
+    of a run stays quadratic.
     """
     wanted = max(min(INEXACT, model.relative), min(model.noise, 1.0)) ** 2
     r = model.g.clone()
@@ -90,7 +93,8 @@ def truncated_step(model: Model, radius: float) -> Step:
         if not math.isfinite(curvature) or not size > 0:
             break
         if step == 0:
-            damping = min(LARGEST_DAMPING, model.noise) * abs(curvature) / size
+            share = max(model.noise, DAMPING * model.relative)
+            damping = min(LARGEST_DAMPING, share) * abs(curvature) / size
         Hp.add_(p, alpha=damping)
         curvature += damping * size
         length = weight / curvature if curvature > 0 else math.inf
