@@ -268,6 +268,7 @@ def procrustes_arguments(rng):
         signature=SIG,
         x0=As("array", start(rng)),
         components="all",
+        starts=1,
     )
     return own | dict(
         method="riemannian-lbfgs", gradient_tolerance=As("number", 1e-6), max_iterations=STEPS

@@ -113,6 +113,18 @@ CASES = [
         '"all"',
     ),
     mistake(
+        "A choice where yes or no is expected",
+        'jorth.procrustes(source, target, signature, certify="yes")',
+        "certify must be True or False",
+        "'yes'",
+    ),
+    mistake(
+        "Less than none",
+        "jorth.procrustes(source, target, signature, starts=-1)",
+        "starts must be",
+        "-1",
+    ),
+    mistake(
         "A preset with a slip of the pen",
         'kge.Config.preset("papper")',
         "preset must be one of",

@@ -129,7 +129,7 @@ def procrustes(
     """
     arrays.check_choice(components, "components", ("all", "start"))
     arrays.whole_number(starts, "starts", 0)
-    if certify not in (None, True, False):
+    if certify is not None and not isinstance(certify, (bool, np.bool_)):
         raise ValueError(f"certify must be True or False, got {arrays.shown(certify)}")
     warn_of_other_order(source, target, "source", "target")
     clouds = as_array(source, "source"), as_array(target, "target")
@@ -174,7 +174,7 @@ def procrustes(
         interrupt.hold()  # results must not be lost between two runs
         search = _Search(objective, signature, run)
         search.components(x0, everywhere=components == "all")
-        if certify is not False:
+        if certify is None or certify:
             search.certify(starts if components == "all" else 0)
     return search.result()
 
