@@ -10,6 +10,7 @@ from scipy.sparse.linalg import aslinearoperator
 from benchmarks.eigh_errors import KINDS, problem, true_errors
 from jorth import Signature, eigh, eigh_errors, random_point
 from jorth.decompositions.exact_products import residuals
+from jorth.decompositions.inclusion import inclusion_radii
 from tests.decompositions.reference import positive_definite
 from tests.group.strategies import UNIT
 
@@ -170,3 +171,24 @@ def test_a_matrix_whose_eigenvectors_are_long():
     found = eigh_errors(A, values, X, SIG)
     assert (true_errors(A, SIG, values, 0.0) <= found.bounds).all()
     assert found.bounds.max() <= 100 * UNIT * np.linalg.norm(A, 2) * found.conditions.max()
+
+
+def test_overlapping_discs_share_their_union():
+    E = np.diag([0.9, 0.3])
+    np.testing.assert_allclose(
+        inclusion_radii(np.array([0.0, 2.0]), E, np.eye(2), np.ones(2)), [0.9, 0.3], rtol=1e-8
+    )
+    np.testing.assert_allclose(
+        inclusion_radii(np.array([0.0, 1.0]), E, np.eye(2), np.ones(2)), [1.3, 1.9], rtol=1e-8
+    )
+
+
+def test_bounds_are_of_second_order_in_the_off_diagonal_elements():
+    """H = [[0, e], [e, 1]] has the eigenvalues -e^2 and 1 + e^2, nearly."""
+    e = 1e-4
+    E = np.array([[0.0, e], [e, 0.0]])
+    found = inclusion_radii(np.array([0.0, 1.0]), E, np.eye(2), np.ones(2))
+    exact = np.abs(np.linalg.eigvalsh([[0.0, e], [e, 1.0]]) - [0.0, 1.0])
+    assert (exact <= found).all()
+    assert (found <= 1.01 * exact).all()
+    assert np.isinf(inclusion_radii(np.zeros(2), E, np.ones((2, 2)), np.ones(2))).all()
