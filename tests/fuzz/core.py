@@ -446,7 +446,8 @@ def check_partial(result, given):
     A, x, s = exact(given["A"]), exact(X), signs(given["signature"])
     own = np.array([1.0] * int(given["positive"]) + [-1.0] * int(given["negative"]))
     scale = size(X) ** 2 * N
-    close(np.swapaxes(x, -1, -2) @ (s[:, None] * x), np.diag(own), scale, rough(given["A"]))
+    gram = np.swapaxes(x, -1, -2) @ (s[:, None] * x)
+    close(gram, np.broadcast_to(np.diag(own), gram.shape), scale, rough(given["A"]))
     wanted = s[:, None] * x * exact(values)[..., None, :]
     close(A @ x, wanted, (size(A) + size(values)) * scale, rough(given["A"]))
 

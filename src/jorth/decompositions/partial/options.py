@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from jorth.arrays import check_count, check_flag, real_number, seed_number, shown, whole_number
+from jorth.arrays import (
+    check_count,
+    check_flag,
+    check_signature,
+    real_number,
+    seed_number,
+    shown,
+    whole_number,
+)
 from jorth.signature import Signature
 from jorth.suggestions import Explained
 
@@ -59,6 +67,7 @@ class Subset(Explained):
 
 def subset_of(value: Any, signature: Signature) -> Subset:
     """A `Subset` that fits the signature, from one or from a pair of counts."""
+    check_signature(signature)
     if not isinstance(value, Subset):
         if not isinstance(value, (tuple, list)) or len(value) != 2:
             expected = "two counts (positive, negative) or a jorth.Subset"
