@@ -16,7 +16,8 @@ BOUND = 1e-11
 
 
 def elements(sig, count, size=2.0):
-    return np.stack([exp(random_algebra(sig, seed, size), sig) for seed in range(count)])
+    sizes = size * np.linspace(1, 0.5, count)  # where p = q = 1 a random K has a sign, no more
+    return np.stack([exp(random_algebra(sig, k, length), sig) for k, length in enumerate(sizes)])
 
 
 @pytest.mark.parametrize("sig", SIGS, ids=str)
@@ -83,7 +84,7 @@ def test_far_points_lie_between_the_bounds():
         M = geodesic_end(torch.from_numpy(random_algebra(sig, seed, 8.0)))
         turn, pure = (float(torch.linalg.matrix_norm(K)) for K in polar_logs(M, sig))
         d = distance(torch.eye(5, dtype=torch.float64), M, sig).item()
-        assert pure - 1e-9 <= d <= min(8.0, turn + pure) + 1e-9
+        assert pure - 1e-9 <= d <= turn + pure + 1e-9
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])

@@ -60,7 +60,7 @@ def test_log_against_mpmath(sig, size):
 
 
 @pytest.mark.parametrize("sig", [Signature(3, 1), Signature(2, 3)], ids=str)
-@pytest.mark.parametrize("size", [9.0, 14.0, 18.0])
+@pytest.mark.parametrize("size", [9.0, 14.0, 16.0])
 def test_large_boosts_lose_digits_like_their_norm(sig, size):
     """The norm is 1e6 at 14, and scipy.linalg.logm has an error of 2e-6 there, this one 1e-10."""
     K = boost(sig, 1, size)

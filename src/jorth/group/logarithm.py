@@ -115,9 +115,9 @@ def check_principal(X: Tensor, signature: Signature, name: str) -> None:
 
 
 def _check_digits(K: Tensor, X: Tensor, u: float, name: str) -> None:
-    """Raise a ValueError where exp(K) is not X to half of the digits."""
+    """Raise a ValueError where exp(K) tells that K is not right to half of its digits."""
     off = torch.linalg.matrix_norm(matrix_exp(K) - X) / torch.linalg.matrix_norm(X)
-    lost = ~(off <= u**0.5)
+    lost = ~(off <= u**0.5 * torch.linalg.matrix_norm(K).clamp(min=1.0))
     if bool(lost.any()):
         size = float(torch.linalg.matrix_norm(X, ord=2)[lost].max())
         found = f"exp(log) - {name} of relative size {float(off[lost].max()):.1g}, ||{name}||_2 = "
