@@ -27,7 +27,7 @@ Exit codes:
   0    converged, or solved directly
   1    a file or a matrix does not fit the problem; one line says why
   2    an option is wrong
-  3    ended without convergence (a limit, stalled, not attained, unbounded); X is written
+  3    not converged (a limit, stalled, no minimum, unbounded); X is written
   130  interrupted by Ctrl-C; X is written if there was a run"""
 
 # as in jorth.solvers, which is not imported here because it loads torch

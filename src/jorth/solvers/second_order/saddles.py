@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor
 
-from jorth.arrays import frobenius, like_input, tensor_after, to_tensor, unit_roundoff
+from jorth.arrays import frobenius, like_input, tensor_after, unit_roundoff
 from jorth.group.retractions import cayley_step
 from jorth.objectives import AbstractObjective
 from jorth.objectives.base import hash_tensors
@@ -106,12 +106,14 @@ def doubted(result: Result, objective: AbstractObjective, tolerance: float) -> R
 
 
 def _is_least(x: Any, objective: AbstractObjective, level: float) -> bool:
-    """Whether no matrix at all has a lower f."""
-    if objective.quadratic() is None or not objective.bounded_below():
+    """Whether no matrix at all has a lower f. Nothing is evaluated."""
+    form = objective.quadratic()
+    if form is None or not objective.bounded_below():
         return False
-    data = objective.data()
-    X = to_tensor(x, "x") if data is None else tensor_after(x, "x", data)
-    return gradient_size(X, objective.value_and_gradient(X)[1]) <= level
+    X = tensor_after(x, "x", form.A)
+    form = form.like(X)
+    slope = form.second_derivative(X)
+    return gradient_size(X, slope if form.C is None else slope + form.C) <= level
 
 
 def descend(hessian: Hessian, S: Tensor, eigenvalue: float) -> Tensor | None:
