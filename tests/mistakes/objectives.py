@@ -108,6 +108,19 @@ CASES = [
         "(5, 2)",
     ),
     mistake(
+        "A matrix for the products with the Hessian",
+        "jorth.Objective(value=np.sum, gradient=np.ones_like, hessian=np.eye(5))",
+        "hessian must be a function of X and V",
+        "(5, 5)",
+    ),
+    mistake(
+        "Products with the Hessian of another shape",
+        "own = jorth.Objective(value=np.sum, gradient=lambda Y: Y, hessian=lambda Y, V: V[:, :2])\n"
+        'jorth.minimize(own, signature=signature, method="riemannian-newton")',
+        "hessian must return shape (5, 5)",
+        "(5, 2)",
+    ),
+    mistake(
         "A value that is a vector",
         "own = jorth.Objective(value=lambda Y: Y[0], gradient=lambda Y: Y)\n"
         "jorth.minimize(own, signature=signature)",
