@@ -70,7 +70,7 @@ def _levels(
     """f at four norms up to that of each X, and with a limit at one beyond it."""
     cs = cs_decomposition(X, signature)
     largest = cs.mu[:, :1]
-    large = cs.mu >= largest / 2
+    large = cs.mu >= largest / 4
     exponents = [torch.full_like(largest, t) for t in INWARD]
     if limit is not None:
         exponents.append(1 + ((math.log(limit) - largest) / largest).clamp(max=0.25))

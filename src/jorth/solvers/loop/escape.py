@@ -228,7 +228,7 @@ class Escape:
 
 
 def stretched(X: Tensor, signature: Signature, exponents: Sequence[float]) -> list[Tensor] | None:
-    """X with its large rapidities, those of at least half the largest, multiplied by each number.
+    """X with its rapidities of at least a quarter of the largest multiplied by each number.
 
     ||X||_2 = e^mu becomes e^(t mu), and the points are feasible to rounding. There are none if X
     is thin or has lost its digits.
@@ -242,7 +242,7 @@ def stretched(X: Tensor, signature: Signature, exponents: Sequence[float]) -> li
         if X.dtype != torch.float64:
             exact = polish(exact, signature)
         cs = cs_decomposition(exact, signature)
-        large = cs.mu >= cs.mu[0] / 2
+        large = cs.mu >= cs.mu[0] / 4  # the others stay below all these norms
         longer = [replace(cs, mu=torch.where(large, t * cs.mu, cs.mu)) for t in exponents]
         return [factors.compose().to(X) for factors in longer]
     except ValueError:
