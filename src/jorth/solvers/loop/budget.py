@@ -181,7 +181,13 @@ class CountedObjective:
         return self.uncounted(X)
 
     def hessian(self, X: Tensor) -> Product | None:
-        """V -> f''(X)[V], exact and counted, or None; see `AbstractObjective.hessian`."""
+        """V -> f''(X)[V], exact and counted, or None; see `AbstractObjective.hessian`.
+
+        Autograd evaluates f and its gradient once for all products at X.
+        """
+        if self.objective.twice_by_autograd:
+            self.check_limits()
+            self.count_gradients(1)
         exact = self.objective.hessian(X)
         if exact is None:
             return None
