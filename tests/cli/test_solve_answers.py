@@ -67,6 +67,10 @@ def test_the_best_alignment_is_found_in_every_component(folder, text, component)
     assert f"R^2 {about['r_squared']:.6g}; the identity has" in output
     assert f"component {short(component)}" in output
     assert "a bound leaves out" in output
+    assert 0 <= about["bound"] <= about["value"]
+    assert about["gap"] <= 1e-6
+    assert f"gap {about['gap']:.2g}; no X has a value below {about['bound']:.8g}" in output
+    assert "certified: no X is better" in output
 
 
 def short(component):
