@@ -115,7 +115,7 @@ CASES = [
     ),
     mistake(
         "Products with the Hessian of another shape",
-        "own = jorth.Objective(value=np.sum, gradient=lambda Y: Y, hessian=lambda Y, V: V[:, :2])\n"
+        "own = jorth.Objective(np.sum, np.ones_like, hessian=lambda Y, V: V[:, :2])\n"
         'jorth.minimize(own, signature=signature, method="riemannian-newton")',
         "hessian must return shape (5, 5)",
         "(5, 2)",

@@ -36,7 +36,8 @@ def test_what_is_asked_outside_is_asked_inside_and_the_other_way_round():
 
 
 def test_between_two_starts_of_procrustes(monkeypatch):
-    """With fewer rows than columns no component is ruled out: all four are tried."""
+    """With fewer rows than columns no component is ruled out: all four are tried, and the further
+    starts of an open gap."""
     rng = np.random.default_rng(0)
     source = rng.standard_normal((SIG.n - 1, SIG.n))
     target = rng.standard_normal((SIG.n - 1, SIG.n))
@@ -48,9 +49,26 @@ def test_between_two_starts_of_procrustes(monkeypatch):
             os.kill(os.getpid(), signal.SIGINT)
         return runs[-1]
 
-    assert len(jorth.procrustes(source, target, SIG).stages) == 4
+    assert len(jorth.procrustes(source, target, SIG, starts=0).stages) == 4
     monkeypatch.setattr(alignment, "minimize", then_interrupt)
     result = jorth.procrustes(source, target, SIG)
     assert [run.status for run in result.stages[1:]] == [Status.INTERRUPTED]
     assert result.stages[1].iterations == 0
+    assert result.value == min(run.value for run in runs)
+
+
+def test_between_two_further_starts_of_procrustes(monkeypatch):
+    rng = np.random.default_rng(0)
+    clouds = (rng.standard_normal((SIG.n - 1, SIG.n)) for _ in range(2))
+    runs = []
+
+    def then_interrupt(*arguments, **options):
+        runs.append(jorth.minimize(*arguments, **options))
+        if len(runs) == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+        return runs[-1]
+
+    monkeypatch.setattr(alignment, "minimize", then_interrupt)
+    result = jorth.procrustes(*clouds, SIG, starts=4)
+    assert [run.status for run in result.stages[5:]] == [Status.INTERRUPTED]
     assert result.value == min(run.value for run in runs)
