@@ -11,7 +11,7 @@ import jorth
 from jorth import Signature, Status
 from jorth.solvers.loop.budget import Interrupt
 
-alignment = importlib.import_module("jorth.solvers.procrustes")
+alignment = importlib.import_module("jorth.solvers.procrustes.alignment")
 SIG = Signature(3, 2)
 
 

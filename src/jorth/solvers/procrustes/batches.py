@@ -34,7 +34,7 @@ from jorth.solvers.loop.budget import Interrupt, Limits
 from jorth.solvers.loop.status import Status
 
 CLEARLY_LOWER = 0.5
-"""As in `jorth.solvers.procrustes`."""
+"""As in `jorth.solvers.procrustes.alignment`."""
 FULL_RANK = 1e-6
 """The least 1 / (||A||_F ||A^-1||_F) with which bounds are trusted."""
 FACTOR_STEPS = 20

@@ -1,6 +1,6 @@
 """A lower bound on f in `procrustes`: the proof that no X is better.
 
-The bounds are those of `procrustes_dual`, the cheapest first:
+The bounds are those of `jorth.solvers.procrustes.dual`, the cheapest first:
 
 1. At a critical X, with G = J X Lam, the pair (Lam, 0) has no gap at all; it is a bound if A - l J
    is positive definite for the least and the largest eigenvalue l of Lam.
@@ -21,7 +21,7 @@ from jorth import arrays
 from jorth.group.norms import power_of_two
 from jorth.objectives import Procrustes
 from jorth.signature import Signature
-from jorth.solvers.procrustes_dual import UNIT, Dual, JointDual, defects, rounding, with_error
+from jorth.solvers.procrustes.dual import UNIT, Dual, JointDual, defects, rounding, with_error
 
 Matrix = NDArray[np.float64]
 CLOSED = 1e-6

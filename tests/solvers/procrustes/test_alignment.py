@@ -12,7 +12,13 @@ import torch
 import jorth
 from jorth import Procrustes, Signature, Status, procrustes
 from jorth.estimators import LorentzAligner
-from jorth.solvers.procrustes import _bounds, _distances, _least_squares, _starts, data_start
+from jorth.solvers.procrustes.alignment import (
+    _bounds,
+    _distances,
+    _least_squares,
+    _starts,
+    data_start,
+)
 
 SIGNATURES = {
     "Lorentz, time last": Signature.lorentz(5, "last"),
@@ -382,7 +388,7 @@ def test_an_interrupt_between_two_components_keeps_the_first(monkeypatch):
             signal.raise_signal(signal.SIGINT)
         return runs[-1]
 
-    module = sys.modules["jorth.solvers.procrustes"]  # the name is that of the function, too
+    module = sys.modules["jorth.solvers.procrustes.alignment"]
     monkeypatch.setattr(module, "minimize", run_and_interrupt)
     result = procrustes(source, target, Signature(3, 2))
     assert result.status is Status.INTERRUPTED

@@ -15,7 +15,7 @@ from jorth.group.norms import power_of_two
 from jorth.signature import Signature
 from jorth.solvers.batches import STATUSES, BatchResult
 from jorth.solvers.loop.record import Result, public
-from jorth.solvers.procrustes_certificate import CLOSED, CLOSED_SENTENCE
+from jorth.solvers.procrustes.certificate import CLOSED, CLOSED_SENTENCE
 
 AT_ONCE = 2**22
 """The numbers in the sources of a chunk."""
@@ -77,7 +77,7 @@ def certify_batch(
 def _bounds(source: Tensor, target: Tensor, X: Tensor, signature: Signature) -> _Bounds:
     """Bounds by the multiplier of each X alone, where it is one, else by nothing: 0.
 
-    The formulas are those of `jorth.solvers.procrustes_certificate`.
+    The formulas are those of `jorth.solvers.procrustes.certificate`.
     """
     u, unit = arrays.unit_roundoff(target), np.finfo(np.float64).eps / 2
     m, n = source.shape[1:]

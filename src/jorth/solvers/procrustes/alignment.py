@@ -27,15 +27,15 @@ from jorth.inputs import ArrayLike, as_array, warn_of_other_order
 from jorth.objectives import Procrustes
 from jorth.signature import Signature
 from jorth.solvers.batches import check_arguments as check_batch_arguments
-from jorth.solvers.certified_batches import certify_batch
 from jorth.solvers.loop.budget import Interrupt, Limits
 from jorth.solvers.loop.chain import best_of
 from jorth.solvers.loop.record import Result
 from jorth.solvers.loop.solver import AbstractSolver
 from jorth.solvers.loop.status import Status
 from jorth.solvers.minimize import minimize, starting_point
-from jorth.solvers.procrustes_batches import procrustes_batch
-from jorth.solvers.procrustes_certificate import Certificate, certificate_of
+from jorth.solvers.procrustes.batches import procrustes_batch
+from jorth.solvers.procrustes.certificate import Certificate, certificate_of
+from jorth.solvers.procrustes.certified_batches import certify_batch
 from jorth.suggestions import explained
 
 Component = tuple[int, int]

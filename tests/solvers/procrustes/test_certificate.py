@@ -8,8 +8,8 @@ import torch
 import jorth
 from jorth import Signature, Status, procrustes
 from jorth.datasets import planted_procrustes
-from jorth.solvers.procrustes_certificate import CLOSED, LARGEST, certificate_of
-from jorth.solvers.procrustes_dual import Dual, JointDual, defects
+from jorth.solvers.procrustes.certificate import CLOSED, LARGEST, certificate_of
+from jorth.solvers.procrustes.dual import Dual, JointDual, defects
 
 # a few random points may look as if their time was in the other column
 pytestmark = pytest.mark.filterwarnings("ignore:the signature has its time")
