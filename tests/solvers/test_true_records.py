@@ -199,11 +199,16 @@ def check_limits(run, result, faults):
         result.iterations <= arguments["max_iterations"], "max_iterations", result.iterations
     )
     if "max_evaluations" in arguments:
-        samples = run.samples
-        evaluations = result.evaluations
-        spent = evaluations.sample_gradient / samples if samples else evaluations.gradient
-        allowed = arguments["max_evaluations"] + len(run.names) * (2 if samples else 1)
+        spent = spent_by(run, result)
+        allowed = arguments["max_evaluations"] + len(run.names) * (2 if run.samples else 1)
         faults.expect(spent <= allowed, "max_evaluations", (spent, arguments["max_evaluations"]))
+
+
+def spent_by(run, result):
+    """What `max_evaluations` limits: gradients and products with the Hessian."""
+    count = result.evaluations
+    gradients = count.sample_gradient / run.samples if run.samples else count.gradient
+    return gradients + count.hessian
 
 
 def check_status(run, result, stage, faults):
@@ -229,8 +234,7 @@ def check_status(run, result, stage, faults):
             result.iterations,
         )
     elif stage.status is Status.MAX_EVALUATIONS:
-        evaluations = stage.evaluations
-        spent = evaluations.sample_gradient / run.samples if run.samples else evaluations.gradient
+        spent = spent_by(run, stage)
         limit = arguments.get("max_evaluations", np.inf)
         faults.expect(len(run.names) > 1 or spent >= limit, kind, (spent, limit))
     elif stage.status is Status.MAX_TIME:

@@ -143,11 +143,22 @@ class CountedObjective:
         """End the run if the time or the evaluations are used up, or Ctrl-C was pressed."""
         if self.interrupted():
             raise StopRun(Status.INTERRUPTED)
-        if self._late() if self._agreed is None else self._agreed[1]:
+        if self._out_of_time():
             raise StopRun(Status.MAX_TIME)
-        limit = self._limits.max_evaluations
-        if limit is not None and self.count.full_gradients(self.samples) >= limit:
+        if self._evaluations_left() <= 0:
             raise StopRun(Status.MAX_EVALUATIONS)
+
+    def has_room(self, evaluations: int) -> bool:
+        """Whether the limits leave so many evaluations to a look at how f behaves at the end."""
+        stopped = self.interrupted() or self._out_of_time()
+        return not stopped and self._evaluations_left() >= evaluations
+
+    def _out_of_time(self) -> bool:
+        return self._late() if self._agreed is None else self._agreed[1]
+
+    def _evaluations_left(self) -> float:
+        limit = self._limits.max_evaluations
+        return math.inf if limit is None else limit - self.count.full_gradients(self.samples)
 
     @property
     def unit(self) -> float:

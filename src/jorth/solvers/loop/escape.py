@@ -193,8 +193,10 @@ class Escape:
         objective = self._problem.objective.objective
         if objective.rough or spectral_norm(X) < LEAST_NORM:  # the values say nothing
             return None
-        points = stretched(X, self._problem.signature, exponents)
-        if points is None or not objective.defined_everywhere:
+        points = None
+        if objective.defined_everywhere and self._problem.objective.has_room(3 * len(exponents)):
+            points = stretched(X, self._problem.signature, exponents)
+        if points is None:
             return self._levels_of_the_run(X)
         found = [self._value_and_rounding(point) for point in points]
         values, rounding = zip(*found, strict=True)

@@ -105,7 +105,7 @@ class Result:
 
 
 class History:
-    """The rows of a run so far. Rows are only added and never change."""
+    """The rows of a run so far. Rows are only added; at the end the last one is counted anew."""
 
     def __init__(self, rows: NDArray[np.float64] | None = None) -> None:
         self._table = np.empty((0, len(COLUMNS))) if rows is None else rows
@@ -131,6 +131,12 @@ class History:
     def last(self, name: str, back: int = 1) -> float:
         """The value of a column ``back`` rows from the end."""
         return float(self.rows[-int(back), COLUMNS.index(name)])
+
+    def recount(self, count: Evaluations) -> None:
+        """The counts of the last row, after f was looked at once more to say how a run ended."""
+        if len(self):
+            for name, number in count.columns().items():
+                self.rows[-1, COLUMNS.index(name)] = number
 
     def __len__(self) -> int:
         return self._count
@@ -294,6 +300,7 @@ class Record:
 
     def result(self, status: Status, message: str, iterations: int, *, numpy_out: bool) -> Result:
         """The result, with the last point that was scored."""
+        self.history.recount(self.problem.objective.count)
         point = self.scored
         if self.scored_at != iterations:
             at = max(self.scored_at, 0)

@@ -9,6 +9,7 @@ import torch
 from jorth.arrays import frobenius, unit_roundoff
 from jorth.group.retractions import cayley_step
 from jorth.group.slopes import skew_gradient
+from jorth.solvers.loop.budget import CountedObjective
 from jorth.solvers.loop.record import Record
 from jorth.solvers.loop.scale import gradient_size
 from jorth.solvers.loop.solver import Problem, Scored
@@ -74,7 +75,7 @@ def _disagreement(problem: Problem, point: Scored) -> str | None:
     Where rounding decides the differences, they do not agree.
     """
     objective = problem.objective
-    if objective.quadratic() is not None or not objective.objective.defined_everywhere:
+    if objective.quadratic() is not None or not _may_look(objective, 4):
         return None
     g = skew_gradient(point.X, point.gradient, problem.signs)
     slope = frobenius(g)
@@ -97,6 +98,11 @@ def _disagreement(problem: Problem, point: Scored) -> str | None:
     )
 
 
+def _may_look(objective: CountedObjective, evaluations: int) -> bool:
+    """Whether f may be evaluated beside X, and the limits leave so many evaluations."""
+    return objective.objective.defined_everywhere and objective.has_room(evaluations)
+
+
 def _alike(one: float, other: float) -> bool:
     return abs(one - other) <= WRONG * max(abs(one), abs(other))
 
@@ -115,7 +121,7 @@ def look_around(problem: Problem, record: Record) -> None:
     A run that starts at a minimum sees no other gradient than rounding, and that is no scale.
     """
     objective = problem.objective
-    if record.scale.stated or not objective.objective.defined_everywhere:
+    if record.scale.stated or not _may_look(objective, 1):
         return
     X = record.scored.X
     n = len(X)
