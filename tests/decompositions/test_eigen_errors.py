@@ -57,6 +57,25 @@ def test_wrong_eigenvalues_and_vectors_are_seen():
     assert np.isinf(eigh_errors(A, exact, np.ones((5, 5)), SIG).bounds).all()
 
 
+@pytest.mark.parametrize("size", [1e-16, 1e-17, 1e-25])
+def test_errors_below_the_rounding_of_the_eigenvalues(size):
+    """Two discs that overlap: 1 - size is 1 in floats, and the bound is not 0 for that."""
+    A = np.array([[1.0, size], [size, 1.0]])  # eigenvalues 1 + size and 1 - size
+    found = eigh_errors(A, np.ones(2), np.eye(2), Signature(2, 0))
+    assert (found.bounds >= size).all()
+    assert (found.bounds < 1.01 * size).all()
+
+
+def test_discs_that_are_apart_by_less_than_rounding():
+    """Two eigenvalues one unit of rounding apart, with errors of nearly half of that."""
+    gap, off = 2.0**-52, 0.45 * 2.0**-52
+    A = np.array([[1.0, off], [off, 1.0 + gap]])
+    values = np.diag(A).copy()
+    found = eigh_errors(A, values, np.eye(2), Signature(2, 0))
+    error = np.hypot(0.5 * gap, off) - 0.5 * gap  # both move away from each other by this
+    assert (found.bounds >= error).all()
+
+
 def test_condition_numbers_are_those_of_perturbations():
     """A change of A along x x^T moves lambda by the condition number, and none moves it more."""
     A = positive_definite(5, 100.0, 1)

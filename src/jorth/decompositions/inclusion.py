@@ -39,10 +39,14 @@ def inclusion_radii(values: Floats, E: Floats, G: Floats, weights: Floats) -> Fl
         factor = _reduction(values, E, others, diagonal, radii, own)
         scale = np.where(own, 1.0, factor)
         inner = OUTWARD * (E[own] @ scale) / (diagonal[own] - others[own] @ scale)
-        low, high = (values[own] - inner).min(), (values[own] + inner).max()
-        alone = np.count_nonzero(own) == 1
-        best[own] = inner if alone else np.maximum(values[own] - low, high - values[own])
+        # differences of values are exact to rounding, values + radii are not
+        best[own] = OUTWARD * (_distances(values[own], values[own]) + inner).max(axis=1)
     return best
+
+
+def _distances(values: Floats, others: Floats) -> Floats:
+    """|values_i - others_j|."""
+    return np.abs(values[:, None] - others)
 
 
 def _unions(values: Floats, radii: Floats) -> np.ndarray:
@@ -61,9 +65,8 @@ def _reduction(
     """The factor for the weights outside of ``own`` that keeps the discs there away from it."""
     if own.all():
         return 1.0
-    low, high = (values[own] - radii[own]).min(), (values[own] + radii[own]).max()
     away = ~own
-    room = np.maximum(low - values[away], values[away] - high)
+    room = (_distances(values[away], values[own]) / OUTWARD - radii[own]).min(axis=1)
     # radius <= room, where E and G of the own columns are divided by the factor; the sums over all
     # columns stand for those over the others, which are smaller
     inside = E[np.ix_(away, own)].sum(axis=1) + room * G[np.ix_(away, own)].sum(axis=1)
