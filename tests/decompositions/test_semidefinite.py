@@ -47,6 +47,9 @@ def test_a_given_shift_is_used():
             ValueError, match=r"shift must be a mu .* got one with eigenvalues from"
         ):
             eigh(A, MIXED, shift=shift)
+        with pytest.raises(ValueError, match=r"shift must be a mu .* semidefinite, or None, got"):
+            trace_infimum(A, MIXED, shift=shift)  # it is finite, not -inf
+    assert trace_infimum(A, MIXED, shift=20.1).attained
 
 
 @pytest.mark.parametrize("sign", [1, -1])

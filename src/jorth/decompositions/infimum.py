@@ -59,6 +59,9 @@ def trace_infimum(
 
     Returns:
         TraceInfimum(value, attained, X).
+
+    Raises:
+        ValueError: A is not symmetric, or A - mu J is not positive semidefinite for the given mu.
     """
     matrix = square_matrix(A, signature, "A")
     if matrix.ndim != 2:
@@ -71,6 +74,9 @@ def trace_infimum(
         found = positive_eigh(0.5 * work + 0.5 * work.T, signature.signs, shift, tolerance)
     except NotAttainedError as error:
         return TraceInfimum(error.infimum, attained=False, X=None)
+    if isinstance(found, Search) and shift is not None:
+        expected = "a mu for which A - mu J is positive semidefinite, or None"
+        raise ValueError(f"shift must be {expected}, got {shift:.6g}, for which it is not")
     if isinstance(found, Search):
         return TraceInfimum(-math.inf, attained=False, X=None)
     values, X = found
