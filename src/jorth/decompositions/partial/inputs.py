@@ -138,10 +138,11 @@ def _operator(A: Any, n: int) -> Matrix:
     W = np.random.default_rng(0).standard_normal((2, n))
     W /= np.linalg.norm(W, axis=1, keepdims=True)
     AW = multiply(W)
-    sizes = np.linalg.norm(AW, axis=1)
-    scale = _scale(float(sizes.max()))
-    if abs(W[0] @ AW[1] - W[1] @ AW[0]) > n * SYMMETRIC * unit * sizes.max():
-        found = f"|x^T A y - y^T A x| = {abs(W[0] @ AW[1] - W[1] @ AW[0]):.3g} for unit x and y"
+    scale = _scale(float(np.abs(AW).max()))
+    AW = AW / scale
+    defect = abs(W[0] @ AW[1] - W[1] @ AW[0])
+    if defect > n * SYMMETRIC * unit * np.linalg.norm(AW, axis=1).max():
+        found = f"|x^T A y - y^T A x| = {defect * scale:.3g} for unit x and y"
         raise ValueError(f"A must be symmetric, got {found}")
 
     def wrap(x: Floats) -> Any:
