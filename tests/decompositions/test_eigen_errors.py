@@ -128,6 +128,27 @@ def test_sparse_matrices_and_operators():
         np.testing.assert_allclose(found.conditions, dense.conditions[[0, 5, 7]])
 
 
+@pytest.mark.parametrize("scale", [2.0**-800, 2.0**800])
+def test_operators_of_any_size(scale):
+    A = positive_definite(5, 10.0, 0)
+    values, X = eigh(A, SIG)
+    for columns in (slice(5), slice(2)):
+        found, scaled = (
+            eigh_errors(aslinearoperator(size * A), size * values[columns], X[:, columns], SIG)
+            for size in (1.0, scale)
+        )
+        np.testing.assert_allclose(scaled.bounds, scale * found.bounds, rtol=1e-6)
+
+
+def test_infinite_conditions():
+    """Where lambda is zero, also for A = 0, and for a vector with x^T J x = 0."""
+    found = eigh_errors(np.zeros((5, 5)), np.zeros(5), np.eye(5), SIG)
+    assert np.isinf(found.relative_conditions).all()
+    found = eigh_errors(np.eye(5), [1.0, 1, 1, -1, -1], np.diag([1.0, 1, 1, 1, 0]), SIG)
+    assert np.isinf(found.bounds).all()
+    np.testing.assert_allclose(found.conditions, [1, 1, 1, 1, np.inf])
+
+
 def test_thin_vectors_of_a_residual():
     """The bound for a vector off by delta is of first order in delta, the error of second."""
     A = positive_definite(5, 10.0, 0)

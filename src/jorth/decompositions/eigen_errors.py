@@ -161,7 +161,7 @@ def _errors(A: Any, values: Floats, X: Floats, signature: Signature) -> tuple[Fl
     G = np.abs(X.T @ (signs * X)) + rounding
     G.flat[:: len(G) + 1] -= 2 * rounding.diagonal()
     lengths = np.linalg.norm(X, axis=0)
-    with np.errstate(divide="ignore", over="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         forms = np.maximum(G.diagonal(), 0.0)
         if len(G) == len(X):
             row_sums = E.sum(axis=1)
@@ -169,21 +169,32 @@ def _errors(A: Any, values: Floats, X: Floats, signature: Signature) -> tuple[Fl
             bounds = np.minimum(*(inclusion_radii(scaled, E, G, weight) for weight in weights))
         else:
             bounds = np.linalg.norm(np.abs(R) + doubt, axis=0) * lengths / forms
-        conditions = lengths**2 / forms
-        relative = conditions * _column_sum(A) / np.abs(scaled)
+        conditions = np.where(forms > 0, lengths**2 / forms, np.inf)
+        relative = np.where(scaled == 0, np.inf, conditions * _column_sum(A) / np.abs(scaled))
         return np.ldexp(bounds, size), conditions, relative, _gaps(values)
 
 
 def _normalised(A: Any, values: Floats) -> tuple[int, Any, Floats]:
-    """(e, A / 2^e, values / 2^e) with entries of A of at most 1; an operator stays as it is."""
+    """(e, A / 2^e, values / 2^e) with entries of A of at most 1."""
     if _is_operator(A):
-        return 0, A, values
+        e = math.frexp(_column_sum(A))[1]
+        return e, _scaled_operator(A, e), np.ldexp(values, -e)
     e = math.frexp(float(abs(A).max()))[1]
     if not is_sparse(A):
         return e, np.ldexp(A, -e), np.ldexp(values, -e)
     scaled = A.copy()
     scaled.data = np.ldexp(A.data, -e)
     return e, scaled, np.ldexp(values, -e)
+
+
+def _scaled_operator(A: Any, e: int) -> Any:
+    """A / 2^e, with products in float64."""
+    from scipy.sparse.linalg import LinearOperator
+
+    def multiply(X: Floats) -> Floats:
+        return np.ldexp(np.asarray(A @ X, dtype=np.float64), -e)
+
+    return LinearOperator(A.shape, matvec=multiply, matmat=multiply, dtype=np.float64)
 
 
 def _residuals(A: Any, X: Floats, J_X: Floats, values: Floats) -> tuple[Floats, Floats]:
