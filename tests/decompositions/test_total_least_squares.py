@@ -157,6 +157,17 @@ def test_what_is_kept_may_fit_exactly():
     np.testing.assert_allclose(found, X, atol=1e-12)
 
 
+def test_all_rows_but_as_many_as_unknowns_taken_out():
+    """M^T J M is singular to rounding, which is relative to M and not to each of its directions."""
+    for seed in range(20):
+        A, b = noisy(4, 2, 2, 0.1, seed)
+        taken = np.vstack([A, A[:2]]), np.vstack([b, b[:2]])
+        found = total_least_squares(*taken, Signature(4, 2))
+        exact = np.linalg.solve(A[2:], b[2:])
+        loss = np.linalg.cond(np.hstack([A, b])) * np.linalg.cond(A[2:]) ** 2
+        np.testing.assert_allclose(found, exact, atol=1e-13 * loss * np.abs(exact).max())
+
+
 def test_a_square_system_is_solved():
     A, b = noisy(4, 4, 2, 0.1, 4)
     np.testing.assert_allclose(total_least_squares(A, b), np.linalg.solve(A, b), atol=1e-11)

@@ -86,7 +86,7 @@ def _solution(M: Tensor, signature: Signature, n: int) -> Tensor:
     P, S, Vh = torch.linalg.svd(M, full_matrices=False)
     largest = S[..., :1]
     S = torch.where(zero * largest < S, S, 0)
-    factor = _root_of_form(P, S > 0, signature, zero) @ (S[..., None] * Vh)
+    factor = _root_of_form(P, S, signature, zero) @ (S[..., None] * Vh)
     values, vectors = torch.linalg.svd(factor)[1:]
     values = torch.nn.functional.pad(values, (0, M.shape[-1] - values.shape[-1]))
     kept = values[..., n - 1]
@@ -111,13 +111,17 @@ def _solution(M: Tensor, signature: Signature, n: int) -> Tensor:
     return x
 
 
-def _root_of_form(P: Tensor, used: Tensor, signature: Signature, zero: float) -> Tensor:
-    """K^1/2 Z^T with P^T J P = Z K Z^T on the columns that are used, or a ValueError if K < 0."""
+def _root_of_form(P: Tensor, S: Tensor, signature: Signature, zero: float) -> Tensor:
+    """K^1/2 Z^T with P^T J P = Z K Z^T on the columns with S > 0, or a ValueError if K < 0."""
+    used = S > 0
     form = (P.mT * signature.vector(P)) @ P
     form = torch.where(used[..., None] & used[..., None, :], form, torch.eye(P.shape[-1]).to(P))
     values, Z = torch.linalg.eigh(form)
-    least = values.min().item()
-    if least < -zero:
+    # rounding changes M by zero * largest, and so z^T P^T J P z by twice that times |S^-1 z|
+    inverse = torch.where(used, S[..., :1] / S, 0)
+    noise = zero * (1 + 2 * torch.linalg.vector_norm(inverse[..., None] * Z, dim=-2))
+    if bool((values < -noise).any()):
+        least = values[values < -noise].min().item()
         raise ValueError(
             "[A b]^T J [A b] must have no negative eigenvalue, got one of "
             f"{least:.3g} relative to [A b]^T [A b] for {signature}"
