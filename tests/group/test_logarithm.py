@@ -156,3 +156,7 @@ def test_where_there_is_none():
     N = (np.outer(null, [0, 1.0, 0, 0]) - np.outer([0, 1.0, 0, 0], null)) * [1, 1, 1, -1]
     with pytest.raises(ValueError, match="half of its digits"):
         log(np.eye(4) + N + N @ N / 2, Signature(3, 1))
+    c = np.cosh(20.0)
+    s = np.nextafter(c, np.inf)  # sinh, but for the last digit
+    with pytest.raises(ValueError, match=r"negative real axis .*\(zero to rounding: \|\|X\|\|_2 ="):
+        log([[c, s], [s, c]], Signature(1, 1))

@@ -110,6 +110,8 @@ def check_principal(X: Tensor, signature: Signature, name: str) -> None:
     if bool(bad.any()):
         value = float(values.real[negative][0])
         turn = " (a half turn)" if abs(value + 1) <= 1e-6 else ""
+        if abs(value) <= float(near.expand_as(negative)[negative][0]):
+            turn = f" (zero to rounding: ||{name}||_2 = {float(size[bad][0]):.3g} is too large)"
         expected = "no eigenvalue on the negative real axis for a principal logarithm"
         raise ValueError(f"{name} must have {expected}, got {value:.3g}{turn}{_count(bad)}")
 
