@@ -147,6 +147,22 @@ def test_its_derivative_is_that_of_the_implicit_function(sig):
         torch.autograd.grad(found.sum(), x, create_graph=True)
 
 
+@pytest.mark.parametrize("size", [1e-200, 1e200])
+def test_any_radius(size):
+    sig = Signature(2, 1)
+    x = cloud(sig)
+    scaled = frechet_mean(size * x, sig, alpha=size)
+    np.testing.assert_allclose(scaled / size, frechet_mean(x, sig), rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e308])
+def test_weights_of_any_scale(size):
+    sig = Signature(2, 1)
+    x, weights = cloud(sig, 3), np.array([1.0, 0.5, 0.75])
+    expected = frechet_mean(x, sig, weights=weights)
+    np.testing.assert_allclose(frechet_mean(x, sig, weights=size * weights), expected, rtol=1e-13)
+
+
 def test_what_has_no_mean():
     sig = Signature(2, 1)
     x = cloud(sig, 3)

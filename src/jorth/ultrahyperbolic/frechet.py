@@ -62,15 +62,18 @@ def frechet_mean(
     """
     x, w, radius = points_and_weights(points, signature, weights, alpha)
     _check_on_sheet(x.detach(), signature, radius)
+    largest = w.detach().abs().amax(dim=-1, keepdim=True)
+    w = w / torch.where(largest > 0, largest, 1.0)  # their sum would overflow
     total = w.sum(dim=-1, keepdim=True)
     if bool((w < 0).any()) or not bool((total > 0).all()):
         found = f"{int((w < 0).sum())} negative and {int((total <= 0).sum())} sums of 0 or less"
         raise ValueError(f"weights must be at least 0 with a positive sum, got {found}")
-    cloud = _Cloud.of(x.double(), (w / total).double(), signature, radius)
+    unit = 2.0 ** math.floor(math.log2(radius))  # lengths in it neither overflow nor underflow
+    cloud = _Cloud.of(x.double() / unit, (w / total).double(), signature, radius / unit)
     with torch.no_grad():
         at, left = _stationary(cloud)
     _check_found(at.x, left, x, signature)
-    return like_input(_attached(at, cloud).to(x.dtype), points)
+    return like_input((unit * _attached(at, cloud)).to(x.dtype), points)
 
 
 class _Cloud(NamedTuple):
