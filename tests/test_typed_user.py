@@ -19,7 +19,7 @@ def test_kinds_are_those_that_the_hints_promise():
     assert kinds == [
         array,
         tensor,
-        *[array] * 5,
+        *[array] * 6,
         tensor,
         *[array] * 4,
         *[tensor, array] * 2,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ from jorth.decompositions.batch import (
     like_batch,
     over_batch,
 )
-from jorth.decompositions.partial import Subset, partial_eigh
+from jorth.decompositions.partial import Operator, Subset, partial_eigh
 from jorth.decompositions.pencils import Search, cholesky_factor, find_shift, less_shift
 from jorth.decompositions.semidefinite import Kernel, NotAttainedError, diagonalise, find_kernel
 from jorth.decompositions.singular import MAX_SWEEPS, one_sided_jacobi
@@ -43,7 +44,7 @@ Pairs = tuple[Floats, Floats]
 
 @explained
 def eigh(
-    A: ArrayT | Convertible,
+    A: ArrayT | Convertible | Operator,
     signature: Signature,
     *,
     subset: Subset | tuple[int, int] | None = None,
@@ -108,7 +109,8 @@ def eigh(
     plain = shift is None and tolerance is None
     many = plain and matrix.shape[:-2].numel() >= MANY and signature.n <= SMALL
     values, X = _eigh_of_many(matrix, signature, one) if many else over_batch(one, matrix)
-    return like_input(values, A), like_input(X, A)
+    given: Any = A
+    return like_input(values, given), like_input(X, given)
 
 
 def _eigh_of_many(

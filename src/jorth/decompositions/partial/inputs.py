@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -42,6 +42,17 @@ class Matrix:
         """-A."""
         entries = None if self.entries is None else -self.entries
         return replace(self, apply=lambda W: -self.apply(W), entries=entries)
+
+
+class Operator(Protocol):
+    """A `scipy.sparse.linalg.LinearOperator`, as far as it is used here."""
+
+    @property
+    def shape(self) -> Any: ...
+
+    def matvec(self, x: Any, /) -> Any: ...
+
+    def matmat(self, X: Any, /) -> Any: ...
 
 
 def is_operator(A: object) -> bool:
