@@ -239,6 +239,11 @@ def test_negative_definite_pencils():
     for shift in (None, 7.0):
         values = eigh(moved, MIXED, subset=(4, 3), shift=shift)[0]
         np.testing.assert_allclose(values, 7.0 - wanted, rtol=1e-9)
+    for form, shift in ((-A, None), (moved, 7.0)):
+        values = eigh(aslinearoperator(form), MIXED, subset=(4, 3), shift=shift)[0]
+        np.testing.assert_allclose(values, (shift or 0.0) - wanted, rtol=1e-9)
+    with pytest.raises(ValueError, match=r"A must be positive definite \(or negative"):
+        eigh(aslinearoperator(-A), Signature(N, 0), subset=(3, 0))  # which end is meant?
 
 
 @pytest.mark.parametrize("form", ["csr", "operator", "dense"])

@@ -9,7 +9,7 @@ import numpy as np
 from jorth.arrays import check_finite, describe, to_tensor
 from jorth.decompositions.batch import Floats
 from jorth.decompositions.partial.davidson import Basis, Davidson, Found, NotPositiveDefinite, Sizes
-from jorth.decompositions.partial.factors import negative_count, shifted
+from jorth.decompositions.partial.factors import NoDefiniteShift, negative_count, shifted
 from jorth.decompositions.partial.options import Subset
 from jorth.decompositions.partial.problem import Problem
 from jorth.messages import warn_user
@@ -37,9 +37,9 @@ def search(problem: Problem, wanted: Subset) -> Found:
             iteration.explore(_random(problem.signs, rng, 1, 1))
     except NotPositiveDefinite:
         mu = problem.mu * problem.matrix.scale
-        raise ValueError(
-            "A must be positive definite, or shift such that A - shift J is, got z^T (A - shift J) "
-            f"z < 0 for a vector z and shift = {mu:.6g}"
+        raise NoDefiniteShift(
+            "A must be positive definite (or negative definite if p, q > 0), or shift such that "
+            f"A - shift J is, got z^T (A - shift J) z < 0 for a vector z and shift = {mu:.6g}"
         ) from None
     raise RuntimeError(
         f"the search for {wanted.k} eigenpairs still missed {missed} of them after {MOST_SEARCHES} "

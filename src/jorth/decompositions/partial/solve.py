@@ -12,7 +12,7 @@ from jorth.decompositions.partial.factors import NoDefiniteShift
 from jorth.decompositions.partial.inputs import Matrix, dense_matrix, is_large, read_matrix
 from jorth.decompositions.partial.options import Subset, subset_of
 from jorth.decompositions.partial.polish import Whole, polished
-from jorth.decompositions.partial.problem import Problem, make_problem
+from jorth.decompositions.partial.problem import make_problem
 from jorth.decompositions.partial.search import search
 from jorth.signature import Signature
 
@@ -47,18 +47,11 @@ def _of_one(
     matrix: Matrix, signature: Signature, wanted: Subset, shift: float | None, whole: Whole
 ) -> tuple[Floats, Floats]:
     """The eigenpairs of one matrix."""
-    small = signature.n < SMALLEST or LARGEST_PART * wanted.k > signature.n
-    sign = 1.0
-    try:
-        problem = None if small else make_problem(matrix, signature, wanted, shift)
-    except NoDefiniteShift:
-        problem = _negated_problem(matrix, signature, wanted, shift)
-        if problem is None:
-            raise
-        sign = -1.0
-    if problem is not None:
-        values, X = polished(search(problem, wanted), problem, wanted, whole)
-        return sign * matrix.scale * values, X
+    found = None
+    if signature.n >= SMALLEST and LARGEST_PART * wanted.k <= signature.n:
+        found = _by_iteration(matrix, signature, wanted, shift, whole)
+    if found is not None:
+        return found
     values, X = whole(
         _dense(matrix, signature),
         signs=signature.signs,
@@ -70,15 +63,32 @@ def _of_one(
     return matrix.scale * values[chosen], X[:, chosen]
 
 
-def _negated_problem(
-    matrix: Matrix, signature: Signature, wanted: Subset, shift: float | None
-) -> Problem | None:
-    """The problem of -A, whose eigenvalues have the other sign, or None if it is none either."""
+def _by_iteration(
+    matrix: Matrix, signature: Signature, wanted: Subset, shift: float | None, whole: Whole
+) -> tuple[Floats, Floats] | None:
+    """The eigenpairs of A, or of -A with the other sign; None if a dense A needs another method."""
     try:
-        negated = None if shift is None else -shift
-        return make_problem(matrix.negated(), signature, wanted, negated)
-    except NoDefiniteShift:
+        return _of_positive(matrix, signature, wanted, shift, whole)
+    except NoDefiniteShift as refused:
+        if matrix.entries is None and 0 in (signature.p, signature.q):
+            raise  # J = I: these would be those at the other end
+        try:
+            negated = None if shift is None else -shift
+            found = _of_positive(matrix.negated(), signature, wanted, negated, whole)
+        except NoDefiniteShift:
+            raise refused from None
+    return None if found is None else (-found[0], found[1])
+
+
+def _of_positive(
+    matrix: Matrix, signature: Signature, wanted: Subset, shift: float | None, whole: Whole
+) -> tuple[Floats, Floats] | None:
+    """The eigenpairs if A - mu J is positive definite for some mu, else an error."""
+    problem = make_problem(matrix, signature, wanted, shift)
+    if problem is None:
         return None
+    values, X = polished(search(problem, wanted), problem, wanted, whole)
+    return matrix.scale * values, X
 
 
 def _dense(matrix: Matrix, signature: Signature) -> Floats:
