@@ -181,7 +181,8 @@ class Objective(AbstractObjective):
         value: X (n, k) -> float.
         gradient: X (n, k) -> (n, k), the Euclidean gradient.
         hessian: X (n, k), V (n, k) -> (n, k), the derivative of the gradient along V, which
-            "riemannian-newton" uses. When omitted, differences of gradients stand for it.
+            "riemannian-newton" uses. When omitted, differences of gradients stand for it. A wrong
+            one makes the method slow; `jorth.objectives.check_objective` finds it.
     """
 
     def __init__(

@@ -258,11 +258,32 @@ def test_nowhere_to_move():
 
 
 def test_a_function_without_second_derivatives():
-    nan = Objective(lambda X: 0.0, lambda X: 0 * X, lambda X, V: V * np.nan)
+    def gradient(X):
+        return 0 * X if np.array_equal(X, np.eye(2)) else X * np.nan
+
+    nan = Objective(lambda X: 0.0, gradient)
     with pytest.raises(ValueError, match="finite second derivatives"):
         hessian_check(nan, np.eye(2), Signature(2, 0))
     with pytest.raises(ValueError, match="must be finite at X"):
         hessian_check(Objective(lambda X: np.inf, lambda X: 0 * X), np.eye(2), Signature(2, 0))
+
+
+@pytest.mark.parametrize("share", [-1.0, 0.0, 1e8, np.nan])
+def test_a_wrong_hessian_decides_nothing(share):
+    """f = ||X||_F^2 / 2 is least at the identity, with an eigenvalue of 2 for each boost."""
+    sig = Signature(1, 2)
+
+    def objective(share):
+        return Objective(
+            lambda X: float((X * X).sum()) / 2 + float(X[1, 2]),
+            lambda X: X + np.outer([0, 1, 0], [0, 0, 1]),
+            hessian=lambda X, V: share * V,
+        )
+
+    x = jorth.minimize(objective(1.0), np.eye(3), signature=sig, gradient_tolerance=1e-12).x
+    right, found = (hessian_check(objective(each), x, sig) for each in (1.0, share))
+    assert right.kind == found.kind == "minimum"
+    assert found.smallest == pytest.approx(right.smallest, rel=1e-6)
 
 
 def test_it_can_be_read():

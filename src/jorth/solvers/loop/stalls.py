@@ -94,7 +94,7 @@ def _disagreement(problem: Problem, point: Scored) -> str | None:
         return None
     return (
         f"The gradient is probably wrong: along it f changes at the rate {rate * unit:.2g}, "
-        f"not {slope * unit:.2g}. See jorth.check_objective"
+        f"not {slope * unit:.2g}. See jorth.objectives.check_objective"
     )
 
 

@@ -108,8 +108,9 @@ def hessian_check(
     from all of H if that has at most 300 rows (n = 25), else by Lanczos iterations from a fixed
     start, until the residual is 1e-2 of the eigenvalue or 1e-8 of the norm of H; the error of the
     eigenvalue is of second order in that. f''(X)[V] is exact for quadratics, by autograd for torch
-    functions and otherwise a difference of gradients. For a thin X, H is restricted to the S that
-    move X: those orthogonal to every S with S X = 0.
+    functions, by ``hessian`` for a `jorth.Objective` that has it, and a difference of gradients
+    otherwise or where one of these does not fit the gradients. For a thin X, H is restricted to the
+    S that move X: those orthogonal to every S with S X = 0.
 
     X is only critical up to its gradient norm ||g||. If L is a Lipschitz constant of H, an
     eigenvalue above sqrt(2 L ||g||) proves a strict minimum near X (Newton-Kantorovich). Here L is
@@ -297,7 +298,7 @@ def second_derivative(objective: CountedObjective, X: Tensor) -> tuple[Product, 
         return objective.value_and_gradient(Y)[1]
 
     exact = objective.hessian(X)
-    unsure = objective.objective.twice_by_autograd
-    if exact is not None and not (unsure and not belongs_to(gradient, exact, X)):
+    known = objective.quadratic() is not None
+    if exact is not None and (known or belongs_to(gradient, exact, X)):
         return exact, True
     return lambda V: difference(gradient, X, V), False
