@@ -96,6 +96,23 @@ def test_condition_numbers_are_those_of_perturbations():
     np.testing.assert_allclose(found.relative_conditions, expected)
 
 
+def test_null_vectors_and_zeros_have_infinite_figures():
+    """Neither NaN nor a warning: a zero column, a light-like one, A = 0."""
+    light = np.array([1.0, 0, 0, 1, 0])
+    A, values, X = np.diag([1.0, 2, 5, 3, 4]), np.array([1.0, 2, 5, -3, -4]), np.eye(5)
+    for column in (0 * light, light):
+        X[:, 1] = column
+        found = eigh_errors(A, values, X, SIG)
+        assert np.isinf(found.bounds).all()
+        np.testing.assert_allclose(found.conditions, [1, np.inf, 1, 1, 1], rtol=100 * UNIT)
+        alone = eigh_errors(A, values[:2], X[:, :2], SIG)
+        assert np.isinf([alone.bounds[1], alone.conditions[1], alone.relative_conditions[1]]).all()
+        assert alone.bounds[0] <= 10 * UNIT
+    nothing = eigh_errors(0 * A, 0 * values, np.eye(5), SIG)
+    assert np.isinf(nothing.relative_conditions).all()
+    assert (nothing.bounds <= UNIT).all()
+
+
 def test_gaps():
     found = eigh_errors(np.diag([1.0, 2, 5, 3, 4]), [1.0, 2, 5, -3, -4], np.eye(5), SIG)
     np.testing.assert_array_equal(found.gaps, [1, 1, 3, 1, 1])

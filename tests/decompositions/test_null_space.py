@@ -181,6 +181,19 @@ def test_no_overflow(scale):
     np.testing.assert_allclose(np.abs(scaled.X), np.abs(found.X), atol=1e-10)
 
 
+def test_one_largest_entry():
+    """Products overflow, the singular value does not; and where it does, that is said."""
+    G = np.full((2, 8), 0.5) + np.eye(8)[3:5]
+    largest = np.finfo(float).max
+    G[0, 0] = largest / 2
+    found = hsvd(G, MIXED)
+    assert np.isfinite(found.X).all()
+    np.testing.assert_allclose(found.S.max(), largest / 2, rtol=1e-14)
+    G[0, [0, 3, 4]] = largest
+    with pytest.raises(ValueError, match="G must be of a size at which a singular value is finite"):
+        hsvd(G, MIXED)
+
+
 def test_batches_of_several_ranks():
     rng = np.random.default_rng(12)
     G = np.stack([rng.standard_normal((9, r)) @ rng.standard_normal((r, 8)) for r in (3, 8, 5)])

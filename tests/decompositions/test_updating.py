@@ -74,6 +74,24 @@ def test_mixed_stable(cond, closeness):
         assert mixed_error(R, add, drop, found) <= 4 * n * UNIT
 
 
+@pytest.mark.parametrize("closeness", [1e8, 1e10])
+def test_digits_lost_in_the_first_column(closeness):
+    """Where c is 1 / sqrt(closeness) at once, all other columns go through it.
+
+    Measured below 0.1 n u; without the mixed form, with rows reflected by the old row of R, from
+    17 n u to 400 n u.
+    """
+    n = 8
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        R = factor(rng.standard_normal((2 * n, n)))
+        w = rng.standard_normal(n) / (n * np.sqrt(closeness))
+        w[0] = np.sqrt(1 - 1 / closeness)
+        drop = (w @ R)[None]
+        found = cholesky_update(R, drop=drop)
+        assert mixed_error(R, np.zeros((0, n)), drop, found) <= n * UNIT
+
+
 def exact_factor(R, add, drop):
     """The upper factor of the exact R^T R + add^T add - drop^T drop, rounded once.
 
@@ -187,6 +205,14 @@ def test_batches_torch_and_float32():
     np.testing.assert_allclose(single, cholesky_update(R[1, 2], add=rows[1, 2]), atol=1e-5)
     transposed = cholesky_update(np.asfortranarray(R[0, 0]), add=rows[0, 0][::-1])
     np.testing.assert_allclose(transposed, cholesky_update(R[0, 0], add=rows[0, 0]), atol=1e-13)
+
+
+def test_what_is_left_must_be_more_than_rounding():
+    """1 - s^2 is 2 u and 16 u for these s, and n eps = 4 u is the least."""
+    with pytest.raises(ValueError, match=r"must be above 4.4e-16, got 2.22e-16"):
+        cholesky_update(np.eye(2), drop=[1 - 2.0**-53, 0.0])
+    found = cholesky_update(np.eye(2), drop=[1 - 2.0**-50, 0.0])
+    np.testing.assert_allclose(found, np.diag([2.0**-24.5, 1.0]), rtol=1e-10)
 
 
 @pytest.mark.parametrize("excess", [1e-6, 1e-2, 10.0])

@@ -29,6 +29,8 @@ from jorth.decompositions.inclusion import inclusion_radii
 from jorth.signature import Signature
 from jorth.suggestions import explained
 
+TINY = float(np.finfo(np.float64).tiny)
+
 
 @dataclass(frozen=True)
 class EighErrors(Generic[ArrayT]):
@@ -37,7 +39,7 @@ class EighErrors(Generic[ArrayT]):
     Attributes:
         bounds: |computed - exact| is at most this; see ``guaranteed``.
         conditions: ||x||^2 / |x^T J x|: a change of A by dA moves lambda by at most this times
-            ||dA||_2, to first order.
+            ||dA||_2, to first order. Infinite where x^T J x is zero to rounding.
         relative_conditions: conditions ||A|| / |lambda|, with the largest column sum of |A| for
             ||A||: a relative change of A gives a relative change of lambda by at most this factor.
             Infinite where lambda is zero.
@@ -161,17 +163,25 @@ def _errors(A: Any, values: Floats, X: Floats, signature: Signature) -> tuple[Fl
     G = np.abs(X.T @ (signs * X)) + rounding
     G.flat[:: len(G) + 1] -= 2 * rounding.diagonal()
     lengths = np.linalg.norm(X, axis=0)
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        forms = np.maximum(G.diagonal(), 0.0)
-        if len(G) == len(X):
+    forms = np.maximum(G.diagonal(), 0.0)
+    with np.errstate(over="ignore"):
+        if len(G) < len(X):
+            bounds = _ratios(np.linalg.norm(np.abs(R) + doubt, axis=0) * lengths, forms)
+        elif forms.all():
             row_sums = E.sum(axis=1)
             weights = (1 / lengths, 1 / np.maximum(row_sums, 1e-60 * row_sums.max()))
             bounds = np.minimum(*(inclusion_radii(scaled, E, G, weight) for weight in weights))
         else:
-            bounds = np.linalg.norm(np.abs(R) + doubt, axis=0) * lengths / forms
-        conditions = np.where(forms > 0, lengths**2 / forms, np.inf)
-        relative = np.where(scaled == 0, np.inf, conditions * _column_sum(A) / np.abs(scaled))
+            bounds = np.full_like(forms, np.inf)
+        conditions = _ratios(lengths**2, forms)
+        relative = _ratios(conditions * max(_column_sum(A), TINY), np.abs(scaled))
         return np.ldexp(bounds, size), conditions, relative, _gaps(values)
+
+
+def _ratios(numerators: Floats, denominators: Floats) -> Floats:
+    """Infinite where the denominator is zero, whatever the numerator."""
+    infinite = np.full_like(denominators, np.inf)
+    return np.divide(numerators, denominators, out=infinite, where=denominators > 0)
 
 
 def _normalised(A: Any, values: Floats) -> tuple[int, Any, Floats]:

@@ -141,7 +141,11 @@ def _hsvd(G: Floats, signs: NDArray[np.int8], tolerance: float) -> tuple[Floats,
     if not G.any():
         return np.zeros((m, n)), np.zeros(n), np.eye(n)
     outer, outer_signs, null_space, null_signs = j_orthonormal_split(G, signs, tolerance)
-    U1, S1, X1 = one_sided_jacobi(G @ outer, outer_signs)
+    exponent = max(math.frexp(float(np.abs(G).max()))[1] - 900, 0)  # no product overflows
+    U1, S1, X1 = one_sided_jacobi(np.ldexp(G, -exponent) @ outer, outer_signs)
+    with np.errstate(over="ignore"):
+        S1 = np.ldexp(S1, exponent)
+    check_overflow(S1, "G", "a singular value")
     S = np.concatenate([S1, np.zeros(len(null_signs))])
     order = _by_sign(S, np.concatenate([outer_signs, null_signs]), signs)
     U = np.hstack([U1, np.zeros((m, len(null_signs)))])
