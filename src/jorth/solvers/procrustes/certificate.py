@@ -101,8 +101,10 @@ class _Problem:
         self.G = R.T @ residual / m
         self.value = (float((residual**2).sum()) + rest) / (2 * m)
         self.floor = u * (float((T**2).sum()) + rest) / (2 * m)
-        reach = float(np.linalg.norm(R) * np.linalg.norm(self.X) + np.linalg.norm(T))
-        error = 4 * len(R) * u * reach
+        size = float(np.linalg.norm(R) * np.linalg.norm(self.X))
+        reach = size + float(np.linalg.norm(T))
+        # R, T and the rest come from a QR factorisation of all rows, with errors of its own
+        error = 4 * len(R) * u * (size + float(np.sqrt((T**2).sum() + rest)))
         self.error = 2 * len(R) * UNIT * float(np.linalg.norm(R)) * reach / m
         self.rounding = float(error * (np.sqrt(2 * m * self.value) + error)) / m
         Lam = self.signs[:, None] * (self.X.T @ self.G)
