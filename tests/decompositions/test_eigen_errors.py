@@ -166,6 +166,12 @@ def test_infinite_conditions():
     np.testing.assert_allclose(found.conditions, [1, 1, 1, 1, np.inf])
 
 
+@pytest.mark.parametrize("form", [scipy.sparse.csr_array, aslinearoperator])
+def test_complex_numbers_are_refused(form):
+    with pytest.raises(TypeError, match=r"A must hold real numbers, got a.* complex128"):
+        eigh_errors(form(1j * np.eye(5)), np.ones(5), np.eye(5), SIG)
+
+
 def test_thin_vectors_of_a_residual():
     """The bound for a vector off by delta is of first order in delta, the error of second."""
     A = positive_definite(5, 10.0, 0)

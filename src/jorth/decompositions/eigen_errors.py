@@ -129,6 +129,10 @@ def _matrices(A: Any, signature: Signature, vectors: Tensor) -> list[Any]:
         if A.shape != (n, n) or vectors.ndim != 2:
             expected = f"shape ({n}, {n}) for {signature}, with one X ({n}, k)"
             raise ValueError(f"A must have {expected}, got {describe(A)} and {describe(vectors)}")
+        dtype = np.dtype(np.float64 if A.dtype is None else A.dtype)
+        if dtype.kind not in "fiu":
+            found = f"an operator of dtype {dtype}" if _is_operator(A) else describe(A)
+            raise TypeError(f"A must hold real numbers, got {found}")
         return [A if _is_operator(A) else _symmetric_rows(A)]
     matrix = square_matrix(A, signature, "A")
     if matrix.shape[:-2] != vectors.shape[:-2]:
