@@ -8,7 +8,7 @@ import torch
 import jorth
 from jorth import Signature, Status, procrustes
 from jorth.datasets import planted_procrustes
-from jorth.solvers.procrustes.certificate import CLOSED, LARGEST, certificate_of
+from jorth.solvers.procrustes.certificate import CLOSED, CLOSED_SENTENCE, LARGEST, certificate_of
 from jorth.solvers.procrustes.dual import Dual, JointDual, defects
 
 # a few random points may look as if their time was in the other column
@@ -328,6 +328,8 @@ def test_problems_without_a_bound_have_none():
     assert thin.bound is None
     assert thin.gap is None
     assert "gap" not in str(thin)
+    with pytest.raises(ValueError, match="certify must be left out if target has fewer than"):
+        procrustes(source, target[:, :2], sig, certify=True)
     plain = jorth.minimize(jorth.Procrustes(source, target), np.eye(4), signature=sig)
     assert plain.gap is None
 
@@ -420,3 +422,15 @@ def test_random_starts_of_points_that_lost_digits_are_polished():
         source = rng.standard_normal((5, 5)) * np.geomspace(1.0, 1e-4, 5)
         result = procrustes(source, rng.standard_normal((5, 5)), sig, max_iterations=300)
         assert result.bound <= result.value
+
+
+def test_a_bound_for_all_components_where_one_was_searched():
+    sig = Signature(2, 1)
+    rng = np.random.default_rng(0)
+    source = rng.standard_normal((8, 3))
+    elsewhere = np.diag([-1.0, 1.0, 1.0])
+    found = procrustes(source, source, sig, x0=elsewhere, components="start")
+    assert found.gap == pytest.approx(1.0)
+    assert found.message.endswith("is left, by a bound for all components where one was searched")
+    everywhere = procrustes(source, source, sig, x0=elsewhere)
+    assert everywhere.message.endswith(CLOSED_SENTENCE)

@@ -120,6 +120,7 @@ def procrustes(
         checkpoint: A folder, with a subfolder for each component and each further start.
         certify: Whether to bound f from below; by default yes, but not for many problems, where it
             takes longer than the answers. Those with an open gap are then solved again one by one.
+            There is no bound for a thin X.
         starts: The most further starts while the gap is open.
         **options: Options of `minimize` and of the method. Limits apply to each run.
 
@@ -157,6 +158,9 @@ def procrustes(
     n, k = objective.shape()
     alike: Any = target if x0 is None else x0
     if k < n:
+        if certify:
+            wanted = f"left out if target has fewer than {n} columns"
+            raise ValueError(f"certify must be {wanted}, got True and {k} columns")
         if x0 is None:
             x0 = arrays.like_input(torch.eye(n, k).to(objective.data()), alike)
         if method is None:
@@ -176,7 +180,7 @@ def procrustes(
         search.components(x0, everywhere=components == "all")
         if certify is None or certify:
             search.certify(starts if components == "all" else 0)
-    return search.result()
+    return search.result(everywhere=components == "all")
 
 
 def _solve_again(
@@ -273,13 +277,15 @@ class _Search:
             return orthogonal_factor(X, self.signature, "x")
         return change
 
-    def result(self) -> Result:
-        """The best run with its bound and its gap."""
+    def result(self, *, everywhere: bool) -> Result:
+        """The best run with its bound and its gap, which are for all components."""
         best = best_of(self.runs)
         found = self.certificate
         if found is None:
             return best
         message = f"{best.message}; {found.sentence()}"
+        if not (everywhere or found.closed):
+            message += ", by a bound for all components where one was searched"
         return replace(best, bound=found.bound, gap=found.gap, message=message)
 
 
