@@ -168,6 +168,17 @@ def test_all_rows_but_as_many_as_unknowns_taken_out():
         np.testing.assert_allclose(found, exact, atol=1e-13 * loss * np.abs(exact).max())
 
 
+def test_close_singular_values_have_a_solution():
+    """1 and 1 - 1e-9 differ by far more than rounding; so x is known to 10 m u 9 / 2e-9."""
+    rng = np.random.default_rng(7)
+    V = orthogonal(3, rng)
+    v = np.array([0.6, 0.0, 0.8])  # the last vector, with a part in b
+    V = np.linalg.qr(np.column_stack([v, V[:, :2]]))[0][:, ::-1]
+    M = orthogonal(9, rng)[:, :3] * [3.0, 1.0, 1 - 1e-9] @ V.T
+    found = total_least_squares(M[:, :2], M[:, 2])
+    np.testing.assert_allclose(found, [-0.75, 0.0], atol=10 * 9 * UNIT * 9 / 2e-9)
+
+
 def test_a_square_system_is_solved():
     A, b = noisy(4, 4, 2, 0.1, 4)
     np.testing.assert_allclose(total_least_squares(A, b), np.linalg.solve(A, b), atol=1e-11)

@@ -354,6 +354,27 @@ def test_multipliers_too_large_to_trust_are_made_smaller():
     assert np.linalg.eigvalsh(joint.hessian(safe.Lam, safe.M))[0] > 0
 
 
+def test_definite_only_to_rounding_is_no_proof():
+    """H has the eigenvalues 1 - t and 1 + t, and rounding is 16 n^2 u ||H||."""
+    joint = JointDual(np.eye(2), np.array([1.0, -1.0]))
+    X, G, zero = np.eye(2), np.diag([0.1, 0.2]), np.zeros((2, 2))
+    assert joint.gap(X, G, Dual((1 - 1e-15) * X, zero, 0.0, X)) == np.inf
+    assert np.isfinite(joint.gap(X, G, Dual((1 - 1e-12) * X, zero, 0.0, X)))
+
+
+@pytest.mark.parametrize("off", [1e-6, -1e-6])
+def test_a_point_that_is_not_quite_feasible(off):
+    """f is below its minimum, 1/4, or above it by 5e-7; the bound is for feasible X."""
+    source = np.full((4, 1), 1.0)
+    target = source + np.array([[0.5], [-0.5], [0.5], [-0.5]]) + 0.5
+    least = exact_mean_square(source, target, np.ones((1, 1)))
+    objective = jorth.Procrustes(source, target)
+    X = torch.full((1, 1), 1 + off, dtype=torch.float64)
+    found = certificate_of(objective, Signature(1, 0), X)
+    least = min(float(least), objective.value(X).item())
+    assert least * (1 - 1e-9) <= found.bound <= least
+
+
 def test_another_bound_counts():
     source, target, _ = clouds(Signature(2, 1), 1.0, 0)
     objective = jorth.Procrustes(source, target)
