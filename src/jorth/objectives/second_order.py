@@ -46,7 +46,8 @@ def twice_differentiated(function: Callable[[Tensor], Tensor], X: Tensor) -> Pro
             )
         except RuntimeError as error:
             raise NotTwiceDifferentiable(str(error)) from error
-        return torch.zeros_like(V) if image is None else image.detach()
+        zero = torch.zeros_like(V)
+        return zero if image is None else zero + image.detach()  # torch's ZeroTensor has no memory
 
     return product
 

@@ -268,6 +268,13 @@ def test_a_function_without_second_derivatives():
         hessian_check(Objective(lambda X: np.inf, lambda X: 0 * X), np.eye(2), Signature(2, 0))
 
 
+def test_second_derivatives_that_autograd_knows_to_be_zero():
+    """||X - 2||_1 = 8 - 2 cos t for a rotation by t, and ||S||_F^2 = 2 t^2."""
+    check = hessian_check(lambda X: (X - 2).abs().sum(), np.eye(2), Signature(2, 0))
+    assert check.kind == "minimum"
+    assert check.smallest == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize("share", [-1.0, 0.0, 1e8, np.nan])
 def test_a_wrong_hessian_decides_nothing(share):
     """f = ||X||_F^2 / 2 is least at the identity, with an eigenvalue of 2 for each boost."""
