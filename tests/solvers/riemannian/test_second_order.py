@@ -324,3 +324,15 @@ def test_newton_on_thin_and_single_precision_matrices():
     assert single.success
     assert single.x.dtype == np.float32
     assert single.value == pytest.approx(run.value, rel=1e-4)
+
+
+def test_newton_ends_at_a_kink():
+    """The region shrinks to nothing, and steps that lower f by rounding are no progress."""
+    sig = Signature(3, 2)
+    T = torch.tensor(jorth.random_point(sig, seed=1))
+    x0 = jorth.random_point(sig, cond=3.0, seed=2)
+    run = jorth.minimize(
+        lambda X: (X - T).abs().sum(), x0, signature=sig, method="riemannian-newton",
+        max_iterations=5000,
+    )  # fmt: skip
+    assert run.status is jorth.Status.STALLED, run.message

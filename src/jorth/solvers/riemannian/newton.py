@@ -142,6 +142,8 @@ class RiemannianNewton(RiemannianMethod):
             line.g, second.product, lambda r: self.precondition(state, r), relative, noise
         )
         step = truncated_step(model, state.radius)
+        if step.at_boundary and state.radius < unit_roundoff(state.X) ** (2 / 3):
+            return None  # the model is wrong at any distance that can be resolved
         newton = Line(line.g, step.S)
         found = search(problem, state, newton) if newton.slope < 0 else None
         if found is None:
