@@ -126,7 +126,7 @@ CASES = [
     mistake(
         "The graph for the triples", "kge.evaluate(model, graph)", "triples must be", "graph.test"
     ),
-    mistake("A graph of another model", "kge.evaluate(model, graph.test)", "triples", "3"),
+    mistake("Triples of another graph", "kge.evaluate(model, [[0, 0, 9]])", "triples", "3"),
     mistake(
         "A rule for ties that does not exist",
         "ranks = np.ones((1, 2), dtype=int)\n"

@@ -45,8 +45,7 @@ def j_orthonormal_split(
         raise ValueError(
             "G must have a null space on which x^T J y is nondegenerate, or else there is no "
             "hyperbolic SVD (there is one if G J G^T has the rank of G), got a null vector x with "
-            f"|x^T J y| <= {smallest:.2g} ||x|| ||y|| for all null vectors y; up to {least:.2g} is "
-            "zero"
+            f"|x^T J y| <= {max(smallest, least):.1g} ||x|| ||y|| for all null vectors y"
         )
     outer, null_space = (
         Q @ (vectors / np.sqrt(np.abs(values)))

@@ -104,8 +104,7 @@ def _solution(M: Tensor, signature: Signature, n: int) -> Tensor:
     if not bool((part > noise / gap).all()):
         raise ValueError(
             "A and b must have a solution, got a nongeneric problem: a singular vector of [A b] "
-            f"has a part of {part.min().item():.2g} in b, zero to rounding, as if A had dependent "
-            "columns"
+            "has no part in b beyond rounding, as if A had dependent columns"
         )
     x: Tensor = -torch.linalg.solve(lower.mT, upper.mT).mT
     return x

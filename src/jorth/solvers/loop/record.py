@@ -300,7 +300,6 @@ class Record:
 
     def result(self, status: Status, message: str, iterations: int, *, numpy_out: bool) -> Result:
         """The result, with the last point that was scored."""
-        self.history.recount(self.problem.objective.count)
         point = self.scored
         if self.scored_at != iterations:
             at = max(self.scored_at, 0)

@@ -176,10 +176,12 @@ class Run:
             ending = self._record_and_check(self.state, line)
             if ending is None:
                 self._step(self.state)
-            elif objective.interrupted() and ending[0] is not Status.CONVERGED:
+                continue
+            if self.state.exact:
+                self.record.history.recount(objective.count)
+            if objective.interrupted() and ending[0] is not Status.CONVERGED:
                 return Status.INTERRUPTED, Status.INTERRUPTED.value  # a chain must not go on
-            else:
-                return ending
+            return ending
 
     def _step(self, state: State) -> None:
         if self.folder is not None:
