@@ -418,3 +418,10 @@ def test_results_of_a_batch_print_in_a_few_lines():
     assert len(lines) == 4
     assert lines[0] == "status  2 problems: 2 CONVERGED"
     assert lines[-1] == "x       a float64 array of shape (2, 5, 5)"
+
+
+def test_no_bound_by_a_source_that_is_rounding():
+    """The triangular factor of a source of rank one: its inverse has digits in no direction."""
+    inverse = np.outer([1e40, 1e35, 1e20], [1.0, 2.0, 3.0, 4.0])
+    assert _distances(inverse, np.eye(3)) == {1: 0.0, -1: 0.0}
+    assert _distances(np.eye(3, 4), np.eye(3))[-1] > 0

@@ -397,6 +397,8 @@ def _distances(inverse: Matrix, block: Matrix) -> dict[int, float]:
     matrix.
     """
     U, sizes, _ = np.linalg.svd(inverse, full_matrices=False)
+    if not sizes[-1] > len(block) * np.finfo(float).eps * sizes[0]:  # R is rounding here
+        return {1: 0.0, -1: 0.0}
     least = 1 / sizes[0]
     values = np.linalg.svd(block, compute_uv=False)
     missing = np.maximum(1 - values, 0)
