@@ -54,7 +54,8 @@ TEXT = """\
 # Newton to the last digit
 
 How many iterations and how much time do Newton's method, L-BFGS and pymanopt's trust regions take
-until the gradient norm is 10⁻¹⁰ of its scale? `python benchmarks/second_order.py` writes this page.
+until the gradient norm is 10⁻¹⁰ of its scale? `python benchmarks/second_order.py --docs docs`
+writes this page.
 
 ![gradient norm against iterations](../images/second_order.png)
 
