@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= 2
 
-.PHONY: run test test-slow test-portable lint types docs rooms dist try-wheel bench clean
+.PHONY: run test test-slow test-portable lint types docs stub dist try-wheel bench clean
 
 run: $(VENV)/.installed
 	$(BIN)/jorth demo
@@ -32,9 +32,9 @@ docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "the site: out/site/index.html"
 
-# the generated parts of CONTRIBUTING.md and the stub of the public names
-rooms: $(VENV)/.installed-dev
-	$(BIN)/python -m tests.rooms
+# the public names for type checkers
+stub: $(VENV)/.installed-dev
+	$(BIN)/python scripts/public_names.py
 
 # the wheel and the sdist, in dist
 dist: $(VENV)/.installed-dev

@@ -1,6 +1,4 @@
-"""The rooms of the package, read from its source: the map in CONTRIBUTING, the stub of its names.
-
-    python -m tests.rooms    # writes both; tests/test_imports.py fails where they are out of date
+"""Who imports whom in the package, read from its source.
 
 A room is a folder or a file directly under ``src/jorth``. `ORDER` lists the rooms from the bottom
 to the top of the house; a room may import itself and the rooms in the rows before its own.
@@ -9,15 +7,11 @@ to the top of the house; a room may import itself and the rooms in the rows befo
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "jorth"
-CONTRIBUTING = ROOT / "CONTRIBUTING.md"
-STUB = PACKAGE / "__init__.pyi"
-WIDTH = 100
 
 ORDER = (
     ("waiting",),
@@ -103,85 +97,3 @@ def cycle(graph: Imports) -> list[str]:
         return []
 
     return next((found for module in graph if (found := visit(module, []))), [])
-
-
-def room_map() -> str:
-    """Every module with the first sentence of its docstring, one line each, folder by folder."""
-    lines = ["src/jorth/"]
-    for name, path in sorted(modules().items(), key=lambda item: _place(item[1])):
-        depth = len(path.relative_to(PACKAGE).parts)
-        if path.name == "__init__.py":
-            if name == "jorth":
-                continue
-            depth -= 1
-            label = f"{path.parent.name}/"
-        else:
-            label = path.name
-        label = "  " * depth + label
-        lines.append(_shortened(f"{label:<26} {_summary(path)}"))
-    return "\n".join(lines)
-
-
-def _place(path: Path) -> tuple[object, ...]:
-    """Files before folders at the top, rooms in their order, everything else by name."""
-    parts = path.relative_to(PACKAGE).parts
-    room = parts[0].removesuffix(".py")
-    inner = [(len(parts) > depth + 2, part) for depth, part in enumerate(parts[1:])]
-    if parts[-1] == "__init__.py":
-        inner = inner[:-1]
-    return (len(parts) > 1, LEVEL.get(room, -1), room, inner)
-
-
-def _summary(path: Path) -> str:
-    text = ast.get_docstring(ast.parse(path.read_text())) or ""
-    first = " ".join(text.partition("\n\n")[0].split())
-    return re.split(r"\.(?:\s|$)", first)[0]
-
-
-def _shortened(line: str) -> str:
-    if len(line) <= WIDTH:
-        return line.rstrip()
-    return line[: WIDTH - 3].rpartition(" ")[0] + " ..."
-
-
-def import_table(graph: Imports) -> str:
-    """Which room imports which: rooms down and across in their order, so that marks stay left."""
-    rooms = [room for row in ORDER for room in row if any(room_of(name) == room for name in graph)]
-    rows = [" ".join([" " * 19, *(f"{number:>2}" for number in range(1, len(rooms) + 1))])]
-    for number, room in enumerate(rooms, 1):
-        used = {
-            room_of(target)
-            for name, targets in graph.items()
-            if room_of(name) == room
-            for target in targets
-        }
-        marks = [" x" if other in used and other != room else " ." for other in rooms[: number - 1]]
-        rows.append(" ".join([f"{number:>2} {room:<16}", *marks]).rstrip())
-    return "\n".join(rows)
-
-
-def contributing() -> str:
-    """CONTRIBUTING with its two generated parts, each between its markers, as they should be."""
-    text = CONTRIBUTING.read_text()
-    for name, content in (("map", room_map()), ("imports", import_table(imports()))):
-        begin, end = (f"<!-- {edge} of the generated {name} -->\n" for edge in ("begin", "end"))
-        before, rest = text.split(begin)
-        after = rest.split(end)[1]
-        text = f"{before}{begin}```text\n{content}\n```\n{end}{after}"
-    return text
-
-
-def stub() -> str:
-    """The public names for type checkers and editors, from the table in ``jorth/__init__.py``."""
-    import jorth
-
-    homes: dict[str, str] = vars(jorth)["_HOMES"]
-    lines = ["# Generated from the table in __init__.py by `python -m tests.rooms`.", ""]
-    for name in sorted(homes, key=lambda name: (homes[name], name)):
-        lines.append(f"from {homes[name]} import {name} as {name}")
-    return "\n".join([*lines, "", "__version__: str", ""])
-
-
-if __name__ == "__main__":
-    CONTRIBUTING.write_text(contributing())
-    STUB.write_text(stub())

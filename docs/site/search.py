@@ -8,7 +8,7 @@ from mkdocs.structure.pages import Page
 
 BOOST = {"tutorials": 2.0, "howto": 2.0, "reference": 2.0, "results": 0.4, "sources": 0.2}
 """The weights of folders; other pages have 1."""
-LESS = {"changelog.md": 0.2, "contributing.md": 0.2, "reference/mistakes.md": 0.2}
+LESS = {"changelog.md": 0.2, "contributing.md": 0.2}
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:

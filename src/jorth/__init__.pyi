@@ -1,4 +1,4 @@
-# Generated from the table in __init__.py by `python -m tests.rooms`.
+# Generated from the table in __init__.py by scripts/public_names.py.
 
 from jorth import adapters as adapters
 from jorth import datasets as datasets

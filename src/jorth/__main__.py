@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import signal
-import sys
 import warnings
 from typing import Any
 
@@ -13,8 +11,6 @@ def main() -> None:
     """Run the command line; Ctrl-C ends it with exit code 130 also while modules are loaded."""
     try:
         warnings.formatwarning = _one_line
-        if sys.stderr.isatty():
-            _tell_of_compiling()
         from jorth.cli import main as program
 
         program(prog_name="jorth")
@@ -26,19 +22,8 @@ def main() -> None:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _tell_of_compiling() -> None:
-    """One line on the terminal when inner loops are compiled, which takes some seconds."""
-    first = iter([True])
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("compiling inner loops, once per machine"))
-    handler.addFilter(lambda record: next(first, False))
-    log = logging.getLogger("jorth.compiling")
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-
-
 def _one_line(message: Warning | str, *_where: Any, **_more: Any) -> str:
-    """A warning without the place in the source."""
+    """Format a warning without the place in the source."""
     return f"Warning: {' '.join(str(message).split())}\n"
 
 
