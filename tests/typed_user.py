@@ -69,8 +69,6 @@ def decompositions() -> list[object]:
         assert_type(jorth.hyperbolic_qr(FRAME_TALL, sig), tuple[Floats, Floats]),
         assert_type(jorth.indefinite_lstsq(FRAME_TALL, [1, 2, 3], sig), Floats),
         assert_type(jorth.indefinite_lstsq(TENSOR[:, :2], [1, 2, 3], sig), Tensor),
-        assert_type(jorth.total_least_squares(FRAME_TALL, [1, 2, 4]), Floats),
-        assert_type(jorth.total_least_squares(TENSOR[:, :2], [1, 2, 0], sig), Tensor),
         assert_type(jorth.cholesky_update(NESTED_IDENTITY, add=[1, 2, 3]), Floats),
         assert_type(jorth.cholesky_update(torch.eye(3), add=[1, 2, 3]), Tensor),
     ]

@@ -12,9 +12,8 @@ __version__ = "0.1.0"
 
 _ROOMS = {
     "jorth": "adapters datasets estimators kge nn optim plane stopping ultrahyperbolic",
-    "jorth.decompositions": "CS EighErrors HSVD NotAttainedError Subset TraceInfimum "
-    "cholesky_update cs_decomposition eigh eigh_errors hsvd hyperbolic_qr indefinite_lstsq polar "
-    "total_least_squares trace_infimum",
+    "jorth.decompositions": "CS HSVD Subset cholesky_update cs_decomposition eigh hsvd "
+    "hyperbolic_qr indefinite_lstsq polar",
     "jorth.group": "OtherTimeWarning PolishError cayley component distance exchange exp inverse "
     "log mean multiplier polish random_point residual riemannian_gradient transport",
     "jorth.objectives": "FiniteSum HyperbolicEigenvalue Objective Procrustes Quadratic Sharded "

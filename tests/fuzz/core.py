@@ -367,32 +367,6 @@ def check_lstsq(result, given):
     )
 
 
-def noisy_data(rng):
-    """Points near a plane, in rows whose last two are in it twice: once with +, once with -."""
-    A = rng.standard_normal((6, 2))
-    A = np.vstack([A, A[:2]])
-    b = A @ [1.0, -2.0] + np.tile(0.05 * rng.standard_normal(6), 2)[:8]
-    return as_tensor(A, rng), b, Signature(6, 2)
-
-
-def check_total_least_squares(result, given):
-    """(x, -1) spans an invariant space of [A b]^T J [A b], and the smallest one."""
-    same_kind(result, given["A"])
-    A, b, x = exact(given["A"]), exact(given["b"]), exact(result)
-    s = np.ones(A.shape[-2]) if given["signature"] is None else signs(given["signature"])
-    if b.ndim < A.ndim:
-        b, x = b[..., None], x[..., None]
-    M = np.concatenate([A, b], axis=-1)
-    M = M / max(size(M), np.finfo(float).tiny)
-    product = (turned(M) @ (s[:, None] * M)).astype(float)
-    minus = np.broadcast_to(-np.eye(x.shape[-1]), (*x.shape[:-2], x.shape[-1], x.shape[-1]))
-    Q = np.linalg.qr(np.concatenate([x.astype(float), minus], axis=-2))[0]
-    inner = turned(Q) @ product @ Q
-    close(product @ Q, Q @ inner, 10 * N, rough(given["A"]))
-    wanted = np.linalg.eigvalsh(product)[..., : x.shape[-1]]
-    close(np.linalg.eigvalsh(inner), wanted, 10 * N, rough(given["A"]))
-
-
 def check_eigh(result, given):
     values, X = result
     same_kind(X, given["A"])
@@ -400,41 +374,6 @@ def check_eigh(result, given):
     A, x, s = exact(given["A"]), exact(X), signs(given["signature"])
     wanted = s[:, None] * x * exact(values)[..., None, :]
     close(A @ x, wanted, (size(A) + size(values)) * size(X) ** 2 * N, rough(given["A"]))
-
-
-def eigen_pairs(rng):
-    A = definite(rng)
-    values, X = jorth.eigh(A, SIG)
-    return dict(A=A, eigenvalues=values, X=X, signature=SIG)
-
-
-def check_eigh_errors(result, given):
-    """A bound is at least the error of the Rayleigh quotient."""
-    assert isinstance(result.bounds, Tensor) == isinstance(given["eigenvalues"], Tensor)
-    A, X, values = (exact(given[name]) for name in ("A", "X", "eigenvalues"))
-    s = signs(given["signature"])[:, None]
-    forms = np.abs((X * s * X).sum(axis=-2))
-    R = A @ X - s * X * values[..., None, :]
-    scale = (size(A) + size(values)) * size(X) ** 2 * N**2
-    estimate = np.abs((R * X).sum(axis=-2))
-    known = exact(result.conditions) < np.inf  # not so for null vectors
-    assert (exact(result.bounds) * forms >= 0.99 * estimate - 1e-17 * scale)[known].all()
-    conditions = np.where(known, exact(result.conditions), 0.0) * forms
-    close(conditions, (X * X).sum(axis=-2) * known, size(X) ** 2, rough(X))
-    assert (exact(result.gaps) >= 0).all()
-
-
-def check_trace_infimum(result, given):
-    """At most the trace of A, since I is J-orthogonal, and attained at X."""
-    A = exact(given["A"])
-    assert result.value <= np.trace(A) + rough(given["A"]) * size(A) * N
-    assert result.attained == (result.X is not None)
-    if result.attained:
-        same_kind(result.X, given["A"])
-        feasible(result.X, given["signature"])
-        X = exact(result.X)
-        scale = (size(A) + abs(result.value)) * size(X) ** 2 * N**2
-        close(np.trace(X.T @ A @ X), result.value, scale, rough(given["A"]))
 
 
 def partial_pairs(A, signature, **options):
@@ -1054,26 +993,12 @@ CALLS = [
         lambda rng: (lambda A: dict(A=A, b=A[..., 0] + 1, signature=SIG))(tall(rng)),
         check_lstsq,
     ),
-    Call(
-        "jorth.total_least_squares",
-        jorth.total_least_squares,
-        lambda rng: dict(zip(("A", "b", "signature"), noisy_data(rng), strict=True)),
-        check_total_least_squares,
-    ),
     Call("jorth.eigh", jorth.eigh, lambda rng: dict(A=definite(rng), signature=SIG), check_eigh),
     Call(
         "jorth.eigh with a shift",
         jorth.eigh,
         lambda rng: dict(A=definite(rng), signature=SIG, shift=0.1, tolerance=1e-12),
         check_eigh,
-    ),
-    Call("jorth.eigh_errors", jorth.eigh_errors, eigen_pairs, check_eigh_errors, non_finite=True),
-    Call(
-        "jorth.trace_infimum",
-        jorth.trace_infimum,
-        lambda rng: dict(A=definite(rng), signature=SIG, shift=0.1, tolerance=1e-12),
-        check_trace_infimum,
-        non_finite=True,
     ),
     Call(
         "jorth.Subset",
@@ -1328,9 +1253,6 @@ WITHOUT = {
     "jorth.plane.PlaneSolution": "a result; solve_plane makes it",
     "jorth.plane.solve_plane": "jorth.solve_plane",
     "jorth.PolishError": "an error class",
-    "jorth.NotAttainedError": "an error class",
-    "jorth.EighErrors": "a result; eigh_errors makes it",
-    "jorth.TraceInfimum": "a result; trace_infimum makes it",
     "jorth.OtherTimeWarning": "a warning class",
     "jorth.datasets.DataSet": "an entry of the registry",
     "jorth.datasets.REGISTRY": "a table",

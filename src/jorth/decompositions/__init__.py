@@ -2,32 +2,22 @@
 
 from jorth.decompositions.cs import CS, cs_decomposition
 from jorth.decompositions.eigen import eigh
-from jorth.decompositions.eigen_errors import EighErrors, eigh_errors
-from jorth.decompositions.infimum import TraceInfimum, trace_infimum
 from jorth.decompositions.least_squares import indefinite_lstsq
 from jorth.decompositions.partial import Subset
 from jorth.decompositions.polar import polar
 from jorth.decompositions.qr import hyperbolic_qr
-from jorth.decompositions.semidefinite import NotAttainedError
 from jorth.decompositions.singular import HSVD, hsvd
-from jorth.decompositions.total_least_squares import total_least_squares
 from jorth.decompositions.updating import cholesky_update
 
 __all__ = [
     "CS",
     "HSVD",
-    "EighErrors",
-    "NotAttainedError",
     "Subset",
-    "TraceInfimum",
     "cholesky_update",
     "cs_decomposition",
     "eigh",
-    "eigh_errors",
     "hsvd",
     "hyperbolic_qr",
     "indefinite_lstsq",
     "polar",
-    "total_least_squares",
-    "trace_infimum",
 ]

@@ -29,7 +29,7 @@ from jorth.decompositions.batch import (
 )
 from jorth.decompositions.partial import Operator, Subset, partial_eigh
 from jorth.decompositions.pencils import Search, cholesky_factor, find_shift, less_shift
-from jorth.decompositions.semidefinite import Kernel, NotAttainedError, diagonalise, find_kernel
+from jorth.decompositions.semidefinite import Kernel, diagonalise, find_kernel
 from jorth.decompositions.singular import MAX_SWEEPS, one_sided_jacobi
 from jorth.signature import Signature
 from jorth.suggestions import explained
@@ -66,7 +66,7 @@ def eigh(
     with |lambda - mu| = S^2. X is a product of rotations and boosts, so its residual is a few n u
     whatever the condition of A; `scipy.linalg.eigh(J, A)`, a reduction to a symmetric problem, does
     not give that. If A = D B D is positive definite with D diagonal of any grading, each lambda has
-    a relative error of about u cond(B) ||X||^2. `jorth.eigh_errors` bounds the actual errors.
+    a relative error of about u cond(B) ||X||^2.
 
     Otherwise mu is found by bisection, where a vector z with z^T (A - mu J) z <= 0 proves each
     cut, and each lambda has an error of a few n u ||A - mu J|| ||x||^2. If no factorisation
@@ -94,9 +94,8 @@ def eigh(
         within each sign. For positive definite A, |lambda| ascends within each sign.
 
     Raises:
-        jorth.NotAttainedError: A - mu J is semidefinite, but no J-orthogonal X diagonalises A. This
-            is a ValueError.
-        ValueError: A is not symmetric, or A - mu J is semidefinite for no mu.
+        ValueError: A is not symmetric, A - mu J is semidefinite for no mu, or it is for one, but no
+            J-orthogonal X diagonalises A.
         RuntimeError: The iteration for a subset has not converged.
     """
     shift, tolerance = checked_options(shift, tolerance)
@@ -148,10 +147,7 @@ def _eigh(
     found = positive_eigh(A, signs, shift, tolerance)
     if not isinstance(found, Search):
         return found
-    try:
-        negated = positive_eigh(-A, signs, None if shift is None else -shift, tolerance)
-    except NotAttainedError as error:
-        raise NotAttainedError(f"for -A in place of A: {error}") from None
+    negated = positive_eigh(-A, signs, None if shift is None else -shift, tolerance)
     if not isinstance(negated, Search):
         return 0.0 - negated[0], negated[1]
     raise ValueError(_refusal(A, signs, shift, found))
@@ -201,12 +197,9 @@ def _by_jacobi(R: Floats, signs: NDArray[np.int8], shift: float) -> Pairs | None
 def _by_kernel(kernel: Kernel, signs: NDArray[np.int8]) -> Pairs:
     """lambda and X if A - shift J is positive semidefinite and singular, or an error."""
     if kernel.is_degenerate():
-        infimum = kernel.infimum(signs)
-        raise NotAttainedError(
-            f"no J-orthogonal X diagonalises A: A - mu J is positive semidefinite for mu = "
-            f"{kernel.shift:.6g}, and has a null vector z with z^T J y = 0 for all of its null "
-            f"vectors y; the infimum {infimum:.6g} of tr(X^T A X) is not attained",
-            infimum,
+        raise ValueError(
+            "no J-orthogonal X diagonalises A: A - mu J is semidefinite for a mu, and has a null "
+            "vector z with z^T J y = 0 for all of its null vectors y"
         )
     return _outwards(*diagonalise(kernel, signs), signs, kernel.shift)
 

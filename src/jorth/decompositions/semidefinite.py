@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,23 +10,6 @@ from numpy.typing import NDArray
 from jorth.decompositions.batch import Floats
 from jorth.decompositions.pencils import less_shift
 from jorth.decompositions.singular import EPS, one_sided_jacobi
-
-
-class NotAttainedError(ValueError):
-    """No J-orthogonal X diagonalises a semidefinite pencil, and tr(X^T A X) has no minimum.
-
-    It comes arbitrarily close to its infimum as ||X|| grows.
-
-    Attributes:
-        infimum: The infimum of tr(X^T A X) over all J-orthogonal X; -inf if -A, not A, has one.
-    """
-
-    def __init__(self, message: str, infimum: float = -np.inf) -> None:
-        super().__init__(message)
-        self.infimum = infimum
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.args[0], self.infimum)
 
 
 @dataclass(frozen=True)
@@ -51,15 +33,6 @@ class Kernel:
     def is_degenerate(self) -> bool:
         """Whether some z of the null space has z^T J y = 0 for all y in it, to rounding."""
         return bool(np.abs(self.forms).min() <= self.doubt)
-
-    def infimum(self, signs: NDArray[np.int8]) -> float:
-        """The infimum of tr(X^T A X): mu tr J + sum |theta|, R J R^T having these eigenvalues.
-
-        It is the limit of the minima of A + eps I, since tr(X^T (A + eps I) X) falls to tr(X^T A X)
-        for every X and the theta are continuous.
-        """
-        theta = np.linalg.eigvalsh((self.R * signs) @ self.R.T)
-        return float(self.shift * signs.sum(dtype=float) + np.abs(theta).sum())
 
 
 def find_kernel(
