@@ -23,7 +23,7 @@ ORDER = (
     ("storage",),
     ("group",),
     ("plane",),
-    ("ultrahyperbolic", "decompositions", "kernels"),
+    ("ultrahyperbolic", "linalg", "kernels"),
     ("nn", "objectives"),
     ("optim", "solvers"),
     ("stopping", "datasets", "estimators", "kge"),

@@ -7,11 +7,11 @@ from typing import Any, Literal
 import numpy as np
 
 from jorth.arrays import check_choice, finite_result, positive_number, shown, whole_number
-from jorth.decompositions import eigh
 from jorth.estimators import hyperboloid
 from jorth.estimators.base import Transformer, check_fitted
 from jorth.estimators.hyperboloid import Floats, are_points, lift, space_of
 from jorth.group import inverse
+from jorth.linalg import eigh
 from jorth.signature import Signature
 
 SHIFT = 0.5

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from jorth import arrays
-from jorth.decompositions import cs_decomposition
 from jorth.group.cs_form import compose_cs
 from jorth.group.elements import check_feasible
 from jorth.group.retractions import cayley_step, traceable_exp
+from jorth.linalg import cs_decomposition
 from jorth.signature import Signature
 from jorth.suggestions import Explained, suggestion
 

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from torch.optim import swa_utils
 
 from jorth import arrays
-from jorth.decompositions.polar import polar
 from jorth.group.elements import inverse
 from jorth.group.polishing import SCHULZ_RADIUS, PolishError, orthogonal_factor
 from jorth.group.thin_factor import thin_factor
+from jorth.linalg.polar import polar
 from jorth.nn.declarations import declared
 from jorth.nn.watch import Declared, off_group
 from jorth.signature import Signature

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from jorth.decompositions.pencils import is_definite_pencil
+from jorth.linalg.definite import is_definite_pencil
 from jorth.objectives import AbstractObjective, QuadraticForm
 from jorth.signature import Signature
 from jorth.solvers.jobcd.accelerated import AcceleratedGaussSeidel

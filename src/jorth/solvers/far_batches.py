@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from jorth.arrays import unit_roundoff
-from jorth.decompositions.cs import cs_decomposition
 from jorth.group.norms import scaled_violation
+from jorth.linalg.cs import cs_decomposition
 from jorth.objectives.definiteness import is_definite
 from jorth.signature import Signature
 from jorth.solvers.loop.escape import LEAST_ROOM, NOISE, Levels

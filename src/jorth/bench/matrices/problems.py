@@ -17,8 +17,8 @@ from jorth.bench.core.interrupts import uninterrupted
 from jorth.bench.matrices.cells import MatrixCell
 from jorth.bench.matrices.own import OwnData
 from jorth.datasets.loading import take
-from jorth.decompositions import eigh
 from jorth.group import random_point
+from jorth.linalg import eigh
 from jorth.objectives import AbstractObjective, HyperbolicEigenvalue, Procrustes, StructuralProbe
 from jorth.signature import Signature
 from jorth.solvers import minimize

@@ -16,7 +16,7 @@ from jorth.bench.core.interrupts import uninterrupted
 from jorth.bench.matrices.problems import NOISE, BenchProblem, planted_problem
 from jorth.bench.speed.cells import SpeedCell
 from jorth.bench.speed.dense import Dense, DenseProcrustes, DenseRobust, DenseTrace, Matrix
-from jorth.decompositions import eigh
+from jorth.linalg import eigh
 from jorth.objectives import AutogradObjective, HyperbolicEigenvalue, Procrustes
 from jorth.signature import Signature
 from jorth.solvers import minimize

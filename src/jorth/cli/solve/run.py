@@ -18,10 +18,10 @@ from jorth.cli.solve.everywhere import minimize_everywhere
 from jorth.cli.solve.fit import Fit, Search, fit_of, search_of
 from jorth.cli.solve.request import DIRECT, EVERY, OptionError, Request, signature_from
 from jorth.clock import Clock
-from jorth.decompositions import eigh, hsvd
 from jorth.group import residual
 from jorth.group.slopes import gradient_norm
 from jorth.group.time_column import OtherTimeWarning, message, other_time
+from jorth.linalg import eigh, hsvd
 from jorth.objectives import AbstractObjective, HyperbolicEigenvalue, Procrustes, Quadratic
 from jorth.signature import Signature
 from jorth.solvers import (

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth.arrays import generator
-from jorth.decompositions import cs_decomposition
 from jorth.group import component, inverse
 from jorth.kge.model import UltraE, squared_arc
 from jorth.kge.use.naming import Key, is_single, parts_of
+from jorth.linalg import cs_decomposition
 from jorth.signature import Signature
 from jorth.suggestions import explained
 from jorth.ultrahyperbolic import distance

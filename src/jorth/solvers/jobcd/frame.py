@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.decompositions.pencils import definite_factor
+from jorth.linalg.definite import definite_factor
 from jorth.objectives import QuadraticForm
 from jorth.solvers.jobcd.anderson import Matrix, identity_like
 

@@ -41,7 +41,7 @@ def prove(form: QuadraticForm, signature: Signature) -> Proof | None:
     sign = _sign_of(form.D)
     if sign == 0:
         return None
-    from jorth.decompositions.pencils import is_definite_pencil
+    from jorth.linalg.definite import is_definite_pencil
 
     A = sign * form.A.detach().double().cpu()
     size = frobenius(A)

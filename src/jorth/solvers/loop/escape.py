@@ -237,7 +237,7 @@ def stretched(X: Tensor, signature: Signature, exponents: Sequence[float]) -> li
     """
     if X.shape[0] != X.shape[1]:
         return None
-    from jorth.decompositions.cs import cs_decomposition
+    from jorth.linalg.cs import cs_decomposition
 
     try:
         exact = X.detach().double()

@@ -19,11 +19,11 @@ from scipy.linalg.lapack import dtrtri
 from torch import Tensor
 
 from jorth import arrays
-from jorth.decompositions.polar import balanced
 from jorth.group import PolishError, component, random_point
 from jorth.group.polishing import orthogonal_factor
 from jorth.group.time_column import OtherTimeWarning, warn_of_other_time
 from jorth.inputs import ArrayLike, as_array, warn_of_other_order
+from jorth.linalg.polar import balanced
 from jorth.objectives import Procrustes
 from jorth.signature import Signature
 from jorth.solvers.batches import check_arguments as check_batch_arguments

@@ -1,0 +1,84 @@
+"""The hyperbolic CS decomposition of a J-orthogonal matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic
+
+import torch
+
+from jorth.arrays import ArrayT, Convertible, check_overflow, check_signature, like_input
+from jorth.group.cs_form import compose_cs
+from jorth.group.elements import check_feasible, finite_square
+from jorth.linalg.batch import finite_factor, finite_values
+from jorth.linalg.qr import positive_qr
+from jorth.signature import Signature
+from jorth.suggestions import explained
+
+
+@dataclass(frozen=True)
+class CS(Generic[ArrayT]):
+    """X = diag(U1, U2) H(mu) diag(V1, V2)^T, with the positive signs of J first.
+
+    H(mu) = [[cosh mu, 0, sinh mu], [0, I, 0], [sinh mu, 0, cosh mu]] with min(p, q) values mu >= 0,
+    descending. U1, V1 are orthogonal (..., p, p), U2, V2 orthogonal (..., q, q).
+
+    Attributes:
+        U1: (..., p, p), orthogonal.
+        U2: (..., q, q), orthogonal.
+        mu: (..., min(p, q)), descending and at least 0.
+        V1: (..., p, p), orthogonal.
+        V2: (..., q, q), orthogonal.
+        signature: The signs of J.
+    """
+
+    U1: ArrayT
+    U2: ArrayT
+    mu: ArrayT
+    V1: ArrayT
+    V2: ArrayT
+    signature: Signature
+
+    def compose(self) -> ArrayT:
+        """The matrix X (..., n, n), in the order of the signature."""
+        p, q = check_signature(self.signature).p, self.signature.q
+        mu = finite_values(self.mu, "mu", min(p, q), self.signature)
+        U1 = finite_factor(self.U1, "U1", (p, p), mu, "mu")
+        U2 = finite_factor(self.U2, "U2", (q, q), mu, "mu")
+        V1 = finite_factor(self.V1, "V1", (p, p), mu, "mu")
+        V2 = finite_factor(self.V2, "V2", (q, q), mu, "mu")
+        X = compose_cs(U1, U2, mu, V1, V2, self.signature)
+        check_overflow(X, "U1, U2, mu, V1 and V2", "X")
+        return like_input(X, self.mu)
+
+
+@explained
+def cs_decomposition(X: ArrayT | Convertible, signature: Signature) -> CS[ArrayT]:
+    """The hyperbolic CS decomposition of a J-orthogonal X (..., n, n).
+
+    The singular values of X[-,+] = U2 sinh(mu) V1^T give mu to rounding. U1 and V2 are the
+    orthogonal factors of X[+,+] V1 = U1 cosh(mu) and X[-,-]^T U2 = V2 cosh(mu). The columns of
+    these are orthogonal and sorted by length, the longest first, so Householder QR does not mix
+    scales: all four factors are orthogonal to rounding at any condition number.
+    (`scipy.linalg.cossin` of the exchange loses mu to cancellation: 1e-5 at mu = 10.)
+
+    Reference: N. J. Higham, J-orthogonal matrices: properties and generation, SIAM Rev. 45 (2003),
+    Theorem 3.2.
+
+    Args:
+        X: (..., n, n), J-orthogonal.
+        signature: The signs of J.
+
+    Returns:
+        CS(U1, U2, mu, V1, V2), whose ``compose()`` is X again.
+    """
+    matrix = finite_square(X, signature)
+    check_feasible(matrix.cpu(), signature)
+    plus, minus = signature.positions(matrix.device)
+    U2, sinh, V1h = torch.linalg.svd(matrix[..., minus[:, None], plus])
+    V1 = V1h.mT.contiguous()
+    U1, _ = positive_qr(matrix[..., plus[:, None], plus] @ V1)
+    V2, _ = positive_qr(matrix[..., minus[:, None], minus].mT @ U2)
+    mu = like_input(sinh.asinh(), X)
+    U1_, U2_, V1_, V2_ = (like_input(factor, X) for factor in (U1, U2, V1, V2))
+    return CS(U1_, U2_, mu, V1_, V2_, signature)

@@ -1,0 +1,79 @@
+"""The polar decomposition in the indefinite inner product."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from jorth.arrays import ArrayT, Convertible, like_input, square_matrix
+from jorth.group.norms import power_of_two
+from jorth.group.polishing import PolishError, orthogonal_factor
+from jorth.linalg.batch import check_matrices
+from jorth.signature import Signature
+from jorth.suggestions import explained
+
+UNIT = torch.finfo(torch.float64).eps / 2
+
+
+@explained
+def polar(A: ArrayT | Convertible, signature: Signature) -> tuple[ArrayT, ArrayT]:
+    """A = X S with X J-orthogonal and J S symmetric, for A (..., n, n): S = (J A^T J A)^(1/2).
+
+    S is the principal root, with eigenvalues in the open right half plane. It exists and is unique
+    if and only if A is regular and J A^T J A has no eigenvalue on the negative real axis; with
+    p = 0 or q = 0 that holds for every regular A. X comes from the same Newton iteration as in
+    `jorth.polish`, but A may be anywhere, and the result is checked: J S is symmetric to rounding,
+    and the eigenvalues of S are in the right half plane. S is J X^T J A, with J S made exactly
+    symmetric. It is computed in float64.
+
+    Reference: N. J. Higham, D. S. Mackey, N. Mackey, F. Tisseur, Functions preserving matrix groups
+    and iterations for the matrix square root, SIAM J. Matrix Anal. Appl. 26 (2005).
+
+    Args:
+        A: (..., n, n).
+        signature: The signs of J.
+
+    Returns:
+        (X, S), like A.
+
+    Raises:
+        PolishError: There is no such decomposition, or the iteration does not find it because A is
+            too close to having none.
+    """
+    matrix = square_matrix(A, signature, "A")
+    check_matrices(matrix, "A")
+    exact = matrix.to(torch.float64)
+    scale = power_of_two(exact.abs().amax(dim=(-2, -1), keepdim=True))
+    work = exact / scale
+    s = signature.vector(work)
+    X = orthogonal_factor(balanced(work), signature, "A")
+    JS = X.mT @ (s[:, None] * work)
+    _check_root(JS, X, work, s)
+    S = scale * s[:, None] * (JS + JS.mT) / 2
+    return like_input(X.to(matrix), A), like_input(S.to(matrix), A)
+
+
+def balanced(A: Tensor) -> Tensor:
+    """The multiple of A with ||A|| = ||A^-1||, which has the same factor X and is nearer to it."""
+    inverse, info = torch.linalg.inv_ex(A)
+    if bool((info != 0).any()):
+        found = f"{int((info != 0).sum())} of {info.numel()} are singular"
+        raise PolishError(f"A has no polar decomposition: {found}")
+    ratio = torch.linalg.matrix_norm(inverse).sqrt() / torch.linalg.matrix_norm(A).sqrt()
+    scaled: Tensor = A * ratio[..., None, None]
+    return scaled
+
+
+def _check_root(JS: Tensor, X: Tensor, A: Tensor, s: Tensor) -> None:
+    """Raise a PolishError unless J S is symmetric and S has a spectrum in the right half plane."""
+    size = torch.linalg.matrix_norm(X) * torch.linalg.matrix_norm(A)
+    defect = (torch.linalg.matrix_norm(JS - JS.mT) / size).max().item()
+    least = torch.linalg.eigvals(s[:, None] * JS).real.min().item()
+    if defect > math.sqrt(UNIT) or least <= 0:
+        raise PolishError(
+            "A has no polar decomposition that the iteration can reach: J A^T J A must have no "
+            f"eigenvalue on the negative real axis (S has an eigenvalue of real part {least:.3g}, "
+            f"and J S is symmetric to {defect:.3g})"
+        )

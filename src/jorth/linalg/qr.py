@@ -1,0 +1,112 @@
+"""Hyperbolic QR: a J-orthogonal Q and a triangular R."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from jorth import arrays
+from jorth.arrays import ArrayT, Convertible, describe, like_input, to_tensor, unit_roundoff
+from jorth.group.cs_form import compose_cs
+from jorth.group.norms import power_of_two
+from jorth.linalg.batch import check_matrices
+from jorth.signature import Signature
+from jorth.suggestions import explained
+
+
+@explained
+def hyperbolic_qr(A: ArrayT | Convertible, signature: Signature) -> tuple[ArrayT, ArrayT]:
+    """A = Q[:, signature.positive[:k]] R for A (..., m, k), m = p + q: A = Q [R; 0] if sorted.
+
+    A^T J A must be positive definite, which needs k <= p. Q (..., m, m) is J-orthogonal,
+    R (..., k, k) upper triangular with a positive diagonal, so that A^T J A = R^T R: a Cholesky
+    factor without the product.
+
+    A plain QR, A = V R0, and the CS decomposition of V with its rows split by sign, V+ = U1 C Z^T
+    and V- = U2 S Z^T, give tanh(mu) = S / C. Then A = diag(U1, U2) [cosh mu; sinh mu] (D Z^T R0)
+    with D = C / cosh(mu), and another plain QR makes the last factor triangular. All factors but
+    R0 and H(mu) are orthogonal, so the residual of Q is a few m u at any condition number, and
+    A - Q [R; 0] is a few m u ||Q|| ||R||. It is computed in float64.
+
+    Reference: A. Bojanczyk, N. J. Higham, H. Patel, Solving the indefinite least squares problem by
+    hyperbolic QR factorization, SIAM J. Matrix Anal. Appl. 24 (2003). They multiply hyperbolic
+    rotations; here the CS form gives Q directly.
+
+    Args:
+        A: (..., m, k) with A^T J A positive definite.
+        signature: The m signs of J.
+
+    Returns:
+        (Q, R), like A.
+
+    Raises:
+        ValueError: A^T J A is not positive definite, or A has linearly dependent columns.
+    """
+    matrix = tall_matrix(A, signature)
+    V, R0, scale = column_basis(matrix.to(torch.float64))
+    plus, minus = signature.positions(matrix.device)
+    U2, sine, Zh = torch.linalg.svd(V[..., minus, :])
+    U1, C = positive_qr(V[..., plus, :] @ Zh.mT, mode="complete")
+    cosine = torch.diagonal(C, dim1=-2, dim2=-1)
+    r, k = sine.shape[-1], V.shape[-1]
+    check_definite((cosine[..., :r] - sine) * (cosine[..., :r] + sine), signature)
+    mu = torch.atanh(sine / cosine[..., :r])
+    D = torch.cat([cosine[..., :r] / mu.cosh(), cosine[..., r:]], dim=-1)
+    Y, R = positive_qr(D[..., None] * (Zh @ R0))
+    V1 = torch.eye(signature.p, dtype=V.dtype, device=V.device).repeat(*V.shape[:-2], 1, 1)
+    V1[..., :k, :k] = Y.mT
+    V2 = torch.eye(signature.q, dtype=V.dtype, device=V.device).expand(*V.shape[:-2], -1, -1)
+    mu = torch.nn.functional.pad(mu, (0, min(signature.p, signature.q) - r))
+    Q = compose_cs(U1, U2, mu, V1, V2, signature).to(matrix.dtype)
+    R = (R * scale[..., None, :]).to(matrix.dtype)
+    arrays.check_overflow(R, "A", "R")
+    return like_input(Q, A), like_input(R, A)
+
+
+def tall_matrix(A: object, signature: Signature) -> Tensor:
+    """A tensor (..., m, k) with m = p + q rows and 1 <= k <= p columns."""
+    matrix = to_tensor(A, "A")
+    m, p = arrays.check_signature(signature).n, signature.p
+    if matrix.ndim < 2 or matrix.shape[-2] != m or not 1 <= matrix.shape[-1] <= p:
+        reason = "(A^T J A is not positive definite otherwise)"
+        expected = f"(..., {m}, k) with 1 <= k <= p = {p} for {signature} {reason}"
+        raise ValueError(f"A must have shape {expected}, got {describe(A)}")
+    check_matrices(matrix, "A")
+    return matrix
+
+
+def column_basis(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """(V, R, d) with A = V R diag(d), or a ValueError if columns are dependent to rounding.
+
+    V has orthonormal columns, and d (..., k) makes those of A about equally long.
+    """
+    scale = power_of_two(A.abs().amax(dim=-2))
+    V, R = torch.linalg.qr(A / scale[..., None, :])
+    smallest = torch.linalg.svdvals(R)[..., -1].min().item()
+    if smallest <= A.shape[-2] * unit_roundoff(A):
+        found = f"a smallest singular value of {smallest:.3g} once they are scaled"
+        raise ValueError(f"A must have linearly independent columns, got {found}")
+    return V, R, scale
+
+
+def check_definite(eigenvalues: Tensor, signature: Signature) -> None:
+    """Raise a ValueError if an eigenvalue of V^T J V, V orthonormal, is not above rounding."""
+    worst = min(eigenvalues.flatten().tolist(), default=1.0)
+    if not worst > 4 * signature.n * unit_roundoff(eigenvalues):
+        raise ValueError(
+            "A^T J A must be positive definite, got a matrix A whose smallest eigenvalue of "
+            f"A^T J A relative to A^T A is {worst:.3g} for {signature}"
+        )
+
+
+def positive_qr(
+    A: Tensor, mode: Literal["reduced", "complete"] = "reduced"
+) -> tuple[Tensor, Tensor]:
+    """The QR factorisation with a positive diagonal of R."""
+    Q, R = torch.linalg.qr(A, mode=mode)
+    diagonal = torch.diagonal(R, dim1=-2, dim2=-1)
+    signs = Q.new_ones((*Q.shape[:-2], Q.shape[-1]))
+    signs[..., : diagonal.shape[-1]] = torch.where(diagonal < 0, -1.0, 1.0).to(Q)
+    return Q * signs[..., None, :], signs[..., None] * R

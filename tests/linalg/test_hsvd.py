@@ -1,0 +1,216 @@
+"""The hyperbolic SVD: its definition,
+and every value to high relative accuracy against 60 digits."""
+
+import sys
+
+import numpy as np
+import pytest
+import scipy.linalg
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jorth import Signature, hsvd, inverse, random_point, residual
+from tests.group.strategies import UNIT, dense_j, signatures
+from tests.linalg.reference import hyperbolic_values
+
+MIXED = Signature.of([1, -1, -1, 1, 1, -1, 1, -1])
+
+
+def check(G, sig):
+    """G X = U diag(S) with every factor what it should be, each to a few n u."""
+    m, n = G.shape
+    found = hsvd(G, sig)
+    size = np.linalg.norm(found.X, 2)
+    assert residual(found.X, sig) <= 20 * n * UNIT
+    # the tolerance of the iteration is sqrt(m) eps on every pair
+    assert np.abs(found.U.T @ found.U - np.eye(n)).max() <= 20 * (np.sqrt(m) + n) * UNIT
+    assert (
+        np.linalg.norm(G @ found.X - found.U * found.S) <= 20 * n * UNIT * np.linalg.norm(G) * size
+    )
+    assert np.abs(found.compose() - G).max() <= 20 * n * UNIT * np.linalg.norm(G) * size**2
+    assert (found.S > 0).all()
+    for positions in (sig.positive, sig.negative):
+        assert (np.diff(found.S[positions]) <= 0).all()
+    return found
+
+
+def relative_errors(S, G, sig):
+    """Against 60 digits, with the signs: sorted s_i S_i^2 on both sides."""
+    exact = np.array([float(value) for value in hyperbolic_values(G, sig)])
+    signed = np.sort(sig.signs * S**2)
+    assert (np.sign(signed) == np.sign(exact)).all()
+    return np.abs(np.sqrt(np.abs(signed)) - np.sqrt(np.abs(exact))) / np.sqrt(np.abs(exact))
+
+
+@given(st.data())
+def test_properties(data):
+    sig = data.draw(signatures())
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    G = rng.standard_normal((sig.n + data.draw(st.integers(0, 4)), sig.n))
+    check(G * 10.0 ** rng.uniform(-6, 0, sig.n), sig)
+
+
+def graded(kind, sig, seed=0):
+    m, n = sig.n + 3, sig.n
+    rng = np.random.default_rng(seed)
+    B = rng.standard_normal((m, n))
+    rows, columns = np.geomspace(1, 1e-12, m)[:, None], np.geomspace(1, 1e-12, n)
+    shuffled = rng.permutation(rows), rng.permutation(columns)
+    return {
+        "plain": B,
+        "columns": B * columns,
+        "columns, shuffled": B * shuffled[1],
+        "rows": rows * B,
+        "rows, shuffled": shuffled[0] * B,
+        "rows and columns": rows * B * columns,
+        "rows and columns, shuffled": shuffled[0] * B * shuffled[1],
+        "rows against columns": rows[::-1] * B * columns,
+    }[kind]
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "plain",
+        "columns",
+        "columns, shuffled",
+        "rows",
+        "rows, shuffled",
+        "rows and columns",
+        "rows and columns, shuffled",
+        "rows against columns",
+    ],
+)
+def test_every_value_to_high_relative_accuracy(kind, seed):
+    G = graded(kind, MIXED, seed)
+    found = check(G, MIXED)
+    assert relative_errors(found.S, G, MIXED).max() <= 1e-12  # asked for: 1e-10
+
+
+def test_large_with_the_start_and_without(monkeypatch):
+    """Rows over eight orders of magnitude, n = 80: both ways agree on every value."""
+    sig = Signature.of(np.where(np.arange(80) % 3 > 0, 1, -1))
+    rows = np.geomspace(1, 1e-8, 84)[:, None]
+    G = rows * np.random.default_rng(11).standard_normal((84, 80))
+    warm = check(G, sig).S
+    monkeypatch.setattr(sys.modules["jorth.linalg.hsvd"], "SMALLEST_WITH_START", 1000)
+    np.testing.assert_allclose(warm, check(G, sig).S, rtol=1e-11)
+
+
+def test_beside_the_product():
+    """Values over twelve orders of magnitude: either product loses one end of them,
+    J-Jacobi keeps them all.
+
+    An eigenvalue solver is right to u times the largest number it returns:
+    1 / S^2 of (J, G^T G), S^2 of G J G^T.
+    """
+    G = graded("columns", MIXED)[
+        :, ::-1
+    ]  # a Cholesky factor keeps the values where the long columns come first
+    exact = np.sort([abs(float(value)) for value in hyperbolic_values(G, MIXED)]) ** 0.5
+    pencil = 1 / scipy.linalg.eigh(dense_j(MIXED), G.T @ G, eigvals_only=True)
+    outer = np.linalg.eigvalsh(G @ dense_j(MIXED) @ G.T)
+    for values, lost in ((pencil, -1), (outer, 0)):
+        S = np.sort(np.abs(values))[-MIXED.n :] ** 0.5
+        assert abs(S[lost] - exact[lost]) > 1e-2 * exact[lost]
+    assert relative_errors(hsvd(G, MIXED).S, G, MIXED).max() <= 1e-14
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-300, 1e150, 1e290])
+def test_no_overflow(scale):
+    G = (
+        graded("columns, shuffled", MIXED)
+        if scale > 1
+        else np.random.default_rng(0).standard_normal((9, 8))
+    )
+    found, scaled = hsvd(G, MIXED), hsvd(scale * G, MIXED)
+    np.testing.assert_allclose(scaled.S, scale * found.S, rtol=1e-13)
+    np.testing.assert_allclose(scaled.X, found.X, atol=1e-13 * np.linalg.norm(found.X))
+
+
+def test_columns_over_the_whole_range_of_float64():
+    sig = Signature.of([1, -1, 1, -1])
+    G = np.random.default_rng(3).standard_normal((5, 4)) * [1e100, 1e-90, 1.0, 1e-190]
+    S = check(G, sig).S
+    # columns this far apart in scale: the values are those of a QR factorisation in order of length
+    R = np.abs(np.diagonal(np.linalg.qr(G[:, [0, 2, 1, 3]] / [1e100, 1.0, 1e-90, 1e-190])[1]))
+    np.testing.assert_allclose(S, R[[0, 2, 1, 3]] * [1e100, 1e-90, 1.0, 1e-190], rtol=1e-14)
+
+
+def test_two_columns_by_hand():
+    """a . b / (|a|^2 + |b|^2) known:
+    tanh 2 mu = -0.8 and S^2 = sqrt((|a|^2 + |b|^2)^2 / 4 - (a . b)^2) twice."""
+    G = np.array([[2.0, 1.0], [1.0, 2.0]])
+    found = hsvd(G, Signature(1, 1))
+    np.testing.assert_allclose(found.S**2, [3.0, 3.0], rtol=1e-14)
+    mu = -np.arctanh(0.8) / 2
+    np.testing.assert_allclose(
+        np.abs(found.X), [[np.cosh(mu), -np.sinh(mu)], [-np.sinh(mu), np.cosh(mu)]], rtol=1e-14
+    )
+
+
+@pytest.mark.parametrize("distance", [1e-3, 1e-6, 1e-9])
+def test_nearly_parallel_columns_of_opposite_sign(distance):
+    """The boost is large:
+    e^(2 mu) = |a - b| / |a + b|; for |a| = |b| both S^2 are |a - b| |a + b| / 2."""
+    a, d = np.array([1.0, 0.5, 0.25]), np.array([0.5, -0.5, -1.0]) * distance
+    G = np.stack([a + d, a - d], axis=1)
+    found = check(G, Signature(1, 1))
+    half, mean = (G[:, 0] - G[:, 1]) / 2, (G[:, 0] + G[:, 1]) / 2
+    expected = np.sqrt(2 * np.linalg.norm(half) * np.linalg.norm(mean))
+    np.testing.assert_allclose(found.S, expected, rtol=20 * UNIT / distance)
+    assert np.linalg.norm(found.X, 2) ** 2 == pytest.approx(
+        np.linalg.norm(mean) / np.linalg.norm(half), rel=1e-6
+    )
+
+
+def test_a_boost_beyond_working_precision():
+    """Parallel to 40 digits, yet the rows tell the columns apart:
+    S = 1e-20 twice, ||X||^2 = 1e40."""
+    found = check(np.array([[1.0, 1.0], [0.0, 1e-40]]), Signature(1, 1))
+    np.testing.assert_allclose(found.S, 1e-20, rtol=1e-14)
+
+
+@pytest.mark.parametrize("sig", [Signature(6, 0), Signature(0, 6)], ids=repr)
+def test_one_sign_is_the_ordinary_svd(sig):
+    G = np.random.default_rng(5).standard_normal((9, 6))
+    np.testing.assert_allclose(check(G, sig).S, np.linalg.svd(G, compute_uv=False), rtol=1e-14)
+
+
+@pytest.mark.parametrize("sig", [Signature(40, 20), Signature(1, 49), Signature(49, 1)], ids=repr)
+def test_large(sig):
+    check(np.random.default_rng(6).standard_normal((70, sig.n)), sig)
+
+
+@pytest.mark.parametrize("cond", [10.0, 1e6, 1e12])
+def test_large_with_large_boosts(cond):
+    """||X||^2 = cond, with the start that large matrices get."""
+    sig = Signature.of(np.where(np.arange(70) % 3 > 0, 1, -1))
+    rng = np.random.default_rng(10)
+    U = np.linalg.qr(rng.standard_normal((75, 70)))[0]
+    G = (U * rng.uniform(1, 3, 70)) @ inverse(random_point(sig, cond=cond, seed=0), sig)
+    found = check(G, sig)
+    for scale in (2.0**-660, 2.0**660):
+        np.testing.assert_allclose(hsvd(scale * G, sig).S / scale, found.S, rtol=1e-14 * cond)
+
+
+def test_sorted_input_is_left_alone():
+    """Orthogonal columns already: X is the identity up to the order within each sign."""
+    found = hsvd(np.diag([1.0, 5.0, 3.0, 2.0]), Signature(2, 2))
+    np.testing.assert_array_equal(found.S, [5.0, 1.0, 3.0, 2.0])
+    np.testing.assert_array_equal(np.abs(found.X), np.eye(4)[:, [1, 0, 2, 3]])
+
+
+def test_batch_torch_and_float32():
+    G = torch.from_numpy(np.random.default_rng(7).standard_normal((2, 3, 9, 8)))
+    found = hsvd(G.float(), MIXED)
+    assert found.U.shape == (2, 3, 9, 8)
+    assert found.S.shape == (2, 3, 8)
+    assert found.X.dtype == found.U.dtype == found.S.dtype == torch.float32
+    assert (found.compose() - G).abs().max() < 1e-4
+    # computed in float64: one rounding separates it from the answer
+    one = hsvd(G[1, 2].float().double().numpy(), MIXED)
+    np.testing.assert_array_equal(found.S[1, 2].numpy(), one.S.astype(np.float32))
+    assert hsvd(G[0, 0].numpy(), MIXED).U.dtype == np.float64

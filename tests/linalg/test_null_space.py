@@ -1,0 +1,203 @@
+"""The hyperbolic SVD of wide and rank-deficient matrices: zeros that are exact, and the rest."""
+
+import mpmath
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jorth import Signature, hsvd, inverse, random_point, residual
+from tests.group.strategies import UNIT, signatures
+from tests.linalg.reference import orthogonal
+
+MIXED = Signature.of([1, -1, -1, 1, 1, -1, 1, -1])
+
+
+def check(G, sig, rank, **options):
+    """G X = U diag(S), with a zero column of U and a null vector in X wherever S is zero."""
+    m, n = G.shape
+    found = hsvd(G, sig, **options)
+    size, unit = np.linalg.norm(found.X, 2), 20 * max(m, n) * UNIT
+    assert (found.U.shape, found.S.shape, found.X.shape) == ((m, n), (n,), (n, n))
+    positive = found.S > 0
+    assert np.count_nonzero(positive) == rank
+    assert (found.S >= 0).all()
+    assert residual(found.X, sig) <= unit
+    assert not found.U[:, ~positive].any()
+    assert np.abs(found.U.T @ found.U - np.diag(positive)).max() <= unit
+    length = np.linalg.norm(G)
+    assert np.linalg.norm(G @ found.X - found.U * found.S) <= unit * length * size
+    assert np.abs(found.compose() - G).max() <= unit * length * size**2
+    for positions in (sig.positive, sig.negative):
+        assert (np.diff(found.S[positions]) <= 0).all()
+    return found
+
+
+@given(st.data())
+def test_properties(data):
+    """Any shape, any rank, any signs; graded rows, or graded columns."""
+    sig = data.draw(signatures())
+    m = data.draw(st.integers(1, 9))
+    rank = data.draw(st.integers(0, min(m, sig.n)))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    # the form on the row space has eigenvalues of at least 0.2, so that no draw is degenerate
+    T = inverse(random_point(sig, cond=5.0, seed=rng), sig)
+    G = (orthogonal(m, rng)[:, :rank] * rng.uniform(1, 3, rank)) @ T[rng.permutation(sig.n)[:rank]]
+    rows = 10.0 ** rng.uniform(-6, 0, (m, 1))
+    check(G, sig, rank)
+    check(rows * G, sig, rank)
+
+
+def exact_squares(G, signature):
+    """The eigenvalues of G J G^T, ascending, from 60 digits."""
+    with mpmath.workdps(60):
+        matrix = mpmath.matrix(G.tolist())
+        product = matrix * mpmath.diag([int(s) for s in signature.signs]) * matrix.T
+        values = sorted(mpmath.eigsy((product + product.T) / 2, eigvals_only=True))
+        return np.array([float(value) for value in values])
+
+
+@pytest.mark.parametrize("m", [1, 3, 7])
+@pytest.mark.parametrize("cond", [1.0, 1e3])
+def test_values_of_wide_matrices(m, cond):
+    """Against 60 digits: s_i S_i^2 are the eigenvalues of G J G^T.
+
+    G changes by c n u ||G||, so that U^T G X changes by ||X|| times that. So does S, since X^T J X
+    = J has the same relative error ||X||^2 u and S the size of at most ||G|| ||X||.
+    """
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        G = rng.standard_normal((m, 8)) @ random_point(MIXED, cond=cond, seed=seed)
+        found = check(G, MIXED, m)
+        exact = exact_squares(G, MIXED)
+        signed = np.sort((MIXED.signs * found.S**2)[found.S > 0])
+        size = np.linalg.norm(found.X, 2) ** 2 * np.linalg.norm(G) ** 2
+        assert np.abs(signed - exact).max() <= 20 * 8 * UNIT * size
+        assert (np.sign(signed) == np.sign(exact)).all()
+
+
+def test_by_hand():
+    """G = [2 1]: x = (1, -2) is null with x^T J x = -3, and (2, -1) is J-orthogonal to it."""
+    found = check(np.array([[2.0, 1.0]]), Signature(1, 1), 1)
+    np.testing.assert_allclose(found.S, [np.sqrt(3), 0], atol=1e-15)
+    np.testing.assert_allclose(
+        np.abs(found.X), np.array([[2.0, 1.0], [1.0, 2.0]]) / np.sqrt(3), rtol=1e-14
+    )
+    # of the other sign: the null vector (2, -1) is positive
+    np.testing.assert_allclose(
+        check(np.array([[1.0, 2.0]]), Signature(1, 1), 1).S, [0, np.sqrt(3)], atol=1e-15
+    )
+
+
+@pytest.mark.parametrize("sig", [Signature(6, 0), Signature(0, 6)], ids=repr)
+@pytest.mark.parametrize(("m", "rank"), [(4, 4), (9, 5), (4, 2)])
+def test_one_sign_is_the_ordinary_svd(sig, m, rank):
+    rng = np.random.default_rng(5)
+    G = rng.standard_normal((m, rank)) @ rng.standard_normal((rank, 6))
+    found = check(G, sig, rank)
+    np.testing.assert_allclose(
+        found.S[:rank], np.linalg.svd(G, compute_uv=False)[:rank], rtol=1e-13
+    )
+
+
+def dependent(i, j):
+    G = np.random.default_rng(8).standard_normal((9, 8)) * np.geomspace(1, 1e-8, 8)
+    G[:, j] = -3e-4 * G[:, i]
+    return G
+
+
+@pytest.mark.parametrize(
+    ("G", "rank"),
+    [
+        (np.zeros((8, 8)), 0),
+        (np.zeros((2, 8)), 0),
+        (np.diag([1.0, 1, 1, 1, 1, 1, 1, 0]), 7),
+        (dependent(0, 3), 7),  # equal signs
+        (dependent(0, 1), 7),  # opposite signs
+        (np.eye(8)[:3], 3),
+        (np.ones((1, 8)) * np.geomspace(1, 1e-12, 8), 1),
+    ],
+    ids=["zero", "zero, wide", "a zero column", "equal", "opposite", "unit rows", "one row"],
+)
+def test_kinds_of_deficiency(G, rank):
+    check(G, MIXED, rank)
+
+
+def test_graded_columns_with_a_null_vector():
+    """Columns over 16 orders of magnitude, two of them dependent: six positive values."""
+    rng = np.random.default_rng(9)
+    B = rng.standard_normal((9, 6)) @ rng.standard_normal((6, 8))
+    found = check(B * np.geomspace(1, 1e-16, 8), MIXED, 6)
+    assert np.linalg.norm(found.X, 2) < 1e3
+
+
+@pytest.mark.parametrize("angle", [1e-2, 1e-5, 1e-8])
+def test_a_null_vector_near_the_light_cone(angle):
+    """x = (1, 1 - angle) is null: ||X||^2 = (2 - angle) / angle up to rounding, and S = sqrt of
+    (1 - angle)^2 - 1 by absolute value."""
+    G = np.array([[1.0 - angle, -1.0]])
+    found = check(G, Signature(1, 1), 1)
+    size = np.linalg.norm(found.X, 2) ** 2
+    np.testing.assert_allclose(size, (2 - angle) / angle, rtol=10 * UNIT / angle)
+    np.testing.assert_allclose(found.S[1], np.sqrt(angle * (2 - angle)), rtol=10 * UNIT / angle)
+    assert found.S[0] == 0
+
+
+@pytest.mark.parametrize(
+    "G",
+    [
+        np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]),  # (1, -1, 0, 0)
+        np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]]),  # isotropic, all of it
+        np.outer(np.ones(5), [1.0, 1.0, 0.0, 0.0]),  # its J-complement is in it
+        np.array([[1.0, 1.0 + 1e-15, 0.0, 0.0]]),  # to rounding
+    ],
+)
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+def test_a_degenerate_null_space_is_refused(G, scale):
+    with pytest.raises(ValueError, match=r"null space on which x\^T J y is nondegenerate"):
+        hsvd(scale * G, Signature.of([1, -1, 1, -1]))
+
+
+def test_tolerance():
+    """Noise of 1e-6 on a matrix of rank 5: it counts, or it does not."""
+    rng = np.random.default_rng(10)
+    G = rng.standard_normal((9, 5)) @ rng.standard_normal((5, 8))
+    noisy = G + 1e-6 * rng.standard_normal(G.shape)
+    assert np.count_nonzero(hsvd(noisy, MIXED).S) == 8
+    found = hsvd(noisy, MIXED, tolerance=1e-4)
+    assert np.count_nonzero(found.S) == 5
+    error = np.linalg.norm(noisy @ found.X - found.U * found.S)
+    assert error <= 100 * 1e-6 * np.linalg.norm(found.X, 2)
+    kept = hsvd(G, MIXED)
+    np.testing.assert_allclose(found.S, kept.S, atol=1e-4 * np.linalg.norm(found.X, 2) ** 2)
+
+
+@pytest.mark.parametrize("scale", [1e-290, 1e290])
+def test_no_overflow(scale):
+    G = np.random.default_rng(11).standard_normal((3, 8))
+    found, scaled = hsvd(G, MIXED), hsvd(scale * G, MIXED)
+    np.testing.assert_allclose(scaled.S / scale, found.S, rtol=1e-12)
+    np.testing.assert_allclose(np.abs(scaled.X), np.abs(found.X), atol=1e-10)
+
+
+def test_one_largest_entry():
+    """Products overflow, the singular value does not; and where it does, that is said."""
+    G = np.full((2, 8), 0.5) + np.eye(8)[3:5]
+    largest = np.finfo(float).max
+    G[0, 0] = largest / 2
+    found = hsvd(G, MIXED)
+    assert np.isfinite(found.X).all()
+    np.testing.assert_allclose(found.S.max(), largest / 2, rtol=1e-14)
+    G[0, [0, 3, 4]] = largest
+    with pytest.raises(ValueError, match="G must be of a size at which a singular value is finite"):
+        hsvd(G, MIXED)
+
+
+def test_batches_of_several_ranks():
+    rng = np.random.default_rng(12)
+    G = np.stack([rng.standard_normal((9, r)) @ rng.standard_normal((r, 8)) for r in (3, 8, 5)])
+    found = hsvd(torch.from_numpy(G).float(), MIXED, tolerance=1e-5)
+    assert found.U.dtype == found.S.dtype == torch.float32
+    assert torch.count_nonzero(found.S, dim=-1).tolist() == [3, 8, 5]
+    assert (found.compose() - torch.from_numpy(G)).abs().max() < 1e-3

@@ -1,0 +1,154 @@
+"""A = X S: against scipy's and mpmath's principal root, and the answer where there is none."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jorth import PolishError, Signature, component, inverse, polar, polish, random_point, residual
+from tests.group.strategies import UNIT, dense_j, points, signatures
+from tests.linalg.reference import principal_root
+
+MIXED = Signature.of([1, -1, 1, 1, -1])
+
+
+def selfadjoint(sig, size, seed, cond=1.0):
+    """S = Z D Z^-1 with J S symmetric and positive eigenvalues over 10^+-size, Z in the group."""
+    rng = np.random.default_rng(seed)
+    Z = random_point(sig, cond=cond, seed=seed)
+    return (Z * 10.0 ** rng.uniform(-size, size, sig.n)) @ inverse(Z, sig)
+
+
+def check(A, sig):
+    X, S = polar(A, sig)
+    size = np.linalg.norm(X, 2)
+    assert residual(X, sig) <= 100 * sig.n * UNIT  # measured: 9 n u
+    JS = sig.signs[:, None] * S
+    np.testing.assert_array_equal(JS, JS.T)
+    assert np.linalg.eigvals(S).real.min() > 0
+    assert (
+        np.abs(X @ S - A).max() <= 100 * sig.n * UNIT * np.linalg.norm(A, 2) * size**2
+    )  # measured: 8
+    return X, S
+
+
+@given(st.data())
+def test_the_planted_factors_come_back(data):
+    """The decomposition is unique: X and S are those that A was made of."""
+    sig = data.draw(signatures())
+    X = data.draw(points(sig, 2))
+    S = selfadjoint(sig, data.draw(st.floats(0, 1)), data.draw(st.integers(0, 2**32)), cond=5.0)
+    found, root = check(X @ S, sig)
+    scale = np.linalg.cond(S) * np.linalg.cond(X)
+    assert np.abs(found - X).max() <= 1e-13 * scale * np.linalg.norm(X)
+    assert np.abs(root - S).max() <= 1e-13 * scale * np.linalg.norm(S)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_root_against_sixty_digits_and_scipy(seed):
+    rng = np.random.default_rng(seed)
+    A = random_point(MIXED, cond=4.0, component=(-1, 1), seed=seed) + 0.1 * rng.standard_normal(
+        (5, 5)
+    )
+    _, S = check(A, MIXED)
+    J = dense_j(MIXED)
+    np.testing.assert_allclose(S, principal_root((J @ A.T @ J @ A).tolist()), atol=1e-12)
+    np.testing.assert_allclose(S, scipy.linalg.sqrtm(J @ A.T @ J @ A), atol=1e-12)
+
+
+def test_complex_eigenvalues_of_the_root():
+    """J A^T J A may have complex eigenvalues: the root has too, in the right half plane."""
+    S = np.array([[1.0, 0.8], [-0.8, 1.0]])
+    found, root = check(S, Signature(1, 1))
+    np.testing.assert_allclose(found, np.eye(2), atol=1e-15)
+    np.testing.assert_allclose(root, S, atol=1e-15)
+
+
+def test_near_the_group_it_is_polishing():
+    X = random_point(MIXED, cond=10.0, seed=1)
+    A = X + 1e-3 * np.random.default_rng(1).standard_normal((5, 5))
+    np.testing.assert_allclose(polar(A, MIXED)[0], polish(A, MIXED), atol=1e-13)
+    assert component(polar(A, MIXED)[0], MIXED) == component(X, MIXED)
+
+
+@pytest.mark.parametrize("sig", [Signature(5, 0), Signature(0, 5)], ids=repr)
+def test_one_sign_is_the_ordinary_polar_decomposition(sig):
+    A = np.random.default_rng(2).standard_normal((5, 5))
+    X, S = check(A, sig)
+    expected = scipy.linalg.polar(A)
+    np.testing.assert_allclose(X, expected[0], atol=1e-13)
+    np.testing.assert_allclose(S, expected[1], atol=1e-13)
+
+
+@pytest.mark.parametrize("scale", [1e-290, 1e-150, 1e-20, 1e20, 1e150, 1e290])
+def test_x_does_not_depend_on_the_scale(scale):
+    A = random_point(MIXED, cond=4.0, seed=3) @ selfadjoint(MIXED, 0.5, 3)
+    X, S = polar(A, MIXED)
+    scaled_X, scaled_S = polar(scale * A, MIXED)
+    np.testing.assert_allclose(scaled_X, X, atol=1e-13)
+    np.testing.assert_allclose(scaled_S / scale, S, atol=1e-13)
+
+
+def test_ill_conditioned():
+    """cond(A) = 1e12: X is feasible to rounding and S has the planted eigenvalues."""
+    D = np.geomspace(1e-6, 1e6, 5)
+    _, S = check(random_point(MIXED, cond=10.0, seed=4) * D, MIXED)
+    np.testing.assert_allclose(np.diagonal(S), D, rtol=1e-3, atol=1e-9)
+
+
+NONE = {
+    "singular": np.diag([1.0, 1.0, 0.0]),
+    "J A^T J A = -I on a plane": np.array([[0.0, 0, 1], [0, 1, 0], [1, 0, 0]]),
+    "-9 and -4": np.array([[0.0, 0, 2], [0, 1, 0], [3, 0, 0]]),
+    "two negative eigenvalues": np.array([[0.1, 0, 2], [0, 1, 0], [3, 0, 0.1]]),
+    "a null column": np.array([[1.0, 0, 0], [0, 1, 0], [1, 0, 1e-30]]),
+}
+
+
+@pytest.mark.parametrize("name", NONE)
+def test_says_where_there_is_none(name):
+    with pytest.raises(PolishError, match="A has no"):
+        polar(NONE[name], Signature(2, 1))
+
+
+def test_an_iteration_that_converges_to_something_else():
+    """J A^T J A has a double eigenvalue -3/16:
+    rounding takes the iteration to a J-orthogonal X with a wrong S."""
+    with pytest.raises(PolishError, match="no eigenvalue on the negative real axis"):
+        polar(np.array([[-0.25, 0.0], [-1.0, -0.75]]), Signature(1, 1))
+
+
+def test_a_result_is_never_wrong():
+    """Of random matrices some have a decomposition and some not: what comes back is right,
+    or there is none."""
+    sig, J = Signature(2, 2), dense_j(Signature(2, 2))
+    found = 0
+    for seed in range(200):
+        A = np.random.default_rng(seed).standard_normal((4, 4))
+        eigenvalues = np.linalg.eigvals(J @ A.T @ J @ A)
+        exists = not (
+            (eigenvalues.real < 0) & (np.abs(eigenvalues.imag) < 1e-9 * np.abs(eigenvalues.real))
+        ).any()
+        try:
+            X, S = polar(A, sig)
+        except PolishError:
+            assert not exists
+            continue
+        found += 1
+        assert exists
+        np.testing.assert_allclose(X @ S, A, atol=1e-9 * np.linalg.norm(X, 2) ** 2)
+        np.testing.assert_allclose(
+            S, scipy.linalg.sqrtm(J @ A.T @ J @ A), atol=1e-7 * np.linalg.norm(X, 2) ** 2
+        )
+    assert 20 < found < 180
+
+
+def test_batch_torch_and_float32():
+    A = random_point(MIXED, cond=3.0, batch=(2, 3), seed=5) @ selfadjoint(MIXED, 0.3, 5)
+    X, S = polar(torch.from_numpy(A).float(), MIXED)
+    assert X.dtype == S.dtype == torch.float32
+    assert X.shape == S.shape == (2, 3, 5, 5)
+    assert (residual(X, MIXED) <= 100 * 5 * 2**-24).all()
+    np.testing.assert_allclose(polar(A, MIXED)[0][1, 2], polar(A[1, 2], MIXED)[0], atol=1e-13)

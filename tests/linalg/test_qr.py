@@ -1,0 +1,114 @@
+"""Hyperbolic QR: backward error over a grid of conditions,
+R against a Cholesky factor at 60 digits."""
+
+import mpmath
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jorth import Signature, hyperbolic_qr, residual
+from tests.group.strategies import UNIT, signatures
+from tests.linalg.reference import TALL_GRID, tall
+
+MIXED = Signature.of([1, -1, 1, 1, -1, 1, -1, 1, 1])
+
+
+def check(A, sig):
+    """A = Q[:, positive[:k]] R, Q J-orthogonal, R upper triangular with a positive diagonal."""
+    m, k = A.shape
+    Q, R = hyperbolic_qr(A, sig)
+    assert Q.shape == (m, m)
+    assert R.shape == (k, k)
+    assert residual(Q, sig) <= 50 * m * UNIT  # measured: 3 m u
+    # Q and R themselves are rounded: m u ||Q|| ||R|| is what can be had
+    backward = np.linalg.norm(Q[:, sig.positive[:k]] @ R - A)
+    assert backward <= 50 * m * UNIT * np.linalg.norm(Q, 2) * np.linalg.norm(R, 2)
+    np.testing.assert_array_equal(R, np.triu(R))
+    assert (np.diagonal(R) > 0).all()
+    return Q, R
+
+
+@given(st.data())
+def test_properties(data):
+    sig = data.draw(signatures().filter(lambda sig: sig.p > 0))
+    k = data.draw(st.integers(1, sig.p))
+    cond, closeness = (10.0 ** data.draw(st.floats(0, 7)) for _ in range(2))
+    check(tall(sig, k, cond, closeness, data.draw(st.integers(0, 2**32))), sig)
+
+
+@pytest.mark.parametrize(("cond", "closeness"), TALL_GRID)
+def test_backward_error(cond, closeness):
+    """||Q||^2 = (C + S)^2 closeness <= 2 closeness;
+    rounding of A changes its closeness by a few per cent at most."""
+    for seed in range(3):
+        Q, _ = check(tall(MIXED, 4, cond, closeness, seed), MIXED)
+        assert np.linalg.norm(Q, 2) <= 2 * np.sqrt(closeness)
+
+
+@pytest.mark.parametrize("closeness", [2.0, 1e4])
+def test_r_is_the_cholesky_factor(closeness):
+    A = tall(MIXED, 4, 100.0, closeness, 0)
+    with mpmath.workdps(60):
+        matrix = mpmath.matrix(A.tolist())
+        product = matrix.T * mpmath.diag([int(s) for s in MIXED.signs]) * matrix
+        expected = np.array(mpmath.cholesky(product).T.tolist(), dtype=float)
+    _, R = check(A, MIXED)
+    # R changes by the condition of R^-T (A^T J A) R^-1 = I under a perturbation of A:
+    # ||Q||^2 cond(R)
+    bound = 10 * MIXED.n * UNIT * closeness * np.linalg.cond(expected) * np.linalg.norm(expected)
+    assert np.abs(R - expected).max() <= bound
+
+
+def test_one_column_by_hand():
+    Q, R = check(np.array([[5.0], [4.0]]), Signature(1, 1))
+    np.testing.assert_allclose(R, [[3.0]], rtol=1e-14)
+    np.testing.assert_allclose(Q[:, 0], [5 / 3, 4 / 3], rtol=1e-14)
+
+
+def test_sorted_signs():
+    sig = Signature(5, 3)
+    A = tall(sig, 3, 10.0, 10.0, 1)
+    Q, R = hyperbolic_qr(A, sig)
+    np.testing.assert_allclose(Q @ np.vstack([R, np.zeros((5, 3))]), A, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("sig", "k"),
+    [
+        (Signature(6, 0), 4),
+        (Signature(6, 0), 6),
+        (Signature(6, 2), 5),
+        (Signature(2, 6), 2),
+        (Signature(1, 5), 1),
+    ],
+    ids=repr,
+)
+def test_shapes(sig, k):
+    A = tall(sig, k, 10.0, 100.0 if sig.q else 1.0, 2)
+    _, R = check(A, sig)
+    if not sig.q:
+        np.testing.assert_allclose(R, np.abs(np.linalg.qr(A)[1]) * np.sign(R), atol=1e-14)
+
+
+@pytest.mark.parametrize("scale", [1e-290, 1e-150, 1e150, 1e290])
+def test_no_overflow(scale):
+    A = tall(MIXED, 4, 10.0, 10.0, 3)
+    Q, R = hyperbolic_qr(A, MIXED)
+    scaled_Q, scaled_R = hyperbolic_qr(scale * A, MIXED)
+    first = MIXED.positive[:4]  # the other columns are any completion
+    np.testing.assert_allclose(scaled_Q[:, first], Q[:, first], atol=1e-13)
+    np.testing.assert_allclose(scaled_R / scale, R, atol=1e-13)
+
+
+def test_batch_torch_and_float32():
+    A = torch.from_numpy(
+        np.stack([[tall(MIXED, 4, 3.0, 3.0, 3 * i + j) for j in range(3)] for i in range(2)])
+    )
+    Q, R = hyperbolic_qr(A.float(), MIXED)
+    assert Q.dtype == R.dtype == torch.float32
+    assert Q.shape == (2, 3, 9, 9)
+    assert (Q[..., MIXED.positive[:4].tolist()] @ R - A).abs().max() < 1e-5
+    one = hyperbolic_qr(A[1, 2].float().double().numpy(), MIXED)[1]
+    np.testing.assert_allclose(R[1, 2].numpy(), one.astype(np.float32), rtol=1e-6, atol=1e-7)

@@ -1,0 +1,406 @@
+"""A few eigenpairs of A x = lambda J x: against all of them, in every form that A may have."""
+
+import re
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from scipy.sparse.linalg import LinearOperator, aslinearoperator, splu
+
+from jorth import Signature, Subset, eigh
+from jorth.linalg.partial.davidson import Found
+from jorth.linalg.partial.factors import (
+    _negative_in_blocks,
+    definite_shift,
+    negative_count,
+    shifted,
+)
+from jorth.linalg.partial.inputs import read_matrix
+from jorth.linalg.partial.problem import make_problem
+from jorth.linalg.partial.search import _missed
+from tests.group.strategies import UNIT
+from tests.linalg.reference import positive_definite
+
+N = 324
+rng = np.random.default_rng(0)
+MIXED = Signature.of(rng.permutation(np.where(np.arange(N) % 3 > 0, 1, -1)))
+
+
+def grid(side, dimensions=2, seed=0):
+    """The Laplacian of a grid plus a small random diagonal: side^dimensions unknowns."""
+    line = sp.diags_array(
+        [-np.ones(side - 1), 2 * np.ones(side), -np.ones(side - 1)], offsets=[-1, 0, 1]
+    )
+    A = line
+    for _ in range(dimensions - 1):
+        A = sp.kronsum(A, line)
+    noise = 0.01 * np.random.default_rng(seed).random(side**dimensions)
+    return (A + sp.diags_array(noise)).tocsr()
+
+
+def cut(A, sig, positive, negative):
+    """The same pairs from all of them."""
+    values, X = eigh(A, sig)
+    chosen = [*sig.positive[:positive], *sig.negative[:negative]]
+    return values[chosen], X[:, chosen]
+
+
+def check(A, sig, values, X, counts, tolerance=1e-10):
+    """X^T J X = diag(I, -I) and A X = J X diag(lambda), in the order that is promised."""
+    positive, negative = counts
+    assert values.shape == (positive + negative,)
+    assert X.shape == (sig.n, positive + negative)
+    J = sig.signs[:, None]
+    size = np.linalg.norm(X, 2) ** 2
+    wanted = np.diag([1.0] * positive + [-1.0] * negative)
+    assert np.abs(X.T @ (J * X) - wanted).max() <= 10 * sig.n * UNIT * size
+    norm = abs(A).sum(axis=0).max()
+    R = A @ X - J * X * values
+    assert np.linalg.norm(R) <= tolerance * norm * np.linalg.norm(X)
+    assert (np.diff(values[:positive]) >= 0).all()
+    assert (np.diff(values[positive:]) <= 0).all()
+
+
+FORMS = {
+    "csr": lambda A: A,
+    "csc": sp.csc_array,
+    "coo matrix": sp.coo_matrix,
+    "dense": lambda A: A.toarray(),
+    "operator": aslinearoperator,
+    "matvec": lambda A: LinearOperator(A.shape, matvec=lambda x: A @ x, dtype=np.float64),
+    "integers": lambda A: sp.csr_array((A * 64).astype(int)) + sp.eye_array(N, dtype=int),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("counts", [(5, 5), (4, 0), (0, 3), (1, 7)])
+def test_every_form_of_a(form, counts):
+    A = FORMS[form](grid(18))
+    values, X = eigh(A, MIXED, subset=counts)
+    entries = A @ np.eye(N)
+    check(entries, MIXED, values, X, counts)
+    np.testing.assert_allclose(values, cut(entries, MIXED, *counts)[0], rtol=1e-11)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.strided])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_tensors(layout, dtype):
+    A = torch.from_numpy(grid(18).toarray()).to(dtype)
+    given = A.to_sparse(layout=layout) if layout != torch.strided else A
+    values, X = eigh(given, MIXED, subset=(3, 2))
+    assert values.dtype == X.dtype == dtype
+    wanted = cut(A.double().numpy(), MIXED, 3, 2)[0]
+    rtol = 1e-11 if dtype == torch.float64 else 1e-6
+    np.testing.assert_allclose(values.numpy(), wanted, rtol=rtol)
+
+
+def test_single_precision():
+    """Entries in float32 are exact in float64; products of a float32 operator are not."""
+    A = grid(18).astype(np.float32)
+    wanted = cut(A.astype(float).toarray(), MIXED, 3, 2)[0]
+    for form in (A, aslinearoperator(A), A.toarray()):
+        values, X = eigh(form, MIXED, subset=(3, 2))
+        assert values.dtype == X.dtype == np.float32
+        np.testing.assert_allclose(values, wanted, rtol=1e-4 if form is not A else 1e-6)
+
+
+@pytest.mark.parametrize("sig", [Signature(5, 4), Signature.of([-1, 1, 1]), Signature(2, 0)])
+def test_small_problems_are_cut_from_whole_ones(sig):
+    A = positive_definite(sig.n, 100.0, 1)
+    counts = (min(2, sig.p), min(2, sig.q))
+    wanted, X = cut(A, sig, *counts)
+    for form in (A, sp.csr_array(A), aslinearoperator(A)):
+        values, found = eigh(form, sig, subset=counts)
+        np.testing.assert_allclose(values, wanted, rtol=1e-12)
+        np.testing.assert_allclose(np.abs(found), np.abs(X), atol=1e-11)
+
+
+def test_all_eigenpairs():
+    A = positive_definite(30, 100.0, 1)
+    sig = Signature.of(np.where(np.arange(30) % 2, 1, -1))
+    values, X = eigh(sp.csr_array(A), sig, subset=(15, 15))
+    check(A, sig, values, X, (15, 15))
+
+
+def test_batches():
+    A = np.stack([grid(18, seed=seed).toarray() for seed in range(3)])
+    values, X = eigh(A, MIXED, subset=(2, 3))
+    assert values.shape == (3, 5)
+    assert X.shape == (3, N, 5)
+    for one, own, found in zip(A, values, X, strict=True):
+        check(one, MIXED, own, found, (2, 3))
+
+
+@pytest.mark.parametrize("form", ["csr", "operator", "dense"])
+@pytest.mark.parametrize("copies", [2, 3, 9])
+def test_multiple_eigenvalues(form, copies):
+    """Every eigenvalue ``copies`` times: a Krylov space of few vectors does not see them all."""
+    side = N // copies
+    block = grid(side, 1)
+    A = sp.kron(sp.eye_array(copies), block).tocsr()
+    sig = Signature.of(np.tile(np.where(np.arange(side) % 3 > 0, 1, -1), copies))
+    values, X = eigh(FORMS[form](A), sig, subset=(8, 7))
+    check(A, sig, values, X, (8, 7))
+    np.testing.assert_allclose(values, cut(A.toarray(), sig, 8, 7)[0], rtol=1e-11)
+
+
+@pytest.mark.parametrize("form", ["csr", "operator", "dense"])
+def test_identity(form):
+    values, X = eigh(FORMS[form](3 * sp.eye_array(N)), MIXED, subset=(5, 4))
+    np.testing.assert_allclose(values, [3.0] * 5 + [-3.0] * 4, rtol=1e-14)
+    check(3 * np.eye(N), MIXED, values, X, (5, 4))
+
+
+@pytest.mark.parametrize("form", ["csr", "operator"])
+@pytest.mark.parametrize("scale", [1e-250, 1e-150, 1e-30, 1e150, 1e250])
+def test_units(form, scale):
+    """The same steps in any units."""
+    values, X = eigh(FORMS[form](grid(18)), MIXED, subset=(3, 3))
+    scaled, Y = eigh(FORMS[form](scale * grid(18)), MIXED, subset=(3, 3))
+    np.testing.assert_allclose(scaled / scale, values, rtol=1e-13)
+    np.testing.assert_allclose(np.abs(Y), np.abs(X), atol=1e-7)
+
+
+def test_graded():
+    """A = D B D with D over four orders: values next to the gap, eight orders below ||A||."""
+    D = np.random.default_rng(1).permutation(np.geomspace(1, 1e-4, N))
+    A = sp.diags_array(D) @ grid(18) @ sp.diags_array(D)
+    values, X = eigh(A, MIXED, subset=(4, 4))
+    check(A, MIXED, values, X, (4, 4), tolerance=1e-15)
+    np.testing.assert_allclose(values, cut(A.toarray(), MIXED, 4, 4)[0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("form", ["csr", "operator"])
+def test_lorentz(form):
+    sig = Signature.lorentz(N)
+    A = grid(18)
+    values, X = eigh(FORMS[form](A), sig, subset=(5, 1))
+    check(A, sig, values, X, (5, 1))
+    np.testing.assert_allclose(values, cut(A.toarray(), sig, 5, 1)[0], rtol=1e-11)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("shift", [0.0, 3.0])
+def test_definite_j(sign, shift):
+    """J = +-I takes any symmetric A; here an indefinite one, if it is shifted."""
+    sig = Signature(N, 0) if sign > 0 else Signature(0, N)
+    A = (grid(18) - shift * sp.eye_array(N)).tocsr()
+    counts = (4, 0) if sign > 0 else (0, 4)
+    values, X = eigh(A, sig, subset=counts)
+    check(A, sig, values, X, counts)
+    wanted = np.linalg.eigvalsh(A.toarray())[:4]
+    np.testing.assert_allclose(values, sign * wanted, rtol=1e-10)
+
+
+@pytest.mark.parametrize("shift", [0.5, -2.0, 100.0])
+def test_indefinite_matrices_of_definite_pencils(shift):
+    """A + shift J: the same vectors, the eigenvalues shifted."""
+    A = grid(18)
+    moved = (A + shift * sp.diags_array(MIXED.signs.astype(float))).tocsr()
+    wanted = eigh(A, MIXED, subset=(4, 4))[0] + shift
+    for form in (moved, moved.toarray()):
+        values, X = eigh(form, MIXED, subset=(4, 4))
+        check(moved, MIXED, values, X, (4, 4))
+        np.testing.assert_allclose(values, wanted, rtol=1e-9)
+    for form in (moved, aslinearoperator(moved)):
+        values, X = eigh(form, MIXED, subset=(4, 4), shift=shift)
+        check(moved, MIXED, values, X, (4, 4))
+        np.testing.assert_allclose(values, wanted, rtol=1e-9)
+
+
+@pytest.mark.parametrize("low", [-1.0, 20.0])
+def test_the_shift_is_found_in_a_narrow_gap(low):
+    """Eigenvalues at low - 1e-3 and low + 1e-3 leave a thousandth of the spread for mu."""
+    line = np.linspace(1e-3, 1.0, N)
+    signs = MIXED.signs
+    L = sp.csr_array(np.diag(signs * (low + signs * line)))
+    turn = np.linalg.qr(np.random.default_rng(4).standard_normal((6, 6)))[0]
+    plus = MIXED.positive[:6]
+    V = np.eye(N)
+    V[np.ix_(plus, plus)] = turn
+    A = sp.csr_array(V.T @ L @ V)
+    mu, _ = definite_shift(A.tocsc(), signs.astype(float), 1.0)
+    assert abs(mu - low) < 1e-2
+    assert np.linalg.eigvalsh(shifted(A.toarray(), signs, mu))[0] > 0
+    values, _ = eigh(A, MIXED, subset=(2, 2))
+    np.testing.assert_allclose(values, cut(A.toarray(), MIXED, 2, 2)[0], rtol=1e-9)
+
+
+def test_negative_definite_pencils():
+    """-A: the same vectors, the eigenvalues negated."""
+    A = grid(18)
+    wanted, X = eigh(A, MIXED, subset=(4, 3))
+    values, Y = eigh(-A, MIXED, subset=(4, 3))
+    np.testing.assert_allclose(values, -wanted, rtol=1e-12)
+    np.testing.assert_allclose(np.abs(Y), np.abs(X), atol=1e-7)
+    moved = (-A + 7.0 * sp.diags_array(MIXED.signs.astype(float))).tocsr()
+    for shift in (None, 7.0):
+        values = eigh(moved, MIXED, subset=(4, 3), shift=shift)[0]
+        np.testing.assert_allclose(values, 7.0 - wanted, rtol=1e-9)
+    for form, shift in ((-A, None), (moved, 7.0)):
+        values = eigh(aslinearoperator(form), MIXED, subset=(4, 3), shift=shift)[0]
+        np.testing.assert_allclose(values, (shift or 0.0) - wanted, rtol=1e-9)
+    with pytest.raises(ValueError, match=r"A must be positive definite \(or negative"):
+        eigh(aslinearoperator(-A), Signature(N, 0), subset=(3, 0))  # which end is meant?
+
+
+@pytest.mark.parametrize("form", ["csr", "operator", "dense"])
+def test_no_definite_pencil(form):
+    indefinite = grid(18) - 4 * sp.eye_array(N)
+    with pytest.raises(ValueError, match="A must"):
+        eigh(FORMS[form](indefinite.tocsr()), MIXED, subset=(2, 2))
+    with pytest.raises(ValueError, match=r"shift|A must"):
+        eigh(FORMS[form](grid(18)), MIXED, subset=(2, 2), shift=50.0)
+
+
+def test_preconditioner():
+    """Any form of it; a good one saves products."""
+    A = grid(18).tocsc()
+    products = []
+
+    def multiply(x):
+        products.append(x.shape)
+        return A @ x
+
+    operator = LinearOperator(A.shape, matvec=multiply, matmat=multiply, dtype=float)
+    wanted = eigh(operator, MIXED, subset=(3, 3))[0]
+    plain = len(products)
+    solve = splu(A).solve
+    inverse = np.linalg.inv(A.toarray())
+    for M in (solve, LinearOperator(A.shape, matvec=solve, matmat=solve), inverse):
+        products.clear()
+        values, X = eigh(operator, MIXED, subset=Subset(3, 3, preconditioner=M))
+        np.testing.assert_allclose(values, wanted, rtol=1e-11)
+        assert len(products) < 0.7 * plain
+    jacobi = sp.diags_array(1 / A.diagonal())
+    values, X = eigh(A, MIXED, subset=Subset(3, 3, preconditioner=jacobi))
+    check(A, MIXED, values, X, (3, 3))
+
+
+def test_start():
+    """From the answer there is little to do."""
+    A = grid(18)
+    products = []
+
+    def multiply(x):
+        products.append(x.shape)
+        return A @ x
+
+    operator = LinearOperator(A.shape, matvec=multiply, matmat=multiply, dtype=float)
+    values, X = eigh(operator, MIXED, subset=(3, 3))
+    first = len(products)
+    products.clear()
+    again, _ = eigh(operator, MIXED, subset=Subset(3, 3, start=X[:, ::-1]))
+    np.testing.assert_allclose(again, values, rtol=1e-11)
+    assert len(products) < 0.5 * first
+
+
+def test_runs_repeat():
+    for form in (grid(18), aslinearoperator(grid(18))):
+        first, second = (eigh(form, MIXED, subset=Subset(3, 3, seed=5)) for _ in range(2))
+        assert np.array_equal(first[0], second[0])
+        assert np.array_equal(first[1], second[1])
+
+
+def test_says_what_was_reached():
+    expected = "of 6 eigenpairs have not converged after 2 iterations"
+    with pytest.raises(RuntimeError, match=expected):
+        eigh(aslinearoperator(grid(18)), MIXED, subset=Subset(3, 3, max_iterations=2))
+
+
+def test_missed_pairs_are_counted():
+    A = grid(18)
+    values, X = cut(A.toarray(), MIXED, 6, 6)
+    problem = make_problem(read_matrix(A, MIXED), MIXED, Subset(4, 4), None)
+    theta = problem.matrix.scale / values
+
+    def missed(places):
+        found = Found(theta[places], X[:, places].T, np.zeros(len(places)))
+        return _missed(problem, Subset(4, 4), found)
+
+    assert missed([0, 1, 2, 3, 6, 7, 8, 9]) == 0
+    assert missed([0, 1, 2, 4, 6, 7, 8, 9]) == 1
+    assert missed([1, 2, 3, 4, 7, 8, 9, 10]) == 2
+    assert missed([0, 1, 2, 3, 8, 9, 10, 11]) == 2
+    assert missed([0, 1, 2, 3, 4, 6, 7, 8]) == 2  # five and three: not what was wanted
+
+
+def test_inertia():
+    """The counts of dense and sparse factorisations are those of the eigenvalues."""
+    A = grid(18)
+    values = np.linalg.eigvalsh(A.toarray())
+    for sigma in (0.01, 1.3, 4.1, 7.7):
+        S = (A - sigma * sp.eye_array(N)).tocsc()
+        assert negative_count(S) == negative_count(S.toarray()) == (values < sigma).sum()
+    D = np.zeros((5, 5))
+    D[:2, :2] = [[0, 2], [2, 0]]
+    D[2, 2], D[3:, 3:] = -1, [[1, 3], [3, 1]]
+    assert _negative_in_blocks(D) == 3
+    assert negative_count(sp.csc_array((3, 3))) is None  # a zero pivot
+
+
+MISTAKES = [
+    (dict(subset=5), TypeError, "subset must be two counts (positive, negative)"),
+    (dict(subset=(5, 5, 5)), TypeError, "subset must be two counts"),
+    (dict(subset=(5.0, 5)), TypeError, "subset[0] must be an integer"),
+    (dict(subset=(5, -1)), ValueError, "subset[1] must be at least 0"),
+    (dict(subset=(0, 0)), ValueError, "positive + negative must be at least 1"),
+    (dict(subset=(217, 5)), ValueError, "at most p = 216 positive and q = 108 negative"),
+    (dict(A=grid(17)), ValueError, "A must have shape (324, 324)"),
+    (dict(A=aslinearoperator(grid(17))), ValueError, "of shape (289, 289)"),
+    (dict(A=grid(18) * 1j), TypeError, "A must hold real numbers"),
+    (dict(A=sp.triu(grid(18))), ValueError, "A must be symmetric, got max |A - A^T|"),
+    (dict(A=aslinearoperator(sp.triu(grid(18)))), ValueError, "A must be symmetric, got |x^T A y"),
+    (dict(A=grid(18) * np.nan), ValueError, "A must be finite"),
+    (dict(A=aslinearoperator(grid(18) * np.nan)), ValueError, "A must give finite products"),
+    (dict(A=aslinearoperator(grid(18) * 1j)), TypeError, "an operator of dtype complex128"),
+    (dict(subset=Subset(1, 1, start=np.ones(N))), ValueError, "start must have shape (324, any)"),
+    (
+        dict(subset=Subset(1, 1, preconditioner=np.eye(3))),
+        ValueError,
+        "preconditioner must have shape (324, 324)",
+    ),
+    (
+        dict(subset=Subset(1, 1, preconditioner=-np.eye(N))),
+        ValueError,
+        "preconditioner must be positive definite",
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "kind", "message"), MISTAKES)
+def test_mistakes(given, kind, message):
+    with pytest.raises(kind, match=re.escape(message)):
+        eigh(given.get("A", grid(18)), MIXED, subset=given.get("subset", (2, 2)))
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        (dict(tolerance=0.0), ValueError),
+        (dict(tolerance=2.0), ValueError),
+        (dict(max_iterations=0), ValueError),
+        (dict(seed=-1), ValueError),
+        (dict(verify=1), TypeError),
+        (dict(positive=1.5), TypeError),
+        (dict(tol=1e-3), TypeError),
+    ],
+)
+def test_options(given, kind):
+    with pytest.raises(kind):
+        Subset(**{"positive": 2, "negative": 2, **given})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["csr", "operator"])
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_twenty_thousand_unknowns(form, dimensions):
+    A = grid(142 if dimensions == 2 else 28, dimensions)
+    n = A.shape[0]
+    sig = Signature(n // 2, n - n // 2)
+    values, X = eigh(FORMS[form](A), sig, subset=(5, 5))
+    check(A, sig, values, X, (5, 5), tolerance=1e-12)
+    J = sig.signs[:, None]
+    assert np.abs(X.T @ (J * X) - np.diag([1.0] * 5 + [-1.0] * 5)).max() < 1e-12
