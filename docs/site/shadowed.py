@@ -1,7 +1,7 @@
 """An extension of griffe: `jorth.minimize` is the function, although a module has the name too.
 
-griffe reads ``from jorth.solvers import minimize`` as the module ``jorth.solvers.minimize``, where
-Python finds the function that ``jorth.solvers`` imports from it.
+Where ``jorth.solvers`` imports a function that is named after one of its modules, Python finds the
+function and griffe the module. What a package imports is what its names mean.
 """
 
 from __future__ import annotations
@@ -13,29 +13,23 @@ import griffe
 
 
 class Shadowed(griffe.Extension):
-    """Leads imported names past modules that hold what they are named after."""
+    """Leads imported names past modules of the same name."""
 
     def on_package(self, *, pkg: griffe.Module, **kwargs: Any) -> None:
         """Correct the imports of every module of the package."""
-        for module in [pkg, *_modules_in(pkg)]:
+        modules = {module.path: module for module in _modules_in(pkg)}
+        for module in modules.values():
             for name, member in list(module.members.items()):
-                shadow = member.is_alias and _module_at(member.target_path, pkg)
-                if shadow and name in shadow.members:
-                    module.set_member(name, griffe.Alias(name, shadow.members[name]))
-
-
-def _module_at(path: str, package: griffe.Module) -> griffe.Module | None:
-    """The module of the package with this path, if there is one."""
-    found = package
-    for name in path.split(".")[1:] if path.startswith(f"{package.path}.") else ():
-        if name not in found.members or found.members[name].is_alias:
-            return None
-        found = found.members[name]
-    return found if found.is_module and found is not package else None
+                if not member.is_alias or member.target_path not in modules:
+                    continue
+                owner, _, last = member.target_path.rpartition(".")
+                meant = modules[owner].imports.get(last) if owner else None
+                if meant not in (None, member.target_path):
+                    module.set_member(name, griffe.Alias(name, meant))
 
 
 def _modules_in(module: griffe.Module) -> Iterator[griffe.Module]:
+    yield module
     for part in module.modules.values():
         if not part.is_alias:
-            yield part
             yield from _modules_in(part)

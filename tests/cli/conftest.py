@@ -1,5 +1,7 @@
 """A folder with the matrices of all problems, and the command line on it."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -7,6 +9,7 @@ from click.testing import CliRunner
 import jorth
 from jorth.cli import main
 
+PACKAGE = Path(jorth.__file__).parent.parent
 SIGNS = np.array([1.0] * 5 + [-1.0] * 3)
 N = len(SIGNS)
 

@@ -1,4 +1,4 @@
-"""Notes on the standard error: their width, and the one about compilation."""
+"""Notes on the standard error: where they go to a file, and where they are not wanted."""
 
 import io
 import subprocess
@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from jorth.cli import main
-from jorth.cli.notes import COMPILING, tell, telling_of_compilation
+from jorth.cli.notes import tell, telling_of_compilation
 from jorth.waiting import before_compiling
 
 LONG = "columns 1 to 3 are " + "read as an index and " * 10 + "left out; --index no keeps them"
@@ -18,58 +18,20 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.fixture
-def open_terminal(monkeypatch):
-    """Call it in the test: pytest replaces the standard error after fixtures are made."""
-
-    def open_one(kind=Terminal):
-        shown = kind()
-        monkeypatch.setattr(sys, "stderr", shown)
-        return shown
-
-    return open_one
-
-
-def compile_twice():
-    for _ in range(2):
-        for call in before_compiling:
-            call()
-
-
-@pytest.mark.parametrize("width", [60, 80, 120])
-def test_notes_fit_the_terminal(open_terminal, monkeypatch, width):
-    terminal = open_terminal()
-    monkeypatch.setenv("COLUMNS", str(width))
-    tell(LONG)
-    lines = terminal.getvalue().splitlines()
-    assert max(map(len, lines)) <= width
-    assert " ".join(line.strip() for line in lines) == f"note: {LONG}"
-
-
 def test_notes_in_a_file_are_one_line(capsys):
     tell(LONG)
+    with telling_of_compilation():
+        before_compiling[-1]()  # not a word of it: nobody watches
     assert capsys.readouterr().err == f"note: {LONG}\n"
 
 
-def test_compilation_is_told_once_and_only_on_a_terminal(open_terminal, monkeypatch):
-    terminal = open_terminal()
-    monkeypatch.setenv("COLUMNS", "200")
-    with telling_of_compilation():
-        compile_twice()
-    assert terminal.getvalue() == f"note: {COMPILING}\n"
-    compile_twice()  # no longer listening
-    elsewhere = open_terminal(io.StringIO)
-    with telling_of_compilation():
-        compile_twice()
-    assert elsewhere.getvalue() == ""
-
-
 @pytest.mark.parametrize("quiet", [True, False])
-def test_quiet_holds_for_compilation(open_terminal, quiet):
-    terminal = open_terminal()
+def test_quiet_holds_for_compilation(monkeypatch, quiet):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
     with telling_of_compilation(), main.make_context("jorth", ["demo"]) as context:
         context.params["quiet"] = quiet
-        compile_twice()
+        before_compiling[-1]()
     assert bool(terminal.getvalue()) is not quiet
 
 

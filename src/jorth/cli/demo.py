@@ -65,7 +65,7 @@ def demo(output: Path, seed: int) -> None:
             if _interrupted(results[-1]):
                 console.print("Interrupted: the table has the runs so far; no picture was drawn.")
                 raise SystemExit(INTERRUPTED)
-        console.print(LEGEND)
+        console.print(LEGEND, highlight=False)
         with _left_out(console):
             path = output / "convergence.png"
             _draw(path, problems, results)

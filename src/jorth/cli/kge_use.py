@@ -175,6 +175,6 @@ def draw(model: Path, output: Path | None, label: tuple[str, ...], **options: An
             title="" if depth is None else f"depth under {depth}",
         )
     click.echo(
-        f"{path}: {disc.kept:.0%} of the squared distances from the centroid, "
-        f"rank correlation of distances {disc.agreement:.2f}"
+        f"{disc.kept:.0%} of the squared distances from the centroid, rank correlation "
+        f"{disc.agreement:.2f}\nPicture: {path}"
     )

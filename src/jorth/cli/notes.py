@@ -24,6 +24,7 @@ def tell(text: str) -> None:
         line = textwrap.fill(
             line, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
         )
+        line = f"\r\x1b[2K{line}"  # over a line of progress, which is drawn again below
     click.echo(line, err=True)
 
 

@@ -31,8 +31,7 @@ class ProgressLine:
         self._shown = now
         self._status.update(
             f"{self._name}  iteration {row['iteration']:.0f}  f = {row['value']:.6e}  "
-            f"gradient {row['gradient_norm']:.2e}  residual {row['residual']:.1e}  "
-            f"{row['time']:.1f} s"
+            f"gradient {row['gradient_norm']:.1e}  {row['time']:.1f} s"
         )
 
     def __exit__(self, *error: object) -> None:
