@@ -26,9 +26,7 @@ CONDITIONS = (3.0, 30.0)
 METHODS = {
     "plain": jorth.GaussSeidel(order="cyclic"),
     "extrapolated": jorth.AcceleratedGaussSeidel(frame="none"),
-    "frame": jorth.AcceleratedGaussSeidel(memory=0, frame="balanced"),
-    "balanced": jorth.AcceleratedGaussSeidel(frame="balanced"),
-    "eigen": jorth.AcceleratedGaussSeidel(frame="eigen"),
+    "frame": jorth.AcceleratedGaussSeidel(memory=0),
     "accelerated GS": jorth.AcceleratedGaussSeidel(),
     "accelerated J": jorth.AcceleratedJacobi(),
     "L-BFGS": jorth.RiemannianLBFGS(),

@@ -132,30 +132,6 @@ def sweep(n, block, repeats=3):
     return seconds(call, setup=lambda: (np.eye(n),), repeats=repeats)
 
 
-def diagonal_sweep(n, repeats=5, warm_up=10):
-    """With a diagonal A, after some sweeps from the identity."""
-    from jorth.plane.proximal import StepRule
-    from jorth.solvers.jobcd.diagonal_sweeps import DiagonalForm, DiagonalSweep, near_pairs
-
-    A, C, signs = quadratic(n)
-    form = DiagonalForm(np.diag(A).copy(), C, None)
-    rule = StepRule(-1e-12, all_components=False, stop_unbounded=True)
-    point = np.eye(n)
-
-    def setup():
-        return (DiagonalSweep(form, point, signs, near_pairs(n), rule),)
-
-    def call(sweep):
-        for _ in sweep.run():
-            pass
-
-    for _ in range(warm_up):
-        (sweep,) = setup()
-        call(sweep)
-        point = sweep.rows()
-    return seconds(call, setup=setup, repeats=repeats)
-
-
 def gradient_round(n):
     from jorth.kernels import Majoriser
 

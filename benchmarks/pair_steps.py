@@ -1,6 +1,6 @@
 """One exact pair step of GS-JOBCD, and one round of J-JOBCD beside its gradient, by size.
 
-Also whole sweeps with a diagonal A. One core, planted Procrustes, medians: three tables of
+One core, planted Procrustes, medians: two tables of
 docs/results/performance.md.
 
     python benchmarks/pair_steps.py
@@ -20,12 +20,10 @@ import numpy as np
 import torch
 
 import jorth
-from benchmarks import kernels, work
+from benchmarks import kernels
 from jorth.solvers.jobcd.majorised import compile_kernels
-from jorth.solvers.jobcd.quadratic_sweeps import rows_of_a_block
 
 STEP_SIZES = (10, 25, 50, 100, 200, 400, 800)
-SWEEP_SIZES = (8, 16, 32, 50, 100, 200, 500, 1000)
 ROUND_SIZES = (50, 100, 200, 500, 1000)
 
 
@@ -37,20 +35,6 @@ def pair_steps(sizes=STEP_SIZES):
     fitted = [n for n in sizes if 50 <= n <= 200]
     slope = np.polyfit(np.log(fitted), np.log([costs[n] for n in fitted]), 1)[0]
     print(f"exponent from 50 to 200: {slope:.2f}\n")
-
-
-def diagonal_sweeps(sizes=SWEEP_SIZES):
-    """Milliseconds of a sweep with a diagonal A, beside the best one with a full A, and rates."""
-    for n in sizes:
-        block = rows_of_a_block(n)
-        plain, diagonal = kernels.sweep(n, block), kernels.diagonal_sweep(n)
-        done, pairs = work.diagonal_sweep(n), n * (n - 1) // 2
-        print(
-            f"n = {n:4d}  full A {plain * 1e3:9.3f} ms  diagonal A {diagonal * 1e3:8.3f} ms  "
-            f"{diagonal / pairs * 1e9:4.0f} ns per pair  {done.bytes / diagonal / 1e9:5.1f} GB/s  "
-            f"{done.flops / diagonal / 1e9:5.1f} Gflop/s"
-        )
-    print()
 
 
 def rounds(sizes=ROUND_SIZES):
@@ -68,7 +52,6 @@ def main():
     torch.set_num_threads(1)
     compile_kernels()
     pair_steps()
-    diagonal_sweeps()
     rounds()
 
 

@@ -58,18 +58,6 @@ def pair_sweep(n):
     return Work(pairs * step.flops + Y.flops, pairs * step.bytes + Y.bytes, step.held)
 
 
-def diagonal_step(n):
-    """One exact step with a diagonal A, C given: three dot products (X with X, C with X twice), the
-    plane, X turned. Rows of C and X are read, 4 n; those of X are written, 2 n."""
-    return Work(6 * n + TURN * n + PLANE, 6 * n * 8, 2 * n * n * 8)
-
-
-def diagonal_sweep(n):
-    """All n (n - 1) / 2 pairs."""
-    step, pairs = diagonal_step(n), n * (n - 1) // 2
-    return Work(pairs * step.flops, pairs * step.bytes, step.held)
-
-
 def blocked_sweep(n, k):
     """The same by blocks of k rows: (n / k)^2 / 2 meetings of two blocks, after Y = X X^T.
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from jorth import Signature
 from jorth.plane import random_matching
-from jorth.plane.compiled.diagonal import sweep_diagonal
 from jorth.plane.compiled.majoriser import PairCurvature, propose_round, sweep_majoriser
 from jorth.plane.compiled.quadratic import sweep_quadratic
 from jorth.plane.proximal import StepRule
@@ -115,15 +114,6 @@ def exact_step(n, seed):
     return cells
 
 
-def diagonal_step(n, seed):
-    """One step of `sweep_diagonal` on two rows; numbers in lanes do not count."""
-    _, C, identity, _, signs = point(n, seed)
-    rows = Cells(np.stack([identity[:2], C[:2]], axis=1).reshape(4, n))
-    own = np.ones((2, 3))
-    sweep_diagonal(rows, own, signs, np.array([[0, 1]]), StepRule(-1e-12, False, True))
-    return (rows,)
-
-
 def round_of_pairs(n, seed):
     """`propose_round` over a matching: X and the gradient are read, the trial is written."""
     A, C, identity, matching, signs = point(n, seed)
@@ -154,7 +144,6 @@ def count(kernel, n, seeds):
 if __name__ == "__main__":
     found = {
         "step": {str(n): count(exact_step, n, 24) for n in (2, 10, 40)},
-        "diagonal": count(diagonal_step, 40, 2),
         "round": count(round_of_pairs, 40, 2),
         "majorised": count(majorised_steps, 40, 2),
     }

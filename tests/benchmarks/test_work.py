@@ -50,11 +50,6 @@ def test_a_pair_step(counted, n):
     assert 8 * found["words"] == expected.bytes - 4 * 8
 
 
-def test_a_pair_step_with_a_diagonal(counted):
-    assert 8 * counted["diagonal"]["words"] == work.diagonal_step(40).bytes
-    assert work.diagonal_sweep(2) == work.diagonal_step(2)
-
-
 def test_rounds_of_disjoint_pairs(counted):
     assert counted["round"]["flops"] == pytest.approx(work.gradient_round(40).flops, rel=0.15)
     assert 8 * counted["round"]["words"] == work.gradient_round(40).bytes

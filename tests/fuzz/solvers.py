@@ -331,7 +331,7 @@ SOLVERS = {
         theta=As("number", 1e-3),
         curvature=As("number", "auto"),
         memory=3,
-        frame="auto",
+        frame="balanced",
         block_size=As("count", "auto"),
     ),
     jorth.AcceleratedJacobi: dict(
@@ -339,7 +339,7 @@ SOLVERS = {
         theta=As("number", 1e-3),
         curvature=As("number", "auto"),
         memory=3,
-        frame="auto",
+        frame="balanced",
     ),
     jorth.VarianceReduced: dict(
         side="auto",

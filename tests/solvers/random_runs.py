@@ -322,9 +322,8 @@ OPTIONS: dict[str, dict[str, list]] = {
         "curvature": ["auto", "auto", "auto", "per-plane"],
     },
     "accelerated-gs-jobcd": COORDINATES
-    | {"memory": [None, 0, 2], "frame": ["auto", "eigen", "none"], "block_size": [None, 1, 2]},
-    "accelerated-j-jobcd": COORDINATES
-    | {"memory": [None, 0, 2], "frame": ["auto", "eigen", "none"]},
+    | {"memory": [None, 0, 2], "frame": ["balanced", "none"], "block_size": [None, 1, 2]},
+    "accelerated-j-jobcd": COORDINATES | {"memory": [None, 0, 2], "frame": ["balanced", "none"]},
     "vr-j-jobcd": COORDINATES
     | {
         "side": ["auto", "left", "right"],

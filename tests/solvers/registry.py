@@ -44,7 +44,6 @@ SOLVERS = {
     "accelerated gs": AcceleratedGaussSeidel(),
     "accelerated gs blocks": AcceleratedGaussSeidel(block_size=3),
     "accelerated gs plain frame": AcceleratedGaussSeidel(frame="none"),
-    "accelerated gs eigenframe": AcceleratedGaussSeidel(frame="eigen"),
     "accelerated j": AcceleratedJacobi(),
     "umcm": UMCM(),
     "admm": ADMM(),

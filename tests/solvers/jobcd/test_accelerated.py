@@ -9,20 +9,20 @@ import torch
 import jorth
 from jorth import AcceleratedGaussSeidel, AcceleratedJacobi, GaussSeidel, Jacobi, Signature, Status
 from jorth.objectives import QuadraticForm
-from jorth.solvers.jobcd.anderson import Anderson, before_the_pole, moved_by, relative_move
-from jorth.solvers.jobcd.frame import LARGEST, Coordinates
+from jorth.solvers.jobcd.anderson import Anderson, before_the_pole, relative_move
+from jorth.solvers.jobcd.frame import LARGEST, balanced_frame
 from tests.solvers.registry import case
 
 UNIT = 2.0**-53
 SOLVERS = [AcceleratedGaussSeidel, AcceleratedJacobi]
-FRAMES = ["balanced", "eigen"]
+FRAMES = ["balanced", "none"]
 SIG = Signature.of([1, -1, 1, 1, -1, -1, 1, 1])
 
 
 def algebra(sig, rng, size=1.0):
     """A random K with J K skew."""
     M = rng.standard_normal((sig.n, sig.n))
-    return torch.from_numpy(size * sig.signs[:, None] * (M - M.T) / 2)
+    return size * sig.signs[:, None] * (M - M.T) / 2
 
 
 def symmetric(rng, n, shift=0.2):
@@ -42,16 +42,16 @@ def planted(n, p, condition=3.0, seed=1000):
 
 
 def test_a_move_is_the_logarithm_to_third_order():
-    X = torch.from_numpy(jorth.random_point(SIG, cond=5.0, seed=1))
-    signs = SIG.vector(X)
+    X = jorth.random_point(SIG, cond=5.0, seed=1)
+    signs = SIG.signs.astype(float)
     errors = []
     for size in (1e-1, 1e-2):
         K = algebra(SIG, np.random.default_rng(2), size)
-        Y = torch.from_numpy(scipy.linalg.expm(K.numpy())) @ X
+        Y = scipy.linalg.expm(K) @ X
         found = relative_move(Y, X, signs)
         JK = signs[:, None] * found
-        assert (JK + JK.mT).abs().max() == 0  # J-skew to the bit
-        errors.append((found - K).norm().item())
+        assert abs(JK + JK.T).max() == 0  # J-skew to the bit
+        errors.append(np.linalg.norm(found - K))
     assert 900 < errors[0] / errors[1] < 1100
 
 
@@ -59,23 +59,23 @@ def test_a_move_is_the_logarithm_to_third_order():
 def test_an_affine_map_is_solved_once_enough_is_remembered(memory):
     """Commuting boosts: the algebra is flat, and a move is affine in the rapidities."""
     sig = Signature(3, 3)
-    M = torch.diag(torch.tensor([0.9, 0.5, -0.3], dtype=torch.float64)[:memory])
-    goal = torch.tensor([0.3, -0.2, 0.4], dtype=torch.float64)[:memory]
+    M = np.diag([0.9, 0.5, -0.3])[:memory, :memory]
+    goal = np.array([0.3, -0.2, 0.4])[:memory]
 
     def boosts(w):
-        K = torch.zeros((6, 6), dtype=torch.float64)
+        K = np.zeros((6, 6))
         for i, rapidity in enumerate(w):
             K[i, i + 3] = K[i + 3, i] = rapidity
         return K
 
     anderson = Anderson()
-    w = torch.zeros(memory, dtype=torch.float64)
+    w = np.zeros(memory)
     for _ in range(memory + 1):
-        K = boosts((M - torch.eye(memory).to(M)) @ (w - goal))
+        K = boosts((M - np.eye(memory)) @ (w - goal))
         anderson.settle(anderson.propose(K, memory, sig))
-        w = w + torch.stack([anderson.step[i, i + 3] for i in range(memory)])
+        w = w + [anderson.step[i, i + 3] for i in range(memory)]
     # the damping is a part 1e-12 of a Gram matrix, whose condition is squared
-    assert (w - goal).abs().max() < 1e-6
+    assert abs(w - goal).max() < 1e-6
 
 
 def test_the_oldest_sweeps_are_forgotten():
@@ -89,7 +89,7 @@ def test_the_oldest_sweeps_are_forgotten():
         found, expected = long.propose(K, 3, SIG), short.propose(K, 3, SIG)
         long.settle(K)
         short.settle(K)
-    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_after_a_refused_step_the_past_is_forgotten():
@@ -102,7 +102,7 @@ def test_after_a_refused_step_the_past_is_forgotten():
     for K in moves[3:]:
         found, expected = long.propose(K, 3, SIG), short.propose(K, 3, SIG)
         assert long.settle(None) == short.settle(None)
-    torch.testing.assert_close(found, expected, rtol=0, atol=0)
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_equal_sweeps_give_no_step():
@@ -114,9 +114,9 @@ def test_equal_sweeps_give_no_step():
 
 
 def test_no_step_comes_near_the_pole():
-    K = torch.zeros((4, 4), dtype=torch.float64)
+    K = np.zeros((4, 4))
     K[0, 3] = K[3, 0] = 1.3
-    turn = torch.zeros_like(K)
+    turn = np.zeros_like(K)
     turn[0, 1], turn[1, 0] = 50.0, -50.0
     assert before_the_pole(K, Signature(2, 2))
     assert not before_the_pole(1.2 * K, Signature(2, 2))
@@ -124,41 +124,16 @@ def test_no_step_comes_near_the_pole():
     assert before_the_pole(turn, Signature(4, 0))
 
 
-@pytest.mark.parametrize("n", [1, 3, 14, 15, 40, 80])
-def test_arrays_give_the_steps_of_tensors(n):
-    """Small ones run compiled; sums are in another order there."""
-    sig = Signature(n - n // 3, n // 3)
-    rng = np.random.default_rng(13)
-    X, Y = (torch.from_numpy(jorth.random_point(sig, cond=3.0, seed=s)) for s in (1, 2))
-    expected = relative_move(Y, X, sig.vector(X))
-    found = relative_move(Y.numpy(), X.numpy(), sig.signs.astype(float))
-    np.testing.assert_allclose(found, expected.numpy(), atol=1e-13 * n)
-    assert abs(sig.signs[:, None] * found + (sig.signs[:, None] * found).T).max() == 0
-    K = algebra(sig, rng, 0.3 / n)
-    end = moved_by(K.numpy(), X.numpy())
-    np.testing.assert_allclose(end, moved_by(K, X).numpy(), atol=1e-13 * n)
-    assert end.flags.c_contiguous  # a resumed run has it so, and rounds as this one
-    arrays, tensors = Anderson(), Anderson()
-    for _ in range(5):
-        K = algebra(sig, rng, 0.3 / n)
-        step, other = arrays.propose(K.numpy(), 3, sig), tensors.propose(K, 3, sig)
-        assert (step is None) == (other is None)
-        if step is not None:
-            np.testing.assert_allclose(step, other.numpy(), atol=1e-7)
-        arrays.settle(K.numpy())
-        tensors.settle(K)
-
-
 def test_an_extrapolation_beyond_the_pole_is_not_proposed():
     """A map that goes a hundredth of the way: one difference is enough to find its goal."""
-    boost = torch.tensor([[0.0, 1.0], [1.0, 0.0]], dtype=torch.float64)
+    boost = np.array([[0.0, 1.0], [1.0, 0.0]])
     for goal, allowed in ((1.2, True), (3.0, False)):
         anderson = Anderson()
         assert anderson.propose(0.01 * goal * boost, 1, Signature(1, 1)) is None
         anderson.settle(None)
         step = anderson.propose(0.0099 * goal * boost, 1, Signature(1, 1))
         if allowed:
-            torch.testing.assert_close(step, 0.99 * goal * boost, rtol=1e-9, atol=0)
+            np.testing.assert_allclose(step, 0.99 * goal * boost, rtol=1e-9)
         else:
             assert step is None
 
@@ -181,7 +156,7 @@ def test_the_frame_diagonalises_the_geometric_mean(sig, with_d):
     X = jorth.random_point(sig, cond=5.0, seed=2)
     tensors = [None if part is None else torch.from_numpy(part) for part in (A, C, D)]
     signs = sig.signs.astype(float)
-    frame = Coordinates.of(QuadraticForm(*tensors), X, signs).balanced()
+    frame = balanced_frame(QuadraticForm(*tensors), X, signs)
     W = frame.W
     assert jorth.residual(W, sig) <= 100 * n * UNIT
     assert jorth.residual(frame.Z, sig) <= 100 * n * UNIT
@@ -205,20 +180,6 @@ def check_values(frame, sig, A, C, D):
     assert frame.rise(frame.Z, end) == pytest.approx(rise, rel=1e-10)
 
 
-def test_frames_of_tensors_are_those_of_arrays():
-    rng = np.random.default_rng(7)
-    form = QuadraticForm(*(torch.from_numpy(symmetric(rng, 8)) for _ in range(3)))
-    X = jorth.random_point(SIG, cond=5.0, seed=2)
-    arrays = Coordinates.of(form, X, SIG.signs.astype(float))
-    tensors = Coordinates.of(form, torch.from_numpy(X), SIG.vector(form.A))
-    mine, other = arrays.balanced(), tensors.balanced()
-    # eigenvectors are unique up to their signs
-    np.testing.assert_allclose(abs(mine.W), abs(other.W.numpy()), atol=1e-10)
-    np.testing.assert_allclose(mine.point, other.point.numpy(), atol=1e-11)
-    rise = mine.rise(mine.Z, 2 * mine.Z)
-    assert other.rise(other.Z, 2 * other.Z) == pytest.approx(rise, rel=1e-10)
-
-
 @pytest.mark.parametrize("kind", ["indefinite", "semidefinite", "zero", "steep"])
 def test_there_is_a_frame_for_every_form(kind):
     """Any J-orthogonal frame is allowed; without a good one the coordinates stay as they are."""
@@ -233,8 +194,7 @@ def test_there_is_a_frame_for_every_form(kind):
     }[kind]
     X = jorth.random_point(SIG, cond=3.0, seed=4)
     form = QuadraticForm(torch.from_numpy(A), None, None)
-    here = Coordinates.of(form, X, SIG.signs.astype(float))
-    frame = here.balanced()
+    frame = balanced_frame(form, X, SIG.signs.astype(float))
     assert (frame.W is None) == (kind == "zero")
     assert jorth.residual(frame.Z, SIG) <= 100 * n * UNIT
     assert np.linalg.norm(frame.Z) ** 2 <= 2 * LARGEST * n
@@ -243,9 +203,9 @@ def test_there_is_a_frame_for_every_form(kind):
 
 def test_no_frame_is_made_of_infinite_numbers():
     A = torch.full((8, 8), 1e308, dtype=torch.float64)
-    here = Coordinates.of(QuadraticForm(A, None, None), 2 * np.eye(8), SIG.signs.astype(float))
     with np.errstate(over="ignore", invalid="ignore"):
-        assert here.balanced().W is None
+        frame = balanced_frame(QuadraticForm(A, None, None), 2 * np.eye(8), SIG.signs.astype(float))
+    assert frame.W is None
 
 
 def test_frames_are_feasible_to_rounding():
@@ -256,58 +216,8 @@ def test_frames_are_feasible_to_rounding():
         turns = [np.linalg.qr(rng.standard_normal((4, 4)))[0] for _ in range(2)]
         blocks = [Q @ np.diag(np.geomspace(1e-6, 1.0, 4)) @ Q.T for Q in turns]
         form = QuadraticForm(torch.from_numpy(scipy.linalg.block_diag(*blocks)), None, None)
-        here = Coordinates.of(form, np.eye(8), sig.signs.astype(float))
-        for frame in (here.balanced(), here.eigen(shifts=True)):
-            assert jorth.residual(frame.W, sig) <= 2 * sig.n * UNIT
-
-
-@pytest.mark.parametrize("with_d", [False, True])
-@pytest.mark.parametrize("kind", ["definite", "definite pencil"])
-@pytest.mark.parametrize("sig", [SIG, Signature(8, 0), Signature(0, 8)])
-def test_the_eigenframe_diagonalises_a(sig, kind, with_d):
-    rng = np.random.default_rng(11)
-    n = sig.n
-    A, C = symmetric(rng, n), rng.standard_normal((n, n))
-    if kind == "definite pencil":
-        A = A + (0.0 if sig.p == 0 or sig.q == 0 else 3.0) * np.diag(sig.signs)
-    D = symmetric(rng, n) if with_d else None
-    X = jorth.random_point(sig, cond=5.0, seed=2)
-    tensors = [None if part is None else torch.from_numpy(part) for part in (A, C, D)]
-    frame = Coordinates.of(QuadraticForm(*tensors), X, sig.signs.astype(float)).eigen(shifts=True)
-    W = frame.W
-    assert frame.diagonal
-    assert jorth.residual(W, sig) <= 100 * n * UNIT
-    assert jorth.residual(frame.Z, sig) <= 100 * n * UNIT
-    np.testing.assert_allclose(W @ frame.Z, X, atol=1e-12)
-    np.testing.assert_allclose(W.T @ A @ W, np.diag(frame.A), atol=1e-11)
-    values, _ = jorth.eigh(A, sig)
-    np.testing.assert_allclose(np.sort(frame.A * sig.signs), np.sort(values), rtol=1e-10)
-    check_values(frame, sig, A, C, D)
-
-
-@pytest.mark.parametrize(
-    "kind", ["indefinite", "semidefinite", "zero", "costly", "far out", "infinite", "inexact"]
-)
-def test_there_is_no_eigenframe(kind):
-    """No mu makes A - mu J definite, or W would be so large that X lost digits, or a W of norm 100
-    leaves u ||W||^2 ||A||, 1e-10 of the largest entry, off the diagonal."""
-    n = SIG.n
-    half = np.eye(n)
-    half[3:] = 0
-    far_out = 1e3 * np.eye(n)  # its large entries hide what the boost leaves off the diagonal
-    far_out[:2, :2] = 1.0 - 1e-11 * (1 - np.eye(2))
-    boost, rough = (jorth.random_point(SIG, cond=cond, seed=4) for cond in (1e7, 1e4))
-    A = {
-        "indefinite": np.diag(-SIG.signs.astype(float)) @ np.diag(np.arange(n) - 3.0),
-        "semidefinite": half,
-        "zero": np.zeros((n, n)),
-        "costly": boost @ boost.T,
-        "infinite": np.full((n, n), np.inf),
-        "far out": far_out,
-        "inexact": rough @ np.diag(np.arange(1.0, n + 1)) @ rough.T,
-    }[kind]
-    form = QuadraticForm(torch.from_numpy(A), None, None)
-    assert Coordinates.of(form, np.eye(n), SIG.signs.astype(float)).eigen(shifts=True) is None
+        frame = balanced_frame(form, np.eye(8), sig.signs.astype(float))
+        assert jorth.residual(frame.W, sig) <= 2 * sig.n * UNIT
 
 
 # -- the methods
@@ -323,7 +233,6 @@ def test_every_iteration_lowers_f_by_at_least_as_much_as_its_sweep(solver, name,
 
     class Watched(solver):
         def sweep(self, problem, state, frame):
-            assert frame.diagonal == (kind == "eigen")
             Z = super().sweep(problem, state, frame)
             X = Z if frame.W is None else frame.W @ Z
             after.append(this.objective.value(torch.from_numpy(X)).item())
@@ -361,7 +270,7 @@ def test_a_new_frame_begins_without_a_memory(solver):
                 seen.append(frame)
             return super().sweep(problem, state, frame)
 
-    method = Watched(frame="balanced")  # the eigenframe is never renewed
+    method = Watched()
     jorth.minimize(
         objective, signature=sig, method=method, gradient_tolerance=0.0, max_iterations=20
     )
@@ -431,38 +340,10 @@ def test_fewer_gradients_on_a_smooth_function():
     assert ours.value <= plain.value + 1e-12
 
 
-class OnTensors(AcceleratedJacobi):
-    """The path of a device, on the CPU: all pairs of a round move at once."""
-
-    def workplace(self, X):
-        return X.clone()
-
-
-@pytest.mark.parametrize("name", ["procrustes noisy", "general quadratic"])
-def test_rounds_of_disjoint_pairs_at_once(name):
-    this = case(name)
-    options = dict(signature=this.signature, gradient_tolerance=1e-9, max_iterations=60)
-    result = jorth.minimize(this.objective, method=OnTensors(), **options)
-    assert result.status is Status.CONVERGED
-    assert result.value == pytest.approx(this.optimum, rel=1e-9, abs=1e-12)
-    n = this.signature.n
-    assert result.evaluations.pair_updates % (n * (n - 1) // 2) == 0
-    assert result.residual <= 10 * n * UNIT * result.history["norm"].max() ** 2
-
-
-def test_rounds_of_an_unbounded_form():
-    rng = np.random.default_rng(10)
-    objective = jorth.Quadratic(-symmetric(rng, 8), rng.standard_normal((8, 8)))
-    result = jorth.minimize(objective, signature=SIG, method=OnTensors(), max_iterations=100)
-    assert result.status is Status.UNBOUNDED
-
-
 @pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("kind", ["auto", *FRAMES])
 @pytest.mark.parametrize(("condition", "limit"), [(3.0, 25), (30.0, 60)])
-def test_few_iterations_are_enough(solver, kind, condition, limit):
-    """Twice what is usual, 11 and 24 (30 in the eigenframe); the plain method needs 100 and more
-    than 400."""
+def test_few_iterations_are_enough(solver, condition, limit):
+    """Twice what is usual, 11 and 24; the plain method needs 100 and more than 400."""
     objective, sig = planted(50, 25, condition)
     best = jorth.minimize(
         objective, signature=sig, method="riemannian-lbfgs", gradient_tolerance=1e-10
@@ -471,7 +352,7 @@ def test_few_iterations_are_enough(solver, kind, condition, limit):
     result = jorth.minimize(
         objective,
         signature=sig,
-        method=solver(frame=kind),
+        method=solver(),
         gradient_tolerance=0.0,
         stop=jorth.stopping.ValueBelow(best.value + 1e-8 * (first - best.value)),
         max_iterations=limit,
@@ -480,33 +361,13 @@ def test_few_iterations_are_enough(solver, kind, condition, limit):
     assert result.residual <= 10 * sig.n * UNIT
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("kind", ["definite", "definite pencil"])
-def test_the_eigenframe_is_left_for_a_balanced_one(solver, kind):
-    """Three iterations of three sweeps each, if A itself is positive definite."""
-    rng = np.random.default_rng(12)
-    A = symmetric(rng, 8) + (3.0 * np.diag(SIG.signs) if kind == "definite pencil" else 0.0)
-    objective = jorth.Quadratic(A, rng.standard_normal((8, 8)))
-    for frame in ("auto", "balanced", "eigen"):
-        result = jorth.minimize(
-            objective,
-            signature=SIG,
-            method=solver(frame=frame),
-            gradient_tolerance=0.0,
-            max_iterations=5,
-        )
-        begins = frame == "eigen" or (frame == "auto" and kind == "definite")
-        expected = [3 if begins else 1] * 3 + [3 if frame == "eigen" else 1] * 2
-        assert (np.diff(result.history["pair_updates"]) / 28).tolist() == expected
-
-
-@pytest.mark.parametrize(("block_size", "kind"), [("auto", "auto"), (1, "auto"), (1, "eigen")])
-def test_blocks_of_rows(block_size, kind):
+@pytest.mark.parametrize("block_size", ["auto", 1])
+def test_blocks_of_rows(block_size):
     objective, sig = planted(200, 150)
     result = jorth.minimize(
         objective,
         signature=sig,
-        method=AcceleratedGaussSeidel(block_size=block_size, frame=kind),
+        method=AcceleratedGaussSeidel(block_size=block_size),
         gradient_tolerance=1e-8,
         max_iterations=60,
     )

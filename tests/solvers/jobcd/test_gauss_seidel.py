@@ -226,3 +226,26 @@ def test_nothing_is_compiled_on_the_clock(method):
                     max_iterations=2,
                 )
     assert [len(kernel.signatures) for kernel in kernels] == before
+
+
+@pytest.mark.parametrize("boost", [1e3, 1e4, 1e5])
+def test_rows_close_to_the_light_cone(boost):
+    """The minimiser in one plane, from rows that are nearly parallel null vectors.
+
+    Rounding the start changes ||x_1 - x_2||^2, of size 1 / boost^2, by a part u ||X||^2, and the
+    minimiser by up to kappa times that: 10 times that over 1,200 problems. With ||x_1 - x_2||^2
+    from the products of the rows the part is u ||X||^4.
+    """
+    sig = Signature(1, 1)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        diagonal, C = np.exp(rng.uniform(-2.0, 2.0, 2)), rng.standard_normal((2, 2))
+        objective = jorth.Quadratic(np.diag(diagonal), C)
+        best = jorth.minimize(objective, signature=sig, gradient_tolerance=1e-13).x
+        far = np.array([[boost + 1 / boost, boost - 1 / boost]])
+        x0 = np.concatenate([far, far[:, ::-1]]) / 2 @ best
+        found = jorth.minimize(
+            objective, x0, signature=sig, method="gs-jobcd", max_iterations=3, gradient_tolerance=0
+        ).x
+        part = UNIT * diagonal.max() / diagonal.min() * np.linalg.norm(x0, 2) ** 2
+        assert np.abs(found - best).max() <= 100 * part

@@ -18,89 +18,49 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dgesv
-from torch import Tensor
 
-from jorth.group.norms import spectral_norm
 from jorth.signature import Signature
 
-Matrix: TypeAlias = Any
-"""A NumPy array, whose operations have the least overhead, or a tensor; both have the operators
-that are used here."""
+Matrix: TypeAlias = NDArray[np.float64]
 DAMPING = 1e-12
 """The weight of ||gamma||^2, where all differences have norm 1: the Gram matrix may be singular."""
-SMALL = 64
-"""The most rows for which compiled loops are faster than NumPy."""
 LONGEST = 1.4
 """The bound on the norm of the boost part of a step; the Cayley transform has its pole at 2."""
 
 
-def is_small(K: Matrix) -> bool:
-    """Whether K is an array for compiled loops."""
-    return len(K) <= SMALL and not isinstance(K, Tensor)
-
-
 def relative_move(Y: Matrix, X: Matrix, signs: Matrix) -> Matrix:
-    """K = (T - J T^T J) / 2 for T = Y X^-1 = Y J X^T J, for J-orthogonal X and Y."""
-    if is_small(Y):
-        from jorth.solvers.jobcd import compiled_anderson
-
-        return compiled_anderson.relative_move(Y, X, signs)
+    """Return K = (T - J T^T J) / 2 for T = Y X^-1 = Y J X^T J, for J-orthogonal X and Y."""
     T = (Y * signs) @ X.T * signs
-    return (T - signs[:, None] * T.T * signs) / 2
+    K: Matrix = (T - signs[:, None] * T.T * signs) / 2
+    return K
 
 
 def moved_by(K: Matrix, X: Matrix) -> Matrix:
-    """cay(K) X = (I - K/2)^-1 (I + K/2) X = 2 (I - K/2)^-1 X - X."""
-    if is_small(K):
-        from jorth.solvers.jobcd import compiled_anderson
-
-        return compiled_anderson.moved_by(K, X)
-    if isinstance(K, Tensor):
-        return 2 * torch.linalg.solve(identity_like(K) - K / 2, X) - X
-    matrix = np.asfortranarray(identity_like(K) - K / 2)
-    # in this layout LAPACK takes them as they are, which makes it twice as fast as np.linalg.solve
-    Y = dgesv(matrix, np.array(X, order="F"), overwrite_a=True, overwrite_b=True)[2]
-    return np.ascontiguousarray(2 * Y - X)
-
-
-def identity_like(K: Matrix) -> Matrix:
-    """I with the size and the kind of K."""
-    return torch.eye(len(K)).to(K) if isinstance(K, Tensor) else np.eye(len(K))
-
-
-def length(K: Matrix) -> float:
-    """||K||_F."""
-    flat = K.reshape(-1)
-    return math.sqrt(float(flat @ flat))
+    """Return cay(K) X = (I - K/2)^-1 (I + K/2) X = 2 (I - K/2)^-1 X - X."""
+    Y: Matrix = 2 * np.linalg.solve(np.eye(len(K)) - K / 2, X) - X
+    return Y
 
 
 def before_the_pole(K: Matrix, signature: Signature) -> bool:
-    """Whether the Cayley transform of K stays in the component of the identity, with a margin."""
-    if length(K) <= LONGEST:
+    """Check that the Cayley transform of K stays in the component of I, with a margin."""
+    if np.linalg.norm(K) <= LONGEST:
         return True
-    if not signature.p or not signature.q:
-        return True
-    tensor = torch.as_tensor(K)
-    plus, minus = signature.positions(tensor.device)
-    return spectral_norm(tensor[plus[:, None], minus]) <= LONGEST
+    boost = K[np.ix_(signature.signs > 0, signature.signs < 0)]
+    return bool(boost.size == 0 or np.linalg.norm(boost, 2) <= LONGEST)
 
 
 @dataclass
 class Anderson:
     """What is remembered of the last sweeps; matrices are rows of (memory, n^2) arrays."""
 
-    changes: Matrix | None = None
+    changes: Matrix = field(default_factory=lambda: np.zeros((0, 0)))
     """The differences k_{i+1} - k_i."""
-    sums: Matrix | None = None
+    sums: Matrix = field(default_factory=lambda: np.zeros((0, 0)))
     """s_i + k_{i+1} - k_i."""
-    gram: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
-    """The inner products of the differences."""
     used: int = 0
     """The number of differences known."""
     turn: int = 0
@@ -111,12 +71,18 @@ class Anderson:
     """The step taken after it."""
 
     def propose(self, K: Matrix, memory: int, signature: Signature) -> Matrix | None:
-        """The accelerated step after a sweep that moved by K; None if there is none.
+        """Return the accelerated step after a sweep that moved by K; None if there is none.
 
         It is J-skew like K, and before the pole of the Cayley transform.
         """
         if self.move is not None and self.step is not None and memory:
-            self._add(K, memory)
+            if not len(self.changes):
+                self.changes, self.sums = np.zeros((2, memory, K.size))
+            slot = self.turn % memory
+            self.changes[slot] = (K - self.move).reshape(-1)
+            self.sums[slot] = self.step.reshape(-1) + self.changes[slot]
+            self.turn += 1
+            self.used = min(self.used + 1, memory)
         self.move = K
         step = self._extrapolate(K)
         return step if step is not None and before_the_pole(step, signature) else None
@@ -126,10 +92,11 @@ class Anderson:
 
         Returns its norm.
         """
+        assert self.move is not None
         if step is None:
             self.used = self.turn = 0
         self.step = self.move if step is None else step
-        return length(self.step)
+        return float(np.linalg.norm(self.step))
 
     def clear(self) -> None:
         """Forget everything, since the map has changed."""
@@ -137,57 +104,15 @@ class Anderson:
         self.move = self.step = None
 
     def _extrapolate(self, K: Matrix) -> Matrix | None:
-        if not self.used:
-            return None
-        assert self.changes is not None
-        assert self.sums is not None
-        if is_small(K):
-            from jorth.solvers.jobcd.compiled_anderson import extrapolate
-
-            rows = (self.changes, self.sums, self.gram)
-            found, solved = extrapolate(rows, self.used, K, DAMPING)
-            return found if solved else None
-        gram = self.gram[: self.used, : self.used]
+        changes = self.changes[: self.used]
+        gram = changes @ changes.T
         scale = np.sqrt(gram.diagonal())
-        if not scale.min() > 0:
+        if not self.used or not scale.min() > 0:
             return None
-        slopes = _numbers(self.changes[: self.used] @ K.reshape(-1)) / scale
-        scaled = gram / scale / scale[:, None]
-        scaled.flat[:: self.used + 1] += DAMPING
+        slopes = changes @ K.reshape(-1) / scale
+        scaled = gram / scale / scale[:, None] + DAMPING * np.eye(self.used)
         gamma = np.linalg.solve(scaled, slopes) / scale
         if not math.isfinite(gamma.sum()):
             return None
-        weights = torch.from_numpy(gamma).to(K) if isinstance(K, Tensor) else gamma
-        return K - (weights @ self.sums[: self.used]).reshape(K.shape)
-
-    def _add(self, K: Matrix, memory: int) -> None:
-        assert self.step is not None
-        assert self.move is not None
-        if self.changes is None or self.sums is None:
-            shape = (memory, len(K) ** 2)
-            empty = K.new_zeros if isinstance(K, Tensor) else np.zeros
-            self.changes, self.sums = empty(shape), empty(shape)
-            self.gram = np.zeros((memory, memory))
-        slot = self.turn % memory
-        self.turn += 1
-        self.used = min(self.used + 1, memory)
-        if is_small(K):
-            from jorth.solvers.jobcd.compiled_anderson import remember
-
-            rows = (self.changes, self.sums, self.gram)
-            remember(rows, slot, self.used, K, self.move, self.step)
-            return
-        change = (K - self.move).reshape(-1)
-        self.changes[slot] = change
-        self.sums[slot] = self.step.reshape(-1) + change
-        products = _numbers(self.changes[: self.used] @ change)
-        self.gram[slot, : self.used] = products
-        self.gram[: self.used, slot] = products
-
-
-def _numbers(values: Matrix) -> NDArray[np.float64]:
-    """A short vector as a NumPy array."""
-    found: NDArray[np.float64] = (
-        values.double().cpu().numpy() if isinstance(values, Tensor) else values
-    )
-    return found
+        step: Matrix = K - (gamma @ self.sums[: self.used]).reshape(K.shape)
+        return step

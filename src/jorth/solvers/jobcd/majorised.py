@@ -188,7 +188,7 @@ def exact_rounds(
     return propose
 
 
-Kernels = Literal["majoriser", "trace", "quadratic", "diagonal", "block"]
+Kernels = Literal["majoriser", "trace", "quadratic", "block"]
 
 
 @cache
@@ -219,10 +219,6 @@ def _call_once(kind: Kernels) -> None:
         from jorth.plane.compiled.quadratic import sweep_quadratic
 
         sweep_quadratic(identity, identity, np.eye(2), np.eye(2), signs, pairs, rule)
-    elif kind == "diagonal":
-        from jorth.plane.compiled.diagonal import sweep_diagonal
-
-        sweep_diagonal(np.eye(2), np.ones((2, 3)), signs, pairs, rule)
     else:
         from jorth.plane.compiled.quadratic import sweep_block
 

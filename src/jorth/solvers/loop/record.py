@@ -41,8 +41,7 @@ class Result:
         value: f(x).
         status: Why the run ended.
         message: The same as a sentence.
-        iterations: Sweeps for Gauss-Seidel, gradient steps for all others. The accelerated methods
-            begin with iterations of three sweeps each.
+        iterations: Sweeps for Gauss-Seidel, gradient steps for all others.
         evaluations: The `Evaluations` of the run, including those that score a polished or last
             point.
         time: Seconds spent solving, without recording, callbacks and checkpoints.
