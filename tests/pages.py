@@ -14,14 +14,15 @@ ELSEWHERE = {"jorth demo"}
 """Lines that take long; tests/cli runs them."""
 
 
-def run_page(page: Path) -> None:
-    """Run the blocks of a page in the present folder, in one namespace; a failure raises."""
+def run_page(page: Path) -> dict[str, object]:
+    """Run the blocks of a page in the present folder; return their namespace. A failure raises."""
     namespace: dict[str, object] = {}
     for number, (language, block) in enumerate(BLOCK.findall(page.read_text())):
         if language == "python":
             exec(compile(block, f"{page.name} block {number}", "exec"), namespace)
         else:
             run_lines(block)
+    return namespace
 
 
 def run_lines(block: str) -> None:
