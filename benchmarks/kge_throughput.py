@@ -29,7 +29,7 @@ import torch
 import jorth
 from benchmarks import kernels, roofline, work
 from jorth.kge import Config, Triples, load_triples, train
-from jorth.kge.fused import LeftOut, distance_softmax
+from jorth.kge.loss import LeftOut, distance_softmax
 from jorth.kge.model import UltraE, squared_arc
 
 RELATIONS = {"momentum": 0.9, "curvature": "per-plane", "metric": "invariant"}

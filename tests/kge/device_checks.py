@@ -3,7 +3,6 @@
 import torch
 
 from jorth.kernels.arcs import write_squared_arcs
-from jorth.kge.products.moving_on_device import moved, outer_products
 
 SHAPES = ((1, 2, 1), (150, 3, 2), (50, 33, 70))
 """Points, rows and matrices: parts of several blocks, and matrices without points."""
@@ -32,6 +31,8 @@ def check_arcs(device, write=write_squared_arcs):
 
 
 def check_moving(device):
+    from jorth.kge import _products_triton as engine
+
     for B, n, m in SHAPES:
         for dtype in (torch.float64, torch.float32):
             random = torch.Generator().manual_seed(B)
@@ -47,9 +48,9 @@ def check_moving(device):
             back = (chosen.mT @ x.double()[..., None]).squeeze(-1)
             R, x, y, index = (part.to(device) for part in (R, x, y, index))
             found = (
-                moved(R, index, x, transposed=False),
-                moved(R, index, x, transposed=True),
-                outer_products(index, y, x, m),
+                engine.apply_matrices(R, index, x, transposed=False),
+                engine.apply_matrices(R, index, x, transposed=True),
+                engine.outer_products(index, y, x, m),
             )
             unit = torch.finfo(dtype).eps / 2
             for one, other, terms in zip(found, (forth, back, sums), (n, n, B), strict=True):

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from jorth.kge.losses import logistic, self_adversarial, softmax
+from jorth.kge.loss import logistic, self_adversarial, softmax
 
 
 def smooth(positive, negative):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from jorth.kge.products.moving_on_device import multiply_on_device, runs_on_device
+from jorth.kge.products import _engine, multiply
 from tests.kge.device_checks import check_arcs, check_moving
 
 pytestmark = pytest.mark.gpu
@@ -24,8 +24,8 @@ def test_gradients():
         for shape in ((4, 5, 5), (60, 5))
     )
     index = torch.randint(4, (60,), generator=random).cuda()
-    assert runs_on_device(x)
-    ours = torch.autograd.grad(multiply_on_device(R, index, x).square().sum(), (R, x))
+    assert _engine(x).__name__ == "jorth.kge._products_triton"
+    ours = torch.autograd.grad(multiply(R, index, x).square().sum(), (R, x))
     theirs = torch.autograd.grad((R[index] @ x[..., None]).square().sum(), (R, x))
     for one, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from jorth.kge.products.moving import multiply
+from jorth.kge.products import multiply
 
 
 def gathered(matrices, index, points):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from jorth.kge.products.pairs import pair_terms
+from jorth.kge.products import pair_terms
 
 
 def parts(dtype, device="cpu"):

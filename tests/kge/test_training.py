@@ -22,7 +22,7 @@ from jorth.kge import (
 )
 from jorth.kge.batches import Batch
 from jorth.kge.logs import TensorBoardLog
-from jorth.kge.losses import LOSSES
+from jorth.kge.loss import LOSSES
 from jorth.kge.training import _Run
 from jorth.optim import JOBCD
 from tests.ranks.processes import in_processes

@@ -16,8 +16,7 @@ from jorth.group.retractions import exp_by_products
 from jorth.kge import NamedModel
 from jorth.kge import UltraE as JorthUltraE
 from jorth.kge.model import SIGNATURE, squared_arc, start_points, start_relations
-from jorth.kge.products.moving import multiply
-from jorth.kge.products.pairs import pair_terms
+from jorth.kge.products import multiply, pair_terms
 from jorth.nn.parametrizations import exponential_form
 from jorth.signature import Signature
 from jorth.ultrahyperbolic import check_q, lift_at, slices

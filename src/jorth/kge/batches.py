@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from jorth.kge.fused import LeftOut, distance_softmax
 from jorth.kge.graph import Known, both_directions
-from jorth.kge.losses import LOSSES
+from jorth.kge.loss import LOSSES, LeftOut, distance_softmax
 from jorth.kge.model import UltraE
 
 SIDES = ("both", "uniform", "bernoulli")

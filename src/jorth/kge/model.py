@@ -13,7 +13,7 @@ from jorth.arrays import check_indices, describe, index_tensor
 from jorth.derivatives import first_derivatives_only
 from jorth.group import random_point
 from jorth.kernels.arcs import runs_compiled, runs_on_device, write_compiled, write_squared_arcs
-from jorth.kge.products.moving import multiply
+from jorth.kge.products import multiply
 from jorth.nn import declare
 from jorth.signature import Signature
 from jorth.suggestions import Explained

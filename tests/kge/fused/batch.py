@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch.nn.functional import cross_entropy
 
-from jorth.kge.fused import LeftOut
+from jorth.kge.loss import LeftOut
 
 NAMES = ("signed", "candidates", "bias", "truth", "area")
 

@@ -6,16 +6,16 @@ from jorth.kernels.available import has_triton
 from tests.interpreted import run_interpreted
 
 SCRIPT = """
-from jorth.kge.fused import on_device
+from jorth.kge import _loss_triton
 from tests.kge.fused.backend_checks import check_edges, check_shapes
 from tests.kge.device_checks import check_arcs, check_moving
 
-check_shapes(on_device.by_triton, "cpu")
-check_edges(on_device.by_triton, "cpu")
+check_shapes(_loss_triton.loss_and_gradients, "cpu")
+check_edges(_loss_triton.loss_and_gradients, "cpu")
 check_moving("cpu")
 check_arcs("cpu")
-on_device.MOST_BYTES = 100  # rows in chunks
-check_edges(on_device.by_triton, "cpu")
+_loss_triton.MOST_BYTES = 100  # rows in chunks
+check_edges(_loss_triton.loss_and_gradients, "cpu")
 """
 
 

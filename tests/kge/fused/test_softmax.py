@@ -3,9 +3,7 @@
 import pytest
 import torch
 
-from jorth.kge.fused import distance_softmax
-from jorth.kge.fused.gradients import Gradients
-from jorth.kge.fused.reference import by_torch
+from jorth.kge.loss import by_torch, distance_softmax
 from tests.kge.fused.batch import loss_by_cross_entropy, random_batch, value_and_gradients
 
 
@@ -13,7 +11,7 @@ from tests.kge.fused.batch import loss_by_cross_entropy, random_batch, value_and
 def _backend(request, monkeypatch):
     """Both the backend of this machine and torch's own operations, the reference of all others."""
     if request.param == "torch":
-        monkeypatch.setattr("jorth.kge.fused.dispatch.backend_for", lambda signed: None)
+        monkeypatch.setattr("jorth.kge.loss.backend_for", lambda signed: None)
 
 
 def fused(batch):
@@ -80,8 +78,8 @@ def test_gradients_of_a_backend_are_scaled_and_handed_on(monkeypatch):
         tensors = [tensor.detach().requires_grad_() for tensor in given[:5]]
         with torch.enable_grad():
             loss = by_torch(*tensors, *given[5:])
-        return loss.detach(), Gradients(*torch.autograd.grad(loss, tensors))
+        return loss.detach(), torch.autograd.grad(loss, tensors)
 
-    monkeypatch.setattr("jorth.kge.fused.dispatch.backend_for", lambda signed: backend)
+    monkeypatch.setattr("jorth.kge.loss.backend_for", lambda signed: backend)
     for one, other in zip(value_and_gradients(fused, batch), expected, strict=True):
         assert torch.allclose(one, other, rtol=1e-14, atol=1e-15)

@@ -16,7 +16,7 @@ from jorth import arrays
 from jorth.arrays import describe, whole_number
 from jorth.kge.batches import SIDES
 from jorth.kge.graph import Triples
-from jorth.kge.losses import LOSSES
+from jorth.kge.loss import LOSSES
 from jorth.kge.model import SCALINGS, reverse_number
 from jorth.kge.settings import automatic, presets
 from jorth.messages import listed

@@ -3,35 +3,35 @@
 import pytest
 import torch
 
-from jorth.kge.fused import distance_softmax, on_device
+from jorth.kge.loss import distance_softmax
 from tests.kge.fused.backend_checks import check, check_edges, check_shapes, exact_batch, moved
 
+_loss_triton = pytest.importorskip("jorth.kge._loss_triton", exc_type=ImportError)
+BACKEND = _loss_triton.loss_and_gradients
 pytestmark = pytest.mark.gpu
 
 
 def test_equals_the_reference():
-    check_shapes(on_device.by_triton, "cuda")
-    check_edges(on_device.by_triton, "cuda")
+    check_shapes(BACKEND, "cuda")
+    check_edges(BACKEND, "cuda")
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_chunks_of_rows(dtype, monkeypatch):
-    monkeypatch.setattr(on_device, "MOST_BYTES", 3 * 700 * 8)
-    check(on_device.by_triton, exact_batch(11, 700, 5, dtype=dtype, device="cuda"), "cuda")
+    monkeypatch.setattr(_loss_triton, "MOST_BYTES", 3 * 700 * 8)
+    check(BACKEND, exact_batch(11, 700, 5, dtype=dtype, device="cuda"), "cuda")
 
 
 def test_large_batch():
     """Several blocks of columns and several tiles of rows per program."""
-    check(
-        on_device.by_triton, exact_batch(2100, 3001, 8, dtype=torch.float64, device="cuda"), "cuda"
-    )
+    check(BACKEND, exact_batch(2100, 3001, 8, dtype=torch.float64, device="cuda"), "cuda")
 
 
 def test_the_same_twice():
     """Nothing depends on the order in which programs end."""
     batch = exact_batch(500, 3000, 6, dtype=torch.float32, device="cuda")
     given = (*batch.tensors.values(), 0.1, moved(batch.left_out, "cuda"))
-    first, second = (on_device.by_triton(*given) for _ in range(2))
+    first, second = (BACKEND(*given) for _ in range(2))
     assert torch.equal(first[0], second[0])
     assert all(torch.equal(one, other) for one, other in zip(first[1], second[1], strict=True))
 

@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 import torch
 
-from jorth.kge.fused import distance_softmax
-from jorth.kge.fused.compiled import blocks
-from jorth.kge.fused.reference import by_torch
+from jorth.kge import _loss_numba
+from jorth.kge.loss import by_torch, distance_softmax
 from tests.kge.fused.backend_checks import check_edges, check_shapes
 from tests.kge.fused.batch import random_batch, value_and_gradients
 
@@ -29,11 +28,11 @@ def threads():
 
 
 def test_against_the_reference_in_double_precision():
-    check_shapes(blocks.by_blocks, "cpu")
+    check_shapes(_loss_numba.loss_and_gradients, "cpu")
 
 
 def test_edges():
-    check_edges(blocks.by_blocks, "cpu")
+    check_edges(_loss_numba.loss_and_gradients, "cpu")
 
 
 def assert_close(batch, rtol):
@@ -50,8 +49,8 @@ def assert_close(batch, rtol):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_blocks_and_threads(dtype, smoothing, count, threads, monkeypatch):
     """31 rows in blocks of 8, shared among threads: the last ones are not full."""
-    monkeypatch.setattr(blocks, "CACHE", 1)
-    monkeypatch.setattr(blocks, "THREAD_ROWS", 1)
+    monkeypatch.setattr(_loss_numba, "CACHE", 1)
+    monkeypatch.setattr(_loss_numba, "THREAD_ROWS", 1)
     threads(count)
     batch = random_batch(31, 57, 6, smoothing=smoothing, dtype=dtype)
     assert_close(batch, 1000 * torch.finfo(dtype).eps)

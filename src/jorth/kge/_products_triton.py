@@ -1,7 +1,52 @@
-"""Points times the matrices that an index chooses, and back, for Triton: no matrix is copied."""
+"""`jorth.kge.products.multiply` on a CUDA device, by Triton: no matrix is copied."""
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
+
+from jorth.kernels.device_turns import rows_of_tile
+
+BLOCK = 32
+ENOUGH_PROGRAMS = 2048
+"""Points are split, for sums of outer products, unless there are so many matrices."""
+
+
+def multiply(matrices: Tensor, index: Tensor, points: Tensor) -> Tensor:
+    """Return M_i x_i (B, n) for the matrices M (m, n, n), an index (B,) and points x (B, n)."""
+    return apply_matrices(matrices, index, points, transposed=False)
+
+
+def multiply_back(
+    matrices: Tensor, index: Tensor, points: Tensor, slopes: Tensor, wanted: tuple[bool, bool]
+) -> tuple[Tensor | None, Tensor | None]:
+    """Return the slopes in the matrices and in the points, those that are wanted."""
+    of_matrices = outer_products(index, slopes, points, len(matrices)) if wanted[0] else None
+    of_points = apply_matrices(matrices, index, slopes, transposed=True) if wanted[1] else None
+    return of_matrices, of_points
+
+
+def apply_matrices(matrices: Tensor, index: Tensor, points: Tensor, *, transposed: bool) -> Tensor:
+    """The products (B, n) with the chosen matrices or with their transposes."""
+    B, n = points.shape
+    product, rows = torch.empty_like(points), rows_of_tile(n)
+    move_points[(B,)](
+        matrices, index, points, product, n,
+        TRANSPOSED=transposed, N=rows, num_warps=max(1, rows // 16),
+    )  # fmt: skip
+    return product
+
+
+def outer_products(index: Tensor, left: Tensor, right: Tensor, count: int) -> Tensor:
+    """The sums (count, n, n) of left_i right_i^T over the points i of each matrix."""
+    B, n = left.shape
+    parts = max(1, min(ENOUGH_PROGRAMS // count, -(-B // (4 * BLOCK))))
+    sums = left.new_empty((parts, count, n, n))
+    sum_outer_products[(count, parts)](
+        index, left, right, sums, B, -(-B // parts), n,
+        N=max(rows_of_tile(n), 16), BLOCK=BLOCK, num_warps=4,
+    )  # fmt: skip
+    return sums.sum(0)
 
 
 @triton.jit

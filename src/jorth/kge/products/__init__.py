@@ -1,1 +1,0 @@
-"""Inner products and images of points under relations: compiled, by Triton, or by torch."""
