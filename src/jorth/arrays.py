@@ -124,10 +124,17 @@ def real_numbers(value: Any, name: str, expected: str, device: torch.device) -> 
     return tensor.detach()
 
 
-def like_input(result: Tensor, value: ArrayT | Convertible) -> ArrayT:
-    """``result`` as a tensor if ``value`` is one, else as a NumPy array."""
-    found: Any = result if isinstance(value, Tensor) else result.detach().cpu().numpy()
+def like_input(result: Tensor, value: ArrayT | Convertible, *others: object) -> ArrayT:
+    """``result`` as a tensor if any of the arguments is one, else as a NumPy array."""
+    tensors = any(isinstance(given, Tensor) for given in (value, *others))
+    found: Any = result if tensors else result.detach().cpu().numpy()
     return found  # type: ignore[no-any-return]
+
+
+def numbers_like(result: Tensor, *values: Any) -> Any:
+    """`like_input` for one number per matrix or point; a float for a single NumPy one."""
+    found: Any = like_input(result, *values)
+    return found if isinstance(found, Tensor) or found.ndim else found.item()
 
 
 def small_as_numpy(X: Tensor, *matrices: Tensor | None) -> tuple[Any, ...]:

@@ -77,3 +77,21 @@ def test_input_is_not_changed():
     before = X.copy()
     polish(X, sig)
     np.testing.assert_array_equal(X, before)
+
+
+@pytest.mark.parametrize("off", [0.0, 1e-12, 1e-3])
+def test_the_derivative_at_a_feasible_point_is_the_projection_onto_the_tangent_space(off):
+    """Where no step is needed, too."""
+    sig = Signature(3, 2)
+    noise = torch.randn(5, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    X = random_point(sig, cond=5.0, seed=3, dtype=torch.float64) + off * noise
+    X.requires_grad_()
+    assert torch.autograd.gradcheck(lambda A: polish(A, sig), X)
+    assert torch.autograd.gradgradcheck(lambda A: polish(A, sig), X)
+    W = polish(X, sig)
+    assert off or torch.equal(W, X)
+    slopes = torch.autograd.functional.jacobian(lambda A: polish(A, sig), W.detach())
+    J = torch.diag(sig.vector(W))
+    E = noise.flip(0)
+    projected = (E - W @ J @ E.mT @ J @ W).detach() / 2
+    torch.testing.assert_close((slopes * E).sum(dim=(-2, -1)), projected, rtol=0, atol=1e-12)

@@ -282,6 +282,90 @@ def test_maps_commute_with_isometries(sig):
     np.testing.assert_allclose(moved, transport(x, y, w, sig) @ V, atol=1e-10)
 
 
+def far_pair(sig, alpha, dtype, length, seed):
+    """x near the origin, y at the end of a hyperbola of ``length`` alpha from x, and exact g."""
+    rng = np.random.default_rng(seed)
+    x = origin(sig, alpha=alpha)
+    if seed:
+        x = lift(alpha * rng.standard_normal(sig.n), sig, alpha=alpha)
+    v = project_tangent(x, rng.standard_normal((100, sig.n)), sig, alpha=alpha)
+    v = v[np.argmax(inner(v, v, sig))]
+    v *= length * alpha / np.sqrt(inner(v, v, sig))
+    x, v = x.astype(dtype), v.astype(dtype)
+    y = exp(x, v, sig, alpha=alpha)
+    with mpmath.workdps(400):
+        g = -exact.form(exact.numbers(x), exact.numbers(y), sig) / mpmath.mpf(alpha) ** 2
+    return x, y, g
+
+
+FAR_SIGS = [Signature(4, 1), Signature(3, 2), Signature.of([-1, 1, 1, -1, 1, -1])]
+
+
+@pytest.mark.parametrize("sig", FAR_SIGS, ids=str)
+@pytest.mark.parametrize("alpha", [1.0, 0.3])
+@pytest.mark.parametrize(
+    ("dtype", "length"),
+    [(np.float32, 9.0), (np.float32, 36.0)] + [(np.float64, r) for r in (9.0, 20.0, 36.0, 300.0)],
+)
+def test_far_points_keep_their_digits(sig, alpha, dtype, length):
+    """The errors are those of <x, y>: u |x| |y|, not u |y|^2."""
+    for seed in range(4):
+        x, y, g = far_pair(sig, alpha, dtype, length, seed)
+        sizes = [float(np.linalg.norm(point.astype(float) / alpha)) for point in (x, y)]
+        share = sizes[0] * float(sizes[1] / g)  # the error of g over g and u
+        bound = float(8 * sig.n * unit(dtype) * share)
+        with mpmath.workdps(400):
+            wanted = exact.doubles(exact.log(exact.numbers(x), exact.numbers(y), sig, alpha))
+            apart = float(alpha * mpmath.acosh(g))
+        found = log(x, y, sig, alpha=alpha).astype(float)
+        assert np.abs(found - wanted).max() <= bound * np.abs(wanted).max()
+        assert distance(x, y, sig, alpha=alpha) == pytest.approx(apart, rel=bound)
+
+
+@pytest.mark.parametrize("length", [9.0, 36.0, 100.0])
+def test_derivatives_at_far_points(length):
+    """Against difference quotients of the definitions with 200 digits."""
+    sig = Signature(3, 2)
+    x, y, _ = far_pair(sig, 1.3, np.float64, length, 1)
+    step = np.random.default_rng(2).standard_normal((2, sig.n)) * np.abs([x, y])
+
+    def jacobian(function):
+        points = torch.from_numpy(x), torch.from_numpy(y)
+        parts = torch.autograd.functional.jacobian(function, points)
+        return sum((part.numpy() @ h) for part, h in zip(parts, step, strict=True))
+
+    with mpmath.workdps(200):
+        small = mpmath.mpf(10) ** -100
+        ends = [exact.numbers(point) for point in (x, y)]
+        moved = [
+            [a + small * mpmath.mpf(float(b)) for a, b in zip(end, h, strict=True)]
+            for end, h in zip(ends, step, strict=True)
+        ]
+        logs = [exact.log(*pair, sig, 1.3) for pair in (ends, moved)]
+        slope = exact.doubles([(b - a) / small for a, b in zip(*logs, strict=True)])
+        arcs = [
+            mpmath.acosh(-exact.form(*pair, sig) / mpmath.mpf(1.3) ** 2) for pair in (ends, moved)
+        ]
+        rate = float(1.3 * (arcs[1] - arcs[0]) / small)
+    found = jacobian(lambda a, b: log(a, b, sig, alpha=1.3))
+    np.testing.assert_allclose(found, slope, rtol=0, atol=1e-12 * np.abs(slope).max())
+    assert jacobian(lambda a, b: distance(a, b, sig, alpha=1.3)) == pytest.approx(rate, rel=1e-12)
+
+
+def test_all_pairs_on_one_sheet_are_joined():
+    """Where <x, y> is all rounding, too."""
+    sig = Signature.lorentz(4)
+    rng = np.random.default_rng(4)
+    directions = rng.standard_normal((500, 4))
+    for apart in (1e-9, 1e-6, 1e-3):
+        scale = 10 ** rng.uniform(0, 12, (2, 500, 1))
+        x = lift(scale[0] * directions + [1, 0, 0, 0], sig)
+        y = lift(scale[1] * directions * (1 + apart * rng.standard_normal((500, 4))), sig)
+        x, y = (point * np.sign(point[:, :1]) for point in (x, y))
+        assert np.isfinite(log(x, y, sig)).all()
+        assert (distance(x, y, sig) >= 0).all()
+
+
 # -- derivatives
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import ArrayLike
+from jorth.arrays import ArrayLike, numbers_like
 from jorth.derivatives import first_derivatives_only
 from jorth.group.arguments import elements
 from jorth.group.elements import component
@@ -50,10 +50,7 @@ def distance(X: ArrayLike, Y: ArrayLike, signature: Signature) -> Any:
     if bool((_components(first, signature) != _components(second, signature)).any()):
         raise ValueError("Y must be in the component of X, which no path leaves, got another one")
     found: Tensor = _Distance.apply(first, second, signature)  # type: ignore[no-untyped-call]
-    if isinstance(X, Tensor):
-        return found
-    array = found.detach().cpu().numpy()
-    return array if array.ndim else array.item()
+    return numbers_like(found, X, Y)
 
 
 def _components(X: Tensor, signature: Signature) -> Tensor:

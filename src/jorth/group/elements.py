@@ -68,7 +68,7 @@ def residual(X: ArrayLike, signature: Signature, *, gram: ArrayLike | None = Non
     scaled = scaled_violation(matrix, s, target)
     if scaled.ndim == 0:
         return scaled.item()
-    return scaled if isinstance(X, Tensor) else scaled.numpy()
+    return like_input(scaled, X, gram)
 
 
 @explained

@@ -51,7 +51,7 @@ def mean(Xs: ArrayT | Convertible, signature: Signature, *, weights: Any = None)
     w = _weights(weights, points)
     used = points.detach()[w > 0].double().cpu()
     found = barycentre(used, (w[w > 0] / w.sum()).double().cpu(), signature)
-    return like_input(found.to(points), Xs)
+    return like_input(found.to(points), Xs, weights)
 
 
 def barycentre(X: Tensor, weights: Tensor, signature: Signature) -> Tensor:

@@ -36,6 +36,7 @@ def polish(X: ArrayT | Convertible, signature: Signature) -> ArrayT:
 
     Returns:
         An array like X with a residual at rounding level; an X that has one already is unchanged.
+        The derivative is that of W: on the group, the projection onto the tangent space.
     """
     return like_input(orthogonal_factor(finite_square(X, signature), signature, "X"), X)
 
@@ -55,11 +56,24 @@ def orthogonal_factor(matrix: Tensor, signature: Signature, name: str) -> Tensor
         scaled = distance / torch.linalg.matrix_norm(point).square().clamp(min=1.0)
         converged = scaled <= rounding_level
         if bool(converged.all()):
-            return point
+            return _with_derivatives(point, s) if point.requires_grad else point
         if not bool(torch.isfinite(scaled).all()):
             break
         point = torch.where(converged[..., None, None], point, _step(point, M, distance, s))
     raise _error(name, signature, int((~converged).sum()), converged.numel(), scaled.amax().item())
+
+
+def _with_derivatives(W: Tensor, s: Tensor) -> Tensor:
+    """W with the first and second derivatives of the factor, of which each step adds one order.
+
+    The steps so far may have been none.
+    """
+    stepped = W
+    for _ in range(2):
+        stepped = 1.5 * stepped - 0.5 * stepped @ (
+            s[:, None] * (stepped.mT @ (s[:, None] * stepped))
+        )
+    return W.detach() + (stepped - stepped.detach())
 
 
 def _factor_of_one(matrix: Tensor, signature: Signature, name: str) -> Tensor:

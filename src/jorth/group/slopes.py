@@ -32,7 +32,7 @@ def riemannian_gradient(
     s = signature.vector(point)
     tangent = s[:, None] * (skew_gradient(point, gradient, s) @ point)
     arrays.check_overflow(tangent, "X and G", "the tangent vector")
-    return like_input(tangent, X)
+    return like_input(tangent, X, G)
 
 
 @explained
@@ -49,7 +49,7 @@ def multiplier(X: ArrayT | Convertible, G: ArrayT | Convertible, signature: Sign
         raise ValueError(f"X must be square for the multiplier with {signature}, got {describe(X)}")
     found = symmetric_multiplier(point, gradient, signature.vector(point))
     arrays.check_overflow(found, "X and G", "the multiplier")
-    return like_input(found, X)
+    return like_input(found, X, G)
 
 
 def skew_gradient(X: Tensor, G: Tensor, signs: Tensor) -> Tensor:

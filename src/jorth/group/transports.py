@@ -45,7 +45,7 @@ def transport(
     R = square_root(M, s)
     moved = (A @ R @ (inverse @ W) @ R).to(start.dtype)
     arrays.check_overflow(moved, "X, Y and V", "the tangent vector")
-    return like_input(moved, X)
+    return like_input(moved, X, Y, V)
 
 
 def _check_tangent(X: Tensor, V: Tensor, signature: Signature) -> None:

@@ -49,7 +49,7 @@ def indefinite_lstsq(
     x = torch.linalg.solve_triangular(R, y, upper=True) / scale[..., None]
     x = x.reshape(*matrix.shape[:-2], matrix.shape[-1], *right.shape[matrix.ndim - 1 :]).to(matrix)
     arrays.check_overflow(x, "A and b", "x")
-    return like_input(x, A)
+    return like_input(x, A, b)
 
 
 def right_hand_side(b: object, A: Tensor) -> Tensor:

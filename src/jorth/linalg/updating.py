@@ -87,7 +87,7 @@ def cholesky_update(
     found = torch.from_numpy(factors).reshape(matrix.shape).to(matrix)
     if found.dtype != torch.float64:
         check_overflow(found, "R and add", "the new factor")
-    return like_input(found.mT if lower else found, R)
+    return like_input(found.mT if lower else found, R, add, drop)
 
 
 def _square(R: object) -> Tensor:

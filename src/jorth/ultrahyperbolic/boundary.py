@@ -46,11 +46,3 @@ def several_points(signature: Signature, **values: Any) -> list[Tensor]:
             found = f"{describe(values[name])} and {describe(values[names[0]])}"
             raise ValueError(f"{name} must broadcast against {names[0]}, got {found}") from None
     return tensors
-
-
-def like(result: Tensor, value: Any) -> Any:
-    """The result as the kind of array that ``value`` is; a number for one NumPy point."""
-    if isinstance(value, Tensor):
-        return result
-    array = result.detach().cpu().numpy()
-    return array if array.ndim else array.item()

@@ -9,11 +9,14 @@ import torch
 from torch import Tensor
 
 from jorth import arrays
-from jorth.arrays import ArrayLike
+from jorth.arrays import ArrayLike, numbers_like
 from jorth.signature import Signature
 from jorth.suggestions import explained
-from jorth.ultrahyperbolic.boundary import like, several_points
+from jorth.ultrahyperbolic.boundary import several_points
+from jorth.ultrahyperbolic.maps import ROOT2, gap
 
+FAR = 1e16
+"""Above this e it is |delta| of `gap` to rounding in any dtype, and its square may overflow."""
 SLOPE_FLOOR = 1e-15
 """The least |e| (2 + e), e = |g| - 1, in a derivative 1 / sqrt(|e| (2 + e)): at most 3.2e7."""
 
@@ -22,9 +25,9 @@ SLOPE_FLOOR = 1e-15
 def distance(x: ArrayLike, y: ArrayLike, signature: Signature, *, alpha: float = 1.0) -> Any:
     """The distance of points of U: alpha acosh|g| where |g| >= 1, alpha acos|g| elsewhere.
 
-    Here g = <x, y>_J / alpha^2; x and y (..., n) broadcast. It is computed from
-    e = |g| - 1 = <x -+ y, x -+ y>_J / (2 alpha^2), minus for g < 0, as 2 alpha asinh sqrt(e / 2) or
-    2 alpha asin sqrt(-e / 2), which has full relative accuracy for near points, too.
+    Here g = <x, y>_J / alpha^2; x and y (..., n) broadcast. With e = |g| - 1 it is
+    2 alpha asinh sqrt(e / 2) or 2 alpha asin sqrt(-e / 2), and e is computed from
+    <x -+ y, x -+ y>_J where that is short, so that near points keep full relative accuracy.
 
     The derivative in e is +-alpha / sqrt(|e| (2 + e)), infinite at e = 0 (the same point,
     antipodes, points joined by a null geodesic). Zero is returned there, and at most 3.2e7 alpha
@@ -41,14 +44,14 @@ def distance(x: ArrayLike, y: ArrayLike, signature: Signature, *, alpha: float =
     """
     a, b = several_points(signature, x=x, y=y)
     radius = arrays.positive_number(alpha, "alpha", a.dtype)
-    s = signature.vector(a)
-    with torch.no_grad():
-        same_side = ((a * b * s).sum(dim=-1, keepdim=True) <= 0).to(a.dtype)
-    difference = a - b * (2 * same_side - 1)
-    e = ((difference / radius).square() * s).sum(dim=-1) / 2
-    distances: Tensor = radius * _Arc.apply(e)  # type: ignore[no-untyped-call]
-    arrays.check_overflow(distances, "x, y and alpha", "<x - y, x - y> / alpha^2")
-    return like(distances, x)
+    _, _, delta, root = gap(a, b, signature.vector(a), radius)
+    e = torch.where(delta >= -1, delta, -2 - delta).squeeze(-1)
+    far = e > FAR
+    arc = _Arc.apply(torch.where(far, 0.0, e))  # type: ignore[no-untyped-call]
+    far_root = torch.where(far, root.squeeze(-1), 1.0)
+    distances: Tensor = radius * torch.where(far, 2 * torch.asinh(far_root / ROOT2), arc)
+    arrays.check_overflow(distances, "x, y and alpha", "the distance")
+    return numbers_like(distances, x, y)
 
 
 class _Arc(torch.autograd.Function):

@@ -73,7 +73,7 @@ def frechet_mean(
     with torch.no_grad():
         at, left = _stationary(cloud)
     _check_found(at.x, left, x, signature)
-    return like_input((unit * _attached(at, cloud)).to(x.dtype), points)
+    return like_input((unit * _attached(at, cloud)).to(x.dtype), points, weights)
 
 
 class _Cloud(NamedTuple):

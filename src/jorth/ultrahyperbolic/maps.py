@@ -43,7 +43,7 @@ def exp(
     radius = arrays.positive_number(alpha, "alpha", point.dtype)
     end = exp_at(point, vector, signature.vector(point), radius)
     arrays.check_overflow(end, "x, v and alpha", "the end of the geodesic")
-    return like_input(end, x)
+    return like_input(end, x, v)
 
 
 def exp_at(x: Tensor, v: Tensor, signs: Tensor, alpha: float | Tensor) -> Tensor:
@@ -55,8 +55,7 @@ def exp_at(x: Tensor, v: Tensor, signs: Tensor, alpha: float | Tensor) -> Tensor
 
 def scaled_form(v: Tensor, signs: Tensor, alpha: float | Tensor) -> tuple[Tensor, Tensor]:
     """<u, u>_J and |v|_max / alpha (..., 1), u = v / |v|_max: <v, v> / alpha^2 without overflow."""
-    size = v.detach().abs().amax(dim=-1, keepdim=True)
-    size = torch.where(size > 0, size, 1.0)
+    size = _largest(v.detach())
     form = ((v / size).square() * signs).sum(dim=-1, keepdim=True)
     return form, size / alpha
 
@@ -67,9 +66,9 @@ def log(
 ) -> ArrayT:
     """The tangent vector v at x with exp(x, v) = y, the shortest one on a closed geodesic.
 
-    v = (y - g x) / S(w) with g = -<x, y>_J / alpha^2 = C(w). It is computed from y - x, or from
-    y + x where that is shorter, which keeps all digits for near points and near antipodes. A
-    ValueError is raised if a pair is not joined by a geodesic, <x, y>_J >= alpha^2.
+    v = (y - g x) / S(w) with g = -<x, y>_J / alpha^2 = C(w). For near points and near antipodes
+    it is computed from y - x or y + x, which keeps all digits. A ValueError is raised if a pair is
+    not joined by a geodesic, <x, y>_J >= alpha^2.
 
     Args:
         x: Points (..., n) of U.
@@ -80,7 +79,7 @@ def log(
     a, b, radius = _joined(x, y, signature, alpha)
     vector = log_at(a, b, signature.vector(a), radius)
     arrays.check_overflow(vector, "x, y and alpha", "the tangent vector")
-    return like_input(vector, x)
+    return like_input(vector, x, y)
 
 
 def log_at(x: Tensor, y: Tensor, signs: Tensor, alpha: float | Tensor) -> Tensor:
@@ -89,7 +88,7 @@ def log_at(x: Tensor, y: Tensor, signs: Tensor, alpha: float | Tensor) -> Tensor
     With e = g - 1 and f = g + 1 it is arc / sqrt|e f| (D - k x), arc = acosh(g) or acos(g), where
     D - k x is y - g x: D = y - x and k = e, or D = y + x and k = f.
     """
-    sign, D, delta, root = _gap(x, y, signs, alpha)
+    sign, D, delta, root = gap(x, y, signs, alpha)
     same, joined = sign > 0, _is_joined(sign, delta)
     e = torch.where(same, delta, -2 - delta)
     near = e.abs() < NEAR_ARC
@@ -110,7 +109,7 @@ def between_at(x: Tensor, y: Tensor, share: Tensor, signs: Tensor, alpha: float 
     On a hyperbola it is a(1 - g) x + a(g) y, a(t) = t S(t^2 z) / S(z), z = <v, v>_J / alpha^2 with
     v = log(x, y). Far out v itself is much larger than x and y, and exp would cancel its digits.
     """
-    sign, _, delta, root = _gap(x, y, signs, alpha)
+    sign, _, delta, root = gap(x, y, signs, alpha)
     hyperbola = (sign > 0) & (delta > -NEAR_ARC)
     near = delta.abs() < NEAR_ARC
     e = torch.where(near & hyperbola, delta, 0.0)
@@ -136,27 +135,41 @@ def _roots(root: Tensor, same: Tensor, circle: Tensor) -> tuple[Tensor, Tensor]:
     return torch.where(same, root, other), torch.where(same, other, root)
 
 
-def _gap(
+def gap(
     x: Tensor, y: Tensor, signs: Tensor, alpha: float | Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """sigma (..., 1), D = y - sigma x, delta = <D, D>_J / (2 alpha^2) and sqrt |delta|.
+    """sigma (..., 1), D = y - sigma x, delta = -sigma <x, y>_J / alpha^2 - 1 and sqrt |delta|.
 
-    sigma = +-1 makes D short: -<x, y>_J / alpha^2 is sigma (1 + delta) for points of U. The root is
-    finite where delta overflows; where delta = 0 it is 1, to have a derivative.
+    sigma = +-1 makes D short. For points of U delta is <D, D>_J / (2 alpha^2), which keeps its
+    digits where D is shorter than x and y. Elsewhere, as for a far y and a near x, it would have
+    errors u |y|^2 where those of <x, y> are u |x| |y|.
+
+    The root is finite where delta overflows; where delta = 0 it is 1, to have a derivative.
     """
     with torch.no_grad():
-        product = (_scaled(x) * _scaled(y)).sum(dim=-1, keepdim=True)
+        sizes = [_largest(x), _largest(y)]
+        product = (x / sizes[0] * (y / sizes[1])).sum(dim=-1, keepdim=True)
         sign = torch.where(product >= 0, 1.0, -1.0).to(x.dtype)
+        apart = _largest(y - sign * x)
+        smaller, larger = torch.minimum(*sizes), torch.maximum(*sizes)
+        is_short = (y - sign * x).abs().amax(dim=-1, keepdim=True) <= smaller
+        on_hyperboloid = (signs < 0).sum() == 1
     D = y - sign * x
-    form, ratio = scaled_form(D, signs, alpha)
-    form = form / 2
-    root = ratio * torch.where(form == 0, 1.0, form).abs().sqrt()
-    return sign, D, ratio * (ratio * form), root
+    short = ((D / apart).square() * signs).sum(dim=-1, keepdim=True) / 2
+    long = -sign * (x / sizes[0] * (y / sizes[1]) * signs).sum(dim=-1, keepdim=True)
+    form = torch.where(is_short, short, long - alpha / larger * (alpha / smaller))
+    # with one negative sign |<x, y>| >= alpha^2: less is rounding
+    form = torch.where(on_hyperboloid & (form < 0), 0.0, form)
+    smaller = torch.where(is_short, apart, smaller) / alpha
+    larger = torch.where(is_short, apart, larger) / alpha
+    root = smaller.sqrt() * larger.sqrt() * torch.where(form == 0, 1.0, form).abs().sqrt()
+    return sign, D, smaller * (larger * form), root
 
 
-def _scaled(x: Tensor) -> Tensor:
+def _largest(x: Tensor) -> Tensor:
+    """max |x_i| (..., 1), or 1 for x = 0."""
     size = x.abs().amax(dim=-1, keepdim=True)
-    return x / torch.where(size > 0, size, 1.0)
+    return torch.where(size > 0, size, 1.0)
 
 
 def _is_joined(sign: Tensor, delta: Tensor) -> Tensor:
@@ -172,7 +185,7 @@ def _joined(
     a, b = several_points(signature, x=x, y=y)
     radius = arrays.positive_number(alpha, "alpha", a.dtype)
     with torch.no_grad():
-        sign, _, delta, _ = _gap(a, b, signature.vector(a), radius)
+        sign, _, delta, _ = gap(a, b, signature.vector(a), radius)
         apart = int((~_is_joined(sign, delta)).sum())
     if apart:
         expected = "joined to x by a geodesic, <x, y> < alpha^2"
@@ -197,7 +210,7 @@ def project_tangent(
     radius = arrays.positive_number(alpha, "alpha", point.dtype)
     tangent = project_tangent_at(point, vector, signature.vector(point), radius)
     arrays.check_overflow(tangent, "x, v and alpha", "the tangent vector")
-    return like_input(tangent, x)
+    return like_input(tangent, x, v)
 
 
 def project_tangent_at(x: Tensor, v: Tensor, signs: Tensor, alpha: float | Tensor) -> Tensor:
@@ -232,12 +245,12 @@ def transport(
     vector = several_points(signature, x=x, v=v)[1]
     moved = transport_at(a, b, vector, signature.vector(a), radius)
     arrays.check_overflow(moved, "x, y, v and alpha", "the tangent vector")
-    return like_input(moved, x)
+    return like_input(moved, x, y, v)
 
 
 def transport_at(x: Tensor, y: Tensor, v: Tensor, signs: Tensor, alpha: float | Tensor) -> Tensor:
     """`transport` without its checks: NaN where no geodesic joins x and y."""
-    sign, D, delta, root = _gap(x, y, signs, alpha)
+    sign, D, delta, root = gap(x, y, signs, alpha)
     same, joined = sign > 0, _is_joined(sign, delta)
     # alpha^2 - <x, y> = alpha^2 f, f = 2 + delta or -delta; its root does not overflow
     large = joined & (delta.abs() > 2)

@@ -38,7 +38,7 @@ def centroid(
         expected = "such that s = sum w_i x_i has <s, s> < 0"
         raise ValueError(f"{names} must be {expected}, got {lost} sums that have not")
     arrays.check_overflow(mean, "points, weights and alpha", "the centroid")
-    return like_input(mean, points)
+    return like_input(mean, points, weights)
 
 
 def points_and_weights(

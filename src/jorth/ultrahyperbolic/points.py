@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from jorth import arrays
-from jorth.arrays import ArrayLike, ArrayT, Convertible, like_input
+from jorth.arrays import ArrayLike, ArrayT, Convertible, like_input, numbers_like
 from jorth.derivatives import first_derivatives_only
 from jorth.signature import Signature
 from jorth.suggestions import explained
-from jorth.ultrahyperbolic.boundary import check_q, like, points_of, several_points
+from jorth.ultrahyperbolic.boundary import check_q, points_of, several_points
 
 Place = Tensor | slice
 """Where some coordinates are: an index, or a slice."""
@@ -154,7 +154,7 @@ def inner(x: ArrayLike, y: ArrayLike, signature: Signature) -> Any:
     a, b = several_points(signature, x=x, y=y)
     product = (a * b * signature.vector(a)).sum(dim=-1)
     arrays.check_overflow(product, "x and y", "<x, y>")
-    return like(product, x)
+    return numbers_like(product, x, y)
 
 
 @explained
@@ -174,4 +174,4 @@ def membership(x: ArrayLike, signature: Signature, *, alpha: float = 1.0) -> Any
     squares = (point / size).square()
     alpha_squared = (radius / size[..., 0]).square()
     defect = (squares * signature.vector(point)).sum(dim=-1) + alpha_squared
-    return like(defect.abs() / torch.maximum(squares.sum(dim=-1), alpha_squared), x)
+    return numbers_like(defect.abs() / torch.maximum(squares.sum(dim=-1), alpha_squared), x)
