@@ -26,6 +26,7 @@ from jorth.inputs import HALF as HALF
 from jorth.inputs import NATIVE, carries_floats, to_array, to_floats
 from jorth.inputs import ArrayLike as ArrayLike
 from jorth.inputs import Convertible as Convertible
+from jorth.inputs import is_plain as is_plain
 from jorth.inputs import is_sparse as is_sparse
 from jorth.messages import describe as describe
 from jorth.messages import shown as shown
@@ -64,7 +65,7 @@ def to_tensor(value: object, name: str, *, meta: bool = False) -> Tensor:
         if value.dtype in NATIVE and not isinstance(value, np.ma.MaskedArray):
             return _shared(value)
     elif isinstance(value, Tensor):
-        plain = value.dtype in FLOATS and value.layout is torch.strided
+        plain = value.dtype in FLOATS and is_plain(value)
         if plain and (meta or not value.is_meta):
             return value
     found = to_floats(value, name)
@@ -110,7 +111,7 @@ def check_own_floats(value: object, name: str) -> None:
 
 def real_numbers(value: Any, name: str, expected: str, device: torch.device) -> Tensor:
     """A tensor of real numbers of any dtype, whole or not, or a TypeError."""
-    numeric = not isinstance(value, Tensor) or value.layout is torch.strided
+    numeric = not isinstance(value, Tensor) or is_plain(value)
     try:
         entries = value if isinstance(value, (Tensor, int, float)) else to_array(value, name)
         if isinstance(entries, np.ndarray):
@@ -240,6 +241,8 @@ def check_alike(tensor: Tensor, name: str, other: Tensor, other_name: str) -> No
 def index_tensor(value: object, name: str, device: torch.device | None = None) -> Tensor:
     """A tensor as it is; whole numbers in lists, arrays and frames as an int64 one on a device."""
     if isinstance(value, Tensor):
+        if not is_plain(value):
+            raise TypeError(f"{name} must be a dense tensor, got {describe(value)}")
         return value
     array = to_array(value, name)
     if array.dtype.kind not in "iu" and array.size:
@@ -250,7 +253,7 @@ def index_tensor(value: object, name: str, device: torch.device | None = None) -
 def check_indices(value: Any, name: str, below: int, device: torch.device) -> Tensor:
     """A tensor of whole numbers from 0 to ``below`` - 1 on a device, or an error."""
     integers = isinstance(value, Tensor) and value.dtype in (torch.int64, torch.int32)
-    if not integers or value.layout != torch.strided or value.device != device:
+    if not integers or not is_plain(value) or value.device != device:
         raise TypeError(f"{name} must be an int64 tensor on {device}, got {describe(value)}")
     least, largest = (int(value.min()), int(value.max())) if value.numel() else (0, 0)
     if least < 0 or largest >= below:

@@ -58,11 +58,16 @@ def is_sparse(value: object) -> bool:
     return hasattr(value, "tocsr")
 
 
+def is_plain(tensor: Tensor) -> bool:
+    """Return whether a tensor is dense: neither sparse nor nested."""
+    return tensor.layout is torch.strided and not tensor.is_nested
+
+
 def carries_floats(value: object) -> bool:
     """Whether a value is an array or a tensor that is used as it is, not converted."""
     if isinstance(value, np.ndarray):
         return value.dtype in NATIVE and not isinstance(value, np.ma.MaskedArray)
-    return isinstance(value, Tensor) and value.dtype in FLOATS and value.layout is torch.strided
+    return isinstance(value, Tensor) and value.dtype in FLOATS and is_plain(value)
 
 
 def to_floats(value: object, name: str) -> NDArray[Any] | Tensor:
@@ -221,8 +226,7 @@ def _check_size(value: Any, name: str) -> None:
 
 def _tensor_of_floats(value: Tensor, name: str) -> Tensor:
     if value.is_meta or value.is_nested or value.is_quantized:
-        found = f"{describe(value)} ({cut(value.layout)} on {value.device})"
-        raise TypeError(f"{name} must be a plain tensor with data, got {found}")
+        raise TypeError(f"{name} must be a dense tensor with data, got {describe(value)}")
     if value.layout is not torch.strided:
         _check_size(value, name)
         value = value.to_dense()

@@ -76,8 +76,10 @@ def _array(value: Any) -> str:
     masked = "masked " if isinstance(value, np.ma.MaskedArray) else ""
     kind = "array" if isinstance(value, np.ndarray) else "tensor"
     sparse = "sparse " if "sparse" in str(getattr(value, "layout", "")) else ""
+    nested = "nested " if getattr(value, "is_nested", False) else ""
     place = " on meta" if getattr(value, "is_meta", False) else ""
-    return f"{_with_article(value.dtype)} {masked}{sparse}{kind} of shape {_shape(value)}{place}"
+    kind = f"{masked}{sparse}{nested}{kind}"
+    return f"{_with_article(value.dtype)} {kind} of shape {_shape(value)}{place}"
 
 
 def _with_article(noun: object) -> str:
@@ -85,7 +87,9 @@ def _with_article(noun: object) -> str:
     return f"{'an' if text[:1] in 'aeio' else 'a'} {text}"
 
 
-def _shape(value: object) -> str:
+def _shape(value: Any) -> str:
+    if getattr(value, "is_nested", False):  # asked for its shape, torch raises an internal error
+        return f"({value.size(0)}, various)"
     return str(tuple(getattr(value, "shape", ())))
 
 

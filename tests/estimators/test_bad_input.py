@@ -80,7 +80,7 @@ CASES = {
     "probe, n_init a fraction": (lambda: probe(n_init=1.5), TypeError, "n_init must be an integer, got float 1.5"),
     "probe, max_iterations": (lambda: probe(max_iterations=-1), ValueError, "max_iterations must be at least 0, got -1"),
     "probe, max_time": (lambda: probe(max_time=-1.0), ValueError, "max_time must be a number of at least 0, got -1.0"),
-    "probe, random_state": (lambda: probe(random_state=None), TypeError, "random_state must be an integer, got None"),
+    "probe, random_state": (lambda: probe(random_state="a"), TypeError, "random_state must be an integer, a RandomState or None"),
     "probe, random_state negative": (lambda: probe(random_state=-1), ValueError, "random_state must be at least 0, got -1"),
     "probe, a row of zeros": (lambda: probe(WITH_ZERO, zero_rows="error"), ValueError, "X must have no row of zeros, which has no lift, got 1 of 20"),
     "probe, a row of zeros to transform": (lambda: STRICT.transform(WITH_ZERO), ValueError, "X must have no row of zeros, .* got 1 of 20"),

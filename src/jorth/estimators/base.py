@@ -7,15 +7,25 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from torch import Tensor
 
-from jorth.arrays import check_choice, check_signature, describe, is_sparse, real_number
+from jorth.arrays import (
+    check_choice,
+    check_signature,
+    describe,
+    is_sparse,
+    real_number,
+    seed_number,
+)
 from jorth.inputs import columns_not_of, to_floats
 from jorth.signature import Signature
 from jorth.solvers import Result, Status
@@ -37,8 +47,9 @@ class Transformer(Explained, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     def _rows(self, X: Any, **options: Any) -> NDArray[Any]:
         """The rows (m, n) in float64 or float32; ``reset=False`` requires the n of the fit."""
+        X = dense(X, "X")
         with naming(X=X):
-            found: NDArray[Any] = validate_data(self, dense(X, "X"), dtype=FLOATS, **options)
+            found: NDArray[Any] = validate_data(self, X, dtype=FLOATS, **options)
             return found
 
     def _transformed_rows(self, X: Any) -> NDArray[Any]:
@@ -66,15 +77,39 @@ def check_fitted(estimator: Transformer) -> None:
 
 def numbers(value: Any, name: str, **options: Any) -> NDArray[Any]:
     """An array of numbers, as scikit-learn's `check_array` returns it."""
+    value = dense(value, name)
     with naming(**{name: value}):
-        found: NDArray[Any] = check_array(dense(value, name), input_name=name, **options)
+        found: NDArray[Any] = check_array(value, input_name=name, **options)
         return found
 
 
 def dense(value: Any, name: str) -> Any:
-    """A sparse matrix as a dense one, float16 as float32; scikit-learn converts all else."""
-    half = isinstance(value, np.ndarray) and value.dtype == np.float16
-    return to_floats(value, name) if half or (is_sparse(value) and value.shape[0]) else value
+    """Return what scikit-learn's checks do not convert as a NumPy array, all else as it is.
+
+    That are sparse matrices, float16, tensors, and arrays of other libraries, whatever scikit-learn
+    is told by ``array_api_dispatch``: the estimators compute in NumPy.
+    """
+    if isinstance(value, Tensor):
+        if value.requires_grad:
+            found = f"{describe(value)} with one; pass {name}.detach()"
+            raise TypeError(f"{name} must need no gradient, as estimators have none, got {found}")
+        floats = to_floats(value, name)
+        return floats.cpu().numpy() if isinstance(floats, Tensor) else floats
+    if isinstance(value, np.ndarray):
+        return to_floats(value, name) if value.dtype == np.float16 else value
+    foreign = hasattr(value, "__array_namespace__")
+    return to_floats(value, name) if foreign or (is_sparse(value) and value.shape[0]) else value
+
+
+def seed_of(random_state: Any) -> int:
+    """Return a seed: an integer itself, else drawn from a RandomState or, for None, NumPy's own."""
+    if isinstance(random_state, Integral):
+        return seed_number(random_state, "random_state")
+    try:
+        return int(check_random_state(random_state).randint(2**31 - 1))
+    except ValueError:
+        expected, found = "an integer, a RandomState or None", describe(random_state)
+        raise TypeError(f"random_state must be {expected}, got {found}") from None
 
 
 def signature_for(columns: int, signature: Signature | None, time: Any) -> Signature:
@@ -124,6 +159,6 @@ def _without_data(message: str) -> str:
     """The message, or its first sentence if the rest is long or repeats data."""
     if len(message) <= LONGEST_MESSAGE and not REPEATED_DATA.search(message):
         return message.rstrip(".")
-    first = re.split(r":|\n|\. |'|, but your input has", message)[0][:LONGEST_MESSAGE].rstrip(".")
+    first = re.split(r":|\n|\. | '|, but your input has", message)[0][:LONGEST_MESSAGE].rstrip(".")
     # scikit-learn's own checks of estimators look for this advice
     return first + (". Reshape your data" if "Reshape your data" in message else "")

@@ -63,8 +63,8 @@ class LorentzAligner(Transformer):
         if self.max_iterations is not None:
             whole_number(self.max_iterations, "max_iterations", 0)
         warn_of_other_order(X, y, "X", "y")
+        X, y = base.dense(X, "X"), base.dense(y, "y")
         with naming(X=X, y=y):
-            X, y = base.dense(X, "X"), base.dense(y, "y")
             X, y = validate_data(self, X, y, dtype=base.FLOATS, multi_output=True, y_numeric=True)
         y = y.reshape(len(y), -1).astype(X.dtype, copy=False)
         n = X.shape[1]
@@ -102,9 +102,9 @@ class LorentzAligner(Transformer):
 
     def score(self, X: Any, y: Any) -> float:
         """R^2 = 1 - ||X R - y||^2 / ||y - mean(y)||^2."""
-        moved = self.transform(X)
+        moved, y = self.transform(X), base.dense(y, "y")
         with naming(X=X, y=y):
-            return float(r2_score(base.dense(y, "y"), moved, multioutput="variance_weighted"))
+            return float(r2_score(y, moved, multioutput="variance_weighted"))
 
     @property
     def _n_features_out(self) -> int:

@@ -51,7 +51,8 @@ class StructuralProbeEmbedding(Transformer):
             warning.
         max_time: The limit in seconds for each start, or None.
         gradient_tolerance: As in `jorth.minimize`.
-        random_state: An integer, the seed of the starts and of the method.
+        random_state: The seed of the starts and of the method: an integer, a RandomState, or
+            None for others in every fit.
 
     Attributes:
         rotation_: R, (n, n).
@@ -78,7 +79,7 @@ class StructuralProbeEmbedding(Transformer):
         max_iterations: int | None = 500,
         max_time: float | None = None,
         gradient_tolerance: float = 1e-7,
-        random_state: int = 0,
+        random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.signature = signature
         self.time = time
@@ -177,7 +178,7 @@ class StructuralProbeEmbedding(Transformer):
 
     def _best(self, probe: StructuralProbe) -> Result:
         """The run with the least value of those from the random starts."""
-        seed = arrays.seed_number(self.random_state, "random_state")
+        seed = base.seed_of(self.random_state)
         tolerance = base.at_least_zero(self.gradient_tolerance, "gradient_tolerance")
         random = np.random.default_rng(seed)
         runs = [

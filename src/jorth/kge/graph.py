@@ -156,8 +156,7 @@ def to_triples(value: object, name: str) -> Tensor:
     triples = index_tensor(value, name)
     if triples.shape == (0,):  # an empty list
         triples = triples.reshape(0, 3)
-    dense = triples.layout == torch.strided and not triples.is_meta
-    if not dense or triples.dtype != torch.int64 or triples.shape[1:] != (3,):
+    if triples.is_meta or triples.dtype != torch.int64 or triples.shape[1:] != (3,):
         raise TypeError(f"{name} must be an int64 tensor (N, 3), got {describe(value)}")
     return triples
 

@@ -127,7 +127,7 @@ class JOrthogonalLinear(Explained, nn.Module):
         return y if self.bias is None else y + self.bias
 
     def _check_input(self, x: Tensor, weight: Tensor) -> None:
-        if not isinstance(x, Tensor) or x.device != weight.device or x.layout != torch.strided:
+        if not isinstance(x, Tensor) or x.device != weight.device or not arrays.is_plain(x):
             raise TypeError(
                 f"x must be a dense tensor on {weight.device}, got {arrays.describe(x)}"
             )

@@ -60,7 +60,7 @@ class OnPoints(Explained, nn.Module):
 
     def check_floats(self, value: Any, name: str) -> Tensor:
         """A dense tensor of real floating-point numbers on the device of the layer."""
-        tensor = isinstance(value, Tensor) and value.layout == torch.strided
+        tensor = isinstance(value, Tensor) and arrays.is_plain(value)
         place = self.device
         here = tensor and place in (None, value.device)
         if not here or not value.is_floating_point():

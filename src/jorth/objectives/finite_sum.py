@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jorth.arrays import FLOATS, describe, to_tensor
+from jorth.arrays import FLOATS, describe, is_plain, to_tensor
 from jorth.inputs import to_array
 from jorth.messages import listed
 from jorth.objectives.autograd import differentiate, evaluate, second_derivative
@@ -71,7 +71,7 @@ class FiniteSum(AbstractObjective):
 def _owned(part: Any) -> Tensor:
     """A copy as a tensor, without a graph, in memory that torch has aligned."""
     if isinstance(part, Tensor) and not part.is_floating_point():
-        if not part.is_meta and part.layout is torch.strided:
+        if not part.is_meta and is_plain(part):
             return part.detach().clone()  # labels and masks stay as they are
     elif not isinstance(part, Tensor):
         array = to_array(part, "data")
