@@ -19,7 +19,7 @@ ORDER = (
     ("inputs",),
     ("suggestions",),
     ("arrays", "tables"),
-    ("ranks", "sharding"),
+    ("ranks",),
     ("storage",),
     ("group",),
     ("plane",),

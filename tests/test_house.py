@@ -128,7 +128,7 @@ def test_few_files_on_the_way_through_a_step_of_training():
 
     found = files_run_through(step)
     assert "optim/jobcd.py" in found
-    assert len(found) <= 12, found  # two watch declared layers, two serve shards and half precision
+    assert len(found) <= 12, found
 
 
 def test_the_checks_see_what_they_are_for():

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth.inputs import FLOATS as FLOATS
-from jorth.inputs import HALF as HALF
 from jorth.inputs import NATIVE, carries_floats, to_array, to_floats
 from jorth.inputs import ArrayLike as ArrayLike
 from jorth.inputs import Convertible as Convertible
@@ -415,20 +414,14 @@ def check_flag(value: object, name: str) -> None:
         raise TypeError(f"{name} must be True or False, got {describe(value)}")
 
 
-def check_dtype(
-    dtype: Any, name: str = "dtype", *, optional: bool = False, half: bool = False
-) -> None:
-    """Raise a TypeError unless a dtype is float64 or float32.
-
-    It may be None if it is optional, and in half precision where that is allowed.
-    """
+def check_dtype(dtype: Any, name: str = "dtype", *, optional: bool = False) -> None:
+    """Raise a TypeError unless a dtype is float64 or float32, or None if it is optional."""
     if optional and dtype is None:
         return
-    allowed = (*FLOATS, *HALF) if half else FLOATS
-    if not isinstance(dtype, torch.dtype) or dtype not in allowed:
-        listed = " or ".join(", ".join(map(str, allowed)).rsplit(", ", 1))
+    if not isinstance(dtype, torch.dtype) or dtype not in FLOATS:
+        listed = " or ".join(map(str, FLOATS))
         found = str(dtype) if isinstance(dtype, torch.dtype) else shown(dtype)
-        name_of = {str(one).removeprefix("torch."): str(one) for one in allowed}
+        name_of = {str(one).removeprefix("torch."): str(one) for one in FLOATS}
         wanted = next((name_of[form] for form in _dtype_forms(dtype) if form in name_of), None)
         hint = "" if wanted is None else f"; write {wanted}"
         raise TypeError(f"{name} must be {listed}, got {found}{hint}")

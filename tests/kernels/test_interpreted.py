@@ -15,7 +15,7 @@ from tests.kernels.problems import after, check_edges, check_pairs, quadratic
 from tests.kernels.problems import check_nearly_null_rows
 from jorth.kernels.device_turns import triton_turned
 from tests.kernels.turns import check_turns
-from tests.optim.device_steps import check_one_launch, check_options, check_wide
+from tests.optim.device_steps import check_one_launch, check_options
 import jorth
 
 check_nearly_null_rows("cpu")
@@ -49,7 +49,6 @@ for n, k, dtype in [(4, 4, torch.float64), (7, 7, torch.float32), (8, 3, torch.f
     check_turns(triton_turned, "cpu", n, k, b=2, dtype=dtype, largest=1.5)
 for dtype in (torch.float64, torch.float32):
     check_options("cpu", dtype)
-    check_wide("cpu", dtype)
     check_one_launch("cpu", 17, 2, dtype)
 """
 

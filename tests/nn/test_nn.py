@@ -37,20 +37,6 @@ def test_initialiser_fills_in_place(dtype):
     assert len(torch.unique(X.detach()[..., 0, 0])) == 6
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_half_precision_is_rounded_from_float32(dtype):
-    full, half = (torch.empty(2, SIG.n, SIG.n, dtype=kind) for kind in (torch.float32, dtype))
-    j_orthogonal_(full, SIG, cond=9.0, component=(-1, 1), seed=1)
-    assert j_orthogonal_(half, SIG, cond=9.0, component=(-1, 1), seed=1) is half
-    assert torch.equal(half, full.to(dtype))
-    layer = JOrthogonalLinear(SIG, bias=True, cond=9.0, seed=1, dtype=dtype)
-    other = JOrthogonalLinear(SIG, bias=True, cond=9.0, seed=1).to(dtype)
-    x = torch.ones(4, SIG.n, dtype=dtype)
-    assert torch.equal(layer.weight, other.weight)
-    assert torch.equal(layer(x), other(x))
-    assert layer(x).dtype == dtype
-
-
 def test_initialiser_is_orthogonal_by_default():
     X = j_orthogonal_(torch.empty(SIG.n, SIG.n, dtype=torch.float64), SIG)
     assert torch.allclose(X.mT @ X, torch.eye(SIG.n, dtype=torch.float64), atol=1e-14)
@@ -209,7 +195,7 @@ CASES = {
     "exponential, shape": (lambda: ExponentialParametrization(SIG).right_inverse(torch.eye(4)), ValueError, r"X must have shape \(..., 5, k\)"),
     "exponential, type": (lambda: ExponentialParametrization(SIG).right_inverse(np.eye(5)), TypeError, "X must be a torch tensor"),
     "layer, signature": (lambda: JOrthogonalLinear((3, 2)), TypeError, "signature must be a jorth.Signature, got tuple"),
-    "layer, dtype": (lambda: JOrthogonalLinear(SIG, dtype=torch.complex64), TypeError, "dtype must be torch.float64, torch.float32, torch.bfloat16 or torch.float16, got torch.complex64"),
+    "layer, dtype": (lambda: JOrthogonalLinear(SIG, dtype=torch.complex64), TypeError, "dtype must be torch.float64 or torch.float32, got torch.complex64"),
     "layer, input": (lambda: JOrthogonalLinear(SIG)(torch.ones(2, 4)), ValueError, r"x must have shape \(..., 5\), got a torch.float32 tensor of shape \(2, 4\)"),
     "layer, batched input": (lambda: JOrthogonalLinear(SIG, batch=(3,))(torch.ones(2, 5)), ValueError, r"x must have shape \(..., 3, 5\)"),
     "initialiser, shape": (lambda: j_orthogonal_(torch.empty(4, 4), SIG), ValueError, r"tensor must have shape \(..., 5, 5\)"),

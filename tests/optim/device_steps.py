@@ -1,16 +1,13 @@
 """Steps on a device beside those of plain torch on the CPU."""
 
-from functools import partial
-
 import numpy as np
 import torch
 
 import jorth
 from jorth import Signature
 from jorth.optim import JOBCD
-from jorth.optim.steps.by_angles import _guarded, _turned_by, angle_step, state_shapes
+from jorth.optim.steps.by_angles import angle_step, state_shapes
 from jorth.optim.steps.by_angles_on_device import is_one_launch, one_launch
-from jorth.optim.steps.by_angles_wide import next_turns
 
 
 def setting(n, b, dtype, seed=0, cond=4.0):
@@ -24,15 +21,6 @@ def setting(n, b, dtype, seed=0, cond=4.0):
 def gradients(rng, X, sizes):
     for size in sizes:
         yield torch.from_numpy(size * rng.standard_normal(X.shape)).to(X.dtype)
-
-
-def in_some_launches(group, X, G, state, counts):
-    """`one_launch` by the kernels of larger matrices."""
-    turns = next_turns(group, X, -G if group["maximize"] else G, state)
-    outcome = _guarded(group, X, state, turns.finite, partial(_turned_by, group, X, turns))
-    X.copy_(outcome.X)
-    state["step"] += turns.finite.to(X.dtype)[:, None, None]
-    counts += torch.stack([(~turns.finite).sum(), outcome.too_far.sum()])
 
 
 def check_steps(
@@ -66,18 +54,6 @@ def check_steps(
     assert (X - start).abs().max() > 1e-3
     assert jorth.residual(Y.cpu(), sig).max() <= 100 * n * unit
     return expected[1]
-
-
-def check_wide(device, dtype):
-    """The kernels of larger matrices, on small ones."""
-    check_wide_steps = partial(check_steps, in_some_launches, device)
-    check_wide_steps(5, 2, dtype)
-    check_wide_steps(6, 2, dtype, side="left", maximize=True)
-    check_wide_steps(6, 3, dtype, side="right", bad=np.nan)
-    check_wide_steps(7, 2, dtype, rounds_per_gradient=2, matching="random", max_angle=2.0)
-    check_wide_steps(4, 2, dtype, sizes=(1.0, 1e20, 1.0), gain_rate=0.0)
-    held = check_wide_steps(6, 2, dtype, lr=2.0, max_norm=2.46, cond=1.01, sizes=[1.0] * 6)
-    assert held
 
 
 def check_one_launch(device, *arguments, **options):

@@ -9,7 +9,7 @@ import torch
 import jorth
 from jorth.optim import JOBCD, VRJOBCD
 from jorth.optim.steps.by_angles_on_device import codes_of_turn, given_codes
-from tests.optim.device_steps import check_one_launch, check_options, check_wide, gradients, setting
+from tests.optim.device_steps import check_one_launch, check_options, gradients, setting
 
 pytestmark = pytest.mark.gpu
 DTYPES = [torch.float64, torch.float32]
@@ -26,7 +26,6 @@ def test_one_launch_equals_the_cpu(n, b, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_options_of_one_launch(dtype):
     check_options("cuda", dtype)
-    check_wide("cuda", dtype)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Iterator
-from typing import Any
+from typing import NamedTuple
 
 from torch import nn
 
 from jorth import arrays
-from jorth.nn.watch import Declared, watch
 from jorth.signature import Signature
 from jorth.suggestions import suggestion
 
 ATTRIBUTE = "_j_orthogonal"
-"""The attribute of a module with its declarations."""
+"""The attribute of a module: the signs of rows and of columns of its parameters, by name."""
+
+
+class Declared(NamedTuple):
+    """A J-orthogonal parameter X of a module: X^T J X = diag(columns), which is J if X is square.
+
+    Attributes:
+        name: The path of the parameter in the model, such as ``encoder.0.weight``.
+        parameter: X (..., n, k).
+        signature: The signs of J.
+        columns: The signs of X^T J X.
+    """
+
+    name: str
+    parameter: nn.Parameter
+    signature: Signature
+    columns: Signature
 
 
 def declare(
@@ -22,9 +35,9 @@ def declare(
 ) -> nn.Module:
     """Declare that a parameter is J-orthogonal, X^T J X = J.
 
-    `jorth.optim.split_parameters` then gives it to JOBCD, `jorth.optim.AveragedModel` averages it
-    on the group, and a plain optimiser that moves it off the group gives a warning. The values
-    are neither checked nor changed: fill them by `jorth.nn.init.j_orthogonal_`.
+    `jorth.optim.split_parameters` then gives it to JOBCD, and `jorth.optim.AveragedModel` averages
+    it on the group. The values are neither checked nor changed: fill them by
+    `jorth.nn.init.j_orthogonal_`.
 
     The declaration belongs to the module and the name. It holds for whatever parameter the module
     has under the name, also after ``to``, ``load_state_dict``, a deep copy or a pickle; it rests
@@ -55,47 +68,8 @@ def declare(
         signs = f"{signature}" if columns == signature else f"{signature} and columns {columns}"
         expected = f"floating-point numbers of shape (..., {shape[0]}, {shape[1]}) for {signs}"
         raise ValueError(f"{name} must be {expected}, got {arrays.describe(parameter)}")
-    if ATTRIBUTE not in module.__dict__:
-        setattr(module, ATTRIBUTE, Declarations(module))
-    module.__dict__[ATTRIBUTE].signatures[name] = signature, columns
+    module.__dict__.setdefault(ATTRIBUTE, {})[name] = signature, columns
     return module
-
-
-class Declarations:
-    """The signatures of a module's J-orthogonal parameters, by name.
-
-    A copy belongs to the copy of the module: ``copy.deepcopy`` and ``pickle`` know the new module
-    by the time they come to its attributes.
-    """
-
-    def __init__(self, owner: nn.Module | None = None) -> None:
-        self.signatures: dict[str, tuple[Signature, Signature]] = {}
-        self._own(owner)
-
-    def _own(self, owner: nn.Module | None) -> None:
-        self._owner = None if owner is None else weakref.ref(owner)
-        watch(self)
-
-    def parameters(self) -> Iterator[Declared]:
-        """The declared parameters that the module has at present."""
-        owner = None if self._owner is None else self._owner()
-        if owner is not None:
-            yield from self.parameters_of(owner, f"{type(owner).__name__}.")
-
-    def parameters_of(self, module: nn.Module, prefix: str) -> Iterator[Declared]:
-        """The same of a module that shares these declarations."""
-        for name, (signature, columns) in self.signatures.items():
-            parameter = module._parameters.get(name)  # None while it is parametrised
-            if parameter is not None:
-                yield Declared(prefix + name, parameter, signature, columns)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        owner = None if self._owner is None else self._owner()
-        return Declarations, (), (owner, self.signatures)
-
-    def __setstate__(self, state: tuple[nn.Module | None, Any]) -> None:
-        owner, self.signatures = state
-        self._own(owner)
 
 
 def declared(model: nn.Module) -> list[Declared]:
@@ -106,11 +80,12 @@ def declared(model: nn.Module) -> list[Declared]:
     """
     found: dict[int, Declared] = {}
     for path, module in model.named_modules():
-        declarations = module.__dict__.get(ATTRIBUTE)
-        if declarations is None:
-            continue
-        for entry in declarations.parameters_of(module, f"{path}." if path else ""):
-            first = found.setdefault(id(entry.parameter), entry)
+        for name, signs in module.__dict__.get(ATTRIBUTE, {}).items():
+            parameter = module._parameters.get(name)  # None while it is parametrised
+            if parameter is None:
+                continue
+            entry = Declared(f"{path}.{name}" if path else name, parameter, *signs)
+            first = found.setdefault(id(parameter), entry)
             if (first.signature, first.columns) != (entry.signature, entry.columns):
                 raise ValueError(
                     f"{first.name} and {entry.name} are one parameter and must have one signature, "

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.arrays import HALF, check_own_floats, check_signature, describe, square_matrix
+from jorth.arrays import check_own_floats, check_signature, describe, square_matrix
 from jorth.group import random_point
-from jorth.sharding import is_sharded, write_values
 from jorth.signature import Signature
 
 __all__ = ["j_orthogonal_"]
@@ -29,9 +26,7 @@ def j_orthogonal_(
     """Fill a tensor with independent random matrices X, X^T J X = J or that of fewer columns.
 
     Args:
-        tensor: (..., n, n), or thin (..., n, k) together with ``columns``; float32 or float64, or
-            in half precision, rounded from float32. A DTensor gets the matrices that a plain tensor
-            would get.
+        tensor: (..., n, n), or thin (..., n, k) together with ``columns``; float32 or float64.
         signature: The signs of J.
         columns: The k signs of X^T J X for a thin X, at most as many of each kind as in J. X then
             consists of columns of a full matrix, to which ``cond`` and ``component`` apply.
@@ -44,14 +39,6 @@ def j_orthogonal_(
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"tensor must be a torch tensor, got {describe(tensor)}")
-    if _is_written_elsewhere(tensor):
-        dtype = torch.float32 if tensor.dtype in HALF else tensor.dtype
-        plain = torch.empty(tensor.shape, dtype=dtype, device="cpu")
-        options: dict[str, Any] = {"cond": cond, "component": component, "seed": seed}
-        j_orthogonal_(plain, signature, columns=columns, **options)
-        with torch.no_grad():
-            write_values(tensor, plain)
-        return tensor
     check_own_floats(tensor, "tensor")
     if columns is None:
         batch = square_matrix(tensor, signature, "tensor").shape[:-2]
@@ -99,9 +86,3 @@ def _places(columns: Signature) -> NDArray[np.intp]:
     """Where each column is in a matrix with the positive ones first."""
     sorted_columns = np.concatenate([columns.positive, columns.negative])
     return np.argsort(sorted_columns)
-
-
-def _is_written_elsewhere(tensor: Tensor) -> bool:
-    """Whether values are drawn for a plain float tensor first, and then rounded or split."""
-    has_data = tensor.layout is torch.strided and not tensor.is_meta
-    return has_data and (tensor.dtype in HALF or is_sharded(tensor))

@@ -38,8 +38,7 @@ class JOrthogonalLinear(Explained, nn.Module):
         cond: The condition number of the initial matrices; a thin one is a part of such a matrix.
         seed: The seed of the initial matrices, as in `jorth.nn.init.j_orthogonal_`.
         device: The device of the parameters.
-        dtype: The dtype of the parameters: float32, float64, bfloat16 or float16; torch's default
-            when omitted.
+        dtype: The dtype of the parameters, float32 or float64; torch's default when omitted.
 
     Attributes:
         weight: W (*batch, larger, smaller), where "larger" is the larger number of features.
@@ -77,7 +76,7 @@ class JOrthogonalLinear(Explained, nn.Module):
         self.batch = arrays.batch_sizes(batch)
         self.cond = cond
         self.seed = integer_seed(seed)
-        arrays.check_dtype(dtype, optional=True, half=True)
+        arrays.check_dtype(dtype, optional=True)
         arrays.check_device(device)
         place = {"device": device, "dtype": dtype}
         shape = (*self.batch, self.signature.n, self.columns.n)

@@ -12,7 +12,6 @@ from torch.optim import Optimizer
 
 from jorth.arrays import describe
 from jorth.kernels.pairings import Matching
-from jorth.optim.loading import restored_state, unrounded_state
 from jorth.optim.options import (
     check_closure,
     check_group,
@@ -27,7 +26,6 @@ from jorth.optim.steps.by_angles_compiled import compiled_steps, runs_compiled
 from jorth.optim.steps.by_angles_on_device import is_one_launch, one_launch
 from jorth.optim.steps.counting import UnmovedCounts
 from jorth.optim.steps.guard import too_far
-from jorth.optim.working import Working, new_state, without_autocast, working_dtype
 from jorth.signature import Signature
 from jorth.suggestions import Explained
 
@@ -43,8 +41,10 @@ class JOBCD(Explained, Optimizer):
     """Block coordinate descent for J-orthogonal parameters (..., n, n), in a training loop.
 
     Each step turns every plane of two rows, and of two columns, by an angle of its own: a rotation
-    where their signs agree, a boost where they do not. X^T J X = J is thus kept to rounding, and
-    nothing is ever projected back. All matrices of a group are one batch and share their pairs.
+    where their signs agree, a boost where they do not. X^T J X = J is thus kept to rounding. Where
+    rounding has added up over many steps, to ||X^T J X - J||_F = 8 u ||X||_F^2, a Newton step
+    X (3 I - J X^T J X) / 2 takes it away; nothing else is ever projected back. All matrices of a
+    group are one batch and share their pairs.
 
     By default lr is an angle (a rapidity, for boosts), whatever the sizes of gradients and of X:
     the angle of a plane whose slopes agree from step to step; where they are noise it is less, as
@@ -66,9 +66,8 @@ class JOBCD(Explained, Optimizer):
 
     Args:
         params: Parameters, named parameters or groups of them; J-orthogonal. A group may have
-            options of its own, including the signature. Beside float32 and float64 parameters there
-            may be some in bfloat16 or float16: a float32 master is kept in the state, which starts
-            from the polished parameter, and the parameter is its rounding after each step.
+            options of its own, including the signature. They are plain tensors in float32 or
+            float64: keep half precision to autocast, and leave them out of sharding (FSDP).
         signature: The signs of J; may be left out if every group has one.
         lr: The angle of a step, in radians, before the gain. With curvature="scheduled" it is 1 / L
             for the curvature L of the loss.
@@ -85,8 +84,8 @@ class JOBCD(Explained, Optimizer):
         weight_decay: The rate of decay: a step shrinks rapidities by the share lr * weight_decay.
         decay_towards: "compact" decays boosts alone, towards the maximal compact subgroup (the
             orthogonal matrices among the J-orthogonal), "identity" rotations as well.
-        max_norm: The largest ||X||_F that a step may lead to; None is u^(-1/2), 4e3 in float32 and
-            9e7 in float64, beyond which X^T J X = J is lost in rounding.
+        max_norm: The largest ||X||_F that a step may lead to; None is u^(-1/2) / 4, 1e3 in float32
+            and 2e7 in float64. One rounding of X changes X^T J X by 1/8 there.
         metric: "invariant" measures ||log Y X^-1||, so that steps do not shrink where X is large.
             "embedding" is the paper's: the majoriser <Y - X, G> + L/2 ||Y - X||_F^2, L = 1 / lr, is
             minimised exactly for each pair. There lr is 1 / L also with an adaptive curvature, and
@@ -157,7 +156,7 @@ class JOBCD(Explained, Optimizer):
         if not isinstance(params, (list, tuple, Tensor)):
             expected = 'a dictionary with a list "params"'
             raise TypeError(f"param_group must be {expected}, got {describe(param_group)}")
-        super().add_param_group(param_group)
+        super().add_param_group(dict(param_group))
         try:
             check_group(self.param_groups[-1])
         except (TypeError, ValueError):
@@ -181,20 +180,16 @@ class JOBCD(Explained, Optimizer):
         """One step along the given gradients, one batch for each dtype, device and width."""
         self._check_changes(group)
         _, state_shapes = STEPS[group["metric"]]
-        buckets: dict[Any, list[Working]] = {}
+        buckets: dict[Any, list[Tensor]] = {}
         for position, (p, gradient) in enumerate(gradients.items()):
             if gradient.is_sparse:
                 raise RuntimeError("JOBCD does not take sparse gradients: use sparse=False")
             check_width(group, p, f"parameter {position} of the group")
             self._complete_state(p, {"step": (*p.shape[:-2], 1, 1)} | state_shapes(group, p))
-            working = Working.of(p, gradient, self.state[p], group["signature"])
-            buckets.setdefault(working.kind, []).append(working)
-        for batch in buckets.values():
-            if any(working.X.numel() for working in batch):
-                with without_autocast(batch[0].X.device):
-                    self._step_batch(group, batch)
-            for working in batch:
-                working.write()
+            buckets.setdefault((p.dtype, p.device, p.shape[-1]), []).append(p)
+        for params in buckets.values():
+            if any(p.numel() for p in params):
+                self._step_batch(group, params, [gradients[p] for p in params])
         if buckets:
             group["turn"] += 1
 
@@ -208,19 +203,21 @@ class JOBCD(Explained, Optimizer):
     def _note_checked(self, group: dict[str, Any]) -> None:
         self.__dict__.setdefault("_checked", {})[id(group)] = options_of(group)
 
-    def _step_batch(self, group: dict[str, Any], batch: list[Working]) -> None:
+    def _step_batch(
+        self, group: dict[str, Any], params: list[Tensor], gradients: list[Tensor]
+    ) -> None:
         take_step, state_shapes = STEPS[group["metric"]]
-        params, states = [w.X for w in batch], [w.state for w in batch]
-        if all(runs_compiled(group, X) for X in params):
-            finite, beyond = compiled_steps(group, params, [w.G for w in batch], states)
+        states = [self.state[p] for p in params]
+        if all(runs_compiled(group, p) for p in params):
+            finite, beyond = compiled_steps(group, params, gradients, states)
             unmoved = [len(finite) - int(finite.sum()), int(beyond.sum())]
             _count_unmoved(group, unmoved, len(finite), params[0].dtype)
             return
         X = _stack(params, params)
-        G = _stack([w.G.to(w.X.dtype) for w in batch], params)
-        counts = self._counts_of(batch[0])
+        G = _stack([gradient.to(X.dtype) for gradient in gradients], params)
+        counts = self._counts_of(params[0])
         fused = X.is_cuda and is_one_launch(group, X)
-        if fused and len(batch) == 1:
+        if fused and len(params) == 1:
             one_launch(group, X, G, states[0], counts.totals)  # all in place
         else:
             names = ["step", *state_shapes(group, params[0])]
@@ -228,7 +225,8 @@ class JOBCD(Explained, Optimizer):
             if fused:
                 one_launch(group, X, G, state, counts.totals)
             else:
-                outcome = take_step(group, X, -G if group["maximize"] else G, state)
+                with torch.autocast(X.device.type, enabled=False):
+                    outcome = take_step(group, X, -G if group["maximize"] else G, state)
                 state["step"] += outcome.finite.to(X.dtype)[:, None, None]
                 counts.add(outcome.finite, outcome.too_far)
                 X = outcome.X
@@ -238,12 +236,11 @@ class JOBCD(Explained, Optimizer):
         _count_unmoved(group, counts.news(), len(X), X.dtype)
         counts.ask()
 
-    def _counts_of(self, working: Working) -> UnmovedCounts:
-        """The counts of the batch that begins with these matrices, on their device."""
-        p, device = working.parameter, working.X.device
+    def _counts_of(self, p: Tensor) -> UnmovedCounts:
+        """The counts of the batch that begins with this parameter, on its device."""
         counts: dict[Tensor, UnmovedCounts] = self.__dict__.setdefault("_counts", {})
-        if p not in counts or counts[p].totals.device != device:
-            counts[p] = UnmovedCounts(device)
+        if p not in counts or counts[p].totals.device != p.device:
+            counts[p] = UnmovedCounts(p.device)
         return counts[p]
 
     def _collect_counts(self) -> None:
@@ -253,22 +250,24 @@ class JOBCD(Explained, Optimizer):
             for p in group["params"]:
                 if p in counts:
                     total = p.shape[:-2].numel()
-                    _count_unmoved(group, counts[p].latest(), total, working_dtype(p))
+                    _count_unmoved(group, counts[p].latest(), total, p.dtype)
 
     def _complete_state(self, p: Tensor, shapes: dict[str, tuple[int, ...]]) -> None:
         """Start what the options of the group need by now and the state does not have."""
         state = self.state[p]
         for name, shape in shapes.items():
             if name not in state or state[name].shape != shape:
-                state[name] = new_state(p, shape)
+                state[name] = p.new_zeros(shape)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """As torch's, with the state on the device of its parameter and in its working dtype."""
+        """As torch's, with all numbers of the state as tensors like their parameter."""
         super().__setstate__(state)
-        for group in self.param_groups:
-            for p in group["params"]:
-                if p in self.state:
-                    self.state[p] = restored_state(p, self.state[p])
+        for p, entries in self.state.items():
+            for name, value in entries.items():
+                if isinstance(value, (Tensor, float, int)):
+                    value = torch.as_tensor(value).to(p)
+                    counter = name == "step" and value.ndim == 0
+                    entries[name] = value.repeat(*p.shape[:-2], 1, 1) if counter else value
 
     def state_dict(self) -> dict[str, Any]:
         """As torch's, with signatures as lists of signs, which `torch.load` accepts."""
@@ -291,8 +290,7 @@ class JOBCD(Explained, Optimizer):
                 expected, found = own["signature"], saved["signature"]
                 raise ValueError(f"state_dict must be of {expected}, got one of {found}")
             saved.update({name: own[name] for name in own.keys() - saved.keys()})
-        with unrounded_state(self):
-            super().load_state_dict(state_dict | {"param_groups": groups})
+        super().load_state_dict(state_dict | {"param_groups": groups})
 
 
 def _count_unmoved(

@@ -9,11 +9,9 @@ import torch
 from torch import Tensor
 
 from jorth import arrays
-from jorth.arrays import HALF, describe
+from jorth.arrays import FLOATS, describe
 from jorth.group.elements import check_feasible, finite_thin
 from jorth.kernels.pairings import MATCHINGS
-from jorth.optim.working import polished_start
-from jorth.sharding import check_layout, matrices_of
 from jorth.signature import Signature
 
 CHOICES = {
@@ -103,13 +101,11 @@ def check_options(group: dict[str, Any]) -> None:
 
 
 def _check_matrices(p: Tensor, signature: Signature, name: str) -> None:
-    """Check that the matrices of a parameter are J-orthogonal, to rounding in half precision."""
-    check_layout(p, name)
-    matrices = matrices_of(p)
-    if matrices.dtype in HALF:
-        polished_start(matrices, signature, name)
-    else:
-        check_feasible(finite_thin(matrices, signature, name), signature, name, remedy=REMEDY)
+    """Check that a parameter is plain, has the dtype of steps, and is J-orthogonal."""
+    if hasattr(p, "device_mesh") or (p.is_floating_point() and p.dtype not in FLOATS):
+        expected = "a plain tensor in float32 or float64 (use autocast, and leave it unsharded)"
+        raise TypeError(f"{name} must be {expected}, got {describe(p)}")
+    check_feasible(finite_thin(p, signature, name), signature, name, remedy=REMEDY)
 
 
 def _check_thin(group: dict[str, Any], name: str) -> None:

@@ -13,8 +13,6 @@ from jorth.arrays import real_number
 from jorth.kernels.majoriser import finite_matrices
 from jorth.optim.jobcd import JOBCD
 from jorth.optim.options import check_closure
-from jorth.optim.working import working_dtype
-from jorth.sharding import is_sharded
 from jorth.signature import Signature
 
 REFRESH_STREAM = 1
@@ -70,16 +68,6 @@ class VRJOBCD(JOBCD):
                 found = f"a group with {group['probability']}"
                 raise ValueError(f"probability must be one for all groups, got {found}")
             group.update(own)
-
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add a group, as `JOBCD` does; its parameters must not be sharded."""
-        super().add_param_group(param_group)
-        for position, p in enumerate(self.param_groups[-1]["params"]):
-            if is_sharded(p):
-                self.param_groups.pop()
-                expected = "a plain tensor (use JOBCD, or DistributedDataParallel)"
-                found = f"a DTensor with placements {p.placements}"
-                raise TypeError(f"params[{position}] must be {expected}, got {found}")
 
     def wants_large_batch(self) -> bool:
         """Whether the coming step is a refresh. Asking twice changes nothing.
@@ -163,8 +151,5 @@ class VRJOBCD(JOBCD):
 
 
 def _gradient(p: Tensor) -> Tensor:
-    """A copy of the gradient of p, zero if there is none, in the precision of steps."""
-    dtype = working_dtype(p)
-    if p.grad is None:
-        return torch.zeros_like(p, dtype=dtype)
-    return p.grad.to(dtype, copy=True)
+    """Return a copy of the gradient of p, zero if there is none."""
+    return torch.zeros_like(p) if p.grad is None else p.grad.to(p.dtype, copy=True)

@@ -14,6 +14,8 @@ from jorth.kernels.by_triton.turns import turned_tile
 
 LARGEST_GAIN = tl.constexpr(angles.LARGEST_GAIN)
 LARGEST_GROWTH = tl.constexpr(averages.LARGEST_GROWTH)
+NEWTON_RADIUS = tl.constexpr(0.5)
+"""That of `jorth.optim.steps.guard`."""
 
 
 @triton.jit
@@ -149,15 +151,19 @@ def side_angles(
 
 
 @triton.jit
-def is_feasible(x, s, max_residual, N: tl.constexpr):
-    """1 if a matrix is finite and J-orthogonal to half its digits, else 0: `guard.feasible`."""
+def settled(x, s, drift, max_residual, N: tl.constexpr):
+    """x without drift; 1 if it is finite and J-orthogonal to half its digits, else 0: `guard`."""
     i = tl.arange(0, N)
     transposed = tl.trans(x)
     E = product(transposed, transposed * s[None, :], N)
     E -= tl.where(i[:, None] == i[None, :], s[:, None], 0.0)
     longest = tl.maximum(tl.max(tl.sum(x * x, 1), 0), 1.0)
     off = (tl.abs(E) <= max_residual * longest) == 0  # also if it is NaN
-    return tl.where(total(off.to(tl.int32)) + infinities(x) == 0, 1, 0)
+    feasible = tl.where(total(off.to(tl.int32)) + infinities(x) == 0, 1, 0)
+    size, due = tl.sqrt(total(E * E)), tl.minimum(drift * total(x * x), 0.5 * NEWTON_RADIUS)
+    if (feasible == 1) & (size > due) & (size <= NEWTON_RADIUS):
+        x -= 0.5 * product(x * s[None, :], E, N)  # E is symmetric
+    return x, feasible
 
 
 @triton.jit
@@ -182,7 +188,8 @@ def whole_steps(
     counts, n, rounds, lr_tensor, lr: tl.float64, b1: tl.float64, b2: tl.float64,
     eps: tl.float64, first_gain: tl.float64, rate: tl.float64,
     max_angle: tl.float64, reach: tl.float64,
-    max_norm: tl.float64, max_residual: tl.float64, ascend: tl.float64, doublings,
+    max_norm: tl.float64, drift: tl.float64, max_residual: tl.float64,
+    ascend: tl.float64, doublings,
     LEFT: tl.constexpr, SIDES: tl.constexpr, PER_PLANE: tl.constexpr, HAS_LR: tl.constexpr,
     N: tl.constexpr,
 ):  # fmt: skip
@@ -251,7 +258,7 @@ def whole_steps(
             tl.store(gain + 2 * own + 1, 0.0 * before + first_gain, mask=rate > 0.0)
     if SIDES == 1:
         x = tl.trans(x)
-    feasible = is_feasible(x, s, max_residual, N)
+    x, feasible = settled(x, s, drift, max_residual, N)
     tl.store(at, x, mask=inside & (feasible == 1) & finite)
     tl.store(step + matrix, tl.load(step + matrix) + tl.where(finite, 1.0, 0.0))
     tl.atomic_add(counts, 1, mask=finite == 0)

@@ -14,11 +14,9 @@ from torch import Tensor
 from jorth.group.slopes import skew_gradient
 from jorth.kernels.angles import FIRST_GAIN, AngleRule, kinds, next_angles
 from jorth.kernels.averages import SlopeAverages
-from jorth.kernels.device_turns import triton_turned
 from jorth.kernels.turning import turned
 from jorth.optim.steps.by_angles_on_device import device_codes
-from jorth.optim.steps.by_angles_wide import Turns, is_wide, next_turns
-from jorth.optim.steps.guard import feasible, within_norm
+from jorth.optim.steps.guard import feasible, within_norm, without_drift
 from jorth.optim.steps.outcome import Outcome, rounds_of
 from jorth.optim.steps.weight_decay import pull
 
@@ -43,9 +41,6 @@ def state_shapes(group: dict[str, Any], X: Tensor) -> dict[str, tuple[int, ...]]
 
 def angle_step(group: dict[str, Any], X: Tensor, G: Tensor, state: dict[str, Tensor]) -> Outcome:
     """X (b, n, k) after one step along the gradients G; the state changes in place."""
-    if X.is_cuda and is_wide(group, X):
-        turns = next_turns(group, X, G, state)
-        return _guarded(group, X, state, turns.finite, partial(_turned_by, group, X, turns))
     finite = torch.isfinite(G).all(dim=-1).all(dim=-1)
     theta = step_angles(group, X, torch.where(finite[:, None, None], G, 0.0), state, finite)
     greedy = group["matching"] == "greedy"
@@ -73,8 +68,9 @@ def _guarded(
         state["momentum"].masked_fill_(held[:, None, None, None] & boosts, 0.0)
         if group["gain_rate"] > 0:
             state["gain"][..., 1].masked_fill_(held[:, None], FIRST_GAIN)
-    refused = ~feasible(moved.to(X.dtype), X, group["signature"])
-    moved = torch.where((refused | ~finite)[:, None, None], X, moved.to(X.dtype))
+    moved = without_drift(moved.to(X.dtype), group["signature"])
+    refused = ~feasible(moved, X, group["signature"])
+    moved = torch.where((refused | ~finite)[:, None, None], X, moved)
     return Outcome(moved, finite, held | refused)
 
 
@@ -116,16 +112,5 @@ def _turned(
     for number, side in enumerate(sides_of(group, X)):
         rows = moved if side == "left" else moved.mT
         rows = turned(rows, theta[:, number], group["signature"], rounds, held)
-        moved = rows if side == "left" else rows.mT
-    return moved
-
-
-def _turned_by(group: dict[str, Any], X: Tensor, turns: Turns, held: Tensor | None) -> Tensor:
-    """The same on a device, by factors that are there."""
-    moved = X
-    for number, side in enumerate(sides_of(group, X)):
-        rows = moved if side == "left" else moved.mT
-        even, odd = turns.even[:, number], turns.odd[:, number]
-        rows = triton_turned(rows, turns.codes, even, odd, held, boosts=held is None)
         moved = rows if side == "left" else rows.mT
     return moved

@@ -14,7 +14,7 @@ from torch import Tensor
 from jorth.kernels.angles import BOOST_REACH, FIRST_GAIN, LARGEST_GAIN
 from jorth.kernels.averages import LARGEST_GROWTH
 from jorth.optim.steps.by_angles import sides_of, state_shapes
-from jorth.optim.steps.guard import largest_norm, largest_residual, probes
+from jorth.optim.steps.guard import DRIFT, largest_norm, largest_residual, probes
 from jorth.optim.steps.outcome import rounds_of
 from jorth.optim.steps.weight_decay import pull
 from jorth.signature import Signature
@@ -126,5 +126,6 @@ def _rule(group: dict[str, Any], dtype: torch.dtype) -> Rule:
         sense=-1.0 if group["maximize"] else 1.0,
         largest=torch.finfo(dtype).max,
         max_norm=float(largest_norm(dtype) if group["max_norm"] is None else group["max_norm"]),
+        drift=DRIFT * torch.finfo(dtype).eps / 2,
         tolerance=largest_residual(dtype),
     )

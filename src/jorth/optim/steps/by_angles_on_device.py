@@ -23,7 +23,7 @@ from jorth.kernels.pairings import (
     rounds_in_tournament,
     upload,
 )
-from jorth.optim.steps.guard import largest_norm, largest_residual
+from jorth.optim.steps.guard import DRIFT, largest_norm, largest_residual
 from jorth.signature import Signature
 
 MOST_ROWS = 64
@@ -35,16 +35,11 @@ _GIVEN: ContextVar[Tensor | None] = ContextVar("given", default=None)
 
 def is_one_launch(group: dict[str, Any], X: Tensor) -> bool:
     """Whether a step of this group is for `one_launch`, for matrices X (b, n, k)."""
-    return is_for_kernels(group, X, MOST_ROWS)
-
-
-def is_for_kernels(group: dict[str, Any], X: Tensor, most_rows: int) -> bool:
-    """Whether kernels know all options of a group, for square matrices (b, n, n) up to a size."""
     return (
         runs_triton(X.device)
         and X.numel() > 0
         and X.is_contiguous()
-        and 2 <= X.shape[-2] == X.shape[-1] <= most_rows
+        and 2 <= X.shape[-2] == X.shape[-1] <= MOST_ROWS
         and X.dtype in (torch.float32, torch.float64)
         and group["metric"] == "invariant"
         and group["curvature"] != "scheduled"
@@ -84,7 +79,8 @@ def one_launch(
         group["momentum"], group["decay"], group["eps"],
         FIRST_GAIN if group["gain_rate"] > 0 else 1.0, group["gain_rate"], group["max_angle"],
         BOOST_REACH / math.sqrt(max(signature.p, signature.q, 1)), max_norm,
-        largest_residual(X.dtype), -1.0 if group["maximize"] else 1.0,
+        DRIFT * torch.finfo(X.dtype).eps / 2, largest_residual(X.dtype),
+        -1.0 if group["maximize"] else 1.0,
         0 if group["max_angle"] <= 1 else 2,
         LEFT=group["side"] != "right", SIDES=sides, PER_PLANE=group["curvature"] == "per-plane",
         HAS_LR=on_device, N=rows, num_warps=warps(rows * rows), num_stages=1,

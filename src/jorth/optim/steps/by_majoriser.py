@@ -11,7 +11,7 @@ from torch import Tensor
 from jorth.group.slopes import gradient_of_slopes, skew_gradient
 from jorth.kernels.averages import LARGEST_GROWTH, SlopeAverages
 from jorth.kernels.majoriser import Majoriser, finite_matrices
-from jorth.optim.steps.guard import may_be_written
+from jorth.optim.steps.guard import may_be_written, without_drift
 from jorth.optim.steps.outcome import Outcome, rounds_of
 
 
@@ -47,6 +47,7 @@ def _left_step(group: dict[str, Any], X: Tensor, G: Tensor, state: dict[str, Ten
     rounds = rounds_of(group, G if slopes is None else slopes.square())
     majoriser = Majoriser(signature, all_components=group["components"] == "all")
     moved = majoriser.rounds(X, G, 1 / float(group["lr"]), rounds).X
+    moved = without_drift(moved, signature)
     accepted = may_be_written(moved, X, signature, group["max_norm"])
     if "momentum" in state:  # it would lead there again
         state["momentum"] *= accepted[:, None, None]

@@ -14,18 +14,22 @@ from jorth.group.elements import column_signs, residual
 from jorth.signature import Signature
 
 PROBES = 16
+DRIFT = 8
+"""A Newton step is due at ||X^T J X - J||_F = `DRIFT` u ||X||_F^2, where one rounding causes 2."""
+NEWTON_RADIUS = 0.5
+"""||J X^T J X - I||_F up to which a Newton step makes it less than half; due at half of that."""
 
 
 @cache
 def largest_norm(dtype: torch.dtype) -> float:
-    """u^(-1/2), u the unit roundoff: rounding changes X^T J X by u ||X||^2 = 1 there."""
-    return float((2 / torch.finfo(dtype).eps) ** 0.5)
+    """u^(-1/2) / 4, u the unit roundoff: one rounding changes X^T J X by at most 1/8 there."""
+    return float((2 / torch.finfo(dtype).eps) ** 0.5) / 4
 
 
 @cache
 def largest_residual(dtype: torch.dtype) -> float:
     """u^(1/2): half the digits."""
-    return 1 / largest_norm(dtype)
+    return float((torch.finfo(dtype).eps / 2) ** 0.5)
 
 
 def too_far(dtype: torch.dtype, max_norm: float | None) -> str:
@@ -37,6 +41,24 @@ def too_far(dtype: torch.dtype, max_norm: float | None) -> str:
         "lr is too large, nothing in the loss keeps X bounded, or X had lost it before and needs "
         "jorth.polish"
     )
+
+
+def without_drift(X: Tensor, signature: Signature) -> Tensor:
+    """Return X (b, n, k) after a Newton step X (3 I - J X^T J X) / 2 where rounding has added up.
+
+    Turns of rows leave X^T J X as it is, with its errors; turns of columns, X R, multiply an error
+    E to R^T E R. Boosts of both sides that cancel each other in X thus blow it up exponentially.
+    The step takes it away while it is small, so that what is far from the group is not brought
+    back by it.
+    """
+    rows = X.double()
+    s, columns = signature.vector(rows), column_signs(rows, signature)
+    E = columns[..., None] * (rows.mT @ (s[:, None] * rows))
+    E.diagonal(dim1=-2, dim2=-1).sub_(1)
+    size = torch.linalg.matrix_norm(E)
+    due = DRIFT * torch.finfo(X.dtype).eps / 2 * rows.square().sum(dim=(-2, -1))
+    drifted = (size > due.clamp(max=NEWTON_RADIUS / 2)) & (size <= NEWTON_RADIUS)
+    return torch.where(drifted[:, None, None], (rows - 0.5 * rows @ E).to(X.dtype), X)
 
 
 def may_be_written(

@@ -20,6 +20,8 @@ from jorth.plane.compiled.turning import turn_rows
 
 NOT_FINITE, HELD, REFUSED = 1, 2, 4
 """What a step can come to: a matrix that is held takes its rotations alone."""
+NEWTON_RADIUS = 0.5
+"""That of `jorth.optim.steps.guard`."""
 FEW_ROWS = 16
 """Up to here plain loops multiply matrices faster than BLAS."""
 
@@ -218,7 +220,7 @@ def _move(X: np.ndarray, work: Work, planes: Planes, rule: Rule, left: bool, rig
     for i in range(n):
         for c in range(k):
             work.rounded[i, c] = work.X[i, c]
-    if not _feasible(work, planes, rule):
+    if not _settle(work, planes, rule):
         return outcome | REFUSED
     for i in range(n):
         for c in range(k):
@@ -258,13 +260,32 @@ def _turn(work: Work, planes: Planes, left: bool, right: bool) -> None:
 
 
 @inlined
-def _feasible(work: Work, planes: Planes, rule: Rule) -> bool:
-    """Whether the rounded X is finite and J-orthogonal to half the digits.
+def _settle(work: Work, planes: Planes, rule: Rule) -> bool:
+    """Take drift from the rounded X; False if it is not finite, or not J-orthogonal to half digits.
 
     As in `jorth.optim.steps.guard`, a few columns of X^T J X Z clear most matrices.
     """
-    if not math.isfinite(_load(work.rounded, 1.0, work.X)):
+    violation, longest, size, square = _violation(work, planes)
+    if min(rule.drift * square, 0.5 * NEWTON_RADIUS) < size < math.inf:
+        _take_newton_step(work, planes)
+        violation, longest, size, square = _violation(work, planes)
+    if violation <= rule.tolerance * longest:
+        return True
+    if not math.isfinite(violation):
         return False
+    return violation_of(work.X, planes.signs, diagonal(work.columns)) <= rule.tolerance
+
+
+@inlined
+def _violation(work: Work, planes: Planes) -> tuple[float, float, float, float]:
+    """How far the rounded X is from the group, E = X^T J X - D with D = diag(columns).
+
+    Returns:
+        The largest entry of E Z and ||x||^2 of the longest row, for the guard; ||E||_F, estimated
+        from E Z unless Z = I, and ||X||_F^2. The first is infinite if X is not finite.
+    """
+    if not math.isfinite(_load(work.rounded, 1.0, work.X)):
+        return math.inf, 1.0, math.inf, 1.0
     X, image, back = work.X, work.image, work.back
     _multiply(X, planes.probes, image)
     longest = 1.0
@@ -277,11 +298,34 @@ def _feasible(work: Work, planes: Planes, rule: Rule) -> bool:
             image[i, c] *= planes.signs[i]
     _transpose(X, work.transposed)
     _multiply(work.transposed, image, back)
-    violation = 0.0
-    for i in range(planes.probes.shape[0]):
-        for c in range(planes.probes.shape[1]):
-            expected = work.columns[i] * planes.probes[i, c]
-            violation = max(violation, abs(back[i, c] - expected))
-    if violation <= rule.tolerance * longest:
-        return True
-    return violation_of(X, planes.signs, diagonal(work.columns)) <= rule.tolerance
+    violation, total = 0.0, 0.0
+    k, count = planes.probes.shape
+    for i in range(k):
+        for c in range(count):
+            entry = abs(back[i, c] - work.columns[i] * planes.probes[i, c])
+            violation = max(violation, entry)
+            total += entry * entry
+    size = math.sqrt(total if count == k else total / count)
+    return violation, longest, size, _square(X)
+
+
+@compiled
+def _take_newton_step(work: Work, planes: Planes) -> None:
+    """X <- X (3 I - D X^T J X) / 2, rounded, where that surely lessens the error."""
+    X = work.X
+    n, k = X.shape
+    signed, E, change = np.empty((n, k)), np.empty((k, k)), np.empty((n, k))
+    for i in range(n):
+        for c in range(k):
+            signed[i, c] = planes.signs[i] * X[i, c]
+    _multiply(work.transposed, signed, E)
+    for i in range(k):
+        for c in range(k):
+            E[i, c] *= work.columns[i]
+        E[i, i] -= 1.0
+    if _square(E) > NEWTON_RADIUS * NEWTON_RADIUS:
+        return
+    _multiply(X, E, change)
+    for i in range(n):
+        for c in range(k):
+            work.rounded[i, c] = X[i, c] - 0.5 * change[i, c]

@@ -33,6 +33,7 @@ class Rule(NamedTuple):
     sense: float
     largest: float
     max_norm: float
+    drift: float
     tolerance: float
 
 
