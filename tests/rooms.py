@@ -19,7 +19,7 @@ ORDER = (
     ("inputs",),
     ("suggestions",),
     ("arrays", "tables"),
-    ("ranks",),
+    ("_distributed",),
     ("storage",),
     ("group",),
     ("plane",),

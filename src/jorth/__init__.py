@@ -19,7 +19,7 @@ _ROOMS = {
     "jorth.objectives": "FiniteSum HyperbolicEigenvalue Objective Procrustes Quadratic Sharded "
     "StructuralProbe",
     "jorth.plane": "PlaneSolution solve_plane",
-    "jorth.ranks": "RankLost",
+    "jorth._distributed": "RankLost",
     "jorth.signature": "Signature",
     "jorth.solvers": "ADMM AcceleratedGaussSeidel AcceleratedJacobi BatchResult BlockStationarity "
     "CSDM CheckpointMismatch Exponential GaussSeidel HessianCheck Jacobi Result RiemannianCG "

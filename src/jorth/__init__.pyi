@@ -9,6 +9,7 @@ from jorth import optim as optim
 from jorth import plane as plane
 from jorth import stopping as stopping
 from jorth import ultrahyperbolic as ultrahyperbolic
+from jorth._distributed import RankLost as RankLost
 from jorth.group import OtherTimeWarning as OtherTimeWarning
 from jorth.group import PolishError as PolishError
 from jorth.group import cayley as cayley
@@ -44,7 +45,6 @@ from jorth.objectives import Sharded as Sharded
 from jorth.objectives import StructuralProbe as StructuralProbe
 from jorth.plane import PlaneSolution as PlaneSolution
 from jorth.plane import solve_plane as solve_plane
-from jorth.ranks import RankLost as RankLost
 from jorth.signature import Signature as Signature
 from jorth.solvers import ADMM as ADMM
 from jorth.solvers import AcceleratedGaussSeidel as AcceleratedGaussSeidel

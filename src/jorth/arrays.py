@@ -454,6 +454,7 @@ def file_path(value: Any, name: str) -> Path:
     if not isinstance(value, (str, os.PathLike)) or isinstance(os.fspath(value), bytes):
         raise TypeError(f"{name} must be a path, got {describe(value)}")
     path = Path(value)
-    if any(len(part) > LONGEST_FILE_NAME for part in path.parts) or "\0" in str(path):
+    too_long = any(len(part) > LONGEST_FILE_NAME for part in path.parts)
+    if too_long or not os.fspath(value) or "\0" in str(path):
         raise ValueError(f"{name} must be a path that a file can have, got {describe(value)}")
     return path

@@ -19,6 +19,8 @@ from jorth.kge import (
     predict,
     save_model,
 )
+from jorth.kge.use import tables
+from jorth.kge.use.predicting import Answer
 from tests.kge.models import SIGNATURE, scattered
 
 GRAPH = hierarchy_with_cycles(branching=3, depth=2)
@@ -78,6 +80,15 @@ def test_predict_prints_what_the_function_finds(model):
     assert [line.split()[2] for line in lines[1:]] == [answer.entity for answer in wanted]
     shares = [float(line.split()[1]) for line in lines[1:]]
     assert shares == pytest.approx([answer.probability for answer in wanted], rel=5e-3)
+
+
+def test_no_name_is_a_formula_or_an_escape():
+    name = '=HYPERLINK("http://a")'
+    text = tables.answers_as_csv([(name, "@r", "?")], [[Answer("\x1b[2J", 1.5, 0.5)]])
+    (row,) = csv.DictReader(io.StringIO(text))
+    assert row["head"] == f"'{name}"
+    assert row["relation"] == "'@r"
+    assert row["tail"] == r"\x1b[2J"
 
 
 def test_many_queries_in_their_order(model, tmp_path):

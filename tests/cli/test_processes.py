@@ -16,6 +16,7 @@ import pytest
 
 import jorth
 from jorth.bench import read_rows
+from jorth.kge import load_model
 
 PACKAGE = Path(jorth.__file__).parent.parent
 PATIENCE = 300  # seconds until a process that hangs is killed
@@ -81,6 +82,17 @@ def test_ctrl_c_while_data_are_read(start, tmp_path):
         _, errors = interrupted(process)
     assert "Interrupted" in errors
     assert not (tmp_path / "X.npy").exists()
+
+
+def test_sigterm_keeps_the_best_model(start, tmp_path):
+    process = start("kge", "train", "-o", "out", "--epochs", 10**6)
+    while not (tmp_path / "out" / "history.csv").exists() and process.poll() is None:
+        time.sleep(0.05)
+    process.terminate()
+    _, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 143, errors
+    assert "Go on:" in errors
+    assert load_model(tmp_path / "out").about["message"].startswith("interrupted in epoch")
 
 
 def test_ctrl_c_in_a_benchmark_keeps_its_runs(start, tmp_path):

@@ -460,8 +460,9 @@ def test_a_real_process(folder):
     assert np.abs(np.loadtxt("X.csv", delimiter=",") - np.load("planted.npy")).max() < 1e-4
 
 
-def test_ctrl_c_writes_what_there_is(folder):
-    """A run without end, interrupted once it has begun: X is there, the code is 130."""
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c_writes_what_there_is(folder, sent, code):
+    """A run without end, interrupted once it has begun: X is there."""
     arguments = [
         "--method",
         "riemannian-sd",
@@ -476,8 +477,8 @@ def test_ctrl_c_writes_what_there_is(folder):
     process = jorth_process("quadratic", "big.npy", "-s", "150,150", "-o", "X.npy", *arguments)
     while not (folder / "c" / "problem.json").exists() and process.poll() is None:
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     output, errors = process.communicate(timeout=120)
-    assert process.returncode == 130, output + errors
+    assert process.returncode == code, output + errors
     assert record()["status"] == "INTERRUPTED"
     assert jorth.residual(np.load("X.npy"), jorth.Signature(150, 150)) < 1e3 * 300 * U

@@ -1,14 +1,21 @@
-"""Training with a failing disk, a Ctrl-C while a checkpoint is written, and a stray bit."""
+"""Training with a failing disk, two runs in one folder, other layouts, and a stray bit."""
 
+import json
 import os
+import resource
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from jorth.kge import Config, hierarchy_with_cycles, train
+import jorth
+from jorth.kge import Config, CSVLog, hierarchy_with_cycles, train
+from jorth.solvers import minimize
+from jorth.storage import checkpoint as checkpoints
 
 GRAPH = hierarchy_with_cycles(branching=3, depth=2)
 QUICK = Config(
@@ -76,3 +83,98 @@ def test_flipped_bits_are_refused(tmp_path):
             ValueError, match=rf"checkpoint .*{FILE} cannot be read .*; remove it to start anew"
         ):
             train(GRAPH, replace(QUICK, epochs=2), checkpoint=tmp_path)
+
+
+def test_lines_that_a_full_disk_refuses_are_written_later(tmp_path):
+    path = tmp_path / "history.csv"
+    log = CSVLog(path)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def on_a_full_disk(row):
+        if row["epoch"] in (2, 3):
+            limit = path.stat().st_size + 10, before[1]
+            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        try:
+            log(row)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    with pytest.warns(UserWarning, match=r"history.csv could not be written: ") as caught:
+        found = train(GRAPH, QUICK, callback=on_a_full_disk)
+    assert len(caught) == 1
+    table = np.genfromtxt(path, delimiter=",", names=True, deletechars="")
+    np.testing.assert_array_equal(table["loss"], found.history["loss"])
+
+
+def test_a_log_may_be_a_pipe(tmp_path):
+    """As any other place that is no regular file, such as /dev/null, it remains."""
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    train(GRAPH, replace(QUICK, epochs=2), callback=CSVLog(tmp_path / "pipe"))
+    text = os.read(reader, 10000).decode()
+    os.close(reader)
+    assert [line.split(",")[0] for line in text.splitlines()] == ["epoch", "1", "2"]
+    assert (tmp_path / "pipe").is_fifo()
+
+
+SECOND_RUN = """
+import sys
+from tests.kge.test_checkpoint_faults import GRAPH, QUICK, train
+try:
+    train(GRAPH, QUICK, checkpoint=sys.argv[1])
+except RuntimeError as error:
+    print(error)
+"""
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path):
+    """Neither of one process nor of two; the folder is free after the run."""
+
+    def others(row):
+        if row["epoch"] == 1:
+            with pytest.raises(RuntimeError, match="is in use by another run"):
+                train(GRAPH, QUICK, checkpoint=tmp_path)
+            command = [sys.executable, "-c", SECOND_RUN, str(tmp_path)]
+            told = subprocess.run(command, capture_output=True, text=True, check=True)
+            assert f"checkpoint {tmp_path} is in use by another run" in told.stdout
+        raise ZeroDivisionError
+
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            train(GRAPH, QUICK, checkpoint=tmp_path, callback=others)
+    train(GRAPH, QUICK, checkpoint=tmp_path)
+
+
+def runs_of(folder):
+    """A training and a minimisation that save their state in subfolders."""
+    objective = jorth.HyperbolicEigenvalue(np.diag([2.0, 1.0, 3.0]))
+    sig = jorth.Signature(2, 1)
+    train(GRAPH, replace(QUICK, epochs=2), checkpoint=folder / "train")
+    minimize(objective, signature=sig, method="gs-jobcd", checkpoint=folder / "minimize")
+
+
+def harm(numbers, tensors):
+    """Forms of the content that other code may have written."""
+    first = next(iter(tensors))
+    yield {}, tensors
+    yield numbers, {name: part for name, part in tensors.items() if name != first}
+    yield json.loads(json.dumps(numbers).replace('"fields": {', '"fields": {"new": 1, ')), tensors
+    yield json.loads(json.dumps(numbers).replace('"fields"', '"items"')), tensors
+
+
+@pytest.mark.parametrize("what", ["train", "minimize"])
+def test_other_layouts_are_refused_by_name(tmp_path, monkeypatch, what):
+    monkeypatch.setattr(checkpoints, "LAYOUT", "1")
+    runs_of(tmp_path)
+    monkeypatch.undo()
+    message = rf"{what} was written by another version of jorth"
+    shutil.rmtree(tmp_path / ({"train", "minimize"} - {what}).pop())
+    with pytest.raises(jorth.CheckpointMismatch, match=message):
+        runs_of(tmp_path)
+    shutil.rmtree(tmp_path)
+    runs_of(tmp_path)
+    identity, tensors, numbers = checkpoints.load(tmp_path / what)
+    for other_numbers, other_tensors in harm(numbers, tensors):
+        checkpoints.save(tmp_path / what, identity, other_tensors, other_numbers)
+        with pytest.raises(jorth.CheckpointMismatch, match=message):
+            runs_of(tmp_path)

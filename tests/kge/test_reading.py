@@ -5,7 +5,7 @@ import gzip
 import pytest
 import torch
 
-from jorth.kge import hierarchy_with_cycles, load_triples
+from jorth.kge import CSVLog, hierarchy_with_cycles, lines, load_triples, read_config
 from jorth.kge.lines import columns_of, read_lines
 from jorth.kge.use.files import read_queries
 
@@ -16,8 +16,8 @@ TRIPLES = [("a", "r", "b"), ("b", "r", "c"), ("c", "s", "a")]
 def read(tmp_path, content, name="train.tsv", **options):
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    lines = read_lines(path, **options)
-    return [triple[1:] for triple in lines.triples], lines.headings
+    found = read_lines(path, **options)
+    return [triple[1:] for triple in found.triples], found.headings
 
 
 @pytest.mark.parametrize(
@@ -161,3 +161,20 @@ def test_queries_may_have_headings(tmp_path):
     path.write_text("a\tr\tb\na\tr\t?\n")
     with pytest.raises(ValueError, match="line 1: one of head and tail must be"):
         read_queries(path)
+
+
+def test_what_a_packed_file_may_hold(tmp_path, monkeypatch):
+    monkeypatch.setattr(lines, "MAX_UNPACKED", len(BODY))
+    assert read(tmp_path, gzip.compress(BODY.encode()), "train.tsv.gz")[0] == TRIPLES
+    with pytest.raises(ValueError, match=r"train.tsv.gz holds more than 18 bytes; unpack it first"):
+        read(tmp_path, gzip.compress(BODY.encode() + b"\n"), "train.tsv.gz")
+
+
+def test_arguments_are_named(tmp_path):
+    with pytest.raises(ValueError, match="path must be a path"):
+        load_triples("")
+    (tmp_path / "run.toml").write_text("lr = 0.1")
+    with pytest.raises(TypeError, match=r"changes must be a dictionary of settings, got"):
+        read_config(tmp_path / "run.toml", changes=2.0)
+    with pytest.raises(TypeError, match="row must be a mapping with the numbers epoch"):
+        CSVLog(tmp_path / "history.csv")([])

@@ -18,7 +18,6 @@ from jorth.kge import (
     load_model,
     save_model,
     train,
-    training,
 )
 from jorth.kge.batches import Batch
 from jorth.kge.logs import TensorBoardLog
@@ -302,23 +301,6 @@ def test_checkpoint_of_another_run_is_refused(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(NotADirectoryError, match="checkpoint must be a folder, got the file"):
         train(GRAPH, QUICK, checkpoint=tmp_path / "file")
-
-
-def test_checkpoint_from_before_a_setting(tmp_path, monkeypatch):
-    def identity_of_old(triples, config):
-        found = identity_of(triples, config)
-        del found["reverse_weight"]
-        return found
-
-    identity_of = training._identity
-    config = replace(QUICK, reciprocal=True)
-    monkeypatch.setattr(training, "_identity", identity_of_old)
-    assert train(GRAPH, config, checkpoint=tmp_path, callback=interrupt_at(5)).interrupted
-    monkeypatch.undo()
-    changed = replace(config, reverse_weight=0.5)
-    with pytest.raises(jorth.CheckpointMismatch, match=r"reverse_weight is 0.0 there and 0.5 here"):
-        train(GRAPH, changed, checkpoint=tmp_path)
-    assert same(train(GRAPH, config, checkpoint=tmp_path).model, train(GRAPH, config).model)
 
 
 def test_csv_log_continues(tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from jorth.ranks import MARKS, _mark
+from jorth._distributed import MARKS, _mark
 
 KINDS = {torch.float64: ("<d", "<q", 64), torch.float32: ("<f", "<i", 32)}
 

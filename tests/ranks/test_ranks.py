@@ -1,10 +1,12 @@
 """Several processes take the steps of one, end together, and resume when one of them was killed."""
 
+import gc
 import os
 import re
 import signal
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -178,6 +180,20 @@ def torchrun(*arguments, folder):
         timeout=120,
         check=False,
     )
+
+
+def test_the_group_of_all_processes_is_not_kept_alive():
+    """At the end of a process the threads of a group that is still alive may abort it."""
+    torch.distributed.init_process_group(
+        "gloo", store=torch.distributed.HashStore(), rank=0, world_size=1
+    )
+    loss = jorth.FiniteSum(jobs.robust, (jobs.SOURCE, jobs.TARGET))
+    sharded = jorth.Sharded(loss)
+    group = weakref.ref(torch.distributed.group.WORLD)
+    torch.distributed.destroy_process_group()
+    gc.collect()
+    assert group() is None
+    assert sharded.samples == len(jobs.SOURCE)
 
 
 def test_sharded_needs_processes_and_terms_of_one_sample():

@@ -1,6 +1,7 @@
 """A file is replaced whole or not at all: failures, kills, planted links, several writers."""
 
 import os
+import resource
 import signal
 import stat
 import subprocess
@@ -64,6 +65,38 @@ def test_permissions_are_those_of_any_new_file(tmp_path):
     put(tmp_path / "a", b"")
     (tmp_path / "b").write_bytes(b"")
     assert (tmp_path / "a").stat().st_mode == (tmp_path / "b").stat().st_mode
+
+
+def test_a_file_keeps_its_mode_and_a_link_its_target(tmp_path):
+    (tmp_path / "a").write_bytes(b"old")
+    (tmp_path / "a").chmod(0o600)
+    (tmp_path / "link").symlink_to("a")
+    put(tmp_path / "link", b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "a").read_bytes() == b"new"
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o600
+
+
+def test_pipes_are_written_to_and_remain(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    put(pipe, b"content")
+    assert os.read(reader, 100) == b"content"
+    os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert names(tmp_path) == ["pipe"]
+
+
+def test_a_full_disk_is_an_error_that_names_the_file(tmp_path):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))
+    try:
+        with pytest.raises(OSError, match=f"File too large: '{tmp_path / 'a'}'"):
+            put(tmp_path / "a", b"content" * 1000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not names(tmp_path)
 
 
 KILLED = """

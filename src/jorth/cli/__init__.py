@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from jorth import __version__
-from jorth.cli.errors import ending_the_program, suggestion
+from jorth.cli.errors import INTERRUPTED, ending_the_program, suggestion
 from jorth.cli.notes import telling_of_compilation
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -76,8 +76,9 @@ class Program(LazyGroup):
         run: Any = super().main
         if not standalone:
             return run(*arguments, standalone_mode=False, **options)
-        with ending_the_program(), telling_of_compilation():
+        with ending_the_program() as ctrl_c, telling_of_compilation():
             code = run(*arguments, standalone_mode=False, **options)
+            code = ctrl_c.code if code == INTERRUPTED else code
         sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -19,6 +19,7 @@ from jorth.terminal import visible
 
 FAILED = 1
 INTERRUPTED = 130
+TERMINATED = 143
 VARIABLE = "JORTH_TRACEBACK"
 """If this environment variable is set, every error is shown with its traceback."""
 LONGEST = 500  # characters of a message
@@ -65,46 +66,71 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 
 class CtrlC:
-    """Remembers Ctrl-C, as the exception it raises may be lost or replaced in a library."""
+    """Remembers Ctrl-C, as the exception it raises may be lost or replaced in a library.
+
+    SIGTERM does what Ctrl-C does, so that a command saves what it has, and is remembered too.
+    """
 
     def __init__(self) -> None:
         self.pressed = False
+        self.terminated = False
         self._changed = False
+        self._before: Any = None
+
+    @property
+    def code(self) -> int:
+        """The exit code of a program that was interrupted."""
+        return TERMINATED if self.terminated else INTERRUPTED
 
     def __enter__(self) -> CtrlC:
         main = threading.current_thread() is threading.main_thread()
         if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, self._handle)
             self._changed = True
+        if main:
+            self._before = signal.signal(signal.SIGTERM, self._terminate)
         return self
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self.pressed = True
         raise KeyboardInterrupt
 
+    def _terminate(self, number: int, frame: FrameType | None) -> None:
+        self.terminated = True
+        handler = signal.getsignal(signal.SIGINT)
+        if callable(handler):
+            handler(signal.SIGINT, frame)
+        else:  # a shell starts what runs in its background with SIGINT ignored
+            self._handle(number, frame)
+
     def __exit__(self, *error: object) -> None:
         if self._changed:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+        if self._before is not None:
+            signal.signal(signal.SIGTERM, self._before)
 
 
 @contextmanager
-def ending_the_program() -> Iterator[None]:
+def ending_the_program() -> Iterator[CtrlC]:
     """Turn whatever ends a command into one line at most, and an exit code."""
+    ctrl_c = CtrlC()
     try:
-        with CtrlC() as ctrl_c:
+        with ctrl_c:
             try:
-                yield
+                yield ctrl_c
                 _flush()  # here, so that a full disk is noticed
-            except SystemExit:
+            except SystemExit as end:
+                if end.code == INTERRUPTED:
+                    sys.exit(ctrl_c.code)
                 raise
             except (KeyboardInterrupt, click.Abort):
-                _end(INTERRUPTED, "Interrupted.")
+                _end(ctrl_c.code, "Interrupted.")
             except BaseException as error:
                 if ctrl_c.pressed:
-                    _end(INTERRUPTED, "Interrupted.")
+                    _end(ctrl_c.code, "Interrupted.")
                 _end_by(error)
     except KeyboardInterrupt:  # once more, while the message was written
-        sys.exit(INTERRUPTED)
+        sys.exit(ctrl_c.code)
 
 
 def _end_by(error: BaseException) -> NoReturn:

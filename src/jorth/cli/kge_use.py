@@ -47,7 +47,7 @@ count_option = click.option(
 @with_options(model_option, count_option)
 @click.option("--new", is_flag=True, help="Leave out answers that are in the training triples.")
 @with_options(data_option, json_option)
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV, one line per answer.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV, safe for spreadsheets.")
 def predict(head: str | None, relation: str | None, tail: str, **options: Any) -> None:
     """Print the best answers to a query, with probabilities.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import re
 import zlib
 from collections.abc import Iterator, Sequence
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 GZIP = b"\x1f\x8b"
+MAX_UNPACKED = 2**28
+"""The most bytes of text that a packed file may hold: a few kilobytes can pack gigabytes."""
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 ROLES = ("head", "relation", "tail")
 EXPECTED = "expected three names separated by tabs: head, relation, tail"
@@ -125,9 +128,12 @@ def _decoded(path: Path) -> Iterator[tuple[int, str]]:
     content = path.read_bytes()
     if content.startswith(GZIP):
         try:
-            content = gzip.decompress(content)
+            with gzip.open(io.BytesIO(content)) as stream:
+                content = stream.read(MAX_UNPACKED + 1)
         except (OSError, EOFError, zlib.error) as error:
             raise ValueError(f"{path} is no complete gzip file: {error}") from None
+        if len(content) > MAX_UNPACKED:
+            raise ValueError(f"{path} holds more than {MAX_UNPACKED} bytes; unpack it first")
     if content.startswith(UTF_16):
         raise ValueError(f"{path} is UTF-16 text; save it as UTF-8")
     for number, raw in enumerate(content.split(b"\n"), start=1):

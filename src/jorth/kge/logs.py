@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import math
 import os
+import warnings
+from collections.abc import Mapping
+from contextlib import suppress
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jorth.arrays import file_path
+from jorth.arrays import describe, file_path
 from jorth.extras import needs
 from jorth.kge.training import COLUMNS, Row
 from jorth.storage.atomic import make_folder, replacing
@@ -20,26 +23,39 @@ from jorth.storage.matrices import reading
 
 
 class CSVLog:
-    """A table with one line per epoch, which a resumed run continues."""
+    """Write a table with one line per epoch, which a resumed run continues.
+
+    Lines that cannot be written, as on a full disk, give one warning and are written with the
+    next ones that can.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = file_path(path, "path")
-        self._started = False
+        self._unwritten: list[str] | None = None  # until there is a table
 
     def __call__(self, row: Row) -> None:
-        if not self._started:
+        if not isinstance(row, Mapping) or not set(COLUMNS) <= set(row):
+            expected = f"a mapping with the numbers {', '.join(COLUMNS)}, as train gives it"
+            raise TypeError(f"row must be {expected}; got {describe(row)}")
+        if self._unwritten is None:
             self._start(before=row["epoch"])
-            self._started = True
-        cells = ["" if math.isnan(row[name]) else f"{row[name]:.17g}" for name in COLUMNS]
-        with self._path.open("a", newline="") as stream:
-            csv.writer(stream).writerow(cells)
+            self._unwritten = []
+        cells = ("" if math.isnan(row[name]) else f"{row[name]:.17g}" for name in COLUMNS)
+        self._unwritten.append(",".join(cells) + "\r\n")
+        try:
+            _append(self._path, "".join(self._unwritten))
+            self._unwritten.clear()
+        except OSError as error:
+            if len(self._unwritten) == 1:
+                reason = error.strerror or str(error)
+                warnings.warn(f"{self._path} could not be written: {reason}", stacklevel=2)
 
     def _start(self, before: float) -> None:
         """Drop the lines that an interrupted run has written after its last checkpoint."""
         text = StringIO(newline="")
         writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore")
         writer.writeheader()
-        if self._path.exists():
+        if self._path.is_file():
             advice = "; remove it to begin a new one"
             with reading(str(self._path), advice), self._path.open(newline="") as stream:
                 for line in csv.DictReader(stream):
@@ -49,6 +65,19 @@ class CSVLog:
         make_folder(self._path.parent, "path")
         with replacing(self._path) as stream:
             stream.write(text.getvalue().encode())
+
+
+def _append(path: Path, text: str) -> None:
+    """Add a text to a file, all of it or nothing."""
+    size = path.stat().st_size if path.is_file() else None
+    try:
+        with path.open("ab") as stream:
+            stream.write(text.encode())
+    except OSError:
+        if size is not None:
+            with suppress(OSError):
+                os.truncate(path, size)
+        raise
 
 
 class TensorBoardLog:

@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from jorth._distributed import Ranks
 from jorth.kge.model import UltraE
 from jorth.kge.settings.config import Config, check_name
 from jorth.nn import declare
 from jorth.optim import JOBCD, VRJOBCD, make
 from jorth.optim.steps.by_angles_on_device import is_one_launch
-from jorth.ranks import Ranks
 
 MAX_NORM = {"float32": 1e3}
 """The largest norm of a relation R: beyond it float32 has too few digits of <R x, y>_J."""

@@ -21,13 +21,13 @@ def load_triples(
 ) -> Triples:
     """Read a graph: a folder of ``train``, ``valid`` and ``test``, or one file, which is split.
 
-    Files end in .txt, .tsv or .csv, and may be packed (.gz). Each line has a triple: three names
-    separated by tabs, in .csv by commas. The first line may have headings, such as head, relation,
-    tail or subject, predicate, object; they say which column is which, and further columns are left
-    out. Names are numbered in alphabetical order. A line that a file has more than once counts
-    once. Without a validation file a tenth of the training triples is held out by `hold_out`; of
-    one file, a tenth is held out for test and another for validation. ``notes`` of the result say
-    what was found.
+    Files end in .txt, .tsv or .csv, and may be packed (.gz) if they hold at most 256 MiB. Each line
+    has a triple: three names separated by tabs, in .csv by commas. The first line may have
+    headings, such as head, relation, tail or subject, predicate, object; they say which column is
+    which, and further columns are left out. Names are numbered in alphabetical order. A line that a
+    file has more than once counts once. Without a validation file a tenth of the training triples
+    is held out by `hold_out`; of one file, a tenth is held out for test and another for validation.
+    ``notes`` of the result say what was found.
 
     Args:
         path: The folder or the file.

@@ -9,7 +9,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from jorth._distributed import Ranks, naming_checkpoint, only_first
 from jorth.arrays import check_device, check_flag, describe, file_path
 from jorth.kge.averaging import Average
 from jorth.kge.batches import Batch, BatchLoss, Negatives, Queries
@@ -28,7 +29,6 @@ from jorth.kge.model import UltraE
 from jorth.kge.optimisers import Optimisers, OptimiserState, largest_relation
 from jorth.kge.ranking import evaluate
 from jorth.kge.settings.config import ALL, DTYPES, Config
-from jorth.ranks import Ranks, naming_checkpoint, only_first
 from jorth.solvers import Interrupt
 from jorth.storage import checkpoint as checkpoints
 from jorth.suggestions import explained
@@ -148,22 +148,25 @@ def _train(
     run: _Run, callback: Callback | None, folder: Path | None, ranks: Ranks | None
 ) -> Training:
     """Continue from the checkpoint, if there is one, until the run ends."""
-    store = None
-    if folder is not None:
-        identity = _identity(run.triples, run.config)
-        store = checkpoints.Folder(
-            folder,
-            identity,
-            hints={"epochs": NOT_LONGER},
-            defaults=_identity(run.triples, Config().fitted(run.triples)),
-            digests=("graph",),
-        )
+    if folder is None:
+        return _result(run, callback, None, ranks)
+    identity = _identity(run.triples, run.config)
+    store = checkpoints.Folder(folder, identity, hints={"epochs": NOT_LONGER}, digests=("graph",))
+    with closing(store):
         found = store.open(run.model.points.device, ranks)
         if found is not None:
-            run.restore(*found)
+            with checkpoints.restoring(folder):
+                run.restore(*found)
             done = len(run.progress.rows)
             if done > run.config.epochs:
                 raise checkpoints.mismatch(folder, "epochs", f"{done}, done,", run.config.epochs)
+        return _result(run, callback, store, ranks)
+
+
+def _result(
+    run: _Run, callback: Callback | None, store: checkpoints.Folder | None, ranks: Ranks | None
+) -> Training:
+    """Train until the run ends or Ctrl-C ends it, and return what was found."""
     if ranks is not None:  # the other processes would wait for this one
         _until_it_ends(run, callback, store, ranks)
         return run.result()

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from jorth._distributed import Ranks
 from jorth.arrays import describe, frobenius, is_number, to_tensor
 from jorth.objectives.second_order import Product, belongs_to, difference
-from jorth.ranks import Ranks
 from jorth.signature import Signature
 from jorth.suggestions import Explained
 

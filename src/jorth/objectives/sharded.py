@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from jorth._distributed import Ranks
 from jorth.arrays import describe
 from jorth.objectives.base import AbstractObjective, QuadraticForm
 from jorth.objectives.probe import StructuralProbe
 from jorth.objectives.second_order import Product
-from jorth.ranks import Ranks
 
 
 class Sharded(AbstractObjective):

@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 
 from jorth import arrays
+from jorth._distributed import naming_checkpoint, only_first
 from jorth.arrays import ArrayLike
 from jorth.group.elements import check_feasible
 from jorth.objectives import AbstractObjective, Quadratic
 from jorth.objectives.base import hash_tensors
-from jorth.ranks import naming_checkpoint, only_first
 from jorth.signature import Signature
 from jorth.solvers.automatic import Automatic, choose
 from jorth.solvers.baselines.admm import ADMM
@@ -349,6 +349,7 @@ def _run(
         )
         run = Run(problem, solver, X, settings, numpy_out=numpy_out)
         if folder is not None:
+            stack.callback(run.leave_folder)
             identity = _identity(function, signature, solver, X, settings)
             run.keep_in(folder, identity, settings.checkpoint_interval)
         result = run.solve(interrupt, line)

@@ -50,14 +50,56 @@ def make_folder(folder: Path, name: str = "") -> None:
         ) from error
 
 
+def lock_folder(folder: Path) -> int | None:
+    """Lock a folder for as long as the returned handle is open; None if another one has it."""
+    if sys.platform == "win32":  # where folders cannot be opened
+        return os.open(os.devnull, os.O_RDONLY)
+    import fcntl
+
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        return None
+    except OSError:  # a file system without locks
+        pass
+    return handle
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A stream for the new content of a file, which replaces the old content on success.
+    """Open a stream for the new content of a file, which replaces the old content on success.
 
     Until then it is a hidden file beside it, ``stream.name``, with the same suffix and a random
     name, so that nobody can prepare a link there. Content and name are on the disk when this
-    returns. Files that killed processes have left are removed first.
+    returns. Files that killed processes have left are removed first. The new file has the mode and
+    the owner of the old one. A link is followed, and what is no regular file, such as a device or a
+    pipe, is written to as it is.
     """
+    path = Path(os.path.realpath(path))
+    before = path.stat() if path.exists() else None
+    with _naming(path):
+        if before is not None and not stat.S_ISREG(before.st_mode):
+            with path.open("wb") as stream:
+                yield stream
+            return
+        yield from _replace(path, before)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Name the file in errors of the system that do not, such as that of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = os.fspath(path)
+        raise
+
+
+def _replace(path: Path, before: os.stat_result | None) -> Iterator[IO[bytes]]:
+    """Yield a stream for the new content of a regular file, as `replacing` describes."""
     _remove_left_overs(path)
     stream = _new_file(path)
     temporary = Path(stream.name)
@@ -65,6 +107,8 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         with stream:
             yield stream
             stream.flush()
+            if before is not None:
+                _make_alike(stream.fileno(), before)
             os.fsync(stream.fileno())
             if sys.platform != "win32":  # while the lock is held
                 temporary.replace(path)
@@ -73,6 +117,15 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         _sync_folder(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _make_alike(handle: int, before: os.stat_result) -> None:
+    """Give an open file the mode of another, and its owner where that is allowed."""
+    if sys.platform == "win32":
+        return
+    with suppress(PermissionError):
+        os.fchown(handle, before.st_uid, before.st_gid)
+    os.fchmod(handle, stat.S_IMODE(before.st_mode))
 
 
 def _new_file(path: Path) -> IO[bytes]:

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import warnings
-from collections.abc import Collection
+import weakref
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
@@ -17,14 +20,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.ranks import Ranks
-from jorth.storage.atomic import make_folder, replacing
+from jorth._distributed import Ranks
+from jorth.storage.atomic import lock_folder, make_folder, replacing
 
 FILE = "state.safetensors"
 ABOUT = "problem.json"
 Content: TypeAlias = tuple[dict[str, Tensor], dict[str, Any]]
 """Tensors, and what JSON can hold, including NumPy arrays."""
 ADVICE = "choose another folder or remove this one"
+LAYOUT = "2"
+"""The version of what the content of a checkpoint means; to be raised when that changes."""
 NOT_SAVED = {"saved": False}
 """Metadata of a field that is not saved, as it can be computed from the problem."""
 
@@ -50,11 +55,12 @@ def _refusal(folder: Path, difference: str, hint: str) -> CheckpointMismatch:
 class Folder:
     """The folder in which one run saves its state.
 
+    From `open` to `close`, or to the end of the process, no other run can open it.
+
     Args:
         path: The folder.
         identity: What a run and its checkpoint must agree in.
         hints: What errors advise where these parts of the identity differ.
-        defaults: The values that parts had before there was a choice, for older checkpoints.
         digests: The parts whose values say nothing to a reader.
     """
 
@@ -64,15 +70,14 @@ class Folder:
         identity: dict[str, str],
         *,
         hints: dict[str, str] | None = None,
-        defaults: dict[str, str] | None = None,
         digests: Collection[str] = (),
     ) -> None:
         self.path = path
         self._identity = identity
         self._hints = hints or {}
-        self._defaults = defaults or {}
         self._digests = digests
         self._failed = False
+        self._lock: weakref.finalize[..., Folder] | None = None
 
     def open(self, device: torch.device, ranks: Ranks | None) -> Content | None:
         """Load what the run has saved, if anything; make the folder and write the identity.
@@ -84,17 +89,31 @@ class Folder:
         def read() -> Content | None:
             if self.path.exists() and not self.path.is_dir():
                 raise NotADirectoryError(f"checkpoint must be a folder, got the file {self.path}")
-            found = self._load()
             make_folder(self.path, "checkpoint")
+            handle = lock_folder(self.path)
+            if handle is None:
+                remedy = "choose another folder or wait for its end"
+                raise RuntimeError(f"checkpoint {self.path} is in use by another run; {remedy}")
+            self._lock = weakref.finalize(self, os.close, handle)
+            found = self._load()
             with replacing(self.path / ABOUT) as stream:
                 stream.write(json.dumps(self._identity, indent=2).encode())
             return found
 
-        found = read() if ranks is None else ranks.from_first(read)
+        try:
+            found = read() if ranks is None else ranks.from_first(read)
+        except BaseException:
+            self.close()
+            raise
         if found is None:
             return None
         tensors, numbers = found
         return {name: tensor.to(device) for name, tensor in tensors.items()}, numbers
+
+    def close(self) -> None:
+        """Let other runs open the folder."""
+        if self._lock is not None:
+            self._lock()
 
     def _load(self) -> Content | None:
         """The state in the folder, if there is one and it belongs to this run."""
@@ -103,7 +122,7 @@ class Folder:
             return None
         identity, tensors, numbers = stored
         for part, here in self._identity.items():
-            there = identity.get(part, self._defaults.get(part))
+            there = identity.get(part)
             if there != here and part in self._digests:
                 raise _refusal(self.path, f", of another {part}", self._hints.get(part, ""))
             if there != here:
@@ -123,6 +142,25 @@ class Folder:
             self._failed = True
 
 
+@contextmanager
+def restoring(folder: Path) -> Iterator[None]:
+    """Blame the layout of a checkpoint for errors while a run takes over its content.
+
+    The content has passed its checksum, so that other code has written it.
+    """
+    try:
+        yield
+    except Exception as error:
+        raise _other_layout(folder) from error
+
+
+def _other_layout(folder: Path) -> CheckpointMismatch:
+    return CheckpointMismatch(
+        f"checkpoint {folder} was written by another version of jorth, with another layout; "
+        f"nothing was overwritten; go on with that version, or {ADVICE}"
+    )
+
+
 def save(
     folder: Path, identity: dict[str, str], tensors: dict[str, Tensor], numbers: dict[str, Any]
 ) -> None:
@@ -131,6 +169,7 @@ def save(
 
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     texts = {
+        "layout": LAYOUT,
         "identity": json.dumps(identity),
         "numbers": json.dumps(numbers, default=_array_as_json),
     }
@@ -150,9 +189,11 @@ def load(folder: Path) -> tuple[dict[str, str], dict[str, Tensor], dict[str, Any
         return None
     try:
         tensors, texts = _read(path)
+        if texts.get("layout") != LAYOUT:
+            raise _other_layout(folder)
         identity = json.loads(texts["identity"])
         numbers = json.loads(texts["numbers"], object_hook=_array_from_json)
-    except OSError:
+    except (OSError, CheckpointMismatch):
         raise
     except Exception as error:  # each library has its own errors for broken files
         message = f"checkpoint {path} cannot be read ({error}); remove it to start anew"

@@ -28,7 +28,7 @@ Exit codes:
   1    a file or a matrix does not fit the problem; one line says why
   2    an option is wrong
   3    not converged (a limit, stalled, no minimum, unbounded); X is written
-  130  interrupted by Ctrl-C; X is written if there was a run"""
+  130  interrupted by Ctrl-C (143: SIGTERM); X is written if there was a run"""
 
 # as in jorth.solvers, which is not imported here because it loads torch
 METHODS = (

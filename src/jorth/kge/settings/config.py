@@ -276,6 +276,10 @@ def read_config(
         changes: Settings in place of those of the file; ``relation_options`` add to them.
     """
     path = arrays.file_path(path, "path")
+    replaced: object = {} if changes is None else changes
+    if not isinstance(replaced, dict):
+        got = arrays.describe(replaced)
+        raise TypeError(f"changes must be a dictionary of settings, got {got}")
     if not path.is_file():
         raise FileNotFoundError(f"path must be that of a file of settings, got none at {path}")
     found = read_toml(path)
@@ -284,9 +288,8 @@ def read_config(
         check_name(key, [*names, "preset", *others], "key", f"{path}: ")
     beside = {key: found.pop(key) for key in others if key in found}
     named = found.pop("preset", "default")
-    changes = changes or {}
-    options = found.get("relation_options", {}), changes.get("relation_options", {})
-    found |= changes
+    options = found.get("relation_options", {}), replaced.get("relation_options", {})
+    found |= replaced
     if all(isinstance(part, dict) for part in options):
         found["relation_options"] = options[0] | options[1]
     try:

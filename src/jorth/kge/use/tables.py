@@ -59,7 +59,11 @@ def answers_as_text(queries: Sequence[Query], answers: Sequence[Sequence[Answer]
 
 
 def answers_as_csv(queries: Sequence[Query], answers: Sequence[Sequence[Answer]]) -> str:
-    """One line per answer, with the answer in place of the question mark."""
+    """Return one line per answer, with the answer in place of the question mark.
+
+    Names come from files of others: control characters are escaped, and a name that a spreadsheet
+    would take for a formula has an apostrophe before it. JSON has the names as they are.
+    """
     text = StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -67,8 +71,14 @@ def answers_as_csv(queries: Sequence[Query], answers: Sequence[Sequence[Answer]]
         asked = "tail" if tail == "?" else "head"
         for rank, (entity, score, probability) in enumerate(found, start=1):
             ends = (head, relation, entity) if tail == "?" else (entity, relation, tail)
-            writer.writerow([*ends, asked, rank, score, probability])
+            writer.writerow([*map(_as_text, ends), asked, rank, score, probability])
     return text.getvalue().rstrip("\n")
+
+
+def _as_text(name: object) -> str:
+    """Return a name without control characters that no spreadsheet takes for a formula."""
+    shown = visible(str(name))
+    return f"'{shown}" if shown.startswith(("=", "+", "-", "@")) else shown
 
 
 def answers_as_json(queries: Sequence[Query], answers: Sequence[Sequence[Answer]]) -> str:

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from jorth._distributed import Ranks
 from jorth.arrays import describe, to_tensor
 from jorth.group import polish
 from jorth.objectives import AbstractObjective
-from jorth.ranks import Ranks
 from jorth.signature import Signature
 from jorth.solvers.loop.budget import Evaluations, Interrupt, Limits
 from jorth.solvers.loop.record import Result, drift

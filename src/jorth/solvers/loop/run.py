@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from jorth import arrays
-from jorth.ranks import only_first
+from jorth._distributed import only_first
 from jorth.solvers.loop import snapshot, stalls
 from jorth.solvers.loop.budget import Interrupt, Limits, all_finite
 from jorth.solvers.loop.escape import Escape
@@ -383,6 +383,11 @@ class Run:
         found = folder.open(self.start.device, ranks)
         if found is not None:
             snapshot.put_back(self, found, path)
+
+    def leave_folder(self) -> None:
+        """Let other runs have the checkpoint."""
+        if self.folder is not None:
+            self.folder.close()
 
     def _save_when_due(self) -> None:
         if self.folder is not None and time.monotonic() - self.saved_at >= self.interval:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,7 +17,7 @@ from jorth.solvers.loop.budget import Evaluations
 from jorth.solvers.loop.record import COLUMNS, History, drift
 from jorth.solvers.loop.scale import Scale
 from jorth.solvers.loop.solver import Scored
-from jorth.storage.checkpoint import Content, mismatch, pack, unpack
+from jorth.storage.checkpoint import Content, mismatch, pack, restoring, unpack
 
 if TYPE_CHECKING:
     from jorth.solvers.loop.run import Run
@@ -49,7 +48,12 @@ def take(run: Run) -> Content:
 
 def put_back(run: Run, content: Content, folder: Path) -> None:
     """Restore the run as `take` found it, if the objective has not changed since."""
-    tensors, numbers = content
+    with restoring(folder):
+        _restore(run, *content)
+    _check_objective(run, folder)
+
+
+def _restore(run: Run, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
     record = run.record
     run.state = unpack(numbers["state"], run.solver.state_type, tensors)
     run.iteration = numbers["iteration"]
@@ -63,14 +67,11 @@ def put_back(run: Run, content: Content, folder: Path) -> None:
     objective.scale = Scale(**(numbers["scale"] or {}))
     objective.clock = Clock(numbers["seconds"])
     run.problem.rng.bit_generator.state = numbers["rng"]
-    _check_objective(run, folder)
 
 
 def _restore_history(run: Run, table: Tensor) -> None:
     """Restore the rows before the present point, which the loop records again."""
     rows = table.cpu().numpy()
-    if rows.shape[1] < len(COLUMNS):  # saved before the last columns were counted
-        rows = np.pad(rows, ((0, 0), (0, len(COLUMNS) - rows.shape[1])))
     if len(rows) and rows[-1, COLUMNS.index("iteration")] == run.iteration:
         rows = rows[:-1]
     run.record.history = History(rows)

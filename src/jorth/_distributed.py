@@ -35,18 +35,27 @@ class Ranks:
                 "torch.distributed must be initialised first: start the script with torchrun and "
                 "call torch.distributed.init_process_group()"
             )
-        self._group: Any = distributed.group.WORLD if group is None else group
+        self._own = group
         self._device = torch.device(device)
         self.rank = distributed.get_rank(self._group)
         self.size = distributed.get_world_size(self._group)
 
     @property
+    def _group(self) -> Any:
+        """The group of processes, looked up at each call.
+
+        Whoever keeps that of all processes beyond `destroy_process_group` keeps its threads
+        alive, and the process may abort at its end.
+        """
+        return distributed.group.WORLD if self._own is None else self._own
+
+    @property
     def first(self) -> bool:
-        """Whether this is the process that writes files and shows progress."""
+        """Return whether this is the process that writes files and shows progress."""
         return self.rank == 0
 
     def sum(self, tensors: Sequence[Tensor], *, same: Tensor | None = None) -> list[Tensor]:
-        """The sums over all processes, by one all-reduce.
+        """Return the sums over all processes, by one all-reduce.
 
         A mark of ``same`` is sent along, to check that it is equal on all processes.
         """
@@ -64,14 +73,14 @@ class Ranks:
         return [part.reshape(tensor.shape) for part, tensor in zip(parts, tensors, strict=True)]
 
     def largest(self, numbers: Sequence[float]) -> list[float]:
-        """The maximum of each number over all processes."""
+        """Return the maximum of each number over all processes."""
         packed = torch.tensor(numbers, dtype=torch.float64, device=self._device)
         with self._detecting_loss():
             distributed.all_reduce(packed, distributed.ReduceOp.MAX, group=self._group)
         return [float(number) for number in packed.tolist()]
 
     def gather(self, mine: T) -> list[T]:
-        """The values of all processes, ordered by rank."""
+        """Return the values of all processes, ordered by rank."""
         found: list[Any] = [None] * self.size
         with self._detecting_loss():
             distributed.all_gather_object(found, mine, group=self._group)
@@ -109,7 +118,7 @@ class Ranks:
 
 
 def only_first(ranks: Ranks | None) -> bool:
-    """Whether this process, the first or only one, writes files and shows progress."""
+    """Return whether this process, the first or only one, writes files and shows progress."""
     return ranks is None or ranks.first
 
 
@@ -130,7 +139,7 @@ def naming_checkpoint(folder: Path | None, file: str) -> Iterator[None]:
 
 
 def _mark(tensor: Tensor) -> Tensor:
-    """A small integer (1,) that depends on every bit of a float64 or float32 tensor."""
+    """Return a small integer (1,) that depends on every bit of a float64 or float32 tensor."""
     integers = torch.int64 if tensor.element_size() == 8 else torch.int32
     bits = tensor.detach().contiguous().view(integers)
     return bits.sum().remainder(MARKS).reshape(1)
