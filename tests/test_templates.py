@@ -64,12 +64,13 @@ def test_a_run_of_the_solver_resumes(tmp_path):
     np.testing.assert_array_equal(resumed.x, whole.x)
 
 
-def test_the_solver_in_a_chain_and_with_options():
+def test_another_method_goes_on_from_the_solver():
     this = registry.case("trace")
-    chain = [jorth.Stage(Descent(memory=0.0), max_iterations=3), "riemannian-newton"]
-    found = jorth.minimize(this.objective, signature=this.signature, method=chain)
+    options = dict(signature=this.signature)
+    first = jorth.minimize(this.objective, method=Descent(memory=0.0), max_iterations=3, **options)
+    found = jorth.minimize(this.objective, first.x, method="riemannian-newton", **options)
     assert found.value == pytest.approx(this.optimum, rel=1e-9)
-    assert [stage.method for stage in found.stages] == ["own-descent", "riemannian-newton"]
+    assert found.value < first.value
 
 
 def test_the_solver_in_a_benchmark(tmp_path, monkeypatch):

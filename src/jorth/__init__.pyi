@@ -62,7 +62,6 @@ from jorth.solvers import RiemannianCG as RiemannianCG
 from jorth.solvers import RiemannianLBFGS as RiemannianLBFGS
 from jorth.solvers import RiemannianNewton as RiemannianNewton
 from jorth.solvers import RiemannianSD as RiemannianSD
-from jorth.solvers import Stage as Stage
 from jorth.solvers import Status as Status
 from jorth.solvers import UMCM as UMCM
 from jorth.solvers import VarianceReduced as VarianceReduced

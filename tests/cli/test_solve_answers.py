@@ -55,7 +55,7 @@ def test_the_best_alignment_is_found_in_every_component(folder, text, component)
     found, about = np.load("X.npy"), record()
     assert np.abs(found - X).max() < 10 * NOISE
     assert about["value"] < NOISE**2 * N
-    assert about["method"] == ["every-component"]
+    assert about["method"] == "every-component"
     assert about["component"] == list(component)
     assert [about["m"], about["n"]] == [40, N]
     assert about["r_squared"] == pytest.approx(r_squared(target, source @ found), abs=1e-12)
@@ -157,20 +157,11 @@ def test_single_precision_reaches_its_default_tolerance(folder):
 # -- quadratic
 
 
-def test_quadratics_leave_saddles(folder):
+def test_a_quadratic_that_starts_at_a_saddle_says_so(folder):
     """The identity is critical: f is the least sum of a_i d_j / 2 with large d at small a."""
     np.save("A.npy", np.diag([1.0, 2.0, 3.0, 4.0]))
-    arguments = ["A.npy", "-", "A.npy", "-s", "3,1", "-o", "X.npy"]
-    output = shown(solve("quadratic", *arguments))
-    about = record()
-    assert about["value"] == pytest.approx(13)
-    assert about["hessian"]["kind"] == "minimum"
-    assert [stage["value"] for stage in about["stages"]] == pytest.approx([15, 13])
-    assert "this is a local minimum" in output
-    output = shown(solve("quadratic", *arguments, "--saddles", "stay"))
+    output = shown(solve("quadratic", "A.npy", "-", "A.npy", "-s", "3,1", "-o", "X.npy"))
     assert record()["value"] == 15
-    assert "hessian" not in record()
-    assert "this is a local minimum" not in output
     assert "jorth.hessian_check" in output
 
 
@@ -186,7 +177,7 @@ def test_quadratics_are_searched_in_every_component(folder, component):
     assert about["component"] == list(component)
     assert len(about["stages"]) == 4
     assert "searched: (+,+) (+,-) (-,+) (-,-)" in output
-    assert "this is a local minimum; other starts may end lower" in output
+    assert "other starts may end lower" in output
     output = shown(
         solve("quadratic", "A.npy", "C.npy", "-s", "5,3", "-o", "X.npy", "--method", "auto")
     )

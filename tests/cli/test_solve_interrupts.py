@@ -11,10 +11,7 @@ from click.testing import CliRunner
 from jorth.cli import main
 from jorth.cli.solve import run as solving
 from jorth.signature import Signature
-from jorth.solvers.loop import chain
 from jorth.storage import matrices as matrix_files
-
-TWO = "gs-jobcd,riemannian-lbfgs"
 
 
 def then_interrupt(function, times=1):
@@ -66,7 +63,7 @@ def solve(tmp_path):
     return run
 
 
-@pytest.mark.parametrize("method", ["gs-jobcd", TWO])
+@pytest.mark.parametrize("method", ["gs-jobcd", "riemannian-lbfgs"])
 def test_after_the_last_iteration(solve, monkeypatch, method):
     monkeypatch.setattr(solving, "minimize", then_interrupt(solving.minimize))
     result, record = solve("--method", method)
@@ -74,20 +71,12 @@ def test_after_the_last_iteration(solve, monkeypatch, method):
     assert record["status"] == "CONVERGED"
 
 
-@pytest.mark.parametrize("method", ["direct", "gs-jobcd", TWO])
+@pytest.mark.parametrize("method", ["direct", "gs-jobcd"])
 def test_while_files_are_written(solve, monkeypatch, method):
     monkeypatch.setattr(matrix_files, "write", then_interrupt(matrix_files.write, times=3))
     result, record = solve("--method", method)
     assert result.exit_code == 0, result.output
     assert record["outputs"]["x"]["sha256"]
-
-
-def test_between_two_stages(solve, monkeypatch):
-    monkeypatch.setattr(chain, "handed_over", then_interrupt(chain.handed_over))
-    result, record = solve("--method", TWO, "--max-iterations", 4, "--tolerance", 0)
-    assert result.exit_code in (3, 130), result.output
-    assert record["status"] in ("INTERRUPTED", "MAX_ITERATIONS")
-    assert record["stages"][0]["method"] == "gs-jobcd"
 
 
 def test_while_files_are_read_nothing_is_lost(tmp_path, monkeypatch):

@@ -234,7 +234,6 @@ OPTIONS = dict(
     checkpoint=As("path", None),
     checkpoint_interval=10.0,
     on_unbounded="stop",
-    saddles="leave",
 )
 
 METHODS = (
@@ -374,17 +373,6 @@ CRITERIA = {
 }
 
 
-def staged(method, max_iterations, max_time, max_evaluations):
-    stage = jorth.Stage(
-        method=method,
-        max_iterations=max_iterations,
-        max_time=max_time,
-        max_evaluations=max_evaluations,
-    )
-    A = definite(np.random.default_rng(0))
-    return solved(jorth.Quadratic(A), method=[stage, "riemannian-sd"])
-
-
 CALLS = [
     run(
         "Quadratic",
@@ -447,16 +435,6 @@ CALLS = [
         non_finite=True,
     ),
     Call("jorth.hessian_check", jorth.hessian_check, hessian, check_hessian, non_finite=True),
-    run(
-        "Stage",
-        staged,
-        lambda rng: dict(
-            method="gs-jobcd",
-            max_iterations=1,
-            max_time=As("number", 5.0),
-            max_evaluations=As("count", 9),
-        ),
-    ),
     *(
         Call(
             f"jorth.{solver.__name__}",

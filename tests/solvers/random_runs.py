@@ -51,7 +51,7 @@ class RandomRun:
     samples: int
     method: Any
     arguments: dict
-    names: list
+    name: str
     calls: Calls
     data: list = field(default_factory=list)
     keeps_component: bool = True
@@ -123,25 +123,24 @@ def random_run(number):
     n = int(rng.integers(1, 9))
     signs = rng.choice([1, -1], n) if rng.random() < 0.8 else np.full(n, rng.choice([1, -1]))
     dtype = np.float32 if rng.random() < 0.2 else np.float64
-    chain = rng.random() < 0.1
-    names = [str(rng.choice(list(METHODS))) for _ in range(2 if chain else 1)]
-    thin = all(name in THIN for name in names) and rng.random() < 0.25 and n > 1
+    name = str(rng.choice(list(METHODS)))
+    thin = name in THIN and rng.random() < 0.25 and n > 1
     k = int(rng.integers(1, n)) if thin else n
-    summed = "vr-j-jobcd" in names
+    summed = name == "vr-j-jobcd"
     calls = Calls()
     problem = _problem(rng, n, k, dtype, summed, calls)
-    solvers = [_solver(rng, name, thin, problem) for name in names]
+    solver = _solver(rng, name, thin, problem)
     run = RandomRun(
         signs=signs,
         x0=_start(rng, signs, k, dtype, problem),
         dtype=dtype,
-        method=solvers if chain else solvers[0],
+        method=solver,
         arguments={},
-        names=names,
+        name=name,
         calls=calls,
         **problem,
     )
-    run.keeps_component = all(_keeps_component(solver) for solver in solvers) and not thin
+    run.keeps_component = _keeps_component(solver) and not thin
     run.bounded = run.bounded or abs(int(signs.sum())) == n
     run.sides = ("left",) if thin else ("left", "right")
     run.arguments = _limits(rng, run)
@@ -343,10 +342,8 @@ OPTIONS: dict[str, dict[str, list]] = {
 
 def _limits(rng, run):
     """Iterations always; evaluations, tolerances, a criterion, a callback sometimes."""
-    dear = (
-        run.names[0] == "gs-jobcd" and getattr(run.objective, "quadratic", lambda: None)() is None
-    )
-    few = dear or "csdm" in run.names or "exponential" in run.names
+    dear = run.name == "gs-jobcd" and getattr(run.objective, "quadratic", lambda: None)() is None
+    few = dear or run.name in ("csdm", "exponential")
     arguments = {
         "max_iterations": int(rng.choice([0, 1, 3, 10, 20 if few else 150, 40 if few else 300])),
         "seed": int(rng.integers(1000)),

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import jorth
-from jorth import Signature, Stage, Status
+from jorth import Signature, Status
 from jorth.solvers import automatic
 from jorth.solvers.automatic import choose
 from tests.planted import near_procrustes
@@ -246,17 +246,13 @@ def test_tiny_groups(n, p):
         assert jorth.minimize(objective, signature=sig).success
 
 
-def test_explicit_methods_and_chains_have_names_too():
+def test_explicit_methods_have_names_too():
     objective = jorth.Procrustes(*clouds())
     options = dict(signature=SIG, max_iterations=2, gradient_tolerance=0.0)
     assert jorth.minimize(objective, method=jorth.Jacobi(), **options).method == "j-jobcd"
     named = jorth.minimize(objective, method="umcm", **options)
     assert named.method == "umcm"
     assert "chosen" not in named.message
-    chain = [Stage("gs-jobcd", max_iterations=1), "auto"]
-    result = jorth.minimize(objective, method=chain, **options)
-    assert result.method == "gs-jobcd + riemannian-newton"
-    assert [stage.method for stage in result.stages] == ["gs-jobcd", "riemannian-newton"]
     best = jorth.procrustes(*clouds(), SIG)
     assert best.method == "riemannian-newton"
     assert "chosen for a convex quadratic" in best.message

@@ -172,3 +172,21 @@ def test_variance_reduced_counts_samples():
     # the large batch comes with probability b' / (b + b'): within five standard deviations
     probability = 3 / (N + 3)
     assert abs((full - 1) / 200 - probability) < 5 * np.sqrt(probability * (1 - probability) / 200)
+
+
+def test_any_method_starts_from_any_other():
+    """What a list of methods used to do: `minimize` again with ``x0=result.x``."""
+    names = ["umcm", "admm", "csdm", "exponential", "riemannian-lbfgs", "riemannian-newton", *JOBCD]
+    this = case("procrustes noisy")
+
+    def run(method, x0, iterations):
+        return jorth.minimize(
+            this.objective, x0, signature=this.signature, method=method,
+            max_iterations=iterations, gradient_tolerance=0.0,
+        )  # fmt: skip
+
+    for name in names:
+        warm = run(name, None, 5)
+        for other in names:
+            result = run(other, warm.x, 2)
+            assert result.history["value"][0] == pytest.approx(warm.value, rel=1e-12)

@@ -238,13 +238,7 @@ def test_the_history_is_never_empty(options):
         ),
         (dict(stop=lambda report: True), TypeError, "stop must be a criterion from jorth.stopping"),
         (dict(seed=-1), TypeError, "seed must be an integer of at least 0"),
-        (dict(method=["gs-jobcd", "newton"]), ValueError, "method must be one of"),
-        (dict(method=[]), ValueError, "a list of at least one of these, got an empty list"),
-        (
-            dict(method=["gs-jobcd"], side="left"),
-            TypeError,
-            "options must be given to the solvers themselves",
-        ),
+        (dict(method=["gs-jobcd", "j-jobcd"]), ValueError, "method must be one of"),
     ],
 )
 def test_limits_are_checked(options, error, message):

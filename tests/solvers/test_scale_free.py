@@ -243,20 +243,6 @@ def test_an_objective_may_state_its_scale():
     assert loose.iterations < tight.iterations
 
 
-def test_a_chain_keeps_the_scale():
-    """G vanishes at the solution, where the second stage starts."""
-    T = torch.from_numpy(data().X)
-    chain = jorth.minimize(
-        lambda X: (X - T).square().sum(),
-        signature=SIG,
-        method=[jorth.Stage("j-jobcd", max_iterations=15), "riemannian-lbfgs"],
-        gradient_tolerance=1e-13,
-    )
-    first, second = chain.stages
-    assert second.status is Status.CONVERGED
-    assert first.gradient_scale == second.gradient_scale
-
-
 def test_criteria_and_callbacks_get_the_units_of_f():
     f = problems()["procrustes"]
     rows = []

@@ -12,9 +12,8 @@ from jorth.solvers.jobcd.jacobi import Jacobi as Jacobi
 from jorth.solvers.jobcd.variance_reduced import VarianceReduced as VarianceReduced
 from jorth.solvers.loop.budget import Evaluations as Evaluations
 from jorth.solvers.loop.budget import Interrupt as Interrupt
-from jorth.solvers.loop.chain import Stage as Stage
-from jorth.solvers.loop.chain import best_of as best_of
 from jorth.solvers.loop.record import Result as Result
+from jorth.solvers.loop.record import best_of as best_of
 from jorth.solvers.loop.solver import AbstractSolver as AbstractSolver
 from jorth.solvers.loop.solver import Problem as Problem
 from jorth.solvers.loop.solver import State as State

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import fields, replace
 from inspect import signature as arguments_of
@@ -33,17 +32,16 @@ from jorth.solvers.jobcd.gauss_seidel import GaussSeidel
 from jorth.solvers.jobcd.jacobi import Jacobi
 from jorth.solvers.jobcd.variance_reduced import VarianceReduced
 from jorth.solvers.loop.budget import CountedObjective, Interrupt, Limits
-from jorth.solvers.loop.chain import Stage, run_chain
 from jorth.solvers.loop.progress import ProgressLine
 from jorth.solvers.loop.record import Result, drift
 from jorth.solvers.loop.run import Callback, Run, Settings
+from jorth.solvers.loop.scale import gradient_size
 from jorth.solvers.loop.solver import AbstractSolver, Problem, as_objective
 from jorth.solvers.loop.stopping import DEFAULT_TOLERANCE, Criterion, default_tolerance
 from jorth.solvers.riemannian.conjugate_gradients import RiemannianCG
 from jorth.solvers.riemannian.lbfgs import RiemannianLBFGS
 from jorth.solvers.riemannian.newton import RiemannianNewton
 from jorth.solvers.riemannian.steepest_descent import RiemannianSD
-from jorth.solvers.second_order.saddles import doubted, leave_saddles
 from jorth.storage.checkpoint import FILE
 from jorth.suggestions import check_keywords, explained, suggestion
 
@@ -75,7 +73,7 @@ def minimize(
     x0: ArrayLike | None = None,
     *,
     signature: Signature | None = None,
-    method: str | AbstractSolver | Sequence[str | AbstractSolver | Stage] = "auto",
+    method: str | AbstractSolver = "auto",
     max_iterations: int | None = None,
     max_time: float | None = None,
     max_evaluations: int | None = None,
@@ -87,7 +85,6 @@ def minimize(
     checkpoint: str | Path | None = None,
     checkpoint_interval: float = 10.0,
     on_unbounded: Literal["stop", "continue"] = "stop",
-    saddles: Literal["stay", "leave"] = "stay",
     **options: Any,
 ) -> Result:
     """Minimise f(X) over X^T J X = J (for thin x0: over X^T J X = x0^T J x0).
@@ -102,9 +99,7 @@ def minimize(
             the message say what it took. Others are "gs-jobcd", "j-jobcd", "accelerated-gs-jobcd",
             "accelerated-j-jobcd", "vr-j-jobcd", "umcm", "admm", "csdm", "exponential",
             "riemannian-sd", "riemannian-cg", "riemannian-lbfgs", "riemannian-newton", or a solver
-            such as jorth.GaussSeidel(...). A list runs several of them, each from the point where
-            the last one ended; the limits are then for the chain, in equal shares, and a `Stage` in
-            the list has its own.
+            such as jorth.GaussSeidel(...). Another method goes on from ``x0=result.x``.
         max_iterations: Sweeps for Gauss-Seidel, gradient steps for all others.
         max_time: Seconds of solving, over all resumptions; recording, callbacks and checkpoints do
             not count.
@@ -125,10 +120,6 @@ def minimize(
         checkpoint_interval: Seconds between two checkpoints; 0 saves every iteration.
         on_unbounded: "stop" returns UNBOUNDED or NOT_ATTAINED with the last finite point;
             "continue" skips such pairs and goes on.
-        saddles: "stay" ends the run at any critical point. "leave" checks the Hessian there
-            (`jorth.hessian_check`) and, if it is a saddle, steps down along the negative curvature
-            and runs the method again. The limits are then for all rounds together, which are
-            ``result.stages``, and the message has the smallest Hessian eigenvalue.
         **options: Options of the method, if it is given by name.
 
     Returns:
@@ -139,7 +130,7 @@ def minimize(
         For a `Quadratic` of many problems, a `jorth.BatchResult`: Newton's method solves all of
         them at once, each from the identity or from x0, (n, n) or (B, n, n). max_time is for all of
         them together, max_iterations for each, 1000 when omitted; callback, checkpoint, progress,
-        stop, max_evaluations, on_unbounded and saddles are not for them.
+        stop, max_evaluations and on_unbounded are not for them.
 
     Raises:
         jorth.CheckpointMismatch: The folder holds the checkpoint of a run with another problem,
@@ -159,7 +150,6 @@ def minimize(
         checkpoint_interval=checkpoint_interval,
         on_unbounded=on_unbounded,
     )
-    arrays.check_choice(saddles, "saddles", ("stay", "leave"))
     if isinstance(objective, Quadratic) and objective.batch:
         check_batch_arguments(
             method,
@@ -170,7 +160,6 @@ def minimize(
             progress=progress,
             checkpoint=checkpoint,
             on_unbounded=None if on_unbounded == "stop" else on_unbounded,
-            saddles=None if saddles == "stay" else saddles,
             **options,
         )
         tolerance = settings.gradient_tolerance
@@ -187,26 +176,10 @@ def minimize(
     if x0 is None:
         torch_data = not isinstance(objective, AbstractObjective) or objective.speaks_torch
         numpy_out = X.device.type == "cpu" and not torch_data
-    stages = None
-    if isinstance(method, (list, tuple)):
-        stages = _stages(method, options, function.samples, X)
-
-    def run(start: Any, method: Any, settings: Settings) -> Result:
-        point = X if start is x0 else starting_point(start, function, agreed)
-        own = options if stages is None else {}
-        return _run(function, agreed, point, resolve(method, own), settings, numpy_out)
-
-    def solve(start: Any, settings: Settings) -> Result:
-        if stages is None:
-            return run(start, method, settings)
-        return run_chain(run, stages, start, function, agreed, settings)
-
-    if saddles == "leave":
-        return leave_saddles(solve, x0, function, agreed, settings)
-    result = solve(x0, settings)
+    result = _run(function, agreed, X, resolve(method, options), settings, numpy_out)
     if result.iterations:
         return result
-    return doubted(result, function, max(settings.gradient_tolerance, DEFAULT_TOLERANCE))
+    return _doubted(result, function, max(settings.gradient_tolerance, DEFAULT_TOLERANCE))
 
 
 def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
@@ -218,7 +191,7 @@ def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
             raise TypeError(f"options must be given to the solver itself, got {found}")
         return method
     if not isinstance(method, str) or method not in METHODS:
-        known = f"{', '.join(METHODS)}, a solver, or a list of these"
+        known = f"{', '.join(METHODS)}, or a solver"
         found = f"{arrays.shown(method)}{suggestion(method, METHODS)}"
         if isinstance(method, type) and issubclass(method, AbstractSolver):
             found += f"; write {method.__name__}()"
@@ -302,18 +275,6 @@ def _agreed_signature(signature: Signature | None, objective: AbstractObjective)
     return signature
 
 
-def _stages(
-    methods: Sequence[Any], options: dict[str, Any], samples: int, X: Tensor
-) -> list[Stage]:
-    """The stages of a chain; wrong ones are refused before any work is done."""
-    if options:
-        raise TypeError(f"options must be given to the solvers themselves, got {sorted(options)}")
-    stages = [method if isinstance(method, Stage) else Stage(method) for method in methods]
-    for stage in stages:
-        resolve(stage.method, {}).check_start(samples, X)
-    return stages
-
-
 def _run(
     function: AbstractObjective,
     signature: Signature,
@@ -354,6 +315,30 @@ def _run(
             run.keep_in(folder, identity, settings.checkpoint_interval)
         result = run.solve(interrupt, line)
     return replace(result, message=result.message + note) if note else result
+
+
+def _doubted(result: Result, objective: AbstractObjective, tolerance: float) -> Result:
+    """Return the result; if the run ended at its start because that is critical, say so.
+
+    There is no doubt if f is constant, or is a convex quadratic without a slope in any direction.
+    """
+    level = tolerance * result.gradient_scale
+    ended_at_start = result.success and result.gradient_norm <= level
+    if not ended_at_start or objective.constant or _is_least(result.x, objective, level):
+        return result
+    doubt = "the start is a critical point; jorth.hessian_check tells whether it is a minimum"
+    return replace(result, message=f"{result.message}; {doubt}")
+
+
+def _is_least(x: Any, objective: AbstractObjective, level: float) -> bool:
+    """Check that no matrix at all has a lower f. Nothing is evaluated."""
+    form = objective.quadratic()
+    if form is None or not objective.bounded_below():
+        return False
+    X = arrays.tensor_after(x, "x", form.A)
+    form = form.like(X)
+    slope = form.second_derivative(X)
+    return gradient_size(X, slope if form.C is None else slope + form.C) <= level
 
 
 def _identity(

@@ -144,8 +144,8 @@ def test_methods():
     """In a race theta is in units of the curvature; elsewhere it is left alone."""
     assert method_of("GS-JOBCD", "race", 3.0, 10.0) == GaussSeidel(theta=30.0)
     assert method_of("CSDM+GS-JOBCD", "race", 3.0, 10.0) == [
-        CSDM(optimizer="adam"),
-        GaussSeidel(theta=30.0),
+        (CSDM(optimizer="adam"), {}),
+        (GaussSeidel(theta=30.0), {}),
     ]
     race = method_of("J-JOBCD", "race", 3.0, 10.0)
     assert race.theta == 30.0

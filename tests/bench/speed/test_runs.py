@@ -158,7 +158,7 @@ def test_a_whole_call_ends_where_the_gap_was_reached(monkeypatch):
         assert value <= problem.scale.value_at(gap)
     monkeypatch.setattr(
         ours,
-        "minimize",
+        "minimize_in_turn",
         lambda *given, **options: SimpleNamespace(value=problem.scale.first, status=None),
     )
     assert ours.call_ours(mine, problem, 1e-2) is None
@@ -237,7 +237,7 @@ def test_a_failed_run_stays_in_the_table(monkeypatch, no_warm_up, tmp_path):
 
 def test_ctrl_c_keeps_what_is_done_and_the_same_call_goes_on(monkeypatch, no_warm_up, tmp_path):
     cells = [cell(name, max_time=1.0) for name in ("GS-JOBCD", "UMCM", "Riemannian L-BFGS")]
-    real, calls = ours.minimize, []
+    real, calls = ours.minimize_in_turn, []
 
     def second_is_interrupted(*arguments, **options):
         calls.append(1)
@@ -246,7 +246,7 @@ def test_ctrl_c_keeps_what_is_done_and_the_same_call_goes_on(monkeypatch, no_war
         return real(*arguments, **options)
 
     monkeypatch.setattr(runner, "SHORT_SECONDS", 0.0)
-    monkeypatch.setattr(ours, "minimize", second_is_interrupted)
+    monkeypatch.setattr(ours, "minimize_in_turn", second_is_interrupted)
     monkeypatch.setattr(runner, "warm_up", lambda *arguments: None)
     monkeypatch.setattr(runner, "SMALL", 0)
     summary = run_cells(cells, tmp_path)

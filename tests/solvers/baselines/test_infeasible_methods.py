@@ -153,21 +153,3 @@ def test_a_resumed_run_counts_as_one(method, tmp_path):
     assert resumed.evaluations == whole.evaluations
     for name in set(whole.history) - {"time"}:
         np.testing.assert_array_equal(resumed.history[name], whole.history[name])
-
-
-def test_a_chain_counts_what_a_step_cut_short_has_evaluated():
-    """The first stage spends its share of the gradients inside a step:
-    the rows of the second begin beyond."""
-    objective, sig = convex(2)
-    chain = jorth.minimize(
-        objective,
-        signature=sig,
-        method=["umcm", "j-jobcd"],
-        max_evaluations=9,
-        gradient_tolerance=0.0,
-    )
-    first, second = chain.stages
-    begin = len(first.history["value"])
-    assert first.status is Status.MAX_EVALUATIONS
-    for name, n in first.evaluations.columns().items():
-        assert chain.history[name][begin] == n + second.history[name][0]

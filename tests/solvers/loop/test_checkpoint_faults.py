@@ -14,7 +14,6 @@ import pytest
 import torch
 
 import jorth
-from jorth.solvers.loop import chain
 from jorth.solvers.loop.record import COLUMNS, History
 from jorth.solvers.loop.solver import AbstractSolver
 from jorth.storage import checkpoint as checkpoints
@@ -114,7 +113,7 @@ def test_checkpoints_go_to_the_disk(tmp_path, monkeypatch):
 # -- Ctrl-C
 
 
-@pytest.mark.parametrize("method", ["gs-jobcd", "j-jobcd", ["j-jobcd", "gs-jobcd"]])
+@pytest.mark.parametrize("method", ["gs-jobcd", "j-jobcd"])
 def test_more_ctrl_c_while_the_last_checkpoint_is_written(method, tmp_path):
     with process(fault_jobs.asked, tmp_path, method) as (asked, pipe):
         assert answer(pipe) == "saving"
@@ -173,33 +172,6 @@ def test_a_step_that_is_broken_off_returns_what_is_true_of_its_point(tmp_path):
     saved = torch.from_numpy(np.eye(2))
     _, tensors, _ = checkpoints.load(tmp_path)
     assert torch.equal(tensors["state.X"], saved)  # the last whole iteration
-
-
-def test_ctrl_c_while_the_stages_are_joined(monkeypatch):
-    """Between stages there are results to bring home."""
-    join = chain.join
-    monkeypatch.setattr(chain, "join", lambda results: press(5) or join(results))
-    result = minimize(method=["j-jobcd", "gs-jobcd"])
-    assert result.iterations == 12
-
-
-def test_ctrl_c_between_two_stages_ends_the_chain(monkeypatch):
-    """Pressed when the first stage has ended and its result is on the way."""
-    from jorth.solvers.loop.run import Run
-
-    result_of = Run._result
-
-    def pressed(self, status, message):
-        os.kill(os.getpid(), signal.SIGINT)
-        return result_of(self, status, message)
-
-    monkeypatch.setattr(Run, "_result", pressed)
-    before = signal.getsignal(signal.SIGINT)
-    result = minimize(method=["gs-jobcd", "j-jobcd"])
-    assert result.status is jorth.Status.INTERRUPTED
-    assert len(result.stages) == 1
-    assert result.iterations == 6
-    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_nothing_is_left_by_killed_runs(tmp_path):

@@ -152,33 +152,24 @@ def test_counts_beyond_all_reason_are_refused(count):
         "pairs": lambda: BlockStationary(0.0, pairs=count),
         "limit": lambda: MaxIterations(count),
         "max_iterations": lambda: run_with(max_iterations=count),
-        "max_evaluations": lambda: run_with(method=["j-jobcd", "gs-jobcd"], max_evaluations=count),
+        "max_evaluations": lambda: run_with(max_evaluations=count),
     }.items():
         with pytest.raises(ValueError, match=f"^{name} must be at most 2"):
             make()
 
 
-@pytest.mark.parametrize("method", ["gs-jobcd", ["j-jobcd", "gs-jobcd"]])
-def test_the_largest_counts_are_no_limit(method):
+def test_the_largest_counts_are_no_limit():
     most = 2**31 - 1
     limits = dict(max_iterations=most, max_evaluations=most, max_time=1e300)
     stop = (
         RelativeDecrease(0.0, window=most) | BlockStationary(0.0, every=most) | MaxIterations(most)
     )
-    assert run_with(method=method, stop=stop, **limits).status is Status.CONVERGED
+    assert run_with(method="gs-jobcd", stop=stop, **limits).status is Status.CONVERGED
 
 
 def run_with(**options):
     this = case("procrustes noisy")
     return jorth.minimize(this.objective, signature=this.signature, **options)
-
-
-def test_shares_of_a_large_count_are_whole():
-    from jorth.solvers.loop.chain import _share
-
-    assert _share(2**60 + 1, 0, 2) == 2**59 + 1
-    assert _share(10**400, 1, 3) == (10**400 - 1 + 2) // 3
-    assert _share(7, 9, 3) == 0
 
 
 def test_numbers_that_no_float_holds_are_named():

@@ -165,7 +165,7 @@ def test_a_thin_x_has_no_null_directions_of_its_own():
     x0 = jorth.random_point(sig, columns=(2, 1), cond=4.0, seed=1)
     D = np.diag([1.0, 2.0, 3.0])
     objective = Quadratic(A, D=D)
-    result = jorth.minimize(objective, x0, signature=sig, gradient_tolerance=1e-12, saddles="leave")
+    result = jorth.minimize(objective, x0, signature=sig, gradient_tolerance=1e-12)
     assert result.success
     tA, tD = torch.from_numpy(A), torch.from_numpy(D)
     full = np.linalg.eigvalsh(by_autograd(lambda X: (X * (tA @ X @ tD)).sum() / 2, result.x, sig))
@@ -205,7 +205,7 @@ def test_units_do_not_matter(scale):
     sig = Signature(3, 1)
     A = symmetric(4, 12) @ symmetric(4, 12) + np.eye(4)
     objective, scaled = (Quadratic(c * A, c * symmetric(4, 13)) for c in (1.0, scale))
-    X = jorth.minimize(objective, signature=sig, gradient_tolerance=1e-12, saddles="leave").x
+    X = jorth.minimize(objective, signature=sig, gradient_tolerance=1e-12).x
     check, other = (hessian_check(f, X, sig) for f in (objective, scaled))
     assert check.kind == other.kind == "minimum"
     for name in ("smallest", "scale"):

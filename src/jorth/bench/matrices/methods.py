@@ -9,7 +9,7 @@ from typing import Any
 from jorth.bench.matrices.paper import PAPER_METHODS
 from jorth.solvers import CSDM, AbstractSolver, GaussSeidel, Jacobi
 
-Method = Any  # what `minimize` takes as method: a name, a solver, or a list of these
+Method = Any  # what `minimize` takes as method: a name or a solver, or `minimize_in_turn` as a list
 
 _METHODS: dict[str, Method] = {
     "UMCM": "umcm",
@@ -17,7 +17,7 @@ _METHODS: dict[str, Method] = {
     "CSDM": "csdm",
     "GS-JOBCD": GaussSeidel(),
     "J-JOBCD": Jacobi(),
-    "CSDM+GS-JOBCD": ["csdm", GaussSeidel()],
+    "CSDM+GS-JOBCD": [("csdm", {}), (GaussSeidel(), {})],
     "GS-JOBCD right": GaussSeidel(side="right"),
     "J-JOBCD right": Jacobi(side="right"),
     "VR-J-JOBCD": "vr-j-jobcd",
@@ -75,7 +75,7 @@ def method_of(
     if name == "GS-JOBCD":
         return sweeps
     if name == "CSDM+GS-JOBCD":
-        return [PAPER_CSDM, sweeps]
+        return [(PAPER_CSDM, {}), (sweeps, {})]
     return Jacobi(
         majoriser="scalar",
         rounds_per_gradient=1,

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from jorth.bench.core.chain import minimize_in_turn
 from jorth.bench.core.interrupts import uninterrupted
 from jorth.bench.core.records import Row, reason
 from jorth.bench.core.runs import Kind, NoResult
@@ -17,7 +18,7 @@ from jorth.bench.matrices.problems import BenchProblem, prepare
 from jorth.bench.matrices.scoring import score
 from jorth.datasets.files import VARIABLE, data_folder, find
 from jorth.datasets.registry import REGISTRY
-from jorth.solvers import Result, minimize
+from jorth.solvers import Result
 from jorth.stopping import Criterion, NormAbove, ValueBelow
 
 SOLVED_GAP = 1e-12  # the relative gap at which a run with a known optimum ends
@@ -92,7 +93,7 @@ def _solve(cell: MatrixCell, problem: BenchProblem) -> tuple[Any, Result]:
         stop = NormAbove(DIVERGED_NORM[cell.problem])
     else:
         stop = ValueBelow(problem.value_at(SOLVED_GAP))
-    result = minimize(
+    result = minimize_in_turn(
         problem.objective,
         problem.x0,
         signature=problem.signature,

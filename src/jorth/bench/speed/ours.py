@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from jorth.bench.core.cells import GAPS
+from jorth.bench.core.chain import minimize_in_turn
 from jorth.bench.core.interrupts import uninterrupted
 from jorth.bench.speed.cells import SpeedCell
 from jorth.bench.speed.methods import AUTO, CHAIN, DATA_START, OURS, SOLVERS
@@ -14,7 +15,7 @@ from jorth.bench.speed.peers import Timed
 from jorth.bench.speed.problems import SpeedProblem
 from jorth.clock import Clock
 from jorth.objectives import Procrustes
-from jorth.solvers import Stage, data_start, minimize, procrustes
+from jorth.solvers import data_start, procrustes
 from jorth.stopping import ValueBelow
 
 CHAIN_SWEEPS = 1
@@ -28,7 +29,7 @@ def solver_of(method: str) -> Any:
     """What `minimize` takes for a method of the tables."""
     name = method.removesuffix(DATA_START)
     if name == CHAIN:
-        return [Stage("gs-jobcd", max_iterations=CHAIN_SWEEPS), "riemannian-lbfgs"]
+        return [("gs-jobcd", {"max_iterations": CHAIN_SWEEPS}), ("riemannian-lbfgs", {})]
     return SOLVERS[name]
 
 
@@ -37,7 +38,7 @@ def warm_up(cell: SpeedCell, problem: SpeedProblem) -> None:
     seen = cell.task, cell.method, cell.n, cell.threads
     if cell.method in OURS and seen not in _WARM:
         options = dict(method=solver_of(cell.method), max_iterations=WARM_UP_STEPS)
-        minimize(problem.scale.objective, signature=problem.signature, **options)
+        minimize_in_turn(problem.scale.objective, signature=problem.signature, **options)
         _WARM.add(seen)
 
 
@@ -54,7 +55,7 @@ def run_ours(cell: SpeedCell, problem: SpeedProblem) -> Timed:
     began = Clock.now()
     start = start_of(cell, problem)
     before = 0.0 if start is None else Clock.now() - began
-    result = minimize(
+    result = minimize_in_turn(
         problem.scale.objective,
         start,
         signature=problem.signature,
@@ -72,12 +73,15 @@ def call_ours(cell: SpeedCell, problem: SpeedProblem, gap: float) -> float | Non
     options = _options(cell, problem, gap)
     if cell.method != AUTO + DATA_START:  # that one is the default of `procrustes`
         options["method"] = solver_of(cell.method)
-    if cell.method.endswith(DATA_START):
+    if cell.method == CHAIN + DATA_START:
+        objective, start = problem.build(), start_of(cell, problem)
+        result = minimize_in_turn(objective, start, signature=problem.signature, **options)
+    elif cell.method.endswith(DATA_START):
         assert problem.clouds is not None
         del options["gradient_tolerance"]  # the default ends runs in components that are worse
         result = procrustes(*problem.clouds, problem.signature, **options)
     else:
-        result = minimize(problem.build(), signature=problem.signature, **options)
+        result = minimize_in_turn(problem.build(), signature=problem.signature, **options)
     uninterrupted(result)
     return result.value if result.value <= problem.scale.value_at(gap) else None
 

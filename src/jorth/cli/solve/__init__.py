@@ -57,22 +57,12 @@ START = (
     "every-component a start in each component."
 )
 OPTION = "Option of the method; repeatable."
-SADDLES = (
-    "What to do where the gradient vanishes but f is not least nearby: stay there, or leave along "
-    "negative curvature and run again."
-)
 HISTORY = "A .csv file for the history, one row per iteration."
 
 in_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 in_file_or_dash = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 out_file = click.Path(dir_okay=False, path_type=Path)
 count = click.IntRange(min=0)
-
-
-def _saddles(default: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The option of problems that can have saddles."""
-    choices = click.Choice(["stay", "leave"])
-    return click.option("--saddles", type=choices, default=default, show_default=True, help=SADDLES)
 
 
 class Recorded(click.Command):
@@ -91,9 +81,7 @@ def _at_least_zero(_ctx: click.Context, _parameter: click.Parameter, value: Any)
 
 def _common(default: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """The options of every problem; ``default`` is the default method."""
-    methods = (
-        f"A method, or several for a chain: repeated, or with commas. {OWN[default]}, {METHODS}."
-    )
+    methods = f"A method: {OWN[default]}, {METHODS}."
     shown = dict(show_default=True)
     several = dict(multiple=True)
     number = dict(type=float, callback=_at_least_zero)
@@ -101,7 +89,7 @@ def _common(default: str) -> Callable[[Callable[..., None]], Callable[..., None]
     return with_options(
         option("--signature", "-s", required=True, help=SIGNATURE),
         option("--output", "-o", type=out_file, required=True, help=OUTPUT),
-        option("--method", "methods", **several, default=[default], **shown, help=methods),
+        option("--method", default=default, **shown, help=methods),
         option("--start", type=in_file, help=START),
         option("--max-time", **number, help="Seconds of solving."),
         option("--max-iterations", type=count, help="Sweeps or gradient steps to make."),
@@ -169,7 +157,6 @@ def eigen(ctx: click.Context, /, matrix: Path, data: bool, **common: Any) -> Non
 )
 @click.argument("source", type=in_file)
 @click.argument("target", type=in_file)
-@_saddles("stay")
 @_common("every-component")
 @click.pass_context
 def procrustes(ctx: click.Context, /, source: Path, target: Path, **common: Any) -> None:
@@ -194,7 +181,6 @@ def procrustes(ctx: click.Context, /, source: Path, target: Path, **common: Any)
 @click.argument("a", type=in_file)
 @click.argument("c", type=in_file_or_dash, required=False)
 @click.argument("d", type=in_file, required=False)
-@_saddles("leave")
 @_common("every-component")
 @click.pass_context
 def quadratic(
@@ -204,8 +190,8 @@ def quadratic(
 
     C may be - for zero; D is the identity when omitted. By default there is one run from each
     component of O(p, q), or a single one if all components are alike; limits apply to each run.
-    With --method or --start there is one run, which searches one component. What is found is a
-    local minimum; the message has the smallest eigenvalue of the Hessian, which shows it.
+    With --method or --start there is one run, which searches one component. What is found need not
+    be the lowest minimum.
     """
     given = {"A": a, "C": None if c == Path("-") else c, "D": d}
     matrices = {name: path for name, path in given.items() if path is not None}
@@ -223,14 +209,12 @@ def _run(
     from jorth.solvers import Interrupt, Status
 
     limits = {name: common.pop(name) for name in ("max_iterations", "max_time", "max_evaluations")}
-    methods = tuple(name.strip() for text in common.pop("methods") for name in text.split(","))
-    given = ctx.get_parameter_source("methods") is not ParameterSource.DEFAULT
+    given = ctx.get_parameter_source("method") is not ParameterSource.DEFAULT
     if common["start"] is not None and problem != "eigen" and not given:
-        methods = ("auto",)  # a start means a run from there
+        common["method"] = "auto"  # a start means a run from there
     request = Request(
         problem,
         matrices,
-        methods=methods,
         limits=limits,
         layout=pop_layout(common),
         command=ctx.meta["command"],

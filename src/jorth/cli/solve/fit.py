@@ -76,7 +76,7 @@ def search_of(result: Result, signature: Signature, *, starts: bool, bounds: boo
     Args:
         result: The result.
         signature: The signs of J.
-        starts: Whether its stages are runs from several starts, and not those of a chain.
+        starts: Whether its stages are runs from several starts, and not of a method.
         bounds: Whether components without a run were left out because of a bound.
     """
     best = component_of(result.x, signature)

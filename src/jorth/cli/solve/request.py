@@ -56,7 +56,7 @@ class Request:
     matrices: dict[str, Path]  # files by the names of the matrices in the formulas
     signature: str  # a text for `signature_from`
     output: Path  # for X
-    methods: tuple[str, ...]  # several are a chain; DIRECT is `jorth.eigh`, EVERY searches
+    method: str  # DIRECT is `jorth.eigh`, EVERY searches
     keys: tuple[str, ...] = ()  # variables of the .npz and .mat files: one for each, or for all
     layout: Layout = AUTO  # header and index of text files
     start: Path | None = None  # the identity if None
@@ -64,7 +64,6 @@ class Request:
     limits: dict[str, float | None] = field(default_factory=dict)  # arguments of `minimize`
     tolerance: float | None = None  # None: the default of the precision
     seed: int = 0
-    saddles: str = "stay"  # as in `minimize`
     float32: bool = False
     checkpoint: Path | None = None
     history: Path | None = None  # a .csv file
@@ -74,12 +73,12 @@ class Request:
     @property
     def direct(self) -> bool:
         """Whether no iterations are needed."""
-        return self.methods == (DIRECT,)
+        return self.method == DIRECT
 
     @property
     def everywhere(self) -> bool:
         """Whether all components of O(p, q) are searched."""
-        return self.methods == (EVERY,)
+        return self.method == EVERY
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -137,11 +136,10 @@ class Request:
                 raise OptionError("--output", f"must be a writable place, which {path} is not")
 
     def _check_direct(self) -> None:
-        if DIRECT not in self.methods:
+        if not self.direct:
             return
-        if self.problem != "eigen" or not self.direct:
-            got = ", ".join(self.methods)
-            raise OptionError("--method", f"direct is for eigen and stands alone, got {got}")
+        if self.problem != "eigen":
+            raise OptionError("--method", f"direct is for eigen, got {self.problem}")
         given = {
             "--start": self.start,
             "--checkpoint": self.checkpoint,
@@ -154,12 +152,10 @@ class Request:
                 raise OptionError(option, "needs an iterative --method, got direct")
 
     def _check_everywhere(self) -> None:
-        if EVERY not in self.methods:
+        if not self.everywhere:
             return
-        if self.problem == "eigen" or not self.everywhere:
-            got = ", ".join(self.methods)
-            allowed = "is for procrustes and quadratic and stands alone"
-            raise OptionError("--method", f"{EVERY} {allowed}, got {got}")
+        if self.problem == "eigen":
+            raise OptionError("--method", f"{EVERY} is for procrustes and quadratic, got eigen")
         if self.start is not None:
             raise OptionError("--start", f"needs another --method, got {EVERY}")
 

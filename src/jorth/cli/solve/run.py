@@ -48,7 +48,7 @@ class Solved:
 
     result: Result
     signature: Signature
-    solvers: tuple[AbstractSolver, ...]  # with their options; none if DIRECT or EVERY
+    solver: AbstractSolver | None  # with its options; None if DIRECT or EVERY
     checksums: dict[str, str]  # the sha256 of every file that was read
     eigenvalues: NDArray[np.floating] | None = None  # (n,), of the direct method
     fit: Fit | None = None  # of procrustes
@@ -80,7 +80,7 @@ def solve(
         tell(text)
 
     request.check()
-    solvers = _solvers(request)
+    solver = _solver(request)
     keys = request.key_of()
     checksums = {name: checksum(path) for name, path in request.inputs().items()}
     matrices = {
@@ -105,7 +105,7 @@ def solve(
         if request.direct:
             result, eigenvalues = _direct(matrices, signature)
         else:
-            result = _iterate(request, matrices, signature, solvers, before_iterations)
+            result = _iterate(request, matrices, signature, solver, before_iterations)
     aligned = request.problem == "procrustes"
     if aligned:
         fit = fit_of(matrices["source"], _dense(matrices["target"]), result.x)
@@ -113,7 +113,7 @@ def solve(
         everywhere = request.everywhere
         search = search_of(result, signature, starts=everywhere, bounds=everywhere and aligned)
     return Solved(
-        result, signature, solvers, checksums, eigenvalues, fit, search, notes=tuple(notes)
+        result, signature, solver, checksums, eigenvalues, fit, search, notes=tuple(notes)
     )
 
 
@@ -138,17 +138,16 @@ def _iterate(
     request: Request,
     matrices: dict[str, Matrix],
     signature: Signature,
-    solvers: tuple[AbstractSolver, ...],
+    solver: AbstractSolver | None,
     before_iterations: Callable[[], object],
 ) -> Result:
-    """Run the methods from the start, or search every component."""
+    """Run the method from the start, or search every component."""
     settings: dict[str, Any] = dict(
         signature=signature,
         gradient_tolerance=request.reached,
         seed=request.seed,
         progress=request.progress,
         checkpoint=request.checkpoint,
-        saddles=request.saddles,
         **request.limits,
     )
     if request.everywhere and request.problem == "procrustes":
@@ -160,9 +159,8 @@ def _iterate(
     objective = _objective(request, matrices)
     x0 = _start(request, objective, signature)
     before_iterations()
-    if not request.everywhere:
-        method = solvers[0] if len(solvers) == 1 else solvers
-        return minimize(objective, x0, method=method, **settings)
+    if solver is not None:
+        return minimize(objective, x0, method=solver, **settings)
     if _are_alike(matrices):
         return minimize(objective, x0, **settings)
     return minimize_everywhere(objective, dtype=request.dtype, **settings)
@@ -274,23 +272,20 @@ def _ascending(signature: Signature) -> NDArray[np.intp]:
     return order
 
 
-def _solvers(request: Request) -> tuple[AbstractSolver, ...]:
-    """The methods with their options, which each solver checks itself."""
+def _solver(request: Request) -> AbstractSolver | None:
+    """The method with its options, which it checks itself."""
     options = dict(_option(text) for text in request.options)
     if request.everywhere and options:
         raise OptionError("--option", f"needs a --method that has options, got {EVERY}")
     if request.direct or request.everywhere:
-        return ()
-    for name in request.methods:
-        if name not in METHODS:
-            choices = [DIRECT if request.problem == "eigen" else EVERY, *METHODS]
-            found = f"{name!r}{suggestion(name, choices)}"
-            raise OptionError("--method", f"must be one of {', '.join(choices)}, got {found}")
-    if request.options and len(request.methods) > 1:
-        listed = ", ".join(request.methods)
-        raise OptionError("--option", f"is for one method, got {len(request.methods)}: {listed}")
+        return None
+    name = request.method
+    if name not in METHODS:
+        choices = [DIRECT if request.problem == "eigen" else EVERY, *METHODS]
+        found = f"{name!r}{suggestion(name, choices)}"
+        raise OptionError("--method", f"must be one of {', '.join(choices)}, got {found}")
     try:
-        return tuple(resolve(name, options) for name in request.methods)
+        return resolve(name, options)
     except (TypeError, ValueError) as error:
         raise OptionError("--option", f"{' '.join(request.options)}: {error}") from error
 

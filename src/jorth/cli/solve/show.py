@@ -122,9 +122,7 @@ def facts(request: Request, solved: Solved) -> Iterator[tuple[str, str]]:
     if request.problem == "eigen" and not request.direct:
         yield "note", "iterations give no eigenvalues; --method direct does"
     if request.problem == "quadratic" and {"C", "D"} & set(request.matrices):
-        check = solved.result.hessian
-        proven = check is not None and check.kind == "minimum"
-        yield "note", f"{'this is a local minimum; ' if proven else ''}other starts may end lower"
+        yield "note", "other starts may end lower"
     elif request.problem != "eigen" and solved.result.x.shape[1] < len(solved.result.x):
         yield "note", "X is thin: there was one start, and others may end lower"
 

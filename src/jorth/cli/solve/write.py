@@ -61,11 +61,10 @@ def _record(request: Request, solved: Solved) -> dict[str, Any]:
         "dtype": str(result.x.dtype),
         "signature": "".join("+" if sign > 0 else "-" for sign in solved.signature.signs),
         **_quality(solved),
-        "method": list(request.methods),
-        "options": [asdict(solver) for solver in solved.solvers],  # type: ignore[call-overload]
+        "method": request.method,
+        "options": asdict(solved.solver) if solved.solver else {},  # type: ignore[call-overload]
         "tolerance": request.reached,
         "limits": request.limits,
-        "saddles": request.saddles,
         "seed": request.seed,
         "ran": result.method,
         "notes": list(solved.notes),
@@ -89,10 +88,6 @@ def _quality(solved: Solved) -> dict[str, Any]:
             "positive": _range(solved.eigenvalues[solved.signature.positive]),
             "negative": _range(solved.eigenvalues[solved.signature.negative]),
         }
-    check = solved.result.hessian
-    if check is not None:
-        parts = ("kind", "smallest", "error", "tolerance")
-        found["hessian"] = {name: getattr(check, name) for name in parts}
     if solved.fit is not None:
         found |= {"m": solved.fit.rows, "n": solved.signature.n, **asdict(solved.fit)}
         del found["rows"], found["identity_is_better"]

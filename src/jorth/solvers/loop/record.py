@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,9 +20,6 @@ from jorth.solvers.loop.budget import Evaluations, all_finite
 from jorth.solvers.loop.scale import Scale, gradient_size
 from jorth.solvers.loop.solver import AbstractSolver, Problem, Scored, State
 from jorth.solvers.loop.status import Status
-
-if TYPE_CHECKING:
-    from jorth.solvers.second_order.hessian import HessianCheck
 
 EVALUATIONS = tuple(Evaluations().columns())
 COLUMNS = ("time", "iteration", "value", "gradient_norm", "residual", "norm", *EVALUATIONS)
@@ -53,11 +50,9 @@ class Result:
             per cent. For a method that leaves the constraint, value and gradient norm are those of
             the polished point, which x would be if the run ended there (NaN where it cannot be
             polished), and ``residual`` and ``norm`` are those of X before polishing.
-        stages: The results of the methods of a chain in order, or of runs from several starts;
-            empty for a single run.
+        stages: The results of runs from several starts; empty for a single run.
         gradient_scale: The scale of the gradient, to which ``gradient_tolerance`` is relative.
-        method: The name of the method that ran, such as "riemannian-lbfgs"; of a chain "a + b".
-        hessian: The last `jorth.HessianCheck` of a run with ``saddles="leave"``; else None.
+        method: The name of the method that ran, such as "riemannian-lbfgs".
         bound: A lower bound on f over all feasible points, of `procrustes`; None where no bound is
             known.
         gap: (value - bound) / max(value, u f(0)), so that 0 means that no x is better; None where
@@ -78,7 +73,6 @@ class Result:
     stages: tuple[Result, ...] = field(default=(), repr=False)
     gradient_scale: float = math.nan
     method: str = ""
-    hessian: HessianCheck | None = field(default=None, repr=False)
     bound: float | None = None
     gap: float | None = None
 
@@ -101,6 +95,26 @@ class Result:
         if self.gap is not None:
             lines["gap"] = f"{self.gap:.3g}, no feasible x has a value below {self.bound:.10g}"
         return "\n".join(f"{name:<13}  {text}" for name, text in lines.items())
+
+
+def best_of(runs: Sequence[Result]) -> Result:
+    """Return the run with the lowest value, with the counts of all of them, which are its stages.
+
+    It is not called converged if the last run was interrupted, or found the objective unbounded.
+    """
+    last = runs[-1]
+    best = min(runs, key=lambda run: math.inf if math.isnan(run.value) else run.value)
+    if last.status is Status.UNBOUNDED:
+        best = last
+    elif last.status is Status.INTERRUPTED:  # components without a run may hold something better
+        best = replace(best, status=last.status, message=last.message)
+    return replace(
+        best,
+        iterations=sum(run.iterations for run in runs),
+        time=sum(run.time for run in runs),
+        evaluations=sum((run.evaluations for run in runs), Evaluations()),
+        stages=tuple(runs),
+    )
 
 
 class History:

@@ -63,8 +63,6 @@ class Settings:
     checkpoint: str | os.PathLike[str] | None
     checkpoint_interval: float
     on_unbounded: Literal["stop", "continue"]
-    least_scale: float = 0.0
-    """The scale of the gradient that earlier stages of a chain have found."""
 
     def __post_init__(self) -> None:
         arrays.check_choice(self.on_unbounded, "on_unbounded", ("stop", "continue"))
@@ -121,7 +119,6 @@ class Run:
         self.callback = settings.callback
         self.criterion = settings.criterion()
         self.settings = settings
-        self.least_scale = settings.least_scale
         self.numpy_out = numpy_out
         self.state: State | None = None
         self.iteration = 0
@@ -171,7 +168,6 @@ class Run:
             objective.clock.start()
             self.state = self.solver.init(self.problem, self.start)
             objective.clock.pause()
-            self.record.scale.raise_to(self.least_scale)
         while True:
             ending = self._record_and_check(self.state, line)
             if ending is None:
@@ -180,7 +176,7 @@ class Run:
             if self.state.exact:
                 self.record.history.recount(objective.count)
             if objective.interrupted() and ending[0] is not Status.CONVERGED:
-                return Status.INTERRUPTED, Status.INTERRUPTED.value  # a chain must not go on
+                return Status.INTERRUPTED, Status.INTERRUPTED.value
             return ending
 
     def _step(self, state: State) -> None:

@@ -66,7 +66,7 @@ def _at_rounding(record: Record, norm: float, share: float) -> str:
 
 def _advice(record: Record) -> str:
     other = "riemannian-lbfgs" if record.method != "riemannian-lbfgs" else "accelerated-gs-jobcd"
-    return f'Another method may get further from here: method=["{record.method}", "{other}"]'
+    return f'Another method may get further: minimize(..., result.x, method="{other}")'
 
 
 def _disagreement(problem: Problem, point: Scored) -> str | None:

@@ -28,8 +28,7 @@ from jorth.objectives import Procrustes
 from jorth.signature import Signature
 from jorth.solvers.batches import check_arguments as check_batch_arguments
 from jorth.solvers.loop.budget import Interrupt, Limits
-from jorth.solvers.loop.chain import best_of
-from jorth.solvers.loop.record import Result
+from jorth.solvers.loop.record import Result, best_of
 from jorth.solvers.loop.solver import AbstractSolver
 from jorth.solvers.loop.status import Status
 from jorth.solvers.minimize import minimize, starting_point
