@@ -21,6 +21,21 @@ def sparse_gradient():
     JOBCD([X], SIG).step()
 
 
+def without_gradients():
+    X = point()
+    X.grad = torch.ones(3, 3)
+    VRJOBCD([X], SIG).step(lambda: None)
+
+
+def sparse_estimate():
+    X = torch.nn.Parameter(torch.eye(3))
+
+    def closure():
+        X.grad = torch.eye(3).to_sparse()
+
+    VRJOBCD([X], SIG).step(closure)
+
+
 def sharded():
     store = torch.distributed.HashStore()
     torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
@@ -72,6 +87,8 @@ CASES = {
     "seed": (lambda: JOBCD([point()], SIG, seed=None), TypeError, "seed must be an integer, got None"),
     "seed negative": (lambda: JOBCD([point()], SIG, seed=-1), ValueError, "seed must be at least 0, got -1"),
     "sparse gradient": (sparse_gradient, RuntimeError, "JOBCD does not take sparse gradients"),
+    "sparse estimate": (sparse_estimate, RuntimeError, "VRJOBCD does not take sparse gradients"),
+    "closure without gradients": (without_gradients, RuntimeError, "closure must clear all gradients .*, got one that leaves the gradients as they were"),
     "state of another signature": (other_signature, ValueError, r"state_dict must be of Signature.of\(\[1, -1, 1\]\), got one of Signature\(2, 1\)"),
     "probability": (lambda: VRJOBCD([point()], SIG, probability=0.0), ValueError, r"probability must be in \(0, 1\], got 0.0"),
     "no closure": (lambda: VRJOBCD([point()], SIG).step(), TypeError, "closure must be a function .*, got None"),

@@ -3,6 +3,8 @@
 import copy
 import math
 import pickle
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -271,10 +273,49 @@ def test_gradients_of_zero_are_gradients():
         model().backward()
 
 
-@pytest.mark.parametrize("option", ["foreach", "fused", "capturable", "differentiable"])
-def test_options_of_other_optimisers_are_not_taken(option):
-    with pytest.raises(TypeError, match=option):
-        JOBCD([torch.nn.Parameter(torch.eye(SIG.n))], SIG, **{option: True})
+@pytest.mark.parametrize("kind", [JOBCD, jorth.optim.VRJOBCD])
+def test_options_of_other_optimisers(kind):
+    """What frameworks hand to any optimiser."""
+    X = [torch.nn.Parameter(torch.eye(SIG.n))]
+    for options in ({"foreach": None, "fused": None}, {"foreach": True, "fused": False}):
+        kind(X, SIG, capturable=False, differentiable=False, maximize=True, **options)
+    for option in ("capturable", "differentiable"):
+        with pytest.raises(ValueError, match=f"{option} must be False"):
+            kind(X, SIG, **{option: True})
+
+
+@pytest.mark.parametrize("kind", [JOBCD, jorth.optim.VRJOBCD])
+def test_a_default_device_without_data(kind):
+    model, other = Alignment(SIG), Alignment(SIG)
+
+    def closure(own):
+        optimizer.zero_grad()
+        loss = own()
+        loss.backward()
+        return loss
+
+    with torch.device("meta"):
+        optimizer = kind([model.weight], SIG, weight_decay=0.1)
+        for _ in range(3):
+            optimizer.step(lambda: closure(model))
+        optimizer.load_state_dict(optimizer.state_dict())
+        kind([torch.nn.Parameter(torch.empty(SIG.n, SIG.n))], SIG)  # to be filled later
+    optimizer = kind([other.weight], SIG, weight_decay=0.1)
+    for _ in range(3):
+        optimizer.step(lambda: closure(other))
+    assert torch.equal(model.weight, other.weight)
+
+
+def test_a_step_that_was_saved_as_a_number():
+    model, other = Alignment(SIG, batch=(2,)), Alignment(SIG, batch=(2,))
+    optimizers = [JOBCD([m.weight], SIG, **OPTIONS) for m in (model, other)]
+    for m, optimizer in zip((model, other), optimizers, strict=True):
+        train(m, optimizer, 3)
+    saved = optimizers[0].state_dict()
+    saved["state"][0]["step"] = 3
+    optimizers[0].load_state_dict(saved)
+    assert optimizers[0].state[model.weight]["step"].flatten().tolist() == [3, 3]
+    assert train(model, optimizers[0], 2) == train(other, optimizers[1], 2)
 
 
 def test_named_parameters_keep_their_names():
@@ -299,3 +340,60 @@ def test_a_compiled_model_is_trained_as_it_is():
     assert torch.allclose(other.weight, model.weight, rtol=0, atol=1e-13)
     assert not torch.equal(other.weight, torch.eye(SIG.n))
     assert jorth.residual(other.weight.detach(), SIG) < 1e-13
+
+
+COMPILED = """
+import torch
+import jorth
+from jorth.optim import JOBCD, VRJOBCD
+
+SIG = jorth.Signature(2, 1)
+
+
+def weights(kind, steps, compile):
+    X = torch.nn.Parameter(torch.eye(3))
+    optimizer = kind([X], SIG)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (X - 2).square().sum()
+        loss.backward()
+        return loss
+
+    step = steps(optimizer, closure, compile)
+    for _ in range(3):
+        step()
+    return X.detach()
+
+
+def compiled_method(optimizer, closure, compile):
+    step = compile(optimizer.step)
+    return lambda: step(closure)
+
+
+def compiled_function(optimizer, closure, compile):
+    return compile(lambda: optimizer.step(closure))
+
+
+def compiled_loop_body(optimizer, closure, compile):
+    def step():
+        closure()
+        optimizer.step()
+
+    return compile(step)
+
+
+for kind in (JOBCD, VRJOBCD):
+    for steps in (compiled_method, compiled_function, compiled_loop_body):
+        if (kind, steps) == (VRJOBCD, compiled_loop_body):  # it needs the closure
+            continue
+        for backend in ("eager", "aot_eager"):
+            torch._dynamo.reset()
+            found = weights(kind, steps, lambda f: torch.compile(f, backend=backend))
+            assert torch.equal(found, weights(kind, steps, lambda f: f)), (kind, steps, backend)
+"""
+
+
+def test_steps_in_compiled_functions():
+    """In a fresh process, where nothing has been compiled before Dynamo comes to it."""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", COMPILED], check=True)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch._compile import _disable_dynamo
 from torch.optim import Optimizer
 
 from jorth.arrays import describe
@@ -100,6 +101,10 @@ class JOBCD(Explained, Optimizer):
             metric="embedding").
         maximize: Ascend.
         seed: Seed for the pairings, which depend on it and on the number of the step alone.
+        foreach: Of no effect, as ``fused``: all matrices of a group are one batch in any case.
+        fused: See ``foreach``.
+        capturable: False; pairs are drawn on the host.
+        differentiable: False; there are no derivatives of steps.
     """
 
     def __init__(  # one argument per option, as in torch's optimisers
@@ -124,7 +129,14 @@ class JOBCD(Explained, Optimizer):
         components: Literal["start", "all"] = "start",
         maximize: bool = False,
         seed: int = 0,
+        foreach: bool | None = None,
+        fused: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
     ) -> None:
+        if capturable or differentiable:
+            name = "capturable" if capturable else "differentiable"
+            raise ValueError(f"{name} must be False for {type(self).__name__}, got True")
         options: dict[str, Any] = dict(
             signature=signature,
             lr=lr,
@@ -144,6 +156,10 @@ class JOBCD(Explained, Optimizer):
             components=components,
             maximize=maximize,
             seed=seed,
+            foreach=foreach,
+            fused=fused,
+            capturable=capturable,
+            differentiable=differentiable,
             turn=0,  # the number of steps so far
             not_finite=0,
             too_far=0,
@@ -158,12 +174,14 @@ class JOBCD(Explained, Optimizer):
             raise TypeError(f"param_group must be {expected}, got {describe(param_group)}")
         super().add_param_group(dict(param_group))
         try:
-            check_group(self.param_groups[-1])
+            with torch.device("cpu"):  # the default may be "meta"
+                check_group(self.param_groups[-1])
         except (TypeError, ValueError):
             self.param_groups.pop()
             raise
         self._note_checked(self.param_groups[-1])
 
+    @_disable_dynamo  # as torch's optimisers do: Dynamo cannot trace what Numba compiles
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Take one step of every group; return the loss if there is a closure, called first."""
@@ -183,7 +201,8 @@ class JOBCD(Explained, Optimizer):
         buckets: dict[Any, list[Tensor]] = {}
         for position, (p, gradient) in enumerate(gradients.items()):
             if gradient.is_sparse:
-                raise RuntimeError("JOBCD does not take sparse gradients: use sparse=False")
+                kind = type(self).__name__
+                raise RuntimeError(f"{kind} does not take sparse gradients: use sparse=False")
             check_width(group, p, f"parameter {position} of the group")
             self._complete_state(p, {"step": (*p.shape[:-2], 1, 1)} | state_shapes(group, p))
             buckets.setdefault((p.dtype, p.device, p.shape[-1]), []).append(p)
@@ -265,7 +284,7 @@ class JOBCD(Explained, Optimizer):
         for p, entries in self.state.items():
             for name, value in entries.items():
                 if isinstance(value, (Tensor, float, int)):
-                    value = torch.as_tensor(value).to(p)
+                    value = torch.as_tensor(value, dtype=p.dtype, device=p.device)
                     counter = name == "step" and value.ndim == 0
                     entries[name] = value.repeat(*p.shape[:-2], 1, 1) if counter else value
 

@@ -105,7 +105,8 @@ def _check_matrices(p: Tensor, signature: Signature, name: str) -> None:
     if hasattr(p, "device_mesh") or (p.is_floating_point() and p.dtype not in FLOATS):
         expected = "a plain tensor in float32 or float64 (use autocast, and leave it unsharded)"
         raise TypeError(f"{name} must be {expected}, got {describe(p)}")
-    check_feasible(finite_thin(p, signature, name), signature, name, remedy=REMEDY)
+    if not p.is_meta:  # otherwise there is nothing to check yet
+        check_feasible(finite_thin(p, signature, name), signature, name, remedy=REMEDY)
 
 
 def _check_thin(group: dict[str, Any], name: str) -> None:

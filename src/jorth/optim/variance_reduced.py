@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch._compile import _disable_dynamo
 
 from jorth.arrays import real_number
 from jorth.kernels.majoriser import finite_matrices
@@ -83,6 +84,7 @@ class VRJOBCD(JOBCD):
         random = np.random.default_rng([first["seed"], turn, REFRESH_STREAM])
         return bool(random.random() < first["probability"])
 
+    @_disable_dynamo
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Take one step and return the loss before it.
@@ -97,8 +99,10 @@ class VRJOBCD(JOBCD):
         refresh = self.wants_large_batch()
         unmoved = self._unmoved()  # before the closures, while a device has nothing left to do
         before = {} if refresh else self._gradients_before(params, closure)
+        found = [(p, p.grad, p.grad is not None and p.grad._version) for p in params]
         with torch.enable_grad():
             loss = closure()
+        self._check_gradients(found)
         for group in self.param_groups:
             estimates = {
                 p: self._estimate(p, before)
@@ -109,6 +113,21 @@ class VRJOBCD(JOBCD):
         for group in self.param_groups:
             group["stale"] = not refresh and self._unmoved() > unmoved
         return loss
+
+    def _check_gradients(self, before: list[tuple[Tensor, Tensor | None, int]]) -> None:
+        """Check that the closure has computed dense gradients; ``before`` are those it found."""
+        if any(p.grad is not None and p.grad.is_sparse for p, _, _ in before):
+            raise RuntimeError("VRJOBCD does not take sparse gradients: use sparse=False")
+        trained = [entry for entry in before if entry[0].requires_grad]
+        if trained and all(
+            p.grad is gradient and (gradient is None or gradient._version == version)
+            for p, gradient, version in trained
+        ):
+            raise RuntimeError(
+                "closure must clear all gradients and compute the loss and its gradients, got one "
+                "that leaves the gradients as they were (as in Lightning's manual optimisation: "
+                "call the step of the plain optimiser, self.optimizers().optimizer.step(closure))"
+            )
 
     def _unmoved(self) -> int:
         """How often a matrix has stayed where it was, as far as the host knows."""
