@@ -3,45 +3,41 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from scipy.linalg.lapack import dtrtri
 from torch import Tensor
 
 from jorth import arrays
-from jorth.group import PolishError, component, random_point
+from jorth.group import PolishError, component, random_point, residual
+from jorth.group.elements import check_feasible
 from jorth.group.polishing import orthogonal_factor
-from jorth.group.time_column import OtherTimeWarning, warn_of_other_time
-from jorth.inputs import ArrayLike, as_array, warn_of_other_order
+from jorth.group.time_column import warn_of_other_time
+from jorth.inputs import ArrayLike, as_array, is_sparse, warn_of_other_order
 from jorth.linalg.polar import balanced
 from jorth.objectives import Procrustes
 from jorth.signature import Signature
 from jorth.solvers.batches import check_arguments as check_batch_arguments
 from jorth.solvers.loop.budget import Interrupt, Limits
-from jorth.solvers.loop.record import Result, best_of
+from jorth.solvers.loop.record import Result, best_of, drift
 from jorth.solvers.loop.solver import AbstractSolver
 from jorth.solvers.loop.status import Status
 from jorth.solvers.minimize import minimize, starting_point
-from jorth.solvers.procrustes.batches import procrustes_batch
+from jorth.solvers.procrustes.batches import CLEARLY_LOWER, Clouds, Unconstrained, procrustes_batch
 from jorth.solvers.procrustes.certificate import Certificate, certificate_of
-from jorth.solvers.procrustes.certified_batches import certify_batch
 from jorth.suggestions import explained
 
 Component = tuple[int, int]
-Matrix = NDArray[np.float64]
-CLEARLY_LOWER = 0.5
-"""The factor of M is a start if its f is at most f(M) plus this share of f(I) - f(M); a worse one
-usually lies far out."""
+TOLERANCE = 2.0 ** (-53 * 2 / 3)
+MAX_ITERATIONS = 10_000
+"""The most iterations of a run by default: some 0.1 s of Newton's method for n = 4."""
 
 FINISHED = (Status.CONVERGED, Status.STALLED)
 """After other endings no further start is tried."""
@@ -73,26 +69,24 @@ def procrustes(
 
     **Components.** A run stays in the component of its start, and f has a minimum in each of the
     (up to) four. The other components are started from the same points with the sign of one + or -
-    coordinate flipped. A component is left out when a bound shows that it holds nothing better. Let
-    R be the triangular factor of the source, and S^T S the Schur complement of R^T R for the
-    columns of +. Then
-
-        f(X) - f(M) = ||R (X - M)||_F^2 / 2m >= ||S (X[+,+] - M[+,+])||_F^2 / 2m  and likewise for -
-
-    in sum. X[+,+] has no singular value below 1, so the square is at least sigma_min(S)^2 times the
-    sum of max(1 - sigma_i, 0)^2 over the singular values of M[+,+]. If det M[+,+] does not have the
-    component's sign, there is a singular matrix between the two, and the square is at least
-    (sigma_min(S M[+,+]) + sigma_min(S))^2. Within a component the minimum found is a local one.
+    coordinate flipped. A component is left out when a bound shows that it holds nothing better:
+    f(X) is at least f(M) + lambda ||X - M||_F^2 / 2 with lambda the least eigenvalue of
+    source^T source / m, and no singular value of X[+,+] or X[-,-] is below 1. Within a component
+    the minimum found is a local one.
 
     **Certificate.** ``bound`` of the result is a lower bound on f over all J-orthogonal matrices,
     and ``gap`` is (value - bound) / max(value, u f(0)). It comes from multipliers of both forms of
-    the constraint, X^T J X = J and X J X^T = J. If the gap is at most 1e-6, or hidden by the
-    rounding of f, the message says that x is certified: no other X is better. While it is larger,
+    the constraint, X^T J X = J and X J X^T = J, and allows for all rounding errors. If the gap is
+    at most 1e-6, or hidden by the rounding of f (and by u f(0)), the message says that x is
+    certified: no other X is better. While it is larger,
     further starts are tried: the J-orthogonal factor of the point where the Lagrangian is least,
     and random points. That is usually enough: the bound nearly always equals the least value if the
     noise is below the smallest singular value of source / sqrt(m). For n > 16 the bound uses
     X^T J X = J alone, which certifies small noise only. A gap that stays open does not mean that
     there is a better X.
+
+    **Precision.** Everything is computed in float64. For float32 data ``value``, ``bound`` and
+    ``gap`` are those of the answer before x is rounded to float32.
 
     If the source has full column rank, f is coercive. Otherwise, and always with m < n, there may
     be no minimiser or many of them: M is then the least-squares solution of least norm, no
@@ -115,13 +109,14 @@ def procrustes(
         components: "all", or "start" for the component of x0 alone and no further starts; without
             x0, that of the start with the lowest value.
         method: Any method of `minimize`; "auto" when omitted.
-        gradient_tolerance: As in `minimize`; u^(2/3) when omitted, with u the unit roundoff.
+        gradient_tolerance: As in `minimize`; 2.3e-11 when omitted.
         checkpoint: A folder, with a subfolder for each component and each further start.
         certify: Whether to bound f from below; by default yes, but not for many problems, where it
             takes longer than the answers. Those with an open gap are then solved again one by one.
             There is no bound for a thin X.
         starts: The most further starts while the gap is open.
-        **options: Options of `minimize` and of the method. Limits apply to each run.
+        **options: Options of `minimize` and of the method. Limits apply to each run; max_iterations
+            is 10,000 when omitted, and None for no limit.
 
     Returns:
         The `Result` of the best run, with the iterations, evaluations and time of all runs, which
@@ -134,6 +129,8 @@ def procrustes(
     warn_of_other_order(source, target, "source", "target")
     clouds = as_array(source, "source"), as_array(target, "target")
     source, target = clouds
+    if gradient_tolerance is None:
+        gradient_tolerance = TOLERANCE
     if any(cloud.ndim == 3 for cloud in clouds):
         limits = Limits(
             max_iterations=options.pop("max_iterations", None),
@@ -141,31 +138,59 @@ def procrustes(
         )
         batch = f"source {arrays.describe(source)}, target {arrays.describe(target)}"
         check_batch_arguments(method, batch, checkpoint=checkpoint, **options)
+
+        def again(source: Tensor, target: Tensor, x0: Tensor) -> tuple[Result, Certificate | None]:
+            """A problem of the batch on its own."""
+            objective = Procrustes(source, target)
+            run = partial(
+                minimize, objective, signature=signature, gradient_tolerance=gradient_tolerance
+            )
+            search = _Search(objective, signature, lambda start, name: run(start))
+            search.run(x0, everywhere=components == "all", starts=starts)
+            return search.result(), search.certificate
+
         answers: Any = procrustes_batch(
-            source, target, signature, x0, components, gradient_tolerance, limits
+            source,
+            target,
+            signature,
+            x0,
+            components,
+            gradient_tolerance,
+            limits,
+            again if certify else None,
         )
-        if certify:
-            again = partial(_solve_again, signature, components, gradient_tolerance, starts)
-            answers = certify_batch(answers, source, target, signature, again)
         return answers  # type: ignore[no-any-return]
-    objective = Procrustes(source, target)
-    _check_shapes(objective, source, target, x0, signature)
-    warn_of_other_time(signature, *objective.clouds())
-    if gradient_tolerance is None:
-        gradient_tolerance = float(arrays.unit_roundoff(objective.R) ** (2 / 3))
     options |= dict(signature=signature, gradient_tolerance=gradient_tolerance)
-    n, k = objective.shape()
+    options.setdefault("max_iterations", MAX_ITERATIONS)
+    n = arrays.check_signature(signature).n
+    data = arrays.to_tensor(target, "target")
+    thin = data.ndim == 2 and data.shape[1] < n
+    if thin or is_sparse(source):
+        objective = Procrustes(source, target if thin else data.double())
+    else:
+        objective = Procrustes(arrays.to_tensor(source, "source").double(), data.double())
+    _check_shapes(objective, source, target, signature)
+    warn_of_other_time(signature, *objective.clouds())
     alike: Any = target if x0 is None else x0
-    if k < n:
+    if x0 is not None:
+        start = arrays.tensor_alike(x0, "x0", data, "target")
+        if tuple(start.shape) != objective.shape():
+            wanted = f"shape {objective.shape()} to go with source and target"
+            raise ValueError(f"x0 must have {wanted}, got {arrays.describe(x0)}")
+    if thin:
         if certify:
             wanted = f"left out if target has fewer than {n} columns"
-            raise ValueError(f"certify must be {wanted}, got True and {k} columns")
+            raise ValueError(f"certify must be {wanted}, got True and {data.shape[1]} columns")
         if x0 is None:
-            x0 = arrays.like_input(torch.eye(n, k).to(objective.data()), alike)
+            x0 = arrays.like_input(torch.eye(*objective.shape()).to(data), alike)
         if method is None:
             method = "gs-jobcd"
             options["components"] = components
         return minimize(objective, x0, method=method, checkpoint=checkpoint, **options)
+    if x0 is not None and data.dtype is not torch.float64:
+        arrays.check_finite(start, "x0")
+        check_feasible(start, signature, "x0", limit=drift(start))
+        x0 = orthogonal_factor(start.double(), signature, "x0")
 
     def run(start: Tensor, name: str) -> Result:
         folder = None if checkpoint is None else Path(checkpoint) / name
@@ -176,39 +201,25 @@ def procrustes(
     with Interrupt() as interrupt:
         interrupt.hold()  # results must not be lost between two runs
         search = _Search(objective, signature, run)
-        search.components(x0, everywhere=components == "all")
-        if certify is None or certify:
-            search.certify(starts if components == "all" else 0)
-    return search.result(everywhere=components == "all")
+        certified = certify is None or bool(certify)
+        search.run(x0, everywhere=components == "all", starts=starts if certified else None)
+    return _rounded(search.result(), data.dtype, signature)
 
 
-def _solve_again(
-    signature: Signature,
-    components: Literal["all", "start"],
-    gradient_tolerance: float | None,
-    starts: int,
-    *problem: Any,
-) -> Result:
-    """A problem (source, target, x0) of a batch on its own."""
-    source, target, x0 = (part.cpu() for part in problem)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OtherTimeWarning)  # given for the batch already
-        return procrustes(
-            source,
-            target,
-            signature,
-            x0=x0,
-            components=components,
-            gradient_tolerance=gradient_tolerance,
-            starts=starts,
-        )
+def _rounded(result: Result, dtype: torch.dtype, signature: Signature) -> Result:
+    """The result with x in the dtype of the data."""
+    if dtype is torch.float64:
+        return result
+    x = arrays.like_input(arrays.to_tensor(result.x, "x").to(dtype), result.x)
+    violation = float(residual(x, signature))
+    return replace(result, x=x, residual=violation, violation=max(violation, result.violation))
 
 
 class _Search:
     """Runs from several starts, and a bound on what further ones can find.
 
     Args:
-        objective: The problem.
+        objective: The problem, in float64.
         signature: The signs of J.
         run: Minimises from a start, under a name for its checkpoint.
     """
@@ -220,101 +231,106 @@ class _Search:
         self.runs: list[Result] = []
         self.certificate: Certificate | None = None
         self._run = run
-        self._M = _least_squares(objective)
-        self._bounds = _bounds(objective, signature, self._M)
+        self._everywhere = True
+
+    @cached_property
+    def _bounds(self) -> dict[Component, float]:
+        return component_bounds(self.objective, self.signature)
 
     @property
-    def value(self) -> float:
-        """The least f so far."""
-        return min((run.value for run in self.runs), default=math.inf)
+    def best(self) -> Result:
+        """The run with the least f so far."""
+        return min(self.runs, key=lambda run: math.inf if math.isnan(run.value) else run.value)
 
-    def components(self, x0: Any, *, everywhere: bool) -> None:
-        """A run in each component that may hold the least f."""
-        starts = _starts(self.objective, self.signature, self._M, x0)
-        for which in list(starts)[: None if everywhere else 1]:
-            if self.runs and self._bounds[which] > self.value:
+    def run(self, x0: Any, *, everywhere: bool, starts: int | None) -> None:
+        """Search the components, and bound f from below unless ``starts`` is None."""
+        self._everywhere = everywhere
+        candidates = _starts(self.objective, self.signature, x0)
+        for which in list(candidates)[: None if everywhere else 1]:
+            if self.runs and self._bounds[which] > self.best.value:
                 continue
-            self.runs.append(self._run(starts[which], "{:+d}{:+d}".format(*which)))
+            self.runs.append(self._run(candidates[which], "{:+d}{:+d}".format(*which)))
             if self.runs[-1].status is Status.INTERRUPTED:
                 break
-
-    def certify(self, starts: int) -> None:
-        """Bound f from below, and try further starts while the gap is open."""
-        self._renew()
+            if starts is not None and len(self.runs) == 1:
+                self._renew()
+                if self._is_over():
+                    return
+        if starts is None:
+            return
+        self._renew(thorough=True)
         fresh = True
-        for turn in range(starts):
-            done = self.certificate is None or self.certificate.closed
-            if done or any(run.status not in FINISHED for run in self.runs):
+        for turn in range(starts if everywhere else 0):
+            if self._is_over() or any(run.status not in FINISHED for run in self.runs):
                 return
             start = self._further(turn, fresh=fresh)
-            before = self.value
+            before = self.best.value
             self.runs.append(self._run(start, f"start-{turn + 1}"))
-            fresh = self.value < before
+            fresh = self.best.value < before
             if fresh:
-                self._renew()
+                self._renew(thorough=True)
 
-    def _renew(self) -> None:
-        """The certificate of the best point so far."""
-        best = min(self.runs, key=lambda run: math.inf if math.isnan(run.value) else run.value)
-        if math.isfinite(best.value):
-            X = arrays.to_tensor(best.x, "x")
-            known = min(self._bounds.values())
-            self.certificate = certificate_of(self.objective, self.signature, X, known)
+    def _is_over(self) -> bool:
+        """Whether the best point is certified, or f is not finite there."""
+        return self.certificate is None or bool(self.certificate.closed)
+
+    def _point(self) -> Tensor:
+        return arrays.to_tensor(self.best.x, "x").cpu()
+
+    def _renew(self, *, thorough: bool = False) -> None:
+        """The certificate of the best point so far: the cheap ones, or the best one."""
+        if math.isfinite(self.best.value):
+            X, known = self._point().numpy(), 0.0
+            if thorough:
+                known = min(self._bounds.values())
+            found = certificate_of(self.objective, self.signature, X, known, thorough=thorough)
+            self.certificate = found
 
     def _further(self, turn: int, *, fresh: bool) -> Tensor:
         """The factor of the relaxed answer, if it is new, or a random point."""
         nearest = None if self.certificate is None else self.certificate.nearest
         if fresh and nearest is not None:
             with suppress(PolishError):
-                return orthogonal_factor(balanced(nearest), self.signature, "nearest")
+                M = torch.from_numpy(nearest)
+                return orthogonal_factor(balanced(M), self.signature, "nearest")
         change = torch.from_numpy(random_point(self.signature, cond=NEARBY, seed=turn))
         flips = [signs for _, signs in _flips(self.signature)]
         change = change * flips[turn % len(flips)].to(change)
-        best = min(self.runs, key=lambda run: run.value)
-        X = arrays.to_tensor(best.x, "x").double().cpu() @ change
         with suppress(PolishError):  # x has lost its digits
-            return orthogonal_factor(X, self.signature, "x")
+            return orthogonal_factor(self._point() @ change, self.signature, "x")
         return change
 
-    def result(self, *, everywhere: bool) -> Result:
+    def result(self) -> Result:
         """The best run with its bound and its gap, which are for all components."""
         best = best_of(self.runs)
         found = self.certificate
         if found is None:
             return best
         message = f"{best.message}; {found.sentence()}"
-        if not (everywhere or found.closed):
+        if not (self._everywhere or found.closed):
             message += ", by a bound for all components where one was searched"
         return replace(best, bound=found.bound, gap=found.gap, message=message)
 
 
-def _check_shapes(
-    objective: Procrustes, source: Any, target: Any, x0: Any, signature: Signature
-) -> None:
+def _check_shapes(objective: Procrustes, source: Any, target: Any, signature: Signature) -> None:
     n, k = objective.shape()
-    if n != arrays.check_signature(signature).n:
+    if n != signature.n:
         found = f"{signature} (p + q = {signature.n}) and a source of shape {tuple(source.shape)}"
         raise ValueError(f"signature must have one sign per column of source, got {found}")
     if k > n:
         found = arrays.describe(target)
         raise ValueError(f"target must have shape (m, k) with k at most {n}, got {found}")
-    if x0 is not None:
-        start = arrays.tensor_alike(x0, "x0", objective.data(), "target")
-        if tuple(start.shape) != (n, k):
-            wanted = f"shape {(n, k)} to go with source and target"
-            raise ValueError(f"x0 must have {wanted}, got {arrays.describe(x0)}")
 
 
 def data_start(objective: Procrustes, signature: Signature) -> Tensor:
     """The point at which `procrustes` starts: the factor of M, or the identity."""
-    factor = _factor(objective, signature, _least_squares(objective))
+    factor = _factor(objective, signature)
     return torch.eye(signature.n).to(objective.data()) if factor is None else factor
 
 
 def _least_squares(objective: Procrustes) -> Tensor:
     """M (n, n) in float64 on the CPU; if it is not unique, that of least norm."""
-    R = objective.R.double().cpu()
-    T1 = objective.T1.double().cpu()
+    R, T1 = objective.R.double().cpu(), objective.T1.double().cpu()
     size = R.diagonal().abs()
     if float(size.min()) > len(R) * float(arrays.unit_roundoff(R)) * float(size.max()):
         M: Tensor = torch.linalg.solve_triangular(R, T1, upper=True)
@@ -324,8 +340,9 @@ def _least_squares(objective: Procrustes) -> Tensor:
     return M
 
 
-def _factor(objective: Procrustes, signature: Signature, M: Tensor) -> Tensor | None:
+def _factor(objective: Procrustes, signature: Signature) -> Tensor | None:
     """The J-orthogonal factor of M, if it exists and f is clearly lower there than at I."""
+    M = _least_squares(objective)
     data = objective.data()
     try:
         X = orthogonal_factor(balanced(M), signature, "M").to(data)
@@ -336,13 +353,11 @@ def _factor(objective: Procrustes, signature: Signature, M: Tensor) -> Tensor | 
     return X if value - least <= CLEARLY_LOWER * (at_identity - least) else None
 
 
-def _starts(
-    objective: Procrustes, signature: Signature, M: Tensor, x0: Any
-) -> dict[Component, Tensor]:
+def _starts(objective: Procrustes, signature: Signature, x0: Any) -> dict[Component, Tensor]:
     """A start for each component: x0 first, the others by increasing values of f."""
     found: dict[Component, Tensor] = {}
     candidates = [((1, 1), torch.eye(signature.n).to(objective.data()))]
-    factor = _factor(objective, signature, M)
+    factor = _factor(objective, signature)
     if factor is not None:
         candidates.append((component(factor, signature), factor))
     flipped = [
@@ -372,37 +387,17 @@ def _flips(signature: Signature) -> Iterator[tuple[Component, Tensor]]:
         yield (signs[0], signs[1]), diagonal
 
 
-def _bounds(objective: Procrustes, signature: Signature, M: Tensor) -> dict[Component, float]:
-    """A lower bound on f in each component."""
-    floor = objective.value(M.to(objective.data())).item()
-    R = objective.R.double().cpu().numpy()
-    inverse, singular = dtrtri(R)
-    distances = [
-        {1: 0.0, -1: 0.0}
-        if singular or not len(index) or not np.isfinite(inverse).all()
-        else _distances(inverse[index], M.numpy()[np.ix_(index, index)])
-        for index in (signature.positive, signature.negative)
-    ]
-    return {
-        (plus, minus): floor + (distances[0][plus] + distances[1][minus]) / (2 * objective.samples)
-        for plus, minus in product((1, -1), repeat=2)
-    }
-
-
-def _distances(inverse: Matrix, block: Matrix) -> dict[int, float]:
-    """For either sign of det B the least ||S (B - block)||_F^2, or less: see `procrustes`.
-
-    ``inverse`` has those rows of R^-1 that belong to the block: S^T S is the inverse of their Gram
-    matrix.
-    """
-    U, sizes, _ = np.linalg.svd(inverse, full_matrices=False)
-    if not sizes[-1] > len(block) * np.finfo(float).eps * sizes[0]:  # R is rounding here
-        return {1: 0.0, -1: 0.0}
-    least = 1 / sizes[0]
-    values = np.linalg.svd(block, compute_uv=False)
-    missing = np.maximum(1 - values, 0)
-    near = least**2 * float(missing @ missing)
-    around = least**2 * (float(missing[:-1] @ missing[:-1]) + (1 + values[-1]) ** 2)
-    across = (np.linalg.svd((U / sizes).T @ block, compute_uv=False)[-1] + least) ** 2
-    sign = int(np.linalg.slogdet(block)[0])
-    return {1: near, -1: near} | {-sign: float(max(around, across)), sign: near}
+def component_bounds(objective: Procrustes, signature: Signature) -> dict[Component, float]:
+    """Return a lower bound on f in each component."""
+    form = objective.quadratic()
+    constant = torch.tensor([form.constant], dtype=torch.float64)
+    parts: Any = (objective.R, objective.T1, form.A, form.C)
+    R, T1, A, C = (part.double().cpu()[None] for part in parts)
+    least = Unconstrained.of(Clouds(R, T1, A, C, constant))
+    blocks = [block for block in signature.positions(constant.device) if len(block)]
+    found = {}
+    for plus, minus in product((1, -1), repeat=2):
+        signs = [s for s, size in ((plus, signature.p), (minus, signature.q)) if size]
+        kind = sum((sign < 0) << bit for bit, sign in enumerate(signs))
+        found[plus, minus] = least.component_bound(torch.tensor([kind]), blocks).item()
+    return found

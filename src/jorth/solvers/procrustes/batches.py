@@ -1,23 +1,24 @@
 """`procrustes` for many pairs of point clouds at once, in torch operations on all of them.
 
 It goes as for a single pair: starts from the least-squares solution M and the identity, one per
-component, and bounds that leave components out. A cheap bound comes first. With A = S^T S / m and
-lambda >= 1 / ||A^-1||_F its least eigenvalue, a component for which k blocks of M have the wrong
-sign of their determinant has f >= f(M) + lambda k / 2.
+component, and bounds that leave components out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from jorth import arrays
 from jorth.group.norms import power_of_two
+from jorth.group.polishing import orthogonal_factor
 from jorth.group.time_column import warn_of_other_time
 from jorth.signature import Signature
 from jorth.solvers.batches import (
@@ -31,12 +32,18 @@ from jorth.solvers.batches import (
     starts,
 )
 from jorth.solvers.loop.budget import Interrupt, Limits
+from jorth.solvers.loop.record import Result, public
 from jorth.solvers.loop.status import Status
+from jorth.solvers.procrustes.certificate import Certificate, Neighbourhood
 
 CLEARLY_LOWER = 0.5
-"""As in `jorth.solvers.procrustes.alignment`."""
-FULL_RANK = 1e-6
-"""The least 1 / (||A||_F ||A^-1||_F) with which bounds are trusted."""
+"""The factor of M is a start if its f is at most f(M) plus this share of f(I) - f(M); a worse one
+usually lies far out."""
+FULL_RANK = 1e-10
+"""The least 1 / (||A||_F ||A^-1||_F) with which A has a lower bound on its eigenvalues: the inverse
+then has an error of at most one per cent."""
+RIDGE = 1e-12
+"""M is that of A + RIDGE ||A|| I where A is nearly singular."""
 FACTOR_STEPS = 20
 AT_ONCE = {"cpu": 2**17, "cuda": 2**27}
 """The numbers in the sources of a chunk."""
@@ -75,16 +82,77 @@ class Clouds(NamedTuple):
         return Clouds(*(part[which] for part in self))
 
 
+class Unconstrained(NamedTuple):
+    """M, the minimiser of f over all matrices, and f(X) >= floor + weight |X - M*|^2 / 2.
+
+    M* is the exact one, and |M - M*| <= radius. All of it is for B problems; weight is 0, and there
+    is no bound, where A is nearly singular.
+    """
+
+    A: Tensor
+    error: Tensor
+    """That of an eigenvalue of A."""
+    M: Tensor
+    floor: Tensor
+    weight: Tensor
+    radius: Tensor
+
+    @classmethod
+    def of(cls, clouds: Clouds) -> Unconstrained:
+        A, C, constant = clouds.A, clouds.C, clouds.constant
+        k, n = clouds.source.shape[1:]
+        unit = 4 * (k + n) * arrays.unit_roundoff(A)
+        M, weight = _least_squares(A, C)
+        trace = A.diagonal(dim1=-2, dim2=-1).sum(-1)
+        error = 2 * unit * trace
+        weight = (0.99 * weight - error).clamp(min=0.0)
+        slope = A @ M
+        value = (M * (slope / 2 + C)).sum((-2, -1)) + constant
+        reach = trace.sqrt() * torch.linalg.matrix_norm(M) + (2 * constant).sqrt()
+        gradient = torch.linalg.matrix_norm(slope + C) + 2 * unit * trace.sqrt() * reach
+        radius = gradient / weight
+        floor = value - unit * reach.square() - gradient * radius / 2
+        return cls(A, error, M, floor, weight, radius)
+
+    def component_bound(self, kinds: Tensor, blocks: list[Tensor]) -> Tensor:
+        """Return a lower bound (B,) on f in the components ``kinds``.
+
+        X[+,+] has no singular value below 1, so that its squared distance to M[+,+] is at least the
+        sum of max(1 - sigma_i, 0)^2 over the singular values of M[+,+]; if the signs of the two
+        determinants differ, the last term is (1 + sigma_n)^2. Likewise for -.
+        """
+        weight = torch.maximum(self.weight, torch.linalg.eigvalsh(self.A)[:, 0] - self.error)
+        distance = torch.zeros_like(weight)
+        for bit, block in enumerate(blocks):
+            part = self.M[..., block[:, None], block]
+            values = torch.linalg.svdvals(part)
+            missing = (1 - values - self.radius[:, None]).clamp(min=0.0)
+            other = (torch.linalg.det(part) < 0) != (kinds >> bit & 1 == 1)
+            last = 1 + values[:, -1] - self.radius
+            known = other & (values[:, -1] > self.radius)  # the sign of the exact determinant
+            missing[:, -1] = torch.where(known, last, missing[:, -1])
+            distance += missing.square().sum(1)
+        bound = self.floor + weight * distance / 2
+        return torch.where(self.weight > 0, bound, -torch.inf)
+
+    def select(self, which: Tensor) -> Unconstrained:
+        return Unconstrained(*(part[which] for part in self))
+
+
 def procrustes_batch(
     source: Any,
     target: Any,
     signature: Signature,
     x0: Any,
     components: str,
-    tolerance: float | None,
+    tolerance: float,
     limits: Limits,
+    again: Callable[..., tuple[Result, Certificate | None]] | None,
 ) -> BatchResult:
-    """`jorth.procrustes` for sources and targets (B, m, n)."""
+    """`jorth.procrustes` for sources and targets (B, m, n), with bounds if ``again`` is given.
+
+    ``again`` solves a single problem (source, target, x0), whose gap is open.
+    """
     T = arrays.to_tensor(target, "target").detach()
     S = arrays.tensor_alike(source, "source", T, "target").detach()
     n = arrays.check_signature(signature).n
@@ -95,10 +163,10 @@ def procrustes_batch(
         wanted = f"{tuple(S.shape)} like source"
         raise ValueError(f"target must have shape {wanted}, got {arrays.describe(target)}")
     warn_of_other_time(signature, S, T)
-    if tolerance is None:
-        tolerance = float(arrays.unit_roundoff(T) ** (2 / 3))
     arrays.check_number(tolerance, "gradient_tolerance", 0)
     own = None if x0 is None else starts(x0, T, len(S), signature).double()
+    if own is not None and T.dtype is not torch.float64:
+        own = orthogonal_factor(own, signature, "x0")
     answers = Answers.unknown(starts(None, T, len(S), signature).double() if own is None else own)
     with Interrupt() as interrupt, _threads(T.device) as threads:
         budget = Budget(limits, interrupt)
@@ -113,8 +181,45 @@ def procrustes_batch(
             for part, found in zip(parts, pool.map(solved, parts), strict=True):
                 answers.put(part, found)
         interrupt.hold()
-        numpy_out = not isinstance(target if x0 is None else x0, Tensor)
-        return batch_result(answers, budget, signature, T, numpy_out)
+    numpy_out = not isinstance(target if x0 is None else x0, Tensor)
+    proof = None if again is None else _certify(answers, S, T, signature, again)
+    result = batch_result(answers, budget, signature, T, numpy_out)
+    if proof is None:
+        return result
+    bound, gap = (
+        public(torch.from_numpy(part).to(T.device), numpy_out=numpy_out)
+        for part in (proof.bound, proof.gap)
+    )
+    message = f"{result.message}; {int(proof.closed.sum())} certified"
+    return replace(result, bound=bound, gap=gap, message=message)
+
+
+def _certify(
+    answers: Answers,
+    source: Tensor,
+    target: Tensor,
+    signature: Signature,
+    again: Callable[..., tuple[Result, Certificate | None]],
+) -> Certificate:
+    """Bound f in each problem; open ones are solved again, one by one, and better answers kept."""
+    pieces = []
+    for part in _parts(source):
+        S, T, X = (x[part].double().cpu().numpy() for x in (source, target, answers.X))
+        pieces.append(Neighbourhood(S, T, X, signature).certificate()[:3])
+    proof = Certificate(*map(np.concatenate, zip(*pieces, strict=True)))
+    open_ = ~torch.from_numpy(proof.closed) & torch.isfinite(answers.value).cpu()
+    for place in torch.nonzero(open_)[:, 0].tolist():
+        single, found = again(*(x[place].double().cpu() for x in (source, target, answers.X)))
+        if found is None:
+            continue
+        for column, entry in zip(proof[:3], found[:3], strict=True):
+            column[place] = entry
+        answers.iterations[place] += single.iterations
+        if single.value < answers.value[place] and single.status in STATUSES:
+            answers.X[place], answers.value[place] = single.x, single.value
+            answers.norm[place] = single.gradient_norm
+            answers.codes[place] = STATUSES.index(single.status)
+    return proof
 
 
 class Starts(NamedTuple):
@@ -123,18 +228,17 @@ class Starts(NamedTuple):
     points: Tensor
     kinds: Tensor
     """A component is a number whose bits say of which of X[+,+] and X[-,-] det is negative."""
-    M: Tensor
     of_m: Tensor
-    floor: Tensor
-    """f(M), less its rounding."""
-    weight: Tensor
-    """A lower bound on the eigenvalues of A; 0 where A is nearly singular."""
+    """The component of M."""
+    least: Unconstrained
 
     def bound(self, turn: int) -> Tensor:
-        """The cheap bound."""
+        """The bound without singular values: 1 for each block of M with the wrong determinant."""
         wrong = self.kinds[turn] ^ self.of_m
-        bound = self.floor + self.weight * ((wrong & 1) + (wrong >> 1)) / 2
-        return torch.where(self.weight > 0, bound, -torch.inf)
+        near = (1 - 2 * self.least.radius).clamp(min=0.0)
+        distance = near.square() * ((wrong & 1) + (wrong >> 1))
+        bound = self.least.floor + self.least.weight * distance / 2
+        return torch.where(self.least.weight > 0, bound, -torch.inf)
 
 
 @contextmanager
@@ -212,19 +316,8 @@ class _Chunk:
         todo = cheap.nonzero()[:, 0]
         if not len(todo):
             return todo
-        eigenvalues = torch.linalg.eigvalsh(self.clouds.A[todo])
-        rounding = 8 * len(self.signs) * arrays.unit_roundoff(eigenvalues) * eigenvalues[:, -1]
-        weight = (eigenvalues[:, 0] - rounding).clamp(min=0.0)
-        wrong = begin.kinds[turn][todo] ^ begin.of_m[todo]
-        distance = torch.zeros_like(weight)
-        for bit, block in enumerate(self.blocks):
-            values = torch.linalg.svdvals(begin.M[todo[:, None, None], block[:, None], block])
-            missing = (1 - values).clamp(min=0.0)
-            other = wrong >> bit & 1 == 1
-            missing[:, -1] = torch.where(other, 1 + values[:, -1], missing[:, -1])
-            distance += missing.square().sum(1)
-        bound = begin.floor[todo] + weight * distance / 2
-        return todo[(bound <= best.value[todo]) | (begin.weight[todo] == 0)]
+        bound = begin.least.select(todo).component_bound(begin.kinds[turn][todo], self.blocks)
+        return todo[bound <= best.value[todo]]
 
     def _run(
         self, best: Answers, start: Tensor, todo: Tensor | None, tolerance: float, budget: Budget
@@ -249,7 +342,8 @@ class _Chunk:
         A, C = self.clouds.A, self.clouds.C
         n = len(self.signs)
         identity = torch.eye(n).to(A).expand_as(A)
-        M, weight = _least_squares(A, C)
+        least = Unconstrained.of(self.clouds)
+        M = least.M
         W = _factor(M, self.signs)
         at_m, at_w, at_identity = (self.clouds.rough_value(X) for X in (M, W, identity))
         usable = at_w - at_m <= CLEARLY_LOWER * (at_identity - at_m)
@@ -274,9 +368,7 @@ class _Chunk:
             if self.x0 is not None:
                 X = torch.where((kind == own)[:, None, None], self.x0, X)
             points.append(X)
-        floor = at_m - 8 * n * arrays.unit_roundoff(A) * self.clouds.constant
-        of_m = self._component(M[None])[0]
-        return Starts(torch.stack(points), rank.mT, M, of_m, floor, weight)
+        return Starts(torch.stack(points), rank.mT, self._component(M[None])[0], least)
 
     def _flips(self, like: Tensor) -> Tensor:
         """Signs (K, n) of columns that change a component by xor with 0, ..., K - 1."""
@@ -297,10 +389,7 @@ class _Chunk:
 
 
 def _least_squares(A: Tensor, C: Tensor) -> tuple[Tensor, Tensor]:
-    """M = -A^-1 C, and a lower bound on the eigenvalues of A; 0 where A is nearly singular.
-
-    There M is that of A + 1e-12 ||A|| I.
-    """
+    """M = -A^-1 C, and 1 / ||A^-1||_F; 0 where A is nearly singular."""
     size = torch.linalg.matrix_norm(A)
     factor, info = torch.linalg.cholesky_ex(A)
     identity = torch.eye(A.shape[-1]).to(A)
@@ -309,7 +398,7 @@ def _least_squares(A: Tensor, C: Tensor) -> tuple[Tensor, Tensor]:
     sound = (info == 0) & (weight > FULL_RANK * size)
     if not bool(sound.all()):
         shifted = A.clone()
-        small = FULL_RANK**2 * torch.where(size > 0, size, 1.0)
+        small = RIDGE * torch.where(size > 0, size, 1.0)
         shifted.diagonal(dim1=-2, dim2=-1).add_(small[:, None])
         inverse = torch.where(sound[:, None, None], inverse, torch.linalg.inv_ex(shifted).inverse)
     return -inverse @ C, torch.where(sound, weight, 0.0)

@@ -1,27 +1,30 @@
-"""A lower bound on f in `procrustes`: the proof that no X is better.
+"""Lower bounds on f in `procrustes`: proofs that no X is better, for one problem or many.
 
 The bounds are those of `jorth.solvers.procrustes.dual`, the cheapest first:
 
 1. At a critical X, with G = J X Lam, the pair (Lam, 0) has no gap at all; it is a bound if A - l J
    is positive definite for the least and the largest eigenvalue l of Lam.
-2. For n <= LARGEST the best pair (Lam, M), by Newton's method.
-3. Otherwise Lam with its eigenvalues clipped to the interval where A - l J is positive definite.
+2. With no more rows than columns, M = S^T N S / m where N S X J = S X - T: see `_row_multiplier`.
+3. For n <= LARGEST the best pair (Lam, M), by Newton's method.
+4. Otherwise Lam with its eigenvalues clipped to the interval where A - l J is positive definite.
+
+All of it is computed in float64. Each quantity comes with a bound on its rounding error, which
+enters the bound on f; where the error hides that H is positive definite, there is no bound.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from scipy.linalg import LinAlgError, eigh
 
-from jorth import arrays
-from jorth.group.norms import power_of_two
+from jorth.arrays import is_sparse
 from jorth.objectives import Procrustes
+from jorth.objectives.procrustes import BLOCK
 from jorth.signature import Signature
-from jorth.solvers.procrustes.dual import UNIT, Dual, JointDual, defects, rounding, with_error
+from jorth.solvers.procrustes.dual import UNIT, Dual, JointDual, defects, half_energy, norms
 
 Matrix = NDArray[np.float64]
 CLOSED = 1e-6
@@ -29,145 +32,216 @@ CLOSED = 1e-6
 CLOSED_SENTENCE = "certified: no X is better"
 LARGEST = 16
 """The most columns for which the joint dual is solved."""
-RELIABLE = 1e-4
-"""The largest n u cond(A) with which an inverse of A is used."""
 SHARES = (0.5, 0.9, 0.99, 0.999)
 """How much of the interval of definiteness clipped multipliers may fill."""
 
 
 class Certificate(NamedTuple):
-    """What is known about the least f.
+    """What is known about the least f; numbers for one problem, arrays (B,) for many.
 
     Attributes:
         bound: No J-orthogonal matrix has a lower f.
         gap: (value - bound) / max(value, u f(0)), at least 0.
-        closed: Whether the gap is at most CLOSED, or hidden by the rounding of f.
+        closed: Whether the gap is at most CLOSED, or hidden by the rounding of f and by u f(0).
         nearest: The minimiser of the Lagrangian (n, n), which is near the answer if the bound is
             good; None where it is not known.
     """
 
-    bound: float
-    gap: float
-    closed: bool
-    nearest: Tensor | None
+    bound: Any
+    gap: Any
+    closed: Any
+    nearest: Matrix | None = None
 
     def sentence(self) -> str:
-        """For the message of a result."""
+        """Return what the message of a single result says."""
         if self.closed:
             return CLOSED_SENTENCE
         return f"not certified: a gap of {self.gap:.2g} is left"
 
 
 def certificate_of(
-    objective: Procrustes, signature: Signature, X: Tensor, known: float = 0.0
+    objective: Procrustes,
+    signature: Signature,
+    X: Matrix,
+    known: float = 0.0,
+    *,
+    thorough: bool = True,
 ) -> Certificate:
-    """A lower bound on f over all J-orthogonal matrices, seen from X (n, n).
+    """Return a lower bound on f over all J-orthogonal matrices, seen from X (n, n).
 
     Args:
-        objective: The problem.
+        objective: The problem, in float64.
         signature: The signs of J.
         X: (n, n), the best point that was found.
-        known: Another lower bound, up to the rounding of f.
+        known: Another lower bound.
+        thorough: Whether to search for the best multipliers where X's own give no proof.
     """
-    problem = _Problem(objective, signature, X)
-    value, doubt = problem.value, problem.rounding
-    size = max(value, problem.floor)
-    dual = problem.dual(0.1 * max(CLOSED * size, doubt))
-    loss = np.inf if dual is None else dual.gap + problem.correction(dual)
-    bound = max(value - loss, known / problem.unit) - doubt
-    bound = min(max(bound, 0.0), value)
-    gap = (value - bound) / size if size > 0 else 0.0
-    closed = gap <= CLOSED or value - bound <= 2 * doubt
-    nearest = None if dual is None or not np.isfinite(dual.Z).all() else torch.from_numpy(dual.Z)
-    return Certificate(bound * problem.unit, gap, closed, nearest)
+    rows: Any = objective.R, objective.T1
+    rest = objective.floor
+    if objective.samples <= signature.n:  # no factor is smaller than the rows themselves
+        rows, rest = objective.clouds(), 0.0
+    S, T = (part.toarray() if is_sparse(part) else part.cpu().numpy() for part in rows)
+    seen = Neighbourhood(S[None], T[None], X[None], signature, rest, objective.samples)
+    proof = seen.certificate(known, thorough=thorough)
+    return Certificate(proof.bound.item(), proof.gap.item(), proof.closed.item(), proof.nearest)
 
 
-class _Problem:
-    """f in the neighbourhood of X in float64, in units in which the data are about one."""
+class Neighbourhood:
+    """f seen from points X, for B problems, in units in which the data are about one.
 
-    def __init__(self, objective: Procrustes, signature: Signature, X: Tensor) -> None:
-        R, T = (part.double().cpu().numpy() for part in (objective.R, objective.T1))
-        m = objective.samples
-        largest = torch.tensor(max(np.abs(R).max(), np.abs(T).max()), dtype=torch.float64)
-        scale = power_of_two(largest).item()
-        self.unit = scale**2
-        R, T = R / scale, T / scale
+    ``delta`` bounds the rounding error of S X - T, ``doubt`` that of f, ``of_A`` and ``of_G`` those
+    of A and of the gradient G, all in the Frobenius norm.
+
+    Args:
+        source: (B, k, n), the rows of all points or a triangular factor of them.
+        target: (B, k, n), likewise.
+        X: (B, n, n).
+        signature: The signs of J.
+        rest: The square sum of what a factorisation leaves of the target.
+        samples: The number m of rows; k when omitted.
+    """
+
+    def __init__(
+        self,
+        source: Matrix,
+        target: Matrix,
+        X: Matrix,
+        signature: Signature,
+        rest: float = 0.0,
+        samples: int | None = None,
+    ) -> None:
+        k, n = source.shape[1:]
+        self.m = m = samples or k
         self.signs = signature.signs.astype(np.float64)
-        self.X = X.detach().double().cpu().numpy()
-        residual = R @ self.X - T
-        rest = objective.floor / self.unit
-        u = float(arrays.unit_roundoff(objective.R))
-        self.A = R.T @ R / m
-        self.G = R.T @ residual / m
-        self.value = (float((residual**2).sum()) + rest) / (2 * m)
-        self.floor = u * (float((T**2).sum()) + rest) / (2 * m)
-        size = float(np.linalg.norm(R) * np.linalg.norm(self.X))
-        reach = size + float(np.linalg.norm(T))
-        # R, T and the rest come from a QR factorisation of all rows, with errors of its own
-        error = 4 * len(R) * u * (size + float(np.sqrt((T**2).sum() + rest)))
-        self.error = 2 * len(R) * UNIT * float(np.linalg.norm(R)) * reach / m
-        self.rounding = float(error * (np.sqrt(2 * m * self.value) + error)) / m
-        Lam = self.signs[:, None] * (self.X.T @ self.G)
-        self.Lam = 0.5 * (Lam + Lam.T)
+        with np.errstate(all="ignore"):
+            largest = np.maximum(np.abs(source).max((1, 2)), np.abs(target).max((1, 2)))
+            sizes = largest + np.abs(X).max((1, 2)) ** 4
+            self.sound = np.isfinite(sizes)
+            self.scale = np.ldexp(1.0, np.frexp(np.where(self.sound, largest, 1.0))[1])
+            keep, divisor = self.sound[:, None, None], self.scale[:, None, None]
+            self.S, self.T = (np.where(keep, part / divisor, 0.0) for part in (source, target))
+        self.X = np.where(keep, X, np.eye(n))
+        rest = rest / float(self.scale[0]) / float(self.scale[0]) if rest else 0.0
+        St = self.S.transpose(0, 2, 1)
+        self.D = self.S @ self.X - self.T
+        self.A, self.G = St @ self.S / m, St @ self.D / m
+        square = (self.D**2).sum((1, 2)) + rest
+        self.value = square / (2 * m)
+        of_s, of_x = norms(self.S), norms(self.X)
+        of_t = np.sqrt((self.T**2).sum((1, 2)) + rest)
+        self.floor = UNIT * of_t**2 / (2 * m)
+        # products of k or n terms, and the factorisation of the rows in blocks
+        self.unit = 4 * (k + n + m / BLOCK) * UNIT
+        self.delta = self.unit * (of_s * of_x + of_t)
+        self.doubt = self.delta * (np.sqrt(square) + self.delta) / m
+        self.of_A = self.unit * of_s**2 / m
+        self.of_G = 2 * of_s * self.delta / m
 
-    def dual(self, enough: float) -> Dual | None:
-        """Multipliers with a gap of at most ``enough``, or the best that are found."""
-        simple = self._own_multiplier()
-        if simple is not None and simple.gap <= enough:
-            return simple
-        if len(self.A) <= LARGEST:
-            joint = JointDual(self.A, self.signs, self.error).best(self.X, self.G, enough)
-        else:
-            joint = self._clipped()
-        found = [dual for dual in (simple, joint) if dual is not None]
-        return min(found, key=lambda dual: dual.gap, default=None)
+    def certificate(self, known: float = 0.0, *, thorough: bool = False) -> Certificate:
+        """Return the bounds: by own multipliers alone, or, for a single problem, by the best."""
+        loss = self._own_multiplier()
+        if self.S.shape[1] <= len(self.signs):
+            loss = np.fmin(loss, self._row_multiplier())
+        nearest = None
+        slack = np.maximum(CLOSED * self.value, np.minimum(2 * self.doubt, self.floor))
+        if thorough and self.sound[0] and not loss[0] + self.doubt[0] <= slack[0]:
+            dual = self._best_dual(0.1 * float(slack[0]))
+            if dual is not None:
+                loss = np.fmin(loss, dual.gap + self._correction(dual.Lam, dual.M))
+                nearest = dual.Z if np.isfinite(dual.Z).all() else None
+        unit = self.scale**2
+        bound = np.fmax(self.value - loss - self.doubt, known / unit)
+        bound = np.clip(bound, 0.0, self.value)
+        size = np.maximum(self.value, self.floor)
+        gap = np.divide(self.value - bound, size, out=np.zeros_like(size), where=size > 0)
+        closed = self.sound & (self.value - bound <= slack)
+        bound, gap = (np.where(self.sound, part, np.nan) for part in (bound * unit, gap))
+        return Certificate(bound, gap, closed, nearest)
 
-    def correction(self, dual: Dual) -> float:
+    def _correction(self, Lam: Matrix, M: Matrix) -> Matrix:
         """What the bound loses because X is J-orthogonal only to rounding."""
-        if not (dual.Lam.any() or dual.M.any()):
-            return 0.0
-        pairs = zip((dual.Lam, dual.M), defects(self.X, self.signs), strict=True)
-        return 0.5 * float(sum((part * defect).sum() for part, defect in pairs))
+        n = len(self.signs)
+        lost = np.zeros(len(self.X))
+        for part, defect in zip((Lam, M), defects(self.X, self.signs), strict=True):
+            error = 4 * n * UNIT * (norms(defect) + 2.0**-20 * norms(self.X) ** 2)
+            lost += (part * defect).sum((-2, -1)) / 2 + norms(part) * error
+        return lost
 
-    def _own_multiplier(self) -> Dual | None:
-        """(Lam, 0) with the Lam of X, if A - l J is positive definite for all its eigenvalues l."""
-        n, J = len(self.A), np.diag(self.signs)
-        ends = np.linalg.eigvalsh(self.Lam)[[0, -1]]
-        values = np.linalg.eigvalsh(self.A - ends[:, None, None] * J)
-        least = float(values[:, 0].min()) - 8 * n * UNIT * float(np.abs(values).max())
-        if not least > 0:
-            return None
-        r = self.G - self.signs[:, None] * (self.X @ self.Lam)
-        found = Dual(self.Lam, np.zeros_like(self.Lam), 0.0, self.X)
-        error = self.error + rounding(self.X, found)
-        return found._replace(gap=with_error(float((r * r).sum()) / least, error, least))
+    def _least(self, Lam: Matrix) -> Matrix:
+        """A lower bound (B,) on the eigenvalues of A - l J, for all eigenvalues l of Lam."""
+        ends = np.linalg.eigvalsh(Lam)[:, [0, -1]]
+        values = np.linalg.eigvalsh(self.A[:, None] - ends[:, :, None, None] * np.diag(self.signs))
+        size = norms(self.A) + norms(Lam)
+        least: Matrix = values[..., 0].min(1) - self.of_A - 8 * len(self.signs) * UNIT * size
+        return least
+
+    def _rounding(self, Lam: Matrix) -> Matrix:
+        """The error of r = G - J X Lam."""
+        error: Matrix = self.of_G + 2 * len(self.signs) * UNIT * norms(self.X) * norms(Lam)
+        return error
+
+    def _own_multiplier(self) -> Matrix:
+        """The losses (B,) by (Lam, 0) with the Lam of X; inf where it gives no bound."""
+        s = self.signs[:, None]
+        Lam = s * (self.X.transpose(0, 2, 1) @ self.G)
+        Lam = (Lam + Lam.transpose(0, 2, 1)) / 2
+        r = self.G - s * (self.X @ Lam)
+        gap = half_energy(r, self._rounding(Lam), self._least(Lam))
+        return gap + self._correction(Lam, np.zeros_like(Lam))
+
+    def _row_multiplier(self) -> Matrix:
+        """The losses (B,) by (0, S^T N S / m) with N S X J = S X - T; inf where it gives no bound.
+
+        Y = S X has Y J Y^T = S J S^T, and f is |Y - T|^2 / 2m. The Hessian of the Lagrangian in Y
+        is I - N on the columns of + and I + N on those of -. No inverse of S is needed, so that S
+        may have any rank.
+        """
+        k = self.S.shape[1]
+        Y, s = self.D + self.T, self.signs
+        N = self.D @ np.linalg.pinv(Y * s)
+        N = (N + N.transpose(0, 2, 1)) / 2
+        of_N, of_x = norms(N), norms(self.X)
+        least = 1 - np.abs(np.linalg.eigvalsh(N)).max(1) - 8 * k * UNIT * (1 + of_N)
+        error = (1 + of_N) * self.delta + 2 * k * UNIT * of_N * norms(Y)
+        gap = half_energy(self.D - N @ (Y * s), error, least) / self.m
+        defect = defects(self.X, s)[1]
+        lost = (N * (self.S @ defect @ self.S.transpose(0, 2, 1))).sum((1, 2)) / 2
+        accuracy = self.unit * norms(defect) + 4 * len(s) * UNIT * 2.0**-20 * of_x**2
+        loss: Matrix = gap + (lost + of_N * norms(self.S) ** 2 * accuracy) / self.m
+        return loss
+
+    def _best_dual(self, enough: float) -> Dual | None:
+        """Multipliers of the first problem with a gap of at most ``enough``, or the best found."""
+        if len(self.signs) > LARGEST:
+            return self._clipped()
+        errors = float(self.of_A[0]), float(self.of_G[0])
+        return JointDual(self.A[0], self.signs, *errors).best(self.X[0], self.G[0], enough)
 
     def _clipped(self) -> Dual | None:
         """(Lam, 0) with Lam clipped to the interval in which A - l J is positive definite.
 
         With V^T A V = I and V^T J V = diag(mu), A - l J has the inverse V diag(1 / (1 - l mu)) V^T.
         """
-        from scipy.linalg import LinAlgError, eigh
-
+        A, X, G, s = self.A[0], self.X[0], self.G[0], self.signs[:, None]
         try:
-            mu, V = eigh(np.diag(self.signs), self.A)
+            mu, V = eigh(np.diag(self.signs), A)
         except LinAlgError:
             return None
-        if len(V) * UNIT * np.linalg.norm(self.A) * np.linalg.norm(V) ** 2 > RELIABLE:
-            return None
         ends = 1 / mu[0] if mu[0] < 0 else -np.inf, 1 / mu[-1] if mu[-1] > 0 else np.inf
-        values, U = np.linalg.eigh(self.Lam)
+        own = s * (X.T @ G)
+        values, U = np.linalg.eigh((own + own.T) / 2)
         best: Dual | None = None
         for share in SHARES:
             kept = np.clip(values, share * ends[0], share * ends[1])
             Lam = (U * kept) @ U.T
-            r = self.G - self.signs[:, None] * (self.X @ Lam)
-            seen = (V.T @ r @ U) / (1 - np.outer(mu, kept))
-            Q = V @ seen @ U.T
-            found = Dual(Lam, np.zeros_like(Lam), 0.0, self.X - Q)
-            least = (1 - share) / float(np.linalg.norm(V)) ** 2
-            error = self.error + rounding(self.X, found)
-            gap = with_error(float((r * Q).sum()) * (1 + RELIABLE), error, least)
-            if best is None or gap < best.gap:
-                best = found._replace(gap=gap)
+            Lam = (Lam + Lam.T) / 2
+            r = G - s * (X @ Lam)
+            Q = V @ ((V.T @ r @ U) / (1 - np.outer(mu, kept))) @ U.T
+            HQ = A @ Q - s * (Q @ Lam)
+            size = norms(A) + norms(Lam)
+            error = (self.of_A[0] + 2 * len(A) * UNIT * size) * norms(Q)
+            least, rounding = self._least(Lam[None])[0], self._rounding(Lam[None])[0]
+            gap = float(half_energy(r, rounding, least, Q, HQ, error))
+            if gap < (np.inf if best is None else best.gap):
+                best = Dual(Lam, np.zeros_like(Lam), gap, X - Q)
         return best
