@@ -20,6 +20,7 @@ def ambient(n, seed, batch=()):
 
 
 def point(signature, seed, batch=(), **options):
+    options = {"dtype": torch.float64, **options}
     return JOrthogonal(signature).random(*batch, signature.n, signature.n, seed=seed, **options)
 
 
@@ -170,11 +171,29 @@ def test_reversibility(manifold, signature):
     torch.testing.assert_close(U_back, U, rtol=0, atol=1e-10)
 
 
-def test_there_is_no_logarithm(manifold, signature):
-    X = point(signature, 28)
-    for method in (manifold.logmap, manifold.dist):
-        with pytest.raises(NotImplementedError):
-            method(X, X)
+def test_the_logarithm_undoes_the_exponential_and_has_the_length_of_the_distance(signature):
+    manifold = JOrthogonal(signature)
+    X, Y = point(signature, 28, batch=(2,)), point(signature, 29)
+    V = manifold.logmap(X, Y)
+    torch.testing.assert_close(manifold.expmap(X, V), Y.expand_as(X).data, rtol=0, atol=1e-9)
+    lengths = manifold.dist(X, Y)
+    torch.testing.assert_close(manifold.norm(X, V), lengths, rtol=1e-9, atol=0)
+    assert manifold.dist(X, Y, keepdim=True).shape == (2, 1, 1)
+    torch.testing.assert_close(manifold.dist2(X, Y), lengths**2)
+    table = manifold.dist(X[:, None], X)
+    torch.testing.assert_close(table, table.mT, rtol=0, atol=1e-9)
+
+
+def test_derivatives_of_the_logarithm_are_those_along_the_group():
+    sig = Signature(2, 1)
+    manifold = JOrthogonal(sig)
+    X, Y = point(sig, 1).data, point(sig, 2).data
+    S, T = (ambient(3, seed).requires_grad_() for seed in (3, 4))
+
+    def log_of_moved(S, T):
+        return manifold.logmap(manifold.expmap(X, S @ X), manifold.expmap(Y, T @ Y))
+
+    assert torch.autograd.gradcheck(log_of_moved, (S, T), atol=1e-5)
 
 
 # Checks, samples, representation
@@ -205,13 +224,18 @@ def test_checks_give_a_reason(manifold, signature):
 
 def test_samples_and_origin(manifold, signature):
     n = signature.n
-    X = manifold.random(5, n, n, cond=50.0, seed=1)
+    X = manifold.random(5, n, n, cond=50.0, seed=1, dtype=torch.float64)
     assert isinstance(X, geoopt.ManifoldTensor)
     assert X.manifold is manifold
-    assert X.dtype == torch.float64
-    assert torch.equal(X, manifold.random((5, n, n), cond=50.0, seed=1))
-    assert not torch.equal(X, manifold.random(5, n, n, cond=50.0, seed=2))
     manifold.assert_check_point_on_manifold(X, atol=1e-14, rtol=0)
+    assert torch.equal(X, manifold.random((5, n, n), cond=50.0, seed=1, dtype=X.dtype))
+    assert not torch.equal(X, manifold.random(5, n, n, cond=50.0, seed=2, dtype=X.dtype))
+    state = torch.random.get_rng_state()
+    points = [manifold.random(n, n) for _ in range(2)]  # from torch's generator
+    torch.random.set_rng_state(state)
+    assert torch.equal(points[0], manifold.random(n, n))
+    assert not torch.equal(*points)
+    assert points[0].dtype == torch.get_default_dtype()
     origin = manifold.origin(2, n, n, dtype=torch.float32)
     assert torch.equal(origin, torch.eye(n).expand(2, n, n))
     assert origin.is_contiguous()
@@ -229,7 +253,7 @@ def test_product_and_scaled():
     """The wrappers of geoopt: Product adds metrics, Scaled by k divides the steps by k."""
     one, two = JOrthogonal(Signature(2, 1)), JOrthogonal(Signature(1, 1))
     product = geoopt.ProductManifold((one, (3, 3)), (two, (2, 2)))
-    X, Y = one.random(3, 3, seed=0), two.random(2, 2, seed=1)
+    X, Y = point(one.signature, 0), point(two.signature, 1)
     u, v = one.proju(X, ambient(3, 2)), two.proju(Y, ambient(2, 3))
     XY, uv = product.pack_point(X, Y), product.pack_point(u, v)
     torch.testing.assert_close(product.inner(XY, uv), one.inner(X, u) + two.inner(Y, v))
@@ -242,7 +266,7 @@ def test_product_and_scaled():
 
 def test_derivatives_pass_through_a_step():
     manifold = JOrthogonal(Signature(2, 1))
-    X, U = manifold.random(3, 3, seed=1).data, ambient(3, 2).requires_grad_()
+    X, U = point(manifold.signature, 1).data, ambient(3, 2).requires_grad_()
     for step in (manifold.retr, manifold.expmap):
         assert torch.autograd.gradcheck(lambda V, step=step: step(X, V), U)
 
@@ -266,7 +290,7 @@ CASES = {
     "NaN": (lambda m: m.retr(EYE, EYE * torch.nan), ValueError, "must be finite"),
     "size": (lambda m: m.random(4, 4), ValueError, "size" + SHAPE),
     "origin": (lambda m: m.origin(3), ValueError, "size" + SHAPE),
-    "seed": (lambda m: m.random(3, 3, seed=None), TypeError, "seed must be an integer"),
+    "seed": (lambda m: m.random(3, 3, seed=1.5), TypeError, "seed must be an integer"),
     "parameter": (
         lambda m: geoopt.ManifoldParameter(torch.eye(4), manifold=m),
         ValueError,

@@ -13,7 +13,8 @@ from jorth.adapters import metric
 from jorth.adapters.metric import Step, bounded_exp, geodesic_step, moved
 from jorth.arrays import check_finite, describe
 from jorth.extras import needs
-from jorth.group import PolishError, polish, random_point, residual
+from jorth.group import PolishError, distance, polish, random_point, residual
+from jorth.group.geodesics import geodesic_log
 from jorth.group.slopes import skew_gradient
 from jorth.signature import Signature
 from jorth.suggestions import Explained
@@ -33,7 +34,8 @@ class JOrthogonal(Explained, Manifold):
 
     Optimisers stay in the component of the start. Points are re-projected only on request: `projx`
     is called by ``stabilize=...`` of the optimisers and by ``proj_`` of a parameter, not by a step.
-    `expmap` has no inverse in closed form, so `logmap` and `dist` raise NotImplementedError.
+    `expmap` has no inverse in closed form: `logmap` and `dist` take Newton's method, as
+    `jorth.distance` does, one pair of points after another.
 
     Args:
         signature: The signs of J.
@@ -84,6 +86,17 @@ class JOrthogonal(Explained, Manifold):
         """The geodesic exp(K - K^T) exp(K^T) X; a ValueError where it overflows."""
         return self._moved(geodesic_step, x, u)
 
+    def logmap(self, x: Tensor, y: Tensor) -> Tensor:
+        """The tangent vector at x of the geodesic that ends at y; a ValueError if none is found."""
+        self._check_pair(x, y, "y")
+        return geodesic_log(x, y, self.signature) @ x
+
+    def dist(self, x: Tensor, y: Tensor, *, keepdim: bool = False) -> Tensor:
+        """`jorth.distance` (...), or (..., 1, 1) with ``keepdim``; a table for x[:, None] and y."""
+        self._check_pair(x, y, "y")
+        found: Tensor = distance(x, y, self.signature)
+        return found[..., None, None] if keepdim else found
+
     def transp(self, x: Tensor, y: Tensor, v: Tensor) -> Tensor:
         """The right translation K X -> K Y: an isometry that depends on no path.
 
@@ -97,18 +110,23 @@ class JOrthogonal(Explained, Manifold):
         *size: Any,
         cond: float = 10.0,
         component: tuple[int, int] = (1, 1),
-        seed: int | np.random.Generator = 0,
+        seed: int | np.random.Generator | None = None,
         dtype: torch.dtype | None = None,
         device: Any = None,
     ) -> Tensor:
-        """A point of `jorth.random_point` of shape ``size`` = (..., n, n), float64 by default."""
+        """A point of `jorth.random_point` of shape ``size`` = (..., n, n).
+
+        Without a seed it follows torch's generator, without a dtype torch's default.
+        """
+        if seed is None:
+            seed = int(torch.randint(2**63 - 1, (), device="cpu"))
         point = random_point(
             self.signature,
             cond=cond,
             component=component,
             batch=self._batch(size),
             seed=seed,
-            dtype=torch.float64 if dtype is None else dtype,
+            dtype=torch.get_default_dtype() if dtype is None else dtype,
             device=device,
         )
         return self._on_manifold(point)
@@ -120,8 +138,7 @@ class JOrthogonal(Explained, Manifold):
         device: Any = None,
         seed: int | None = None,
     ) -> Tensor:
-        """The identity in shape ``size`` = (..., n, n), float64 by default; ``seed`` is ignored."""
-        dtype = torch.float64 if dtype is None else dtype
+        """The identity in shape ``size`` = (..., n, n); ``seed`` is ignored."""
         eye = torch.eye(self.signature.n, dtype=dtype, device=device)
         return self._on_manifold(eye.repeat(*self._batch(size), 1, 1))
 

@@ -13,9 +13,17 @@ from torch import Tensor
 
 from jorth.adapters import metric
 from jorth.adapters.metric import moved, skew
-from jorth.arrays import check_signature, describe, finite_result, generator, to_tensor
+from jorth.arrays import (
+    check_finite,
+    check_signature,
+    describe,
+    finite_result,
+    generator,
+    to_tensor,
+)
 from jorth.extras import needs
 from jorth.group import random_point
+from jorth.group.geodesics import geodesic_log
 from jorth.group.slopes import skew_gradient
 from jorth.inputs import to_floats
 from jorth.signature import Signature
@@ -38,8 +46,10 @@ class JOrthogonal(Explained, Manifold):
 
     Solvers stay in the component of the start. Points drift from the constraint by rounding alone
     and are never re-projected; `jorth.polish` does so on request. `exp` has no inverse in closed
-    form, so `log`, `dist` and `pair_mean` raise pymanopt's NotImplementedError, and `NelderMead`
-    and `ParticleSwarm` cannot run.
+    form: `log`, `dist` and `pair_mean` take Newton's method, as `jorth.distance` does.
+
+    At an exact optimum some of pymanopt's solvers divide zero by zero. Tangent vectors may
+    therefore hold NaN, and a step along one of them is none.
 
     Args:
         signature: The signs of J.
@@ -70,16 +80,15 @@ class JOrthogonal(Explained, Manifold):
 
     def inner_product(
         self, point: Matrix, tangent_vector_a: Matrix, tangent_vector_b: Matrix
-    ) -> float:
+    ) -> np.float64:
         """<S_a, S_b>_F."""
         a = self._matrix(tangent_vector_a, "tangent_vector_a")
         b = self._matrix(tangent_vector_b, "tangent_vector_b")
-        return finite_result(float(np.vdot(a, b)), "tangent_vector_a and tangent_vector_b")
+        return np.float64(np.vdot(a, b))  # pymanopt may divide it by zero
 
-    def norm(self, point: Matrix, tangent_vector: Matrix) -> float:
+    def norm(self, point: Matrix, tangent_vector: Matrix) -> np.float64:
         """||S||_F."""
-        S = self._matrix(tangent_vector, "tangent_vector")
-        return finite_result(float(np.linalg.norm(S)), "tangent_vector")
+        return np.float64(np.linalg.norm(self._matrix(tangent_vector, "tangent_vector")))
 
     def projection(self, point: Matrix, vector: Matrix) -> Matrix:
         """skew(J U X^-1): S of the tangent vector nearest to an ambient U in ||U X^-1||_F."""
@@ -87,8 +96,8 @@ class JOrthogonal(Explained, Manifold):
 
     def to_tangent_space(self, point: Matrix, vector: Matrix) -> Matrix:
         """skew(S)."""
-        (S,) = self._tensors(vector=vector)
-        return skew(S).numpy()
+        S = self._matrix(vector, "vector")
+        return (S - S.T) / 2
 
     def embedding(self, point: Matrix, tangent_vector: Matrix) -> Matrix:
         """The tangent vector J S X in the ambient space."""
@@ -129,7 +138,23 @@ class JOrthogonal(Explained, Manifold):
         """The geodesic from X along J S X after unit time; a ValueError where it overflows."""
         return self._moved(metric.geodesic_step, point, tangent_vector)
 
+    def log(self, point_a: Matrix, point_b: Matrix) -> Matrix:
+        """S of the geodesic from A to B, the inverse of `exp`; a ValueError if none is found."""
+        A, B = self._tensors(point_a=point_a, point_b=point_b)
+        K = geodesic_log(A, B, self.signature)
+        return skew(self.signature.vector(K)[:, None] * K).numpy()
+
+    def dist(self, point_a: Matrix, point_b: Matrix) -> np.float64:
+        """The norm of `log`, as `jorth.distance`."""
+        return self.norm(point_a, self.log(point_a, point_b))
+
+    def pair_mean(self, point_a: Matrix, point_b: Matrix) -> Matrix:
+        """The midpoint of the geodesic from A to B."""
+        return self.exp(point_a, self.log(point_a, point_b) / 2)
+
     def _moved(self, step: metric.Step, point: Matrix, tangent_vector: Matrix) -> Matrix:
+        if np.isnan(self._matrix(tangent_vector, "tangent_vector")).any():
+            return np.array(self._matrix(point, "point"))
         X, S = self._tensors(point=point, tangent_vector=tangent_vector)
         return moved(step, X, skew(S), self.signature, "point and tangent_vector").numpy()
 
@@ -166,6 +191,8 @@ class JOrthogonal(Explained, Manifold):
     def _tensors(self, **matrices: Any) -> list[Tensor]:
         """The arguments as tensors of one dtype; errors name them."""
         found = [to_tensor(self._matrix(value, name), name) for name, value in matrices.items()]
+        for name, tensor in zip(matrices, found, strict=True):
+            check_finite(tensor, name)
         double = any(tensor.dtype == torch.float64 for tensor in found)
         return [tensor.double() for tensor in found] if double else found
 
@@ -177,6 +204,4 @@ class JOrthogonal(Explained, Manifold):
         if matrix.shape != (n, n):
             expected = f"shape ({n}, {n}) for {self.signature}"
             raise ValueError(f"{name} must have {expected}, got {describe(value)}")
-        if not np.isfinite(matrix).all():
-            raise ValueError(f"{name} must be finite, got NaN or infinity")
         return matrix

@@ -1,7 +1,7 @@
 """The group O(p, q) = {X : X^T J X = J}: how to inspect, draw, move and repair its elements."""
 
-from jorth.group.distances import distance
 from jorth.group.elements import component, exchange, inverse, residual
+from jorth.group.geodesics import distance
 from jorth.group.logarithm import log
 from jorth.group.means import mean
 from jorth.group.polishing import PolishError, polish
