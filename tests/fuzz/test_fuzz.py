@@ -1,59 +1,136 @@
-"""Every public function with bad and odd arguments: a clear error or a right answer,
-never anything else."""
+"""Every public function with right, odd and wrong arguments."""
 
-from collections import Counter
+import warnings
 
 import numpy as np
 import pytest
 import torch
 
 import jorth
-from tests.fuzz.calls import Call, Case, cases
-from tests.fuzz.judge import CLEAR, ELSE, RIGHT, judge
-from tests.fuzz.rooms import ROOMS, run
+from tests.fuzz.calls import CALLS, WITHOUT, Call
+from tests.fuzz.judge import fault_of, limits, numbers_in
+from tests.fuzz.values import FORMS, NO_NUMBERS, As, as_numpy, kind_of, plain, wrong_values
 from tests.public import public_names
 
-QUICK = 2_500
-LONG = 22_000
-SHOWN = 25
+BY_NAME = {call.name: call for call in CALLS}
+SHARE = 0.4
+"""Of the wrong values for an argument, this share is tried, others in every run of another seed."""
+WEIGHTS = ("jorth.nn.", "jorth.optim.", "jorth.kge.", "jorth.adapters.")
+"""Rooms of torch, whose arrays are tensors."""
+CONVERTING = ("jorth.estimators.", "jorth.nn.init.")
+"""scikit-learn makes numbers of texts and dates, and what is to be filled may hold anything."""
+IN_PLACE = ("jorth.plane.apply_rows", "jorth.plane.apply_columns")
 
 
-def check(room, count, base):
-    verdicts = run(room, count, base)
-    counts = Counter(verdict.outcome for verdict in verdicts)
-    print(
-        f"{room}: " + ", ".join(f"{counts[outcome]} {outcome}" for outcome in (CLEAR, RIGHT, ELSE))
-    )
-    others = [str(verdict) for verdict in verdicts if verdict.outcome == ELSE]
-    assert not others, f"{len(others)} of {len(verdicts)}:\n" + "\n".join(others[:SHOWN])
-    assert min(counts[CLEAR], counts[RIGHT]) > len(verdicts) / 20, "the mutations are one-sided"
-
-
-@pytest.mark.parametrize("room", ROOMS)
-def test_only_clear_errors_and_right_answers(room):
-    check(room, QUICK, base=0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("room", ROOMS)
-def test_only_clear_errors_and_right_answers_at_length(room):
-    check(room, LONG, base=1_000_000)
+OTHER_MEANING = {("jorth.FiniteSum", "tuples")}  # several data sets with the same rows
+OTHER_MEANING |= {(name, "np.matrix") for name in BY_NAME if name.startswith(CONVERTING)}
 
 
 def test_every_public_name_is_called_or_has_a_reason():
-    called = {call.public_name for module, _ in ROOMS.values() for call in module.CALLS}
-    excused = {name for module, _ in ROOMS.values() for name in module.WITHOUT}
-    missing = [name for name in public_names() if name not in called | excused]
-    assert not missing, f"neither called nor excused: {missing}"
+    called = {call.public_name for call in CALLS}
+    excused = {name for names in WITHOUT.values() for name in names.split()}
+    beyond = {name for name in called if name.startswith(("jorth.adapters.", "jorth.nn.init."))}
+    assert set(public_names()) == (called - beyond) | excused
     assert not called & excused
 
 
+def right(call, seed=0):
+    return call.arguments(np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_right_arguments_are_accepted_and_left_alone(name):
+    call = BY_NAME[name]
+    given = plain(right(call))
+    with limits():
+        call.function(**given)
+    fault = fault_of(call, plain(right(call, 1)), (), refused=False)
+    assert not fault
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_wrong_arguments_are_named(name):
+    """A clear error, or an answer of finite numbers; arrays of no numbers are always an error."""
+    call, faults = BY_NAME[name], []
+    rng = np.random.default_rng(len(name))
+    strict = not call.non_finite and not name.startswith(CONVERTING)
+    for argument, value in right(call).items():
+        kind, value = kind_of(argument, value), plain({argument: value})[argument]
+        for what, wrong in wrong_values(kind, value).items():
+            if rng.random() > SHARE or (wrong is None and value is None):
+                continue
+            given = plain(right(call)) | {argument: wrong}
+            refused = strict and kind == "array" and what in NO_NUMBERS and wrong is not None
+            fault = fault_of(call, given, (argument,), refused=refused)
+            if fault:
+                faults.append(f"{argument}: {what}: {fault}")
+    assert not faults, "\n" + "\n".join(faults)
+
+
+def arrays_of(call):
+    found = {
+        name: plain({name: value})[name]
+        for name, value in right(call).items()
+        if kind_of(name, value) == "array" and not isinstance(value, As)
+    }
+    return {name: as_numpy(value) for name, value in found.items()}
+
+
+WITH_ARRAYS = [
+    name
+    for name, call in BY_NAME.items()
+    if arrays_of(call) and not name.startswith((*WEIGHTS, *IN_PLACE))
+]
+
+
+@pytest.mark.parametrize("name", WITH_ARRAYS)
+def test_every_form_of_an_array_gives_the_same_answer(name):
+    call, faults = BY_NAME[name], []
+    own = arrays_of(call)
+    for form, change in FORMS.items():
+        tensors = form.startswith("tensor")
+        for argument in own:
+            # tensors go with tensors, and a dtype with its own
+            together = own if tensors or "float32" in form else {argument: own[argument]}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                given = plain(right(call)) | {key: change(own[key]) for key in together}
+            if any(given[key] is None for key in together) or (name, form) in OTHER_MEANING:
+                continue
+            try:
+                with limits():
+                    found = call.function(**given)
+                    wanted = call.function(**plain(right(call)))
+            except (ValueError, TypeError) as error:
+                if not (tensors and "sparse" in form) and "float32" not in form:
+                    faults.append(f"{argument} as {form}: {error!r:.150}")
+                continue
+            single = "float32" in form
+            if single and isinstance(found, jorth.Result):
+                continue  # a few steps in lower precision lead elsewhere
+            alike = tensors and not name.startswith(CONVERTING)
+            fault = difference(found, wanted, alike, 2e-2 if single else 1e-7)
+            if fault:
+                faults.append(f"{argument} as {form}: {fault}")
+    assert not faults, "\n" + "\n".join(faults)
+
+
+def difference(found, wanted, tensors, tolerance):
+    parts, others = list(numbers_in(found)), list(numbers_in(wanted))
+    if len(parts) != len(others):
+        return f"{[kind for kind, _ in parts]} and not {[kind for kind, _ in others]}"
+    for (kind, a), (_, b) in zip(parts, others, strict=True):
+        if kind.startswith("ndarray") and tensors and a.dtype.kind == "f" and a.ndim > 1:
+            return f"{kind} for a tensor"
+        size = np.abs(b[np.isfinite(b)]).max(initial=1.0)
+        if a.shape != b.shape or not np.allclose(
+            a, b, rtol=0, atol=tolerance * size, equal_nan=True
+        ):
+            return "another answer"
+    return ""
+
+
 # -- the judge itself
-
-
-def verdict_on(function, check=lambda result, given: None, **options):
-    call = Call("jorth.made_up", function, lambda rng: dict(X=np.ones((3, 3))), check, **options)
-    return judge(Case(call, {"X": "one NaN"}, 0)).outcome
 
 
 def raising(error):
@@ -68,47 +145,20 @@ def overwriting(X):
 
 
 @pytest.mark.parametrize(
-    ("function", "outcome"),
+    ("function", "sound"),
     [
-        (raising(ValueError("X must be finite, got 1 NaN of 9 entries")), CLEAR),
-        (raising(jorth.PolishError("X has no factor")), CLEAR),
-        (raising(ValueError("Y must be finite")), ELSE),
-        (raising(ValueError("XX must be finite")), ELSE),
-        (raising(ValueError("X must be finite, got array([[nan]])")), ELSE),
-        (raising(ValueError("X " + "0.1, " * 100)), ELSE),
-        (raising(np.linalg.LinAlgError("X is singular")), ELSE),
-        (raising(IndexError("X")), ELSE),
-        (raising(OverflowError("X")), ELSE),
-        (lambda X: 1.0, RIGHT),
-        (lambda X: X, ELSE),
-        (lambda X: {"a": [torch.tensor(torch.inf)]}, ELSE),
-        (overwriting, ELSE),
-        (lambda X: np.empty(1 << 40), ELSE),
+        (raising(ValueError("X must be finite, got 1 NaN of 9 entries")), True),
+        (raising(ValueError("XX must be finite")), False),
+        (raising(ValueError("X must be finite, got array([[nan]])")), False),
+        (raising(ValueError("X " + "0.1, " * 100)), False),
+        (raising(np.linalg.LinAlgError("X is singular")), False),
+        (raising(OverflowError("X")), False),
+        (lambda X: 1.0, True),
+        (lambda X: {"a": [torch.tensor(torch.inf)]}, False),
+        (overwriting, False),
+        (lambda X: np.empty(1 << 40), False),
     ],
 )
-def test_the_judge(function, outcome):
-    assert verdict_on(function) == outcome
-
-
-def test_the_judge_ends_what_is_endless(monkeypatch):
-    monkeypatch.setattr("tests.fuzz.judge.PATIENCE", 0.05)
-
-    def endless(X):
-        while True:
-            pass
-
-    assert verdict_on(endless) == ELSE
-
-
-def test_a_wrong_answer_is_told():
-    def wrong(result, given):
-        raise AssertionError
-
-    assert verdict_on(lambda X: 1.0, wrong) == ELSE
-
-
-def test_cases_are_those_of_their_seed():
-    module, _ = ROOMS["core"]
-    first, again, other = (list(map(str, cases(module.CALLS, 50, base))) for base in (3, 3, 4))
-    assert first == again
-    assert first != other
+def test_the_judge(function, sound):
+    call = Call("jorth.made_up", lambda rng: {}, function)
+    assert (fault_of(call, {"X": np.ones((3, 3))}, ("X",), refused=False) == "") is sound

@@ -212,9 +212,3 @@ def test_unknown_arguments_are_explained(name):
     with pytest.raises(TypeError, match=f"^{name} has no argument 'nothing'") as caught:
         getattr(jorth.ultrahyperbolic, name)(Signature(3, 1), nothing=1)
     assert "/jorth/" in str(caught.traceback[-1].path)
-
-
-def test_names_of_other_libraries_for_the_radius():
-    x = [[0.0, 0.0, 1.0]]
-    with pytest.raises(TypeError, match="did you mean 'alpha'"):
-        distance(x, x, Signature(2, 1), radius=2.0)

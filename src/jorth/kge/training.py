@@ -10,7 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -74,7 +74,7 @@ class Training(NamedModel):
         return float(self.history["mrr"][self.best_epoch - 1]) if self.best_epoch else math.nan
 
 
-@explained(beside={"jorth.kge.Config": [setting.name for setting in fields(Config)]})
+@explained
 def train(
     triples: Triples,
     config: Config | None = None,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,12 +19,6 @@ from jorth.solvers.loop.budget import CountedObjective, all_finite
 from jorth.solvers.loop.status import Status, StopRun
 from jorth.storage.checkpoint import NOT_SAVED
 from jorth.suggestions import Explained
-
-LIMITS = (
-    "max_iterations", "max_time", "max_evaluations", "gradient_tolerance", "stop", "seed",
-    "callback", "progress", "checkpoint", "x0", "signature",
-)  # fmt: skip
-"""Arguments of `jorth.minimize`, which solvers do not take."""
 
 
 @dataclass
@@ -135,7 +128,6 @@ class State:
 class AbstractSolver(Explained, ABC):
     """A method. Its options are its fields, and everything it remembers is in the state."""
 
-    beside = MappingProxyType({"jorth.minimize": LIMITS})
     name: str
     state_type: ClassVar[type[Any]] = State
     feasible: bool = True
