@@ -150,7 +150,7 @@ def test_single_precision_reaches_its_default_tolerance(folder):
     np.save("target.npy", source @ X + 0.1 * rng.standard_normal(source.shape))
     arguments = ["-s", "5,3", "-o", "X.npy", "--float32"]
     solve("procrustes", "source.npy", "target.npy", *arguments)
-    assert record()["tolerance"] == 2e-5
+    assert record()["tolerance"] is None
     solve("quadratic", "A.npy", "C.npy", *arguments)
 
 

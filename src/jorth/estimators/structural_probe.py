@@ -78,7 +78,7 @@ class StructuralProbeEmbedding(Transformer):
         n_init: int = 1,
         max_iterations: int | None = 500,
         max_time: float | None = None,
-        gradient_tolerance: float = 1e-7,
+        gradient_tolerance: float | None = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.signature = signature

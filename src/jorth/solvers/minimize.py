@@ -162,7 +162,9 @@ def minimize(
             on_unbounded=None if on_unbounded == "stop" else on_unbounded,
             **options,
         )
-        tolerance = settings.gradient_tolerance
+        tolerance = gradient_tolerance
+        if tolerance is None:
+            tolerance = default_tolerance(objective.A)
         answers: Any = minimize_batch(objective, x0, signature, tolerance, settings.limits)
         return answers  # type: ignore[no-any-return]
     function = as_objective(objective)

@@ -93,3 +93,20 @@ def test_theta_may_be_an_integer_of_any_size(solver):
     objective = jorth.Quadratic(np.eye(SIG.n), np.ones((SIG.n, SIG.n)))
     result = jorth.minimize(objective, signature=SIG, method=solver, max_iterations=2)
     assert np.abs(result.x - np.eye(SIG.n)).max() < 1e-12  # so large a weight lets nothing move
+
+
+def test_a_step_along_which_f_is_concave_does_not_stall():
+    """A - mu J is definite, but A is not: the curvature along some steps is not positive.
+
+    It was halved at each of them, until 60 doublings did not reach a step that lowers f.
+    """
+    sig = Signature(3, 3)
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        S = rng.standard_normal((6, 6))
+        A = S @ S.T / 6 + 0.2 * np.eye(6) + 5 * np.diag(sig.signs)
+        objective = jorth.Quadratic(A, D=np.diag(rng.uniform(0.5, 2.0, 6)))
+        result = jorth.minimize(objective, signature=sig, method="j-jobcd", max_iterations=300)
+        assert result.status is not jorth.Status.STALLED
+        values = result.history["value"]
+        assert result.success or values[-1] < values[150] < values[0]

@@ -1,14 +1,18 @@
 """Criteria: what they say of values that rise, of limits that meet,
 and of arguments that make no sense."""
 
+import json
 import math
 
 import numpy as np
 import pytest
 import torch
+from click.testing import CliRunner
 
 import jorth
 from jorth import Signature, Status
+from jorth.cli import main
+from jorth.estimators import LorentzAligner
 from jorth.solvers.loop.budget import Evaluations
 from jorth.solvers.loop.record import COLUMNS, History
 from jorth.solvers.loop.solver import AbstractSolver
@@ -210,3 +214,24 @@ def test_a_better_value_or_a_much_better_gradient_is_an_improvement():
     assert improvement.update(0.6, 0.9, eps) == 0  # the gradient
     for idle in range(1, 51):
         assert improvement.update(0.6, 0.9, eps) == idle
+
+
+def test_there_is_one_default_tolerance(tmp_path):
+    """`minimize`, `procrustes`, the estimators and the program all say the same number."""
+    rng = np.random.default_rng(0)
+    sig = Signature(3, 2)
+    source = rng.standard_normal((20, 5))
+    target = source @ jorth.random_point(sig, cond=3.0, seed=1) + 0.1 * rng.standard_normal((20, 5))
+    np.save(tmp_path / "source.npy", source)
+    np.save(tmp_path / "target.npy", target)
+    files = [str(tmp_path / name) for name in ("source.npy", "target.npy")]
+    output = str(tmp_path / "X.npy")
+    arguments = ["solve", "procrustes", *files, "-s", "3,2", "-o", output]
+    assert CliRunner().invoke(main, arguments).exit_code == 0
+    messages = [
+        jorth.minimize(jorth.Procrustes(source, target), signature=sig).message,
+        jorth.procrustes(source, target, sig).message,
+        LorentzAligner(signature=sig).fit(source, target).result_.message,
+        json.loads((tmp_path / "X.json").read_text())["message"],
+    ]
+    assert all("is at most 1e-07 of its scale" in message for message in messages)

@@ -1,5 +1,9 @@
 """Riemannian Newton: its Hessian is that of f, its end is quadratic, and it falls everywhere."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -282,3 +286,20 @@ def test_iterations_at_once_are_those_one_by_one(n):
     assert short.iterations == 2
     assert len(short.history["value"]) == 3
     np.testing.assert_allclose(short.history["value"], watched.history["value"][:3], rtol=1e-12)
+
+
+def test_newton_runs_where_numba_compiles_nothing():
+    """NUMBA_DISABLE_JIT=1 is how people debug; a division by zero is an exception there."""
+    script = """if True:
+        import jorth
+        for n in (4, 20):  # the system is solved by loops, and by LAPACK
+            sig = jorth.Signature(n // 2, n // 2)
+            source, target, _ = jorth.datasets.planted_procrustes(3 * n, sig, noise=0.1, seed=0)
+            fit = jorth.procrustes(source, target, sig)
+            print(fit.status.name, fit.gap < 1e-6)
+    """
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["CONVERGED", "True"] * 2

@@ -49,8 +49,8 @@ SIGNATURE = (
 KEY = "Variable to read from a .npz or .mat file; once for all such files, or once for each."
 OUTPUT = "File for X: .npy, .csv or .mat; a .json file beside it records the run."
 TOLERANCE = (
-    "Stop when the gradient norm is at most this part of its scale. "
-    "Default: 1e-7, with --float32 2e-5."
+    "Stop when the gradient norm is at most this part of its scale; by default as in "
+    "jorth.minimize, 1e-7 in double precision."
 )
 START = (
     "File with the start; only its component is searched. Default: the identity, or with "

@@ -37,9 +37,6 @@ LORENTZ: dict[str, Literal["first", "last"]] = {
     "lorentz-last": "last",
 }
 
-TOLERANCES = {False: 1e-7, True: 2e-5}
-"""The default by whether the precision is single, whose unit roundoff is 6e-8."""
-
 
 class OptionError(ValueError):
     """An invalid option; the message names it, what it got and what it expects."""
@@ -62,7 +59,7 @@ class Request:
     start: Path | None = None  # the identity if None
     options: tuple[str, ...] = ()  # of the method, as name=value
     limits: dict[str, float | None] = field(default_factory=dict)  # arguments of `minimize`
-    tolerance: float | None = None  # None: the default of the precision
+    tolerance: float | None = None  # None: the default of `minimize`
     seed: int = 0
     float32: bool = False
     checkpoint: Path | None = None
@@ -84,11 +81,6 @@ class Request:
     def dtype(self) -> np.dtype[Any]:
         """The precision of all matrices."""
         return np.dtype(np.float32 if self.float32 else np.float64)
-
-    @property
-    def reached(self) -> float:
-        """The tolerance, or what the precision allows."""
-        return TOLERANCES[self.float32] if self.tolerance is None else self.tolerance
 
     def inputs(self) -> dict[str, Path]:
         """All files that are read, by their names in messages."""

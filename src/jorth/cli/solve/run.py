@@ -144,7 +144,7 @@ def _iterate(
     """Run the method from the start, or search every component."""
     settings: dict[str, Any] = dict(
         signature=signature,
-        gradient_tolerance=request.reached,
+        gradient_tolerance=request.tolerance,
         seed=request.seed,
         progress=request.progress,
         checkpoint=request.checkpoint,

@@ -63,7 +63,7 @@ def _record(request: Request, solved: Solved) -> dict[str, Any]:
         **_quality(solved),
         "method": request.method,
         "options": asdict(solved.solver) if solved.solver else {},  # type: ignore[call-overload]
-        "tolerance": request.reached,
+        "tolerance": request.tolerance,
         "limits": request.limits,
         "seed": request.seed,
         "ran": result.method,

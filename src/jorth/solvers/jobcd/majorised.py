@@ -96,11 +96,12 @@ def majorised_step(
         verdict = accept(problem, state, proposal, side, strict=adaptive)
         if verdict is Verdict.TAKEN and not adaptive:
             return estimate
-        if verdict is Verdict.TAKEN and secant:
-            return max(secant_curvature(state, state.X - X, state.gradient - G, before), floor)
         if verdict is Verdict.TAKEN:
             met = (value - state.value) / proposal.decrease
-            return max(estimate * next(f for least, f in RELAX.items() if met >= least), floor)
+            relaxed = estimate * next(f for least, f in RELAX.items() if met >= least)
+            if secant:
+                relaxed = secant_curvature(state, state.X - X, state.gradient - G, relaxed)
+            return max(relaxed, floor)
         if not adaptive:
             break
         estimate *= 2
@@ -140,8 +141,8 @@ def accept(
     return Verdict.TAKEN
 
 
-def secant_curvature(state: MajorisedState, moved: Tensor, bent: Tensor, before: float) -> float:
-    """The curvature along a step; half of ``before`` if it is not positive.
+def secant_curvature(state: MajorisedState, moved: Tensor, bent: Tensor, other: float) -> float:
+    """Return the curvature along a step, or the other estimate if it is not positive.
 
     With s the step and y the change of the gradient it is <s, y> / <s, s> twice, then
     <y, y> / <s, y>: the two lengths of Barzilai and Borwein. The second one alone would be the
@@ -150,13 +151,13 @@ def secant_curvature(state: MajorisedState, moved: Tensor, bent: Tensor, before:
     far = float(moved.abs().max())
     size = float(bent.abs().max())
     if not (0 < far < math.inf and 0 < size < math.inf):
-        return before / 2
+        return other
     # without scaling, the squares could be out of range
     s = moved / far
     y = bent / size
     along = float((s * y).sum())
     if not along > 0:
-        return before / 2
+        return other
     state.secants += 1
     if state.secants % 3 == 0:
         return size / far * (float(y.square().sum()) / along)

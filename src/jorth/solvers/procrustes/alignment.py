@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
@@ -29,13 +29,16 @@ from jorth.solvers.loop.budget import Interrupt, Limits
 from jorth.solvers.loop.record import Result, best_of, drift
 from jorth.solvers.loop.solver import AbstractSolver
 from jorth.solvers.loop.status import Status
+from jorth.solvers.loop.stopping import DEFAULT_TOLERANCE, default_tolerance
 from jorth.solvers.minimize import minimize, starting_point
 from jorth.solvers.procrustes.batches import CLEARLY_LOWER, Clouds, Unconstrained, procrustes_batch
 from jorth.solvers.procrustes.certificate import Certificate, certificate_of
 from jorth.suggestions import explained
 
 Component = tuple[int, int]
-TOLERANCE = 2.0 ** (-53 * 2 / 3)
+ALL_DIGITS = 1e-11
+"""The tolerance of a run that by default goes on from the best point if the gap is open: Newton's
+method needs one step more, and f after 1e-7 may be above a bound of zero."""
 MAX_ITERATIONS = 10_000
 """The most iterations of a run by default: some 0.1 s of Newton's method for n = 4."""
 
@@ -109,7 +112,8 @@ def procrustes(
         components: "all", or "start" for the component of x0 alone and no further starts; without
             x0, that of the start with the lowest value.
         method: Any method of `minimize`; "auto" when omitted.
-        gradient_tolerance: As in `minimize`; 2.3e-11 when omitted.
+        gradient_tolerance: As in `minimize`. When omitted, the best run goes on to 1e-11 if the gap
+            is open.
         checkpoint: A folder, with a subfolder for each component and each further start.
         certify: Whether to bound f from below; by default yes, but not for many problems, where it
             takes longer than the answers. Those with an open gap are then solved again one by one.
@@ -129,8 +133,9 @@ def procrustes(
     warn_of_other_order(source, target, "source", "target")
     clouds = as_array(source, "source"), as_array(target, "target")
     source, target = clouds
+    finer = ALL_DIGITS if gradient_tolerance is None else None
     if gradient_tolerance is None:
-        gradient_tolerance = TOLERANCE
+        gradient_tolerance = DEFAULT_TOLERANCE
     if any(cloud.ndim == 3 for cloud in clouds):
         limits = Limits(
             max_iterations=options.pop("max_iterations", None),
@@ -142,10 +147,12 @@ def procrustes(
         def again(source: Tensor, target: Tensor, x0: Tensor) -> tuple[Result, Certificate | None]:
             """A problem of the batch on its own."""
             objective = Procrustes(source, target)
-            run = partial(
-                minimize, objective, signature=signature, gradient_tolerance=gradient_tolerance
-            )
-            search = _Search(objective, signature, lambda start, name: run(start))
+
+            def run(start: Tensor, name: str, tolerance: float | None = None) -> Result:
+                tolerance = gradient_tolerance if tolerance is None else tolerance
+                return minimize(objective, start, signature=signature, gradient_tolerance=tolerance)
+
+            search = _Search(objective, signature, run, finer)
             search.run(x0, everywhere=components == "all", starts=starts)
             return search.result(), search.certificate
 
@@ -160,7 +167,7 @@ def procrustes(
             again if certify else None,
         )
         return answers  # type: ignore[no-any-return]
-    options |= dict(signature=signature, gradient_tolerance=gradient_tolerance)
+    options |= dict(signature=signature)
     options.setdefault("max_iterations", MAX_ITERATIONS)
     n = arrays.check_signature(signature).n
     data = arrays.to_tensor(target, "target")
@@ -186,21 +193,29 @@ def procrustes(
         if method is None:
             method = "gs-jobcd"
             options["components"] = components
-        return minimize(objective, x0, method=method, checkpoint=checkpoint, **options)
+        if finer is not None and data.dtype is torch.float32:
+            gradient_tolerance = default_tolerance(data)
+        return minimize(
+            objective, x0, method=method, gradient_tolerance=gradient_tolerance,
+            checkpoint=checkpoint, **options,
+        )  # fmt: skip
     if x0 is not None and data.dtype is not torch.float64:
         arrays.check_finite(start, "x0")
         check_feasible(start, signature, "x0", limit=drift(start))
         x0 = orthogonal_factor(start.double(), signature, "x0")
 
-    def run(start: Tensor, name: str) -> Result:
+    def run(start: Tensor, name: str, tolerance: float | None = None) -> Result:
+        tolerance = gradient_tolerance if tolerance is None else tolerance
         folder = None if checkpoint is None else Path(checkpoint) / name
         chosen = "auto" if method is None else method
         X = arrays.like_input(start.to(objective.data()), alike)
-        return minimize(objective, X, method=chosen, checkpoint=folder, **options)
+        return minimize(
+            objective, X, method=chosen, gradient_tolerance=tolerance, checkpoint=folder, **options
+        )
 
     with Interrupt() as interrupt:
         interrupt.hold()  # results must not be lost between two runs
-        search = _Search(objective, signature, run)
+        search = _Search(objective, signature, run, finer)
         certified = certify is None or bool(certify)
         search.run(x0, everywhere=components == "all", starts=starts if certified else None)
     return _rounded(search.result(), data.dtype, signature)
@@ -221,12 +236,18 @@ class _Search:
     Args:
         objective: The problem, in float64.
         signature: The signs of J.
-        run: Minimises from a start, under a name for its checkpoint.
+        run: Minimises from a start, under a name for its checkpoint, to a tolerance.
+        finer: The tolerance to which the best run goes on while the gap is open; None leaves it.
     """
 
     def __init__(
-        self, objective: Procrustes, signature: Signature, run: Callable[[Tensor, str], Result]
+        self,
+        objective: Procrustes,
+        signature: Signature,
+        run: Callable[..., Result],
+        finer: float | None = None,
     ) -> None:
+        self._finer = finer
         self.objective, self.signature = objective, signature
         self.runs: list[Result] = []
         self.certificate: Certificate | None = None
@@ -259,6 +280,12 @@ class _Search:
         if starts is None:
             return
         self._renew(thorough=True)
+        more = everywhere and starts > 0 and self._finer is not None
+        if more and not self._is_over() and self.best.success:
+            with suppress(PolishError):  # x has lost its digits
+                start = orthogonal_factor(self._point(), self.signature, "x")
+                self.runs.append(self._run(start, "all-digits", self._finer))
+                self._renew(thorough=True)
         fresh = True
         for turn in range(starts if everywhere else 0):
             if self._is_over() or any(run.status not in FINISHED for run in self.runs):

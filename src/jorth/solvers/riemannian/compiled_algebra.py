@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numba import config
 
 from jorth.compiling import compiler, lapack_integer, lapack_solve
 
@@ -124,6 +125,12 @@ def _solve_by_lapack(a: np.ndarray, b: np.ndarray) -> None:
     for i in range(n):
         for j in range(n):
             b[i, j] = b_turned[j, i] if failed == 0 else math.nan
+
+
+if getattr(config, "DISABLE_JIT", 0):  # LAPACK cannot be called by its address then
+
+    def _solve_by_lapack(a: np.ndarray, b: np.ndarray) -> None:
+        b[:] = np.linalg.solve(a, b)
 
 
 @compiled

@@ -161,7 +161,8 @@ def _damping(form: Form, work: Work) -> float:
 
     If f does not change along some directions, rounding must not decide how far a step goes there.
     """
-    return min(LARGEST_DAMPING, len(form.signs) * _rounding(form, work) / norm(work.g))
+    size, rounding = norm(work.g), len(form.signs) * _rounding(form, work)
+    return rounding / size if rounding < LARGEST_DAMPING * size else LARGEST_DAMPING
 
 
 @compiled
