@@ -24,10 +24,21 @@ def gradients(rng, X, sizes):
 
 
 def check_steps(
-    take_step, device, n, b, dtype, *, sizes=(1.0, 3.0, 0.2), bad=None, cond=4.0, **options
+    take_step,
+    device,
+    n,
+    b,
+    dtype,
+    *,
+    sizes=(1.0, 3.0, 0.2),
+    bad=None,
+    cond=4.0,
+    drift=0.0,
+    **options,
 ):
     """X, averages, gains and counts are those of `angle_step`; returns how many steps are held."""
     sig, start, rng = setting(n, b, dtype, cond=cond)
+    start += drift * torch.finfo(dtype).eps ** 0.5 * torch.ones(n, n, dtype=dtype)
     group = JOBCD([torch.nn.Parameter(start.clone())], sig, **options).param_groups[0]
     state = {name: torch.zeros(s, dtype=dtype) for name, s in state_shapes(group, start).items()}
     there = {name: average.to(device, copy=True) for name, average in state.items()}
@@ -70,4 +81,5 @@ def check_options(device, dtype):
     check_one_launch(device, 4, 3, dtype, bad=np.inf, curvature="per-matrix")
     check_one_launch(device, 6, 2, dtype, max_angle=2.0, lr=20.0)
     check_one_launch(device, 5, 2, dtype, sizes=(1.0, 1e20, 1.0))
+    check_one_launch(device, 6, 2, dtype, drift=1e-2)
     assert check_one_launch(device, 6, 2, dtype, lr=2.0, max_norm=2.46, cond=1.01, sizes=[1.0] * 6)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from jorth import arrays
 from jorth.nn.init import integer_seed
 from jorth.nn.linear import JOrthogonalLinear
-from jorth.nn.on_points import OnPoints, Radius, broadcast
+from jorth.nn.on_points import OnPoints, Radius, broadcast, without_autocast
 from jorth.signature import Signature
 from jorth.ultrahyperbolic.means import centroid_at, normalise_at
 
@@ -105,29 +105,30 @@ class LorentzAttention(OnPoints):
         (..., heads, L, S) and ``key_padding_mask`` (..., S), True where a point must not be
         attended to, or floats that are added to the scores. A row without any point left is NaN.
         """
-        points = self._points(x, "x")
-        others = points if context is None else self._points(context, "context")
-        if not broadcast(others.shape[:-2], points.shape[:-2]):
-            found = f"{arrays.describe(others)} and {arrays.describe(points)}"
-            raise ValueError(f"context must broadcast against x, got {found}")
-        radius = self.radius(alpha)
-        signs = self.signs(points)
-        scale = (self.log_scale.exp() / radius**2)[:, None, None]
-        queries = (points.unsqueeze(-3) @ self.query.weight.mT) * (scale * signs)
-        values = others.unsqueeze(-3) @ self.value.weight.mT
-        scores = queries @ others.unsqueeze(-3).mT
-        if attn_mask is not None:
-            scores = scores + self._mask(attn_mask, "attn_mask", scores)
-        if key_padding_mask is not None:
-            padding = self._mask(key_padding_mask, "key_padding_mask", scores[..., 0, 0, :])
-            scores = scores + padding[..., None, None, :]
-        sums = scores.softmax(dim=-1) @ values
-        # the weights have the sum 1, so that for q = 1 -<s, s> is at least alpha^2
-        least = 1.0 if self.signature.q == 1 else 0.0
-        means = normalise_at(sums, signs, radius, least=least).transpose(-3, -2)
-        if self.heads == 1:
-            return means.squeeze(-2)
-        return centroid_at(means, means.new_ones(self.heads), signs, radius)
+        with without_autocast(self.log_scale):
+            points = self._points(x, "x")
+            others = points if context is None else self._points(context, "context")
+            if not broadcast(others.shape[:-2], points.shape[:-2]):
+                found = f"{arrays.describe(others)} and {arrays.describe(points)}"
+                raise ValueError(f"context must broadcast against x, got {found}")
+            radius = self.radius(alpha)
+            signs = self.signs(points)
+            scale = (self.log_scale.exp() / radius**2)[:, None, None]
+            queries = (points.unsqueeze(-3) @ self.query.weight.mT) * (scale * signs)
+            values = others.unsqueeze(-3) @ self.value.weight.mT
+            scores = queries @ others.unsqueeze(-3).mT
+            if attn_mask is not None:
+                scores = scores + self._mask(attn_mask, "attn_mask", scores)
+            if key_padding_mask is not None:
+                padding = self._mask(key_padding_mask, "key_padding_mask", scores[..., 0, 0, :])
+                scores = scores + padding[..., None, None, :]
+            sums = scores.softmax(dim=-1) @ values
+            # the weights have the sum 1, so that for q = 1 -<s, s> is at least alpha^2
+            least = 1.0 if self.signature.q == 1 else 0.0
+            means = normalise_at(sums, signs, radius, least=least).transpose(-3, -2)
+            if self.heads == 1:
+                return means.squeeze(-2)
+            return centroid_at(means, means.new_ones(self.heads), signs, radius)
 
     def _points(self, x: Tensor, name: str) -> Tensor:
         return self.check_points(x, name, dimensions=2, like=self.log_scale)

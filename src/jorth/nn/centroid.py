@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from jorth import arrays
-from jorth.nn.on_points import OnPoints, Radius, broadcast
+from jorth.nn.on_points import OnPoints, Radius, broadcast, without_autocast
 from jorth.signature import Signature
 from jorth.ultrahyperbolic.means import centroid_at
 
@@ -60,20 +60,21 @@ class LorentzCentroid(OnPoints):
         self, x: Tensor, weights: Tensor | None = None, *, alpha: Radius | None = None
     ) -> Tensor:
         """Return the centroids (..., n) of points x (..., m, n) with weights (..., m)."""
-        self.check_points(x, "x", dimensions=2)
+        x = self.check_points(x, "x", dimensions=2)
         m = x.shape[-2]
         if m == 0 or self.points not in (None, m):
             expected = f"(..., {self.points or 'm'}, {self.signature.n})"
             raise ValueError(f"x must have shape {expected}, got {arrays.describe(x)}")
         shares = x.new_ones(m) if self.logits is None else self.logits.softmax(dim=-1)
         if weights is not None:
-            self.check_floats(weights, "weights")
+            weights = self.check_floats(weights, "weights")
             fits = weights.ndim and weights.shape[-1] == m
             if not fits or not broadcast(weights.shape, x.shape[:-1]):
                 expected = f"shape (..., {m}) for x of shape {tuple(x.shape)}"
                 raise ValueError(f"weights must have {expected}, got {arrays.describe(weights)}")
             shares = shares * weights
-        return centroid_at(x, shares, self.signs(x), self.radius(alpha))
+        with without_autocast(x):
+            return centroid_at(x, shares, self.signs(x), self.radius(alpha))
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, points={self.points}"

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from jorth import arrays
 from jorth.nn.init import integer_seed
-from jorth.nn.on_points import OnPoints, Radius
+from jorth.nn.on_points import OnPoints, Radius, without_autocast
 from jorth.signature import Signature
 from jorth.ultrahyperbolic.entire import geodesic_coefficients
 
@@ -81,18 +81,19 @@ class HyperbolicMLR(OnPoints):
 
     def forward(self, x: Tensor, *, alpha: Radius | None = None) -> Tensor:
         """Return the logits (..., classes) of points x (..., n)."""
-        self.check_points(x, "x", like=self.normal)
-        radius = self.radius(alpha)
-        length = torch.linalg.vector_norm(self.normal, dim=-1, keepdim=True)
-        b = self.offset / radius
-        form = b.square().sum(dim=-1, keepdim=True)
-        c, s, h = geodesic_coefficients(form, torch.ones_like(form))
-        direction = self.normal / torch.where(length > 0, length, 1.0)
-        plus, minus = self.signature.positions(x.device)
-        space = x.index_select(-1, plus) @ (h * h * c * direction).mT
-        time = x.index_select(-1, minus) @ (h * h * s * b).mT
-        logits: Tensor = length.squeeze(-1) * radius * torch.asinh((space - time) / radius)
-        return logits
+        with without_autocast(self.normal):
+            x = self.check_points(x, "x", like=self.normal)
+            radius = self.radius(alpha)
+            length = torch.linalg.vector_norm(self.normal, dim=-1, keepdim=True)
+            b = self.offset / radius
+            form = b.square().sum(dim=-1, keepdim=True)
+            c, s, h = geodesic_coefficients(form, torch.ones_like(form))
+            direction = self.normal / torch.where(length > 0, length, 1.0)
+            plus, minus = self.signature.positions(x.device)
+            space = x.index_select(-1, plus) @ (h * h * c * direction).mT
+            time = x.index_select(-1, minus) @ (h * h * s * b).mT
+            logits: Tensor = length.squeeze(-1) * radius * torch.asinh((space - time) / radius)
+            return logits
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, classes={self.classes}"

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from jorth import arrays
+from jorth.inputs import HALF
 from jorth.nn.linear import JOrthogonalLinear
-from jorth.nn.on_points import checked_radius
+from jorth.nn.on_points import checked_radius, without_autocast
 from jorth.signature import Signature
 from jorth.ultrahyperbolic.boundary import check_q
 
@@ -83,8 +84,10 @@ class LorentzLinear(JOrthogonalLinear):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map points x (..., *batch, in_features) to points y (..., *batch, out_features)."""
-        y = super().forward(x)
-        return y if self.log_factor is None else y * self.log_factor.exp().unsqueeze(-1)
+        halved = isinstance(x, Tensor) and x.dtype in HALF
+        with without_autocast(self.weight):
+            y = super().forward(x.float() if halved else x)
+            return y if self.log_factor is None else y * self.log_factor.exp().unsqueeze(-1)
 
     def extra_repr(self) -> str:
         learned = self.log_factor is not None

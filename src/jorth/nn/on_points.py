@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from jorth import arrays
+from jorth.inputs import HALF
 from jorth.signature import Signature
 from jorth.suggestions import Explained
 from jorth.ultrahyperbolic.boundary import check_q
@@ -59,7 +61,7 @@ class OnPoints(Explained, nn.Module):
         return self.check_floats(alpha, "alpha")
 
     def check_floats(self, value: Any, name: str) -> Tensor:
-        """A dense tensor of real floating-point numbers on the device of the layer."""
+        """A dense tensor of floats on the device of the layer; half precision becomes float32."""
         tensor = isinstance(value, Tensor) and arrays.is_plain(value)
         place = self.device
         here = tensor and place in (None, value.device)
@@ -67,19 +69,18 @@ class OnPoints(Explained, nn.Module):
             expected = "a dense tensor of floats" + ("" if place is None else f" on {place}")
             raise TypeError(f"{name} must be {expected}, got {arrays.describe(value)}")
         floats: Tensor = value
-        return floats
+        return floats.float() if floats.dtype in HALF else floats
 
     def check_points(
         self, value: Any, name: str, *, dimensions: int = 1, like: Tensor | None = None
     ) -> Tensor:
         """A float tensor (..., n) on the device of the layer.
 
-        It has at least so many dimensions and, but for autocast, the dtype of ``like``.
+        It has at least so many dimensions and the dtype of ``like``.
         """
         x = self.check_floats(value, name)
-        alike = like is None or x.dtype == like.dtype
-        if not alike and not torch.is_autocast_enabled(x.device.type):
-            expected = f"the layer's dtype {None if like is None else like.dtype}"
+        if like is not None and x.dtype != like.dtype:
+            expected = f"the layer's dtype {like.dtype}"
             raise TypeError(f"{name} must have {expected}, got {arrays.describe(x)}")
         n = self.signature.n
         if x.ndim < dimensions or x.shape[-1] != n:
@@ -89,6 +90,19 @@ class OnPoints(Explained, nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.signature}, alpha={self.alpha:g}"
+
+
+def without_autocast(tensor: Tensor) -> AbstractContextManager[Any]:
+    """Return a context that keeps the digits of products on the device of a tensor.
+
+    Rounded to bfloat16, a point x is off U by 2^-8 ||x||^2, and X off the group by 2^-8 ||X||^2.
+    """
+    kind = tensor.device.type
+    # torch 2.4 cannot trace the question, whose answer is known for most
+    available = kind in ("cpu", "cuda") or torch.amp.is_autocast_available(kind)
+    if not available or not torch.is_autocast_enabled(kind):
+        return nullcontext()
+    return torch.autocast(kind, enabled=False)
 
 
 def checked_radius(alpha: Any, dtype: torch.dtype = torch.float32) -> float:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +13,7 @@ from jorth.group.cs_form import compose_cs
 from jorth.group.elements import check_feasible
 from jorth.group.retractions import cayley_step, traceable_exp
 from jorth.linalg import cs_decomposition
+from jorth.nn.on_points import without_autocast
 from jorth.signature import Signature
 from jorth.suggestions import Explained, suggestion
 
@@ -92,7 +91,7 @@ class CSParametrization(Explained, nn.Module):
             self.register_buffer(name, torch.empty(0))
 
     def forward(self, mu: Tensor, *weights: Tensor) -> Tensor:
-        with _without_autocast(mu):
+        with without_autocast(mu):
             U1, U2, V1, V2 = (
                 self._factor(A, getattr(self, name))
                 for name, A in zip(FACTORS, weights, strict=True)
@@ -146,7 +145,7 @@ class ExponentialParametrization(Explained, nn.Module):
         self.register_buffer("base", torch.empty(0))
 
     def forward(self, weight: Tensor) -> Tensor:
-        with _without_autocast(weight):
+        with without_autocast(weight):
             return exponential_form(weight, self.base, self.signature.vector(weight))
 
     def check_shape(self, X: Tensor, name: str) -> None:
@@ -172,16 +171,6 @@ class ExponentialParametrization(Explained, nn.Module):
 
     def extra_repr(self) -> str:
         return str(self.signature)
-
-
-def _without_autocast(weight: Tensor) -> AbstractContextManager[Any]:
-    """Keep the digits of X; a product with it may be rounded."""
-    kind = weight.device.type
-    # torch 2.4 cannot trace the question, whose answer is known for most
-    available = kind in ("cpu", "cuda") or torch.amp.is_autocast_available(kind)
-    if not available or not torch.is_autocast_enabled(kind):
-        return nullcontext()
-    return torch.autocast(kind, enabled=False)
 
 
 def exponential_form(

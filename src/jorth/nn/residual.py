@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from jorth import arrays
-from jorth.nn.on_points import OnPoints, Radius
+from jorth.nn.on_points import OnPoints, Radius, without_autocast
 from jorth.signature import Signature
-from jorth.ultrahyperbolic.maps import between_at, exp_at, project_tangent_at, scaled_form
+from jorth.ultrahyperbolic.entire import geodesic_coefficients
+from jorth.ultrahyperbolic.maps import between_at
 
 
 class LorentzResidual(OnPoints):
@@ -75,20 +76,29 @@ class LorentzResidual(OnPoints):
     ) -> Tensor:
         """Map points x (..., n) to points of the same shape."""
         points = self.check_points(x, "x")
-        radius = self.radius(alpha)
         f = self.check_points(self.module(points, *arguments, **options), "the module's result")
-        signs = self.signs(points)
-        if self.output == "point":
-            return between_at(points, f, self.gate, signs, radius)
-        v = _shortened(project_tangent_at(points, f, signs, radius), signs, radius)
-        return exp_at(points, self.gate * v, signs, radius)
+        signs, radius = self.signs(points), self.radius(alpha)
+        step = between_at if self.output == "point" else _limited_step
+        with without_autocast(points):
+            return step(points, f, self.gate, signs, radius)
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, output={self.output!r}"
 
 
-def _shortened(v: Tensor, signs: Tensor, alpha: Radius) -> Tensor:
-    """v / (1 + w^2)^(1/4), w = <v, v>_J / alpha^2: no longer than alpha, by either sign of w."""
-    form, ratio = scaled_form(v, signs, alpha)
+def _limited_step(x: Tensor, f: Tensor, gate: Tensor, signs: Tensor, alpha: Radius) -> Tensor:
+    """exp_x(g v), v = u / (1 + w^2)^(1/4), w = <u, u> / alpha^2, with the tangent part u of f at x.
+
+    On U <u, u> = <f, f> + <x, f>^2 / alpha^2. Far out u is |x| times longer than f, and the squares
+    of its own entries would cancel all their digits.
+    """
+    unit = x / alpha
+    along = (unit * signs * f).sum(dim=-1, keepdim=True)
+    size = torch.maximum(f.abs().amax(dim=-1, keepdim=True), along.abs()).detach()
+    size = torch.where(size > 0, size, 1.0)
+    form = ((f / size).square() * signs).sum(dim=-1, keepdim=True) + (along / size).square()
+    ratio = size / alpha
     w = ratio * (ratio * form)
-    return v / torch.hypot(torch.ones_like(w), w).sqrt()
+    share = gate / torch.hypot(torch.ones_like(w), w).sqrt()
+    c, s, h = geodesic_coefficients(form, share.abs() * ratio)
+    return h * (h * (c * x + s * (share * (f + along * unit))))
