@@ -1,8 +1,12 @@
+import json
+
 import numpy as np
 import pytest
 import torch
 
+import jorth
 from jorth import Signature
+from jorth.estimators import LorentzAligner
 
 
 def test_sorted_signature():
@@ -17,8 +21,11 @@ def test_any_order():
     assert (sig.p, sig.q) == (2, 2)
     np.testing.assert_array_equal(sig.positive, [0, 3])
     np.testing.assert_array_equal(sig.negative, [1, 2])
-    assert repr(sig) == "Signature.of([1, -1, -1, 1])"
-    assert eval(repr(sig)) == sig
+    assert repr(sig) == 'Signature.of("+--+")'
+    assert repr(Signature.of("-+++")) == "Signature.lorentz(4)"
+    for each in (sig, Signature.of("-+++"), Signature(1, 2), Signature.of("-")):
+        assert eval(repr(each)) == each
+    assert len(str(Signature.of([1, -1] * 500))) < 100
 
 
 @pytest.mark.parametrize(("time", "expected"), [("first", [-1, 1, 1]), ("last", [1, 1, -1])])
@@ -65,6 +72,49 @@ def test_tensors_of_signs_in_any_order(signs):
     assert minus.tolist() == [place for place, sign in enumerate(signs) if sign == -1]
 
 
+def test_json():
+    sig = Signature.of("+-+")
+    assert (
+        Signature.of(json.loads(json.dumps({"signature": sig}, default=list))["signature"]) == sig
+    )
+
+
+def test_counts_of_numpy_do_not_wrap():
+    sig = Signature(np.uint8(255), np.uint8(1))
+    assert (sig.p, sig.q, sig.n) == (255, 1, 256)
+
+
+SIGNS = [[-1, 1, 1], (-1, 1, 1), np.array([-1, 1, 1]), torch.tensor([-1.0, 1, 1]), "-++"]
+ENTRANCES = {
+    "a function of the group": lambda signs: jorth.component(np.eye(3), signs),
+    "by keyword": lambda signs: jorth.ultrahyperbolic.origin(signature=signs),
+    "minimize": lambda signs: jorth.minimize(jorth.Quadratic(np.eye(3)), signature=signs).x,
+    "eigh": lambda signs: jorth.eigh(np.eye(3), signs)[1],
+    "an estimator": lambda signs: (
+        LorentzAligner(signature=signs).fit(np.eye(3)[[0, 1, 2, 0]], np.ones((4, 3))).signature_
+    ),
+    "a group of an optimiser": lambda signs: jorth.optim.JOBCD(
+        [{"params": [torch.eye(3)], "signature": signs}]
+    ).param_groups[0]["signature"],
+    "a layer": lambda signs: jorth.nn.JOrthogonalLinear(signs, signs).signature,
+    "a graph": lambda signs: jorth.kge.UltraE(3, 1, signature=signs).signature,
+}
+
+
+@pytest.mark.parametrize("entrance", ENTRANCES)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_signs_are_accepted_where_a_signature_is(entrance):
+    expected = ENTRANCES[entrance](Signature.lorentz(3))
+    for signs in SIGNS:
+        np.testing.assert_array_equal(ENTRANCES[entrance](signs), expected)
+
+
+@pytest.mark.parametrize("counts", [(2, 1), (1, 1), [1, 1], 3, "lorentz", None])
+def test_what_may_be_meant_as_p_and_q_is_no_signature(counts):
+    with pytest.raises(TypeError, match=r"signature must be a jorth\.Signature, got"):
+        jorth.component(np.eye(2), counts)
+
+
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
@@ -84,6 +134,7 @@ def test_tensors_of_signs_in_any_order(signs):
         ),
         (lambda: Signature.of([]), ValueError, "signs must not be empty"),
         (lambda: Signature.lorentz(3, time="middle"), ValueError, 'time must be "first" or "last"'),
+        (lambda: Signature.of("+0-"), ValueError, "got '0' at position 1"),
         (lambda: Signature.lorentz(0), ValueError, "n must be at least 1, got 0"),
     ],
 )

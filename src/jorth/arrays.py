@@ -29,7 +29,7 @@ from jorth.inputs import is_plain as is_plain
 from jorth.inputs import is_sparse as is_sparse
 from jorth.messages import describe as describe
 from jorth.messages import shown as shown
-from jorth.signature import Signature
+from jorth.signature import Signature, as_signature
 from jorth.suggestions import suggestion
 
 Array: TypeAlias = NDArray[np.floating] | Tensor
@@ -153,14 +153,15 @@ def as_tensors(value: Any, gradient: Any) -> tuple[Tensor, Tensor]:
 
 
 def check_signature(signature: object, name: str = "signature") -> Signature:
-    """``signature`` if it is one, else a TypeError."""
-    if not isinstance(signature, Signature):
-        found = f"{describe(signature)}{_as_signature(signature)}"
-        raise TypeError(f"{name} must be a jorth.Signature, got {found}")
-    return signature
+    """Return the signature that the argument is or stands for, see `as_signature`."""
+    found = as_signature(signature)
+    if not isinstance(found, Signature):
+        given = f"{describe(signature)}{_how_to_write(signature)}"
+        raise TypeError(f"{name} must be a jorth.Signature, got {given}")
+    return found
 
 
-def _as_signature(value: object) -> str:
+def _how_to_write(value: object) -> str:
     """How to write the signature that ``value`` seems to stand for."""
     if isinstance(value, (np.ndarray, Tensor)) and value.ndim != 1:
         return ""
@@ -175,7 +176,7 @@ def _as_signature(value: object) -> str:
 def _is_counts(value: Any) -> bool:
     """Whether a value is a pair of numbers that are not signs."""
     pair = isinstance(value, (list, tuple)) and len(value) == 2 and all(map(_is_integer, value))
-    return pair and (min(value) >= 0) and tuple(value) != (1, 1)
+    return pair and min(value) >= 0
 
 
 def square_matrix(value: object, signature: Signature, name: str = "X") -> Tensor:

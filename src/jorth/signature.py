@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -27,7 +27,8 @@ class Signature:
 
     ``Signature(p, q)`` is sorted: p times +1, then q times -1. ``Signature.of`` takes any order.
     Either of p and q may be zero (the orthogonal group). Signatures are immutable, hashable and
-    compare by their signs.
+    compare by their signs. Where a signature is expected, a sequence of +-1 or a string such as
+    "-+++" is one, too. For JSON, ``list(signature)`` gives the signs.
 
     Args:
         p: The number of positive signs.
@@ -46,24 +47,25 @@ class Signature:
         return super().__new__(cls)
 
     def __init__(self, p: int, q: int) -> None:
-        _check_count(p, "p", least=0)
-        _check_count(q, "q", least=0)
+        p, q = _count(p, "p", least=0), _count(q, "q", least=0)
         if p + q == 0:
             raise ValueError("p + q must be at least 1, got p = 0 and q = 0")
-        self._fill((1,) * int(p) + (-1,) * int(q))
+        self._fill((1,) * p + (-1,) * q)
 
     @classmethod
-    def of(cls, signs: Iterable[float]) -> Signature:
-        """The signature with the given signs, each +1 or -1, in the given order."""
+    def of(cls, signs: Iterable[float] | str) -> Signature:
+        """Return the signature with the given signs, each +1 or -1, or a string such as "-+++"."""
         try:
-            values = list(signs.tolist() if hasattr(signs, "tolist") else signs)
+            values: list[Any] = list(signs.tolist() if hasattr(signs, "tolist") else signs)
         except (TypeError, RuntimeError):  # torch has RuntimeErrors for tensors without data
             found = type(signs).__name__
             raise TypeError(f"signs must be a sequence of +1 and -1, got {found:.40}") from None
+        if isinstance(signs, str):
+            values = [{"+": 1, "-": -1}.get(sign, sign) for sign in values]
         for position, sign in enumerate(values):
             number = isinstance(sign, (int, float, np.number)) and not isinstance(sign, bool)
             if not number or sign not in (1, -1):
-                found = repr(sign) if number else type(sign).__name__
+                found = repr(sign) if number or isinstance(sign, str) else type(sign).__name__
                 where = f"at position {position}"
                 raise ValueError(f"signs must each be +1 or -1, got {found:.40} {where}")
         if not values:
@@ -74,12 +76,11 @@ class Signature:
 
     @classmethod
     def lorentz(cls, n: int, time: Literal["first", "last"] = "first") -> Signature:
-        """One negative sign, n - 1 positive ones: the signature of the hyperboloid model in R^n."""
+        """Return the signature of the hyperboloid model in R^n: one negative sign."""
         if not (isinstance(time, str) and time in ("first", "last")):
             found = repr(time) if isinstance(time, str) else type(time).__name__
             raise ValueError(f'time must be "first" or "last", got {found:.40}')
-        _check_count(n, "n", least=1)
-        space = [1] * (n - 1)
+        space = [1] * (_count(n, "n", least=1) - 1)
         return cls.of([-1, *space] if time == "first" else [*space, -1])
 
     def _fill(self, signs: tuple[int, ...]) -> None:
@@ -89,36 +90,36 @@ class Signature:
 
     @property
     def n(self) -> int:
-        """The size of J."""
+        """Return the size of J."""
         return len(self._signs)
 
     @cached_property
     def p(self) -> int:
-        """The number of +1."""
+        """Return the number of +1."""
         return self._signs.count(1)
 
     @property
     def q(self) -> int:
-        """The number of -1."""
+        """Return the number of -1."""
         return self.n - self.p
 
     @cached_property
     def signs(self) -> NDArray[np.int8]:
-        """The signs as a read-only array of shape (n,)."""
+        """Return the signs as a read-only array of shape (n,)."""
         return _frozen(np.array(self._signs, dtype=np.int8))
 
     @cached_property
     def positive(self) -> NDArray[np.intp]:
-        """The positions of +1, ascending."""
+        """Return the positions of +1, ascending."""
         return _frozen(np.flatnonzero(self.signs > 0))
 
     @cached_property
     def negative(self) -> NDArray[np.intp]:
-        """The positions of -1, ascending."""
+        """Return the positions of -1, ascending."""
         return _frozen(np.flatnonzero(self.signs < 0))
 
     def vector(self, like: torch.Tensor) -> torch.Tensor:
-        """The signs as a tensor with the dtype and device of ``like``."""
+        """Return the signs as a tensor with the dtype and device of ``like``."""
         import torch
 
         place: dict[str, Any] = {"dtype": like.dtype, "device": like.device}
@@ -130,7 +131,7 @@ class Signature:
         return torch.cat([torch.full((length,), sign, **place) for sign, length in self._runs])
 
     def positions(self, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-        """The positions of +1 and of -1 as index tensors on ``device``."""
+        """Return the positions of +1 and of -1 as index tensors on ``device``."""
         import torch
 
         signs = self.vector(torch.empty(0, device=device))
@@ -138,27 +139,54 @@ class Signature:
         p = (self.n + sum(self._signs)) // 2  # torch.compile has no cached properties
         return order[:p], order[p:]
 
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._signs)
+
+    def __len__(self) -> int:
+        return self.n
+
     def __repr__(self) -> str:
         if self._signs == (1,) * self.p + (-1,) * self.q:
             return f"Signature({self.p}, {self.q})"
-        return f"Signature.of({list(self._signs)})"
+        if self._runs == ((-1, 1), (1, self.n - 1)):
+            return f"Signature.lorentz({self.n})"
+        return f'Signature.of("{"".join("-+"[sign > 0] for sign in self)}")'
 
     def __str__(self) -> str:
-        """The representation, shortened for messages if there are many unsorted signs."""
+        """Return the representation, shortened for messages if there are many unsorted signs."""
         complete = repr(self)
         if len(complete) <= 80:
             return complete
-        return f"Signature.of({complete[14:40]}...) with p = {self.p} and q = {self.q}"
+        return f'{complete[:40]}...") with p = {self.p} and q = {self.q}'
 
 
-def _check_count(count: object, name: str, least: int) -> None:
+def as_signature(value: object) -> object:
+    """Return the signature that a string or a sequence of +-1 stands for, anything else as it is.
+
+    Two times +1 are left alone: they may be meant as p and q.
+    """
+    if isinstance(value, Signature) or not (
+        isinstance(value, Sequence) or hasattr(value, "tolist")
+    ):
+        return value
+    try:
+        signature = Signature.of(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return value
+    return value if signature._signs == (1, 1) and not isinstance(value, str) else signature
+
+
+def _count(count: object, name: str, least: int) -> int:
+    """Return a whole number as Python's, since NumPy's may wrap."""
     if isinstance(count, bool) or not isinstance(count, (int, np.integer)):
         raise TypeError(f"{name} must be an integer, got {type(count).__name__:.40}")
-    if count < least:
-        found = count if count > -(10**9) else "less"
+    number = int(count)
+    if number < least:
+        found = number if number > -(10**9) else "less"
         raise ValueError(f"{name} must be at least {least}, got {found}")
-    if count >= 2**31:
+    if number >= 2**31:
         raise ValueError(f"{name} must be below 2^31, got more")
+    return number
 
 
 def _frozen(array: NDArray) -> NDArray:  # type: ignore[type-arg]

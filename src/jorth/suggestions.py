@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection, Iterable
 from functools import cache, wraps
 from typing import Any, ParamSpec, TypeVar
 
+from jorth.signature import Signature, as_signature
+
 P = ParamSpec("P")
 R = TypeVar("R")
 Made = TypeVar("Made", bound="Explained")
@@ -54,13 +56,24 @@ def check_keywords(owner: str, given: Iterable[str], valid: Collection[str]) -> 
 
 
 def explained(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a public function so that a wrong keyword gives the error of `check_keywords`."""
+    """Decorate a public function so that a wrong keyword gives the error of `check_keywords`.
+
+    Signs that stand for a signature become one.
+    """
     names, open_ended = _names(function)
+    position = names.index("signature") if "signature" in names else None
 
     @wraps(function)
     def call(*arguments: P.args, **named: P.kwargs) -> R:
         if named and not open_ended:
             check_keywords(function.__name__, named, names)
+        if "signature" in named:
+            named["signature"] = as_signature(named["signature"])
+        elif position is not None and position < len(arguments):
+            given = arguments[position]
+            if not isinstance(given, Signature):
+                before, after = arguments[:position], arguments[position + 1 :]
+                return function(*before, as_signature(given), *after, **named)  # type: ignore
         return function(*arguments, **named)
 
     return call

@@ -54,8 +54,8 @@ class UltraEInteraction(Interaction[Entity, Tensor, Entity]):
         dtype = torch.get_default_dtype()
         self.alpha = squarable_number(alpha, "alpha", dtype)
         self.delta = arrays.finite_number(delta, "delta", dtype)
-        check_q(check_signature(signature))
-        self.signature = signature
+        self.signature = signature = check_signature(signature)
+        check_q(signature)
         plus, minus = signature.positions(torch.device("cpu"))
         self.register_buffer("signs", torch.from_numpy(signature.signs.copy()), persistent=False)
         self.register_buffer("plus", plus, persistent=False)
@@ -109,7 +109,8 @@ class JOrthogonalRepresentation(Representation):
         base: Tensor | None = None,
         **kwargs: Any,
     ) -> None:
-        n = check_signature(signature).n
+        signature = check_signature(signature)
+        n = signature.n
         max_id = arrays.whole_number(max_id, "max_id", 1)
         start = torch.eye(n).repeat(max_id, 1, 1)
         if base is not None:

@@ -66,8 +66,8 @@ class JOrthogonal(Explained, Manifold):
         component: tuple[int, int] = (1, 1),
         seed: int | np.random.Generator = 0,
     ) -> None:
-        n = check_signature(signature).n
-        self.signature = signature
+        self.signature = signature = check_signature(signature)
+        n = signature.n
         self.cond = cond
         self.component = component
         self._generator = generator(seed)

@@ -117,7 +117,8 @@ def signature_for(columns: int, signature: Signature | None, time: Any) -> Signa
     check_choice(time, "time", ("first", "last"))
     if signature is None:
         return Signature.lorentz(columns, time)
-    if check_signature(signature).n != columns:
+    signature = check_signature(signature)
+    if signature.n != columns:
         expected = f"{columns} signs, one for each column of X"
         raise ValueError(f"signature must have {expected}, got {signature}")
     return signature

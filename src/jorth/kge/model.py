@@ -99,7 +99,7 @@ class UltraE(Explained, torch.nn.Module):
         super().__init__()
         self.n_entities = arrays.whole_number(entities, "entities", 2)
         self.n_relations = arrays.whole_number(relations, "relations", 1)
-        self.signature = arrays.check_signature(signature)
+        self.signature = signature = arrays.check_signature(signature)
         check_q(signature)
         arrays.check_dtype(dtype)
         self.alpha = arrays.squarable_number(alpha, "alpha", dtype)

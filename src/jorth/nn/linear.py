@@ -66,7 +66,7 @@ class JOrthogonalLinear(Explained, nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        self.in_signature = arrays.check_signature(signature)
+        self.in_signature = signature = arrays.check_signature(signature)
         self.out_signature = _checked_output(signature, out_signature)
         self.in_features, self.out_features = signature.n, self.out_signature.n
         self.is_projection = self.out_features < self.in_features

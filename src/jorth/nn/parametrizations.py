@@ -84,7 +84,7 @@ class CSParametrization(Explained, nn.Module):
 
     def __init__(self, signature: Signature, *, triangular: bool = False) -> None:
         super().__init__()
-        self.signature = arrays.check_signature(signature)
+        self.signature = signature = arrays.check_signature(signature)
         arrays.check_flag(triangular, "triangular")
         self.triangular = triangular
         for name in FACTORS:
@@ -141,7 +141,7 @@ class ExponentialParametrization(Explained, nn.Module):
 
     def __init__(self, signature: Signature) -> None:
         super().__init__()
-        self.signature = arrays.check_signature(signature)
+        self.signature = signature = arrays.check_signature(signature)
         self.register_buffer("base", torch.empty(0))
 
     def forward(self, weight: Tensor) -> Tensor:

@@ -78,7 +78,7 @@ def check_width(group: dict[str, Any], p: Tensor, name: str) -> None:
 
 def check_options(group: dict[str, Any]) -> None:
     """Check all options of a group, and turn its numbers into Python's own."""
-    arrays.check_signature(group["signature"])
+    group["signature"] = arrays.check_signature(group["signature"])
     if group["side"] is None:
         group["side"] = "both" if group["metric"] == "invariant" else "left"
     for name, choices in CHOICES.items():
