@@ -112,6 +112,25 @@ def test_rounding_does_not_add_up(engine, name, dtype, monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("engine", ["compiled", "plain"])
+def test_what_is_far_from_the_group_is_not_brought_back(engine, dtype, monkeypatch):
+    """Half the digits are: beyond, a matrix stays where it is."""
+    if engine == "plain":
+        monkeypatch.setattr("jorth.optim.jobcd.runs_compiled", lambda *_: False)
+    for off, stays in ((0.1, False), (10.0, True)):
+        X = torch.nn.Parameter(torch.eye(SIG.n, dtype=dtype))
+        optimizer = JOBCD([X], SIG)
+        with torch.no_grad():
+            X[0, 0] += off * unit_roundoff(dtype) ** 0.5
+        before = X.detach().clone()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            step(optimizer, next(gradients(X.shape, dtype, 0)))
+        assert torch.equal(X, before) == stays
+        assert stays or jorth.residual(X.detach(), SIG) < 100 * SIG.n * unit_roundoff(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("size", [1e30, 1e37])
 def test_a_step_that_leads_too_far_is_not_taken_and_the_next_is(size, dtype):
     X0, G = random_batch(dtype, count=3, cond=4.0)

@@ -58,6 +58,8 @@ def without_drift(X: Tensor, signature: Signature) -> Tensor:
     size = torch.linalg.matrix_norm(E)
     due = DRIFT * torch.finfo(X.dtype).eps / 2 * rows.square().sum(dim=(-2, -1))
     drifted = (size > due.clamp(max=NEWTON_RADIUS / 2)) & (size <= NEWTON_RADIUS)
+    longest = rows.square().sum(dim=-1).amax(dim=-1).clamp(min=1.0)
+    drifted &= E.abs().amax(dim=(-2, -1)) <= largest_residual(X.dtype) * longest
     return torch.where(drifted[:, None, None], (rows - 0.5 * rows @ E).to(X.dtype), X)
 
 

@@ -266,7 +266,8 @@ def _settle(work: Work, planes: Planes, rule: Rule) -> bool:
     As in `jorth.optim.steps.guard`, a few columns of X^T J X Z clear most matrices.
     """
     violation, longest, size, square = _violation(work, planes)
-    if min(rule.drift * square, 0.5 * NEWTON_RADIUS) < size < math.inf:
+    near = violation <= rule.tolerance * longest
+    if near and size > min(rule.drift * square, 0.5 * NEWTON_RADIUS):
         _take_newton_step(work, planes)
         violation, longest, size, square = _violation(work, planes)
     if violation <= rule.tolerance * longest:
