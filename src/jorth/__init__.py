@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 _ROOMS = {
     "jorth": "adapters datasets estimators kge nn optim plane stopping ultrahyperbolic",
-    "jorth.linalg": "CS HSVD Subset cholesky_update cs_decomposition eigh hsvd "
+    "jorth.linalg": "CS HSVD cholesky_update cs_decomposition eigh hsvd "
     "hyperbolic_qr indefinite_lstsq polar",
     "jorth.group": "OtherTimeWarning PolishError cayley component distance exchange exp inverse "
     "log mean multiplier polish random_point residual riemannian_gradient transport",

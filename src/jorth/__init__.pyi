@@ -28,7 +28,6 @@ from jorth.group import riemannian_gradient as riemannian_gradient
 from jorth.group import transport as transport
 from jorth.linalg import CS as CS
 from jorth.linalg import HSVD as HSVD
-from jorth.linalg import Subset as Subset
 from jorth.linalg import cholesky_update as cholesky_update
 from jorth.linalg import cs_decomposition as cs_decomposition
 from jorth.linalg import eigh as eigh

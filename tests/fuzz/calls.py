@@ -463,11 +463,6 @@ CALLS: list[Call] = [
         lambda rng: dict(A=tall(rng), b=rows(rng, N, 1)[:, 0]) | dict(signature=SIG),
     ),
     Call("jorth.eigh", right(A=definite, signature=SIG, shift=As("number", None))),
-    Call(
-        "jorth.Subset",
-        right(positive=2, negative=1, tolerance=1e-10, max_iterations=100, seed=1, verify=True),
-        lambda **given: jorth.eigh(np.diag([1.0, 2, 3, 4, 5]), SIG, subset=jorth.Subset(**given)),
-    ),
     # planes
     Call(
         "jorth.solve_plane", lambda rng: planes(rng) | dict(theta=0.1, components="all", check=True)

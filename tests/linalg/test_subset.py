@@ -4,21 +4,12 @@ import re
 
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.sparse as sp
 import torch
-from scipy.sparse.linalg import LinearOperator, aslinearoperator, splu
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
-from jorth import Signature, Subset, eigh
-from jorth.linalg.partial.davidson import Found
-from jorth.linalg.partial.factors import (
-    _negative_in_blocks,
-    definite_shift,
-    negative_count,
-    shifted,
-)
-from jorth.linalg.partial.inputs import read_matrix
-from jorth.linalg.partial.problem import make_problem
-from jorth.linalg.partial.search import _missed
+from jorth import Signature, eigh
 from tests.group.strategies import UNIT
 from tests.linalg.reference import positive_definite
 
@@ -133,17 +124,20 @@ def test_batches():
         check(one, MIXED, own, found, (2, 3))
 
 
-@pytest.mark.parametrize("form", ["csr", "operator", "dense"])
-@pytest.mark.parametrize("copies", [2, 3, 9])
-def test_multiple_eigenvalues(form, copies):
-    """Every eigenvalue ``copies`` times: a Krylov space of few vectors does not see them all."""
+@pytest.mark.parametrize(("form", "seed"), [("csr", 0), ("csr", 1), ("csr", 2), ("operator", 0)])
+@pytest.mark.parametrize("copies", [2, 9])
+def test_multiple_eigenvalues(form, copies, seed):
+    """Every eigenvalue ``copies`` times: the Krylov space of one vector has one copy of each."""
     side = N // copies
-    block = grid(side, 1)
+    block = grid(side, 1, seed)
     A = sp.kron(sp.eye_array(copies), block).tocsr()
-    sig = Signature.of(np.tile(np.where(np.arange(side) % 3 > 0, 1, -1), copies))
-    values, X = eigh(FORMS[form](A), sig, subset=(8, 7))
-    check(A, sig, values, X, (8, 7))
-    np.testing.assert_allclose(values, cut(A.toarray(), sig, 8, 7)[0], rtol=1e-11)
+    signs = np.where(np.random.default_rng(seed).permutation(side) % 3 > 0, 1, -1)
+    values, X = eigh(FORMS[form](A), Signature.of(np.tile(signs, copies)), subset=(8, 7))
+    check(A, Signature.of(np.tile(signs, copies)), values, X, (8, 7))
+    theta = scipy.linalg.eigh(np.diag(1.0 * signs), block.toarray(), eigvals_only=True)
+    nearest = np.sort(np.repeat(1 / theta[theta > 0], copies))[:8]
+    below = np.sort(np.repeat(1 / theta[theta < 0], copies))[::-1][:7]
+    np.testing.assert_allclose(values, [*nearest, *below], rtol=1e-9)
 
 
 @pytest.mark.parametrize("form", ["csr", "operator", "dense"])
@@ -153,8 +147,9 @@ def test_identity(form):
     check(3 * np.eye(N), MIXED, values, X, (5, 4))
 
 
-@pytest.mark.parametrize("form", ["csr", "operator"])
-@pytest.mark.parametrize("scale", [1e-250, 1e-150, 1e-30, 1e150, 1e250])
+@pytest.mark.parametrize(
+    ("form", "scale"), [("csr", 1e-250), ("csr", 1e150), ("csr", 1e250), ("operator", 1e-250)]
+)
 def test_units(form, scale):
     """The same steps in any units."""
     values, X = eigh(FORMS[form](grid(18)), MIXED, subset=(3, 3))
@@ -163,20 +158,35 @@ def test_units(form, scale):
     np.testing.assert_allclose(np.abs(Y), np.abs(X), atol=1e-7)
 
 
-def test_graded():
-    """A = D B D with D over four orders: values next to the gap, eight orders below ||A||."""
-    D = np.random.default_rng(1).permutation(np.geomspace(1, 1e-4, N))
-    A = sp.diags_array(D) @ grid(18) @ sp.diags_array(D)
-    values, X = eigh(A, MIXED, subset=(4, 4))
-    check(A, MIXED, values, X, (4, 4), tolerance=1e-15)
-    np.testing.assert_allclose(values, cut(A.toarray(), MIXED, 4, 4)[0], rtol=1e-9)
+@pytest.mark.parametrize("span", [4, 8, 12])
+@pytest.mark.parametrize("share", [0.1, 0.5])
+def test_graded(span, share):
+    """A = D B D with D over many orders: each lambda to u cond(B) relative to itself.
+
+    Measured: 1e-14.
+    """
+    rng = np.random.default_rng(span)
+    sig = Signature.of(np.where(rng.random(N) < share, 1, -1))
+    D = sp.diags_array(rng.permutation(np.geomspace(1, 10.0**-span, N)))
+    A = (D @ grid(18) @ D).tocsr()
+    values, _ = eigh(A, sig, subset=(4, 4))
+    np.testing.assert_allclose(values, cut(A.toarray(), sig, 4, 4)[0], rtol=1e-11)
 
 
-@pytest.mark.parametrize("form", ["csr", "operator"])
-def test_lorentz(form):
+def test_what_cannot_be_had_is_an_error():
+    """Products cannot be scaled: the relative residual would be far from the tolerance."""
+    D = sp.diags_array(np.random.default_rng(1).permutation(np.geomspace(1, 1e-4, N)))
+    with pytest.raises(RuntimeError, match=r"conjugate gradients have not converged in 3240"):
+        eigh(aslinearoperator(D @ grid(18) @ D), MIXED, subset=(4, 4))
+    A = grid(18)
+    with pytest.raises(RuntimeError, match=r"bounds the relative error of lambda - mu by .*1e-18"):
+        eigh(A, MIXED, subset=(2, 2), tolerance=1e-18)
+
+
+def test_lorentz():
     sig = Signature.lorentz(N)
     A = grid(18)
-    values, X = eigh(FORMS[form](A), sig, subset=(5, 1))
+    values, X = eigh(A, sig, subset=(5, 1))
     check(A, sig, values, X, (5, 1))
     np.testing.assert_allclose(values, cut(A.toarray(), sig, 5, 1)[0], rtol=1e-11)
 
@@ -221,9 +231,6 @@ def test_the_shift_is_found_in_a_narrow_gap(low):
     V = np.eye(N)
     V[np.ix_(plus, plus)] = turn
     A = sp.csr_array(V.T @ L @ V)
-    mu, _ = definite_shift(A.tocsc(), signs.astype(float), 1.0)
-    assert abs(mu - low) < 1e-2
-    assert np.linalg.eigvalsh(shifted(A.toarray(), signs, mu))[0] > 0
     values, _ = eigh(A, MIXED, subset=(2, 2))
     np.testing.assert_allclose(values, cut(A.toarray(), MIXED, 2, 2)[0], rtol=1e-9)
 
@@ -255,118 +262,21 @@ def test_no_definite_pencil(form):
         eigh(FORMS[form](grid(18)), MIXED, subset=(2, 2), shift=50.0)
 
 
-def test_preconditioner():
-    """Any form of it; a good one saves products."""
-    A = grid(18).tocsc()
-    products = []
-
-    def multiply(x):
-        products.append(x.shape)
-        return A @ x
-
-    operator = LinearOperator(A.shape, matvec=multiply, matmat=multiply, dtype=float)
-    wanted = eigh(operator, MIXED, subset=(3, 3))[0]
-    plain = len(products)
-    solve = splu(A).solve
-    inverse = np.linalg.inv(A.toarray())
-    for M in (solve, LinearOperator(A.shape, matvec=solve, matmat=solve), inverse):
-        products.clear()
-        values, X = eigh(operator, MIXED, subset=Subset(3, 3, preconditioner=M))
-        np.testing.assert_allclose(values, wanted, rtol=1e-11)
-        assert len(products) < 0.7 * plain
-    jacobi = sp.diags_array(1 / A.diagonal())
-    values, X = eigh(A, MIXED, subset=Subset(3, 3, preconditioner=jacobi))
-    check(A, MIXED, values, X, (3, 3))
-
-
-def test_start():
-    """From the answer there is little to do."""
-    A = grid(18)
-    products = []
-
-    def multiply(x):
-        products.append(x.shape)
-        return A @ x
-
-    operator = LinearOperator(A.shape, matvec=multiply, matmat=multiply, dtype=float)
-    values, X = eigh(operator, MIXED, subset=(3, 3))
-    first = len(products)
-    products.clear()
-    again, _ = eigh(operator, MIXED, subset=Subset(3, 3, start=X[:, ::-1]))
-    np.testing.assert_allclose(again, values, rtol=1e-11)
-    assert len(products) < 0.5 * first
-
-
-def test_runs_repeat():
-    for form in (grid(18), aslinearoperator(grid(18))):
-        first, second = (eigh(form, MIXED, subset=Subset(3, 3, seed=5)) for _ in range(2))
-        assert np.array_equal(first[0], second[0])
-        assert np.array_equal(first[1], second[1])
-
-
-def test_says_what_was_reached():
-    expected = "of 6 eigenpairs have not converged after 2 iterations"
-    with pytest.raises(RuntimeError, match=expected):
-        eigh(aslinearoperator(grid(18)), MIXED, subset=Subset(3, 3, max_iterations=2))
-
-
-def test_missed_pairs_are_counted():
-    A = grid(18)
-    values, X = cut(A.toarray(), MIXED, 6, 6)
-    problem = make_problem(read_matrix(A, MIXED), MIXED, Subset(4, 4), None)
-    theta = problem.matrix.scale / values
-
-    def missed(places):
-        found = Found(theta[places], X[:, places].T, np.zeros(len(places)))
-        return _missed(problem, Subset(4, 4), found)
-
-    assert missed([0, 1, 2, 3, 6, 7, 8, 9]) == 0
-    assert missed([0, 1, 2, 4, 6, 7, 8, 9]) == 1
-    assert missed([1, 2, 3, 4, 7, 8, 9, 10]) == 2
-    assert missed([0, 1, 2, 3, 8, 9, 10, 11]) == 2
-    assert missed([0, 1, 2, 3, 4, 6, 7, 8]) == 2  # five and three: not what was wanted
-
-
-def test_inertia():
-    """The counts of dense and sparse factorisations are those of the eigenvalues."""
-    A = grid(18)
-    values = np.linalg.eigvalsh(A.toarray())
-    for sigma in (0.01, 1.3, 4.1, 7.7):
-        S = (A - sigma * sp.eye_array(N)).tocsc()
-        assert negative_count(S) == negative_count(S.toarray()) == (values < sigma).sum()
-    D = np.zeros((5, 5))
-    D[:2, :2] = [[0, 2], [2, 0]]
-    D[2, 2], D[3:, 3:] = -1, [[1, 3], [3, 1]]
-    assert _negative_in_blocks(D) == 3
-    assert negative_count(sp.csc_array((3, 3))) is None  # a zero pivot
-
-
 MISTAKES = [
     (dict(subset=5), TypeError, "subset must be two counts (positive, negative)"),
     (dict(subset=(5, 5, 5)), TypeError, "subset must be two counts"),
     (dict(subset=(5.0, 5)), TypeError, "subset[0] must be an integer"),
     (dict(subset=(5, -1)), ValueError, "subset[1] must be at least 0"),
-    (dict(subset=(0, 0)), ValueError, "positive + negative must be at least 1"),
+    (dict(subset=(0, 0)), ValueError, "at least 1 in all"),
     (dict(subset=(217, 5)), ValueError, "at most p = 216 positive and q = 108 negative"),
     (dict(A=grid(17)), ValueError, "A must have shape (324, 324)"),
-    (dict(A=aslinearoperator(grid(17))), ValueError, "of shape (289, 289)"),
+    (dict(A=aslinearoperator(grid(17))), ValueError, "got shape (289, 289)"),
     (dict(A=grid(18) * 1j), TypeError, "A must hold real numbers"),
     (dict(A=sp.triu(grid(18))), ValueError, "A must be symmetric, got max |A - A^T|"),
     (dict(A=aslinearoperator(sp.triu(grid(18)))), ValueError, "A must be symmetric, got |x^T A y"),
     (dict(A=grid(18) * np.nan), ValueError, "A must be finite"),
     (dict(A=aslinearoperator(grid(18) * np.nan)), ValueError, "A must give finite products"),
     (dict(A=aslinearoperator(grid(18) * 1j)), TypeError, "an operator of dtype complex128"),
-    (dict(subset=Subset(1, 1, start=np.ones(N))), ValueError, "start must have shape (324, any)"),
-    (
-        dict(subset=Subset(1, 1, preconditioner=np.eye(3))),
-        ValueError,
-        "preconditioner must have shape (324, 324)",
-    ),
-    (
-        dict(subset=Subset(1, 1, preconditioner=-np.eye(N))),
-        ValueError,
-        "preconditioner must be positive definite",
-    ),
 ]
 
 
@@ -376,31 +286,13 @@ def test_mistakes(given, kind, message):
         eigh(given.get("A", grid(18)), MIXED, subset=given.get("subset", (2, 2)))
 
 
-@pytest.mark.parametrize(
-    ("given", "kind"),
-    [
-        (dict(tolerance=0.0), ValueError),
-        (dict(tolerance=2.0), ValueError),
-        (dict(max_iterations=0), ValueError),
-        (dict(seed=-1), ValueError),
-        (dict(verify=1), TypeError),
-        (dict(positive=1.5), TypeError),
-        (dict(tol=1e-3), TypeError),
-    ],
-)
-def test_options(given, kind):
-    with pytest.raises(kind):
-        Subset(**{"positive": 2, "negative": 2, **given})
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["csr", "operator"])
 @pytest.mark.parametrize("dimensions", [2, 3])
-def test_twenty_thousand_unknowns(form, dimensions):
+def test_twenty_thousand_unknowns(dimensions):
     A = grid(142 if dimensions == 2 else 28, dimensions)
     n = A.shape[0]
     sig = Signature(n // 2, n - n // 2)
-    values, X = eigh(FORMS[form](A), sig, subset=(5, 5))
+    values, X = eigh(A, sig, subset=(5, 5))
     check(A, sig, values, X, (5, 5), tolerance=1e-12)
     J = sig.signs[:, None]
     assert np.abs(X.T @ (J * X) - np.diag([1.0] * 5 + [-1.0] * 5)).max() < 1e-12

@@ -74,7 +74,7 @@ def test_layer_with_a_batch_is_its_matrices_side_by_side():
             y[:, i, j], x[:, i, j] @ layer.weight[i, j].T + layer.bias[i, j], atol=1e-5
         )
     assert not torch.equal(layer.weight[0, 0], layer.weight[1, 2])
-    assert "Signature.of(\"+-++-\"), batch=(2, 3), bias=True" in repr(layer)
+    assert 'Signature.of("+-++-"), batch=(2, 3), bias=True' in repr(layer)
 
 
 def test_layer_resets_and_copies():

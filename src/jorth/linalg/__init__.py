@@ -4,7 +4,6 @@ from jorth.linalg.cs import CS, cs_decomposition
 from jorth.linalg.eigh import eigh
 from jorth.linalg.hsvd import HSVD, hsvd
 from jorth.linalg.lstsq import indefinite_lstsq
-from jorth.linalg.partial import Subset
 from jorth.linalg.polar import polar
 from jorth.linalg.qr import hyperbolic_qr
 from jorth.linalg.updating import cholesky_update
@@ -12,7 +11,6 @@ from jorth.linalg.updating import cholesky_update
 __all__ = [
     "CS",
     "HSVD",
-    "Subset",
     "cholesky_update",
     "cs_decomposition",
     "eigh",

@@ -22,8 +22,15 @@ from jorth.arrays import (
 from jorth.linalg.batch import Floats, at_place, check_matrices, flat_batch, like_batch, over_batch
 from jorth.linalg.definite import Search, cholesky_factor, find_shift, less_shift
 from jorth.linalg.hsvd import MAX_SWEEPS, one_sided_jacobi
-from jorth.linalg.partial import Operator, Subset, partial_eigh
 from jorth.linalg.semidefinite import Kernel, diagonalise, find_kernel
+from jorth.linalg.subset import (
+    Operator,
+    eigh_subset,
+    has_no_array,
+    is_operator,
+    read_large,
+    subset_counts,
+)
 from jorth.signature import Signature
 from jorth.suggestions import explained
 
@@ -31,6 +38,10 @@ MANY = 32
 """From so many matrices on a batch is worth the compiled loop"""
 SMALL = 32
 """if they have at most so many rows."""
+SMALLEST = 300
+"""From this n on a few eigenpairs of a sparse A are found without all the others."""
+LARGEST_PART = 8
+"""If more than one in so many eigenpairs is wanted, all are computed."""
 Pairs = tuple[Floats, Floats]
 """Eigenvalues (n,), and X (n, n) with the eigenvectors as columns."""
 
@@ -40,7 +51,7 @@ def eigh(
     A: ArrayT | Convertible | Operator,
     signature: Signature,
     *,
-    subset: Subset | tuple[int, int] | None = None,
+    subset: tuple[int, int] | None = None,
     shift: float | None = None,
     tolerance: float | None = None,
 ) -> tuple[ArrayT, ArrayT]:
@@ -77,10 +88,12 @@ def eigh(
         subset: (k_positive, k_negative) for only so many eigenpairs of each sign, those nearest to
             mu: eigenvalues (..., k) and X (..., n, k), k = k_positive + k_negative, with
             X^T J X = diag(I, -I), the positive ones first. A may then also be a sparse matrix of
-            any size or a `scipy.sparse.linalg.LinearOperator`. `jorth.Subset` has more options.
+            any size or a `scipy.sparse.linalg.LinearOperator`.
         shift: mu, if it is known; None searches for it.
         tolerance: Eigenvalues of A - mu J up to this count as zero, relative to the largest and
-            after scaling to a unit diagonal. By default n eps, and only if Cholesky fails.
+            after scaling to a unit diagonal. By default n eps, and only if Cholesky fails. With a
+            subset of a sparse A or an operator: the largest relative error of lambda - mu, as the
+            residual bounds it; 1e-10 by default, 1e-3 for an operator of float32.
 
     Returns:
         (eigenvalues (..., n), X (..., n, n)), sorted outwards from mu: |lambda - mu| ascends
@@ -89,11 +102,12 @@ def eigh(
     Raises:
         ValueError: A is not symmetric, A - mu J is semidefinite for no mu, or it is for one, but no
             J-orthogonal X diagonalises A.
-        RuntimeError: The iteration for a subset has not converged.
+        RuntimeError: The search for a subset has not reached the tolerance.
     """
     shift, tolerance = checked_options(shift, tolerance)
     if subset is not None:
-        return partial_eigh(A, signature, subset, shift, partial(_eigh, tolerance=tolerance))
+        chosen: tuple[ArrayT, ArrayT] = _eigh_of_subset(A, signature, subset, shift, tolerance)
+        return chosen
     matrix = square_matrix(A, signature, "A")
     check_matrices(matrix, "A")
     check_symmetric(matrix, "A")
@@ -103,6 +117,28 @@ def eigh(
     values, X = _eigh_of_many(matrix, signature, one) if many else over_batch(one, matrix)
     given: Any = A
     return like_input(values, given), like_input(X, given)
+
+
+def _eigh_of_subset(
+    A: Any,
+    signature: Signature,
+    subset: tuple[int, int],
+    shift: float | None,
+    tolerance: float | None,
+) -> Any:
+    """Some of the eigenpairs: from all of them, or from a search where A is large and sparse."""
+    counts = subset_counts(subset, signature)
+    if not has_no_array(A):
+        values, X = eigh(A, signature, shift=shift, tolerance=tolerance)
+        chosen = [*signature.positive[: counts[0]], *signature.negative[: counts[1]]]
+        return values[..., chosen], X[..., chosen]
+    matrix, wrap = read_large(A, signature)
+    if signature.n < SMALLEST or LARGEST_PART * sum(counts) > signature.n:
+        entries = matrix.matmat(np.eye(signature.n)) if is_operator(matrix) else matrix.toarray()
+        found = eigh(0.5 * entries + 0.5 * entries.T, signature, subset=counts, shift=shift)
+    else:
+        found = eigh_subset(matrix, signature, counts, shift, tolerance)
+    return tuple(map(wrap, found))
 
 
 def _eigh_of_many(
