@@ -194,6 +194,8 @@ def check_finite(tensor: Tensor, name: str) -> None:
     few = tensor.device.type == "cpu" and tensor.numel() <= FEW_ENTRIES
     if few and np.isfinite(tensor.detach().numpy()).all():
         return
+    if tensor.is_meta:
+        raise TypeError(f"{name} must have data, got {describe(tensor)}")
     bad = int((~torch.isfinite(tensor)).sum())
     if bad:
         found = f"{bad} NaN or infinite of {tensor.numel()} entries"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jorth.cli.solve.request import OptionError, file_of, signature_from
+from jorth.cli.solving import OptionError, file_of, signature_from
 
 READ = {
     "3,2": [1, 1, 1, -1, -1],

@@ -57,13 +57,13 @@ def test_the_best_alignment_is_found_in_every_component(folder, text, component)
     assert about["value"] < NOISE**2 * N
     assert about["method"] == "every-component"
     assert about["component"] == list(component)
-    assert [about["m"], about["n"]] == [40, N]
+    assert about["m"] == 40
     assert about["r_squared"] == pytest.approx(r_squared(target, source @ found), abs=1e-12)
     assert about["identity_r_squared"] == pytest.approx(r_squared(target, source), rel=1e-12)
     identity_value = np.square(source - target).sum() / 80
     assert about["identity_value"] == pytest.approx(identity_value, rel=1e-12)
     signature = SIGNATURES[text]
-    assert f"m = 40, n = {N}, p = {signature.p}, q = {signature.q}" in output
+    assert f"40 rows, X {N} x {N}, p = {signature.p}, q = {signature.q}" in output
     assert f"R^2 {about['r_squared']:.6g}; the identity has" in output
     assert f"component {short(component)}" in output
     assert "a bound leaves out" in output
@@ -103,8 +103,8 @@ def test_searched_components_have_a_row_each(folder):
     output = solve(*arguments).output
     about = record()
     searched = about["components"]["searched"]
-    assert len(searched) == len(about["stages"]) > 1
-    assert about["value"] == min(stage["value"] for stage in about["stages"])
+    assert len(searched) == len(about["runs"]) > 1
+    assert about["value"] == min(run["value"] for run in about["runs"])
     for which in searched:
         assert f"\n {short(which)[1:-1]}  riemannian-newton" in output
     total = sum(len(about["components"][name]) for name in ("searched", "left_out", "unknown"))
@@ -141,19 +141,6 @@ def test_a_constant_target_has_no_r_squared(folder):
     assert record()["r_squared"] is None
 
 
-def test_single_precision_reaches_its_default_tolerance(folder):
-    """1e-7 is below what float32 resolves: such runs stalled."""
-    rng = np.random.default_rng(0)
-    source = rng.standard_normal((60, N))
-    np.save("source.npy", source)
-    X = jorth.random_point(SIGNATURES["5,3"], cond=100.0, seed=2)
-    np.save("target.npy", source @ X + 0.1 * rng.standard_normal(source.shape))
-    arguments = ["-s", "5,3", "-o", "X.npy", "--float32"]
-    solve("procrustes", "source.npy", "target.npy", *arguments)
-    assert record()["tolerance"] is None
-    solve("quadratic", "A.npy", "C.npy", *arguments)
-
-
 # -- quadratic
 
 
@@ -175,7 +162,7 @@ def test_quadratics_are_searched_in_every_component(folder, component):
     about = record()
     assert np.abs(np.load("X.npy") - X).max() < 1e-4
     assert about["component"] == list(component)
-    assert len(about["stages"]) == 4
+    assert len(about["runs"]) == 4
     assert "searched: (+,+) (+,-) (-,+) (-,-)" in output
     assert "other starts may end lower" in output
     output = shown(
@@ -189,7 +176,7 @@ def test_quadratics_are_searched_in_every_component(folder, component):
 def test_one_run_where_all_components_are_alike(folder, others):
     """Columns may change their signs as long as f has no linear term and D is diagonal."""
     solve("quadratic", "A.npy", *others, "-s", "5,3", "-o", "X.npy")
-    assert record()["stages"] == []
+    assert record()["runs"] == []
     assert "components" not in record()
 
 
@@ -198,7 +185,7 @@ def test_the_search_ends_where_nothing_is_lower(folder):
     arguments = ["quadratic", "concave.npy", "C.npy", "-s", "5,3", "-o", "X.npy"]
     output = shown(solve(*arguments, code=3))
     assert record()["status"] == "UNBOUNDED"
-    assert len(record()["stages"]) == 1
+    assert len(record()["runs"]) == 1
     assert "not searched: (+,-) (-,+) (-,-)" in output
 
 
@@ -218,9 +205,6 @@ def test_the_eigenvalues_are_printed_with_their_types(folder):
         assert row in rows
     for plus in positive[3:]:
         assert [str(plus + 1), f"{values[plus]:.8g}"] in rows
-    counts = record()["eigenvalues"]
-    assert counts["positive"] == {"count": 5, "least": values[0], "largest": values[7]}
-    assert counts["negative"] == {"count": 3, "least": values[6], "largest": values[1]}
 
 
 def test_many_eigenvalues_are_shortened(folder):
@@ -300,17 +284,6 @@ def test_squares_out_of_range_are_refused(folder, size):
     np.save("T.npy", size * target)
     result = solve("procrustes", "S.npy", "T.npy", "-s", "5,3", "-o", "X.npy", code=1)
     assert "must have squares in the range of torch.float64" in result.output
-
-
-@pytest.mark.parametrize("width", [50, 60, 80, 120])
-def test_no_number_is_cut_off_on_a_narrow_terminal(folder, monkeypatch, width):
-    monkeypatch.setenv("COLUMNS", str(width))
-    plant(SIGNATURES["5,3"], (1, -1))
-    result = solve("procrustes", "source.npy", "target.npy", "-s", "5,3", "-o", "X.npy")
-    assert "…" not in result.output
-    for words in ("converged", "riemannian-newton", f"{record()['value']:.6g}"):
-        assert words in result.output
-    assert max(map(len, result.output.splitlines())) <= width
 
 
 def test_packed_text_and_workbooks(folder):

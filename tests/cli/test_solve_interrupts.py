@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from jorth.cli import main
-from jorth.cli.solve import run as solving
+from jorth.cli import main, solving
 from jorth.signature import Signature
 from jorth.storage import matrices as matrix_files
 

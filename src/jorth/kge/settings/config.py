@@ -277,7 +277,7 @@ def read_config(
     """
     path = arrays.file_path(path, "path")
     replaced: object = {} if changes is None else changes
-    if not isinstance(replaced, dict):
+    if not isinstance(replaced, dict) or not all(isinstance(key, str) for key in replaced):
         got = arrays.describe(replaced)
         raise TypeError(f"changes must be a dictionary of settings, got {got}")
     if not path.is_file():

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -16,9 +16,6 @@ from jorth.cli.errors import EXPECTED, INTERRUPTED, one_line
 from jorth.cli.matrix_files import pop_layout, text_options
 from jorth.cli.notes import tell
 from jorth.cli.options import examples
-
-if TYPE_CHECKING:
-    from jorth.cli.solve.request import Problem
 
 NOT_CONVERGED = 3
 
@@ -36,11 +33,8 @@ METHODS = (
     "csdm, exponential, riemannian-sd, riemannian-cg, riemannian-lbfgs, riemannian-newton"
 )
 
-OWN = {
-    "direct": "direct (jorth.eigh)",
-    "every-component": "every-component (the best of runs in all components of O(p, q))",
-}
-"""Methods of single problems, which are their defaults; all others search one component."""
+DIRECT = "direct"  # by jorth.eigh: the default of eigen
+EVERY = "every-component"  # the best of runs in all components of O(p, q): the default elsewhere
 
 SIGNATURE = (
     "The signs of J: p,q (12,8), signs one by one (++--+), lorentz or lorentz-first (-+++), "
@@ -48,16 +42,12 @@ SIGNATURE = (
 )
 KEY = "Variable to read from a .npz or .mat file; once for all such files, or once for each."
 OUTPUT = "File for X: .npy, .csv or .mat; a .json file beside it records the run."
-TOLERANCE = (
-    "Stop when the gradient norm is at most this part of its scale; by default as in "
-    "jorth.minimize, 1e-7 in double precision."
-)
+TOLERANCE = "Stop when the gradient norm is at most this part of its scale."
 START = (
     "File with the start; only its component is searched. Default: the identity, or with "
     "every-component a start in each component."
 )
 OPTION = "Option of the method; repeatable."
-HISTORY = "A .csv file for the history, one row per iteration."
 
 in_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 in_file_or_dash = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
@@ -81,7 +71,7 @@ def _at_least_zero(_ctx: click.Context, _parameter: click.Parameter, value: Any)
 
 def _common(default: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """The options of every problem; ``default`` is the default method."""
-    methods = f"A method: {OWN[default]}, {METHODS}."
+    methods = f"{default}, or a method for one run: {METHODS}."
     shown = dict(show_default=True)
     several = dict(multiple=True)
     number = dict(type=float, callback=_at_least_zero)
@@ -93,15 +83,12 @@ def _common(default: str) -> Callable[[Callable[..., None]], Callable[..., None]
         option("--start", type=in_file, help=START),
         option("--max-time", **number, help="Seconds of solving."),
         option("--max-iterations", type=count, help="Sweeps or gradient steps to make."),
-        option("--max-evaluations", type=count, help="Gradients to evaluate."),
-        option("--tolerance", **number, help=TOLERANCE),
+        option("--tolerance", **number, default=1e-7, **shown, help=TOLERANCE),
         option("--seed", type=count, default=0, **shown, help="Seed of everything random."),
         option("--checkpoint", type=folder, help="Folder to save to and resume from."),
-        option("--float32", is_flag=True, help="Compute in single precision."),
         option("--key", "keys", **several, help=KEY),
         text_options,
         option("--option", "options", **several, metavar="NAME=VALUE", help=OPTION),
-        option("--history", type=out_file, help=HISTORY),
         option("--progress", is_flag=True, help="Show a line while solving."),
         option("--quiet", is_flag=True, help="Print nothing but errors."),
     )
@@ -135,7 +122,7 @@ def solve() -> None:
 )
 @click.argument("matrix", type=in_file)
 @click.option("--data", is_flag=True, help="The file holds D (m x n), dense or sparse; A = D^T D.")
-@_common("direct")
+@_common(DIRECT)
 @click.pass_context
 def eigen(ctx: click.Context, /, matrix: Path, data: bool, **common: Any) -> None:
     """Find the eigenvalues of A x = lambda J x.
@@ -157,7 +144,7 @@ def eigen(ctx: click.Context, /, matrix: Path, data: bool, **common: Any) -> Non
 )
 @click.argument("source", type=in_file)
 @click.argument("target", type=in_file)
-@_common("every-component")
+@_common(EVERY)
 @click.pass_context
 def procrustes(ctx: click.Context, /, source: Path, target: Path, **common: Any) -> None:
     """Align the rows of SOURCE with those of TARGET.
@@ -181,7 +168,7 @@ def procrustes(ctx: click.Context, /, source: Path, target: Path, **common: Any)
 @click.argument("a", type=in_file)
 @click.argument("c", type=in_file_or_dash, required=False)
 @click.argument("d", type=in_file, required=False)
-@_common("every-component")
+@_common(EVERY)
 @click.pass_context
 def quadratic(
     ctx: click.Context, /, a: Path, c: Path | None, d: Path | None, **common: Any
@@ -199,28 +186,19 @@ def quadratic(
 
 
 def _run(
-    ctx: click.Context, problem: Problem, matrices: dict[str, Path], *, quiet: bool, **common: Any
+    ctx: click.Context, problem: Any, matrices: dict[str, Path], *, quiet: bool, **common: Any
 ) -> None:
     """Solve, write the files and print the table; the exit code says how it ended."""
-    from jorth.cli.solve.request import OptionError, Request
-    from jorth.cli.solve.run import solve
-    from jorth.cli.solve.show import show
-    from jorth.cli.solve.write import write
+    from jorth.cli.solve_report import show, write
+    from jorth.cli.solving import OptionError, Request, solve
     from jorth.solvers import Interrupt, Status
 
-    limits = {name: common.pop(name) for name in ("max_iterations", "max_time", "max_evaluations")}
+    limits = {name: common.pop(name) for name in ("max_iterations", "max_time")}
     given = ctx.get_parameter_source("method") is not ParameterSource.DEFAULT
     if common["start"] is not None and problem != "eigen" and not given:
         common["method"] = "auto"  # a start means a run from there
-    request = Request(
-        problem,
-        matrices,
-        limits=limits,
-        layout=pop_layout(common),
-        command=ctx.meta["command"],
-        **common,
-    )
-
+    layout, command = pop_layout(common), ctx.meta["command"]
+    request = Request(problem, matrices, limits=limits, layout=layout, command=command, **common)
     try:
         with ExitStack() as stack:
             # from here on there are results to save, so Ctrl-C only ends the iterations
@@ -238,8 +216,8 @@ def _run(
         raise click.UsageError(one_line(error), ctx) from error
     except EXPECTED as error:
         raise click.ClickException(one_line(error)) from error
-    result = solved.result
+    status = solved.result.status
     if not quiet:
         show(request, solved)
-    if result.status is not Status.CONVERGED:
-        ctx.exit(INTERRUPTED if result.status is Status.INTERRUPTED else NOT_CONVERGED)
+    if status is not Status.CONVERGED:
+        ctx.exit(INTERRUPTED if status is Status.INTERRUPTED else NOT_CONVERGED)
