@@ -679,6 +679,7 @@ CALLS: list[Call] = [
             f"jorth.adapters.pymanopt.JOrthogonal {method}",
             lambda rng: dict(point=point(rng), tangent_vector=skew(rng)),
             manifold("pymanopt", method),
+            non_finite=True,  # pymanopt's solvers pass NaN where they start at an optimum
         )
         for method in ("exp", "retraction", "embedding")
     ),

@@ -126,13 +126,12 @@ class Request:
         if self.method not in choices:
             found = f"{self.method!r}{suggestion(self.method, choices)}"
             raise OptionError("--method", f"must be one of {', '.join(choices)}, got {found}")
-        iterative: dict[str, Any] = {
-            f"--{name.replace('_', '-')}": limit for name, limit in self.limits.items()
-        }
-        iterative["--checkpoint"] = self.checkpoint
-        single = {"--start": self.start, "--option": self.options or None}
-        for option, value in {**single, **(iterative if self.direct else {})}.items():
+        others: dict[str, Any] = {"start": self.start, "option": self.options or None}
+        if self.direct:
+            others |= {"checkpoint": self.checkpoint, **self.limits}
+        for name, value in others.items():
             if value is not None and self.method in (DIRECT, EVERY):
+                option = f"--{name.replace('_', '-')}"
                 raise OptionError(option, f"needs another --method, got {self.method}")
         self.key_of()
         for path, source in product(self.outputs().values(), self.inputs().values()):
