@@ -281,7 +281,7 @@ class _Search:
             return
         self._renew(thorough=True)
         more = everywhere and starts > 0 and self._finer is not None
-        if more and not self._is_over() and self.best.success:
+        if more and not self._is_over() and all(run.success for run in self.runs):
             with suppress(PolishError):  # x has lost its digits
                 start = orthogonal_factor(self._point(), self.signature, "x")
                 self.runs.append(self._run(start, "all-digits", self._finer))

@@ -83,7 +83,7 @@ def solve(a: np.ndarray, b: np.ndarray) -> None:
     """b <- a^-1 b for regular a, which is overwritten: LU with row exchanges."""
     n = len(a)
     if n > WRITTEN_OUT:
-        _solve_by_lapack(a, b)
+        _solve_large(a, b)
         return
     for k in range(n):
         pivot = k
@@ -127,10 +127,12 @@ def _solve_by_lapack(a: np.ndarray, b: np.ndarray) -> None:
             b[i, j] = b_turned[j, i] if failed == 0 else math.nan
 
 
-if getattr(config, "DISABLE_JIT", 0):  # LAPACK cannot be called by its address then
+def _solve_in_python(a: np.ndarray, b: np.ndarray) -> None:
+    """`_solve_by_lapack` where numba compiles nothing, and cannot call LAPACK by its address."""
+    b[:] = np.linalg.solve(a, b)
 
-    def _solve_by_lapack(a: np.ndarray, b: np.ndarray) -> None:
-        b[:] = np.linalg.solve(a, b)
+
+_solve_large = _solve_in_python if getattr(config, "DISABLE_JIT", 0) else _solve_by_lapack
 
 
 @compiled
