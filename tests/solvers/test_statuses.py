@@ -384,3 +384,12 @@ def test_a_batch_of_far_minima_converges():
         targets = np.stack([M @ jorth.random_point(SIG, cond=cond, seed=k) for k in range(6)])
         batch = jorth.procrustes(np.broadcast_to(M, targets.shape).copy(), targets, SIG)
         assert {status.name for status in batch.status} == {"CONVERGED"}
+
+
+@pytest.mark.parametrize("method", ["gs-jobcd", "riemannian-lbfgs", "riemannian-sd"])
+def test_a_sum_of_squares_is_never_unbounded(method):
+    """Its minimum is at ||X|| = 1e10, and until u^(-1/2) f falls faster and faster."""
+    objective = jorth.Procrustes(np.ones((1, 2)), 1e10 * np.ones((1, 2)))
+    result = jorth.minimize(objective, signature=Signature(1, 1), method=method)
+    assert result.status is Status.STALLED
+    assert "has grown beyond u^(-1/2)" in result.message
