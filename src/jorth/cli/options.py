@@ -9,6 +9,10 @@ import click
 
 from jorth.cli import F
 
+# methods of `jorth solve` that are none of `minimize`, and the default of eigen and of the others
+DIRECT = "direct"  # by jorth.eigh
+EVERY = "every-component"  # the best of runs in all components of O(p, q)
+
 
 def examples(*lines: str, after: str = "") -> str:
     """The epilog of a command: lines to copy, and then other text."""

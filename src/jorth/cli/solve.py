@@ -15,7 +15,7 @@ from jorth.cli import Group, folder, with_options
 from jorth.cli.errors import EXPECTED, INTERRUPTED, one_line
 from jorth.cli.matrix_files import pop_layout, text_options
 from jorth.cli.notes import tell
-from jorth.cli.options import examples
+from jorth.cli.options import DIRECT, EVERY, examples
 
 NOT_CONVERGED = 3
 
@@ -32,9 +32,6 @@ METHODS = (
     "auto, gs-jobcd, j-jobcd, accelerated-gs-jobcd, accelerated-j-jobcd, vr-j-jobcd, umcm, admm, "
     "csdm, exponential, riemannian-sd, riemannian-cg, riemannian-lbfgs, riemannian-newton"
 )
-
-DIRECT = "direct"  # by jorth.eigh: the default of eigen
-EVERY = "every-component"  # the best of runs in all components of O(p, q): the default elsewhere
 
 SIGNATURE = (
     "The signs of J: p,q (12,8), signs one by one (++--+), lorentz or lorentz-first (-+++), "

@@ -18,7 +18,7 @@ import scipy.sparse
 import torch
 from numpy.typing import NDArray
 
-from jorth.cli.solve import DIRECT, EVERY
+from jorth.cli.options import DIRECT, EVERY
 from jorth.clock import Clock
 from jorth.group import component, residual
 from jorth.group.slopes import gradient_norm
