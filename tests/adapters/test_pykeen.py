@@ -10,6 +10,7 @@ from tests.kge.models import SIGNATURE, scattered
 pytest.importorskip("pykeen")
 
 from pykeen.datasets import Nations
+from pykeen.hpo import hpo_pipeline
 from pykeen.pipeline import pipeline
 from pykeen.utils import NoRandomSeedNecessary
 
@@ -301,3 +302,29 @@ def test_what_train_returns_is_taken():
     theirs = UltraE.from_jorth(NamedModel(ours, *names), factory, random_seed=0)
     triples = factory.mapped_triples[:20]
     assert torch.allclose(theirs.predict_hrt(triples)[:, 0], ours(triples), rtol=0, atol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore")  # PyKEEN's and optuna's own
+def test_hyperparameters_are_searched_by_name():
+    found = hpo_pipeline(
+        dataset="nations",
+        model="UltraE",
+        n_trials=2,
+        training_kwargs={"num_epochs": 1, "use_tqdm": False},
+        evaluation_kwargs={"use_tqdm": False},
+        stopper="nop",
+        device="cpu",
+        save_model_directory=None,
+    )
+    assert {trial.state.name for trial in found.study.trials} == {"COMPLETE"}
+    assert "model.embedding_dim" in found.study.best_params
+
+
+def test_a_dimension_or_the_signs_of_a_json_file_stand_for_a_signature():
+    factory = Nations().training
+    model = UltraE(triples_factory=factory, embedding_dim=5, random_seed=0)
+    assert model.interaction.signature == jorth.Signature(3, 2)
+    model = UltraE(triples_factory=factory, signature=[1, -1, 1], random_seed=0)
+    assert model.interaction.signature == jorth.Signature.of("+-+")
+    with pytest.raises(ValueError, match=r"embedding_dim must be that of Signature\(2, 1\), got 4"):
+        UltraE(triples_factory=factory, signature=jorth.Signature(2, 1), embedding_dim=4)

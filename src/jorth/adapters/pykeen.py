@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -22,8 +23,8 @@ from jorth.signature import Signature
 from jorth.ultrahyperbolic import check_q, lift_at, slices
 
 with needs("jorth.adapters.pykeen", "pykeen"):
-    from pykeen.models import ERModel
-    from pykeen.nn.modules import Interaction
+    from pykeen.models import ERModel, model_resolver
+    from pykeen.nn.modules import Interaction, interaction_resolver
     from pykeen.nn.representation import Embedding, Representation
     from pykeen.utils import NoRandomSeedNecessary
 
@@ -135,14 +136,16 @@ class JOrthogonalRepresentation(Representation):
 
 
 class UltraE(ERModel[Entity, Tensor, Entity]):
-    """UltraE for PyKEEN: ``pipeline(model=UltraE, model_kwargs=dict(signature=...), ...)``.
+    """UltraE for PyKEEN: ``pipeline(model="UltraE", model_kwargs=dict(signature=...), ...)``.
 
-    PyKEEN's optimisers know no constraint, so relations are exp(J S) R0 here; `from_jorth` takes
-    over a model that jorth has trained. With ``create_inverse_triples`` the other direction of a
-    relation has its own matrix.
+    The import of `jorth.adapters.pykeen` makes the name known to PyKEEN. PyKEEN's optimisers know
+    no constraint, so relations are exp(J S) R0 here; `from_jorth` takes over a model that jorth has
+    trained. With ``create_inverse_triples`` the other direction of a relation has its own matrix.
 
     Args:
         signature: The signs of J.
+        embedding_dim: The number of signs where no signature is given, half of them negative.
+            With a signature it must be that of its signs.
         alpha: The radius of the pseudo-hyperboloid.
         delta: The margin.
         spread: The standard deviation of the random start of the entities.
@@ -154,10 +157,17 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
         **kwargs: Arguments of `pykeen.models.ERModel`, including ``triples_factory``.
     """
 
+    hpo_default: ClassVar[Mapping[str, Any]] = {
+        "embedding_dim": {"type": int, "low": 8, "high": 64, "q": 8},
+        "delta": {"type": float, "low": 0.0, "high": 10.0},
+        "spread": {"type": float, "low": 0.01, "high": 0.2, "log": True},
+    }
+
     def __init__(
         self,
         *,
-        signature: Signature = SIGNATURE,
+        signature: Signature | None = None,
+        embedding_dim: int | None = None,
         alpha: float = 1.0,
         delta: float = 5.0,
         spread: float = 0.05,
@@ -166,6 +176,7 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
         base: Tensor | None = None,
         **kwargs: Any,
     ) -> None:
+        signature = _signature_of(signature, embedding_dim)
         spread = squarable_number(spread, "spread", torch.get_default_dtype())
         arrays.check_flag(rotate, "rotate")
         seed = _start_seed(seed, kwargs.get("random_seed"))
@@ -250,6 +261,18 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
         return adapted
 
 
+def _signature_of(signature: Signature | None, embedding_dim: int | None) -> Signature:
+    """Return the signature that is given, or that of a dimension."""
+    if embedding_dim is None:
+        return SIGNATURE if signature is None else check_signature(signature)
+    n = arrays.whole_number(embedding_dim, "embedding_dim", 2)
+    if signature is None:
+        return Signature(n - n // 2, n // 2)
+    if check_signature(signature).n != n:
+        raise ValueError(f"embedding_dim must be that of {signature}, got {embedding_dim}")
+    return check_signature(signature)
+
+
 def _queries(
     ends: Tensor, relation: Tensor, relations: int, entities: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -308,3 +331,7 @@ def _check_factory(triples_factory: Any) -> Any:
         found = describe(triples_factory)
         raise TypeError(f"triples_factory must be a TriplesFactory of PyKEEN, got {found}")
     return triples_factory
+
+
+model_resolver.register(UltraE, raise_on_conflict=False)
+interaction_resolver.register(UltraEInteraction, raise_on_conflict=False)
