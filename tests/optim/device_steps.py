@@ -6,8 +6,8 @@ import torch
 import jorth
 from jorth import Signature
 from jorth.optim import JOBCD
-from jorth.optim.steps.by_angles import angle_step, state_shapes
-from jorth.optim.steps.by_angles_on_device import is_one_launch, one_launch
+from jorth.optim.jobcd import is_one_launch
+from jorth.optim.steps import angle_step, state_shapes
 
 
 def setting(n, b, dtype, seed=0, cond=4.0):
@@ -68,6 +68,8 @@ def check_steps(
 
 
 def check_one_launch(device, *arguments, **options):
+    from jorth.optim._step_triton import one_launch
+
     return check_steps(one_launch, device, *arguments, **options)
 
 

@@ -13,7 +13,7 @@ import jorth
 from jorth import Signature
 from jorth.kernels.averages import SlopeAverages
 from jorth.optim import JOBCD, VRJOBCD
-from jorth.optim.steps.weight_decay import decay_angles, rapidities
+from jorth.optim.weight_decay import decay_angles, rapidities
 from tests.optim.problems import PAPER, SIG
 
 LORENTZ = Signature.lorentz(4, time="last")

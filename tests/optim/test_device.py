@@ -8,7 +8,7 @@ import torch
 
 import jorth
 from jorth.optim import JOBCD, VRJOBCD
-from jorth.optim.steps.by_angles_on_device import codes_of_turn, given_codes
+from jorth.optim.rounds import codes_of_turn, given_codes
 from tests.optim.device_steps import check_one_launch, check_options, gradients, setting
 
 pytestmark = pytest.mark.gpu

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from jorth.kge.batches import Batch
-from jorth.optim.steps.by_angles_on_device import codes_of_turn, given_codes
+from jorth.optim.rounds import codes_of_turn, given_codes
 
 PLAIN_STEPS = 2
 """Steps before one is captured: they compile kernels and start what optimisers remember."""

@@ -15,7 +15,7 @@ from jorth.kge.model import UltraE
 from jorth.kge.settings.config import Config, check_name
 from jorth.nn import declare
 from jorth.optim import JOBCD, VRJOBCD, make
-from jorth.optim.steps.by_angles_on_device import is_one_launch
+from jorth.optim.jobcd import is_one_launch
 
 MAX_NORM = {"float32": 1e3}
 """The largest norm of a relation R: beyond it float32 has too few digits of <R x, y>_J."""

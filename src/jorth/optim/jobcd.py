@@ -12,7 +12,10 @@ from torch._compile import _disable_dynamo
 from torch.optim import Optimizer
 
 from jorth.arrays import describe
+from jorth.kernels.available import runs_triton
 from jorth.kernels.pairings import Matching
+from jorth.optim.counting import UnmovedCounts
+from jorth.optim.guard import too_far
 from jorth.optim.options import (
     check_closure,
     check_group,
@@ -22,20 +25,15 @@ from jorth.optim.options import (
     options_of,
     parameter_list,
 )
-from jorth.optim.steps import by_angles, by_majoriser
-from jorth.optim.steps.by_angles_compiled import compiled_steps, runs_compiled
-from jorth.optim.steps.by_angles_on_device import is_one_launch, one_launch
-from jorth.optim.steps.counting import UnmovedCounts
-from jorth.optim.steps.guard import too_far
+from jorth.optim.steps import angle_step, embedding_step, state_shapes
 from jorth.signature import Signature
 from jorth.suggestions import Explained
 
 NOT_FINITE = "a gradient is not finite, or its slopes are not"
-STEPS = {
-    "invariant": (by_angles.angle_step, by_angles.state_shapes),
-    "embedding": (by_majoriser.embedding_step, by_majoriser.state_shapes),
-}
-"""For each metric the step, and the shapes of the state that it keeps."""
+MOST_ROWS = 64
+"""The largest matrix that one Triton program takes through a whole step."""
+LARGEST_ANGLE = 3.0
+"""Half tangents, which Triton takes, have poles at pi."""
 
 
 class JOBCD(Explained, Optimizer):
@@ -197,14 +195,13 @@ class JOBCD(Explained, Optimizer):
     def _step_group(self, group: dict[str, Any], gradients: dict[Tensor, Tensor]) -> None:
         """One step along the given gradients, one batch for each dtype, device and width."""
         self._check_changes(group)
-        _, state_shapes = STEPS[group["metric"]]
         buckets: dict[Any, list[Tensor]] = {}
         for position, (p, gradient) in enumerate(gradients.items()):
             if gradient.is_sparse:
                 kind = type(self).__name__
                 raise RuntimeError(f"{kind} does not take sparse gradients: use sparse=False")
             check_width(group, p, f"parameter {position} of the group")
-            self._complete_state(p, {"step": (*p.shape[:-2], 1, 1)} | state_shapes(group, p))
+            self._complete_state(group, p)
             buckets.setdefault((p.dtype, p.device, p.shape[-1]), []).append(p)
         for params in buckets.values():
             if any(p.numel() for p in params):
@@ -225,9 +222,10 @@ class JOBCD(Explained, Optimizer):
     def _step_batch(
         self, group: dict[str, Any], params: list[Tensor], gradients: list[Tensor]
     ) -> None:
-        take_step, state_shapes = STEPS[group["metric"]]
         states = [self.state[p] for p in params]
         if all(runs_compiled(group, p) for p in params):
+            from jorth.optim._step_numba import compiled_steps
+
             finite, beyond = compiled_steps(group, params, gradients, states)
             unmoved = [len(finite) - int(finite.sum()), int(beyond.sum())]
             _count_unmoved(group, unmoved, len(finite), params[0].dtype)
@@ -235,23 +233,22 @@ class JOBCD(Explained, Optimizer):
         X = _stack(params, params)
         G = _stack([gradient.to(X.dtype) for gradient in gradients], params)
         counts = self._counts_of(params[0])
-        fused = X.is_cuda and is_one_launch(group, X)
-        if fused and len(params) == 1:
-            one_launch(group, X, G, states[0], counts.totals)  # all in place
+        names = ["step", *state_shapes(group, params[0])]
+        state = {name: _stack([own[name] for own in states], params) for name in names}
+        if X.is_cuda and is_one_launch(group, X):
+            from jorth.optim._step_triton import one_launch
+
+            one_launch(group, X, G, state, counts.totals)  # all in place
         else:
-            names = ["step", *state_shapes(group, params[0])]
-            state = {name: _stack([own[name] for own in states], params) for name in names}
-            if fused:
-                one_launch(group, X, G, state, counts.totals)
-            else:
-                with torch.autocast(X.device.type, enabled=False):
-                    outcome = take_step(group, X, -G if group["maximize"] else G, state)
-                state["step"] += outcome.finite.to(X.dtype)[:, None, None]
-                counts.add(outcome.finite, outcome.too_far)
-                X = outcome.X
-            _unstack(X, params, params)
-            for name, average in state.items():
-                _unstack(average, [own[name] for own in states], params)
+            take_step = angle_step if group["metric"] == "invariant" else embedding_step
+            with torch.autocast(X.device.type, enabled=False):
+                outcome = take_step(group, X, -G if group["maximize"] else G, state)
+            state["step"] += outcome.finite.to(X.dtype)[:, None, None]
+            counts.add(outcome.finite, outcome.too_far)
+            X = outcome.X
+        _unstack(X, params, params)
+        for name, average in state.items():
+            _unstack(average, [own[name] for own in states], params)
         _count_unmoved(group, counts.news(), len(X), X.dtype)
         counts.ask()
 
@@ -271,9 +268,10 @@ class JOBCD(Explained, Optimizer):
                     total = p.shape[:-2].numel()
                     _count_unmoved(group, counts[p].latest(), total, p.dtype)
 
-    def _complete_state(self, p: Tensor, shapes: dict[str, tuple[int, ...]]) -> None:
+    def _complete_state(self, group: dict[str, Any], p: Tensor) -> None:
         """Start what the options of the group need by now and the state does not have."""
-        state = self.state[p]
+        state, shapes = self.state[p], state_shapes(group, p)
+        shapes["step"] = (*p.shape[:-2], 1, 1)
         for name, shape in shapes.items():
             if name not in state or state[name].shape != shape:
                 state[name] = p.new_zeros(shape)
@@ -310,6 +308,35 @@ class JOBCD(Explained, Optimizer):
                 raise ValueError(f"state_dict must be of {expected}, got one of {found}")
             saved.update({name: own[name] for name in own.keys() - saved.keys()})
         super().load_state_dict(state_dict | {"param_groups": groups})
+
+
+def runs_compiled(group: dict[str, Any], p: Tensor) -> bool:
+    """Whether a parameter of the group is for `_step_numba.compiled_steps`.
+
+    It is not for subclasses of tensors, and "greedy" needs the angles of all matrices at once.
+    """
+    return (
+        group["metric"] == "invariant"
+        and group["matching"] != "greedy"
+        and p.device.type == "cpu"
+        and type(p) in (Tensor, torch.nn.Parameter)
+    )
+
+
+def is_one_launch(group: dict[str, Any], X: Tensor) -> bool:
+    """Whether a step of this group is for `_step_triton.one_launch`, for matrices X (b, n, k)."""
+    return (
+        runs_triton(X.device)
+        and X.numel() > 0
+        and X.is_contiguous()
+        and 2 <= X.shape[-2] == X.shape[-1] <= MOST_ROWS
+        and X.dtype in (torch.float32, torch.float64)
+        and group["metric"] == "invariant"
+        and group["curvature"] != "scheduled"
+        and group["matching"] != "greedy"
+        and group["weight_decay"] == 0
+        and group["max_angle"] <= LARGEST_ANGLE
+    )
 
 
 def _count_unmoved(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from operator import itemgetter
 from typing import Any
 
 import torch
@@ -36,6 +37,8 @@ FIXED = (
     "maximize", "seed",
 )  # fmt: skip
 """The options that schedulers leave alone."""
+options_of = itemgetter(*FIXED)
+"""What `check_options` has to see again where it has changed."""
 
 
 def check_group(group: dict[str, Any]) -> None:
@@ -50,11 +53,6 @@ def check_group(group: dict[str, Any]) -> None:
         except (TypeError, ValueError) as error:
             raise type(error)(f"{error}{SPLIT}") from None
         check_width(group, p, name)
-
-
-def options_of(group: dict[str, Any]) -> tuple[Any, ...]:
-    """The options that `check_options` has to see again where they have changed."""
-    return tuple(group[name] for name in FIXED)
 
 
 def check_rates(group: dict[str, Any]) -> None:

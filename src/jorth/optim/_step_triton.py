@@ -1,21 +1,75 @@
 """The step in the invariant metric for Triton, one small matrix per program, in one launch.
 
-The formulas are those of `jorth.kernels.averages`, `jorth.kernels.angles` and
-`jorth.optim.steps.guard`, in float64. Tiles are (N, N) with zeros beyond the matrix. What is done
+Nothing waits for it. The formulas are those of `jorth.kernels.averages`, `jorth.kernels.angles` and
+`jorth.optim.guard`, in float64. Tiles are (N, N) with zeros beyond the matrix. What is done
 twice, for two sides or with and without boosts, is a loop, since Triton takes its time to compile a
 body.
 """
 
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
 from jorth.kernels import angles, averages
 from jorth.kernels.by_triton.turns import turned_tile
+from jorth.kernels.device_turns import rows_of_tile, warps
+from jorth.kernels.pairings import upload
+from jorth.optim import guard
+from jorth.optim.rounds import device_codes
+from jorth.signature import Signature
 
 LARGEST_GAIN = tl.constexpr(angles.LARGEST_GAIN)
 LARGEST_GROWTH = tl.constexpr(averages.LARGEST_GROWTH)
-NEWTON_RADIUS = tl.constexpr(0.5)
-"""That of `jorth.optim.steps.guard`."""
+NEWTON_RADIUS = tl.constexpr(guard.NEWTON_RADIUS)
+
+
+def one_launch(
+    group: dict[str, Any], X: Tensor, G: Tensor, state: dict[str, Tensor], counts: Tensor
+) -> None:
+    """Move contiguous matrices X (b, n, n) and their state in place.
+
+    Args:
+        group: The options.
+        X: The matrices.
+        G: Their gradients.
+        state: Contiguous batches of what `jorth.optim.steps.state_shapes` names, and "step".
+        counts: (2,), int32: grow by the number of gradients that are not finite, and of steps
+            that would lead too far.
+    """
+    b, n, _ = X.shape
+    signature, sides = group["signature"], 2 if group["side"] == "both" else 1
+    signs = device_signs(signature, X.device)
+    codes = device_codes(group, X.device)
+    lr, on_device = group["lr"], isinstance(group["lr"], Tensor) and group["lr"].is_cuda
+    max_norm = guard.largest_norm(X.dtype) if group["max_norm"] is None else group["max_norm"]
+    rows = rows_of_tile(n)
+    whole_steps[(b,)](
+        X, G.contiguous(), state["step"], state["momentum"], state["momentum_weight"],
+        state["root"], state["root_weight"], state["gain"], signs, codes,
+        X.new_empty((b, sides, n + 2 * len(codes), n), dtype=torch.float64), counts,
+        n, len(codes), lr if on_device else X, 0.0 if on_device else float(lr),
+        group["momentum"], group["decay"], group["eps"],
+        angles.FIRST_GAIN if group["gain_rate"] > 0 else 1.0, group["gain_rate"],
+        group["max_angle"],
+        angles.BOOST_REACH / math.sqrt(max(signature.p, signature.q, 1)), max_norm,
+        guard.DRIFT * torch.finfo(X.dtype).eps / 2, guard.largest_residual(X.dtype),
+        -1.0 if group["maximize"] else 1.0,
+        0 if group["max_angle"] <= 1 else 2,
+        LEFT=group["side"] != "right", SIDES=sides, PER_PLANE=group["curvature"] == "per-plane",
+        HAS_LR=on_device, N=rows, num_warps=warps(rows * rows), num_stages=1,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def device_signs(signature: Signature, device: torch.device) -> Tensor:
+    """The signs (n,) on a device, float64."""
+    return upload(signature.signs.astype(np.float64), device)  # Triton's dots need all in float64
 
 
 @triton.jit

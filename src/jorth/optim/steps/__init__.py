@@ -1,1 +1,0 @@
-"""What a step of `jorth.optim.JOBCD` does to a batch of matrices, on the CPU and on a device."""
