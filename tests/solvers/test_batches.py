@@ -14,6 +14,7 @@ from jorth import Signature, Status
 from jorth.solvers import batches, cpu_batches, device_batches
 from jorth.solvers.batches import Answers
 from jorth.solvers.procrustes.batches import _Chunk
+from jorth.solvers.procrustes.starts import Starts
 
 UNIT = 2.0**-53
 
@@ -125,7 +126,7 @@ def test_bounds_of_components_are_attained_for_diagonal_data():
     rows = np.array([[0.9, 0.5, 2.0, 0.7], [3.0, -0.6, 0.8, 0.4], [-0.9, 0.2, -2.0, 1.5]])
     T = torch.from_numpy(rows[:, :, None] * np.eye(4))
     chunk = _Chunk(torch.eye(4).double().expand_as(T), T, sig, None)
-    begin = chunk._starts()
+    begin = Starts.of(chunk.clouds, sig)
     for turn in range(4):
         for b, row in enumerate(rows):
             least = 0.0

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
-from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,8 +14,9 @@ import torch
 from torch import Tensor
 
 from jorth import arrays
-from jorth.group import PolishError, component, random_point, residual
+from jorth.group import PolishError, random_point, residual
 from jorth.group.elements import check_feasible
+from jorth.group.norms import power_of_two
 from jorth.group.polishing import orthogonal_factor
 from jorth.group.time_column import warn_of_other_time
 from jorth.inputs import ArrayLike, as_array, is_sparse, warn_of_other_order
@@ -31,16 +30,16 @@ from jorth.solvers.loop.solver import AbstractSolver
 from jorth.solvers.loop.status import Status
 from jorth.solvers.loop.stopping import DEFAULT_TOLERANCE, default_tolerance
 from jorth.solvers.minimize import minimize, starting_point
-from jorth.solvers.procrustes.batches import CLEARLY_LOWER, Clouds, Unconstrained, procrustes_batch
+from jorth.solvers.procrustes.batches import procrustes_batch
 from jorth.solvers.procrustes.certificate import Certificate, certificate_of
+from jorth.solvers.procrustes.starts import Clouds, Starts, component_flips
 from jorth.suggestions import explained
 
-Component = tuple[int, int]
 ALL_DIGITS = 1e-11
 """The tolerance of a run that by default goes on from the best point if the gap is open: Newton's
 method needs one step more, and f after 1e-7 may be above a bound of zero."""
 MAX_ITERATIONS = 10_000
-"""The most iterations of a run by default: some 0.1 s of Newton's method for n = 4."""
+"""The most iterations of a run by default: 0.1 s of Newton's method for n = 4."""
 
 FINISHED = (Status.CONVERGED, Status.STALLED)
 """After other endings no further start is tried."""
@@ -146,14 +145,20 @@ def procrustes(
 
         def again(source: Tensor, target: Tensor, x0: Tensor) -> tuple[Result, Certificate | None]:
             """A problem of the batch on its own."""
+            most = limits.max_iterations
+            most = MAX_ITERATIONS if most is None else most
+            own: Any = dict(signature=signature, max_iterations=most)
             objective = Procrustes(source, target)
 
             def run(start: Tensor, name: str, tolerance: float | None = None) -> Result:
-                tolerance = gradient_tolerance if tolerance is None else tolerance
-                return minimize(objective, start, signature=signature, gradient_tolerance=tolerance)
+                own["gradient_tolerance"] = gradient_tolerance if tolerance is None else tolerance
+                return minimize(objective, start, **own)
 
             search = _Search(objective, signature, run, finer)
-            search.run(x0, everywhere=components == "all", starts=starts)
+            start = None
+            with suppress(PolishError):  # after many steps x0 may have drifted
+                start = orthogonal_factor(x0, signature, "x0")
+            search.run(start, everywhere=components == "all", starts=starts)
             return search.result(), search.certificate
 
         answers: Any = procrustes_batch(
@@ -253,10 +258,8 @@ class _Search:
         self.certificate: Certificate | None = None
         self._run = run
         self._everywhere = True
-
-    @cached_property
-    def _bounds(self) -> dict[Component, float]:
-        return component_bounds(self.objective, self.signature)
+        self._known = 0.0
+        """A lower bound on f by all components."""
 
     @property
     def best(self) -> Result:
@@ -266,19 +269,22 @@ class _Search:
     def run(self, x0: Any, *, everywhere: bool, starts: int | None) -> None:
         """Search the components, and bound f from below unless ``starts`` is None."""
         self._everywhere = everywhere
-        candidates = _starts(self.objective, self.signature, x0)
-        for which in list(candidates)[: None if everywhere else 1]:
-            if self.runs and self._bounds[which] > self.best.value:
+        begin, unit = _starts(self.objective, self.signature, x0)
+        one = torch.zeros(1, dtype=torch.int64)
+        for turn in range(len(begin.points) if everywhere else 1):
+            if turn and unit * begin.bound(turn, one).item() > self.best.value:
                 continue
-            self.runs.append(self._run(candidates[which], "{:+d}{:+d}".format(*which)))
+            self.runs.append(self._run(begin.points[turn, 0], begin.name(turn)))
             if self.runs[-1].status is Status.INTERRUPTED:
                 break
-            if starts is not None and len(self.runs) == 1:
+            if starts is not None and not turn:
                 self._renew()
                 if self._is_over():
                     return
         if starts is None:
             return
+        least = (begin.bound(turn, one).item() for turn in range(len(begin.points)))
+        self._known = unit * min(least)
         self._renew(thorough=True)
         more = everywhere and starts > 0 and self._finer is not None
         if more and not self._is_over() and all(run.success for run in self.runs):
@@ -307,11 +313,8 @@ class _Search:
     def _renew(self, *, thorough: bool = False) -> None:
         """The certificate of the best point so far: the cheap ones, or the best one."""
         if math.isfinite(self.best.value):
-            X, known = self._point().numpy(), 0.0
-            if thorough:
-                known = min(self._bounds.values())
-            found = certificate_of(self.objective, self.signature, X, known, thorough=thorough)
-            self.certificate = found
+            seen = (self.objective, self.signature, self._point().numpy(), self._known)
+            self.certificate = certificate_of(*seen, thorough=thorough)
 
     def _further(self, turn: int, *, fresh: bool) -> Tensor:
         """The factor of the relaxed answer, if it is new, or a random point."""
@@ -321,8 +324,8 @@ class _Search:
                 M = torch.from_numpy(nearest)
                 return orthogonal_factor(balanced(M), self.signature, "nearest")
         change = torch.from_numpy(random_point(self.signature, cond=NEARBY, seed=turn))
-        flips = [signs for _, signs in _flips(self.signature)]
-        change = change * flips[turn % len(flips)].to(change)
+        flips = component_flips(self.signature)
+        change = change * flips[turn % len(flips)]
         with suppress(PolishError):  # x has lost its digits
             return orthogonal_factor(self._point() @ change, self.signature, "x")
         return change
@@ -350,16 +353,14 @@ def _check_shapes(objective: Procrustes, source: Any, target: Any, signature: Si
 
 
 def data_start(objective: Procrustes, signature: Signature) -> Tensor:
-    """The point at which `procrustes` starts: the factor of M, or the identity."""
-    factor = _factor(objective, signature)
-    return torch.eye(signature.n).to(objective.data()) if factor is None else factor
+    """Return the point at which `procrustes` starts: the factor of M, or the identity."""
+    return _starts(objective, signature)[0].points[0, 0].to(objective.data())
 
 
-def _least_squares(objective: Procrustes) -> Tensor:
-    """M (n, n) in float64 on the CPU; if it is not unique, that of least norm."""
-    R, T1 = objective.R.double().cpu(), objective.T1.double().cpu()
+def _least_squares(R: Tensor, T1: Tensor) -> Tensor:
+    """M (n, n); if it is not unique, that of least norm. No bound depends on that decision."""
     size = R.diagonal().abs()
-    if float(size.min()) > len(R) * float(arrays.unit_roundoff(R)) * float(size.max()):
+    if float(size.min()) > len(R) * arrays.unit_roundoff(R) * float(size.max()):
         M: Tensor = torch.linalg.solve_triangular(R, T1, upper=True)
     else:
         M = torch.linalg.lstsq(R, T1, driver="gelsd").solution
@@ -367,64 +368,13 @@ def _least_squares(objective: Procrustes) -> Tensor:
     return M
 
 
-def _factor(objective: Procrustes, signature: Signature) -> Tensor | None:
-    """The J-orthogonal factor of M, if it exists and f is clearly lower there than at I."""
-    M = _least_squares(objective)
-    data = objective.data()
-    try:
-        X = orthogonal_factor(balanced(M), signature, "M").to(data)
-    except PolishError:
-        return None
-    points = (X, M, torch.eye(signature.n))
-    value, least, at_identity = (objective.value(Y.to(data)).item() for Y in points)
-    return X if value - least <= CLEARLY_LOWER * (at_identity - least) else None
-
-
-def _starts(objective: Procrustes, signature: Signature, x0: Any) -> dict[Component, Tensor]:
-    """A start for each component: x0 first, the others by increasing values of f."""
-    found: dict[Component, Tensor] = {}
-    candidates = [((1, 1), torch.eye(signature.n).to(objective.data()))]
-    factor = _factor(objective, signature)
-    if factor is not None:
-        candidates.append((component(factor, signature), factor))
-    flipped = [
-        ((plus * own[0], minus * own[1]), X * signs.to(X))
-        for own, X in candidates
-        for (plus, minus), signs in _flips(signature)
-    ]
-    for which, X in sorted(flipped, key=lambda start: objective.value(start[1]).item()):
-        found.setdefault(which, X)
-    if x0 is None:
-        return found
-    own = starting_point(x0, objective, signature)
-    first = component(own, signature)
-    return {first: own} | {which: X for which, X in found.items() if which != first}
-
-
-def _flips(signature: Signature) -> Iterator[tuple[Component, Tensor]]:
-    """Diagonals of signs that flip nothing, the last -, the last +, or both.
-
-    Before each there are the signs of its two determinants.
-    """
-    positions = (signature.positive[-1:], signature.negative[-1:])
-    for signs in product(*((1, -1) if len(place) else (1,) for place in positions)):
-        diagonal = torch.ones(signature.n)
-        for sign, place in zip(signs, positions, strict=True):
-            diagonal[place.copy()] = sign
-        yield (signs[0], signs[1]), diagonal
-
-
-def component_bounds(objective: Procrustes, signature: Signature) -> dict[Component, float]:
-    """Return a lower bound on f in each component."""
-    form = objective.quadratic()
-    constant = torch.tensor([form.constant], dtype=torch.float64)
-    parts: Any = (objective.R, objective.T1, form.A, form.C)
-    R, T1, A, C = (part.double().cpu()[None] for part in parts)
-    least = Unconstrained.of(Clouds(R, T1, A, C, constant))
-    blocks = [block for block in signature.positions(constant.device) if len(block)]
-    found = {}
-    for plus, minus in product((1, -1), repeat=2):
-        signs = [s for s, size in ((plus, signature.p), (minus, signature.q)) if size]
-        kind = sum((sign < 0) << bit for bit, sign in enumerate(signs))
-        found[plus, minus] = least.component_bound(torch.tensor([kind]), blocks).item()
-    return found
+def _starts(objective: Procrustes, signature: Signature, x0: Any = None) -> tuple[Starts, float]:
+    """The starts of a single problem, and the unit of the bounds on f."""
+    R, T1 = (part.double().cpu() for part in (objective.R, objective.T1))
+    scale = power_of_two(torch.maximum(R.abs().amax(), T1.abs().amax()))
+    R, T1, rest = R / scale, T1 / scale, objective.floor / float(scale) / float(scale)
+    clouds = Clouds.of(R[None], T1[None], objective.samples, rest)
+    own = None
+    if x0 is not None:
+        own = starting_point(x0, objective, signature).double().cpu()[None]
+    return Starts.of(clouds, signature, own, _least_squares(R, T1)[None]), float(scale) ** 2

@@ -6,7 +6,6 @@ The bounds are those of `jorth.solvers.procrustes.dual`, the cheapest first:
    is positive definite for the least and the largest eigenvalue l of Lam.
 2. With no more rows than columns, M = S^T N S / m where N S X J = S X - T: see `_row_multiplier`.
 3. For n <= LARGEST the best pair (Lam, M), by Newton's method.
-4. Otherwise Lam with its eigenvalues clipped to the interval where A - l J is positive definite.
 
 All of it is computed in float64. Each quantity comes with a bound on its rounding error, which
 enters the bound on f; where the error hides that H is positive definite, there is no bound.
@@ -18,13 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, eigh
 
 from jorth.arrays import is_sparse
 from jorth.objectives import Procrustes
 from jorth.objectives.procrustes import BLOCK
 from jorth.signature import Signature
-from jorth.solvers.procrustes.dual import UNIT, Dual, JointDual, defects, half_energy, norms
+from jorth.solvers.procrustes.dual import UNIT, JointDual, defects, half_energy, norms
 
 Matrix = NDArray[np.float64]
 CLOSED = 1e-6
@@ -32,8 +30,6 @@ CLOSED = 1e-6
 CLOSED_SENTENCE = "certified: no X is better"
 LARGEST = 16
 """The most columns for which the joint dual is solved."""
-SHARES = (0.5, 0.9, 0.99, 0.999)
-"""How much of the interval of definiteness clipped multipliers may fill."""
 
 
 class Certificate(NamedTuple):
@@ -145,7 +141,11 @@ class Neighbourhood:
         nearest = None
         slack = np.maximum(CLOSED * self.value, np.minimum(2 * self.doubt, self.floor))
         if thorough and self.sound[0] and not loss[0] + self.doubt[0] <= slack[0]:
-            dual = self._best_dual(0.1 * float(slack[0]))
+            dual = None
+            if len(self.signs) <= LARGEST:
+                errors = float(self.of_A[0]), float(self.of_G[0])
+                joint = JointDual(self.A[0], self.signs, *errors)
+                dual = joint.best(self.X[0], self.G[0], 0.1 * float(slack[0]))
             if dual is not None:
                 loss = np.fmin(loss, dual.gap + self._correction(dual.Lam, dual.M))
                 nearest = dual.Z if np.isfinite(dual.Z).all() else None
@@ -167,26 +167,17 @@ class Neighbourhood:
             lost += (part * defect).sum((-2, -1)) / 2 + norms(part) * error
         return lost
 
-    def _least(self, Lam: Matrix) -> Matrix:
-        """A lower bound (B,) on the eigenvalues of A - l J, for all eigenvalues l of Lam."""
-        ends = np.linalg.eigvalsh(Lam)[:, [0, -1]]
-        values = np.linalg.eigvalsh(self.A[:, None] - ends[:, :, None, None] * np.diag(self.signs))
-        size = norms(self.A) + norms(Lam)
-        least: Matrix = values[..., 0].min(1) - self.of_A - 8 * len(self.signs) * UNIT * size
-        return least
-
-    def _rounding(self, Lam: Matrix) -> Matrix:
-        """The error of r = G - J X Lam."""
-        error: Matrix = self.of_G + 2 * len(self.signs) * UNIT * norms(self.X) * norms(Lam)
-        return error
-
     def _own_multiplier(self) -> Matrix:
         """The losses (B,) by (Lam, 0) with the Lam of X; inf where it gives no bound."""
-        s = self.signs[:, None]
+        n, s = len(self.signs), self.signs[:, None]
         Lam = s * (self.X.transpose(0, 2, 1) @ self.G)
         Lam = (Lam + Lam.transpose(0, 2, 1)) / 2
-        r = self.G - s * (self.X @ Lam)
-        gap = half_energy(r, self._rounding(Lam), self._least(Lam))
+        ends = np.linalg.eigvalsh(Lam)[:, [0, -1], None, None]
+        values = np.linalg.eigvalsh(self.A[:, None] - ends * np.diag(self.signs))
+        size = norms(self.A) + norms(Lam)
+        least = values[..., 0].min(1) - self.of_A - 8 * n * UNIT * size
+        error = self.of_G + 2 * n * UNIT * norms(self.X) * norms(Lam)
+        gap = half_energy(self.G - s * (self.X @ Lam), error, least)
         return gap + self._correction(Lam, np.zeros_like(Lam))
 
     def _row_multiplier(self) -> Matrix:
@@ -209,39 +200,3 @@ class Neighbourhood:
         accuracy = self.unit * norms(defect) + 4 * len(s) * UNIT * 2.0**-20 * of_x**2
         loss: Matrix = gap + (lost + of_N * norms(self.S) ** 2 * accuracy) / self.m
         return loss
-
-    def _best_dual(self, enough: float) -> Dual | None:
-        """Multipliers of the first problem with a gap of at most ``enough``, or the best found."""
-        if len(self.signs) > LARGEST:
-            return self._clipped()
-        errors = float(self.of_A[0]), float(self.of_G[0])
-        return JointDual(self.A[0], self.signs, *errors).best(self.X[0], self.G[0], enough)
-
-    def _clipped(self) -> Dual | None:
-        """(Lam, 0) with Lam clipped to the interval in which A - l J is positive definite.
-
-        With V^T A V = I and V^T J V = diag(mu), A - l J has the inverse V diag(1 / (1 - l mu)) V^T.
-        """
-        A, X, G, s = self.A[0], self.X[0], self.G[0], self.signs[:, None]
-        try:
-            mu, V = eigh(np.diag(self.signs), A)
-        except LinAlgError:
-            return None
-        ends = 1 / mu[0] if mu[0] < 0 else -np.inf, 1 / mu[-1] if mu[-1] > 0 else np.inf
-        own = s * (X.T @ G)
-        values, U = np.linalg.eigh((own + own.T) / 2)
-        best: Dual | None = None
-        for share in SHARES:
-            kept = np.clip(values, share * ends[0], share * ends[1])
-            Lam = (U * kept) @ U.T
-            Lam = (Lam + Lam.T) / 2
-            r = G - s * (X @ Lam)
-            Q = V @ ((V.T @ r @ U) / (1 - np.outer(mu, kept))) @ U.T
-            HQ = A @ Q - s * (Q @ Lam)
-            size = norms(A) + norms(Lam)
-            error = (self.of_A[0] + 2 * len(A) * UNIT * size) * norms(Q)
-            least, rounding = self._least(Lam[None])[0], self._rounding(Lam[None])[0]
-            gap = float(half_energy(r, rounding, least, Q, HQ, error))
-            if gap < (np.inf if best is None else best.gap):
-                best = Dual(Lam, np.zeros_like(Lam), gap, X - Q)
-        return best
