@@ -44,15 +44,11 @@ dist: $(VENV)/.installed-dev
 try-wheel: dist
 	$(BIN)/python tests/fresh_install.py dist/*.whl --constraint constraints.txt
 
-# what docs/results/performance.md shows of the CPU, some twenty minutes; pictures and numbers go to FIGURES
-FIGURES ?= out/benchmarks
+# the tables of docs/results/performance.md, some ten minutes
 bench: $(VENV)/.installed-dev
-	mkdir -p $(FIGURES)
 	$(BIN)/python benchmarks/plane.py
-	$(BIN)/python benchmarks/pair_steps.py
-	$(BIN)/python benchmarks/blocked.py
-	$(BIN)/python benchmarks/roofline.py --output $(FIGURES)/roofline_cpu.json --plot $(FIGURES)/roofline_cpu.png
-	$(BIN)/python benchmarks/growth.py --output $(FIGURES)/growth.json --plot $(FIGURES)/growth.png
+	$(BIN)/python benchmarks/growth.py
+	$(BIN)/python benchmarks/accelerated.py
 
 clean:
 	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .portable

@@ -1,19 +1,17 @@
 """Ways to train J-orthogonal parameters: five tasks, every method, a grid of rates, five seeds.
 
-    python benchmarks/training.py --workers 16 --docs docs
+    python benchmarks/training.py --workers 16 --plot docs/images/optimisers.png
     python benchmarks/training.py --quick
-    python benchmarks/training.py --from docs/report/optimisers.jsonl.gz --docs docs
 
 Losses are those on all data, against steps and against time. Runs are spread over processes, each
 with one thread and, where there are enough, one core of its own. Each finished run is a line of
-``--records``; the same command continues what was interrupted. With ``--docs`` the page
-optimisers.md, its picture and the packed records are written there.
+``--records``; the same command continues what was interrupted. At the end the tables of
+docs/results/training.md are printed.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import multiprocessing
 import os
@@ -30,12 +28,10 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from benchmarks.training_methods import METHODS, QUICK
-from benchmarks.training_page import page
 from benchmarks.training_picture import draw
-from benchmarks.training_results import Results
+from benchmarks.training_results import Results, tables
 from benchmarks.training_runs import Run, blank, measure
 from benchmarks.training_tasks import TASKS
-from jorth.bench.core.machine import hardware, versions
 
 SEEDS = (0, 1, 2, 3, 4)
 QUICK_STEPS = 80
@@ -100,15 +96,9 @@ def _take_core(free: Any = None) -> None:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file of records, packed or not; a last line cut short is left out."""
-    text = gzip.decompress(path.read_bytes()).decode() if path.suffix == ".gz" else path.read_text()
-    lines = text.splitlines(keepends=True)
+    """The lines of a file of records; a last line cut short is left out."""
+    lines = path.read_text().splitlines(keepends=True)
     return [json.loads(line) for line in lines if line.endswith("\n")]
-
-
-def conditions(workers: int, quick: bool) -> dict[str, Any]:
-    """What the times depend on."""
-    return dict(hardware=hardware(), versions=versions(), workers=workers, quick=quick)
 
 
 def run_all(runs: list[Run], records: Path, workers: int, seconds: float, steps: int | None) -> int:
@@ -121,8 +111,6 @@ def run_all(runs: list[Run], records: Path, workers: int, seconds: float, steps:
     kept = "".join(json.dumps(line) + "\n" for line in lines)  # without a line cut short
     with records.open("w") as file:
         file.write(kept)
-        if missing:
-            print(json.dumps(conditions(workers, quick=steps is not None)), file=file, flush=True)
         left = len(missing)
         for record in results(missing, partial(measure, steps=steps), workers, seconds):
             print(json.dumps(record), file=file, flush=True)
@@ -132,43 +120,27 @@ def run_all(runs: list[Run], records: Path, workers: int, seconds: float, steps:
     return left
 
 
-def write(lines: list[dict[str, Any]], docs: Path | None) -> None:
-    """Print the page; write it, its picture and the records into the docs."""
-    found = Results(lines)
-    text = page(found)
-    print(text)
-    if docs is None:
-        return
-    (docs / "images").mkdir(parents=True, exist_ok=True)
-    (docs / "report").mkdir(exist_ok=True)
-    (docs / "results").mkdir(exist_ok=True)
-    (docs / "results" / "optimisers.md").write_text(text)
-    draw(found, docs / "images" / "optimisers.png")
-    packed = "".join(json.dumps(line) + "\n" for line in lines).encode()
-    (docs / "report" / "optimisers.jsonl.gz").write_bytes(gzip.compress(packed, mtime=0))
-
-
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--workers", type=int, default=2, help="processes, one thread each")
-    parser.add_argument("--docs", type=Path, help="where the page, picture and records go")
+    parser.add_argument("--plot", type=Path, help="where the picture goes")
     parser.add_argument("--quick", action="store_true", help="one seed, two rates, 80 steps")
-    parser.add_argument("--from", dest="source", type=Path, help="records to show, without a run")
     parser.add_argument("--records", type=Path, help="default: out/training[_quick].jsonl")
     parser.add_argument("--minutes", type=float, default=600.0, help="then runs are interrupted")
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
     given = parser.parse_args(arguments)
-    if given.source is None:
-        seeds = tuple(given.seeds[:1] if given.quick else given.seeds)
-        quick = "_quick" if given.quick else ""
-        given.source = given.records or Path(f"out/training{quick}.jsonl")
-        steps = QUICK_STEPS if given.quick else None
-        left = run_all(
-            plan(seeds, given.quick), given.source, given.workers, 60 * given.minutes, steps
-        )
-        if left:
-            print(f"{left} runs are missing: the same command continues")
-    write(read(given.source), given.docs)
+    seeds = tuple(given.seeds[:1] if given.quick else given.seeds)
+    quick = "_quick" if given.quick else ""
+    records = given.records or Path(f"out/training{quick}.jsonl")
+    steps = QUICK_STEPS if given.quick else None
+    runs = plan(seeds, given.quick)
+    left = run_all(runs, records, given.workers, 60 * given.minutes, steps)
+    if left:
+        print(f"{left} runs are missing: the same command continues")
+    found = Results(read(records))
+    print(tables(found))
+    if given.plot is not None:
+        draw(found, given.plot)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The picture of docs/results/optimisers.md: a column per task, loss against steps and seconds."""
+"""The picture of docs/results/training.md: a column per task, loss against steps and seconds."""
 
 from __future__ import annotations
 

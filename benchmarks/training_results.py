@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable
 from functools import cached_property
-from statistics import fmean, median
+from statistics import fmean, median, pstdev
 from typing import Any, NamedTuple
 
 from benchmarks.training_methods import DEFAULT_RATE, METHODS
@@ -62,7 +62,6 @@ class Results:
 
     def __init__(self, lines: list[Record]) -> None:
         records = [line for line in lines if "task" in line]
-        self.made = [line for line in lines if "task" not in line][-1]
         count = Counter(record["seed"] for record in records)
         self.seeds = sorted(seed for seed in count if count[seed] == max(count.values()))
         self.runs: dict[tuple[str, str], dict[float, list[Record]]] = {}
@@ -101,20 +100,33 @@ class Results:
         """The loss of a record at a share of that time."""
         return lambda record: loss_at(record, share * self.milliseconds[task])
 
-    def around(self, task: str, method: str, lr: float) -> list[float]:
-        """Mean final losses at the rates below and above, over that at the rate.
 
-        NaN where the grid has no rate within a factor of 4.
-        """
-        losses = {rate: fmean(map(final, runs)) for rate, runs in self.runs[task, method].items()}
-        below = max((rate for rate in losses if lr / 4 < rate < lr), default=None)
-        above = min((rate for rate in losses if lr < rate < 4 * lr), default=None)
-        return [math.nan if rate is None else losses[rate] / losses[lr] for rate in (below, above)]
+def tables(found: Results) -> str:
+    """Final losses of each task at the best rates, and losses at equal time, as Markdown."""
+    lines = []
+    for task in found.tasks:
+        least = found.best(task, found.best_feasible(task)).loss
+        lines += ["", f"### {task}", "", *_head("method", "lr", "loss", "over the best", "failed")]
+        lines.append(_row("JOBCD, default", found.default(task), DEFAULT_RATE, least, ""))
+        for name in METHODS:
+            lr = found.best(task, name).lr
+            failed = " of ".join(map(str, found.failed(task, name)))
+            lines.append(_row(name, found.runs[task, name][lr], lr, least, failed))
+    seconds = [f"{task}, {found.milliseconds[task] / 1e3:.3g} s" for task in found.tasks]
+    lines += ["", "### Equal time", "", *_head("method", *seconds)]
+    for name in METHODS:
+        best = [found.best(task, name, found.at(task, 1.0)) for task in found.tasks]
+        lines.append(f"| {name} | {' | '.join(f'{b.loss:.3g} ({b.lr:g})' for b in best)} |")
+    return "\n".join(lines)
 
-    @cached_property
-    def steps(self) -> dict[str, int]:
-        """For each task how many steps its longest run has."""
-        return {
-            task: max(max(record["steps"], default=0) for record in self.default(task))
-            for task in self.tasks
-        }
+
+def _head(*names: str) -> list[str]:
+    return [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
+
+
+def _row(name: str, runs: list[Record], lr: float, least: float, failed: str) -> str:
+    losses = [final(record) for record in runs]
+    loss = fmean(losses)
+    spread = pstdev(losses) if math.isfinite(loss) else math.inf
+    cells = (name, f"{lr:g}", f"{loss:.3g} ± {spread:.1g}", f"{loss / least:.2f}", failed)
+    return f"| {' | '.join(cells)} |"

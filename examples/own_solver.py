@@ -1,9 +1,8 @@
 """A solver of your own, as a template: gradient descent with Barzilai-Borwein steps.
 
     python examples/own_solver.py
-    jorth bench procrustes --quick --solver own_solver:Descent --solver "Riemannian CG"
 
-The second line runs in this folder. A solver takes steps and nothing else; limits, stopping, the
+A solver takes steps and nothing else; limits, stopping, the
 history, checkpoints and Ctrl-C are the loop's, which is that of all methods.
 """
 

@@ -28,7 +28,6 @@ ORDER = (
     ("optim", "solvers"),
     ("stopping", "datasets", "estimators", "kge"),
     ("adapters",),
-    ("bench",),
     ("cli",),
     ("__main__",),
 )

@@ -7,11 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from click.testing import CliRunner
 
 import jorth
-from jorth.bench import read_rows
-from jorth.cli import main
 from jorth.objectives import AbstractObjective, QuadraticForm, check_objective
 from tests.planted import near_procrustes
 from tests.solvers import registry
@@ -71,37 +68,6 @@ def test_another_method_goes_on_from_the_solver():
     found = jorth.minimize(this.objective, first.x, method="riemannian-newton", **options)
     assert found.value == pytest.approx(this.optimum, rel=1e-9)
     assert found.value < first.value
-
-
-def test_the_solver_in_a_benchmark(tmp_path, monkeypatch):
-    monkeypatch.chdir(EXAMPLES)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    arguments = ["bench", "procrustes", "--quick", "--solver", "own_solver:Descent"]
-    arguments += ["--solver", "riemannian-cg", "--report", "-o", str(tmp_path)]
-    result = CliRunner().invoke(main, arguments)
-    assert result.exit_code == 0, result.output
-    rows = read_rows(tmp_path)
-    assert [row["cell"]["method"] for row in rows] == ["Riemannian CG", "own_solver:Descent"]
-    assert all(row["outcome"] == "done" for row in rows)
-    assert "own_solver:Descent" in (tmp_path / "report" / "index.html").read_text()
-
-
-@pytest.mark.parametrize(
-    ("solver", "message"),
-    [
-        ("nowhere:Descent", "solver nowhere:Descent cannot be loaded (No module named 'nowhere')"),
-        ("own_solver:Descend", "solver own_solver:Descend cannot be loaded"),
-        ("own_solver:skew", "must be a jorth.solvers.AbstractSolver, got function"),
-    ],
-)
-def test_what_is_no_solver(tmp_path, monkeypatch, solver, message):
-    monkeypatch.chdir(EXAMPLES)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    arguments = ["bench", "hevp", "--quick", "--solver", solver, "-o", str(tmp_path / "run")]
-    result = CliRunner().invoke(main, arguments)
-    assert result.exit_code == 2
-    assert message in result.output
-    assert not (tmp_path / "run").exists()
 
 
 # -- checks of an objective

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 EXTRAS = {
-    "cdopt": "bench",
     "geoopt": "adapters",
-    "jinja2": "report",
     "matplotlib": "plots",
     "pooch": "data",
     "pykeen": "kge",

@@ -1,4 +1,4 @@
-"""`benchmarks/training.py`: tasks, tiny runs of every method, what the records say, the page."""
+"""`benchmarks/training.py`: tasks, tiny runs of every method, what the records say."""
 
 import json
 import math
@@ -11,16 +11,9 @@ import torch
 import jorth
 from benchmarks import training, training_methods, training_runs, training_tasks
 from benchmarks.training_methods import METHODS
-from benchmarks.training_results import Results, failure, loss_at
+from benchmarks.training_results import Results, failure, loss_at, tables
 from benchmarks.training_runs import Run, measure
 from benchmarks.training_tasks import TASKS, Boosts, Tree
-
-MADE = {
-    "hardware": {"cpu": "a machine", "usable_cores": 2},
-    "versions": {"torch": "2"},
-    "workers": 2,
-    "quick": False,
-}
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -159,7 +152,7 @@ def test_leaving_the_group_is_a_failure_where_it_matters():
 
 
 def lines_with(losses):
-    return [MADE, *(made_up(run, losses) for run in training.plan((0, 1)))]
+    return [made_up(run, losses) for run in training.plan((0, 1))]
 
 
 def sharp(run):
@@ -178,33 +171,13 @@ def test_best_rates_and_what_lies_around_them():
     assert found.best("tree", "CS form + Adam") == pytest.approx((0.1, 0.3))
     assert found.best("align", failed["method"]).lr in (0.1, 1.0)
     assert found.failed("align", failed["method"]) == (1, 16)
-    assert found.around("tree", "JOBCD", 0.01) == pytest.approx(
-        [(2 - math.log10(0.3)) / 2, (2 - math.log10(3)) / 2]
-    )
-    assert math.isnan(found.around("tree", "JOBCD", 0.1)[1])
 
 
-def test_the_page_says_what_is_missed(tmp_path, capsys):
-    source = tmp_path / "records.jsonl"
-    text = "".join(json.dumps(line) + "\n" for line in lines_with(sharp))
-    source.write_text(text + '{"task": "tr')  # cut short
-    training.main(["--from", str(source), "--docs", str(tmp_path)])
-    page = (tmp_path / "results" / "optimisers.md").read_text()
-    assert capsys.readouterr().out == page + "\n"
-    assert "the default ends at 4 times the loss of" in page
-    assert "after equal time" in page
-    assert "changes by 26%" in page  # 1.26 at 0.003
-    assert (tmp_path / "images" / "optimisers.png").stat().st_size > 10_000
-    packed = tmp_path / "report" / "optimisers.jsonl.gz"
-    assert training.read(packed) == training.read(source)
-
-
-def test_the_page_without_misses(capsys, tmp_path):
-    source = tmp_path / "records.jsonl"
-    flat = lines_with(lambda run: 0.1 if run.method == "JOBCD" else 0.11)
-    source.write_text("".join(json.dumps(line) + "\n" for line in flat))
-    training.main(["--from", str(source)])
-    assert "All goals are met." in capsys.readouterr().out
+def test_the_tables_have_the_best_rates():
+    text = tables(Results(lines_with(sharp)))
+    assert "### tree" in text
+    assert "| CS form + Adam | 0.3 | 0.1 ± 0 | 1.00 | 0 of 16 |" in text
+    assert "| JOBCD | 0.1 | 0.2 ± 0 | 2.00 | 0 of 10 |" in text
 
 
 def test_a_run_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):

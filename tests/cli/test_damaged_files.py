@@ -222,26 +222,6 @@ def test_a_damaged_history_is_told_or_mended(tmp_path, content):
         is_one_clear_line(result, "history.csv")
 
 
-@pytest.mark.parametrize("command", ["report", "bench"])
-@pytest.mark.parametrize(
-    "line", ["[" * DEEP, '{"a":' * DEEP, '{"key": "k", "cell": {}, "outcome": "done"}', "\x1b[31m"]
-)
-def test_damaged_rows(tmp_path, command, line):
-    path = tmp_path / "runs.jsonl"
-    path.write_text(line + "\n")
-    if command == "report":
-        result = jorth("report", tmp_path)
-    else:
-        result = jorth(
-            "bench", "speed", "--quick", "--solver", "UMCM", "--time-limit", 0.01, "-o", tmp_path
-        )
-        if line.endswith('"done"}'):  # a row of something else is none of its business
-            assert result.exit_code == 0, result.output
-            return
-    assert is_one_clear_line(result, tmp_path.name)
-    assert "\x1b" not in result.output
-
-
 def test_names_are_shown_not_obeyed(tmp_path):
     """Every entity and relation carries escapes for the terminal and tags of rich."""
     graph = tmp_path / "graph"

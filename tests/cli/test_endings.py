@@ -1,7 +1,6 @@
 """How commands end: one line for an error, the right exit code, nothing for a closed pipe."""
 
 import errno
-import json
 import signal
 import time
 from importlib import import_module
@@ -12,19 +11,11 @@ import pytest
 from click.testing import CliRunner
 
 import jorth.cli
-from jorth.bench import read_rows
-from jorth.bench.core import runs
-from jorth.bench.matrices import runner as matrix_runner
 from jorth.cli import main
 from jorth.cli.errors import LONGEST, one_line
 from jorth.solvers import minimize
 
 REPORT = "Please report it"
-
-
-@pytest.fixture
-def no_warm_up(monkeypatch):
-    monkeypatch.setattr("jorth.bench.core.runs.warm_up", lambda kind, cells: None)
 
 
 def jorth_command(*arguments):
@@ -118,16 +109,10 @@ def test_messages_have_an_end():
 @pytest.mark.parametrize(
     ("arguments", "near"),
     [
-        (["benhc"], "Did you mean bench?"),
-        (["bench", "procrust"], "Did you mean procrustes?"),
-        (["bench", "nothing"], "There are hevp, kge, probe, procrustes, speed."),
+        (["dmeo"], "Did you mean demo?"),
+        (["nothing"], "There are demo, kge, solve."),
         (["kge", "trian"], "Did you mean train?"),
-        (["data", "lst"], "Did you mean list?"),
         (["solve", "eigne"], "Did you mean eigen?"),
-        (["bench", "hevp", "--data", "mnsit"], "Did you mean mnist?"),
-        (["bench", "hevp", "--solver", "j-jobdc"], "Did you mean J-JOBCD?"),
-        (["bench", "kge", "--graph", "WN18R-mini"], "Did you mean WN18RR-mini?"),
-        (["bench", "kge", "--graph", "nope"], "there is no graph 'nope'; there are generated"),
     ],
 )
 def test_wrong_names_are_refused_with_a_suggestion(tmp_path, monkeypatch, arguments, near):
@@ -139,77 +124,13 @@ def test_wrong_names_are_refused_with_a_suggestion(tmp_path, monkeypatch, argume
     assert not list(tmp_path.iterdir())
 
 
-def test_graphs_in_the_data_are_known(tmp_path):
-    for name in ("mine", "kg/theirs"):
-        (tmp_path / name).mkdir(parents=True)
-        (tmp_path / name / "train.txt").write_text("")
-    result = jorth_command("bench", "kge", "--graph", "theirz", "--data-dir", tmp_path)
-    assert "theirs, mine. Did you mean theirs?" in result.output
-
-
-def test_a_benchmark_without_any_result_fails_and_says_why(tmp_path, monkeypatch):
-    monkeypatch.delenv("JORTH_DATA", raising=False)
-    arguments = ("bench", "kge", "--quick", "--graph", "WN18RR-mini", "-o", tmp_path)
-    result = jorth_command(*arguments)
-    assert result.exit_code == 1
-    assert "0 of 6 runs are in" in result.output
-    last = result.output.splitlines()[-1]
-    assert last.startswith("Error: none of the 6 runs has a result: knowledge graph WN18RR-mini")
-
-
-def test_some_failed_runs_are_counted(tmp_path, monkeypatch, no_warm_up):
-    calls = []
-
-    def second_fails(*arguments, **options):
-        calls.append(options)
-        if len(calls) == 2:
-            raise ArithmeticError("by zero")
-        return minimize(*arguments, **options)
-
-    monkeypatch.setattr(matrix_runner, "minimize", second_fails)
-    arguments = ("bench", "procrustes", "--quick", "--solver", "umcm", "--seed", 0, "--seed", 1)
-    result = jorth_command(*arguments, "-o", tmp_path)
-    assert result.exit_code == 0, result.output
-    assert "1 of 2 runs are in" in result.output
-    assert "1 of 2 runs have no result; the first: ArithmeticError: by zero" in result.output
-    again = jorth_command(*arguments, "-o", tmp_path)
-    assert "1 of 2 runs have no result" in again.output
-    whole = jorth_command(*arguments, "-o", tmp_path, "--retry-failed")
-    assert "2 of 2 runs are in" in whole.output
-    assert "no result" not in whole.output
-
-
-def test_a_solver_that_the_problem_does_not_have(tmp_path):
-    result = jorth_command("bench", "hevp", "--quick", "--solver", "auto", "-o", tmp_path)
-    assert result.exit_code == 2
-    assert "nothing to run" in result.output
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["demo", "-o"],
-        ["bench", "hevp", "--quick", "-o"],
-        ["bench", "kge", "--quick", "-o"],
-        ["bench", "speed", "--quick", "-o"],
-    ],
-)
-def test_a_folder_that_cannot_be_made_is_noticed_before_any_work(tmp_path, monkeypatch, command):
+def test_a_folder_that_cannot_be_made_is_noticed_before_any_work(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
-    for module, name in ((import_module("jorth.cli.demo"), "_solve"), (runs, "run_cell")):
-        monkeypatch.setattr(module, name, lambda *_: pytest.fail("work was done"))
-    result = jorth_command(*command, tmp_path / "file" / "folder")
+    demo = import_module("jorth.cli.demo")
+    monkeypatch.setattr(demo, "_solve", lambda *_: pytest.fail("work was done"))
+    result = jorth_command("demo", "-o", tmp_path / "file" / "folder")
     assert result.exit_code == 1
     assert result.output == f"Error: {tmp_path / 'file' / 'folder'}: Not a directory\n"
-
-
-def test_report_into_a_file(tmp_path):
-    jorth_command("bench", "procrustes", "--quick", "--solver", "umcm", "-o", tmp_path)
-    (tmp_path / "file").write_text("")
-    result = jorth_command("report", tmp_path, "-o", tmp_path / "file" / "page")
-    assert result.exit_code == 1
-    assert result.output == f"Error: {tmp_path / 'file' / 'page'}: Not a directory\n"
 
 
 @pytest.mark.parametrize("device", ["cuda", "gpu", "cuda:99", "meta"])
@@ -275,23 +196,3 @@ def test_ctrl_c_during_compilation_ends_a_run_at_once(monkeypatch):
     assert result.status is jorth.Status.INTERRUPTED
     assert not went_on
     np.testing.assert_array_equal(result.x, np.eye(4))
-
-
-def test_output_fits_80_columns_without_colours(tmp_path, monkeypatch):
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
-    quick = ("bench", "hevp", "--quick", "--solver", "GS-JOBCD", "--solver", "CSDM+GS-JOBCD")
-    result = jorth_command(*quick, "-o", tmp_path)
-    lines = [line for line in result.output.splitlines() if str(tmp_path) not in line]
-    assert len(lines) >= len(read_rows(tmp_path)) == 8
-    assert max(map(len, lines)) <= 80
-    assert "\x1b" not in result.output
-
-
-def test_a_page_in_the_same_command(tmp_path):
-    arguments = ("bench", "procrustes", "--quick", "--solver", "umcm", "--report", "-o", tmp_path)
-    result = jorth_command(*arguments)
-    assert result.exit_code == 0, result.output
-    page = tmp_path / "report" / "index.html"
-    assert result.output.splitlines()[-1] == f"Report: {page}"
-    assert "UMCM" in page.read_text()
-    assert json.loads((tmp_path / "runs.jsonl").read_text())["outcome"] == "done"

@@ -5,7 +5,6 @@ Nothing here waits for a time: a process says by a line or a file that it is whe
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,7 +14,6 @@ import numpy as np
 import pytest
 
 import jorth
-from jorth.bench import read_rows
 from jorth.kge import load_model
 
 PACKAGE = Path(jorth.__file__).parent.parent
@@ -65,7 +63,7 @@ def interrupted(process):
 
 @pytest.mark.parametrize(
     ("module", "arguments"),
-    [("click", ["--help"]), ("torch", ["kge", "train"]), ("scipy", ["bench", "hevp", "--quick"])],
+    [("click", ["--help"]), ("torch", ["kge", "train"]), ("scipy", ["demo", "-o", "out"])],
 )
 def test_ctrl_c_while_modules_are_loaded(start, tmp_path, module, arguments):
     (tmp_path / "fake" / f"{module}.py").write_text(BLOCKED)
@@ -93,32 +91,6 @@ def test_sigterm_keeps_the_best_model(start, tmp_path):
     assert process.returncode == 143, errors
     assert "Go on:" in errors
     assert load_model(tmp_path / "out").about["message"].startswith("interrupted in epoch")
-
-
-def test_ctrl_c_in_a_benchmark_keeps_its_runs(start, tmp_path):
-    process = start(
-        *("bench", "procrustes", "--n", 12, "--solver", "umcm", "--time-limit", 0.01),
-        *(text for seed in range(2000) for text in ("--seed", str(seed))),
-        *("-o", "runs"),
-    )
-    assert "UMCM" in process.stdout.readline()
-    output, _ = interrupted(process)
-    rows = read_rows(tmp_path / "runs")
-    assert f"{len(rows)} of 2000 runs are in runs" in output
-    assert "the same command continues" in output
-    assert {row["outcome"] for row in rows} == {"done"}
-
-
-def test_ctrl_c_in_a_download_leaves_nothing(start, tmp_path):
-    server = socket.create_server(("127.0.0.1", 0))
-    address = f"http://127.0.0.1:{server.getsockname()[1]}/w1a"
-    process = start("data", "fetch", "w1a", "--folder", "data", "--url", address, "--trust")
-    with server, server.accept()[0] as connection:
-        connection.recv(1000)
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n1 1:2\n")
-        _, errors = interrupted(process)
-    assert "Interrupted" in errors
-    assert not list((tmp_path / "data").iterdir())
 
 
 def test_ctrl_c_in_the_demo(start, tmp_path):

@@ -225,7 +225,7 @@ def test_folder_argument_then_variable_then_cache(tmp_path, monkeypatch):
 def test_missing_set_says_how_to_get_it(tmp_path):
     with pytest.raises(
         FileNotFoundError,
-        match=r"data set w1a is not in .*`jorth data fetch w1a` downloads it.*JORTH",
+        match=r"data set w1a is not in .*`jorth.datasets.fetch\('w1a'\)` downloads it.*JORTH",
     ):
         load("w1a", folder=tmp_path)
     with pytest.raises(FileNotFoundError, match=r"data set tdt2 is not in .*no public address"):

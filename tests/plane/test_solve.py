@@ -334,11 +334,12 @@ def test_two_families_cover_what_the_paper_lists_as_four():
     case_c = np.stack([x, -y, y, -x], axis=-1).reshape(-1, 2, 2)
     np.testing.assert_array_equal(case_a, first[::-1])
     np.testing.assert_array_equal(case_c, -case_b[::-1])
-    # the printed four never reach -boost:
-    # on a problem where V = -I is best they lose, and we do not
+    # without the negative branch of Lemma 2.3 the four never reach -boost:
+    # on a problem where V = -I is best they lose; with it, as printed, they do not
     P, Q = np.array([[9.0, 0], [0, 9]]), np.eye(4)
     best_printed = min(surrogate(V, P, Q).min() for V in (first, case_a, case_b, case_c))
     step = solve_plane(P, Q, np.array([1, -1]))
     assert -step.decrease < best_printed - 1
     assert step.V[0, 0] < 0
     assert step.V[1, 1] < 0
+    assert surrogate(-first, P, Q).min() < best_printed - 1

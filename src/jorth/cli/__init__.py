@@ -18,11 +18,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 folder = click.Path(file_okay=False, path_type=Path)
 # name: module and the click command in it
 COMMANDS = {
-    "bench": "jorth.cli.bench:bench",
-    "data": "jorth.cli.data:data",
     "demo": "jorth.cli.demo:demo",
     "kge": "jorth.cli.kge:kge",
-    "report": "jorth.cli.report:report",
     "solve": "jorth.cli.solve:solve",
 }
 
@@ -30,7 +27,6 @@ EXAMPLES = """\b
 Examples:
   jorth demo
   jorth solve procrustes source.csv target.csv -s lorentz -o X.npy
-  jorth bench hevp --data rows.csv --report
   jorth kge train --data my-graph
   jorth COMMAND --help"""
 

@@ -102,33 +102,6 @@ def load(
     return np.divide(matrix, divisor, dtype=np.float64)
 
 
-def summarise(
-    name: str, *, folder: str | os.PathLike[str] | None = None, sparse_first: bool = False
-) -> dict[str, str]:
-    """Shape, sparsity, range and norm of what `load` gives without m and n, by label."""
-    entry = lookup(name)
-    path, matrix, divisor = _open_set(entry, folder, sparse_first=sparse_first)
-    stored = entries(matrix).ravel().astype(np.float64) / divisor
-    nonzeros = int(np.count_nonzero(stored))
-    rows, columns = matrix.shape
-    full = rows * columns
-    with_zero = np.append(stored, 0.0) if nonzeros < full else stored  # also those not stored
-    scaled = f" (divided by {divisor:g})" if divisor != 1.0 else ""
-    sizes = {"HEVP": entry.hevp, "HSPP": entry.hspp}
-    return {
-        "name": entry.name,
-        "about": entry.description,
-        "file": str(path),
-        "stored as": f"{'CSR' if scipy.sparse.issparse(matrix) else 'dense'} {matrix.dtype}",
-        "shape": f"{rows} x {columns}",
-        "non-zero": f"{nonzeros} of {full} ({nonzeros / full:.2%})",
-        "range": f"{with_zero.min():.4g} to {with_zero.max():.4g}{scaled}",
-        "||D||_F^2": f"{float(stored @ stored):.4g}",
-        "paper": ", ".join(f"{label} {s[0]} x {s[1]}" for label, s in sizes.items() if s),
-        "terms": entry.terms,
-    }
-
-
 def _open_set(
     entry: DataSet,
     folder: str | os.PathLike[str] | None,

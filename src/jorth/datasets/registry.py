@@ -16,7 +16,7 @@ class DataSet:
     """One data set of the paper.
 
     Attributes:
-        name: Its name in `load` and `jorth data`.
+        name: Its name in `load` and `fetch`.
         description: What the rows and columns are.
         shape: Rows and columns of the complete set, None where unknown.
         values: What the entries are.
@@ -44,7 +44,7 @@ class DataSet:
     def how_to_get(self) -> str:
         """What messages say to someone who lacks the file."""
         if self.url:
-            return f"`jorth data fetch {self.name}` downloads it"
+            return f"`jorth.datasets.fetch({self.name!r})` downloads it"
         return "it has no public address known here"
 
 

@@ -1,0 +1,10 @@
+"""The alternating direction method with our penalties."""
+
+from benchmark_utils import Minimizer
+
+
+class Solver(Minimizer):
+    name = "ADMM"
+
+    def method(self):
+        return "admm"

@@ -1,0 +1,14 @@
+"""J-JOBCD with our defaults: a tournament of pairs per gradient in the component of the start."""
+
+from benchmark_utils import Minimizer
+
+import jorth
+
+
+class Solver(Minimizer):
+    name = "J-JOBCD"
+
+    def method(self):
+        # -tr(X^T A X) is concave: theta alone bounds the steps
+        race = self.problem.objective.sense == "max"
+        return jorth.Jacobi(theta=self.problem.objective.curvature() if race else None)

@@ -1,0 +1,8 @@
+"""What the benchmarks of the paper share, from `../shared.py`."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from shared import *  # noqa: F403

@@ -1,0 +1,12 @@
+"""What our J-JOBCD does on a rough objective: steps along averaged slopes."""
+
+from benchmark_utils import Minimizer
+
+import jorth
+
+
+class Solver(Minimizer):
+    name = "J-JOBCD, averaged slopes"
+
+    def method(self):
+        return jorth.Jacobi(curvature="per-plane")

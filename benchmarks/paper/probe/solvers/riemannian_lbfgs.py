@@ -1,0 +1,10 @@
+"""Riemannian L-BFGS with our preconditioner: not a method of the paper."""
+
+from benchmark_utils import Minimizer
+
+
+class Solver(Minimizer):
+    name = "Riemannian L-BFGS"
+
+    def method(self):
+        return "riemannian-lbfgs"

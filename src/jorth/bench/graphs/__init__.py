@@ -1,1 +1,0 @@
-"""Knowledge graphs: methods for the relations of UltraE, tuned in the same way and compared."""

@@ -1,1 +1,0 @@
-"""Methods over J-orthogonal matrices on eigenvalue, Procrustes and structural probe problems."""

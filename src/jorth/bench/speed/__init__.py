@@ -1,1 +1,0 @@
-"""Time to a gap on planted Procrustes: methods of jorth compared with pymanopt and cdopt."""
