@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from jorth import Signature, eigh, residual
+from jorth import Signature, eigh, random_point, residual
 from tests.group.strategies import UNIT, dense_j
 from tests.linalg.reference import positive_definite
 from tests.linalg.test_eigh import MIXED, check, planted
@@ -94,6 +94,47 @@ def test_no_x_diagonalises_a_jordan_block(name, shift, sign):
     A = DEGENERATE[name] + shift * dense_j(sig)
     with pytest.raises(ValueError, match="no J-orthogonal X diagonalises A"):
         eigh(sign * A, sig)
+
+
+@pytest.mark.parametrize(("weakest", "shift"), [(1.0, 0.0), (1e-6, 0.0), (1.0, 1.5)])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_form_that_is_rounding_counts_as_zero(seed, weakest, shift):
+    """The Jordan block in other coordinates: z^T J z comes out as some u / weakest, not as 0."""
+    sig = Signature(3, 2)
+    Y = random_point(sig, cond=3.0, seed=seed)
+    A = Y.T @ (weakest * np.outer(LIGHT, LIGHT) + np.diag([0.0, 2, 3, 0, 4])) @ Y
+    A += shift * dense_j(sig)
+    with pytest.raises(ValueError, match="no J-orthogonal X diagonalises A"):
+        eigh((A + A.T) / 2, sig, tolerance=1e-14)
+
+
+@pytest.mark.parametrize("form", [1e-2, 1e-5])
+def test_a_form_that_is_small_but_real_does_not(form):
+    """The null vector z = (1, 0, 0, 1 - form, 0) has z^T J z = 2 form: ||X||^2 = 1 / form."""
+    sig = Signature(3, 2)
+    z, v = np.array([1.0, 0, 0, 1 - form, 0]), np.array([1 - form, 0, 0, -1.0, 0])
+    values, X = eigh(np.outer(v, v) + np.diag([0.0, 2, 3, 0, 4]), sig, tolerance=1e-14)
+    assert (values == 0).sum() == 1
+    null = X[:, values == 0][:, 0]
+    np.testing.assert_allclose(null / null[0], z, atol=1e-12)
+    np.testing.assert_allclose(sig.signs @ null**2, 1, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [1, -1])
+@pytest.mark.parametrize("middle", [0.0, 3.0])
+def test_float32(kind, middle):
+    """What is semidefinite to the rounding of float32 counts as that."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(0, 10))
+        sig = Signature.of(rng.permutation([1, -1] + [1] * (n // 3) + [-1] * (n - n // 3)))
+        n = sig.n
+        exact = low_rank(n, int(rng.integers(0, n)), seed) + middle * dense_j(sig)
+        A = (kind * exact).astype(np.float32)
+        values, X = eigh(A, sig)
+        size = np.linalg.norm(X, 2) ** 2 * max(np.linalg.norm(A, 2), 1)
+        defect = X.T.astype(float) @ A @ X - np.diag(sig.signs * values)
+        assert np.abs(defect).max() <= 20 * n * 2.0**-24 * size  # measured: below 2
 
 
 def test_batches_of_all_kinds():

@@ -211,6 +211,8 @@ def test_what_is_left_must_be_more_than_rounding():
     """1 - s^2 is 2 u and 16 u for these s, and n eps = 4 u is the least."""
     with pytest.raises(ValueError, match=r"must be above 4.4e-16, got 2.22e-16"):
         cholesky_update(np.eye(2), drop=[1 - 2.0**-53, 0.0])
+    with pytest.raises(ValueError, match=r"must be above 2.4e-07, got 1.19e-07"):
+        cholesky_update(np.eye(2, dtype=np.float32), drop=np.float32([1 - 2.0**-24, 0.0]))
     found = cholesky_update(np.eye(2), drop=[1 - 2.0**-50, 0.0])
     np.testing.assert_allclose(found, np.diag([2.0**-24.5, 1.0]), rtol=1e-10)
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -22,7 +23,7 @@ from jorth.arrays import (
 from jorth.linalg.batch import Floats, at_place, check_matrices, flat_batch, like_batch, over_batch
 from jorth.linalg.definite import Search, cholesky_factor, find_shift, less_shift
 from jorth.linalg.hsvd import MAX_SWEEPS, one_sided_jacobi
-from jorth.linalg.semidefinite import Kernel, diagonalise, find_kernel
+from jorth.linalg.semidefinite import diagonalise, find_kernel
 from jorth.linalg.subset import (
     Operator,
     eigh_subset,
@@ -111,7 +112,8 @@ def eigh(
     matrix = square_matrix(A, signature, "A")
     check_matrices(matrix, "A")
     check_symmetric(matrix, "A")
-    one = partial(_eigh, signs=signature.signs, shift=shift, tolerance=tolerance)
+    zero = signature.n * torch.finfo(matrix.dtype).eps if tolerance is None else tolerance
+    one = partial(_eigh, signs=signature.signs, shift=shift, zero=zero, trusting=tolerance is None)
     plain = shift is None and tolerance is None
     many = plain and matrix.shape[:-2].numel() >= MANY and signature.n <= SMALL
     values, X = _eigh_of_many(matrix, signature, one) if many else over_batch(one, matrix)
@@ -170,20 +172,21 @@ def checked_options(
 
 
 def _eigh(
-    A: Floats, signs: NDArray[np.int8], shift: float | None, tolerance: float | None
+    A: Floats, signs: NDArray[np.int8], shift: float | None, zero: float, *, trusting: bool
 ) -> Pairs:
+    """The eigenpairs of one matrix; ``trusting`` Cholesky where it succeeds, ``zero`` or not."""
     A = 0.5 * A + 0.5 * A.T
-    found = positive_eigh(A, signs, shift, tolerance)
+    found = _positive_eigh(A, signs, shift, zero, trusting)
     if not isinstance(found, Search):
         return found
-    negated = positive_eigh(-A, signs, None if shift is None else -shift, tolerance)
+    negated = _positive_eigh(-A, signs, None if shift is None else -shift, zero, trusting)
     if not isinstance(negated, Search):
         return 0.0 - negated[0], negated[1]
     raise ValueError(_refusal(A, signs, shift, found))
 
 
-def positive_eigh(
-    A: Floats, signs: NDArray[np.int8], shift: float | None, tolerance: float | None
+def _positive_eigh(
+    A: Floats, signs: NDArray[np.int8], shift: float | None, zero: float, trusting: bool
 ) -> Pairs | Search:
     """`eigh` of one matrix for which A - mu J is positive (semi)definite for some mu.
 
@@ -194,24 +197,21 @@ def positive_eigh(
     if R is None and np.all(signs == signs[0]):  # J = I or J = -I: ascending or descending
         values, X = np.linalg.eigh(A)
         return signs * values, X
-    found = _at_shift(A, signs, Search(mu, R), tolerance, exact=True)
-    if found is not None or shift is not None:
-        return Search(mu, None) if found is None else found
-    search = find_shift(A, signs)
-    found = _at_shift(A, signs, search, tolerance, exact=False)
-    return search if found is None else found
-
-
-def _at_shift(
-    A: Floats, signs: NDArray[np.int8], search: Search, tolerance: float | None, *, exact: bool
-) -> Pairs | None:
-    """lambda and X if A - mu J is positive definite, or semidefinite, for the mu of a search."""
-    R = search.factor
-    found = None
-    if R is None or tolerance is not None:
-        kernel = find_kernel(A, signs, search.shift, tolerance, exact=exact)
-        found = None if kernel is None else _by_kernel(kernel, signs)
-    return _by_jacobi(R, signs, search.shift) if found is None and R is not None else found
+    search = Search(mu, R)
+    for exact in (True, False):
+        found = None
+        if search.factor is None or not trusting:
+            kernel = find_kernel(A, signs, search.shift, zero, exact=exact)
+            if kernel is not None:
+                return _outwards(*diagonalise(kernel, signs), signs, kernel.shift)
+        if search.factor is not None:
+            found = _by_jacobi(search.factor, signs, search.shift)
+        if found is not None or shift is not None:
+            break
+        search = find_shift(A, signs) if exact else search
+    if found is None:
+        return Search(mu, None) if shift is not None else search
+    return found
 
 
 def _by_jacobi(R: Floats, signs: NDArray[np.int8], shift: float) -> Pairs | None:
@@ -221,16 +221,6 @@ def _by_jacobi(R: Floats, signs: NDArray[np.int8], shift: float) -> Pairs | None
     except ValueError:
         return None
     return _outwards(signs * S**2, X, signs, shift)
-
-
-def _by_kernel(kernel: Kernel, signs: NDArray[np.int8]) -> Pairs:
-    """lambda and X if A - shift J is positive semidefinite and singular, or an error."""
-    if kernel.is_degenerate():
-        raise ValueError(
-            "no J-orthogonal X diagonalises A: A - mu J is semidefinite for a mu, and has a null "
-            "vector z with z^T J y = 0 for all of its null vectors y"
-        )
-    return _outwards(*diagonalise(kernel, signs), signs, kernel.shift)
 
 
 def _outwards(theta: Floats, X: Floats, signs: NDArray[np.int8], shift: float) -> Pairs:

@@ -102,8 +102,8 @@ def hsvd(
         G: (..., m, n).
         signature: The signs of J.
         tolerance: What is taken for zero when the rank is judged, relative to the largest pivot of
-            a QR factorisation of the scaled G. None is max(m, n) eps in float64; data with larger
-            errors need more.
+            a QR factorisation of the scaled G. None is max(m, n) eps in the dtype of G; data with
+            larger errors need more.
 
     Returns:
         HSVD(U, S, X). S descends among the positions of each sign.
@@ -117,14 +117,13 @@ def hsvd(
         expected = f"(..., m, {n}) for {signature}"
         raise ValueError(f"G must have shape {expected}, got {describe(G)}")
     check_matrices(matrix, "G")
-    zero = max(matrix.shape[-2:]) * EPS if tolerance is None else _tolerance(tolerance)
+    if tolerance is None:
+        zero = max(matrix.shape[-2:]) * torch.finfo(matrix.dtype).eps
+    else:
+        expected = "None or a number of at least 0 and below 1"
+        zero = real_number(tolerance, "tolerance", expected, lambda x: 0 <= x < 1)
     U, S, X = over_batch(partial(_hsvd, signs=signature.signs, tolerance=zero), matrix)
     return HSVD(U=like_input(U, G), S=like_input(S, G), X=like_input(X, G), signature=signature)
-
-
-def _tolerance(value: object) -> float:
-    expected = "None or a number of at least 0 and below 1"
-    return real_number(value, "tolerance", expected, lambda x: 0 <= x < 1)
 
 
 def _hsvd(G: Floats, signs: NDArray[np.int8], tolerance: float) -> tuple[Floats, Floats, Floats]:

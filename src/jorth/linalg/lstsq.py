@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from jorth import arrays
-from jorth.arrays import ArrayT, Convertible, describe, like_input, tensor_alike
+from jorth.arrays import ArrayT, Convertible, describe, like_input, tensor_alike, unit_roundoff
 from jorth.linalg.qr import check_definite, column_basis, tall_matrix
 from jorth.signature import Signature
 from jorth.suggestions import explained
@@ -40,10 +40,11 @@ def indefinite_lstsq(
     """
     matrix = tall_matrix(A, signature)
     right = right_hand_side(b, matrix)
-    V, R, scale = column_basis(matrix.to(torch.float64))
+    unit = unit_roundoff(matrix)
+    V, R, scale = column_basis(matrix.to(torch.float64), unit)
     VtJ = V.mT * signature.vector(V)
     M = VtJ @ V
-    check_definite(torch.linalg.eigvalsh(M), signature)
+    check_definite(torch.linalg.eigvalsh(M), signature, unit)
     columns = right[..., None] if right.ndim < matrix.ndim else right
     y = torch.cholesky_solve(VtJ @ columns.to(V), torch.linalg.cholesky(M))
     x = torch.linalg.solve_triangular(R, y, upper=True) / scale[..., None]

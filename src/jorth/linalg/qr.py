@@ -45,13 +45,14 @@ def hyperbolic_qr(A: ArrayT | Convertible, signature: Signature) -> tuple[ArrayT
         ValueError: A^T J A is not positive definite, or A has linearly dependent columns.
     """
     matrix = tall_matrix(A, signature)
-    V, R0, scale = column_basis(matrix.to(torch.float64))
+    unit = unit_roundoff(matrix)
+    V, R0, scale = column_basis(matrix.to(torch.float64), unit)
     plus, minus = signature.positions(matrix.device)
     U2, sine, Zh = torch.linalg.svd(V[..., minus, :])
     U1, C = positive_qr(V[..., plus, :] @ Zh.mT, mode="complete")
     cosine = torch.diagonal(C, dim1=-2, dim2=-1)
     r, k = sine.shape[-1], V.shape[-1]
-    check_definite((cosine[..., :r] - sine) * (cosine[..., :r] + sine), signature)
+    check_definite((cosine[..., :r] - sine) * (cosine[..., :r] + sine), signature, unit)
     mu = torch.atanh(sine / cosine[..., :r])
     D = torch.cat([cosine[..., :r] / mu.cosh(), cosine[..., r:]], dim=-1)
     Y, R = positive_qr(D[..., None] * (Zh @ R0))
@@ -77,24 +78,24 @@ def tall_matrix(A: object, signature: Signature) -> Tensor:
     return matrix
 
 
-def column_basis(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """(V, R, d) with A = V R diag(d), or a ValueError if columns are dependent to rounding.
+def column_basis(A: Tensor, unit: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Return (V, R, d) with A = V R diag(d), or raise a ValueError: dependent columns to rounding.
 
     V has orthonormal columns, and d (..., k) makes those of A about equally long.
     """
     scale = power_of_two(A.abs().amax(dim=-2))
     V, R = torch.linalg.qr(A / scale[..., None, :])
     smallest = torch.linalg.svdvals(R)[..., -1].min().item()
-    if smallest <= A.shape[-2] * unit_roundoff(A):
+    if smallest <= A.shape[-2] * unit:
         found = f"a smallest singular value of {smallest:.3g} once they are scaled"
         raise ValueError(f"A must have linearly independent columns, got {found}")
     return V, R, scale
 
 
-def check_definite(eigenvalues: Tensor, signature: Signature) -> None:
+def check_definite(eigenvalues: Tensor, signature: Signature, unit: float) -> None:
     """Raise a ValueError if an eigenvalue of V^T J V, V orthonormal, is not above rounding."""
     worst = min(eigenvalues.flatten().tolist(), default=1.0)
-    if not worst > 4 * signature.n * unit_roundoff(eigenvalues):
+    if not worst > 4 * signature.n * unit:
         raise ValueError(
             "A^T J A must be positive definite, got a matrix A whose smallest eigenvalue of "
             f"A^T J A relative to A^T A is {worst:.3g} for {signature}"

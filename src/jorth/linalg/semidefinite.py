@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from jorth.linalg.batch import Floats
 from jorth.linalg.definite import less_shift
-from jorth.linalg.hsvd import EPS, one_sided_jacobi
+from jorth.linalg.hsvd import one_sided_jacobi
+
+EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -30,22 +32,16 @@ class Kernel:
     forms: Floats
     doubt: float
 
-    def is_degenerate(self) -> bool:
-        """Whether some z of the null space has z^T J y = 0 for all y in it, to rounding."""
-        return bool(np.abs(self.forms).min() <= self.doubt)
-
 
 def find_kernel(
-    A: Floats, signs: NDArray[np.int8], shift: float, tolerance: float | None, *, exact: bool
+    A: Floats, signs: NDArray[np.int8], shift: float, tolerance: float, *, exact: bool
 ) -> Kernel | None:
-    """The kernel of A - shift J, or None if that has a negative eigenvalue or full rank.
+    """Return the kernel of A - shift J, or None if that has a negative eigenvalue or full rank.
 
-    Eigenvalues count as zero up to ``tolerance`` (n eps by default) times the largest, after the
-    rows and columns are scaled by the roots of |a_ii| + |shift|: a grading of A does not matter. If
-    the shift is not ``exact`` it may be off by the square root of that, where a null vector
-    z has z^T J z = 0.
+    Eigenvalues count as zero up to ``tolerance`` times the largest, after the rows and columns are
+    scaled by the roots of |a_ii| + |shift|: a grading of A does not matter. If the shift is not
+    ``exact`` it may be off by the square root of that, where a null vector z has z^T J z = 0.
     """
-    tolerance = len(A) * EPS if tolerance is None else tolerance
     scale = np.sqrt(np.abs(A.diagonal()) + abs(shift))
     scale[scale == 0] = 1.0
     values, V = np.linalg.eigh(less_shift(A, signs, shift) / scale / scale[:, None])
@@ -56,17 +52,22 @@ def find_kernel(
     basis = np.linalg.qr(V[:, : len(A) - rank] / scale[:, None])[0]
     forms, W = np.linalg.eigh(basis.T @ (signs[:, None] * basis))
     doubt = min(10 * zero / values[-rank], tolerance**0.5) if rank else 0.0
-    doubt = max(doubt, 10 * len(A) * EPS, 0.0 if exact else tolerance**0.5)
+    doubt = max(doubt, 10 * tolerance, 10 * len(A) * EPS, 0.0 if exact else tolerance**0.5)
     R = np.sqrt(values[len(A) - rank :, None]) * V[:, len(A) - rank :].T * scale
     return Kernel(shift, R, basis @ W, forms, doubt)
 
 
 def diagonalise(kernel: Kernel, signs: NDArray[np.int8]) -> tuple[Floats, Floats]:
-    """(theta, X) with X^T J X = J and X^T R^T R X = J diag(theta) for a kernel that allows it.
+    """Return (theta, X) with X^T J X = J and X^T R^T R X = J diag(theta), or raise a ValueError.
 
     The null space and its J-orthogonal complement are invariant. The first has theta = 0; on the
     second R has full column rank and J-Jacobi applies. Not sorted by sign.
     """
+    if np.abs(kernel.forms).min() <= kernel.doubt:
+        raise ValueError(
+            "no J-orthogonal X diagonalises A: A - mu J is semidefinite for a mu, and has a null "
+            "vector z with z^T J y = 0 for all of its null vectors y"
+        )
     zeros = kernel.basis / np.sqrt(np.abs(kernel.forms))
     others = np.linalg.qr(signs[:, None] * kernel.basis, mode="complete")[0][:, len(kernel.forms) :]
     forms, W = np.linalg.eigh(others.T @ (signs[:, None] * others))

@@ -25,8 +25,6 @@ from jorth.arrays import (
 from jorth.linalg.batch import Floats
 from jorth.suggestions import explained
 
-EPS = float(np.finfo(np.float64).eps)
-
 
 @explained
 def cholesky_update(
@@ -77,11 +75,12 @@ def cholesky_update(
     if added is None and dropped is None:
         raise ValueError("add or drop must be rows to add to R^T R or to take out, got neither")
     factors = _triangles(matrix, lower)
+    least = matrix.shape[-1] * torch.finfo(matrix.dtype).eps
     for factor, plus, minus in zip(factors, _each(added), _each(dropped), strict=False):
         if plus is not None:
             add_rows(factor, plus)
         if minus is not None:
-            _check_remains(drop_rows(factor, minus, len(factor) * EPS), len(factor))
+            _check_remains(drop_rows(factor, minus, least), least)
     # what overflows in a row of R' reaches the diagonal in a later one
     check_overflow(np.diagonal(factors, axis1=1, axis2=2), "R and add", "the new factor")
     found = torch.from_numpy(factors).reshape(matrix.shape).to(matrix)
@@ -147,11 +146,11 @@ def _each(rows: Tensor | None) -> Iterable[Floats | None]:
     return repeat(None) if rows is None else _float64(rows).copy()
 
 
-def _check_remains(square: float, n: int) -> None:
+def _check_remains(square: float, least: float) -> None:
     """Raise a ValueError if the new diagonal, squared and relative to the old, is only rounding."""
-    if not square > n * EPS:
+    if not square > least:
         raise ValueError(
             "drop must be rows that leave R^T R + add^T add - drop^T drop positive definite: the "
             "square of each new diagonal entry, relative to the one before, must be above "
-            f"{n * EPS:.2g}, got {square:.3g}"
+            f"{least:.2g}, got {square:.3g}"
         )
