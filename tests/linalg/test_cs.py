@@ -82,6 +82,19 @@ def test_batch_and_float32():
     assert (cs.compose() - X).abs().max() < 1e-5
 
 
+def test_the_factors_unpack():
+    X = random_point(Signature(2, 1), seed=2)
+    U1, U2, mu, V1, V2 = cs_decomposition(X, Signature(2, 1))
+    assert (U1.shape, U2.shape, mu.shape, V1.shape, V2.shape) == (
+        (2, 2),
+        (1, 1),
+        (1,),
+        (2, 2),
+        (1, 1),
+    )
+    np.testing.assert_allclose(X[2:, :2], U2 @ np.sinh([mu]) @ V1[:, :1].T, atol=1e-14)
+
+
 def test_identity():
     cs = cs_decomposition(np.eye(3), Signature(2, 1))
     np.testing.assert_array_equal(cs.mu, [0.0])

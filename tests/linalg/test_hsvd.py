@@ -214,3 +214,9 @@ def test_batch_torch_and_float32():
     one = hsvd(G[1, 2].float().double().numpy(), MIXED)
     np.testing.assert_array_equal(found.S[1, 2].numpy(), one.S.astype(np.float32))
     assert hsvd(G[0, 0].numpy(), MIXED).U.dtype == np.float64
+
+
+def test_the_factors_unpack():
+    G = np.random.default_rng(7).standard_normal((9, 8))
+    U, S, X = hsvd(G, MIXED)
+    np.testing.assert_allclose(G @ X, U * S, atol=1e-13)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Generic
 
@@ -39,8 +40,12 @@ class CS(Generic[ArrayT]):
     V2: ArrayT
     signature: Signature
 
+    def __iter__(self) -> Iterator[ArrayT]:
+        """Yield the factors: ``U1, U2, mu, V1, V2 = cs_decomposition(X, signature)``."""
+        return iter((self.U1, self.U2, self.mu, self.V1, self.V2))
+
     def compose(self) -> ArrayT:
-        """The matrix X (..., n, n), in the order of the signature."""
+        """Return the matrix X (..., n, n), in the order of the signature."""
         p, q = check_signature(self.signature).p, self.signature.q
         mu = finite_values(self.mu, "mu", min(p, q), self.signature)
         U1 = finite_factor(self.U1, "U1", (p, p), mu, "mu")

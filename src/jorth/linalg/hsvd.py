@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic
@@ -57,8 +58,12 @@ class HSVD(Generic[ArrayT]):
     X: ArrayT
     signature: Signature
 
+    def __iter__(self) -> Iterator[ArrayT]:
+        """Yield U, S and X: ``U, S, X = hsvd(G, signature)``."""
+        return iter((self.U, self.S, self.X))
+
     def compose(self) -> ArrayT:
-        """The matrix G (..., m, n)."""
+        """Return the matrix G (..., m, n)."""
         n = check_signature(self.signature).n
         S = finite_values(self.S, "S", n, self.signature)
         U = finite_factor(self.U, "U", (None, n), S, "S")
