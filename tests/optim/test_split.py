@@ -166,3 +166,12 @@ def test_other_parameters_of_a_model_are_refused_with_advice(kind):
         kind(JOrthogonalLinear(SIG, bias=True).parameters(), SIG)
     with pytest.raises(TypeError, match=r"model must be a torch.nn.Module, got generator"):
         split_parameters(model.parameters())
+
+
+@pytest.mark.parametrize("kind", [JOBCD, VRJOBCD])
+def test_optimisers_leave_the_groups_of_a_split_as_they_are(kind):
+    split = split_parameters(JOrthogonalLinear(SIG))
+    for lr in (0.1, 0.2):  # twice, with options of their own
+        (group,) = kind(split.j_orthogonal, lr=lr).param_groups
+        assert group["lr"] == lr
+    assert [set(group) for group in split.j_orthogonal] == [{"params", "signature"}]

@@ -20,9 +20,9 @@ from jorth.group.look import diagonal
 from jorth.group.look import violation as violation_of
 from jorth.kernels.angles import BOOST_REACH, FIRST_GAIN, LARGEST_GAIN
 from jorth.kernels.averages import LARGEST_GROWTH
+from jorth.kernels.pairings import numbered_rounds, rounds_in_tournament
 from jorth.optim.guard import DRIFT, NEWTON_RADIUS, largest_norm, largest_residual
-from jorth.optim.rounds import rounds_of
-from jorth.optim.steps import sides_of, state_shapes
+from jorth.optim.steps import sides_of
 from jorth.optim.weight_decay import pull
 from jorth.plane.compiled.roots import compiled
 from jorth.plane.compiled.rows import compiled_sum, inlined
@@ -38,6 +38,7 @@ PROBES = 16
 E Z, where Z has random signs: flipping the sign that multiplies the entry changes its row of E Z by
 twice its size. So E Z, in O(n^2), clears most matrices; the others need the residual itself."""
 STATE = ("momentum", "momentum_weight", "root", "root_weight", "gain")
+STATE_WITHOUT_ROOTS = ("momentum", "momentum_weight", "gain")
 
 
 class Rule(NamedTuple):
@@ -126,18 +127,24 @@ def compiled_steps(
         The masks ``finite`` and ``too_far`` of `Outcome`, of all their matrices in turn.
     """
     first = params[0]
-    pairs = rounds_of(group, first).reshape(-1, 2)
-    planes = Planes(pairs, *_shared(group["signature"], first.shape[-1]))
+    n = first.shape[-2]
+    count = group["rounds_per_gradient"] or rounds_in_tournament(n)
+    rounds = numbered_rounds(n, group["matching"], count, group["seed"], group["turn"])
+    planes = Planes(rounds.reshape(-1, 2), *_shared(group["signature"], first.shape[-1]))
     rule = _rule(group, first.dtype)
     sides = sides_of(group, first)
+    names = STATE if group["curvature"] != "scheduled" else STATE_WITHOUT_ROOTS
+    back = np.empty((0, 0))
     found = []
     for p, gradient, state in zip(params, gradients, states, strict=True):
         X = p.detach().contiguous()
         matrices = X.numpy().reshape(-1, *X.shape[-2:])
         G = gradient.detach().to(X.dtype).contiguous().numpy().reshape(matrices.shape)
-        own = {name: state[name].contiguous() for name in state_shapes(group, p)}
+        own = {name: state[name].contiguous() for name in names}
+        if group["weight_decay"] > 0:
+            back = _pull(group, X, sides)
         outcome = step_batch(
-            matrices, G, _averages(own, len(matrices), len(sides)), _pull(group, X, sides),
+            matrices, G, _averages(own, len(matrices), len(sides)), back,
             planes, rule, "left" in sides, "right" in sides,
         )  # fmt: skip
         for target, value in ((p, X), *((state[name], own[name]) for name in own)):
@@ -155,10 +162,11 @@ def compiled_steps(
 
 def _averages(state: dict[str, Tensor], batch: int, sides: int) -> Averages:
     """The averages as arrays (b, sides, c), which share the memory of the state."""
+    shape = (batch, sides, -1)
     none = np.empty((batch, sides, 0), dtype=state["gain"].numpy().dtype)
-    arrays = [state[name].numpy() if name in state else none for name in STATE]
-    width = max(batch * sides, 1)
-    return Averages(*(array.reshape(batch, sides, array.size // width) for array in arrays))
+    return Averages(
+        *[state[name].numpy().reshape(shape) if name in state else none for name in STATE]
+    )
 
 
 @lru_cache(maxsize=16)
@@ -170,9 +178,7 @@ def _shared(signature: Signature, columns: int) -> tuple[NDArray[np.float64], ..
 
 
 def _pull(group: dict[str, Any], X: Tensor, sides: tuple[str, ...]) -> NDArray[np.float64]:
-    """The angles (b, n^2) of the weight decay, or (0, 0)."""
-    if group["weight_decay"] == 0:
-        return np.empty((0, 0))
+    """The angles (b, n^2) of the weight decay."""
     matrices = X.reshape(-1, *X.shape[-2:])
     rows = matrices.mT if sides[0] == "right" else matrices
     share = min(float(group["lr"]) * group["weight_decay"], 1.0)

@@ -17,6 +17,7 @@ from jorth.kernels.pairings import Matching
 from jorth.optim.counting import UnmovedCounts
 from jorth.optim.guard import too_far
 from jorth.optim.options import (
+    RATES,
     check_closure,
     check_group,
     check_options,
@@ -194,36 +195,46 @@ class JOBCD(Explained, Optimizer):
 
     def _step_group(self, group: dict[str, Any], gradients: dict[Tensor, Tensor]) -> None:
         """One step along the given gradients, one batch for each dtype, device and width."""
-        self._check_changes(group)
+        square = self._check_changes(group)
         buckets: dict[Any, list[Tensor]] = {}
         for position, (p, gradient) in enumerate(gradients.items()):
             if gradient.is_sparse:
                 kind = type(self).__name__
                 raise RuntimeError(f"{kind} does not take sparse gradients: use sparse=False")
-            check_width(group, p, f"parameter {position} of the group")
+            if p.shape[-2:] != square:
+                check_width(group, p, f"parameter {position} of the group")
             self._complete_state(group, p)
-            buckets.setdefault((p.dtype, p.device, p.shape[-1]), []).append(p)
-        for params in buckets.values():
-            if any(p.numel() for p in params):
-                self._step_batch(group, params, [gradients[p] for p in params])
-        if buckets:
+            if p.numel():
+                batch = (runs_compiled(group, p), p.dtype, p.device, p.shape[-1])
+                buckets.setdefault(batch, []).append(p)
+        for (compiled, *_), params in buckets.items():
+            self._step_batch(group, params, [gradients[p] for p in params], compiled)
+        if gradients:
             group["turn"] += 1
 
-    def _check_changes(self, group: dict[str, Any]) -> None:
-        """Check the options of a group again where they have changed since the last step."""
-        check_rates(group)
-        if self.__dict__.get("_checked", {}).get(id(group)) != options_of(group):
+    def _check_changes(self, group: dict[str, Any]) -> tuple[int, int]:
+        """Check the options of a group that have changed since the last step; returns (n, n)."""
+        for name, bound in RATES.items():  # what schedulers change
+            if not (type(group[name]) is float and 0 <= group[name] < bound):
+                check_rates(group)
+        checked: dict[int, tuple[Any, tuple[int, int]]] = self.__dict__.get("_checked", {})
+        options, square = checked.get(id(group), (None, (0, 0)))
+        if options != options_of(group):
             check_options(group)
-            self._note_checked(group)
+            square = self._note_checked(group)
+        return square
 
-    def _note_checked(self, group: dict[str, Any]) -> None:
-        self.__dict__.setdefault("_checked", {})[id(group)] = options_of(group)
+    def _note_checked(self, group: dict[str, Any]) -> tuple[int, int]:
+        n: int = group["signature"].n
+        square = (n, n)
+        self.__dict__.setdefault("_checked", {})[id(group)] = (options_of(group), square)
+        return square
 
     def _step_batch(
-        self, group: dict[str, Any], params: list[Tensor], gradients: list[Tensor]
+        self, group: dict[str, Any], params: list[Tensor], gradients: list[Tensor], compiled: bool
     ) -> None:
         states = [self.state[p] for p in params]
-        if all(runs_compiled(group, p) for p in params):
+        if compiled:
             from jorth.optim._step_numba import compiled_steps
 
             finite, beyond = compiled_steps(group, params, gradients, states)

@@ -23,6 +23,8 @@ CHOICES = {
     "components": ("start", "all"),
     "decay_towards": ("compact", "identity"),
 }
+RATES = {"lr": math.inf, "momentum": 1.0}
+"""Options that schedulers change, and what they must be below."""
 UPPER_BOUNDS = {
     "momentum": 1, "decay": 1, "eps": math.inf, "gain_rate": 1, "weight_decay": math.inf,
 }  # fmt: skip
@@ -58,10 +60,9 @@ def check_group(group: dict[str, Any]) -> None:
 def check_rates(group: dict[str, Any]) -> None:
     """Check what schedulers change; a rate on a device is not read."""
     lr, momentum = group["lr"], group["momentum"]
-    if not (isinstance(lr, Tensor) or (isinstance(lr, float) and 0 <= lr < math.inf)):
-        _number(lr, "lr", math.inf)
-    if not (isinstance(momentum, float) and 0 <= momentum < 1):
-        group["momentum"] = _number(momentum, "momentum", 1)
+    if not isinstance(lr, Tensor):
+        _number(lr, "lr", RATES["lr"])
+    group["momentum"] = _number(momentum, "momentum", RATES["momentum"])
 
 
 def check_width(group: dict[str, Any], p: Tensor, name: str) -> None:
