@@ -15,12 +15,12 @@ PACKAGE = ROOT / "src" / "jorth"
 
 ORDER = (
     ("waiting",),
-    ("signature", "clock", "compiling", "derivatives", "extras", "terminal", "messages"),
-    ("inputs",),
+    ("signature", "_files", "compiling", "derivatives", "extras", "terminal", "messages"),
+    ("inputs", "_matrices"),
     ("suggestions",),
     ("arrays", "tables"),
     ("_distributed",),
-    ("storage",),
+    ("_checkpoint",),
     ("group",),
     ("plane",),
     ("ultrahyperbolic", "linalg", "kernels"),

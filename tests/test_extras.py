@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from jorth._files import read_toml
 from jorth.extras import DISTRIBUTIONS, EXTRAS, needs
-from jorth.storage.texts import read_toml
 from tests import rooms
 
 PROJECT = read_toml(rooms.ROOT / "pyproject.toml")["project"]
@@ -31,7 +31,7 @@ ACTIONS = {
     ),
     "jorth.datasets.load('w1a', folder='.')": "the LIBSVM text w1a.txt needs scikit-learn",
     "jorth.datasets.load('w1a')": "the cache of data needs pooch",
-    "jorth.datasets.fetch('w1a', folder='new', trust=True)": "jorth.datasets.fetch needs requests",
+    "jorth.datasets.fetch('w1a', folder='new', trust=True)": "jorth.datasets.fetch needs pooch",
     "jorth.kge.TensorBoardLog('log')": "jorth.kge.TensorBoardLog needs tensorboard",
     "jorth.kge.draw_entities(None, 'a.png')": "jorth.kge.draw_entities needs matplotlib",
     "jorth.kge.draw_relations(None, 'a.png')": "jorth.kge.draw_relations needs matplotlib",

@@ -10,7 +10,7 @@ from email.parser import Parser
 import pytest
 
 import jorth
-from jorth.storage.texts import read_toml
+from jorth._files import read_toml
 from tests import fresh_install
 from tests.rooms import ROOT
 

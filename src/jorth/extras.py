@@ -11,7 +11,6 @@ EXTRAS = {
     "pooch": "data",
     "pykeen": "kge",
     "pymanopt": "adapters",
-    "requests": "data",
     "sklearn": "sklearn",
     "tensorboard": "tensorboard",
 }

@@ -250,16 +250,10 @@ def test_names_are_shown_not_obeyed(tmp_path):
     assert "[red]x[/red][link=http://x]0" in shown[3].output
 
 
-@pytest.mark.parametrize("ending", [".csv", ".npy", ".npz", ".mat"])
+@pytest.mark.parametrize("ending", [".csv", ".npy", ".npz"])
 def test_damaged_matrices(tmp_path, ending):
     path = tmp_path / f"A{ending}"
-    for content in (
-        b"",
-        b"\x1b[31m,1\n2,3\n",
-        b"\x93NUMPY\x01\x00",
-        b"PK\x03\x04" + b"\0" * 50,
-        b"MATLAB" + b"\0" * 150,
-    ):
+    for content in (b"", b"\x1b[31m,1\n2,3\n", b"\x93NUMPY\x01\x00", b"PK\x03\x04" + b"\0" * 50):
         path.write_bytes(content)
         result = jorth("solve", "eigen", path, "-s", "1,1", "-o", tmp_path / "X.npy")
         assert is_one_clear_line(result, path.name)

@@ -238,38 +238,6 @@ def test_data_and_matrix_are_told_apart(folder):
 # -- files
 
 
-def pandas_text(matrix, index):
-    """As DataFrame(matrix).to_csv() writes it, with or without index=False."""
-    names = ",".join(map(str, range(matrix.shape[1])))
-    rows = [",".join(map(repr, row)) for row in matrix.tolist()]
-    if index:
-        names = f",{names}"
-        rows = [f"{number},{row}" for number, row in enumerate(rows)]
-    return "\n".join([names, *rows]) + "\n"
-
-
-@pytest.mark.parametrize("index", [False, True])
-def test_a_numeric_header_is_no_row_of_data(folder, index):
-    source, target, X = plant(SIGNATURES["5,3"], (1, -1))
-    (folder / "S.csv").write_text(pandas_text(source, index))
-    (folder / "T.csv").write_text(pandas_text(target, index))
-    arguments = ["procrustes", "S.csv", "T.csv", "-s", "5,3", "-o", "X.npy"]
-    result = solve(*arguments)
-    about = record()
-    assert about["m"] == 40
-    assert np.abs(np.load("X.npy") - X).max() < 10 * NOISE
-    lines = result.stderr.splitlines()
-    assert len(lines) == len(about["notes"]) == (4 if index else 2)
-    assert lines[0].startswith("note: S.csv: line 1 (")
-    assert lines[0].endswith("is read as names of columns; --header no reads it as data")
-    assert solve(*arguments, "--quiet").stderr == ""
-    if not index:
-        solve(*arguments, "--header", "no")
-        assert record()["m"] == 41
-        assert solve(*arguments, "--header", "yes").stderr == ""
-        assert record()["m"] == 40
-
-
 def test_the_identity_is_not_better_by_rounding(folder):
     np.savetxt("one.csv", np.random.default_rng(0).standard_normal(60))
     result = solve("procrustes", "one.csv", "one.csv", "-s", "lorentz", "-o", "X.npy")
@@ -284,19 +252,6 @@ def test_squares_out_of_range_are_refused(folder, size):
     np.save("T.npy", size * target)
     result = solve("procrustes", "S.npy", "T.npy", "-s", "5,3", "-o", "X.npy", code=1)
     assert "must have squares in the range of torch.float64" in result.output
-
-
-def test_packed_text_and_workbooks(folder):
-    import gzip
-
-    source, _, _ = plant(SIGNATURES["5,3"], (1, 1))
-    packed = gzip.compress(pandas_text(source, False).encode())
-    (folder / "S.csv.gz").write_bytes(packed)
-    solve("procrustes", "S.csv.gz", "target.npy", "-s", "5,3", "-o", "X.npy")
-    assert record()["m"] == 40
-    (folder / "S.xlsx").write_bytes(b"PK")
-    result = solve("procrustes", "S.xlsx", "target.npy", "-s", "5,3", "-o", "X.npy", code=2)
-    assert "got S.xlsx; save the sheet as CSV" in " ".join(result.output.split())
 
 
 @pytest.mark.parametrize("method", [[], ["--method", "auto"]])

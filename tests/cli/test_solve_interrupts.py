@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from jorth import _matrices as matrix_files
 from jorth.cli import main, solving
 from jorth.signature import Signature
-from jorth.storage import matrices as matrix_files
 
 
 def then_interrupt(function, times=1):

@@ -2,21 +2,18 @@
 
 import bz2
 import gzip
-import lzma
 import sys
 
 import numpy as np
 import pytest
-import scipy.io
 import scipy.sparse
 from sklearn.datasets import dump_svmlight_file
 
 from jorth.datasets import REGISTRY, load
-from jorth.datasets.files import data_folder, ending_of
+from jorth.datasets.fetching import data_folder
 
 M, N = 30, 12
-PACKERS = {"": open, ".bz2": bz2.open, ".gz": gzip.open, ".xz": lzma.open}
-LIBSVM = [kind + packing for kind in ("", ".txt", ".libsvm", ".svm") for packing in PACKERS]
+PACKERS = {"": open, ".txt": open, ".bz2": bz2.open, ".gz": gzip.open}
 
 
 def matrix(seed=0):
@@ -29,17 +26,14 @@ def matrix(seed=0):
 
 
 def write_libsvm(path, X):
-    with PACKERS[path.suffix if path.suffix in PACKERS else ""](path, "wb") as stream:
+    with PACKERS[path.suffix](path, "wb") as stream:
         dump_svmlight_file(X, np.zeros(len(X)), stream, zero_based=False)
 
 
 WRITERS = {
     ".npz": lambda path, X: np.savez(path, X=X, y=np.zeros(len(X))),
     "_csr.npz": lambda path, X: scipy.sparse.save_npz(path, scipy.sparse.csr_matrix(X)),
-    **dict.fromkeys(LIBSVM, write_libsvm),
-    ".mat": lambda path, X: scipy.io.savemat(
-        path, {"fea": scipy.sparse.csc_matrix(X), "gnd": np.zeros((len(X), 1))}
-    ),
+    **dict.fromkeys(PACKERS, write_libsvm),
 }
 
 
@@ -59,17 +53,9 @@ def test_every_format(tmp_path, ending, sparse):
     np.testing.assert_array_equal(X.toarray() if sparse else X, matrix())
 
 
-@pytest.mark.parametrize("key", ["X", "x", "fea", "data"])
-def test_keys_of_mat_files(tmp_path, key):
-    scipy.io.savemat(
-        tmp_path / "sector.mat", {key: matrix().astype(np.uint8), "rows": np.arange(3)}
-    )
-    np.testing.assert_array_equal(load("sector", folder=tmp_path), matrix())
-
-
 def test_which_file_comes_first(tmp_path):
-    """Dense, CSR, text, MATLAB; with sparse=True the dense file comes last."""
-    order = [".npz", "_csr.npz", "", ".txt.bz2", ".svm.xz", ".mat"]
+    """Dense, CSR, text; with sparse=True the dense file comes last."""
+    order = [".npz", "_csr.npz", "", ".bz2"]
     for seed, ending in enumerate(order):
         put(tmp_path, ending, matrix(seed))
     np.testing.assert_array_equal(load("sector", folder=tmp_path, sparse=True).toarray(), matrix(1))
@@ -80,14 +66,8 @@ def test_which_file_comes_first(tmp_path):
 
 def test_a_folder_of_the_same_name_is_no_file(tmp_path):
     (tmp_path / "sector").mkdir()
-    put(tmp_path, ".mat", matrix())
+    put(tmp_path, ".npz", matrix())
     assert load("SECTOR", folder=tmp_path).shape == (M, N)
-
-
-def test_endings():
-    assert [
-        ending_of(name) for name in ("a/w1a", "x/E2006.train.bz2", "s.svm.xz", "m_csr.npz", "m.npz")
-    ] == ["", ".bz2", ".svm.xz", "_csr.npz", ".npz"]
 
 
 # subsets
@@ -248,11 +228,7 @@ def test_broken_files_are_named(tmp_path, ending, damage):
     content = path.read_bytes()
     noise = np.random.default_rng(0).bytes(200)
     # cut text inside a pair, so that it cannot be a shorter file
-    cut = (
-        content[: content.rindex(b":") + 1]
-        if ending in ("", ".txt", ".libsvm", ".svm")
-        else content[:-20]
-    )
+    cut = content[: content.rindex(b":") + 1] if ending in ("", ".txt") else content[:-20]
     path.write_bytes({"cut": cut, "noise": noise, "empty": b""}[damage])
     with pytest.raises(
         ValueError, match=rf"data set sector: .*sector{ending} (cannot be read|must hold)"
@@ -274,12 +250,6 @@ def test_broken_files_are_named(tmp_path, ending, damage):
 def test_files_with_something_else(tmp_path, content, message):
     np.savez(tmp_path / "sector.npz", **content)
     with pytest.raises(ValueError, match=message):
-        load("sector", folder=tmp_path)
-
-
-def test_hdf5_mat_file(tmp_path):
-    (tmp_path / "sector.mat").write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM")
-    with pytest.raises(ValueError, match=r"sector.mat is a MATLAB 7.3 file; save it with -v7"):
         load("sector", folder=tmp_path)
 
 

@@ -846,7 +846,7 @@ WITHOUT = {
     "a result, a record or an error": "jorth.PlaneSolution jorth.plane.PlaneSolution "
     "jorth.PolishError jorth.OtherTimeWarning jorth.BatchResult jorth.BlockStationarity "
     "jorth.CheckpointMismatch jorth.HessianCheck jorth.RankLost jorth.Result jorth.Status "
-    "jorth.datasets.DataSet jorth.datasets.REGISTRY jorth.datasets.DownloadError "
+    "jorth.datasets.DataSet jorth.datasets.REGISTRY "
     "jorth.datasets.PlantedProcrustes jorth.datasets.TraceProblem jorth.optim.Split "
     "jorth.kge.NamedModel jorth.kge.Answer jorth.kge.Disc jorth.kge.Explanation "
     "jorth.kge.Neighbour jorth.kge.Training jorth.kge.Triples",

@@ -13,9 +13,9 @@ import pytest
 import torch
 
 import jorth
+from jorth import _checkpoint as checkpoints
 from jorth.kge import Config, CSVLog, hierarchy_with_cycles, train
 from jorth.solvers import minimize
-from jorth.storage import checkpoint as checkpoints
 
 GRAPH = hierarchy_with_cycles(branching=3, depth=2)
 QUICK = Config(

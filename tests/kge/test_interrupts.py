@@ -6,8 +6,8 @@ import signal
 import numpy as np
 import pytest
 
+from jorth import _checkpoint as checkpoints
 from jorth.kge import load_model, nearest, predict, save_model, train, training
-from jorth.storage import checkpoint as checkpoints
 from tests.kge.test_training import GRAPH, QUICK, same
 
 

@@ -50,7 +50,7 @@ def demo(output: Path, seed: int) -> None:
     from rich.console import Console
     from rich.markup import escape
 
-    from jorth.storage.atomic import make_folder
+    from jorth._files import make_folder
 
     with one_line_errors():
         make_folder(output)
@@ -167,7 +167,7 @@ def _draw(path: Path, problems: list[DemoProblem], results: list[dict[str, Resul
     with needs("the picture", "matplotlib"):
         from matplotlib.figure import Figure
 
-    from jorth.storage.atomic import replacing
+    from jorth._files import replacing
 
     path.parent.mkdir(parents=True, exist_ok=True)
     figure = Figure(figsize=(5 * len(problems), 4), layout="constrained")

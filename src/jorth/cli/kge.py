@@ -169,7 +169,7 @@ def train(config: Path | None, output: Path, dry_run: bool, **options: Any) -> N
 @contextmanager
 def _saying_how_to_go_on(output: Path) -> Iterator[None]:
     """Add the option to errors about checkpoints; end with 130 where Ctrl-C left no model."""
-    from jorth.storage.checkpoint import CheckpointMismatch
+    from jorth.solvers import CheckpointMismatch
 
     try:
         yield

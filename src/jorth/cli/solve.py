@@ -13,7 +13,6 @@ from click.core import ParameterSource
 
 from jorth.cli import Group, folder, with_options
 from jorth.cli.errors import EXPECTED, INTERRUPTED, one_line
-from jorth.cli.matrix_files import pop_layout, text_options
 from jorth.cli.notes import tell
 from jorth.cli.options import DIRECT, EVERY, examples
 
@@ -37,8 +36,8 @@ SIGNATURE = (
     "The signs of J: p,q (12,8), signs one by one (++--+), lorentz or lorentz-first (-+++), "
     "lorentz-last (+++-), or a file of +1 and -1."
 )
-KEY = "Variable to read from a .npz or .mat file; once for all such files, or once for each."
-OUTPUT = "File for X: .npy, .csv or .mat; a .json file beside it records the run."
+KEY = "Variable to read from a .npz file; once for all such files, or once for each."
+OUTPUT = "File for X: .npy or .csv; a .json file beside it records the run."
 TOLERANCE = "Stop when the gradient norm is at most this part of its scale."
 START = (
     "File with the start; only its component is searched. Default: the identity, or with "
@@ -84,7 +83,6 @@ def _common(default: str) -> Callable[[Callable[..., None]], Callable[..., None]
         option("--seed", type=count, default=0, **shown, help="Seed of everything random."),
         option("--checkpoint", type=folder, help="Folder to save to and resume from."),
         option("--key", "keys", **several, help=KEY),
-        text_options,
         option("--option", "options", **several, metavar="NAME=VALUE", help=OPTION),
         option("--progress", is_flag=True, help="Show a line while solving."),
         option("--quiet", is_flag=True, help="Print nothing but errors."),
@@ -102,8 +100,8 @@ def _common(default: str) -> Callable[[Callable[..., None]], Callable[..., None]
 def solve() -> None:
     """Solve problems whose matrices are in files.
 
-    Files are .npy, .npz, .mat (up to -v7), or text: .csv, .tsv, .txt, also with .gz, separated by
-    semicolons, tabs, commas or white space. Headers and index columns are recognised; see --header.
+    Files are .npy, .npz, or text: .csv, .tsv, .txt, also with .gz, separated by semicolons, tabs,
+    commas or white space. A first line without any number has the names of the columns.
     A record X.json is written beside X.npy.
     """
 
@@ -135,7 +133,7 @@ def eigen(ctx: click.Context, /, matrix: Path, data: bool, **common: Any) -> Non
     cls=Recorded,
     epilog=examples(
         "jorth solve procrustes source.csv target.csv -s lorentz -o X.npy",
-        "jorth solve procrustes S.mat T.mat --key X -s 3,1 -o X.npy",
+        "jorth solve procrustes S.npz T.npz --key X -s 3,1 -o X.npy",
         after=CODES,
     ),
 )
@@ -194,8 +192,7 @@ def _run(
     given = ctx.get_parameter_source("method") is not ParameterSource.DEFAULT
     if common["start"] is not None and problem != "eigen" and not given:
         common["method"] = "auto"  # a start means a run from there
-    layout, command = pop_layout(common), ctx.meta["command"]
-    request = Request(problem, matrices, limits=limits, layout=layout, command=command, **common)
+    request = Request(problem, matrices, limits=limits, command=ctx.meta["command"], **common)
     try:
         with ExitStack() as stack:
             # from here on there are results to save, so Ctrl-C only ends the iterations

@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jorth import __version__
+from jorth import _matrices as files
+from jorth._files import replacing, to_json
 from jorth.cli.solving import Component, Request, Solved, component_of
 from jorth.signature import Signature
 from jorth.solvers import Result
-from jorth.storage import matrices as files
-from jorth.storage.atomic import replacing
-from jorth.storage.texts import to_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -165,7 +164,7 @@ def write(request: Request, solved: Solved) -> None:
     outputs = request.outputs()
     files.write(outputs["x"], solved.result.x)
     if solved.eigenvalues is not None:
-        files.write(outputs["eigenvalues"], solved.eigenvalues, name="eigenvalues")
+        files.write(outputs["eigenvalues"], solved.eigenvalues)
     with replacing(outputs["record"]) as stream:
         stream.write(to_json(_record(request, solved), indent=2) + b"\n")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -18,8 +19,9 @@ import scipy.sparse
 import torch
 from numpy.typing import NDArray
 
+from jorth import _matrices as files
+from jorth._matrices import Matrix, checksum, entries, read, stored
 from jorth.cli.options import DIRECT, EVERY
-from jorth.clock import Clock
 from jorth.group import component, residual
 from jorth.group.slopes import gradient_norm
 from jorth.group.time_column import OtherTimeWarning, message, other_time
@@ -38,10 +40,6 @@ from jorth.solvers import (
     procrustes,
     resolve,
 )
-from jorth.storage import matrices as files
-from jorth.storage.checks import check_size, dense, most_bytes
-from jorth.storage.matrices import Matrix, checksum, entries, read, stored
-from jorth.storage.text_matrices import AUTO, Layout
 from jorth.suggestions import suggestion
 
 Component: TypeAlias = tuple[int, int]
@@ -73,8 +71,7 @@ class Request:
     output: Path  # for X
     method: str  # of `minimize`, or DIRECT, or EVERY
     start: Path | None = None
-    keys: tuple[str, ...] = ()  # variables of the .npz and .mat files: one for each, or for all
-    layout: Layout = AUTO  # header and index of text files
+    keys: tuple[str, ...] = ()  # variables of the .npz files: one for each, or for all
     options: tuple[str, ...] = ()  # of the method, as name=value
     limits: dict[str, float | None] = field(default_factory=dict)  # arguments of `minimize`
     tolerance: float = 1e-7
@@ -108,11 +105,9 @@ class Request:
 
     def key_of(self) -> dict[str, str | None]:
         """Return the variable to read from each of the matrices."""
-        containers = [
-            name for name, path in self.matrices.items() if path.suffix.lower() in files.CONTAINERS
-        ]
+        containers = [name for name, path in self.matrices.items() if path.suffix.lower() == ".npz"]
         if self.keys and not (containers and len(self.keys) in {1, len(containers)}):
-            often = f"once, or once for each .npz or .mat file ({len(containers)} here)"
+            often = f"once, or once for each .npz file ({len(containers)} here)"
             raise OptionError("--key", f"must be given {often}, got {', '.join(self.keys)}")
         keys = self.keys * len(containers) if len(self.keys) == 1 else self.keys
         return dict.fromkeys(self.matrices) | dict(zip(containers, keys, strict=False))
@@ -184,7 +179,7 @@ def signature_from(text: str, n: int) -> Signature:
 
 
 def _signs_in(path: Path) -> Signature:
-    found = stored(path, layout=Layout(index="no"))
+    found = stored(path)
     signs = entries(found)
     if signs.size != max(found.shape, default=0) or signs.dtype.kind not in "fiu":
         row = f"must name a file with one row or column, got {path} of shape {found.shape}"
@@ -248,8 +243,7 @@ def solve(
     keys = request.key_of()
     checksums = {name: checksum(path) for name, path in request.inputs().items()}
     matrices = {
-        name: _double(read(path, key=keys[name], layout=request.layout, tell=note))
-        for name, path in request.matrices.items()
+        name: _double(read(path, key=keys[name])) for name, path in request.matrices.items()
     }
     signature = signature_from(request.signature, next(iter(matrices.values())).shape[1])
     if request.problem == "procrustes":
@@ -318,7 +312,8 @@ def _double(matrix: Matrix) -> Matrix:
 
 
 def _dense(matrix: Matrix) -> NDArray[Any]:
-    return dense(matrix, most_bytes()) if scipy.sparse.issparse(matrix) else matrix
+    array: NDArray[Any] = matrix.toarray() if scipy.sparse.issparse(matrix) else matrix
+    return array
 
 
 def _check_shape(request: Request, matrices: dict[str, Matrix], note: Tell) -> None:
@@ -375,7 +370,7 @@ def _iterate(
     objective = _objective(request, matrices)
     columns = objective.shape()[1]
     if request.start is not None:
-        x0 = _dense(_double(read(request.start, layout=request.layout)))
+        x0 = _dense(_double(read(request.start)))
     elif request.problem != "procrustes" and columns not in (None, signature.n):
         shape = f"{signature.n} rows and {columns} columns"
         raise OptionError("--start", f"must be given where X is thin: it has {shape} here")
@@ -463,7 +458,6 @@ def _eigenvalue(matrices: dict[str, Matrix]) -> AbstractObjective:
         return HyperbolicEigenvalue(_dense(matrices["A"]))
     data = matrices["data"]
     if scipy.sparse.issparse(data):  # A = D^T D is dense
-        check_size(data.shape[1] ** 2 * data.dtype.itemsize, most_bytes())
         return HyperbolicEigenvalue((data.T @ data).toarray())
     return HyperbolicEigenvalue(data=data)
 
@@ -472,8 +466,7 @@ def _direct(
     matrices: dict[str, Matrix], signature: Signature
 ) -> tuple[Result, NDArray[np.floating]]:
     """Solve by `eigh` of A, or by `hsvd` of the data, which is more accurate."""
-    clock = Clock()
-    clock.start()
+    began = time.perf_counter()
     if "A" in matrices:
         values, X = eigh(_dense(matrices["A"]), signature)
     else:
@@ -483,7 +476,7 @@ def _direct(
             order[positions] = positions[::-1]
         values = (signature.signs * factors.S**2)[order]
         X = np.ascontiguousarray(factors.X[:, order])
-    clock.pause()
+    seconds = time.perf_counter() - began
     point = torch.from_numpy(X)
     value, gradient = _eigenvalue(matrices).value_and_gradient(point)
     plus, minus = values[signature.positive], values[signature.negative]
@@ -497,7 +490,7 @@ def _direct(
         + ("; the trace is at its maximum, and unbounded below" if largest else ""),
         iterations=0,
         evaluations=Evaluations(),
-        time=clock.seconds,
+        time=seconds,
         gradient_norm=gradient_norm(point, gradient, signature.vector(point)),
         residual=found,
         violation=found,

@@ -1,7 +1,7 @@
 """Matrices and problems: generated, embedded, or the paper's data sets from files or the web."""
 
-from jorth.datasets.download import DownloadError, fetch
 from jorth.datasets.embedded import TraceProblem, digits, digits_trace
+from jorth.datasets.fetching import fetch
 from jorth.datasets.generated import (
     PlantedProcrustes,
     graded,
@@ -15,7 +15,6 @@ from jorth.datasets.registry import REGISTRY, DataSet
 __all__ = [
     "REGISTRY",
     "DataSet",
-    "DownloadError",
     "PlantedProcrustes",
     "TraceProblem",
     "digits",

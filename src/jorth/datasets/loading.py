@@ -1,4 +1,4 @@
-"""`load`: a data set of the paper from a folder, as a matrix; and a summary of a file."""
+"""`load`: a data set of the paper from a folder, as a matrix."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from jorth._files import reading
+from jorth._matrices import Matrix, complaint, entries, variables
 from jorth.arrays import check_choice, check_flag, generator, whole_number
-from jorth.datasets import files
+from jorth.datasets.fetching import VARIABLE, data_folder, find, names_of
 from jorth.datasets.registry import DataSet, lookup
-from jorth.storage.checks import dense, most_bytes
-from jorth.storage.matrices import Matrix, entries, reading
+from jorth.extras import needs
 from jorth.suggestions import explained
 
 
@@ -28,7 +29,6 @@ def load(
     seed: int | np.random.Generator = ...,
     sparse: Literal[False] = ...,
     folder: str | os.PathLike[str] | None = ...,
-    max_bytes: int | None = ...,
 ) -> NDArray[np.float64]: ...
 @overload
 def load(
@@ -40,7 +40,6 @@ def load(
     seed: int | np.random.Generator = ...,
     sparse: Literal[True],
     folder: str | os.PathLike[str] | None = ...,
-    max_bytes: int | None = ...,
 ) -> scipy.sparse.csr_array: ...
 @explained
 def load(
@@ -52,14 +51,12 @@ def load(
     seed: int | np.random.Generator = 0,
     sparse: bool = False,
     folder: str | os.PathLike[str] | None = None,
-    max_bytes: int | None = None,
 ) -> NDArray[np.float64] | scipy.sparse.csr_array:
-    """A data set of the paper, samples in rows, as float64 (m, n).
+    """Return a data set of the paper, samples in rows, as float64 (m, n).
 
     The first of these files that exists is read: ``NAME.npz`` (key X); ``NAME_csr.npz``
-    (scipy.sparse); LIBSVM text ``NAME``, ``NAME.txt``, ``NAME.libsvm`` or ``NAME.svm``, each also
-    with ``.bz2``, ``.gz`` or ``.xz``; ``NAME.mat`` (key X, x, fea or data). With ``sparse`` the
-    dense ``NAME.npz`` comes last.
+    (scipy.sparse); LIBSVM text ``NAME``, ``NAME.txt``, ``NAME.bz2`` or ``NAME.gz``. With ``sparse``
+    the dense ``NAME.npz`` comes last.
 
     subset="random" draws m rows without replacement, in random order, drops the columns that are
     zero on these rows, and draws n of the others in the same way, all from
@@ -79,46 +76,55 @@ def load(
         sparse: Return a CSR array, and search for sparse files first.
         folder: Folder of the data. Default: the environment variable JORTH_DATA, else the cache
             that `fetch` fills.
-        max_bytes: The most bytes that the file may expand to, and that a dense copy of a sparse
-            matrix may take. Default: the environment variable JORTH_MAX_BYTES, else 2^31.
 
     Raises:
-        ValueError: The file is damaged, or too large.
+        ValueError: The file is damaged.
         FileNotFoundError: No file of the set is in the folder; the message says how to get one.
     """
     entry = lookup(name)
     check_flag(sparse, "sparse")
-    limit = most_bytes(max_bytes)
-    path, complete, divisor = _open_set(entry, folder, sparse_first=sparse, max_bytes=limit)
-    source = f"data set {entry.name} ({path})"
-    matrix = take(complete, m, n, subset=subset, seed=seed, source=source)
+    path = find(entry, data_folder(folder), sparse_first=sparse)
+    if path is None:
+        raise FileNotFoundError(
+            f"data set {entry.name} is not in {data_folder(folder)!s:.80} (as {names_of(entry)}): "
+            f"{entry.how_to_get}; or put a file there, or name another folder by folder= or "
+            f"{VARIABLE}"
+        )
+    complete = _read(entry, path)
+    # the complete file determines the scale, as a subset may happen to have only 0 and 1
+    divisor = entry.scale if entry.scale and _has_bytes(complete, entry.scale) else 1.0
+    matrix = _take(complete, m, n, subset, seed, f"data set {entry.name} ({path})")
     if sparse:
         result = scipy.sparse.csr_array(matrix, dtype=np.float64)
         result.data /= divisor  # SciPy's own division multiplies by the rounded reciprocal
         return result
     if scipy.sparse.issparse(matrix):
-        with reading(source):
-            matrix = dense(matrix.astype(np.float64), limit)
+        matrix = matrix.toarray()
     return np.divide(matrix, divisor, dtype=np.float64)
 
 
-def _open_set(
-    entry: DataSet,
-    folder: str | os.PathLike[str] | None,
-    *,
-    sparse_first: bool,
-    max_bytes: int | None = None,
-) -> tuple[Path, Matrix, float]:
-    """A file, its matrix as it is stored, and the number that `load` divides it by."""
-    path = files.locate(entry, files.data_folder(folder), sparse_first=sparse_first)
-    matrix = files.read(entry, path, max_bytes=max_bytes)
-    # the complete file determines the scale, as a subset may happen to have only 0 and 1
-    divisor = entry.scale if entry.scale is not None and _has_bytes(matrix, entry.scale) else 1.0
-    return path, matrix, divisor
+def _read(entry: DataSet, path: Path) -> Matrix:
+    """Return the matrix in a file as it is stored, dense or CSR; it must be real and finite."""
+    label = f"data set {entry.name}: {path}"
+    with reading(label, "; remove it and put or fetch a complete one there"):
+        if path.suffix == ".npz":
+            found = variables(path)
+            if "X" not in found:
+                raise ValueError(f"it must hold X, it holds {', '.join(found) or 'nothing'}")
+            matrix = found["X"]
+        else:
+            with needs(f"the LIBSVM text {path.name}", "sklearn"):
+                from sklearn.datasets import load_svmlight_file
+            # the largest index gives the number of columns
+            matrix = scipy.sparse.csr_array(load_svmlight_file(os.fspath(path))[0])
+    wrong = complaint(matrix)
+    if wrong:
+        raise ValueError(f"{label} {wrong}")
+    return matrix
 
 
 def _has_bytes(matrix: Matrix, largest: float) -> bool:
-    """Whether a matrix holds unscaled images: whole numbers from 0 to ``largest``, some above 1."""
+    """Return whether a matrix holds whole numbers from 0 to ``largest``, some above 1."""
     values = entries(matrix)
     return bool(
         values.size
@@ -128,19 +134,15 @@ def _has_bytes(matrix: Matrix, largest: float) -> bool:
     )
 
 
-def take(
+def _take(
     matrix: Matrix,
     m: int | None,
     n: int | None,
-    *,
     subset: str,
     seed: int | np.random.Generator,
     source: str,
 ) -> Matrix:
-    """Take m rows and n columns of a matrix, dense or CSR, by the rule that `load` documents.
-
-    Error messages call the matrix ``source``.
-    """
+    """Take m rows and n columns of a matrix by the rule that `load` documents."""
     check_choice(subset, "subset", ("random", "first"))
     rng = generator(seed)
     for name, wanted, available in (("m", m, matrix.shape[0]), ("n", n, matrix.shape[1])):
@@ -164,7 +166,7 @@ def take(
 
 
 def _has_nonzero(matrix: Matrix) -> NDArray[np.bool_]:
-    """Whether each column has a nonzero entry; a CSR matrix may store zeros."""
+    """Return whether each column has a nonzero entry; a CSR matrix may store zeros."""
     if not scipy.sparse.issparse(matrix):
         return np.asarray(matrix.any(axis=0))
     mask = np.zeros(matrix.shape[1], dtype=bool)

@@ -1,4 +1,4 @@
-"""The paper's data sets by name: contents, addresses, terms and sizes."""
+"""The paper's data sets by name: contents, addresses and terms."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ class DataSet:
         terms: Terms of use as far as known; check them before you publish.
         url: A public address, or None.
         sha256: The checksum of what the address serves, or None where no trusted one is known.
-        hevp: (m, n) of the paper's hyperbolic eigenvalue problem (Table 1, figures), or None.
-        hspp: (m, n) of the paper's hyperbolic structural probe problem (figures), or None.
         scale: `load` divides by it if the file holds whole numbers from 0 to ``scale``, some above
             1. Only mnist has one.
     """
@@ -36,13 +34,11 @@ class DataSet:
     terms: str
     url: str | None = None
     sha256: str | None = None
-    hevp: tuple[int, int] | None = None
-    hspp: tuple[int, int] | None = None
     scale: float | None = None
 
     @property
     def how_to_get(self) -> str:
-        """What messages say to someone who lacks the file."""
+        """Return what messages say to someone who lacks the file."""
         if self.url:
             return f"`jorth.datasets.fetch({self.name!r})` downloads it"
         return "it has no public address known here"
@@ -53,52 +49,50 @@ _SETS = (
     DataSet(
         "cifar", "CIFAR-10 training images, 32 x 32 pixels in three colours",
         (50000, 3072), "pixels", "no explicit licence (Krizhevsky 2009)",
-        url=f"{LIBSVM}/multiclass/cifar10.bz2", hevp=(1000, 100), hspp=(10000, 50),
+        url=f"{LIBSVM}/multiclass/cifar10.bz2",
     ),
     DataSet(
         "mnist", "MNIST training images; LIBSVM omits the last 4 of 784 pixels, which are always 0",
         (60000, 780), "pixels 0 to 255", "often listed as CC BY-SA 3.0 (LeCun, Cortes, Burges)",
-        url=f"{LIBSVM}/multiclass/mnist.bz2", hevp=(1000, 780), hspp=(6000, 92), scale=255.0,
+        url=f"{LIBSVM}/multiclass/mnist.bz2", scale=255.0,
     ),
     DataSet(
         "w1a", "Web pages by key words; 10 of the columns are all zero",
         (2477, 300), "0 and 1", "no explicit licence (Platt 1998)",
-        url=f"{LIBSVM}/binary/w1a", hevp=(2470, 290), hspp=(2477, 100),
+        url=f"{LIBSVM}/binary/w1a",
     ),
     DataSet(
         "gisette", "Handwritten 4 and 9 with distractor features (NIPS 2003 feature selection)",
         (6000, 5000), "scaled to [-1, 1] by LIBSVM", "no explicit licence (Guyon et al. 2004)",
-        url=f"{LIBSVM}/binary/gisette_scale.bz2", hevp=(3000, 1000), hspp=(6000, 50),
+        url=f"{LIBSVM}/binary/gisette_scale.bz2",
     ),
     DataSet(
         "sector", "Company web pages by industry sector, training part",
         (6412, 55197), "term weights, sparse", "no explicit licence (McCallum and Nigam 1998)",
-        url=f"{LIBSVM}/multiclass/sector/sector.bz2", hevp=(500, 1000),
+        url=f"{LIBSVM}/multiclass/sector/sector.bz2",
     ),
     DataSet(
         "tdt2", "TDT2 news stories in 30 topics by term (D. Cai's matrix)",
         (9394, 36771), "term counts, sparse",
-        "research use; the texts are an LDC corpus under LDC terms", hevp=(1000, 1000),
+        "research use; the texts are an LDC corpus under LDC terms",
     ),
     DataSet(
         "20news", "20 Newsgroups, by date, by term (D. Cai's matrix)",
         (18846, 26214), "term counts, sparse", "research use; no explicit licence (Lang 1995)",
-        hspp=(9423, 50),
     ),
     DataSet(
         "news20", "20 Newsgroups, training part, by term (LIBSVM's matrix)",
         (15935, 62061), "term counts, sparse", "no explicit licence (Lang 1995)",
-        url=f"{LIBSVM}/multiclass/news20.bz2", hspp=(7967, 50),
+        url=f"{LIBSVM}/multiclass/news20.bz2",
     ),
     DataSet(
         "e2006", "Annual company reports (10-K) of E2006-tfidf by term, training part",
         (16087, 150360), "tf-idf weights, sparse", "no explicit licence (Kogan et al. 2009)",
-        url=f"{LIBSVM}/regression/E2006.train.bz2", hspp=(5000, 100),
+        url=f"{LIBSVM}/regression/E2006.train.bz2",
     ),
     DataSet(
         "cnncaltech", "Features of Caltech images from a convolutional network, 4096 of them",
         None, "network activations", "unknown",
-        hevp=(2000, 1000), hspp=(3000, 96),
     ),
 )
 # fmt: on
@@ -108,7 +102,7 @@ REGISTRY = MappingProxyType({entry.name: entry for entry in _SETS})
 
 
 def lookup(name: str) -> DataSet:
-    """The data set of a name in any case; a ValueError lists the names."""
+    """Return the data set of a name in any case; a ValueError lists the names."""
     if not isinstance(name, str):
         raise TypeError(f"name must be a string, got {describe(name)}")
     if name.lower() not in REGISTRY:

@@ -14,12 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from jorth._files import make_folder, read_json, reading, replacing
 from jorth.arrays import check_device, describe, file_path
 from jorth.kge.model import UltraE
 from jorth.signature import Signature
-from jorth.storage.atomic import make_folder, replacing
-from jorth.storage.matrices import reading
-from jorth.storage.texts import read_json
 from jorth.suggestions import explained
 
 WEIGHTS = "model.safetensors"

@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jorth._files import make_folder, reading, replacing
 from jorth.arrays import describe, file_path
 from jorth.extras import needs
 from jorth.kge.training import COLUMNS, Row
-from jorth.storage.atomic import make_folder, replacing
-from jorth.storage.matrices import reading
 
 
 class CSVLog:

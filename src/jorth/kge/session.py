@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from jorth._files import replacing
 from jorth.arrays import check_device
 from jorth.kge.export import ABOUT, NamedModel, load_model, save_model
 from jorth.kge.graph import Triples, hierarchy_with_cycles
@@ -23,7 +24,6 @@ from jorth.kge.reading import load_triples
 from jorth.kge.settings.config import ALL, Config, read_config
 from jorth.kge.training import Callback, Row, Training, is_stop, train
 from jorth.solvers import Interrupt
-from jorth.storage.atomic import replacing
 
 log = logging.getLogger(__name__)
 STANDARD, EXCLUDE_ANCHOR = PROTOCOLS = ("standard", "exclude_anchor")

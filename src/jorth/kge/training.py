@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from jorth import _checkpoint as checkpoints
 from jorth._distributed import Ranks, naming_checkpoint, only_first
 from jorth.arrays import check_device, check_flag, describe, file_path
 from jorth.kge.averaging import Average
@@ -30,7 +31,6 @@ from jorth.kge.optimisers import Optimisers, OptimiserState, largest_relation
 from jorth.kge.ranking import evaluate
 from jorth.kge.settings.config import ALL, DTYPES, Config
 from jorth.solvers import Interrupt
-from jorth.storage import checkpoint as checkpoints
 from jorth.suggestions import explained
 
 METRICS = ("mrr", "hits@1", "hits@3", "hits@10")

@@ -1,5 +1,6 @@
 """Solvers, which only take steps, and the loop that runs them."""
 
+from jorth._checkpoint import CheckpointMismatch as CheckpointMismatch
 from jorth.solvers.baselines.admm import ADMM as ADMM
 from jorth.solvers.baselines.parametrized import CSDM as CSDM
 from jorth.solvers.baselines.parametrized import Exponential as Exponential
@@ -39,4 +40,3 @@ from jorth.solvers.second_order.hessian import HessianCheck as HessianCheck
 from jorth.solvers.second_order.hessian import hessian_check as hessian_check
 from jorth.solvers.stationarity import BlockStationarity as BlockStationarity
 from jorth.solvers.stationarity import block_stationarity as block_stationarity
-from jorth.storage.checkpoint import CheckpointMismatch as CheckpointMismatch

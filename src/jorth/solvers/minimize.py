@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from jorth import arrays
+from jorth._checkpoint import FILE
 from jorth._distributed import naming_checkpoint, only_first
 from jorth.arrays import ArrayLike
 from jorth.group.elements import check_feasible
@@ -42,7 +43,6 @@ from jorth.solvers.riemannian.conjugate_gradients import RiemannianCG
 from jorth.solvers.riemannian.lbfgs import RiemannianLBFGS
 from jorth.solvers.riemannian.newton import RiemannianNewton
 from jorth.solvers.riemannian.steepest_descent import RiemannianSD
-from jorth.storage.checkpoint import FILE
 from jorth.suggestions import check_keywords, explained, suggestion
 
 METHODS: dict[str, type[AbstractSolver]] = {

@@ -11,9 +11,9 @@ import torch
 
 import jorth
 from jorth import GaussSeidel, HyperbolicEigenvalue, Jacobi, Signature, Status
-from jorth.clock import Clock
 from jorth.plane.compiled import trace
 from jorth.solvers.jobcd.diagonalisation import _rotations
+from jorth.solvers.loop.budget import Clock
 from jorth.stopping import NormAbove
 
 UNIT = 2.0**-53

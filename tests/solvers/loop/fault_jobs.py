@@ -12,9 +12,9 @@ import warnings
 from contextlib import contextmanager
 
 import jorth
+from jorth import _checkpoint as checkpoints
 from jorth.datasets import planted_procrustes
 from jorth.solvers.loop import budget
-from jorth.storage import checkpoint as checkpoints
 
 SIG = jorth.Signature(3, 3)
 SOURCE, TARGET, _ = planted_procrustes(

@@ -14,9 +14,9 @@ import pytest
 import torch
 
 import jorth
+from jorth import _checkpoint as checkpoints
 from jorth.solvers.loop.record import COLUMNS, History
 from jorth.solvers.loop.solver import AbstractSolver
-from jorth.storage import checkpoint as checkpoints
 from tests.solvers.loop import fault_jobs
 from tests.solvers.loop.fault_jobs import minimize, process
 

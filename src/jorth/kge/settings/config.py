@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from jorth import arrays
+from jorth._files import parse_toml, read_toml
 from jorth.arrays import describe, whole_number
 from jorth.kge.batches import SIDES
 from jorth.kge.graph import Triples
@@ -21,7 +22,6 @@ from jorth.kge.model import SCALINGS, reverse_number
 from jorth.kge.settings import automatic, presets
 from jorth.messages import listed
 from jorth.signature import Signature
-from jorth.storage.texts import parse_toml, read_toml
 from jorth.suggestions import Explained, check_keywords, meant
 
 DTYPES = {"float64": torch.float64, "float32": torch.float32}

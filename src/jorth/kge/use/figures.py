@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from jorth._files import make_folder, replacing
 from jorth.arrays import file_path, shown
-from jorth.storage.atomic import make_folder, replacing
 from jorth.terminal import visible
 
 SUFFIXES = (".png", ".pdf", ".svg")

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from jorth._files import to_json
 from jorth.kge.export import NamedModel
 from jorth.kge.use.explaining import Explanation
 from jorth.kge.use.files import Query
 from jorth.kge.use.predicting import Answer, predict
-from jorth.storage.texts import to_json
 from jorth.tables import NumberTable
 from jorth.terminal import visible
 

@@ -9,13 +9,13 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from jorth._checkpoint import NOT_SAVED
 from jorth.arrays import check_auto, frobenius
 from jorth.group.slopes import symmetric_multiplier
 from jorth.solvers.baselines.infeasible import InfeasibleState
 from jorth.solvers.loop.budget import all_finite
 from jorth.solvers.loop.solver import AbstractSolver, Problem
 from jorth.solvers.loop.status import Status, StopRun
-from jorth.storage.checkpoint import NOT_SAVED
 
 EQUALITY = 0.1
 """The penalty of X = Y relative to that of X^T J Y = J."""

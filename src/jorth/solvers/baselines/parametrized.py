@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from jorth import arrays
+from jorth._checkpoint import NOT_SAVED
 from jorth.group.norms import scaled_violation
 from jorth.nn import CSParametrization, ExponentialParametrization
 from jorth.signature import Signature
 from jorth.solvers.loop.budget import all_finite
 from jorth.solvers.loop.solver import AbstractSolver, Problem, State
 from jorth.solvers.loop.status import Status, StopRun
-from jorth.storage.checkpoint import NOT_SAVED
 
 LEARNING_RATES = {"adam": 0.03, "lbfgs": 1.0}
 PLATEAU_PATIENCE = 20

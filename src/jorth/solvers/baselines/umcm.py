@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from jorth._checkpoint import NOT_SAVED
 from jorth.arrays import check_auto, frobenius
 from jorth.group import component
 from jorth.group.slopes import symmetric_multiplier
@@ -16,7 +17,6 @@ from jorth.solvers.loop.budget import all_finite
 from jorth.solvers.loop.solver import AbstractSolver, Problem
 from jorth.solvers.loop.status import Status, StopRun
 from jorth.solvers.riemannian.line_search import RunningMean
-from jorth.storage.checkpoint import NOT_SAVED
 
 ARMIJO = 1e-4
 SHRINK = 0.3

@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from jorth._checkpoint import NOT_SAVED
 from jorth.arrays import check_auto, check_choice, check_theta, whole_number
 from jorth.kernels import Majoriser
 from jorth.plane import all_pairs, tournament
@@ -37,7 +38,6 @@ from jorth.solvers.jobcd.quadratic_sweeps import (
 from jorth.solvers.loop.budget import all_finite
 from jorth.solvers.loop.solver import AbstractSolver, Problem, State
 from jorth.solvers.loop.status import StopRun
-from jorth.storage.checkpoint import NOT_SAVED
 
 MEMORY_IN_A_FRAME, MEMORY_OTHERWISE = 5, 10
 """The number of sweeps remembered."""

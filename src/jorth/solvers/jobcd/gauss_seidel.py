@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from jorth._checkpoint import NOT_SAVED
 from jorth.arrays import check_auto, check_choice, check_theta, whole_number
 from jorth.group.slopes import skew_gradient
 from jorth.kernels import Majoriser
@@ -32,7 +33,6 @@ from jorth.solvers.jobcd.quadratic_sweeps import (
     rows_of_a_block,
 )
 from jorth.solvers.loop.solver import AbstractSolver, Problem
-from jorth.storage.checkpoint import NOT_SAVED
 
 
 @dataclass

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from jorth._checkpoint import NOT_SAVED
 from jorth.arrays import check_auto, check_choice, check_count, check_theta, real_number
 from jorth.group.slopes import skew_gradient
 from jorth.kernels import Majoriser, QuadraticRounds
@@ -33,7 +34,6 @@ from jorth.solvers.jobcd.quadratic_sweeps import oriented, transposed_form
 from jorth.solvers.loop.budget import all_finite
 from jorth.solvers.loop.solver import AbstractSolver, Problem, State
 from jorth.solvers.loop.status import Status, StopRun
-from jorth.storage.checkpoint import NOT_SAVED
 
 Side = Literal["auto", "left", "right", "both"]
 MOMENTUM = 0.7

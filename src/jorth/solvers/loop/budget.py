@@ -16,14 +16,13 @@ from contextlib import contextmanager
 from dataclasses import asdict, astuple, dataclass
 from functools import cache
 from types import FrameType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from jorth.arrays import check_number, small_as_numpy, whole_number
-from jorth.clock import Clock
 from jorth.objectives import AbstractObjective, QuadraticForm
 from jorth.objectives.second_order import Product
 from jorth.solvers.loop.scale import Scale
@@ -31,6 +30,29 @@ from jorth.solvers.loop.status import Status, StopRun
 
 INTERRUPT_PATIENCE = 5.0
 """Seconds after an ignored Ctrl-C from which the next one is obeyed."""
+
+
+class Clock:
+    """Count seconds spent solving. The clock is paused while the loop records, reports or saves."""
+
+    now: ClassVar[Callable[[], float]] = time.perf_counter
+    """The function that all clocks read; a benchmark may set it to processor time."""
+
+    def __init__(self, spent: float = 0.0) -> None:
+        self._spent = spent
+        self._since: float | None = None
+
+    def start(self) -> None:
+        self._since = Clock.now()
+
+    def pause(self) -> None:
+        self._spent = self.seconds
+        self._since = None
+
+    @property
+    def seconds(self) -> float:
+        running = 0.0 if self._since is None else Clock.now() - self._since
+        return self._spent + running
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from jorth import arrays
+from jorth._checkpoint import ADVICE, Content, Folder
 from jorth._distributed import only_first
 from jorth.solvers.loop import snapshot, stalls
 from jorth.solvers.loop.budget import Interrupt, Limits, all_finite
@@ -34,7 +35,6 @@ from jorth.solvers.loop.stopping import (
     ValueBelow,
 )
 from jorth.solvers.stationarity import block_stationarity
-from jorth.storage.checkpoint import ADVICE, Content, Folder
 
 STATIONARITY_THETA = 1e-5
 """The proximal weight of `BlockStationary`, relative to the curvature, whatever the units of f."""

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from jorth._checkpoint import Content, mismatch, pack, restoring, unpack
 from jorth.arrays import frobenius, unit_roundoff
-from jorth.clock import Clock
 from jorth.group.norms import spectral_norm
-from jorth.solvers.loop.budget import Evaluations
+from jorth.solvers.loop.budget import Clock, Evaluations
 from jorth.solvers.loop.record import COLUMNS, History, drift
 from jorth.solvers.loop.scale import Scale
 from jorth.solvers.loop.solver import Scored
-from jorth.storage.checkpoint import Content, mismatch, pack, restoring, unpack
 
 if TYPE_CHECKING:
     from jorth.solvers.loop.run import Run

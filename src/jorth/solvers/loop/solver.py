@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from jorth._checkpoint import NOT_SAVED
 from jorth.arrays import describe
 from jorth.objectives import AbstractObjective, AutogradObjective
 from jorth.plane.proximal import RELATIVE_THETA
 from jorth.signature import Signature
 from jorth.solvers.loop.budget import CountedObjective, all_finite
 from jorth.solvers.loop.status import Status, StopRun
-from jorth.storage.checkpoint import NOT_SAVED
 from jorth.suggestions import Explained
 
 

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from jorth._checkpoint import NOT_SAVED
 from jorth.arrays import frobenius, unit_roundoff
 from jorth.objectives import QuadraticForm
 from jorth.objectives.second_order import belongs_to
@@ -20,7 +21,6 @@ from jorth.solvers.loop.status import Status, StopRun
 from jorth.solvers.riemannian.base import RiemannianMethod, RiemannianState
 from jorth.solvers.riemannian.line_search import Line, Trial, search
 from jorth.solvers.riemannian.trust_region import SHRINK, Model, hessian, truncated_step
-from jorth.storage.checkpoint import NOT_SAVED
 
 if TYPE_CHECKING:
     from jorth.solvers.riemannian.compiled_newton import Form

@@ -17,10 +17,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from jorth._checkpoint import NOT_SAVED
 from jorth.solvers.loop.solver import Problem
 from jorth.solvers.riemannian.exponentials import ExponentialSum, exponential_sum
 from jorth.solvers.riemannian.scalars import fetch, on_device
-from jorth.storage.checkpoint import NOT_SAVED
 
 FAR = 4e4
 """The ||X||_F^2 - n beyond which the model is useless, as the pole cuts its steps to nothing."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from jorth.storage.checkpoint import NOT_SAVED, pack, unpack
+from jorth._checkpoint import NOT_SAVED, pack, unpack
 
 
 @dataclass

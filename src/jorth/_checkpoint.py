@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from jorth._distributed import Ranks
-from jorth.storage.atomic import lock_folder, make_folder, replacing
+from jorth._files import lock_folder, make_folder, replacing
 
 FILE = "state.safetensors"
 ABOUT = "problem.json"

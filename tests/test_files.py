@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from jorth.storage import atomic
-from jorth.storage.atomic import replacing
+from jorth import _files
+from jorth._files import replacing
 
 
 def put(path, content):
@@ -102,7 +102,8 @@ def test_a_full_disk_is_an_error_that_names_the_file(tmp_path):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from jorth.storage.atomic import replacing
+from jorth import _files
+from jorth._files import replacing
 with replacing(Path(sys.argv[1])) as stream:
     stream.write(b"half")
     stream.flush()
@@ -128,49 +129,25 @@ def test_what_a_killed_process_left_goes_with_the_next_write(tmp_path):
 
 def test_a_file_that_was_taken_for_a_left_over_is_made_again(tmp_path, monkeypatch):
     removed = []
-    held = atomic.held
+    lock = _files.lock
 
-    def late(handle, *, wait):
-        if wait and len(removed) < 2:
+    def late(handle):
+        if len(removed) < 2:
             (path,) = tmp_path.iterdir()
             path.unlink()
             removed.append(path)
-        return held(handle, wait=wait)
+        return lock(handle)
 
-    monkeypatch.setattr(atomic, "held", late)
+    monkeypatch.setattr(_files, "lock", late)
     put(tmp_path / "a", b"new")
     assert names(tmp_path) == ["a"]
-
-
-def test_on_windows_no_file_is_taken_for_a_left_over(tmp_path, monkeypatch):
-    left = tmp_path / f".a.b.{'0' * 16}.tmp.b"
-    left.touch()
-    monkeypatch.setattr("sys.platform", "win32")
-    for flag in ("O_NOFOLLOW", "O_NONBLOCK"):
-        monkeypatch.delattr(os, flag, raising=False)
-    put(tmp_path / "a.b", b"new")
-    assert names(tmp_path) == [left.name, "a.b"]
-    monkeypatch.undo()
-    put(tmp_path / "a.b", b"new")
-    assert names(tmp_path) == ["a.b"]
-
-
-def test_files_that_others_remove_at_once_are_not_made_for_ever(tmp_path, monkeypatch):
-    def removed_before_it_is_held(handle, *, wait):
-        for path in tmp_path.iterdir():
-            path.unlink()
-        return wait
-
-    monkeypatch.setattr("jorth.storage.atomic.held", removed_before_it_is_held)
-    with pytest.raises(OSError, match=r"new files beside .*a were removed by other"):
-        put(tmp_path / "a", b"new")
 
 
 def test_a_planted_link_is_not_followed(tmp_path, monkeypatch):
     """Even under the very name that is going to be used."""
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious")
-    monkeypatch.setattr("jorth.storage.atomic.secrets.token_hex", lambda size: "0" * 16)
+    monkeypatch.setattr("jorth._files.secrets.token_hex", lambda size: "0" * 16)
     (tmp_path / f".a.{'0' * 16}.tmp").symlink_to(victim)
     with pytest.raises(FileExistsError):
         put(tmp_path / "a", b"new")

@@ -1,0 +1,122 @@
+"""`fetch` with a server of our own: right and wrong bytes, 404."""
+
+import hashlib
+import sys
+import threading
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+
+from jorth.datasets import REGISTRY, fetch, load
+
+TEXT = b"+1 1:1 3:2.5\n-1 2:4\n"
+MATRIX = np.array([[1, 0, 2.5], [0, 4, 0]])
+DIGEST = hashlib.sha256(TEXT).hexdigest()
+OTHER = hashlib.sha256(b"something else").hexdigest()
+
+
+class Handler(BaseHTTPRequestHandler):
+    """The first part of the path says how the server behaves."""
+
+    def do_GET(self):
+        self.server.requests.append(self.path)
+        if self.path.startswith("/missing"):
+            self.send_error(404)
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(TEXT)))
+        self.end_headers()
+        self.wfile.write(TEXT)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    running = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    running.requests = []
+    running.url = f"http://127.0.0.1:{running.server_port}"
+    thread = threading.Thread(target=running.serve_forever, kwargs=dict(poll_interval=0.01))
+    thread.start()
+    yield running
+    running.shutdown()
+    running.server_close()
+    thread.join()
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_right_bytes(server, tmp_path):
+    path = fetch("w1a", folder=tmp_path / "new", url=f"{server.url}/good/w1a", sha256=DIGEST)
+    assert path == tmp_path / "new" / "w1a"
+    assert names(path.parent) == ["w1a"]
+    assert path.read_bytes() == TEXT
+    np.testing.assert_array_equal(load("w1a", folder=path.parent), MATRIX)
+
+
+def test_the_address_says_the_format(server, tmp_path):
+    path = fetch(
+        "gisette",
+        folder=tmp_path,
+        url=f"{server.url}/good/gisette_scale.bz2?download=1",
+        sha256=DIGEST,
+    )
+    assert path.name == "gisette.bz2"
+
+
+@pytest.mark.parametrize(("behaviour", "error"), [("good", ValueError), ("missing", OSError)])
+def test_failures_store_nothing(server, tmp_path, behaviour, error):
+    (tmp_path / "w1a").write_bytes(b"old")
+    with pytest.raises(error, match=r"hash|404"):
+        fetch("w1a", folder=tmp_path, url=f"{server.url}/{behaviour}/w1a", sha256=OTHER)
+    assert server.requests
+    assert names(tmp_path) == ["w1a"]
+    assert (tmp_path / "w1a").read_bytes() == b"old"
+
+
+def test_without_a_checksum_it_is_refused_unless_it_is_trusted(server, tmp_path):
+    url = f"{server.url}/good/w1a"
+    with pytest.raises(ValueError, match=r"no checksum is known for .*by trust=True"):
+        fetch("w1a", folder=tmp_path, url=url)
+    with pytest.raises(TypeError, match="trust must be True or False, got str"):
+        fetch("w1a", folder=tmp_path, url=url, trust="no")
+    assert not server.requests
+    assert fetch("w1a", folder=tmp_path, url=url, trust=True).read_bytes() == TEXT
+
+
+def test_checksum_of_the_registry_holds_for_its_own_address_only(server, tmp_path, monkeypatch):
+    entry = replace(REGISTRY["w1a"], url=f"{server.url}/good/w1a", sha256=DIGEST)
+    monkeypatch.setattr("jorth.datasets.fetching.lookup", lambda name: entry)
+    assert fetch("w1a", folder=tmp_path).read_bytes() == TEXT
+    with pytest.raises(ValueError, match="no checksum is known"):
+        fetch("w1a", folder=tmp_path, url=f"{server.url}/other/w1a")
+
+
+def test_what_is_there_is_not_fetched_again(server, tmp_path):
+    (tmp_path / "w1a.npz").write_bytes(b"")
+    assert fetch("w1a", folder=tmp_path) == tmp_path / "w1a.npz"
+
+
+def test_without_an_address(tmp_path):
+    with pytest.raises(ValueError, match=r"tdt2 has no public address known here; .* put tdt2.npz"):
+        fetch("tdt2", folder=tmp_path)
+
+
+def test_without_pooch(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    message = r'^jorth.datasets.fetch needs pooch; install it with: pip install "jorth\[data\]"$'
+    with pytest.raises(ImportError, match=message):
+        fetch("w1a", folder=tmp_path, sha256=DIGEST)
+
+
+def test_registry_is_well_formed():
+    for name, entry in REGISTRY.items():
+        assert entry.name == name == name.lower()
+        assert entry.url is None or entry.url.startswith("https://")
+        assert all((entry.terms, entry.description))
