@@ -9,13 +9,7 @@ import torch
 
 import jorth
 from jorth.group import norms as module
-from jorth.group.norms import (
-    EXACT_COLUMNS,
-    SQUARED_COLUMNS,
-    by_squaring,
-    lanczos_steps,
-    spectral_norm,
-)
+from jorth.group.norms import EXACT_COLUMNS, lanczos_steps, spectral_norm
 from jorth.stopping import MaxIterations
 
 RNG = np.random.default_rng(11)
@@ -56,22 +50,9 @@ def test_many_columns(name, rows, dtype):
     assert_within_one_per_cent(X, SPECTRA[name].max())
 
 
-@pytest.mark.parametrize("rows", [MANY, 2 * MANY])
-@pytest.mark.parametrize("name", SPECTRA)
-def test_by_squaring(name, rows):
-    """As on a device."""
-    X = torch.from_numpy(with_singular_values(SPECTRA[name], rows)).float()
-    truth = SPECTRA[name].max()
-    bound = math.log(MANY) / (8 * 2**7) + MANY * torch.finfo(torch.float32).eps
-    scale = float(X.abs().max())
-    found = scale * math.sqrt(by_squaring(X / scale))
-    assert found == pytest.approx(truth, rel=bound)
-    assert math.log(SQUARED_COLUMNS) / (8 * 2**7) < 0.01
-
-
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-@pytest.mark.parametrize("columns", [5, 64, 65, 300, 2000, 2001])
+@pytest.mark.parametrize("columns", [5, 200, 201, 2000])
 def test_on_a_device(columns, dtype):
     values = np.linspace(0.01, 3.0, columns)
     X = torch.from_numpy(with_singular_values(values, columns + 10)).to(dtype)

@@ -111,7 +111,7 @@ def _sum_of_squares(M: np.ndarray) -> float:
 
 @compiled
 def _spectral_norm(X: np.ndarray) -> float:
-    """||X||_2 from powers of X^T X, as `jorth.group.norms.by_squaring` has it."""
+    """||X||_2 from powers of X^T X, to ln(k) / 2^9."""
     largest = _largest(X)
     if not 0.0 < largest < math.inf:
         return largest
