@@ -8,7 +8,7 @@ import torch
 
 import jorth
 from jorth import Signature
-from jorth.group.slopes import gradient_of_slopes, skew_gradient
+from jorth.group.gradient import gradient_of_slopes, skew_gradient
 from jorth.nn import JOrthogonalLinear
 from jorth.optim import JOBCD, VRJOBCD, make, split_parameters
 from jorth.optim.guard import settled

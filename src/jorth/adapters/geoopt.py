@@ -15,7 +15,7 @@ from jorth.arrays import check_finite, describe
 from jorth.extras import needs
 from jorth.group import PolishError, distance, polish, random_point, residual
 from jorth.group.geodesics import geodesic_log
-from jorth.group.slopes import skew_gradient
+from jorth.group.gradient import skew_gradient
 from jorth.signature import Signature
 from jorth.suggestions import Explained
 

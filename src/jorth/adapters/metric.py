@@ -15,7 +15,7 @@ from torch import Tensor
 
 from jorth.arrays import check_overflow, unit_roundoff
 from jorth.group import exp
-from jorth.group.slopes import skew_gradient
+from jorth.group.gradient import skew_gradient
 from jorth.signature import Signature
 
 Step = Callable[[Tensor, Signature], Tensor]

@@ -24,7 +24,7 @@ from jorth.arrays import (
 from jorth.extras import needs
 from jorth.group import random_point
 from jorth.group.geodesics import geodesic_log
-from jorth.group.slopes import skew_gradient
+from jorth.group.gradient import skew_gradient
 from jorth.inputs import to_floats
 from jorth.signature import Signature
 from jorth.suggestions import Explained

@@ -23,7 +23,7 @@ from jorth import _matrices as files
 from jorth._matrices import Matrix, checksum, entries, read, stored
 from jorth.cli.options import DIRECT, EVERY
 from jorth.group import component, residual
-from jorth.group.slopes import gradient_norm
+from jorth.group.gradient import gradient_norm
 from jorth.group.time_column import OtherTimeWarning, message, other_time
 from jorth.linalg import eigh, hsvd
 from jorth.objectives import AbstractObjective, HyperbolicEigenvalue, Procrustes, Quadratic

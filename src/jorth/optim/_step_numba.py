@@ -16,8 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.group.look import diagonal
-from jorth.group.look import violation as violation_of
+from jorth.group._numba import diagonal
+from jorth.group._numba import violation as violation_of
 from jorth.kernels.angles import BOOST_REACH, FIRST_GAIN, LARGEST_GAIN
 from jorth.kernels.averages import LARGEST_GROWTH
 from jorth.kernels.pairings import numbered_rounds, rounds_in_tournament

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.group.slopes import gradient_of_slopes, skew_gradient
+from jorth.group.gradient import gradient_of_slopes, skew_gradient
 from jorth.kernels.angles import FIRST_GAIN, AngleRule, kinds, next_angles
 from jorth.kernels.averages import LARGEST_GROWTH, SlopeAverages
 from jorth.kernels.majoriser import Majoriser, finite_matrices

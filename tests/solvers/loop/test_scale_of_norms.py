@@ -8,7 +8,7 @@ import torch
 import jorth
 from jorth import HyperbolicEigenvalue, Quadratic, Signature, Status
 from jorth.arrays import frobenius
-from jorth.group.slopes import gradient_norm
+from jorth.group.gradient import gradient_norm
 from jorth.solvers.jobcd.majorised import MajorisedState, secant_curvature
 
 SIG = Signature(3, 2)

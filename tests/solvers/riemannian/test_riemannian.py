@@ -9,7 +9,7 @@ import torch
 import jorth
 from jorth import RiemannianCG, RiemannianLBFGS, RiemannianNewton, RiemannianSD, Signature, Status
 from jorth.datasets import planted_procrustes
-from jorth.group.slopes import skew_gradient
+from jorth.group.gradient import skew_gradient
 from jorth.solvers.loop.budget import CountedObjective
 from jorth.solvers.loop.solver import Problem, as_objective
 from jorth.solvers.riemannian.line_search import Line, Trial, _secant, _shorter, search

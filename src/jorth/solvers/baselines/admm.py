@@ -11,7 +11,7 @@ from torch import Tensor
 
 from jorth._checkpoint import NOT_SAVED
 from jorth.arrays import check_auto, frobenius
-from jorth.group.slopes import symmetric_multiplier
+from jorth.group.gradient import symmetric_multiplier
 from jorth.solvers.baselines.infeasible import InfeasibleState
 from jorth.solvers.loop.budget import all_finite
 from jorth.solvers.loop.solver import AbstractSolver, Problem

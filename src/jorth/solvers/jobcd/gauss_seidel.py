@@ -13,7 +13,7 @@ from torch import Tensor
 
 from jorth._checkpoint import NOT_SAVED
 from jorth.arrays import check_auto, check_choice, check_theta, whole_number
-from jorth.group.slopes import skew_gradient
+from jorth.group.gradient import skew_gradient
 from jorth.kernels import Majoriser
 from jorth.plane import all_pairs, random_pairs
 from jorth.plane.proximal import StepRule

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from jorth._checkpoint import NOT_SAVED
 from jorth.arrays import check_auto, check_choice, check_count, check_theta, real_number
-from jorth.group.slopes import skew_gradient
+from jorth.group.gradient import skew_gradient
 from jorth.kernels import Majoriser, QuadraticRounds
 from jorth.kernels.pairings import MATCHINGS, Matching, rounds_in_tournament, shuffled_tournament
 from jorth.kernels.quadratic import CHUNK

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from jorth.arrays import describe, unit_roundoff
 from jorth.group import polish
+from jorth.group.gradient import gradient_norm
 from jorth.group.norms import scaled_violation, spectral_norm
-from jorth.group.slopes import gradient_norm
 from jorth.solvers.loop.budget import Evaluations, all_finite
 from jorth.solvers.loop.scale import Scale, gradient_size
 from jorth.solvers.loop.solver import AbstractSolver, Problem, Scored, State
@@ -158,16 +158,16 @@ class History:
         return {name: self.rows[:, column].copy() for column, name in enumerate(COLUMNS)}
 
 
-def _small_look(
+def _small_norms(
     start: Tensor, signs: Tensor, gram: Tensor
 ) -> Callable[[Tensor, Tensor], tuple[float, float, float]] | None:
-    """The compiled look at a point X and its gradient, if X is small enough for it."""
+    """The compiled norms of a point X and its gradient, if X is small enough for it."""
     if start.device.type != "cpu" or len(start) > SMALL:
         return None
-    from jorth.group.look import look
+    from jorth.group._numba import point_norms
 
     s, target = _in_double(signs), _in_double(gram)
-    return lambda X, G: look(_in_double(X), _in_double(G), s, target)
+    return lambda X, G: point_norms(_in_double(X), _in_double(G), s, target)
 
 
 def _in_double(M: Tensor) -> NDArray[np.float64]:
@@ -195,14 +195,14 @@ class Record:
         thin = start.shape[1] < start.shape[0]
         signs = problem.signs
         self.gram = start.mT @ (signs[:, None] * start) if thin else torch.diag(signs)
-        self._small = _small_look(start, signs, self.gram)
+        self._small = _small_norms(start, signs, self.gram)
         self.scored = Scored(start, math.nan, torch.full_like(start, math.nan), math.nan)
         self.scored_at = -1
         self.counted_at = -1
 
     def add(self, state: State, iteration: int) -> dict[str, float]:
         """Score the point and append a row."""
-        norm, violation, slope = self._look(state.X, state.gradient)
+        norm, violation, slope = self._norms(state.X, state.gradient)
         point = self._score(state, violation, iteration)
         if point is not None:
             self.scored = point
@@ -250,7 +250,7 @@ class Record:
         """Whether points are so small that compiled code looks at them."""
         return self._small is not None and self.feasible
 
-    def _look(self, X: Tensor, G: Tensor) -> tuple[float, float, float]:
+    def _norms(self, X: Tensor, G: Tensor) -> tuple[float, float, float]:
         """||X||_2 to one per cent, the violation and the gradient norm."""
         if self._small is not None:
             return self._small(X, G)
@@ -261,9 +261,9 @@ class Record:
         """||G X^T||_F / max(1, ||X||_2^2), in the unit of the run."""
         if self._small is None:
             return gradient_size(point.X, point.gradient, norm)
-        from jorth.group import look
+        from jorth.group import _numba
 
-        size: float = look.gradient_size(_in_double(point.X), _in_double(point.gradient), norm)
+        size: float = _numba.gradient_size(_in_double(point.X), _in_double(point.gradient), norm)
         return size
 
     def _score(self, state: State, violation: float, iteration: int) -> Scored | None:

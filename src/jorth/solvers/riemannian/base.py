@@ -10,7 +10,7 @@ from torch import Tensor
 
 from jorth._checkpoint import NOT_SAVED
 from jorth.arrays import check_choice, frobenius
-from jorth.group.slopes import skew_gradient
+from jorth.group.gradient import skew_gradient
 from jorth.solvers.loop.solver import AbstractSolver, Problem, State
 from jorth.solvers.riemannian.line_search import Line, Trial, search
 from jorth.solvers.riemannian.preconditioner import Preconditioner

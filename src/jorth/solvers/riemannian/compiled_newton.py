@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jorth.group.look import diagonal, look
+from jorth.group._numba import diagonal, point_norms
 from jorth.solvers.riemannian.compiled_algebra import (
     add,
     assign,
@@ -546,7 +546,7 @@ def newton_steps(
         for i in range(n):
             for j in range(n):
                 decrease += 0.5 * (slopes[i, j] + work.G[i, j]) * (before[i, j] - X[i, j])
-        size, violation, slope = look(X, work.G, form.signs, gram)
+        size, violation, slope = point_norms(X, work.G, form.signs, gram)
         rows[done, 0], rows[done, 1], rows[done, 2], rows[done, 3] = (
             decrease,
             slope,

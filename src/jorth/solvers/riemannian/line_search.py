@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from jorth.arrays import frobenius
+from jorth.group.gradient import skew_gradient
 from jorth.group.retractions import cayley_step
-from jorth.group.slopes import skew_gradient
 from jorth.signature import Signature
 from jorth.solvers.loop.budget import all_finite
 from jorth.solvers.loop.solver import Problem, State

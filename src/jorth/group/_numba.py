@@ -1,4 +1,4 @@
-"""Three norms of a small matrix in one compiled call. Import where used: it loads numba."""
+"""Norms of small matrices for loops on the CPU, compiled. Import where used: it loads numba."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ SQUARINGS = 6
 
 
 @compiled
-def look(
+def point_norms(
     X: np.ndarray, G: np.ndarray, signs: np.ndarray, gram: np.ndarray
 ) -> tuple[float, float, float]:
-    """||X||_2 to one per cent, the scaled violation and the gradient norm of X, G (n, k).
+    """Return ||X||_2 to one per cent, the scaled violation and the gradient norm of X, G (n, k).
 
     The same as `spectral_norm`, `scaled_violation` and `gradient_norm`, which call some twenty
     functions of torch. All arrays are contiguous and float64.
@@ -28,7 +28,7 @@ def look(
 
 @compiled
 def gradient_size(X: np.ndarray, G: np.ndarray, norm: float) -> float:
-    """||G X^T||_F / max(1, norm^2), as `jorth.solvers.loop.scale` has it."""
+    """Return ||G X^T||_F / max(1, norm^2), as `jorth.solvers.loop.scale` has it."""
     largest = _largest(G)
     if not 0.0 < largest < math.inf:
         return largest
@@ -42,7 +42,7 @@ def gradient_size(X: np.ndarray, G: np.ndarray, norm: float) -> float:
 
 @compiled
 def diagonal(entries: np.ndarray) -> np.ndarray:
-    """The matrix (n, n) with these entries (n,) on its diagonal."""
+    """Return the matrix (n, n) with these entries (n,) on its diagonal."""
     n = entries.shape[0]
     matrix = np.empty((n, n))
     for i in range(n):
@@ -53,14 +53,14 @@ def diagonal(entries: np.ndarray) -> np.ndarray:
 
 @compiled
 def violation(X: np.ndarray, signs: np.ndarray, gram: np.ndarray) -> float:
-    """The scaled violation of X alone."""
+    """Return the scaled violation of X alone."""
     worst: float = _violation(X, signs, gram, _spectral_norm(X))
     return worst
 
 
 @compiled
 def _over(M: np.ndarray, divisor: float) -> np.ndarray:
-    """M / divisor."""
+    """Return M / divisor."""
     quotient = np.empty(M.shape)
     for i in range(M.shape[0]):
         for j in range(M.shape[1]):
@@ -70,7 +70,7 @@ def _over(M: np.ndarray, divisor: float) -> np.ndarray:
 
 @compiled
 def _transpose(M: np.ndarray) -> np.ndarray:
-    """A copy of M^T in the order of C."""
+    """Return a copy of M^T in the order of C."""
     turned = np.empty((M.shape[1], M.shape[0]))
     for i in range(M.shape[0]):
         for j in range(M.shape[1]):
@@ -80,7 +80,7 @@ def _transpose(M: np.ndarray) -> np.ndarray:
 
 @compiled
 def _product(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """A B."""
+    """Return A B."""
     product = np.empty((A.shape[0], B.shape[1]))
     np.dot(A, B, product)
     return product
@@ -88,7 +88,7 @@ def _product(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 @compiled
 def _largest(M: np.ndarray) -> float:
-    """max |m_ij|, or NaN if there is one."""
+    """Return max |m_ij|, or NaN if there is one."""
     largest = 0.0
     for i in range(M.shape[0]):
         for j in range(M.shape[1]):
@@ -101,7 +101,7 @@ def _largest(M: np.ndarray) -> float:
 
 @compiler(fastmath={"reassoc", "contract"})
 def _sum_of_squares(M: np.ndarray) -> float:
-    """The sum of m_ij^2; the order of the terms is free."""
+    """Return the sum of m_ij^2; the order of the terms is free."""
     total = 0.0
     for i in range(M.shape[0]):
         for j in range(M.shape[1]):
@@ -111,7 +111,7 @@ def _sum_of_squares(M: np.ndarray) -> float:
 
 @compiled
 def _spectral_norm(X: np.ndarray) -> float:
-    """||X||_2 from powers of X^T X, to ln(k) / 2^9."""
+    """Return ||X||_2 from powers of X^T X, to ln(k) / 2^9."""
     largest = _largest(X)
     if not 0.0 < largest < math.inf:
         return largest
@@ -132,7 +132,7 @@ def _spectral_norm(X: np.ndarray) -> float:
 
 @compiled
 def _violation(X: np.ndarray, signs: np.ndarray, gram: np.ndarray, norm: float) -> float:
-    """max |X^T J X - gram| / max(1, norm^2)."""
+    """Return max |X^T J X - gram| / max(1, norm^2)."""
     if not norm < math.inf:
         return math.nan
     n, k = X.shape
@@ -152,7 +152,7 @@ def _violation(X: np.ndarray, signs: np.ndarray, gram: np.ndarray, norm: float) 
 
 @compiled
 def _gradient_norm(X: np.ndarray, G: np.ndarray, signs: np.ndarray) -> float:
-    """||skew(J G X^T)||_F; NaN and infinity in G are what the answer is."""
+    """Return ||skew(J G X^T)||_F; NaN and infinity in G are what the answer is."""
     size = _largest(G)
     if not 0.0 < size < math.inf:
         return size

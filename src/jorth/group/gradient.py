@@ -17,7 +17,7 @@ from jorth.suggestions import explained
 def riemannian_gradient(
     X: ArrayT | Convertible, G: ArrayT | Convertible, signature: Signature
 ) -> ArrayT:
-    """The tangent vector J S X, S = skew(J G X^T), for the Euclidean gradient G at X, (..., n, k).
+    """Return J S X, S = skew(J G X^T): the tangent vector for the Euclidean gradient G (..., n, k).
 
     The derivative of f along it is 2 ||S||_F^2 >= 0, and it vanishes exactly at critical points.
     (The paper's G - J X G^T X J vanishes at the same points but is not tangent, and a step against
@@ -37,7 +37,7 @@ def riemannian_gradient(
 
 @explained
 def multiplier(X: ArrayT | Convertible, G: ArrayT | Convertible, signature: Signature) -> ArrayT:
-    """The Lagrange multiplier sym(J X^T G) of the constraint X^T J X = J, for square X.
+    """Return the Lagrange multiplier sym(J X^T G) of the constraint X^T J X = J, for square X.
 
     Args:
         X: (..., n, n), J-orthogonal.
@@ -53,13 +53,13 @@ def multiplier(X: ArrayT | Convertible, G: ArrayT | Convertible, signature: Sign
 
 
 def skew_gradient(X: Tensor, G: Tensor, signs: Tensor) -> Tensor:
-    """S = skew(J G X^T): zero exactly at critical points; 2 S_ij is the slope in plane (i, j)."""
+    """Return S = skew(J G X^T), 0 exactly at critical points; 2 S_ij is the slope in plane ij."""
     M = signs[:, None] * (G @ X.mT)
     return (M - M.mT) / 2
 
 
 def gradient_of_slopes(S: Tensor, X: Tensor, signature: Signature) -> Tensor:
-    """A gradient G with the slopes skew(J G X^T) = S, for X with J-orthonormal columns.
+    """Return a gradient G with the slopes skew(J G X^T) = S, for X with J-orthonormal columns.
 
     With B = S J X J_k, where J_k = X^T J X, it is J B = J S X^-T for a square X, and
     J (2 B - P B) for a thin one, where P = X J_k X^T J projects onto its columns. A part of S that
@@ -74,13 +74,13 @@ def gradient_of_slopes(S: Tensor, X: Tensor, signature: Signature) -> Tensor:
 
 
 def symmetric_multiplier(X: Tensor, G: Tensor, signs: Tensor) -> Tensor:
-    """Lambda = sym(J X^T G)."""
+    """Return Lambda = sym(J X^T G)."""
     M = signs[:, None] * (X.mT @ G)
     return (M + M.mT) / 2
 
 
 def gradient_norm(X: Tensor, G: Tensor, signs: Tensor) -> float:
-    """||skew(J G X^T)||_F, where no product overflows or underflows before the norm does."""
+    """Return ||skew(J G X^T)||_F, where no product overflows or underflows before the norm does."""
     size = float(G.abs().max())
     if not 0 < size < math.inf:
         return size
