@@ -25,6 +25,7 @@ Map: TypeAlias = Callable[[Floats], Floats]
 """A linear map of columns (n, b)."""
 
 REFINEMENTS = 2
+"""Bounds the rounds of inverse iteration: each squares the error, down to rounding."""
 EPS = float(np.finfo(np.float64).eps)
 SEARCHES = 20
 """Bounds the searches at each end; every one after the first finds a copy that was missed."""
@@ -171,13 +172,17 @@ def eigh_subset(
     pencil = (_with_products if is_operator(A) else _with_entries)(A, signs, shift)
     Y = _search(pencil, counts, 0.1 * tolerance)
     own = np.repeat([1, -1], counts).astype(np.int8)
-    for _ in range(REFINEMENTS + 1):
+    for refinements in range(REFINEMENTS + 1):
         sigma, X = _diagonalise(pencil, Y, own)
         R = pencil.multiply(X) - pencil.form[:, None] * X * sigma
         Z = np.stack([pencil.solve(r) for r in R.T], axis=1)
         errors = np.sqrt(np.abs(np.einsum("ij,ij->j", R, Z) / sigma))
         bad = np.flatnonzero(~(errors <= tolerance))
         if not len(bad):
+            for sign in (1, -1) if refinements else ():  # each may have turned to another pair
+                nearest = np.sort(np.abs(sigma[own == sign]))
+                if len(nearest) and _count_missed(pencil, nearest, nearest, sign):
+                    raise RuntimeError(f"eigenpairs were missed: {REMEDIES}")
             return pencil.mu + pencil.unit * sigma, X / pencil.scale[:, None]
         if pencil.shifted is None:
             break
@@ -283,8 +288,11 @@ def _diagonalise(pencil: _Pencil, Y: Floats, own: Any) -> tuple[Floats, Floats]:
     from scipy.linalg import cholesky
 
     X = Y / np.sqrt(np.abs(np.einsum("ij,ij->j", Y, pencil.form[:, None] * Y)))
-    R = cholesky(X.T @ pencil.multiply(X))
-    _, lengths, turn = one_sided_jacobi(R, own)
+    try:
+        R = cholesky(X.T @ pencil.multiply(X))
+        _, lengths, turn = one_sided_jacobi(R, own)
+    except ValueError:
+        raise RuntimeError(f"eigenvectors that were found are dependent: {REMEDIES}") from None
     order = np.lexsort((lengths, -own))
     X = X @ turn[:, order]
     for _ in range(2):  # Schulz steps: orthonormal to rounding
