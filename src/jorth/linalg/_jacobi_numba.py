@@ -18,7 +18,7 @@ STEEP = 0.9
 
 @compiled
 def length(row: np.ndarray) -> float:
-    """||row||_2 without overflow or underflow."""
+    """Return ||row||_2 without overflow or underflow."""
     largest = 0.0
     for value in row:
         largest = max(largest, abs(value))
@@ -29,7 +29,7 @@ def length(row: np.ndarray) -> float:
 
 @compiled
 def _length_near(row: np.ndarray, size: float) -> float:
-    """`length` in one pass if ``size`` is of its order of magnitude."""
+    """Return `length` in one pass if ``size`` is of its order of magnitude."""
     total = _squares(row, 1.0 / size)
     return size * math.sqrt(total) if 1e-100 < total < 1e100 else length(row)
 
@@ -52,7 +52,7 @@ def _cosine(a: np.ndarray, b: np.ndarray, scale_a: float, scale_b: float) -> flo
 
 @compiled_sum
 def _null_lengths(a: np.ndarray, b: np.ndarray, scale: float) -> tuple[float, float]:
-    """``scale`` times the lengths of a + b and a - b, each to full relative accuracy."""
+    """Return ``scale`` times the lengths of a + b and a - b, each to full relative accuracy."""
     plus, minus = 0.0, 0.0
     for k in range(a.shape[0]):
         x, y = a[k] * scale, b[k] * scale
@@ -63,7 +63,7 @@ def _null_lengths(a: np.ndarray, b: np.ndarray, scale: float) -> tuple[float, fl
 
 @compiled
 def rotation(cosine: float, length_i: float, length_j: float) -> tuple[float, float]:
-    """(c, s) of the smaller angle with (c g_i - s g_j) . (s g_i + c g_j) = 0.
+    """Return (c, s) of the smaller angle with (c g_i - s g_j) . (s g_i + c g_j) = 0.
 
     ``cosine`` is that of the angle between g_i and g_j.
     """
@@ -77,7 +77,7 @@ def rotation(cosine: float, length_i: float, length_j: float) -> tuple[float, fl
 def boost(
     a: np.ndarray, b: np.ndarray, cosine: float, length_a: float, length_b: float
 ) -> tuple[float, float]:
-    """(cosh mu, sinh mu) with (cosh a + sinh b) . (sinh a + cosh b) = 0, or cosh = inf.
+    """Return (cosh mu, sinh mu) with (cosh a + sinh b) . (sinh a + cosh b) = 0, or cosh = inf.
 
     tanh 2 mu = -2 a . b / (|a|^2 + |b|^2); where that is close to +-1,
     e^(2 mu) = |a - b| / |a + b|.
@@ -96,7 +96,7 @@ def boost(
 def sweep(
     G: np.ndarray, X: np.ndarray, lengths: np.ndarray, signs: np.ndarray, tolerance: float
 ) -> int:
-    """One pass over all pairs of rows of G (n, m), with the same steps on X (n, n).
+    """Make one pass over all pairs of rows of G (n, m), with the same steps on X (n, n).
 
     A pair is skipped if |g_i . g_j| <= tolerance |g_i| |g_j|. ``lengths`` (n,) holds the lengths of
     the rows of G and is updated. Returns the number of steps taken, or -1 if two rows of opposite
@@ -136,14 +136,14 @@ def eigh_of_definite(
     X: np.ndarray,
     solved: np.ndarray,
 ) -> None:
-    """lambda (b, n) and X (b, n, n) of the symmetric A (b, n, n) that are positive definite.
+    """Compute lambda (b, n), X (b, n, n) of the symmetric A (b, n, n) that are positive definite.
 
     ``solved`` (b,) says which these are; the others are left for other ways. A Cholesky
     factorisation with pivots is followed by J-Jacobi on its factor, as in `one_sided_jacobi`.
     """
     n = len(signs)
     tolerance = math.sqrt(n) * 2.0**-52
-    factor, turned = np.empty((n, n)), np.empty((n, n))
+    factor, basis = np.empty((n, n)), np.empty((n, n))
     lengths, permuted = np.empty(n), np.empty_like(signs)
     order = np.empty(n, np.int64)
     for k in range(len(A)):
@@ -153,18 +153,18 @@ def eigh_of_definite(
             order[i] = i
         if not _pivoted_cholesky(factor, order):
             continue
-        turned[:] = 0.0
+        basis[:] = 0.0
         for i in range(n):
-            turned[i, order[i]] = 1.0
+            basis[i, order[i]] = 1.0
             permuted[i] = signs[order[i]]
             lengths[i] = length(factor[i])
         for _ in range(max_sweeps):
-            steps = sweep(factor, turned, lengths, permuted, tolerance)
+            steps = sweep(factor, basis, lengths, permuted, tolerance)
             if steps <= 0:
                 solved[k] = steps == 0
                 break
         if solved[k]:
-            _sorted_pairs(turned, lengths, permuted, signs, values[k], X[k])
+            _sorted_pairs(basis, lengths, permuted, signs, values[k], X[k])
 
 
 @compiled
@@ -198,14 +198,14 @@ def _pivoted_cholesky(A: np.ndarray, order: np.ndarray) -> bool:
 
 @compiled
 def _sorted_pairs(
-    turned: np.ndarray,
+    basis: np.ndarray,
     lengths: np.ndarray,
     permuted: np.ndarray,
     signs: np.ndarray,
     values: np.ndarray,
     X: np.ndarray,
 ) -> None:
-    """At each position the shortest row of its sign that is left, as an eigenvalue and a column."""
+    """Put the shortest row left of its sign to each position, as an eigenvalue and a column."""
     n = len(signs)
     used = np.zeros(n, np.bool_)
     for place in range(n):
@@ -217,4 +217,4 @@ def _sorted_pairs(
         used[best] = True
         values[place] = signs[place] * lengths[best] ** 2
         for i in range(n):
-            X[i, place] = turned[best, i]
+            X[i, place] = basis[best, i]

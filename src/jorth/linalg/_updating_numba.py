@@ -20,7 +20,7 @@ inlined = compiler(fastmath={"contract"}, inline=True)
 
 @compiled
 def copy_triangle(source: np.ndarray, out: np.ndarray) -> tuple[int, int]:
-    """The upper triangle of a matrix (n, n) with a diagonal that is not negative, into ``out``.
+    """Copy an upper triangle (n, n), with a diagonal that is not negative, into ``out``.
 
     Returns how many entries are not finite, and how many below the diagonal are not zero.
     """
@@ -40,7 +40,7 @@ def copy_triangle(source: np.ndarray, out: np.ndarray) -> tuple[int, int]:
 
 @compiled
 def add_rows(R: np.ndarray, rows: np.ndarray) -> None:
-    """R (n, n) becomes the triangular factor of R^T R + rows^T rows, in place.
+    """Make R (n, n) the triangular factor of R^T R + rows^T rows, in place.
 
     The reflection for column j acts on row j of R and on all of ``rows`` (k, n), which are used up.
     With its first row (c, s^T), up to sign, r becomes c r + s^T rows, and rows lose
@@ -64,7 +64,7 @@ def add_rows(R: np.ndarray, rows: np.ndarray) -> None:
 
 @compiled
 def drop_rows(R: np.ndarray, rows: np.ndarray, least: float) -> float:
-    """R (n, n) becomes the triangular factor of R^T R - rows^T rows, in place.
+    """Make R (n, n) the triangular factor of R^T R - rows^T rows, in place.
 
     The reflections are those of `add_rows` that lead from the new R to the old one: the new row of
     R is solved for, r' = (r - s^T rows) / c, and ``rows`` are reflected with it (the mixed form).
@@ -95,7 +95,7 @@ def drop_rows(R: np.ndarray, rows: np.ndarray, least: float) -> float:
 
 @inlined
 def _length(R: np.ndarray, rows: np.ndarray, j: int) -> float:
-    """The length of column j: of R[j, j] and the ``rows``, without overflow."""
+    """Return the length of column j: of R[j, j] and the ``rows``, without overflow."""
     largest: float = abs(R[j, j])
     for i in range(rows.shape[0]):
         largest = max(largest, abs(rows[i, j]))
@@ -109,7 +109,7 @@ def _length(R: np.ndarray, rows: np.ndarray, j: int) -> float:
 
 @inlined
 def _remaining(rows: np.ndarray, j: int, length: float) -> float:
-    """1 - |s|^2 for s = column j of ``rows`` over ``length``; -inf if only that is zero."""
+    """Return 1 - |s|^2 for s = column j of ``rows`` over ``length``; -inf if only that is zero."""
     total = 0.0
     for i in range(rows.shape[0]):
         if rows[i, j] != 0.0:
@@ -122,7 +122,7 @@ def _remaining(rows: np.ndarray, j: int, length: float) -> float:
 
 @inlined
 def _weighted_sum(rows: np.ndarray, j: int, length: float, out: np.ndarray) -> None:
-    """The columns after j: out = s^T rows for s = column j of ``rows`` over ``length``."""
+    """Compute, right of column j, out = s^T rows for s = column j of ``rows`` over ``length``."""
     k = rows.shape[0]
     total = out[j + 1 :]
     total[:] = 0.0
@@ -141,7 +141,7 @@ def _weighted_sum(rows: np.ndarray, j: int, length: float, out: np.ndarray) -> N
 
 @inlined
 def _subtract(rows: np.ndarray, j: int, length: float, work: np.ndarray) -> None:
-    """The columns after j: rows -= s work for s = column j of ``rows`` over ``length``."""
+    """Compute, right of column j, rows -= s work for s = column j of ``rows`` over ``length``."""
     after = work[j + 1 :]
     for i in range(rows.shape[0]):
         s, row = rows[i, j] / length, rows[i, j + 1 :]

@@ -24,7 +24,7 @@ def check_matrices(matrices: Tensor, name: str) -> None:
 
 
 def finite_values(value: object, name: str, length: int, signature: Signature) -> Tensor:
-    """The values (..., length) of a decomposition."""
+    """Return the values (..., length) of a decomposition."""
     tensor = to_tensor(value, name)
     if tensor.ndim < 1 or tensor.shape[-1] != length:
         expected = f"(..., {length}) for {signature}"
@@ -36,7 +36,7 @@ def finite_values(value: object, name: str, length: int, signature: Signature) -
 def finite_factor(
     value: object, name: str, sizes: tuple[int | None, int], values: Tensor, values_name: str
 ) -> Tensor:
-    """A factor (..., *sizes) of a decomposition that goes with its values; None is any size."""
+    """Return a factor (..., *sizes) that goes with the values of a decomposition; None is any."""
     tensor = tensor_alike(value, name, values, values_name)
     wanted = (*values.shape[:-1], *sizes)
     fits = len(wanted) == tensor.ndim
@@ -48,37 +48,37 @@ def finite_factor(
     return tensor
 
 
-def over_batch(
+def map_batch(
     routine: Callable[[Floats], tuple[Floats, ...]], matrices: Tensor
 ) -> tuple[Tensor, ...]:
-    """``routine`` on every matrix of (..., m, n), at least one, in float64 on the CPU.
+    """Call ``routine`` on every matrix of (..., m, n), at least one, in float64 on the CPU.
 
     The results are stacked, with the dtype and device of ``matrices``. No gradient is carried. An
     error in a batch says which matrix it is about.
     """
-    work = flat_batch(matrices)
+    work = flatten_batch(matrices)
     batch = matrices.shape[:-2]
-    results = zip(*(at_place(routine, work, k, batch) for k in range(len(work))), strict=True)
-    return like_batch([np.stack(parts) for parts in results], matrices)
+    results = zip(*(call_on_matrix(routine, work, k, batch) for k in range(len(work))), strict=True)
+    return restore_batch([np.stack(parts) for parts in results], matrices)
 
 
-def flat_batch(matrices: Tensor) -> Floats:
-    """The matrices (..., m, n) as an array (b, m, n) in float64."""
+def flatten_batch(matrices: Tensor) -> Floats:
+    """Return the matrices (..., m, n) as an array (b, m, n) in float64."""
     work = matrices.detach().to("cpu", torch.float64).reshape(-1, *matrices.shape[-2:])
     return work.numpy()
 
 
-def like_batch(results: Sequence[Floats], matrices: Tensor) -> tuple[Tensor, ...]:
-    """Arrays (b, ...) as tensors with the batch, dtype and device of the matrices."""
+def restore_batch(results: Sequence[Floats], matrices: Tensor) -> tuple[Tensor, ...]:
+    """Return arrays (b, ...) as tensors with the batch, dtype and device of the matrices."""
     batch = matrices.shape[:-2]
     tensors = (torch.from_numpy(part) for part in results)
     return tuple(part.reshape(*batch, *part.shape[1:]).to(matrices) for part in tensors)
 
 
-def at_place(
+def call_on_matrix(
     routine: Callable[[Floats], tuple[Floats, ...]], work: Floats, k: int, batch: tuple[int, ...]
 ) -> tuple[Floats, ...]:
-    """``routine`` on matrix k, whose place in the batch is added to the message of an error."""
+    """Call ``routine`` on matrix k; the message of an error ends with its place in the batch."""
     try:
         return routine(work[k])
     except (ValueError, RuntimeError) as error:

@@ -1,4 +1,4 @@
-"""The hyperbolic CS decomposition of a J-orthogonal matrix."""
+"""Return the hyperbolic CS decomposition of a J-orthogonal matrix."""
 
 from __future__ import annotations
 

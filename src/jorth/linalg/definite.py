@@ -15,7 +15,7 @@ MAX_BISECTIONS = 100
 
 
 @dataclass(frozen=True)
-class Search:
+class ShiftSearch:
     """What is known of the mu for which A - mu J is positive definite.
 
     Attributes:
@@ -32,23 +32,14 @@ class Search:
 
 
 def is_definite_pencil(A: Floats, signs: NDArray[np.int8]) -> bool:
-    """Whether A - mu J is positive definite for some mu, for a finite symmetric A (n, n)."""
-    return bool(np.all(signs == signs[0])) or definite_factor(A, signs, shifts=True) is not None
-
-
-def definite_factor(A: Floats, signs: NDArray[Any], *, shifts: bool) -> Floats | None:
-    """R with A - mu J = R^T R for a finite symmetric A (n, n), or None if there is none.
-
-    mu is 0 if A is positive definite, and if not ``shifts``.
-    """
-    R = cholesky_factor(A)
-    if R is not None or not shifts or np.all(signs == signs[0]):
-        return R
-    return find_shift(A, signs).factor
+    """Check whether A - mu J is positive definite for some mu, for a finite symmetric A (n, n)."""
+    if np.all(signs == signs[0]) or cholesky_factor(A) is not None:
+        return True
+    return find_shift(A, signs).factor is not None
 
 
 def cholesky_factor(A: Floats) -> Floats | None:
-    """R with A = R^T R, or None if A is not positive definite."""
+    """Return R with A = R^T R, or None if A is not positive definite."""
     from scipy.linalg import LinAlgError, cholesky
 
     try:
@@ -58,15 +49,15 @@ def cholesky_factor(A: Floats) -> Floats | None:
     return R
 
 
-def less_shift(A: Floats, signs: NDArray[Any], shift: float) -> Floats:
-    """A - shift J."""
+def subtract_shift(A: Floats, signs: NDArray[Any], shift: float) -> Floats:
+    """Return A - shift J."""
     shifted = A.copy()
     shifted.flat[:: len(A) + 1] -= shift * signs
     return shifted
 
 
-def find_shift(A: Floats, signs: NDArray[Any]) -> Search:
-    """A search for mu with A - mu J positive definite, for signs of both kinds.
+def find_shift(A: Floats, signs: NDArray[Any]) -> ShiftSearch:
+    """ShiftSearch for mu with A - mu J positive definite, for signs of both kinds.
 
     A bisection in which a vector z with z^T (A - mu J) z <= 0 proves each cut. It is as deep as z
     allows, so that low > high where no mu is in sight. A is scaled, so that nothing overflows.
@@ -82,25 +73,26 @@ def find_shift(A: Floats, signs: NDArray[Any]) -> Search:
         shift = 0.5 * (low + high)
         if not low < shift < high:
             break
-        shifted = less_shift(A, signs, shift)
+        shifted = subtract_shift(A, signs, shift)
         R = cholesky_factor(shifted)
         if R is not None:
             best = shift
             break
-        value, form = _lowest(shifted, signs)
+        value, form = _lowest_eigenpair(shifted, signs)
         best, least = (shift, value) if value > least else (best, least)
         # z^T (A - mu J) z > 0 requires mu < bound if z^T J z > 0, else mu > bound
         bound = shift + min(value, 0.0) / form if form else shift
         low = low if form > 0 else bound
         high = high if form < 0 else bound
-    if R is None and _lowest(less_shift(A, signs, 0.5 * (low + high)), signs)[0] > least:
-        best = 0.5 * (low + high)
+    last = 0.5 * (low + high)
+    if R is None and _lowest_eigenpair(subtract_shift(A, signs, last), signs)[0] > least:
+        best = last
     best, low, high = (math.ldexp(number, 2 * half) for number in (best, low, high))
-    return Search(best, None if R is None else np.ldexp(R, half), low, high)
+    return ShiftSearch(best, None if R is None else np.ldexp(R, half), low, high)
 
 
-def _lowest(A: Floats, signs: NDArray[Any]) -> tuple[float, float]:
-    """The smallest eigenvalue of A, and z^T J z of its unit vector z."""
+def _lowest_eigenpair(A: Floats, signs: NDArray[Any]) -> tuple[float, float]:
+    """Return the smallest eigenvalue of A, and z^T J z of its unit vector z."""
     from scipy.linalg import eigh
 
     value, vector = eigh(A, subset_by_index=[0, 0])

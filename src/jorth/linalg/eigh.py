@@ -20,8 +20,15 @@ from jorth.arrays import (
     real_number,
     square_matrix,
 )
-from jorth.linalg.batch import Floats, at_place, check_matrices, flat_batch, like_batch, over_batch
-from jorth.linalg.definite import Search, cholesky_factor, find_shift, less_shift
+from jorth.linalg.batch import (
+    Floats,
+    call_on_matrix,
+    check_matrices,
+    flatten_batch,
+    map_batch,
+    restore_batch,
+)
+from jorth.linalg.definite import ShiftSearch, cholesky_factor, find_shift, subtract_shift
 from jorth.linalg.hsvd import MAX_SWEEPS, one_sided_jacobi
 from jorth.linalg.semidefinite import diagonalise, find_kernel
 from jorth.linalg.subset import (
@@ -56,7 +63,7 @@ def eigh(
     shift: float | None = None,
     tolerance: float | None = None,
 ) -> tuple[ArrayT, ArrayT]:
-    """All lambda and x of A x = lambda J x for symmetric A (..., n, n), with X^T J X = J.
+    """Return all lambda and x of A x = lambda J x for symmetric A (..., n, n), with X^T J X = J.
 
     Then X^T A X = J diag(lambda). The pencil must be *definite*, that is, A - mu J is positive or
     negative definite for some mu, or semidefinite with a null space on which J is regular.
@@ -105,7 +112,11 @@ def eigh(
             J-orthogonal X diagonalises A.
         RuntimeError: The search for a subset has not reached the tolerance.
     """
-    shift, tolerance = checked_options(shift, tolerance)
+    if shift is not None:
+        shift = finite_number(shift, "shift")
+    if tolerance is not None:
+        expected = "a number of at least 0 and below 1"
+        tolerance = real_number(tolerance, "tolerance", expected, lambda number: 0 <= number < 1)
     if subset is not None:
         chosen: tuple[ArrayT, ArrayT] = _eigh_of_subset(A, signature, subset, shift, tolerance)
         return chosen
@@ -116,7 +127,7 @@ def eigh(
     one = partial(_eigh, signs=signature.signs, shift=shift, zero=zero, trusting=tolerance is None)
     plain = shift is None and tolerance is None
     many = plain and matrix.shape[:-2].numel() >= MANY and signature.n <= SMALL
-    values, X = _eigh_of_many(matrix, signature, one) if many else over_batch(one, matrix)
+    values, X = _eigh_of_many(matrix, signature, one) if many else map_batch(one, matrix)
     given: Any = A
     return like_input(values, given), like_input(X, given)
 
@@ -128,7 +139,7 @@ def _eigh_of_subset(
     shift: float | None,
     tolerance: float | None,
 ) -> Any:
-    """Some of the eigenpairs: from all of them, or from a search where A is large and sparse."""
+    """Return some of the eigenpairs: of all of them, or by a search if A is large and sparse."""
     counts = subset_counts(subset, signature)
     if not has_no_array(A):
         values, X = eigh(A, signature, shift=shift, tolerance=tolerance)
@@ -146,85 +157,73 @@ def _eigh_of_subset(
 def _eigh_of_many(
     matrices: Tensor, signature: Signature, one: Callable[[Floats], Pairs]
 ) -> tuple[Tensor, ...]:
-    """`eigh` of a batch: positive definite matrices by compiled code, the others one by one."""
+    """Solve a batch: positive definite matrices by compiled code, the others one by one."""
     from jorth.linalg._jacobi_numba import eigh_of_definite
 
-    work = flat_batch(matrices)
+    work = flatten_batch(matrices)
     work = 0.5 * work + 0.5 * work.transpose(0, 2, 1)
     values, X = np.empty(work.shape[:2]), np.empty_like(work)
     solved = np.empty(len(work), dtype=np.bool_)
     eigh_of_definite(work, signature.signs, MAX_SWEEPS, values, X, solved)
     for k in map(int, np.flatnonzero(~solved)):
-        values[k], X[k] = at_place(one, work, k, matrices.shape[:-2])
-    return like_batch((values, X), matrices)
-
-
-def checked_options(
-    shift: float | None, tolerance: float | None
-) -> tuple[float | None, float | None]:
-    """The options of `eigh`, or an error."""
-    if shift is not None:
-        shift = finite_number(shift, "shift")
-    if tolerance is not None:
-        expected = "a number of at least 0 and below 1"
-        tolerance = real_number(tolerance, "tolerance", expected, lambda number: 0 <= number < 1)
-    return shift, tolerance
+        values[k], X[k] = call_on_matrix(one, work, k, matrices.shape[:-2])
+    return restore_batch((values, X), matrices)
 
 
 def _eigh(
     A: Floats, signs: NDArray[np.int8], shift: float | None, zero: float, *, trusting: bool
 ) -> Pairs:
-    """The eigenpairs of one matrix; ``trusting`` Cholesky where it succeeds, ``zero`` or not."""
+    """Solve for one matrix, ``trusting`` a Cholesky factorisation that succeeds, or not."""
     A = 0.5 * A + 0.5 * A.T
     found = _positive_eigh(A, signs, shift, zero, trusting)
-    if not isinstance(found, Search):
+    if not isinstance(found, ShiftSearch):
         return found
     negated = _positive_eigh(-A, signs, None if shift is None else -shift, zero, trusting)
-    if not isinstance(negated, Search):
+    if not isinstance(negated, ShiftSearch):
         return 0.0 - negated[0], negated[1]
     raise ValueError(_refusal(A, signs, shift, found))
 
 
 def _positive_eigh(
     A: Floats, signs: NDArray[np.int8], shift: float | None, zero: float, trusting: bool
-) -> Pairs | Search:
-    """`eigh` of one matrix for which A - mu J is positive (semi)definite for some mu.
+) -> Pairs | ShiftSearch:
+    """Solve for one matrix for which A - mu J is positive (semi)definite for some mu.
 
     Returns where such a mu would have to be if there is none.
     """
     mu = 0.0 if shift is None else shift
-    R = cholesky_factor(less_shift(A, signs, mu))
+    R = cholesky_factor(subtract_shift(A, signs, mu))
     if R is None and np.all(signs == signs[0]):  # J = I or J = -I: ascending or descending
         values, X = np.linalg.eigh(A)
         return signs * values, X
-    search = Search(mu, R)
+    search = ShiftSearch(mu, R)
     for exact in (True, False):
         found = None
         if search.factor is None or not trusting:
             kernel = find_kernel(A, signs, search.shift, zero, exact=exact)
             if kernel is not None:
-                return _outwards(*diagonalise(kernel, signs), signs, kernel.shift)
+                return _sort_outwards(*diagonalise(kernel, signs), signs, kernel.shift)
         if search.factor is not None:
             found = _by_jacobi(search.factor, signs, search.shift)
         if found is not None or shift is not None:
             break
         search = find_shift(A, signs) if exact else search
     if found is None:
-        return Search(mu, None) if shift is not None else search
+        return ShiftSearch(mu, None) if shift is not None else search
     return found
 
 
 def _by_jacobi(R: Floats, signs: NDArray[np.int8], shift: float) -> Pairs | None:
-    """lambda and X from A - shift J = R^T R, or None if R is singular to rounding."""
+    """Return lambda and X from A - shift J = R^T R, or None if R is singular to rounding."""
     try:
         _, S, X = one_sided_jacobi(R, signs)
     except ValueError:
         return None
-    return _outwards(signs * S**2, X, signs, shift)
+    return _sort_outwards(signs * S**2, X, signs, shift)
 
 
-def _outwards(theta: Floats, X: Floats, signs: NDArray[np.int8], shift: float) -> Pairs:
-    """shift + theta and X in the order in which |theta| ascends within each sign."""
+def _sort_outwards(theta: Floats, X: Floats, signs: NDArray[np.int8], shift: float) -> Pairs:
+    """Return shift + theta and X in the order in which |theta| ascends within each sign."""
     order = np.empty(len(signs), dtype=np.intp)
     for sign in (1, -1):
         places = np.flatnonzero(signs == sign)
@@ -232,10 +231,10 @@ def _outwards(theta: Floats, X: Floats, signs: NDArray[np.int8], shift: float) -
     return shift + theta[order], X[:, order]
 
 
-def _refusal(A: Floats, signs: NDArray[np.int8], shift: float | None, found: Search) -> str:
-    """Why a pencil has no answer."""
+def _refusal(A: Floats, signs: NDArray[np.int8], shift: float | None, found: ShiftSearch) -> str:
+    """Return why a pencil has no answer."""
     if shift is not None:
-        values = np.linalg.eigvalsh(less_shift(A, signs, shift))
+        values = np.linalg.eigvalsh(subtract_shift(A, signs, shift))
         found_values = f"one with eigenvalues from {values[0]:.6g} to {values[-1]:.6g}"
         return f"shift must be a mu for which A - mu J is definite, got {found_values}"
     bounds = f"above {found.low:.6g} and below {found.high:.6g}"

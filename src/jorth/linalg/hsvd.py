@@ -23,7 +23,7 @@ from jorth.arrays import (
     to_tensor,
 )
 from jorth.group.polishing import PolishError, orthogonal_factor
-from jorth.linalg.batch import Floats, check_matrices, finite_factor, finite_values, over_batch
+from jorth.linalg.batch import Floats, check_matrices, finite_factor, finite_values, map_batch
 from jorth.signature import Signature
 from jorth.suggestions import explained
 
@@ -78,7 +78,7 @@ class HSVD(Generic[ArrayT]):
 def hsvd(
     G: ArrayT | Convertible, signature: Signature, *, tolerance: float | None = None
 ) -> HSVD[ArrayT]:
-    """The hyperbolic SVD G X = U diag(S) of G (..., m, n), n = p + q, with X^T J X = J.
+    """Return the hyperbolic SVD G X = U diag(S) of G (..., m, n), n = p + q, with X^T J X = J.
 
     The squares of S are the |lambda| of G^T G x = lambda J x, and s_i S_i^2 are the nonzero
     eigenvalues of G J G^T. One-sided J-Jacobi forms neither product: it rotates columns of equal
@@ -127,13 +127,13 @@ def hsvd(
     else:
         expected = "None or a number of at least 0 and below 1"
         zero = real_number(tolerance, "tolerance", expected, lambda x: 0 <= x < 1)
-    U, S, X = over_batch(partial(_hsvd, signs=signature.signs, tolerance=zero), matrix)
+    U, S, X = map_batch(partial(_hsvd, signs=signature.signs, tolerance=zero), matrix)
     return HSVD(U=like_input(U, G), S=like_input(S, G), X=like_input(X, G), signature=signature)
 
 
 def _hsvd(G: Floats, signs: NDArray[np.int8], tolerance: float) -> tuple[Floats, Floats, Floats]:
     m, n = G.shape
-    if m >= n and not _rank_defect(G, tolerance):
+    if m >= n and not _is_deficient(G, tolerance):
         return one_sided_jacobi(G, signs)
     if not G.any():
         return np.zeros((m, n)), np.zeros(n), np.eye(n)
@@ -144,23 +144,23 @@ def _hsvd(G: Floats, signs: NDArray[np.int8], tolerance: float) -> tuple[Floats,
         S1 = np.ldexp(S1, exponent)
     check_overflow(S1, "G", "a singular value")
     S = np.concatenate([S1, np.zeros(len(null_signs))])
-    order = _by_sign(S, np.concatenate([outer_signs, null_signs]), signs)
+    order = _order_by_sign(S, np.concatenate([outer_signs, null_signs]), signs)
     U = np.hstack([U1, np.zeros((m, len(null_signs)))])
     X = np.hstack([outer @ X1, null_space])
     return U[:, order], S[order], X[:, order]
 
 
-def _rank_defect(G: Floats, tolerance: float) -> bool:
-    """Whether the columns of G are dependent once rows and columns are scaled to equal size."""
+def _is_deficient(G: Floats, tolerance: float) -> bool:
+    """Check whether the columns of G are dependent, rows and columns scaled to equal size."""
     from scipy.linalg import qr
 
-    (R,) = qr(_equilibrated(G), mode="r", pivoting=True)[:1]
+    (R,) = qr(_equilibrate(G), mode="r", pivoting=True)[:1]
     pivots = np.abs(np.diagonal(R))
     return bool(pivots[-1] <= tolerance * pivots[0])
 
 
-def _equilibrated(G: Floats) -> Floats:
-    """G with rows and columns scaled to about equal size, so that a grading is no deficiency."""
+def _equilibrate(G: Floats) -> Floats:
+    """Scale rows and columns of G to about equal size, so that a grading is no deficiency."""
     for axis in (1, 0, 1, 0):
         largest = np.abs(G).max(axis=axis, keepdims=True)
         G = G / np.where(largest > 0, largest, 1.0)
@@ -170,7 +170,7 @@ def _equilibrated(G: Floats) -> Floats:
 def _j_orthonormal_split(
     G: Floats, signs: NDArray[np.int8], tolerance: float
 ) -> tuple[Floats, NDArray[np.int8], Floats, NDArray[np.int8]]:
-    """Two bases that make up a J-orthogonal matrix: of the J-complement of null(G), and of null(G).
+    """Return bases of the J-complement of null(G) and of null(G), J-orthogonal together.
 
     With orthonormal bases Q1 of the row space of G (r, its rank) and Q2 of its null space, the
     J-complement of null(G) is J Q1. The eigenvectors of Q1^T J Q1 and Q2^T J Q2 make both
@@ -207,7 +207,7 @@ def _j_orthonormal_split(
 
 
 def _row_and_null_space(G: Floats, tolerance: float) -> tuple[Floats, Floats, float]:
-    """Orthonormal bases of the row space and the null space, and the ratio of the pivots kept.
+    """Return orthonormal bases of the row and the null space, and the ratio of the pivots kept.
 
     Rows of G that span its row space are found after equilibration. They are scaled to equal size,
     which leaves the null space as it is, and sorted by the sizes of the columns of G, for which
@@ -215,7 +215,7 @@ def _row_and_null_space(G: Floats, tolerance: float) -> tuple[Floats, Floats, fl
     """
     from scipy.linalg import qr
 
-    R, rows = qr(_equilibrated(G).T, mode="r", pivoting=True)
+    R, rows = qr(_equilibrate(G).T, mode="r", pivoting=True)
     pivots = np.abs(np.diagonal(R))
     rank = int(np.count_nonzero(pivots > tolerance * pivots[0]))
     spanning = G[rows[:rank]] / np.abs(G[rows[:rank]]).max(axis=1, keepdims=True)
@@ -226,33 +226,33 @@ def _row_and_null_space(G: Floats, tolerance: float) -> tuple[Floats, Floats, fl
 
 
 def one_sided_jacobi(G: Floats, signs: NDArray[np.int8]) -> tuple[Floats, Floats, Floats]:
-    """(U, S, X) of one matrix (m, n) with full column rank."""
+    """Return (U, S, X) of one matrix (m, n) with full column rank."""
     from scipy.linalg import qr
 
     # Householder QR preserves a grading of rows if large ones come first (Cox and Higham, 1998)
     rows = np.argsort(-np.abs(G).max(axis=1), kind="stable")
     Q, R, columns = qr(G[rows], mode="economic", pivoting=True)
     permuted = signs[columns]
-    start = nearly_orthogonal(R, permuted)
-    turned = np.zeros((len(signs), len(signs)))
-    turned[:, columns] = np.eye(len(signs)) if start is None else start.T
+    start = warm_start(R, permuted)
+    basis = np.zeros((len(signs), len(signs)))
+    basis[:, columns] = np.eye(len(signs)) if start is None else start.T
     work = np.ascontiguousarray(R.T if start is None else (R @ start).T)
-    lengths = _orthogonalise(work, turned, permuted, math.sqrt(len(G)) * EPS)
-    order = _by_sign(lengths, permuted, signs)
+    lengths = _orthogonalise(work, basis, permuted, math.sqrt(len(G)) * EPS)
+    order = _order_by_sign(lengths, permuted, signs)
     U = np.empty_like(G)
     U[rows] = Q @ (work / lengths[:, None])[order].T
-    return U, lengths[order], np.ascontiguousarray(turned[order].T)
+    return U, lengths[order], np.ascontiguousarray(basis[order].T)
 
 
 def _orthogonalise(
-    work: Floats, turned: Floats, signs: NDArray[np.int8], tolerance: float
+    work: Floats, basis: Floats, signs: NDArray[np.int8], tolerance: float
 ) -> Floats:
-    """Make the rows of ``work`` orthogonal, with the same steps on ``turned``; return lengths."""
+    """Make the rows of ``work`` orthogonal, with the same steps on ``basis``; return lengths."""
     from jorth.linalg._jacobi_numba import length, sweep
 
     lengths = np.array([length(row) for row in work])
     for _ in range(MAX_SWEEPS):
-        steps = sweep(work, turned, lengths, signs, tolerance)
+        steps = sweep(work, basis, lengths, signs, tolerance)
         if steps == 0:
             return lengths
         if steps < 0:
@@ -264,8 +264,8 @@ def _orthogonalise(
     raise RuntimeError(f"one-sided J-Jacobi did not converge: {found}")
 
 
-def nearly_orthogonal(R: Floats, signs: NDArray[np.int8]) -> Floats | None:
-    """A J-orthogonal X for which the columns of R X are nearly orthogonal, or None.
+def warm_start(R: Floats, signs: NDArray[np.int8]) -> Floats | None:
+    """Return a J-orthogonal X for which the columns of R X are nearly orthogonal, or None.
 
     A symmetric eigenvalue solver does most of the work: R J R^T = U (J S^2) U^T gives
     X = J R^T U S^-1. That X is feasible to u cond(R)^2 only and is replaced by its J-orthogonal
@@ -293,10 +293,10 @@ def nearly_orthogonal(R: Floats, signs: NDArray[np.int8]) -> Floats | None:
     return polished
 
 
-def _by_sign(
+def _order_by_sign(
     lengths: Floats, permuted: NDArray[np.int8], signs: NDArray[np.int8]
 ) -> NDArray[np.intp]:
-    """The column for each position of ``signs``: one of that sign, the longest first."""
+    """Return the column for each position of ``signs``: one of that sign, the longest first."""
     order = np.empty(len(signs), dtype=np.intp)
     for sign in (1, -1):
         found = np.flatnonzero(permuted == sign)

@@ -16,7 +16,7 @@ from jorth.suggestions import explained
 def indefinite_lstsq(
     A: ArrayT | Convertible, b: ArrayT | Convertible, signature: Signature
 ) -> ArrayT:
-    """The x that minimises (b - A x)^T J (b - A x), for A (..., m, k) with m = p + q.
+    """Return the x that minimises (b - A x)^T J (b - A x), for A (..., m, k) with m = p + q.
 
     A^T J A must be positive definite, which needs k <= p; with q = 0 this is ordinary least
     squares. A plain QR, A = V R, and a Cholesky factor of V^T J V give R x = (V^T J V)^-1 V^T J b.
@@ -54,7 +54,7 @@ def indefinite_lstsq(
 
 
 def right_hand_side(b: object, A: Tensor) -> Tensor:
-    """b (..., m) or (..., m, r), finite, to go with A (..., m, k)."""
+    """Return b (..., m) or (..., m, r), finite, to go with A (..., m, k)."""
     right = tensor_alike(b, "b", A, "A")
     if right.shape[: A.ndim - 1] != A.shape[:-1] or right.ndim not in (A.ndim - 1, A.ndim):
         rows = ", ".join(map(str, A.shape[:-1]))

@@ -19,14 +19,14 @@ UNIT = torch.finfo(torch.float64).eps / 2
 
 @explained
 def polar(A: ArrayT | Convertible, signature: Signature) -> tuple[ArrayT, ArrayT]:
-    """A = X S with X J-orthogonal and J S symmetric, for A (..., n, n): S = (J A^T J A)^(1/2).
+    """Return (X, S) with A = X S, X J-orthogonal, J S symmetric, for A (..., n, n).
 
-    S is the principal root, with eigenvalues in the open right half plane. It exists and is unique
-    if and only if A is regular and J A^T J A has no eigenvalue on the negative real axis; with
-    p = 0 or q = 0 that holds for every regular A. X comes from the same Newton iteration as in
-    `jorth.polish`, but A may be anywhere, and the result is checked: J S is symmetric to rounding,
-    and the eigenvalues of S are in the right half plane. S is J X^T J A, with J S made exactly
-    symmetric. It is computed in float64.
+    S = (J A^T J A)^(1/2) is the principal root, with eigenvalues in the open right half plane. It
+    exists and is unique if and only if A is regular and J A^T J A has no eigenvalue on the negative
+    real axis; with p = 0 or q = 0 that holds for every regular A. X comes from the same Newton
+    iteration as in `jorth.polish`, but A may be anywhere, and the result is checked: J S is
+    symmetric to rounding, and the eigenvalues of S are in the right half plane. S is J X^T J A,
+    with J S made exactly symmetric. It is computed in float64.
 
     Reference: N. J. Higham, D. S. Mackey, N. Mackey, F. Tisseur, Functions preserving matrix groups
     and iterations for the matrix square root, SIAM J. Matrix Anal. Appl. 26 (2005).
@@ -48,15 +48,15 @@ def polar(A: ArrayT | Convertible, signature: Signature) -> tuple[ArrayT, ArrayT
     scale = power_of_two(exact.abs().amax(dim=(-2, -1), keepdim=True))
     work = exact / scale
     s = signature.vector(work)
-    X = orthogonal_factor(balanced(work), signature, "A")
+    X = orthogonal_factor(balance(work), signature, "A")
     JS = X.mT @ (s[:, None] * work)
     _check_root(JS, X, work, s)
     S = scale * s[:, None] * (JS + JS.mT) / 2
     return like_input(X.to(matrix), A), like_input(S.to(matrix), A)
 
 
-def balanced(A: Tensor) -> Tensor:
-    """The multiple of A with ||A|| = ||A^-1||, which has the same factor X and is nearer to it."""
+def balance(A: Tensor) -> Tensor:
+    """Return the multiple of A with ||A|| = ||A^-1||: it has the same X and is nearer to it."""
     inverse, info = torch.linalg.inv_ex(A)
     if bool((info != 0).any()):
         found = f"{int((info != 0).sum())} of {info.numel()} are singular"

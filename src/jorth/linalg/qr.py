@@ -18,11 +18,11 @@ from jorth.suggestions import explained
 
 @explained
 def hyperbolic_qr(A: ArrayT | Convertible, signature: Signature) -> tuple[ArrayT, ArrayT]:
-    """A = Q[:, signature.positive[:k]] R for A (..., m, k), m = p + q: A = Q [R; 0] if sorted.
+    """Return (Q, R) with A = Q[:, signature.positive[:k]] R for A (..., m, k), m = p + q.
 
-    A^T J A must be positive definite, which needs k <= p. Q (..., m, m) is J-orthogonal,
-    R (..., k, k) upper triangular with a positive diagonal, so that A^T J A = R^T R: a Cholesky
-    factor without the product.
+    If the signs are sorted, A = Q [R; 0]. A^T J A must be positive definite, which needs k <= p.
+    Q (..., m, m) is J-orthogonal, R (..., k, k) upper triangular with a positive diagonal, so that
+    A^T J A = R^T R: a Cholesky factor without the product.
 
     A plain QR, A = V R0, and the CS decomposition of V with its rows split by sign, V+ = U1 C Z^T
     and V- = U2 S Z^T, give tanh(mu) = S / C. Then A = diag(U1, U2) [cosh mu; sinh mu] (D Z^T R0)
@@ -67,7 +67,7 @@ def hyperbolic_qr(A: ArrayT | Convertible, signature: Signature) -> tuple[ArrayT
 
 
 def tall_matrix(A: object, signature: Signature) -> Tensor:
-    """A tensor (..., m, k) with m = p + q rows and 1 <= k <= p columns."""
+    """Return a tensor (..., m, k) with m = p + q rows and 1 <= k <= p columns."""
     matrix = to_tensor(A, "A")
     m, p = arrays.check_signature(signature).n, signature.p
     if matrix.ndim < 2 or matrix.shape[-2] != m or not 1 <= matrix.shape[-1] <= p:
@@ -105,7 +105,7 @@ def check_definite(eigenvalues: Tensor, signature: Signature, unit: float) -> No
 def positive_qr(
     A: Tensor, mode: Literal["reduced", "complete"] = "reduced"
 ) -> tuple[Tensor, Tensor]:
-    """The QR factorisation with a positive diagonal of R."""
+    """Return the QR factorisation with a positive diagonal of R."""
     Q, R = torch.linalg.qr(A, mode=mode)
     diagonal = torch.diagonal(R, dim1=-2, dim2=-1)
     signs = Q.new_ones((*Q.shape[:-2], Q.shape[-1]))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jorth.linalg.batch import Floats
-from jorth.linalg.definite import less_shift
+from jorth.linalg.definite import subtract_shift
 from jorth.linalg.hsvd import one_sided_jacobi
 
 EPS = float(np.finfo(np.float64).eps)
@@ -44,7 +44,7 @@ def find_kernel(
     """
     scale = np.sqrt(np.abs(A.diagonal()) + abs(shift))
     scale[scale == 0] = 1.0
-    values, V = np.linalg.eigh(less_shift(A, signs, shift) / scale / scale[:, None])
+    values, V = np.linalg.eigh(subtract_shift(A, signs, shift) / scale / scale[:, None])
     zero = tolerance * max(float(values[-1]), 0.0)
     rank = int(np.count_nonzero(values > zero))
     if values[0] < -zero or rank == len(A):

@@ -34,7 +34,7 @@ def cholesky_update(
     drop: ArrayT | Convertible | None = None,
     lower: bool = False,
 ) -> ArrayT:
-    """The Cholesky factor of R^T R + add^T add - drop^T drop, from R (..., n, n) in O(n^2) per row.
+    """Return the Cholesky factor of R^T R + add^T add - drop^T drop in O(n^2) per row.
 
     If R is the factor of a Gram matrix A^T A, or the R of a QR factorisation A = Q R, then ``add``
     holds new rows of A and ``drop`` old ones. The result is the triangular factor of the hyperbolic
@@ -90,7 +90,7 @@ def cholesky_update(
 
 
 def _square(R: object) -> Tensor:
-    """A tensor (..., n, n) with at least one matrix."""
+    """Return a tensor (..., n, n) with at least one matrix."""
     matrix = to_tensor(R, "R")
     if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2]:
         raise ValueError(f"R must have shape (..., n, n), got {describe(R)}")
@@ -100,7 +100,7 @@ def _square(R: object) -> Tensor:
 
 
 def _triangles(matrix: Tensor, lower: bool) -> Floats:
-    """The upper triangular factors (batch, n, n), copied, or an error."""
+    """Return copies (batch, n, n) of the triangular factors, upper ones, or raise an error."""
     from jorth.linalg._updating_numba import copy_triangle
 
     given = _float64(matrix.mT if lower else matrix)
@@ -119,7 +119,7 @@ def _triangles(matrix: Tensor, lower: bool) -> Floats:
 
 
 def _rows(value: Any, name: str, R: Tensor) -> Tensor | None:
-    """The rows (..., k, n) that go with R (..., n, n)."""
+    """Return the rows (..., k, n) that go with R (..., n, n)."""
     if value is None:
         return None
     rows = tensor_alike(value, name, R, "R")
@@ -135,14 +135,14 @@ def _rows(value: Any, name: str, R: Tensor) -> Tensor | None:
 
 
 def _float64(matrices: Tensor) -> Floats:
-    """(..., m, n) as (batch, m, n) in float64 on the CPU, contiguous; not always a copy."""
+    """Return (batch, m, n) in float64 on the CPU, contiguous; not always a copy."""
     work = matrices.detach().to("cpu", torch.float64).contiguous()
     count = math.prod(matrices.shape[:-2])
     return work.reshape(count, *matrices.shape[-2:]).numpy()
 
 
 def _each(rows: Tensor | None) -> Iterable[Floats | None]:
-    """A copy of the rows for each matrix, or None for each."""
+    """Return a copy of the rows for each matrix, or None for each."""
     return repeat(None) if rows is None else _float64(rows).copy()
 
 

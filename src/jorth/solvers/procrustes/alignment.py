@@ -20,7 +20,7 @@ from jorth.group.norms import power_of_two
 from jorth.group.polishing import orthogonal_factor
 from jorth.group.time_column import warn_of_other_time
 from jorth.inputs import ArrayLike, as_array, is_sparse, warn_of_other_order
-from jorth.linalg.polar import balanced
+from jorth.linalg.polar import balance
 from jorth.objectives import Procrustes
 from jorth.signature import Signature
 from jorth.solvers.batches import check_arguments as check_batch_arguments
@@ -322,7 +322,7 @@ class _Search:
         if fresh and nearest is not None:
             with suppress(PolishError):
                 M = torch.from_numpy(nearest)
-                return orthogonal_factor(balanced(M), self.signature, "nearest")
+                return orthogonal_factor(balance(M), self.signature, "nearest")
         change = torch.from_numpy(random_point(self.signature, cond=NEARBY, seed=turn))
         flips = component_flips(self.signature)
         change = change * flips[turn % len(flips)]
