@@ -71,6 +71,19 @@ def test_wrong_arguments_are_named(name):
     assert not faults, "\n" + "\n".join(faults)
 
 
+@pytest.mark.parametrize("name", [name for name in BY_NAME if "signature" in right(BY_NAME[name])])
+def test_signs_stand_for_a_signature(name):
+    """As a list and as a string, with the same answer."""
+    call = BY_NAME[name]
+    signature = right(call)["signature"]
+    answers = []
+    for form in (signature, list(signature), "".join("-+"[sign > 0] for sign in signature)):
+        with limits():
+            answers.append(call.function(**plain(right(call)) | {"signature": form}))
+    for found in answers[1:]:
+        assert not difference(found, answers[0], False, 1e-7)
+
+
 def arrays_of(call):
     found = {
         name: plain({name: value})[name]

@@ -152,7 +152,7 @@ BAD = {
     "columns": (
         lambda: declare(LINEAR(5, 5), "weight", SIG, columns=5),
         TypeError,
-        "columns must be None or a Signature, got int",
+        "columns must be a jorth.Signature, got int",
     ),
     "more columns": (
         lambda: declare(LINEAR(4, 5), "weight", SIG, columns=Signature(4, 0)),

@@ -181,6 +181,7 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
         arrays.check_flag(rotate, "rotate")
         seed = _start_seed(seed, kwargs.get("random_seed"))
         factory = _check_factory(kwargs.get("triples_factory"))
+        signature = check_signature(signature)
         interaction = UltraEInteraction(signature, alpha, delta)
         if base is None:
             rotations = start_relations(factory.num_relations, signature, rotate, seed)

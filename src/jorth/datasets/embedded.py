@@ -43,7 +43,8 @@ def digits_trace(signature: Signature, *, ridge: float = 0.05) -> TraceProblem:
         signature: The signs of J, 64 of them.
         ridge: What is added to the diagonal of A.
     """
-    if check_signature(signature).n != 64:
+    signature = check_signature(signature)
+    if signature.n != 64:
         raise ValueError(f"signature must have n = 64 for the digits, got {signature}")
     weight = real_number(ridge, "ridge", RIDGE_RANGE, lambda number: 1e-12 <= number <= 1e12)
     images = digits()

@@ -46,13 +46,14 @@ class CS(Generic[ArrayT]):
 
     def compose(self) -> ArrayT:
         """Return the matrix X (..., n, n), in the order of the signature."""
-        p, q = check_signature(self.signature).p, self.signature.q
-        mu = finite_values(self.mu, "mu", min(p, q), self.signature)
+        signature = check_signature(self.signature)
+        p, q = signature.p, signature.q
+        mu = finite_values(self.mu, "mu", min(p, q), signature)
         U1 = finite_factor(self.U1, "U1", (p, p), mu, "mu")
         U2 = finite_factor(self.U2, "U2", (q, q), mu, "mu")
         V1 = finite_factor(self.V1, "V1", (p, p), mu, "mu")
         V2 = finite_factor(self.V2, "V2", (q, q), mu, "mu")
-        X = compose_cs(U1, U2, mu, V1, V2, self.signature)
+        X = compose_cs(U1, U2, mu, V1, V2, signature)
         check_overflow(X, "U1, U2, mu, V1 and V2", "X")
         return like_input(X, self.mu)
 

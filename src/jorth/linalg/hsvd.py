@@ -64,11 +64,12 @@ class HSVD(Generic[ArrayT]):
 
     def compose(self) -> ArrayT:
         """Return the matrix G (..., m, n)."""
-        n = check_signature(self.signature).n
-        S = finite_values(self.S, "S", n, self.signature)
+        signature = check_signature(self.signature)
+        n = signature.n
+        S = finite_values(self.S, "S", n, signature)
         U = finite_factor(self.U, "U", (None, n), S, "S")
         X = finite_factor(self.X, "X", (n, n), S, "S")
-        s = self.signature.vector(X)
+        s = signature.vector(X)
         G = (U * (S * s)[..., None, :]) @ X.mT * s
         check_overflow(G, "U, S and X", "G")
         return like_input(G, self.S)

@@ -52,10 +52,8 @@ def declare(
     """
     if not isinstance(module, nn.Module):
         raise TypeError(f"module must be a torch.nn.Module, got {arrays.describe(module)}")
-    arrays.check_signature(signature)
-    columns = signature if columns is None else columns
-    if not isinstance(columns, Signature):
-        raise TypeError(f"columns must be None or a Signature, got {arrays.describe(columns)}")
+    signature = arrays.check_signature(signature)
+    columns = signature if columns is None else arrays.check_signature(columns, "columns")
     if columns.p > signature.p or columns.q > signature.q:
         raise ValueError(f"columns must have no more signs than {signature}, got {columns}")
     parameter = module._parameters.get(name) if isinstance(name, str) else None

@@ -49,6 +49,7 @@ class HyperbolicMLR(OnPoints):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(signature, alpha, device)
+        signature = self.signature
         if signature.p == 0:
             expected = "p of at least 1 for hyperplanes"
             raise ValueError(f"signature must have {expected}, got {signature}")

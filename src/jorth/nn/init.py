@@ -40,6 +40,8 @@ def j_orthogonal_(
     if not isinstance(tensor, Tensor):
         raise TypeError(f"tensor must be a torch tensor, got {describe(tensor)}")
     check_own_floats(tensor, "tensor")
+    signature = check_signature(signature)
+    columns = None if columns is None else check_signature(columns, "columns")
     if columns is None:
         batch = square_matrix(tensor, signature, "tensor").shape[:-2]
     else:
@@ -73,7 +75,7 @@ def _of_numpy(seed: int | np.random.Generator | torch.Generator) -> int | np.ran
 
 
 def _check_thin(tensor: Tensor, signature: Signature, columns: Signature) -> None:
-    n, k = check_signature(signature).n, check_signature(columns, "columns").n
+    n, k = signature.n, columns.n
     if columns.p > signature.p or columns.q > signature.q:
         expected = f"at most as many signs of each kind as {signature}"
         raise ValueError(f"columns must have {expected}, got {columns}")

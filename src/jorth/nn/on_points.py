@@ -35,8 +35,7 @@ class OnPoints(Explained, nn.Module):
 
     def __init__(self, signature: Signature, alpha: float, device: Any) -> None:
         super().__init__()
-        check_q(signature)
-        self.signature = signature
+        self.signature = check_q(signature)
         self.alpha = checked_radius(alpha)
         arrays.check_device(device)
 

@@ -67,6 +67,7 @@ class StructuralProbe(AbstractObjective):
         zero_rows: Literal["error", "base"] = "error",
     ) -> None:
         self.speaks_torch = isinstance(data, Tensor)
+        signature = arrays.check_signature(signature)
         self._data = _rows(data, signature)
         self.samples = len(self._data)
         self.signature = signature

@@ -12,7 +12,7 @@ from jorth.arrays import check_choice, describe, nonnegative_number, shown
 from jorth.nn import cs_parametrization
 from jorth.optim.jobcd import JOBCD
 from jorth.optim.variance_reduced import VRJOBCD
-from jorth.signature import Signature
+from jorth.signature import Signature, as_signature
 from jorth.suggestions import check_keywords, suggestion
 
 OptimiserName = Literal["j-jobcd", "vr-j-jobcd", "csdm"]
@@ -43,8 +43,9 @@ def make(
     if not isinstance(module, nn.Module):
         raise TypeError(f"module must be a torch.nn.Module, got {describe(module)}")
     owner = type(module).__name__
-    signature = getattr(module, "signature", None) if signature is None else signature
-    if not isinstance(signature, Signature):
+    own = getattr(module, "signature", None)
+    signs = as_signature(own if signature is None else signature)
+    if not isinstance(signs, Signature):
         expected = f"given for a {owner}, which has none"
         raise TypeError(f"signature must be {expected}, got {shown(signature)}")
     if method == "csdm":
@@ -52,11 +53,11 @@ def make(
             options["lr"] = nonnegative_number(options["lr"], "lr")
         adams = list(inspect.signature(torch.optim.Adam).parameters)[1:]
         check_keywords("torch.optim.Adam", options, adams)
-        cs_parametrization(module, name, signature)
+        cs_parametrization(module, name, signs)
         weights = module.parametrizations[name].parameters()  # type: ignore[index, union-attr]
         return torch.optim.Adam(weights, **options)
     if not (isinstance(name, str) and isinstance(getattr(module, name, None), nn.Parameter)):
         found = f"{shown(name)}{suggestion(name, dict(module.named_parameters()))}"
         raise ValueError(f"name must be that of a parameter of {owner}, got {found}")
     optimiser = JOBCD if method == "j-jobcd" else VRJOBCD
-    return optimiser([getattr(module, name)], signature, **options)
+    return optimiser([getattr(module, name)], signs, **options)

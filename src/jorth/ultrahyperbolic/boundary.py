@@ -12,11 +12,13 @@ from jorth.arrays import describe, tensor_after, to_tensor
 from jorth.signature import Signature
 
 
-def check_q(signature: Signature) -> None:
-    """Raise a ValueError for a signature without negative signs, which has no U."""
-    if arrays.check_signature(signature).q == 0:
+def check_q(signature: object) -> Signature:
+    """Return the signature that the argument stands for, which has negative signs, or no U."""
+    found = arrays.check_signature(signature)
+    if found.q == 0:
         expected = "q of at least 1 for points with <x, x> = -alpha^2"
-        raise ValueError(f"signature must have {expected}, got {signature}")
+        raise ValueError(f"signature must have {expected}, got {found}")
+    return found
 
 
 def points_of(value: Any, signature: Signature, name: str, *, like: Tensor | None = None) -> Tensor:
