@@ -24,7 +24,7 @@ _ROOMS = {
     "jorth.solvers": "ADMM AcceleratedGaussSeidel AcceleratedJacobi BatchResult BlockStationarity "
     "CSDM CheckpointMismatch Exponential GaussSeidel HessianCheck Jacobi Result RiemannianCG "
     "RiemannianLBFGS RiemannianNewton RiemannianSD Status UMCM VarianceReduced "
-    "block_stationarity hessian_check minimize procrustes",
+    "as_printed block_stationarity hessian_check minimize procrustes",
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names.split()}
 __all__ = sorted(_HOMES)

@@ -64,6 +64,7 @@ from jorth.solvers import RiemannianSD as RiemannianSD
 from jorth.solvers import Status as Status
 from jorth.solvers import UMCM as UMCM
 from jorth.solvers import VarianceReduced as VarianceReduced
+from jorth.solvers import as_printed as as_printed
 from jorth.solvers import block_stationarity as block_stationarity
 from jorth.solvers import hessian_check as hessian_check
 from jorth.solvers import minimize as minimize

@@ -42,7 +42,8 @@ def sweep_quadratic(
     """Pair steps on rows of X in O(n) each, with Y = X D X^T updated; X and Y change in place.
 
     C has no columns if it is zero. A concave f is majorised by its linear part: Q = 0, and theta
-    alone bounds the step; a relative theta is then the size of Q. Returns the number t of pairs
+    alone bounds the step; a relative theta is then the size of Q. A step that would leave a row
+    without digits counts as unbounded. Returns the number t of pairs
     done, or -t - 1 if the sweep stopped at an unbounded one, and the decrease.
     """
     theta, all_components, stop_unbounded, has_d, concave = rule
@@ -70,7 +71,9 @@ def sweep_quadratic(
         if concave:
             plus, minus = null_lengths(X, i, j)
             if (v11 * v11 + v12 * v12) * 0.5 * (plus + minus) > LARGEST_SQUARE:
-                return -t - 1, total
+                if stop_unbounded:
+                    return -t - 1, total
+                continue
         if decrease > 0.0:
             total += decrease
             apply_pair(X, i, j, v11, v12, v21, v22)

@@ -64,6 +64,9 @@ class GaussSeidel(AbstractSolver):
             ``on_unbounded="continue"`` on a concave quadratic (the paper's eigenvalue problem) it
             alone bounds the steps, and None takes the curvature itself.
         curvature: For objectives that are not quadratic; "auto" backtracks, a number is fixed.
+        majoriser: "rows" takes the exact Q = (Z D Z^T) (x) A_BB on a quadratic objective, and
+            L (Z Z^T) (x) I_2 on any other; "scalar" takes Q = L I with a fixed ``curvature`` L, the
+            paper's sigma, which majorises f only for sigma >= L_f lambda_max(Z Z^T).
         block_size: For a "sweep" on a quadratic objective. The rows are divided at random into
             blocks of this size, and the pairs of two blocks are treated together, in cache; 1 takes
             single pairs. "auto" uses blocks from n = 192 on.
@@ -74,6 +77,7 @@ class GaussSeidel(AbstractSolver):
     order: Literal["sweep", "random", "cyclic", "greedy"] = "sweep"
     theta: float | None = None
     curvature: float | Literal["auto"] = "auto"
+    majoriser: Literal["rows", "scalar"] = "rows"
     block_size: int | Literal["auto"] = "auto"
     name = "gs-jobcd"
     state_type = GaussSeidelState
@@ -84,6 +88,9 @@ class GaussSeidel(AbstractSolver):
         check_choice(self.order, "order", ("sweep", "random", "cyclic", "greedy"))
         check_theta(self.theta)
         check_auto(self.curvature, "curvature")
+        check_choice(self.majoriser, "majoriser", ("rows", "scalar"))
+        if self.majoriser == "scalar" and self.curvature == "auto":
+            raise ValueError('curvature must be a number for a scalar majoriser, got "auto"')
         if not (isinstance(self.block_size, str) and self.block_size == "auto"):
             whole_number(self.block_size, "block_size", 1, instead='"auto" or ')
             if self.block_size > 1 and self.order != "sweep":
@@ -104,7 +111,7 @@ class GaussSeidel(AbstractSolver):
             compile_kernels("block")
 
     def step(self, problem: Problem, state: GaussSeidelState) -> None:
-        if self.side == "right" and state.trace is None:
+        if self.side == "right" and state.trace is None and self.majoriser == "rows":
             state.trace = trace_to_diagonalise(problem, state.X, self.theta)
         if state.trace is not None:
             rotate_pairs(problem, state, state.trace, self._pairs(problem, state))
@@ -150,20 +157,22 @@ class GaussSeidel(AbstractSolver):
             state.concave = not problem.stop_unbounded and state.form.concave()
         X = np.array(oriented(state.X, self.side).double().cpu().numpy(), order="C")
         signs = problem.signature.signs
-        rule = StepRule(
-            problem.weight(self.theta),
-            self.components == "all",
-            problem.ends_unbounded,
-            concave=state.concave,
-        )
+        theta, linear = problem.weight(self.theta), state.concave
+        if self.majoriser == "scalar":  # sigma and theta weigh the same on a linear majorant
+            theta = problem.objective.in_unit(float(self.curvature) + float(self.theta or 0.0))
+            linear = True
+        rule = StepRule(theta, self.components == "all", problem.ends_unbounded, concave=linear)
         size = rows_of_a_block(len(X)) if self.block_size == "auto" else self.block_size
-        if size > 1 and self.order == "sweep" and not state.concave:
+        if size > 1 and self.order == "sweep" and not linear:
             return BlockedSweep(state.form, X, signs, problem.rng.permutation(len(X)), size, rule)
         return PairwiseSweep(state.form, X, signs, self._pairs(problem, state), rule)
 
     def _majorised_sweep(self, problem: Problem, state: GaussSeidelState) -> None:
         majoriser = Majoriser(
-            problem.signature, self.components == "all", problem.weight(self.theta)
+            problem.signature,
+            self.components == "all",
+            problem.weight(self.theta),
+            scalar=self.majoriser == "scalar",
         )
         adaptive = self.curvature == "auto"
         estimate = first_curvature(problem, state, self.curvature)

@@ -1,0 +1,72 @@
+"""The algorithms of the paper exactly as printed, by name.
+
+    GS-JOBCD, Algorithm 1. Each step draws one pair B of rows, uniformly and with replacement, and
+    takes X(B, :) to V X(B, :) with the global minimiser V over all of J_B of
+
+        1/2 ||V - I||^2_{Q + theta I} + <V - I, [grad f(X) X^T]_BB>,
+
+    Q = Q_ = (Z^T (x) U_B)^T H (Z^T (x) U_B), Z = X(B, :), or Q = sigma I.
+
+    J-JOBCD and VR-J-JOBCD, Algorithm 2. Each step draws one matching of all rows and does the same
+    for its n / 2 pairs at once, with one gradient, or with its estimate by PAGE: all N samples with
+    the probability p = b' / (N + b'), else the last estimate and a difference over b' =
+    ceil(sqrt(N)) samples. (The printed P_i has grad f where the estimate belongs.)
+
+What `GaussSeidel`, `Jacobi` and `VarianceReduced` do by default differs from this; the page "The
+paper's algorithms" says how, and why.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from jorth.arrays import check_choice, check_theta, positive_number
+from jorth.solvers.jobcd.gauss_seidel import GaussSeidel
+from jorth.solvers.jobcd.jacobi import Jacobi
+from jorth.solvers.jobcd.variance_reduced import VarianceReduced
+
+NAMES = ("gs-jobcd", "j-jobcd", "vr-j-jobcd")
+
+
+def as_printed(
+    method: Literal["gs-jobcd", "j-jobcd", "vr-j-jobcd"],
+    *,
+    theta: float = 1e-5,
+    Q: Literal["exact", "scalar"] | None = None,
+    sigma: float | None = None,
+) -> GaussSeidel | Jacobi | VarianceReduced:
+    """Return a solver for ``minimize(method=...)`` that is an algorithm exactly as printed.
+
+    An iteration of GS-JOBCD is n (n - 1) / 2 steps, one of J- and VR-J-JOBCD is one step. Nothing
+    is adapted, and f may rise if Q is too small. Where f is concave, as in the paper's eigenvalue
+    problem, ``on_unbounded="continue"`` takes H = 0 as its majorant, which is linear.
+
+    Args:
+        method: "gs-jobcd", "j-jobcd" or "vr-j-jobcd".
+        theta: The proximal weight, an absolute number.
+        Q: "exact" is Q_, with the Hessian H of a quadratic f in GS-JOBCD, and H = sigma I
+            otherwise, which is the only one that all pairs of a matching can share. "scalar" is
+            Q = sigma I. None is the printed default, "exact" for GS-JOBCD and "scalar" for others.
+        sigma: The paper's sigma, an absolute number; needed unless f is quadratic and Q exact.
+    """
+    check_choice(method, "method", NAMES)
+    check_theta(theta)
+    if Q is not None:
+        check_choice(Q, "Q", ("exact", "scalar"))
+    scalar = method != "gs-jobcd" if Q is None else Q == "scalar"
+    if sigma is not None:
+        positive_number(sigma, "sigma")
+    elif scalar or method != "gs-jobcd":
+        raise ValueError(f"sigma must be a number for {method} with this Q, got None")
+    options: dict[str, Any] = dict(
+        components="all",
+        theta=theta,
+        curvature="auto" if sigma is None else sigma,
+        majoriser="scalar" if scalar else "rows",
+    )
+    if method == "gs-jobcd":
+        return GaussSeidel(order="random", block_size=1, **options)
+    options |= dict(matching="random", rounds_per_gradient=1, side="left")
+    if method == "j-jobcd":
+        return Jacobi(**options)
+    return VarianceReduced(safety=1.0, **options)
