@@ -54,6 +54,8 @@ def test_between_two_starts_of_procrustes(monkeypatch):
     result = jorth.procrustes(source, target, SIG)
     assert [run.status for run in result.stages[1:]] == [Status.INTERRUPTED]
     assert result.stages[1].iterations == 0
+    assert result.status is Status.INTERRUPTED
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert result.value == min(run.value for run in runs)
 
 

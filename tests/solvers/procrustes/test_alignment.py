@@ -1,7 +1,5 @@
 """`procrustes`: the best isometry, in whichever component it lies."""
 
-import signal
-import sys
 from itertools import product
 
 import numpy as np
@@ -256,7 +254,7 @@ def test_a_thin_target_has_a_thin_answer():
     y = source @ jorth.random_point(signature, cond=3.0, seed=1)[:, :1] + 0.3 * rng.standard_normal(
         (30, 1)
     )
-    result = jorth.procrustes(source, y, signature)
+    result = jorth.procrustes(source, y, signature, gradient_tolerance=1e-11)
     assert result.success
     J = np.diag(signature.signs.astype(float))
     A, b = source.T @ source, source.T @ y[:, 0]
@@ -367,30 +365,6 @@ def test_the_aligner_fits_few_points():
     points = rng.standard_normal((3, 6))
     aligner = LorentzAligner(Signature(4, 2)).fit(points, points)
     np.testing.assert_allclose(aligner.transform(points), points, atol=1e-7)
-
-
-def test_an_interrupt_between_two_components_keeps_the_first(monkeypatch):
-    """A noisy problem has four runs; Ctrl-C comes after the first of them, outside of any run."""
-    source, target, _ = planted(Signature(3, 2), noise=3.0)
-    whole = procrustes(source, target, Signature(3, 2))
-    assert whole.success
-    assert len(whole.stages) > 1
-    runs = []
-
-    def run_and_interrupt(*arguments, **options):
-        runs.append(jorth.minimize(*arguments, **options))
-        if len(runs) == 1:
-            signal.raise_signal(signal.SIGINT)
-        return runs[-1]
-
-    module = sys.modules["jorth.solvers.procrustes.alignment"]
-    monkeypatch.setattr(module, "minimize", run_and_interrupt)
-    result = procrustes(source, target, Signature(3, 2))
-    assert result.status is Status.INTERRUPTED
-    assert not result.success
-    assert [run.status for run in runs] == [Status.CONVERGED, Status.INTERRUPTED]
-    assert result.value == min(run.value for run in runs)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_results_print_in_a_few_lines():
