@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from jorth import arrays
 from jorth.objectives import AbstractObjective
-from jorth.plane import all_pairs, random_pairs, solve_rows
+from jorth.plane import PlaneSolution, all_pairs, random_pairs, solve_rows
 from jorth.signature import Signature
 from jorth.solvers.loop.solver import as_objective
 from jorth.suggestions import explained
@@ -21,6 +22,9 @@ CHUNK = 1024
 """Pairs solved at once on the CPU: 25 MB for rows of 300 entries. More would save no time."""
 DEVICE_CHUNK = 2**15
 """Pairs solved at once on a device: 0.5 GB per gathered array for rows of 1000 entries."""
+
+FAR = 0.1
+"""The least ||V - I||_F of a step to another valley of f; shorter ones are left to the method."""
 
 
 class BlockStationarity(NamedTuple):
@@ -76,7 +80,13 @@ def block_stationarity(
     index = all_pairs(n) if pairs is None else random_pairs(n, pairs, seed=seed)
     G = _gradient_at(function, point, gradient)
     form = _curvature(function, point, curvature)
-    distance = _distances(point, G, index, signature, theta, form)
+    unit = torch.eye(2).to(point)
+    distance = torch.cat(
+        [
+            torch.where(found.unbounded, torch.inf, (found.V - unit).square().sum(dim=(-2, -1)))
+            for _, found in _plane_steps(point, G, index, signature, theta, form)
+        ]
+    )
     value = distance.mean().item()
     spread = 0.0 if pairs is None or pairs < 2 else float(distance.std() / np.sqrt(len(index)))
     return BlockStationarity(value, spread if value < np.inf else np.inf, len(index))
@@ -112,36 +122,50 @@ def _gradient_at(objective: AbstractObjective, X: Tensor, gradient: Any) -> Tens
     return G
 
 
-def _distances(
+def lowest_plane(
+    X: Tensor, G: Tensor, signature: Signature, theta: float, form: tuple[Tensor | float, Any]
+) -> tuple[Tensor | None, float, bool]:
+    """Return X after the best step far from I in any plane, its decrease, and any unboundedness.
+
+    Steps to another component, or over a rise of f, are at least `FAR` from I; there is None where
+    no such step lowers the surrogate.
+    """
+    best, least, unbounded = None, 0.0, False
+    for part, found in _plane_steps(X, G, all_pairs(signature.n), signature, theta, form):
+        unbounded = unbounded or bool(found.unbounded.any())
+        far = (found.V - torch.eye(2).to(X)).square().sum(dim=(-2, -1)) > FAR**2
+        decrease = torch.where(far & ~found.unbounded, found.decrease, 0.0)
+        place = int(decrease.argmax())
+        if float(decrease[place]) > least:
+            least = float(decrease[place])
+            best = X.clone()
+            best[part[place]] = found.V[place] @ X[part[place]]
+    return best, least, unbounded
+
+
+def _plane_steps(
     X: Tensor,
     G: Tensor,
     index: NDArray[np.int64],
     signature: Signature,
     theta: float,
     form: tuple[Tensor | float, Tensor | None],
-) -> Tensor:
-    """||V - I||_F^2 for every pair, in chunks so that the gathered rows take little memory."""
+) -> Iterator[tuple[Tensor, PlaneSolution]]:
+    """Yield pairs and the best steps in their planes, in chunks that take little memory."""
     A, D = form
     pairs = torch.as_tensor(index, device=X.device)
     signs = signature.vector(X)
-    unit = torch.eye(2, dtype=X.dtype, device=X.device)
-    distances = []
-    decreases = []
     size = CHUNK if X.device.type == "cpu" else DEVICE_CHUNK
     for start in range(0, len(pairs), size):
         part = pairs[start : start + size]
         block = A[part[:, :, None], part[:, None, :]] if isinstance(A, Tensor) else A
-        V, decrease, unbounded = solve_rows(
-            G[part], X[part], block, signs[part], D=D, theta=theta, check=False
-        )
-        distances.append(torch.where(unbounded, torch.inf, (V - unit).square().sum(dim=(-2, -1))))
-        decreases.append(decrease)
-    if bool(torch.cat(decreases).isnan().any()):  # G, X and theta are finite
-        raise ValueError(
-            "objective must have finite curvature and a symmetric form, "
-            "got NaN, infinity or asymmetry"
-        )
-    return torch.cat(distances)
+        found = solve_rows(G[part], X[part], block, signs[part], D=D, theta=theta, check=False)
+        if bool(found.decrease.isnan().any()):  # G, X and theta are finite
+            raise ValueError(
+                "objective must have finite curvature and a symmetric form, "
+                "got NaN, infinity or asymmetry"
+            )
+        yield part, found
 
 
 def _curvature(

@@ -118,6 +118,10 @@ class Accelerated(AbstractSolver):
         """Return the number of rows that a sweep in a frame treats together."""
         return rows_of_a_block(n)
 
+    def restart(self, state: Any) -> None:
+        state.acceleration.frame = None
+        state.acceleration.anderson.clear()
+
     def step(self, problem: Problem, state: Any) -> None:
         path = state.acceleration.path = state.acceleration.path or self._path(problem, state)
         if path == "framed":

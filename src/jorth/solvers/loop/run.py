@@ -34,8 +34,10 @@ from jorth.solvers.loop.stopping import (
     Report,
     ValueBelow,
 )
-from jorth.solvers.stationarity import block_stationarity
+from jorth.solvers.stationarity import block_stationarity, lowest_plane
 
+PLANE_DECREASE = 1e3
+"""A plane step away from a critical point must lower f by this many u times its size."""
 STATIONARITY_THETA = 1e-5
 """The proximal weight of `BlockStationary`, relative to the curvature, whatever the units of f."""
 
@@ -126,6 +128,8 @@ class Run:
         self.improvement = Improvement()
         self.folder: Folder | None = None
         self.last_complete: Content | None = None
+        self.beyond: tuple[Tensor, float, Tensor] | None = None
+        """The point that a plane step leads to, f and its gradient there, for the next step."""
 
     @property
     def escape(self) -> Escape:
@@ -187,7 +191,12 @@ class Run:
         state.complete = False
         state.burst.most = self._steps_at_once(state)
         began = self.problem.objective.clock.seconds
-        self.solver.step(self.problem, state)
+        if self.beyond is None:
+            self.solver.step(self.problem, state)
+        else:
+            state.move_to(*self.beyond)
+            self.solver.restart(state)
+            self.beyond = None
         self.iteration += 1 + self._record_passed(state, began)
         state.complete = True
         self.problem.objective.clock.pause()
@@ -238,15 +247,19 @@ class Run:
         report = self._report(state, row)
         fired = self.criterion.fired(report)
         if fired is not None:
-            return self._ended_by(fired, report, scored=state.exact)
+            return self._ended_by(fired, report, state, scored=state.exact)
         return self._futile(state, row) if state.exact else None
 
-    def _ended_by(self, fired: Criterion, report: Report, *, scored: bool) -> Ending:
-        """The ending by a criterion, unless X runs away, which says more."""
+    def _ended_by(
+        self, fired: Criterion, report: Report, state: State, *, scored: bool
+    ) -> Ending | None:
+        """The ending by a criterion, unless X runs away, which says more, or a plane leads on."""
         reason = fired.explain(report)
         found = None
         if scored and isinstance(fired, (GradientNorm, RelativeGradient)):
-            found = self.escape.converged()
+            found = self.escape.converged() or self._look_at_planes(state)
+            if self.beyond is not None:
+                return None
         elif scored and fired.status is Status.STALLED:  # the norm alone
             found = self.escape.far_out()
         if found is not None:
@@ -268,13 +281,40 @@ class Run:
             return None
         return self._stalled(state, row, reason)
 
-    def _stalled(self, state: State, row: dict[str, float], reason: str) -> Ending:
+    def _look_at_planes(self, state: State) -> Ending | None:
+        """Look for a lower f in the planes of all pairs, where all components are allowed.
+
+        A critical point is not block stationary if there is one; the next step leads to it.
+        """
+        objective = self.problem.objective
+        allowed = getattr(self.solver, "components", "start") == "all" and len(state.X) > 1
+        if not allowed or objective.objective.rough:
+            return None
+        form = objective.quadratic()
+        L = objective.curvature() or state.curvature
+        L = L or arrays.frobenius(state.gradient) / arrays.frobenius(state.X)
+        curvature = (L, None) if form is None else (form.like(state.X).A, form.like(state.X).D)
+        moved, decrease, unbounded = lowest_plane(
+            state.X, state.gradient, self.problem.signature, STATIONARITY_THETA * L, curvature
+        )
+        if unbounded and self.problem.ends_unbounded:
+            return self.escape.in_a_plane(state)
+        size = abs(state.value) + abs(float((state.gradient * state.X).sum()))
+        least = PLANE_DECREASE * arrays.unit_roundoff(state.X) * size
+        if moved is None or not decrease > least:
+            return None
+        value, gradient = objective.value_and_gradient(moved)
+        if all_finite(value, gradient) and value < state.value - least:
+            self.beyond = moved, value, gradient
+        return None
+
+    def _stalled(self, state: State, row: dict[str, float], reason: str) -> Ending | None:
         """The ending of a run that gets no further, for a reason."""
         stalls.look_around(self.problem, self.record)
         report = self._report(state, row)
         fired = self.criterion.fired(report)
         if fired is not None:
-            return _ending(fired.status, fired.explain(report))
+            return self._ended_by(fired, report, state, scored=True)
         found = self.escape.stalled() if self.problem.stop_unbounded else None
         if found is not None:
             return _ending(*found)

@@ -167,6 +167,9 @@ class AbstractSolver(Explained, ABC):
     def step(self, problem: Problem, state: Any) -> None:
         """One iteration, in place."""
 
+    def restart(self, state: Any) -> None:
+        """Forget what belongs to the path to X, which has been moved by a step in a plane."""
+
     def choose_result(self, state: Any, last: State) -> State:
         """The point that a run returns: the last one, unless the solver remembers a better one."""
         return last
