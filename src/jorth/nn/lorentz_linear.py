@@ -13,7 +13,7 @@ from jorth.inputs import HALF
 from jorth.nn.linear import JOrthogonalLinear
 from jorth.nn.on_points import checked_radius, without_autocast
 from jorth.signature import Signature
-from jorth.ultrahyperbolic.boundary import check_q
+from jorth.ultrahyperbolic.points import check_q
 
 
 class LorentzLinear(JOrthogonalLinear):

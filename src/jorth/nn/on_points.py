@@ -18,7 +18,7 @@ from jorth import arrays
 from jorth.inputs import HALF
 from jorth.signature import Signature
 from jorth.suggestions import Explained
-from jorth.ultrahyperbolic.boundary import check_q
+from jorth.ultrahyperbolic.points import check_q
 
 Radius = float | Tensor
 """A radius of U: a number, or a tensor of no dimension if it is learned."""

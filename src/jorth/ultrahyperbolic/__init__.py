@@ -8,13 +8,13 @@ Public functions check their arguments. Those whose names end in ``_at`` do not:
 and the signs (n,) as a tensor, never touch the host, and give NaN where the others raise.
 """
 
-from jorth.ultrahyperbolic.boundary import check_q as check_q
 from jorth.ultrahyperbolic.distances import SLOPE_FLOOR as SLOPE_FLOOR
 from jorth.ultrahyperbolic.distances import distance
 from jorth.ultrahyperbolic.frechet import frechet_mean
 from jorth.ultrahyperbolic.maps import exp, log, project_tangent, transport
 from jorth.ultrahyperbolic.means import centroid
 from jorth.ultrahyperbolic.points import Place as Place
+from jorth.ultrahyperbolic.points import check_q as check_q
 from jorth.ultrahyperbolic.points import height as height
 from jorth.ultrahyperbolic.points import inner, lift, membership, origin
 from jorth.ultrahyperbolic.points import lift_at as lift_at

@@ -12,8 +12,8 @@ from jorth import arrays
 from jorth.arrays import ArrayLike, numbers_like
 from jorth.signature import Signature
 from jorth.suggestions import explained
-from jorth.ultrahyperbolic.boundary import several_points
 from jorth.ultrahyperbolic.maps import ROOT2, gap
+from jorth.ultrahyperbolic.points import several_points
 
 FAR = 1e16
 """Above this e it is |delta| of `gap` to rounding in any dtype, and its square may overflow."""

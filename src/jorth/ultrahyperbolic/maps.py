@@ -16,8 +16,8 @@ from jorth import arrays
 from jorth.arrays import ArrayLike, ArrayT, Convertible, like_input
 from jorth.signature import Signature
 from jorth.suggestions import explained
-from jorth.ultrahyperbolic.boundary import check_q, several_points
 from jorth.ultrahyperbolic.entire import ARC, NEAR_ARC, geodesic_coefficients, polynomial
+from jorth.ultrahyperbolic.points import check_q, several_points
 
 ROOT2 = math.sqrt(2.0)
 

@@ -11,7 +11,7 @@ from jorth import arrays
 from jorth.arrays import ArrayT, Convertible, describe, like_input
 from jorth.signature import Signature
 from jorth.suggestions import explained
-from jorth.ultrahyperbolic.boundary import check_q, points_of
+from jorth.ultrahyperbolic.points import check_q, points_of
 
 
 @explained
