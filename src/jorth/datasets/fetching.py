@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from jorth.arrays import check_flag, describe
+from jorth.arrays import check_flag, file_path
 from jorth.datasets.registry import DataSet, lookup
 from jorth.extras import needs
 
@@ -74,11 +74,9 @@ def fetch(
 
 def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:
     """Return the folder of the data: the argument, else JORTH_DATA, else the cache of pooch."""
-    chosen = folder if folder is not None else os.environ.get(VARIABLE)
-    if chosen is not None and not isinstance(chosen, (str, os.PathLike)):
-        raise TypeError(f"folder must be a path, got {describe(chosen)}")
-    if chosen:
-        return Path(chosen).expanduser()
+    chosen = folder if folder is not None else os.environ.get(VARIABLE) or None
+    if chosen is not None:
+        return file_path(chosen, "folder").expanduser()
     with needs("the cache of data", "pooch", otherwise=f"name a folder by folder= or {VARIABLE}"):
         import pooch
     return Path(pooch.os_cache("jorth"))
