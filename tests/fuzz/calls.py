@@ -578,6 +578,12 @@ CALLS: list[Call] = [
         Call(f"jorth.{name}", right(**options), solver(name), non_finite=True)
         for name, options in SOLVERS.items()
     ),
+    Call(
+        "jorth.as_printed",
+        right(method="j-jobcd", theta=1e-3, Q="scalar", sigma=As("number", 3.0)),
+        solver("as_printed"),
+        non_finite=True,
+    ),
     *(
         Call(f"jorth.stopping.{name}", right(**options), criterion(name), non_finite=True)
         for name, options in CRITERIA.items()
