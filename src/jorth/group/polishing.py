@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import FEW_ENTRIES, ArrayT, Convertible, like_input, unit_roundoff
+from jorth.arrays import ArrayT, Convertible, like_input, unit_roundoff
 from jorth.group.elements import finite_square
 from jorth.signature import Signature
 from jorth.suggestions import explained
@@ -43,9 +40,6 @@ def polish(X: ArrayT | Convertible, signature: Signature) -> ArrayT:
 
 def orthogonal_factor(matrix: Tensor, signature: Signature, name: str) -> Tensor:
     """The factor W of `polish` for finite tensors (..., n, n); errors call them ``name``."""
-    on_cpu = matrix.device.type == "cpu" and not matrix.requires_grad
-    if matrix.ndim == 2 and on_cpu and matrix.numel() <= FEW_ENTRIES:
-        return _factor_of_one(matrix, signature, name)
     s = signature.vector(matrix)
     identity = torch.eye(signature.n, dtype=matrix.dtype, device=matrix.device)
     rounding_level = 4 * signature.n * unit_roundoff(matrix)
@@ -74,33 +68,6 @@ def _with_derivatives(W: Tensor, s: Tensor) -> Tensor:
             s[:, None] * (stepped.mT @ (s[:, None] * stepped))
         )
     return W.detach() + (stepped - stepped.detach())
-
-
-def _factor_of_one(matrix: Tensor, signature: Signature, name: str) -> Tensor:
-    """The same for one small matrix by NumPy, whose calls take less time than torch's."""
-    X = matrix.detach().numpy()
-    s = signature.signs.astype(X.dtype)
-    J = s[:, None]
-    identity = np.eye(len(X), dtype=X.dtype)
-    rounding_level = 4 * len(X) * unit_roundoff(matrix)
-    scaled = math.inf
-    with np.errstate(all="ignore"):
-        for _ in range(MAX_STEPS):
-            M = J * (X.T @ (J * X))
-            distance = float(np.linalg.norm(M - identity))
-            scaled = distance / max(float(np.linalg.norm(X)) ** 2, 1.0)
-            if scaled <= rounding_level:
-                return torch.from_numpy(X).clone()
-            if not math.isfinite(scaled):
-                break
-            if distance < SCHULZ_RADIUS:
-                X = 1.5 * X - 0.5 * X @ M
-                continue
-            try:
-                X = (X + J * np.linalg.inv(X).T * s) / 2
-            except np.linalg.LinAlgError:
-                break
-    raise _error(name, signature, 1, 1, scaled)
 
 
 def _error(name: str, signature: Signature, bad: int, count: int, scaled: float) -> PolishError:
