@@ -164,9 +164,6 @@ def resuming(rank, folder):
     own, case = folder / f"of {rank}", CASES[0]
     solve(case, rank, checkpoint=own / "one", max_iterations=5)
     found = {"resumed": solve(case, rank, checkpoint=own / "one")}
-    chain = {"method": ["j-jobcd", "gs-jobcd", "vr-j-jobcd"], "checkpoint": own / "chain"}
-    solve(case, rank, **chain, max_iterations=4)
-    found["chain"] = solve(case, rank, **chain, max_iterations=12)
     try:
         solve(case, rank, checkpoint=own / "one", seed=1)
     except jorth.CheckpointMismatch as error:

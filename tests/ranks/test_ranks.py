@@ -92,9 +92,6 @@ def test_only_the_first_process_sees_the_checkpoint(two):
     for found in two:
         assert torch.equal(found["resumed"]["points"][-1], found[jobs.CASES[0]]["points"][-1])
         assert len(found["resumed"]["points"]) < len(found[jobs.CASES[0]]["points"])
-    first, second = (found["chain"] for found in two)
-    assert torch.equal(first["points"], second["points"])
-    assert first["iterations"] == second["iterations"]
     assert [found["folder"] for found in two] == [True, False]
     assert [found["mismatch"] for found in two] == 2 * [two[0]["mismatch"]]
     assert "belongs to another run: seed is 0 there and 1 here" in two[0]["mismatch"]
