@@ -27,6 +27,8 @@ from jorth.solvers.procrustes.dual import UNIT, JointDual, defects, half_energy,
 Matrix = NDArray[np.float64]
 CLOSED = 1e-6
 """A gap of at most this size is closed, that is, X is the best one."""
+HIDDEN = 1e-3
+"""The largest gap that is closed because the rounding of f hides it."""
 CLOSED_SENTENCE = "certified: no X is better"
 LARGEST = 16
 """The most columns for which the joint dual is solved."""
@@ -38,7 +40,8 @@ class Certificate(NamedTuple):
     Attributes:
         bound: No J-orthogonal matrix has a lower f.
         gap: (value - bound) / max(value, u f(0)), at least 0.
-        closed: Whether the gap is at most CLOSED, or hidden by the rounding of f and by u f(0).
+        closed: Whether the gap is at most CLOSED, or at most HIDDEN and value - bound within the
+            rounding of f and within u f(0).
         nearest: The minimiser of the Lagrangian (n, n), which is near the answer if the bound is
             good; None where it is not known.
     """
@@ -154,7 +157,7 @@ class Neighbourhood:
         bound = np.clip(bound, 0.0, self.value)
         size = np.maximum(self.value, self.floor)
         gap = np.divide(self.value - bound, size, out=np.zeros_like(size), where=size > 0)
-        closed = self.sound & (self.value - bound <= slack)
+        closed = self.sound & (self.value - bound <= slack) & (gap <= HIDDEN)
         bound, gap = (np.where(self.sound, part, np.nan) for part in (bound * unit, gap))
         return Certificate(bound, gap, closed, nearest)
 

@@ -22,8 +22,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
 Matrix = NDArray[np.float64]
+Pair = tuple[Matrix, Matrix]
 UNIT = 2.0**-53
 MAX_STEPS = 100
 SHRINK = 0.1
@@ -114,7 +116,6 @@ class JointDual:
         n = len(A)
         self.A, self.signs, self.n, self.of_A, self.of_G = A, signs, n, of_A, of_G
         rows, columns = np.triu_indices(n)
-        self._rows, self._columns = rows, columns
         basis = np.zeros((n, n, len(rows)))
         size = np.where(rows == columns, 1.0, np.sqrt(0.5))
         basis[rows, columns, np.arange(len(rows))] = size
@@ -210,9 +211,7 @@ class JointDual:
         of_Hq = (self.of_A + (n**2 + 2) * UNIT * norms(H)) * norms(q)
         return float(half_energy(r, error, least, q, Hq, of_Hq))
 
-    def _newton(
-        self, Z: Matrix, inverse: Matrix, weight: float
-    ) -> tuple[tuple[Matrix, Matrix], float]:
+    def _newton(self, Z: Matrix, inverse: Matrix, weight: float) -> tuple[Pair, float]:
         """Newton's step for (Lam, M), and its decrement."""
         n, s, S = self.n, self.signs, self._basis
         blocks = inverse.reshape(n, n, n, n)  # [column, row, column, row]
@@ -228,7 +227,10 @@ class JointDual:
         LL = self._paired(by_kind @ (signed * by_kind.T), (1, 3, 2, 0))
         MM = self._paired(by_kind.T @ (signed * by_kind), (1, 3, 2, 0))
         LM = self._paired(crossed @ (signed * crossed), (0, 2, 3, 1))
-        moves = np.concatenate([self._moves(Z, first=True), self._moves(Z, first=False)], axis=1)
+        basis = S.reshape(n, n, -1)  # the change of r - H q with Lam and with M
+        with_Lam = np.einsum("ab,bjk->jak", s[:, None] * Z, basis)
+        with_M = np.einsum("abk,bj->jak", basis, Z * s)
+        moves = -np.concatenate([with_Lam, with_M], axis=2).reshape(n * n, -1)
         second = moves.T @ inverse @ moves + weight * np.block([[LL, LM], [LM.T, MM]])
         scale = 1 / np.sqrt(np.maximum(second.diagonal(), 1e-300))
         second = second * scale * scale[:, None]
@@ -247,24 +249,8 @@ class JointDual:
         found: Matrix = S.T @ sorted_ @ S
         return found
 
-    def _moves(self, Z: Matrix, *, first: bool) -> Matrix:
-        """The change of r - H q, (n^2, n (n + 1) / 2), with Lam (first) or with M."""
-        n, s = self.n, self.signs
-        basis = self._basis.reshape(n, n, -1)
-        if first:
-            found = np.einsum("ab,bjk->jak", s[:, None] * Z, basis)
-        else:
-            found = np.einsum("abk,bj->jak", basis, Z * s)
-        moves: Matrix = -found.reshape(n * n, -1)
-        return moves
-
     def _search(
-        self,
-        at: tuple[Matrix, Matrix],
-        point: tuple[Matrix, Matrix],
-        step: tuple[Matrix, Matrix],
-        most: float,
-        weight: float,
+        self, at: Pair, point: Pair, step: Pair, most: float, weight: float
     ) -> tuple[Matrix, Matrix, Matrix, Matrix] | None:
         """(Lam, M, factor, r) after a step that keeps H definite and descends."""
         length = 1.0
@@ -282,25 +268,19 @@ class JointDual:
 
 def _factor(H: Matrix) -> Matrix | None:
     """The Cholesky factor of H, or None if H is not positive definite."""
-    from scipy.linalg.lapack import dpotrf
-
     factor, info = dpotrf(H, lower=1)
     return None if info or not np.isfinite(factor).all() else factor
 
 
 def _inverse(factor: Matrix) -> Matrix:
     """H^-1 by the factor of H."""
-    from scipy.linalg.lapack import dpotri
-
-    found, _ = dpotri(factor, lower=1)
+    found = dpotri(factor, lower=1)[0]
     inverse: Matrix = np.tril(found) + np.tril(found, -1).T
     return inverse
 
 
 def _solve(factor: Matrix, r: Matrix) -> Matrix:
     """H^-1 r by the factor of H."""
-    from scipy.linalg.lapack import dpotrs
-
     found: Matrix = dpotrs(factor, r, lower=1)[0]
     return found
 

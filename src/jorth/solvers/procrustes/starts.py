@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from jorth import arrays
+from jorth.objectives.procrustes import BLOCK
 from jorth.signature import Signature
 
 CLEARLY_LOWER = 0.5
@@ -33,13 +34,18 @@ class Clouds(NamedTuple):
     C: Tensor
     constant: Tensor
     """(B,), f(X) - 1/2 tr(X^T A X) - <C, X>."""
+    unit: Tensor
+    """(B,), the relative rounding error of sums of k or n terms, and of a QR of rows in blocks."""
 
     @classmethod
     def of(cls, source: Tensor, target: Tensor, m: int | None = None, rest: float = 0.0) -> Clouds:
         """Return the form of f for k rows, or for a factor of m rows that leaves ``rest``."""
-        m = m or source.shape[1]
+        k, n = source.shape[1:]
+        m = m or k
         constant = (target.square().sum((1, 2)) + rest) / (2 * m)
-        return cls(source, target, source.mT @ source / m, source.mT @ target / -m, constant)
+        unit = 4 * (k + n + m / BLOCK) * arrays.unit_roundoff(source)
+        A, C = source.mT @ source / m, source.mT @ target / -m
+        return cls(source, target, A, C, constant, torch.full_like(constant, unit))
 
     def rough_value(self, X: Tensor) -> Tensor:
         """f to the rounding of its largest terms, for X (..., B, n, n)."""
@@ -74,9 +80,7 @@ class Unconstrained(NamedTuple):
     @classmethod
     def of(cls, clouds: Clouds, M: Tensor | None = None) -> Unconstrained:
         """Return the bounds around the M that is given, or that of the normal equations."""
-        A, C, constant = clouds.A, clouds.C, clouds.constant
-        k, n = clouds.source.shape[1:]
-        unit = 4 * (k + n) * arrays.unit_roundoff(A)
+        A, C, constant, unit = clouds[2:]
         inverse, weight = _inverse(A)
         M = -inverse @ C if M is None else M
         trace = A.diagonal(dim1=-2, dim2=-1).sum(-1)
