@@ -16,6 +16,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import product
 
 import numpy as np
@@ -254,8 +255,9 @@ def main() -> None:
     warnings.simplefilter("ignore")
     started, seconds = time.process_time(), time.time()
     counts: dict[str, Counter[str]] = {name: Counter() for name in KINDS}
-    for seed in range(given.first, given.first + -(-given.problems // BATCH)):
-        judge(seed, counts)
+    with suppress(KeyboardInterrupt):  # Ctrl-C: the table so far
+        for seed in range(given.first, given.first + -(-given.problems // BATCH)):
+            judge(seed, counts)
     columns = ["problems", "certified", "above", "open_best", "false_certificate", "false_bound"]
     total = sum(counts.values(), Counter())
     print("| source |", " | ".join(columns), "|\n" + "|---" * (len(columns) + 1) + "|")
