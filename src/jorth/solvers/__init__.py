@@ -31,7 +31,6 @@ from jorth.solvers.loop.stopping import ValueBelow as ValueBelow
 from jorth.solvers.minimize import METHODS as METHODS
 from jorth.solvers.minimize import minimize as minimize
 from jorth.solvers.minimize import resolve as resolve
-from jorth.solvers.procrustes.alignment import data_start as data_start
 from jorth.solvers.procrustes.alignment import procrustes as procrustes
 from jorth.solvers.riemannian.conjugate_gradients import RiemannianCG as RiemannianCG
 from jorth.solvers.riemannian.lbfgs import RiemannianLBFGS as RiemannianLBFGS

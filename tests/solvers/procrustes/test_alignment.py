@@ -10,7 +10,7 @@ import torch
 import jorth
 from jorth import Procrustes, Signature, Status, procrustes
 from jorth.estimators import LorentzAligner
-from jorth.solvers.procrustes.alignment import _least_squares, _starts, data_start
+from jorth.solvers.procrustes.alignment import _least_squares, _starts
 
 SIGNATURES = {
     "Lorentz, time last": Signature.lorentz(5, "last"),
@@ -27,6 +27,10 @@ def planted(signature, component=(1, 1), *, noise=0.0, cond=10.0, seed=0):
     X = jorth.random_point(signature, cond=cond, component=component, seed=rng)
     source = rng.standard_normal((5 * signature.n, signature.n))
     return source, source @ X + noise * rng.standard_normal(source.shape), X
+
+
+def data_start(objective, signature):
+    return _starts(objective, signature)[0].points[0, 0]
 
 
 def component_bounds(objective, signature):

@@ -135,45 +135,42 @@ def procrustes(
     finer = ALL_DIGITS if gradient_tolerance is None else None
     if gradient_tolerance is None:
         gradient_tolerance = DEFAULT_TOLERANCE
+
+    def search(objective: Procrustes, start: Any, alike: Any, **own: Any) -> _Search:
+        """Search for the answer to one problem, with points of the kind of ``alike``."""
+
+        def run(X: Tensor, name: str, tolerance: float | None = None) -> Result:
+            folder = None if checkpoint is None else Path(checkpoint) / name
+            own["gradient_tolerance"] = gradient_tolerance if tolerance is None else tolerance
+            X = arrays.like_input(X.to(objective.data()), alike)
+            return minimize(objective, X, checkpoint=folder, **own)
+
+        found = _Search(objective, signature, run, finer)
+        certified = certify is None or bool(certify)
+        found.run(start, everywhere=components == "all", starts=starts if certified else None)
+        return found
+
     if any(cloud.ndim == 3 for cloud in clouds):
-        limits = Limits(
-            max_iterations=options.pop("max_iterations", None),
-            max_time=options.pop("max_time", None),
-        )
+        most = options.pop("max_iterations", None)
+        limits = Limits(max_iterations=most, max_time=options.pop("max_time", None))
         batch = f"source {arrays.describe(source)}, target {arrays.describe(target)}"
         check_batch_arguments(method, batch, checkpoint=checkpoint, **options)
 
         def again(source: Tensor, target: Tensor, x0: Tensor) -> tuple[Result, Certificate | None]:
-            """A problem of the batch on its own."""
-            most = limits.max_iterations
-            most = MAX_ITERATIONS if most is None else most
-            own: Any = dict(signature=signature, max_iterations=most)
-            objective = Procrustes(source, target)
-
-            def run(start: Tensor, name: str, tolerance: float | None = None) -> Result:
-                own["gradient_tolerance"] = gradient_tolerance if tolerance is None else tolerance
-                return minimize(objective, start, **own)
-
-            search = _Search(objective, signature, run, finer)
+            """Solve a problem of the batch on its own."""
             start = None
             with suppress(PolishError):  # after many steps x0 may have drifted
                 start = orthogonal_factor(x0, signature, "x0")
-            search.run(start, everywhere=components == "all", starts=starts)
-            return search.result(), search.certificate
+            own = dict(signature=signature, max_iterations=MAX_ITERATIONS if most is None else most)
+            found = search(Procrustes(source, target), start, source, **own)
+            return found.result(), found.certificate
 
+        proof = again if certify else None
         answers: Any = procrustes_batch(
-            source,
-            target,
-            signature,
-            x0,
-            components,
-            gradient_tolerance,
-            limits,
-            again if certify else None,
+            source, target, signature, x0, components, gradient_tolerance, limits, proof
         )
         return answers  # type: ignore[no-any-return]
-    options |= dict(signature=signature)
-    options.setdefault("max_iterations", MAX_ITERATIONS)
+    options = dict(max_iterations=MAX_ITERATIONS) | options | dict(signature=signature)
     n = arrays.check_signature(signature).n
     data = arrays.to_tensor(target, "target")
     thin = data.ndim == 2 and data.shape[1] < n
@@ -181,7 +178,12 @@ def procrustes(
         objective = Procrustes(source, target if thin else data.double())
     else:
         objective = Procrustes(arrays.to_tensor(source, "source").double(), data.double())
-    _check_shapes(objective, source, target, signature)
+    if objective.shape()[0] != n:
+        found = f"{signature} (p + q = {n}) and a source of shape {tuple(clouds[0].shape)}"
+        raise ValueError(f"signature must have one sign per column of source, got {found}")
+    if data.shape[1] > n:
+        wanted = f"shape (m, k) with k at most {n}"
+        raise ValueError(f"target must have {wanted}, got {arrays.describe(target)}")
     warn_of_other_time(signature, *objective.clouds())
     alike: Any = target if x0 is None else x0
     if x0 is not None:
@@ -209,21 +211,11 @@ def procrustes(
         check_feasible(start, signature, "x0", limit=drift(start))
         x0 = orthogonal_factor(start.double(), signature, "x0")
 
-    def run(start: Tensor, name: str, tolerance: float | None = None) -> Result:
-        tolerance = gradient_tolerance if tolerance is None else tolerance
-        folder = None if checkpoint is None else Path(checkpoint) / name
-        chosen = "auto" if method is None else method
-        X = arrays.like_input(start.to(objective.data()), alike)
-        return minimize(
-            objective, X, method=chosen, gradient_tolerance=tolerance, checkpoint=folder, **options
-        )
-
+    options["method"] = "auto" if method is None else method
     with Interrupt() as interrupt:
         interrupt.hold()  # results must not be lost between two runs
-        search = _Search(objective, signature, run, finer)
-        certified = certify is None or bool(certify)
-        search.run(x0, everywhere=components == "all", starts=starts if certified else None)
-    return _rounded(search.result(), data.dtype, signature)
+        result = search(objective, x0, alike, **options).result()
+    return _rounded(result, data.dtype, signature)
 
 
 def _rounded(result: Result, dtype: torch.dtype, signature: Signature) -> Result:
@@ -340,21 +332,6 @@ class _Search:
         if not (self._everywhere or found.closed):
             message += ", by a bound for all components where one was searched"
         return replace(best, bound=found.bound, gap=found.gap, message=message)
-
-
-def _check_shapes(objective: Procrustes, source: Any, target: Any, signature: Signature) -> None:
-    n, k = objective.shape()
-    if n != signature.n:
-        found = f"{signature} (p + q = {signature.n}) and a source of shape {tuple(source.shape)}"
-        raise ValueError(f"signature must have one sign per column of source, got {found}")
-    if k > n:
-        found = arrays.describe(target)
-        raise ValueError(f"target must have shape (m, k) with k at most {n}, got {found}")
-
-
-def data_start(objective: Procrustes, signature: Signature) -> Tensor:
-    """Return the point at which `procrustes` starts: the factor of M, or the identity."""
-    return _starts(objective, signature)[0].points[0, 0].to(objective.data())
 
 
 def _least_squares(R: Tensor, T1: Tensor) -> Tensor:

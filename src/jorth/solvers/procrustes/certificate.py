@@ -7,8 +7,8 @@ The bounds are those of `jorth.solvers.procrustes.dual`, the cheapest first:
 2. With no more rows than columns, M = S^T N S / m where N S X J = S X - T: see `_row_multiplier`.
 3. For n <= LARGEST the best pair (Lam, M), by Newton's method.
 
-All of it is computed in float64. Each quantity comes with a bound on its rounding error, which
-enters the bound on f; where the error hides that H is positive definite, there is no bound.
+Each quantity comes with a bound on its rounding error, which enters the bound on f; where the error
+hides that H is positive definite, there is no bound.
 """
 
 from __future__ import annotations
@@ -92,10 +92,8 @@ class Neighbourhood:
     of A and of the gradient G, all in the Frobenius norm.
 
     Args:
-        source: (B, k, n), the rows of all points or a triangular factor of them.
-        target: (B, k, n), likewise.
-        X: (B, n, n).
-        signature: The signs of J.
+        source, target: (B, k, n), the rows of all points or a triangular factor of them.
+        X, signature: (B, n, n), and the signs of J.
         rest: The square sum of what a factorisation leaves of the target.
         samples: The number m of rows; k when omitted.
     """

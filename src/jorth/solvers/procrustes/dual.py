@@ -78,15 +78,9 @@ def half_energy(
 ) -> Matrix:
     """Return <r, H^-1 r> / 2 or more; inf where H is not certainly positive definite.
 
-    With e = H q - r this is at most (sqrt <q, H q> + |e| / sqrt(least))^2 / 2, for any q.
-
-    Args:
-        r: (..., n, n).
-        error: The rounding error of r.
-        least: A lower bound on the eigenvalues of H.
-        q: (..., n, n), H^-1 r nearly; 0 when omitted.
-        Hq: H q.
-        of_Hq: The rounding error of H q.
+    With e = H q - r this is at most (sqrt <q, H q> + |e| / sqrt(least))^2 / 2, for any q: here 0,
+    or nearly H^-1 r. ``least`` is a lower bound on the eigenvalues of H, ``error`` and ``of_Hq``
+    are the rounding errors of r and of H q.
     """
     energy = 0.0
     if q is not None:
