@@ -140,7 +140,8 @@ class Neighbourhood:
         if self.S.shape[1] <= len(self.signs):
             loss = np.fmin(loss, self._row_multiplier())
         nearest = None
-        slack = np.maximum(CLOSED * self.value, np.minimum(2 * self.doubt, self.floor))
+        size = np.maximum(self.value, self.floor)
+        slack = np.maximum(CLOSED * size, np.minimum(2 * self.doubt, self.floor))
         if thorough and self.sound[0] and not loss[0] + self.doubt[0] <= slack[0]:
             dual = None
             if len(self.signs) <= LARGEST:
@@ -153,7 +154,6 @@ class Neighbourhood:
         unit = self.scale**2
         bound = np.fmax(self.value - loss - self.doubt, known / unit)
         bound = np.clip(bound, 0.0, self.value)
-        size = np.maximum(self.value, self.floor)
         gap = np.divide(self.value - bound, size, out=np.zeros_like(size), where=size > 0)
         closed = self.sound & (self.value - bound <= slack) & (gap <= HIDDEN)
         bound, gap = (np.where(self.sound, part, np.nan) for part in (bound * unit, gap))
