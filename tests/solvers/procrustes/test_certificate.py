@@ -346,7 +346,7 @@ def test_few_rows_have_the_bound_of_least_squares():
     source = rng.standard_normal((3, 6))
     met = procrustes(source, source @ jorth.random_point(sig, cond=4.0, seed=1), sig)
     assert met.bound == 0
-    assert met.gap <= CLOSED
+    assert met.gap <= 1e-3
     missed = procrustes(source, rng.standard_normal((3, 6)), sig, max_iterations=200)
     assert missed.bound <= missed.value
 

@@ -141,7 +141,7 @@ class Neighbourhood:
             loss = np.fmin(loss, self._row_multiplier())
         nearest = None
         size = np.maximum(self.value, self.floor)
-        slack = np.maximum(CLOSED * size, np.minimum(2 * self.doubt, self.floor))
+        slack = np.maximum(CLOSED * self.value, np.minimum(2 * self.doubt, self.floor))
         if thorough and self.sound[0] and not loss[0] + self.doubt[0] <= slack[0]:
             dual = None
             if len(self.signs) <= LARGEST:
