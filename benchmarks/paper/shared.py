@@ -137,6 +137,21 @@ class Minimizer(BaseSolver):
         return dict(X=self.X)
 
 
+class Printed(Minimizer):
+    """An algorithm of the paper as printed, by `jorth.as_printed`.
+
+    The paper gives neither theta nor sigma. ``theta`` is in units of the curvature of f, as its
+    meaning would depend on the units of the data otherwise, and sigma is that curvature. On the
+    well-posed problem any small theta does.
+    """
+
+    def printed(self, name, Q=None):
+        f = self.problem.objective
+        L = f.curvature()
+        theta = self.theta if f.sense == "max" else 1e-5
+        return jorth.as_printed(name, theta=theta * L, sigma=L, Q=Q)
+
+
 class Problem:
     """What a solver gets: the objective, the start, and its seconds."""
 

@@ -115,18 +115,21 @@ def agreements(ours: dict[str, float], theirs: dict[str, float]) -> tuple[int, i
 
 def scores(rows: pd.DataFrame, column: str, heading: str) -> list[str]:
     """Return a table of one number per run, medians over seeds, and the seconds to the end."""
-    solvers = sorted(set(rows["solver_name"]))
+    solvers = sorted(set(rows["solver"]))
     lines = ["", heading, "", *header(["data (m-n-p)", *solvers])]
     for size, found in rows.groupby("p_dataset_size", sort=True):
-        middle = found.groupby("solver_name")[[column, "time"]].median()
+        middle = found.groupby("solver")[[column, "time", "objective_norm"]].median()
         cells = [
-            f"{middle.loc[name, column]:.2g} ({middle.loc[name, 'time']:.1f} s)"
-            if name in middle.index
-            else "not run"
+            number(middle.loc[name], column) if name in middle.index else "not run"
             for name in solvers
         ]
         lines.append(f"| {size} | {' | '.join(cells)} |")
     return lines
+
+
+def number(row: pd.Series, column: str) -> str:
+    left = " ∞" if row["objective_norm"] >= LEFT else ""
+    return f"{row[column]:.2g}{left} ({row['time']:.1f} s)"
 
 
 def header(names: list[str]) -> list[str]:

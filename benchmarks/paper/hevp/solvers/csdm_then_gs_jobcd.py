@@ -1,14 +1,13 @@
 """Half of the time CSDM, then GS-JOBCD as printed from its end."""
 
-from benchmark_utils import Minimizer
+from benchmark_utils import Printed
 
 import jorth
 
 
-class Solver(Minimizer):
+class Solver(Printed):
     name = "CSDM then GS-JOBCD as printed"
-    parameters = {"theta": [1.0]}  # in units of the curvature of f
+    parameters = {"theta": [1.0]}
 
     def stages(self):
-        L = self.problem.objective.curvature()
-        return [jorth.CSDM(optimizer="adam"), jorth.as_printed("gs-jobcd", theta=self.theta * L)]
+        return [jorth.CSDM(optimizer="adam"), self.printed("gs-jobcd")]

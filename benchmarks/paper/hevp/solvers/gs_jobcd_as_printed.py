@@ -1,14 +1,11 @@
-"""Algorithm 1 as printed: pairs with replacement, all components, the exact Q or varsigma I."""
+"""Algorithm 1 as printed: pairs with replacement, all components, Q exact or sigma I."""
 
-from benchmark_utils import Minimizer
-
-import jorth
+from benchmark_utils import Printed
 
 
-class Solver(Minimizer):
+class Solver(Printed):
     name = "GS-JOBCD as printed"
-    parameters = {"theta": [1.0], "Q": ["exact"]}  # theta in units of the curvature of f
+    parameters = {"theta": [1.0], "Q": ["exact"]}
 
     def method(self):
-        L = self.problem.objective.curvature()
-        return jorth.as_printed("gs-jobcd", Q=self.Q, theta=self.theta * L)
+        return self.printed("gs-jobcd", self.Q)

@@ -1,14 +1,11 @@
-"""J-JOBCD as printed: one random matching per gradient, all components, Q = varsigma I."""
+"""J-JOBCD as printed: one random matching per gradient, all components, Q = sigma I."""
 
-from benchmark_utils import Minimizer
-
-import jorth
+from benchmark_utils import Printed
 
 
-class Solver(Minimizer):
+class Solver(Printed):
     name = "J-JOBCD as printed"
-    parameters = {"theta": [1.0]}  # in units of the curvature of f
+    parameters = {"theta": [1.0]}
 
     def method(self):
-        L = self.problem.objective.curvature()
-        return jorth.as_printed("j-jobcd", theta=self.theta * L)
+        return self.printed("j-jobcd")

@@ -1,4 +1,4 @@
-"""J-JOBCD as printed: one random matching per gradient, all components, Q = varsigma I."""
+"""J-JOBCD as printed: one random matching per gradient, all components, Q = sigma I."""
 
 from benchmark_utils import Minimizer
 
@@ -7,7 +7,7 @@ import jorth
 
 class Solver(Minimizer):
     name = "J-JOBCD as printed"
-    parameters = {"curvature": [1.0], "theta": [1e-3]}  # L_f of the probe does not exist
+    parameters = {"sigma": [10.0]}  # L_f of the probe does not exist
 
     def method(self):
-        return jorth.as_printed("j-jobcd", curvature=self.curvature, theta=self.theta)
+        return jorth.as_printed("j-jobcd", sigma=self.sigma)

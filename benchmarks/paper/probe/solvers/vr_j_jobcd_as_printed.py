@@ -7,7 +7,7 @@ import jorth
 
 class Solver(Minimizer):
     name = "VR-J-JOBCD as printed"
-    parameters = {"curvature": [1.0], "theta": [1e-3]}  # L_f of the probe does not exist
+    parameters = {"sigma": [10.0]}  # L_f of the probe does not exist
 
     def method(self):
-        return jorth.as_printed("vr-j-jobcd", curvature=self.curvature, theta=self.theta)
+        return jorth.as_printed("vr-j-jobcd", sigma=self.sigma)
