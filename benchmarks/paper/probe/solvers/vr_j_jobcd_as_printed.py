@@ -7,7 +7,7 @@ import jorth
 
 class Solver(Minimizer):
     name = "VR-J-JOBCD as printed"
-    parameters = {"sigma": [10.0]}  # L_f of the probe does not exist
+    parameters = {"sigma": [100.0]}  # there is no L_f; the best of 1, 10, 100 on digits
 
     def method(self):
         return jorth.as_printed("vr-j-jobcd", sigma=self.sigma)
