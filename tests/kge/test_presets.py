@@ -12,13 +12,16 @@ PAPER = dict(
     p=18, q=18, alpha=1.0, delta=5.0, reciprocal=False, spread=0.05, rotate=True, scaling="none",
     learn_scale=False, reverse_weight=0.0, dtype="float64", device="cpu", method="j-jobcd",
     relation_lr=1e-2, final_rate=0.0,
-    relation_options={"metric": "embedding", "curvature": "scheduled", "momentum": 0.0},
+    relation_options={
+        "metric": "embedding", "curvature": "scheduled", "momentum": 0.0, "matching": "random",
+        "rounds_per_gradient": 1, "components": "all",
+    },
     relation_device=None, lr=5e-4, clip=None, max_radius=None, averaging=0.0, schedule="constant",
     warmup=0, epochs=100, max_time=None, batch_size=128, large_batch=1024, loss="logistic",
     smoothing=0.0, negatives=50, shared=False, sides="uniform", reject=False, dropout=0.0,
     temperature=1.0, regularisation=0.0, evaluate_every=5, patience=0, seed=0,
 )  # fmt: skip
-"""The settings of the papers, which were the defaults of the first versions."""
+"""The settings of the JOBCD paper, with its step as printed."""
 OPEN = ("epochs", "batch_size", "large_batch", "negatives", "regularisation", "evaluate_every")
 
 

@@ -6,8 +6,15 @@ from typing import Any
 
 from jorth.arrays import check_choice
 
-PAPER_STEP = {"metric": "embedding", "curvature": "scheduled", "momentum": 0.0}
-"""The options of `jorth.optim.JOBCD` that make its step the paper's."""
+PAPER_STEP = {
+    "metric": "embedding",
+    "curvature": "scheduled",
+    "momentum": 0.0,
+    "matching": "random",
+    "rounds_per_gradient": 1,
+    "components": "all",
+}
+"""The options of `jorth.optim.JOBCD` that make its step that of J-JOBCD as printed."""
 
 LARGE_GRAPH: dict[str, Any] = {
     "p": 32,
@@ -62,8 +69,8 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 """What a preset changes in the defaults of `jorth.kge.Config`.
 
-"paper" is the model of UltraE with the step of J-JOBCD as in the papers. The last two are the best
-that were found for the graphs whose names they have, in 32 dimensions; add ``device="cuda"``.
+"paper" is UltraE with the settings of the JOBCD paper and its step as printed. The last two are the
+best that were found for the graphs whose names they have, in 32 dimensions; add ``device="cuda"``.
 """
 
 
