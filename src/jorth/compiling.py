@@ -22,7 +22,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 log = logging.getLogger(__name__)
 
-LINKS_PARTS = (0, 59) <= version_info.short < (0, 69) and not getattr(config, "DISABLE_JIT", 0)
+INTERPRETED = bool(getattr(config, "DISABLE_JIT", 0))
+"""Whether NUMBA_DISABLE_JIT is set, so that compiled functions are Python."""
+LINKS_PARTS = (0, 59) <= version_info.short < (0, 69) and not INTERPRETED
 """Whether `_Part` fits this numba. With others every function is compiled for itself: the code is
 the same, and a first call takes two to four times as long."""
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import config
 
-from jorth.compiling import compiler, lapack_integer, lapack_solve
+from jorth.compiling import INTERPRETED, compiler, lapack_integer, lapack_solve
 
 WRITTEN_OUT = 14
 """The largest n for which loops are faster than BLAS and LAPACK."""
@@ -132,7 +131,7 @@ def _solve_in_python(a: np.ndarray, b: np.ndarray) -> None:
     b[:] = np.linalg.solve(a, b)
 
 
-_solve_large = _solve_in_python if getattr(config, "DISABLE_JIT", 0) else _solve_by_lapack
+_solve_large = _solve_in_python if INTERPRETED else _solve_by_lapack
 
 
 @compiled
