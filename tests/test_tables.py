@@ -11,7 +11,7 @@ from rich.console import Console
 from jorth.cli import demo, main
 from jorth.kge import NamedModel, Ranking, explain, save_model
 from jorth.kge.display import ranking_table
-from jorth.kge.use.tables import explanation_table
+from jorth.kge.tables import explanation_table
 from jorth.tables import NumberTable, shortened
 from tests.kge.models import random_triples, scattered
 

@@ -18,9 +18,9 @@ from jorth.kge import (
     nearest,
     predict,
     save_model,
+    tables,
 )
-from jorth.kge.use import tables
-from jorth.kge.use.predicting import Answer
+from jorth.kge.answers import Answer
 from tests.kge.models import SIGNATURE, scattered
 
 GRAPH = hierarchy_with_cycles(branching=3, depth=2)

@@ -7,7 +7,7 @@ import torch
 
 from jorth.kge import CSVLog, hierarchy_with_cycles, lines, load_triples, read_config
 from jorth.kge.lines import columns_of, read_lines
-from jorth.kge.use.files import read_queries
+from jorth.kge.tables import read_queries
 
 BODY = "a\tr\tb\nb\tr\tc\nc\ts\ta\n"
 TRIPLES = [("a", "r", "b"), ("b", "r", "c"), ("c", "s", "a")]

@@ -54,16 +54,16 @@ def predict(head: str | None, relation: str | None, tail: str, **options: Any) -
     Ask for tails by HEAD RELATION "?", for heads by "?" RELATION TAIL, or for both in a file of
     queries. The probability is the softmax of the scores over all entities.
     """
+    from jorth.kge import tables
     from jorth.kge.export import load_model
     from jorth.kge.session import graph_of
-    from jorth.kge.use import files, tables
 
     if options["as_json"] and options["as_csv"]:
         raise click.UsageError("--json and --csv exclude each other")
     with one_line_errors():
-        queries = [] if options["queries"] is None else files.read_queries(options["queries"])
+        queries = [] if options["queries"] is None else tables.read_queries(options["queries"])
         if head is not None and relation is not None:
-            files.check_query((head, relation, tail))
+            tables.check_query((head, relation, tail))
             queries.append((head, relation, tail))
         elif head is not None or not queries:
             raise click.UsageError("give HEAD and RELATION, or queries in a file by --queries")
@@ -88,9 +88,9 @@ def nearest(entity: str, model: Path, count: int, as_json: bool) -> None:
     With q > 1 there are two kinds of distances: spacelike ones are unbounded, timelike ones are
     angles.
     """
+    from jorth.kge import nearest as find
+    from jorth.kge import tables
     from jorth.kge.export import load_model
-    from jorth.kge.use import nearest as find
-    from jorth.kge.use import tables
 
     with one_line_errors():
         named = load_model(model)
@@ -115,9 +115,9 @@ def explain(relations: tuple[str, ...], model: Path, output: Path | None, as_jso
 
     Also whether they undo themselves or others. Without RELATIONS all of them are shown.
     """
+    from jorth.kge import draw_relations, tables
+    from jorth.kge import explain as explanations_of
     from jorth.kge.export import load_model
-    from jorth.kge.use import draw_relations, tables
-    from jorth.kge.use import explain as explanations_of
     from jorth.tables import show
 
     with one_line_errors():
@@ -151,10 +151,11 @@ def draw(model: Path, output: Path | None, label: tuple[str, ...], **options: An
 
     The entities of the generated graph are coloured by depth, others on request.
     """
+    from jorth.kge import depths, draw_entities
+    from jorth.kge.answers import triples_of
     from jorth.kge.export import load_model
     from jorth.kge.session import graph_of
-    from jorth.kge.use import depths, draw_entities, files
-    from jorth.kge.use.depths import triples_of
+    from jorth.kge.tables import read_labels
 
     with one_line_errors():
         named = load_model(model)
@@ -164,7 +165,7 @@ def draw(model: Path, output: Path | None, label: tuple[str, ...], **options: An
         if colours is None and depth is None and "data" in named.about:
             depth = "parent" if named.about["data"] is None else None
         triples = graph_of(named, model, options["data"]) if depth or lines else None
-        labels: Any = None if colours is None else files.read_labels(colours)
+        labels: Any = None if colours is None else read_labels(colours)
         path = output or model / "entities.png"
         disc = draw_entities(
             named,

@@ -1,24 +1,79 @@
-"""Answers and explanations as text, JSON and CSV for the command line."""
+"""Queries and labels from text files, and answers as text, JSON and CSV, for the command line."""
 
 from __future__ import annotations
 
 import csv
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 
 from jorth._files import to_json
+from jorth.kge.answers import Answer, Explanation, predict
 from jorth.kge.export import NamedModel
-from jorth.kge.use.explaining import Explanation
-from jorth.kge.use.files import Query
-from jorth.kge.use.predicting import Answer, predict
+from jorth.kge.lines import columns_of
 from jorth.tables import NumberTable
 from jorth.terminal import visible
+
+QUERY = "head, relation and tail, separated by tabs, one of head and tail a ?"
+LABEL = "an entity and its label, separated by a tab"
+Query = tuple[str, str, str]
+"""Head, relation and tail, one of head and tail a "?"."""
+
+
+def check_query(query: Query, where: str = "") -> None:
+    """Raise a ValueError unless one of head and tail is asked for."""
+    head, _, tail = query
+    if (head == "?") == (tail == "?"):
+        given = f"{head!r} and {tail!r}"
+        message = "one of head and tail must be '?', the thing asked for"
+        raise ValueError(f"{where}{message}; got {given}")
+
+
+def read_queries(path: Path) -> list[Query]:
+    """Head, relation and tail of every line below the headings, if there are some."""
+    found: list[Query] = []
+    for number, (where, (head, relation, tail)) in enumerate(_lines(path, 3, QUERY)):
+        asks = "?" in (head, tail)
+        if number == 0 and not asks and columns_of((head, relation, tail)) == (0, 1, 2):
+            continue
+        check_query((head, relation, tail), f"{where}: ")
+        found.append((head, relation, tail))
+    return found
+
+
+def read_labels(path: Path) -> dict[str, str | float]:
+    """The labels of entities; numbers if all of them are."""
+    texts = {entity: label for _, (entity, label) in _lines(path, 2, LABEL)}
+    try:
+        return {entity: float(label) for entity, label in texts.items()}
+    except ValueError:
+        return dict(texts)
+
+
+def _lines(path: Path, fields: int, expected: str) -> Iterator[tuple[str, list[str]]]:
+    """Where a line is, and its fields; blank lines are skipped.
+
+    As in `load_triples` only line feeds end lines: names may have other breaks, such as U+2028.
+    """
+    try:
+        lines = path.read_bytes().decode("utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8 ({error.reason}); expected {expected}") from None
+    for number, line in enumerate((line.rstrip("\r") for line in lines), start=1):
+        if not line.strip():
+            continue
+        where = f"{path}, line {number}"
+        found = [field.strip() for field in line.split("\t")]
+        if len(found) != fields or not all(found):
+            raise ValueError(f"{where}: expected {expected}; got {line[:100]!r}")
+        yield where, found
+
 
 COLUMNS = ("head", "relation", "tail", "asked", "rank", "score", "probability")
 HEADINGS = ("relation", "boost", "translation", "angles", "Rx", "RRx", "SRx", "S")

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from jorth.kge import Triples, depths, hierarchy_with_cycles, load_triples
-from jorth.kge.use.files import read_labels, read_queries
+from jorth.kge.tables import read_labels, read_queries
 
 
 def test_depths_of_the_generated_tree():

@@ -7,7 +7,7 @@ import torch
 
 import jorth
 from jorth.kge import project_to_disc
-from jorth.kge.use.entity_picture import geodesics
+from jorth.kge.pictures import geodesics
 from tests.kge.models import SIGNATURE, scattered
 
 

@@ -33,7 +33,7 @@ def test_relations(relations, signature, tmp_path):
 
 
 def test_many_relations_are_cut(tmp_path, monkeypatch):
-    monkeypatch.setattr("jorth.kge.use.relation_picture.MOST_PANELS", 2)
+    monkeypatch.setattr("jorth.kge.pictures.MOST_PANELS", 2)
     draw_relations(scattered(30, 5, signature=HYPERBOLIC), tmp_path / "all.svg")
     assert "3 more relations" in (tmp_path / "all.svg").read_text()
 

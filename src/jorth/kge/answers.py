@@ -1,0 +1,465 @@
+"""What a model says: answers to queries, neighbours, relations explained, depths in a hierarchy."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from jorth.arrays import check_indices, describe, generator, whole_number
+from jorth.group import component, inverse
+from jorth.kge.export import NamedModel
+from jorth.kge.graph import Known, Triples, to_triples
+from jorth.kge.model import UltraE, squared_arc
+from jorth.kge.ranking import SCORES_AT_ONCE_ON_CPU
+from jorth.kge.settings.config import check_name
+from jorth.linalg import cs_decomposition
+from jorth.signature import Signature
+from jorth.suggestions import explained
+from jorth.ultrahyperbolic import distance, inner
+
+LONGEST_NAME = 200
+"""How many characters of a name an error message repeats, and compares with others."""
+Key = str | int
+"""The name of an entity or a relation, or its number."""
+
+
+@dataclass(frozen=True, eq=False)
+class Names:
+    """The ``count`` entities or relations of a model, with or without names."""
+
+    kind: str
+    count: int
+    names: Sequence[str] | None
+
+    def numbers(self, keys: Any, argument: str) -> list[int]:
+        """The numbers of one key or of a sequence of keys; errors name the ``argument``."""
+        table: dict[str, int] = {}
+        several = _list(keys, argument)
+        if self.names is not None and any(isinstance(key, str) for key in several):
+            table = {name: number for number, name in enumerate(self.names)}
+        return [self._number(key, table, argument) for key in several]
+
+    def key(self, number: int) -> Key:
+        """The name of a number, or the number itself in a model without names."""
+        return number if self.names is None else self.names[number]
+
+    def _number(self, key: Any, table: dict[str, int], argument: str) -> int:
+        if isinstance(key, str):
+            if self.names is None:
+                reason = "a number, as the model has no names (see jorth.kge.NamedModel)"
+                raise TypeError(f"{argument} must be {reason}, got {describe(key)}")
+            if key not in table and len(key) > LONGEST_NAME:
+                raise ValueError(f"{argument}: there is no {self.kind} like {describe(key)}")
+            if key not in table:
+                check_name(key, self.names, self.kind, f"{argument}: ")
+            return table[key]
+        if not isinstance(key, (int, np.integer)) or isinstance(key, bool):
+            expected = f"the name or the number of a {self.kind}".replace("a e", "an e")
+            raise TypeError(f"{argument} must be {expected}, got {describe(key)}")
+        number = whole_number(key, argument, 0)
+        if number >= self.count:
+            raise ValueError(f"{argument} must be from 0 to {self.count - 1}, got {number}")
+        return number
+
+
+def _list(keys: Any, argument: str) -> list[Any]:
+    """One key, or a sequence, array, series or tensor (m,) of keys, as a list."""
+    keys = _without_index(keys)
+    if isinstance(keys, (np.ndarray, Tensor)):
+        if keys.ndim > 1 or (isinstance(keys, Tensor) and keys.is_meta):
+            expected = "names or numbers in at most one dimension"
+            raise TypeError(f"{argument} must be {expected}, got {describe(keys)}")
+        keys = keys.tolist()
+    return [keys] if is_single(keys) else list(keys)
+
+
+def _without_index(keys: Any) -> Any:
+    """The values of a series; anything else as it is."""
+    return np.asarray(keys) if hasattr(keys, "to_numpy") else keys
+
+
+def is_single(keys: Any) -> bool:
+    """Whether it is one key and not a sequence of keys."""
+    keys = _without_index(keys)
+    if isinstance(keys, (np.ndarray, Tensor)):
+        return keys.ndim == 0
+    return isinstance(keys, (str, bytes)) or not isinstance(keys, Sequence)
+
+
+def parts_of(model: Any) -> tuple[UltraE, Names, Names]:
+    """The `UltraE` of a model, its entities and its relations."""
+    named = isinstance(model, NamedModel)
+    plain = model.model if named else model
+    if not isinstance(plain, UltraE):
+        expected = "a jorth.kge.NamedModel or a jorth.kge.UltraE"
+        hint = ""
+        if isinstance(model, (str, os.PathLike)):
+            hint = "; jorth.kge.load_model reads a folder"
+        elif isinstance(getattr(model, "model", None), UltraE):
+            hint = "; it is the attribute .model of this"
+        raise TypeError(f"model must be {expected}, got {describe(plain)}{hint}")
+    entities = Names("entity", plain.n_entities, model.entities if named else None)
+    relations = Names("relation", plain.n_relations, model.relations if named else None)
+    for names in (entities, relations):
+        if names.names is not None and len(names.names) != names.count:
+            expected = f"{names.count} names, one per {names.kind}"
+            raise ValueError(f"model must have {expected}, got {len(names.names)}")
+    return plain, entities, relations
+
+
+class Answer(NamedTuple):
+    """An entity with its score and its probability; a list of them makes a DataFrame."""
+
+    entity: Key
+    score: float
+    probability: float
+
+
+@explained
+def predict(
+    model: Any,
+    head: Any = None,
+    relation: Any = None,
+    tail: Any = None,
+    *,
+    k: int = 10,
+    known: Tensor | None = None,
+) -> Any:
+    """The best tails of (head, relation, ?), or the best heads of (?, relation, tail).
+
+    The probability is the softmax of the scores over all entities, which is what the loss "softmax"
+    trains: how likely a triple, drawn from those with this head and relation, is to have this tail.
+    Several true answers share it. Nothing calibrates it on triples that were not trained on.
+    Answers that are left out because they are ``known`` keep their share, so that those of the
+    others do not change.
+
+    Training does not know ``reverse_weight``: with it the scores are no longer those that the loss
+    has seen, and the probabilities not what it has optimised. They still sort the answers.
+
+    The logistic losses judge every triple by itself: there the sigmoid of a score is the chance of
+    a triple against random false ones, and the softmax only compares the answers to one query.
+
+    Args:
+        model: A `NamedModel`, or an `UltraE`, which has numbers only.
+        head: The name or the number of an entity, or a sequence of them; None asks for heads.
+        relation: The name or the number of a relation, or a sequence of them.
+        tail: As ``head``; None asks for tails.
+        k: The number of answers per query.
+        known: Triples (M, 3) whose answers are left out, such as ``graph.train``.
+
+    Returns:
+        A list of `Answer`, the best first; for a sequence of queries a list of such lists. There
+        are fewer than k answers where fewer are left. One relation goes with all entities of a
+        sequence, and one entity with all relations.
+    """
+    plain, entities, relations = parts_of(model)
+    if (head is None) == (tail is None):
+        given = "both" if tail is not None else "neither"
+        raise ValueError(f"one of head and tail must be given, the other is asked for; got {given}")
+    given, side = (head, "head") if tail is None else (tail, "tail")
+    k = whole_number(k, "k", 1)
+    anchors = entities.numbers(given, side)
+    codes = relations.numbers(relation, "relation")
+    queries = _queries(anchors, codes, side).to(plain.points.device)
+    index = None if known is None else _index(known, plain)
+    at_once = max(1, SCORES_AT_ONCE_ON_CPU // plain.n_entities)
+    found: list[list[Answer]] = []
+    for part in torch.split(queries, at_once, dim=1):
+        scores, left_out = _scores(plain, part, side == "head", index)
+        for row in _best(scores, left_out, k):
+            found.append([Answer(entities.key(number), *numbers) for number, *numbers in row])
+    return found[0] if is_single(given) and is_single(relation) else found
+
+
+def _queries(anchors: list[int], codes: list[int], side: str) -> Tensor:
+    """Anchors and relations (2, B); one of them goes with all of the other."""
+    count = max(len(anchors), len(codes)) if anchors and codes else 0
+    if {len(anchors), len(codes)} - {1, count}:
+        found = f"{len(anchors)} and {len(codes)}"
+        raise ValueError(f"{side} and relation must be equally many, or one; got {found}")
+    rows = [part * count if len(part) == 1 else part for part in (anchors, codes)]
+    return torch.tensor(rows, dtype=torch.int64)
+
+
+def _index(known: Tensor, model: UltraE) -> Known:
+    known = to_triples(known, "known")
+    check_indices(known[:, ::2], "entities of known", model.n_entities, known.device)
+    check_indices(known[:, 1], "relations of known", model.n_relations, known.device)
+    return Known(known.to(model.points.device), model.n_entities, model.n_relations)
+
+
+def _scores(
+    model: UltraE, queries: Tensor, tails: bool, known: Known | None
+) -> tuple[Tensor, Tensor]:
+    """Scores (B, entities) in float64, and which of them are left out."""
+    anchor, relation = queries
+    with torch.no_grad():
+        score = (
+            model.score_tails(anchor, relation) if tails else model.score_heads(relation, anchor)
+        )
+    undefined = int(score.isnan().sum())
+    if undefined:
+        raise ValueError(f"model must have scores that are numbers, got {undefined} NaN")
+    left_out = torch.zeros_like(score, dtype=torch.bool)
+    if known is not None:
+        left_out[known.answers(anchor, relation + (0 if tails else model.n_relations))] = True
+    return score.double(), left_out
+
+
+def _best(scores: Tensor, left_out: Tensor, k: int) -> list[list[tuple[int, float, float]]]:
+    """For every row the k best that are not left out: number, score, probability."""
+    probability = torch.softmax(scores, dim=-1)
+    order = scores.masked_fill(left_out, -torch.inf).topk(min(k, scores.shape[-1])).indices
+    columns = (order, *(table.gather(1, order) for table in (scores, probability, left_out)))
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [
+        [(number, score, p) for number, score, p, out in zip(*row, strict=True) if not out]
+        for row in rows
+    ]
+
+
+class Neighbour(NamedTuple):
+    """An entity, its distance, and whether the geodesic to it is "spacelike" or "timelike"."""
+
+    entity: Key
+    distance: float
+    kind: str
+
+
+@explained
+def nearest(model: Any, entity: Any, k: int = 10) -> Any:
+    """The k entities with the least geodesic distance from an entity on U, itself left out.
+
+    The distance is that of the scores, `jorth.ultrahyperbolic.distance`. With q = 1 it is the
+    hyperbolic distance, and all geodesics are spacelike. With q > 1 there are two kinds: along
+    spacelike geodesics, hyperbolas, distances have no bound; along timelike ones, which are closed,
+    they are angles of at most pi / 2, times alpha. Both are sorted together, as in the scores. Then
+    d is no metric: points on a null geodesic have distance 0 and are different, and the triangle
+    inequality fails. x and -x count as one point.
+
+    Args:
+        model: A `NamedModel`, or an `UltraE`, which has numbers only.
+        entity: The name or the number of an entity, or a sequence of them.
+        k: The number of neighbours.
+
+    Returns:
+        A list of `Neighbour`, the nearest first; for a sequence of entities a list of such lists.
+    """
+    plain, entities, _ = parts_of(model)
+    k = min(whole_number(k, "k", 1), plain.n_entities - 1)
+    with torch.no_grad():
+        points = plain.embeddings()
+    found = [
+        _nearest(plain, points, number, k, entities)
+        for number in entities.numbers(entity, "entity")
+    ]
+    return found[0] if is_single(entity) else found
+
+
+def _nearest(
+    model: UltraE, points: Tensor, number: int, k: int, entities: Names
+) -> list[Neighbour]:
+    own = points[number]
+    distances = distance(points, own, model.signature, alpha=model.alpha)
+    distances[number] = torch.inf
+    best = distances.topk(k, largest=False)
+    products = inner(points[best.indices], own, model.signature).abs()
+    # with one negative sign only rounding makes a product smaller than alpha^2
+    timelike = (products < model.alpha**2) & (model.signature.q > 1)
+    return [
+        Neighbour(entities.key(other), value, "timelike" if closed else "spacelike")
+        for other, value, closed in zip(
+            best.indices.tolist(), best.values.tolist(), timelike.tolist(), strict=True
+        )
+    ]
+
+
+SAMPLE = 400
+"""The most entities on which relations are compared."""
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """A relation R as a boost followed by rotations, and how it acts on the entities.
+
+    R = diag(Q1, Q2) B is the polar decomposition. It follows from the hyperbolic CS decomposition
+    R = diag(U1, U2) H(mu) diag(V1, V2)^T: Q1 = U1 V1^T rotates the positive coordinates, Q2 =
+    U2 V2^T the negative ones, and B = diag(V1, V2) H(mu) diag(V1, V2)^T is symmetric.
+
+    Attributes:
+        relation: The name or the number of the relation.
+        rapidities: (min(p, q),), mu, descending. With q = 1 it is the distance, in units of alpha,
+            by which R moves the origin.
+        angles: The angles of Q1 in [0, pi], descending, one per plane.
+        negative_angles: Those of Q2.
+        reflections: The determinants +-1 of Q1 and Q2; -1 is one reflection beside the angles.
+        translation: The logarithm of the largest |eigenvalue|. Unlike mu it does not depend on
+            where the origin is: with q = 1 it is the least distance, in units of alpha, by which R
+            moves any point; zero for a rotation around some point.
+        from_identity: The median distance of R x from x over the median distance of two entities:
+            0 if R changes nothing, about 1 if R x is as far from x as any other entity.
+        from_involution: The same for R R x: 0 for a symmetric relation.
+        inverse: The other relation S with the least median distance of S R x from x; None if there
+            is none.
+        from_inverse: That distance, measured as above: 0 if S undoes R; NaN if there is no S.
+    """
+
+    relation: Key
+    rapidities: NDArray[np.float64]
+    angles: NDArray[np.float64]
+    negative_angles: NDArray[np.float64]
+    reflections: tuple[int, int]
+    translation: float
+    from_identity: float
+    from_involution: float
+    inverse: Key | None
+    from_inverse: float
+
+
+@explained
+def explain(model: Any, relation: Any = None) -> Any:
+    """What a relation does: its boosts, its rotations, and whether it undoes itself or another.
+
+    The matrices are those of the direction from heads to tails; the factors of a model with
+    ``scaling`` are no part of them. Distances are taken over all entities, or over 400 of them,
+    drawn with a fixed seed.
+
+    Args:
+        model: A `NamedModel`, or an `UltraE`, which has numbers only.
+        relation: The name or the number of a relation, or a sequence of them; None for all.
+
+    Returns:
+        An `Explanation`, or a list of them.
+    """
+    plain, _, relations = parts_of(model)
+    asked = list(range(plain.n_relations)) if relation is None else relation
+    numbers = relations.numbers(asked, "relation")
+    with torch.no_grad():
+        R = plain.matrices().detach()[: plain.n_relations].cpu()
+        action = _Action.of(plain, R.double())
+    found = []
+    for number in numbers:
+        parts = _decomposed(R[number], plain.signature) | action.shares(number)
+        other, apart = action.best_inverse(number)
+        parts |= {"inverse": None if other is None else relations.key(other), "from_inverse": apart}
+        found.append(Explanation(relations.key(number), **parts))
+    return found[0] if is_single(asked) else found
+
+
+def _decomposed(R: Tensor, signature: Signature) -> dict[str, Any]:
+    cs = cs_decomposition(R, signature)  # in the precision in which R is J-orthogonal
+    reflections = component(R, signature)
+    return {
+        "rapidities": cs.mu.double().numpy(),
+        "angles": rotation_angles(cs.U1 @ cs.V1.mT, reflections[0]),
+        "negative_angles": rotation_angles(cs.U2 @ cs.V2.mT, reflections[1]),
+        "reflections": reflections,
+        "translation": max(0.0, float(torch.linalg.eigvals(R.double()).abs().max().log())),
+    }
+
+
+def rotation_angles(Q: Tensor, determinant: int) -> NDArray[np.float64]:
+    """The angles in [0, pi] of the planes of an orthogonal Q (m, m), descending.
+
+    The eigenvalues are exp(+-i angle), one pair per plane. With determinant -1, one eigenvalue -1
+    is left over, and if m is then even, one eigenvalue 1.
+    """
+    both = torch.linalg.eigvals(Q).angle().abs().sort(descending=True).values
+    paired = both[1:] if determinant < 0 else both
+    return np.asarray(paired[: len(paired) // 2 * 2 : 2].double().numpy())
+
+
+@dataclass(frozen=True, eq=False)
+class _Action:
+    """Sampled entities x (s, n), R x and R^-1 x (relations, s, n), and a typical distance."""
+
+    points: Tensor
+    forward: Tensor
+    backward: Tensor
+    typical: float
+    signature: Signature
+    alpha: float
+
+    @staticmethod
+    def of(model: UltraE, R: Tensor) -> _Action:
+        order = torch.from_numpy(generator(0).permutation(model.n_entities)[:SAMPLE])
+        x = model.embeddings()[order.to(model.points.device)].double().cpu()
+        pairs = distance(x, x.roll(1, dims=0), model.signature, alpha=model.alpha)
+        return _Action(
+            x,
+            x @ R.mT,
+            x @ inverse(R, model.signature).mT,
+            float(pairs.median()) or 1.0,
+            model.signature,
+            model.alpha,
+        )
+
+    def shares(self, number: int) -> dict[str, Any]:
+        """How far R x and R R x are from x; R R x is as far from x as R x from R^-1 x."""
+        moved = self.forward[number]
+        return {
+            "from_identity": float(self._apart(moved, self.points)),
+            "from_involution": float(self._apart(moved, self.backward[number])),
+        }
+
+    def best_inverse(self, number: int) -> tuple[int | None, float]:
+        """The other relation S whose S R x are nearest to x, and how far they are."""
+        if len(self.backward) == 1:
+            return None, math.nan
+        signed = self.forward[number] * (self.signature.vector(self.points) / self.alpha**2)
+        # one product for all S; half the digits of short distances are enough to compare them
+        arcs = squared_arc(torch.einsum("sn,msn->ms", signed, self.backward)).median(dim=-1).values
+        arcs[number] = torch.inf
+        best = int(arcs.argmin())
+        return best, float(self._apart(self.forward[number], self.backward[best]))
+
+    def _apart(self, x: Tensor, y: Tensor) -> Tensor:
+        """The median distance over the sample, over the typical distance of two entities."""
+        distances: Tensor = distance(x, y, self.signature, alpha=self.alpha)
+        return distances.median(dim=-1).values / self.typical
+
+
+def triples_of(graph: Triples, relation: Any) -> Tensor:
+    """All triples (M, 3) of a relation, by name or number."""
+    if not isinstance(graph, Triples):
+        raise TypeError(f"graph must be a jorth.kge.Triples, got {describe(graph)}")
+    names = Names("relation", len(graph.relations), graph.relations)
+    numbers = names.numbers(relation, "relation")
+    if len(numbers) != 1:
+        raise ValueError(f"relation must be one relation, got {len(numbers)}")
+    known = graph.known.cpu()
+    return known[known[:, 1] == numbers[0]]
+
+
+def depths(graph: Triples, relation: Any) -> dict[str, int]:
+    """The number of steps from entities to the nearest root of the hierarchy of a relation.
+
+    The relation leads upwards, as "parent" or "hypernym" do. A root is the tail of a triple and
+    never a head. Entities that reach no root, and those without a triple, have no depth. All three
+    parts of the graph count.
+
+    Args:
+        graph: The graph.
+        relation: The name or the number of the relation.
+    """
+    below: dict[int, list[int]] = {}
+    heads = set()
+    for head, _, tail in triples_of(graph, relation).tolist():
+        below.setdefault(tail, []).append(head)
+        heads.add(head)
+    level = sorted(set(below) - heads)
+    found = dict.fromkeys(level, 0)
+    depth = 0
+    while level:
+        depth += 1
+        level = sorted({child for top in level for child in below.get(top, [])} - set(found))
+        found |= dict.fromkeys(level, depth)
+    return {graph.entities[number]: depth for number, depth in found.items()}

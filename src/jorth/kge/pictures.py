@@ -1,0 +1,462 @@
+"""Pictures of a model: entities in the Poincaré disc, boosts and rotations of relations."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from jorth._files import make_folder, replacing
+from jorth.arrays import (
+    check_indices,
+    describe,
+    file_path,
+    generator,
+    is_number,
+    shown,
+    whole_number,
+)
+from jorth.extras import needs
+from jorth.kge.answers import Explanation, Names, explain, is_single, parts_of
+from jorth.kge.graph import to_triples
+from jorth.signature import Signature
+from jorth.terminal import visible
+from jorth.ultrahyperbolic import centroid, distance, lift, log, origin, transport
+
+SUFFIXES = (".png", ".pdf", ".svg")
+GREY, INK, BLUE, ORANGE = "#b5b5b5", "#222222", "#0072B2", "#D55E00"
+
+
+def short(text: str, most: int = 30) -> str:
+    """A name from a file, printable and not too long."""
+    shown = visible(text)
+    return shown if len(shown) <= most else shown[: most - 1] + "…"
+
+
+def picture_path(path: str | os.PathLike[str]) -> Path:
+    """A path of a picture, or an error."""
+    found = file_path(path, "path")
+    if found.suffix.lower() not in SUFFIXES:
+        raise ValueError(f"path must end in .png, .pdf or .svg, got {shown(found.name)}")
+    return found
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    """Write a figure of matplotlib, in the format of the suffix."""
+    make_folder(path.parent, "path")
+    with replacing(path) as stream:
+        figure.savefig(stream, dpi=150, format=path.suffix[1:].lower())
+
+
+Floats = NDArray[np.float64]
+PAIRS = 20_000
+"""The number of pairs of entities on which distances are compared."""
+PLANE = Signature(2, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Disc:
+    """Points in the unit disc, and how much of the embedding they show.
+
+    Attributes:
+        points: (entities, 2), in the Poincare model.
+        kept: The share of the squared distances from the centroid that lies in the plane.
+        agreement: Spearman's rank correlation of the distances in the disc with those in the
+            embedding, over 20,000 random pairs; NaN if all distances of one kind are equal.
+    """
+
+    points: Floats = field(repr=False)
+    kept: float
+    agreement: float
+
+
+def project_to_disc(model: Any) -> Disc:
+    """Project the entities to the Poincare disc.
+
+    The points are mapped to the tangent space at their centroid c by the logarithm, v_i =
+    log(c, x_i). The two leading principal directions of the v_i span a plane of that space. The
+    parts of v_i in it are mapped to the hyperbolic plane by the exponential. The centre of the disc
+    is c, and distances from it can only shrink. ``kept`` and ``agreement`` say how much is lost.
+
+    With q = 1 the x_i are the embeddings. With q > 1 they are their hyperbolic parts: a point (s,
+    t) of U stands for the point (s, |t|) of a hyperbolic space, and the direction t / |t| is not
+    shown. ``agreement`` compares with the distances on U all the same. As x and -x have distance 0,
+    the one of the two is taken whose t is on the side of most others.
+
+    Args:
+        model: A `NamedModel` or an `UltraE`, with p at least 1.
+    """
+    plain, _, _ = parts_of(model)
+    signature = plain.signature
+    if signature.p == 0:
+        raise ValueError(f"model must have p >= 1 for a picture in the disc, got {signature}")
+    with torch.no_grad():
+        embedded = plain.embeddings().double().cpu().numpy()
+    v = _at_origin(_space(embedded, signature) / plain.alpha)
+    _, sizes, axes = np.linalg.svd(v, full_matrices=False)
+    total = float(np.square(sizes).sum())
+    flat = np.zeros((len(v), 2))
+    flat[:, : len(axes[:2])] = v @ _with_signs(axes[:2]).T
+    first, second = _pairs(len(v))
+    wanted = distance(embedded[first], embedded[second], signature, alpha=plain.alpha)
+    drawn = on_hyperboloid(flat)
+    shown = distance(drawn[first], drawn[second], PLANE)
+    kept = float(np.square(sizes[:2]).sum()) / total if total else 1.0
+    return Disc(poincare(drawn), kept, _rank_correlation(shown, wanted))
+
+
+def _space(points: Floats, signature: Signature) -> Floats:
+    """The s (m, p) of the points (s, t), or of (-s, -t) where that is nearer to the others."""
+    t = points[:, signature.negative]
+    directions = t / np.linalg.norm(t, axis=1, keepdims=True)
+    side = np.where(directions @ directions.sum(axis=0) < 0, -1.0, 1.0)
+    return np.asarray(side[:, None] * points[:, signature.positive])
+
+
+def _at_origin(space: Floats) -> Floats:
+    """Tangent vectors (m, p) at the centroid of the points over ``space`` (m, p), alpha = 1.
+
+    They are moved to the origin in parallel, where their last coordinate is zero.
+    """
+    signature = Signature(space.shape[1], 1)
+    points = lift(np.column_stack([space, np.ones(len(space))]), signature)
+    centre = centroid(points, signature)
+    tangent = log(np.broadcast_to(centre, points.shape), points, signature)
+    start = np.asarray(origin(signature))
+    return np.asarray(transport(centre, start, tangent, signature)[:, :-1])
+
+
+def _with_signs(axes: Floats) -> Floats:
+    """The axes with positive largest entries, so that a picture does not depend on rounding."""
+    largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=1)[:, None], axis=1)
+    return axes * np.where(largest < 0, -1.0, 1.0)
+
+
+def on_hyperboloid(v: Floats) -> Floats:
+    """The points (m, 3) to which tangent vectors (m, 2) at the origin lead."""
+    length = np.hypot(v[:, 0], v[:, 1])
+    factor = np.divide(np.sinh(length), length, out=np.ones_like(length), where=length > 0)
+    return np.column_stack([v * factor[:, None], np.cosh(length)])
+
+
+def poincare(points: Floats) -> Floats:
+    """Points (..., 3) of the hyperboloid in the disc (..., 2): s / (1 + t)."""
+    return np.asarray(points[..., :2] / (1 + points[..., 2:]))
+
+
+def _pairs(count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """All pairs of different entities, or so many random ones."""
+    if count * (count - 1) // 2 <= PAIRS:
+        first, second = np.triu_indices(count, 1)
+        return first, second
+    random = generator(0)
+    first = random.integers(count, size=PAIRS)
+    return first, (first + random.integers(1, count, size=PAIRS)) % count
+
+
+def _rank_correlation(a: Floats, b: Floats) -> float:
+    from scipy.stats import rankdata
+
+    ranks = rankdata(a), rankdata(b)
+    if min(float(np.ptp(rank)) for rank in ranks) == 0:
+        return float("nan")
+    return float(np.corrcoef(*ranks)[0, 1])
+
+
+# clearly different for colour-blind readers too, the first ones most
+LABEL_COLOURS = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#882255",
+    "#56B4E9",
+    "#D55E00",
+    "#CC79A7",
+    "#000000",
+    "#999933",
+    "#332288",
+)
+MOST_COLOURS = len(LABEL_COLOURS)
+OTHER, WITHOUT = "other", "no label"
+STEPS = np.linspace(0, 1, 24)
+"""The places on a line at which it is drawn."""
+
+
+def draw_entities(
+    model: Any,
+    path: str | os.PathLike[str],
+    *,
+    colours: Mapping[Any, Any] | None = None,
+    lines: Tensor | None = None,
+    label: Any = 10,
+    title: str = "",
+) -> Disc:
+    """Draw the entities in the Poincare disc, as `project_to_disc` projects them.
+
+    The picture says which share of the squared distances from the centroid it shows, and how well
+    its distances agree in rank with those of the embedding. With q > 1 it shows the hyperbolic
+    parts of the points, and says so.
+
+    Args:
+        model: A `NamedModel`, or an `UltraE`, which has numbers only.
+        path: The file to write: .png, .pdf or .svg.
+        colours: A label or a number for entities, by name or number: a type, a depth. Entities
+            without one are grey; the most frequent labels get a colour of their own.
+        lines: Triples (M, 3) that are drawn as geodesics from head to tail, such as those of one
+            relation.
+        label: How many entities, spread over the disc, have their names beside them, or which ones.
+        title: The title.
+
+    Returns:
+        The projection.
+    """
+    with needs("jorth.kge.draw_entities", "matplotlib"):
+        from matplotlib.figure import Figure
+
+    file = picture_path(path)
+    plain, entities, _ = parts_of(model)
+    values = _values(colours, entities)
+    if lines is not None:
+        lines = to_triples(lines, "lines")
+        check_indices(lines[:, ::2], "entities of lines", plain.n_entities, lines.device)
+    disc = project_to_disc(model)
+    named = _labelled(label, entities, disc.points)
+    figure = Figure(figsize=(7.6, 7.6), layout="constrained")
+    axes = figure.add_subplot()
+    axes.add_patch(_circle())
+    if lines is not None:
+        _draw_lines(axes, disc.points, lines[:, ::2].cpu().numpy())
+    _draw_points(figure, axes, disc.points, values)
+    _write_names(axes, disc.points, {number: str(entities.key(number)) for number in named})
+    axes.set_title(visible(title), fontsize=11, parse_math=False)
+    axes.text(0, -1.07, _about(disc, plain.signature), ha="center", va="top", fontsize=8, color=INK)
+    axes.set(aspect="equal", xlim=(-1.03, 1.03), ylim=(-1.18, 1.03))
+    axes.axis("off")
+    save_figure(figure, file)
+    return disc
+
+
+def _values(colours: Any, entities: Names) -> list[Any] | None:
+    """The label or the number of every entity, None where there is none."""
+    if colours is None:
+        return None
+    if not isinstance(colours, Mapping):
+        expected = "a mapping from entities to labels or numbers"
+        raise TypeError(f"colours must be {expected}, got {describe(colours)}")
+    found: list[Any] = [None] * entities.count
+    for number, value in zip(
+        entities.numbers(list(colours), "colours"), colours.values(), strict=True
+    ):
+        if not isinstance(value, str) and not is_number(value):
+            expected = "labels (texts) or numbers"
+            raise TypeError(f"colours must map to {expected}, got {describe(value)}")
+        found[number] = value
+    return found
+
+
+def _labelled(label: Any, entities: Names, points: Floats) -> list[int]:
+    """The entities whose names are written."""
+    if is_single(label) and not isinstance(label, str):
+        return _spread(points, min(whole_number(label, "label", 0), len(points)))
+    return entities.numbers(label, "label")
+
+
+def _spread(points: Floats, count: int) -> list[int]:
+    """Entities far from each other in the disc: each is the farthest from those before it."""
+    if count == 0:
+        return []
+    chosen = [int(np.square(points).sum(axis=1).argmin())]
+    apart = np.linalg.norm(points - points[chosen[0]], axis=1)
+    while len(chosen) < count:
+        chosen.append(int(apart.argmax()))
+        apart = np.minimum(apart, np.linalg.norm(points - points[chosen[-1]], axis=1))
+    return chosen
+
+
+def _circle() -> Any:
+    from matplotlib.patches import Circle
+
+    return Circle((0, 0), 1, facecolor="#fafafa", edgecolor=GREY, linewidth=1)
+
+
+def _draw_lines(axes: Any, points: Floats, pairs: Any) -> None:
+    from matplotlib.collections import LineCollection
+
+    arcs = geodesics(points[pairs[:, 0]], points[pairs[:, 1]])
+    faint = float(np.clip(40 / max(1, len(arcs)), 0.12, 0.5))
+    axes.add_collection(LineCollection(list(arcs), colors=INK, linewidths=0.7, alpha=faint))
+
+
+def geodesics(a: Floats, b: Floats) -> Floats:
+    """Points (m, 24, 2) on the geodesics of the disc from a to b (m, 2).
+
+    A Moebius map takes a to 0, where geodesics are straight; the inverse map takes them back. In
+    complex numbers w = (b - a) / (1 - conj(a) b), and the points are (t w + a) / (1 + conj(a) t w)
+    with t from 0 to 1.
+    """
+    z, end = (points[:, 0] + 1j * points[:, 1] for points in (a, b))
+    w = (end - z) / (1 - z.conj() * end)
+    along = STEPS * w[:, None]
+    found = (along + z[:, None]) / (1 + z.conj()[:, None] * along)
+    return np.stack([found.real, found.imag], axis=-1)
+
+
+def _draw_points(figure: Any, axes: Any, points: Floats, values: list[Any] | None) -> None:
+    from matplotlib import colormaps
+
+    size = float(np.clip(6000 / len(points), 6, 40))
+    style = {"s": size, "linewidths": 0.3, "edgecolors": "white", "zorder": 3}
+    if values is None:
+        axes.scatter(*points.T, color=colormaps["viridis"](0.3), **style)
+        return
+    without = np.array([value is None for value in values])
+    numeric = all(not isinstance(value, str) for value in values)
+    distinct = Counter(value for value in values if value is not None)
+    if numeric and len(distinct) > MOST_COLOURS:
+        axes.scatter(*points[without].T, color=GREY, **style)
+        shades = [value for value in values if value is not None]
+        drawn = axes.scatter(*points[~without].T, c=shades, cmap="viridis", **style)
+        figure.colorbar(drawn, ax=axes, shrink=0.6)
+        return
+    for name, colour, chosen in _groups(values, distinct, numeric):
+        axes.scatter(*points[chosen].T, color=colour, label=name, **style)
+    legend = axes.legend(loc="upper right", fontsize=8, framealpha=0.9, markerscale=1.4)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
+def _groups(values: list[Any], distinct: Counter[Any], numeric: bool) -> list[Any]:
+    """Name, colour and entities of every group, those without a label first, below the others."""
+    from matplotlib import colormaps
+
+    if numeric:
+        kept = sorted(distinct)
+        shades: Sequence[Any] = [
+            colormaps["viridis"](0.95 * k / max(1, len(kept) - 1)) for k in range(len(kept))
+        ]
+    else:
+        fits = len(distinct) <= MOST_COLOURS
+        common = distinct.most_common(MOST_COLOURS if fits else MOST_COLOURS - 1)
+        kept = [name for name, _ in common]
+        shades = LABEL_COLOURS[: len(kept)]
+    colour = dict(zip(kept, shades, strict=True))
+    grey = {
+        WITHOUT: np.array([value is None for value in values]),
+        OTHER: np.array([value is not None and value not in colour for value in values]),
+    }
+    found: list[Any] = [(name, GREY, chosen) for name, chosen in grey.items() if chosen.any()]
+    for name, shade in colour.items():
+        text = name if isinstance(name, str) else f"{name:g}"
+        found.append((short(text), shade, np.array([value == name for value in values])))
+    return found
+
+
+def _write_names(axes: Any, points: Floats, names: dict[int, str]) -> None:
+    from matplotlib.patheffects import withStroke
+
+    for number, name in names.items():
+        x, y = points[number]
+        axes.annotate(
+            short(name),
+            (x, y),
+            xytext=(4, 4),
+            textcoords="offset points",
+            fontsize=8,
+            color=INK,
+            zorder=5,
+            path_effects=[withStroke(linewidth=2.5, foreground="white")],
+            parse_math=False,
+        )
+
+
+def _about(disc: Disc, signature: Signature) -> str:
+    """What the picture shows, in a line or two."""
+    note = f"{signature}: hyperbolic parts; directions t / |t| not shown\n"
+    what = "" if signature.q == 1 else note
+    plane = f"tangent plane at the centroid, {disc.kept:.0%} of the squared distances from it"
+    return f"{what}{plane}; rank correlation of distances {disc.agreement:.2f}"
+
+
+COLUMNS = 3
+MOST_PANELS = 30
+LEGEND = (
+    "bars: rapidities of the boost; dashed: translation length, the part that no change of origin "
+    "removes\n"
+    "circle: angles of the rotation of positive (dots) and negative coordinates (rings), "
+    "x a reflection\n"
+    "RRx, SRx: median distance from x over that of two entities, 0 for a symmetric relation and "
+    "for an inverse S"
+)
+
+
+def draw_relations(model: Any, path: str | os.PathLike[str], relation: Any = None) -> None:
+    """Draw what `explain` finds, one panel per relation, 30 at most.
+
+    Bars are the rapidities of the boost. Dots on the circle are the angles of the rotation of the
+    positive coordinates, rings those of the negative ones, each as exp(+-i angle).
+
+    Args:
+        model: A `NamedModel`, or an `UltraE`, which has numbers only.
+        path: The file to write: .png, .pdf or .svg.
+        relation: The name or the number of a relation, or a sequence of them; None for all.
+    """
+    with needs("jorth.kge.draw_relations", "matplotlib"):
+        from matplotlib.figure import Figure
+
+    file = picture_path(path)
+    found = explain(model, relation)
+    every: list[Explanation] = found if isinstance(found, list) else [found]
+    shown = every[:MOST_PANELS]
+    columns = 2 if len(shown) == 4 else max(1, min(COLUMNS, len(shown)))
+    rows = max(1, math.ceil(len(shown) / columns))
+    figure = Figure(figsize=(max(3.6 * columns, 6.4), 2.7 * rows + 0.9), layout="constrained")
+    highest = max([1e-3, *(max([*one.rapidities, one.translation]) for one in shown)])
+    panels = figure.subfigures(rows, columns, squeeze=False).ravel()
+    for panel, one in zip(panels, shown, strict=False):
+        _draw(panel, one, 1.08 * highest)
+    left_out = f"; {len(every) - len(shown)} more relations" if len(every) > len(shown) else ""
+    figure.supxlabel(LEGEND + left_out, fontsize=7.5, color=INK)
+    save_figure(figure, file)
+
+
+def _draw(panel: Any, one: Explanation, top: float) -> None:
+    wide = min(1.0, 0.35 + 0.05 * len(one.rapidities))
+    bars, circle = panel.subplots(1, 2, width_ratios=[wide, 1])
+    panel.suptitle(short(str(one.relation), 40), fontsize=10, parse_math=False)
+    bars.bar(np.arange(len(one.rapidities)), one.rapidities, color=BLUE)
+    bars.axhline(one.translation, color=ORANGE, linestyle="--", linewidth=1.3)
+    bars.set(ylim=(0, top), xlim=(-0.8, max(0.8, len(one.rapidities) - 0.2)), xticks=[])
+    bars.tick_params(labelsize=8)
+    bars.spines[["top", "right"]].set_visible(False)
+    bars.set_ylabel("rapidity", fontsize=8)
+    _draw_circle(circle, one)
+
+
+def _draw_circle(axes: Any, one: Explanation) -> None:
+    turn = np.linspace(0, 2 * np.pi, 200)
+    axes.plot(np.cos(turn), np.sin(turn), color=GREY, linewidth=1)
+    for angles, face in ((one.angles, BLUE), (one.negative_angles, "none")):
+        both = np.concatenate([angles, -angles])
+        edge = BLUE if face == BLUE else ORANGE
+        axes.scatter(
+            np.cos(both), np.sin(both), s=26, facecolor=face, edgecolor=edge, zorder=3, alpha=0.8
+        )
+    for sign, colour, size in ((one.reflections[0], BLUE, 8), (one.reflections[1], ORANGE, 13)):
+        if sign < 0:
+            axes.plot([-1], [0], marker="x", color=colour, markersize=size, zorder=4)
+    inverse = "" if one.inverse is None else f"SRx {one.from_inverse:.2f}, S = {one.inverse}"
+    text = f"RRx {one.from_involution:.2f}\n{short(inverse, 34)}"
+    axes.set_title(text, fontsize=7.5, color=INK, y=-0.12, va="top", parse_math=False)
+    axes.annotate("0", (1.12, 0), ha="left", va="center", fontsize=8)
+    axes.annotate("π", (-1.12, 0), ha="right", va="center", fontsize=8)
+    axes.set(aspect="equal", xlim=(-1.35, 1.35), ylim=(-1.15, 1.15))
+    axes.axis("off")
