@@ -167,23 +167,31 @@ def test_a_function_and_a_finite_sum(method, order, Q):
     assert np.abs(expected - x0).max() > 1e-3
 
 
-@pytest.mark.parametrize("theta", [1.0, 1000.0])
-def test_the_eigenvalue_problem_goes_on(theta):
-    """f = -tr(X^T D^T D X) has no minimum: theta alone bounds the steps."""
+def test_the_eigenvalue_problem_goes_on():
+    """f = -tr(X^T D^T D X) has no minimum: theta alone bounds the steps.
+
+    With a small theta they leave the range of double precision within a sweep. It goes on without
+    such steps, and the run ends only where most boosts are among them.
+    """
     n = 100
     data = np.random.default_rng(0).standard_normal((n, n))
     objective, sig = jorth.HyperbolicEigenvalue(data=data, sense="max"), Signature(50, 50)
     size = np.linalg.norm(data, 2) ** 2
     for solver in (
-        as_printed("gs-jobcd", theta=theta * size),
-        as_printed("j-jobcd", theta=theta * size, sigma=1e-9 * size),
+        as_printed("gs-jobcd", theta=1000 * size),
+        as_printed("j-jobcd", theta=1000 * size, sigma=1e-9 * size),
+        as_printed("gs-jobcd", theta=1.0),
     ):
         found = minimize(
             objective, signature=sig, method=solver, on_unbounded="continue", max_iterations=2
         )
-        assert found.status is jorth.Status.MAX_ITERATIONS, found.message
-        assert (np.diff(found.history["value"]) < 0).all()
         assert np.isfinite(found.x).all()
+        assert (np.diff(found.history["value"]) <= 0).all()
+        if solver.theta > 1:
+            assert found.status is jorth.Status.MAX_ITERATIONS, found.message
+        else:
+            assert found.status in (jorth.Status.UNBOUNDED, jorth.Status.MAX_ITERATIONS)
+            assert found.evaluations.pair_updates >= n * (n - 1) // 2
 
 
 def test_what_is_asked_for():

@@ -186,7 +186,7 @@ def test_rotations_of_a_batch_diagonalise():
     assert torch.equal(V[unbounded], torch.eye(2, dtype=V.dtype).expand(int(unbounded.sum()), 2, 2))
 
 
-def race(theta, method="gs-jobcd", **options):
+def race(theta, method="gs-jobcd", max_iterations=100_000, **options):
     A, sig, _ = pencil(8, 4, cond=10.0)
     return jorth.minimize(
         HyperbolicEigenvalue(A, sense="max"),
@@ -196,7 +196,7 @@ def race(theta, method="gs-jobcd", **options):
         on_unbounded="continue",
         gradient_tolerance=0.0,
         stop=NormAbove(1e6),
-        max_iterations=100_000,
+        max_iterations=max_iterations,
         **options,
     )
 
@@ -207,13 +207,14 @@ def test_theta_alone_decides_how_fast_the_race_goes(side):
     slow, fast, default = (race(theta, side=side) for theta in (1e4, 100.0, None))
     for result in (slow, fast, default):
         assert result.status is Status.UNBOUNDED
-        assert (np.diff(result.history["value"]) < 0).all()
+        assert (np.diff(result.history["value"]) <= 0).all()
         assert result.residual <= 100 * 8 * UNIT
     assert fast.iterations < slow.iterations / 10
-    # steps lengthen as X grows, doubly exponentially: the run ends before the one beyond u^(-1/2)
-    wild = race(1.0, side=side)
-    assert wild.status is Status.UNBOUNDED
-    assert np.linalg.norm(wild.x, 2) < 2 * UNIT**-0.5
+    # steps lengthen as X grows, doubly exponentially: those beyond u^(-1/2) are skipped,
+    # and the run ends where most boosts are
+    wild = race(1.0, side=side, max_iterations=200)
+    assert wild.status in (Status.UNBOUNDED, Status.MAX_ITERATIONS)
+    assert np.linalg.norm(wild.x, 2) < 8**0.5 * UNIT**-0.5
 
 
 def test_right_steps_of_jacobi_race_too():

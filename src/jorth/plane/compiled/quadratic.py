@@ -43,11 +43,13 @@ def sweep_quadratic(
 
     C has no columns if it is zero. A concave f is majorised by its linear part: Q = 0, and theta
     alone bounds the step; a relative theta is then the size of Q. A step that would leave a row
-    without digits counts as unbounded. Returns the number t of pairs
+    without digits counts as unbounded: it is skipped if the run continues, until most boosts are.
+    Returns the number t of pairs
     done, or -t - 1 if the sweep stopped at an unbounded one, and the decrease.
     """
     theta, all_components, stop_unbounded, has_d, concave = rule
     total = 0.0
+    skipped, boosted = 0, 0
     for t in range(pairs.shape[0]):
         i, j = pairs[t, 0], pairs[t, 1]
         P = _slopes(A, C, X, Y, i, j)
@@ -73,11 +75,15 @@ def sweep_quadratic(
             if (v11 * v11 + v12 * v12) * 0.5 * (plus + minus) > LARGEST_SQUARE:
                 if stop_unbounded:
                     return -t - 1, total
+                skipped += 1
                 continue
         if decrease > 0.0:
             total += decrease
             apply_pair(X, i, j, v11, v12, v21, v22)
             conjugate_pair(Y, i, j, v11, v12, v21, v22)
+            boosted += signs[i] != signs[j]
+    if skipped > boosted:
+        return -pairs.shape[0] - 1, total
     return pairs.shape[0], total
 
 

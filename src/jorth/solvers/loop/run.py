@@ -315,7 +315,7 @@ class Run:
         fired = self.criterion.fired(report)
         if fired is not None:
             return self._ended_by(fired, report, state, scored=True)
-        found = self.escape.stalled() if self.problem.stop_unbounded else None
+        found = self.escape.stalled()
         if found is not None:
             return _ending(*found)
         tolerance = self.settings.gradient_tolerance
