@@ -25,7 +25,7 @@ from jorth.kge import (
     session,
 )
 from jorth.kge.display import ProgressBar
-from jorth.kge.settings.presets import PRESETS
+from jorth.kge.presets import PRESETS
 
 
 def kge(*arguments):

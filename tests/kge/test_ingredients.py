@@ -13,7 +13,7 @@ from jorth.kge import Config, NamedModel, Triples, evaluate, load_model, save_mo
 from jorth.kge.averaging import Average
 from jorth.kge.batches import Batch
 from jorth.kge.optimisers import Optimisers, shorten
-from jorth.kge.settings.presets import PAPER_STEP
+from jorth.kge.presets import PAPER_STEP
 from jorth.kge.training import _Run
 from jorth.optim import JOBCD
 from tests.kge.models import scattered

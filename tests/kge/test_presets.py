@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from jorth.kge import Config, Triples, evaluate, hierarchy_with_cycles, read_config, train
-from jorth.kge.settings.presets import PRESETS
+from jorth.kge.presets import PRESETS
 
 PAPER = dict(
     p=18, q=18, alpha=1.0, delta=5.0, reciprocal=False, spread=0.05, rotate=True, scaling="none",

@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from jorth.kge.session import Request
 
 PRESETS = ("default", "paper", "WN18RR", "FB15k-237")
-"""Those of jorth.kge.settings.presets, which is not imported for the help."""
+"""Those of jorth.kge.presets, which is not imported for the help."""
 
 
 def _preset(ctx: click.Context, parameter: click.Parameter, name: str | None) -> str | None:
     """The name of a preset as the library spells it."""
-    from jorth.kge.settings.presets import preset_named
+    from jorth.kge.presets import preset_named
 
     try:
         return None if name is None else preset_named(name)
@@ -52,7 +52,7 @@ def _settings(
     """Settings from texts such as "lr=0.1"; values are those of TOML, or else texts."""
     if not texts:
         return {}
-    from jorth.kge.settings.config import changes_from
+    from jorth.kge.config import changes_from
 
     try:
         return changes_from(texts)
@@ -62,8 +62,8 @@ def _settings(
 
 def _requested(config: Path | None, options: dict[str, Any]) -> Request:
     """The run that the options ask for."""
+    from jorth.kge.config import Config
     from jorth.kge.session import Request, read_request
-    from jorth.kge.settings.config import Config
 
     data, header, preset = (options[name] for name in ("data", "header", "preset"))
     names = ("device", "epochs", "max_time", "seed")

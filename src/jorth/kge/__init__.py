@@ -4,6 +4,7 @@ Entities are points on a pseudo-hyperboloid, relations are J-orthogonal matrices
 """
 
 from jorth.kge.answers import Answer, Explanation, Neighbour, depths, explain, nearest, predict
+from jorth.kge.config import Config, read_config
 from jorth.kge.export import NamedModel, load_model, save_model
 from jorth.kge.graph import Triples, hierarchy_with_cycles, hold_out
 from jorth.kge.logs import CSVLog, TensorBoardLog
@@ -11,7 +12,6 @@ from jorth.kge.model import UltraE
 from jorth.kge.pictures import Disc, draw_entities, draw_relations, project_to_disc
 from jorth.kge.ranking import Ranking, evaluate
 from jorth.kge.reading import load_triples
-from jorth.kge.settings.config import Config, read_config
 from jorth.kge.training import Training, train
 
 __all__ = [

@@ -15,11 +15,11 @@ from torch import Tensor
 
 from jorth.arrays import check_indices, describe, generator, whole_number
 from jorth.group import component, inverse
+from jorth.kge.config import check_name
 from jorth.kge.export import NamedModel
 from jorth.kge.graph import Known, Triples, to_triples
 from jorth.kge.model import UltraE, squared_arc
 from jorth.kge.ranking import SCORES_AT_ONCE_ON_CPU
-from jorth.kge.settings.config import check_name
 from jorth.linalg import cs_decomposition
 from jorth.signature import Signature
 from jorth.suggestions import explained

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from jorth._distributed import Ranks
+from jorth.kge.config import Config, check_name
 from jorth.kge.model import UltraE
-from jorth.kge.settings.config import Config, check_name
 from jorth.nn import declare
 from jorth.optim import JOBCD, VRJOBCD, make
 from jorth.optim.jobcd import is_one_launch

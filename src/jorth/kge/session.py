@@ -15,13 +15,13 @@ import torch
 
 from jorth._files import replacing
 from jorth.arrays import check_device
+from jorth.kge.config import ALL, Config, read_config
 from jorth.kge.export import ABOUT, NamedModel, load_model, save_model
 from jorth.kge.graph import Triples, hierarchy_with_cycles
 from jorth.kge.logs import CSVLog, TensorBoardLog, draw_history
 from jorth.kge.model import UltraE
 from jorth.kge.ranking import SIDES, TIES, Ranking, evaluate
 from jorth.kge.reading import load_triples
-from jorth.kge.settings.config import ALL, Config, read_config
 from jorth.kge.training import Callback, Row, Training, is_stop, train
 from jorth.solvers import Interrupt
 

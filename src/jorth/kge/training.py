@@ -24,12 +24,12 @@ from jorth.arrays import check_device, check_flag, describe, file_path
 from jorth.kge.averaging import Average
 from jorth.kge.batches import Batch, BatchLoss, Negatives, Queries
 from jorth.kge.captured import CapturedStep
+from jorth.kge.config import ALL, DTYPES, Config
 from jorth.kge.export import NamedModel
 from jorth.kge.graph import Known, Triples
 from jorth.kge.model import UltraE
 from jorth.kge.optimisers import Optimisers, OptimiserState, largest_relation
 from jorth.kge.ranking import evaluate
-from jorth.kge.settings.config import ALL, DTYPES, Config
 from jorth.solvers import Interrupt
 from jorth.suggestions import explained
 

@@ -15,11 +15,11 @@ import torch
 from jorth import arrays
 from jorth._files import parse_toml, read_toml
 from jorth.arrays import describe, whole_number
+from jorth.kge import automatic, presets
 from jorth.kge.batches import SIDES
 from jorth.kge.graph import Triples
 from jorth.kge.loss import LOSSES
 from jorth.kge.model import SCALINGS, reverse_number
-from jorth.kge.settings import automatic, presets
 from jorth.messages import listed
 from jorth.signature import Signature
 from jorth.suggestions import Explained, check_keywords, meant
