@@ -61,7 +61,7 @@ def test_quadratics_are_their_single_solves(sig):
     count = 30 if sig.n < 10 else 6
     A, C = quadratics(count, sig)
     batch = jorth.minimize(
-        jorth.Quadratic(A, C), signature=sig, method="auto", gradient_tolerance=1e-12
+        jorth.Quadratic(A, C), signature=sig, method="auto", gradient_tolerance=1e-10
     )
     assert batch.success.all()
     assert len(batch) == count
@@ -71,15 +71,15 @@ def test_quadratics_are_their_single_solves(sig):
             jorth.Quadratic(a, c),
             signature=sig,
             method="riemannian-newton",
-            gradient_tolerance=1e-12,
+            gradient_tolerance=1e-10,
         )
         # the same iteration, whose gradient is rounded in another order
         assert one.value == pytest.approx(single.value, rel=1e-11)
-        assert np.abs(one.x - single.x).max() <= 1e-7 * np.abs(single.x).max()
+        assert np.abs(one.x - single.x).max() <= 1e-6 * np.abs(single.x).max()
         slopes = np.diag(sig.signs.astype(float)) @ (a @ one.x + c) @ one.x.T
         norm = np.linalg.norm(slopes - slopes.T) / 2
         size = np.linalg.norm(a @ one.x @ one.x.T) + np.linalg.norm(c @ one.x.T)
-        assert norm <= 2e-12 * size
+        assert norm <= 2e-10 * size
         assert abs(norm - one.gradient_norm) <= 100 * sig.n * UNIT * size
 
 
@@ -88,10 +88,10 @@ def test_quadratics_are_their_single_solves(sig):
 def test_procrustes_is_its_single_solve(sig, noise):
     count = 24 if sig.n < 10 else 8
     S, T, X = clouds(count, sig, noise, seed=1)
-    batch = jorth.procrustes(S, T, sig)
+    batch = jorth.procrustes(S, T, sig, gradient_tolerance=1e-11)
     assert batch.success.all()
     for b in range(count):
-        single = jorth.procrustes(S[b], T[b], sig)
+        single = jorth.procrustes(S[b], T[b], sig, gradient_tolerance=1e-11)
         # without noise x is off by the rounding of the normal equations
         size = np.square(T[b]).sum() / (2 * len(T[b]))
         rounding = (100 * sig.n * UNIT * np.linalg.cond(S[b]) ** 2) ** 2 * size
