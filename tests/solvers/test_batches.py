@@ -61,7 +61,11 @@ def test_quadratics_are_their_single_solves(sig):
     count = 30 if sig.n < 10 else 6
     A, C = quadratics(count, sig)
     batch = jorth.minimize(
-        jorth.Quadratic(A, C), signature=sig, method="auto", gradient_tolerance=1e-10
+        jorth.Quadratic(A, C),
+        signature=sig,
+        method="auto",
+        gradient_tolerance=1e-10,
+        max_iterations=20_000,
     )
     assert batch.success.all()
     assert len(batch) == count
@@ -72,6 +76,7 @@ def test_quadratics_are_their_single_solves(sig):
             signature=sig,
             method="riemannian-newton",
             gradient_tolerance=1e-10,
+            max_iterations=20_000,
         )
         # the same iteration, whose gradient is rounded in another order
         assert one.value == pytest.approx(single.value, rel=1e-11)
