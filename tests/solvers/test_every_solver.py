@@ -161,6 +161,7 @@ def test_variance_reduced_counts_samples():
         signature=this.signature,
         method="vr-j-jobcd",
         max_iterations=200,
+        gradient_tolerance=0.0,
         difference_batch=3,
         seed=1,
     )
