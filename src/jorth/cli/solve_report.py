@@ -126,7 +126,7 @@ def _components(request: Request, solved: Solved) -> str:
         return f"{text}; only this component was searched, without --method and --start all are"
     parts = {
         "searched:": solved.searched,
-        "a bound leaves out": solved.left_out,
+        "ruled out by a bound:": solved.left_out,
         "not searched:": solved.unknown,
     }
     listed = (f"{what} {' '.join(map(_short, found))}" for what, found in parts.items() if found)
