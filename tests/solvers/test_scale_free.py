@@ -137,8 +137,9 @@ def test_defaults_end_alike_at_any_scale_of_f(method, problem):
     f = problems()[problem]
     options = dict(signature=SIG, method=method, max_iterations=1000)
     plain = jorth.minimize(f, **options)
-    # the exponential's chart has valleys in which a run creeps; there only the units are tested
-    assert plain.status is Status.CONVERGED or method == "exponential"
+    if method == "exponential" and plain.status is Status.MAX_ITERATIONS:
+        return  # its chart has valleys in which a run creeps, and rounding then decides the value
+    assert plain.status is Status.CONVERGED
     for c in ROUNDED:
         other = jorth.minimize(Times(f, c), **options)
         alike(plain, other)
