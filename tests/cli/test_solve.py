@@ -247,6 +247,7 @@ def test_options_reach_the_solver(folder):
         "theta": 1e-9,
         "curvature": "auto",
         "block_size": "auto",
+        "majoriser": "rows",
     }
     assert about["seed"] == 7
     solve(*arguments, "--option", "theta=None")
