@@ -567,6 +567,13 @@ CALLS: list[Call] = [
         non_finite=True,
     ),
     Call(
+        "jorth.as_printed",
+        right(method="gs-jobcd", theta=1e-5, Q="exact", sigma=As("number", 2.0)),
+        lambda **given: solved(
+            jorth.Quadratic(definite(np.random.default_rng(0))), method=jorth.as_printed(**given)
+        ),
+    ),
+    Call(
         "jorth.hessian_check",
         lambda rng: (
             dict(objective=As("function", jorth.Quadratic(definite(rng))), X=point(rng))
