@@ -291,7 +291,7 @@ def loss_and_gradients(
     smoothing: float,
     left_out: LeftOut | None,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """The loss of `jorth.kge.fused.distance_softmax` with its gradients."""
+    """The loss of `jorth.kge.loss.distance_softmax` with its gradients."""
     count, n = signed.shape
     threads = max(1, min(torch.get_num_threads(), count // THREAD_ROWS))
     ours, across = _filled(signed), _filled(candidates.mT, rows_only=True)

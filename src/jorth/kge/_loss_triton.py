@@ -132,7 +132,7 @@ def loss_and_gradients(  # what the loss depends on
     smoothing: float,
     left_out: LeftOut | None,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """The loss of `jorth.kge.fused.distance_softmax` and its gradients, in chunks of rows."""
+    """The loss of `jorth.kge.loss.distance_softmax` and its gradients, in chunks of rows."""
     B, k = len(signed), len(candidates)
     shared = _Shared(candidates.contiguous(), bias.contiguous(), area, smoothing, B)
     size = max(1, MOST_BYTES // (max(k, 1) * signed.element_size()))

@@ -119,7 +119,7 @@ def minimize(
             checkpoint cannot be written, there is a warning and the run continues.
         checkpoint_interval: Seconds between two checkpoints; 0 saves every iteration.
         on_unbounded: "stop" returns UNBOUNDED or NOT_ATTAINED with the last finite point;
-            "continue" skips such pairs and goes on.
+            "continue" skips such pairs, and goes on while most boosts keep the digits of X.
         **options: Options of the method, if it is given by name.
 
     Returns:

@@ -78,14 +78,13 @@ def procrustes(
 
     **Certificate.** ``bound`` of the result is a lower bound on f over all J-orthogonal matrices,
     and ``gap`` is (value - bound) / max(value, u f(0)). It comes from multipliers of both forms of
-    the constraint, X^T J X = J and X J X^T = J, and allows for all rounding errors. If the gap is
-    at most 1e-6, or hidden by the rounding of f (and by u f(0)), the message says that x is
-    certified: no other X is better. While it is larger,
+    the constraint, X^T J X = J and X J X^T = J, and allows for all rounding errors. The message
+    says that x is certified, no X is better, if value - bound is at most 1e-6 of the value; or if
+    the gap is at most 1e-3, and value - bound below u f(0) and the rounding of f at x. Otherwise
     further starts are tried: the J-orthogonal factor of the point where the Lagrangian is least,
     and random points. That is usually enough: the bound nearly always equals the least value if the
-    noise is below the smallest singular value of source / sqrt(m). For n > 16 the bound uses
-    X^T J X = J alone, which certifies small noise only. A gap that stays open does not mean that
-    there is a better X.
+    noise is below the smallest singular value of source / sqrt(m). For n > 16 only small noise, or
+    few rows (m <= n), are certified. A gap that stays open does not mean that there is a better X.
 
     **Precision.** Everything is computed in float64. For float32 data ``value``, ``bound`` and
     ``gap`` are those of the answer before x is rounded to float32.
@@ -111,8 +110,8 @@ def procrustes(
         components: "all", or "start" for the component of x0 alone and no further starts; without
             x0, that of the start with the lowest value.
         method: Any method of `minimize`; "auto" when omitted.
-        gradient_tolerance: As in `minimize`. When omitted, the best run goes on to 1e-11 if the gap
-            is open.
+        gradient_tolerance: As in `minimize`, but 1e-7 for float32 data too, unless X is thin. When
+            omitted, the best run goes on to 1e-11 if the gap is open.
         checkpoint: A folder, with a subfolder for each component and each further start.
         certify: Whether to bound f from below; by default yes, but not for many problems, where it
             takes longer than the answers. Those with an open gap are then solved again one by one.

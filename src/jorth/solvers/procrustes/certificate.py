@@ -26,7 +26,7 @@ from jorth.solvers.procrustes.dual import UNIT, JointDual, defects, half_energy,
 
 Matrix = NDArray[np.float64]
 CLOSED = 1e-6
-"""A gap of at most this size is closed, that is, X is the best one."""
+"""X is the best one if value - bound is at most this share of the value."""
 HIDDEN = 1e-3
 """The largest gap that is closed because the rounding of f hides it."""
 CLOSED_SENTENCE = "certified: no X is better"
@@ -40,8 +40,8 @@ class Certificate(NamedTuple):
     Attributes:
         bound: No J-orthogonal matrix has a lower f.
         gap: (value - bound) / max(value, u f(0)), at least 0.
-        closed: Whether the gap is at most CLOSED, or at most HIDDEN and value - bound within the
-            rounding of f and within u f(0).
+        closed: Whether value - bound is at most CLOSED * value; or the gap is at most HIDDEN, and
+            value - bound within u f(0) and within twice the bound on the rounding error of f.
         nearest: The minimiser of the Lagrangian (n, n), which is near the answer if the bound is
             good; None where it is not known.
     """
