@@ -245,7 +245,7 @@ class AcceleratedGaussSeidel(Accelerated):
 
     On a quadratic objective (`Quadratic`, `Procrustes`) and a square X the exact sweeps run in a
     frame in which the planes hardly interact, and are extrapolated by Anderson's method, on the CPU
-    and in double precision. It needs a third to a fifteenth of the sweeps of `GaussSeidel`. On
+    and in double precision. It needs a fifth to a tenth of the sweeps of `GaussSeidel`. On
     tr(X^T A X) it takes the right steps of the J-Jacobi method, which converge quadratically. On
     any other objective sweeps are extrapolated without a frame, at one more gradient each. The
     sweeps are the plain ones if X is thin, if the objective is rough, and if a run continues on a
