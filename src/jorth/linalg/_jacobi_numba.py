@@ -17,6 +17,15 @@ STEEP = 0.9
 
 
 @compiled
+def orthogonality(rows: int) -> float:
+    """Return the cosine of two columns of so many rows that rounding leaves, 2 sqrt(rows) u.
+
+    For few rows it is 8 u: rounding of a step and of the product of two entries alone is 6 u.
+    """
+    return max(2.0 * math.sqrt(rows), 8.0) * 2.0**-53
+
+
+@compiled
 def length(row: np.ndarray) -> float:
     """Return ||row||_2 without overflow or underflow."""
     largest = 0.0
@@ -142,7 +151,7 @@ def eigh_of_definite(
     factorisation with pivots is followed by J-Jacobi on its factor, as in `one_sided_jacobi`.
     """
     n = len(signs)
-    tolerance = math.sqrt(n) * 2.0**-52
+    tolerance = orthogonality(n)
     factor, basis = np.empty((n, n)), np.empty((n, n))
     lengths, permuted = np.empty(n), np.empty_like(signs)
     order = np.empty(n, np.int64)

@@ -238,19 +238,18 @@ def one_sided_jacobi(G: Floats, signs: NDArray[np.int8]) -> tuple[Floats, Floats
     basis = np.zeros((len(signs), len(signs)))
     basis[:, columns] = np.eye(len(signs)) if start is None else start.T
     work = np.ascontiguousarray(R.T if start is None else (R @ start).T)
-    lengths = _orthogonalise(work, basis, permuted, math.sqrt(len(G)) * EPS)
+    lengths = _orthogonalise(work, basis, permuted, len(G))
     order = _order_by_sign(lengths, permuted, signs)
     U = np.empty_like(G)
     U[rows] = Q @ (work / lengths[:, None])[order].T
     return U, lengths[order], np.ascontiguousarray(basis[order].T)
 
 
-def _orthogonalise(
-    work: Floats, basis: Floats, signs: NDArray[np.int8], tolerance: float
-) -> Floats:
+def _orthogonalise(work: Floats, basis: Floats, signs: NDArray[np.int8], rows: int) -> Floats:
     """Make the rows of ``work`` orthogonal, with the same steps on ``basis``; return lengths."""
-    from jorth.linalg._jacobi_numba import length, sweep
+    from jorth.linalg._jacobi_numba import length, orthogonality, sweep
 
+    tolerance = orthogonality(rows)
     lengths = np.array([length(row) for row in work])
     for _ in range(MAX_SWEEPS):
         steps = sweep(work, basis, lengths, signs, tolerance)
