@@ -27,7 +27,6 @@ from jorth.linalg.batch import Floats, check_matrices, finite_factor, finite_val
 from jorth.signature import Signature
 from jorth.suggestions import explained
 
-EPS = float(np.finfo(np.float64).eps)
 MAX_SWEEPS = 60
 """About 10 sweeps are usual; the most seen were 23, with large boosts."""
 SMALLEST_WITH_START = 64
