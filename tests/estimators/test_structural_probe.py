@@ -153,6 +153,8 @@ def test_new_rows_are_placed_as_the_planted_map_does():
     assert model.stress(fresh, expected) < 1e-5
 
 
+# the scores are those of any map, also where f has no minimum
+@pytest.mark.filterwarnings("ignore:the fit did not converge")
 @pytest.mark.parametrize("scale", ["fit", 0.8])
 @pytest.mark.parametrize("name", SIGNATURES)
 def test_scores_are_those_of_scipy(name, scale):
