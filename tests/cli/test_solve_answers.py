@@ -96,13 +96,16 @@ def test_one_run_says_which_component_it_searched(folder, extra):
 
 
 def test_searched_components_have_a_row_each(folder):
-    """Much noise: no bound leaves anything out."""
+    """Much noise: bounds rule out few components."""
     source, _, _ = plant(SIGNATURES["5,3"], (1, 1))
-    np.save("target.npy", np.random.default_rng(5).standard_normal(source.shape))
     arguments = ["procrustes", "source.npy", "target.npy", "-s", "5,3", "-o", "X.npy"]
-    output = solve(*arguments).output
-    about = record()
-    searched = about["components"]["searched"]
+    for seed in range(10):  # for some targets a bound leaves one component
+        np.save("target.npy", np.random.default_rng(seed).standard_normal(source.shape))
+        output = solve(*arguments).output
+        about = record()
+        searched = about["components"]["searched"]
+        if len(searched) > 1:
+            break
     assert len(searched) == len(about["runs"]) > 1
     assert about["value"] == min(run["value"] for run in about["runs"])
     for which in searched:
