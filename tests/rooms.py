@@ -15,10 +15,9 @@ PACKAGE = ROOT / "src" / "jorth"
 
 ORDER = (
     ("waiting",),
-    ("signature", "_files", "compiling", "derivatives", "extras", "terminal", "messages"),
-    ("inputs", "_matrices"),
-    ("suggestions",),
-    ("arrays", "tables"),
+    ("signature", "_files", "compiling", "derivatives", "extras", "terminal"),
+    ("_inputs",),
+    ("_matrices", "tables"),
     ("_distributed",),
     ("_checkpoint",),
     ("group",),

@@ -10,8 +10,7 @@ import torch
 
 import jorth
 from jorth import Signature
-from jorth.inputs import MOST_DENSE
-from jorth.messages import describe
+from jorth._inputs import MOST_DENSE, describe
 
 SIG = Signature(2, 1)
 EYE = np.eye(3)
@@ -74,7 +73,7 @@ def test_a_second_argument_takes_the_dtype_of_the_first():
 
 def test_floats_are_not_copied():
     X = EYE.copy()
-    assert jorth.arrays.to_tensor(X, "X").data_ptr() == X.ctypes.data
+    assert jorth._inputs.to_tensor(X, "X").data_ptr() == X.ctypes.data
 
 
 def test_a_list_that_holds_itself_is_refused():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from jorth.arrays import check_overflow, finite_result
+from jorth._inputs import check_overflow, finite_result
 
 INFINITE = {
     "torch": (torch.tensor([1.0, torch.inf], dtype=torch.float64), "torch.float64"),

@@ -9,7 +9,7 @@ import torch
 
 import jorth
 from jorth import Signature, kge, nn, optim
-from jorth.suggestions import Explained, check_keywords, explained, meant
+from jorth._inputs import Explained, check_keywords, explained, meant
 
 SIG = Signature(2, 1)
 

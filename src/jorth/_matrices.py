@@ -13,7 +13,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from jorth._files import reading, replacing
-from jorth.messages import cut
+from jorth._inputs import cut
 
 # a NumPy array or a scipy.sparse.csr_array; scipy carries no types
 Matrix: TypeAlias = Any

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from jorth.arrays import generator
+from jorth._inputs import generator
 from jorth.kge import Triples, hierarchy_with_cycles, hold_out, load_triples
 from jorth.kge.graph import Known
 from tests.kge.models import random_triples

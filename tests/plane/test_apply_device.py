@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from jorth.arrays import tensor_alike, to_tensor
+from jorth._inputs import tensor_alike, to_tensor
 from jorth.plane import apply, apply_columns, apply_rows
 
 

@@ -8,16 +8,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth import arrays
+from jorth import _inputs
+from jorth._inputs import Explained, check_finite, describe
 from jorth.adapters import metric
 from jorth.adapters.metric import Step, bounded_exp, geodesic_step, moved
-from jorth.arrays import check_finite, describe
 from jorth.extras import needs
 from jorth.group import PolishError, distance, polish, random_point, residual
 from jorth.group.geodesics import geodesic_log
 from jorth.group.gradient import skew_gradient
 from jorth.signature import Signature
-from jorth.suggestions import Explained
 
 with needs("jorth.adapters.geoopt", "geoopt"):
     from geoopt import ManifoldTensor
@@ -47,7 +46,7 @@ class JOrthogonal(Explained, Manifold):
 
     def __init__(self, signature: Signature) -> None:
         super().__init__()
-        self.signature = arrays.check_signature(signature)
+        self.signature = _inputs.check_signature(signature)
 
     def inner(
         self, x: Tensor, u: Tensor, v: Tensor | None = None, *, keepdim: bool = False
@@ -195,13 +194,13 @@ class JOrthogonal(Explained, Manifold):
     def _matrix(self, value: Any, name: str) -> Tensor:
         if not isinstance(value, Tensor):
             raise TypeError(f"{name} must be a torch tensor, got {describe(value)}")
-        arrays.check_own_floats(value, name)
-        return arrays.square_matrix(value, self.signature, name)
+        _inputs.check_own_floats(value, name)
+        return _inputs.square_matrix(value, self.signature, name)
 
     def _check_pair(self, x: Any, u: Any, name: str) -> None:
         """Raise an error unless both have one dtype, one device and batches that broadcast."""
         point = self._matrix(x, "x")
-        arrays.check_alike(self._matrix(u, name), name, point, "x")
+        _inputs.check_alike(self._matrix(u, name), name, point, "x")
         try:
             np.broadcast_shapes(u.shape, x.shape)
         except ValueError:
@@ -211,7 +210,7 @@ class JOrthogonal(Explained, Manifold):
     def _batch(self, size: Any) -> tuple[int, ...]:
         if len(size) == 1 and isinstance(size[0], (tuple, list)):
             (size,) = size
-        shape = arrays.batch_sizes(size, "size")
+        shape = _inputs.batch_sizes(size, "size")
         self._assert_check_shape(shape, "size")
         return shape[:-2]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from jorth.arrays import check_overflow, unit_roundoff
+from jorth._inputs import check_overflow, unit_roundoff
 from jorth.group import exp
 from jorth.group.gradient import skew_gradient
 from jorth.signature import Signature

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from jorth import arrays
-from jorth.arrays import check_signature, describe, squarable_number
+from jorth import _inputs
+from jorth._inputs import check_signature, describe, squarable_number
 from jorth.extras import needs
 from jorth.group.elements import check_feasible, finite_square
 from jorth.group.retractions import exp_by_products
@@ -54,7 +54,7 @@ class UltraEInteraction(Interaction[Entity, Tensor, Entity]):
         super().__init__()
         dtype = torch.get_default_dtype()
         self.alpha = squarable_number(alpha, "alpha", dtype)
-        self.delta = arrays.finite_number(delta, "delta", dtype)
+        self.delta = _inputs.finite_number(delta, "delta", dtype)
         self.signature = signature = check_signature(signature)
         check_q(signature)
         plus, minus = signature.positions(torch.device("cpu"))
@@ -112,7 +112,7 @@ class JOrthogonalRepresentation(Representation):
     ) -> None:
         signature = check_signature(signature)
         n = signature.n
-        max_id = arrays.whole_number(max_id, "max_id", 1)
+        max_id = _inputs.whole_number(max_id, "max_id", 1)
         start = torch.eye(n).repeat(max_id, 1, 1)
         if base is not None:
             start = finite_square(base, signature, "base").detach().clone()
@@ -178,7 +178,7 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
     ) -> None:
         signature = _signature_of(signature, embedding_dim)
         spread = squarable_number(spread, "spread", torch.get_default_dtype())
-        arrays.check_flag(rotate, "rotate")
+        _inputs.check_flag(rotate, "rotate")
         seed = _start_seed(seed, kwargs.get("random_seed"))
         factory = _check_factory(kwargs.get("triples_factory"))
         signature = check_signature(signature)
@@ -266,7 +266,7 @@ def _signature_of(signature: Signature | None, embedding_dim: int | None) -> Sig
     """Return the signature that is given, or that of a dimension."""
     if embedding_dim is None:
         return SIGNATURE if signature is None else check_signature(signature)
-    n = arrays.whole_number(embedding_dim, "embedding_dim", 2)
+    n = _inputs.whole_number(embedding_dim, "embedding_dim", 2)
     if signature is None:
         return Signature(n - n // 2, n // 2)
     if check_signature(signature).n != n:
@@ -321,10 +321,10 @@ def _copied(tensor: Tensor, *, start: Tensor) -> Tensor:
 def _start_seed(seed: int | None, random_seed: Any) -> int:
     """The given seed, or PyKEEN's, or one drawn from torch's generator."""
     if seed is not None:
-        return arrays.seed_number(seed)
+        return _inputs.seed_number(seed)
     if random_seed is None or random_seed is NoRandomSeedNecessary:
         return int(torch.randint(2**63 - 1, ()))
-    return arrays.seed_number(random_seed, "random_seed")
+    return _inputs.seed_number(random_seed, "random_seed")
 
 
 def _check_factory(triples_factory: Any) -> Any:

@@ -11,23 +11,23 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.adapters import metric
-from jorth.adapters.metric import moved, skew
-from jorth.arrays import (
+from jorth._inputs import (
+    Explained,
     check_finite,
     check_signature,
     describe,
     finite_result,
     generator,
+    to_floats,
     to_tensor,
 )
+from jorth.adapters import metric
+from jorth.adapters.metric import moved, skew
 from jorth.extras import needs
 from jorth.group import random_point
 from jorth.group.geodesics import geodesic_log
 from jorth.group.gradient import skew_gradient
-from jorth.inputs import to_floats
 from jorth.signature import Signature
-from jorth.suggestions import Explained
 
 with needs("jorth.adapters.pymanopt", "pymanopt"):
     from pymanopt.manifolds.manifold import Manifold

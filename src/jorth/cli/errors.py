@@ -59,7 +59,7 @@ def is_closed_pipe(error: BaseException) -> bool:
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """The known name that is closest to a wrong one, as a question; "" if none is close."""
-    from jorth.suggestions import meant
+    from jorth._inputs import meant
 
     found = meant(name, known)
     return "" if found is None else f" Did you mean {found}?"

@@ -20,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from jorth import _matrices as files
+from jorth._inputs import suggestion
 from jorth._matrices import Matrix, checksum, entries, read, stored
 from jorth.cli.options import DIRECT, EVERY
 from jorth.group import component, residual
@@ -40,7 +41,6 @@ from jorth.solvers import (
     procrustes,
     resolve,
 )
-from jorth.suggestions import suggestion
 
 Component: TypeAlias = tuple[int, int]
 Tell: TypeAlias = Callable[[str], object]

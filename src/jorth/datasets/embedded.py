@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from jorth.arrays import check_signature, real_number
+from jorth._inputs import check_signature, real_number
 from jorth.extras import needs
 from jorth.signature import Signature
 

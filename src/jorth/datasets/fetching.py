@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from jorth.arrays import check_flag, file_path
+from jorth._inputs import check_flag, file_path
 from jorth.datasets.registry import DataSet, lookup
 from jorth.extras import needs
 

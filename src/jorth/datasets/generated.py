@@ -7,10 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jorth.arrays import check_signature, generator, real_number, whole_number
+from jorth._inputs import check_signature, explained, generator, real_number, whole_number
 from jorth.group import random_point
 from jorth.signature import Signature
-from jorth.suggestions import explained
 
 
 @explained

@@ -11,12 +11,11 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from jorth._files import reading
+from jorth._inputs import check_choice, check_flag, explained, generator, whole_number
 from jorth._matrices import Matrix, complaint, entries, variables
-from jorth.arrays import check_choice, check_flag, generator, whole_number
 from jorth.datasets.fetching import VARIABLE, data_folder, find, names_of
 from jorth.datasets.registry import DataSet, lookup
 from jorth.extras import needs
-from jorth.suggestions import explained
 
 
 @overload

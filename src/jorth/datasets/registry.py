@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from jorth.arrays import describe, shown
-from jorth.suggestions import suggestion
+from jorth._inputs import describe, shown, suggestion
 
 LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets"
 

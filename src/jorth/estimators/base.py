@@ -18,18 +18,19 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from torch import Tensor
 
-from jorth.arrays import (
+from jorth._inputs import (
+    Explained,
     check_choice,
     check_signature,
+    columns_not_of,
     describe,
     is_sparse,
     real_number,
     seed_number,
+    to_floats,
 )
-from jorth.inputs import columns_not_of, to_floats
 from jorth.signature import Signature
 from jorth.solvers import Result, Status
-from jorth.suggestions import Explained
 
 FLOATS = [np.float64, np.float32]
 REPEATED_DATA = re.compile(r"array|tensor|\[\[|: '|<")

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from jorth.arrays import check_choice, finite_result, positive_number, shown, whole_number
+from jorth._inputs import check_choice, finite_result, positive_number, shown, whole_number
 from jorth.estimators import hyperboloid
 from jorth.estimators.base import Transformer, check_fitted
 from jorth.estimators.hyperboloid import Floats, are_points, lift, space_of

@@ -7,10 +7,9 @@ from typing import Any, Literal
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import validate_data
 
-from jorth.arrays import check_choice, finite_result, whole_number
+from jorth._inputs import check_choice, finite_result, warn_of_other_order, whole_number
 from jorth.estimators import base
 from jorth.estimators.base import Transformer, check_fitted, naming
-from jorth.inputs import warn_of_other_order
 from jorth.signature import Signature
 from jorth.solvers import AbstractSolver, procrustes
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial.distance import pdist, squareform
 from scipy.stats import rankdata
 
-from jorth import arrays
+from jorth import _inputs
 from jorth.estimators import base
 from jorth.estimators.base import Transformer, check_fitted, naming
 from jorth.estimators.hyperboloid import Floats
@@ -102,7 +102,7 @@ class StructuralProbeEmbedding(Transformer):
         """
         if not (isinstance(self.scale, str) and self.scale == "fit"):
             expected = 'a positive number or "fit"'
-            arrays.real_number(self.scale, "scale", expected, lambda x: 0 < x < np.inf)
+            _inputs.real_number(self.scale, "scale", expected, lambda x: 0 < x < np.inf)
         X = self._rows(X, ensure_min_samples=2).astype(np.float64)
         self.signature_ = base.signature_for(X.shape[1], self.signature, self.time)
         warn_of_other_time(self.signature_, X)
@@ -191,14 +191,14 @@ class StructuralProbeEmbedding(Transformer):
                 gradient_tolerance=tolerance,
                 seed=seed,
             )
-            for _ in range(arrays.whole_number(self.n_init, "n_init", 1))
+            for _ in range(_inputs.whole_number(self.n_init, "n_init", 1))
         ]
         return min(runs, key=lambda run: run.value)
 
     def _points(self, X: Floats) -> Floats:
         """The points in float64, rows of zeros at the base point."""
         self._check_zero_rows(X)
-        moved = arrays.finite_result(X.astype(np.float64) @ self.rotation_, "X")
+        moved = _inputs.finite_result(X.astype(np.float64) @ self.rotation_, "X")
         moved[~X.any(axis=1), self.signature_.negative[0]] = 1.0
         with naming(X=X):
             return np.asarray(lift(moved, self.signature_, alpha=float(self.alpha)))

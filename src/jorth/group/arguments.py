@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor
 
-from jorth import arrays
-from jorth.arrays import describe, square_matrix, tensor_alike
+from jorth import _inputs
+from jorth._inputs import describe, square_matrix, tensor_alike
 from jorth.group.elements import check_feasible, finite_square
 from jorth.signature import Signature
 
@@ -27,7 +27,7 @@ def beside(
 ) -> Tensor:
     """A finite tensor (..., n, n) with the dtype and device of the first, and a batch that fits."""
     tensor = square_matrix(tensor_alike(value, name, first, first_name), signature, name)
-    arrays.check_finite(tensor, name)
+    _inputs.check_finite(tensor, name)
     try:
         np.broadcast_shapes(tensor.shape, first.shape)
     except ValueError:

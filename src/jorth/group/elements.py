@@ -7,19 +7,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jorth import arrays
-from jorth.arrays import (
+from jorth import _inputs
+from jorth._inputs import (
     ArrayLike,
     ArrayT,
     Convertible,
     describe,
+    explained,
     like_input,
     square_matrix,
     to_tensor,
 )
 from jorth.group.norms import scaled_violation
 from jorth.signature import Signature
-from jorth.suggestions import explained
 
 
 @explained
@@ -60,7 +60,7 @@ def residual(X: ArrayLike, signature: Signature, *, gram: ArrayLike | None = Non
         if target.shape[-2:] != (k, k):
             found = f"{describe(gram)} and {k} columns of X"
             raise ValueError(f"gram must have shape (..., {k}, {k}), got {found}")
-        arrays.check_finite(target, "gram")
+        _inputs.check_finite(target, "gram")
     elif k == n:
         target = torch.diag(s)
     else:
@@ -123,7 +123,7 @@ def exchange(X: ArrayT | Convertible, signature: Signature) -> ArrayT:
     result[..., plus[:, None], minus] = -inverse11 @ matrix[..., plus[:, None], minus]
     result[..., minus[:, None], plus] = matrix[..., minus[:, None], plus] @ inverse11
     result[..., minus[:, None], minus] = inverse22.mT
-    arrays.check_overflow(result, "the blocks of X", "the exchange")
+    _inputs.check_overflow(result, "the blocks of X", "the exchange")
     return like_input(result, X)
 
 
@@ -139,7 +139,7 @@ def check_feasible(
 
     The columns of a thin X must be J-orthonormal: X^T J X = diag(+-1).
     """
-    limit = arrays.unit_roundoff(X) ** 0.5 if limit is None else limit
+    limit = _inputs.unit_roundoff(X) ** 0.5 if limit is None else limit
     point = X.detach()
     gram = torch.diag_embed(column_signs(point, signature))
     found = torch.as_tensor(residual(point, signature, gram=gram))
@@ -163,25 +163,25 @@ def column_signs(X: Tensor, signature: Signature) -> Tensor:
 def finite_square(value: object, signature: Signature, name: str = "X") -> Tensor:
     """A finite tensor (..., n, n) that fits the signature."""
     matrix = square_matrix(value, signature, name)
-    arrays.check_finite(matrix, name)
+    _inputs.check_finite(matrix, name)
     return matrix
 
 
 def finite_thin(value: object, signature: Signature, name: str = "X") -> Tensor:
     """A finite tensor (..., n, k), k from 1 to n, that fits the signature."""
     matrix = to_tensor(value, name)
-    n = arrays.check_signature(signature).n
+    n = _inputs.check_signature(signature).n
     if matrix.ndim < 2 or matrix.shape[-2] != n or not 1 <= matrix.shape[-1] <= n:
         expected = f"shape (..., {n}, {n}) for {signature}, or (..., {n}, k) with fewer columns"
         raise ValueError(f"{name} must have {expected}, got {describe(value)}")
-    arrays.check_finite(matrix, name)
+    _inputs.check_finite(matrix, name)
     return matrix
 
 
 def thin_matrix(value: object, signature: Signature) -> Tensor:
     """The argument X as a tensor (..., n, k) that fits the signature."""
     matrix = to_tensor(value, "X")
-    n = arrays.check_signature(signature).n
+    n = _inputs.check_signature(signature).n
     if matrix.ndim < 2 or matrix.shape[-2] != n:
         raise ValueError(f"X must have shape (..., {n}, k) for {signature}, got {describe(value)}")
     return matrix

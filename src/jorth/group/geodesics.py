@@ -17,14 +17,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import ArrayLike, numbers_like, unit_roundoff
+from jorth._inputs import ArrayLike, explained, numbers_like, unit_roundoff
 from jorth.derivatives import first_derivatives_only
 from jorth.group.arguments import elements
 from jorth.group.elements import component
 from jorth.group.newton import algebra_basis, find_zero
 from jorth.group.retractions import matrix_exp
 from jorth.signature import Signature
-from jorth.suggestions import explained
 
 SHORTEST = 2.0**-8
 """The least part of the path in one step."""

@@ -6,11 +6,18 @@ import math
 
 from torch import Tensor
 
-from jorth import arrays
-from jorth.arrays import ArrayT, Convertible, describe, frobenius, like_input, tensor_alike
+from jorth import _inputs
+from jorth._inputs import (
+    ArrayT,
+    Convertible,
+    describe,
+    explained,
+    frobenius,
+    like_input,
+    tensor_alike,
+)
 from jorth.group.elements import column_signs, thin_matrix
 from jorth.signature import Signature
-from jorth.suggestions import explained
 
 
 @explained
@@ -31,7 +38,7 @@ def riemannian_gradient(
     point, gradient = _point_and_gradient(X, G, signature)
     s = signature.vector(point)
     tangent = s[:, None] * (skew_gradient(point, gradient, s) @ point)
-    arrays.check_overflow(tangent, "X and G", "the tangent vector")
+    _inputs.check_overflow(tangent, "X and G", "the tangent vector")
     return like_input(tangent, X, G)
 
 
@@ -48,7 +55,7 @@ def multiplier(X: ArrayT | Convertible, G: ArrayT | Convertible, signature: Sign
     if point.shape[-1] != signature.n:
         raise ValueError(f"X must be square for the multiplier with {signature}, got {describe(X)}")
     found = symmetric_multiplier(point, gradient, signature.vector(point))
-    arrays.check_overflow(found, "X and G", "the multiplier")
+    _inputs.check_overflow(found, "X and G", "the multiplier")
     return like_input(found, X, G)
 
 
@@ -92,6 +99,6 @@ def _point_and_gradient(X: object, G: object, signature: Signature) -> tuple[Ten
     gradient = tensor_alike(G, "G", point, "X")
     if gradient.shape != point.shape:
         raise ValueError(f"G must have the shape of X {tuple(point.shape)}, got {describe(G)}")
-    arrays.check_finite(point, "X")
-    arrays.check_finite(gradient, "G")
+    _inputs.check_finite(point, "X")
+    _inputs.check_finite(gradient, "G")
     return point, gradient

@@ -5,12 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from jorth.arrays import ArrayT, Convertible, like_input, unit_roundoff
+from jorth._inputs import ArrayT, Convertible, explained, like_input, unit_roundoff
 from jorth.group.elements import check_feasible, component, finite_square
 from jorth.group.retractions import matrix_exp
 from jorth.group.roots import square_root
 from jorth.signature import Signature
-from jorth.suggestions import explained
 
 RADIUS = 0.25
 """The series is summed where ||C||_1 is below this; 14 terms then leave out less than u."""

@@ -7,14 +7,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jorth import arrays
-from jorth.arrays import ArrayT, Convertible, describe, like_input, tensor_alike, unit_roundoff
+from jorth import _inputs
+from jorth._inputs import (
+    ArrayT,
+    Convertible,
+    describe,
+    explained,
+    like_input,
+    tensor_alike,
+    unit_roundoff,
+)
 from jorth.group.elements import check_feasible, component, finite_square
 from jorth.group.logarithm import check_principal, log_at
 from jorth.group.newton import find_zero
 from jorth.group.retractions import matrix_exp
 from jorth.signature import Signature
-from jorth.suggestions import explained
 
 
 @explained
@@ -108,7 +115,7 @@ def _weights(value: Any, points: Tensor) -> Tensor:
     if weights.shape != (len(points),):
         expected = f"shape ({len(points)},) for Xs of shape {tuple(points.shape)}"
         raise ValueError(f"weights must have {expected}, got {describe(value)}")
-    arrays.check_finite(weights, "weights")
+    _inputs.check_finite(weights, "weights")
     weights = weights / weights.abs().max().clamp(min=torch.finfo(weights.dtype).tiny)
     if bool((weights < 0).any()) or not bool((weights > 0).any()):
         negative, count = int((weights < 0).sum()), len(weights)

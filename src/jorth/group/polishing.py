@@ -5,10 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from jorth.arrays import ArrayT, Convertible, like_input, unit_roundoff
+from jorth._inputs import ArrayT, Convertible, explained, like_input, unit_roundoff
 from jorth.group.elements import finite_square
 from jorth.signature import Signature
-from jorth.suggestions import explained
 
 SCHULZ_RADIUS = 0.5
 MAX_STEPS = 60

@@ -7,10 +7,9 @@ import math
 import torch
 from torch import Tensor
 
-from jorth.arrays import ArrayT, Convertible, like_input, unit_roundoff
+from jorth._inputs import ArrayT, Convertible, explained, like_input, unit_roundoff
 from jorth.group.elements import finite_square, residual
 from jorth.signature import Signature
-from jorth.suggestions import explained
 
 
 @explained

@@ -10,11 +10,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth import arrays
-from jorth.arrays import FLOATS, LARGEST_COUNT, check_device, describe, generator, is_number, shown
+from jorth import _inputs
+from jorth._inputs import (
+    FLOATS,
+    LARGEST_COUNT,
+    check_device,
+    describe,
+    explained,
+    generator,
+    is_number,
+    shown,
+)
 from jorth.group.cs_form import compose_cs
 from jorth.signature import Signature
-from jorth.suggestions import explained
 
 NUMPY_FLOATS = {np.dtype(np.float64): torch.float64, np.dtype(np.float32): torch.float32}
 
@@ -53,9 +61,9 @@ def random_point(
         (*batch, n, n) or (*batch, n, r + c): a tensor if ``dtype`` is torch's or a device is given,
         else a NumPy array.
     """
-    arrays.check_signature(signature)
+    _inputs.check_signature(signature)
     expected = "a finite number of at least 1"
-    condition = arrays.real_number(cond, "cond", expected, lambda number: 1 <= number < math.inf)
+    condition = _inputs.real_number(cond, "cond", expected, lambda number: 1 <= number < math.inf)
     tuple_given = isinstance(batch, tuple)
     if not (
         tuple_given and all(type(size) is int and 0 <= size <= LARGEST_COUNT for size in batch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from jorth.arrays import unit_roundoff
+from jorth._inputs import unit_roundoff
 from jorth.group.polishing import MAX_STEPS, SCHULZ_RADIUS, PolishError
 from jorth.signature import Signature
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.messages import warn_user
+from jorth._inputs import warn_user
 from jorth.signature import Signature
 
 Time = Literal["first", "last"]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from jorth import arrays
-from jorth.arrays import ArrayT, Convertible, like_input, unit_roundoff
+from jorth import _inputs
+from jorth._inputs import ArrayT, Convertible, explained, like_input, unit_roundoff
 from jorth.group.arguments import beside, elements
 from jorth.group.logarithm import check_principal
 from jorth.group.roots import square_root
 from jorth.signature import Signature
-from jorth.suggestions import explained
 
 
 @explained
@@ -44,7 +43,7 @@ def transport(
     check_principal(M.detach(), signature, "X^-1 Y")
     R = square_root(M, s)
     moved = (A @ R @ (inverse @ W) @ R).to(start.dtype)
-    arrays.check_overflow(moved, "X, Y and V", "the tangent vector")
+    _inputs.check_overflow(moved, "X, Y and V", "the tangent vector")
     return like_input(moved, X, Y, V)
 
 

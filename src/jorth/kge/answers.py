@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.arrays import check_indices, describe, generator, whole_number
+from jorth._inputs import check_indices, describe, explained, generator, whole_number
 from jorth.group import component, inverse
 from jorth.kge.config import check_name
 from jorth.kge.export import NamedModel
@@ -22,7 +22,6 @@ from jorth.kge.model import UltraE, squared_arc
 from jorth.kge.ranking import SCORES_AT_ONCE_ON_CPU
 from jorth.linalg import cs_decomposition
 from jorth.signature import Signature
-from jorth.suggestions import explained
 from jorth.ultrahyperbolic import distance, inner
 
 LONGEST_NAME = 200

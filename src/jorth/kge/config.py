@@ -12,17 +12,15 @@ from typing import Any
 
 import torch
 
-from jorth import arrays
+from jorth import _inputs
 from jorth._files import parse_toml, read_toml
-from jorth.arrays import describe, whole_number
+from jorth._inputs import Explained, check_keywords, describe, listed, meant, whole_number
 from jorth.kge import automatic, presets
 from jorth.kge.batches import SIDES
 from jorth.kge.graph import Triples
 from jorth.kge.loss import LOSSES
 from jorth.kge.model import SCALINGS, reverse_number
-from jorth.messages import listed
 from jorth.signature import Signature
-from jorth.suggestions import Explained, check_keywords, meant
 
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
 ALL = "all"
@@ -154,28 +152,28 @@ class Config(Explained):
         given = {setting.name: getattr(self, setting.name) for setting in dataclasses.fields(self)}
         left_open = {name for name in OPEN if given[name] is None}
         for name, choices in CHOICES.items():
-            arrays.check_choice(given[name], name, choices)
+            _inputs.check_choice(given[name], name, choices)
         for name in AT_LEAST_ZERO:
             given[name] = whole_number(given[name], name, 0)
         for name in AT_LEAST_ONE - left_open:
             given[name] = whole_number(given[name], name, 1)
         for name in {"lr", "relation_lr", "temperature", "regularisation"} - left_open:
-            given[name] = arrays.nonnegative_number(given[name], name)
+            given[name] = _inputs.nonnegative_number(given[name], name)
         for name in ("alpha", "spread"):
-            given[name] = arrays.squarable_number(given[name], name, DTYPES[self.dtype])
+            given[name] = _inputs.squarable_number(given[name], name, DTYPES[self.dtype])
         for name in SHARES:
-            given[name] = arrays.real_number(given[name], name, "in [0, 1)", lambda x: 0 <= x < 1)
+            given[name] = _inputs.real_number(given[name], name, "in [0, 1)", lambda x: 0 <= x < 1)
         for name in FLAGS:
-            arrays.check_flag(given[name], name)
+            _inputs.check_flag(given[name], name)
             given[name] = bool(given[name])
         dtype = DTYPES[self.dtype]
         weight = reverse_number(self.reverse_weight, self.reciprocal, self.scaling, dtype)
         given["reverse_weight"] = weight
-        given["seed"] = arrays.seed_number(self.seed)
-        given["delta"] = arrays.finite_number(self.delta, "delta", DTYPES[self.dtype])
+        given["seed"] = _inputs.seed_number(self.seed)
+        given["delta"] = _inputs.finite_number(self.delta, "delta", DTYPES[self.dtype])
         for name in LIMITS:
             if given[name] is not None:
-                given[name] = arrays.positive_number(given[name], name)
+                given[name] = _inputs.positive_number(given[name], name)
         is_all = isinstance(self.negatives, str) and self.negatives == ALL
         if not (is_all or "negatives" in left_open):
             given["negatives"] = whole_number(self.negatives, 'negatives, when not "all",', 1)
@@ -275,10 +273,10 @@ def read_config(
         preset: The preset in place of that of the file.
         changes: Settings in place of those of the file; ``relation_options`` add to them.
     """
-    path = arrays.file_path(path, "path")
+    path = _inputs.file_path(path, "path")
     replaced: object = {} if changes is None else changes
     if not isinstance(replaced, dict) or not all(isinstance(key, str) for key in replaced):
-        got = arrays.describe(replaced)
+        got = _inputs.describe(replaced)
         raise TypeError(f"changes must be a dictionary of settings, got {got}")
     if not path.is_file():
         raise FileNotFoundError(f"path must be that of a file of settings, got none at {path}")
@@ -308,7 +306,7 @@ def changes_from(texts: Sequence[str]) -> dict[str, Any]:
     for text in texts:
         key, equals, value = (part.strip() for part in text.partition("="))
         if not equals:
-            raise ValueError(f"a setting must be KEY=VALUE, got {arrays.shown(text)}")
+            raise ValueError(f"a setting must be KEY=VALUE, got {_inputs.shown(text)}")
         key, _, option = key.partition(".")
         check_name(key, names, "setting")
         parsed = _value(value)

@@ -15,10 +15,9 @@ import torch
 from torch import Tensor
 
 from jorth._files import make_folder, read_json, reading, replacing
-from jorth.arrays import check_device, describe, file_path
+from jorth._inputs import check_device, describe, explained, file_path
 from jorth.kge.model import UltraE
 from jorth.signature import Signature
-from jorth.suggestions import explained
 
 WEIGHTS = "model.safetensors"
 ABOUT = "model.json"

@@ -10,7 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import check_indices, describe, generator, index_tensor, real_number, whole_number
+from jorth._inputs import (
+    check_indices,
+    describe,
+    generator,
+    index_tensor,
+    real_number,
+    whole_number,
+)
 
 PARTS = ("train", "valid", "test")
 GENERATED_RELATIONS = ("ancestor", "next", "parent", "second_next")

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jorth._files import make_folder, reading, replacing
-from jorth.arrays import describe, file_path
+from jorth._inputs import describe, file_path
 from jorth.extras import needs
 from jorth.kge.training import COLUMNS, Row
 

@@ -8,15 +8,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth import arrays
-from jorth.arrays import check_indices, describe, index_tensor
+from jorth import _inputs
+from jorth._inputs import Explained, check_indices, describe, index_tensor
 from jorth.derivatives import first_derivatives_only
 from jorth.group import random_point
 from jorth.kernels.arcs import runs_compiled, runs_on_device, write_compiled, write_squared_arcs
 from jorth.kge.products import multiply
 from jorth.nn import declare
 from jorth.signature import Signature
-from jorth.suggestions import Explained
 from jorth.ultrahyperbolic import Place, check_q, lift_at, slices
 
 SIGNATURE = Signature(18, 18)
@@ -97,23 +96,23 @@ class UltraE(Explained, torch.nn.Module):
         device: Any = None,
     ) -> None:
         super().__init__()
-        self.n_entities = arrays.whole_number(entities, "entities", 2)
-        self.n_relations = arrays.whole_number(relations, "relations", 1)
-        self.signature = signature = arrays.check_signature(signature)
+        self.n_entities = _inputs.whole_number(entities, "entities", 2)
+        self.n_relations = _inputs.whole_number(relations, "relations", 1)
+        self.signature = signature = _inputs.check_signature(signature)
         check_q(signature)
-        arrays.check_dtype(dtype)
-        self.alpha = arrays.squarable_number(alpha, "alpha", dtype)
-        arrays.squarable_number(spread, "spread", dtype)
-        self.delta = arrays.finite_number(delta, "delta", dtype)
-        arrays.check_flag(reciprocal, "reciprocal")
-        arrays.check_flag(rotate, "rotate")
+        _inputs.check_dtype(dtype)
+        self.alpha = _inputs.squarable_number(alpha, "alpha", dtype)
+        _inputs.squarable_number(spread, "spread", dtype)
+        self.delta = _inputs.finite_number(delta, "delta", dtype)
+        _inputs.check_flag(reciprocal, "reciprocal")
+        _inputs.check_flag(rotate, "rotate")
         self.reciprocal = bool(reciprocal)
-        arrays.check_choice(scaling, "scaling", SCALINGS)
+        _inputs.check_choice(scaling, "scaling", SCALINGS)
         self.scaling = scaling
-        arrays.check_flag(learn_scale, "learn_scale")
+        _inputs.check_flag(learn_scale, "learn_scale")
         self.reverse_weight = reverse_number(reverse_weight, self.reciprocal, scaling, dtype)
-        seed = arrays.seed_number(seed)
-        arrays.check_device(device)
+        seed = _inputs.seed_number(seed)
+        _inputs.check_device(device)
         points = start_points(self.n_entities, signature, spread, seed)
         matrices = self.n_relations * (1 + self.reciprocal)
         rotations = start_relations(matrices, signature, rotate, seed)
@@ -289,8 +288,8 @@ class UltraE(Explained, torch.nn.Module):
 
 def reverse_number(value: Any, reciprocal: bool, scaling: str, dtype: torch.dtype) -> float:
     """A ``reverse_weight`` that fits the other settings, or a ValueError."""
-    weight = arrays.nonnegative_number(value, "reverse_weight")
-    arrays.finite_number(weight, "reverse_weight", dtype)
+    weight = _inputs.nonnegative_number(value, "reverse_weight")
+    _inputs.finite_number(weight, "reverse_weight", dtype)
     if weight and not reciprocal:
         expected = "0 without reciprocal, where both directions have one matrix"
         raise ValueError(f"reverse_weight must be {expected}, got {weight:g}")
@@ -307,7 +306,7 @@ def _rows(table: Tensor, index: Tensor) -> Tensor:
 
 def start_points(entities: int, signature: Signature, spread: float, seed: int) -> Tensor:
     """Numbers (entities, n) scattered around the first unit vector of the negative coordinates."""
-    noise = arrays.generator(seed).standard_normal((entities, signature.n))
+    noise = _inputs.generator(seed).standard_normal((entities, signature.n))
     points = float(spread) * torch.from_numpy(noise)
     points[:, int(signature.negative[0])] += 1.0
     return points

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth._files import make_folder, replacing
-from jorth.arrays import (
+from jorth._inputs import (
     check_indices,
     describe,
     file_path,

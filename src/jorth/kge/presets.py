@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jorth.arrays import check_choice
+from jorth._inputs import check_choice
 
 PAPER_STEP = {
     "metric": "embedding",

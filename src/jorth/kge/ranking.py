@@ -11,9 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.arrays import check_choice, check_flag, describe, whole_number
+from jorth._inputs import check_choice, check_flag, describe, explained, whole_number
 from jorth.kge.graph import Known, check_numbers, check_some, to_triples
-from jorth.suggestions import explained
 
 Side = Literal["head", "tail", "both"]
 Ties = Literal["realistic", "optimistic", "pessimistic"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from jorth.arrays import check_flag, file_path
+from jorth._inputs import check_flag, file_path
 from jorth.kge.graph import PARTS, Triples, hold_out
 from jorth.kge.lines import ROLES, Line, Lines, read_lines
 

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from jorth._files import replacing
-from jorth.arrays import check_device
+from jorth._inputs import check_device
 from jorth.kge.config import ALL, Config, read_config
 from jorth.kge.export import ABOUT, NamedModel, load_model, save_model
 from jorth.kge.graph import Triples, hierarchy_with_cycles

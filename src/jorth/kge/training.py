@@ -20,7 +20,7 @@ from torch import Tensor
 
 from jorth import _checkpoint as checkpoints
 from jorth._distributed import Ranks, naming_checkpoint, only_first
-from jorth.arrays import check_device, check_flag, describe, file_path
+from jorth._inputs import check_device, check_flag, describe, explained, file_path
 from jorth.kge.averaging import Average
 from jorth.kge.batches import Batch, BatchLoss, Negatives, Queries
 from jorth.kge.captured import CapturedStep
@@ -31,7 +31,6 @@ from jorth.kge.model import UltraE
 from jorth.kge.optimisers import Optimisers, OptimiserState, largest_relation
 from jorth.kge.ranking import evaluate
 from jorth.solvers import Interrupt
-from jorth.suggestions import explained
 
 METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
 COLUMNS = ("epoch", "time", "queries", "loss", *METRICS)

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.arrays import check_finite, describe, tensor_alike, to_tensor
+from jorth._inputs import check_finite, describe, tensor_alike, to_tensor
 from jorth.signature import Signature
 
 Floats: TypeAlias = NDArray[np.float64]

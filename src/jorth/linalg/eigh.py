@@ -11,10 +11,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.arrays import (
+from jorth._inputs import (
     ArrayT,
     Convertible,
     check_symmetric,
+    explained,
     finite_number,
     like_input,
     real_number,
@@ -40,7 +41,6 @@ from jorth.linalg.subset import (
     subset_counts,
 )
 from jorth.signature import Signature
-from jorth.suggestions import explained
 
 MANY = 32
 """From so many matrices on a batch is worth the compiled loop"""

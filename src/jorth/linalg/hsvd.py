@@ -12,12 +12,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from jorth.arrays import (
+from jorth._inputs import (
     ArrayT,
     Convertible,
     check_overflow,
     check_signature,
     describe,
+    explained,
     like_input,
     real_number,
     to_tensor,
@@ -25,7 +26,6 @@ from jorth.arrays import (
 from jorth.group.polishing import PolishError, orthogonal_factor
 from jorth.linalg.batch import Floats, check_matrices, finite_factor, finite_values, map_batch
 from jorth.signature import Signature
-from jorth.suggestions import explained
 
 MAX_SWEEPS = 60
 """About 10 sweeps are usual; the most seen were 23, with large boosts."""

@@ -5,11 +5,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from jorth import arrays
-from jorth.arrays import ArrayT, Convertible, describe, like_input, tensor_alike, unit_roundoff
+from jorth import _inputs
+from jorth._inputs import (
+    ArrayT,
+    Convertible,
+    describe,
+    explained,
+    like_input,
+    tensor_alike,
+    unit_roundoff,
+)
 from jorth.linalg.qr import check_definite, column_basis, tall_matrix
 from jorth.signature import Signature
-from jorth.suggestions import explained
 
 
 @explained
@@ -49,7 +56,7 @@ def indefinite_lstsq(
     y = torch.cholesky_solve(VtJ @ columns.to(V), torch.linalg.cholesky(M))
     x = torch.linalg.solve_triangular(R, y, upper=True) / scale[..., None]
     x = x.reshape(*matrix.shape[:-2], matrix.shape[-1], *right.shape[matrix.ndim - 1 :]).to(matrix)
-    arrays.check_overflow(x, "A and b", "x")
+    _inputs.check_overflow(x, "A and b", "x")
     return like_input(x, A, b)
 
 
@@ -60,5 +67,5 @@ def right_hand_side(b: object, A: Tensor) -> Tensor:
         rows = ", ".join(map(str, A.shape[:-1]))
         expected = f"({rows},) or ({rows}, r) to go with A"
         raise ValueError(f"b must have shape {expected}, got {describe(b)}")
-    arrays.check_finite(right, "b")
+    _inputs.check_finite(right, "b")
     return right

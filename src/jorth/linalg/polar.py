@@ -7,12 +7,11 @@ import math
 import torch
 from torch import Tensor
 
-from jorth.arrays import ArrayT, Convertible, like_input, square_matrix
+from jorth._inputs import ArrayT, Convertible, explained, like_input, square_matrix
 from jorth.group.norms import power_of_two
 from jorth.group.polishing import PolishError, orthogonal_factor
 from jorth.linalg.batch import check_matrices
 from jorth.signature import Signature
-from jorth.suggestions import explained
 
 UNIT = torch.finfo(torch.float64).eps / 2
 

@@ -7,13 +7,20 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from jorth import arrays
-from jorth.arrays import ArrayT, Convertible, describe, like_input, to_tensor, unit_roundoff
+from jorth import _inputs
+from jorth._inputs import (
+    ArrayT,
+    Convertible,
+    describe,
+    explained,
+    like_input,
+    to_tensor,
+    unit_roundoff,
+)
 from jorth.group.cs_form import compose_cs
 from jorth.group.norms import power_of_two
 from jorth.linalg.batch import check_matrices
 from jorth.signature import Signature
-from jorth.suggestions import explained
 
 
 @explained
@@ -62,14 +69,14 @@ def hyperbolic_qr(A: ArrayT | Convertible, signature: Signature) -> tuple[ArrayT
     mu = torch.nn.functional.pad(mu, (0, min(signature.p, signature.q) - r))
     Q = compose_cs(U1, U2, mu, V1, V2, signature).to(matrix.dtype)
     R = (R * scale[..., None, :]).to(matrix.dtype)
-    arrays.check_overflow(R, "A", "R")
+    _inputs.check_overflow(R, "A", "R")
     return like_input(Q, A), like_input(R, A)
 
 
 def tall_matrix(A: object, signature: Signature) -> Tensor:
     """Return a tensor (..., m, k) with m = p + q rows and 1 <= k <= p columns."""
     matrix = to_tensor(A, "A")
-    m, p = arrays.check_signature(signature).n, signature.p
+    m, p = _inputs.check_signature(signature).n, signature.p
     if matrix.ndim < 2 or matrix.shape[-2] != m or not 1 <= matrix.shape[-1] <= p:
         reason = "(A^T J A is not positive definite otherwise)"
         expected = f"(..., {m}, k) with 1 <= k <= p = {p} for {signature} {reason}"

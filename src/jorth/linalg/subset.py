@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import check_finite, check_signature, is_sparse, shown, to_tensor, whole_number
+from jorth._inputs import check_finite, check_signature, is_sparse, shown, to_tensor, whole_number
 from jorth.linalg.batch import Floats
 from jorth.linalg.hsvd import one_sided_jacobi
 from jorth.signature import Signature

@@ -11,19 +11,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import (
+from jorth._inputs import (
     ArrayT,
     Convertible,
     check_finite,
     check_flag,
     check_overflow,
     describe,
+    explained,
     like_input,
     tensor_alike,
     to_tensor,
 )
 from jorth.linalg.batch import Floats
-from jorth.suggestions import explained
 
 
 @explained

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from jorth import arrays
+from jorth import _inputs
 from jorth.nn.init import integer_seed
 from jorth.nn.linear import JOrthogonalLinear
 from jorth.nn.on_points import OnPoints, Radius, broadcast, without_autocast
@@ -53,7 +53,7 @@ class LorentzAttention(OnPoints):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(signature, alpha, device)
-        self.heads = arrays.whole_number(heads, "heads", 1)
+        self.heads = _inputs.whole_number(heads, "heads", 1)
         options: dict[str, Any] = dict(batch=(self.heads,), device=device, dtype=dtype)
         self.query = JOrthogonalLinear(signature, **options)
         self.value = JOrthogonalLinear(signature, **options)
@@ -70,7 +70,7 @@ class LorentzAttention(OnPoints):
             seed: That of the new isometries; by default that of the layer.
         """
         seed = self.seed if seed is None else seed
-        rng = seed if isinstance(seed, torch.Generator) else arrays.generator(seed)
+        rng = seed if isinstance(seed, torch.Generator) else _inputs.generator(seed)
         if self.log_scale.is_meta:
             return
         for layer in (self.query, self.value):
@@ -109,7 +109,7 @@ class LorentzAttention(OnPoints):
             points = self._points(x, "x")
             others = points if context is None else self._points(context, "context")
             if not broadcast(others.shape[:-2], points.shape[:-2]):
-                found = f"{arrays.describe(others)} and {arrays.describe(points)}"
+                found = f"{_inputs.describe(others)} and {_inputs.describe(points)}"
                 raise ValueError(f"context must broadcast against x, got {found}")
             radius = self.radius(alpha)
             signs = self.signs(points)
@@ -139,7 +139,7 @@ class LorentzAttention(OnPoints):
         mask = self.check_floats(mask.to(scores.dtype) if boolean else mask, name)
         if mask.ndim == 0 or mask.ndim > scores.ndim or not broadcast(mask.shape, scores.shape):
             wanted = f"{tuple(scores.shape)} for the scores of x and context"
-            raise ValueError(f"{name} must fit {wanted}, got {arrays.describe(mask)}")
+            raise ValueError(f"{name} must fit {wanted}, got {_inputs.describe(mask)}")
         return torch.zeros_like(mask).masked_fill(mask != 0, -math.inf) if boolean else mask
 
     def extra_repr(self) -> str:

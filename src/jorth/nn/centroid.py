@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from jorth import arrays
+from jorth import _inputs
 from jorth.nn.on_points import OnPoints, Radius, broadcast, without_autocast
 from jorth.signature import Signature
 from jorth.ultrahyperbolic.means import centroid_at
@@ -41,8 +41,8 @@ class LorentzCentroid(OnPoints):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(signature, alpha, device)
-        arrays.check_count(points, "points")
-        arrays.check_dtype(dtype, optional=True)
+        _inputs.check_count(points, "points")
+        _inputs.check_dtype(dtype, optional=True)
         self.points = points
         zeros = None if points is None else torch.zeros(points, device=device, dtype=dtype)
         self.register_parameter("logits", None if zeros is None else nn.Parameter(zeros))
@@ -64,14 +64,14 @@ class LorentzCentroid(OnPoints):
         m = x.shape[-2]
         if m == 0 or self.points not in (None, m):
             expected = f"(..., {self.points or 'm'}, {self.signature.n})"
-            raise ValueError(f"x must have shape {expected}, got {arrays.describe(x)}")
+            raise ValueError(f"x must have shape {expected}, got {_inputs.describe(x)}")
         shares = x.new_ones(m) if self.logits is None else self.logits.softmax(dim=-1)
         if weights is not None:
             weights = self.check_floats(weights, "weights")
             fits = weights.ndim and weights.shape[-1] == m
             if not fits or not broadcast(weights.shape, x.shape[:-1]):
                 expected = f"shape (..., {m}) for x of shape {tuple(x.shape)}"
-                raise ValueError(f"weights must have {expected}, got {arrays.describe(weights)}")
+                raise ValueError(f"weights must have {expected}, got {_inputs.describe(weights)}")
             shares = shares * weights
         with without_autocast(x):
             return centroid_at(x, shares, self.signs(x), self.radius(alpha))

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from torch import nn
 
-from jorth import arrays
+from jorth import _inputs
+from jorth._inputs import suggestion
 from jorth.signature import Signature
-from jorth.suggestions import suggestion
 
 ATTRIBUTE = "_j_orthogonal"
 """The attribute of a module: the signs of rows and of columns of its parameters, by name."""
@@ -51,21 +51,21 @@ def declare(
         columns: For a thin X (..., n, k), the k signs of X^T J X.
     """
     if not isinstance(module, nn.Module):
-        raise TypeError(f"module must be a torch.nn.Module, got {arrays.describe(module)}")
-    signature = arrays.check_signature(signature)
-    columns = signature if columns is None else arrays.check_signature(columns, "columns")
+        raise TypeError(f"module must be a torch.nn.Module, got {_inputs.describe(module)}")
+    signature = _inputs.check_signature(signature)
+    columns = signature if columns is None else _inputs.check_signature(columns, "columns")
     if columns.p > signature.p or columns.q > signature.q:
         raise ValueError(f"columns must have no more signs than {signature}, got {columns}")
     parameter = module._parameters.get(name) if isinstance(name, str) else None
     if parameter is None:
         owner = type(module).__name__
-        found = f"{arrays.shown(name)}{suggestion(name, dict(module.named_parameters()))}"
+        found = f"{_inputs.shown(name)}{suggestion(name, dict(module.named_parameters()))}"
         raise ValueError(f"name must be that of a parameter of {owner}, got {found}")
     shape = (signature.n, columns.n)
     if tuple(parameter.shape[-2:]) != shape or not parameter.is_floating_point():
         signs = f"{signature}" if columns == signature else f"{signature} and columns {columns}"
         expected = f"floating-point numbers of shape (..., {shape[0]}, {shape[1]}) for {signs}"
-        raise ValueError(f"{name} must be {expected}, got {arrays.describe(parameter)}")
+        raise ValueError(f"{name} must be {expected}, got {_inputs.describe(parameter)}")
     module.__dict__.setdefault(ATTRIBUTE, {})[name] = signature, columns
     return module
 

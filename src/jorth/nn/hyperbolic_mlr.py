@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from jorth import arrays
+from jorth import _inputs
 from jorth.nn.init import integer_seed
 from jorth.nn.on_points import OnPoints, Radius, without_autocast
 from jorth.signature import Signature
@@ -53,8 +53,8 @@ class HyperbolicMLR(OnPoints):
         if signature.p == 0:
             expected = "p of at least 1 for hyperplanes"
             raise ValueError(f"signature must have {expected}, got {signature}")
-        self.classes = arrays.whole_number(classes, "classes", 1)
-        arrays.check_dtype(dtype, optional=True)
+        self.classes = _inputs.whole_number(classes, "classes", 1)
+        _inputs.check_dtype(dtype, optional=True)
         shapes = (self.classes, signature.p), (self.classes, signature.q)
         self.normal, self.offset = (
             nn.Parameter(torch.empty(shape, device=device, dtype=dtype)) for shape in shapes
@@ -68,7 +68,7 @@ class HyperbolicMLR(OnPoints):
         Args:
             seed: That of the new normals; by default that of the layer.
         """
-        rng = arrays.generator(self.seed if seed is None else seed)
+        rng = _inputs.generator(self.seed if seed is None else seed)
         if self.normal.is_meta:
             return
         drawn = rng.standard_normal(self.normal.shape) / math.sqrt(self.signature.p)

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.arrays import check_own_floats, check_signature, describe, square_matrix
+from jorth._inputs import check_own_floats, check_signature, describe, square_matrix
 from jorth.group import random_point
 from jorth.signature import Signature
 

@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from jorth import arrays
+from jorth import _inputs
+from jorth._inputs import Explained
 from jorth.nn.declarations import declare
 from jorth.nn.init import integer_seed, j_orthogonal_
 from jorth.signature import Signature
-from jorth.suggestions import Explained
 
 
 class JOrthogonalLinear(Explained, nn.Module):
@@ -66,18 +66,18 @@ class JOrthogonalLinear(Explained, nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        self.in_signature = signature = arrays.check_signature(signature)
+        self.in_signature = signature = _inputs.check_signature(signature)
         self.out_signature = _checked_output(signature, out_signature)
         self.in_features, self.out_features = signature.n, self.out_signature.n
         self.is_projection = self.out_features < self.in_features
         ends = (self.in_signature, self.out_signature)
         self.signature, self.columns = ends if self.is_projection else ends[::-1]
-        arrays.check_flag(bias, "bias")
-        self.batch = arrays.batch_sizes(batch)
+        _inputs.check_flag(bias, "bias")
+        self.batch = _inputs.batch_sizes(batch)
         self.cond = cond
         self.seed = integer_seed(seed)
-        arrays.check_dtype(dtype, optional=True)
-        arrays.check_device(device)
+        _inputs.check_dtype(dtype, optional=True)
+        _inputs.check_device(device)
         place = {"device": device, "dtype": dtype}
         shape = (*self.batch, self.signature.n, self.columns.n)
         self.weight = nn.Parameter(torch.empty(shape, **place))
@@ -126,18 +126,18 @@ class JOrthogonalLinear(Explained, nn.Module):
         return y if self.bias is None else y + self.bias
 
     def _check_input(self, x: Tensor, weight: Tensor) -> None:
-        if not isinstance(x, Tensor) or x.device != weight.device or not arrays.is_plain(x):
+        if not isinstance(x, Tensor) or x.device != weight.device or not _inputs.is_plain(x):
             raise TypeError(
-                f"x must be a dense tensor on {weight.device}, got {arrays.describe(x)}"
+                f"x must be a dense tensor on {weight.device}, got {_inputs.describe(x)}"
             )
         if x.dtype != weight.dtype and not torch.is_autocast_enabled(x.device.type):
             raise TypeError(
-                f"x must have the layer's dtype {weight.dtype}, got {arrays.describe(x)}"
+                f"x must have the layer's dtype {weight.dtype}, got {_inputs.describe(x)}"
             )
         wanted = (*self.batch, self.in_features)
         if tuple(x.shape[x.ndim - len(wanted) :]) != wanted:
             shape = ", ".join(["...", *map(str, wanted)])
-            raise ValueError(f"x must have shape ({shape}), got {arrays.describe(x)}")
+            raise ValueError(f"x must have shape ({shape}), got {_inputs.describe(x)}")
 
     def extra_repr(self) -> str:
         square = self.in_signature == self.out_signature
@@ -149,7 +149,7 @@ def _checked_output(signature: Signature, out_signature: Signature | None) -> Si
     """The signature of the outputs, if there is an isometry, embedding or projection to them."""
     if out_signature is None:
         return signature
-    out = arrays.check_signature(out_signature, "out_signature")
+    out = _inputs.check_signature(out_signature, "out_signature")
     more = (out.p - signature.p, out.q - signature.q)
     embeds = max(more) > 0 and min(more) >= 0
     projects = min(more) < 0 and max(more) <= 0

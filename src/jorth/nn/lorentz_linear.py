@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from jorth import arrays
-from jorth.inputs import HALF
+from jorth import _inputs
+from jorth._inputs import HALF
 from jorth.nn.linear import JOrthogonalLinear
 from jorth.nn.on_points import checked_radius, without_autocast
 from jorth.signature import Signature
@@ -58,7 +58,7 @@ class LorentzLinear(JOrthogonalLinear):
         dtype: torch.dtype | None = None,
     ) -> None:
         check_q(signature)
-        arrays.check_flag(learn_radius, "learn_radius")
+        _inputs.check_flag(learn_radius, "learn_radius")
         options: dict[str, Any] = dict(
             batch=batch, cond=cond, seed=seed, device=device, dtype=dtype
         )

@@ -14,10 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from jorth import arrays
-from jorth.inputs import HALF
+from jorth import _inputs
+from jorth._inputs import HALF, Explained
 from jorth.signature import Signature
-from jorth.suggestions import Explained
 from jorth.ultrahyperbolic.points import check_q
 
 Radius = float | Tensor
@@ -37,7 +36,7 @@ class OnPoints(Explained, nn.Module):
         super().__init__()
         self.signature = check_q(signature)
         self.alpha = checked_radius(alpha)
-        arrays.check_device(device)
+        _inputs.check_device(device)
 
     @property
     def device(self) -> torch.device | None:
@@ -56,17 +55,17 @@ class OnPoints(Explained, nn.Module):
             return checked_radius(alpha)
         if alpha.ndim != 0:
             expected = "a number or a tensor of no dimension"
-            raise ValueError(f"alpha must be {expected}, got {arrays.describe(alpha)}")
+            raise ValueError(f"alpha must be {expected}, got {_inputs.describe(alpha)}")
         return self.check_floats(alpha, "alpha")
 
     def check_floats(self, value: Any, name: str) -> Tensor:
         """A dense tensor of floats on the device of the layer; half precision becomes float32."""
-        tensor = isinstance(value, Tensor) and arrays.is_plain(value)
+        tensor = isinstance(value, Tensor) and _inputs.is_plain(value)
         place = self.device
         here = tensor and place in (None, value.device)
         if not here or not value.is_floating_point():
             expected = "a dense tensor of floats" + ("" if place is None else f" on {place}")
-            raise TypeError(f"{name} must be {expected}, got {arrays.describe(value)}")
+            raise TypeError(f"{name} must be {expected}, got {_inputs.describe(value)}")
         floats: Tensor = value
         return floats.float() if floats.dtype in HALF else floats
 
@@ -80,11 +79,11 @@ class OnPoints(Explained, nn.Module):
         x = self.check_floats(value, name)
         if like is not None and x.dtype != like.dtype:
             expected = f"the layer's dtype {like.dtype}"
-            raise TypeError(f"{name} must have {expected}, got {arrays.describe(x)}")
+            raise TypeError(f"{name} must have {expected}, got {_inputs.describe(x)}")
         n = self.signature.n
         if x.ndim < dimensions or x.shape[-1] != n:
             shape = ", ".join(["...", *"m" * (dimensions - 1), str(n)])
-            raise ValueError(f"{name} must have shape ({shape}), got {arrays.describe(x)}")
+            raise ValueError(f"{name} must have shape ({shape}), got {_inputs.describe(x)}")
         return x
 
     def extra_repr(self) -> str:
@@ -110,10 +109,10 @@ def checked_radius(alpha: Any, dtype: torch.dtype = torch.float32) -> float:
     Nothing here makes a tensor: it would be one of "meta" if that is torch's default device, and
     `torch.compile` could not read it.
     """
-    arrays.real_number(alpha, "alpha", "a positive number", lambda x: 0 < x < math.inf)
+    _inputs.real_number(alpha, "alpha", "a positive number", lambda x: 0 < x < math.inf)
     largest = torch.finfo(dtype).max / 16
     expected = f"a number whose square and its inverse are in the range of {dtype}"
-    return arrays.real_number(alpha, "alpha", expected, lambda x: 1 / largest < x * x < largest)
+    return _inputs.real_number(alpha, "alpha", expected, lambda x: 1 / largest < x * x < largest)
 
 
 def broadcast(first: Sequence[int], second: Sequence[int]) -> bool:

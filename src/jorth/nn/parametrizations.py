@@ -8,14 +8,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from jorth import arrays
+from jorth import _inputs
+from jorth._inputs import Explained, suggestion
 from jorth.group.cs_form import compose_cs
 from jorth.group.elements import check_feasible
 from jorth.group.retractions import cayley_step, traceable_exp
 from jorth.linalg import cs_decomposition
 from jorth.nn.on_points import without_autocast
 from jorth.signature import Signature
-from jorth.suggestions import Explained, suggestion
 
 FACTORS = ("U1", "U2", "V1", "V2")
 
@@ -54,10 +54,10 @@ def _register(
     module: nn.Module, name: str, form: CSParametrization | ExponentialParametrization
 ) -> nn.Module:
     if not isinstance(module, nn.Module):
-        raise TypeError(f"module must be a torch.nn.Module, got {arrays.describe(module)}")
+        raise TypeError(f"module must be a torch.nn.Module, got {_inputs.describe(module)}")
     if not (isinstance(name, str) and isinstance(getattr(module, name, None), Tensor)):
         owner = type(module).__name__
-        found = f"{arrays.shown(name)}{suggestion(name, dict(module.named_parameters()))}"
+        found = f"{_inputs.shown(name)}{suggestion(name, dict(module.named_parameters()))}"
         raise ValueError(f"name must be that of a parameter of {owner}, got {found}")
     form.check_shape(getattr(module, name), name)
     parametrize.register_parametrization(module, name, form)
@@ -84,8 +84,8 @@ class CSParametrization(Explained, nn.Module):
 
     def __init__(self, signature: Signature, *, triangular: bool = False) -> None:
         super().__init__()
-        self.signature = signature = arrays.check_signature(signature)
-        arrays.check_flag(triangular, "triangular")
+        self.signature = signature = _inputs.check_signature(signature)
+        _inputs.check_flag(triangular, "triangular")
         self.triangular = triangular
         for name in FACTORS:
             self.register_buffer(name, torch.empty(0))
@@ -109,14 +109,14 @@ class CSParametrization(Explained, nn.Module):
         thin = X.ndim >= 2 and X.shape[-2] == self.signature.n > X.shape[-1]
         if thin:
             form = "square for the CS form (exponential_parametrization takes thin matrices)"
-            raise ValueError(f"{name} must be {form}, got {arrays.describe(X)}")
-        arrays.check_own_floats(X, name)
-        arrays.square_matrix(X, self.signature, name)
+            raise ValueError(f"{name} must be {form}, got {_inputs.describe(X)}")
+        _inputs.check_own_floats(X, name)
+        _inputs.square_matrix(X, self.signature, name)
 
     def right_inverse(self, X: Tensor) -> tuple[Tensor, ...]:
         """Return mu and zero weights; the CS factors of X become the U0."""
         if not isinstance(X, Tensor):
-            raise TypeError(f"X must be a torch tensor, got {arrays.describe(X)}")
+            raise TypeError(f"X must be a torch tensor, got {_inputs.describe(X)}")
         self.check_shape(X, "X")
         cs = cs_decomposition(X.detach(), self.signature)
         for name in FACTORS:
@@ -141,7 +141,7 @@ class ExponentialParametrization(Explained, nn.Module):
 
     def __init__(self, signature: Signature) -> None:
         super().__init__()
-        self.signature = signature = arrays.check_signature(signature)
+        self.signature = signature = _inputs.check_signature(signature)
         self.register_buffer("base", torch.empty(0))
 
     def forward(self, weight: Tensor) -> Tensor:
@@ -153,17 +153,17 @@ class ExponentialParametrization(Explained, nn.Module):
         n = self.signature.n
         if X.ndim < 2 or X.shape[-2] != n or not 1 <= X.shape[-1] <= n:
             wanted = f"shape (..., {n}, k) with k from 1 to {n} for {self.signature}"
-            raise ValueError(f"{name} must have {wanted}, got {arrays.describe(X)}")
+            raise ValueError(f"{name} must have {wanted}, got {_inputs.describe(X)}")
 
     def right_inverse(self, X: Tensor) -> Tensor:
         """Return a zero weight; X becomes X0."""
         if not isinstance(X, Tensor):
-            raise TypeError(f"X must be a torch tensor, got {arrays.describe(X)}")
+            raise TypeError(f"X must be a torch tensor, got {_inputs.describe(X)}")
         self.check_shape(X, "X")
         n = self.signature.n
-        arrays.check_own_floats(X, "X")
+        _inputs.check_own_floats(X, "X")
         point = X.detach()
-        arrays.check_finite(point, "X")
+        _inputs.check_finite(point, "X")
         if point.shape[-1] == n:
             check_feasible(point, self.signature)
         self.base = point.clone()

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from jorth import arrays
+from jorth import _inputs
 from jorth.nn.on_points import OnPoints, Radius, without_autocast
 from jorth.signature import Signature
 from jorth.ultrahyperbolic.entire import geodesic_coefficients
@@ -53,11 +53,11 @@ class LorentzResidual(OnPoints):
     ) -> None:
         super().__init__(signature, alpha, device)
         if not isinstance(module, nn.Module):
-            raise TypeError(f"module must be a torch.nn.Module, got {arrays.describe(module)}")
-        arrays.check_choice(output, "output", ("vector", "point"))
-        arrays.check_dtype(dtype, optional=True)
+            raise TypeError(f"module must be a torch.nn.Module, got {_inputs.describe(module)}")
+        _inputs.check_choice(output, "output", ("vector", "point"))
+        _inputs.check_dtype(dtype, optional=True)
         with torch.device("cpu"):
-            self.initial_gate = arrays.finite_number(gate, "gate", torch.float32)
+            self.initial_gate = _inputs.finite_number(gate, "gate", torch.float32)
         self.module = module
         self.output = output
         self.gate = nn.Parameter(torch.empty((), device=device, dtype=dtype))

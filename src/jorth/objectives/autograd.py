@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from jorth.arrays import describe
+from jorth._inputs import describe
 from jorth.objectives.base import AbstractObjective
 from jorth.objectives.second_order import NotTwiceDifferentiable, Product, twice_differentiated
 

@@ -14,10 +14,9 @@ import torch
 from torch import Tensor
 
 from jorth._distributed import Ranks
-from jorth.arrays import describe, frobenius, is_number, to_tensor
+from jorth._inputs import Explained, describe, frobenius, is_number, to_tensor
 from jorth.objectives.second_order import Product, belongs_to, difference
 from jorth.signature import Signature
-from jorth.suggestions import Explained
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jorth.arrays import check_number, describe, generator, to_tensor, whole_number
+from jorth._inputs import check_number, describe, generator, to_tensor, whole_number
 from jorth.objectives.autograd import AutogradObjective
 from jorth.objectives.base import AbstractObjective, QuadraticForm
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from jorth.arrays import frobenius
+from jorth._inputs import frobenius
 
 
 def _rounding(A: Tensor) -> float:

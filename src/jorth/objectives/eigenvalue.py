@@ -7,7 +7,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from jorth.arrays import ArrayLike, check_choice, check_finite, describe, is_sparse, to_tensor
+from jorth._inputs import ArrayLike, check_choice, check_finite, describe, is_sparse, to_tensor
 from jorth.objectives.quadratic import Quadratic
 from jorth.objectives.sparse import sparse_rows
 

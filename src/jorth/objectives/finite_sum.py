@@ -8,9 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jorth.arrays import FLOATS, describe, is_plain, to_tensor
-from jorth.inputs import to_array
-from jorth.messages import listed
+from jorth._inputs import FLOATS, describe, is_plain, listed, to_array, to_tensor
 from jorth.objectives.autograd import differentiate, evaluate, second_derivative
 from jorth.objectives.base import AbstractObjective, hash_tensors
 from jorth.objectives.second_order import Product

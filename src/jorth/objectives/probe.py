@@ -9,8 +9,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from jorth import arrays
-from jorth.arrays import ArrayLike, check_choice, to_tensor
+from jorth import _inputs
+from jorth._inputs import ArrayLike, check_choice, to_tensor
 from jorth.objectives.base import AbstractObjective, hash_tensors
 from jorth.objectives.probe_points import RowMap
 from jorth.objectives.probe_targets import make_targets
@@ -67,14 +67,14 @@ class StructuralProbe(AbstractObjective):
         zero_rows: Literal["error", "base"] = "error",
     ) -> None:
         self.speaks_torch = isinstance(data, Tensor)
-        signature = arrays.check_signature(signature)
+        signature = _inputs.check_signature(signature)
         self._data = _rows(data, signature)
         self.samples = len(self._data)
         self.signature = signature
-        self.alpha = arrays.squarable_number(alpha, "alpha")
+        self.alpha = _inputs.squarable_number(alpha, "alpha")
         fit = isinstance(scale, str) and scale == "fit"
-        self.scale: float | str = "fit" if fit else arrays.positive_number(scale, "scale")
-        self.ridge = arrays.nonnegative_number(ridge, "ridge")
+        self.scale: float | str = "fit" if fit else _inputs.positive_number(scale, "scale")
+        self.ridge = _inputs.nonnegative_number(ridge, "ridge")
         check_choice(order, "order", ("transform-lift", "lift-transform"))
         self.order = order
         self.defined_everywhere = order != "transform-lift"
@@ -228,11 +228,11 @@ def _block_terms_in_torch(
 
 def _rows(data: Any, signature: Signature) -> Tensor:
     rows = to_tensor(data, "data").detach()
-    n = arrays.check_signature(signature).n
+    n = _inputs.check_signature(signature).n
     if rows.ndim != 2 or rows.shape[0] < 2 or rows.shape[1] != n:
         expected = f"shape (m, {n}) with m at least 2 for {signature}"
-        raise ValueError(f"data must have {expected}, got {arrays.describe(data)}")
-    arrays.check_finite(rows, "data")
+        raise ValueError(f"data must have {expected}, got {_inputs.describe(data)}")
+    _inputs.check_finite(rows, "data")
     check_q(signature)
     return rows.clone(memory_format=torch.contiguous_format)
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jorth.arrays import check_finite, check_symmetric, describe, real_numbers, shown, to_tensor
+from jorth._inputs import check_finite, check_symmetric, describe, real_numbers, shown, to_tensor
 from jorth.objectives.base import hash_tensors
 
 CACHE_BYTES = 1 << 29

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import (
+from jorth._inputs import (
     ArrayLike,
     as_tensors,
     check_finite,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from jorth.arrays import frobenius, unit_roundoff
+from jorth._inputs import frobenius, unit_roundoff
 
 Gradient = Callable[[Tensor], Tensor]
 Product = Callable[[Tensor], Tensor]

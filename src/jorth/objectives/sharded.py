@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from jorth._distributed import Ranks
-from jorth.arrays import describe
+from jorth._inputs import describe
 from jorth.objectives.base import AbstractObjective, QuadraticForm
 from jorth.objectives.probe import StructuralProbe
 from jorth.objectives.second_order import Product

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jorth.arrays import describe
+from jorth._inputs import describe
 
 
 def sparse_rows(value: Any, name: str) -> Any:

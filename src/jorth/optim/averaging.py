@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import swa_utils
 
-from jorth import arrays
+from jorth import _inputs
 from jorth.group.elements import inverse, residual
 from jorth.group.polishing import SCHULZ_RADIUS, PolishError, orthogonal_factor
 from jorth.group.thin_factor import thin_factor
@@ -59,16 +59,16 @@ class AveragedModel(swa_utils.AveragedModel):
         use_buffers: bool = False,
     ) -> None:
         if not isinstance(model, nn.Module):
-            raise TypeError(f"model must be a torch.nn.Module, got {arrays.describe(model)}")
-        arrays.check_device(device)
+            raise TypeError(f"model must be a torch.nn.Module, got {_inputs.describe(model)}")
+        _inputs.check_device(device)
         functions: dict[str, object] = {"avg_fn": avg_fn, "multi_avg_fn": multi_avg_fn}
         for name, function in functions.items():
             if function is not None and not callable(function):
-                found = arrays.describe(function)
+                found = _inputs.describe(function)
                 raise TypeError(f"{name} must be None or a function, got {found}")
         if None not in functions.values():
             raise ValueError("avg_fn or multi_avg_fn must be None, got two functions")
-        arrays.check_flag(use_buffers, "use_buffers")
+        _inputs.check_flag(use_buffers, "use_buffers")
         super().__init__(model, device, avg_fn, multi_avg_fn, use_buffers)
 
     @torch.no_grad()
@@ -81,7 +81,7 @@ class AveragedModel(swa_utils.AveragedModel):
             PolishError: The two are too far apart to have a mean. Nothing has been changed then.
         """
         if not isinstance(model, nn.Module):
-            raise TypeError(f"model must be a torch.nn.Module, got {arrays.describe(model)}")
+            raise TypeError(f"model must be a torch.nn.Module, got {_inputs.describe(model)}")
         entries = {id(entry.parameter): entry for entry in declared(self.module)}
         pairs: list[Pair] = [
             (entries[id(A)], A, X.detach().to(A.device))
@@ -106,9 +106,9 @@ class AveragedModel(swa_utils.AveragedModel):
             average: Any = self.avg_fn or swa_utils.get_swa_avg_fn()  # type: ignore[no-untyped-call]
             mean = average(A, X, number)
         if not isinstance(mean, Tensor) or mean.shape != A.shape or mean.dtype != A.dtype:
-            expected = f"{arrays.describe(A)} for such tensors"
-            raise TypeError(f"avg_fn must return {expected}, got {arrays.describe(mean)}")
-        arrays.check_finite(mean, "the mean")
+            expected = f"{_inputs.describe(A)} for such tensors"
+            raise TypeError(f"avg_fn must return {expected}, got {_inputs.describe(mean)}")
+        _inputs.check_finite(mean, "the mean")
         return mean
 
 
@@ -117,7 +117,7 @@ def _check(entry: Declared, X: Tensor) -> None:
 
     One product clears most matrices: the longest row of X bounds ||X||_2 from below.
     """
-    limit = arrays.unit_roundoff(X) ** 0.5
+    limit = _inputs.unit_roundoff(X) ** 0.5
     gram = torch.diag(entry.columns.vector(X))
     violation = (X.mT @ (entry.signature.vector(X)[:, None] * X) - gram).abs().amax(dim=(-2, -1))
     longest = X.square().sum(dim=-1).amax(dim=-1).clamp(min=1.0)

@@ -8,12 +8,18 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from jorth.arrays import check_choice, describe, nonnegative_number, shown
+from jorth._inputs import (
+    check_choice,
+    check_keywords,
+    describe,
+    nonnegative_number,
+    shown,
+    suggestion,
+)
 from jorth.nn import cs_parametrization
 from jorth.optim.jobcd import JOBCD
 from jorth.optim.variance_reduced import VRJOBCD
 from jorth.signature import Signature, as_signature
-from jorth.suggestions import check_keywords, suggestion
 
 OptimiserName = Literal["j-jobcd", "vr-j-jobcd", "csdm"]
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch._compile import _disable_dynamo
 from torch.optim import Optimizer
 
-from jorth.arrays import describe
+from jorth._inputs import Explained, describe
 from jorth.kernels.available import runs_triton
 from jorth.kernels.pairings import Matching
 from jorth.optim.counting import UnmovedCounts
@@ -28,7 +28,6 @@ from jorth.optim.options import (
 )
 from jorth.optim.steps import angle_step, embedding_step, state_shapes
 from jorth.signature import Signature
-from jorth.suggestions import Explained
 
 NOT_FINITE = "a gradient is not finite, or its slopes are not"
 MOST_ROWS = 64

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jorth import arrays
-from jorth.arrays import FLOATS, describe
+from jorth import _inputs
+from jorth._inputs import FLOATS, describe
 from jorth.group.elements import check_feasible, finite_thin
 from jorth.kernels.pairings import MATCHINGS
 from jorth.signature import Signature
@@ -77,23 +77,23 @@ def check_width(group: dict[str, Any], p: Tensor, name: str) -> None:
 
 def check_options(group: dict[str, Any]) -> None:
     """Check all options of a group, and turn its numbers into Python's own."""
-    group["signature"] = arrays.check_signature(group["signature"])
+    group["signature"] = _inputs.check_signature(group["signature"])
     if group["side"] is None:
         group["side"] = "both" if group["metric"] == "invariant" else "left"
     for name, choices in CHOICES.items():
-        arrays.check_choice(group[name], name, choices)
+        _inputs.check_choice(group[name], name, choices)
     for name, bound in UPPER_BOUNDS.items():
         group[name] = _number(group[name], name, bound)
     _number(group["lr"], "lr", math.inf)  # a tensor remains one, for schedulers
-    group["max_angle"] = arrays.positive_number(group["max_angle"], "max_angle")
+    group["max_angle"] = _inputs.positive_number(group["max_angle"], "max_angle")
     if group["max_norm"] is not None:
-        group["max_norm"] = arrays.positive_number(group["max_norm"], "max_norm")
+        group["max_norm"] = _inputs.positive_number(group["max_norm"], "max_norm")
     _check_metric(group)
-    arrays.check_flag(group["maximize"], "maximize")
-    group["seed"] = arrays.seed_number(group["seed"])
+    _inputs.check_flag(group["maximize"], "maximize")
+    group["seed"] = _inputs.seed_number(group["seed"])
     rounds = group["rounds_per_gradient"]
     if rounds is not None:
-        arrays.whole_number(rounds, "rounds_per_gradient", 1)
+        _inputs.whole_number(rounds, "rounds_per_gradient", 1)
         if group["matching"] == "greedy" and rounds != 1:
             expected = 'None or 1 for matching="greedy"'
             raise ValueError(f"rounds_per_gradient must be {expected}, got {rounds}")
@@ -137,7 +137,7 @@ def _number(value: Any, name: str, bound: float) -> float:
     if isinstance(value, Tensor) and value.numel() == 1 and not value.is_meta:
         value = value if value.is_complex() else value.item()
     expected = f"a number in [0, {bound})"
-    return arrays.real_number(value, name, expected, lambda x: 0 <= x < bound)
+    return _inputs.real_number(value, name, expected, lambda x: 0 <= x < bound)
 
 
 def parameter_list(params: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
-from jorth.arrays import describe
+from jorth._inputs import describe
 from jorth.nn.declarations import declared
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch._compile import _disable_dynamo
 
-from jorth.arrays import real_number
+from jorth._inputs import real_number
 from jorth.kernels.majoriser import finite_matrices
 from jorth.optim.jobcd import JOBCD
 from jorth.optim.options import check_closure

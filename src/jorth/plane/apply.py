@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import check_own_floats, describe, real_numbers, tensor_alike, to_tensor
+from jorth._inputs import check_own_floats, describe, real_numbers, tensor_alike, to_tensor
 
 SMALL_BOOST = 0.3
 SMALL_TURN = 0.9

@@ -10,8 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import describe, is_number, rounded_to, tensor_alike, to_tensor
-from jorth.inputs import carries_floats
+from jorth._inputs import carries_floats, describe, is_number, rounded_to, tensor_alike, to_tensor
 
 
 def in_double(**arguments: Any) -> tuple[list[Tensor], torch.dtype, Callable[[Tensor], Any]]:

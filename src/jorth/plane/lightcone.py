@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from jorth.arrays import check_flag
+from jorth._inputs import check_flag
 from jorth.plane.boundary import in_double
 from jorth.plane.hyperbola import cosh_of, hyperbola_root
 

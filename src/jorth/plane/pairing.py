@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.arrays import describe, generator, to_tensor, whole_number
+from jorth._inputs import describe, generator, to_tensor, whole_number
 
 Pairs = NDArray[np.int64]
 Seed = int | np.random.Generator

@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from jorth import arrays
-from jorth.arrays import describe, is_symmetric, to_tensor
+from jorth import _inputs
+from jorth._inputs import describe, is_symmetric, to_tensor
 from jorth.plane.boundary import tensor_like
 from jorth.plane.general import best_step, solve_general
 from jorth.plane.row_forms import row_surrogate
@@ -62,8 +62,8 @@ def solve_plane(
         the proper one (a rotation or a boost); if nothing decreases by more than rounding, V = I.
         V carries no gradient. float32 is computed in float64 and rounded at the end.
     """
-    arrays.check_choice(components, "components", ("all", "identity"))
-    arrays.check_flag(check, "check")
+    _inputs.check_choice(components, "components", ("all", "identity"))
+    _inputs.check_flag(check, "check")
     P_ = to_tensor(P, "P", meta=not check).detach()
     if P_.ndim < 2 or P_.shape[-2:] != (2, 2):
         raise ValueError(f"P must have shape (..., 2, 2), got {describe(P)}")
@@ -110,10 +110,10 @@ def solve_rows(
         components: As in `solve_plane`.
         check: As in `solve_plane`; A and D must be symmetric.
     """
-    arrays.check_choice(components, "components", ("all", "identity"))
-    arrays.check_flag(check, "check")
+    _inputs.check_choice(components, "components", ("all", "identity"))
+    _inputs.check_flag(check, "check")
     Z_ = to_tensor(Z, "Z").detach()
-    G_ = arrays.tensor_after(G, "G", Z_).detach()
+    G_ = _inputs.tensor_after(G, "G", Z_).detach()
     if Z_.ndim < 2 or Z_.shape[-2] != 2 or Z_.shape[-1] == 0:
         raise ValueError(f"Z must have shape (..., 2, m) with m at least 1, got {describe(Z)}")
     if G_.shape != Z_.shape or G_.dtype != Z_.dtype or G_.device != Z_.device:
@@ -143,11 +143,11 @@ class _Arguments:
         self._batch = first.shape[:-2]
         self._valid = torch.isfinite(first).all(-1).all(-1)
         if check:
-            arrays.check_finite(first, name)
+            _inputs.check_finite(first, name)
 
     def accept(self, tensor: Tensor, name: str, valid: Tensor) -> None:
         if self._check:
-            arrays.check_finite(tensor, name)
+            _inputs.check_finite(tensor, name)
         self._valid = self._valid & valid
 
     def coefficient(self, value: Any, name: str, size: int = 0) -> Tensor:
@@ -177,7 +177,7 @@ class _Arguments:
     def opposite(self, signs: Any) -> Tensor:
         """Whether the two signs of each pair differ."""
         shape = (*self._batch, 2)
-        found = arrays.real_numbers(signs, "signs", "numbers +1 or -1", self._first.device)
+        found = _inputs.real_numbers(signs, "signs", "numbers +1 or -1", self._first.device)
         if found.shape != shape:
             expected = f"{shape} to go with {self._name}"
             raise ValueError(f"signs must have shape {expected}, got {describe(signs)}")
@@ -204,7 +204,7 @@ class _Arguments:
     def _accept_symmetric(self, tensor: Tensor, name: str) -> None:
         self.accept(tensor, name, torch.isfinite(tensor).all(-1).all(-1) & is_symmetric(tensor))
         if self._check:
-            arrays.check_symmetric(tensor, name)
+            _inputs.check_symmetric(tensor, name)
 
     def _like_first(self, value: Any, name: str) -> Tensor:
         return tensor_like(value, name, self._first, self._name, meta=not self._check)

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth import arrays
+from jorth import _inputs
 from jorth.group.elements import check_feasible
 from jorth.group.norms import scaled_violation
 from jorth.objectives import Quadratic
@@ -106,16 +106,16 @@ class BatchResult:
             "status": self.message,
             "method": self.method,
             "time": f"{self.time:.3g} s",
-            "x": arrays.describe(self.x),
+            "x": _inputs.describe(self.x),
         }
         return "\n".join(f"{name:<6}  {text}" for name, text in lines.items())
 
     @cached_property
     def residual(self) -> Any:
         """(B,), max |x^T J x - J| / max(1, ||x||_2^2)."""
-        X = arrays.to_tensor(self.x, "x")
+        X = _inputs.to_tensor(self.x, "x")
         signs = self.signature.vector(X)
-        return arrays.like_input(scaled_violation(X, signs, torch.diag(signs)), self.x)
+        return _inputs.like_input(scaled_violation(X, signs, torch.diag(signs)), self.x)
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -242,7 +242,7 @@ def minimize_batch(
     """`jorth.minimize` for a `Quadratic` of B problems."""
     if signature is None:
         raise ValueError("signature must be given: the objective has none, got None")
-    n = arrays.check_signature(signature).n
+    n = _inputs.check_signature(signature).n
     if objective.shape()[0] != n:
         wanted = f"({n}, {n}) or (B, {n}, {n}) for {signature}"
         raise ValueError(f"A must have shape {wanted}, got {tuple(objective.A.shape)}")
@@ -302,12 +302,12 @@ def starts(x0: Any, data: Tensor, count: int, signature: Signature) -> Tensor:
     n = signature.n
     if x0 is None:
         return torch.eye(n).to(data).expand(count, n, n)
-    X = arrays.tensor_alike(x0, "x0", data, "the problems' data").detach()
+    X = _inputs.tensor_alike(x0, "x0", data, "the problems' data").detach()
     if X.shape not in ((n, n), (count, n, n)):
         wanted = f"({n}, {n}) or ({count}, {n}, {n}) for {count} problems"
-        raise ValueError(f"x0 must have shape {wanted}, got {arrays.describe(x0)}")
-    arrays.check_finite(X, "x0")
-    check_feasible(X, signature, "x0", limit=DRIFT * n * arrays.unit_roundoff(X))
+        raise ValueError(f"x0 must have shape {wanted}, got {_inputs.describe(x0)}")
+    _inputs.check_finite(X, "x0")
+    check_feasible(X, signature, "x0", limit=DRIFT * n * _inputs.unit_roundoff(X))
     return X.expand(count, n, n)
 
 
@@ -345,8 +345,8 @@ def check_arguments(method: Any, batch: str, **given: Any) -> None:
     by_name = isinstance(method, str) and method in ("auto", RiemannianNewton.name)
     if method is not None and not by_name and not isinstance(method, RiemannianNewton):
         wanted = f'"auto" or "{RiemannianNewton.name}" for a batch ({batch})'
-        raise ValueError(f"method must be {wanted}, got {arrays.shown(method)}")
+        raise ValueError(f"method must be {wanted}, got {_inputs.shown(method)}")
     for name, value in given.items():
         if value is not None and value is not False:
-            found = arrays.describe(value)
+            found = _inputs.describe(value)
             raise ValueError(f"{name} must be omitted for a batch ({batch}), got {found}")

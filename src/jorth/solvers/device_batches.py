@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from jorth.arrays import unit_roundoff
+from jorth._inputs import unit_roundoff
 from jorth.group.norms import power_of_two
 from jorth.solvers.riemannian.batched_newton import DENSE, Points, direction, evaluate
 from jorth.solvers.riemannian.batched_search import move

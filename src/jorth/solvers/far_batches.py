@@ -9,7 +9,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from jorth.arrays import unit_roundoff
+from jorth._inputs import unit_roundoff
 from jorth.group.norms import scaled_violation
 from jorth.linalg.cs import cs_decomposition
 from jorth.objectives.definiteness import is_definite

@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth import arrays
+from jorth import _inputs
 from jorth._checkpoint import FILE
 from jorth._distributed import naming_checkpoint, only_first
-from jorth.arrays import ArrayLike
+from jorth._inputs import ArrayLike, check_keywords, explained, suggestion
 from jorth.group.elements import check_feasible
 from jorth.objectives import AbstractObjective, Quadratic
 from jorth.objectives.base import hash_tensors
@@ -43,7 +43,6 @@ from jorth.solvers.riemannian.conjugate_gradients import RiemannianCG
 from jorth.solvers.riemannian.lbfgs import RiemannianLBFGS
 from jorth.solvers.riemannian.newton import RiemannianNewton
 from jorth.solvers.riemannian.steepest_descent import RiemannianSD
-from jorth.suggestions import check_keywords, explained, suggestion
 
 METHODS: dict[str, type[AbstractSolver]] = {
     solver.name: solver
@@ -194,7 +193,7 @@ def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
         return method
     if not isinstance(method, str) or method not in METHODS:
         known = f"{', '.join(METHODS)}, or a solver"
-        found = f"{arrays.shown(method)}{suggestion(method, METHODS)}"
+        found = f"{_inputs.shown(method)}{suggestion(method, METHODS)}"
         if isinstance(method, type) and issubclass(method, AbstractSolver):
             found += f"; write {method.__name__}()"
         raise ValueError(f"method must be one of {known}, got {found}")
@@ -232,19 +231,19 @@ def starting_point(x0: Any, objective: AbstractObjective, signature: Signature) 
         X = torch.eye(n, dtype=torch.float64)
         X = X if data is None else X.to(data)
     else:
-        own = arrays.to_tensor(x0, "x0") if data is None else arrays.tensor_after(x0, "x0", data)
+        own = _inputs.to_tensor(x0, "x0") if data is None else _inputs.tensor_after(x0, "x0", data)
         X = own.detach().clone(memory_format=torch.contiguous_format)
     if X.ndim != 2 or X.shape[0] != n or not 1 <= X.shape[1] <= n:
         raise ValueError(
             f"x0 must have shape ({n}, k) with k from 1 to {n} for {signature}, "
-            f"got {arrays.describe(x0)}"
+            f"got {_inputs.describe(x0)}"
         )
     if columns not in (None, X.shape[1]):
         found = "the identity, as no x0 was given" if x0 is None else str(tuple(X.shape))
         raise ValueError(f"x0 must have the shape {(n, columns)} of the objective, got {found}")
     if data is not None:
-        arrays.check_alike(X, "x0", data, "the objective's data")
-    arrays.check_finite(X, "x0")
+        _inputs.check_alike(X, "x0", data, "the objective's data")
+    _inputs.check_finite(X, "x0")
     if x0 is not None and X.shape[1] == n:
         explained = f" where rounding explains {drift(X):.1g}"
         remedy = "jorth.polish(x0, signature) finds the nearest J-orthogonal matrix"
@@ -271,7 +270,7 @@ def _agreed_signature(signature: Signature | None, objective: AbstractObjective)
             expected = f"given, as the objective has none: signature={wanted}"
             raise ValueError(f"signature must be {expected}; got None")
         return known
-    arrays.check_signature(signature)
+    _inputs.check_signature(signature)
     if known is not None and known != signature:
         raise ValueError(f"signature must be the objective's, {known}, got {signature}")
     return signature
@@ -305,7 +304,7 @@ def _run(
             CountedObjective(function, settings.limits, interrupt.requested),
             signature,
             signature.vector(X),
-            arrays.generator(settings.seed),
+            _inputs.generator(settings.seed),
             stop_unbounded=settings.on_unbounded == "stop",
             # with one sign only, the feasible set is compact
             bounded=bounded or signature.p == 0 or signature.q == 0,
@@ -337,7 +336,7 @@ def _is_least(x: Any, objective: AbstractObjective, level: float) -> bool:
     form = objective.quadratic()
     if form is None or not objective.bounded_below():
         return False
-    X = arrays.tensor_after(x, "x", form.A)
+    X = _inputs.tensor_after(x, "x", form.A)
     form = form.like(X)
     slope = form.second_derivative(X)
     return gradient_size(X, slope if form.C is None else slope + form.C) <= level

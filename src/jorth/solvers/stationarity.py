@@ -11,12 +11,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth import arrays
+from jorth import _inputs
+from jorth._inputs import explained
 from jorth.objectives import AbstractObjective
 from jorth.plane import PlaneSolution, all_pairs, random_pairs, solve_rows
 from jorth.signature import Signature
 from jorth.solvers.loop.solver import as_objective
-from jorth.suggestions import explained
 
 CHUNK = 1024
 """Pairs solved at once on the CPU: 25 MB for rows of 300 entries. More would save no time."""
@@ -66,16 +66,16 @@ def block_stationarity(
         gradient: The gradient of the objective at X, (n, k); evaluated when omitted.
     """
     function = as_objective(objective)
-    n = arrays.check_signature(signature).n
+    n = _inputs.check_signature(signature).n
     point = point_of(function, X, signature)
     if n < 2:
         raise ValueError(f"signature must have n of at least 2 for a pair, got {signature}")
-    arrays.check_count(pairs, "pairs")
+    _inputs.check_count(pairs, "pairs")
     if curvature is not None:
-        arrays.positive_number(curvature, "curvature")
+        _inputs.positive_number(curvature, "curvature")
     dtype = point.dtype
-    arrays.real_number(
-        theta, "theta", "a finite number", lambda x: math.isfinite(arrays.rounded_to(dtype, x))
+    _inputs.real_number(
+        theta, "theta", "a finite number", lambda x: math.isfinite(_inputs.rounded_to(dtype, x))
     )
     index = all_pairs(n) if pairs is None else random_pairs(n, pairs, seed=seed)
     G = _gradient_at(function, point, gradient)
@@ -95,17 +95,17 @@ def block_stationarity(
 def point_of(objective: AbstractObjective, X: Any, signature: Signature) -> Tensor:
     """X (n, k) as a tensor that fits the objective."""
     data = objective.data()
-    point = arrays.to_tensor(X, "X") if data is None else arrays.tensor_after(X, "X", data)
+    point = _inputs.to_tensor(X, "X") if data is None else _inputs.tensor_after(X, "X", data)
     point = point.detach()
     n = signature.n
     rows, columns = objective.shape()
     fits = point.ndim == 2 and point.numel() and rows in (None, n) and point.shape[0] == n
     if not fits or columns not in (None, point.shape[1]):
         wanted = f"the objective's shape ({rows or 'n'}, {columns or 'k'}) and fit {signature}"
-        raise ValueError(f"X must have {wanted}, got {arrays.describe(X)}")
-    arrays.check_finite(point, "X")
+        raise ValueError(f"X must have {wanted}, got {_inputs.describe(X)}")
+    _inputs.check_finite(point, "X")
     if data is not None:
-        arrays.check_alike(point, "X", data, "the objective's data")
+        _inputs.check_alike(point, "X", data, "the objective's data")
     return point
 
 
@@ -114,11 +114,11 @@ def _gradient_at(objective: AbstractObjective, X: Tensor, gradient: Any) -> Tens
     given = gradient is not None
     name = "gradient" if given else "the objective's gradient at X"
     found = gradient if given else objective.value_and_gradient(X)[1]
-    G = arrays.tensor_alike(found, name, X, "X").detach()
+    G = _inputs.tensor_alike(found, name, X, "X").detach()
     if G.shape != X.shape:
         shape = tuple(X.shape)
-        raise ValueError(f"{name} must have the shape of X {shape}, got {arrays.describe(G)}")
-    arrays.check_finite(G, name)
+        raise ValueError(f"{name} must have the shape of X {shape}, got {_inputs.describe(G)}")
+    _inputs.check_finite(G, name)
     return G
 
 

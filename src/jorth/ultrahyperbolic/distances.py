@@ -8,10 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jorth import arrays
-from jorth.arrays import ArrayLike, numbers_like
+from jorth import _inputs
+from jorth._inputs import ArrayLike, explained, numbers_like
 from jorth.signature import Signature
-from jorth.suggestions import explained
 from jorth.ultrahyperbolic.maps import ROOT2, gap
 from jorth.ultrahyperbolic.points import several_points
 
@@ -43,14 +42,14 @@ def distance(x: ArrayLike, y: ArrayLike, signature: Signature, *, alpha: float =
         alpha: The radius of U.
     """
     a, b = several_points(signature, x=x, y=y)
-    radius = arrays.positive_number(alpha, "alpha", a.dtype)
+    radius = _inputs.positive_number(alpha, "alpha", a.dtype)
     _, _, delta, root = gap(a, b, signature.vector(a), radius)
     e = torch.where(delta >= -1, delta, -2 - delta).squeeze(-1)
     far = e > FAR
     arc = _Arc.apply(torch.where(far, 0.0, e))  # type: ignore[no-untyped-call]
     far_root = torch.where(far, root.squeeze(-1), 1.0)
     distances: Tensor = radius * torch.where(far, 2 * torch.asinh(far_root / ROOT2), arc)
-    arrays.check_overflow(distances, "x, y and alpha", "the distance")
+    _inputs.check_overflow(distances, "x, y and alpha", "the distance")
     return numbers_like(distances, x, y)
 
 

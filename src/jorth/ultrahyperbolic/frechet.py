@@ -9,11 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth import arrays
-from jorth.arrays import ArrayT, Convertible, like_input, unit_roundoff
+from jorth import _inputs
+from jorth._inputs import ArrayT, Convertible, explained, like_input, unit_roundoff
 from jorth.derivatives import first_derivatives_only
 from jorth.signature import Signature
-from jorth.suggestions import explained
 from jorth.ultrahyperbolic.entire import polynomial
 from jorth.ultrahyperbolic.maps import exp_at, log_at, project_tangent_at, transport_at
 from jorth.ultrahyperbolic.means import centroid_at, points_and_weights
@@ -207,7 +206,7 @@ def _check_found(mean: Tensor, left: Tensor, points: Tensor, signature: Signatur
         expected = f"{sheet}near each other"
         found = f"{lost} of {left.numel()} sets without a point that geodesics join to all of them"
         raise ValueError(f"points must be {expected} to have a mean, got {found}")
-    arrays.check_overflow(mean, "points and alpha", "the mean")
+    _inputs.check_overflow(mean, "points and alpha", "the mean")
 
 
 def _attached(at: _Field, cloud: _Cloud) -> Tensor:

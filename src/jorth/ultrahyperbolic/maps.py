@@ -12,10 +12,9 @@ import math
 import torch
 from torch import Tensor
 
-from jorth import arrays
-from jorth.arrays import ArrayLike, ArrayT, Convertible, like_input
+from jorth import _inputs
+from jorth._inputs import ArrayLike, ArrayT, Convertible, explained, like_input
 from jorth.signature import Signature
-from jorth.suggestions import explained
 from jorth.ultrahyperbolic.entire import ARC, NEAR_ARC, geodesic_coefficients, polynomial
 from jorth.ultrahyperbolic.points import check_q, several_points
 
@@ -40,9 +39,9 @@ def exp(
     """
     check_q(signature)
     point, vector = several_points(signature, x=x, v=v)
-    radius = arrays.positive_number(alpha, "alpha", point.dtype)
+    radius = _inputs.positive_number(alpha, "alpha", point.dtype)
     end = exp_at(point, vector, signature.vector(point), radius)
-    arrays.check_overflow(end, "x, v and alpha", "the end of the geodesic")
+    _inputs.check_overflow(end, "x, v and alpha", "the end of the geodesic")
     return like_input(end, x, v)
 
 
@@ -78,7 +77,7 @@ def log(
     """
     a, b, radius = _joined(x, y, signature, alpha)
     vector = log_at(a, b, signature.vector(a), radius)
-    arrays.check_overflow(vector, "x, y and alpha", "the tangent vector")
+    _inputs.check_overflow(vector, "x, y and alpha", "the tangent vector")
     return like_input(vector, x, y)
 
 
@@ -183,7 +182,7 @@ def _joined(
     """x, y and alpha, all checked; a ValueError if a pair is not joined by a geodesic."""
     check_q(signature)
     a, b = several_points(signature, x=x, y=y)
-    radius = arrays.positive_number(alpha, "alpha", a.dtype)
+    radius = _inputs.positive_number(alpha, "alpha", a.dtype)
     with torch.no_grad():
         sign, _, delta, _ = gap(a, b, signature.vector(a), radius)
         apart = int((~_is_joined(sign, delta)).sum())
@@ -207,9 +206,9 @@ def project_tangent(
     """
     check_q(signature)
     point, vector = several_points(signature, x=x, v=v)
-    radius = arrays.positive_number(alpha, "alpha", point.dtype)
+    radius = _inputs.positive_number(alpha, "alpha", point.dtype)
     tangent = project_tangent_at(point, vector, signature.vector(point), radius)
-    arrays.check_overflow(tangent, "x, v and alpha", "the tangent vector")
+    _inputs.check_overflow(tangent, "x, v and alpha", "the tangent vector")
     return like_input(tangent, x, v)
 
 
@@ -244,7 +243,7 @@ def transport(
     a, b, radius = _joined(x, y, signature, alpha)
     vector = several_points(signature, x=x, v=v)[1]
     moved = transport_at(a, b, vector, signature.vector(a), radius)
-    arrays.check_overflow(moved, "x, y, v and alpha", "the tangent vector")
+    _inputs.check_overflow(moved, "x, y, v and alpha", "the tangent vector")
     return like_input(moved, x, y, v)
 
 

@@ -7,10 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jorth import arrays
-from jorth.arrays import ArrayT, Convertible, describe, like_input
+from jorth import _inputs
+from jorth._inputs import ArrayT, Convertible, describe, explained, like_input
 from jorth.signature import Signature
-from jorth.suggestions import explained
 from jorth.ultrahyperbolic.points import check_q, points_of
 
 
@@ -37,7 +36,7 @@ def centroid(
         names = "points, weights, signature and alpha"
         expected = "such that s = sum w_i x_i has <s, s> < 0"
         raise ValueError(f"{names} must be {expected}, got {lost} sums that have not")
-    arrays.check_overflow(mean, "points, weights and alpha", "the centroid")
+    _inputs.check_overflow(mean, "points, weights and alpha", "the centroid")
     return like_input(mean, points, weights)
 
 
@@ -50,13 +49,13 @@ def points_and_weights(
     if x.ndim < 2 or x.shape[-2] == 0:
         expected = f"(..., m, {signature.n}) with m of at least 1"
         raise ValueError(f"points must have shape {expected}, got {describe(points)}")
-    radius = arrays.positive_number(alpha, "alpha", x.dtype)
+    radius = _inputs.positive_number(alpha, "alpha", x.dtype)
     return x, x.new_ones(x.shape[-2]) if weights is None else _weights(weights, x), radius
 
 
 def _weights(value: Any, points: Tensor) -> Tensor:
-    weights = arrays.tensor_alike(value, "weights", points, "points")
-    arrays.check_finite(weights, "weights")
+    weights = _inputs.tensor_alike(value, "weights", points, "points")
+    _inputs.check_finite(weights, "weights")
     try:
         fits = weights.ndim >= 1 and weights.shape[-1] == points.shape[-2]
         torch.broadcast_shapes(weights.shape, points.shape[:-1])  # type: ignore[no-untyped-call]

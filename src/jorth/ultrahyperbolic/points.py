@@ -8,12 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth import arrays
-from jorth.arrays import (
+from jorth import _inputs
+from jorth._inputs import (
     ArrayLike,
     ArrayT,
     Convertible,
     describe,
+    explained,
     like_input,
     numbers_like,
     tensor_after,
@@ -21,7 +22,6 @@ from jorth.arrays import (
 )
 from jorth.derivatives import first_derivatives_only
 from jorth.signature import Signature
-from jorth.suggestions import explained
 
 Place = Tensor | slice
 """Where some coordinates are: an index, or a slice."""
@@ -29,7 +29,7 @@ Place = Tensor | slice
 
 def check_q(signature: object) -> Signature:
     """Return the signature that the argument stands for, which has negative signs, or no U."""
-    found = arrays.check_signature(signature)
+    found = _inputs.check_signature(signature)
     if found.q == 0:
         expected = "q of at least 1 for points with <x, x> = -alpha^2"
         raise ValueError(f"signature must have {expected}, got {found}")
@@ -39,11 +39,11 @@ def check_q(signature: object) -> Signature:
 def points_of(value: Any, signature: Signature, name: str, *, like: Tensor | None = None) -> Tensor:
     """Return a finite tensor (..., n); lists take their dtype from ``like``."""
     points = to_tensor(value, name) if like is None else tensor_after(value, name, like)
-    n = arrays.check_signature(signature).n
+    n = _inputs.check_signature(signature).n
     if points.ndim < 1 or points.shape[-1] != n:
         expected = f"(..., {n}) for {signature}"
         raise ValueError(f"{name} must have shape {expected}, got {describe(value)}")
-    arrays.check_finite(points, name)
+    _inputs.check_finite(points, name)
     return points
 
 
@@ -81,7 +81,7 @@ def lift(x: ArrayT | Convertible, signature: Signature, *, alpha: float = 1.0) -
         Points of U, like x.
     """
     point: Tensor = points_of(x, signature, "x")
-    radius = arrays.positive_number(alpha, "alpha", point.dtype)
+    radius = _inputs.positive_number(alpha, "alpha", point.dtype)
     plus, minus = signature.positions(point.device)
     s, t = point[..., plus], point[..., minus]
     check_q(signature)
@@ -94,7 +94,7 @@ def lift(x: ArrayT | Convertible, signature: Signature, *, alpha: float = 1.0) -
     size = torch.cat([s.detach().abs(), radii], dim=-1).amax(dim=-1, keepdim=True)
     lifted = point.clone()
     lifted[..., minus] = size * height(s / size, radius / size) * polar(t)[1]
-    arrays.check_overflow(lifted, "x and alpha", "the point on the pseudo-hyperboloid")
+    _inputs.check_overflow(lifted, "x and alpha", "the point on the pseudo-hyperboloid")
     return like_input(lifted, x)
 
 
@@ -181,11 +181,11 @@ def origin(
         A tensor if a dtype or a device is given, else a NumPy array.
     """
     check_q(signature)
-    arrays.check_dtype(dtype, optional=True)
-    arrays.check_device(device)
+    _inputs.check_dtype(dtype, optional=True)
+    _inputs.check_device(device)
     kept = torch.float64 if dtype is None else dtype
     point = torch.zeros(signature.n, dtype=kept, device=device)
-    point[int(signature.negative[0])] = arrays.positive_number(alpha, "alpha", kept)
+    point[int(signature.negative[0])] = _inputs.positive_number(alpha, "alpha", kept)
     return point.numpy() if dtype is None and device is None else point
 
 
@@ -200,7 +200,7 @@ def inner(x: ArrayLike, y: ArrayLike, signature: Signature) -> Any:
     """
     a, b = several_points(signature, x=x, y=y)
     product = (a * b * signature.vector(a)).sum(dim=-1)
-    arrays.check_overflow(product, "x and y", "<x, y>")
+    _inputs.check_overflow(product, "x and y", "<x, y>")
     return numbers_like(product, x, y)
 
 
@@ -216,7 +216,7 @@ def membership(x: ArrayLike, signature: Signature, *, alpha: float = 1.0) -> Any
         alpha: The radius of U.
     """
     point = points_of(x, signature, "x").to(torch.float64)
-    radius = arrays.positive_number(alpha, "alpha")
+    radius = _inputs.positive_number(alpha, "alpha")
     size = point.detach().abs().amax(dim=-1, keepdim=True).clamp(min=radius)  # no square overflows
     squares = (point / size).square()
     alpha_squared = (radius / size[..., 0]).square()

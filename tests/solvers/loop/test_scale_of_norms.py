@@ -7,7 +7,7 @@ import torch
 
 import jorth
 from jorth import HyperbolicEigenvalue, Quadratic, Signature, Status
-from jorth.arrays import frobenius
+from jorth._inputs import frobenius
 from jorth.group.gradient import gradient_norm
 from jorth.solvers.jobcd.majorised import MajorisedState, secant_curvature
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from jorth._checkpoint import NOT_SAVED
-from jorth.arrays import check_auto, frobenius
+from jorth._inputs import check_auto, frobenius
 from jorth.group.gradient import symmetric_multiplier
 from jorth.solvers.baselines.infeasible import InfeasibleState
 from jorth.solvers.loop.budget import all_finite

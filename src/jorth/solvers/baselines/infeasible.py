@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from jorth.arrays import unit_roundoff
+from jorth._inputs import unit_roundoff
 from jorth.group.gradient import gradient_norm
 from jorth.solvers.loop.solver import Scored, State
 from jorth.solvers.loop.stopping import Improvement

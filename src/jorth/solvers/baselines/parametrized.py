@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from jorth import arrays
+from jorth import _inputs
 from jorth._checkpoint import NOT_SAVED
 from jorth.group.norms import scaled_violation
 from jorth.nn import CSParametrization, ExponentialParametrization
@@ -69,13 +69,13 @@ class Parametrized(AbstractSolver):
     state_type = ParametrizedState
 
     def __post_init__(self) -> None:
-        arrays.check_choice(self.optimizer, "optimizer", tuple(sorted(LEARNING_RATES)))
+        _inputs.check_choice(self.optimizer, "optimizer", tuple(sorted(LEARNING_RATES)))
         if self.learning_rate is not None:
             expected = "None or a positive number"
             rate = self.learning_rate
-            arrays.real_number(rate, "learning_rate", expected, lambda x: 0 < x < math.inf)
-        arrays.whole_number(self.memory, "memory", 1)
-        arrays.check_count(self.rebase, "rebase")
+            _inputs.real_number(rate, "learning_rate", expected, lambda x: 0 < x < math.inf)
+        _inputs.whole_number(self.memory, "memory", 1)
+        _inputs.check_count(self.rebase, "rebase")
 
     @abstractmethod
     def form(self, signature: Signature) -> Form:
@@ -139,7 +139,7 @@ class Parametrized(AbstractSolver):
 
         Since torch's optimisers have absolute thresholds, f is divided by the norm of its gradient.
         """
-        size = arrays.frobenius(state.gradient)
+        size = _inputs.frobenius(state.gradient)
         state.scale = 1 / size if TINY < size < math.inf else 1.0
         state.memory = []
         state.optimizer = self._fresh_optimizer(state)
@@ -216,7 +216,7 @@ class _StepEvaluations:
         point = X.detach()
         value, gradient = self._evaluate(point)
         better = all_finite(value, gradient) and value < self.best_value
-        if better and float(point.norm()) < 1 / arrays.unit_roundoff(point):
+        if better and float(point.norm()) < 1 / _inputs.unit_roundoff(point):
             self.best_value = value
             self._best_weights = _copies(state.weights)
         X.backward(state.scale * gradient)
@@ -244,8 +244,8 @@ class _StepEvaluations:
         base = self._state.base
         assert base is not None
         gram = torch.diag(signs) if k == n else base.mT @ (signs[:, None] * base)
-        violation = scaled_violation(X, signs, gram, arrays.frobenius(X) / math.sqrt(k)).item()
-        return math.isfinite(violation) and violation > math.sqrt(arrays.unit_roundoff(X))
+        violation = scaled_violation(X, signs, gram, _inputs.frobenius(X) / math.sqrt(k)).item()
+        return math.isfinite(violation) and violation > math.sqrt(_inputs.unit_roundoff(X))
 
     def _evaluate(self, X: Tensor) -> tuple[float, Tensor]:
         """f and its gradient, or NaN if X is lost; each point is evaluated once per step."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from jorth.arrays import check_choice, check_theta, positive_number
+from jorth._inputs import check_choice, check_theta, positive_number
 from jorth.solvers.jobcd.gauss_seidel import GaussSeidel
 from jorth.solvers.jobcd.jacobi import Jacobi
 from jorth.solvers.jobcd.variance_reduced import VarianceReduced

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.arrays import frobenius
+from jorth._inputs import frobenius
 from jorth.objectives.definiteness import is_semidefinite, square_root
 from jorth.plane import apply_rows
 from jorth.plane.proximal import NEAR_NULL, RELATIVE_THETA

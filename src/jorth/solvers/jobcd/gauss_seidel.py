@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth._checkpoint import NOT_SAVED
-from jorth.arrays import check_auto, check_choice, check_theta, whole_number
+from jorth._inputs import check_auto, check_choice, check_theta, whole_number
 from jorth.group.gradient import skew_gradient
 from jorth.kernels import Majoriser
 from jorth.plane import all_pairs, random_pairs

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth._checkpoint import NOT_SAVED
-from jorth.arrays import check_auto, check_choice, check_count, check_theta, real_number
+from jorth._inputs import check_auto, check_choice, check_count, check_theta, real_number
 from jorth.group.gradient import skew_gradient
 from jorth.kernels import Majoriser, QuadraticRounds
 from jorth.kernels.pairings import MATCHINGS, Matching, rounds_in_tournament, shuffled_tournament

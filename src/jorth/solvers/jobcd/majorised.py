@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import frobenius
+from jorth._inputs import frobenius
 from jorth.kernels import Proposal, QuadraticRounds, tournament_rounds
 from jorth.kernels.pairings import rounds_in_tournament
 from jorth.plane.proximal import StepRule

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jorth.arrays import check_count, frobenius, positive_number, real_number
+from jorth._inputs import check_count, frobenius, positive_number, real_number
 from jorth.solvers.jobcd.averaged_steps import AveragingRule
 from jorth.solvers.jobcd.jacobi import DECAY, MOMENTUM, Jacobi, JacobiState
 from jorth.solvers.jobcd.majorised import first_curvature

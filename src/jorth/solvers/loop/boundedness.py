@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from jorth.arrays import frobenius
+from jorth._inputs import frobenius
 from jorth.objectives import QuadraticForm
 from jorth.objectives.definiteness import is_definite
 from jorth.signature import Signature

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth.arrays import check_number, small_as_numpy, whole_number
+from jorth._inputs import check_number, small_as_numpy, whole_number
 from jorth.objectives import AbstractObjective, QuadraticForm
 from jorth.objectives.second_order import Product
 from jorth.solvers.loop.scale import Scale

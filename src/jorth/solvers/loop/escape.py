@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.arrays import unit_roundoff
+from jorth._inputs import unit_roundoff
 from jorth.group import polish
 from jorth.group.norms import spectral_norm
 from jorth.signature import Signature

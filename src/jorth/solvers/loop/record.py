@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.arrays import describe, unit_roundoff
+from jorth._inputs import describe, unit_roundoff
 from jorth.group import polish
 from jorth.group.gradient import gradient_norm
 from jorth.group.norms import scaled_violation, spectral_norm

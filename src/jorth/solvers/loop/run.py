@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth import arrays
+from jorth import _inputs
 from jorth._checkpoint import ADVICE, Content, Folder
 from jorth._distributed import only_first
 from jorth.solvers.loop import snapshot, stalls
@@ -67,17 +67,17 @@ class Settings:
     on_unbounded: Literal["stop", "continue"]
 
     def __post_init__(self) -> None:
-        arrays.check_choice(self.on_unbounded, "on_unbounded", ("stop", "continue"))
-        arrays.check_number(self.gradient_tolerance, "gradient_tolerance", 0)
-        arrays.check_number(self.checkpoint_interval, "checkpoint_interval", 0)
-        arrays.check_flag(self.progress, "progress")
+        _inputs.check_choice(self.on_unbounded, "on_unbounded", ("stop", "continue"))
+        _inputs.check_number(self.gradient_tolerance, "gradient_tolerance", 0)
+        _inputs.check_number(self.checkpoint_interval, "checkpoint_interval", 0)
+        _inputs.check_flag(self.progress, "progress")
         if self.callback is not None and not callable(self.callback):
-            raise TypeError(f"callback must be a function, got {arrays.describe(self.callback)}")
+            raise TypeError(f"callback must be a function, got {_inputs.describe(self.callback)}")
         if self.checkpoint is not None:
-            arrays.file_path(self.checkpoint, "checkpoint")
+            _inputs.file_path(self.checkpoint, "checkpoint")
         if self.stop is not None and not isinstance(self.stop, Criterion):
             raise TypeError(
-                f"stop must be a criterion from jorth.stopping, got {arrays.describe(self.stop)}"
+                f"stop must be a criterion from jorth.stopping, got {_inputs.describe(self.stop)}"
             )
 
     @property
@@ -219,7 +219,7 @@ class Run:
         state.burst.rows = None
         if rows is None or len(rows) < 2:
             return 0
-        eps = 2 * arrays.unit_roundoff(state.X)
+        eps = 2 * _inputs.unit_roundoff(state.X)
         table = self.record.add_passed(rows, state.value, self.iteration, began)
         values = table[:, [COLUMNS.index("value"), COLUMNS.index("gradient_norm")]]
         for value, gradient_norm in values.tolist():
@@ -274,7 +274,7 @@ class Run:
             reason = "||X|| has grown beyond u^(-1/2), where feasibility has no digits left"
             return _ending(*(self.escape.far_out() or (Status.STALLED, reason)))
         reason = state.reason if state.stalled else ""
-        eps = 2 * arrays.unit_roundoff(state.X)
+        eps = 2 * _inputs.unit_roundoff(state.X)
         if self.improvement.update(row["value"], row["gradient_norm"], eps) >= STALL_PATIENCE:
             reason = f"{STALL_PATIENCE} iterations without a better value or gradient norm"
         if not reason:
@@ -292,7 +292,7 @@ class Run:
             return None
         form = objective.quadratic()
         L = objective.curvature() or state.curvature
-        L = L or arrays.frobenius(state.gradient) / arrays.frobenius(state.X)
+        L = L or _inputs.frobenius(state.gradient) / _inputs.frobenius(state.X)
         curvature = (L, None) if form is None else (form.like(state.X).A, form.like(state.X).D)
         moved, decrease, unbounded = lowest_plane(
             state.X, state.gradient, self.problem.signature, STATIONARITY_THETA * L, curvature
@@ -300,7 +300,7 @@ class Run:
         if unbounded and self.problem.ends_unbounded:
             return self.escape.in_a_plane(state)
         size = abs(state.value) + abs(float((state.gradient * state.X).sum()))
-        least = PLANE_DECREASE * arrays.unit_roundoff(state.X) * size
+        least = PLANE_DECREASE * _inputs.unit_roundoff(state.X) * size
         if moved is None or not decrease > least:
             return None
         value, gradient = objective.value_and_gradient(moved)
@@ -327,7 +327,7 @@ class Run:
         if len(history) < 2 or self.record.scored_at != self.iteration:
             return False
         X = self.record.scored.X
-        limit = arrays.unit_roundoff(X) ** -0.5
+        limit = _inputs.unit_roundoff(X) ** -0.5
         if not history.last("norm") > limit / 2:  # that of X before it was polished, roughly
             return False
         if not bool(torch.linalg.matrix_norm(X, ord=2) > limit):
@@ -342,7 +342,7 @@ class Run:
         try:
             return bool(answer)
         except (TypeError, ValueError, RuntimeError):
-            found = arrays.describe(answer)
+            found = _inputs.describe(answer)
             raise TypeError(f"callback must return True, False or None, got {found}") from None
 
     def _report(self, state: State, row: dict[str, float]) -> Report:
@@ -355,7 +355,7 @@ class Run:
                 return 0.0
             point = self.record.scored
             L = state.curvature or problem.objective.curvature()
-            L = L or arrays.frobenius(point.gradient) / arrays.frobenius(point.X)
+            L = L or _inputs.frobenius(point.gradient) / _inputs.frobenius(point.X)
             unit = problem.objective.unit
             if L == 0:  # f is flat here, and its curvature unknown
                 return 0.0

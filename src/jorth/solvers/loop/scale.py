@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from jorth.arrays import frobenius
+from jorth._inputs import frobenius
 from jorth.group.norms import spectral_norm
 
 LARGEST_VALUE = 500

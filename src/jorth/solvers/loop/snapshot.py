@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from jorth._checkpoint import Content, mismatch, pack, restoring, unpack
-from jorth.arrays import frobenius, unit_roundoff
+from jorth._inputs import frobenius, unit_roundoff
 from jorth.group.norms import spectral_norm
 from jorth.solvers.loop.budget import Clock, Evaluations
 from jorth.solvers.loop.record import COLUMNS, History, drift

@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth._checkpoint import NOT_SAVED
-from jorth.arrays import describe
+from jorth._inputs import Explained, describe
 from jorth.objectives import AbstractObjective, AutogradObjective
 from jorth.plane.proximal import RELATIVE_THETA
 from jorth.signature import Signature
 from jorth.solvers.loop.budget import CountedObjective, all_finite
 from jorth.solvers.loop.status import Status, StopRun
-from jorth.suggestions import Explained
 
 
 @dataclass

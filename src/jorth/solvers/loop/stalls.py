@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from jorth.arrays import frobenius, unit_roundoff
+from jorth._inputs import frobenius, unit_roundoff
 from jorth.group.gradient import skew_gradient
 from jorth.group.retractions import cayley_step
 from jorth.solvers.loop.budget import CountedObjective

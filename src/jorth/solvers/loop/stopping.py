@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from jorth.arrays import check_number, describe, unit_roundoff, whole_number
+from jorth._inputs import check_number, describe, unit_roundoff, whole_number
 from jorth.solvers.loop.budget import Evaluations
 from jorth.solvers.loop.record import History
 from jorth.solvers.loop.status import Status

@@ -13,13 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth import arrays
+from jorth import _inputs
+from jorth._inputs import ArrayLike, as_array, explained, is_sparse, warn_of_other_order
 from jorth.group import PolishError, random_point, residual
 from jorth.group.elements import check_feasible
 from jorth.group.norms import power_of_two
 from jorth.group.polishing import orthogonal_factor
 from jorth.group.time_column import warn_of_other_time
-from jorth.inputs import ArrayLike, as_array, is_sparse, warn_of_other_order
 from jorth.linalg.polar import balance
 from jorth.objectives import Procrustes
 from jorth.signature import Signature
@@ -33,7 +33,6 @@ from jorth.solvers.minimize import minimize, starting_point
 from jorth.solvers.procrustes.batches import procrustes_batch
 from jorth.solvers.procrustes.certificate import Certificate, certificate_of
 from jorth.solvers.procrustes.starts import Clouds, Starts, component_flips
-from jorth.suggestions import explained
 
 ALL_DIGITS = 1e-11
 """The tolerance of a run that by default goes on from the best point if the gap is open: Newton's
@@ -124,10 +123,10 @@ def procrustes(
         The `Result` of the best run, with the iterations, evaluations and time of all runs, which
         are its ``stages``. For many problems a `jorth.BatchResult`.
     """
-    arrays.check_choice(components, "components", ("all", "start"))
-    arrays.whole_number(starts, "starts", 0)
+    _inputs.check_choice(components, "components", ("all", "start"))
+    _inputs.whole_number(starts, "starts", 0)
     if certify is not None and not isinstance(certify, (bool, np.bool_)):
-        raise ValueError(f"certify must be True or False, got {arrays.shown(certify)}")
+        raise ValueError(f"certify must be True or False, got {_inputs.shown(certify)}")
     warn_of_other_order(source, target, "source", "target")
     clouds = as_array(source, "source"), as_array(target, "target")
     source, target = clouds
@@ -141,7 +140,7 @@ def procrustes(
         def run(X: Tensor, name: str, tolerance: float | None = None) -> Result:
             folder = None if checkpoint is None else Path(checkpoint) / name
             own["gradient_tolerance"] = gradient_tolerance if tolerance is None else tolerance
-            X = arrays.like_input(X.to(objective.data()), alike)
+            X = _inputs.like_input(X.to(objective.data()), alike)
             return minimize(objective, X, checkpoint=folder, **own)
 
         found = _Search(objective, signature, run, finer)
@@ -152,7 +151,7 @@ def procrustes(
     if any(cloud.ndim == 3 for cloud in clouds):
         most = options.pop("max_iterations", None)
         limits = Limits(max_iterations=most, max_time=options.pop("max_time", None))
-        batch = f"source {arrays.describe(source)}, target {arrays.describe(target)}"
+        batch = f"source {_inputs.describe(source)}, target {_inputs.describe(target)}"
         check_batch_arguments(method, batch, checkpoint=checkpoint, **options)
 
         def again(source: Tensor, target: Tensor, x0: Tensor) -> tuple[Result, Certificate | None]:
@@ -170,32 +169,32 @@ def procrustes(
         )
         return answers  # type: ignore[no-any-return]
     options = dict(max_iterations=MAX_ITERATIONS) | options | dict(signature=signature)
-    n = arrays.check_signature(signature).n
-    data = arrays.to_tensor(target, "target")
+    n = _inputs.check_signature(signature).n
+    data = _inputs.to_tensor(target, "target")
     thin = data.ndim == 2 and data.shape[1] < n
     if thin or is_sparse(source):
         objective = Procrustes(source, target if thin else data.double())
     else:
-        objective = Procrustes(arrays.to_tensor(source, "source").double(), data.double())
+        objective = Procrustes(_inputs.to_tensor(source, "source").double(), data.double())
     if objective.shape()[0] != n:
         found = f"{signature} (p + q = {n}) and a source of shape {tuple(clouds[0].shape)}"
         raise ValueError(f"signature must have one sign per column of source, got {found}")
     if data.shape[1] > n:
         wanted = f"shape (m, k) with k at most {n}"
-        raise ValueError(f"target must have {wanted}, got {arrays.describe(target)}")
+        raise ValueError(f"target must have {wanted}, got {_inputs.describe(target)}")
     warn_of_other_time(signature, *objective.clouds())
     alike: Any = target if x0 is None else x0
     if x0 is not None:
-        start = arrays.tensor_alike(x0, "x0", data, "target")
+        start = _inputs.tensor_alike(x0, "x0", data, "target")
         if tuple(start.shape) != objective.shape():
             wanted = f"shape {objective.shape()} to go with source and target"
-            raise ValueError(f"x0 must have {wanted}, got {arrays.describe(x0)}")
+            raise ValueError(f"x0 must have {wanted}, got {_inputs.describe(x0)}")
     if thin:
         if certify:
             wanted = f"left out if target has fewer than {n} columns"
             raise ValueError(f"certify must be {wanted}, got True and {data.shape[1]} columns")
         if x0 is None:
-            x0 = arrays.like_input(torch.eye(*objective.shape()).to(data), alike)
+            x0 = _inputs.like_input(torch.eye(*objective.shape()).to(data), alike)
         if method is None:
             method = "gs-jobcd"
             options["components"] = components
@@ -206,7 +205,7 @@ def procrustes(
             checkpoint=checkpoint, **options,
         )  # fmt: skip
     if x0 is not None and data.dtype is not torch.float64:
-        arrays.check_finite(start, "x0")
+        _inputs.check_finite(start, "x0")
         check_feasible(start, signature, "x0", limit=drift(start))
         x0 = orthogonal_factor(start.double(), signature, "x0")
 
@@ -221,7 +220,7 @@ def _rounded(result: Result, dtype: torch.dtype, signature: Signature) -> Result
     """The result with x in the dtype of the data."""
     if dtype is torch.float64:
         return result
-    x = arrays.like_input(arrays.to_tensor(result.x, "x").to(dtype), result.x)
+    x = _inputs.like_input(_inputs.to_tensor(result.x, "x").to(dtype), result.x)
     violation = float(residual(x, signature))
     return replace(result, x=x, residual=violation, violation=max(violation, result.violation))
 
@@ -299,7 +298,7 @@ class _Search:
         return self.certificate is None or bool(self.certificate.closed)
 
     def _point(self) -> Tensor:
-        return arrays.to_tensor(self.best.x, "x").cpu()
+        return _inputs.to_tensor(self.best.x, "x").cpu()
 
     def _renew(self, *, thorough: bool = False) -> None:
         """The certificate of the best point so far: the cheap ones, or the best one."""
@@ -336,11 +335,11 @@ class _Search:
 def _least_squares(R: Tensor, T1: Tensor) -> Tensor:
     """M (n, n); if it is not unique, that of least norm. No bound depends on that decision."""
     size = R.diagonal().abs()
-    if float(size.min()) > len(R) * arrays.unit_roundoff(R) * float(size.max()):
+    if float(size.min()) > len(R) * _inputs.unit_roundoff(R) * float(size.max()):
         M: Tensor = torch.linalg.solve_triangular(R, T1, upper=True)
     else:
         M = torch.linalg.lstsq(R, T1, driver="gelsd").solution
-    arrays.check_overflow(M, "source and target", "the least-squares solution")
+    _inputs.check_overflow(M, "source and target", "the least-squares solution")
     return M
 
 

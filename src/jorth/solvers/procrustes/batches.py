@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth import arrays
+from jorth import _inputs
 from jorth.group.norms import power_of_two
 from jorth.group.polishing import orthogonal_factor
 from jorth.group.time_column import warn_of_other_time
@@ -57,17 +57,17 @@ def procrustes_batch(
 
     ``again`` solves a single problem (source, target, x0), whose gap is open.
     """
-    T = arrays.to_tensor(target, "target").detach()
-    S = arrays.tensor_alike(source, "source", T, "target").detach()
-    n = arrays.check_signature(signature).n
+    T = _inputs.to_tensor(target, "target").detach()
+    S = _inputs.tensor_alike(source, "source", T, "target").detach()
+    n = _inputs.check_signature(signature).n
     if S.ndim != 3 or S.shape[2] != n or not S.numel():
         wanted = f"(B, m, {n}) with B and m at least 1 for {signature}"
-        raise ValueError(f"source must have shape {wanted}, got {arrays.describe(source)}")
+        raise ValueError(f"source must have shape {wanted}, got {_inputs.describe(source)}")
     if T.shape != S.shape:
         wanted = f"{tuple(S.shape)} like source"
-        raise ValueError(f"target must have shape {wanted}, got {arrays.describe(target)}")
+        raise ValueError(f"target must have shape {wanted}, got {_inputs.describe(target)}")
     warn_of_other_time(signature, S, T)
-    arrays.check_number(tolerance, "gradient_tolerance", 0)
+    _inputs.check_number(tolerance, "gradient_tolerance", 0)
     own = None if x0 is None else starts(x0, T, len(S), signature).double()
     if own is not None and T.dtype is not torch.float64:
         own = orthogonal_factor(own, signature, "x0")

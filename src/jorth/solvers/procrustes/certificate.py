@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jorth.arrays import is_sparse
+from jorth._inputs import is_sparse
 from jorth.objectives import Procrustes
 from jorth.objectives.procrustes import BLOCK
 from jorth.signature import Signature

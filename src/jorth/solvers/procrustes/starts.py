@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from jorth import arrays
+from jorth import _inputs
 from jorth.objectives.procrustes import BLOCK
 from jorth.signature import Signature
 
@@ -43,7 +43,7 @@ class Clouds(NamedTuple):
         k, n = source.shape[1:]
         m = m or k
         constant = (target.square().sum((1, 2)) + rest) / (2 * m)
-        unit = 4 * (k + n + m / BLOCK) * arrays.unit_roundoff(source)
+        unit = 4 * (k + n + m / BLOCK) * _inputs.unit_roundoff(source)
         A, C = source.mT @ source / m, source.mT @ target / -m
         return cls(source, target, A, C, constant, torch.full_like(constant, unit))
 
@@ -230,7 +230,7 @@ def _factor(M: Tensor, signs: Tensor) -> Tensor:
     X = M * ratio[:, None, None]
     inverse = inverse / ratio[:, None, None]
     s = signs[:, None] * signs
-    level = 4 * len(signs) * arrays.unit_roundoff(M)
+    level = 4 * len(signs) * _inputs.unit_roundoff(M)
     J = torch.diag(signs)
     for turn in range(FACTOR_STEPS):
         X = (X + s * inverse.mT) / 2

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 from torch import Tensor
 
 from jorth._checkpoint import NOT_SAVED
-from jorth.arrays import check_choice, frobenius
+from jorth._inputs import check_choice, frobenius
 from jorth.group.gradient import skew_gradient
 from jorth.solvers.loop.solver import AbstractSolver, Problem, State
 from jorth.solvers.riemannian.line_search import Line, Trial, search

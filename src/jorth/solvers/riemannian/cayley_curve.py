@@ -15,7 +15,7 @@ import math
 import torch
 from torch import Tensor
 
-from jorth.arrays import unit_roundoff
+from jorth._inputs import unit_roundoff
 from jorth.group.retractions import cayley_step
 from jorth.solvers.riemannian.scalars import fetch
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from jorth.arrays import check_count, frobenius
+from jorth._inputs import check_count, frobenius
 from jorth.solvers.riemannian.base import RiemannianMethod, RiemannianState
 from jorth.solvers.riemannian.line_search import Line, Trial
 from jorth.solvers.riemannian.scalars import add_scaled, inner, lazy_inner, on_device

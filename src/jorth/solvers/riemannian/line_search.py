@@ -10,7 +10,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from jorth.arrays import frobenius
+from jorth._inputs import frobenius
 from jorth.group.gradient import skew_gradient
 from jorth.group.retractions import cayley_step
 from jorth.signature import Signature

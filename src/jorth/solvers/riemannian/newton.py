@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth._checkpoint import NOT_SAVED
-from jorth.arrays import frobenius, unit_roundoff
+from jorth._inputs import frobenius, unit_roundoff
 from jorth.objectives import QuadraticForm
 from jorth.objectives.second_order import belongs_to
 from jorth.solvers.loop.solver import Problem

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from jorth.arrays import frobenius, unit_roundoff
+from jorth._inputs import frobenius, unit_roundoff
 from jorth.group.retractions import cayley_step
 from jorth.solvers.loop.solver import Problem, State
 from jorth.solvers.riemannian.line_search import Line, Trial, inner

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth import arrays
-from jorth.arrays import frobenius, unit_roundoff
+from jorth import _inputs
+from jorth._inputs import explained, frobenius, unit_roundoff
 from jorth.group.elements import check_feasible
 from jorth.group.gradient import gradient_norm
 from jorth.group.norms import spectral_norm
@@ -23,7 +23,6 @@ from jorth.solvers.loop.budget import CountedObjective, all_finite
 from jorth.solvers.loop.solver import as_objective
 from jorth.solvers.second_order.lowest import Vector, lowest
 from jorth.solvers.stationarity import point_of
-from jorth.suggestions import explained
 
 MAX_PRODUCTS = 1000
 ACCURACY = 1e-8
@@ -128,23 +127,23 @@ def hessian_check(
             or second derivatives at X.
     """
     function = as_objective(objective)
-    arrays.check_signature(signature)
+    _inputs.check_signature(signature)
     known = function.signature
     if known not in (None, signature):
         raise ValueError(f"signature must be the objective's, {known}, got {signature}")
     if function.ranks is not None:
         raise ValueError("objective must be that of one process, got a Sharded one")
-    arrays.whole_number(max_products, "max_products", 1)
+    _inputs.whole_number(max_products, "max_products", 1)
     point = point_of(function, X, signature)
     if point.shape[1] > signature.n:
-        raise ValueError(f"X must have at most {signature.n} columns, got {arrays.describe(X)}")
+        raise ValueError(f"X must have at most {signature.n} columns, got {_inputs.describe(X)}")
     if point.shape[0] == point.shape[1]:
         check_feasible(point, signature)
     if not function.defined_everywhere:
         function.check_start(point)
     hessian = Hessian(CountedObjective(function), signature, point)
     check, _ = examine(hessian, max_products)
-    return replace(check, direction=arrays.like_input(check.direction, X))
+    return replace(check, direction=_inputs.like_input(check.direction, X))
 
 
 def examine(hessian: Hessian, max_products: int = MAX_PRODUCTS) -> tuple[HessianCheck, Tensor]:

@@ -1,36 +1,457 @@
-"""Checks of arguments. NumPy in, NumPy out; torch in, torch out. Inside there are only tensors.
+"""Arrays in, arrays out: checks of arguments, what is converted, and what messages say of it.
 
 Every public function checks its arguments here, so that an error names the argument, what it got
 and what it expects. A check takes the value first and then its name. Functions called ``check_...``
-return nothing or what they were given; the others convert.
+return nothing or what they were given; the others convert. NumPy in, NumPy out; torch in, torch
+out. Inside there are only tensors. pandas is not imported: a frame is what has columns and turns
+into a NumPy array.
 """
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import math
 import numbers
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import cache, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.inputs import FLOATS as FLOATS
-from jorth.inputs import NATIVE, carries_floats, to_array, to_floats
-from jorth.inputs import ArrayLike as ArrayLike
-from jorth.inputs import Convertible as Convertible
-from jorth.inputs import is_plain as is_plain
-from jorth.inputs import is_sparse as is_sparse
-from jorth.messages import describe as describe
-from jorth.messages import shown as shown
 from jorth.signature import Signature, as_signature
-from jorth.suggestions import suggestion
+
+# -- what messages say of a value: its type and size, never the data in it
+
+LONGEST_SHOWN = 40
+"""How many characters of a value an error message repeats at most."""
+MOST_NAMED = 3
+"""How many names an error message lists at most."""
+
+
+def describe(value: object) -> str:
+    """The type and size of an argument for an error message, never the entries of an array."""
+    if isinstance(value, (np.ndarray, Tensor)):
+        return _array(value)
+    if hasattr(value, "tocsr") and hasattr(value, "dtype"):
+        return f"{_with_article(value.dtype)} sparse matrix of shape {_shape(value)}"
+    kind = cut(type(value).__name__)
+    if hasattr(value, "to_numpy") and not isinstance(value, type):  # a frame or a series
+        dtype = "" if hasattr(value, "columns") else f"{cut(getattr(value, 'dtype', ''))} "
+        return f"{_with_article(dtype + kind)} of shape {_shape(value)}"
+    if value is None:
+        return "None"
+    if isinstance(value, type):
+        return f"the class {cut(value.__name__)}"
+    short = _short(value)
+    if short is not None:
+        return f"{kind} {short}"
+    if isinstance(value, (str, bytes, list, tuple, dict, set)):
+        return f"{kind} of length {len(value)}{_inner(value)}"
+    return kind
+
+
+def shown(value: object) -> str:
+    """A number, a string or a small tuple as it is written; anything else is described."""
+    return _short(value) or describe(value)
+
+
+def listed(names: Sequence[object]) -> str:
+    """The first names of a list, and how many more there are."""
+    some = ", ".join(shown(name) for name in names[:MOST_NAMED])
+    return some if len(names) <= MOST_NAMED else f"{some} and {len(names) - MOST_NAMED} more"
+
+
+def cut(text: object, most: int = LONGEST_SHOWN) -> str:
+    """A text that is short enough for a message."""
+    written = str(text)
+    return written if len(written) <= most else f"{written[: most - 3]}..."
+
+
+def _inner(value: object) -> str:
+    """The lengths of the lists in a list, by the first of them."""
+    found = ""
+    while isinstance(value, (list, tuple)) and value and isinstance(value[0], (list, tuple)):
+        value = value[0]
+        found += f" of {cut(type(value).__name__)}s of length {len(value)}"
+        if len(found) > 2 * LONGEST_SHOWN:  # or for ever, if a list holds itself
+            break
+    return found
+
+
+def _array(value: Any) -> str:
+    masked = "masked " if isinstance(value, np.ma.MaskedArray) else ""
+    kind = "array" if isinstance(value, np.ndarray) else "tensor"
+    sparse = "sparse " if "sparse" in str(getattr(value, "layout", "")) else ""
+    nested = "nested " if getattr(value, "is_nested", False) else ""
+    place = " on meta" if getattr(value, "is_meta", False) else ""
+    kind = f"{masked}{sparse}{nested}{kind}"
+    return f"{_with_article(value.dtype)} {kind} of shape {_shape(value)}{place}"
+
+
+def _with_article(noun: object) -> str:
+    text = cut(noun)
+    return f"{'an' if text[:1] in 'aeio' else 'a'} {text}"
+
+
+def _shape(value: Any) -> str:
+    if getattr(value, "is_nested", False):  # asked for its shape, torch raises an internal error
+        return f"({value.size(0)}, various)"
+    return str(tuple(getattr(value, "shape", ())))
+
+
+def _short(value: object) -> str | None:
+    """The value as it is written, or None if that is long."""
+    if isinstance(value, int) and abs(value) > 10**LONGEST_SHOWN:
+        return f"{'-' if value < 0 else ''}2^{value.bit_length() - 1} or more"
+    small = isinstance(value, tuple) and len(value) <= 4 and all(_short(entry) for entry in value)
+    if small or value is None or isinstance(value, (numbers.Number, np.generic, str, bytes)):
+        written = repr(value)
+        return written if len(written) <= LONGEST_SHOWN else None
+    return None
+
+
+def warn_user(text: str, category: type[Warning]) -> None:
+    """Warn on behalf of the caller of jorth, however deep inside this is called."""
+    level = 2
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("jorth."):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(text, category, stacklevel=level)
+
+
+# -- misspelt names
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Made = TypeVar("Made", bound="Explained")
+LONGEST_LIST = 240
+"""How many characters a message spends on the names that there are."""
+
+
+def meant(name: object, valid: Iterable[str]) -> str | None:
+    """Return the valid name that is nearest to ``name``, or None if none is near."""
+    if not isinstance(name, str) or len(name) > 200:
+        return None
+    forms = {_plain(candidate): candidate for candidate in valid}
+    wanted = _plain(name)
+    longer = [form for form in forms if len(wanted) > 2 and form.startswith(wanted)]
+    near = longer or difflib.get_close_matches(wanted, forms, n=1, cutoff=0.7)
+    return forms[near[0]] if near else None
+
+
+def _plain(name: str) -> str:
+    """Return a name without case and separators."""
+    return "".join(letter for letter in name.lower() if letter.isalnum())
+
+
+def suggestion(name: object, valid: Iterable[str]) -> str:
+    """Return the end of a message: which name was meant, or nothing."""
+    found = meant(name, valid)
+    return "" if found is None else f"; did you mean {found!r}?"
+
+
+def _all_of(names: Iterable[str]) -> str:
+    """Return the names, separated by commas, as far as a message has room for them."""
+    text = ", ".join(names)
+    return text if len(text) <= LONGEST_LIST else text[:LONGEST_LIST].rpartition(",")[0] + ", ..."
+
+
+def check_keywords(owner: str, given: Iterable[str], valid: Collection[str]) -> None:
+    """Check that all names are valid; a TypeError has the one that was meant, or all."""
+    for name in given:
+        if name not in valid:
+            hint = suggestion(name, valid) or f"; it has {_all_of(valid)}"
+            raise TypeError(f"{owner} has no argument {name[:LONGEST_SHOWN]!r}{hint}")
+
+
+def explained(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a public function so that a wrong keyword gives the error of `check_keywords`.
+
+    Signs that stand for a signature become one.
+    """
+    names, open_ended = _names(function)
+    position = names.index("signature") if "signature" in names else None
+
+    @wraps(function)
+    def call(*arguments: P.args, **named: P.kwargs) -> R:
+        if named and not open_ended:
+            check_keywords(function.__name__, named, names)
+        if "signature" in named:
+            named["signature"] = as_signature(named["signature"])
+        elif position is not None and position < len(arguments):
+            given = arguments[position]
+            if not isinstance(given, Signature):
+                before, after = arguments[:position], arguments[position + 1 :]
+                return function(*before, as_signature(given), *after, **named)  # type: ignore
+        return function(*arguments, **named)
+
+    return call
+
+
+class Explained:
+    """A class whose constructor does the same, also for what it passes on to the next class."""
+
+    def __new__(cls: type[Made], *arguments: Any, **named: Any) -> Made:
+        names, open_ended = _constructor(cls)  # type: ignore[arg-type]
+        if not open_ended:
+            check_keywords(cls.__name__, named, names)
+        return super().__new__(cls)
+
+
+def _names(function: Callable[..., Any]) -> tuple[list[str], bool]:
+    """Return the names of the arguments, and whether there may be others."""
+    kinds = {name: one.kind for name, one in inspect.signature(function).parameters.items()}
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [name for name in kinds if kinds[name] not in several], several[1] in kinds.values()
+
+
+@cache
+def _constructor(cls: type) -> tuple[tuple[str, ...], bool]:
+    names: list[str] = []
+    for owner in cls.__mro__:
+        if "__init__" in vars(owner):
+            found, open_ended = _names(vars(owner)["__init__"])
+            names += [name for name in found[1:] if name not in names]
+            if not open_ended:
+                return tuple(names), False
+    return tuple(names), True
+
+
+# -- what is converted
+
+MOST_DENSE = 2**28
+"""The most entries of a sparse matrix that is made dense: 2 GiB in float64."""
+KINDS = "NumPy, torch, nested lists, pandas or scipy.sparse"
+NATIVE = frozenset((np.dtype(np.float64), np.dtype(np.float32)))
+FLOATS = (torch.float64, torch.float32)
+HALF = (torch.bfloat16, torch.float16)
+"""The dtypes of weights that are rounded from float32 ones; nothing is computed in them."""
+INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
+class _Frame(Protocol):
+    """A frame or a series, of pandas or of another library."""
+
+    def to_numpy(self) -> NDArray[Any]: ...
+
+
+class _Sparse(Protocol):
+    """A matrix or an array of scipy.sparse."""
+
+    def toarray(self) -> NDArray[Any]: ...
+
+
+Convertible: TypeAlias = Sequence[Any] | NDArray[np.integer] | _Frame | _Sparse
+"""What is turned into an array: `ArrayT | Convertible` is how a function says that it takes both.
+
+An object with nothing but ``__array__`` is taken as well, but not told to type checkers: tensors
+have that method, too, and a checker would no longer see that a tensor gives a tensor.
+"""
+ArrayLike: TypeAlias = NDArray[Any] | Tensor | Convertible
+"""What is accepted wherever an array is taken.
+
+Arrays and tensors of float64 and float32 are used as they are. Whole numbers and lists become
+float64, float16 and bfloat16 become float32, and a frame keeps float32 if all of its columns have
+it. The answer is a tensor for a tensor, on its device, and a NumPy array for anything else.
+"""
+
+
+def is_sparse(value: object) -> bool:
+    """Whether the value is a matrix or an array of scipy.sparse."""
+    return hasattr(value, "tocsr")
+
+
+def is_plain(tensor: Tensor) -> bool:
+    """Return whether a tensor is dense: neither sparse nor nested."""
+    return tensor.layout is torch.strided and not tensor.is_nested
+
+
+def carries_floats(value: object) -> bool:
+    """Whether a value is an array or a tensor that is used as it is, not converted."""
+    if isinstance(value, np.ndarray):
+        return value.dtype in NATIVE and not isinstance(value, np.ma.MaskedArray)
+    return isinstance(value, Tensor) and value.dtype in FLOATS and is_plain(value)
+
+
+def to_floats(value: object, name: str) -> NDArray[Any] | Tensor:
+    """An array or a tensor of float64 or float32, see `ArrayLike`, or an error."""
+    if isinstance(value, Tensor):
+        return _tensor_of_floats(value, name)
+    array = to_array(value, name)
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    if kind not in "iuf" or (kind == "f" and size > 8):
+        raise _not_numbers(value, array, name)
+    without_dtype = isinstance(value, Sequence)
+    single = kind == "f" and size <= 4 and not without_dtype
+    return array.astype(np.float32 if single else np.float64, copy=False)
+
+
+def as_array(value: Any, name: str) -> Any:
+    """An array, a tensor or a sparse matrix as it is; anything else as an array of floats."""
+    known = isinstance(value, (np.ndarray, Tensor)) or is_sparse(value)
+    return value if known else to_floats(value, name)
+
+
+def to_array(value: object, name: str) -> NDArray[Any]:
+    """A NumPy array of any dtype from anything but a tensor, or an error."""
+    if isinstance(value, np.ma.MaskedArray):
+        masked = int(np.ma.count_masked(value))  # type: ignore[no-untyped-call]
+        if masked:
+            found = f"{describe(value)} with {masked} of them"
+            raise ValueError(f"{name} must have no masked entries, got {found}")
+        return np.asarray(value.data)
+    if isinstance(value, np.ndarray):
+        return np.asarray(value)  # without the ways of a subclass
+    if isinstance(value, (type, str, bytes, bytearray, np.generic)):
+        raise _not_an_array(value, name)
+    if is_sparse(value):
+        return _dense(value, name)
+    if hasattr(value, "to_numpy"):
+        return _from_frame(value, name)
+    if isinstance(value, Sequence) or hasattr(value, "__array__"):
+        return _from_sequence(value, name)
+    raise _not_an_array(value, name)
+
+
+def _not_an_array(value: object, name: str) -> TypeError:
+    return TypeError(f"{name} must be an array ({KINDS}), got {describe(value)}")
+
+
+def _not_numbers(value: object, array: NDArray[Any], name: str) -> TypeError:
+    """The error for entries that are not real numbers, or have more digits than float64."""
+    found = describe(value)
+    if not isinstance(value, np.ndarray):
+        found += f" with entries of type {cut(array.dtype)}"
+    if array.dtype == object:
+        entries = array.reshape(-1)[:1000].tolist()
+        kinds = {type(entry).__name__ for entry in entries} - {"float", "int"}
+        found += f", among them {cut(', '.join(sorted(kinds)))}" if kinds else ""
+    return TypeError(
+        f"{name} must hold real numbers (float64, float32, float16 or integers), got {found}"
+    )
+
+
+def _from_sequence(value: Any, name: str) -> NDArray[Any]:
+    """Nested lists, or an object that turns into an array."""
+    if isinstance(value, Sequence) and any(isinstance(part, Tensor) for part in value):
+        found = f"{describe(value)} with tensors in it; torch.stack makes one of them"
+        raise TypeError(f"{name} must be one tensor or have none in it, got {found}")
+    try:
+        return np.asarray(value)
+    except Exception as error:  # whatever a class of someone else raises
+        found = f"{describe(value)} whose parts differ in shape"
+        if not isinstance(value, Sequence):
+            found = f"{describe(value)}, which does not turn into one"
+        raise ValueError(f"{name} must be an array of one shape, got {found}") from error
+
+
+def _from_frame(frame: Any, name: str) -> NDArray[Any]:
+    """The values of a data frame or a series; errors name the columns."""
+    labels, dtypes = _columns(frame)
+    unfit = columns_not_of(frame, "iuf")
+    if unfit:
+        raise TypeError(
+            f"{name} must have columns of real numbers, got {describe(frame)} with {unfit}"
+        )
+    complete = ~_missing(frame)
+    if not complete.all():
+        columns = listed([label for label, full in zip(labels, complete, strict=True) if not full])
+        found = f"{describe(frame)} with some in column {columns}"
+        raise ValueError(f"{name} must have no missing values, got {found}")
+    kinds = [f"{dtype.kind}{dtype.itemsize}" for dtype in dtypes if hasattr(dtype, "itemsize")]
+    return np.asarray(frame, dtype=np.result_type(*kinds) if kinds else None)
+
+
+def columns_not_of(frame: Any, kinds: str) -> str:
+    """Which columns have dtypes of other kinds (letters of NumPy), for a message; "" for none."""
+    unfit = [one for one in zip(*_columns(frame), strict=True) if _kind(one[1]) not in kinds]
+    if not unfit:
+        return ""
+    return f"{cut(unfit[0][1])} in column {listed([label for label, _ in unfit])}"
+
+
+def warn_of_other_order(first: Any, second: Any, name: str, other: str) -> None:
+    """Warn of two frames with the same labels in another order: they are paired by position."""
+    labels = _other_order(first, second)
+    if labels:
+        how = {"index": f"{other}.loc[{name}.index]", "columns": f"{other}[{name}.columns]"}
+        warn_user(
+            f"{name} and {other} have the same {labels} in another order, but are matched by "
+            f"position, not by labels; if that is not meant, pass {how[labels]}",
+            UserWarning,
+        )
+
+
+def _other_order(first: Any, second: Any) -> str:
+    """Which labels two frames have in common, but in another order: "index", "columns" or ""."""
+    for labels in ("index", "columns"):
+        ours: Any = getattr(first, labels, None)
+        theirs: Any = getattr(second, labels, None)
+        if not (hasattr(ours, "isin") and hasattr(theirs, "isin")):  # not both are of pandas
+            continue
+        if len(ours) == len(theirs) and not ours.equals(theirs) and ours.isin(theirs).all():
+            return labels
+    return ""
+
+
+def _columns(frame: Any) -> tuple[list[Any], list[Any]]:
+    """The labels and the dtypes of the columns of a frame, or of a series."""
+    if hasattr(frame, "columns"):
+        return list(frame.columns), list(frame.dtypes)
+    return [getattr(frame, "name", None)], [frame.dtype]
+
+
+def _kind(dtype: Any) -> str:
+    return getattr(dtype, "kind", "f")
+
+
+def _missing(frame: Any) -> NDArray[np.bool_]:
+    """Which columns have missing values, where the library has a notion of them."""
+    columns = np.atleast_2d(np.asarray(frame.isna() if hasattr(frame, "isna") else []).T)
+    return np.asarray(columns.any(axis=1))
+
+
+def _dense(value: Any, name: str) -> NDArray[Any]:
+    _check_size(value, name)
+    return np.asarray(value.toarray())
+
+
+def _check_size(value: Any, name: str) -> None:
+    """Raise a ValueError for a sparse matrix that would fill the memory."""
+    entries = math.prod(value.shape)
+    if entries > MOST_DENSE:
+        needed = f"{entries * 8 / 2**30:,.0f} GiB as the dense matrix that is needed here"
+        raise ValueError(
+            f"{name} must be smaller, got {describe(value)}, which takes {needed}; "
+            "convert it yourself if there is room"
+        )
+
+
+def _tensor_of_floats(value: Tensor, name: str) -> Tensor:
+    if value.is_meta or value.is_nested or value.is_quantized:
+        raise TypeError(f"{name} must be a dense tensor with data, got {describe(value)}")
+    if value.layout is not torch.strided:
+        _check_size(value, name)
+        value = value.to_dense()
+    if value.dtype in FLOATS:
+        return value
+    if value.dtype in HALF:
+        return value.float()
+    if value.dtype in INTEGERS:
+        return value.double()
+    expected = "real numbers (float64, float32, half precision or integers)"
+    raise TypeError(f"{name} must hold {expected}, got {describe(value)}")
+
 
 Array: TypeAlias = NDArray[np.floating] | Tensor
 if TYPE_CHECKING:  # with a default: what is neither an array nor a tensor gives an array
@@ -58,7 +479,7 @@ def to_tensor(value: object, name: str, *, meta: bool = False) -> Tensor:
     """A float64 or float32 tensor of the numbers in ``value``, or an error.
 
     It shares memory with arrays and tensors of these dtypes; all else is converted, see
-    `jorth.inputs`. A tensor on the device "meta" has no data; it is accepted where nothing is read.
+    `to_floats`. A tensor on the device "meta" has no data; it is accepted where nothing is read.
     """
     if isinstance(value, np.ndarray):
         if value.dtype in NATIVE and not isinstance(value, np.ma.MaskedArray):
