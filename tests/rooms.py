@@ -15,7 +15,7 @@ PACKAGE = ROOT / "src" / "jorth"
 
 ORDER = (
     ("waiting",),
-    ("signature", "_files", "compiling", "derivatives", "extras", "terminal"),
+    ("signature", "_triton", "_files", "compiling", "derivatives", "extras", "terminal"),
     ("_inputs",),
     ("_matrices", "tables"),
     ("_distributed",),

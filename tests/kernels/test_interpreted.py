@@ -3,7 +3,7 @@ as it must be asked for beforehand."""
 
 import pytest
 
-from jorth.kernels.available import has_triton
+from jorth._triton import has_triton
 from tests.interpreted import run_interpreted
 
 SCRIPT = """
@@ -13,9 +13,6 @@ from jorth.kernels import Majoriser, partners, tournament_rounds
 from jorth.plane import random_matching, tournament
 from tests.kernels.problems import after, check_edges, check_pairs, quadratic
 from tests.kernels.problems import check_nearly_null_rows
-from jorth.kernels.device_turns import triton_turned
-from tests.kernels.turns import check_turns
-from tests.optim.device_steps import check_one_launch, check_options
 import jorth
 
 check_nearly_null_rows("cpu")
@@ -45,11 +42,6 @@ for all_components in (False, True):
         torch.testing.assert_close(moved, expected, rtol=0, atol=1e-12)
         torch.testing.assert_close(decrease, decrease_, rtol=1e-11, atol=0)
         assert (moved - X).abs().max() > 0.1
-for n, k, dtype in [(4, 4, torch.float64), (7, 7, torch.float32), (8, 3, torch.float64)]:
-    check_turns(triton_turned, "cpu", n, k, b=2, dtype=dtype, largest=1.5)
-for dtype in (torch.float64, torch.float32):
-    check_options("cpu", dtype)
-    check_one_launch("cpu", 17, 2, dtype)
 """
 
 

@@ -3,8 +3,8 @@ import pytest
 import torch
 
 import jorth
-from jorth.kernels.arcs import write_compiled
 from jorth.kge import UltraE
+from jorth.kge._distances_numba import write_squared_arcs
 from jorth.kge.model import CHUNK, _square_and_slope, squared_arc
 from jorth.ultrahyperbolic import distance, lift, membership
 from tests.kge.device_checks import check_arcs
@@ -78,7 +78,7 @@ def test_squared_arc_of_more_than_a_chunk():
     )  # log1p differs by an ulp at the ends of arrays
 
 
-@pytest.mark.parametrize("write", [write_compiled, _square_and_slope])
+@pytest.mark.parametrize("write", [write_squared_arcs, _square_and_slope])
 def test_ways_to_write_arcs(write):
     check_arcs("cpu", write)
 

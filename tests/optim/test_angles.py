@@ -11,9 +11,9 @@ import torch
 
 import jorth
 from jorth import Signature
-from jorth.kernels.averages import SlopeAverages
 from jorth.optim import JOBCD, VRJOBCD
 from jorth.optim.weight_decay import decay_angles, rapidities
+from jorth.plane.averages import SlopeAverages
 from tests.optim.problems import PAPER, SIG
 
 LORENTZ = Signature.lorentz(4, time="last")

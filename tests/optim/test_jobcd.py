@@ -9,8 +9,8 @@ import torch
 import jorth
 from jorth import Signature
 from jorth.kernels import Majoriser
-from jorth.kernels.pairings import numbered_rounds
 from jorth.optim import JOBCD
+from jorth.optim.rounds import numbered_rounds
 from jorth.plane import tournament
 from tests.optim.problems import (
     PAPER,

@@ -10,8 +10,9 @@ import torch
 
 import jorth
 from jorth import Signature
-from jorth.kernels.pairings import numbered_rounds, rounds_in_tournament
+from jorth.kernels.pairings import rounds_in_tournament
 from jorth.optim import JOBCD
+from jorth.optim.rounds import numbered_rounds
 from tests.optim.problems import SIG, STRATEGIES, Alignment, optimizer_of, train
 
 

@@ -16,8 +16,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.kernels.available import runs_triton
+from jorth._triton import runs_triton
 from jorth.plane import PlaneSolution, apply_rows, solve_plane, solve_rows
+from jorth.plane.averages import finite_matrices
 from jorth.signature import Signature
 
 MOST_FUSED_ROWS = 128
@@ -182,11 +183,6 @@ class Majoriser:
             size_a = A.abs().amax(dim=(-2, -1)) if isinstance(A, Tensor) else A
             weight = -self.theta * size_a * gram.abs().amax(dim=(-2, -1))
         return solve_rows(G, Z, A, signs, D=self.D, theta=weight, **options)
-
-
-def finite_matrices(batch: Tensor) -> Tensor:
-    """Which of the matrices (..., n, k) have finite entries only: (..., 1, 1)."""
-    return torch.isfinite(batch).all(dim=-1, keepdim=True).all(dim=-2, keepdim=True)
 
 
 class FusedLaunch:

@@ -10,14 +10,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.plane import random_matching, tournament
+from jorth.plane import tournament
 
 Matching = Literal["tournament", "random", "greedy"]
 MATCHINGS = ("tournament", "random", "greedy")
 """All pairs in turn, a random matching each time, or the steepest pairs."""
-
-SHUFFLES = 64
-"""Tournaments after which they recur, so that a device need not be told for ever."""
 
 _cached_tournament = lru_cache(maxsize=16)(tournament)
 
@@ -31,29 +28,6 @@ def shuffled_tournament(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """`jorth.plane.tournament` with this seed, from a cached table: (rounds, n // 2, 2)."""
     table = _cached_tournament(n)
     return rng.permutation(n)[table][rng.permutation(len(table))]
-
-
-def numbered_rounds(
-    n: int, matching: Literal["tournament", "random"], count: int, seed: int, turn: int
-) -> NDArray[np.int64]:
-    """The ``count`` rounds of a turn, which are numbered from 0; shape (count, n // 2, 2).
-
-    They depend on seed and turn alone, so that runs can resume and ranks agree. "tournament" goes
-    through one shuffled tournament after the other, and through the same ones again after
-    `SHUFFLES`; "random" draws every round independently.
-    """
-    if n < 2:
-        return np.empty((0, 0, 2), dtype=np.int64)
-    if matching == "random":
-        rng = np.random.default_rng([seed, turn])
-        return np.stack([random_matching(n, seed=rng) for _ in range(count)])
-    length = rounds_in_tournament(n)
-    first, start = divmod(turn * count, length)
-    tables = [
-        shuffled_tournament(n, np.random.default_rng([seed, number % SHUFFLES]))
-        for number in range(first, (turn * count + count - 1) // length + 1)
-    ]
-    return np.concatenate(tables)[start : start + count]
 
 
 class RoundTables(NamedTuple):
@@ -107,12 +81,3 @@ def upload(table: NDArray[Any], device: torch.device) -> Tensor:
     """A copy of an array on a device, which is not waited for."""
     tensor = torch.from_numpy(np.array(table))
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
-
-
-def pair_codes(signs: NDArray[np.int8], rounds: NDArray[np.int64]) -> NDArray[np.int16]:
-    """Partners (r, n) of rounds (r, m, 2): p where the signs are equal, -1 - p where they are not.
-
-    An index without a partner is its own.
-    """
-    partner = partners(len(signs), rounds)
-    return np.where(signs[partner] == signs, partner, -1 - partner).astype(np.int16)

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.kernels.available import runs_triton
+from jorth._triton import runs_triton
 from jorth.kernels.pairings import RoundTables, round_tables
 from jorth.plane import apply_columns, apply_rows, solve_plane
 from jorth.plane.solve import Components

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth.compiling import compiler
-from jorth.kernels.compiled.arcs import square_and_slope
-from jorth.kernels.compiled.elementary import exp
+from jorth.kge._distances_numba import exp, square_and_slope
 
 if TYPE_CHECKING:
     from jorth.kge.loss import LeftOut

@@ -14,8 +14,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from jorth.kernels.arcs import LARGE
-from jorth.kernels.by_triton.arcs import arc_of, log_near_one
+from jorth.kge._distances_triton import LARGE, arc_of, log_near_one
 
 if TYPE_CHECKING:
     from jorth.kge.loss import LeftOut

@@ -5,8 +5,6 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from jorth.kernels.device_turns import rows_of_tile
-
 BLOCK = 32
 ENOUGH_PROGRAMS = 2048
 """Points are split, for sums of outer products, unless there are so many matrices."""
@@ -29,7 +27,7 @@ def multiply_back(
 def apply_matrices(matrices: Tensor, index: Tensor, points: Tensor, *, transposed: bool) -> Tensor:
     """The products (B, n) with the chosen matrices or with their transposes."""
     B, n = points.shape
-    product, rows = torch.empty_like(points), rows_of_tile(n)
+    product, rows = torch.empty_like(points), triton.next_power_of_2(n)
     move_points[(B,)](
         matrices, index, points, product, n,
         TRANSPOSED=transposed, N=rows, num_warps=max(1, rows // 16),
@@ -44,7 +42,7 @@ def outer_products(index: Tensor, left: Tensor, right: Tensor, count: int) -> Te
     sums = left.new_empty((parts, count, n, n))
     sum_outer_products[(count, parts)](
         index, left, right, sums, B, -(-B // parts), n,
-        N=max(rows_of_tile(n), 16), BLOCK=BLOCK, num_warps=4,
+        N=max(triton.next_power_of_2(n), 16), BLOCK=BLOCK, num_warps=4,
     )  # fmt: skip
     return sums.sum(0)
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from jorth._triton import runs_triton
 from jorth.derivatives import first_derivatives_only
-from jorth.kernels.available import runs_triton
 from jorth.kge.model import squared_arc
 
 

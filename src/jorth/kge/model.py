@@ -10,9 +10,9 @@ from torch import Tensor
 
 from jorth import _inputs
 from jorth._inputs import Explained, check_indices, describe, index_tensor
+from jorth._triton import runs_triton
 from jorth.derivatives import first_derivatives_only
 from jorth.group import random_point
-from jorth.kernels.arcs import runs_compiled, runs_on_device, write_compiled, write_squared_arcs
 from jorth.kge.products import multiply
 from jorth.nn import declare
 from jorth.signature import Signature
@@ -342,8 +342,11 @@ class _SquaredArc(torch.autograd.Function):
         flat = g.reshape(-1).contiguous()
         square = torch.empty_like(flat)
         slope = torch.empty_like(flat) if ctx.needs_input_grad[0] else None
-        write = write_squared_arcs if runs_on_device(g) else _square_and_slope
-        write = write_compiled if runs_compiled(g) else write
+        write = _square_and_slope
+        if g.dtype in (torch.float32, torch.float64) and runs_triton(g.device):
+            from jorth.kge._distances_triton import write_squared_arcs as write
+        elif g.dtype in (torch.float32, torch.float64) and g.device.type == "cpu":
+            from jorth.kge._distances_numba import write_squared_arcs as write  # loads numba
         size = CHUNK if g.device.type == "cpu" else max(1, flat.numel())
         for start in range(0, flat.numel(), size):
             part = slice(start, start + size)

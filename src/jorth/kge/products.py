@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from jorth._triton import has_triton
 from jorth.derivatives import first_derivatives_only
-from jorth.kernels.available import has_triton
 
 MOST_ROWS = 64
 """The largest matrix that one program on a device reads."""

@@ -1,6 +1,6 @@
 """The step in the invariant metric for Triton, one small matrix per program, in one launch.
 
-Nothing waits for it. The formulas are those of `jorth.kernels.averages`, `jorth.kernels.angles` and
+Nothing waits for it. The formulas are those of `jorth.plane.averages`, `jorth.optim.angles` and
 `jorth.optim.guard`, in float64. Tiles are (N, N) with zeros beyond the matrix. What is done
 twice, for two sides or with and without boosts, is a loop, since Triton takes its time to compile a
 body.
@@ -16,12 +16,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from jorth.kernels import angles, averages
-from jorth.kernels.by_triton.turns import turned_tile
-from jorth.kernels.device_turns import rows_of_tile, warps
 from jorth.kernels.pairings import upload
-from jorth.optim import guard
+from jorth.optim import angles, guard
+from jorth.optim._rotations_triton import turned_tile
+from jorth.optim.rotations import rows_of_tile, warps
 from jorth.optim.rounds import device_codes
+from jorth.plane import averages
 from jorth.signature import Signature
 
 LARGEST_GAIN = tl.constexpr(angles.LARGEST_GAIN)

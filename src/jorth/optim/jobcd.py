@@ -12,7 +12,7 @@ from torch._compile import _disable_dynamo
 from torch.optim import Optimizer
 
 from jorth._inputs import Explained, describe
-from jorth.kernels.available import runs_triton
+from jorth._triton import runs_triton
 from jorth.kernels.pairings import Matching
 from jorth.optim.counting import UnmovedCounts
 from jorth.optim.guard import too_far

@@ -6,22 +6,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.kernels.pairings import (
-    SHUFFLES,
-    numbered_rounds,
-    pair_codes,
-    rounds_in_tournament,
-    upload,
-)
-from jorth.plane import greedy_matching
+from jorth.kernels.pairings import partners, rounds_in_tournament, shuffled_tournament, upload
+from jorth.plane import greedy_matching, random_matching
 from jorth.signature import Signature
+
+SHUFFLES = 64
+"""Tournaments after which they recur, so that a device need not be told for ever."""
+
 
 _GIVEN: ContextVar[Tensor | None] = ContextVar("given", default=None)
 
@@ -75,3 +73,35 @@ def _uploaded_codes(  # what rounds depend on
 ) -> Tensor:
     rounds = numbered_rounds(signature.n, matching, count, seed, turn)
     return upload(pair_codes(signature.signs, rounds), device)
+
+
+def numbered_rounds(
+    n: int, matching: Literal["tournament", "random"], count: int, seed: int, turn: int
+) -> NDArray[np.int64]:
+    """The ``count`` rounds of a turn, which are numbered from 0; shape (count, n // 2, 2).
+
+    They depend on seed and turn alone, so that runs can resume and ranks agree. "tournament" goes
+    through one shuffled tournament after the other, and through the same ones again after
+    `SHUFFLES`; "random" draws every round independently.
+    """
+    if n < 2:
+        return np.empty((0, 0, 2), dtype=np.int64)
+    if matching == "random":
+        rng = np.random.default_rng([seed, turn])
+        return np.stack([random_matching(n, seed=rng) for _ in range(count)])
+    length = rounds_in_tournament(n)
+    first, start = divmod(turn * count, length)
+    tables = [
+        shuffled_tournament(n, np.random.default_rng([seed, number % SHUFFLES]))
+        for number in range(first, (turn * count + count - 1) // length + 1)
+    ]
+    return np.concatenate(tables)[start : start + count]
+
+
+def pair_codes(signs: NDArray[np.int8], rounds: NDArray[np.int64]) -> NDArray[np.int16]:
+    """Partners (r, n) of rounds (r, m, 2): p where the signs are equal, -1 - p where they are not.
+
+    An index without a partner is its own.
+    """
+    partner = partners(len(signs), rounds)
+    return np.where(signs[partner] == signs, partner, -1 - partner).astype(np.int16)

@@ -11,9 +11,9 @@ from torch import Tensor
 from torch._compile import _disable_dynamo
 
 from jorth._inputs import real_number
-from jorth.kernels.majoriser import finite_matrices
 from jorth.optim.jobcd import JOBCD
 from jorth.optim.options import check_closure
+from jorth.plane.averages import finite_matrices
 from jorth.signature import Signature
 
 REFRESH_STREAM = 1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jorth.kernels.available import has_triton
+from jorth._triton import has_triton
 from tests.interpreted import run_interpreted
 
 SCRIPT = """

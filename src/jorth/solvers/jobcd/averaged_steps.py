@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from jorth.kernels import SlopeAverages
+from jorth.plane.averages import SlopeAverages
 from jorth.solvers.loop.solver import State
 
 FLAT_SHARE = 0.25

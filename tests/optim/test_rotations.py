@@ -6,9 +6,10 @@ import torch
 
 import jorth
 from jorth import Signature
-from jorth.kernels.device_turns import torch_turned
-from jorth.kernels.pairings import SHUFFLES, numbered_rounds, pair_codes, rounds_in_tournament
-from tests.kernels.turns import check_turns, problem, product_of_turns
+from jorth.kernels.pairings import rounds_in_tournament
+from jorth.optim.rotations import torch_turned
+from jorth.optim.rounds import SHUFFLES, numbered_rounds, pair_codes
+from tests.optim.rotations import check_turns, problem, product_of_turns
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
@@ -25,7 +26,7 @@ def test_rounds_in_torch_are_products_of_turns(n, k, dtype, largest):
     ("n", "k"), [(4, 4), (8, 8), (33, 33), (64, 64), (100, 30), (128, 128), (200, 200), (256, 256)]
 )
 def test_rounds_in_one_launch_are_products_of_turns(n, k, b, dtype):
-    from jorth.kernels.device_turns import triton_turned
+    from jorth.optim.rotations import triton_turned
 
     check_turns(triton_turned, "cuda", n, k, b=b if n < 100 else min(b, 20), dtype=dtype)
 

@@ -5,8 +5,8 @@ import torch
 
 import jorth
 from jorth import Signature
-from jorth.kernels.pairings import pair_codes
-from jorth.kernels.turn_factors import turn_factors
+from jorth.optim.rotations import turn_factors
+from jorth.optim.rounds import pair_codes
 from jorth.plane import tournament
 
 

@@ -1,7 +1,7 @@
 """Turns by given angles for Triton: a strip of columns goes through all rounds in registers.
 
 Every row knows its partner of a round and its two factors, so that a round is one gather and one
-increment: see `jorth.kernels.turn_factors`. ``codes`` (rounds, n) hold the partner p of a row whose
+increment: see `jorth.optim.rotations`. ``codes`` (rounds, n) hold the partner p of a row whose
 sign is the same, and -1 - p if it is the other one; a row without a partner is its own.
 """
 

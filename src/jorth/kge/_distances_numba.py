@@ -1,20 +1,28 @@
-"""log1p, exp and atan without calls or branches, so that a loop over them fills vector registers.
+"""Squared distances with their slopes, compiled: `jorth.kge.model.squared_arc`; it loads numba.
 
-Within compiled code only. The arithmetic is that of the argument, float32 or float64; the results
-are right to a few units of the last place. NaN gives NaN.
+log1p, exp and atan are without calls or branches, so that a loop over them fills vector registers.
+They are for compiled code only. The arithmetic is that of the argument, float32 or float64; the
+results are right to a few units of the last place. NaN gives NaN.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from jorth.compiling import by_precision, compiler
 
 single = np.float32
 # IEEE arithmetic: the parts of log(2) must not be joined. A product and a sum may become one.
 elementary = compiler(fastmath={"contract"}, inline=True)
+
+summing = compiler(fastmath={"reassoc", "contract"}, inline=True)
+LARGE = 2.0**40
+"""From here on sqrt(g^2 - 1) = g, also in float64, and in float32 g^2 does not overflow below."""
 
 
 def log1p(z: Any) -> Any:
@@ -153,3 +161,51 @@ def _atan_64(t: Any) -> Any:
 by_precision(log1p, _log1p_32, _log1p_64)
 by_precision(exp, _exp_32, _exp_64)
 by_precision(atan, _atan_32, _atan_64)
+
+
+@compiler(nogil=True, inline=True)
+def square_and_slope(g: np.ndarray, squares: np.ndarray, slopes: np.ndarray) -> None:
+    """Write acosh(|g|)^2 where |g| >= 1, acos(|g|)^2 elsewhere, and the slopes: all (count,).
+
+    The slope is 0 at |g| = 1 and at g = 0.
+    """
+    if _hyperbolic(g, squares, slopes) > 0.0:
+        _circular(g, squares, slopes)
+
+
+@summing
+def _hyperbolic(g: np.ndarray, squares: np.ndarray, slopes: np.ndarray) -> Any:
+    """acosh(|g|)^2 and its slope as in `jorth.kge.model.squared_arc`; returns how many |g| < 1."""
+    zero, one, two = g.dtype.type(0.0), g.dtype.type(1.0), g.dtype.type(2.0)
+    large, inside = g.dtype.type(LARGE), zero
+    for j in range(g.shape[0]):
+        size = abs(g[j])
+        e = size - one
+        sine = math.sqrt(abs(e) * (size + one)) if size < large else size
+        arc = log1p(e + sine)
+        slope = math.copysign(two, g[j]) * (arc / sine)
+        squares[j] = arc * arc
+        slopes[j] = zero if sine == zero else slope
+        inside += one if size < one else zero
+    return inside
+
+
+@summing
+def _circular(g: np.ndarray, squares: np.ndarray, slopes: np.ndarray) -> None:
+    """acos(|g|)^2 and its slope where |g| < 1; tan(acos(|g|) / 2) = sine / (1 + |g|)."""
+    zero, one, two = g.dtype.type(0.0), g.dtype.type(1.0), g.dtype.type(2.0)
+    for j in range(g.shape[0]):
+        size = abs(g[j])
+        inside = size < one
+        rest = one - size if inside else zero
+        sine = math.sqrt(rest * (size + one))
+        arc = two * atan(sine / (one + size))
+        slope = math.copysign(two, g[j]) * (arc / sine)
+        squares[j] = arc * arc if inside else squares[j]
+        slopes[j] = (-slope if size > zero else zero) if inside else slopes[j]
+
+
+def write_squared_arcs(g: Tensor, square: Tensor, slope: Tensor | None) -> None:
+    """Write arc^2, and its derivative if wanted, for contiguous g (count,)."""
+    slope = torch.empty_like(square) if slope is None else slope
+    square_and_slope(*(part.detach().numpy() for part in (g, square, slope)))

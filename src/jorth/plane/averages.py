@@ -16,8 +16,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from jorth.kernels.majoriser import finite_matrices
-
 LARGEST_GROWTH = 10
 """The most by which a single gradient multiplies a mean square."""
 
@@ -86,6 +84,11 @@ class SlopeAverages:
         r = _mean(self.root, self.root_weight.double().sqrt())
         size = torch.linalg.matrix_norm(r, keepdim=True) / math.sqrt(r.shape[-1] * r.shape[-2])
         return torch.where(r > 0, S / (r + eps * size), 0.0)
+
+
+def finite_matrices(batch: Tensor) -> Tensor:
+    """Which of the matrices (..., n, k) have finite entries only: (..., 1, 1)."""
+    return torch.isfinite(batch).all(dim=-1, keepdim=True).all(dim=-2, keepdim=True)
 
 
 def _mean(average: Tensor, weight: Tensor) -> Tensor:

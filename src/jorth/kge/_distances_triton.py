@@ -1,10 +1,15 @@
 """The arcs between points of a pseudo-hyperboloid for Triton: acosh and acos with their slopes."""
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
 HALF_PI = tl.constexpr(1.5707963267948966)
 LOG_TWO = tl.constexpr(0.6931471805599453)
+LARGE = {torch.float32: 2.0**60, torch.float64: 2.0**500}
+"""A size whose square is finite and next to which 1 is nothing."""
+BLOCK = 512
 
 
 @triton.jit
@@ -63,3 +68,11 @@ def square_and_slope(
     if HAS_SLOPE:
         steep = tl.where((e < 0.0) == (product < 0.0), 2.0, -2.0) * (arc * inverse)
         tl.store(slope + at, tl.where(product == 0.0, 0.0, steep), mask=at < count)
+
+
+def write_squared_arcs(g: Tensor, square: Tensor, slope: Tensor | None) -> None:
+    """Write arc^2, and its derivative if wanted, for contiguous g (count,)."""
+    square_and_slope[(-(-g.numel() // BLOCK),)](
+        g, square, square if slope is None else slope, g.numel(),
+        HAS_SLOPE=slope is not None, LARGE=LARGE[g.dtype], BLOCK=BLOCK, num_warps=4,
+    )  # fmt: skip

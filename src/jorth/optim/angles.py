@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from jorth.kernels.averages import LARGEST_GROWTH, SlopeAverages
+from jorth.plane.averages import LARGEST_GROWTH, SlopeAverages
 from jorth.signature import Signature
 
 FIRST_GAIN = 0.1

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from jorth.group import random_point
+from jorth.optim._rotations_numba import MOST_SHEARED, turn_batch
 from jorth.plane import tournament
-from jorth.plane.compiled.turning import MOST_SHEARED, turn_batch
 from jorth.signature import Signature
 
 UNIT = 2.0**-53
