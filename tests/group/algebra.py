@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import torch
 
-from jorth.group.newton import algebra_basis
+from jorth.group.geodesics import algebra_basis
 
 
 def random_algebra(sig, seed, size=1.0):

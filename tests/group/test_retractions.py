@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jorth import Signature, cayley, component, exp, residual
-from jorth.group.retractions import exp_by_products
+from jorth.group.exp_log import exp_by_products
 from tests.group.strategies import UNIT, signatures
 
 

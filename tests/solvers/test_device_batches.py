@@ -6,7 +6,7 @@ import torch
 
 import jorth
 from jorth import Signature
-from jorth.group.retractions import cayley_step
+from jorth.group.exp_log import cayley_step
 from jorth.solvers import device_batches
 from jorth.solvers.device_batches import (
     CONVERGED,

@@ -13,7 +13,7 @@ from jorth import _inputs
 from jorth._inputs import check_signature, describe, squarable_number
 from jorth.extras import needs
 from jorth.group.elements import check_feasible, finite_square
-from jorth.group.retractions import exp_by_products
+from jorth.group.exp_log import exp_by_products
 from jorth.kge import NamedModel
 from jorth.kge import UltraE as JorthUltraE
 from jorth.kge.model import SIGNATURE, squared_arc, start_points, start_relations

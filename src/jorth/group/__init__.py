@@ -1,15 +1,12 @@
 """The group O(p, q) = {X : X^T J X = J}: how to inspect, draw, move and repair its elements."""
 
 from jorth.group.elements import component, exchange, inverse, residual
-from jorth.group.geodesics import distance
+from jorth.group.exp_log import cayley, exp, log
+from jorth.group.geodesics import distance, mean, transport
 from jorth.group.gradient import multiplier, riemannian_gradient
-from jorth.group.logarithm import log
-from jorth.group.means import mean
-from jorth.group.polishing import PolishError, polish
-from jorth.group.retractions import cayley, exp
+from jorth.group.polish import PolishError, polish
 from jorth.group.sampling import random_point
 from jorth.group.time_column import OtherTimeWarning
-from jorth.group.transports import transport
 
 __all__ = [
     "OtherTimeWarning",

@@ -1,9 +1,11 @@
-"""The inverse, residual, component and exchange of a J-orthogonal matrix."""
+"""Elements of O(p, q): inverse, residual, component, exchange, norms, and checks of arguments."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,15 +18,15 @@ from jorth._inputs import (
     explained,
     like_input,
     square_matrix,
+    tensor_alike,
     to_tensor,
 )
-from jorth.group.norms import scaled_violation
 from jorth.signature import Signature
 
 
 @explained
 def inverse(X: ArrayT | Convertible, signature: Signature) -> ArrayT:
-    """The inverse X^-1 = J X^T J of a J-orthogonal X (..., n, n), exact and without a solve.
+    """Return the inverse X^-1 = J X^T J of a J-orthogonal X (..., n, n), exact and without a solve.
 
     Args:
         X: (..., n, n), J-orthogonal; that it is so is not checked.
@@ -37,7 +39,7 @@ def inverse(X: ArrayT | Convertible, signature: Signature) -> ArrayT:
 
 @explained
 def residual(X: ArrayLike, signature: Signature, *, gram: ArrayLike | None = None) -> Any:
-    """The scaled distance from feasibility, max |X^T J X - J| / max(1, ||X||_2^2).
+    """Return the scaled distance from feasibility, max |X^T J X - J| / max(1, ||X||_2^2).
 
     A computed J-orthogonal matrix has a residual of a few n u, u the unit roundoff of its dtype,
     whatever its condition number; without the scaling it would grow with ||X||_2^2. float32 is
@@ -52,8 +54,11 @@ def residual(X: ArrayLike, signature: Signature, *, gram: ArrayLike | None = Non
         A float for one matrix, an array (...) of the kind of X for a batch; NaN where X is not
         finite.
     """
-    matrix = thin_matrix(X, signature).to(torch.float64)
-    n, k = matrix.shape[-2:]
+    matrix = to_tensor(X, "X").to(torch.float64)
+    n = _inputs.check_signature(signature).n
+    if matrix.ndim < 2 or matrix.shape[-2] != n:
+        raise ValueError(f"X must have shape (..., {n}, k) for {signature}, got {describe(X)}")
+    k = matrix.shape[-1]
     s = signature.vector(matrix)
     if gram is not None:
         target = to_tensor(gram, "gram").to(matrix)
@@ -73,7 +78,7 @@ def residual(X: ArrayLike, signature: Signature, *, gram: ArrayLike | None = Non
 
 @explained
 def component(X: ArrayLike, signature: Signature) -> Any:
-    """The component of O(p, q) that holds X, as the signs of det X[+,+] and det X[-,-].
+    """Return the component of O(p, q) that holds X: the signs of det X[+,+] and det X[-,-].
 
     Args:
         X: (..., n, n), J-orthogonal.
@@ -97,7 +102,7 @@ def component(X: ArrayLike, signature: Signature) -> Any:
 
 @explained
 def exchange(X: ArrayT | Convertible, signature: Signature) -> ArrayT:
-    """The exchange operator, which maps J-orthogonal matrices to orthogonal ones and back.
+    """Apply the exchange operator, which maps J-orthogonal matrices to orthogonal ones and back.
 
     With X partitioned by the signs, exc(X) = [[X11^-1, -X11^-1 X12], [X21 X11^-1, X22^-T]]. It is
     its own inverse. Textbooks have the Schur complement X22 - X21 X11^-1 X12 for X22^-T; the two
@@ -152,7 +157,7 @@ def check_feasible(
 
 
 def column_signs(X: Tensor, signature: Signature) -> Tensor:
-    """The signs of X^T J X (..., k) for X with J-orthonormal columns; those of J if X is square."""
+    """Return the signs of X^T J X (..., k) for J-orthonormal columns; those of J if X is square."""
     s = signature.vector(X)
     if X.shape[-1] == X.shape[-2]:
         return s
@@ -161,14 +166,14 @@ def column_signs(X: Tensor, signature: Signature) -> Tensor:
 
 
 def finite_square(value: object, signature: Signature, name: str = "X") -> Tensor:
-    """A finite tensor (..., n, n) that fits the signature."""
+    """Return a finite tensor (..., n, n) that fits the signature."""
     matrix = square_matrix(value, signature, name)
     _inputs.check_finite(matrix, name)
     return matrix
 
 
 def finite_thin(value: object, signature: Signature, name: str = "X") -> Tensor:
-    """A finite tensor (..., n, k), k from 1 to n, that fits the signature."""
+    """Return a finite tensor (..., n, k), k from 1 to n, that fits the signature."""
     matrix = to_tensor(value, name)
     n = _inputs.check_signature(signature).n
     if matrix.ndim < 2 or matrix.shape[-2] != n or not 1 <= matrix.shape[-1] <= n:
@@ -178,10 +183,78 @@ def finite_thin(value: object, signature: Signature, name: str = "X") -> Tensor:
     return matrix
 
 
-def thin_matrix(value: object, signature: Signature) -> Tensor:
-    """The argument X as a tensor (..., n, k) that fits the signature."""
-    matrix = to_tensor(value, "X")
-    n = _inputs.check_signature(signature).n
-    if matrix.ndim < 2 or matrix.shape[-2] != n:
-        raise ValueError(f"X must have shape (..., {n}, k) for {signature}, got {describe(value)}")
-    return matrix
+def feasible_matrices(signature: Signature, **values: object) -> list[Tensor]:
+    """Return J-orthogonal tensors (..., n, n) of one dtype and device that broadcast together."""
+    (first_name, first), *others = values.items()
+    point = finite_square(first, signature, first_name)
+    tensors = [point]
+    tensors += [matrix_beside(value, name, point, first_name, signature) for name, value in others]
+    for name, tensor in zip(values, tensors, strict=True):
+        check_feasible(tensor, signature, name)
+    return tensors
+
+
+def matrix_beside(
+    value: object, name: str, first: Tensor, first_name: str, signature: Signature
+) -> Tensor:
+    """Return a finite tensor (..., n, n) with the dtype, device and a batch that fit the first."""
+    tensor = square_matrix(tensor_alike(value, name, first, first_name), signature, name)
+    _inputs.check_finite(tensor, name)
+    try:
+        np.broadcast_shapes(tensor.shape, first.shape)
+    except ValueError:
+        found = f"{describe(value)} and {describe(first)}"
+        raise ValueError(f"{name} must broadcast against {first_name}, got {found}") from None
+    return tensor
+
+
+def spectral_norm(X: Tensor, *, dense_columns: int = 100) -> float:
+    """Return ||X||_2 of one matrix (n, k) to 0.1 per cent, the same each time.
+
+    It is the root of the largest eigenvalue of X^T X: for few columns of the whole matrix, to
+    rounding, and otherwise by ARPACK, from products with X on its device.
+    """
+    largest = float(X.detach().abs().max())
+    if not 0 < largest < math.inf:
+        return largest
+    scaled = X.detach() / largest  # its square neither over- nor underflows
+    columns = X.shape[1]
+    if columns <= dense_columns:
+        gram = (scaled.mT @ scaled).double().cpu()
+        return largest * math.sqrt(float(torch.linalg.eigvalsh(gram)[-1]))
+    from scipy.sparse.linalg import LinearOperator, eigsh
+
+    def product(v: Any) -> Any:
+        vector = torch.from_numpy(v).to(scaled)
+        return (scaled.mT @ (scaled @ vector)).cpu().numpy()
+
+    start = np.random.default_rng(0).standard_normal(columns)
+    gram_map = LinearOperator((columns, columns), product, dtype=np.float64)
+    squares = eigsh(gram_map, 1, tol=1e-3, v0=start, return_eigenvectors=False)
+    return largest * math.sqrt(float(squares[0]))
+
+
+def scaled_violation(X: Tensor, signs: Tensor, gram: Tensor, norm: float | None = None) -> Tensor:
+    """Return max |X^T J X - gram| / max(1, ||X||_2^2) for X (..., n, k), without overflow.
+
+    It is NaN where X is not finite. A caller who knows ||X||_2 of a single matrix, if only to a few
+    per cent, can pass it as ``norm``; the rest costs one product.
+    """
+    scale: float | Tensor
+    if norm is None:
+        size = power_of_two(X.abs().amax(dim=(-2, -1), keepdim=True).clamp(min=1.0))
+        X = X / size
+        gram = gram / size / size
+        norms = torch.linalg.matrix_norm(X.nan_to_num(), ord=2)
+        scale = torch.maximum(norms, 1 / size[..., 0, 0])
+    elif norm > math.sqrt(torch.finfo(X.dtype).max) / 1e3:
+        return scaled_violation(X / norm, signs, gram / norm / norm, 1.0)
+    else:
+        scale = max(norm, 1.0)
+    return (X.mT @ (signs[:, None] * X) - gram).abs().amax(dim=(-2, -1)) / scale**2
+
+
+def power_of_two(size: Tensor) -> Tensor:
+    """Return the largest power of two up to ``size`` >= 0, or 1 for 0: scaling by it is exact."""
+    mantissa, _ = torch.frexp(size)
+    return torch.where(size > 0, size / (2 * mantissa), 1.0)

@@ -1,39 +1,58 @@
-"""The geodesic distance on the group, and its logarithm, in the metric of the Riemannian solvers.
+"""Geodesics on the group: distance, parallel transport and mean.
 
-The metric is <K X, L X> = tr(K^T L), J K and J L skew. The geodesic from X along K X is
-exp(t (K - K^T)) exp(t K^T) X. (For the left-invariant metric of GL(n), in which the group is
+The metric of `distance` is <K X, L X> = tr(K^T L), J K and J L skew. The geodesic from X along K X
+is exp(t (K - K^T)) exp(t K^T) X. (For the left-invariant metric of GL(n), in which the group is
 totally geodesic because it is closed under transposition: E. Andruchow, G. Larotonda, L. Recht and
 A. Varela, The left invariant metric in the general linear group, J. Geom. Phys. 86 (2014).) Its
 inverse has no closed form. It is found by Newton's method along a path from I to M = Y X^-1,
 exp(t log Q) exp(t log P) with the polar factors of M = Q P.
+
+`transport` and `mean` are those of the connection of Cartan and Schouten, whose geodesics are
+X exp(t K): both sides of the group preserve it, and no Riemannian metric unless p or q is 0.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from jorth._inputs import ArrayLike, explained, numbers_like, unit_roundoff
+from jorth import _inputs
+from jorth._inputs import (
+    ArrayLike,
+    ArrayT,
+    Convertible,
+    describe,
+    explained,
+    like_input,
+    numbers_like,
+    tensor_alike,
+    unit_roundoff,
+)
 from jorth.derivatives import first_derivatives_only
-from jorth.group.arguments import elements
-from jorth.group.elements import component
-from jorth.group.newton import algebra_basis, find_zero
-from jorth.group.retractions import matrix_exp
+from jorth.group.elements import (
+    check_feasible,
+    component,
+    feasible_matrices,
+    finite_square,
+    matrix_beside,
+)
+from jorth.group.exp_log import check_principal, log_at, matrix_exp, square_root
 from jorth.signature import Signature
 
-SHORTEST = 2.0**-8
-"""The least part of the path in one step."""
-NEAR = 1e-9
-"""What || geodesic - M || may be, relative to M; more where M is large and rounding is felt."""
+Field = Callable[[Tensor], Tensor]
+"""From points (..., n, n) to matrices (..., n, n) of the Lie algebra; NaN where it has no value."""
+CLOSE = 1e-9
+"""Bounds relative errors of Newton's method; more is allowed where large M carry rounding."""
 
 
 @explained
 def distance(X: ArrayLike, Y: ArrayLike, signature: Signature) -> Any:
-    """The geodesic distance (...) of X and Y (..., n, n) in the metric <K X, L X> = tr(K^T L).
+    """Return the geodesic distance of X and Y (..., n, n) in the metric <K X, L X> = tr(K^T L).
 
     The metric is positive definite and invariant under right translations: distance(X Z, Y Z) =
     distance(X, Y) for J-orthogonal Z. (With inverses for X and Y it is invariant under left
@@ -60,7 +79,7 @@ def distance(X: ArrayLike, Y: ArrayLike, signature: Signature) -> Any:
     Raises:
         ValueError: X and Y are in different components, or so far apart that no geodesic is found.
     """
-    first, second = elements(signature, X=X, Y=Y)
+    first, second = feasible_matrices(signature, X=X, Y=Y)
     found: Tensor = _Distance.apply(first, second, signature)  # type: ignore[no-untyped-call]
     return numbers_like(found, X, Y)
 
@@ -92,11 +111,11 @@ class _Distance(torch.autograd.Function):
 
 
 def geodesic_log(X: Tensor, Y: Tensor, signature: Signature) -> Tensor:
-    """K (..., n, n) of the geodesic from X along K X that ends at Y after unit time.
+    """Return K (..., n, n) of the geodesic from X along K X that ends at Y after unit time.
 
     ||K||_F is the `distance`, whose limits it has. The first derivatives along the group are exact.
     """
-    first, second = elements(signature, X=X, Y=Y)
+    first, second = feasible_matrices(signature, X=X, Y=Y)
     K: Tensor = _Log.apply(first, second, signature)  # type: ignore[no-untyped-call]
     return K
 
@@ -130,7 +149,7 @@ class _Log(torch.autograd.Function):
 
 
 def _exp_slopes(A: Tensor, directions: Tensor) -> Tensor:
-    """The derivatives (..., d, n, n) of exp at A (..., n, n) along directions (d, n, n)."""
+    """Return the derivatives (..., d, n, n) of exp at A (..., n, n) along directions (d, n, n)."""
     n = A.shape[-1]
     A = A[..., None, :, :].expand(*A.shape[:-2], *directions.shape)
     upper = torch.cat([A, directions.expand_as(A)], dim=-1)
@@ -144,7 +163,7 @@ def _left_slopes(
     scale: Tensor,
     signature: Signature,
 ) -> list[Tensor]:
-    """The gradients scale S P^-T at points P, for slopes <S, dP P^-1>."""
+    """Return the gradients scale S P^-T at points P, for slopes <S, dP P^-1>."""
     s = signature.vector(scale)
     return [
         (scale * (slope.to(scale) @ (s[:, None] * point * s))).sum_to_size(point.shape)
@@ -153,10 +172,10 @@ def _left_slopes(
 
 
 def _velocity(X: Tensor, Y: Tensor, signature: Signature) -> Tensor:
-    """K (..., n, n) of the shortest geodesics found from X to Y, in float64 on the CPU."""
+    """Return K (..., n, n) of the shortest geodesics found from X to Y, in float64 on the CPU."""
     components = [torch.as_tensor(component(point.detach(), signature)) for point in (X, Y)]
     if bool((components[0] != components[1]).any()):
-        raise ValueError("Y must be in the component of X, which no path leaves, got another one")
+        raise ValueError("Y must be in the component of X, got another one")
     shape = np.broadcast_shapes(X.shape, Y.shape)
     A, B = (point.detach().double().cpu().expand(shape) for point in (X, Y))
     s = signature.vector(A)
@@ -166,18 +185,18 @@ def _velocity(X: Tensor, Y: Tensor, signature: Signature) -> Tensor:
 
 
 def geodesic_end(K: Tensor) -> Tensor:
-    """exp(K - K^T) exp(K^T): where the geodesic from I along K is after unit time."""
+    """Return exp(K - K^T) exp(K^T), the end of the geodesic from I along K after unit time."""
     return matrix_exp(K - K.mT) @ matrix_exp(K.mT)
 
 
 def end_velocity(K: Tensor) -> Tensor:
-    """The velocity at the end of that geodesic, divided by the point: exp(A) K exp(-A), A skew."""
+    """Return the velocity at that end, divided by the point: exp(A) K exp(-A), A = K - K^T."""
     turn = matrix_exp(K - K.mT)
     return turn @ K @ turn.mT
 
 
 def _shortest(M: Tensor, signature: Signature) -> Tensor:
-    """K (n, n) at I of the shorter of the geodesics found for M and for M^-1."""
+    """Return K (n, n) at I of the shorter of the geodesics found for M and for M^-1."""
     s = signature.vector(M)
     there = _continued(M, signature)
     back = _continued(s[:, None] * M.mT * s, signature)
@@ -191,18 +210,18 @@ def _shortest(M: Tensor, signature: Signature) -> Tensor:
 
 
 def _continued(M: Tensor, signature: Signature) -> Tensor | None:
-    """K with geodesic_end(K) = M, followed along the path; None where Newton's method loses it.
+    """Return K with geodesic_end(K) = M, followed along the path; None where Newton loses it.
 
     A K that is longer than the path so far belongs to a geodesic that is not the shortest.
     """
     turn, boost = polar_logs(M, signature)
     length = float(torch.linalg.matrix_norm(turn) + torch.linalg.matrix_norm(boost))
     K, reached, step = turn + boost, 0.0, 1.0
-    while reached < 1 and step >= SHORTEST:
+    while reached < 1 and step >= 2.0**-8:
         share = min(1.0, reached + step)
         target = M if share == 1 else matrix_exp(share * turn) @ matrix_exp(share * boost)
         found = _solved(K * (share / (reached or 1.0)), target, signature)
-        if found is None or torch.linalg.matrix_norm(found) > (1 + NEAR) * share * length + NEAR:
+        if found is None or torch.linalg.matrix_norm(found) > (1 + CLOSE) * share * length + CLOSE:
             step /= 2
         else:
             K, reached, step = found, share, 2 * step
@@ -210,7 +229,7 @@ def _continued(M: Tensor, signature: Signature) -> Tensor | None:
 
 
 def _solved(K: Tensor, M: Tensor, signature: Signature) -> Tensor | None:
-    """The zero near K of sinh(log N), N = geodesic_end(K) M^-1."""
+    """Return the zero near K of sinh(log N), N = geodesic_end(K) M^-1, or None."""
     s = signature.vector(M)
     inverse = s[:, None] * M.mT * s
 
@@ -220,7 +239,7 @@ def _solved(K: Tensor, M: Tensor, signature: Signature) -> Tensor | None:
 
     found, size = find_zero(field, torch.add, K, s)
     norm = float(torch.linalg.matrix_norm(M))
-    if not size <= max(NEAR, 16 * len(s) * unit_roundoff(M) * norm**2):
+    if not size <= max(CLOSE, 16 * len(s) * unit_roundoff(M) * norm**2):
         return None
     # N = N^-1 has other solutions than I
     off = float(torch.linalg.matrix_norm(geodesic_end(found) - M))
@@ -228,7 +247,7 @@ def _solved(K: Tensor, M: Tensor, signature: Signature) -> Tensor | None:
 
 
 def polar_logs(M: Tensor, signature: Signature) -> tuple[Tensor, Tensor]:
-    """Logarithms of the factors of M = Q P: of the rotation Q and of the boost P."""
+    """Return the logarithms of the factors of M = Q P: of the rotation Q and of the boost P."""
     s = signature.vector(M)
     U, sigma, Vh = torch.linalg.svd(M)
     boost = Vh.mT @ (sigma.log()[:, None] * Vh)
@@ -242,7 +261,7 @@ def polar_logs(M: Tensor, signature: Signature) -> tuple[Tensor, Tensor]:
 
 
 def rotation_log(Q: np.ndarray) -> np.ndarray:
-    """A skew logarithm of a rotation (n, n), with angles up to pi, from its real Schur form."""
+    """Return a skew logarithm of a rotation (n, n), with angles up to pi, by its Schur form."""
     from scipy.linalg import schur
 
     T, Z = schur(Q, output="real")
@@ -257,3 +276,191 @@ def rotation_log(Q: np.ndarray) -> np.ndarray:
     log = Z @ log @ Z.T
     found: np.ndarray = log - log.T
     return found
+
+
+@explained
+def transport(
+    X: ArrayT | Convertible, Y: ArrayT | Convertible, V: ArrayT | Convertible, signature: Signature
+) -> ArrayT:
+    """Return the tangent vector V at X, moved in parallel to Y along X exp(t log(X^-1 Y)).
+
+    With R = (X^-1 Y)^(1/2) it is X R X^-1 V R. The connection is the symmetric one of Cartan and
+    Schouten, which is the Levi-Civita connection of the form tr(K L) for V = X K, W = X L. This
+    form is indefinite and invariant under translations from both sides, and so is the transport:
+    tr(K L) is kept, and that of A V B from A X B to A Y B is A times the result times B. The
+    geodesics are those of `mean`. Lengths in the metric of `distance` are kept only where p or q is
+    0. X^-1 Y must have a principal logarithm, see `log`; a ValueError says why it has none. The
+    result is differentiable.
+
+    Args:
+        X: (..., n, n), J-orthogonal.
+        Y: (..., n, n), J-orthogonal.
+        V: (..., n, n), tangent at X: X^T J V is skew.
+        signature: The signs of J.
+    """
+    start, end = feasible_matrices(signature, X=X, Y=Y)
+    vector = matrix_beside(V, "V", start, "X", signature)
+    A, B, W = start.double(), end.double(), vector.double()
+    s = signature.vector(A)
+    size = W.detach().abs().amax(dim=(-2, -1), keepdim=True)
+    unit = W.detach() / torch.where(size > 0, size, 1.0)  # no product overflows
+    skew = A.detach().mT @ (s[:, None] * unit)
+    defect = (skew + skew.mT).abs().amax(dim=(-2, -1))
+    norms = torch.linalg.matrix_norm(A.detach()) * torch.linalg.matrix_norm(unit)
+    bad = ~(defect <= unit_roundoff(start) ** 0.5 * norms)
+    if bool(bad.any()):
+        found = f"max |X^T J V + (X^T J V)^T| / max |V| = {float(defect[bad].max()):.3g}"
+        raise ValueError(f"V must be tangent at X (X^T J V skew) for {signature}, got {found}")
+    inverse = s[:, None] * A.mT * s
+    M = inverse @ B
+    check_principal(M.detach(), signature, "X^-1 Y")
+    R = square_root(M, s)
+    moved = (A @ R @ (inverse @ W) @ R).to(start.dtype)
+    _inputs.check_overflow(moved, "X, Y and V", "the tangent vector")
+    return like_input(moved, X, Y, V)
+
+
+@explained
+def mean(Xs: ArrayT | Convertible, signature: Signature, *, weights: Any = None) -> ArrayT:
+    """Return the Karcher mean M (n, n) of Xs (m, n, n): sum w_i log(M^-1 X_i) = 0.
+
+    It is the exponential barycentre, the mean of the connection of `transport`. It is invariant
+    under translations from both sides and under inversion: mean(A X_i B) = A mean(X_i) B and
+    mean(X_i^-1) = mean(X_i)^-1, which no Riemannian mean is unless p or q is 0. Of two matrices it
+    is the midpoint X exp(log(X^-1 Y) / 2), of commuting ones exp(sum w_i log(X_i)). On orthogonal
+    matrices it is the Riemannian mean.
+
+    It exists and is unique for matrices near each other. Newton's method starts at the one of the
+    largest weight from which all others have a principal logarithm; its derivatives cost O(m n^5).
+    float32 is computed in float64, and the result carries no gradient.
+
+    Reference: X. Pennec and V. Arsigny, Exponential barycenters of the canonical Cartan connection
+    and invariant means on Lie groups, in Matrix Information Geometry, Springer 2013.
+
+    Args:
+        Xs: (m, n, n), J-orthogonal, all in one component.
+        signature: The signs of J.
+        weights: (m,), at least 0, of any scale; equal ones if omitted.
+
+    Raises:
+        ValueError: The matrices are in several components, or so far apart that they have no
+            logarithms or Newton's method finds no mean.
+    """
+    points = finite_square(Xs, signature, "Xs")
+    if points.ndim != 3 or not len(points):
+        expected = f"shape (m, {signature.n}, {signature.n}) with m of at least 1"
+        raise ValueError(f"Xs must have {expected}, got {describe(Xs)}")
+    check_feasible(points, signature, "Xs")
+    w = _weights(weights, points)
+    X, w = points.detach()[w > 0].double().cpu(), (w[w > 0] / w.sum()).double().cpu()
+    components = torch.as_tensor(component(X, signature))
+    if bool((components != components[0]).any()):
+        count = len(torch.unique(components, dim=0))
+        raise ValueError(f"Xs must be in one component of O(p, q), got {count} components")
+    s = signature.vector(X)
+
+    def field(M: Tensor) -> Tensor:
+        relative = (s[:, None] * M.mT * s)[..., None, :, :] @ X
+        return (w[:, None, None] * log_at(relative, s)).sum(dim=-3)
+
+    def move(M: Tensor, step: Tensor) -> Tensor:
+        return M @ matrix_exp(step)
+
+    def check_logs(M: Tensor) -> Tensor:
+        relative = s[:, None] * M.mT * s @ X
+        check_principal(relative, signature, "X_i^-1 X_j of the Xs")
+        return relative
+
+    start, error = None, None
+    for i in torch.argsort(w, descending=True, stable=True):
+        try:
+            check_logs(X[i])
+        except ValueError as refusal:
+            error = error or refusal
+        else:
+            start = X[i]
+            break
+    if start is None:
+        raise ValueError(str(error))
+    M, size = find_zero(field, move, start, s)
+    norms = torch.linalg.matrix_norm(check_logs(M), ord=2)
+    limit = 1e3 * signature.n * unit_roundoff(X) * float((norms**2).max())
+    if not size <= max(CLOSE, limit):
+        found = f"||sum w_i log(M^-1 X_i)|| = {size:.3g} where Newton's method ended"
+        raise ValueError(f"Xs must be near each other to have a mean, got {found}")
+    return like_input(M.to(points), Xs, weights)
+
+
+def _weights(value: Any, points: Tensor) -> Tensor:
+    """Return weights (m,) with a largest one of 1, or an error."""
+    if value is None:
+        return points.new_ones(len(points))
+    weights = tensor_alike(value, "weights", points, "Xs").detach()
+    if weights.shape != (len(points),):
+        expected = f"shape ({len(points)},) for Xs of shape {tuple(points.shape)}"
+        raise ValueError(f"weights must have {expected}, got {describe(value)}")
+    _inputs.check_finite(weights, "weights")
+    weights = weights / weights.abs().max().clamp(min=torch.finfo(weights.dtype).tiny)
+    if bool((weights < 0).any()) or not bool((weights > 0).any()):
+        negative, count = int((weights < 0).sum()), len(weights)
+        found = f"{negative} negative of {count}" if negative else "zeros only"
+        raise ValueError(f"weights must be at least 0, and one above it, got {found}")
+    return weights
+
+
+def find_zero(
+    field: Field,
+    move: Callable[[Tensor, Tensor], Tensor],
+    point: Tensor,
+    signs: Tensor,
+    *,
+    max_steps: int = 50,
+    spacing: float = 1e-7,
+) -> tuple[Tensor, float]:
+    """Return a point (n, n) in float64 near a zero of a field, and the norm of the field there.
+
+    Newton's method, with a derivative of order n (n - 1) / 2 from differences over ``spacing``, all
+    from one call. ``move`` takes a point and steps (..., n, n) in the Lie algebra to other points.
+    Steps are halved until they decrease the field, and end where none does: at a zero that is the
+    level of rounding. Whether the norm is small is for the caller to judge.
+    """
+    basis = algebra_basis(signs)
+
+    def norm_of(value: Tensor) -> float:
+        size = float(torch.linalg.matrix_norm(value))
+        return math.inf if math.isnan(size) else size
+
+    value = field(point)
+    size = norm_of(value)
+    for _ in range(max_steps):
+        if not 0 < size < math.inf:
+            break
+        slopes = (field(move(point, spacing * basis)) - value) / spacing
+        slopes = slopes.nan_to_num().flatten(1) @ basis.flatten(1).mT  # row i: along basis[i]
+        target = -(basis * value).sum(dim=(-2, -1))
+        # zero where the derivative is not finite; the shortest one where it is singular
+        coordinates = torch.linalg.lstsq(slopes.mT, target[:, None], driver="gelsd").solution
+        step = (coordinates[..., None] * basis).sum(dim=0)
+        share = 1.0
+        while share >= 2.0**-10:
+            trial = move(point, share * step)
+            found = field(trial)
+            if norm_of(found) <= (1 - share / 4) * size:
+                break
+            # near a zero, a step that does not decrease the field meets the level of rounding
+            share = share / 2 if size > CLOSE else 0.0
+        else:
+            break
+        point, value, size = trial, found, norm_of(found)
+    return point, size
+
+
+def algebra_basis(signs: Tensor) -> Tensor:
+    """Return an orthonormal basis (n (n - 1) / 2, n, n) of the Lie algebra."""
+    n = len(signs)
+    row, column = torch.tril_indices(n, n, offset=-1)
+    basis = signs.new_zeros(len(row), n, n)
+    which = torch.arange(len(row))
+    basis[which, row, column] = signs[row] * math.sqrt(0.5)
+    basis[which, column, row] = -signs[column] * math.sqrt(0.5)
+    return basis

@@ -16,7 +16,7 @@ from jorth._inputs import (
     like_input,
     tensor_alike,
 )
-from jorth.group.elements import column_signs, thin_matrix
+from jorth.group.elements import column_signs, finite_thin
 from jorth.signature import Signature
 
 
@@ -95,10 +95,9 @@ def gradient_norm(X: Tensor, G: Tensor, signs: Tensor) -> float:
 
 
 def _point_and_gradient(X: object, G: object, signature: Signature) -> tuple[Tensor, Tensor]:
-    point = thin_matrix(X, signature)
+    point = finite_thin(X, signature)
     gradient = tensor_alike(G, "G", point, "X")
     if gradient.shape != point.shape:
         raise ValueError(f"G must have the shape of X {tuple(point.shape)}, got {describe(G)}")
-    _inputs.check_finite(point, "X")
     _inputs.check_finite(gradient, "G")
     return point, gradient

@@ -23,7 +23,7 @@ from jorth._inputs import (
     real_number,
     to_tensor,
 )
-from jorth.group.polishing import PolishError, orthogonal_factor
+from jorth.group.polish import PolishError, orthogonal_factor
 from jorth.linalg.batch import Floats, check_matrices, finite_factor, finite_values, map_batch
 from jorth.signature import Signature
 

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from jorth._inputs import ArrayT, Convertible, explained, like_input, square_matrix
-from jorth.group.norms import power_of_two
-from jorth.group.polishing import PolishError, orthogonal_factor
+from jorth.group.elements import power_of_two
+from jorth.group.polish import PolishError, orthogonal_factor
 from jorth.linalg.batch import check_matrices
 from jorth.signature import Signature
 

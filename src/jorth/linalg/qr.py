@@ -18,7 +18,7 @@ from jorth._inputs import (
     unit_roundoff,
 )
 from jorth.group.cs_form import compose_cs
-from jorth.group.norms import power_of_two
+from jorth.group.elements import power_of_two
 from jorth.linalg.batch import check_matrices
 from jorth.signature import Signature
 

@@ -12,7 +12,7 @@ from jorth import _inputs
 from jorth._inputs import Explained, suggestion
 from jorth.group.cs_form import compose_cs
 from jorth.group.elements import check_feasible
-from jorth.group.retractions import cayley_step, traceable_exp
+from jorth.group.exp_log import cayley_step, traceable_exp
 from jorth.linalg import cs_decomposition
 from jorth.nn.on_points import without_autocast
 from jorth.signature import Signature

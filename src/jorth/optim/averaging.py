@@ -11,8 +11,7 @@ from torch.optim import swa_utils
 
 from jorth import _inputs
 from jorth.group.elements import inverse, residual
-from jorth.group.polishing import SCHULZ_RADIUS, PolishError, orthogonal_factor
-from jorth.group.thin_factor import thin_factor
+from jorth.group.polish import SCHULZ_RADIUS, PolishError, orthogonal_factor
 from jorth.linalg.polar import polar
 from jorth.nn.declarations import Declared, declared
 from jorth.signature import Signature
@@ -145,7 +144,7 @@ def _averages(pairs: list[Pair], mean: Mean) -> list[tuple[Tensor, Tensor]]:
             if columns == signature:
                 W = _average(A, X, mean, signature)
             else:
-                W = thin_factor(mean(A, X), signature, columns)
+                W = orthogonal_factor(mean(A, X), signature, "E", columns=columns)
         except PolishError as error:
             message = f"{names} and the average are too far apart to have a mean on the group"
             raise PolishError(f"{message}: {error}") from None

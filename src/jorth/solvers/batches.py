@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth import _inputs
-from jorth.group.elements import check_feasible
-from jorth.group.norms import scaled_violation
+from jorth.group.elements import check_feasible, scaled_violation
 from jorth.objectives import Quadratic
 from jorth.signature import Signature
 from jorth.solvers import cpu_batches, device_batches, far_batches

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from jorth._inputs import unit_roundoff
-from jorth.group.norms import power_of_two
+from jorth.group.elements import power_of_two
 from jorth.solvers.riemannian.batched_newton import DENSE, Points, direction, evaluate
 from jorth.solvers.riemannian.batched_search import move
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from jorth._inputs import unit_roundoff
-from jorth.group.norms import scaled_violation
+from jorth.group.elements import scaled_violation
 from jorth.linalg.cs import cs_decomposition
 from jorth.objectives.definiteness import is_definite
 from jorth.signature import Signature

@@ -11,8 +11,8 @@ import torch
 import jorth
 from jorth import Signature, Status
 from jorth.datasets import planted_procrustes
+from jorth.group.exp_log import cayley_step
 from jorth.group.gradient import skew_gradient
-from jorth.group.retractions import cayley_step
 from jorth.solvers.loop.budget import CountedObjective
 from jorth.solvers.loop.solver import Problem, State
 from jorth.solvers.riemannian import cayley_curve, line_search, scalars

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from jorth import _inputs
 from jorth._checkpoint import NOT_SAVED
-from jorth.group.norms import scaled_violation
+from jorth.group.elements import scaled_violation
 from jorth.nn import CSParametrization, ExponentialParametrization
 from jorth.signature import Signature
 from jorth.solvers.loop.budget import all_finite

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from jorth._inputs import unit_roundoff
 from jorth.group import polish
-from jorth.group.norms import spectral_norm
+from jorth.group.elements import spectral_norm
 from jorth.signature import Signature
 from jorth.solvers.loop.boundedness import Proof, planes, prove
 from jorth.solvers.loop.record import Record

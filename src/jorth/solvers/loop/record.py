@@ -14,8 +14,8 @@ from torch import Tensor
 
 from jorth._inputs import describe, unit_roundoff
 from jorth.group import polish
+from jorth.group.elements import scaled_violation, spectral_norm
 from jorth.group.gradient import gradient_norm
-from jorth.group.norms import scaled_violation, spectral_norm
 from jorth.solvers.loop.budget import Evaluations, all_finite
 from jorth.solvers.loop.scale import Scale, gradient_size
 from jorth.solvers.loop.solver import AbstractSolver, Problem, Scored, State

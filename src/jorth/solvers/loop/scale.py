@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from jorth._inputs import frobenius
-from jorth.group.norms import spectral_norm
+from jorth.group.elements import spectral_norm
 
 LARGEST_VALUE = 500
 """|f| at the start is at most two to this power in the unit, however small the gradient is."""

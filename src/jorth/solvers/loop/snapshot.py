@@ -12,7 +12,7 @@ from torch import Tensor
 
 from jorth._checkpoint import Content, mismatch, pack, restoring, unpack
 from jorth._inputs import frobenius, unit_roundoff
-from jorth.group.norms import spectral_norm
+from jorth.group.elements import spectral_norm
 from jorth.solvers.loop.budget import Clock, Evaluations
 from jorth.solvers.loop.record import COLUMNS, History, drift
 from jorth.solvers.loop.scale import Scale

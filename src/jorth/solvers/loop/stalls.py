@@ -7,8 +7,8 @@ import math
 import torch
 
 from jorth._inputs import frobenius, unit_roundoff
+from jorth.group.exp_log import cayley_step
 from jorth.group.gradient import skew_gradient
-from jorth.group.retractions import cayley_step
 from jorth.solvers.loop.budget import CountedObjective
 from jorth.solvers.loop.record import Record
 from jorth.solvers.loop.scale import gradient_size

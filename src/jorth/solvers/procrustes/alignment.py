@@ -16,9 +16,8 @@ from torch import Tensor
 from jorth import _inputs
 from jorth._inputs import ArrayLike, as_array, explained, is_sparse, warn_of_other_order
 from jorth.group import PolishError, random_point, residual
-from jorth.group.elements import check_feasible
-from jorth.group.norms import power_of_two
-from jorth.group.polishing import orthogonal_factor
+from jorth.group.elements import check_feasible, power_of_two
+from jorth.group.polish import orthogonal_factor
 from jorth.group.time_column import warn_of_other_time
 from jorth.linalg.polar import balance
 from jorth.objectives import Procrustes

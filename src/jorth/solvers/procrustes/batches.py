@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from jorth import _inputs
-from jorth.group.norms import power_of_two
-from jorth.group.polishing import orthogonal_factor
+from jorth.group.elements import power_of_two
+from jorth.group.polish import orthogonal_factor
 from jorth.group.time_column import warn_of_other_time
 from jorth.signature import Signature
 from jorth.solvers.batches import (

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from jorth._inputs import unit_roundoff
-from jorth.group.retractions import cayley_step
+from jorth.group.exp_log import cayley_step
 from jorth.solvers.riemannian.scalars import fetch
 
 MOST_FACTORS = 9

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from jorth._inputs import frobenius
+from jorth.group.exp_log import cayley_step
 from jorth.group.gradient import skew_gradient
-from jorth.group.retractions import cayley_step
 from jorth.signature import Signature
 from jorth.solvers.loop.budget import all_finite
 from jorth.solvers.loop.solver import Problem, State

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from jorth._inputs import frobenius, unit_roundoff
-from jorth.group.retractions import cayley_step
+from jorth.group.exp_log import cayley_step
 from jorth.solvers.loop.solver import Problem, State
 from jorth.solvers.riemannian.line_search import Line, Trial, inner
 

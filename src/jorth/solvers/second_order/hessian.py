@@ -13,10 +13,9 @@ from torch import Tensor
 
 from jorth import _inputs
 from jorth._inputs import explained, frobenius, unit_roundoff
-from jorth.group.elements import check_feasible
+from jorth.group.elements import check_feasible, spectral_norm
+from jorth.group.exp_log import cayley_step
 from jorth.group.gradient import gradient_norm
-from jorth.group.norms import spectral_norm
-from jorth.group.retractions import cayley_step
 from jorth.objectives.second_order import Product, belongs_to, difference
 from jorth.signature import Signature
 from jorth.solvers.loop.budget import CountedObjective, all_finite

@@ -1,0 +1,127 @@
+"""||X||_2, the scaled violation and the gradient norm: in torch, compiled, and in a history."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import jorth
+from jorth.group._numba import point_norms
+from jorth.group.elements import power_of_two, scaled_violation, spectral_norm
+from jorth.group.gradient import gradient_norm
+from jorth.stopping import MaxIterations
+from tests.group.strategies import UNIT
+from tests.linalg.reference import orthogonal
+
+MANY = 130
+SPECTRA = {
+    "one large": np.r_[10.0, np.ones(MANY - 1)],
+    "two close": np.r_[3.0, 2.97, np.ones(MANY - 2)],
+    "even": np.linspace(0.01, 1.0, MANY),
+    "over decades": np.geomspace(1e-4, 1e4, MANY),
+    "all the same": np.ones(MANY),
+    "one alone above": np.r_[1.02, np.sqrt((1 + np.cos(np.linspace(0, np.pi, MANY - 1))) / 2)],
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("name", SPECTRA)
+def test_many_columns(name, dtype):
+    """By ARPACK, to 0.1 per cent: measured below 2e-4."""
+    rng = np.random.default_rng(11)
+    columns = orthogonal(2 * MANY, rng)[:, :MANY] * SPECTRA[name]
+    X = torch.from_numpy(columns @ orthogonal(MANY, rng)).to(dtype)
+    found = spectral_norm(X)
+    assert found == pytest.approx(SPECTRA[name].max(), rel=2e-3)
+    assert spectral_norm(X) == found
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("columns", [5, 2000])
+def test_on_a_device(columns):
+    rng = np.random.default_rng(11)
+    X = orthogonal(columns, rng) * np.linspace(0.01, 3.0, columns) @ orthogonal(columns, rng)
+    assert spectral_norm(torch.from_numpy(X).cuda()) == pytest.approx(3.0, rel=2e-3)
+
+
+@pytest.mark.parametrize("columns", [1, 6, MANY])
+def test_entries_whose_squares_do_not_fit(columns):
+    X = torch.from_numpy(np.random.default_rng(1).standard_normal((columns, columns)))
+    truth = np.linalg.norm(X, 2)
+    for scale in (1.0, 2.0**900, 2.0**-900):
+        assert spectral_norm(scale * X) == pytest.approx(scale * truth, rel=2e-3)
+    assert spectral_norm(torch.zeros(columns, columns)) == 0
+    assert spectral_norm(torch.full((columns, columns), math.inf)) == math.inf
+    assert math.isnan(spectral_norm(torch.full((columns, columns), math.nan)))
+
+
+@pytest.mark.parametrize(("n", "k"), [(1, 1), (2, 2), (3, 2), (9, 1), (33, 33), (64, 40)])
+@pytest.mark.parametrize("size", [1e-160, 1.0, 1e160])
+@pytest.mark.parametrize("slope", [1e-140, 1.0, 1e140])
+def test_compiled_norms_of_a_point(n, k, size, slope):
+    rng = np.random.default_rng(0)
+    signs = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    X = np.ascontiguousarray(size * (orthogonal(n, rng)[:, :k] + rng.standard_normal((n, k))))
+    G, gram = slope * rng.standard_normal((n, k)), np.eye(k)
+    norm, violation, gradient = point_norms(X, G, signs, gram)
+    assert norm == pytest.approx(spectral_norm(torch.from_numpy(X)), rel=0.01)
+    tensors = [torch.from_numpy(part) for part in (X, signs, gram)]
+    assert violation == pytest.approx(scaled_violation(*tensors).item(), rel=0.021)
+    skew = signs[:, None] * (G / slope) @ (X / size).T
+    rounding = 4 * n * UNIT * np.linalg.norm(G / slope) * np.linalg.norm(X / size)
+    expected = np.linalg.norm(skew - skew.T) / 2
+    assert gradient / slope / size == pytest.approx(expected, abs=rounding)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_compiled_norms_of_what_is_not_finite(bad):
+    G = np.random.default_rng(2).standard_normal((5, 5))
+    for spoil_point in (True, False):
+        X, slopes = np.eye(5), G.copy()
+        (X if spoil_point else slopes)[2, 3] = bad
+        norm, violation, gradient = point_norms(X, slopes, np.ones(5), np.eye(5))
+        known = gradient_norm(*(torch.from_numpy(part) for part in (X, slopes, np.ones(5))))
+        if spoil_point:
+            np.testing.assert_equal(norm, abs(bad))
+            assert math.isnan(violation)
+        else:
+            np.testing.assert_equal(gradient, known)
+    zero = np.zeros((4, 4))
+    assert point_norms(zero, zero, np.ones(4), np.eye(4)) == (0.0, 1.0, 0.0)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-3, 1e200])
+def test_a_known_norm_gives_the_same_violation(scale):
+    sig = jorth.Signature(3, 2)
+    X = torch.from_numpy(scale * (jorth.random_point(sig, cond=100.0, seed=1) + 1e-3))
+    s = sig.vector(X)
+    norm = torch.linalg.matrix_norm(X, ord=2).item()
+    given = scaled_violation(X, s, torch.diag(s), norm).item()
+    assert given == pytest.approx(jorth.residual(X, sig), rel=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_power_of_two(dtype):
+    limits = torch.finfo(dtype)
+    sizes = torch.tensor([0.0, 0.75, 1.0, 1.999, 3.0, limits.max, limits.tiny], dtype=dtype)
+    found = power_of_two(sizes)
+    assert found[0] == 1.0
+    assert all(math.frexp(power)[0] == 0.5 for power in found.tolist())
+    assert ((found <= sizes) & (sizes / found < 2))[1:].all()
+
+
+def test_the_history_of_a_run():
+    sig = jorth.Signature(5, 4)
+    source, target, _ = jorth.datasets.planted_procrustes(30, sig, point_condition=50.0, seed=2)
+    points = []
+    result = jorth.minimize(
+        jorth.Procrustes(source, target),
+        signature=sig,
+        gradient_tolerance=0.0,
+        stop=MaxIterations(12),
+        callback=lambda X, row: points.append(X),
+    )
+    norms = [np.linalg.norm(X, 2) for X in points]
+    np.testing.assert_allclose(result.history["norm"], norms, rtol=0.01)
+    assert max(norms) > 2 * min(norms)
