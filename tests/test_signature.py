@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-import jorth
 from jorth import Signature
-from jorth.estimators import LorentzAligner
 
 
 def test_sorted_signature():
@@ -82,62 +80,3 @@ def test_json():
 def test_counts_of_numpy_do_not_wrap():
     sig = Signature(np.uint8(255), np.uint8(1))
     assert (sig.p, sig.q, sig.n) == (255, 1, 256)
-
-
-SIGNS = [[-1, 1, 1], (-1, 1, 1), np.array([-1, 1, 1]), torch.tensor([-1.0, 1, 1]), "-++"]
-ENTRANCES = {
-    "a function of the group": lambda signs: jorth.component(np.eye(3), signs),
-    "by keyword": lambda signs: jorth.ultrahyperbolic.origin(signature=signs),
-    "minimize": lambda signs: jorth.minimize(jorth.Quadratic(np.eye(3)), signature=signs).x,
-    "eigh": lambda signs: jorth.eigh(np.eye(3), signs)[1],
-    "an estimator": lambda signs: (
-        LorentzAligner(signature=signs).fit(np.eye(3)[[0, 1, 2, 0]], np.ones((4, 3))).signature_
-    ),
-    "a group of an optimiser": lambda signs: jorth.optim.JOBCD(
-        [{"params": [torch.eye(3)], "signature": signs}]
-    ).param_groups[0]["signature"],
-    "a layer": lambda signs: jorth.nn.JOrthogonalLinear(signs, signs).signature,
-    "a graph": lambda signs: jorth.kge.UltraE(3, 1, signature=signs).signature,
-}
-
-
-@pytest.mark.parametrize("entrance", ENTRANCES)
-@pytest.mark.filterwarnings("ignore::UserWarning")
-def test_signs_are_accepted_where_a_signature_is(entrance):
-    expected = ENTRANCES[entrance](Signature.lorentz(3))
-    for signs in SIGNS:
-        np.testing.assert_array_equal(ENTRANCES[entrance](signs), expected)
-
-
-@pytest.mark.parametrize("counts", [(2, 1), (1, 1), [1, 1], 3, "lorentz", None])
-def test_what_may_be_meant_as_p_and_q_is_no_signature(counts):
-    with pytest.raises(TypeError, match=r"signature must be a jorth\.Signature, got"):
-        jorth.component(np.eye(2), counts)
-
-
-@pytest.mark.parametrize(
-    ("make", "error", "message"),
-    [
-        (lambda: Signature(-1, 2), ValueError, "p must be at least 0, got -1"),
-        (lambda: Signature(1.5, 2), TypeError, "p must be an integer, got float"),
-        (lambda: Signature(True, 2), TypeError, "p must be an integer, got bool"),
-        (lambda: Signature(0, 0), ValueError, "p \\+ q must be at least 1"),
-        (
-            lambda: Signature.of([1, 0, -1]),
-            ValueError,
-            "signs must each be \\+1 or -1, got 0 at position 1",
-        ),
-        (
-            lambda: Signature.of([1, float("nan")]),
-            ValueError,
-            "signs must each be .* got nan at position 1",
-        ),
-        (lambda: Signature.of([]), ValueError, "signs must not be empty"),
-        (lambda: Signature.lorentz(3, time="middle"), ValueError, 'time must be "first" or "last"'),
-        (lambda: Signature.of("+0-"), ValueError, "got '0' at position 1"),
-        (lambda: Signature.lorentz(0), ValueError, "n must be at least 1, got 0"),
-    ],
-)
-def test_bad_signatures(make, error, message):
-    with pytest.raises(error, match=message):
-        make()

@@ -32,9 +32,7 @@ __all__ = sorted(_HOMES)
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
-        suggestions = importlib.import_module("jorth._inputs")
-        hint = "" if name.startswith("_") else suggestions.suggestion(name, _HOMES)
-        raise AttributeError(f"module 'jorth' has no attribute {name!r}{hint}")
+        raise AttributeError(f"module 'jorth' has no attribute {name!r}")
     room = _HOMES[name]
     if room == "jorth":
         value: object = importlib.import_module(f"jorth.{name}")

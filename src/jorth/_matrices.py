@@ -13,7 +13,6 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from jorth._files import reading, replacing
-from jorth._inputs import cut
 
 # a NumPy array or a scipy.sparse.csr_array; scipy carries no types
 Matrix: TypeAlias = Any
@@ -175,9 +174,9 @@ def write(path: Path, array: NDArray[np.floating]) -> None:
 
 def _choose(found: dict[str, Matrix], key: str | None, option: str) -> Matrix:
     """Return the variable called ``key``, or the only one."""
-    names = cut(", ".join(found), 120) or "nothing"
+    names = ", ".join(found)[:120] or "nothing"
     if key is not None and key not in found:
-        raise ValueError(f"{option} must name a variable of it, got {cut(key)}; it holds {names}")
+        raise ValueError(f"{option} must name a variable of it, got {key:.40}; it holds {names}")
     if key is None and len(found) != 1:
         raise ValueError(f"it must hold one variable, or {option} must name one; it holds {names}")
     return next(iter(found.values())) if key is None else found[key]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -27,8 +27,7 @@ class Signature:
 
     ``Signature(p, q)`` is sorted: p times +1, then q times -1. ``Signature.of`` takes any order.
     Either of p and q may be zero (the orthogonal group). Signatures are immutable, hashable and
-    compare by their signs. Where a signature is expected, a sequence of +-1 or a string such as
-    "-+++" is one, too. For JSON, ``list(signature)`` gives the signs.
+    compare by their signs. For JSON, ``list(signature)`` gives the signs.
 
     Args:
         p: The number of positive signs.
@@ -158,22 +157,6 @@ class Signature:
         if len(complete) <= 80:
             return complete
         return f'{complete[:40]}...") with p = {self.p} and q = {self.q}'
-
-
-def as_signature(value: object) -> object:
-    """Return the signature that a string or a sequence of +-1 stands for, anything else as it is.
-
-    Two times +1 are left alone: they may be meant as p and q.
-    """
-    if isinstance(value, Signature) or not (
-        isinstance(value, Sequence) or hasattr(value, "tolist")
-    ):
-        return value
-    try:
-        signature = Signature.of(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return value
-    return value if signature._signs == (1, 1) and not isinstance(value, str) else signature
 
 
 def _count(count: object, name: str, least: int) -> int:

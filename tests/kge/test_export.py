@@ -37,7 +37,7 @@ BAD = {
     "half a character": (named((*"abcd", "\ud800"), seed=1), ValueError, "names and about must be"),
     "too few": (named(ENTITIES[:-1], seed=1), ValueError, "entities must be 5 names.*got 4"),
     "too many": (named(relations=("r", "s", "t"), seed=1), ValueError, "relations must be 2 .*3"),
-    "numbers": (named(range(5), seed=1), TypeError, "entities must be names, strings, got int 0"),
+    "numbers": (named(range(5), seed=1), TypeError, "entities must be names, strings, got 0"),
     "none": (named((*"abcd", None), seed=1), TypeError, "entities must be names, strings"),
     "one text": (named("abcde", seed=1), TypeError, "entities must be a sequence of names"),
     "twice": (named(tuple("abcda"), seed=1), ValueError, "entities must be 5 different names"),

@@ -166,8 +166,8 @@ SMALL = {
         ("valid", torch.tensor([[0, 1, 1]]), ValueError, "relations of valid must be .*got 1 to 1"),
         ("train", SMALL["train"][:0], ValueError, "train must hold at least one triple, got none"),
         ("entities", ("a", "b", "a"), ValueError, "entities must have distinct .*got 'a' 2 times"),
-        ("relations", (1,), TypeError, r"relations must be a tuple of names, got tuple \(1,\)"),
-        ("relations", "r", TypeError, "relations must be a tuple of names, got str 'r'"),
+        ("relations", (1,), TypeError, r"relations must be a tuple of names, got \(1,\)"),
+        ("relations", "r", TypeError, "relations must be a tuple of names, got 'r'"),
     ],
 )  # fmt: skip
 def test_graphs_are_checked(part, value, error, message):

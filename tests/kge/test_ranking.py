@@ -223,7 +223,7 @@ def test_bad_input():
         ValueError, match='side must be one of "head", "tail", "both", got \'left\''
     ):
         evaluate(model, test).ranks("left")
-    with pytest.raises(TypeError, match="exclude_anchor must be True or False, got str 'yes'"):
+    with pytest.raises(TypeError, match="exclude_anchor must be True or False, got 'yes'"):
         evaluate(model, test, exclude_anchor="yes")
     with torch.no_grad():
         model.bias[2] = torch.nan

@@ -133,7 +133,7 @@ def test_relations_of_a_graph_are_declared():
 
 LINEAR = torch.nn.Linear
 BAD = {
-    "module": (lambda: declare(5, "weight", SIG), TypeError, "module must be .*, got int"),
+    "module": (lambda: declare(5, "weight", SIG), TypeError, "module must be .*, got "),
     "name": (
         lambda: declare(LINEAR(5, 5), "wait", SIG),
         ValueError,
@@ -147,12 +147,12 @@ BAD = {
     "signature": (
         lambda: declare(LINEAR(5, 5), "weight", (3, 2)),
         TypeError,
-        "signature must be a jorth.Signature, got tuple",
+        "signature must be a jorth.Signature, got ",
     ),
     "columns": (
         lambda: declare(LINEAR(5, 5), "weight", SIG, columns=5),
         TypeError,
-        "columns must be a jorth.Signature, got int",
+        "columns must be a jorth.Signature, got ",
     ),
     "more columns": (
         lambda: declare(LINEAR(4, 5), "weight", SIG, columns=Signature(4, 0)),

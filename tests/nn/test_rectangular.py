@@ -260,11 +260,11 @@ def test_representation_names_both_signatures():
 CASES = {
     "more of one kind, fewer of the other": (lambda: JOrthogonalLinear(Signature(3, 2), Signature(5, 1)), ValueError, r"out_signature must have at least or at most as many signs of each kind as Signature\(3, 2\), or the same ones, got Signature\(5, 1\)"),
     "as many in another order": (lambda: JOrthogonalLinear(Signature(1, 1), Signature.of([-1, 1])), ValueError, "out_signature must have at least or at most"),
-    "output": (lambda: JOrthogonalLinear(SMALL, 5), TypeError, "out_signature must be a jorth.Signature, got int"),
+    "output": (lambda: JOrthogonalLinear(SMALL, 5), TypeError, "out_signature must be a jorth.Signature, got "),
     "input of an embedding": (lambda: JOrthogonalLinear(SMALL, LARGE)(torch.ones(2, 5)), ValueError, r"x must have shape \(..., 3\)"),
     "input of a projection": (lambda: JOrthogonalLinear(LARGE, SMALL)(torch.ones(2, 3)), ValueError, r"x must have shape \(..., 5\)"),
     "too many columns": (lambda: j_orthogonal_(torch.empty(5, 4), LARGE, columns=Signature(4, 0)), ValueError, r"columns must have at most as many signs of each kind as .*, got Signature\(4, 0\)"),
-    "columns": (lambda: j_orthogonal_(torch.empty(5, 4), LARGE, columns=(3, 1)), TypeError, "columns must be a jorth.Signature, got tuple"),
+    "columns": (lambda: j_orthogonal_(torch.empty(5, 4), LARGE, columns=(3, 1)), TypeError, "columns must be a jorth.Signature, got "),
     "thin without columns": (lambda: j_orthogonal_(torch.empty(5, 3), LARGE), ValueError, r"tensor must have shape \(..., 5, 5\)"),
     "shape": (lambda: j_orthogonal_(torch.empty(3, 5), LARGE, columns=SMALL), ValueError, r"tensor must have shape \(..., 5, 3\) for .* and columns of .*, got"),
     "thin CS": (lambda: cs_parametrization(JOrthogonalLinear(SMALL, LARGE), "weight", LARGE), ValueError, r"weight must be square for the CS form \(exponential_parametrization takes thin matrices\)"),

@@ -130,7 +130,7 @@ def test_greedy_matching_of_asymmetric_weights_takes_the_larger():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: random_matching(4.0, seed=0), TypeError, "n must be an integer, got float 4.0"),
+        (lambda: random_matching(4.0, seed=0), TypeError, "n must be an integer, got 4.0"),
         (
             lambda: random_matching(4, seed=None),
             TypeError,

@@ -229,7 +229,7 @@ def test_the_history_is_never_empty(options):
     ("options", "error", "message"),
     [
         (dict(max_iterations=-1), ValueError, "max_iterations must be at least 0, got -1"),
-        (dict(max_iterations=2.5), TypeError, "max_iterations must be an integer, got float 2.5"),
+        (dict(max_iterations=2.5), TypeError, "max_iterations must be an integer, got 2.5"),
         (dict(max_time=-1), ValueError, "max_time must be a number of at least 0, got -1"),
         (
             dict(gradient_tolerance=float("nan")),

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-import jorth
 from jorth import Signature
 from jorth.ultrahyperbolic import distance, inner, lift, lift_at, membership, slices
 
@@ -205,10 +204,3 @@ def test_derivative_near_t_zero_is_that_of_a_direction():
 def test_bad_input(call, error, message):
     with pytest.raises(error, match=message):
         call()
-
-
-@pytest.mark.parametrize("name", jorth.ultrahyperbolic.__all__)
-def test_unknown_arguments_are_explained(name):
-    with pytest.raises(TypeError, match=f"^{name} has no argument 'nothing'") as caught:
-        getattr(jorth.ultrahyperbolic, name)(Signature(3, 1), nothing=1)
-    assert "/jorth/" in str(caught.traceback[-1].path)

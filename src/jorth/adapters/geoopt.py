@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from jorth import _inputs
-from jorth._inputs import Explained, check_finite, describe
+from jorth._inputs import check_finite, describe
 from jorth.adapters import metric
 from jorth.adapters.metric import Step, bounded_exp, geodesic_step, moved
 from jorth.extras import needs
@@ -23,7 +23,7 @@ with needs("jorth.adapters.geoopt", "geoopt"):
     from geoopt.manifolds.base import Manifold
 
 
-class JOrthogonal(Explained, Manifold):
+class JOrthogonal(Manifold):
     """The matrices X^T J X = J with the right-invariant metric <K1 X, K2 X>_X = tr(K1^T K2).
 
     Points are (..., n, n) in float64 or float32; tangent vectors are the matrices U = K X of the

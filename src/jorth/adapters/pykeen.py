@@ -262,8 +262,10 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
         return adapted
 
 
-def _signature_of(signature: Signature | None, embedding_dim: int | None) -> Signature:
-    """Return the signature that is given, or that of a dimension."""
+def _signature_of(signature: Signature | list[int] | None, embedding_dim: int | None) -> Signature:
+    """Return the signature that is given, also as the signs of a JSON file, or of a dimension."""
+    if isinstance(signature, list):
+        signature = Signature.of(signature)
     if embedding_dim is None:
         return SIGNATURE if signature is None else check_signature(signature)
     n = _inputs.whole_number(embedding_dim, "embedding_dim", 2)

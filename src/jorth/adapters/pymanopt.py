@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth._inputs import (
-    Explained,
     check_finite,
     check_signature,
     describe,
@@ -35,7 +34,7 @@ with needs("jorth.adapters.pymanopt", "pymanopt"):
 Matrix = NDArray[Any]
 
 
-class JOrthogonal(Explained, Manifold):
+class JOrthogonal(Manifold):
     """The matrices X^T J X = J with the right-invariant metric <J S1 X, J S2 X>_X = <S1, S2>_F.
 
     A tangent vector J S X is held as its skew S (n, n), as pymanopt's own groups hold theirs. The

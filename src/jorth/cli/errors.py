@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import errno
 import os
 import signal
@@ -59,10 +60,8 @@ def is_closed_pipe(error: BaseException) -> bool:
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """The known name that is closest to a wrong one, as a question; "" if none is close."""
-    from jorth._inputs import meant
-
-    found = meant(name, known)
-    return "" if found is None else f" Did you mean {found}?"
+    near = difflib.get_close_matches(name, [*known], n=1)
+    return f" Did you mean {near[0]}?" if near else ""
 
 
 class CtrlC:

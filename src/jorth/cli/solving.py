@@ -20,7 +20,6 @@ import torch
 from numpy.typing import NDArray
 
 from jorth import _matrices as files
-from jorth._inputs import suggestion
 from jorth._matrices import Matrix, checksum, entries, read, stored
 from jorth.cli.options import DIRECT, EVERY
 from jorth.group import component, residual
@@ -119,8 +118,8 @@ class Request:
             _check_ending(name.upper(), path, files.READABLE)
         choices = [DIRECT if self.problem == "eigen" else EVERY, *METHODS]
         if self.method not in choices:
-            found = f"{self.method!r}{suggestion(self.method, choices)}"
-            raise OptionError("--method", f"must be one of {', '.join(choices)}, got {found}")
+            known = ", ".join(choices)
+            raise OptionError("--method", f"must be one of {known}, got {self.method!r}")
         others: dict[str, Any] = {"start": self.start, "option": self.options or None}
         if self.direct:
             others |= {"checkpoint": self.checkpoint, **self.limits}

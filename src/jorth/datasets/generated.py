@@ -7,12 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jorth._inputs import check_signature, explained, generator, real_number, whole_number
+from jorth._inputs import check_signature, generator, real_number, whole_number
 from jorth.group import random_point
 from jorth.signature import Signature
 
 
-@explained
 def randn(m: int, n: int, *, seed: int | np.random.Generator = 0) -> NDArray[np.float64]:
     """A matrix (m, n) of independent standard normal entries: the paper's "randn".
 
@@ -24,7 +23,6 @@ def randn(m: int, n: int, *, seed: int | np.random.Generator = 0) -> NDArray[np.
     return generator(seed).standard_normal((whole_number(m, "m", 1), whole_number(n, "n", 1)))
 
 
-@explained
 def graded(
     m: int, n: int, *, smallest: float = 1e-12, seed: int | np.random.Generator = 0
 ) -> NDArray[np.float64]:
@@ -46,7 +44,6 @@ def graded(
     return _conditioned(rows, columns, 10.0, generator(seed)) * np.geomspace(1.0, least, columns)
 
 
-@explained
 def positive_definite(
     n: int, *, cond: float = 1e3, seed: int | np.random.Generator = 0
 ) -> NDArray[np.float64]:
@@ -77,7 +74,6 @@ class PlantedProcrustes(NamedTuple):
     X: NDArray[np.float64]
 
 
-@explained
 def planted_procrustes(
     m: int,
     signature: Signature,

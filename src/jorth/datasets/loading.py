@@ -11,7 +11,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from jorth._files import reading
-from jorth._inputs import check_choice, check_flag, explained, generator, whole_number
+from jorth._inputs import check_choice, check_flag, generator, whole_number
 from jorth._matrices import Matrix, complaint, entries, variables
 from jorth.datasets.fetching import VARIABLE, data_folder, find, names_of
 from jorth.datasets.registry import DataSet, lookup
@@ -40,7 +40,6 @@ def load(
     sparse: Literal[True],
     folder: str | os.PathLike[str] | None = ...,
 ) -> scipy.sparse.csr_array: ...
-@explained
 def load(
     name: str,
     m: int | None = None,

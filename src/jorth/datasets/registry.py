@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from jorth._inputs import describe, shown, suggestion
+from jorth._inputs import describe
 
 LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets"
 
@@ -105,6 +105,6 @@ def lookup(name: str) -> DataSet:
     if not isinstance(name, str):
         raise TypeError(f"name must be a string, got {describe(name)}")
     if name.lower() not in REGISTRY:
-        found = f"{shown(name)}{suggestion(name, REGISTRY)}"
-        raise ValueError(f"name must be one of {', '.join(REGISTRY)}; got {found}")
+        known = ", ".join(REGISTRY)
+        raise ValueError(f"name must be one of {known}; got {describe(name)}")
     return REGISTRY[name.lower()]

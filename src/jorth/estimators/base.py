@@ -19,7 +19,6 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from torch import Tensor
 
 from jorth._inputs import (
-    Explained,
     check_choice,
     check_signature,
     columns_not_of,
@@ -38,7 +37,7 @@ REPEATED_DATA = re.compile(r"array|tensor|\[\[|: '|<")
 LONGEST_MESSAGE = 160
 
 
-class Transformer(Explained, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A transformer for float64 and float32 that names its output columns after its class."""
 
     @property

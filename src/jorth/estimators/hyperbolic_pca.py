@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from jorth._inputs import check_choice, finite_result, positive_number, shown, whole_number
+from jorth._inputs import check_choice, describe, finite_result, positive_number, whole_number
 from jorth.estimators import hyperboloid
 from jorth.estimators.base import Transformer, check_fitted
 from jorth.estimators.hyperboloid import Floats, are_points, lift, space_of
@@ -85,7 +85,7 @@ class HyperbolicPCA(Transformer):
         positive_number(self.scale, "scale")
         if self.input == "hyperboloid" and self.scale != 1.0:
             expected = "1 for rows that are points of the hyperboloid"
-            raise ValueError(f"scale must be {expected}, got {shown(self.scale)}")
+            raise ValueError(f"scale must be {expected}, got {describe(self.scale)}")
         points = lift(self._space(self._rows(X, ensure_min_samples=2)))
         d = points.shape[1] - 1
         k = d if self.n_components is None else whole_number(self.n_components, "n_components", 1)

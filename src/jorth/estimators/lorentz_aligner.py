@@ -7,7 +7,7 @@ from typing import Any, Literal
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import validate_data
 
-from jorth._inputs import check_choice, finite_result, warn_of_other_order, whole_number
+from jorth._inputs import check_choice, finite_result, whole_number
 from jorth.estimators import base
 from jorth.estimators.base import Transformer, check_fitted, naming
 from jorth.signature import Signature
@@ -61,7 +61,6 @@ class LorentzAligner(Transformer):
         check_choice(self.components, "components", ("all", "start"))
         if self.max_iterations is not None:
             whole_number(self.max_iterations, "max_iterations", 0)
-        warn_of_other_order(X, y, "X", "y")
         X, y = base.dense(X, "X"), base.dense(y, "y")
         with naming(X=X, y=y):
             X, y = validate_data(self, X, y, dtype=base.FLOATS, multi_output=True, y_numeric=True)

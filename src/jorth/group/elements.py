@@ -15,7 +15,6 @@ from jorth._inputs import (
     ArrayT,
     Convertible,
     describe,
-    explained,
     like_input,
     square_matrix,
     tensor_alike,
@@ -24,7 +23,6 @@ from jorth._inputs import (
 from jorth.signature import Signature
 
 
-@explained
 def inverse(X: ArrayT | Convertible, signature: Signature) -> ArrayT:
     """Return the inverse X^-1 = J X^T J of a J-orthogonal X (..., n, n), exact and without a solve.
 
@@ -37,7 +35,6 @@ def inverse(X: ArrayT | Convertible, signature: Signature) -> ArrayT:
     return like_input(s[:, None] * matrix.mT * s, X)
 
 
-@explained
 def residual(X: ArrayLike, signature: Signature, *, gram: ArrayLike | None = None) -> Any:
     """Return the scaled distance from feasibility, max |X^T J X - J| / max(1, ||X||_2^2).
 
@@ -76,7 +73,6 @@ def residual(X: ArrayLike, signature: Signature, *, gram: ArrayLike | None = Non
     return like_input(scaled, X, gram)
 
 
-@explained
 def component(X: ArrayLike, signature: Signature) -> Any:
     """Return the component of O(p, q) that holds X: the signs of det X[+,+] and det X[-,-].
 
@@ -100,7 +96,6 @@ def component(X: ArrayLike, signature: Signature) -> Any:
     return found if isinstance(X, Tensor) else found.numpy()
 
 
-@explained
 def exchange(X: ArrayT | Convertible, signature: Signature) -> ArrayT:
     """Apply the exchange operator, which maps J-orthogonal matrices to orthogonal ones and back.
 

@@ -7,12 +7,11 @@ import math
 import torch
 from torch import Tensor
 
-from jorth._inputs import ArrayT, Convertible, explained, like_input, unit_roundoff
+from jorth._inputs import ArrayT, Convertible, like_input, unit_roundoff
 from jorth.group.elements import check_feasible, component, finite_square, residual
 from jorth.signature import Signature
 
 
-@explained
 def exp(K: ArrayT | Convertible, signature: Signature) -> ArrayT:
     """Return the exponential of K (..., n, n), J K skew, which is in the identity component.
 
@@ -91,7 +90,6 @@ def _is_single(K: Tensor) -> bool:
     return K.ndim == 2 or K.shape[:-2].numel() == 1
 
 
-@explained
 def cayley(K: ArrayT | Convertible, signature: Signature) -> ArrayT:
     """Return the Cayley transform (I - K/2)^-1 (I + K/2) of K (..., n, n), J K skew.
 
@@ -142,7 +140,6 @@ def _algebra_element(K: object, signature: Signature) -> Tensor:
     return algebra
 
 
-@explained
 def log(X: ArrayT | Convertible, signature: Signature) -> ArrayT:
     """Return the principal logarithm K of X: exp(K) = X, J K skew, |Im eigenvalues| < pi.
 

@@ -27,7 +27,6 @@ from jorth._inputs import (
     ArrayT,
     Convertible,
     describe,
-    explained,
     like_input,
     numbers_like,
     tensor_alike,
@@ -50,7 +49,6 @@ CLOSE = 1e-9
 """Bounds relative errors of Newton's method; more is allowed where large M carry rounding."""
 
 
-@explained
 def distance(X: ArrayLike, Y: ArrayLike, signature: Signature) -> Any:
     """Return the geodesic distance of X and Y (..., n, n) in the metric <K X, L X> = tr(K^T L).
 
@@ -278,7 +276,6 @@ def rotation_log(Q: np.ndarray) -> np.ndarray:
     return found
 
 
-@explained
 def transport(
     X: ArrayT | Convertible, Y: ArrayT | Convertible, V: ArrayT | Convertible, signature: Signature
 ) -> ArrayT:
@@ -320,7 +317,6 @@ def transport(
     return like_input(moved, X, Y, V)
 
 
-@explained
 def mean(Xs: ArrayT | Convertible, signature: Signature, *, weights: Any = None) -> ArrayT:
     """Return the Karcher mean M (n, n) of Xs (m, n, n): sum w_i log(M^-1 X_i) = 0.
 

@@ -7,20 +7,11 @@ import math
 from torch import Tensor
 
 from jorth import _inputs
-from jorth._inputs import (
-    ArrayT,
-    Convertible,
-    describe,
-    explained,
-    frobenius,
-    like_input,
-    tensor_alike,
-)
+from jorth._inputs import ArrayT, Convertible, describe, frobenius, like_input, tensor_alike
 from jorth.group.elements import column_signs, finite_thin
 from jorth.signature import Signature
 
 
-@explained
 def riemannian_gradient(
     X: ArrayT | Convertible, G: ArrayT | Convertible, signature: Signature
 ) -> ArrayT:
@@ -42,7 +33,6 @@ def riemannian_gradient(
     return like_input(tangent, X, G)
 
 
-@explained
 def multiplier(X: ArrayT | Convertible, G: ArrayT | Convertible, signature: Signature) -> ArrayT:
     """Return the Lagrange multiplier sym(J X^T G) of the constraint X^T J X = J, for square X.
 

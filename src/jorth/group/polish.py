@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from jorth._inputs import ArrayT, Convertible, explained, like_input, unit_roundoff
+from jorth._inputs import ArrayT, Convertible, like_input, unit_roundoff
 from jorth.group.elements import finite_square
 from jorth.signature import Signature
 
@@ -17,7 +17,6 @@ class PolishError(ValueError):
     """The iteration finds no J-orthogonal matrix nearby."""
 
 
-@explained
 def polish(X: ArrayT | Convertible, signature: Signature) -> ArrayT:
     """Return the J-orthogonal factor W of X = W S, S = (J X^T J X)^(1/2), for X near O(p, q).
 

@@ -11,23 +11,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth import _inputs
-from jorth._inputs import (
-    FLOATS,
-    LARGEST_COUNT,
-    check_device,
-    describe,
-    explained,
-    generator,
-    is_number,
-    shown,
-)
+from jorth._inputs import FLOATS, LARGEST_COUNT, check_device, describe, generator, is_number
 from jorth.group.cs_form import compose_cs
 from jorth.signature import Signature
 
 NUMPY_FLOATS = {np.dtype(np.float64): torch.float64, np.dtype(np.float32): torch.float32}
 
 
-@explained
 def random_point(
     signature: Signature,
     *,
@@ -68,7 +58,7 @@ def random_point(
     if not (
         tuple_given and all(type(size) is int and 0 <= size <= LARGEST_COUNT for size in batch)
     ):
-        raise ValueError(f"batch must be a tuple of sizes, got {shown(batch)}")
+        raise ValueError(f"batch must be a tuple of sizes, got {describe(batch)}")
     _check_component(component, signature)
     chosen = None if columns is None else _chosen_columns(columns, signature)
     wanted = _torch_dtype(dtype)
@@ -85,7 +75,7 @@ def random_point(
 def _check_component(component: tuple[int, int], signature: Signature) -> None:
     pair = isinstance(component, tuple) and len(component) == 2
     if not (pair and all(is_number(sign) and sign in (1, -1) for sign in component)):
-        raise ValueError(f"component must be two signs +1 or -1, got {shown(component)}")
+        raise ValueError(f"component must be two signs +1 or -1, got {describe(component)}")
     for sign, size, name in zip(component, (signature.p, signature.q), ("p", "q"), strict=True):
         if size == 0 and sign == -1:
             given = f"{component!r} with {name} = 0 in {signature}"
@@ -98,7 +88,7 @@ def _chosen_columns(columns: tuple[int, int], signature: Signature) -> NDArray[n
     integers = type(r) is int and type(c) is int
     if not (integers and 0 <= r <= p and 0 <= c <= q and r + c > 0):
         expected = f"(r, c) with r <= p = {p}, c <= q = {q} and r + c > 0 for {signature}"
-        raise ValueError(f"columns must be {expected}, got {shown(columns)}")
+        raise ValueError(f"columns must be {expected}, got {describe(columns)}")
     return np.concatenate([signature.positive[:r], signature.negative[:c]])
 
 
@@ -142,5 +132,5 @@ def _torch_device(device: Any) -> torch.device | None:
     check_device(device)
     place = None if device is None else torch.device(device)
     if place is not None and place.type == "meta":
-        raise ValueError(f"device must be a torch device that holds data, got {shown(device)}")
+        raise ValueError(f"device must be a torch device that holds data, got {describe(device)}")
     return place

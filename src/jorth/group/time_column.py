@@ -8,13 +8,14 @@ across; so most rows must be timelike, and the others nearly so.
 
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from jorth._inputs import warn_user
 from jorth.signature import Signature
 
 Time = Literal["first", "last"]
@@ -64,7 +65,10 @@ def warn_of_other_time(signature: Signature, *clouds: Any) -> None:
     there = other_time(signature, *clouds)
     if there is not None:
         remedy = f'Signature.lorentz(n, "{there}"), or time="{there}" to an estimator'
-        warn_user(message(there, remedy), OtherTimeWarning)
+        level, frame = 1, sys._getframe()
+        while frame.f_back and frame.f_globals["__name__"].startswith("jorth."):
+            level, frame = level + 1, frame.f_back
+        warnings.warn(message(there, remedy), OtherTimeWarning, stacklevel=level)
 
 
 def message(there: Time, remedy: str) -> str:

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth._inputs import check_indices, describe, explained, generator, whole_number
+from jorth._inputs import check_indices, describe, generator, whole_number
 from jorth.group import component, inverse
 from jorth.kge.config import check_name
 from jorth.kge.export import NamedModel
@@ -122,7 +122,6 @@ class Answer(NamedTuple):
     probability: float
 
 
-@explained
 def predict(
     model: Any,
     head: Any = None,
@@ -233,7 +232,6 @@ class Neighbour(NamedTuple):
     kind: str
 
 
-@explained
 def nearest(model: Any, entity: Any, k: int = 10) -> Any:
     """The k entities with the least geodesic distance from an entity on U, itself left out.
 
@@ -323,7 +321,6 @@ class Explanation:
     from_inverse: float
 
 
-@explained
 def explain(model: Any, relation: Any = None) -> Any:
     """What a relation does: its boosts, its rotations, and whether it undoes itself or another.
 

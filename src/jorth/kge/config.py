@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ import torch
 
 from jorth import _inputs
 from jorth._files import parse_toml, read_toml
-from jorth._inputs import Explained, check_keywords, describe, listed, meant, whole_number
+from jorth._inputs import describe, suggestion, whole_number
 from jorth.kge import automatic, presets
 from jorth.kge.batches import SIDES
 from jorth.kge.graph import Triples
@@ -43,7 +42,7 @@ AUTOMATIC: Any = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config(Explained):
+class Config:
     """The settings of `train`; the paper's are ``Config.preset("paper")``.
 
     The defaults learn on graphs of any size: hyperbolic space of dimension 31, cross-entropy, both
@@ -196,7 +195,6 @@ class Config(Explained):
         ``relation_options`` among the changes add to them.
         """
         preset = presets.preset_named(name)
-        check_keywords(cls.__name__, changes, [one.name for one in dataclasses.fields(cls)])
         try:
             return cls(**presets.settings(preset, changes))
         except (TypeError, ValueError) as error:
@@ -306,7 +304,7 @@ def changes_from(texts: Sequence[str]) -> dict[str, Any]:
     for text in texts:
         key, equals, value = (part.strip() for part in text.partition("="))
         if not equals:
-            raise ValueError(f"a setting must be KEY=VALUE, got {_inputs.shown(text)}")
+            raise ValueError(f"a setting must be KEY=VALUE, got {_inputs.describe(text)}")
         key, _, option = key.partition(".")
         check_name(key, names, "setting")
         parsed = _value(value)
@@ -325,7 +323,5 @@ def _value(text: str) -> Any:
 def check_name(name: str, valid: Sequence[str], kind: str, where: str = "") -> None:
     """Raise a ValueError that suggests the nearest valid name unless ``name`` is valid."""
     if name not in valid:
-        alike = difflib.get_close_matches(name, valid, n=1, cutoff=0.5)
-        near = meant(name, valid) or next(iter(alike), None)
-        hint = f"the nearest is {near!r}" if near is not None else f"there are {listed(valid)}"
-        raise ValueError(f"{where}there is no {kind} {name!r}; {hint}")
+        hint = suggestion(name, valid) or f"; there are {', '.join(valid)}"
+        raise ValueError(f"{where}there is no {kind} {name!r}{hint}")

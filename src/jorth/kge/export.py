@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from jorth._files import make_folder, read_json, reading, replacing
-from jorth._inputs import check_device, describe, explained, file_path
+from jorth._inputs import check_device, describe, file_path
 from jorth.kge.model import UltraE
 from jorth.signature import Signature
 
@@ -107,7 +107,6 @@ def _encoded(named: NamedModel) -> bytes:
         raise kind(f"names and about must be what JSON can hold: {error}") from None
 
 
-@explained
 def load_model(folder: str | os.PathLike[str], *, device: Any = None) -> NamedModel:
     """Read what `save_model` has written.
 

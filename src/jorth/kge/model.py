@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from jorth import _inputs
-from jorth._inputs import Explained, check_indices, describe, index_tensor
+from jorth._inputs import check_indices, describe, index_tensor
 from jorth._triton import runs_triton
 from jorth.derivatives import first_derivatives_only
 from jorth.group import random_point
@@ -24,7 +24,7 @@ CHUNK = 2**15
 """How many distances a CPU computes at a time: intermediate results stay in the cache."""
 
 
-class UltraE(Explained, torch.nn.Module):
+class UltraE(torch.nn.Module):
     """The score -e^z d^2(R_r E_h, E_t) + b_h + b_t + delta of a triple (h, r, t).
 
     E (entities, n) lies on U = {x : <x, x>_J = -alpha^2}, each R_r is J-orthogonal, d is the

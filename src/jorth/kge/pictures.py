@@ -16,15 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth._files import make_folder, replacing
-from jorth._inputs import (
-    check_indices,
-    describe,
-    file_path,
-    generator,
-    is_number,
-    shown,
-    whole_number,
-)
+from jorth._inputs import check_indices, describe, file_path, generator, is_number, whole_number
 from jorth.extras import needs
 from jorth.kge.answers import Explanation, Names, explain, is_single, parts_of
 from jorth.kge.graph import to_triples
@@ -46,7 +38,7 @@ def picture_path(path: str | os.PathLike[str]) -> Path:
     """A path of a picture, or an error."""
     found = file_path(path, "path")
     if found.suffix.lower() not in SUFFIXES:
-        raise ValueError(f"path must end in .png, .pdf or .svg, got {shown(found.name)}")
+        raise ValueError(f"path must end in .png, .pdf or .svg, got {describe(found.name)}")
     return found
 
 

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth._inputs import check_choice, check_flag, describe, explained, whole_number
+from jorth._inputs import check_choice, check_flag, describe, whole_number
 from jorth.kge.graph import Known, check_numbers, check_some, to_triples
 
 Side = Literal["head", "tail", "both"]
@@ -90,7 +90,6 @@ class Ranking:
         return found
 
 
-@explained
 def evaluate(
     model: Any,
     triples: Tensor,

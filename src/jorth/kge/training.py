@@ -20,7 +20,7 @@ from torch import Tensor
 
 from jorth import _checkpoint as checkpoints
 from jorth._distributed import Ranks, naming_checkpoint, only_first
-from jorth._inputs import check_device, check_flag, describe, explained, file_path
+from jorth._inputs import check_device, check_flag, describe, file_path
 from jorth.kge.averaging import Average
 from jorth.kge.batches import Batch, BatchLoss, Negatives, Queries
 from jorth.kge.captured import CapturedStep
@@ -73,7 +73,6 @@ class Training(NamedModel):
         return float(self.history["mrr"][self.best_epoch - 1]) if self.best_epoch else math.nan
 
 
-@explained
 def train(
     triples: Triples,
     config: Config | None = None,

@@ -8,14 +8,7 @@ from typing import Generic
 
 import torch
 
-from jorth._inputs import (
-    ArrayT,
-    Convertible,
-    check_overflow,
-    check_signature,
-    explained,
-    like_input,
-)
+from jorth._inputs import ArrayT, Convertible, check_overflow, check_signature, like_input
 from jorth.group.cs_form import compose_cs
 from jorth.group.elements import check_feasible, finite_square
 from jorth.linalg.batch import finite_factor, finite_values
@@ -64,7 +57,6 @@ class CS(Generic[ArrayT]):
         return like_input(X, self.mu)
 
 
-@explained
 def cs_decomposition(X: ArrayT | Convertible, signature: Signature) -> CS[ArrayT]:
     """The hyperbolic CS decomposition of a J-orthogonal X (..., n, n).
 

@@ -15,7 +15,6 @@ from jorth._inputs import (
     ArrayT,
     Convertible,
     check_symmetric,
-    explained,
     finite_number,
     like_input,
     real_number,
@@ -54,7 +53,6 @@ Pairs = tuple[Floats, Floats]
 """Eigenvalues (n,), and X (n, n) with the eigenvectors as columns."""
 
 
-@explained
 def eigh(
     A: ArrayT | Convertible | Operator,
     signature: Signature,

@@ -18,7 +18,6 @@ from jorth._inputs import (
     check_overflow,
     check_signature,
     describe,
-    explained,
     like_input,
     real_number,
     to_tensor,
@@ -74,7 +73,6 @@ class HSVD(Generic[ArrayT]):
         return like_input(G, self.S)
 
 
-@explained
 def hsvd(
     G: ArrayT | Convertible, signature: Signature, *, tolerance: float | None = None
 ) -> HSVD[ArrayT]:

@@ -6,20 +6,11 @@ import torch
 from torch import Tensor
 
 from jorth import _inputs
-from jorth._inputs import (
-    ArrayT,
-    Convertible,
-    describe,
-    explained,
-    like_input,
-    tensor_alike,
-    unit_roundoff,
-)
+from jorth._inputs import ArrayT, Convertible, describe, like_input, tensor_alike, unit_roundoff
 from jorth.linalg.qr import check_definite, column_basis, tall_matrix
 from jorth.signature import Signature
 
 
-@explained
 def indefinite_lstsq(
     A: ArrayT | Convertible, b: ArrayT | Convertible, signature: Signature
 ) -> ArrayT:

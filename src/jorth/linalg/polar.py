@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from jorth._inputs import ArrayT, Convertible, explained, like_input, square_matrix
+from jorth._inputs import ArrayT, Convertible, like_input, square_matrix
 from jorth.group.elements import power_of_two
 from jorth.group.polish import PolishError, orthogonal_factor
 from jorth.linalg.batch import check_matrices
@@ -16,7 +16,6 @@ from jorth.signature import Signature
 UNIT = torch.finfo(torch.float64).eps / 2
 
 
-@explained
 def polar(A: ArrayT | Convertible, signature: Signature) -> tuple[ArrayT, ArrayT]:
     """Return (X, S) with A = X S, X J-orthogonal, J S symmetric, for A (..., n, n).
 

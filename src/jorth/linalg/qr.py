@@ -8,22 +8,13 @@ import torch
 from torch import Tensor
 
 from jorth import _inputs
-from jorth._inputs import (
-    ArrayT,
-    Convertible,
-    describe,
-    explained,
-    like_input,
-    to_tensor,
-    unit_roundoff,
-)
+from jorth._inputs import ArrayT, Convertible, describe, like_input, to_tensor, unit_roundoff
 from jorth.group.cs_form import compose_cs
 from jorth.group.elements import power_of_two
 from jorth.linalg.batch import check_matrices
 from jorth.signature import Signature
 
 
-@explained
 def hyperbolic_qr(A: ArrayT | Convertible, signature: Signature) -> tuple[ArrayT, ArrayT]:
     """Return (Q, R) with A = Q[:, signature.positive[:k]] R for A (..., m, k), m = p + q.
 

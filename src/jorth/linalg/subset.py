@@ -16,7 +16,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jorth._inputs import check_finite, check_signature, is_sparse, shown, to_tensor, whole_number
+from jorth._inputs import (
+    check_finite,
+    check_signature,
+    describe,
+    is_sparse,
+    to_tensor,
+    whole_number,
+)
 from jorth.linalg.batch import Floats
 from jorth.linalg.hsvd import one_sided_jacobi
 from jorth.signature import Signature
@@ -76,7 +83,7 @@ def subset_counts(subset: Any, signature: Signature) -> tuple[int, int]:
     """Return the two counts of a subset, or raise an error unless they fit the signature."""
     check_signature(signature)
     if not isinstance(subset, (tuple, list)) or len(subset) != 2:
-        raise TypeError(f"subset must be two counts (positive, negative), got {shown(subset)}")
+        raise TypeError(f"subset must be two counts (positive, negative), got {describe(subset)}")
     positive, negative = (whole_number(subset[i], f"subset[{i}]", 0) for i in range(2))
     if positive > signature.p or negative > signature.q or positive + negative == 0:
         most = f"at most p = {signature.p} positive and q = {signature.q} negative eigenpairs"

@@ -18,7 +18,6 @@ from jorth._inputs import (
     check_flag,
     check_overflow,
     describe,
-    explained,
     like_input,
     tensor_alike,
     to_tensor,
@@ -26,7 +25,6 @@ from jorth._inputs import (
 from jorth.linalg.batch import Floats
 
 
-@explained
 def cholesky_update(
     R: ArrayT | Convertible,
     *,

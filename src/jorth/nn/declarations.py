@@ -59,7 +59,7 @@ def declare(
     parameter = module._parameters.get(name) if isinstance(name, str) else None
     if parameter is None:
         owner = type(module).__name__
-        found = f"{_inputs.shown(name)}{suggestion(name, dict(module.named_parameters()))}"
+        found = f"{_inputs.describe(name)}{suggestion(name, dict(module.named_parameters()))}"
         raise ValueError(f"name must be that of a parameter of {owner}, got {found}")
     shape = (signature.n, columns.n)
     if tuple(parameter.shape[-2:]) != shape or not parameter.is_floating_point():

@@ -9,13 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from jorth import _inputs
-from jorth._inputs import Explained
 from jorth.nn.declarations import declare
 from jorth.nn.init import integer_seed, j_orthogonal_
 from jorth.signature import Signature
 
 
-class JOrthogonalLinear(Explained, nn.Module):
+class JOrthogonalLinear(nn.Module):
     """y = W x + b with W^T J W = J, so that <y, y'>_J = <x, x'>_J without a bias.
 
     With an ``out_signature`` of more signs it is an isometric embedding: W is thin,

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from jorth import _inputs
-from jorth._inputs import HALF, Explained
+from jorth._inputs import HALF
 from jorth.signature import Signature
 from jorth.ultrahyperbolic.points import check_q
 
@@ -23,7 +23,7 @@ Radius = float | Tensor
 """A radius of U: a number, or a tensor of no dimension if it is learned."""
 
 
-class OnPoints(Explained, nn.Module):
+class OnPoints(nn.Module):
     """A layer on points (..., n) with <x, x>_J = -alpha^2; nothing in it touches the host.
 
     Args:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from jorth import _inputs
-from jorth._inputs import Explained, suggestion
+from jorth._inputs import suggestion
 from jorth.group.cs_form import compose_cs
 from jorth.group.elements import check_feasible
 from jorth.group.exp_log import cayley_step, traceable_exp
@@ -57,14 +57,14 @@ def _register(
         raise TypeError(f"module must be a torch.nn.Module, got {_inputs.describe(module)}")
     if not (isinstance(name, str) and isinstance(getattr(module, name, None), Tensor)):
         owner = type(module).__name__
-        found = f"{_inputs.shown(name)}{suggestion(name, dict(module.named_parameters()))}"
+        found = f"{_inputs.describe(name)}{suggestion(name, dict(module.named_parameters()))}"
         raise ValueError(f"name must be that of a parameter of {owner}, got {found}")
     form.check_shape(getattr(module, name), name)
     parametrize.register_parametrization(module, name, form)
     return module
 
 
-class CSParametrization(Explained, nn.Module):
+class CSParametrization(nn.Module):
     """X (..., n, n) from mu (..., min(p, q)) and four square weights A, one per orthogonal factor.
 
     A factor is U = cayley(A - A^T) U0. Assigning a J-orthogonal matrix sets A to zero and U0 to the
@@ -127,7 +127,7 @@ class CSParametrization(Explained, nn.Module):
         return f"{self.signature}, triangular={self.triangular}"
 
 
-class ExponentialParametrization(Explained, nn.Module):
+class ExponentialParametrization(nn.Module):
     """X = exp(J S) X0 (..., n, k) with a skew S from the upper triangle of a weight (..., n, n).
 
     Assigning a matrix makes it X0 and sets the weight to zero. X^T J X = X0^T J X0 for any weight;

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from jorth._distributed import Ranks
-from jorth._inputs import Explained, describe, frobenius, is_number, to_tensor
+from jorth._inputs import describe, frobenius, is_number, to_tensor
 from jorth.objectives.second_order import Product, belongs_to, difference
 from jorth.signature import Signature
 
@@ -63,7 +63,7 @@ class QuadraticForm:
         return 1.0 if self.D is None else frobenius(self.D) / math.sqrt(len(self.D))
 
 
-class AbstractObjective(Explained, ABC):
+class AbstractObjective(ABC):
     """A differentiable function of X (n, k). Only `value_and_gradient` must be given.
 
     Whatever else is known about f is given by overriding the other methods and attributes.

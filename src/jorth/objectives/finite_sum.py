@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jorth._inputs import FLOATS, describe, is_plain, listed, to_array, to_tensor
+from jorth._inputs import FLOATS, describe, is_plain, to_array, to_tensor
 from jorth.objectives.autograd import differentiate, evaluate, second_derivative
 from jorth.objectives.base import AbstractObjective, hash_tensors
 from jorth.objectives.second_order import Product
@@ -36,7 +36,7 @@ class FiniteSum(AbstractObjective):
         sizes = {len(part) if part.ndim else 0 for part in self._data}
         if len(sizes) != 1 or 0 in sizes:
             expected = "the same number of samples, at least 1, in each part"
-            raise ValueError(f"data must hold {expected}, got {listed(sorted(sizes))}")
+            raise ValueError(f"data must hold {expected}, got {sorted(sizes)}")
         self._fn = fn
         self.samples = sizes.pop()
 

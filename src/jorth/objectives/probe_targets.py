@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jorth._inputs import check_finite, check_symmetric, describe, real_numbers, shown, to_tensor
+from jorth._inputs import check_finite, check_symmetric, describe, real_numbers, to_tensor
 from jorth.objectives.base import hash_tensors
 
 CACHE_BYTES = 1 << 29
@@ -32,7 +32,7 @@ def make_targets(distances: Any, data: Tensor) -> Targets:
     if isinstance(distances, str):
         if distances != "euclidean":
             expected = '"euclidean", a matrix or a function'
-            raise ValueError(f"distances must be {expected}, got {shown(distances)}")
+            raise ValueError(f"distances must be {expected}, got {describe(distances)}")
         return EuclideanTargets(data)
     if callable(distances) and not isinstance(distances, Tensor):
         return FunctionTargets(distances, data)

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any, Literal
 
 import torch
 from torch import nn
 
-from jorth._inputs import (
-    check_choice,
-    check_keywords,
-    describe,
-    nonnegative_number,
-    shown,
-    suggestion,
-)
+from jorth._inputs import check_choice, describe, nonnegative_number, suggestion
 from jorth.nn import cs_parametrization
 from jorth.optim.jobcd import JOBCD
 from jorth.optim.variance_reduced import VRJOBCD
-from jorth.signature import Signature, as_signature
+from jorth.signature import Signature
 
 OptimiserName = Literal["j-jobcd", "vr-j-jobcd", "csdm"]
 
@@ -50,20 +42,18 @@ def make(
         raise TypeError(f"module must be a torch.nn.Module, got {describe(module)}")
     owner = type(module).__name__
     own = getattr(module, "signature", None)
-    signs = as_signature(own if signature is None else signature)
+    signs = own if signature is None else signature
     if not isinstance(signs, Signature):
         expected = f"given for a {owner}, which has none"
-        raise TypeError(f"signature must be {expected}, got {shown(signature)}")
+        raise TypeError(f"signature must be {expected}, got {describe(signature)}")
     if method == "csdm":
         if "lr" in options:
             options["lr"] = nonnegative_number(options["lr"], "lr")
-        adams = list(inspect.signature(torch.optim.Adam).parameters)[1:]
-        check_keywords("torch.optim.Adam", options, adams)
         cs_parametrization(module, name, signs)
         weights = module.parametrizations[name].parameters()  # type: ignore[index, union-attr]
         return torch.optim.Adam(weights, **options)
     if not (isinstance(name, str) and isinstance(getattr(module, name, None), nn.Parameter)):
-        found = f"{shown(name)}{suggestion(name, dict(module.named_parameters()))}"
+        found = f"{describe(name)}{suggestion(name, dict(module.named_parameters()))}"
         raise ValueError(f"name must be that of a parameter of {owner}, got {found}")
     optimiser = JOBCD if method == "j-jobcd" else VRJOBCD
     return optimiser([getattr(module, name)], signs, **options)

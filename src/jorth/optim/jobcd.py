@@ -11,7 +11,7 @@ from torch import Tensor
 from torch._compile import _disable_dynamo
 from torch.optim import Optimizer
 
-from jorth._inputs import Explained, describe
+from jorth._inputs import describe
 from jorth._triton import runs_triton
 from jorth.kernels.pairings import Matching
 from jorth.optim.counting import UnmovedCounts
@@ -36,7 +36,7 @@ LARGEST_ANGLE = 3.0
 """Half tangents, which Triton takes, have poles at pi."""
 
 
-class JOBCD(Explained, Optimizer):
+class JOBCD(Optimizer):
     """Block coordinate descent for J-orthogonal parameters (..., n, n), in a training loop.
 
     Each step turns every plane of two rows, and of two columns, by an angle of its own: a rotation

@@ -344,7 +344,7 @@ def check_arguments(method: Any, batch: str, **given: Any) -> None:
     by_name = isinstance(method, str) and method in ("auto", RiemannianNewton.name)
     if method is not None and not by_name and not isinstance(method, RiemannianNewton):
         wanted = f'"auto" or "{RiemannianNewton.name}" for a batch ({batch})'
-        raise ValueError(f"method must be {wanted}, got {_inputs.shown(method)}")
+        raise ValueError(f"method must be {wanted}, got {_inputs.describe(method)}")
     for name, value in given.items():
         if value is not None and value is not False:
             found = _inputs.describe(value)

@@ -17,7 +17,7 @@ from torch import Tensor
 from jorth import _inputs
 from jorth._checkpoint import FILE
 from jorth._distributed import naming_checkpoint, only_first
-from jorth._inputs import ArrayLike, check_keywords, explained, suggestion
+from jorth._inputs import ArrayLike, suggestion
 from jorth.group.elements import check_feasible
 from jorth.objectives import AbstractObjective, Quadratic
 from jorth.objectives.base import hash_tensors
@@ -66,7 +66,6 @@ METHODS: dict[str, type[AbstractSolver]] = {
 
 
 # Many arguments, but all of them are independent keywords.
-@explained
 def minimize(
     objective: Any,
     x0: ArrayLike | None = None,
@@ -187,13 +186,11 @@ def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
     """The solver that ``method`` and ``options`` describe."""
     if isinstance(method, AbstractSolver):
         if options:
-            hint = suggestion(next(iter(options)), _keywords())
-            found = f"{sorted(options)}{hint}"
-            raise TypeError(f"options must be given to the solver itself, got {found}")
+            raise TypeError(f"options must be given to the solver itself, got {sorted(options)}")
         return method
     if not isinstance(method, str) or method not in METHODS:
         known = f"{', '.join(METHODS)}, or a solver"
-        found = f"{_inputs.shown(method)}{suggestion(method, METHODS)}"
+        found = f"{_inputs.describe(method)}{suggestion(method, METHODS)}"
         if isinstance(method, type) and issubclass(method, AbstractSolver):
             found += f"; write {method.__name__}()"
         raise ValueError(f"method must be one of {known}, got {found}")
@@ -206,7 +203,7 @@ def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
             has = f"it has {', '.join(own)}" if own else "it has none"
             raise TypeError(f"{method} has no option {name!r}{hint or f'; {has}'}")
         if not any(name in option_names(solver) for solver in METHODS.values()):
-            check_keywords("minimize", [name], _keywords())
+            raise TypeError(f"minimize has no argument {name!r}{suggestion(name, _keywords())}")
         raise TypeError(f'option {name!r} needs a method: method="auto" has no options')
     return METHODS[method](**options)
 

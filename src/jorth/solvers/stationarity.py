@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth import _inputs
-from jorth._inputs import explained
 from jorth.objectives import AbstractObjective
 from jorth.plane import PlaneSolution, all_pairs, random_pairs, solve_rows
 from jorth.signature import Signature
@@ -35,7 +34,6 @@ class BlockStationarity(NamedTuple):
     pairs: int
 
 
-@explained
 def block_stationarity(
     objective: Any,
     X: Any,

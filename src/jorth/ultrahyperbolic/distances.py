@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from jorth import _inputs
-from jorth._inputs import ArrayLike, explained, numbers_like
+from jorth._inputs import ArrayLike, numbers_like
 from jorth.signature import Signature
 from jorth.ultrahyperbolic.maps import ROOT2, gap
 from jorth.ultrahyperbolic.points import several_points
@@ -20,7 +20,6 @@ SLOPE_FLOOR = 1e-15
 """The least |e| (2 + e), e = |g| - 1, in a derivative 1 / sqrt(|e| (2 + e)): at most 3.2e7."""
 
 
-@explained
 def distance(x: ArrayLike, y: ArrayLike, signature: Signature, *, alpha: float = 1.0) -> Any:
     """The distance of points of U: alpha acosh|g| where |g| >= 1, alpha acos|g| elsewhere.
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from jorth import _inputs
-from jorth._inputs import ArrayT, Convertible, explained, like_input, unit_roundoff
+from jorth._inputs import ArrayT, Convertible, like_input, unit_roundoff
 from jorth.derivatives import first_derivatives_only
 from jorth.signature import Signature
 from jorth.ultrahyperbolic.entire import polynomial
@@ -36,7 +36,6 @@ def _coth_coefficients(count: int) -> tuple[float, ...]:
 COTH = _coth_coefficients(14)[1:]
 
 
-@explained
 def frechet_mean(
     points: ArrayT | Convertible, signature: Signature, *, weights: Any = None, alpha: float = 1.0
 ) -> ArrayT:

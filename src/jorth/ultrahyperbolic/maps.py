@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from jorth import _inputs
-from jorth._inputs import ArrayLike, ArrayT, Convertible, explained, like_input
+from jorth._inputs import ArrayLike, ArrayT, Convertible, like_input
 from jorth.signature import Signature
 from jorth.ultrahyperbolic.entire import ARC, NEAR_ARC, geodesic_coefficients, polynomial
 from jorth.ultrahyperbolic.points import check_q, several_points
@@ -21,7 +21,6 @@ from jorth.ultrahyperbolic.points import check_q, several_points
 ROOT2 = math.sqrt(2.0)
 
 
-@explained
 def exp(
     x: ArrayT | Convertible, v: ArrayT | Convertible, signature: Signature, *, alpha: float = 1.0
 ) -> ArrayT:
@@ -59,7 +58,6 @@ def scaled_form(v: Tensor, signs: Tensor, alpha: float | Tensor) -> tuple[Tensor
     return form, size / alpha
 
 
-@explained
 def log(
     x: ArrayT | Convertible, y: ArrayT | Convertible, signature: Signature, *, alpha: float = 1.0
 ) -> ArrayT:
@@ -192,7 +190,6 @@ def _joined(
     return a, b, radius
 
 
-@explained
 def project_tangent(
     x: ArrayT | Convertible, v: ArrayT | Convertible, signature: Signature, *, alpha: float = 1.0
 ) -> ArrayT:
@@ -218,7 +215,6 @@ def project_tangent_at(x: Tensor, v: Tensor, signs: Tensor, alpha: float | Tenso
     return v + (unit * signs * v).sum(dim=-1, keepdim=True) * unit
 
 
-@explained
 def transport(
     x: ArrayT | Convertible,
     y: ArrayT | Convertible,

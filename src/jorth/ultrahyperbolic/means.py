@@ -8,12 +8,11 @@ import torch
 from torch import Tensor
 
 from jorth import _inputs
-from jorth._inputs import ArrayT, Convertible, describe, explained, like_input
+from jorth._inputs import ArrayT, Convertible, describe, like_input
 from jorth.signature import Signature
 from jorth.ultrahyperbolic.points import check_q, points_of
 
 
-@explained
 def centroid(
     points: ArrayT | Convertible, signature: Signature, *, weights: Any = None, alpha: float = 1.0
 ) -> ArrayT:

@@ -14,7 +14,6 @@ from jorth._inputs import (
     ArrayT,
     Convertible,
     describe,
-    explained,
     like_input,
     numbers_like,
     tensor_after,
@@ -65,7 +64,6 @@ def several_points(signature: Signature, **values: Any) -> list[Tensor]:
     return tensors
 
 
-@explained
 def lift(x: ArrayT | Convertible, signature: Signature, *, alpha: float = 1.0) -> ArrayT:
     """The double projection phi(x) = (s, sqrt(alpha^2 + |s|^2) t / |t|) of x (..., n) onto U.
 
@@ -161,7 +159,6 @@ def height(s: Tensor, alpha: float | Tensor) -> Tensor:
     return torch.hypot(length, radius)
 
 
-@explained
 def origin(
     signature: Signature,
     *,
@@ -189,7 +186,6 @@ def origin(
     return point.numpy() if dtype is None and device is None else point
 
 
-@explained
 def inner(x: ArrayLike, y: ArrayLike, signature: Signature) -> Any:
     """<x, y>_J = sum s_i x_i y_i over the last dimension, with broadcasting.
 
@@ -204,7 +200,6 @@ def inner(x: ArrayLike, y: ArrayLike, signature: Signature) -> Any:
     return numbers_like(product, x, y)
 
 
-@explained
 def membership(x: ArrayLike, signature: Signature, *, alpha: float = 1.0) -> Any:
     """The scaled distance |<x, x>_J + alpha^2| / max(alpha^2, |x|^2) of points (..., n) from U.
 

@@ -142,7 +142,7 @@ def test_values_out_of_range_are_value_errors():
 
 
 def test_criteria_combine_with_criteria_only():
-    with pytest.raises(TypeError, match=r"criterion .* on both sides of \|, got int 3"):
+    with pytest.raises(TypeError, match=r"criterion .* on both sides of \|, got 3"):
         GradientNorm(1.0) | 3
     with pytest.raises(TypeError, match=r"criterion .* on both sides of &, got None"):
         GradientNorm(1.0) & None
@@ -178,7 +178,7 @@ def run_with(**options):
 
 def test_numbers_that_no_float_holds_are_named():
     for name in ("max_time", "gradient_tolerance", "checkpoint_interval"):
-        with pytest.raises(ValueError, match=f"^{name} must be a number of at least 0, got 2"):
+        with pytest.raises(ValueError, match=f"^{name} must be a number of at least 0, got"):
             jorth.minimize(lambda X: X.sum(), signature=Signature(1, 1), **{name: 10**400})
 
 

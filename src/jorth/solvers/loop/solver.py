@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth._checkpoint import NOT_SAVED
-from jorth._inputs import Explained, describe
+from jorth._inputs import describe
 from jorth.objectives import AbstractObjective, AutogradObjective
 from jorth.plane.proximal import RELATIVE_THETA
 from jorth.signature import Signature
@@ -124,7 +124,7 @@ class State:
         self.gradient = gradient
 
 
-class AbstractSolver(Explained, ABC):
+class AbstractSolver(ABC):
     """A method. Its options are its fields, and everything it remembers is in the state."""
 
     name: str
@@ -134,7 +134,7 @@ class AbstractSolver(Explained, ABC):
     thin: bool = True
     """Whether x0 may have fewer columns than rows."""
 
-    def prepare(self) -> None:
+    def prepare(self) -> None:  # noqa: B027
         """Load and compile what the steps need, before the clock starts."""
 
     def prepare_for(self, problem: Problem, X: Tensor) -> None:
@@ -166,7 +166,7 @@ class AbstractSolver(Explained, ABC):
     def step(self, problem: Problem, state: Any) -> None:
         """One iteration, in place."""
 
-    def restart(self, state: Any) -> None:
+    def restart(self, state: Any) -> None:  # noqa: B027
         """Forget what belongs to the path to X, which has been moved by a step in a plane."""
 
     def choose_result(self, state: Any, last: State) -> State:

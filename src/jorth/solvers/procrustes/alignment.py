@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from jorth import _inputs
-from jorth._inputs import ArrayLike, as_array, explained, is_sparse, warn_of_other_order
+from jorth._inputs import ArrayLike, is_sparse
 from jorth.group import PolishError, random_point, residual
 from jorth.group.elements import check_feasible, power_of_two
 from jorth.group.polish import orthogonal_factor
@@ -46,7 +46,6 @@ NEARBY = 10.0
 
 
 # one argument for each decision of a user
-@explained
 def procrustes(
     source: ArrayLike,
     target: ArrayLike,
@@ -125,9 +124,13 @@ def procrustes(
     _inputs.check_choice(components, "components", ("all", "start"))
     _inputs.whole_number(starts, "starts", 0)
     if certify is not None and not isinstance(certify, (bool, np.bool_)):
-        raise ValueError(f"certify must be True or False, got {_inputs.shown(certify)}")
-    warn_of_other_order(source, target, "source", "target")
-    clouds = as_array(source, "source"), as_array(target, "target")
+        raise ValueError(f"certify must be True or False, got {_inputs.describe(certify)}")
+    clouds: tuple[Any, ...] = tuple(
+        cloud
+        if isinstance(cloud, (np.ndarray, Tensor)) or is_sparse(cloud)
+        else _inputs.to_floats(cloud, name)
+        for cloud, name in ((source, "source"), (target, "target"))
+    )
     source, target = clouds
     finer = ALL_DIGITS if gradient_tolerance is None else None
     if gradient_tolerance is None:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from jorth import _inputs
-from jorth._inputs import explained, frobenius, unit_roundoff
+from jorth._inputs import frobenius, unit_roundoff
 from jorth.group.elements import check_feasible, spectral_norm
 from jorth.group.exp_log import cayley_step
 from jorth.group.gradient import gradient_norm
@@ -94,7 +94,6 @@ class HessianCheck:
         return "\n".join(f"{name:<19}  {line}" for name, line in lines.items())
 
 
-@explained
 def hessian_check(
     objective: Any, X: Any, signature: Signature, *, max_products: int = MAX_PRODUCTS
 ) -> HessianCheck:
