@@ -17,7 +17,7 @@ from jorth.compiling import compiler
 
 NOWHERE = "/proc/nowhere"
 MODULES = """
-import jorth.linalg._jacobi_numba, jorth.objectives.probe_kernel
+import jorth.linalg._jacobi_numba, jorth.objectives._probe_numba
 import jorth.plane.compiled.majoriser, jorth.plane.compiled.quadratic, jorth.plane.compiled.trace
 from jorth.plane.compiled.roots import cosh_of
 assert cosh_of(0.75) == 1.25

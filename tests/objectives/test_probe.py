@@ -7,8 +7,9 @@ from scipy.spatial.distance import cdist, pdist, squareform
 
 import jorth
 from jorth import Signature, Status, StructuralProbe
-from jorth.objectives.probe import BLOCK, _block_terms_in_torch
-from jorth.objectives.probe_kernel import block_terms
+from jorth.objectives import probe as probe_module
+from jorth.objectives._probe_numba import block_terms
+from jorth.objectives.probe import BLOCK
 from jorth.ultrahyperbolic import membership
 
 SIG = Signature(4, 2)
@@ -192,7 +193,7 @@ def test_compiled_and_torch_blocks_agree(upper):
     T, own = rng.uniform(0, 3, (40, 50)), np.arange(40) - 5
     compiled, plain = g.copy(), torch.from_numpy(g.copy())
     sums = block_terms(compiled, T, 0.8, 1.3, own, upper)
-    others = _block_terms_in_torch(
+    others = probe_module.block_terms(
         plain, torch.from_numpy(T), 0.8, 1.3, torch.from_numpy(own), upper
     )
     np.testing.assert_allclose(sums, others, rtol=1e-12)

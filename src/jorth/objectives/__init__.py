@@ -1,14 +1,12 @@
 """Objectives: functions of a matrix to be minimised, and what else is known about them."""
 
-from jorth.objectives.autograd import AutogradObjective
+from jorth.objectives.autograd import AutogradObjective, check_objective
 from jorth.objectives.base import AbstractObjective, Objective, QuadraticForm
-from jorth.objectives.checking import check_objective
 from jorth.objectives.eigenvalue import HyperbolicEigenvalue
-from jorth.objectives.finite_sum import FiniteSum
+from jorth.objectives.finite_sum import FiniteSum, Sharded
 from jorth.objectives.probe import StructuralProbe
 from jorth.objectives.procrustes import Procrustes
 from jorth.objectives.quadratic import Quadratic
-from jorth.objectives.sharded import Sharded
 
 __all__ = [
     "AbstractObjective",

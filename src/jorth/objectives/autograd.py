@@ -1,16 +1,16 @@
-"""Any torch function of X as an objective: its gradient by autograd."""
+"""Any torch function of X as an objective, by autograd, and `check_objective` for your own."""
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from jorth._inputs import describe
-from jorth.objectives.base import AbstractObjective
-from jorth.objectives.second_order import NotTwiceDifferentiable, Product, twice_differentiated
+from jorth._inputs import check_number, describe, generator, to_tensor, whole_number
+from jorth.objectives.base import AbstractObjective, NotTwiceDifferentiable, Product
 
 USE_OBJECTIVE = "for NumPy functions use jorth.Objective(value=..., gradient=...)"
 TORCH_MISFITS = ("dtype", "device", "scalar type", "shape", "size of tensor", "Tensor, not")
@@ -36,7 +36,7 @@ class AutogradObjective(AbstractObjective):
 
 
 def evaluate(function: Callable[[Tensor], Tensor], X: Tensor, name: str = "objective") -> Tensor:
-    """The value of a scalar torch function at X, without a graph; errors call it ``name``."""
+    """Return f(X) for a scalar torch function, without a graph; errors call it ``name``."""
     with torch.no_grad():
         return _scalar(_called(function, X.detach().clone(), name), name)
 
@@ -44,7 +44,7 @@ def evaluate(function: Callable[[Tensor], Tensor], X: Tensor, name: str = "objec
 def differentiate(
     function: Callable[[Tensor], Tensor], X: Tensor, name: str = "objective"
 ) -> tuple[Tensor, Tensor]:
-    """The value and gradient of a scalar torch function at X; errors call it ``name``."""
+    """Return f(X) and the gradient of a scalar torch function; errors call it ``name``."""
     leaf = X.detach().clone().requires_grad_(True)
     with torch.enable_grad():
         value = _scalar(_called(function, leaf, name), name)
@@ -59,15 +59,36 @@ def differentiate(
 
 
 def second_derivative(function: Callable[[Tensor], Tensor], X: Tensor) -> Product | None:
-    """V -> f''(X)[V] of a scalar torch function; None if autograd has no second derivatives."""
+    """Return V -> f''(X)[V] by differentiating the gradient; None if autograd cannot do that.
+
+    The graph of the gradient is made once; each product is one pass back through it. A custom
+    torch.autograd.Function without second derivatives may raise a `NotTwiceDifferentiable`, or
+    pass its slope on as a constant: `is_derivative` finds out.
+    """
+    leaf = X.detach().clone().requires_grad_(True)
     try:
-        return twice_differentiated(function, X)
-    except NotTwiceDifferentiable:
+        with torch.enable_grad():
+            (gradient,) = torch.autograd.grad(function(leaf).reshape(()), leaf, create_graph=True)
+    except RuntimeError:
         return None
+
+    def product(V: Tensor) -> Tensor:
+        if not gradient.requires_grad:  # it is the same at every X
+            return torch.zeros_like(V)
+        try:
+            (image,) = torch.autograd.grad(
+                gradient, leaf, V.to(gradient), retain_graph=True, allow_unused=True
+            )
+        except RuntimeError as error:
+            raise NotTwiceDifferentiable(str(error)) from error
+        zero = torch.zeros_like(V)
+        return zero if image is None else zero + image.detach()  # torch's ZeroTensor has no memory
+
+    return product
 
 
 def _called(function: Callable[[Tensor], Tensor], X: Tensor, name: str) -> object:
-    """What the function returns, with an explanation if it is not made for such an X.
+    """Call the function, with an explanation in the error if it is not made for such an X.
 
     Other errors of the function are not touched.
     """
@@ -87,14 +108,14 @@ def _called(function: Callable[[Tensor], Tensor], X: Tensor, name: str) -> objec
 
 
 def _from_numpy(error: Exception) -> bool:
-    """Whether an error comes from a NumPy function that was given a tensor."""
+    """Check whether an error comes from a NumPy function that was given a tensor."""
     frames = traceback.walk_tb(error.__traceback__)
     modules = (frame.f_globals.get("__name__", "").split(".")[0] for frame, _ in frames)
     return "numpy" in str(error) or "numpy" in modules
 
 
 def _scalar(value: object, name: str) -> Tensor:
-    """``value`` if it is a scalar tensor, else an error."""
+    """Return ``value`` if it is a scalar tensor, else raise an error."""
     if not isinstance(value, Tensor):
         found = f"{type(value).__name__}; {USE_OBJECTIVE}"
         raise TypeError(f"{name} must return a scalar tensor, got {found}")
@@ -104,3 +125,120 @@ def _scalar(value: object, name: str) -> Tensor:
     if value.numel() != 1:
         raise ValueError(f"{name} must return a scalar tensor, got shape {tuple(value.shape)}")
     return value.reshape(())
+
+
+STEPS = tuple(10.0**-k for k in range(2, 8))
+"""Relative steps of the central differences of `check_objective`; the best one counts."""
+
+
+def check_objective(
+    objective: Any, X: Any, *, directions: int = 5, tolerance: float = 1e-6, seed: int = 0
+) -> float:
+    """Check an objective of your own at a point, before a solver relies on it.
+
+    The gradient is compared with central differences of the value along random directions. What
+    else the objective gives is checked too: gradients of samples against the full gradient, the
+    quadratic form, the Hessian products and the Lipschitz constant against values and gradients.
+
+    Args:
+        objective: A jorth objective, or a function of a tensor X that returns a scalar tensor.
+        X: A point (n, k); it need not be J-orthogonal. A random one shows more than the identity.
+        directions: The number of random directions.
+        tolerance: The largest relative error that is accepted.
+        seed: The seed of the directions.
+
+    Returns:
+        The largest relative error of a slope, usually below 1e-8.
+
+    Raises:
+        ValueError: Something is wrong; the message says what.
+    """
+    whole_number(directions, "directions", 1)
+    check_number(tolerance, "tolerance", 0)
+    rng = generator(seed)
+    point = to_tensor(X, "X").detach().to(torch.float64)
+    if point.ndim != 2 or 0 in point.shape:
+        raise ValueError(f"X must be a matrix (n, k), got {describe(X)}")
+    if not isinstance(objective, AbstractObjective):
+        if not callable(objective):
+            expected = "a jorth objective or a function"
+            raise TypeError(f"objective must be {expected}, got {describe(objective)}")
+        objective = AutogradObjective(objective)
+    random = (torch.from_numpy(rng.standard_normal(point.shape)) for _ in range(directions))
+    errors = list(_errors(objective, point, [V.to(point) / V.norm() for V in random]))
+    for complaint, error in errors:
+        if not error <= tolerance:  # also NaN
+            name = type(objective).__name__
+            raise ValueError(f"{name}: {complaint}, relative error {error:.1e}")
+    return errors[0][1]
+
+
+def _errors(f: AbstractObjective, X: Tensor, V: list[Tensor]) -> Iterator[tuple[str, float]]:
+    """Yield what may be wrong with f at X and along V, and the relative error that was found."""
+    before, name = X.clone(), type(f).__name__
+    value, gradient = f.value_and_gradient(X)
+    if not torch.equal(before, X):
+        raise ValueError(f"{name}: value_and_gradient must not change X")
+    if gradient.shape != X.shape:
+        found = tuple(gradient.shape)
+        raise ValueError(f"{name}: the gradient must have shape {tuple(X.shape)}, got {found}")
+    value, gradient = value.detach(), gradient.detach().to(X)
+    slopes = [_slope_error(f, X, gradient, one) for one in V]
+    yield "gradient differs from the slopes of value", max(slopes)
+    alone = f.value(X).detach()
+    yield "value differs from that of value_and_gradient", _relative(alone - value, value)
+    if f.samples:  # the mean of all, and differences over the first half
+        every = torch.arange(f.samples, device=X.device)
+        half, other = every[: (len(every) + 1) // 2], 1.1 * X
+        mean = f.sample_gradient(X, every)
+        single = f.sample_gradient(X, half) - f.sample_gradient(other, half)
+        difference = f.sample_difference(X, other, half)
+        error = max(_relative(mean - gradient, gradient), _relative(difference - single, single))
+        yield "sample_gradient differs from the gradient", error
+    quadratic = f.quadratic()
+    if quadratic is not None:
+        form = quadratic.like(X)
+        product = form.second_derivative(X)
+        linear = torch.zeros_like(X) if form.C is None else form.C
+        terms = torch.stack([0.5 * (X * product).sum(), (X * linear).sum()])
+        constant = terms.new_tensor(form.constant)
+        error = _relative(terms.sum() + constant - value, terms.abs().sum() + constant.abs())
+        error = max(error, _relative(product + linear - gradient, gradient))
+        yield "quadratic differs from value_and_gradient", error
+    hessian = f.hessian(X)
+    if hessian is not None and not f.twice_by_autograd:  # autograd may have no second derivatives
+        curved = [_hessian_error(f, X, hessian(one), one) for one in V]
+        yield "hessian differs from the slopes of the gradient", max(curved)
+    bound = f.curvature()
+    if bound is not None:
+        rate = max(float((f.value_and_gradient(X + one)[1] - gradient).norm()) for one in V)
+        excess = max(0.0, rate / bound - 1) if bound else rate
+        yield "curvature is too small for the gradients", excess
+
+
+def _relative(error: Tensor, scale: Tensor) -> float:
+    return float(error.norm() / scale.norm().clamp_min(torch.finfo(torch.float64).tiny))
+
+
+def _slope_error(f: AbstractObjective, X: Tensor, gradient: Tensor, V: Tensor) -> float:
+    """Return the error of <gradient, V> against the best of several central differences."""
+    slope, unit = (gradient * V).sum(), X.norm().clamp_min(1.0)
+    errors = []
+    for step in STEPS:
+        ahead, behind = (f.value(X + h * unit * V).detach().double() for h in (step, -step))
+        measured = (ahead - behind) / (2 * step * unit)
+        # where the gradient is nearly zero, rounding of the values is all that is seen
+        rounding = 1e-6 * torch.maximum(ahead.abs(), behind.abs()) / unit
+        errors.append(_relative(measured - slope, gradient.norm() + rounding))
+    return min(errors)
+
+
+def _hessian_error(f: AbstractObjective, X: Tensor, image: Tensor, V: Tensor) -> float:
+    """Return the error of f''(X)[V] against the best of several differences of gradients."""
+    size, unit = f.value_and_gradient(X)[1].norm() / X.norm(), X.norm().clamp_min(1.0)
+    errors = []
+    for step in STEPS:
+        ahead, behind = (f.value_and_gradient(X + h * unit * V)[1] for h in (step, -step))
+        measured = (ahead - behind) / (2 * step * unit)
+        errors.append(_relative(image - measured, measured.norm() + 1e-6 * size))
+    return min(errors)

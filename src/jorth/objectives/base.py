@@ -14,9 +14,16 @@ import torch
 from torch import Tensor
 
 from jorth._distributed import Ranks
-from jorth._inputs import describe, frobenius, is_number, to_tensor
-from jorth.objectives.second_order import Product, belongs_to, difference
+from jorth._inputs import describe, frobenius, is_number, to_tensor, unit_roundoff
 from jorth.signature import Signature
+
+Gradient = Callable[[Tensor], Tensor]
+Product = Callable[[Tensor], Tensor]
+"""V -> f''(X)[V], for V shaped like X."""
+
+
+class NotTwiceDifferentiable(RuntimeError):
+    """Autograd has no second derivatives of a function."""
 
 
 @dataclass(frozen=True)
@@ -32,22 +39,22 @@ class QuadraticForm:
     constant: float = 0.0
 
     def like(self, X: Tensor) -> QuadraticForm:
-        """The form with the dtype and device of X."""
+        """Return the form with the dtype and device of X."""
         C, D = (None if matrix is None else matrix.to(X) for matrix in (self.C, self.D))
         return replace(self, A=self.A.to(X), C=C, D=D)
 
     def second_derivative(self, V: Tensor) -> Tensor:
-        """A V D, which is f''(X)[V] at every X."""
+        """Return A V D, which is f''(X)[V] at every X."""
         image = self.A @ V
         return image if self.D is None else image @ self.D
 
     def size(self) -> float:
-        """The size of the terms of the gradient: ||A||_F ||D||_F / sqrt(k) + ||C||_F."""
+        """Return the size of the terms of the gradient: ||A||_F ||D||_F / sqrt(k) + ||C||_F."""
         linear = 0.0 if self.C is None else frobenius(self.C)
         return frobenius(self.A) * self._size_of_d() + linear
 
     def divided(self, unit: float) -> QuadraticForm:
-        """f / unit for a power of two, with D of a size near one: both are exact."""
+        """Return f / unit for a power of two, with D of a size near one: both are exact."""
         if unit == 1 and self.D is None:
             return self
         inner = 1.0 if self.D is None else math.ldexp(1.0, math.frexp(self._size_of_d())[1])
@@ -77,7 +84,7 @@ class AbstractObjective(ABC):
     """The number N of terms of f = 1/N sum f_i; 0 if f is not a finite sum."""
     constant: str | None = None
     """Why f is the same for every feasible X, if it is: a run then ends at once with this text."""
-    rough: bool = False
+    nonsmooth: bool = False
     """Whether f has narrow peaks nearly everywhere, so that the curvature along a step says
     nothing: coordinate methods then average slopes over steps instead."""
     defined_everywhere: bool = True
@@ -94,25 +101,25 @@ class AbstractObjective(ABC):
 
     @abstractmethod
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        """f(X), a scalar tensor, and the Euclidean gradient, shaped like X."""
+        """Return f(X), a scalar tensor, and the Euclidean gradient, shaped like X."""
 
     def value(self, X: Tensor) -> Tensor:
         return self.value_and_gradient(X)[0]
 
     def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
-        """The mean gradient of the terms f_i, i in ``index``."""
+        """Return the mean gradient of the terms f_i, i in ``index``."""
         raise NotImplementedError(f"{type(self).__name__} is not a finite sum")
 
     def sample_difference(self, X: Tensor, Y: Tensor, index: Tensor) -> Tensor:
-        """The mean of grad f_i(X) - grad f_i(Y), i in ``index``."""
+        """Return the mean of grad f_i(X) - grad f_i(Y), i in ``index``."""
         return self.sample_gradient(X, index) - self.sample_gradient(Y, index)
 
     def quadratic(self) -> QuadraticForm | None:
-        """f as a quadratic form, if it is one: solvers then take exact steps."""
+        """Return f as a quadratic form, if it is one: solvers then take exact steps."""
         return None
 
     def hessian(self, X: Tensor) -> Product | None:
-        """V -> f''(X)[V], exact to rounding, if f has such products; V is shaped like X.
+        """Return V -> f''(X)[V], exact to rounding, if f has such products; V is shaped like X.
 
         It is the second derivative of f as a function of all matrices: the constraint is not in it.
         For a quadratic form it is A V D.
@@ -121,14 +128,14 @@ class AbstractObjective(ABC):
         return None if form is None else form.like(X).second_derivative
 
     def hessian_product(self, X: Tensor, V: Tensor) -> Tensor:
-        """f''(X)[V] by `hessian`, or as a difference of two gradients if there is none.
+        """Return f''(X)[V] by `hessian`, or as a difference of two gradients if there is none.
 
         For several products at one X, `hessian_at` shares the work.
         """
         return self.hessian_at(X)(V)
 
     def hessian_at(self, X: Tensor) -> Product:
-        """V -> f''(X)[V] by `hessian`, or as a difference of two gradients if there is none."""
+        """Return V -> f''(X)[V] by `hessian`, or by differences of gradients if there is none."""
 
         def gradient(Y: Tensor) -> Tensor:
             return self.value_and_gradient(Y)[1].detach()
@@ -136,16 +143,16 @@ class AbstractObjective(ABC):
         exact = self.hessian(X)
         if exact is not None and self.twice_by_autograd:
             if self._hessian_is_right is None:
-                self._hessian_is_right = belongs_to(gradient, exact, X)
+                self._hessian_is_right = is_derivative(gradient, exact, X)
             exact = exact if self._hessian_is_right else None
         return exact if exact is not None else lambda V: difference(gradient, X, V)
 
     def curvature(self) -> float | None:
-        """A Lipschitz constant of the gradient, if one is known."""
+        """Return a Lipschitz constant of the gradient, if one is known."""
         return None
 
     def gradient_scale(self) -> float | None:
-        """The size of the terms of which the gradient is the sum, at an X of norm one.
+        """Return the size of the terms of which the gradient is the sum, at an X of norm one.
 
         `gradient_tolerance` is relative to it. None leaves it to the gradients of the run, or to
         the quadratic form if there is one.
@@ -153,15 +160,15 @@ class AbstractObjective(ABC):
         return None
 
     def bounded_below(self) -> bool:
-        """Whether f is known to be bounded below over all matrices: no run ends as UNBOUNDED."""
+        """Tell whether f is known to be bounded below: then no run ends as UNBOUNDED."""
         return False
 
     def data(self) -> Tensor | None:
-        """A tensor of the data, if there is one, for its dtype and device."""
+        """Return a tensor of the data, if there is one, for its dtype and device."""
         return None
 
     def shape(self) -> tuple[int | None, int | None]:
-        """The (n, k) that X must have; None stands for any size."""
+        """Return the (n, k) that X must have; None stands for any size."""
         return None, None
 
     def check_start(self, X: Tensor) -> None:
@@ -169,7 +176,7 @@ class AbstractObjective(ABC):
         raise NotImplementedError(f"{type(self).__name__} must check its start")
 
     def fingerprint(self) -> str:
-        """A hash of the data, by which a checkpoint recognises its problem."""
+        """Return a hash of the data, by which a checkpoint recognises its problem."""
         return type(self).__name__
 
 
@@ -217,9 +224,10 @@ class Objective(AbstractObjective):
 
 
 def _called(function: Callable[..., Any], name: str, *matrices: Tensor) -> Any:
-    """What a user's NumPy function returns; a function of tensors is told apart."""
+    """Call a user's NumPy function; the error tells if it is one of tensors."""
     try:
-        return function(*(_copy(matrix) for matrix in matrices))
+        # copies, which the function may write into
+        return function(*(matrix.detach().cpu().numpy().copy() for matrix in matrices))
     except TypeError as error:
         if "must be Tensor" not in str(error):
             raise
@@ -229,7 +237,7 @@ def _called(function: Callable[..., Any], name: str, *matrices: Tensor) -> Any:
 
 
 def _matrix(answer: Any, name: str, X: Tensor) -> Tensor:
-    """The result of a user's function as a tensor like X."""
+    """Return the result of a user's function as a tensor like X."""
     found = _real(answer, name, f"an array of shape {tuple(X.shape)}")
     if found.shape != tuple(X.shape):
         raise ValueError(f"{name} must return shape {tuple(X.shape)}, got {found.shape}")
@@ -237,7 +245,7 @@ def _matrix(answer: Any, name: str, X: Tensor) -> Tensor:
 
 
 def _real(answer: Any, name: str, expected: str) -> Any:
-    """The result of a user's function as a NumPy array of real numbers."""
+    """Return the result of a user's function as a NumPy array of real numbers."""
     if is_number(answer):
         return np.asarray(answer, dtype=np.float64)
     try:
@@ -247,16 +255,51 @@ def _real(answer: Any, name: str, expected: str) -> Any:
     return found.detach().cpu().double().numpy()
 
 
-def _copy(X: Tensor) -> Any:
-    """X for the user's functions, which may write into it."""
-    return X.detach().cpu().numpy().copy()
-
-
 def hash_tensors(name: str, *tensors: Tensor | None) -> str:
-    """A short hash of the bytes of some tensors."""
+    """Return a short hash of the bytes of some tensors."""
     digest = hashlib.sha256(name.encode())
     for tensor in tensors:
         if tensor is not None:
             digest.update(str((tuple(tensor.shape), tensor.dtype)).encode())
             digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()[:16]
+
+
+def difference(gradient: Gradient, X: Tensor, V: Tensor) -> Tensor:
+    """Return f''(X)[V] as a central difference of two gradients, to about u^(2/3) of its size."""
+    size = frobenius(V)
+    if not 0 < size < math.inf:
+        return torch.zeros_like(V) if size == 0 else V * math.nan
+    ahead, behind, step = _gradients_around(gradient, X, V / size)
+    return (ahead - behind) * (size / (2 * step))
+
+
+def is_derivative(gradient: Gradient, product: Product, X: Tensor) -> bool:
+    """Check that a product is the derivative of the gradient, along one fixed direction.
+
+    It costs two gradients. Second derivatives that autograd silently takes for zero show here:
+    an error of 5 per cent is allowed, beside a thousand rounding errors of the gradients.
+    """
+    V = torch.arange(1, X.numel() + 1, dtype=torch.float64).cos().reshape(X.shape).to(X)
+    V = V / frobenius(V)
+    try:
+        found = product(V)
+    except NotTwiceDifferentiable:
+        return False
+    ahead, behind, step = _gradients_around(gradient, X, V)
+    expected = (ahead - behind) / (2 * step)
+    rounding = 1e3 * unit_roundoff(X) * (frobenius(ahead) + frobenius(behind)) / step
+    return bool(frobenius(found - expected) <= 0.05 * frobenius(expected) + rounding)
+
+
+def _gradients_around(gradient: Gradient, X: Tensor, V: Tensor) -> tuple[Tensor, Tensor, float]:
+    """Return the gradients at X +- h V, and the h that balances errors of h^2 and u / h."""
+    step = float(unit_roundoff(X) ** (1 / 3) * max(1.0, frobenius(X)))
+    return gradient(X + step * V), gradient(X - step * V), step
+
+
+def sparse_rows(value: Any, name: str) -> Any:
+    """Return a copy of a scipy.sparse matrix as CSR in float64."""
+    if value.dtype.kind not in "fiu":
+        raise TypeError(f"{name} must hold real numbers, got {describe(value)}")
+    return value.tocsr().astype(np.float64, copy=True)

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from jorth._inputs import ArrayLike, check_choice, check_finite, describe, is_sparse, to_tensor
+from jorth.objectives.base import sparse_rows
 from jorth.objectives.quadratic import Quadratic
-from jorth.objectives.sparse import sparse_rows
 
 
 class HyperbolicEigenvalue(Quadratic):
@@ -45,7 +45,7 @@ class HyperbolicEigenvalue(Quadratic):
 
 
 def _gram(data: Any) -> Tensor:
-    """data^T data, dense."""
+    """Return data^T data, dense."""
     rows = sparse_rows(data, "data") if is_sparse(data) else to_tensor(data, "data").detach()
     if rows.ndim != 2 or 0 in rows.shape:
         raise ValueError(f"data must have shape (m, n) with m at least 1, got {describe(data)}")

@@ -4,23 +4,43 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from jorth import _inputs
-from jorth._inputs import ArrayLike, check_choice, to_tensor
+from jorth._inputs import (
+    ArrayLike,
+    check_choice,
+    check_finite,
+    check_symmetric,
+    describe,
+    real_numbers,
+    to_tensor,
+)
 from jorth.objectives.base import AbstractObjective, hash_tensors
-from jorth.objectives.probe_points import RowMap
-from jorth.objectives.probe_targets import make_targets
 from jorth.signature import Signature
-from jorth.ultrahyperbolic import SLOPE_FLOOR, check_q
+from jorth.ultrahyperbolic import SLOPE_FLOOR, check_q, height, polar
 
 BLOCK = 512
-"""The size of the blocks of pairs: 2 MB per matrix, which fits the second-level cache."""
+"""Bounds the rows of a block of pairs: 2 MB per matrix fit the second-level cache."""
 
+Targets = Callable[[Tensor, Tensor], Tensor]
+"""From indices of rows (a,) and columns (b,) to the distances (a, b) that are to be matched."""
 Distances = ArrayLike | Callable[[Tensor, Tensor], Tensor] | Literal["euclidean"]
+
+
+class _Points(NamedTuple):
+    """Points (m, n) on the pseudo-hyperboloid, the p coordinates with plus signs first.
+
+    ``height`` (m, 1) is sqrt(alpha^2 + |s|^2), and ``length`` (m, 1) the |t| that was scaled to it;
+    both are None if X acts on points that have been lifted before.
+    """
+
+    Q: Tensor
+    height: Tensor | None = None
+    length: Tensor | None = None
 
 
 class StructuralProbe(AbstractObjective):
@@ -54,6 +74,8 @@ class StructuralProbe(AbstractObjective):
             such data; "base" puts these rows at the base point, alpha on the first negative axis.
     """
 
+    signature: Signature
+
     def __init__(
         self,
         data: ArrayLike,
@@ -68,7 +90,7 @@ class StructuralProbe(AbstractObjective):
     ) -> None:
         self.speaks_torch = isinstance(data, Tensor)
         signature = _inputs.check_signature(signature)
-        self._data = _rows(data, signature)
+        self._data = _data_rows(data, signature)
         self.samples = len(self._data)
         self.signature = signature
         self.alpha = _inputs.squarable_number(alpha, "alpha")
@@ -78,17 +100,26 @@ class StructuralProbe(AbstractObjective):
         check_choice(order, "order", ("transform-lift", "lift-transform"))
         self.order = order
         self.defined_everywhere = order != "transform-lift"
-        self.rough = order == "transform-lift" and signature.q > 1
-        self._zero = _zero_rows(self._data, zero_rows)
-        self._targets = make_targets(distances, self._data)
+        self.nonsmooth = order == "transform-lift" and signature.q > 1
+        check_choice(zero_rows, "zero_rows", ("error", "base"))
+        self._zero = (self._data == 0).all(dim=1)
+        count = int(self._zero.sum())
+        if count and zero_rows == "error":
+            found = f'{count} of {self.samples}; drop them, or take zero_rows="base"'
+            raise ValueError(f"data must have no row of zeros, which has no lift, got {found}")
+        self._targets, self._targets_hash = _targets(distances, self._data)
         two = torch.arange(2, device=self._data.device)  # compile now, not on a solver's clock
         self._terms(self._data.new_zeros(2, 2), self._targets(two, two), 1.0, own=two, upper=True)
-        lift_first = order == "lift-transform"
-        self._map = RowMap(self._data, signature, self.alpha, lift_first=lift_first)
-        if lift_first:
-            t = self._data[:, signature.positions(self._data.device)[1]]
+        # columns in the order of their signs, so that s and t are slices
+        self._order = torch.cat(signature.positions(self._data.device))
+        self._signs = signature.vector(self._data)[self._order]
+        self._rows = self._data
+        if order == "lift-transform":
+            t = self._data[:, self._order[signature.p :]]
             complaint = "data must have t != 0 in every row to be lifted"
             self._check_lifted((t == 0).all(dim=1), complaint)
+            self._rows = torch.empty_like(self._data)
+            self._rows[:, self._order] = self._lift(self._data[:, self._order]).Q
             if self.ridge == 0:
                 self.constant = (
                     "f is the same for every feasible X: with order='lift-transform' X is an "
@@ -101,19 +132,19 @@ class StructuralProbe(AbstractObjective):
         return X.new_tensor(loss) + self.ridge / 2 * X.square().sum()
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        """f and its gradient D^T dZ."""
+        """Return f and its gradient D^T dZ."""
         points = self._map(X)
         dQ = torch.zeros_like(points.Q)
         loss, _ = self._loss(points.Q, dQ, self._scale(points.Q))
         value = X.new_tensor(loss) + self.ridge / 2 * X.square().sum()
-        return value, self._map.pull_back(points, dQ) + self.ridge * X
+        return value, self._pull_back(points, dQ) + self.ridge * X
 
     def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
-        """The mean gradient of f_i = 1/m sum_j (T_ij - c d_ij)^2, i in ``index``: O(m n) each."""
+        """Return the mean gradient of f_i = 1/m sum_j (T_ij - c d_ij)^2: O(m n) for each i."""
         points = self._map(X)
         Q = points.Q
         scale = self._scale(Q)
-        QJ = Q * self._map.signs
+        QJ = Q * self._signs
         dQ = torch.zeros_like(Q)
         weight = 1 / (len(index) * self.samples * self.alpha**2)
         every = torch.arange(self.samples, device=Q.device)
@@ -122,19 +153,20 @@ class StructuralProbe(AbstractObjective):
             self._terms(g, self._targets(rows, every), scale, own=rows, upper=False)
             dQ.index_add_(0, rows, g @ QJ, alpha=weight)
             dQ.addmm_(g.mT, QJ[rows], alpha=weight)
-        return self._map.pull_back(points, dQ) + self.ridge * X
+        return self._pull_back(points, dQ) + self.ridge * X
 
     def fitted_scale(self, X: ArrayLike) -> float:
-        """The c of f at X."""
+        """Return the c of f at X."""
         return self._scale(self._map(to_tensor(X, "X").to(self._data)).Q)
 
     def check_start(self, X: Tensor) -> None:
-        """Every row needs a t to be lifted; a random start has one where the identity has none."""
+        """Check that every row has a t: a random start has one where the identity has none."""
         remedy = "x0 must send no row to t = 0 (jorth.random_point(signature, cond=1.1) does not)"
-        self._check_lifted(self._map.without_t(X), remedy)
+        t = self._data @ X[:, self._order[self.signature.p :]]
+        self._check_lifted((t == 0).all(dim=1), remedy)
 
     def _check_lifted(self, lost: Tensor, complaint: str) -> None:
-        count = int((lost if self._zero is None else lost & ~self._zero).sum())
+        count = int((lost & ~self._zero).sum())
         if count:
             raise ValueError(f"{complaint}, got {count} of {len(lost)} rows with t = 0")
 
@@ -144,14 +176,48 @@ class StructuralProbe(AbstractObjective):
         _, (mixed, squares) = self._loss(Q, None, 1.0)
         return mixed / squares if squares > 0 else 1.0
 
+    def _map(self, X: Tensor) -> _Points:
+        """Return phi(D X), or phi(D) X for order="lift-transform"."""
+        Z = self._rows @ X[:, self._order]
+        return self._lift(Z) if self.order == "transform-lift" else _Points(Z)
+
+    def _lift(self, Z: Tensor) -> _Points:
+        """Write (s, sqrt(alpha^2 + |s|^2) t / |t|) into Z (m, n) itself.
+
+        A row with t = 0 is lifted along the first negative axis, which is one of the limits there,
+        and its derivative in t is set to zero. So a run that lands on t = 0, across which f jumps
+        for q = 1, goes on.
+        """
+        s, t = Z[:, : self.signature.p], Z[:, self.signature.p :]
+        rho = height(s, self.alpha)
+        length, direction = polar(t)
+        lost = length.isnan() & ~t.isnan().any(dim=1, keepdim=True)
+        direction.masked_fill_(lost, 0.0)
+        direction[:, :1].masked_fill_(lost, 1.0)
+        torch.mul(direction, rho, out=t)
+        return _Points(Z, rho, length.masked_fill_(lost, torch.inf))
+
+    def _pull_back(self, points: _Points, dQ: Tensor) -> Tensor:
+        """Return the gradient in X (n, n) for the derivative dQ (m, n); overwrites dQ."""
+        if points.height is not None and points.length is not None:
+            p = self.signature.p
+            ds, dt = dQ[:, :p], dQ[:, p:]
+            direction = points.Q[:, p:] / points.height
+            along = (dt * direction).sum(dim=-1, keepdim=True)
+            ds.addcmul_(along / points.height, points.Q[:, :p])
+            dt.addcmul_(along, direction, value=-1.0).mul_(points.height / points.length)
+        gradient = torch.empty(dQ.shape[1], dQ.shape[1], dtype=dQ.dtype, device=dQ.device)
+        gradient[:, self._order] = self._rows.mT @ dQ
+        return gradient
+
     def _loss(
         self, Q: Tensor, dQ: Tensor | None, scale: float
     ) -> tuple[float, tuple[float, float]]:
-        """The mean of (T - c d)^2 over all pairs, and the sums of T d and d^2.
+        """Return the mean of (T - c d)^2 over all pairs, and the sums of T d and d^2.
 
         The derivative in Q is added to dQ.
         """
-        QJ = Q * self._map.signs
+        QJ = Q * self._signs
         weight = 2 / (self.samples * self.alpha) ** 2
         loss = mixed = squares = 0.0
         for rows, columns in self._blocks():
@@ -169,7 +235,7 @@ class StructuralProbe(AbstractObjective):
         return 2 * loss / self.samples**2, (mixed, squares)
 
     def _blocks(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Index ranges that cover every pair i < j once."""
+        """Yield index ranges that cover every pair i < j once."""
         every = torch.arange(self.samples, device=self._data.device)
         ranges = torch.split(every, BLOCK if self._data.device.type == "cpu" else 8 * BLOCK)
         for at, rows in enumerate(ranges):
@@ -179,12 +245,12 @@ class StructuralProbe(AbstractObjective):
     def _terms(
         self, g: Tensor, targets: Tensor, scale: float, *, own: Tensor, upper: bool
     ) -> tuple[float, float, float]:
-        """`block_terms`, compiled on the CPU and in torch elsewhere."""
+        """Call `block_terms`, compiled on the CPU and in torch elsewhere."""
         if self._data.device.type != "cpu":
-            return _block_terms_in_torch(g, targets, scale, self.alpha, own, upper)
-        from jorth.objectives.probe_kernel import block_terms
+            return block_terms(g, targets, scale, self.alpha, own, upper)
+        from jorth.objectives import _probe_numba
 
-        sums: tuple[float, float, float] = block_terms(
+        sums: tuple[float, float, float] = _probe_numba.block_terms(
             g.numpy(), targets.numpy(), scale, self.alpha, own.numpy(), upper
         )
         return sums
@@ -200,15 +266,20 @@ class StructuralProbe(AbstractObjective):
         return n, n
 
     def fingerprint(self) -> str:
-        zeros = 0 if self._zero is None else int(self._zero.sum())
-        options = f"{self.signature!r} {self.alpha} {self.order} {self.scale} {self.ridge} {zeros}"
-        return hash_tensors(f"StructuralProbe {options} {self._targets.fingerprint()}", self._data)
+        options = f"{self.signature!r} {self.alpha} {self.order} {self.scale} {self.ridge}"
+        name = f"StructuralProbe {options} {int(self._zero.sum())} {self._targets_hash}"
+        return hash_tensors(name, self._data)
 
 
-def _block_terms_in_torch(
+def block_terms(
     g: Tensor, targets: Tensor, scale: float, alpha: float, own: Tensor, upper: bool
 ) -> tuple[float, float, float]:
-    """`block_terms` for any device: g is overwritten."""
+    """Overwrite g (a, b) by d(T - c d)^2 / dg; return the sums of (T - c d)^2, T d and d^2.
+
+    ``own`` (a,) is the column in which a row meets itself, which may be outside the block. That
+    pair does not count; with ``upper``, neither do those before it. Where |g| is large acosh|g| is
+    log 2|g| to rounding, and g^2 need not be formed.
+    """
     columns = torch.arange(g.shape[1], device=g.device)
     skip = columns <= own[:, None] if upper else columns == own[:, None]
     x = g.abs()
@@ -226,23 +297,77 @@ def _block_terms_in_torch(
     return loss, mixed, squares
 
 
-def _rows(data: Any, signature: Signature) -> Tensor:
+def _data_rows(data: Any, signature: Signature) -> Tensor:
+    """Return a copy of the data (m, n), or raise an error."""
     rows = to_tensor(data, "data").detach()
     n = _inputs.check_signature(signature).n
     if rows.ndim != 2 or rows.shape[0] < 2 or rows.shape[1] != n:
         expected = f"shape (m, {n}) with m at least 2 for {signature}"
-        raise ValueError(f"data must have {expected}, got {_inputs.describe(data)}")
-    _inputs.check_finite(rows, "data")
+        raise ValueError(f"data must have {expected}, got {describe(data)}")
+    check_finite(rows, "data")
     check_q(signature)
     return rows.clone(memory_format=torch.contiguous_format)
 
 
-def _zero_rows(data: Tensor, rule: str) -> Tensor | None:
-    """Which rows are all zero, or None if none is."""
-    check_choice(rule, "zero_rows", ("error", "base"))
-    zero = (data == 0).all(dim=1)
-    count = int(zero.sum())
-    if count and rule == "error":
-        found = f'{count} of {len(data)}; drop them, or take zero_rows="base"'
-        raise ValueError(f"data must have no row of zeros, which has no lift, got {found}")
-    return zero if count else None
+def _targets(distances: Any, data: Tensor, *, most_bytes: int = 1 << 29) -> tuple[Targets, str]:
+    """Return the targets that the argument ``distances`` stands for, and what tells them apart.
+
+    Euclidean distances are computed once if they take no more bytes, else anew for every block.
+    """
+    m = len(data)
+    if isinstance(distances, str):
+        if distances != "euclidean":
+            expected = '"euclidean", a matrix or a function'
+            raise ValueError(f"distances must be {expected}, got {describe(distances)}")
+        centred = data - data.mean(dim=0)  # less cancellation in |a|^2 + |b|^2 - 2 <a, b>
+        squares = centred.square().sum(dim=1)
+
+        def euclidean(rows: Tensor, columns: Tensor) -> Tensor:
+            a, b = centred[rows], centred[columns]
+            block = torch.addmm(squares[columns].expand(len(rows), -1), a, b.mT, alpha=-2.0)
+            return block.add_(squares[rows, None]).clamp_(min=0.0).sqrt_()
+
+        if m * m * data.itemsize > most_bytes:
+            return euclidean, "euclidean"
+        every = torch.arange(m, device=data.device)
+        return _blocks_of(euclidean(every, every)), "euclidean"
+    if callable(distances) and not isinstance(distances, Tensor):
+
+        def returned(rows: Tensor, columns: Tensor) -> Tensor:
+            found = distances(rows, columns)
+            expected = "a function that returns numbers"
+            block = real_numbers(found, "distances", expected, data.device).to(data)
+            shape = (len(rows), len(columns))
+            if tuple(block.shape) != shape:
+                expected = f"shape {shape} for that many rows and columns"
+                raise ValueError(f"distances must return {expected}, got {tuple(block.shape)}")
+            return block.contiguous()
+
+        few = torch.arange(2, device=data.device)
+        returned(few, few[:1])  # an error in the function shows at once
+        return returned, "function"
+    matrix = to_tensor(distances, "distances").detach().to(data, copy=True)
+    if tuple(matrix.shape) != (m, m):
+        expected = f"shape ({m}, {m}) to go with data"
+        raise ValueError(f"distances must have {expected}, got {describe(distances)}")
+    check_finite(matrix, "distances")
+    if bool((matrix < 0).any()):
+        raise ValueError(f"distances must not be negative, got {matrix.min().item():.3g}")
+    check_symmetric(matrix, "distances")
+    return _blocks_of(matrix), hash_tensors("matrix", matrix)
+
+
+def _blocks_of(matrix: Tensor) -> Targets:
+    """Return the function of indices that gives blocks of a matrix, slices where they can be."""
+
+    def ranges(index: Tensor) -> bool:
+        last = int(index[-1]) - int(index[0]) == len(index) - 1
+        return last and bool((index.diff() == 1).all())
+
+    def block(rows: Tensor, columns: Tensor) -> Tensor:
+        if ranges(rows) and ranges(columns):
+            a, b = int(rows[0]), int(columns[0])
+            return matrix[a : a + len(rows), b : b + len(columns)].contiguous()
+        return matrix[rows[:, None], columns]
+
+    return block

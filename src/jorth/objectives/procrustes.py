@@ -18,9 +18,13 @@ from jorth._inputs import (
     small_as_numpy,
     to_tensor,
 )
-from jorth.objectives.base import AbstractObjective, QuadraticForm, hash_tensors
-from jorth.objectives.second_order import Product
-from jorth.objectives.sparse import sparse_rows
+from jorth.objectives.base import (
+    AbstractObjective,
+    Product,
+    QuadraticForm,
+    hash_tensors,
+    sparse_rows,
+)
 
 BLOCK = 4096
 
@@ -89,7 +93,7 @@ class Procrustes(AbstractObjective):
         return torch.from_numpy(dense).to(self._target)
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        """f and R^T (R X - T1) / m."""
+        """Return f and R^T (R X - T1) / m."""
         point, R, T1 = small_as_numpy(X, self.R, self.T1)
         with np.errstate(over="ignore", invalid="ignore"):
             difference = R @ point - T1
@@ -104,12 +108,12 @@ class Procrustes(AbstractObjective):
             return as_tensors(value, difference)[0]
 
     def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
-        """S_b^T (S_b X - T_b) / b."""
+        """Return S_b^T (S_b X - T_b) / b."""
         S = self._rows(index)
         return S.mT @ (S @ X - self._target[index]) / len(index)
 
     def quadratic(self) -> QuadraticForm:
-        """A = S^T S / m, C = -S^T T / m, D = I in float64: A is semidefinite to that rounding."""
+        """Return A = S^T S / m, C = -S^T T / m in float64: A is semidefinite to that rounding."""
         return self._form
 
     @cached_property
@@ -120,15 +124,15 @@ class Procrustes(AbstractObjective):
         return QuadraticForm(R.mT @ R / m, -R.mT @ T1 / m, None, constant)
 
     def hessian(self, X: Tensor) -> Product:
-        """V -> R^T (R V) / m."""
+        """Return V -> R^T (R V) / m."""
         return lambda V: self.R.mT @ (self.R @ V) / self.samples
 
     def curvature(self) -> float:
-        """||S||_2^2 / m."""
+        """Return ||S||_2^2 / m."""
         return float(torch.linalg.matrix_norm(self.R, ord=2)) ** 2 / self.samples
 
     def clouds(self) -> tuple[Any, Tensor]:
-        """The source, a tensor or a scipy.sparse.csr_array, and the target."""
+        """Return the source, a tensor or a scipy.sparse.csr_array, and the target."""
         return self._source, self._target
 
     def data(self) -> Tensor:

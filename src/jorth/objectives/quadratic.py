@@ -14,11 +14,11 @@ from jorth._inputs import (
     check_finite,
     check_symmetric,
     describe,
+    frobenius,
     small_as_numpy,
     to_tensor,
 )
 from jorth.objectives.base import AbstractObjective, QuadraticForm, hash_tensors
-from jorth.objectives.definiteness import is_definite, is_semidefinite
 
 
 class Quadratic(AbstractObjective):
@@ -76,7 +76,7 @@ class Quadratic(AbstractObjective):
             self.batch = size
 
     def value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        """f and A X D + C."""
+        """Return f and A X D + C."""
         if self.batch:
             gradient = self.A @ X if self.C is None else self.A @ X + self.C
             linear = 0.0 if self.C is None else (self.C * X).sum((-2, -1)) / 2
@@ -93,12 +93,12 @@ class Quadratic(AbstractObjective):
         return QuadraticForm(self.A, self.C, self.D)
 
     def curvature(self) -> float:
-        """||A||_2 ||D||_2."""
+        """Return ||A||_2 ||D||_2."""
         norm = float(torch.linalg.matrix_norm(self.A, ord=2))
         return norm if self.D is None else norm * float(torch.linalg.matrix_norm(self.D, ord=2))
 
     def bounded_below(self) -> bool:
-        """Whether A (x) D is positive semidefinite up to rounding; with C, positive definite."""
+        """Tell whether A (x) D is positive semidefinite to rounding; with C, positive definite."""
         enough = is_semidefinite if self.C is None else is_definite
         if self.D is None:
             return enough(self.A)
@@ -116,8 +116,42 @@ class Quadratic(AbstractObjective):
 
 
 def _symmetric(matrix: Tensor, name: str, value: object) -> Tensor:
+    """Return a symmetric copy, or raise an error."""
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
         raise ValueError(f"{name} must have shape (n, n), got {describe(value)}")
     check_finite(matrix, name)
     check_symmetric(matrix, name)
     return (matrix + matrix.mT).detach() / 2
+
+
+def is_semidefinite(A: Tensor) -> bool:
+    """Check that A has no eigenvalue below minus its rounding."""
+    return not bool(A.any()) or _has_cholesky_factor(A, 1)
+
+
+def is_definite(A: Tensor) -> bool:
+    """Check that A has all eigenvalues above its rounding."""
+    return _has_cholesky_factor(A, -1)
+
+
+def square_root(A: Tensor) -> Tensor:
+    """Return F (n, n) with F^T F = A for a semidefinite A; negative rounding counts as 0.
+
+    ||F z||^2 is off by a few u ||A|| ||z||^2. For z the difference of two columns, that is small
+    relative to the difference and not only to the columns.
+    """
+    values, vectors = torch.linalg.eigh(A)
+    root: Tensor = values.clamp(min=0).sqrt()[:, None] * vectors.mT
+    return root
+
+
+def _has_cholesky_factor(A: Tensor, roundings: int) -> bool:
+    """Check A + t I for ``roundings`` +-1 times t = 16 eps ||A||_F.
+
+    Each entry is a sum in floating point and off by a few eps of its size. So A, and by Weyl's
+    theorem each eigenvalue, is off by a few eps ||A||_F. Only the rounding of A itself counts, as
+    single precision is factored in double.
+    """
+    shifted = A.double() if A.dtype != torch.float64 else A.clone()
+    shifted.diagonal().add_(roundings * 16 * torch.finfo(A.dtype).eps * frobenius(A))
+    return int(torch.linalg.cholesky_ex(shifted).info) == 0

@@ -51,7 +51,7 @@ def choose(
     objective: AbstractObjective, signature: Signature, X: Tensor, *, bounded: bool
 ) -> Choice:
     """The method for an objective from X; ``bounded`` is its `bounded_below`."""
-    if objective.rough:
+    if objective.nonsmooth:
         rough = VarianceReduced() if objective.samples else Jacobi()
         return Choice(rough, "a rough function")
     form = objective.quadratic()

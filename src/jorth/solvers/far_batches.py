@@ -12,7 +12,7 @@ from torch import Tensor
 from jorth._inputs import unit_roundoff
 from jorth.group.elements import scaled_violation
 from jorth.linalg.cs import cs_decomposition
-from jorth.objectives.definiteness import is_definite
+from jorth.objectives.quadratic import is_definite
 from jorth.signature import Signature
 from jorth.solvers.loop.escape import LEAST_ROOM, NOISE, Levels
 from jorth.solvers.loop.status import Status

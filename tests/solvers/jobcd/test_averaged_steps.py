@@ -26,9 +26,9 @@ def start(seed=0, sig=ROUGH):
 
 def test_a_probe_says_whether_it_is_rough():
     data = np.random.default_rng(0).standard_normal((10, 4))
-    assert StructuralProbe(data, signature=Signature(2, 2)).rough
-    assert not StructuralProbe(data, signature=Signature(3, 1)).rough
-    assert not StructuralProbe(data, signature=Signature(2, 2), order="lift-transform").rough
+    assert StructuralProbe(data, signature=Signature(2, 2)).nonsmooth
+    assert not StructuralProbe(data, signature=Signature(3, 1)).nonsmooth
+    assert not StructuralProbe(data, signature=Signature(2, 2), order="lift-transform").nonsmooth
 
 
 @pytest.mark.parametrize("method", ["j-jobcd", "vr-j-jobcd"])

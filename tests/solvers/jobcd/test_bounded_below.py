@@ -18,7 +18,7 @@ from jorth import (
     Signature,
     Status,
 )
-from jorth.objectives.definiteness import is_definite, is_semidefinite, square_root
+from jorth.objectives.quadratic import is_definite, is_semidefinite, square_root
 from jorth.plane.compiled.trace import sweep_trace
 from jorth.solvers.jobcd.diagonalisation import _rotations_of_rows
 

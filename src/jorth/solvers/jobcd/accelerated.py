@@ -146,7 +146,7 @@ class Accelerated(AbstractSolver):
             # a run that continues on a concave f never ends
             ends = problem.stop_unbounded or not SweepForm.of(form, "left", k).concave()
             return "framed" if ends else "plain"
-        fixed_map = state.X.device.type == "cpu" and not problem.objective.objective.rough
+        fixed_map = state.X.device.type == "cpu" and not problem.objective.objective.nonsmooth
         return "extrapolated" if fixed_map and self.memory != 0 else "plain"
 
     # -- a quadratic objective

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth._inputs import frobenius
-from jorth.objectives.definiteness import is_semidefinite, square_root
+from jorth.objectives.quadratic import is_semidefinite, square_root
 from jorth.plane import apply_rows
 from jorth.plane.proximal import NEAR_NULL, RELATIVE_THETA
 from jorth.solvers.jobcd.quadratic_sweeps import CHUNK

@@ -207,7 +207,7 @@ class Jacobi(AbstractSolver):
     # -- averaged slopes
 
     def averages_slopes(self, problem: Problem) -> bool:
-        rough = problem.objective.objective.rough
+        rough = problem.objective.objective.nonsmooth
         return self.curvature == "per-plane" or (self.curvature == "auto" and rough)
 
     def averaging(self, n: int) -> AveragingRule:

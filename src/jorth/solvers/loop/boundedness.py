@@ -10,7 +10,7 @@ from torch import Tensor
 
 from jorth._inputs import frobenius
 from jorth.objectives import QuadraticForm
-from jorth.objectives.definiteness import is_definite
+from jorth.objectives.quadratic import is_definite
 from jorth.signature import Signature
 
 CLEARLY = 1e-10

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from jorth._inputs import check_number, small_as_numpy, whole_number
 from jorth.objectives import AbstractObjective, QuadraticForm
-from jorth.objectives.second_order import Product
+from jorth.objectives.base import Product
 from jorth.solvers.loop.scale import Scale
 from jorth.solvers.loop.status import Status, StopRun
 

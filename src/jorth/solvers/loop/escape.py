@@ -191,7 +191,7 @@ class Escape:
     def _levels(self, X: Tensor, exponents: list[float]) -> Levels | None:
         """f along the curve through X, or else along the run; None if it is not known."""
         objective = self._problem.objective.objective
-        if objective.rough or spectral_norm(X) < LEAST_NORM:  # the values say nothing
+        if objective.nonsmooth or spectral_norm(X) < LEAST_NORM:  # the values say nothing
             return None
         points = None
         if objective.defined_everywhere and self._problem.objective.has_room(3 * len(exponents)):

@@ -288,7 +288,7 @@ class Run:
         """
         objective = self.problem.objective
         allowed = getattr(self.solver, "components", "start") == "all" and len(state.X) > 1
-        if not allowed or objective.objective.rough:
+        if not allowed or objective.objective.nonsmooth:
             return None
         form = objective.quadratic()
         L = objective.curvature() or state.curvature

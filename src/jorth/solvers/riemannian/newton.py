@@ -15,7 +15,7 @@ from torch import Tensor
 from jorth._checkpoint import NOT_SAVED
 from jorth._inputs import frobenius, unit_roundoff
 from jorth.objectives import QuadraticForm
-from jorth.objectives.second_order import belongs_to
+from jorth.objectives.base import is_derivative
 from jorth.solvers.loop.solver import Problem
 from jorth.solvers.loop.status import Status, StopRun
 from jorth.solvers.riemannian.base import RiemannianMethod, RiemannianState
@@ -168,7 +168,7 @@ class RiemannianNewton(RiemannianMethod):
         def gradient(X: Tensor) -> Tensor:
             return problem.objective.value_and_gradient(X)[1]
 
-        state.twice = product is not None and belongs_to(gradient, product, state.X)
+        state.twice = product is not None and is_derivative(gradient, product, state.X)
 
 
 def _runs_compiled(problem: Problem, X: Tensor) -> bool:

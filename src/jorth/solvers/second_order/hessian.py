@@ -16,7 +16,7 @@ from jorth._inputs import frobenius, unit_roundoff
 from jorth.group.elements import check_feasible, spectral_norm
 from jorth.group.exp_log import cayley_step
 from jorth.group.gradient import gradient_norm
-from jorth.objectives.second_order import Product, belongs_to, difference
+from jorth.objectives.base import Product, difference, is_derivative
 from jorth.signature import Signature
 from jorth.solvers.loop.budget import CountedObjective, all_finite
 from jorth.solvers.loop.solver import as_objective
@@ -296,6 +296,6 @@ def second_derivative(objective: CountedObjective, X: Tensor) -> tuple[Product, 
 
     exact = objective.hessian(X)
     known = objective.quadratic() is not None
-    if exact is not None and (known or belongs_to(gradient, exact, X)):
+    if exact is not None and (known or is_derivative(gradient, exact, X)):
         return exact, True
     return lambda V: difference(gradient, X, V), False

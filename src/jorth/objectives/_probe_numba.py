@@ -9,19 +9,12 @@ import numpy as np
 from jorth.compiling import compiler
 from jorth.ultrahyperbolic import SLOPE_FLOOR
 
-LARGE = 1e8
-"""|g| beyond which acosh|g| is log 2|g| to rounding; g^2 need not be formed there."""
-
 
 @compiler(fastmath={"contract"})
 def block_terms(
     g: np.ndarray, targets: np.ndarray, scale: float, alpha: float, own: np.ndarray, upper: bool
 ) -> tuple[float, float, float]:
-    """Overwrite g (a, b) by d(T - c d)^2 / dg; return the sums of (T - c d)^2, T d and d^2.
-
-    ``own`` (a,) is the column in which a row meets itself, which may be outside the block. That
-    pair does not count; with ``upper``, neither do those before it.
-    """
+    """Overwrite g by d(T - c d)^2 / dg and return three sums: see `probe.block_terms`."""
     loss, mixed, squares = 0.0, 0.0, 0.0
     for i in range(g.shape[0]):
         for j in range(g.shape[1]):
@@ -29,7 +22,7 @@ def block_terms(
                 g[i, j] = 0.0
                 continue
             x = abs(g[i, j])
-            if x > LARGE:
+            if x > 1e8:
                 d, slope = math.log(x) + math.log(2.0), 1.0 / x
             elif x >= 1.0:
                 square = (x - 1.0) * (x + 1.0)
