@@ -41,8 +41,7 @@ def problems(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 
 def scalar_rows() -> None:
-    from jorth.plane.compiled import solve_pair
-    from jorth.plane.compiled.roots import compiled
+    from jorth.plane._numba import compiled, solve_pair
 
     @compiled
     def solve_pairs(P, Q, opposite, all_components):

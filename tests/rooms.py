@@ -22,7 +22,7 @@ ORDER = (
     ("_checkpoint",),
     ("group",),
     ("plane",),
-    ("ultrahyperbolic", "linalg", "kernels"),
+    ("ultrahyperbolic", "linalg"),
     ("nn", "objectives"),
     ("optim", "solvers"),
     ("stopping", "datasets", "estimators", "kge"),

@@ -6,7 +6,7 @@ import torch
 
 import jorth
 from jorth import Signature
-from jorth.plane import minimize_circle, minimize_lightcone, solve_plane
+from jorth.plane import solve_plane
 
 SIG = Signature(2, 1)
 P, Q, SIGNS = np.zeros((3, 2, 2)), np.stack([np.eye(4)] * 3), np.ones((3, 2))
@@ -71,12 +71,6 @@ CASES = {
     "theta shape": (lambda: solve_plane(P, Q, SIGNS, theta=np.ones(2)), ValueError, r"theta must be a number or have shape \(3,\), got"),
     "theta NaN": (lambda: solve_plane(P, Q, SIGNS, theta=float("nan")), ValueError, "theta must be finite"),
     "components": (lambda: solve_plane(P, Q, SIGNS, components="some"), ValueError, "components must be one of \"all\", \"identity\", got 'some'"),
-    # one-dimensional minimisers
-    "lightcone dtype": (lambda: minimize_lightcone(np.ones(2), np.ones(2, np.float32), 1.0, 1.0), TypeError, "B must have the dtype and device of A"),
-    "lightcone shapes": (lambda: minimize_lightcone(np.ones(2), np.ones(3), 1.0, 1.0), ValueError, r"shapes must broadcast against each other, got A \(2,\), B \(3,\)"),
-    "lightcone bool": (lambda: minimize_lightcone(np.ones(2, bool), 1.0, 1.0, 1.0), TypeError, "A must hold real numbers"),
-    "lightcone text": (lambda: minimize_lightcone("1", 1.0, 1.0, 1.0), TypeError, "A must be an array .*, got "),
-    "circle None": (lambda: minimize_circle(1.0, None, 1.0, 1.0, np.ones(2)), TypeError, "b must be a number or an array, got None"),
 }  # fmt: skip
 
 

@@ -18,8 +18,8 @@ from jorth.compiling import compiler
 NOWHERE = "/proc/nowhere"
 MODULES = """
 import jorth.linalg._jacobi_numba, jorth.objectives._probe_numba
-import jorth.plane.compiled.majoriser, jorth.plane.compiled.quadratic, jorth.plane.compiled.trace
-from jorth.plane.compiled.roots import cosh_of
+import jorth.plane._numba, jorth.solvers.jobcd._sweeps_numba
+from jorth.plane._numba import cosh_of
 assert cosh_of(0.75) == 1.25
 assert cosh_of._cache.cache_path is None, cosh_of._cache.cache_path
 """

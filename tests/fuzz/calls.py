@@ -468,16 +468,6 @@ CALLS: list[Call] = [
         "jorth.solve_plane", lambda rng: planes(rng) | dict(theta=0.1, components="all", check=True)
     ),
     Call("jorth.plane.solve_rows", lambda rng: row_planes(rng) | dict(theta=0.1, components="all")),
-    Call(
-        "jorth.plane.minimize_circle",
-        lambda rng: {name: rng.standard_normal(3) for name in "abcde"},
-        non_finite=True,
-    ),
-    Call(
-        "jorth.plane.minimize_lightcone",
-        lambda rng: {name: rng.uniform(0.1, 2, size=3) for name in "ABCD"} | dict(positive=True),
-        non_finite=True,
-    ),
     Call("jorth.plane.apply_rows", pairs_of, changes=("X",), non_finite=True),
     Call("jorth.plane.apply_columns", pairs_of, changes=("X",), non_finite=True),
     Call("jorth.plane.random_matching", right(n=7, seed=1)),

@@ -8,10 +8,10 @@ import torch
 
 import jorth
 from jorth import Signature
-from jorth.kernels import Majoriser
 from jorth.optim import JOBCD
 from jorth.optim.rounds import numbered_rounds
 from jorth.plane import tournament
+from jorth.plane.rounds import Majoriser
 from tests.optim.problems import (
     PAPER,
     SIG,

@@ -6,9 +6,9 @@ import torch
 
 import jorth
 from jorth import Signature
-from jorth.kernels.pairings import rounds_in_tournament
 from jorth.optim.rotations import torch_turned
 from jorth.optim.rounds import SHUFFLES, numbered_rounds, pair_codes
+from jorth.plane.pairs import rounds_in_tournament
 from tests.optim.rotations import check_turns, problem, product_of_turns
 
 

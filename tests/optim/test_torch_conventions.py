@@ -10,9 +10,9 @@ import torch
 
 import jorth
 from jorth import Signature
-from jorth.kernels.pairings import rounds_in_tournament
 from jorth.optim import JOBCD
 from jorth.optim.rounds import numbered_rounds
+from jorth.plane.pairs import rounds_in_tournament
 from tests.optim.problems import SIG, STRATEGIES, Alignment, optimizer_of, train
 
 

@@ -2,14 +2,39 @@
 values in long double."""
 
 import inspect
+from typing import Any, NamedTuple
 
 import mpmath
 import numpy as np
+import torch
 
-from jorth.plane.compiled import apply_pair, solve_pair
-from jorth.plane.compiled.roots import compiled
+from jorth.plane import roots
+from jorth.plane._numba import apply_pair, compiled, solve_pair
 
 LONG = np.longdouble
+
+
+class Minimum(NamedTuple):
+    u: Any
+    value: Any
+    unbounded: Any
+
+
+def _tensors(*coefficients):
+    broad = np.broadcast_arrays(*(np.asarray(t, dtype=float) for t in coefficients))
+    return [torch.from_numpy(t.copy()) for t in broad]
+
+
+def minimize_lightcone(*coefficients, positive=False):
+    """The reference in torch, on arrays."""
+    A, B, C, D = _tensors(*coefficients)
+    u, unbounded = roots.lightcone(A, B, C, D, positive)
+    return Minimum(*(t.numpy() for t in (u, (A + C * u) * u + (B + D / u) / u, unbounded)))
+
+
+def minimize_circle(*coefficients):
+    """The reference in torch, on arrays."""
+    return tuple(t.numpy() for t in roots.circle(*_tensors(*coefficients)))
 
 
 def lightcone_terms(A, B, C, D, u):

@@ -10,7 +10,7 @@ import torch
 
 import jorth
 from jorth.plane import solve_plane, solve_rows
-from jorth.plane.compiled import solve_pair
+from jorth.plane._numba import solve_pair
 
 UNIT = 2.0**-53
 

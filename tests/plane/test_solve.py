@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from jorth import Signature
 from jorth.plane import solve_plane
-from jorth.plane.compiled import solve_pair
-from jorth.plane.families import quadratic_forms
+from jorth.plane._numba import solve_pair
+from jorth.plane.families import null_forms
 from tests.plane.reference import best_plane, family, mpmath_lightcone, solve_pairs, surrogate
 
 UNIT = 2.0**-53
@@ -318,7 +318,7 @@ def test_the_papers_cross_coefficient_has_the_wrong_sign(case, x_direction, y_di
     assert paper_coefficients(case, Q) == pytest.approx(-(x @ Q @ y))
     # our light-cone coefficients C - D of the flip carry the cross term:
     # 8 (C - D) / 4 = x^T Q y up to the branch
-    _, null = quadratic_forms(torch.from_numpy(Q), torch.tensor(0.0), torch.tensor(0.0))
+    null = null_forms(torch.from_numpy(Q), torch.tensor(0.0), torch.tensor(0.0))
     cross = 2 * (null.flip_out - null.flip_in).item()
     flip_x = np.array([[-1.0, 0], [0, 1]]).T.reshape(4)
     assert cross == pytest.approx(flip_x @ Q @ y)

@@ -2,7 +2,7 @@
 
 import torch.multiprocessing
 
-LOADED = ["tests.ranks.jobs", "jorth.solvers", "jorth.optim", "jorth.plane.compiled"]
+LOADED = ["tests.ranks.jobs", "jorth.solvers", "jorth.optim", "jorth.plane._numba"]
 
 
 def in_processes(work, *args, count=2):

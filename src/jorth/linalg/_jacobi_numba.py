@@ -9,8 +9,7 @@ import math
 
 import numpy as np
 
-from jorth.plane.compiled.roots import compiled
-from jorth.plane.compiled.rows import apply_pair, compiled_sum
+from jorth.plane._numba import apply_pair, compiled, compiled_sum
 
 STEEP = 0.9
 """Above this |tanh 2 mu| a boost is formed from sums and differences, which do not cancel."""

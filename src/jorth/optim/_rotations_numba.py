@@ -13,8 +13,7 @@ import math
 import numpy as np
 
 from jorth.compiling import compiler
-from jorth.plane.compiled.roots import compiled
-from jorth.plane.compiled.rows import apply_pair, inlined
+from jorth.plane._numba import apply_pair, compiled, inlined
 
 MOST_SHEARED = 0.5
 """Larger angles are applied by `apply_pair`: shears lose digits where t is near 1 or s is large."""

@@ -18,16 +18,15 @@ from torch import Tensor
 
 from jorth.group._numba import diagonal
 from jorth.group._numba import violation as violation_of
-from jorth.kernels.pairings import rounds_in_tournament
 from jorth.optim._rotations_numba import turn_rows
 from jorth.optim.angles import BOOST_REACH, FIRST_GAIN, LARGEST_GAIN
 from jorth.optim.guard import DRIFT, NEWTON_RADIUS, largest_norm, largest_residual
 from jorth.optim.rounds import numbered_rounds
 from jorth.optim.steps import sides_of
 from jorth.optim.weight_decay import pull
+from jorth.plane._numba import compiled, compiled_sum, inlined
 from jorth.plane.averages import LARGEST_GROWTH
-from jorth.plane.compiled.roots import compiled
-from jorth.plane.compiled.rows import compiled_sum, inlined
+from jorth.plane.pairs import rounds_in_tournament
 from jorth.signature import Signature
 
 NOT_FINITE, HELD, REFUSED = 1, 2, 4

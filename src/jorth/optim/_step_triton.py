@@ -16,12 +16,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from jorth.kernels.pairings import upload
 from jorth.optim import angles, guard
 from jorth.optim._rotations_triton import turned_tile
 from jorth.optim.rotations import rows_of_tile, warps
 from jorth.optim.rounds import device_codes
 from jorth.plane import averages
+from jorth.plane.pairs import upload
 from jorth.signature import Signature
 
 LARGEST_GAIN = tl.constexpr(angles.LARGEST_GAIN)

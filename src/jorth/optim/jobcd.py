@@ -13,7 +13,6 @@ from torch.optim import Optimizer
 
 from jorth._inputs import describe
 from jorth._triton import runs_triton
-from jorth.kernels.pairings import Matching
 from jorth.optim.counting import UnmovedCounts
 from jorth.optim.guard import too_far
 from jorth.optim.options import (
@@ -27,6 +26,7 @@ from jorth.optim.options import (
     parameter_list,
 )
 from jorth.optim.steps import angle_step, embedding_step, state_shapes
+from jorth.plane.pairs import Matching
 from jorth.signature import Signature
 
 NOT_FINITE = "a gradient is not finite, or its slopes are not"

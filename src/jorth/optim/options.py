@@ -12,7 +12,7 @@ from torch import Tensor
 from jorth import _inputs
 from jorth._inputs import FLOATS, describe
 from jorth.group.elements import check_feasible, finite_thin
-from jorth.kernels.pairings import MATCHINGS
+from jorth.plane.pairs import MATCHINGS
 from jorth.signature import Signature
 
 CHOICES = {

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth._triton import runs_triton
-from jorth.kernels.pairings import upload
 from jorth.optim.rounds import pair_codes
+from jorth.plane.pairs import upload
 from jorth.signature import Signature
 
 MOST_ROWS = 256

@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.kernels.pairings import partners, rounds_in_tournament, shuffled_tournament, upload
 from jorth.plane import greedy_matching, random_matching
+from jorth.plane.pairs import partners, rounds_in_tournament, shuffled_tournament, upload
 from jorth.signature import Signature
 
 SHUFFLES = 64

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth.group.gradient import gradient_of_slopes, skew_gradient
-from jorth.kernels.majoriser import Majoriser
 from jorth.optim.angles import FIRST_GAIN, AngleRule, kinds, next_angles
 from jorth.optim.guard import settled, within_norm
 from jorth.optim.rotations import turned
 from jorth.optim.rounds import device_codes, rounds_of
 from jorth.optim.weight_decay import pull
 from jorth.plane.averages import LARGEST_GROWTH, SlopeAverages, finite_matrices
+from jorth.plane.rounds import Majoriser
 
 SIDES = {"left": ("left",), "right": ("right",), "both": ("left", "right")}
 

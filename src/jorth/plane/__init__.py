@@ -1,16 +1,8 @@
 """The 2x2 problem of block coordinate descent: solve it, pair indices, apply the steps."""
 
 from jorth.plane.apply import apply_columns, apply_rows
-from jorth.plane.circle import minimize_circle
-from jorth.plane.lightcone import minimize_lightcone
-from jorth.plane.pairing import (
-    all_pairs,
-    greedy_matching,
-    random_matching,
-    random_pairs,
-    tournament,
-)
-from jorth.plane.solve import PlaneSolution, solve_plane, solve_rows
+from jorth.plane.pairs import all_pairs, greedy_matching, random_matching, random_pairs, tournament
+from jorth.plane.problem import PlaneSolution, solve_plane, solve_rows
 
 __all__ = [
     "PlaneSolution",
@@ -18,8 +10,6 @@ __all__ = [
     "apply_columns",
     "apply_rows",
     "greedy_matching",
-    "minimize_circle",
-    "minimize_lightcone",
     "random_matching",
     "random_pairs",
     "solve_plane",

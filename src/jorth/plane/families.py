@@ -10,19 +10,29 @@ light-cone coordinate u = x + y a boost is u N+ + N- / u with N+- = (I +- K) / 2
 diag(-1, 1) times that.
 
 The surrogate <V - I, P> + 1/2 ||V - I||^2_Q, vec(V) = (V11, V21, V12, V22), needs the linear forms
-<P, .> and the quadratic forms of Q in these directions.
+<P, .> and the quadratic forms of Q in these directions. They come from P and Q, or from the rows
+themselves (`matrix_surrogate`, `row_surrogate`). `best_step` minimises over the families.
+
+This is the reference of the pair step, for batches, in torch; `jorth.plane._numba` and
+`jorth.plane._triton` repeat its formulas. All tensors are float64.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from jorth.plane.roots import DEFINITE, circle, cosh_of, hyperbola_root, lightcone, polish_angle
+
+NEAR_NULL = 1e-4
+"""A null length ||x_i +- x_j||^2 is formed from rows if below this part of |x_i|^2 + |x_j|^2."""
+
 
 class LinearForms(NamedTuple):
-    """<P, I>, <P, R>, <P, Z>, <P, K>: tensors here, floats in `jorth.plane.compiled`."""
+    """<P, I>, <P, R>, <P, Z>, <P, K>: tensors here, floats in `jorth.plane._numba`."""
 
     i: Any
     r: Any
@@ -87,31 +97,18 @@ class Surrogate(NamedTuple):
 
 
 def linear_forms(P: Tensor) -> LinearForms:
-    """The linear forms of P (..., 2, 2)."""
+    """Return the linear forms of P (..., 2, 2)."""
     p11, p12, p21, p22 = P[..., 0, 0], P[..., 0, 1], P[..., 1, 0], P[..., 1, 1]
     return LinearForms(p11 + p22, p21 - p12, p11 - p22, p21 + p12)
 
 
-def quadratic_forms(Q: Tensor, theta: Tensor, rounding: Tensor) -> tuple[QuadraticForms, NullForms]:
-    """The forms of Q + theta I for symmetric Q (..., 4, 4).
-
-    A null form is summed from the entries of Q; forming it from the coefficients of x and y would
-    lose the smaller of the two. A sum that is negative by no more than ``rounding`` counts as zero.
-    A null form that is positive but below twice ``rounding`` is replaced by its upper bound, so
-    that the step is as long as possible with a certain decrease.
-    """
+def quadratic_forms(Q: Tensor, theta: Tensor) -> QuadraticForms:
+    """Return the forms of Q + theta I for symmetric Q (..., 4, 4)."""
     q11, q22, q33, q44 = (Q[..., i, i] for i in range(4))
     above = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
     q12, q13, q14, q23, q24, q34 = (Q[..., i, j] for i, j in above)
     corners, middles = q11 + q44, q22 + q33
-    diagonal = q11 + q22 + q33 + q44
-    outer, inner, across = q14 + q23, q12 + q34, q13 + q24
-
-    def null(form: Tensor) -> Tensor:
-        found = form.where((form >= 0) | (form < -rounding), 0.0) / 8 + theta / 2
-        return torch.where((found > 0) & (found < 2 * rounding), found + 2 * rounding, found)
-
-    forms = QuadraticForms(
+    return QuadraticForms(
         ii=corners + 2 * q14 + 2 * theta,
         ir=q12 - q13 + q24 - q34,
         iz=q11 - q44,
@@ -121,7 +118,25 @@ def quadratic_forms(Q: Tensor, theta: Tensor, rounding: Tensor) -> tuple[Quadrat
         zk=q12 + q13 - q24 - q34,
         kk=middles + 2 * q23 + 2 * theta,
     )
-    return forms, NullForms(
+
+
+def null_forms(Q: Tensor, theta: Tensor, rounding: Tensor) -> NullForms:
+    """Return the null forms of Q + theta I for symmetric Q (..., 4, 4).
+
+    A null form is summed from the entries of Q; forming it from the coefficients of x and y would
+    lose the smaller of the two. A sum that is negative by no more than ``rounding`` counts as zero.
+    A null form that is positive but below twice ``rounding`` is replaced by its upper bound, so
+    that the step is as long as possible with a certain decrease.
+    """
+    diagonal = Q[..., 0, 0] + Q[..., 1, 1] + Q[..., 2, 2] + Q[..., 3, 3]
+    outer, inner = Q[..., 0, 3] + Q[..., 1, 2], Q[..., 0, 1] + Q[..., 2, 3]
+    across = Q[..., 0, 2] + Q[..., 1, 3]
+
+    def null(form: Tensor) -> Tensor:
+        found = form.where((form >= 0) | (form < -rounding), 0.0) / 8 + theta / 2
+        return torch.where((found > 0) & (found < 2 * rounding), found + 2 * rounding, found)
+
+    return NullForms(
         boost_out=null(diagonal + 2 * (outer + inner + across)),
         boost_in=null(diagonal + 2 * (outer - inner - across)),
         flip_out=null(diagonal + 2 * (across - inner - outer)),
@@ -132,7 +147,7 @@ def quadratic_forms(Q: Tensor, theta: Tensor, rounding: Tensor) -> tuple[Quadrat
 def lightcone_forms(
     p: LinearForms, q: QuadraticForms, null: NullForms, rounding: Tensor
 ) -> tuple[LightconeForm, LightconeForm]:
-    """The light-cone forms of boosts and of flips."""
+    """Return the light-cone forms of boosts and of flips."""
 
     def form(al: Tensor, be: Tensor, out: Tensor, into: Tensor, *rest: Tensor) -> LightconeForm:
         A = _clean((al + be) / 2, out, rounding)
@@ -148,17 +163,245 @@ def lightcone_forms(
 
 
 def _clean(linear: Tensor, quadratic: Tensor, rounding: Tensor) -> Tensor:
-    """A linear coefficient at rounding level is zero where the quadratic one beside it is zero."""
+    """Set a linear coefficient to zero if it is at rounding level and the quadratic one is zero."""
     return torch.where((quadratic == 0) & (linear.abs() <= rounding), 0.0, linear)
 
 
-def proper_matrix(x: Tensor, y: Tensor, opposite: Tensor) -> Tensor:
-    """Rotations [[x, -y], [y, x]] for equal signs, boosts [[x, y], [y, x]] for opposite ones."""
+def matrix_surrogate(P: Tensor, Q: Tensor, theta: Tensor, noise: float) -> Surrogate:
+    """Return the surrogate for P (..., 2, 2), symmetric Q (..., 4, 4) and theta (...)."""
+    size_p, size_q = P.abs().amax(dim=(-2, -1)), Q.abs().amax(dim=(-2, -1))
+    linear, quadratic = linear_forms(P), quadratic_forms(Q, theta)
+    null = null_forms(Q, theta, noise * size_q)
+    boost, flip = lightcone_forms(linear, quadratic, null, noise * (size_p + size_q))
+    return Surrogate(linear, quadratic, boost, flip, Sizes(size_p, size_q, noise * size_q))
+
+
+def kronecker(Y: Tensor, A: Tensor) -> Tensor:
+    """Return Y (x) A (..., 4, 4) for Y and A (..., 2, 2)."""
+    product = Y[..., :, None, :, None] * A[..., None, :, None, :]
+    return product.reshape(*product.shape[:-4], 4, 4)
+
+
+def row_surrogate(
+    G: Tensor, Z: Tensor, A: Tensor, D: Tensor | None, theta: Tensor, opposite: Tensor
+) -> Surrogate:
+    """Return the surrogate of P = G Z^T and Q = (Z D Z^T) (x) A for two rows G and Z (..., 2, m).
+
+    A is (..., 2, 2) or (2, 2), D is (m, m) or None, theta and opposite are (...).
+
+    With e+- = (1, +-1), s = z_i + z_j, d = z_i - z_j, eta+ = s^T D s, eta- = d^T D d,
+    eta = s^T D d, and with alpha+ = e+^T A e+, alpha- = e-^T A e-, alpha = e+^T A e-, all
+    light-cone forms are products of these: n+^T Q n+ = eta+ alpha+ / 4, n+^T Q n- = eta alpha / 4,
+    <P, N+> = (g_i + g_j) . s / 2, and so on. None of them is a difference of larger numbers.
+    """
+    Y = Z @ (Z if D is None else Z @ D).mT
+    P = G @ Z.mT
+    boost, flip = _lightcone_forms_of_rows(G, Z, A, D, theta)
+    cone = (boost.out, boost.into, boost.cross, flip.out, flip.into)
+    size_on_cone = sum((form.abs() for form in cone[1:]), cone[0].abs())
+    size_q = Y.abs().amax(dim=(-2, -1)) * A.abs().amax(dim=(-2, -1))
+    sizes = Sizes(
+        p=P.abs().amax(dim=(-2, -1)),
+        q=torch.where(opposite, size_on_cone, size_q),
+        null_error=torch.zeros_like(size_q),
+    )
+    return Surrogate(linear_forms(P), quadratic_forms(kronecker(Y, A), theta), boost, flip, sizes)
+
+
+def _lightcone_forms_of_rows(
+    G: Tensor, Z: Tensor, A: Tensor, D: Tensor | None, theta: Tensor
+) -> tuple[LightconeForm, LightconeForm]:
+    """Return the forms of boosts and flips."""
+    s, d = Z[..., 0, :] + Z[..., 1, :], Z[..., 0, :] - Z[..., 1, :]
+    sum_g, difference_g = G[..., 0, :] + G[..., 1, :], G[..., 0, :] - G[..., 1, :]
+    weighted_s, weighted_d = (s, d) if D is None else (s @ D, d @ D)
+    eta_plus, eta_minus, eta = _dot(s, weighted_s), _dot(d, weighted_d), _dot(s, weighted_d)
+    a11, a12, a22 = A[..., 0, 0], A[..., 0, 1], A[..., 1, 1]
+    alpha_plus, alpha_minus, alpha = a11 + 2 * a12 + a22, a11 - 2 * a12 + a22, a11 - a22
+    half = theta / 2
+    cross = eta * alpha / 4
+
+    out, into = eta_plus * alpha_plus / 8 + half, eta_minus * alpha_minus / 8 + half
+    p_out, p_in = _dot(sum_g, s) / 2, _dot(difference_g, d) / 2
+    A_boost, B_boost = p_out - 2 * out - cross, p_in - 2 * into - cross
+    boost = LightconeForm(A_boost, B_boost, out, into, cross, p_out, p_in)
+
+    out, into = eta_plus * alpha_minus / 8 + half, eta_minus * alpha_plus / 8 + half
+    p_out, p_in = -_dot(difference_g, s) / 2, -_dot(sum_g, d) / 2
+    A_flip = p_out + (eta_plus * alpha + eta * alpha_minus) / 4
+    B_flip = p_in + (eta * alpha_plus + eta_minus * alpha) / 4
+    return boost, LightconeForm(A_flip, B_flip, out, into, cross, p_out, p_in)
+
+
+def _dot(a: Tensor, b: Tensor) -> Tensor:
+    return (a * b).sum(dim=-1)
+
+
+# -- minimisers
+
+
+def best_step(
+    surrogate: Surrogate, opposite: Tensor, all_components: bool, noise: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return V, decrease and unbounded: the best step for a surrogate.
+
+    A decrease must exceed its rounding error to count, and an improper step must beat the proper
+    one by as much. So V = I at a stationary point with a singular Q, where differences are rounding
+    errors.
+    """
+    rotation = _rotation(surrogate, noise)
+    *boost, unbounded = _boost(surrogate, not all_components, noise)
+    x, y, decrease, rounding = _choose(opposite, boost, rotation)
+    decrease = _above_rounding(decrease, rounding)
+    V = _proper_matrix(x, y, opposite)
+    if all_components:
+        reflection = _reflection(surrogate, noise)
+        *flip, flip_unbounded = _flip(surrogate, noise)
+        x, y, gain, rounding = _choose(opposite, flip, reflection)
+        V, decrease = _better(V, decrease, _improper_matrix(x, y, opposite), gain, rounding)
+        unbounded = unbounded | flip_unbounded
+    return V, decrease, unbounded & opposite
+
+
+def _choose(opposite: Tensor, cone: Sequence[Tensor], circle: Sequence[Tensor]) -> list[Tensor]:
+    """Return candidates on the hyperbola for opposite signs, on the circle for equal ones."""
+    return [torch.where(opposite, a, b) for a, b in zip(cone, circle, strict=True)]
+
+
+def _rotation(surrogate: Surrogate, noise: float) -> tuple[Tensor, ...]:
+    """Return (x, y, decrease, its rounding) of V = x I + y R on the circle."""
+    linear, quadratic, _, _, sizes = surrogate
+    i, r = linear.i, linear.r
+    ii, ir, rr = quadratic.ii, quadratic.ir, quadratic.rr
+    x, y = circle(i - ii, r - ir, ii / 2, ir, rr / 2)
+    # a Newton step on the slope in terms of h = 1 - x, in which nothing as large as Q cancels
+    h = torch.where(x > 0, y * y / (1 + x), 1 - x)
+    slope = x * r + y * (h * ii + x * rr - i) - ir * h * (1 + 2 * x)
+    curvature = -x * i - y * r + (y * y + h * x) * ii - ir * y * (3 * x - h) + (x * x - y * y) * rr
+    size = i.abs() + r.abs() + ii.abs() + ir.abs() + rr.abs()
+    x, y = polish_angle(x, y, -slope / curvature, curvature, DEFINITE * size)
+    h = torch.where(x > 0, y * y / (1 + x), 1 - x)
+    decrease = h * i - y * r - (h * h * ii - 2 * h * y * ir + y * y * rr) / 2
+    step = 1 - x + y.abs()
+    return x, y, decrease, noise * step * (sizes.p + step * sizes.q)
+
+
+def _reflection(surrogate: Surrogate, noise: float) -> tuple[Tensor, ...]:
+    """Return (x, y, decrease, its rounding) of V = x Z + y K on the circle."""
+    linear, quadratic, _, _, sizes = surrogate
+    al, be = linear.z - quadratic.iz, linear.k - quadratic.ik
+    zz, zk, kk = quadratic.zz, quadratic.zk, quadratic.kk
+    x, y = circle(al, be, zz / 2, zk, kk / 2)
+    value = al * x + be * y + (zz * x * x + 2 * zk * x * y + kk * y * y) / 2
+    step = 1 + x.abs() + y.abs()
+    decrease = linear.i - quadratic.ii / 2 - value
+    return x, y, decrease, noise * step * (sizes.p + step * sizes.q)
+
+
+def _boost(surrogate: Surrogate, positive: bool, noise: float) -> tuple[Tensor, ...]:
+    """Return (x, y, decrease, its rounding, unbounded) of V = u N+ + N- / u."""
+    k, form, sizes = surrogate.linear.k, surrogate.boost, surrogate.sizes
+    out, into, p_out, cross = form.out, form.into, form.p_out, form.cross
+    u, unbounded = lightcone(form.A, form.B, out, into, positive)
+    # a Newton step in w = u - 1 on u^3 F'(u) = u <P, K> + w g(u), without cancellation near u = 1
+    w = u - 1
+    tilt = p_out - cross
+    g = tilt * u * (u + 1) + 2 * out * u * u * u + 2 * into
+    slope = k + g + w * (tilt * (2 * u + 1) + 6 * out * u * u)
+    step = (u * k + w * g) / slope
+    sound = (w.abs() < 0.5) & (slope > 0) & (step.abs() < 1e-3)
+    w = torch.where(sound, w - step, w)
+    u = torch.where(sound, 1 + w, u)
+    z = -w / u
+    terms = (w * k / u, w * w / u * p_out, out * w * w, into * z * z, cross * w * z)
+    decrease = -(terms[0] + terms[1] + terms[2] + terms[3] + terms[4])
+    size = sum(term.abs() for term in terms) + sizes.p * (w.abs() + z.abs())
+    rounding = noise * size + sizes.null_error * (w * w + z * z)
+    return 1 + w * w / (2 * u), w * (u + 1) / (2 * u), decrease, rounding, unbounded
+
+
+def _flip(surrogate: Surrogate, noise: float) -> tuple[Tensor, ...]:
+    """Return (x, y, decrease, its rounding, unbounded) of V = diag(-1, 1) (u N+ + N- / u)."""
+    boost, form, sizes = surrogate.boost, surrogate.flip, surrogate.sizes
+    u, unbounded = lightcone(form.A, form.B, form.out, form.into, positive=False)
+    inverse = 1 / u
+    grow, shrink = form.out * u * u, form.into * inverse * inverse
+    value = form.A * u + grow + form.B * inverse + shrink + form.cross
+    minus_value_at_zero = boost.p_out + boost.p_in - boost.out - boost.into - boost.cross
+    terms = sizes.q + sizes.p * (1 + u.abs() + inverse.abs()) + grow + shrink
+    rounding = noise * terms + sizes.null_error * (u * u + inverse * inverse)
+    decrease = minus_value_at_zero - value
+    return (u + inverse) / 2, (u - inverse) / 2, decrease, rounding, unbounded
+
+
+def isotropic_step(
+    P: Tensor, kappa: Tensor, opposite: Tensor, all_components: bool, noise: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return `best_step` for Q = kappa I: a closed form on the circle, one root on the hyperbola.
+
+    P is (..., 2, 2), kappa and opposite are (...). The surrogate on a family is al x + be y, plus
+    2 kappa y^2 on the hyperbola, plus a constant. At the identity be is the slope itself, so that
+    small steps have full relative accuracy.
+    """
+    linear = linear_forms(P)
+    size = P.abs().amax(dim=(-2, -1)) + kappa.abs()
+    al = linear.i - 2 * kappa
+    be = torch.where(opposite, linear.k, linear.r)
+    x, y, unbounded = _isotropic_minimum(al, be, kappa, opposite, positive=not all_components)
+    curved = torch.where(opposite, 2 * kappa * y * y, 0.0)
+    # x - 1 without cancellation
+    shift = torch.where(x > 0, torch.where(opposite, y, -y) * y / (1 + x), x - 1)
+    decrease = -(shift * al + y * be + curved)
+    decrease = _above_rounding(decrease, noise * (size * (shift.abs() + y.abs()) + curved.abs()))
+    V = _proper_matrix(x, y, opposite)
+    if not all_components:
+        return V, decrease, unbounded
+    al = torch.where(opposite, -linear.z, linear.z)
+    be = torch.where(opposite, linear.r, linear.k)
+    x, y, flip_unbounded = _isotropic_minimum(al, be, kappa, opposite, positive=False)
+    curved = torch.where(opposite, 2 * kappa * y * y, 0.0)
+    gain = linear.i - 2 * kappa - (x * al + y * be + curved)
+    gain_noise = noise * (size * (1 + x.abs() + y.abs()) + curved.abs())
+    V, decrease = _better(V, decrease, _improper_matrix(x, y, opposite), gain, gain_noise)
+    return V, decrease, unbounded | flip_unbounded
+
+
+def _isotropic_minimum(
+    al: Tensor, be: Tensor, kappa: Tensor, opposite: Tensor, positive: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return (x, y, unbounded): the minimum of al x + be y, plus 2 kappa y^2 on the hyperbola."""
+    length = torch.hypot(al, be)
+    divisor = torch.where(length > 0, length, 1.0)
+    x_circle = torch.where(length > 0, -al / divisor, 1.0)
+    y_circle = -be / divisor
+
+    branch = torch.ones_like(al) if positive else torch.where(al > 0, -1.0, 1.0).to(al)
+    S = hyperbola_root((be.abs() - branch * al) / kappa, be.abs() / kappa)
+    c = cosh_of(S)
+    attained = kappa > 0
+    if positive:  # where al > |be| the linear terms alone have a minimiser
+        inside = (kappa >= 0) & (al > be.abs())
+        length = torch.where(inside, (al - be) * (al + be), 1.0).sqrt()
+        cosh = al / length
+        flat = inside & (4 * kappa * cosh * cosh * cosh <= torch.finfo(al.dtype).eps / 8 * al)
+        S = torch.where(flat, be.abs() / length, S)
+        c = torch.where(flat, cosh, c)
+        attained = attained | flat
+    still = (kappa == 0) & (al == 0) & (be == 0)
+    x_hyperbola = torch.where(still, 1.0, branch * c)
+    y_hyperbola = torch.where(still, 0.0, -be.sign() * S)
+    x = torch.where(opposite, x_hyperbola, x_circle)
+    y = torch.where(opposite, y_hyperbola, y_circle)
+    return x, y, opposite & ~(attained | still)
+
+
+def _proper_matrix(x: Tensor, y: Tensor, opposite: Tensor) -> Tensor:
+    """Return rotations [[x, -y], [y, x]] for equal signs, boosts [[x, y], [y, x]] for others."""
     return _matrix(x, torch.where(opposite, y, -y), y, x)
 
 
-def improper_matrix(x: Tensor, y: Tensor, opposite: Tensor) -> Tensor:
-    """Reflections [[x, y], [y, -x]] for equal signs, flips [[-x, -y], [y, x]] for opposite ones."""
+def _improper_matrix(x: Tensor, y: Tensor, opposite: Tensor) -> Tensor:
+    """Return reflections [[x, y], [y, -x]] for equal signs, flips [[-x, -y], [y, x]] for others."""
     v11 = torch.where(opposite, -x, x)
     v12 = torch.where(opposite, -y, y)
     return _matrix(v11, v12, y, -v11)
@@ -168,14 +411,14 @@ def _matrix(v11: Tensor, v12: Tensor, v21: Tensor, v22: Tensor) -> Tensor:
     return torch.stack([v11, v12, v21, v22], dim=-1).reshape(*v11.shape, 2, 2)
 
 
-def above_rounding(decrease: Tensor, noise: Tensor) -> Tensor:
-    """The decrease, or zero where it is no larger than its own rounding error."""
+def _above_rounding(decrease: Tensor, noise: Tensor) -> Tensor:
+    """Return the decrease, or zero where it is no larger than its own rounding error."""
     return torch.where(decrease <= noise, 0.0, decrease)
 
 
-def better(
+def _better(
     V: Tensor, decrease: Tensor, other: Tensor, other_decrease: Tensor, noise: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The second candidate where it is better by more than ``noise``, else the first."""
+    """Return the second candidate where it is better by more than ``noise``, else the first."""
     take = other_decrease > decrease + noise
     return torch.where(take[..., None, None], other, V), torch.where(take, other_decrease, decrease)

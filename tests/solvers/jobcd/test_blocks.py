@@ -12,11 +12,16 @@ import jorth
 from jorth import GaussSeidel, Signature, Status
 from jorth.datasets import planted_procrustes
 from jorth.plane import all_pairs
-from jorth.plane.compiled.quadratic import FINISHED, sweep_block
-from jorth.plane.proximal import StepRule
 from jorth.solvers.jobcd import quadratic_sweeps as blocks
+from jorth.solvers.jobcd._sweeps_numba import FINISHED, sweep_block
 from jorth.solvers.jobcd.majorised import compile_kernels
-from jorth.solvers.jobcd.quadratic_sweeps import BlockedSweep, PairwiseSweep, SweepForm, zigzags
+from jorth.solvers.jobcd.quadratic_sweeps import (
+    BlockedSweep,
+    PairwiseSweep,
+    StepRule,
+    SweepForm,
+    zigzags,
+)
 
 UNIT = 2.0**-53
 RULE = StepRule(-1e-12, all_components=False, stop_unbounded=True)
@@ -184,7 +189,7 @@ def test_rows_asked_for_midway_are_those_of_the_moment(monkeypatch):
             late.append(np.abs(U - np.eye(len(U))).max() > 0.1)
         return sweep_block(A, R, U, Y, rows, *rest)
 
-    monkeypatch.setattr("jorth.plane.compiled.quadratic.sweep_block", watched)
+    monkeypatch.setattr("jorth.solvers.jobcd._sweeps_numba.sweep_block", watched)
     sig = Signature(2, 2)
     for seed in range(20):
         A, C, _ = quadratic(4, 4, seed=seed)

@@ -19,7 +19,7 @@ from jorth import (
     Status,
 )
 from jorth.objectives.quadratic import is_definite, is_semidefinite, square_root
-from jorth.plane.compiled.trace import sweep_trace
+from jorth.solvers.jobcd._sweeps_numba import sweep_trace
 from jorth.solvers.jobcd.diagonalisation import _rotations_of_rows
 
 RIGHT = [GaussSeidel(side="right"), Jacobi(side="right"), GaussSeidel(side="right", theta=1e-9)]

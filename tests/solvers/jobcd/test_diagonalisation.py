@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from jorth.plane.compiled.trace import sweep_trace
 from jorth.solvers.jobcd import diagonalisation
+from jorth.solvers.jobcd._sweeps_numba import sweep_trace
 from jorth.solvers.jobcd.diagonalisation import Trace, _rotations, _rotations_of_rows, rotate_rounds
 
 UNIT = 2.0**-53

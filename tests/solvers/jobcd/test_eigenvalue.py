@@ -11,7 +11,7 @@ import torch
 
 import jorth
 from jorth import GaussSeidel, HyperbolicEigenvalue, Jacobi, Signature, Status
-from jorth.plane.compiled import trace
+from jorth.solvers.jobcd import _sweeps_numba as trace
 from jorth.solvers.jobcd.diagonalisation import _rotations
 from jorth.solvers.loop.budget import Clock
 from jorth.stopping import NormAbove

@@ -10,11 +10,10 @@ import jorth
 from jorth import Jacobi, Signature, Status
 from jorth.datasets import planted_procrustes
 from jorth.plane import all_pairs
-from jorth.plane.compiled.majoriser import propose_round, sweep_batch
-from jorth.plane.compiled.quadratic import sweep_quadratic
-from jorth.plane.compiled.trace import sweep_trace
-from jorth.plane.proximal import StepRule
+from jorth.plane._numba import propose_round, sweep_batch
+from jorth.solvers.jobcd._sweeps_numba import sweep_quadratic, sweep_trace
 from jorth.solvers.jobcd.majorised import compile_kernels
+from jorth.solvers.jobcd.quadratic_sweeps import StepRule
 
 UNIT = 2.0**-53
 

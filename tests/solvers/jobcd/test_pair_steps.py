@@ -6,9 +6,9 @@ import torch
 
 import jorth
 from jorth import Signature
-from jorth.kernels import Majoriser
 from jorth.plane import random_matching
-from jorth.plane.proximal import RELATIVE_THETA
+from jorth.plane.problem import RELATIVE_THETA
+from jorth.plane.rounds import Majoriser
 
 N = 11
 SIG = Signature.of(np.random.default_rng(1).permutation([1] * 6 + [-1] * 5))

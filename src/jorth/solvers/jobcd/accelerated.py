@@ -19,9 +19,8 @@ from torch import Tensor
 
 from jorth._checkpoint import NOT_SAVED
 from jorth._inputs import check_auto, check_choice, check_theta, whole_number
-from jorth.kernels import Majoriser
 from jorth.plane import all_pairs, tournament
-from jorth.plane.proximal import StepRule
+from jorth.plane.rounds import Majoriser
 from jorth.solvers.jobcd.anderson import Anderson, Matrix, moved_by, relative_move
 from jorth.solvers.jobcd.diagonalisation import trace_to_diagonalise
 from jorth.solvers.jobcd.frame import Frame, balanced_frame, plain_frame
@@ -32,6 +31,7 @@ from jorth.solvers.jobcd.quadratic_sweeps import (
     SIZES,
     BlockedSweep,
     PairwiseSweep,
+    StepRule,
     SweepForm,
     rows_of_a_block,
 )

@@ -12,7 +12,8 @@ from torch import Tensor
 from jorth._inputs import frobenius
 from jorth.objectives.quadratic import is_semidefinite, square_root
 from jorth.plane import apply_rows
-from jorth.plane.proximal import NEAR_NULL, RELATIVE_THETA
+from jorth.plane.families import NEAR_NULL
+from jorth.plane.problem import RELATIVE_THETA
 from jorth.solvers.jobcd.quadratic_sweeps import CHUNK
 from jorth.solvers.loop.solver import Problem, State
 
@@ -53,7 +54,7 @@ def trace_to_diagonalise(problem: Problem, X: Tensor, theta: float | None) -> Tr
 
 def rotate_pairs(problem: Problem, state: State, trace: Trace, pairs: NDArray[np.int64]) -> None:
     """Rotate each pair (m, 2) in turn, in compiled code, then evaluate f."""
-    from jorth.plane.compiled.trace import sweep_trace
+    from jorth.solvers.jobcd._sweeps_numba import sweep_trace
 
     rows = np.array(state.X.mT.double().cpu().numpy(), order="C")
     W = np.zeros((0, 0))

@@ -14,9 +14,8 @@ from torch import Tensor
 from jorth._checkpoint import NOT_SAVED
 from jorth._inputs import check_auto, check_choice, check_theta, whole_number
 from jorth.group.gradient import skew_gradient
-from jorth.kernels import Majoriser
 from jorth.plane import all_pairs, random_pairs
-from jorth.plane.proximal import StepRule
+from jorth.plane.rounds import Majoriser
 from jorth.solvers.jobcd.diagonalisation import Trace, rotate_pairs, trace_to_diagonalise
 from jorth.solvers.jobcd.majorised import (
     MajorisedState,
@@ -28,6 +27,7 @@ from jorth.solvers.jobcd.quadratic_sweeps import (
     SIZES,
     BlockedSweep,
     PairwiseSweep,
+    StepRule,
     SweepForm,
     oriented,
     rows_of_a_block,

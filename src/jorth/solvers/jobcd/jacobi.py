@@ -15,12 +15,11 @@ from torch import Tensor
 from jorth._checkpoint import NOT_SAVED
 from jorth._inputs import check_auto, check_choice, check_count, check_theta, real_number
 from jorth.group.gradient import skew_gradient
-from jorth.kernels import Majoriser, QuadraticRounds
-from jorth.kernels.pairings import MATCHINGS, Matching, rounds_in_tournament, shuffled_tournament
-from jorth.kernels.quadratic import CHUNK
 from jorth.objectives import QuadraticForm
 from jorth.plane import greedy_matching, random_matching, tournament
-from jorth.plane.proximal import RELATIVE_THETA
+from jorth.plane.pairs import MATCHINGS, Matching, rounds_in_tournament, shuffled_tournament
+from jorth.plane.problem import RELATIVE_THETA
+from jorth.plane.rounds import CHUNK, Majoriser, QuadraticRounds
 from jorth.solvers.jobcd.averaged_steps import AveragedSteps, AveragingRule
 from jorth.solvers.jobcd.diagonalisation import Trace, rotate_rounds, trace_to_diagonalise
 from jorth.solvers.jobcd.majorised import (

@@ -19,11 +19,10 @@ import torch
 from torch import Tensor
 
 from jorth._inputs import frobenius
-from jorth.kernels import Proposal, QuadraticRounds, tournament_rounds
-from jorth.kernels.pairings import rounds_in_tournament
-from jorth.plane.proximal import StepRule
+from jorth.plane.pairs import rounds_in_tournament, tournament_rounds
+from jorth.plane.rounds import Proposal, QuadraticRounds
 from jorth.signature import Signature
-from jorth.solvers.jobcd.quadratic_sweeps import oriented
+from jorth.solvers.jobcd.quadratic_sweeps import StepRule, oriented
 from jorth.solvers.loop.budget import all_finite
 from jorth.solvers.loop.solver import Problem, State
 from jorth.solvers.loop.status import Status, StopRun
@@ -207,21 +206,21 @@ def _call_once(kind: Kernels) -> None:
     identity, pairs, signs = np.eye(2), np.array([[0, 1]]), Signature(1, 1).signs
     rule = StepRule(0.0, all_components=False, stop_unbounded=True)
     if kind == "majoriser":
-        from jorth.plane.compiled.majoriser import PairCurvature, propose_round, sweep_batch
+        from jorth.plane._numba import PairCurvature, propose_round, sweep_batch
 
         curvature = PairCurvature(1.0, identity, identity, has_d=False, scalar=False)
         propose_round(identity.copy(), identity, identity, curvature, signs, pairs, 0.0, False)
         sweep_batch(np.eye(2)[None], np.eye(2)[None], 1.0, signs, pairs, 0.0, False)
     elif kind == "trace":
-        from jorth.plane.compiled.trace import sweep_trace
+        from jorth.solvers.jobcd._sweeps_numba import sweep_trace
 
         sweep_trace(np.eye(2), np.eye(2), np.eye(2), signs, pairs, 0.0, True)
     elif kind == "quadratic":
-        from jorth.plane.compiled.quadratic import sweep_quadratic
+        from jorth.solvers.jobcd._sweeps_numba import sweep_quadratic
 
         sweep_quadratic(identity, identity, np.eye(2), np.eye(2), signs, pairs, rule)
     else:
-        from jorth.plane.compiled.quadratic import sweep_block
+        from jorth.solvers.jobcd._sweeps_numba import sweep_block
 
         work = np.eye(2), np.eye(2), np.eye(2)
         sweep_block(identity, identity, *work, signs.copy(), pairs, rule)

@@ -24,7 +24,6 @@ from torch import Tensor
 
 from jorth.objectives import QuadraticForm
 from jorth.plane import all_pairs
-from jorth.plane.proximal import StepRule
 
 Matrix = NDArray[np.float64]
 
@@ -36,6 +35,19 @@ SIZES = {512: 60, 192: 28}
 Below that, single pairs are as fast. The sizes are odd multiples of 4, so that the columns of two
 blocks do not map to the same lines of the cache.
 """
+
+
+class StepRule(NamedTuple):
+    """How exact pair steps on a quadratic form are taken."""
+
+    theta: float
+    """The proximal weight; negative is relative to the curvature."""
+    all_components: bool
+    stop_unbounded: bool
+    has_d: bool = False
+    """Whether the form has a D: null lengths then come from X D X^T, not from the rows of X."""
+    concave: bool = False
+    """Whether f is concave, and therefore majorised by its linear part."""
 
 
 class SweepForm(NamedTuple):
@@ -108,7 +120,7 @@ class PairwiseSweep:
 
     def run(self) -> Iterator[int]:
         """Take all steps, and now and then yield the number of pairs done since."""
-        from jorth.plane.compiled.quadratic import sweep_quadratic
+        from jorth.solvers.jobcd._sweeps_numba import sweep_quadratic
 
         A, C, _ = self._form
         for start in range(0, len(self._pairs), CHUNK):
@@ -264,7 +276,7 @@ class BlockedSweep:
 
         If the kernel asks for rows, it gets those of U X up to an isometry, R^T with (U X)^T = Q R.
         """
-        from jorth.plane.compiled.quadratic import NEEDS_ROWS, UNBOUNDED, sweep_block
+        from jorth.solvers.jobcd._sweeps_numba import NEEDS_ROWS, UNBOUNDED, sweep_block
 
         U = np.eye(len(A))
         rows = np.empty((len(A), 0))

@@ -14,7 +14,7 @@ from torch import Tensor
 from jorth._checkpoint import NOT_SAVED
 from jorth._inputs import describe
 from jorth.objectives import AbstractObjective, AutogradObjective
-from jorth.plane.proximal import RELATIVE_THETA
+from jorth.plane.problem import RELATIVE_THETA
 from jorth.signature import Signature
 from jorth.solvers.loop.budget import CountedObjective, all_finite
 from jorth.solvers.loop.status import Status, StopRun

@@ -8,13 +8,14 @@ import torch
 from torch import Tensor
 
 from jorth import _inputs
-from jorth._inputs import describe, is_symmetric, to_tensor
-from jorth.plane.boundary import tensor_like
-from jorth.plane.general import best_step, solve_general
-from jorth.plane.row_forms import row_surrogate
-from jorth.plane.scalar import solve_scalar
+from jorth._inputs import describe, is_number, is_symmetric, rounded_to, tensor_alike, to_tensor
+from jorth.plane.families import best_step, isotropic_step, matrix_surrogate, row_surrogate
 
 Components = Literal["all", "identity"]
+RELATIVE_THETA = 1e-12
+"""The default proximal weight of solvers, relative to the curvature of each pair."""
+ROUNDING = 16
+"""A decrease counts if it exceeds so many units of the last place of P and Q."""
 
 
 class PlaneSolution(NamedTuple):
@@ -40,7 +41,7 @@ def solve_plane(
     components: Components = "all",
     check: bool = True,
 ) -> PlaneSolution:
-    """The global minimiser V of <V - I, P> + 1/2 ||V - I||^2_{Q + theta I}, V^T J V = J.
+    """Return the global minimiser V of <V - I, P> + 1/2 ||V - I||^2_{Q + theta I}, V^T J V = J.
 
     Here J = diag(signs).
 
@@ -68,16 +69,16 @@ def solve_plane(
     if P_.ndim < 2 or P_.shape[-2:] != (2, 2):
         raise ValueError(f"P must have shape (..., 2, 2), got {describe(P)}")
     arguments = _Arguments(P_, "P", check)
-    Q_ = arguments.coefficient(Q, "Q", 4)
+    Q_ = arguments.coefficient(Q, "Q", 4).double()
     opposite = arguments.opposite(signs)
     theta_ = arguments.coefficient(theta, "theta").double()
-    all_components = components == "all"
-    eps = torch.finfo(P_.dtype).eps
+    noise = ROUNDING * torch.finfo(P_.dtype).eps
     if Q_.ndim == P_.ndim:
-        found = solve_general(P_.double(), Q_.double(), opposite, theta_, all_components, eps)
+        surrogate = matrix_surrogate(P_.double(), Q_, theta_, noise)
+        found = best_step(surrogate, opposite, components == "all", noise)
     else:
-        kappa = (Q_.double() + theta_).expand(P_.shape[:-2])
-        found = solve_scalar(P_.double(), kappa, opposite, all_components, eps)
+        kappa = (Q_ + theta_).expand(P_.shape[:-2])
+        found = isotropic_step(P_.double(), kappa, opposite, components == "all", noise)
     return arguments.solution(*found, numpy_out=not isinstance(P, Tensor))
 
 
@@ -92,7 +93,7 @@ def solve_rows(
     components: Components = "all",
     check: bool = True,
 ) -> PlaneSolution:
-    """`solve_plane` for P = G Z^T and Q = (Z D Z^T) (x) A, from the two rows themselves.
+    """Return `solve_plane` for P = G Z^T and Q = (Z D Z^T) (x) A, from the two rows themselves.
 
     These are the P and Q of a left step on f(X) = 1/2 tr(X^T A X D) + <C, X>, where Z = X[B, :], G
     holds the same rows of the gradient, and A stands for A_BB; A = L gives those of an L-smooth f.
@@ -128,7 +129,7 @@ def solve_rows(
     opposite = arguments.opposite(signs)
     theta_ = arguments.coefficient(theta, "theta").double()
     surrogate = row_surrogate(G_.double(), Z_.double(), A_, D_, theta_, opposite)
-    noise = 16 * torch.finfo(Z_.dtype).eps
+    noise = ROUNDING * torch.finfo(Z_.dtype).eps
     found = best_step(surrogate, opposite, components == "all", noise)
     return arguments.solution(*found, numpy_out=not isinstance(Z, Tensor))
 
@@ -140,56 +141,49 @@ class _Arguments:
         self._first = first
         self._name = name
         self._check = check
-        self._batch = first.shape[:-2]
-        self._valid = torch.isfinite(first).all(-1).all(-1)
-        if check:
-            _inputs.check_finite(first, name)
+        self._valid = torch.ones((), dtype=torch.bool, device=first.device)
+        self.accept(first, name, torch.isfinite(first).all(-1).all(-1))
 
     def accept(self, tensor: Tensor, name: str, valid: Tensor) -> None:
+        """Refuse numbers that are not finite, or mark their problems."""
         if self._check:
             _inputs.check_finite(tensor, name)
         self._valid = self._valid & valid
 
     def coefficient(self, value: Any, name: str, size: int = 0) -> Tensor:
-        """A number, an array (...) or, with a ``size``, symmetric matrices (..., size, size)."""
+        """Return a number, an array (...) or, with a ``size``, matrices (..., size, size)."""
         tensor = self._like_first(value, name)
-        batch = tuple(self._batch)
+        batch = tuple(self._first.shape[:-2])
         if tensor.shape in ((), batch):
             self.accept(tensor, name, torch.isfinite(tensor))
         elif size and tensor.shape == (*batch, size, size):
             self._accept_symmetric(tensor, name)
         else:
             expected = f"be a number or have shape {batch}"
-            if size:
-                expected = f"have shape {(*batch, size, size)} or {batch} to go with {self._name}"
+            expected += f" or {(*batch, size, size)}" if size else ""
             raise ValueError(f"{name} must {expected}, got {describe(value)}")
         return tensor
 
     def weights(self, value: Any, name: str, size: int) -> Tensor:
-        """A symmetric matrix (size, size) that all problems share."""
+        """Return a symmetric matrix (size, size) that all problems share."""
         tensor = self._like_first(value, name)
         if tensor.shape != (size, size):
-            expected = f"{(size, size)} to go with {self._name}"
-            raise ValueError(f"{name} must have shape {expected}, got {describe(value)}")
+            raise ValueError(f"{name} must have shape {(size, size)}, got {describe(value)}")
         self._accept_symmetric(tensor, name)
         return tensor
 
     def opposite(self, signs: Any) -> Tensor:
-        """Whether the two signs of each pair differ."""
-        shape = (*self._batch, 2)
+        """Return whether the two signs of each pair differ."""
+        shape = (*self._first.shape[:-2], 2)
         found = _inputs.real_numbers(signs, "signs", "numbers +1 or -1", self._first.device)
-        if found.shape != shape:
-            expected = f"{shape} to go with {self._name}"
-            raise ValueError(f"signs must have shape {expected}, got {describe(signs)}")
-        if self._check and (other := int((found.abs() != 1).sum())):
-            given = f"{describe(signs)} with {other} other values"
-            raise ValueError(f"signs must each be +1 or -1, got {given}")
+        if found.shape != shape or (self._check and bool((found.abs() != 1).any())):
+            raise ValueError(f"signs must be +1 or -1 of shape {shape}, got {describe(signs)}")
         return found[..., 0] != found[..., 1]
 
     def solution(
         self, V: Tensor, decrease: Tensor, unbounded: Tensor, *, numpy_out: bool
     ) -> PlaneSolution:
-        """The solution, with V = I where the problem is invalid, unbounded or nothing decreases."""
+        """Return V, and V = I where a problem is invalid, unbounded or has nothing to gain."""
         V = V.to(self._first.dtype)
         decrease = decrease.to(self._first.dtype)
         overflow = ~torch.isfinite(decrease) | ~torch.isfinite(V).all(-1).all(-1)
@@ -197,9 +191,8 @@ class _Arguments:
         keep = (decrease > 0) & ~unbounded & self._valid
         V = torch.where(keep[..., None, None], V, torch.eye(2, dtype=V.dtype, device=V.device))
         decrease = torch.where(keep, decrease, torch.where(self._valid, 0.0, torch.nan))
-        if numpy_out:
-            return PlaneSolution(V.numpy(), decrease.numpy(), unbounded.numpy())
-        return PlaneSolution(V, decrease, unbounded)
+        found = PlaneSolution(V, decrease, unbounded)
+        return PlaneSolution(*(part.numpy() for part in found)) if numpy_out else found
 
     def _accept_symmetric(self, tensor: Tensor, name: str) -> None:
         self.accept(tensor, name, torch.isfinite(tensor).all(-1).all(-1) & is_symmetric(tensor))
@@ -207,4 +200,11 @@ class _Arguments:
             _inputs.check_symmetric(tensor, name)
 
     def _like_first(self, value: Any, name: str) -> Tensor:
-        return tensor_like(value, name, self._first, self._name, meta=not self._check)
+        """Return a number or an array as a tensor with the dtype and device of the first one."""
+        first = self._first
+        if is_number(value):  # a fill, not a transfer
+            number = rounded_to(first.dtype, float(value))
+            return torch.full((), number, dtype=first.dtype, device=first.device)
+        if value is None or isinstance(value, str):
+            raise TypeError(f"{name} must be a number or an array, got {describe(value)}")
+        return tensor_alike(value, name, first, self._name, meta=not self._check).detach()

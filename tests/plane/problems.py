@@ -5,8 +5,8 @@ import torch
 
 import jorth
 from jorth import Signature
-from jorth.kernels import QuadraticRounds
 from jorth.plane import solve_plane
+from jorth.plane.rounds import QuadraticRounds
 
 
 def quadratic(n, k, *, dtype=torch.float64, with_c=True, with_d=False, cond=4.0, seed=0):
@@ -59,7 +59,7 @@ def random_pairs(count, seed=0):
 
 def solve_by_kernel(P, Y, A, signs, *, device, all_components):
     """V, decrease and flag of the Triton solver; V as the columns of the application see it."""
-    from jorth.kernels.by_triton.rounds import solve_pairs
+    from jorth.plane._triton import solve_pairs
 
     m = len(P)
     parts = [P[:, 0, 0], P[:, 0, 1], P[:, 1, 0], P[:, 1, 1], Y[:, 0, 0], Y[:, 0, 1], Y[:, 1, 1]]

@@ -9,10 +9,11 @@ from tests.interpreted import run_interpreted
 SCRIPT = """
 import numpy as np
 import torch
-from jorth.kernels import Majoriser, partners, tournament_rounds
+from jorth.plane.pairs import partners, tournament_rounds
+from jorth.plane.rounds import Majoriser
 from jorth.plane import random_matching, tournament
-from tests.kernels.problems import after, check_edges, check_pairs, quadratic
-from tests.kernels.problems import check_nearly_null_rows
+from tests.plane.problems import after, check_edges, check_pairs, quadratic
+from tests.plane.problems import check_nearly_null_rows
 import jorth
 
 check_nearly_null_rows("cpu")

@@ -6,16 +6,9 @@ import torch
 
 import jorth
 from jorth import Signature
-from jorth.kernels import Majoriser, QuadraticRounds, partners, tournament_rounds
-from jorth.kernels.quadratic import CHUNK
 from jorth.plane import random_matching, tournament
-from tests.kernels.problems import (
-    after,
-    check_edges,
-    check_nearly_null_rows,
-    check_pairs,
-    quadratic,
-)
+from jorth.plane.rounds import CHUNK, Majoriser, QuadraticRounds, partners, tournament_rounds
+from tests.plane.problems import after, check_edges, check_nearly_null_rows, check_pairs, quadratic
 
 pytestmark = pytest.mark.gpu
 

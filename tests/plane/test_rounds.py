@@ -6,10 +6,9 @@ import torch
 
 import jorth
 from jorth import Signature
-from jorth.kernels import partners, tournament_rounds
-from jorth.kernels.pairings import round_tables
 from jorth.plane import random_matching, tournament
-from tests.kernels.problems import after, quadratic, value
+from jorth.plane.pairs import partners, round_tables, tournament_rounds
+from tests.plane.problems import after, quadratic, value
 from tests.planted import near_procrustes
 
 UNIT = 2.0**-53
@@ -120,7 +119,7 @@ def test_exact_rounds_solve_procrustes(monkeypatch):
 
 def test_a_device_takes_as_many_exact_rounds_as_are_replayed_together(monkeypatch):
     """The default: 32 where the form is exact, one where there is none; on the CPU a tournament."""
-    from jorth.kernels.quadratic import CHUNK
+    from jorth.plane.rounds import CHUNK
     from jorth.solvers.jobcd import jacobi
 
     meta, tensor = torch.eye(7, device="meta"), torch.eye(7)

@@ -1,1 +1,0 @@
-"""Kernels for a GPU, compiled by Triton; imported only where it can be used."""

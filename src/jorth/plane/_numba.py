@@ -1,0 +1,783 @@
+"""The step of one pair for the CPU: `jorth.plane.families` with branches in place of masks.
+
+The arithmetic is float64, and Newton loops stop when they have converged. Import this only where it
+is used: it loads numba. Tuples cost nothing: numba passes their members one by one.
+
+Steps of moderate length are found by Newton's method from V = I, with a proof that they are global
+minima. The unknowns are w = u - 1 for V = u N+ + N- / u (opposite signs) and t = tan(angle / 2) for
+rotations (equal signs). In both the slope is a polynomial in which nothing cancels near V = I.
+A stationary point is taken only if it is certain to be the global minimiser in the component of I:
+
+* opposite signs: F(u) = A u + B / u + C u^2 + D / u^2 with C, D > 0 has one stationary point on
+  u > 0 unless A, B < 0 and A B >= 16 C D. Else `jorth.plane.roots` says which one is global:
+  with r^2 = sqrt(D / C), the one on the side u^2 >= r^2 if A r^2 <= B, and u^2 <= r^2 if not, where
+  r^2 (4 C u + A) + 4 D / u + B >= 0.
+* equal signs: minimising over the circle is a trust-region problem, whose minimiser is the only
+  stationary point with a multiplier that makes the Hessian positive semidefinite.
+
+Where a sum overflows or is not a number, nothing is certain.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from jorth.compiling import compiler
+from jorth.plane.apply import SMALL_BOOST, SMALL_TURN
+from jorth.plane.families import NEAR_NULL, LinearForms, NullForms, QuadraticForms, Sizes
+from jorth.plane.roots import DEFINITE
+
+EPS = float(np.finfo(np.float64).eps)
+LARGE = float(np.finfo(np.float64).max) ** 0.45
+MAX_STEPS = 12
+LAST_STEP = 1e-9
+"""After a relative Newton step this small, quadratic convergence leaves only rounding errors."""
+
+STEPS = 6
+SHORTEST, LONGEST = -0.75, 3.0
+"""The range of w = u - 1 in which 1 + w has its digits."""
+CERTAIN = 1.0 + 1e-6
+"""How far the multiplier on the circle must be from the limit."""
+NOISE = 16.0 * EPS
+
+Four = tuple[float, float, float, float]
+Five = tuple[float, float, float, float, float]
+Step = tuple[float, float, float, float, float, bool]
+"""V11, V12, V21, V22, the decrease and whether the problem is unbounded."""
+
+compiled = compiler()
+inlined = compiler(inline=True)
+compiled_sum = compiler(fastmath={"reassoc", "contract"}, inline=True)
+"""For sums, which may be reassociated into vector registers; all else is IEEE arithmetic."""
+
+
+# -- the one-dimensional minimisers
+
+
+@compiled
+def cosh_of(S: float) -> float:
+    """sqrt(1 + S^2) without overflow."""
+    return math.sqrt(1.0 + S * S) if S < LARGE else S
+
+
+@compiled
+def hyperbola_root(a: float, d: float) -> float:
+    """S >= 0 with S (4 - a / c) = d / (c (S + c)): see `jorth.plane.roots`."""
+    m = a - d
+    S = _dominant_balance(a, d, m)
+    for _ in range(MAX_STEPS):
+        c = cosh_of(S)
+        inverse = 1.0 / c
+        slope = 4.0 - m * inverse * inverse * inverse
+        if not slope > 0.0:
+            return S
+        step = (S * (4.0 - a * inverse) - d * inverse / (S + c)) / slope
+        S = max(S - step, 0.0)
+        if abs(step) <= LAST_STEP * S:
+            return S
+    return S
+
+
+@compiled
+def _dominant_balance(a: float, d: float, m: float) -> float:
+    if m >= 0.0:
+        start = 0.25 * a
+        if m < 4.0:
+            start = min(start, d / (4.0 - m))
+        if 2.0 < m < 16.0:  # elsewhere the bounds above are within a small factor
+            quarter = 0.25 * m
+            at_zero_d = math.sqrt(max(quarter * quarter - 1.0, 0.0))
+            start = min(start, at_zero_d + (2.0 * d / m) ** (1.0 / 3.0))
+        return start
+    cube: float = (-m / 8.0) ** (1.0 / 3.0)
+    start = max(0.25 * a, cube) if a >= 0.0 else min(cube, d / math.sqrt(-a) / math.sqrt(d - m))
+    return min(max(start, d / (4.0 - m)), 0.25 * d)
+
+
+@compiled
+def lightcone(A: float, B: float, C: float, D: float, positive: bool) -> tuple[float, bool]:
+    """(u, unbounded) of min A u + B / u + C u^2 + D / u^2: see `jorth.plane.roots`."""
+    if math.isnan(A + B + C + D):
+        return 1.0, False
+    if positive and A > 0.0 and B > 0.0 and C >= 0.0 and D >= 0.0:
+        root_a, root_b = math.sqrt(A), math.sqrt(B)
+        u = root_b / root_a
+        if (C * u) * u + (D / u) / u <= 0.125 * EPS * (root_a * root_b):
+            return u, False
+    if C > 0.0 and D > 0.0:
+        u = _interior(A, B, C, D, positive)
+    else:
+        u = _with_a_zero_coefficient(A, B, C, D, positive)
+    if math.isfinite(u) and u != 0.0:
+        return u, False
+    return 1.0, True
+
+
+@compiled
+def _interior(A: float, B: float, C: float, D: float, positive: bool) -> float:
+    root_c, root_d = math.sqrt(C), math.sqrt(D)
+    product = root_c * root_d
+    r = math.sqrt(root_d / root_c)
+    al, be = A * (r / product), B / (r * product)
+    sigma = -1.0 if al > -be and not positive else 1.0
+    a, b = -sigma * al, -sigma * be
+    inverted = b > a or (b == a and r > 1.0)
+    if inverted:
+        a, b = b, a
+    if a > 2.0 / EPS and b >= -a:
+        return -2.0 * D / B if inverted else -A / (2.0 * C)
+    S = hyperbola_root(a, 0.5 * (a - b))
+    v = S + cosh_of(S)
+    return sigma * (r / v if inverted else r * v)
+
+
+@compiled
+def _with_a_zero_coefficient(A: float, B: float, C: float, D: float, positive: bool) -> float:
+    """The minimiser where C or D is not positive, or NaN if there is none."""
+    if not (C >= 0.0 and D >= 0.0):
+        return math.nan
+    if A == 0.0 and B == 0.0 and C == 0.0 and D == 0.0:
+        return 1.0
+    if C == 0.0 and A == 0.0:
+        return -2.0 * D / B if D > 0.0 and (B < 0.0 or (B != 0.0 and not positive)) else math.nan
+    if D == 0.0 and B == 0.0:
+        return -A / (2.0 * C) if C > 0.0 and (A < 0.0 or (A != 0.0 and not positive)) else math.nan
+    if not positive or (C == 0.0 and A < 0.0) or (D == 0.0 and B < 0.0):
+        return math.nan
+    if C == 0.0:
+        C_ = EPS * EPS * A / max(math.sqrt(max(B, 0.0) / A), (2.0 * D / A) ** (1.0 / 3.0))
+    else:
+        C_ = C
+    if D == 0.0:
+        D_ = EPS * EPS * B * min(math.sqrt(B / max(A, 0.0)), (B / (2.0 * C)) ** (1.0 / 3.0))
+    else:
+        D_ = D
+    return _interior(A, B, C_, D_, positive)
+
+
+@compiled
+def circle(a: float, b: float, c: float, d: float, e: float) -> tuple[float, float]:
+    """(x, y) of min a x + b y + c x^2 + d x y + e y^2 on the circle: see `jorth.plane.roots`."""
+    size = max(abs(a), abs(b), abs(c), abs(d), abs(e))
+    if size > LARGE or size < 1.0 / LARGE:
+        if not 0.0 < size < math.inf:
+            return (1.0, 0.0) if size == 0.0 else (math.nan, math.nan)
+        a, b, c, d, e = a / size, b / size, c / size, d / size, e / size
+    half_difference, half_cross = 0.5 * (c - e), 0.5 * d
+    R = math.hypot(half_difference, half_cross)
+    p, q = 1.0, 0.0
+    if R > 0.0:
+        t = half_cross / (R + abs(half_difference))
+        near = 1.0 / math.sqrt(1.0 + t * t)
+        far = abs(t) * near
+        p, q = (near, far) if half_difference >= 0.0 else (far, near)
+        q = math.copysign(q, half_cross)
+    al, be = a * p + b * q, b * p - a * q
+    x, y = _quadrant(abs(al), abs(be), 4.0 * R)
+    if al > 0.0:
+        x = -x
+    if be > 0.0 or (be == 0.0 and q >= 0.0):
+        y = -y
+    x, y = x * p - y * q, x * q + y * p
+    squares, cross = x * x - y * y, x * y
+    slope = b * x - a * y + d * squares - 2.0 * (c - e) * cross
+    curvature = -a * x - b * y - 2.0 * (c - e) * squares - 4.0 * d * cross
+    return polish_angle(x, y, slope, curvature, max(abs(a), abs(b), abs(c), abs(d), abs(e)))
+
+
+@compiled
+def _quadrant(al: float, be: float, R4: float) -> tuple[float, float]:
+    excess = al - R4
+    L = max(be, excess)
+    if 2.0 * be < R4:  # elsewhere the multiplier is within a small factor of the bound above
+        cube = 0.6299 * R4 * (be / R4) ** (2.0 / 3.0)
+        if excess < 0.0:
+            cube = min(cube, be * math.sqrt(0.25 * R4 / -excess))
+        L = max(L, cube)
+    if L <= 0.0:
+        x = al / R4 if R4 > 0.0 else 1.0
+        return x, math.sqrt(max((1.0 - x) * (1.0 + x), 0.0))
+    x, y = al / (R4 + L), be / L
+    for _ in range(MAX_STEPS):
+        square = x * x + y * y
+        step = square * (math.sqrt(square) - 1.0) / (x * x / (R4 + L) + y * y / L)
+        L += max(step, 0.0)
+        x, y = al / (R4 + L), be / L
+        if not step > LAST_STEP * L:
+            break
+    inverse = 1.0 / math.sqrt(x * x + y * y)
+    return x * inverse, y * inverse
+
+
+@compiled
+def polish_angle(
+    x: float, y: float, slope: float, curvature: float, size: float
+) -> tuple[float, float]:
+    """(x, y) after one Newton step in the angle, if it is small and the curvature is definite."""
+    angle = -slope / curvature
+    if not (curvature > DEFINITE * size and abs(angle) < 1e-3):
+        return x, y
+    even = 1.0 - 0.5 * angle * angle
+    x, y = x * even - y * angle, y * even + x * angle
+    inverse = 1.0 / math.sqrt(x * x + y * y)
+    return x * inverse, y * inverse
+
+
+# -- Newton's method from V = I
+
+
+@compiled
+def boost_newton_step(
+    w: float, odd: float, tilt: float, out: float, into: float
+) -> tuple[float, float, float]:
+    """A Newton step on u^3 F'(u) = u odd + w g(u), which at most halves or doubles u.
+
+    Returns the new w, the step and the slope before it.
+    """
+    u = 1.0 + w
+    square = out * u * u
+    g = tilt * u * (u + 1.0) + 2.0 * square * u + 2.0 * into
+    slope = odd + g + w * (tilt * (2.0 * u + 1.0) + 6.0 * square)
+    step = (u * odd + w * g) / slope
+    return min(max(w - step, 0.5 * u - 1.0), 2.0 * u - 1.0), step, slope
+
+
+@compiled
+def is_global_boost(
+    w: float, step: float, slope: float, odd: float, tilt: float, out: float, into: float
+) -> bool:
+    """Whether w, after that step, is the global minimiser over u > 0."""
+    u = 1.0 + w
+    A, B = tilt - 2.0 * out, tilt - odd - 2.0 * into
+    squared = math.sqrt(into / out)
+    alone = (A >= 0.0) | (B >= 0.0) | (16.0 * out * into > A * B)
+    sided = (u * u - squared) * (A * squared - B) <= 0.0
+    outside = squared * (4.0 * out * u + A) * u + (4.0 * into + B * u) >= 0.0
+    found = (slope > 0.0) & (abs(step) <= LAST_STEP * abs(w))
+    inside = (out > 0.0) & (into > 0.0) & (w >= SHORTEST) & (w <= LONGEST)
+    return found & inside & (alone | (sided & outside))
+
+
+@compiled
+def boost_near_identity(odd: float, tilt: float, out: float, into: float) -> tuple[float, bool]:
+    """w, and whether it is the global minimiser over u > 0."""
+    w, step, slope = boost_newton_step(0.0, odd, tilt, out, into)
+    for _ in range(STEPS):
+        w, step, slope = boost_newton_step(w, odd, tilt, out, into)
+        if not abs(step) > LAST_STEP * abs(w):
+            break
+    return w, is_global_boost(w, step, slope, odd, tilt, out, into)
+
+
+@compiled
+def rotation_newton_step(
+    t: float, r: float, c1: float, ir: float, c3: float, c4: float
+) -> tuple[float, float, float]:
+    """A Newton step on the slope r + c1 t - 6 ir t^2 + c3 t^3 + c4 t^4 over (1 + t^2)^2.
+
+    Returns the new t, the step and the derivative before it.
+    """
+    value = r + t * (c1 + t * (-6.0 * ir + t * (c3 + t * c4)))
+    slope = c1 + t * (-12.0 * ir + t * (3.0 * c3 + t * 4.0 * c4))
+    step = value / slope
+    return min(max(t - step, -2.0), 2.0), step, slope
+
+
+@compiled
+def is_global_rotation(
+    t: float, step: float, slope: float, i: float, r: float, ii: float, ir: float, rr: float
+) -> bool:
+    """Whether t, after that step, is the global minimiser on the circle."""
+    inverse = 1.0 / (1.0 + t * t)
+    x, y = 1.0 - 2.0 * t * t * inverse, 2.0 * t * inverse
+    linear = (i - ii) * x + (r - ir) * y
+    raised = 0.25 * (ii + rr) - 0.5 * (linear + ii * x * x + 2.0 * ir * x * y + rr * y * y)
+    radius = 0.0625 * (ii - rr) * (ii - rr) + 0.25 * ir * ir
+    found = (slope > 0.0) & (abs(step) <= LAST_STEP * abs(t)) & (abs(t) <= 1.0)
+    return found & (raised > 0.0) & (raised * raised > CERTAIN * radius)
+
+
+@compiled
+def rotation_near_identity(
+    i: float, r: float, ii: float, ir: float, rr: float
+) -> tuple[float, bool]:
+    """t = tan(angle / 2), and whether it is the global minimiser on the circle."""
+    c1, c3, c4 = 2.0 * (rr - i), 2.0 * (2.0 * ii - rr - i), 2.0 * ir - r
+    t, step, slope = rotation_newton_step(0.0, r, c1, ir, c3, c4)
+    for _ in range(STEPS):
+        t, step, slope = rotation_newton_step(t, r, c1, ir, c3, c4)
+        if not abs(step) > LAST_STEP * abs(t):
+            break
+    return t, is_global_rotation(t, step, slope, i, r, ii, ir, rr)
+
+
+# -- the best step of a pair
+
+
+@compiled
+def rotation(linear: LinearForms, quadratic: QuadraticForms, size_p: float) -> Four:
+    """(x, y, decrease, its rounding) of V = x I + y R: see `jorth.plane.families`."""
+    i, r = linear.i, linear.r
+    ii, ir, rr = quadratic.ii, quadratic.ir, quadratic.rr
+    t, found = rotation_near_identity(i, r, ii, ir, rr)
+    if found:
+        inverse = 1.0 / (1.0 + t * t)
+        h, y = 2.0 * t * t * inverse, 2.0 * t * inverse
+        x = 1.0 - h
+    else:
+        x, y, h = rotation_of_any_length(i, r, ii, ir, rr)
+    decrease = h * i - y * r - 0.5 * (h * h * ii - 2.0 * h * y * ir + y * y * rr)
+    step = h + abs(y)
+    return x, y, decrease, NOISE * step * (size_p + step * max(abs(ii), abs(rr), abs(ir)))
+
+
+@compiled
+def rotation_of_any_length(
+    i: float, r: float, ii: float, ir: float, rr: float
+) -> tuple[float, float, float]:
+    """(x, y, 1 - x) of a rotation of any length."""
+    x, y = circle(i - ii, r - ir, 0.5 * ii, ir, 0.5 * rr)
+    h = y * y / (1.0 + x) if x > 0.0 else 1.0 - x
+    slope = x * r + y * (h * ii + x * rr - i) - ir * h * (1.0 + 2.0 * x)
+    curvature = (
+        -x * i - y * r + (y * y + h * x) * ii - ir * y * (3.0 * x - h) + (x * x - y * y) * rr
+    )
+    x, y = polish_angle(x, y, slope, curvature, abs(i) + abs(r) + abs(ii) + abs(ir) + abs(rr))
+    return x, y, y * y / (1.0 + x) if x > 0.0 else 1.0 - x
+
+
+@compiled
+def reflection(linear: LinearForms, quadratic: QuadraticForms) -> Four:
+    """(x, y, decrease, its rounding) of V = x Z + y K on the circle."""
+    i, _, z, k = linear
+    ii, _, iz, ik, _, zz, zk, kk = quadratic
+    al, be = z - iz, k - ik
+    x, y = circle(al, be, 0.5 * zz, zk, 0.5 * kk)
+    value = al * x + be * y + 0.5 * (zz * x * x + 2.0 * zk * x * y + kk * y * y)
+    terms = abs(i) + abs(z) + abs(k) + abs(ii) + abs(iz) + abs(ik) + abs(zz) + abs(zk) + abs(kk)
+    return x, y, i - 0.5 * ii - value, NOISE * terms
+
+
+@compiled
+def boost(
+    linear: LinearForms, quadratic: QuadraticForms, null: NullForms, sizes: Sizes, positive: bool
+) -> tuple[float, float, float, float, bool]:
+    """(x, y, decrease, its rounding, unbounded) of V = u N+ + N- / u."""
+    i, k = linear.i, linear.k
+    out, into = null.boost_out, null.boost_in
+    p_out = 0.5 * (i + k)
+    cross = 0.25 * (quadratic.ii - quadratic.kk)
+    w, found = boost_near_identity(k, p_out - cross, out, into)
+    u, unbounded = 1.0 + w, False
+    if not (found and (positive or _attracts(k, p_out - cross, out, into))):
+        u, w, unbounded = boost_of_any_length(linear, quadratic, null, sizes, positive)
+    z = -w / u
+    tangent, bend = w * k / u, w * w / u * p_out
+    grow, shrink, mixed = out * w * w, into * z * z, cross * w * z
+    decrease = -(tangent + bend + grow + shrink + mixed)
+    terms = abs(tangent) + abs(bend) + grow + shrink + abs(mixed) + sizes.p * (abs(w) + abs(z))
+    noise = NOISE * terms + sizes.null_error * (w * w + z * z)
+    return 1.0 + 0.5 * w * w / u, 0.5 * w * (u + 1.0) / u, decrease, noise, unbounded
+
+
+@compiled
+def _attracts(odd: float, tilt: float, out: float, into: float) -> bool:
+    """Whether the minimum over u > 0 is below that over u < 0."""
+    return math.sqrt(into / out) * (tilt - 2.0 * out) + (tilt - odd - 2.0 * into) < 0.0
+
+
+@compiled
+def boost_of_any_length(
+    linear: LinearForms, quadratic: QuadraticForms, null: NullForms, sizes: Sizes, positive: bool
+) -> tuple[float, float, bool]:
+    """(u, u - 1, unbounded) of a boost of any length."""
+    i, k = linear.i, linear.k
+    ii, kk = quadratic.ii, quadratic.kk
+    out, into = null.boost_out, null.boost_in
+    al, be = i - ii, k - quadratic.ik
+    rounding = NOISE * (sizes.p + sizes.q)
+    A = _clean(0.5 * (al + be), out, rounding)
+    B = _clean(0.5 * (al - be), into, rounding)
+    u, unbounded = lightcone(A, B, out, into, positive)
+    w = u - 1.0
+    if abs(w) < 0.5:
+        tilt = 0.5 * (i + k) - 0.25 * (ii - kk)
+        _, step, slope = boost_newton_step(w, k, tilt, out, into)
+        if slope > 0.0 and abs(step) < 1e-3:
+            w -= step
+            u = 1.0 + w
+    return u, w, unbounded
+
+
+@compiled
+def flip(
+    linear: LinearForms, quadratic: QuadraticForms, null: NullForms, sizes: Sizes
+) -> tuple[float, float, float, float, bool]:
+    """(x, y, decrease, its rounding, unbounded) of V = diag(-1, 1) (u N+ + N- / u)."""
+    out, into = null.flip_out, null.flip_in
+    al, be = quadratic.iz - linear.z, linear.r - quadratic.ir
+    rounding = NOISE * (sizes.p + sizes.q)
+    A = _clean(0.5 * (al + be), out, rounding)
+    B = _clean(0.5 * (al - be), into, rounding)
+    u, unbounded = lightcone(A, B, out, into, False)
+    inverse = 1.0 / u
+    cross = 0.25 * (quadratic.zz - quadratic.rr)
+    value = (A + out * u) * u + (B + into * inverse) * inverse + cross
+    squares = u * u + inverse * inverse
+    terms = (
+        sizes.q + sizes.p * (1.0 + abs(u) + abs(inverse)) + out * u * u + into * inverse * inverse
+    )
+    noise = NOISE * terms + sizes.null_error * squares
+    decrease = linear.i - 0.5 * quadratic.ii - value
+    return 0.5 * (u + inverse), 0.5 * (u - inverse), decrease, noise, unbounded
+
+
+@compiled
+def _clean(linear: float, quadratic: float, rounding: float) -> float:
+    return 0.0 if quadratic == 0.0 and abs(linear) <= rounding else linear
+
+
+@compiled
+def clip_null(form: float, rounding: float) -> float:
+    """A null form that is negative by less than ``rounding`` is zero."""
+    return 0.0 if -rounding <= form < 0.0 else form
+
+
+@compiled
+def certain_null(form: float, theta: float, rounding: float) -> float:
+    """A null form of Q over 8, at its upper bound where it is positive by no more than rounding."""
+    found = 0.125 * clip_null(form, rounding)
+    return found + 2.0 * rounding if 0.0 < found + 0.5 * theta < 2.0 * rounding else found
+
+
+@compiled
+def solve_pair(
+    P: np.ndarray, Q: np.ndarray, opposite: bool, theta: float, all_components: bool
+) -> Step:
+    """`solve_plane` for one pair: the step for P (2, 2) and symmetric Q (4, 4)."""
+    q11, q22, q33, q44 = Q[0, 0], Q[1, 1], Q[2, 2], Q[3, 3]
+    q12, q13, q14, q23, q24, q34 = Q[0, 1], Q[0, 2], Q[0, 3], Q[1, 2], Q[1, 3], Q[2, 3]
+    corners, middles = q11 + q44, q22 + q33
+    diagonal = corners + middles
+    outer, inner, across = q14 + q23, q12 + q34, q13 + q24
+    size_q = 0.0
+    for a in range(4):
+        for b in range(a, 4):
+            size_q = max(size_q, abs(Q[a, b]))
+    p11, p12, p21, p22 = P[0, 0], P[0, 1], P[1, 0], P[1, 1]
+    sizes = Sizes(max(abs(p11), abs(p12), abs(p21), abs(p22)), size_q, NOISE * size_q)
+    quadratic = QuadraticForms(
+        ii=corners + 2.0 * q14,
+        ir=q12 - q13 + q24 - q34,
+        iz=q11 - q44,
+        ik=q12 + q13 + q24 + q34,
+        rr=middles - 2.0 * q23,
+        zz=corners - 2.0 * q14,
+        zk=q12 + q13 - q24 - q34,
+        kk=middles + 2.0 * q23,
+    )
+    null = NullForms(
+        certain_null(diagonal + 2.0 * (outer + inner + across), theta, sizes.null_error),
+        certain_null(diagonal + 2.0 * (outer - inner - across), theta, sizes.null_error),
+        certain_null(diagonal + 2.0 * (across - inner - outer), theta, sizes.null_error),
+        certain_null(diagonal + 2.0 * (inner - across - outer), theta, sizes.null_error),
+    )
+    linear = LinearForms(p11 + p22, p21 - p12, p11 - p22, p21 + p12)
+    return solve_forms(linear, quadratic, null, sizes, theta, opposite, all_components)
+
+
+@compiled
+def kronecker_step(
+    P: Four,
+    Y: Five,
+    A: tuple[float, float, float],
+    theta: float,
+    opposite: bool,
+    all_components: bool,
+) -> Step:
+    """The best V for P = (p11, p12, p21, p22) and Q = Y (x) A with A = (a11, a12, a22).
+
+    Y is (y11, y12, y22, y11 + 2 y12 + y22, y11 - 2 y12 + y22): the caller knows how to form the
+    last two accurately. The null forms of Q are the products
+    (y11 +- 2 y12 + y22) (a11 +- 2 a12 + a22) / 8. ``theta`` < 0 is relative to the largest entry
+    of Q.
+    """
+    p11, p12, p21, p22 = P
+    y11, y12, y22, y_plus, y_minus = Y
+    a11, a12, a22 = A
+    size_a = max(abs(a11), abs(a22), abs(a12))
+    size_q = size_a * max(abs(y11), abs(y22), abs(y12))
+    a_plus = clip_null(a11 + 2.0 * a12 + a22, NOISE * size_a)
+    a_minus = clip_null(a11 - 2.0 * a12 + a22, NOISE * size_a)
+    cross = y12 * a12
+    linear = LinearForms(p11 + p22, p21 - p12, p11 - p22, p21 + p12)
+    quadratic = QuadraticForms(
+        ii=y11 * a11 + y22 * a22 + 2.0 * cross,
+        ir=(y11 - y22) * a12 - y12 * (a11 - a22),
+        iz=y11 * a11 - y22 * a22,
+        ik=(y11 + y22) * a12 + y12 * (a11 + a22),
+        rr=y11 * a22 + y22 * a11 - 2.0 * cross,
+        zz=y11 * a11 + y22 * a22 - 2.0 * cross,
+        zk=(y11 - y22) * a12 + y12 * (a11 - a22),
+        kk=y11 * a22 + y22 * a11 + 2.0 * cross,
+    )
+    null = NullForms(
+        0.125 * y_plus * a_plus,
+        0.125 * y_minus * a_minus,
+        0.125 * y_plus * a_minus,
+        0.125 * y_minus * a_plus,
+    )
+    sizes = Sizes(max(abs(p11), abs(p12), abs(p21), abs(p22)), size_q, 0.0)
+    absolute = theta if theta >= 0.0 else -theta * size_q
+    return solve_forms(linear, quadratic, null, sizes, absolute, opposite, all_components)
+
+
+@compiled
+def solve_forms(
+    linear: LinearForms,
+    quadratic: QuadraticForms,
+    null: NullForms,
+    sizes: Sizes,
+    theta: float,
+    opposite: bool,
+    all_components: bool,
+) -> Step:
+    """The step from the forms of P and Q, as `jorth.plane.families.best_step`."""
+    twice = 2.0 * theta
+    half = 0.5 * theta
+    ii, ir, iz, ik, rr, zz, zk, kk = quadratic
+    quadratic = QuadraticForms(ii + twice, ir, iz, ik, rr + twice, zz + twice, zk, kk + twice)
+    null = NullForms(
+        null.boost_out + half, null.boost_in + half, null.flip_out + half, null.flip_in + half
+    )
+    unbounded = False
+    if opposite:
+        x, y, decrease, noise, unbounded = boost(linear, quadratic, null, sizes, not all_components)
+        v11, v12, v21, v22 = x, y, y, x
+    else:
+        x, y, decrease, noise = rotation(linear, quadratic, sizes.p)
+        v11, v12, v21, v22 = x, -y, y, x
+    if decrease <= noise:
+        v11, v12, v21, v22, decrease = 1.0, 0.0, 0.0, 1.0, 0.0
+    if all_components and opposite:
+        x, y, gain, noise, flip_unbounded = flip(linear, quadratic, null, sizes)
+        unbounded = unbounded or flip_unbounded
+        if gain > decrease + noise:
+            v11, v12, v21, v22, decrease = -x, -y, y, x, gain
+    elif all_components:
+        x, y, gain, noise = reflection(linear, quadratic)
+        if gain > decrease + noise:
+            v11, v12, v21, v22, decrease = x, y, y, -x, gain
+    if math.isnan(decrease):  # the input was not a number
+        return 1.0, 0.0, 0.0, 1.0, decrease, False
+    if unbounded or math.isinf(decrease):
+        return 1.0, 0.0, 0.0, 1.0, 0.0, True
+    return v11, v12, v21, v22, decrease, False
+
+
+# -- rows
+
+
+@compiled_sum
+def cross_products(U: np.ndarray, W: np.ndarray, i: int, j: int) -> Four:
+    """The products <U_i, W_i>, <U_i, W_j>, <U_j, W_i>, <U_j, W_j> of rows."""
+    ii, ij, ji, jj = 0.0, 0.0, 0.0, 0.0
+    for c in range(U.shape[1]):
+        a, b, x, y = U[i, c], U[j, c], W[i, c], W[j, c]
+        ii += a * x
+        ij += a * y
+        ji += b * x
+        jj += b * y
+    return ii, ij, ji, jj
+
+
+@compiled_sum
+def null_lengths(X: np.ndarray, i: int, j: int) -> tuple[float, float]:
+    """||x_i + x_j||^2 and ||x_i - x_j||^2, each to full relative accuracy."""
+    plus, minus = 0.0, 0.0
+    for c in range(X.shape[1]):
+        a, b = X[i, c], X[j, c]
+        plus += (a + b) * (a + b)
+        minus += (a - b) * (a - b)
+    return plus, minus
+
+
+@inlined
+def apply_pair(
+    X: np.ndarray, i: int, j: int, v11: float, v12: float, v21: float, v22: float
+) -> None:
+    """X[(i, j), :] <- V X[(i, j), :] for X (n, k), in place: see `jorth.plane.apply`."""
+    if np.sign(v11) * np.sign(v12) * np.sign(v21) * np.sign(v22) > 0.0:
+        _hyperbolic(X, i, j, v11, v21, v22)
+    elif v11 > SMALL_TURN and v22 > SMALL_TURN:
+        _small_turn(X, i, j, v12, v21, v11)
+    else:
+        for k in range(X.shape[1]):
+            a, b = X[i, k], X[j, k]
+            X[i, k] = v11 * a + v12 * b
+            X[j, k] = v21 * a + v22 * b
+
+
+@inlined
+def _hyperbolic(X: np.ndarray, i: int, j: int, v11: float, sinh: float, cosh: float) -> None:
+    """Scale the sum and difference of the rows by u and 1/u, as an increment when u is near 1."""
+    if v11 > 0.0 and cosh > 0.0 and abs(sinh) < SMALL_BOOST:
+        even = sinh * sinh / (1.0 + cosh)
+        grow, shrink = 0.5 * (even + sinh), 0.5 * (even - sinh)
+        for k in range(X.shape[1]):
+            a, b = X[i, k], X[j, k]
+            up, down = (a + b) * grow, (a - b) * shrink
+            X[i, k] = a + (up + down)
+            X[j, k] = b + (up - down)
+        return
+    if sinh * cosh > 0.0:
+        u = cosh + sinh
+        grow, shrink = 0.5 * u, 0.5 / u
+    else:
+        inverse = cosh - sinh
+        grow, shrink = 0.5 / inverse, 0.5 * inverse
+    side = 1.0 if v11 * cosh > 0.0 else -1.0
+    for k in range(X.shape[1]):
+        a, b = X[i, k], X[j, k]
+        up, down = (a + b) * grow, (a - b) * shrink
+        X[i, k] = side * (up + down)
+        X[j, k] = up - down
+
+
+@inlined
+def _small_turn(X: np.ndarray, i: int, j: int, v12: float, v21: float, cosine: float) -> None:
+    even = -v21 * v21 / (1.0 + cosine)
+    for k in range(X.shape[1]):
+        a, b = X[i, k], X[j, k]
+        X[i, k] = a + (even * a + v12 * b)
+        X[j, k] = b + (v21 * a + even * b)
+
+
+@inlined
+def conjugate_pair(
+    Y: np.ndarray, i: int, j: int, v11: float, v12: float, v21: float, v22: float
+) -> None:
+    """Y <- V Y V^T on rows and columns (i, j) of a symmetric Y, in place."""
+    apply_pair(Y, i, j, v11, v12, v21, v22)
+    a, b, c, d = Y[i, i], Y[i, j], Y[j, i], Y[j, j]
+    for row in range(Y.shape[0]):
+        Y[row, i] = Y[i, row]
+        Y[row, j] = Y[j, row]
+    Y[i, i] = a * v11 + b * v12
+    Y[j, j] = c * v21 + d * v22
+    Y[i, j] = Y[j, i] = 0.5 * ((a * v21 + b * v22) + (c * v11 + d * v12))
+
+
+# -- steps on the majoriser of one gradient: a round, or pairs one after the other
+
+
+class PairCurvature(NamedTuple):
+    """Q = L (Z D Z^T) (x) A_BB for the two rows Z of X, or Q = L I if it is ``scalar``.
+
+    ``XD`` is X D. If A has no rows, A_BB is the identity.
+    """
+
+    L: float
+    XD: np.ndarray
+    A: np.ndarray
+    has_d: bool
+    scalar: bool
+
+
+@compiled
+def propose_round(
+    trial: np.ndarray,
+    X: np.ndarray,
+    G: np.ndarray,
+    curvature: PairCurvature,
+    signs: np.ndarray,
+    pairs: np.ndarray,
+    theta: float,
+    all_components: bool,
+) -> tuple[float, float, bool]:
+    """The best steps on disjoint pairs of rows of X, applied to ``trial``, a copy of X.
+
+    P = G Z^T. Returns the decrease, the linear part <V - I, P> of the surrogate, and whether a
+    plane has no minimiser.
+    """
+    L, XD, A, has_d, scalar = curvature
+    total = 0.0
+    linear = 0.0
+    any_unbounded = False
+    for t in range(pairs.shape[0]):
+        i, j = pairs[t, 0], pairs[t, 1]
+        P = cross_products(G, X, i, j)
+        Y = (1.0, 0.0, 1.0, 2.0, 2.0)
+        if not scalar:
+            y11, y12, _, y22 = cross_products(X, XD, i, j)
+            y_plus, y_minus = y11 + 2.0 * y12 + y22, y11 - 2.0 * y12 + y22
+            if not has_d and min(y_plus, y_minus) < NEAR_NULL * (y11 + y22):
+                y_plus, y_minus = null_lengths(X, i, j)
+            Y = (y11, y12, y22, y_plus, y_minus)
+        block = (L, 0.0, L)
+        if A.shape[0] > 0:
+            block = (L * A[i, i], L * A[i, j], L * A[j, j])
+        v11, v12, v21, v22, decrease, unbounded = kronecker_step(
+            P, Y, block, theta, signs[i] != signs[j], all_components
+        )
+        any_unbounded = any_unbounded or unbounded
+        total += decrease
+        if decrease > 0.0:
+            linear += (v11 - 1.0) * P[0] + v12 * P[1] + v21 * P[2] + (v22 - 1.0) * P[3]
+            apply_pair(trial, i, j, v11, v12, v21, v22)
+    return total, linear, any_unbounded
+
+
+@compiled
+def sweep_majoriser(
+    X: np.ndarray,
+    centre: np.ndarray,
+    L: float,
+    signs: np.ndarray,
+    pairs: np.ndarray,
+    theta: float,
+    all_components: bool,
+) -> float:
+    """Pair steps on rows of X for L/2 ||X - centre||^2, in place; returns the total decrease.
+
+    With centre = X_t - G / L this is <X - X_t, G> + L/2 ||X - X_t||^2 up to a constant, the
+    majoriser of an L-smooth f.
+    """
+    total = 0.0
+    for t in range(pairs.shape[0]):
+        i, j = pairs[t, 0], pairs[t, 1]
+        y11, y12, _, y22 = cross_products(X, X, i, j)
+        c11, c12, c21, c22 = cross_products(centre, X, i, j)
+        P = (L * (y11 - c11), L * (y12 - c12), L * (y12 - c21), L * (y22 - c22))
+        y_plus, y_minus = y11 + 2.0 * y12 + y22, y11 - 2.0 * y12 + y22
+        if min(y_plus, y_minus) < NEAR_NULL * (y11 + y22):
+            y_plus, y_minus = null_lengths(X, i, j)
+        Y = (y11, y12, y22, y_plus, y_minus)
+        v11, v12, v21, v22, decrease, _ = kronecker_step(
+            P, Y, (L, 0.0, L), theta, signs[i] != signs[j], all_components
+        )
+        if decrease > 0.0:
+            total += decrease
+            apply_pair(X, i, j, v11, v12, v21, v22)
+    return total
+
+
+@compiled
+def sweep_batch(
+    X: np.ndarray,
+    centre: np.ndarray,
+    L: float,
+    signs: np.ndarray,
+    pairs: np.ndarray,
+    theta: float,
+    all_components: bool,
+) -> np.ndarray:
+    """The decreases (b,) of `sweep_majoriser` on each X (b, n, k); one at its centre stays."""
+    decrease = np.zeros(X.shape[0])
+    for m in range(X.shape[0]):
+        if not np.array_equal(X[m], centre[m]):
+            decrease[m] = sweep_majoriser(X[m], centre[m], L, signs, pairs, theta, all_components)
+    return decrease

@@ -1,0 +1,576 @@
+"""One Jacobi round on f = 1/2 tr(X^T A X D) + <C, X> for Triton, in three kernels.
+
+`pair_coefficients` reads A and Y = X D X^T once, and C and X if C is given; `solve_pairs` has one
+pair per lane; `apply_steps` reads and writes X and Y once: 6 n^2 words per round. The step of a
+pair is that of `jorth.plane.families` in float64, where loops have a fixed length and masks replace
+branches. Triton has no tuples of tensors, hence the many arguments.
+"""
+
+import triton
+import triton.language as tl
+
+from jorth.plane import apply, roots
+
+EPS = tl.constexpr(2.0**-52)
+LARGE = tl.constexpr(roots.LARGE)
+DEFINITE = tl.constexpr(roots.DEFINITE)
+HYPERBOLA_STEPS = tl.constexpr(roots.HYPERBOLA_STEPS)
+CIRCLE_STEPS = tl.constexpr(roots.CIRCLE_STEPS)
+SMALL_BOOST = tl.constexpr(apply.SMALL_BOOST)
+SMALL_TURN = tl.constexpr(apply.SMALL_TURN)
+
+
+# -- the one-dimensional minimisers
+
+
+@triton.jit
+def finite(x):
+    """Whether x is neither infinite nor NaN."""
+    return tl.abs(x) < float("inf")
+
+
+@triton.jit
+def cube_root(x):
+    """x^(1/3) for x >= 0, good enough for the start of an iteration."""
+    return tl.exp(tl.log(x) * (1.0 / 3.0))
+
+
+@triton.jit
+def cosh_of(S):
+    """sqrt(1 + S^2) for S >= 0, without overflow."""
+    bounded = tl.minimum(S, LARGE)
+    return tl.maximum(tl.sqrt(1.0 + bounded * bounded), S)
+
+
+@triton.jit
+def dominant_balance(a, d, m):
+    """The start of `hyperbola_root`: see `jorth.plane.roots`."""
+    quarter = tl.maximum(m, 0.0) * 0.25
+    bounded = tl.minimum(quarter, LARGE)
+    at_zero_d = tl.where(
+        quarter > LARGE, quarter, tl.sqrt(tl.maximum(bounded * bounded - 1.0, 0.0))
+    )
+    cubic = at_zero_d + cube_root(2.0 * d / tl.maximum(m, 1.0))
+    linear = tl.where(m < 4.0, d / (4.0 - m), float("inf"))
+    attracted = tl.minimum(tl.minimum(0.25 * a, linear), cubic)
+    k = tl.maximum(-m, 0.0)
+    cube = cube_root(0.125 * k)
+    ratio = d / tl.sqrt(tl.abs(a)) / tl.sqrt(k + d)
+    repelled = tl.where(a >= 0.0, tl.maximum(0.25 * a, cube), tl.minimum(cube, ratio))
+    repelled = tl.minimum(tl.maximum(repelled, linear), 0.25 * d)
+    return tl.where(m >= 0.0, attracted, repelled)
+
+
+@triton.jit
+def hyperbola_root(a, d):
+    """S >= 0 with S (4 - a / c) = d / (c (S + c)), c = sqrt(1 + S^2)."""
+    m = a - d
+    S = dominant_balance(a, d, m)
+    for _ in tl.static_range(HYPERBOLA_STEPS):
+        c = cosh_of(S)
+        inverse = 1.0 / c
+        value = S * (4.0 - a * inverse) - d * inverse / (S + c)
+        slope = 4.0 - m * inverse * inverse * inverse
+        S = tl.maximum(tl.where(slope > 0.0, S - value / slope, S), 0.0)
+    return S
+
+
+@triton.jit
+def interior(A, B, C, D, POSITIVE: tl.constexpr):
+    """The minimiser of A u + B / u + C u^2 + D / u^2 for C > 0 and D > 0."""
+    root_c, root_d = tl.sqrt(C), tl.sqrt(D)
+    product = root_c * root_d
+    r = tl.sqrt(root_d / root_c)
+    al, be = A * (r / product), B * (1.0 / r / product)
+    sigma = A * 0.0 + 1.0
+    if not POSITIVE:
+        sigma = tl.where(al > -be, -sigma, sigma)
+    right, left = -sigma * al, -sigma * be
+    inverted = ((right == left) & (r > 1.0)) | (left > right)
+    a, b = tl.maximum(right, left), tl.minimum(right, left)
+    S = hyperbola_root(a, 0.5 * (a - b))
+    v = S + cosh_of(S)
+    far = (a > 2.0 / EPS) & (b >= -a)
+    u = tl.where(inverted, sigma * (r / v), sigma * (r * v))
+    return tl.where(far, tl.where(inverted, -2.0 * D / B, -A / (2.0 * C)), u)
+
+
+@triton.jit
+def attained(A, B, C, D, POSITIVE: tl.constexpr):
+    """Whether the infimum is a minimum: see `jorth.plane.roots`."""
+    rises_out, rises_in = C > 0.0, D > 0.0
+    falls_inward, falls_outward = A != 0.0, B != 0.0
+    if POSITIVE:
+        rises_out = rises_out | ((C == 0.0) & (A > 0.0))
+        rises_in = rises_in | ((D == 0.0) & (B > 0.0))
+        falls_inward, falls_outward = A < 0.0, B < 0.0
+    flat_out = (C == 0.0) & (A == 0.0) & (D > 0.0) & falls_outward
+    flat_in = (D == 0.0) & (B == 0.0) & (C > 0.0) & falls_inward
+    constant = (A == 0.0) & (B == 0.0) & (C == 0.0) & (D == 0.0)
+    return (rises_out & rises_in) | flat_out | flat_in | constant
+
+
+@triton.jit
+def lightcone(A, B, C, D, POSITIVE: tl.constexpr):
+    """(u, unbounded) of min A u + B / u + C u^2 + D / u^2 over u != 0, or u > 0, without NaN."""
+    u = A * 0.0 + 1.0
+    u = tl.where((C == 0.0) & (A == 0.0) & (B != 0.0), -2.0 * D / B, u)
+    u = tl.where((D == 0.0) & (B == 0.0) & (A != 0.0), -A / (2.0 * C), u)
+    inside = (C > 0.0) & (D > 0.0)
+    C_, D_ = tl.where(C > 0.0, C, 1.0), tl.where(D > 0.0, D, 1.0)
+    if POSITIVE:  # a zero is replaced by a value whose term is negligible at the minimiser
+        upper = tl.maximum(tl.sqrt(tl.maximum(B, 0.0) / A), cube_root(2.0 * D / A))
+        lower = tl.minimum(tl.sqrt(B / tl.maximum(A, 0.0)), cube_root(B / (2.0 * C)))
+        C_ = tl.where(C == 0.0, EPS * EPS * A / upper, C)
+        D_ = tl.where(D == 0.0, EPS * EPS * B * lower, D)
+        cubic = ((C == 0.0) & (A > 0.0) & ((D > 0.0) | (B > 0.0))) | (
+            (D == 0.0) & (B > 0.0) & ((C > 0.0) | (A > 0.0))
+        )
+        inside = inside | (cubic & (C >= 0.0) & (D >= 0.0))
+    u = tl.where(inside, interior(A, B, C_, D_, POSITIVE), u)
+    if POSITIVE:  # sqrt(B / A), where C and D are negligible
+        root_a, root_b = tl.sqrt(A), tl.sqrt(B)
+        balance = root_b / root_a
+        small = (C * balance) * balance + (D / balance) / balance <= 0.125 * EPS * (root_a * root_b)
+        u = tl.where((A > 0.0) & (B > 0.0) & (C >= 0.0) & (D >= 0.0) & small, balance, u)
+    bounded = attained(A, B, C, D, POSITIVE) & finite(u) & (u != 0.0)
+    return tl.where(bounded, u, 1.0), bounded == 0
+
+
+@triton.jit
+def polish_angle(x, y, slope, curvature, floor):
+    """(x, y) after one Newton step in the angle, if it is small and the curvature is definite."""
+    angle = -slope / curvature
+    angle = tl.where((curvature > floor) & (tl.abs(angle) < 1e-3), angle, 0.0)
+    even = 1.0 - 0.5 * angle * angle
+    x, y = x * even - y * angle, y * even + x * angle
+    inverse = 1.0 / tl.sqrt(x * x + y * y)
+    return x * inverse, y * inverse
+
+
+@triton.jit
+def quadrant(al, be, R4):
+    """The minimiser of -al x - be y + R4/2 x^2 on the circle, x, y >= 0, for al, be, R4 >= 0."""
+    excess = al - R4
+    cube_be = cube_root(be)
+    cube = cube_root(0.25 * R4) * cube_be * cube_be
+    near = tl.minimum(cube, be * tl.sqrt(0.25 * R4 / tl.abs(excess)))
+    L = tl.maximum(tl.maximum(be, excess), tl.where(excess >= 0.0, 1.2599 * cube, near))
+    hard = L <= 0.0  # be = 0 and al <= R4: the multiplier is zero
+    L = tl.where(hard, 1.0, L)
+    for _ in tl.static_range(CIRCLE_STEPS):
+        outer, inner = 1.0 / (R4 + L), 1.0 / L
+        x, y = al * outer, be * inner
+        square = x * x + y * y
+        step = square * (tl.sqrt(square) - 1.0) / (x * x * outer + y * y * inner)
+        L += tl.where(step > 0.0, step, 0.0)
+    x_hard = tl.where(R4 > 0.0, al / R4, 1.0)
+    x = tl.where(hard, x_hard, al / (R4 + L))
+    y = tl.where(hard, tl.sqrt(tl.maximum((1.0 - x_hard) * (1.0 + x_hard), 0.0)), be / L)
+    inverse = 1.0 / tl.sqrt(x * x + y * y)
+    return x * inverse, y * inverse
+
+
+@triton.jit
+def circle(a, b, c, d, e):
+    """(x, y) of min a x + b y + c x^2 + d x y + e y^2 on the unit circle."""
+    size = tl.maximum(tl.maximum(tl.abs(a), tl.abs(b)), tl.maximum(tl.abs(c), tl.abs(d)))
+    size = tl.maximum(size, tl.abs(e))
+    scale = 1.0 / tl.where(size > 0.0, size, 1.0)
+    a, b, c, d, e = a * scale, b * scale, c * scale, d * scale, e * scale
+    half_difference, half_cross = 0.5 * (c - e), 0.5 * d
+    R = tl.sqrt(half_difference * half_difference + half_cross * half_cross)
+    t = tl.where(R > 0.0, half_cross / (R + tl.abs(half_difference)), 0.0)
+    near = 1.0 / tl.sqrt(1.0 + t * t)
+    far = tl.abs(t) * near
+    p = tl.where(half_difference >= 0.0, near, far)
+    q = tl.where(half_difference >= 0.0, far, near)
+    q = tl.where(half_cross < 0.0, -q, q)
+    al, be = a * p + b * q, b * p - a * q
+    x, y = quadrant(tl.abs(al), tl.abs(be), 4.0 * R)
+    # a tie goes to the point whose first coordinate in the old axes is larger
+    x = tl.where(al > 0.0, -x, x)
+    y = tl.where((be > 0.0) | ((be == 0.0) & (q >= 0.0)), -y, y)
+    x, y = x * p - y * q, x * q + y * p
+    squares, cross = x * x - y * y, x * y
+    slope = b * x - a * y + d * squares - 2.0 * (c - e) * cross
+    curvature = -a * x - b * y - 2.0 * (c - e) * squares - 4.0 * d * cross
+    return polish_angle(x, y, slope, curvature, DEFINITE)
+
+
+# -- the best step of a pair
+
+
+@triton.jit
+def largest(a, b, c):
+    """The largest of three magnitudes."""
+    return tl.maximum(tl.maximum(tl.abs(a), tl.abs(b)), tl.abs(c))
+
+
+@triton.jit
+def clean(linear, quadratic, rounding):
+    """A linear coefficient at rounding level is zero where the quadratic one beside it is zero."""
+    return tl.where((quadratic == 0.0) & (tl.abs(linear) <= rounding), 0.0, linear)
+
+
+@triton.jit
+def clip_null(form, rounding):
+    """A null form that is negative by less than ``rounding`` is zero."""
+    return tl.where((form < 0.0) & (form >= -rounding), 0.0, form)
+
+
+@triton.jit
+def rotation(i, r, ii, ir, rr, size_p, noise):
+    """(x, y, decrease, its rounding) of V = x I + y R on the circle."""
+    x, y = circle(i - ii, r - ir, 0.5 * ii, ir, 0.5 * rr)
+    h = tl.where(x > 0.0, y * y / (1.0 + x), 1.0 - x)
+    slope = x * r + y * (h * ii + x * rr - i) - ir * h * (1.0 + 2.0 * x)
+    curvature = (
+        -x * i - y * r + (y * y + h * x) * ii - ir * y * (3.0 * x - h) + (x * x - y * y) * rr
+    )
+    size = tl.abs(i) + tl.abs(r) + tl.abs(ii) + tl.abs(ir) + tl.abs(rr)
+    x, y = polish_angle(x, y, slope, curvature, DEFINITE * size)
+    h = tl.where(x > 0.0, y * y / (1.0 + x), 1.0 - x)
+    decrease = h * i - y * r - 0.5 * (h * h * ii - 2.0 * h * y * ir + y * y * rr)
+    step = h + tl.abs(y)
+    return x, y, decrease, noise * step * (size_p + step * largest(ii, rr, ir))
+
+
+@triton.jit
+def reflection(i, z, k, ii, iz, ik, zz, zk, kk, noise):
+    """(x, y, decrease, its rounding) of V = x Z + y K on the circle."""
+    al, be = z - iz, k - ik
+    x, y = circle(al, be, 0.5 * zz, zk, 0.5 * kk)
+    value = al * x + be * y + 0.5 * (zz * x * x + 2.0 * zk * x * y + kk * y * y)
+    terms = tl.abs(i) + tl.abs(z) + tl.abs(k) + tl.abs(ii) + tl.abs(iz) + tl.abs(ik)
+    terms += tl.abs(zz) + tl.abs(zk) + tl.abs(kk)
+    return x, y, i - 0.5 * ii - value, noise * terms
+
+
+@triton.jit
+def boost(i, k, ii, ik, kk, out, into, size_p, size_q, noise, POSITIVE: tl.constexpr):
+    """(x, y, decrease, its rounding, unbounded) of V = u N+ + N- / u."""
+    al, be, rounding = i - ii, k - ik, noise * (size_p + size_q)
+    A, B = clean(0.5 * (al + be), out, rounding), clean(0.5 * (al - be), into, rounding)
+    u, unbounded = lightcone(A, B, out, into, POSITIVE)
+    p_out, cross, w = 0.5 * (i + k), 0.25 * (ii - kk), u - 1.0
+    tilt = p_out - cross
+    g = tilt * u * (u + 1.0) + 2.0 * out * u * u * u + 2.0 * into
+    slope = k + g + w * (tilt * (2.0 * u + 1.0) + 6.0 * out * u * u)
+    step = (u * k + w * g) / slope
+    sound = (tl.abs(w) < 0.5) & (slope > 0.0) & (tl.abs(step) < 1e-3)
+    w = tl.where(sound, w - step, w)
+    u = tl.where(sound, 1.0 + w, u)
+    inverse = 1.0 / u
+    z = -w * inverse
+    linear, bend = w * k * inverse, w * w * inverse * p_out
+    grow, shrink, mixed = out * w * w, into * z * z, cross * w * z
+    decrease = -(linear + bend + grow + shrink + mixed)
+    terms = tl.abs(linear) + tl.abs(bend) + grow + shrink + tl.abs(mixed)
+    terms += size_p * (tl.abs(w) + tl.abs(z))
+    x, y = 1.0 + 0.5 * w * w * inverse, 0.5 * w * (u + 1.0) * inverse
+    return x, y, decrease, noise * terms, unbounded
+
+
+@triton.jit
+def flip(i, r, z, ii, ir, iz, rr, zz, out, into, size_p, size_q, noise):
+    """(x, y, decrease, its rounding, unbounded) of V = diag(-1, 1) (u N+ + N- / u)."""
+    al, be, rounding = iz - z, r - ir, noise * (size_p + size_q)
+    A, B = clean(0.5 * (al + be), out, rounding), clean(0.5 * (al - be), into, rounding)
+    u, unbounded = lightcone(A, B, out, into, False)
+    inverse = 1.0 / u
+    value = (A + out * u) * u + (B + into * inverse) * inverse + 0.25 * (zz - rr)
+    terms = size_q + size_p * (1.0 + tl.abs(u) + tl.abs(inverse)) + out * u * u
+    terms += into * inverse * inverse
+    return 0.5 * (u + inverse), 0.5 * (u - inverse), i - 0.5 * ii - value, noise * terms, unbounded
+
+
+@triton.jit
+def proper(
+    i, r, k, ii, ir, ik, rr, kk, out, into, size_p, size_q, noise, opposite,
+    ALL_COMPONENTS: tl.constexpr,
+):  # fmt: skip
+    """`boost` for opposite signs, `rotation` for equal ones; one that no lane needs is skipped."""
+    x, y, decrease, rounding = i * 0.0 + 1.0, i * 0.0, i * 0.0, i * 0.0
+    unbounded = opposite & (opposite == 0)
+    kinds = tl.sum(opposite.to(tl.int32), 0)
+    if kinds > 0:
+        x, y, decrease, rounding, unbounded = boost(
+            i, k, ii, ik, kk, out, into, size_p, size_q, noise, not ALL_COMPONENTS
+        )
+    if kinds < opposite.shape[0]:
+        x_turn, y_turn, decrease_turn, rounding_turn = rotation(i, r, ii, ir, rr, size_p, noise)
+        x, y = tl.where(opposite, x, x_turn), tl.where(opposite, y, y_turn)
+        decrease = tl.where(opposite, decrease, decrease_turn)
+        rounding = tl.where(opposite, rounding, rounding_turn)
+    return x, y, decrease, rounding, unbounded
+
+
+@triton.jit
+def kronecker_step(
+    p11, p12, p21, p22, y11, y12, y22, y_plus, y_minus, a11, a12, a22, theta, opposite,
+    EPS: tl.constexpr, ALL_COMPONENTS: tl.constexpr,
+):  # fmt: skip
+    """(V11, V12, V21, V22, decrease, unbounded) for P and Q = Y (x) A.
+
+    The formulas are those of `jorth.plane._numba.kronecker_step`. ``theta`` < 0 is relative
+    to the largest entry of Q; ``EPS`` is the precision of the data.
+    """
+    noise = 16.0 * EPS
+    size_a, size_y = largest(a11, a22, a12), largest(y11, y22, y12)
+    size_p, size_q = tl.maximum(largest(p11, p12, p21), tl.abs(p22)), size_a * size_y
+    valid = finite(p11 + p12 + p21 + p22 + size_q + theta) & finite(size_q + size_p)
+    a_plus = clip_null(a11 + 2.0 * a12 + a22, noise * size_a)
+    a_minus = clip_null(a11 - 2.0 * a12 + a22, noise * size_a)
+    theta = tl.where(theta >= 0.0, theta, -theta * size_q)
+    i, r, z, k = p11 + p22, p21 - p12, p11 - p22, p21 + p12
+    cross, twice, half = y12 * a12, 2.0 * theta, 0.5 * theta
+    ii = y11 * a11 + y22 * a22 + 2.0 * cross + twice
+    ir = (y11 - y22) * a12 - y12 * (a11 - a22)
+    ik = (y11 + y22) * a12 + y12 * (a11 + a22)
+    rr = y11 * a22 + y22 * a11 - 2.0 * cross + twice
+    kk = y11 * a22 + y22 * a11 + 2.0 * cross + twice
+    x, y, decrease, rounding, unbounded = proper(
+        i, r, k, ii, ir, ik, rr, kk,
+        0.125 * y_plus * a_plus + half, 0.125 * y_minus * a_minus + half,
+        size_p, size_q, noise, opposite, ALL_COMPONENTS,
+    )  # fmt: skip
+    v11, v12, v21, v22 = x, tl.where(opposite, y, -y), y, x
+    none = decrease <= rounding
+    v11, v22 = tl.where(none, 1.0, v11), tl.where(none, 1.0, v22)
+    v12, v21 = tl.where(none, 0.0, v12), tl.where(none, 0.0, v21)
+    decrease = tl.where(none, 0.0, decrease)
+    if ALL_COMPONENTS:
+        iz, zk = y11 * a11 - y22 * a22, (y11 - y22) * a12 + y12 * (a11 - a22)
+        zz = y11 * a11 + y22 * a22 - 2.0 * cross + twice
+        x, y, gain, rounding, flip_unbounded = flip(
+            i, r, z, ii, ir, iz, rr, zz,
+            0.125 * y_plus * a_minus + half, 0.125 * y_minus * a_plus + half,
+            size_p, size_q, noise,
+        )  # fmt: skip
+        x_turn, y_turn, gain_turn, rounding_turn = reflection(
+            i, z, k, ii, iz, ik, zz, zk, kk, noise
+        )
+        gain = tl.where(opposite, gain, gain_turn)
+        rounding = tl.where(opposite, rounding, rounding_turn)
+        take = gain > decrease + rounding
+        v11 = tl.where(take, tl.where(opposite, -x, x_turn), v11)
+        v12 = tl.where(take, tl.where(opposite, -y, y_turn), v12)
+        v21 = tl.where(take, tl.where(opposite, y, y_turn), v21)
+        v22 = tl.where(take, tl.where(opposite, x, -x_turn), v22)
+        decrease = tl.where(take, gain, decrease)
+        unbounded = unbounded | flip_unbounded
+    unbounded = ((unbounded & opposite) | (tl.abs(decrease) == float("inf"))) & valid
+    keep = valid & (decrease > 0.0) & (unbounded == 0)
+    v11, v22 = tl.where(keep, v11, 1.0), tl.where(keep, v22, 1.0)
+    v12, v21 = tl.where(keep, v12, 0.0), tl.where(keep, v21, 0.0)
+    decrease = tl.where(keep, decrease, tl.where(valid, 0.0, float("nan")))
+    return v11, v12, v21, v22, decrease, unbounded
+
+
+@triton.jit
+def row_factors(v11, v12, v21, v22):
+    """(mixed, keep, M11, M12, M21, M22), how V is applied: see `jorth.plane.apply`."""
+    product = ((v11 > 0.0) == (v12 > 0.0)) == ((v21 > 0.0) == (v22 > 0.0))
+    hyperbolic = product & (v11 != 0.0) & (v12 != 0.0) & (v21 != 0.0) & (v22 != 0.0)
+    u = tl.where(v21 * v22 > 0.0, v22 + v21, 1.0 / (v22 - v21))
+    small_boost = hyperbolic & (v11 > 0.0) & (v22 > 0.0) & (tl.abs(v21) < SMALL_BOOST)
+    small_turn = (hyperbolic == 0) & (v11 > SMALL_TURN) & (v22 > SMALL_TURN)
+    even = v21 * v21 / (1.0 + v22)
+    grow = 0.5 * tl.where(small_boost, even + v21, u)
+    shrink = 0.5 * tl.where(small_boost, even - v21, 1.0 / u)
+    side = tl.where(v11 * v22 > 0.0, 1.0, -1.0)
+    m11 = tl.where(hyperbolic, side * grow, tl.where(small_turn, -even, v11))
+    m12 = tl.where(hyperbolic, side * shrink, v12)
+    m21 = tl.where(hyperbolic, grow, v21)
+    m22 = tl.where(hyperbolic, -shrink, tl.where(small_turn, -even, v22))
+    mixed = tl.where(hyperbolic, v11 * 0.0 + 1.0, v11 * 0.0)
+    keep = tl.where(small_boost | small_turn, v11 * 0.0 + 1.0, v11 * 0.0)
+    return mixed, keep, m11, m12, m21, m22
+
+
+@triton.jit
+def apply_to_rows(a, b, mixed, keep, m11, m12, m21, m22):
+    """The two rows after the step, from `row_factors`."""
+    first = a + mixed * b
+    second = mixed * a + (1.0 - 2.0 * mixed) * b
+    return keep * a + (m11 * first + m12 * second), keep * b + (m21 * first + m22 * second)
+
+
+# -- one round
+
+
+@triton.jit
+def cross_products(U, W, i, j, width, TILE: tl.constexpr):
+    """The products <U_i, W_i>, <U_i, W_j>, <U_j, W_i>, <U_j, W_j> of rows, summed in float64."""
+    ii, ij = tl.zeros([TILE], tl.float64), tl.zeros([TILE], tl.float64)
+    ji, jj = tl.zeros([TILE], tl.float64), tl.zeros([TILE], tl.float64)
+    for start in range(0, width, TILE):
+        c = start + tl.arange(0, TILE)
+        inside = c < width
+        a = tl.load(U + i * width + c, mask=inside, other=0.0)
+        b = tl.load(U + j * width + c, mask=inside, other=0.0)
+        x = tl.load(W + i * width + c, mask=inside, other=0.0)
+        y = tl.load(W + j * width + c, mask=inside, other=0.0)
+        a, b, x, y = a.to(tl.float64), b.to(tl.float64), x.to(tl.float64), y.to(tl.float64)
+        ii += a * x
+        ij += a * y
+        ji += b * x
+        jj += b * y
+    return tl.sum(ii, 0), tl.sum(ij, 0), tl.sum(ji, 0), tl.sum(jj, 0)
+
+
+@triton.jit
+def null_lengths(X, i, j, width, TILE: tl.constexpr):
+    """||x_i + x_j||^2 and ||x_i - x_j||^2, each to full relative accuracy."""
+    plus, minus = tl.zeros([TILE], tl.float64), tl.zeros([TILE], tl.float64)
+    for start in range(0, width, TILE):
+        c = start + tl.arange(0, TILE)
+        a = tl.load(X + i * width + c, mask=c < width, other=0.0).to(tl.float64)
+        b = tl.load(X + j * width + c, mask=c < width, other=0.0).to(tl.float64)
+        plus += (a + b) * (a + b)
+        minus += (a - b) * (a - b)
+    return tl.sum(plus, 0), tl.sum(minus, 0)
+
+
+@triton.jit
+def pair_coefficients(
+    A, C, X, Y, first, second, coefficients, n, k, m,
+    HAS_C: tl.constexpr, HAS_D: tl.constexpr, TILE: tl.constexpr,
+):  # fmt: skip
+    """P, Y_BB, its null forms and A_BB, one pair per program: rows of ``coefficients`` (12, m)."""
+    t = tl.program_id(0)
+    i, j = tl.load(first + t).to(tl.int64), tl.load(second + t).to(tl.int64)
+    p11, p12, p21, p22 = cross_products(A, Y, i, j, n, TILE)
+    if HAS_C:
+        c11, c12, c21, c22 = cross_products(C, X, i, j, k, TILE)
+        p11, p12, p21, p22 = p11 + c11, p12 + c12, p21 + c21, p22 + c22
+    y11, y22 = tl.load(Y + i * n + i).to(tl.float64), tl.load(Y + j * n + j).to(tl.float64)
+    y12 = tl.load(Y + i * n + j).to(tl.float64)
+    plus, minus = y11 + 2.0 * y12 + y22, y11 - 2.0 * y12 + y22
+    if not HAS_D:  # noqa: SIM102 - this is known at compile time, the other condition is not
+        if tl.minimum(plus, minus) < 1e-4 * (y11 + y22):
+            plus, minus = null_lengths(X, i, j, k, TILE)
+    out = coefficients + t
+    tl.store(out, p11)
+    tl.store(out + m, p12)
+    tl.store(out + 2 * m, p21)
+    tl.store(out + 3 * m, p22)
+    tl.store(out + 4 * m, y11)
+    tl.store(out + 5 * m, y12)
+    tl.store(out + 6 * m, y22)
+    tl.store(out + 7 * m, plus)
+    tl.store(out + 8 * m, minus)
+    tl.store(out + 9 * m, tl.load(A + i * n + i).to(tl.float64))
+    tl.store(out + 10 * m, tl.load(A + i * n + j).to(tl.float64))
+    tl.store(out + 11 * m, tl.load(A + j * n + j).to(tl.float64))
+
+
+@triton.jit(do_not_specialize=["m"])
+def solve_pairs(
+    coefficients, first, second, signs, settings, factors, shift, mix, gained, flags, m,
+    EPS: tl.constexpr, ALL_COMPONENTS: tl.constexpr, LANES: tl.constexpr,
+):  # fmt: skip
+    """The step of every pair, as `row_factors` (6, m) and, for columns, as shift and mix.
+
+    V - I has ``shift`` on the diagonal and ``mix`` beside it. ``settings`` holds the factor of A_BB
+    and theta. Decreases and flags are added to ``gained`` and ``flags``. An index without a partner
+    is a pair with itself.
+    """
+    t = tl.program_id(0) * LANES + tl.arange(0, LANES)
+    live = t < m
+    i, j = tl.load(first + t, mask=live, other=0), tl.load(second + t, mask=live, other=0)
+    opposite = tl.load(signs + i) != tl.load(signs + j)
+    at = coefficients + t
+    scale, theta = tl.load(settings), tl.load(settings + 1)
+    v11, v12, v21, v22, decrease, unbounded = kronecker_step(
+        tl.load(at, mask=live, other=0.0),
+        tl.load(at + m, mask=live, other=0.0),
+        tl.load(at + 2 * m, mask=live, other=0.0),
+        tl.load(at + 3 * m, mask=live, other=0.0),
+        tl.load(at + 4 * m, mask=live, other=1.0),
+        tl.load(at + 5 * m, mask=live, other=0.0),
+        tl.load(at + 6 * m, mask=live, other=1.0),
+        tl.load(at + 7 * m, mask=live, other=2.0),
+        tl.load(at + 8 * m, mask=live, other=2.0),
+        scale * tl.load(at + 9 * m, mask=live, other=1.0),
+        scale * tl.load(at + 10 * m, mask=live, other=0.0),
+        scale * tl.load(at + 11 * m, mask=live, other=1.0),
+        theta,
+        opposite,
+        EPS,
+        ALL_COMPONENTS,
+    )
+    alone = i == j
+    v11, v22 = tl.where(alone, 1.0, v11), tl.where(alone, 1.0, v22)
+    v12, v21 = tl.where(alone, 0.0, v12), tl.where(alone, 0.0, v21)
+    counted = live & (alone == 0)
+    tl.store(gained + t, tl.load(gained + t, mask=counted) + decrease, mask=counted)
+    before = tl.load(flags + t, mask=counted)
+    tl.store(flags + t, before | unbounded.to(tl.int32), mask=counted)
+    even = v21 * v21 / (1.0 + v22)  # V22 - 1, up to sign, for proper steps near I
+    near = (v11 > 0.5) & (v22 > 0.5)
+    even = tl.where(opposite, even, -even)
+    tl.store(shift + i, tl.where(near, even, v11 - 1.0), mask=live)
+    tl.store(shift + j, tl.where(near, even, v22 - 1.0), mask=live)
+    tl.store(mix + i, v12, mask=live)
+    tl.store(mix + j, v21, mask=live)
+    mixed, keep, m11, m12, m21, m22 = row_factors(v11, v12, v21, v22)
+    out = factors + t
+    tl.store(out, mixed, mask=live)
+    tl.store(out + m, keep, mask=live)
+    tl.store(out + 2 * m, m11, mask=live)
+    tl.store(out + 3 * m, m12, mask=live)
+    tl.store(out + 4 * m, m21, mask=live)
+    tl.store(out + 5 * m, m22, mask=live)
+
+
+@triton.jit
+def load_factors(factors, t, live, m, X):
+    """The row factors of pairs t in the precision of X, as columns."""
+    real = X.dtype.element_ty
+    at = factors + t[:, None]
+    mask = live[:, None]
+    mixed = tl.load(at, mask=mask, other=0.0).to(real)
+    keep = tl.load(at + m, mask=mask, other=0.0).to(real)
+    m11 = tl.load(at + 2 * m, mask=mask, other=0.0).to(real)
+    m12 = tl.load(at + 3 * m, mask=mask, other=0.0).to(real)
+    m21 = tl.load(at + 4 * m, mask=mask, other=0.0).to(real)
+    m22 = tl.load(at + 5 * m, mask=mask, other=0.0).to(real)
+    return mixed, keep, m11, m12, m21, m22
+
+
+@triton.jit
+def apply_steps(
+    X, Y, new_Y, first, second, partner, factors, shift, mix, n, k, m,
+    ROWS: tl.constexpr, TILE: tl.constexpr,
+):  # fmt: skip
+    """X <- V X in place and new_Y = V Y V^T, a few pairs of rows and a tile of columns per program.
+
+    Column c of V Y V^T is 1 + shift_c times its own and mix_c times its partner's column of V Y.
+    """
+    c = tl.program_id(0) * TILE + tl.arange(0, TILE)
+    t = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
+    live = t < m
+    i = tl.load(first + t, mask=live, other=0).to(tl.int64)[:, None]
+    j = tl.load(second + t, mask=live, other=0).to(tl.int64)[:, None]
+    mixed, keep, m11, m12, m21, m22 = load_factors(factors, t, live, m, X)
+    if tl.program_id(2) == 0:
+        inside = live[:, None] & (c < n)[None, :]
+        a = tl.load(Y + i * n + c[None, :], mask=inside)
+        b = tl.load(Y + j * n + c[None, :], mask=inside)
+        other = tl.load(partner + c, mask=c < n, other=0)[None, :]
+        a_, b_ = tl.load(Y + i * n + other, mask=inside), tl.load(Y + j * n + other, mask=inside)
+        own = tl.load(shift + c, mask=c < n, other=0.0)[None, :]
+        across = tl.load(mix + c, mask=c < n, other=0.0)[None, :]
+        a, b = apply_to_rows(a, b, mixed, keep, m11, m12, m21, m22)
+        a_, b_ = apply_to_rows(a_, b_, mixed, keep, m11, m12, m21, m22)
+        tl.store(new_Y + i * n + c[None, :], a + (own * a + across * a_), mask=inside)
+        tl.store(new_Y + j * n + c[None, :], b + (own * b + across * b_), mask=inside)
+    else:
+        inside = live[:, None] & (c < k)[None, :]
+        at_i, at_j = X + i * k + c[None, :], X + j * k + c[None, :]
+        a, b = tl.load(at_i, mask=inside), tl.load(at_j, mask=inside)
+        a, b = apply_to_rows(a, b, mixed, keep, m11, m12, m21, m22)
+        tl.store(at_i, a, mask=inside)
+        tl.store(at_j, b, mask=inside)
