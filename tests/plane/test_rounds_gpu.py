@@ -7,7 +7,8 @@ import torch
 import jorth
 from jorth import Signature
 from jorth.plane import random_matching, tournament
-from jorth.plane.rounds import CHUNK, Majoriser, QuadraticRounds, partners, tournament_rounds
+from jorth.plane.pairs import partners, tournament_rounds
+from jorth.plane.rounds import CHUNK, Majoriser, QuadraticRounds
 from tests.plane.problems import after, check_edges, check_nearly_null_rows, check_pairs, quadratic
 
 pytestmark = pytest.mark.gpu

@@ -128,7 +128,7 @@ def test_kinds_of_input():
     [
         (dict(Z=np.zeros((3, 3, 4))), r"Z must have shape \(..., 2, m\)"),
         (dict(G=np.zeros((3, 2, 5))), "G must have the shape, dtype and device of Z"),
-        (dict(A=np.zeros((3, 3))), r"A must have shape \(3, 2, 2\) or \(3,\)"),
+        (dict(A=np.zeros((3, 3))), r"A must be a number or have shape \(3,\) or \(3, 2, 2\)"),
         (dict(A=np.tile([[1.0, 2.0], [0.0, 1.0]], (3, 1, 1))), "A must be symmetric"),
         (dict(D=np.zeros((3, 3))), r"D must have shape \(4, 4\)"),
         (dict(D=np.triu(np.ones((4, 4)))), "D must be symmetric"),
@@ -162,7 +162,7 @@ def test_it_is_public():
 
 def test_signs_go_with_the_rows():
     rows = np.ones((3, 2, 5))
-    with pytest.raises(ValueError, match=r"signs must have shape \(3, 2\) to go with Z, got"):
+    with pytest.raises(ValueError, match=r"signs must be \+1 or -1 of shape \(3, 2\), got"):
         solve_rows(rows, rows, 1.0, np.ones(2))
-    with pytest.raises(ValueError, match=r"signs must have shape \(3, 2\) to go with P, got"):
+    with pytest.raises(ValueError, match=r"signs must be \+1 or -1 of shape \(3, 2\), got"):
         solve_plane(np.ones((3, 2, 2)), 1.0, np.ones(2))

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from jorth.plane._numba import (
@@ -20,7 +22,9 @@ from jorth.plane._numba import (
 )
 from jorth.plane.families import NEAR_NULL
 from jorth.plane.problem import RELATIVE_THETA
-from jorth.solvers.jobcd.quadratic_sweeps import StepRule
+
+if TYPE_CHECKING:
+    from jorth.solvers.jobcd.quadratic_sweeps import StepRule
 
 LARGEST_SQUARE = 2.0**53
 """The squared length of a row beyond which feasibility has no digits left."""
