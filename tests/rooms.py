@@ -14,8 +14,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "jorth"
 
 ORDER = (
-    ("waiting",),
-    ("signature", "_triton", "_files", "compiling", "derivatives", "extras", "terminal"),
+    ("terminal",),
+    ("signature", "_triton", "_files", "compiling", "derivatives", "extras"),
     ("_inputs",),
     ("_matrices", "tables"),
     ("_distributed",),

@@ -16,7 +16,7 @@ from numba.core.compiler import Compiler
 from numba.extending import overload
 from numba.np.linalg import F_INT_nbtype, F_INT_nptype
 
-from jorth.waiting import before_compiling
+from jorth.terminal import before_compiling
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -8,7 +8,7 @@ import pytest
 
 from jorth.cli import main
 from jorth.cli.notes import tell, telling_of_compilation
-from jorth.waiting import before_compiling
+from jorth.terminal import before_compiling
 
 LONG = "columns 1 to 3 are " + "read as an index and " * 10 + "left out; --index no keeps them"
 
@@ -36,7 +36,7 @@ def test_quiet_holds_for_compilation(monkeypatch, quiet):
 
 
 PROGRAM = """
-from jorth.waiting import before_compiling
+from jorth.terminal import before_compiling
 before_compiling.append(lambda: print("compiling"))
 from jorth.compiling import compiler
 

@@ -40,7 +40,7 @@ BAD = {
     "not a finite sum": (1, ["quadratic", "A.npy", "--method", "vr-j-jobcd", *OUT], "finite sum"),
     # exit code 2: the options
     "no file": (2, ["eigen", "none.npy", *OUT], "File 'none.npy' does not exist"),
-    "an unknown ending": (2, ["eigen", "A.xls", *OUT], "A must end in .npy, .npz, .csv, .tsv, .txt, got A.xls; save the sheet as CSV"),
+    "an unknown ending": (2, ["eigen", "A.xls", *OUT], "A must end in .npy, .npz, .csv, .tsv, .txt, got A.xls"),
     "an unknown output": (2, ["eigen", "A.npy", "-s", "5,3", "-o", "X.xls"], "--output must end in .npy, .csv, got X.xls"),
     "no output": (2, ["eigen", "A.npy", "-s", "5,3"], "Missing option '--output'"),
     "no signature": (2, ["eigen", "A.npy", "-o", "out.npy"], "Missing option '--signature'"),

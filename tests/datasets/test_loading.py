@@ -243,7 +243,7 @@ def test_broken_files_are_named(tmp_path, ending, damage):
         ({"X": np.ones(3)}, r"must hold a real matrix \(m, n\), got float64 of shape \(3,\)"),
         ({"X": np.eye(3) * 1j}, "must hold a real matrix"),
         ({"X": np.array([["a"]])}, "must hold a real matrix"),
-        ({"X": np.array([[1.0, np.nan]])}, "must be finite, got NaN"),
+        ({"X": np.array([[1.0, np.nan]])}, "must be finite, got . NaN"),
         ({"X": np.array([[None]])}, "cannot be read"),  # would need pickle
     ],
 )

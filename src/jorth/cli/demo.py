@@ -53,7 +53,7 @@ def demo(output: Path, seed: int) -> None:
     from jorth._files import make_folder
 
     with one_line_errors():
-        make_folder(output)
+        make_folder(output, "--output")
         console = Console()
         problems = [_procrustes(seed)]
         with _left_out(console):

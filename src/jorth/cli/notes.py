@@ -10,8 +10,7 @@ from contextlib import contextmanager
 
 import click
 
-from jorth.terminal import visible
-from jorth.waiting import before_compiling
+from jorth.terminal import before_compiling, visible
 
 COMPILING = "compiling for this computer, once for each kind of problem; it may take a minute"
 

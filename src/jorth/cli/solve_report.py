@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from jorth import __version__
 from jorth import _matrices as files
 from jorth._files import replacing, to_json
-from jorth.cli.solving import Component, Request, Solved, component_of
+from jorth.cli.solving import Component, Request, Solved, checksum, component_of
 from jorth.signature import Signature
 from jorth.solvers import Result
 
@@ -201,8 +201,7 @@ def _record(request: Request, solved: Solved) -> dict[str, Any]:
             for name, path in request.inputs().items()
         },
         "outputs": {
-            name: {"file": str(path), "sha256": files.checksum(path)}
-            for name, path in written.items()
+            name: {"file": str(path), "sha256": checksum(path)} for name, path in written.items()
         },
     }
     if result.gap is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import time
@@ -20,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 
 from jorth import _matrices as files
-from jorth._matrices import Matrix, checksum, entries, read, stored
+from jorth._matrices import Matrix, entries, read, stored
 from jorth.cli.options import DIRECT, EVERY
 from jorth.group import component, residual
 from jorth.group.gradient import gradient_norm
@@ -136,8 +137,12 @@ class Request:
 def _check_ending(option: str, path: Path, endings: tuple[str, ...]) -> None:
     ending = files.ending_of(path) if endings is files.READABLE else path.suffix.lower()
     if ending not in endings:
-        advice = files.advice_for(path) if endings is files.READABLE else ""
-        raise OptionError(option, f"must end in {', '.join(endings)}, got {path}{advice}")
+        raise OptionError(option, f"must end in {', '.join(endings)}, got {path}")
+
+
+def checksum(path: Path) -> str:
+    """Return the sha256 of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 # -- signatures

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from jorth._files import reading
 from jorth._inputs import check_choice, check_flag, generator, whole_number
-from jorth._matrices import Matrix, complaint, entries, variables
+from jorth._matrices import Matrix, check_matrix, entries, variables
 from jorth.datasets.fetching import VARIABLE, data_folder, find, names_of
 from jorth.datasets.registry import DataSet, lookup
 from jorth.extras import needs
@@ -115,9 +115,7 @@ def _read(entry: DataSet, path: Path) -> Matrix:
                 from sklearn.datasets import load_svmlight_file
             # the largest index gives the number of columns
             matrix = scipy.sparse.csr_array(load_svmlight_file(os.fspath(path))[0])
-    wrong = complaint(matrix)
-    if wrong:
-        raise ValueError(f"{label} {wrong}")
+    check_matrix(matrix, label)
     return matrix
 
 

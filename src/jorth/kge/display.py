@@ -52,7 +52,7 @@ def ranking_table(ranking: Ranking, relations: Sequence[str], title: str) -> Num
     sides: dict[str, Side] = {"all": "both", "heads": "head", "tails": "tail"}
     for name, side in sides.items():
         _add(table, name, ranking, side)
-    table.end_section()
+    table.add_section()
     parts = sorted(ranking.by_relation(relations).items(), key=lambda item: -len(item[1].triples))
     for name, part in parts[:MAX_RELATIONS]:
         _add(table, name, part, "both")
