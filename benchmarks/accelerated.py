@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 import jorth
-from jorth.solvers.loop.budget import Clock
+from jorth.solvers.problem import Clock
 
 GAP = 1e-8
 CONDITIONS = (3.0, 30.0)

@@ -7,7 +7,7 @@ import torch
 import jorth
 from jorth import Signature
 from jorth.plane import apply_columns, apply_rows, greedy_matching, random_matching, solve_plane
-from jorth.solvers.minimize import METHODS
+from jorth.solvers import METHODS
 from tests.plane.test_solve import random_problems
 
 pytestmark = pytest.mark.gpu

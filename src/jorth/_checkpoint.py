@@ -10,7 +10,7 @@ import json
 import os
 import warnings
 import weakref
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -28,7 +28,7 @@ ABOUT = "problem.json"
 Content: TypeAlias = tuple[dict[str, Tensor], dict[str, Any]]
 """Tensors, and what JSON can hold, including NumPy arrays."""
 ADVICE = "choose another folder or remove this one"
-LAYOUT = "2"
+LAYOUT = "3"
 """The version of what the content of a checkpoint means; to be raised when that changes."""
 NOT_SAVED = {"saved": False}
 """Metadata of a field that is not saved, as it can be computed from the problem."""
@@ -39,16 +39,12 @@ class CheckpointMismatch(ValueError):
 
 
 def mismatch(
-    folder: Path, what: str, there: object, here: object, hint: str = ""
+    folder: Path, what: str, there: object, here: object, hint: str = ADVICE
 ) -> CheckpointMismatch:
-    """An error that says how two runs differ; ``hint`` stands in for the usual advice."""
-    return _refusal(folder, f": {what} is {there} there and {here} here", hint)
-
-
-def _refusal(folder: Path, difference: str, hint: str) -> CheckpointMismatch:
+    """Return an error that says how two runs differ."""
+    difference = f"{what} is {there} there and {here} here"
     return CheckpointMismatch(
-        f"checkpoint {folder} belongs to another run{difference}; nothing was overwritten; "
-        f"{hint or ADVICE}"
+        f"checkpoint {folder} belongs to another run: {difference}; nothing was overwritten; {hint}"
     )
 
 
@@ -61,21 +57,14 @@ class Folder:
         path: The folder.
         identity: What a run and its checkpoint must agree in.
         hints: What errors advise where these parts of the identity differ.
-        digests: The parts whose values say nothing to a reader.
     """
 
     def __init__(
-        self,
-        path: Path,
-        identity: dict[str, str],
-        *,
-        hints: dict[str, str] | None = None,
-        digests: Collection[str] = (),
+        self, path: Path, identity: dict[str, str], *, hints: dict[str, str] | None = None
     ) -> None:
         self.path = path
         self._identity = identity
         self._hints = hints or {}
-        self._digests = digests
         self._failed = False
         self._lock: weakref.finalize[..., Folder] | None = None
 
@@ -123,10 +112,8 @@ class Folder:
         identity, tensors, numbers = stored
         for part, here in self._identity.items():
             there = identity.get(part)
-            if there != here and part in self._digests:
-                raise _refusal(self.path, f", of another {part}", self._hints.get(part, ""))
             if there != here:
-                raise mismatch(self.path, part, there, here, self._hints.get(part, ""))
+                raise mismatch(self.path, part, there, here, self._hints.get(part, ADVICE))
         return tensors, numbers
 
     def save(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:

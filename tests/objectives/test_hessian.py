@@ -10,7 +10,7 @@ from torch.autograd.function import once_differentiable
 import jorth
 from jorth.objectives import check_objective
 from jorth.objectives.base import difference
-from jorth.solvers.loop.solver import as_objective
+from jorth.solvers.problem import as_objective
 
 EPS = np.finfo(float).eps
 

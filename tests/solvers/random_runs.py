@@ -9,7 +9,7 @@ import scipy.sparse
 import torch
 
 import jorth
-from jorth.solvers.minimize import METHODS
+from jorth.solvers import METHODS
 from tests.solvers.recomputed import QuadraticFunction, RowsFunction
 
 THIN = (

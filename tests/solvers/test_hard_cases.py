@@ -7,9 +7,6 @@ import torch
 
 import jorth
 import jorth.objectives
-import jorth.solvers.loop.budget
-import jorth.solvers.loop.record
-import jorth.solvers.loop.stopping
 from jorth import CheckpointMismatch, GaussSeidel, Jacobi, Signature, Status, VarianceReduced
 
 SIG = Signature(3, 3)
@@ -283,21 +280,6 @@ def test_evaluations_of_a_stochastic_run_are_limited_in_full_gradients():
     # at most one small batch beyond the limit, two gradients for each sample of it,
     # and the last point is scored
     assert 10 * 40 <= result.evaluations.sample_gradient < 10 * 40 + 2 * 2 + 40
-
-
-def test_relative_decrease_looks_back_over_its_window():
-    """Alternating good and idle iterations: a window of one sees an idle one,
-    a window of two does not."""
-    history = jorth.solvers.loop.record.History()
-    columns = dict.fromkeys(jorth.solvers.loop.record.COLUMNS, 0.0)
-    for value in (8.0, 4.0, 4.0):
-        history.add(**(columns | {"value": value}))
-    report = jorth.solvers.loop.stopping.Report(
-        2, 4.0, 1.0, 0.0, jorth.solvers.loop.budget.Evaluations(), history, lambda p: 1.0
-    )
-    assert jorth.stopping.RelativeDecrease(1e-3, window=1).met(report)
-    assert not jorth.stopping.RelativeDecrease(1e-3, window=2).met(report)
-    assert not jorth.stopping.RelativeDecrease(1e-3, window=3).met(report)
 
 
 def test_a_checkpoint_of_another_signature(tmp_path):

@@ -13,8 +13,7 @@ from jorth.datasets import planted_procrustes
 from jorth.group import _numba
 from jorth.objectives import AbstractObjective, QuadraticForm
 from jorth.plane import solve_plane
-from jorth.solvers.loop.scale import gradient_size
-from jorth.solvers.loop.solver import as_objective
+from jorth.solvers.problem import as_objective, gradient_size
 from tests.solvers.registry import SOLVERS
 
 SIG = Signature(3, 2)

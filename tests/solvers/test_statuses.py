@@ -6,12 +6,13 @@ import torch
 
 import jorth
 from jorth import HyperbolicEigenvalue, Procrustes, Quadratic, Signature, Status
-from jorth.objectives import AutogradObjective
-from jorth.solvers.loop import stalls
-from jorth.solvers.loop.boundedness import Proof, planes, prove
-from jorth.solvers.loop.budget import CountedObjective
-from jorth.solvers.loop.escape import Levels, runs_away, stretched
-from jorth.solvers.loop.solver import Problem, Scored
+from jorth.solvers.termination import (
+    Proof,
+    boost_coefficients,
+    classify_divergence,
+    prove,
+    stretched,
+)
 
 SIG = Signature(3, 2)
 X0 = jorth.random_point(SIG, cond=3, seed=1)
@@ -206,7 +207,7 @@ def test_coefficients_of_planes_are_those_of_f(flip):
     D = M.T @ M - 2 * J
     form = Quadratic(M.T @ M - J, LINEAR, D).quadratic()
     X = torch.from_numpy(X0)
-    found = planes(form, X, torch.from_numpy(SIG.signs.astype(float)), flip=flip)
+    found = boost_coefficients(form, X, torch.from_numpy(SIG.signs.astype(float)), flip=flip)
     pairs = [(i, j) for i in range(3) for j in (3, 4)]
     objective = Quadratic(form.A, form.C, form.D)
 
@@ -228,7 +229,7 @@ def test_coefficients_of_planes_are_those_of_f(flip):
 
 def levels(f, noise=0.0):
     norms = [10.0, 1e2, 1e3, 1e4, 1e5]
-    return Levels(norms, [f(norm) for norm in norms], [noise] * 5).status()
+    return classify_divergence([f(norm) for norm in norms], [noise] * 5)
 
 
 def test_levels():
@@ -242,16 +243,6 @@ def test_levels():
     assert levels(lambda N: 1 / N, noise=1.0) is None
     assert levels(lambda N: -N, noise=1e5) is None
     assert levels(lambda N: np.nan) is None
-
-
-def test_only_growth_until_the_end_is_worth_a_look():
-    slopes = np.geomspace(1, 1e-8, 30)
-    assert runs_away(slopes**-0.5, slopes)
-    assert not runs_away(np.full(30, 50.0), slopes)
-    assert not runs_away(50 - slopes, slopes)  # it converges to 50
-    assert not runs_away(slopes**-0.01, slopes)  # not far from the identity
-    assert runs_away(np.array([1.0, 1e6]), np.array([1.0, 1e-9]))
-    assert not runs_away(np.array([1e6]), np.array([1e-9]))
 
 
 def test_stretched_points_are_feasible_at_their_norms():
@@ -285,34 +276,6 @@ def test_the_default_tolerance_is_in_reach_of_single_precision(method):
     assert result.status is Status.CONVERGED, result.message
 
 
-WRONG = {
-    "its sign": lambda X: -2 * M.T @ M @ X,
-    "a factor": lambda X: 9 * M.T @ M @ X + 30 * LINEAR,
-}
-
-
-@pytest.mark.parametrize("method", ["riemannian-lbfgs", "j-jobcd", "csdm"])
-@pytest.mark.parametrize("fault", WRONG)
-def test_a_wrong_gradient_is_named(fault, method):
-    def value(X):
-        with np.errstate(over="ignore"):  # a wrong gradient may lead anywhere
-            return float(((M @ X) ** 2).sum())
-
-    objective = jorth.Objective(value, WRONG[fault])
-    result = run(objective, method, max_iterations=3000)
-    assert result.status is Status.STALLED
-    assert "gradient is probably wrong" in result.message
-    assert result.message.endswith("See jorth.objectives.check_objective")
-    assert callable(jorth.objectives.check_objective)
-
-
-def test_a_right_gradient_is_not_accused():
-    right = jorth.Objective(lambda X: float(((M @ X) ** 2).sum()), lambda X: 2 * M.T @ M @ X)
-    for method in METHODS:
-        result = run(right, method, gradient_tolerance=0.0, max_iterations=300)
-        assert "wrong" not in result.message
-
-
 def test_a_start_at_a_minimum_has_a_scale():
     """The gradient there is rounding, and so is the largest one that the run sees."""
     S = torch.from_numpy(M / 3)
@@ -322,24 +285,11 @@ def test_a_start_at_a_minimum_has_a_scale():
     assert result.status is Status.CONVERGED, result.message
 
 
-def test_a_kink_is_named():
-    X = torch.eye(5, dtype=torch.float64)
-
-    def found(f):
-        objective = CountedObjective(AutogradObjective(f))
-        problem = Problem(objective, SIG, SIG.vector(X), np.random.default_rng(0))
-        value, gradient = objective.value_and_gradient(X)
-        return stalls._disagreement(problem, Scored(X, value, gradient, 0.0))
-
-    assert "f is not smooth here" in found(lambda X: X[0, 4] + 3 * torch.relu(X[0, 4]))
-    assert found(lambda X: X[0, 4] + X[0, 4] ** 2) is None
-
-
 def test_an_ordinary_stall_names_figures_and_another_method():
     options = dict(gradient_tolerance=1e-14, max_iterations=3000)
     result = run(ATTAINED["distances"], "exponential", **options)
     assert result.status is Status.STALLED
-    hints = ("rounding in float64 explains", 'minimize(..., result.x, method="riemannian-lbfgs")')
+    hints = ("rounding in float64 explains", "Another method may get further")
     assert any(hint in result.message for hint in hints)
     assert "of its scale" in result.message
 

@@ -10,7 +10,7 @@ import torch
 
 import jorth
 from jorth import Status
-from jorth.solvers.loop.solver import State
+from jorth.solvers.problem import State
 from tests.solvers import recomputed
 from tests.solvers.random_runs import random_run
 from tests.solvers.recomputed import WIDE, wide

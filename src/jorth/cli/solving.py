@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse
@@ -381,7 +381,7 @@ def _iterate(
     else:
         x0 = np.eye(signature.n, columns)
     before_iterations()
-    once: Callable[..., Result] = partial(minimize, objective, **settings)
+    once = cast("Callable[..., Result]", partial(minimize, objective, **settings))
     if solver is not None:
         return once(x0, method=solver, checkpoint=request.checkpoint)
     if _are_alike(matrices):

@@ -28,7 +28,7 @@ def point_norms(
 
 @compiled
 def gradient_size(X: np.ndarray, G: np.ndarray, norm: float) -> float:
-    """Return ||G X^T||_F / max(1, norm^2), as `jorth.solvers.loop.scale` has it."""
+    """Return ||G X^T||_F / max(1, norm^2), as `jorth.solvers.problem` has it."""
     largest = _largest(G)
     if not 0.0 < largest < math.inf:
         return largest

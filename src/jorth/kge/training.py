@@ -149,7 +149,7 @@ def _train(
     if folder is None:
         return _result(run, callback, None, ranks)
     identity = _identity(run.triples, run.config)
-    store = checkpoints.Folder(folder, identity, hints={"epochs": NOT_LONGER}, digests=("graph",))
+    store = checkpoints.Folder(folder, identity, hints={"epochs": NOT_LONGER})
     with closing(store):
         found = store.open(run.model.points.device, ranks)
         if found is not None:

@@ -20,9 +20,9 @@ from jorth.group.elements import check_feasible, scaled_violation
 from jorth.objectives import Quadratic
 from jorth.signature import Signature
 from jorth.solvers import cpu_batches, device_batches, far_batches
-from jorth.solvers.loop.budget import Interrupt, Limits
-from jorth.solvers.loop.record import DRIFT, public
-from jorth.solvers.loop.status import Status
+from jorth.solvers.loop import Interrupt
+from jorth.solvers.problem import Limits, Status
+from jorth.solvers.result import feasibility_limit, public
 from jorth.solvers.riemannian.newton import RiemannianNewton
 
 STATUSES = (
@@ -306,7 +306,7 @@ def starts(x0: Any, data: Tensor, count: int, signature: Signature) -> Tensor:
         wanted = f"({n}, {n}) or ({count}, {n}, {n}) for {count} problems"
         raise ValueError(f"x0 must have shape {wanted}, got {_inputs.describe(x0)}")
     _inputs.check_finite(X, "x0")
-    check_feasible(X, signature, "x0", limit=DRIFT * n * _inputs.unit_roundoff(X))
+    check_feasible(X, signature, "x0", limit=feasibility_limit(X))
     return X.expand(count, n, n)
 
 

@@ -14,12 +14,17 @@ from jorth.group.elements import scaled_violation
 from jorth.linalg.cs import cs_decomposition
 from jorth.objectives.quadratic import is_definite
 from jorth.signature import Signature
-from jorth.solvers.loop.escape import LEAST_ROOM, NOISE, Levels
-from jorth.solvers.loop.status import Status
+from jorth.solvers.problem import Status
+from jorth.solvers.termination import (
+    INWARD,
+    LEAST_ROOM,
+    NOISE,
+    classify_divergence,
+    rounding_pattern,
+)
 
 FAR = 10.0
 """From this norm on it is asked whether X runs away."""
-INWARD = (0.25, 0.5, 0.75, 1.0)
 
 Evaluate = Callable[[Tensor, Tensor], Tensor]
 """f (b,) at X (b, n, n) for the problems of an index (b,)."""
@@ -59,15 +64,15 @@ def far_statuses(
         ]
         if chosen:
             index = torch.tensor(chosen, device=X.device)
-            levels = _levels(X[index], index, signature, evaluate, limit if beyond else None)
-            found.update(zip(chosen, (level.status() for level in levels), strict=True))
+            ends = _statuses(X[index], index, signature, evaluate, limit if beyond else None)
+            found.update(zip(chosen, ends, strict=True))
     return found
 
 
-def _levels(
+def _statuses(
     X: Tensor, index: Tensor, signature: Signature, evaluate: Evaluate, limit: float | None
-) -> list[Levels]:
-    """f at four norms up to that of each X, and with a limit at one beyond it."""
+) -> list[Status | None]:
+    """Classify f at four norms up to that of each X, and with a limit at one beyond it."""
     cs = cs_decomposition(X, signature)
     largest = cs.mu[:, :1]
     large = cs.mu >= largest / 4
@@ -75,15 +80,13 @@ def _levels(
     if limit is not None:
         exponents.append(1 + ((math.log(limit) - largest) / largest).clamp(max=0.25))
     points = [replace(cs, mu=torch.where(large, t * cs.mu, cs.mu)).compose() for t in exponents]
-    norms = [(t * largest)[:, 0].exp() for t in exponents]
     eps = torch.finfo(X.dtype).eps
-    signs = torch.randint(0, 2, X.shape[-2:], generator=torch.Generator().manual_seed(0)) * 2 - 1
-    moves = eps * signs.to(X)
+    moves = eps * rounding_pattern(X)
     values, rounding = [], []
     for point in points:
         value, *near = (evaluate(point * (1 + side * moves), index) for side in (0, 1, -1))
         changes = torch.stack([(other - value).abs() for other in near]).amax(0)
         values.append(value)
         rounding.append(NOISE * changes + eps * value.abs())
-    tables = (torch.stack(part, dim=1).tolist() for part in (norms, values, rounding))
-    return [Levels(*rows) for rows in zip(*tables, strict=True)]
+    tables = (torch.stack(part, dim=1).tolist() for part in (values, rounding))
+    return [classify_divergence(*rows) for rows in zip(*tables, strict=True)]

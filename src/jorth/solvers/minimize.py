@@ -2,72 +2,47 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import fields, replace
 from inspect import signature as arguments_of
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from jorth import _inputs
-from jorth._checkpoint import FILE
+from jorth._checkpoint import FILE, Folder
 from jorth._distributed import naming_checkpoint, only_first
 from jorth._inputs import ArrayLike, suggestion
 from jorth.group.elements import check_feasible
 from jorth.objectives import AbstractObjective, Quadratic
-from jorth.objectives.base import hash_tensors
 from jorth.signature import Signature
-from jorth.solvers.automatic import Automatic, choose
-from jorth.solvers.baselines.admm import ADMM
-from jorth.solvers.baselines.parametrized import CSDM, Exponential
-from jorth.solvers.baselines.umcm import UMCM
+from jorth.solvers.auto import METHODS, Automatic, choose
+from jorth.solvers.batches import BatchResult, minimize_batch
 from jorth.solvers.batches import check_arguments as check_batch_arguments
-from jorth.solvers.batches import minimize_batch
-from jorth.solvers.jobcd.accelerated import AcceleratedGaussSeidel, AcceleratedJacobi
-from jorth.solvers.jobcd.gauss_seidel import GaussSeidel
-from jorth.solvers.jobcd.jacobi import Jacobi
-from jorth.solvers.jobcd.variance_reduced import VarianceReduced
-from jorth.solvers.loop.budget import CountedObjective, Interrupt, Limits
-from jorth.solvers.loop.progress import ProgressLine
-from jorth.solvers.loop.record import Result, drift
-from jorth.solvers.loop.run import Callback, Run, Settings
-from jorth.solvers.loop.scale import gradient_size
-from jorth.solvers.loop.solver import AbstractSolver, Problem, as_objective
-from jorth.solvers.loop.stopping import DEFAULT_TOLERANCE, Criterion, default_tolerance
-from jorth.solvers.riemannian.conjugate_gradients import RiemannianCG
-from jorth.solvers.riemannian.lbfgs import RiemannianLBFGS
-from jorth.solvers.riemannian.newton import RiemannianNewton
-from jorth.solvers.riemannian.steepest_descent import RiemannianSD
+from jorth.solvers.checkpoint import Checkpoint, identity, resume
+from jorth.solvers.loop import Callback, Interrupt, ProgressLine, Run
+from jorth.solvers.problem import AbstractSolver, CountedObjective, Limits, Problem, as_objective
+from jorth.solvers.result import Result, feasibility_limit
+from jorth.solvers.stopping import Criterion, MaxIterations, RelativeGradient, default_tolerance
 
-METHODS: dict[str, type[AbstractSolver]] = {
-    solver.name: solver
-    for solver in (
-        Automatic,
-        GaussSeidel,
-        Jacobi,
-        AcceleratedGaussSeidel,
-        AcceleratedJacobi,
-        VarianceReduced,
-        UMCM,
-        ADMM,
-        CSDM,
-        Exponential,
-        RiemannianSD,
-        RiemannianCG,
-        RiemannianLBFGS,
-        RiemannianNewton,
-    )
-}
+Objective = AbstractObjective | Callable[[Tensor], Tensor]
+
+
+@overload
+def minimize(objective: Quadratic, x0: Any = None, **arguments: Any) -> Result | BatchResult: ...
+
+
+@overload
+def minimize(objective: Objective, x0: Any = None, **arguments: Any) -> Result: ...
 
 
 # Many arguments, but all of them are independent keywords.
 def minimize(
-    objective: Any,
+    objective: Objective,
     x0: ArrayLike | None = None,
     *,
     signature: Signature | None = None,
@@ -84,7 +59,7 @@ def minimize(
     checkpoint_interval: float = 10.0,
     on_unbounded: Literal["stop", "continue"] = "stop",
     **options: Any,
-) -> Result:
+) -> Result | BatchResult:
     """Minimise f(X) over X^T J X = J (for thin x0: over X^T J X = x0^T J x0).
 
     Args:
@@ -135,19 +110,21 @@ def minimize(
             method, start or seed.
         ValueError: The checkpoint is damaged, or an argument is wrong.
     """
-    settings = Settings(
-        limits=Limits(
-            max_iterations=max_iterations, max_time=max_time, max_evaluations=max_evaluations
-        ),
-        gradient_tolerance=DEFAULT_TOLERANCE if gradient_tolerance is None else gradient_tolerance,
-        stop=stop,
-        seed=seed,
-        callback=callback,
-        progress=progress,
-        checkpoint=checkpoint,
-        checkpoint_interval=checkpoint_interval,
-        on_unbounded=on_unbounded,
+    limits = Limits(
+        max_iterations=max_iterations, max_time=max_time, max_evaluations=max_evaluations
     )
+    _inputs.check_choice(on_unbounded, "on_unbounded", ("stop", "continue"))
+    if gradient_tolerance is not None:
+        _inputs.check_number(gradient_tolerance, "gradient_tolerance", 0)
+    _inputs.check_number(checkpoint_interval, "checkpoint_interval", 0)
+    _inputs.check_flag(progress, "progress")
+    folder = None if checkpoint is None else Path(_inputs.file_path(checkpoint, "checkpoint"))
+    if callback is not None and not callable(callback):
+        found = _inputs.describe(callback)  # type: ignore[unreachable]
+        raise TypeError(f"callback must be a function, got {found}")
+    if stop is not None and not isinstance(stop, Criterion):
+        found = _inputs.describe(stop)  # type: ignore[unreachable]
+        raise TypeError(f"stop must be a criterion from jorth.stopping, got {found}")
     if isinstance(objective, Quadratic) and objective.batch:
         check_batch_arguments(
             method,
@@ -163,27 +140,79 @@ def minimize(
         tolerance = gradient_tolerance
         if tolerance is None:
             tolerance = default_tolerance(objective.A)
-        answers: Any = minimize_batch(objective, x0, signature, tolerance, settings.limits)
-        return answers  # type: ignore[no-any-return]
+        return minimize_batch(objective, x0, signature, tolerance, limits)
+
+    # what is minimised, from where, and by which method
     function = as_objective(objective)
-    if isinstance(x0, Signature):
-        raise TypeError(f"x0 must be a matrix, got {x0}; pass it by name: signature={x0}")
-    agreed = _agreed_signature(signature, function)
-    X = starting_point(x0, function, agreed)
-    if gradient_tolerance is None:
-        settings = replace(settings, gradient_tolerance=default_tolerance(X))
+    signature = _agreed_signature(signature, function)
+    X = starting_point(x0, function, signature)
+    tolerance = default_tolerance(X) if gradient_tolerance is None else gradient_tolerance
+    solver, reason = resolve(method, options), ""
+    solver.check_start(function.samples, X)  # before anything is compiled
+    bounded = function.bounded_below()
+    if isinstance(solver, Automatic):
+        solver, kind = choose(function, signature, X, bounded=bounded)
+        reason = f"; method {solver.name} chosen for {kind}"
     numpy_out = not isinstance(x0, Tensor)
     if x0 is None:
         torch_data = not isinstance(objective, AbstractObjective) or objective.speaks_torch
         numpy_out = X.device.type == "cpu" and not torch_data
-    result = _run(function, agreed, X, resolve(method, options), settings, numpy_out)
-    if result.iterations:
-        return result
-    return _doubted(result, function, max(settings.gradient_tolerance, DEFAULT_TOLERANCE))
+
+    # what ends the run
+    criterion: Criterion = RelativeGradient(tolerance)
+    criterion = criterion if stop is None else criterion | stop
+    if max_iterations is not None:
+        criterion = criterion | MaxIterations(max_iterations)
+    ranks = function.ranks
+    interrupt = Interrupt(of_job=ranks is not None)
+    problem = Problem(
+        CountedObjective(function, limits, interrupt),
+        signature,
+        signature.vector(X),
+        _inputs.generator(seed),
+        stop_unbounded=on_unbounded == "stop",
+        # with one sign only, the feasible set is compact
+        bounded=bounded or signature.p == 0 or signature.q == 0,
+        tolerance=tolerance,
+    )
+    try:
+        solver.prepare_for(problem, X)  # compilation may take some seconds
+    except KeyboardInterrupt:
+        interrupt.asked = True
+
+    watchers = callback, checkpoint, stop, max_evaluations, progress or None
+    run = Run(
+        problem,
+        solver,
+        X,
+        criterion,
+        interrupt,
+        numpy_out,
+        callback,
+        max_iterations=max_iterations,
+        several_at_once=all(watcher is None for watcher in watchers),
+    )
+    with ExitStack() as stack:
+        if ranks is not None:
+            stack.enter_context(naming_checkpoint(folder, FILE))
+        stack.enter_context(interrupt)
+        if progress and only_first(ranks):
+            run.progress = stack.enter_context(ProgressLine(solver.name))
+        if folder is not None:
+            store = Folder(folder, identity(run, seed))
+            stack.callback(store.close)
+            content = store.open(X.device, ranks)
+            if only_first(ranks):  # it alone reads and writes
+                run.checkpoint = Checkpoint(store, checkpoint_interval)
+            if content is not None:
+                resume(run, content, folder)
+        result = run.solve()
+    return replace(result, message=result.message + reason) if reason else result
 
 
 def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
-    """The solver that ``method`` and ``options`` describe."""
+    """Return the solver that ``method`` and ``options`` describe."""
+    own_arguments = list(arguments_of(minimize).parameters)[:-1] if options else []
     if isinstance(method, AbstractSolver):
         if options:
             raise TypeError(f"options must be given to the solver itself, got {sorted(options)}")
@@ -194,36 +223,35 @@ def resolve(method: Any, options: dict[str, Any]) -> AbstractSolver:
         if isinstance(method, type) and issubclass(method, AbstractSolver):
             found += f"; write {method.__name__}()"
         raise ValueError(f"method must be one of {known}, got {found}")
-    own = option_names(METHODS[method])
-    for name in options:
-        if name in own:
-            continue
-        if method != Automatic.name:
-            hint = suggestion(name, [*own, *_keywords()])
+    if options:
+        own = _option_names(METHODS[method])
+        wrong = next((name for name in options if name not in own), None)
+        if wrong is not None and method != Automatic.name:
+            hint = suggestion(wrong, [*own, *own_arguments])
             has = f"it has {', '.join(own)}" if own else "it has none"
-            raise TypeError(f"{method} has no option {name!r}{hint or f'; {has}'}")
-        if not any(name in option_names(solver) for solver in METHODS.values()):
-            raise TypeError(f"minimize has no argument {name!r}{suggestion(name, _keywords())}")
-        raise TypeError(f'option {name!r} needs a method: method="auto" has no options')
+            raise TypeError(f"{method} has no option {wrong!r}{hint or f'; {has}'}")
+        if wrong is not None:
+            if not any(wrong in _option_names(solver) for solver in METHODS.values()):
+                hint = suggestion(wrong, own_arguments)
+                raise TypeError(f"minimize has no argument {wrong!r}{hint}")
+            raise TypeError(f'option {wrong!r} needs a method: method="auto" has no options')
     return METHODS[method](**options)
 
 
-def option_names(solver: type[AbstractSolver]) -> list[str]:
-    """The options of a method."""
+def _option_names(solver: type[AbstractSolver]) -> list[str]:
     return [field.name for field in fields(solver)]  # type: ignore[arg-type]
 
 
-def _keywords() -> list[str]:
-    """The arguments of `minimize`, but for the options of methods."""
-    return list(arguments_of(minimize).parameters)[:-1]
-
-
 def starting_point(x0: Any, objective: AbstractObjective, signature: Signature) -> Tensor:
-    """A new tensor to start from: a copy of x0, or the identity like the objective's data."""
+    """Return a new tensor to start from: a copy of x0, or the identity like the data."""
+    if isinstance(x0, Signature):
+        raise TypeError(f"x0 must be a matrix, got {x0}; pass it by name: signature={x0}")
     data = objective.data()
     n = signature.n
     rows, columns = objective.shape()
-    _check_sizes(rows, objective, signature)
+    if rows not in (None, n):
+        wanted = f"{rows} signs (p + q = {rows}) for this {type(objective).__name__}"
+        raise ValueError(f"signature must have {wanted}, got {signature} (p + q = {n})")
     if x0 is None:
         X = torch.eye(n, dtype=torch.float64)
         X = X if data is None else X.to(data)
@@ -242,23 +270,17 @@ def starting_point(x0: Any, objective: AbstractObjective, signature: Signature) 
         _inputs.check_alike(X, "x0", data, "the objective's data")
     _inputs.check_finite(X, "x0")
     if x0 is not None and X.shape[1] == n:
-        explained = f" where rounding explains {drift(X):.1g}"
+        limit = feasibility_limit(X)
+        explained = f" where rounding explains {limit:.1g}"
         remedy = "jorth.polish(x0, signature) finds the nearest J-orthogonal matrix"
-        check_feasible(X, signature, "x0", limit=drift(X), remedy=f"{explained}; {remedy}")
+        check_feasible(X, signature, "x0", limit=limit, remedy=f"{explained}; {remedy}")
     if not objective.defined_everywhere:
         objective.check_start(X)
     return X
 
 
-def _check_sizes(rows: int | None, objective: AbstractObjective, signature: Signature) -> None:
-    """Raise a ValueError unless the signature has as many signs as the objective has rows of X."""
-    if rows not in (None, signature.n):
-        wanted = f"{rows} signs (p + q = {rows}) for this {type(objective).__name__}"
-        raise ValueError(f"signature must have {wanted}, got {signature} (p + q = {signature.n})")
-
-
 def _agreed_signature(signature: Signature | None, objective: AbstractObjective) -> Signature:
-    """The signature that was given, or the objective's; where both exist they must be equal."""
+    """Return the signature that was given, or the objective's; if both exist they must be equal."""
     known = objective.signature
     if signature is None:
         if known is None:
@@ -271,99 +293,3 @@ def _agreed_signature(signature: Signature | None, objective: AbstractObjective)
     if known is not None and known != signature:
         raise ValueError(f"signature must be the objective's, {known}, got {signature}")
     return signature
-
-
-def _run(
-    function: AbstractObjective,
-    signature: Signature,
-    X: Tensor,
-    solver: AbstractSolver,
-    settings: Settings,
-    numpy_out: bool,
-) -> Result:
-    """Run one method from X."""
-    ranks = function.ranks
-    folder = settings.folder
-    solver.check_start(function.samples, X)  # before anything is compiled
-    bounded = function.bounded_below()
-    note = ""
-    if isinstance(solver, Automatic):
-        solver, kind = choose(function, signature, X, bounded=bounded)
-        note = f"; method {solver.name} chosen for {kind}"
-    with ExitStack() as stack:
-        if ranks is not None:
-            stack.enter_context(naming_checkpoint(folder, FILE))
-        interrupt = stack.enter_context(Interrupt(of_job=ranks is not None))
-        line = None
-        if settings.progress and only_first(ranks):
-            line = stack.enter_context(ProgressLine(solver.name))
-        problem = Problem(
-            CountedObjective(function, settings.limits, interrupt.requested),
-            signature,
-            signature.vector(X),
-            _inputs.generator(settings.seed),
-            stop_unbounded=settings.on_unbounded == "stop",
-            # with one sign only, the feasible set is compact
-            bounded=bounded or signature.p == 0 or signature.q == 0,
-        )
-        run = Run(problem, solver, X, settings, numpy_out=numpy_out)
-        if folder is not None:
-            stack.callback(run.leave_folder)
-            identity = _identity(function, signature, solver, X, settings)
-            run.keep_in(folder, identity, settings.checkpoint_interval)
-        result = run.solve(interrupt, line)
-    return replace(result, message=result.message + note) if note else result
-
-
-def _doubted(result: Result, objective: AbstractObjective, tolerance: float) -> Result:
-    """Return the result; if the run ended at its start because that is critical, say so.
-
-    There is no doubt if f is constant, or is a convex quadratic without a slope in any direction.
-    """
-    level = tolerance * result.gradient_scale
-    ended_at_start = result.success and result.gradient_norm <= level
-    if not ended_at_start or objective.constant or _is_least(result.x, objective, level):
-        return result
-    doubt = "the start is a critical point; jorth.hessian_check tells whether it is a minimum"
-    return replace(result, message=f"{result.message}; {doubt}")
-
-
-def _is_least(x: Any, objective: AbstractObjective, level: float) -> bool:
-    """Check that no matrix at all has a lower f. Nothing is evaluated."""
-    form = objective.quadratic()
-    if form is None or not objective.bounded_below():
-        return False
-    X = _inputs.tensor_after(x, "x", form.A)
-    form = form.like(X)
-    slope = form.second_derivative(X)
-    return gradient_size(X, slope if form.C is None else slope + form.C) <= level
-
-
-def _identity(
-    objective: AbstractObjective,
-    signature: Signature,
-    solver: AbstractSolver,
-    X: Tensor,
-    settings: Settings,
-) -> dict[str, str]:
-    """What must be the same for a run to continue from a checkpoint."""
-    value, gradient = objective.value_and_gradient(X)
-    return {
-        "objective": objective.fingerprint(),
-        "value at the start": repr(value.item()),
-        "gradient at the start": hash_tensors("gradient", gradient.detach()),
-        "start": f"{tuple(X.shape)} {X.dtype} {hash_tensors('start', X)}",
-        "signature": repr(signature),
-        "method": repr(solver),
-        "seed": _describe_seed(settings.seed),
-        "on_unbounded": settings.on_unbounded,
-    }
-
-
-def _describe_seed(seed: object) -> str:
-    """A number as it is, or the kind of a generator and a hash of its state."""
-    if not isinstance(seed, np.random.Generator):
-        return str(seed)
-    state = seed.bit_generator.state
-    text = json.dumps(state, sort_keys=True, default=lambda part: np.asarray(part).tolist())
-    return f"{state['bit_generator']} {hashlib.sha256(text.encode()).hexdigest()[:16]}"

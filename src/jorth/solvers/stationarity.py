@@ -15,15 +15,14 @@ from jorth import _inputs
 from jorth.objectives import AbstractObjective
 from jorth.plane import PlaneSolution, all_pairs, random_pairs, solve_rows
 from jorth.signature import Signature
-from jorth.solvers.loop.solver import as_objective
+from jorth.solvers.problem import Problem, ScoredPoint, State, all_finite, as_objective
 
 CHUNK = 1024
 """Pairs solved at once on the CPU: 25 MB for rows of 300 entries. More would save no time."""
 DEVICE_CHUNK = 2**15
 """Pairs solved at once on a device: 0.5 GB per gathered array for rows of 1000 entries."""
-
-FAR = 0.1
-"""The least ||V - I||_F of a step to another valley of f; shorter ones are left to the method."""
+RELATIVE_THETA = 1e-5
+"""The proximal weight of the loop, relative to the curvature, whatever the units of f."""
 
 
 class BlockStationarity(NamedTuple):
@@ -120,25 +119,66 @@ def _gradient_at(objective: AbstractObjective, X: Tensor, gradient: Any) -> Tens
     return G
 
 
-def lowest_plane(
-    X: Tensor, G: Tensor, signature: Signature, theta: float, form: tuple[Tensor | float, Any]
-) -> tuple[Tensor | None, float, bool]:
-    """Return X after the best step far from I in any plane, its decrease, and any unboundedness.
+def stationarity_at(
+    problem: Problem, point: ScoredPoint, curvature: float | None, pairs: int | None
+) -> float:
+    """Return `block_stationarity` with a proximal weight that is relative to the curvature."""
+    if problem.signature.n == 1:  # there are no planes
+        return 0.0
+    L = _estimated_curvature(problem, point, curvature)
+    if L == 0:  # f is flat here, and its curvature unknown
+        return 0.0
+    unit = problem.objective.unit
+    return block_stationarity(
+        problem.objective.objective,
+        point.X,
+        problem.signature,
+        theta=RELATIVE_THETA * L * unit,
+        pairs=pairs,
+        curvature=L * unit,
+        gradient=point.gradient * unit,
+    ).value
 
-    Steps to another component, or over a rise of f, are at least `FAR` from I; there is None where
-    no such step lowers the surrogate.
+
+def lower_plane(problem: Problem, state: State) -> tuple[tuple[Tensor, float, Tensor] | None, bool]:
+    """Return a point with a lower f in some plane, f and its gradient there, and unboundedness.
+
+    The planes of all pairs are searched for the best step to another valley, at least 0.1 from I;
+    shorter ones are left to the method. Such a step leads to another component, or over a rise.
     """
-    best, least, unbounded = None, 0.0, False
-    for part, found in _plane_steps(X, G, all_pairs(signature.n), signature, theta, form):
-        unbounded = unbounded or bool(found.unbounded.any())
-        far = (found.V - torch.eye(2).to(X)).square().sum(dim=(-2, -1)) > FAR**2
+    X, G, objective = state.X, state.gradient, problem.objective
+    if len(X) == 1 or objective.objective.nonsmooth:
+        return None, False
+    form = objective.quadratic()
+    L = _estimated_curvature(problem, state, state.curvature)
+    curvature = (L, None) if form is None else (form.like(X).A, form.like(X).D)
+    best, least, unit = None, 0.0, torch.eye(2).to(X)
+    index = all_pairs(problem.signature.n)
+    for part, found in _plane_steps(X, G, index, problem.signature, RELATIVE_THETA * L, curvature):
+        if problem.ends_unbounded and bool(found.unbounded.any()):
+            return None, True
+        far = (found.V - unit).square().sum(dim=(-2, -1)) > 0.1**2
         decrease = torch.where(far & ~found.unbounded, found.decrease, 0.0)
         place = int(decrease.argmax())
         if float(decrease[place]) > least:
             least = float(decrease[place])
             best = X.clone()
             best[part[place]] = found.V[place] @ X[part[place]]
-    return best, least, unbounded
+    size = abs(state.value) + abs(float((G * X).sum()))
+    clear = 1e3 * _inputs.unit_roundoff(X) * size
+    if best is None or not least > clear:
+        return None, False
+    value, gradient = objective.value_and_gradient(best)
+    lower = all_finite(value, gradient) and value < state.value - clear
+    return ((best, value, gradient) if lower else None), False
+
+
+def _estimated_curvature(
+    problem: Problem, point: State | ScoredPoint, estimate: float | None
+) -> float:
+    """Return an estimate of the Lipschitz constant of the gradient, in the unit of the run."""
+    known = estimate or problem.objective.curvature()
+    return known or _inputs.frobenius(point.gradient) / _inputs.frobenius(point.X)
 
 
 def _plane_steps(

@@ -10,8 +10,7 @@ import jorth
 from jorth import ADMM, CSDM, UMCM, Exponential, Signature, Status
 from jorth.datasets import planted_procrustes
 from jorth.objectives import AutogradObjective
-from jorth.solvers.loop.budget import CountedObjective
-from jorth.solvers.loop.solver import Problem, Scored
+from jorth.solvers.problem import CountedObjective, Problem, ScoredPoint
 from jorth.stopping import ValueBelow
 from tests.planted import near_procrustes
 
@@ -182,7 +181,7 @@ def test_umcm_sets_back_with_a_higher_penalty():
         before, off = state.beta, state.X.clone()
         assert jorth.residual(off, sig) > 1e-6
         near = jorth.polish(off, sig)
-        state.scored = Scored(
+        state.scored = ScoredPoint(
             near, *problem.objective.value_and_gradient(near), 0.0
         )  # as the loop does
         state.mean.value = -1e9  # no step is as low as that

@@ -7,8 +7,7 @@ import torch
 import jorth
 from jorth import ADMM, Signature, Status
 from jorth.solvers.baselines.infeasible import LOST_PATIENCE
-from jorth.solvers.loop.budget import CountedObjective
-from jorth.solvers.loop.solver import Problem, Scored
+from jorth.solvers.problem import CountedObjective, Problem, ScoredPoint
 
 METHODS = ["umcm", "admm"]
 
@@ -95,7 +94,7 @@ def test_a_failed_factorisation_is_not_the_objectives_word():
     objective, sig = convex(1)
     problem, state = begun(objective, sig)
     start = state.X.clone()
-    state.scored = Scored(start, state.value, state.gradient, 0.0)
+    state.scored = ScoredPoint(start, state.value, state.gradient, 0.0)
     ADMM().step(problem, state)
     assert not torch.equal(state.X, start)
     state.Y = torch.full_like(start, 1e200)  # its square overflows
@@ -117,7 +116,7 @@ def test_the_multipliers_of_a_stationary_point_keep_it():
     )
     problem, state = begun(objective, sig)
     X = torch.from_numpy(best.x)
-    state.scored = Scored(X, *problem.objective.value_and_gradient(X), 0.0)
+    state.scored = ScoredPoint(X, *problem.objective.value_and_gradient(X), 0.0)
     assert not state.is_lost(problem.signs)
     ADMM()._go_back(problem, state)
     for _ in range(5):
@@ -131,7 +130,7 @@ def test_the_best_point_is_remembered_until_patience_is_lost():
     X = state.X.clone()
     assert not state.is_lost(problem.signs)  # nothing scored, nowhere to go back to
     for step, value in enumerate([3.0, 1.0, *[2.0] * LOST_PATIENCE]):
-        state.scored = Scored(X + step, value, torch.ones_like(X) * 2.0**step, 0.0)
+        state.scored = ScoredPoint(X + step, value, torch.ones_like(X) * 2.0**step, 0.0)
         assert state.is_lost(problem.signs) == (step == 1 + LOST_PATIENCE)
     state.go_to_best()
     assert state.value == 1.0

@@ -76,7 +76,7 @@ def test_the_best_point_is_returned(method):
 
 def test_going_back_halves_the_angle_and_forgets():
     from jorth.solvers.jobcd.averaged_steps import AveragedSteps, AveragingRule
-    from jorth.solvers.loop.solver import State
+    from jorth.solvers.problem import State
 
     rule = AveragingRule(angle=0.4, momentum=0.5, decay=0.5, patience=2)
     state = State(torch.eye(2), 1.0, torch.ones(2, 2))

@@ -13,7 +13,7 @@ import jorth
 from jorth import GaussSeidel, HyperbolicEigenvalue, Jacobi, Signature, Status
 from jorth.solvers.jobcd import _sweeps_numba as trace
 from jorth.solvers.jobcd.diagonalisation import _rotations
-from jorth.solvers.loop.budget import Clock
+from jorth.solvers.problem import Clock
 from jorth.stopping import NormAbove
 
 UNIT = 2.0**-53

@@ -123,7 +123,7 @@ def test_19_of_20_starts_work_on_other_rows(rows, signature, method):
 
 def at_the_start():
     from jorth.solvers.jobcd.averaged_steps import AveragedSteps
-    from jorth.solvers.loop.solver import State
+    from jorth.solvers.problem import State
 
     state = State(torch.eye(2), 1.0, torch.ones(2, 2))
     return state, AveragedSteps.begin(state, 0.1)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import jorth
 from jorth import _checkpoint as checkpoints
 from jorth.datasets import planted_procrustes
-from jorth.solvers.loop import budget
+from jorth.solvers import loop
 
 SIG = jorth.Signature(3, 3)
 SOURCE, TARGET, _ = planted_procrustes(
@@ -97,7 +97,7 @@ def hanging(pipe, folder):
         pipe.send("saving")
         time.sleep(600)
 
-    budget.INTERRUPT_PATIENCE = 0.2
+    loop.SAVING_SECONDS = 0.2
     checkpoints.save = hang
     try:
         minimize(checkpoint=folder, checkpoint_interval=1e9)

@@ -9,7 +9,7 @@ import pytest
 
 import jorth
 from jorth import Signature, Status
-from jorth.solvers.loop.budget import Interrupt
+from jorth.solvers.loop import Interrupt
 
 alignment = importlib.import_module("jorth.solvers.procrustes.alignment")
 SIG = Signature(3, 2)

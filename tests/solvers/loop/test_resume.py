@@ -9,7 +9,7 @@ import torch
 
 import jorth
 from jorth import CheckpointMismatch, Signature, Status
-from jorth.solvers.loop.solver import AbstractSolver, State
+from jorth.solvers.problem import AbstractSolver, State
 from jorth.stopping import NormAbove
 from tests.solvers.registry import SOLVERS, case
 

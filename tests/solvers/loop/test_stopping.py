@@ -13,10 +13,9 @@ import jorth
 from jorth import Signature, Status
 from jorth.cli import main
 from jorth.estimators import LorentzAligner
-from jorth.solvers.loop.budget import Evaluations
-from jorth.solvers.loop.record import COLUMNS, History
-from jorth.solvers.loop.solver import AbstractSolver
-from jorth.solvers.loop.stopping import Improvement, Report
+from jorth.solvers.problem import AbstractSolver, Evaluations
+from jorth.solvers.result import COLUMNS, History
+from jorth.solvers.stopping import Improvement, Report
 from jorth.stopping import (
     BlockStationary,
     GradientNorm,
@@ -31,9 +30,8 @@ HUGE = 2**63
 
 
 def report(*values):
-    history = History()
-    for value in values:
-        history.add(**(dict.fromkeys(COLUMNS, 0.0) | {"value": value}))
+    history = History.__new__(History)
+    history.rows = [[value if name == "value" else 0.0 for name in COLUMNS] for value in values]
     return Report(len(values) - 1, values[-1], 1.0, 0.0, Evaluations(), history, lambda pairs: 1.0)
 
 

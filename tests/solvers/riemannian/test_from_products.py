@@ -13,8 +13,7 @@ from jorth import Signature, Status
 from jorth.datasets import planted_procrustes
 from jorth.group.exp_log import cayley_step
 from jorth.group.gradient import skew_gradient
-from jorth.solvers.loop.budget import CountedObjective
-from jorth.solvers.loop.solver import Problem, State
+from jorth.solvers.problem import CountedObjective, Problem, State
 from jorth.solvers.riemannian import cayley_curve, line_search, scalars
 from jorth.solvers.riemannian.cayley_curve import CayleyCurve, factors_needed
 from jorth.solvers.riemannian.exponentials import RATIO, ExponentialSum, exponential_sum

@@ -12,8 +12,7 @@ import torch
 import jorth
 from jorth import RiemannianNewton, Signature, Status
 from jorth.datasets import planted_procrustes
-from jorth.solvers.loop.budget import CountedObjective
-from jorth.solvers.loop.solver import Problem, as_objective
+from jorth.solvers.problem import CountedObjective, Problem, as_objective
 from jorth.solvers.riemannian import compiled_newton as newton
 from jorth.solvers.riemannian.newton import NewtonState
 from jorth.solvers.riemannian.trust_region import hessian

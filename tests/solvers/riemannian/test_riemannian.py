@@ -10,8 +10,7 @@ import jorth
 from jorth import RiemannianCG, RiemannianLBFGS, RiemannianNewton, RiemannianSD, Signature, Status
 from jorth.datasets import planted_procrustes
 from jorth.group.gradient import skew_gradient
-from jorth.solvers.loop.budget import CountedObjective
-from jorth.solvers.loop.solver import Problem, as_objective
+from jorth.solvers.problem import CountedObjective, Problem, as_objective
 from jorth.solvers.riemannian.line_search import Line, Trial, _secant, _shorter, search
 from jorth.solvers.riemannian.preconditioner import Preconditioner
 from jorth.solvers.riemannian.scalars import inner

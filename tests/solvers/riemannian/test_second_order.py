@@ -15,7 +15,7 @@ import torch
 import jorth
 from jorth import Quadratic, RiemannianNewton, Signature
 from jorth.datasets import planted_procrustes
-from jorth.solvers.loop.solver import as_objective
+from jorth.solvers.problem import as_objective
 from jorth.solvers.riemannian.line_search import Line, Trial
 from jorth.solvers.riemannian.trust_region import GROW, SHRINK, Model, Step, truncated_step
 

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from jorth._inputs import unit_roundoff
 from jorth.group.gradient import gradient_norm
-from jorth.solvers.loop.solver import Scored, State
-from jorth.solvers.loop.stopping import Improvement
+from jorth.solvers.problem import ScoredPoint, State
+from jorth.solvers.stopping import Improvement
 
 LOST_PATIENCE = 15
 """X is lost after so many steps without a better value or gradient norm at the polished point."""
@@ -19,7 +19,7 @@ LOST_PATIENCE = 15
 class InfeasibleState(State):
     """A state that remembers the polished point with the lowest value so far."""
 
-    best: Scored | None = None
+    best: ScoredPoint | None = None
     improvement: Improvement = field(default_factory=Improvement)
 
     def is_lost(self, signs: Tensor) -> bool:

@@ -16,9 +16,7 @@ from jorth._checkpoint import NOT_SAVED
 from jorth.group.elements import scaled_violation
 from jorth.nn import CSParametrization, ExponentialParametrization
 from jorth.signature import Signature
-from jorth.solvers.loop.budget import all_finite
-from jorth.solvers.loop.solver import AbstractSolver, Problem, State
-from jorth.solvers.loop.status import Status, StopRun
+from jorth.solvers.problem import AbstractSolver, Problem, State, Status, StopRun, all_finite
 
 LEARNING_RATES = {"adam": 0.03, "lbfgs": 1.0}
 PLATEAU_PATIENCE = 20

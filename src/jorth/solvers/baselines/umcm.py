@@ -13,9 +13,7 @@ from jorth._inputs import check_auto, frobenius
 from jorth.group import component
 from jorth.group.gradient import symmetric_multiplier
 from jorth.solvers.baselines.infeasible import InfeasibleState
-from jorth.solvers.loop.budget import all_finite
-from jorth.solvers.loop.solver import AbstractSolver, Problem
-from jorth.solvers.loop.status import Status, StopRun
+from jorth.solvers.problem import AbstractSolver, Problem, Status, StopRun, all_finite
 from jorth.solvers.riemannian.line_search import RunningMean
 
 ARMIJO = 1e-4

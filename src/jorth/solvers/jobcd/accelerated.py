@@ -35,9 +35,7 @@ from jorth.solvers.jobcd.quadratic_sweeps import (
     SweepForm,
     rows_of_a_block,
 )
-from jorth.solvers.loop.budget import all_finite
-from jorth.solvers.loop.solver import AbstractSolver, Problem, State
-from jorth.solvers.loop.status import StopRun
+from jorth.solvers.problem import AbstractSolver, Problem, State, StopRun, all_finite
 
 MEMORY_IN_A_FRAME, MEMORY_OTHERWISE = 5, 10
 """The number of sweeps remembered."""

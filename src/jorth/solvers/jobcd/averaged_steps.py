@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from jorth.plane.averages import SlopeAverages
-from jorth.solvers.loop.solver import State
+from jorth.solvers.problem import State
 
 FLAT_SHARE = 0.25
 """f counts as flat while it is within this share of |f| at the start."""

@@ -15,7 +15,7 @@ from jorth.plane import apply_rows
 from jorth.plane.families import NEAR_NULL
 from jorth.plane.problem import RELATIVE_THETA
 from jorth.solvers.jobcd.quadratic_sweeps import CHUNK
-from jorth.solvers.loop.solver import Problem, State
+from jorth.solvers.problem import Problem, State
 
 
 class Trace(NamedTuple):

@@ -32,7 +32,7 @@ from jorth.solvers.jobcd.quadratic_sweeps import (
     oriented,
     rows_of_a_block,
 )
-from jorth.solvers.loop.solver import AbstractSolver, Problem
+from jorth.solvers.problem import AbstractSolver, Problem
 
 
 @dataclass

@@ -30,9 +30,7 @@ from jorth.solvers.jobcd.majorised import (
     majorised_step,
 )
 from jorth.solvers.jobcd.quadratic_sweeps import oriented, transposed_form
-from jorth.solvers.loop.budget import all_finite
-from jorth.solvers.loop.solver import AbstractSolver, Problem, State
-from jorth.solvers.loop.status import Status, StopRun
+from jorth.solvers.problem import AbstractSolver, Problem, State, Status, StopRun, all_finite
 
 Side = Literal["auto", "left", "right", "both"]
 MOMENTUM = 0.7

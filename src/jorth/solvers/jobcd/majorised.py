@@ -23,9 +23,7 @@ from jorth.plane.pairs import rounds_in_tournament, tournament_rounds
 from jorth.plane.rounds import Proposal, QuadraticRounds
 from jorth.signature import Signature
 from jorth.solvers.jobcd.quadratic_sweeps import StepRule, oriented
-from jorth.solvers.loop.budget import all_finite
-from jorth.solvers.loop.solver import Problem, State
-from jorth.solvers.loop.status import Status, StopRun
+from jorth.solvers.problem import Problem, State, Status, StopRun, all_finite
 
 DOUBLINGS = 60
 RELAX = {0.9: 0.8, 0.5: 0.9, -math.inf: 1.0}

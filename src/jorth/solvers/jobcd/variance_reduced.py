@@ -14,9 +14,7 @@ from jorth.solvers.jobcd.averaged_steps import AveragingRule
 from jorth.solvers.jobcd.jacobi import DECAY, MOMENTUM, Jacobi, JacobiState
 from jorth.solvers.jobcd.majorised import first_curvature
 from jorth.solvers.jobcd.quadratic_sweeps import oriented
-from jorth.solvers.loop.budget import all_finite
-from jorth.solvers.loop.solver import Problem
-from jorth.solvers.loop.status import Status, StopRun
+from jorth.solvers.problem import Problem, Status, StopRun, all_finite
 
 SMOOTHING = 0.9
 """The weight of the old curvature estimate beside a new secant."""

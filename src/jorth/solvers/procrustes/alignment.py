@@ -23,15 +23,14 @@ from jorth.linalg.polar import balance
 from jorth.objectives import Procrustes
 from jorth.signature import Signature
 from jorth.solvers.batches import check_arguments as check_batch_arguments
-from jorth.solvers.loop.budget import Interrupt, Limits
-from jorth.solvers.loop.record import Result, best_of, drift
-from jorth.solvers.loop.solver import AbstractSolver
-from jorth.solvers.loop.status import Status
-from jorth.solvers.loop.stopping import DEFAULT_TOLERANCE, default_tolerance
+from jorth.solvers.loop import Interrupt
 from jorth.solvers.minimize import minimize, starting_point
+from jorth.solvers.problem import AbstractSolver, Limits, Status
 from jorth.solvers.procrustes.batches import procrustes_batch
 from jorth.solvers.procrustes.certificate import Certificate, certificate_of
 from jorth.solvers.procrustes.starts import Clouds, Starts, component_flips
+from jorth.solvers.result import Result, best_of, feasibility_limit
+from jorth.solvers.stopping import DEFAULT_TOLERANCE, default_tolerance
 
 ALL_DIGITS = 1e-11
 """The tolerance of a run that by default goes on from the best point if the gap is open: Newton's
@@ -208,7 +207,7 @@ def procrustes(
         )  # fmt: skip
     if x0 is not None and data.dtype is not torch.float64:
         _inputs.check_finite(start, "x0")
-        check_feasible(start, signature, "x0", limit=drift(start))
+        check_feasible(start, signature, "x0", limit=feasibility_limit(start))
         x0 = orthogonal_factor(start.double(), signature, "x0")
 
     options["method"] = "auto" if method is None else method

@@ -31,11 +31,11 @@ from jorth.solvers.batches import (
     solve_many,
     starts,
 )
-from jorth.solvers.loop.budget import Interrupt, Limits
-from jorth.solvers.loop.record import Result, public
-from jorth.solvers.loop.status import Status
+from jorth.solvers.loop import Interrupt
+from jorth.solvers.problem import Limits, Status
 from jorth.solvers.procrustes.certificate import Certificate, Neighbourhood
 from jorth.solvers.procrustes.starts import Clouds, Starts
+from jorth.solvers.result import Result, public
 
 AT_ONCE = {"cpu": 2**17, "cuda": 2**27}
 """The numbers in the sources of a chunk."""

@@ -6,12 +6,14 @@ from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth._checkpoint import NOT_SAVED
 from jorth._inputs import check_choice, frobenius
 from jorth.group.gradient import skew_gradient
-from jorth.solvers.loop.solver import AbstractSolver, Problem, State
+from jorth.solvers.problem import AbstractSolver, Problem, State
 from jorth.solvers.riemannian.line_search import Line, Trial, search
 from jorth.solvers.riemannian.preconditioner import Preconditioner
 
@@ -55,11 +57,10 @@ class RiemannianMethod(AbstractSolver):
 
     def init(self, problem: Problem, X: Tensor) -> Any:
         state = super().init(problem, X)
-        assert problem.objective.scale is not None
-        state.size = problem.objective.scale.size
+        state.size = problem.objective.gradient_scale
         return state
 
-    def step(self, problem: Problem, state: Any) -> None:
+    def step(self, problem: Problem, state: Any) -> NDArray[np.float64] | None:
         """One step along a descent direction.
 
         If there is none, or f does not fall along it, the method tries again without its memory.
@@ -75,15 +76,16 @@ class RiemannianMethod(AbstractSolver):
             line = Line(g, self.direction(state, g))
         if not line.slope < 0:
             state.stalled = True
-            return
+            return None
         trial = self.search(problem, state, line)
         if trial is None:
             state.stalled = not state.memory
             state.forget()
-            return
+            return None
         state.memory = self.remember(state, line, trial)
         state.move_to(trial.X, trial.value, trial.gradient)
         state.g = trial.g
+        return None
 
     def search(self, problem: Problem, state: Any, line: Line) -> Trial | None:
         first = self.first_step(state, line)

@@ -14,9 +14,7 @@ from jorth._inputs import frobenius
 from jorth.group.exp_log import cayley_step
 from jorth.group.gradient import skew_gradient
 from jorth.signature import Signature
-from jorth.solvers.loop.budget import all_finite
-from jorth.solvers.loop.solver import Problem, State
-from jorth.solvers.loop.status import Status, StopRun
+from jorth.solvers.problem import Problem, State, Status, StopRun, all_finite
 from jorth.solvers.riemannian.cayley_curve import CayleyCurve
 from jorth.solvers.riemannian.scalars import fetch, on_device
 from jorth.solvers.riemannian.scalars import inner as inner

@@ -16,8 +16,7 @@ from jorth._checkpoint import NOT_SAVED
 from jorth._inputs import frobenius, unit_roundoff
 from jorth.objectives import QuadraticForm
 from jorth.objectives.base import is_derivative
-from jorth.solvers.loop.solver import Problem
-from jorth.solvers.loop.status import Status, StopRun
+from jorth.solvers.problem import Problem, Status, StopRun
 from jorth.solvers.riemannian.base import RiemannianMethod, RiemannianState
 from jorth.solvers.riemannian.line_search import Line, Trial, search
 from jorth.solvers.riemannian.trust_region import SHRINK, Model, hessian, truncated_step
@@ -82,44 +81,42 @@ class RiemannianNewton(RiemannianMethod):
     state_type = NewtonState
     metric_matters = False
 
-    def prepare(self) -> None:
-        _load_compiled(2)
-
     def prepare_for(self, problem: Problem, X: Tensor) -> None:
         if _runs_compiled(problem, X):
             _load_compiled(len(X))
 
-    def step(self, problem: Problem, state: NewtonState) -> None:
+    def step(self, problem: Problem, state: NewtonState) -> NDArray[np.float64] | None:
         form = problem.objective.quadratic()
         if form is not None and _runs_compiled(problem, state.X):
-            self._compiled_step(problem, state, form)
-        else:
-            super().step(problem, state)
+            return self._compiled_step(problem, state, form)
+        return super().step(problem, state)
 
     # -- quadratics on the CPU
 
-    def _compiled_step(self, problem: Problem, state: NewtonState, form: QuadraticForm) -> None:
-        """One step, or several of them if nobody looks at each."""
+    def _compiled_step(
+        self, problem: Problem, state: NewtonState, form: QuadraticForm
+    ) -> NDArray[np.float64] | None:
+        """Take one iteration, or several of them if nobody looks at each."""
         from jorth.solvers.riemannian.compiled_newton import NON_FINITE, newton_steps
 
         tools = state.compiled = state.compiled or _compiled_problem(problem, state, form)
         X = state.X.numpy().copy()
-        rows = np.empty((state.burst.most, 4))
-        enough = (state.burst.target / tools.scale, state.burst.fall / tools.scale)
+        rows = np.empty((problem.most_iterations, 4))
+        enough = (problem.tolerance * problem.objective.gradient_scale / tools.scale, math.inf)
         done, ending = newton_steps(tools.form, X, tools.basis, tools.basis_of, enough, rows)
         if done == 0:
             if ending == NON_FINITE:
                 raise StopRun(Status.NON_FINITE)
             state.stalled = True
-            return
+            return None
         rows[:, :2] *= tools.scale
-        state.burst.rows = rows[:done]
         problem.objective.count_gradients(done - 1)
         point = torch.from_numpy(X)
         value, G = problem.objective.value_and_gradient(point)
         if not math.isfinite(value):
             raise StopRun(Status.NON_FINITE)
         state.move_to(point, value, G)
+        return rows[:done]
 
     # -- everything else
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from jorth._checkpoint import NOT_SAVED
-from jorth.solvers.loop.solver import Problem
+from jorth.solvers.problem import Problem
 from jorth.solvers.riemannian.exponentials import ExponentialSum, exponential_sum
 from jorth.solvers.riemannian.scalars import fetch, on_device
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from jorth._inputs import frobenius, unit_roundoff
 from jorth.group.exp_log import cayley_step
-from jorth.solvers.loop.solver import Problem, State
+from jorth.solvers.problem import Problem, State
 from jorth.solvers.riemannian.line_search import Line, Trial, inner
 
 Product = Callable[[Tensor], Tensor]

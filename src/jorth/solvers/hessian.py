@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 from torch import Tensor
 
 from jorth import _inputs
@@ -16,23 +20,15 @@ from jorth._inputs import frobenius, unit_roundoff
 from jorth.group.elements import check_feasible, spectral_norm
 from jorth.group.exp_log import cayley_step
 from jorth.group.gradient import gradient_norm
-from jorth.objectives.base import Product, difference, is_derivative
+from jorth.objectives.base import difference, is_derivative
 from jorth.signature import Signature
-from jorth.solvers.loop.budget import CountedObjective, all_finite
-from jorth.solvers.loop.solver import as_objective
-from jorth.solvers.second_order.lowest import Vector, lowest
+from jorth.solvers.problem import CountedObjective, all_finite, as_objective
 from jorth.solvers.stationarity import point_of
 
-MAX_PRODUCTS = 1000
-ACCURACY = 1e-8
-"""The residual of Lanczos iterations relative to the norm of the Hessian."""
-CRITICAL = 1e-3
-"""A point is critical if its gradient norm is at most this part of the scale of the Hessian."""
-PROBE = 0.1
-"""How far, as an angle, the Hessian is compared with that of a neighbour."""
-ROUNDING = 4.0
-"""The errors of n u, or of u^(2/3) for differences, that a product is allowed."""
+MOST_DENSE = 300
+"""The largest dimension at which the operator is formed: that of the skew matrices for n = 25."""
 
+Vector = NDArray[np.float64]
 Kind = Literal["minimum", "degenerate", "saddle", "not critical"]
 MEANINGS: dict[Kind, str] = {
     "minimum": "a strict local minimum",
@@ -95,9 +91,9 @@ class HessianCheck:
 
 
 def hessian_check(
-    objective: Any, X: Any, signature: Signature, *, max_products: int = MAX_PRODUCTS
+    objective: Any, X: Any, signature: Signature, *, max_products: int = 1000
 ) -> HessianCheck:
-    """Whether a critical point X is a minimum, a saddle or degenerate.
+    """Tell whether a critical point X is a minimum, a saddle or degenerate.
 
     The Hessian of S -> f(R(J S) X) at S = 0 is H S = skew(J f''(X)[J S X] X^T - J S M) with the
     multiplier M = sym(J G X^T), a symmetric operator on the skew matrices S with <S, T> = tr S^T T.
@@ -140,56 +136,40 @@ def hessian_check(
     if not function.defined_everywhere:
         function.check_start(point)
     hessian = Hessian(CountedObjective(function), signature, point)
-    check, _ = examine(hessian, max_products)
-    return replace(check, direction=_inputs.like_input(check.direction, X))
-
-
-def examine(hessian: Hessian, max_products: int = MAX_PRODUCTS) -> tuple[HessianCheck, Tensor]:
-    """The check, and the skew S of the smallest eigenvalue with ||S||_F = 1."""
-    X, g = hessian.X, hessian.gradient_norm
-    unit = hessian.objective.unit
+    g, unit = hessian.gradient_norm, hessian.objective.unit
     if hessian.dimension == 0:
-        still = torch.zeros_like(X)
-        check = HessianCheck("minimum", math.inf, 0.0, 0.0, 0.0, g * unit, 0.0, still, 0)
-        return check, X.new_zeros(len(X), len(X))
-    accuracy = max(ACCURACY, 10 * hessian.noise)
-    found = lowest(hessian.product, hessian.dimension, accuracy, max_products)
-    S = hessian.skew(_signed(found.vector))
-    variation = max(hessian.scale, hessian.variation(S, found.value))
+        still = _inputs.like_input(torch.zeros_like(point), X)
+        return HessianCheck("minimum", math.inf, 0.0, 0.0, 0.0, g * unit, 0.0, still, 0)
+    accuracy = max(1e-8, 10 * hessian.noise)
+    smallest, vector, error = lowest(hessian.product, hessian.dimension, accuracy, max_products)
+    # an eigenvector has no sign of its own: its largest entry is made positive
+    S = hessian.skew(vector if vector[np.argmax(abs(vector))] > 0 else -vector)
+    variation = max(hessian.scale, hessian.variation(S, smallest))
     rounding = hessian.rounding()
     tolerance = rounding + 2 * math.sqrt(variation) * math.sqrt(g)
-    critical = g <= CRITICAL * variation + rounding
-    check = HessianCheck(
-        _kind(found.value, tolerance, critical=critical),
-        found.value * unit,
-        found.error * unit,
+    kind: Kind = "minimum" if smallest > 0 else "saddle"
+    if abs(smallest) <= tolerance:
+        kind = "degenerate"
+    if not g <= 1e-3 * variation + rounding:
+        kind = "not critical"
+    return HessianCheck(
+        kind,
+        smallest * unit,
+        error * unit,
         tolerance * unit,
         rounding * unit,
         g * unit,
         hessian.scale * unit,
-        hessian.signs[:, None] * (S @ X),
+        _inputs.like_input(hessian.signs[:, None] * (S @ point), X),
         hessian.products,
     )
-    return check, S
-
-
-def _kind(smallest: float, tolerance: float, *, critical: bool) -> Kind:
-    if not critical:
-        return "not critical"
-    if abs(smallest) <= tolerance:
-        return "degenerate"
-    return "minimum" if smallest > 0 else "saddle"
-
-
-def _signed(vector: Vector) -> Vector:
-    """The vector with its largest entry positive: an eigenvector has no sign of its own."""
-    return vector if vector[np.argmax(abs(vector))] > 0 else -vector
 
 
 class Hessian:
     """S -> skew(J f''(X)[J S X] X^T - J S M) in orthonormal coordinates of the S that move X.
 
-    Everything is in the unit of the run.
+    Everything is in the unit of the run. For a thin X the first columns of a basis U span those of
+    X, and the S that move it are those for which U^T S U is zero on the complement.
 
     Attributes:
         dimension: The number of coordinates.
@@ -200,41 +180,48 @@ class Hessian:
     """
 
     def __init__(self, objective: CountedObjective, signature: Signature, X: Tensor) -> None:
-        self.objective = objective
-        self.signature = signature
+        self.objective, self.signature, self.X = objective, signature, X
         self.signs = signature.vector(X)
-        self.X = X
-        self.value, G = objective.value_and_gradient(X)
-        if not all_finite(self.value, G):
-            raise NotFinite("objective must be finite at X with its gradient, got NaN or infinity")
-        self.gradient_size = frobenius(G)
         self._s = self.signs[:, None]
+        value, G = objective.value_and_gradient(X)
+        if not all_finite(value, G):
+            raise NotFinite("objective must be finite at X with its gradient, got NaN or infinity")
         self.gradient_norm = gradient_norm(X, G, self.signs)
         N = self._s * (G @ X.mT)
         self._M = (N + N.mT) / 2
-        self._second, exact = second_derivative(objective, X)
-        n = len(X)
+
+        def gradient(Y: Tensor) -> Tensor:
+            return objective.value_and_gradient(Y)[1]
+
+        second = objective.hessian(X)
+        known = objective.quadratic() is not None
+        exact = second is not None and (known or is_derivative(gradient, second, X))
+        self._second = second if exact else lambda V: difference(gradient, X, V)
+        n, k = X.shape
         u = unit_roundoff(X)
-        self.noise = ROUNDING * (n * u if exact else n * u + u ** (2 / 3))
+        # four times the errors of n u, or of u^(2/3) for differences, that a product is allowed
+        self.noise = 4.0 * (n * u if exact else n * u + u ** (2 / 3))
         self._norm = max(1.0, spectral_norm(X))
         self.scale = frobenius(self._M)
         self.products = 0
         self._terms = 0.0
-        self._basis, self._index = _moving(X)
+        self._basis: Tensor | None = None
+        self._index = torch.triu_indices(n, n, offset=1)
+        if k < n:
+            self._basis, sizes, _ = torch.linalg.svd(X)
+            rank = int((sizes > n * u * sizes[0]).sum())
+            self._index = self._index[:, self._index[0] < rank]
         self.dimension = self._index.shape[1]
 
     def skew(self, vector: Vector) -> Tensor:
-        """The skew matrix S with these coordinates; ||S||_F is the norm of the vector."""
+        """Return the skew matrix S with these coordinates; ||S||_F is the norm of the vector."""
         S = torch.zeros(len(self.X), len(self.X), dtype=torch.float64)
         S[self._index[0], self._index[1]] = torch.from_numpy(vector) / math.sqrt(2)
         S = (S - S.mT).to(self.X)
-        if self._basis is None:
-            return S
-        turned: Tensor = self._basis @ S @ self._basis.mT
-        return turned
+        return S if self._basis is None else self._basis @ S @ self._basis.mT
 
     def product(self, vector: Vector) -> Vector:
-        """H times a vector of coordinates."""
+        """Return H times a vector of coordinates."""
         image = self.apply(self.skew(vector))
         if self._basis is not None:
             image = self._basis.mT @ image @ self._basis
@@ -242,7 +229,8 @@ class Hessian:
         return entries.cpu().numpy()
 
     def apply(self, S: Tensor) -> Tensor:
-        """H S, which must be finite."""
+        """Return H S, which must be finite."""
+        assert self._second is not None
         self.products += 1
         W = self._second(self._s * (S @ self.X))
         bent = W @ self.X.mT
@@ -256,46 +244,80 @@ class Hessian:
         return (P - P.mT) / 2
 
     def rounding(self) -> float:
-        """The rounding error of a product: of f''(X)[V] X^T, S M and of the gradient in M."""
-        assert self.objective.scale is not None
-        gradient = self.objective.scale.size * self._norm**2
-        return self.noise * (self._terms + gradient)
+        """Return the error of a product: of f''(X)[V] X^T, S M and of the gradient in M."""
+        return self.noise * (self._terms + self.objective.gradient_scale * self._norm**2)
 
-    def variation(self, S: Tensor, eigenvalue: float) -> float:
-        """How fast H S changes along S: ||(H at R(t J S) X) S - H S||_F / t, in both directions."""
+    def variation(self, S: Tensor, eigenvalue: float, angle: float = 0.1) -> float:
+        """Return how fast H S changes along S: ||(H at R(t J S) X) S - H S||_F / t, both ways."""
         largest = 0.0
-        for angle in (PROBE, -PROBE):
-            neighbour = cayley_step(angle * self._s * S, self.X).contiguous()
+        for turn in (angle, -angle):
+            neighbour = cayley_step(turn * self._s * S, self.X).contiguous()
             with suppress(NotFinite):  # f need not be finite there
                 beside = Hessian(self.objective, self.signature, neighbour)
-                largest = max(largest, frobenius(beside.apply(S) - eigenvalue * S) / PROBE)
+                largest = max(largest, frobenius(beside.apply(S) - eigenvalue * S) / angle)
             self.products += 1
         return largest
 
 
-def _moving(X: Tensor) -> tuple[Tensor | None, Tensor]:
-    """A basis U (n, n) and the entries (2, d) of U^T S U that parametrise the S that move X.
+def lowest(
+    product: Callable[[Vector], Vector], dimension: int, accuracy: float, most: int
+) -> tuple[float, Vector, float]:
+    """Return the smallest eigenvalue of a symmetric H, its unit vector and the residual.
 
-    For a thin X the first columns of U span those of X, and S is zero on the complement. None
-    stands for U = I.
+    It is a Rayleigh quotient, which is never below the smallest eigenvalue, and some eigenvalue
+    lies within the residual ||H v - value v||.
+
+    Args:
+        product: v -> H v.
+        dimension: That of v. H is formed up to `MOST_DENSE`; else ARPACK runs on H - ||H||, since
+            it compares residuals with the eigenvalue itself, which may be zero.
+        accuracy: The residual that is enough in any case, relative to the norm of H; it should not
+            be below the rounding of the product.
+        most: About the most products if H is not formed.
     """
-    n, k = X.shape
-    index = torch.triu_indices(n, n, offset=1)
-    if n == k:
-        return None, index
-    U, sizes, _ = torch.linalg.svd(X)
-    rank = int((sizes > n * unit_roundoff(X) * sizes[0]).sum())
-    return U, index[:, index[0] < rank]
 
+    def rayleigh(vector: Vector, image: Vector) -> tuple[float, Vector, float]:
+        value = float(vector @ image)
+        return value, vector, float(np.linalg.norm(image - value * vector))
 
-def second_derivative(objective: CountedObjective, X: Tensor) -> tuple[Product, bool]:
-    """V -> f''(X)[V], and whether it is exact; otherwise it is a difference of gradients."""
+    if dimension <= MOST_DENSE:
+        H = np.stack([product(unit) for unit in np.eye(dimension)], axis=1)
+        values, vectors = eigh((H + H.T) / 2)
+        product(vectors[:, np.argmax(abs(values))])  # for the size of what it is made of
+        return rayleigh(vectors[:, 0], H @ vectors[:, 0])
+    start = np.random.default_rng(0).standard_normal(dimension)
+    start /= np.linalg.norm(start)
+    norm, image, used = 0.0, start, 1
+    for _ in range(5):  # ||H||_2 from below by the power method
+        image = product(image)
+        used += 1
+        length = float(np.linalg.norm(image))
+        if length <= norm:
+            break
+        norm, image = length, image / length
+    best = rayleigh(start, product(start))
+    if norm == 0:
+        return best
 
-    def gradient(Y: Tensor) -> Tensor:
-        return objective.value_and_gradient(Y)[1]
+    def shifted(v: Vector) -> Vector:
+        nonlocal used
+        used += 1
+        return product(v) - norm * v
 
-    exact = objective.hessian(X)
-    known = objective.quadratic() is not None
-    if exact is not None and (known or is_derivative(gradient, exact, X)):
-        return exact, True
-    return lambda V: difference(gradient, X, V), False
+    # if the accuracy is out of reach, the best of those on the way to it is returned
+    operator = LinearOperator((dimension, dimension), matvec=shifted, dtype=np.float64)
+    vectors_kept = 40
+    for wanted in (*(10.0**-k for k in range(2, 8) if 10.0**-k > accuracy), accuracy):
+        restarts = (most - used) // vectors_kept
+        if restarts < 1 or best[2] <= 0.01 * abs(best[0]):  # the error is of second order in it
+            break
+        try:
+            _, found = eigsh(
+                operator, 1, which="SA", v0=best[1] + 0.1 * start, ncv=vectors_kept,
+                tol=wanted, maxiter=restarts,
+            )  # fmt: skip
+        except ArpackError:
+            break
+        vector = found[:, 0] / np.linalg.norm(found[:, 0])
+        best = rayleigh(vector, product(vector))
+    return best

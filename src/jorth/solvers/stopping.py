@@ -1,4 +1,7 @@
-"""When to stop: criteria that combine with | (either) and & (both), and how a stall is noticed."""
+"""When to stop: criteria that combine with | (either) and & (both), and when a run has stalled.
+
+Every tolerance of a run lives here, and every criterion has no units but those it names.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,15 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from torch import Tensor
 
 from jorth._inputs import check_number, describe, unit_roundoff, whole_number
-from jorth.solvers.loop.budget import Evaluations
-from jorth.solvers.loop.record import History
-from jorth.solvers.loop.status import Status
+from jorth.solvers.problem import Evaluations, Status
+
+if TYPE_CHECKING:
+    from jorth.solvers.result import History
 
 DEFAULT_TOLERANCE = 1e-7
 """The default of `gradient_tolerance`. Procrustes problems whose source has condition 3 or 30 end
@@ -24,7 +28,7 @@ STALL_PATIENCE = 50
 
 
 def default_tolerance(X: Tensor) -> float:
-    """The default of `gradient_tolerance` for points like X."""
+    """Return the default of `gradient_tolerance` for points like X."""
     return max(DEFAULT_TOLERANCE, math.pow(unit_roundoff(X), 2 / 3))
 
 
@@ -62,30 +66,23 @@ class Report:
 
 
 class Criterion(ABC):
-    """A condition that ends the run. ``met`` says whether it holds."""
+    """A condition that ends the run."""
 
+    status: Status = Status.CONVERGED
+    """The status of a run that this criterion ends."""
     sentence: ClassVar[str] = ""
     """The criterion as a sentence, with its fields in braces."""
 
-    @property
-    def status(self) -> Status:
-        """The status of a run that this criterion ends."""
-        return Status.CONVERGED
-
     @abstractmethod
     def met(self, report: Report) -> bool:
-        """Whether the run should end."""
-
-    def reason(self) -> str:
-        """The criterion as a sentence, for the message of the result."""
-        return self.sentence.format(**vars(self)) if self.sentence else str(self)
+        """Return whether the run should end."""
 
     def explain(self, report: Report) -> str:
-        """The reason at the point where the criterion is met, with figures where they help."""
-        return self.reason()
+        """Return the criterion as a sentence, with figures where they help."""
+        return self.sentence.format(**vars(self)) if self.sentence else str(self)
 
     def fired(self, report: Report) -> Criterion | None:
-        """The criterion that ends the run here: this one or a part of it; None if it is not met."""
+        """Return the criterion that ends the run, this one or a part of it, or None."""
         return self if self.met(report) else None
 
     def __or__(self, other: Criterion) -> Criterion:
@@ -96,7 +93,7 @@ class Criterion(ABC):
 
 
 def _criterion(value: object, sign: str) -> Criterion:
-    """``value`` if it is a criterion, else a TypeError."""
+    """Return ``value`` if it is a criterion, else raise a TypeError."""
     if not isinstance(value, Criterion):
         expected = f"a criterion from jorth.stopping on both sides of {sign}"
         raise TypeError(f"stop must have {expected}, got {describe(value)}")
@@ -123,7 +120,7 @@ class AllOf(_Two):
     """Both criteria."""
 
     @property
-    def status(self) -> Status:
+    def status(self) -> Status:  # type: ignore[override]
         """Converged if one of them says so; two limits together are still a limit."""
         return Status.CONVERGED if self.second.status is Status.CONVERGED else self.first.status
 
@@ -131,9 +128,6 @@ class AllOf(_Two):
         first = self.first.fired(report)
         second = None if first is None else self.second.fired(report)
         return None if first is None or second is None else AllOf(first, second)
-
-    def reason(self) -> str:
-        return f"{self.first.reason()} and {self.second.reason()}"
 
     def explain(self, report: Report) -> str:
         return f"{self.first.explain(report)} and {self.second.explain(report)}"
@@ -171,7 +165,6 @@ class RelativeGradient(Criterion):
     """
 
     tolerance: float
-    sentence = "the gradient norm is at most {tolerance:g} of its scale"
 
     def __post_init__(self) -> None:
         check_number(self.tolerance, "tolerance", 0)
@@ -206,7 +199,7 @@ class RelativeDecrease(Criterion):
         whole_number(self.window, "window", 1)
 
     def met(self, report: Report) -> bool:
-        if len(report.history) <= self.window:
+        if len(report.history.rows) <= self.window:
             return False
         before = report.history.last("value", int(self.window) + 1)
         size = max(abs(before), abs(report.value))
@@ -217,8 +210,7 @@ class RelativeDecrease(Criterion):
 class BlockStationary(Criterion):
     """`block_stationarity` is at most ``tolerance``, checked once per ``every`` iterations.
 
-    ``pairs`` is the number of sampled pairs; None takes all. The proximal weight is relative to the
-    curvature of f, so that the criterion has no units.
+    The proximal weight is relative to the curvature of f, so that the criterion has no units.
 
     Args:
         tolerance: The largest `block_stationarity`.

@@ -1,0 +1,374 @@
+"""The loop that runs every solver: step, record, stop.
+
+Ctrl-C ends a run at its next evaluation, and the run returns what it has. A second Ctrl-C breaks
+the step off. While the result is put together and saved, Ctrl-C is ignored for `SAVING_SECONDS`;
+after that, one more gives up.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from jorth._inputs import describe, unit_roundoff
+from jorth.solvers.problem import AbstractSolver, Problem, State, Status, StopRun, all_finite
+from jorth.solvers.result import History, Result, public
+from jorth.solvers.stationarity import lower_plane, stationarity_at
+from jorth.solvers.stopping import (
+    STALL_PATIENCE,
+    Criterion,
+    GradientNorm,
+    Improvement,
+    RelativeGradient,
+    Report,
+)
+from jorth.solvers.termination import Ending, Termination, ending
+
+if TYPE_CHECKING:
+    from jorth.solvers.checkpoint import Checkpoint
+
+SAVING_SECONDS = 5.0
+"""Seconds after an ignored Ctrl-C from which the next one is obeyed."""
+MOST_AT_ONCE = 32
+"""The most iterations of compiled code between two looks at the clock and at Ctrl-C."""
+
+Callback = Callable[[Any, dict[str, float]], object]
+
+
+class Interrupt:
+    """While active in the main thread, the first SIGINT sets a flag; the next raises.
+
+    What is asked of an outer one is asked of the inner ones, and the other way round.
+
+    Args:
+        of_job: Whether the process is one of several. Then SIGTERM sets the flag too and no signal
+            raises, because torchrun passes on signals that its processes have already received
+            from the terminal, and ends them itself after a while.
+    """
+
+    def __init__(self, *, of_job: bool = False) -> None:
+        self.asked = False
+        self._held = False
+        self._ignored_at: float | None = None
+        self._of_job = of_job
+        self._before: dict[signal.Signals, Any] = {}
+
+    def requested(self) -> bool:
+        return self.asked
+
+    def hold(self) -> None:
+        """Only set the flag from now on, because there are results that must not be lost."""
+        self._held = True
+
+    def __enter__(self) -> Interrupt:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM) if self._of_job else (signal.SIGINT,):
+                self._before[number] = signal.signal(number, self._handle)
+                outer = getattr(self._before[number], "__self__", None)
+                self.asked |= isinstance(outer, Interrupt) and outer.asked
+        return self
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        first, self.asked = not self.asked, True
+        if self._of_job:
+            return
+        if not self._held:
+            if not first:
+                raise KeyboardInterrupt
+        elif self._ignored_at is None:
+            self._ignored_at = time.monotonic()
+        elif time.monotonic() - self._ignored_at > SAVING_SECONDS:
+            raise KeyboardInterrupt
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+            outer = getattr(handler, "__self__", None)
+            if isinstance(outer, Interrupt):
+                outer.asked |= self.asked
+
+
+@dataclass
+class Run:
+    """A run in progress: its problem, its state, its history and what may end it."""
+
+    problem: Problem
+    solver: AbstractSolver
+    start: Tensor
+    stop: Criterion
+    interrupt: Interrupt
+    numpy_out: bool
+    callback: Callback | None = None
+    progress: ProgressLine | None = None
+    checkpoint: Checkpoint | None = None
+    max_iterations: int | None = None
+    """The limit, if several iterations may be taken at once; it is also a part of ``stop``."""
+    several_at_once: bool = False
+    """Whether nobody looks at every iteration."""
+    state: State | None = None
+    iteration: int = 0
+    improvement: Improvement = field(default_factory=Improvement)
+    plane_step: tuple[Tensor, float, Tensor] | None = None
+    """The point that a plane step leads to, f and its gradient there, for the next step."""
+
+    def __post_init__(self) -> None:
+        feasible = self.solver.feasible
+        self.history = History(self.problem, self.start, feasible=feasible)
+        self.all_components = getattr(self.solver, "components", "start") == "all"
+        self.termination = Termination(
+            self.problem, self.history, all_components=self.all_components
+        )
+        self.several_at_once = self.several_at_once and feasible and self.history.compiled
+
+    def solve(self) -> Result:
+        """Step until something ends the run; the last complete iteration is saved in any case."""
+        objective = self.problem.objective
+        try:
+            try:
+                status, message = self._iterate()
+            except StopRun as stop:
+                status, message = stop.status, stop.status.value
+            finally:
+                self.interrupt.hold()  # from now on Ctrl-C must not destroy what was found
+        except KeyboardInterrupt:  # a second Ctrl-C, or a run outside the main thread
+            self.interrupt.hold()
+            if objective.objective.ranks is not None:  # the others are elsewhere
+                raise
+            if self.state is not None and not self.state.complete:
+                self.state.exact = False
+            status, message = Status.INTERRUPTED, Status.INTERRUPTED.value
+        finally:
+            objective.clock.pause()
+            if self.checkpoint is not None:
+                self.checkpoint.save_at_the_end(self)
+        return self._result(status, message)
+
+    def _iterate(self) -> Ending:
+        """Step, record and check until the run ends."""
+        clock = self.problem.objective.clock
+        if self.state is None:
+            clock.start()
+            self.state = self.solver.init(self.problem, self.start)
+            clock.pause()
+        while True:
+            row = self._record(self.state)
+            found = self._ending(self.state, row)
+            if found is not None:
+                break
+            self._step(self.state)
+        interrupted = self.problem.objective.limit_reached() is Status.INTERRUPTED
+        if interrupted and found[0] is not Status.CONVERGED:
+            return Status.INTERRUPTED, Status.INTERRUPTED.value
+        return found
+
+    def _step(self, state: State) -> None:
+        objective = self.problem.objective
+        if self.checkpoint is not None:
+            self.checkpoint.remember(self)
+        objective.clock.start()
+        objective.check_limits()
+        began = objective.clock.seconds
+        if self.several_at_once:
+            limit = self.max_iterations
+            left = MOST_AT_ONCE if limit is None else limit - self.iteration
+            self.problem.most_iterations = min(MOST_AT_ONCE, left)
+        state.complete = False
+        passed = None
+        if self.plane_step is None:
+            passed = self.solver.step(self.problem, state)
+        else:
+            state.move_to(*self.plane_step)
+            self.solver.restart(state)
+            self.plane_step = None
+        if passed is not None and len(passed) > 1:
+            known = len(self.history.rows)
+            self.history.record_passed(passed, state.value, self.iteration, began)
+            for row in self.history.rows[known:]:
+                self.improvement.update(row[2], row[3], 2 * unit_roundoff(state.X))
+            self.iteration += len(passed) - 1
+        self.iteration += 1
+        state.complete = True
+        objective.clock.pause()
+        if self.checkpoint is not None:
+            self.checkpoint.save_when_due(self)
+
+    def _record(self, state: State) -> dict[str, float] | None:
+        """Append the row of an iteration at which f is known."""
+        if state.unbounded or not state.exact:
+            return None
+        row = self.history.record(state, self.iteration)
+        if self.progress is not None:
+            self.progress.show(row)
+        return row
+
+    def _ending(self, state: State, row: dict[str, float] | None) -> Ending | None:
+        """Return why the run ends here, if it does."""
+        objective = self.problem.objective
+        if state.unbounded:
+            return self.termination.plane_without_minimiser(state.X)
+        asked = row is not None and self._callback_asks_to_stop(row)
+        if objective.objective.ranks is not None:
+            asked = objective.agree(asked)
+        if asked:
+            return Status.INTERRUPTED, "the callback asked to stop"
+        if row is not None and objective.objective.constant is not None:
+            return ending(Status.CONVERGED, objective.objective.constant)
+        report = self._report(state, row)
+        fired = self.stop.fired(report)
+        if fired is not None:
+            return self._ended_by(fired, report, state)
+        if row is None:  # value and gradient are unknown, so only limits can end the run
+            return None
+        if self.problem.stop_unbounded and self._diverges():
+            reason = "||X|| has grown beyond u^(-1/2), where feasibility has no digits left"
+            return self.termination.large_norm() or ending(Status.STALLED, reason)
+        eps = 2 * unit_roundoff(state.X)
+        idle = self.improvement.update(row["value"], row["gradient_norm"], eps)
+        if not state.stalled and idle < STALL_PATIENCE:
+            return None
+        reason = state.reason
+        if idle >= STALL_PATIENCE:
+            reason = f"{STALL_PATIENCE} iterations without a better value or gradient norm"
+        self.termination.look_for_scale()
+        report = self._report(state, row)
+        fired = self.stop.fired(report)
+        if fired is not None:
+            return self._ended_by(fired, report, state)
+        found = self.termination.no_progress()
+        text = self.termination.explain_stall(reason, self.problem.tolerance)
+        return found or ending(Status.STALLED, text)
+
+    def _ended_by(self, fired: Criterion, report: Report, state: State) -> Ending | None:
+        """Return the ending by a criterion, unless X runs away or a plane leads on.
+
+        A critical point is not block stationary if f is lower in a plane, where all components are
+        allowed: the next step leads there.
+        """
+        reason = fired.explain(report)
+        found = None
+        if state.exact and isinstance(fired, (GradientNorm, RelativeGradient)):
+            found = self.termination.small_gradient()
+            if found is None and self.all_components:
+                self.plane_step, unbounded = lower_plane(self.problem, state)
+                if unbounded:
+                    found = self.termination.plane_without_minimiser(state.X)
+                elif self.plane_step is not None:
+                    return None
+            if self.iteration == 0:
+                hint = "jorth.hessian_check tells whether it is a minimum"
+                reason += f"; the start is a critical point; {hint}"
+        elif state.exact and fired.status is Status.STALLED:  # the norm alone
+            found = self.termination.large_norm()
+        if found is not None:
+            return found[0], f"{found[1]}; {reason}"
+        if fired.status is Status.STALLED:
+            return fired.status, f"{reason}, and f tells nothing of what is beyond"
+        return ending(fired.status, reason)
+
+    def _diverges(self) -> bool:
+        """Return whether f falls while ||X||_2 exceeds u^(-1/2)."""
+        rows, history = self.history.rows, self.history
+        limit = unit_roundoff(self.start) ** -0.5
+        # the norm is that of X before it was polished, roughly
+        if len(rows) < 2 or not history.last("norm") > limit / 2:
+            return False
+        X = history.point.X
+        if history.scored_at != self.iteration or torch.linalg.matrix_norm(X, ord=2) <= limit:
+            return False
+        grown = history.last("norm") > 10 * history.last("norm", len(rows))
+        return grown and history.last("value") < history.last("value", 2)
+
+    def _callback_asks_to_stop(self, row: dict[str, float]) -> bool:
+        if self.callback is None:
+            return False
+        answer = self.callback(public(self.history.point.X, numpy_out=self.numpy_out), row)
+        try:
+            return bool(answer)
+        except (TypeError, ValueError, RuntimeError):
+            found = describe(answer)
+            raise TypeError(f"callback must return True, False or None, got {found}") from None
+
+    def _report(self, state: State, row: dict[str, float] | None) -> Report:
+        objective, point = self.problem.objective, self.history.point
+
+        def stationarity(pairs: int | None) -> float:
+            known = row is not None
+            return (
+                stationarity_at(self.problem, point, state.curvature, pairs) if known else math.nan
+            )
+
+        return Report(
+            self.iteration,
+            math.nan if row is None else row["value"],
+            math.nan if row is None else row["gradient_norm"],
+            objective.clock.seconds,
+            objective.count,
+            self.history,
+            stationarity,
+            objective.scale or 0.0,
+        )
+
+    def _result(self, status: Status, message: str) -> Result:
+        """Return the last point, or a better one that the solver remembers, as the last row.
+
+        It is evaluated if the solver only has an estimate there. A run that met a criterion met it
+        at the last point, so this one is returned.
+        """
+        state, history = self.state, self.history
+        if state is None or not state.exact:
+            X = self.start if state is None else state.X
+            if self.solver.feasible:
+                state = State(X, *history.evaluate(X, self.iteration))
+            else:
+                state = State(X, math.nan, torch.full_like(X, math.nan))
+        if self.state is not None and status is not Status.CONVERGED:
+            state = self.solver.choose_result(self.state, state)
+        recorded = bool(history.rows) and history.last("iteration") == self.iteration
+        if recorded and self.solver.feasible:  # a step cut short may have moved X since
+            recorded = history.last("value") == state.value * self.problem.objective.unit
+        usable = all_finite(state.value, state.gradient) or not self.solver.feasible
+        if history.rows and not usable:
+            status = Status.NON_FINITE
+            message = status.value
+        elif not recorded:
+            history.record(state, self.iteration)
+        return history.result(
+            status, message, self.iteration, method=self.solver.name, numpy_out=self.numpy_out
+        )
+
+
+class ProgressLine:
+    """One line with iteration, value and gradient norm, rewritten as the run proceeds."""
+
+    def __init__(self, name: str) -> None:
+        from rich.console import Console
+
+        self._name = name
+        self._status: Any = Console(stderr=True).status(name)
+        self._shown_at = 0.0
+
+    def __enter__(self) -> ProgressLine:
+        self._status.start()
+        return self
+
+    def show(self, row: dict[str, float]) -> None:
+        """Rewrite the line, at most ten times per second."""
+        now = time.monotonic()
+        if now - self._shown_at >= 0.1:
+            self._shown_at = now
+            self._status.update(
+                f"{self._name}  iteration {row['iteration']:.0f}  f = {row['value']:.6e}  "
+                f"gradient {row['gradient_norm']:.1e}  {row['time']:.1f} s"
+            )
+
+    def __exit__(self, *error: object) -> None:
+        self._status.stop()

@@ -1,0 +1,457 @@
+"""What a solver works on: the problem, the state it keeps and the step it takes.
+
+A run computes with f divided by a power of two near the size of the problem, its unit. So f times
+2^k is the same run to the last bit, f times any c is the same run up to rounding, and no square or
+product inside a solver overflows. Users only see the units of f.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import asdict, astuple, dataclass, field
+from enum import Enum
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from jorth._checkpoint import NOT_SAVED
+from jorth._inputs import check_number, describe, frobenius, small_as_numpy, whole_number
+from jorth.group.elements import spectral_norm
+from jorth.objectives import AbstractObjective, AutogradObjective, QuadraticForm
+from jorth.objectives.base import Product
+from jorth.plane.problem import RELATIVE_THETA
+from jorth.signature import Signature
+
+if TYPE_CHECKING:
+    from jorth.solvers.loop import Interrupt
+
+LARGEST_VALUE = 500
+"""|f| at the start is at most two to this power in the unit, however small the gradient is."""
+
+
+class Status(Enum):
+    """Why `minimize` stopped; the value of a status is its message."""
+
+    CONVERGED = "a stopping criterion was met"
+    MAX_ITERATIONS = "the limit on iterations was reached"
+    MAX_TIME = "the limit on time was reached"
+    MAX_EVALUATIONS = "the limit on evaluations was reached"
+    STALLED = "the method gets no further"
+    NOT_ATTAINED = "the infimum is not attained: f levels off as ||X|| grows without bound"
+    UNBOUNDED = "the objective is unbounded below on the feasible set"
+    NON_FINITE = "the objective returned NaN or infinity; x is the last good point"
+    INTERRUPTED = "interrupted; x is the last complete point"
+
+
+class StopRun(Exception):
+    """Raised inside a step to end the run at once; the state is valid."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status.value)
+        self.status = status
+
+
+class Clock:
+    """Count seconds spent solving. The clock is paused while the loop records, reports or saves."""
+
+    now: ClassVar[Callable[[], float]] = time.perf_counter
+    """The function that all clocks read; a benchmark may set it to processor time."""
+
+    def __init__(self, spent: float = 0.0) -> None:
+        self._spent = spent
+        self._since: float | None = None
+
+    def start(self) -> None:
+        self._since = Clock.now()
+
+    def pause(self) -> None:
+        self._spent = self.seconds
+        self._since = None
+
+    @property
+    def seconds(self) -> float:
+        running = 0.0 if self._since is None else Clock.now() - self._since
+        return self._spent + running
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How long a run may take; None means no limit."""
+
+    max_iterations: int | None = None
+    max_time: float | None = None
+    max_evaluations: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_iterations is not None:
+            whole_number(self.max_iterations, "max_iterations", 0)
+        if self.max_evaluations is not None:
+            whole_number(self.max_evaluations, "max_evaluations", 0)
+        if self.max_time is not None:
+            check_number(self.max_time, "max_time", 0)
+
+
+@dataclass
+class Evaluations:
+    """How often f, its gradient and gradients of samples were evaluated, and pairs updated.
+
+    ``hessian`` counts exact products f''(X)[V]; one that is a difference of gradients counts as
+    gradients. The products of compiled code with the matrices of a quadratic are not counted.
+    """
+
+    value: int = 0
+    gradient: int = 0
+    sample_gradient: int = 0
+    pair_updates: int = 0
+    hessian: int = 0
+
+    def __add__(self, other: Evaluations) -> Evaluations:
+        return Evaluations(*(sum(pair) for pair in zip(astuple(self), astuple(other), strict=True)))
+
+    def as_dict(self) -> dict[str, int]:
+        return asdict(self)
+
+
+class CountedObjective:
+    """An objective that counts its evaluations and ends the run when a limit is reached.
+
+    A full gradient of a finite sum of N terms also counts as N sample gradients. All that a solver
+    gets from here is f divided by the unit of the run, which the first evaluation fixes; a number
+    in the units of f, such as an option of a solver, is converted by `in_unit`.
+
+    Attributes:
+        unit: A power of two, in the units of f.
+        scale: The scale with which the gradient norm is compared, in the units of f: what the
+            objective states, or else the largest ||G X^T||_F / max(1, ||X||_2^2) seen so far. None
+            before the first evaluation.
+        scale_is_stated: Whether the objective states it.
+        interrupted: Whether Ctrl-C was pressed, in any process of a job.
+    """
+
+    def __init__(
+        self,
+        objective: AbstractObjective,
+        limits: Limits | None = None,
+        interrupt: Interrupt | None = None,
+    ) -> None:
+        self.objective = objective
+        self.samples = objective.samples
+        self.count = Evaluations()
+        self.clock = Clock()
+        self.unit = 1.0
+        self.scale: float | None = None
+        self.scale_is_stated = False
+        self.interrupted = False
+        self._late = False
+        self._limits = limits or Limits()
+        self._interrupt = interrupt
+        self._known_form: Callable[[], QuadraticForm | None] = cache(objective.quadratic)
+        self._known_curvature: Callable[[], float | None] = cache(objective.curvature)
+        self._form: tuple[float, QuadraticForm | None] = (0.0, None)
+        """A unit, and the form divided by it."""
+
+    # -- limits
+
+    def agree(self, asked: bool) -> bool:
+        """Return whether any process asks to stop.
+
+        Each process has its own clock and its own Ctrl-C. Here all clocks are set to the latest,
+        and a Ctrl-C in one process counts for all, so that all of them end in the same place.
+        """
+        ranks = self.objective.ranks
+        assert ranks is not None
+        pressed = self._interrupt is not None and self._interrupt.asked
+        anyone, interrupted, seconds = ranks.largest([asked, pressed, self.clock.seconds])
+        self.clock = Clock(seconds)
+        self.interrupted = bool(interrupted)
+        self._late = self._limits.max_time is not None and seconds > self._limits.max_time
+        return bool(anyone)
+
+    def limit_reached(self, evaluations: int = 1) -> Status | None:
+        """Return why f may not be evaluated so often again, or None."""
+        limits = self._limits
+        if self.objective.ranks is None:
+            self.interrupted = self._interrupt is not None and self._interrupt.asked
+            self._late = limits.max_time is not None and self.clock.seconds > limits.max_time
+        if self.interrupted:
+            return Status.INTERRUPTED
+        if self._late:
+            return Status.MAX_TIME
+        if limits.max_evaluations is None:
+            return None
+        # N sample gradients make one full gradient
+        samples, count = self.samples, self.count
+        spent = count.sample_gradient // samples if samples else count.gradient
+        exhausted = limits.max_evaluations - spent - count.hessian < evaluations
+        return Status.MAX_EVALUATIONS if exhausted else None
+
+    def check_limits(self) -> None:
+        """End the run if the time or the evaluations are used up, or Ctrl-C was pressed."""
+        status = self.limit_reached()
+        if status is not None:
+            raise StopRun(status)
+
+    # -- evaluations
+
+    def value_and_gradient(
+        self, X: Tensor, *, limited: bool = True, counted: bool = True
+    ) -> tuple[float, Tensor]:
+        """Return f and its gradient at X, in the unit of the run, which is fixed here if it is not.
+
+        The last point of a run is scored even if the limits are reached: it is not ``limited``.
+        """
+        if limited:
+            self.check_limits()
+        if counted:
+            self.count_gradients(1)
+        found, slope = self.objective.value_and_gradient(X)
+        # always the same memory layout, so that a resumed run rounds as this one does
+        value, gradient = found.item(), slope.detach().contiguous()
+        if self.scale is None:
+            self._fix_unit(X, value, gradient)
+        return value / self.unit, gradient if self.unit == 1 else gradient / self.unit
+
+    def _fix_unit(self, X: Tensor, value: float, gradient: Tensor) -> None:
+        """Take the power of two just above the scale, in the range of the dtype, near |f|."""
+        stated = self.objective.gradient_scale()
+        form = self._known_form() if stated is None else None
+        size = form.size() if form is not None else stated or 0.0
+        self.scale_is_stated = 0 < size < math.inf
+        if not self.scale_is_stated:
+            size = gradient_size(X, gradient)
+        self.scale = 0.0
+        if not 0 < size < math.inf:
+            return
+        self.scale = size
+        exponent = math.frexp(size)[1]
+        if math.isfinite(value):
+            exponent = max(exponent, math.frexp(value)[1] - LARGEST_VALUE)
+        most = math.frexp(torch.finfo(X.dtype).max)[1] - 8
+        self.unit = math.ldexp(1.0, max(-most, min(exponent, most)))
+
+    @property
+    def gradient_scale(self) -> float:
+        """The scale of the gradient in the unit of the run; 1 if it is unknown."""
+        return (self.scale or 0.0) / self.unit or 1.0
+
+    def raise_scale(self, size: float) -> None:
+        """Take into account a scale, in the unit of the run, that was found at another point."""
+        if not self.scale_is_stated and (self.scale or 0.0) < size * self.unit < math.inf:
+            self.scale = size * self.unit
+
+    def in_unit(self, number: float) -> float:
+        """Return a number in the units of f in the unit of the run; positive ones stay positive."""
+        return max(number / self.unit, math.ulp(0.0)) if number > 0 else number / self.unit
+
+    def count_gradients(self, times: int) -> None:
+        """Count evaluations of f and its gradient."""
+        self.count.value += times
+        self.count.gradient += times
+        self.count.sample_gradient += times * self.samples
+
+    def lazy_value_and_gradient(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the same with the value left on its device, for a caller who fetches it later."""
+        self.check_limits()
+        self.count_gradients(1)
+        value, gradient = self.objective.value_and_gradient(X)
+        return value.detach() / self.unit, gradient.detach().contiguous() / self.unit
+
+    def sample_gradient(self, X: Tensor, index: Tensor) -> Tensor:
+        self.check_limits()
+        self.count.sample_gradient += len(index)
+        return self.objective.sample_gradient(X, index).detach().contiguous() / self.unit
+
+    def sample_difference(self, X: Tensor, Y: Tensor, index: Tensor) -> Tensor:
+        """Return the mean over some samples of the gradient at X minus that at Y."""
+        self.check_limits()
+        self.count.sample_gradient += 2 * len(index)
+        return self.objective.sample_difference(X, Y, index).detach().contiguous() / self.unit
+
+    # -- what is known of f
+
+    def quadratic(self) -> QuadraticForm | None:
+        """Return f as a quadratic form, if it is one."""
+        if self._form[0] != self.unit:
+            form = self._known_form()
+            self._form = self.unit, None if form is None else form.divided(self.unit)
+        return self._form[1]
+
+    def curvature(self) -> float | None:
+        """Return a Lipschitz constant of the gradient, if one is known."""
+        known = self._known_curvature()
+        return None if known is None else self.in_unit(known)
+
+    def hessian(self, X: Tensor) -> Product | None:
+        """Return V -> f''(X)[V], exact and counted, or None; see `AbstractObjective.hessian`.
+
+        Autograd evaluates f and its gradient once for all products at X.
+        """
+        if self.objective.twice_by_autograd:
+            self.check_limits()
+            self.count_gradients(1)
+        exact = self.objective.hessian(X)
+        if exact is None:
+            return None
+        given = exact
+
+        def product(V: Tensor) -> Tensor:
+            self.check_limits()
+            self.count.hessian += 1
+            return given(V).detach().contiguous() / self.unit
+
+        return product
+
+
+def gradient_size(X: Tensor, gradient: Tensor, norm: float | None = None) -> float:
+    """Return ||G X^T||_F / max(1, ||X||_2^2) without overflow, X may be far out."""
+    largest = float(gradient.abs().max())
+    if not 0 < largest < math.inf:
+        return largest
+    size = max(1.0, spectral_norm(X) if norm is None else norm)
+    return largest * frobenius((gradient / largest) @ (X / size).mT) / size
+
+
+def all_finite(value: float, gradient: Tensor) -> bool:
+    """Return whether neither of them holds NaN or infinity."""
+    (entries,) = small_as_numpy(gradient.detach())
+    finite = np.isfinite if isinstance(entries, np.ndarray) else torch.isfinite
+    return math.isfinite(value) and bool(finite(entries).all())
+
+
+def as_objective(objective: Any) -> AbstractObjective:
+    """Return the objective itself; a function X -> scalar tensor becomes one through autograd."""
+    if isinstance(objective, AbstractObjective):
+        if objective.batch:
+            raise ValueError(f"objective must be one problem, got {objective.batch} of them")
+        return objective
+    if isinstance(objective, type) and issubclass(objective, AbstractObjective):
+        name = objective.__name__
+        raise TypeError(f"objective must be a {name}(...) with its data, got the class {name}")
+    if callable(objective):
+        return AutogradObjective(objective)
+    raise TypeError(f"objective must be a jorth objective or a function, got {describe(objective)}")
+
+
+@dataclass
+class Problem:
+    """What a solver works on."""
+
+    objective: CountedObjective
+    signature: Signature
+    signs: Tensor
+    """(n,) in the dtype and on the device of X."""
+    rng: np.random.Generator
+    stop_unbounded: bool = True
+    """Whether the user wants a run to end where f is found to be unbounded below."""
+    bounded: bool = False
+    """Whether f is known to be bounded below. Then a plane without a minimiser, or growth of ||X||
+    without limit, only shows that the infimum is not attained or cannot be reached."""
+    most_iterations: int = 1
+    """The most iterations that a step may take: several for compiled code that nobody watches."""
+    tolerance: float = 0.0
+    """The gradient norm, as a share of its scale, that need not be undercut in such a step."""
+
+    @property
+    def ends_unbounded(self) -> bool:
+        """Whether a plane without a minimiser ends the run."""
+        return self.stop_unbounded and not self.bounded
+
+    def weight(self, theta: float | None) -> float:
+        """Return the proximal weight of pair steps: negative is relative to their curvature."""
+        return -RELATIVE_THETA if theta is None else self.objective.in_unit(float(theta))
+
+
+@dataclass
+class ScoredPoint:
+    """A feasible point with f and its gradient there, and its violation before polishing."""
+
+    X: Tensor
+    value: float
+    gradient: Tensor
+    violation: float
+
+
+@dataclass
+class State:
+    """Where a run stands. A solver that remembers more adds typed fields in a subclass.
+
+    X changes in place and is always feasible, unless the solver is not ``feasible``. ``value`` and
+    ``gradient`` are those of f at X if ``exact``; otherwise they are estimates. A checkpoint holds
+    all fields except those marked `NOT_SAVED`.
+    """
+
+    X: Tensor
+    value: float
+    gradient: Tensor
+    exact: bool = True
+    unbounded: bool = False
+    stalled: bool = False
+    reason: str = "no step lowers f in this precision"
+    """Why the run stalled, if it did."""
+    curvature: float | None = None
+    """An estimate of the Lipschitz constant of the gradient, if the solver has one."""
+    scored: ScoredPoint | None = field(default=None, metadata=NOT_SAVED)
+    """The polished X and f there, for a method that leaves the constraint; else None."""
+    complete: bool = field(default=True, metadata=NOT_SAVED)
+    """False during an iteration; such a state is not saved."""
+
+    def move_to(self, X: Tensor, value: float, gradient: Tensor) -> None:
+        self.X.copy_(X)
+        self.value = value
+        self.gradient = gradient
+
+
+class AbstractSolver(ABC):
+    """A method. Its options are its fields, and everything it remembers is in the state."""
+
+    name: str
+    state_type: ClassVar[type[Any]] = State
+    feasible: bool = True
+    """False for a method that leaves the constraint; the loop polishes its points to score them."""
+    thin: bool = True
+    """Whether x0 may have fewer columns than rows."""
+
+    def prepare_for(self, problem: Problem, X: Tensor) -> None:  # noqa: B027
+        """Load and compile what the steps from points like X need, before the clock starts."""
+
+    def check_start(self, samples: int, X: Tensor) -> None:
+        """Raise a ValueError if the method cannot start at X, or on a sum of that many terms.
+
+        ``samples`` is 0 for a function that is not a sum.
+        """
+        square = X.shape[0] == X.shape[1]
+        side = getattr(self, "side", "left")
+        if side in ("right", "both") and not square:
+            raise ValueError(f'side must be "left" for a thin x0 {tuple(X.shape)}, got "{side}"')
+        if not self.thin and not square:
+            raise ValueError(f"x0 must be square for {self.name}, got {tuple(X.shape)}")
+
+    def init(self, problem: Problem, X: Tensor) -> Any:
+        """Return the state at the start; value and gradient there must be finite."""
+        value, gradient = problem.objective.value_and_gradient(X)
+        if not all_finite(value, gradient):
+            raise StopRun(Status.NON_FINITE)
+        state: Any = self.state_type(X, value, gradient)
+        return state
+
+    @abstractmethod
+    def step(self, problem: Problem, state: Any) -> NDArray[np.float64] | None:
+        """Take one iteration, in place.
+
+        Compiled code may take ``problem.most_iterations``. It then returns (t, 4): for each of them
+        the decrease of f and the gradient norm, in the unit of the run, the violation and ||X||_2.
+        """
+
+    def restart(self, state: Any) -> None:  # noqa: B027
+        """Forget what belongs to the path to X, which has been moved by a step in a plane."""
+
+    def choose_result(self, state: Any, last: State) -> State:
+        """Return the point of the result: the last one, unless the solver has a better one."""
+        return last

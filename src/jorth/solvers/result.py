@@ -1,0 +1,277 @@
+"""The result of a run, and the history from which it is made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from jorth._inputs import describe, unit_roundoff
+from jorth.group import polish
+from jorth.group.elements import scaled_violation, spectral_norm
+from jorth.group.gradient import gradient_norm
+from jorth.solvers.problem import (
+    Evaluations,
+    Problem,
+    ScoredPoint,
+    State,
+    Status,
+    all_finite,
+    gradient_size,
+)
+
+COLUMNS = (
+    *("time", "iteration", "value", "gradient_norm", "residual", "norm"),
+    *("value_evaluations", "gradient_evaluations", "sample_gradient_evaluations"),
+    *("pair_updates", "hessian_evaluations"),
+)
+MOST_ROWS_COMPILED = 64
+"""The most rows of X for which compiled norms are faster than those of torch."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of a run.
+
+    Attributes:
+        x: The point, of the kind, dtype and device of the start.
+        value: f(x).
+        status: Why the run ended.
+        message: The same as a sentence.
+        iterations: Sweeps for Gauss-Seidel, gradient steps for all others.
+        evaluations: The `Evaluations` of the run, including those that score a polished or last
+            point.
+        time: Seconds spent solving, without recording, callbacks and checkpoints.
+        gradient_norm: ||skew(J G x^T)||_F.
+        residual: max |x^T J x - J| / max(1, ||x||_2^2), with ||x||_2 to one per cent.
+        violation: The same before polishing for methods that leave the constraint, else the
+            residual.
+        history: Arrays of equal length, one row per recorded iteration; ``norm`` is ||X||_2 to one
+            per cent. For a method that leaves the constraint, value and gradient norm are those of
+            the polished point, which x would be if the run ended there (NaN where it cannot be
+            polished), and ``residual`` and ``norm`` are those of X before polishing.
+        stages: The results of runs from several starts; empty for a single run.
+        gradient_scale: The scale of the gradient, to which ``gradient_tolerance`` is relative.
+        method: The name of the method that ran, such as "riemannian-lbfgs".
+        bound: A lower bound on f over all feasible points, of `procrustes`; None where no bound is
+            known.
+        gap: (value - bound) / max(value, u f(0)), so that 0 means that no x is better; None where
+            no bound is known.
+    """
+
+    x: Any
+    value: float
+    status: Status
+    message: str
+    iterations: int
+    evaluations: Evaluations
+    time: float
+    gradient_norm: float
+    residual: float
+    violation: float
+    history: dict[str, NDArray[np.float64]] = field(repr=False)
+    stages: tuple[Result, ...] = field(default=(), repr=False)
+    gradient_scale: float = math.nan
+    method: str = ""
+    bound: float | None = None
+    gap: float | None = None
+
+    @property
+    def success(self) -> bool:
+        """Whether a stopping criterion was met."""
+        return self.status is Status.CONVERGED
+
+    def __str__(self) -> str:
+        """Return a few lines for `print`; `repr` has the numbers of x, too."""
+        lines = {
+            "status": f"{self.status.name}, {self.message}",
+            "method": self.method,
+            "value": f"{self.value:.10g}",
+            "gradient norm": f"{self.gradient_norm:.3g}",
+            "residual": f"{self.residual:.3g}",
+            "iterations": f"{self.iterations} in {self.time:.3g} s",
+            "x": describe(self.x),
+        }
+        if self.gap is not None:
+            lines["gap"] = f"{self.gap:.3g}, no feasible x has a value below {self.bound:.10g}"
+        return "\n".join(f"{name:<13}  {text}" for name, text in lines.items())
+
+
+def best_of(runs: Sequence[Result]) -> Result:
+    """Return the run with the lowest value, with the counts of all of them, which are its stages.
+
+    It is not called converged if the last run was interrupted, or found the objective unbounded.
+    """
+    last = runs[-1]
+    best = min(runs, key=lambda run: math.inf if math.isnan(run.value) else run.value)
+    if last.status is Status.UNBOUNDED:
+        best = last
+    elif last.status is Status.INTERRUPTED:  # components without a run may hold something better
+        best = replace(best, status=last.status, message=last.message)
+    return replace(
+        best,
+        iterations=sum(run.iterations for run in runs),
+        time=sum(run.time for run in runs),
+        evaluations=sum((run.evaluations for run in runs), Evaluations()),
+        stages=tuple(runs),
+    )
+
+
+def feasibility_limit(X: Tensor) -> float:
+    """Return the scaled residual up to which X counts as feasible: the rounding of a long run."""
+    return 1e3 * X.shape[-2] * unit_roundoff(X)
+
+
+def public(X: Tensor, *, numpy_out: bool) -> Any:
+    """Return a copy of X for the user."""
+    copy = X.detach().clone()
+    return copy.cpu().numpy() if numpy_out else copy
+
+
+class History:
+    """The recorded iterations of a run, whose points are scored by the objective.
+
+    Attributes:
+        rows: A list for each recorded iteration, see `COLUMNS`; values in the units of f.
+        point: The last point that could be scored, as the user would get it.
+        scored_at: The iteration of that point.
+        counted_at: The last iteration for which an evaluation was counted: a resumed run scores its
+            last point again.
+    """
+
+    def __init__(self, problem: Problem, start: Tensor, *, feasible: bool) -> None:
+        self.problem = problem
+        self.feasible = feasible
+        self.rows: list[list[float]] = []
+        signs = problem.signs
+        thin = start.shape[1] < start.shape[0]
+        self.gram = start.mT @ (signs[:, None] * start) if thin else torch.diag(signs)
+        self.point = ScoredPoint(start, math.nan, torch.full_like(start, math.nan), math.nan)
+        self.scored_at = self.counted_at = -1
+        self.compiled = start.device.type == "cpu" and len(start) <= MOST_ROWS_COMPILED
+        self._constraint = _doubles(signs, self.gram) if self.compiled else []
+
+    def record(self, state: State, iteration: int) -> dict[str, float]:
+        """Score the point of the state and append a row."""
+        objective = self.problem.objective
+        norm, violation, slope = self.norms(state.X, state.gradient)
+        point = self._score(state, violation, iteration)
+        if point is not None:
+            self.point = point
+            self.scored_at = iteration
+            if not objective.scale_is_stated:
+                objective.raise_scale(gradient_size(point.X, point.gradient, norm))
+            if not self.feasible:
+                slope = self.norms(point.X, point.gradient)[2]
+        unit = objective.unit
+        scored = (math.nan, math.nan) if point is None else (point.value * unit, slope * unit)
+        count = objective.count
+        row = [objective.clock.seconds, float(iteration), *scored, violation, norm]
+        row += map(float, vars(count).values())
+        self.rows.append(row)
+        return dict(zip(COLUMNS, row, strict=True))
+
+    def record_passed(
+        self, steps: NDArray[np.float64], value: float, iteration: int, began: float
+    ) -> None:
+        """Append a row for each iteration but the last of a step, after which f is ``value``.
+
+        Values are ``value`` plus the later decreases, so that they do not cancel. The times are
+        spread evenly, and each iteration has evaluated f and its gradient once.
+        """
+        objective = self.problem.objective
+        done = np.arange(1, len(steps))
+        one = np.array([1, 1, objective.samples, 0, 0])
+        counts = np.array(list(vars(objective.count).values()))
+        table = np.empty((len(done), len(COLUMNS)))
+        table[:, 0] = began + done * (objective.clock.seconds - began) / len(steps)
+        table[:, 1] = iteration + done
+        table[:, 2] = (value + np.cumsum(steps[::-1, 0])[::-1][1:]) * objective.unit
+        table[:, 3] = steps[:-1, 1] * objective.unit
+        table[:, 4:6] = steps[:-1, 2:]
+        table[:, 6:] = counts - (len(steps) - done)[:, None] * one
+        self.rows += table.tolist()
+
+    def norms(self, X: Tensor, G: Tensor) -> tuple[float, float, float]:
+        """Return ||X||_2 to one per cent, the scaled violation and the gradient norm."""
+        if self.compiled:
+            from jorth.group._numba import point_norms
+
+            norms: tuple[float, float, float] = point_norms(*_doubles(X, G), *self._constraint)
+            return norms
+        norm, signs = spectral_norm(X), self.problem.signs
+        violation = scaled_violation(X, signs, self.gram, norm).item()
+        return norm, violation, gradient_norm(X, G, signs)
+
+    def _score(self, state: State, violation: float, iteration: int) -> ScoredPoint | None:
+        """Return the point as the user would get it; None if it cannot be polished or evaluated."""
+        if self.feasible:
+            return ScoredPoint(state.X.clone(), state.value, state.gradient, violation)
+        state.scored = None
+        try:
+            X = polish(state.X, self.problem.signature)
+        except ValueError:  # not near a feasible point, or not finite
+            return None
+        value, gradient = self.evaluate(X, iteration)
+        if all_finite(value, gradient):
+            state.scored = ScoredPoint(X, value, gradient, violation)
+        return state.scored
+
+    def evaluate(self, X: Tensor, iteration: int) -> tuple[float, Tensor]:
+        """Return f and its gradient at X, counted unless this iteration was counted before."""
+        counted = self.counted_at != iteration
+        self.counted_at = iteration
+        return self.problem.objective.value_and_gradient(X, limited=False, counted=counted)
+
+    def last(self, name: str, back: int = 1) -> float:
+        """Return the value of a column ``back`` rows from the end."""
+        return self.rows[-back][COLUMNS.index(name)]
+
+    def columns(self) -> dict[str, NDArray[np.float64]]:
+        """Return an array for each column."""
+        table = np.array(self.rows).reshape(-1, len(COLUMNS))
+        return dict(zip(COLUMNS, table.T.copy(), strict=True))
+
+    def result(
+        self, status: Status, message: str, iterations: int, *, method: str, numpy_out: bool
+    ) -> Result:
+        """Return the result, with the last point that was scored."""
+        objective, point = self.problem.objective, self.point
+        # f may have been looked at once more, to say how the run ended
+        self.rows[-1][-5:] = map(float, vars(objective.count).values())
+        if self.scored_at != iterations:
+            at = max(self.scored_at, 0)
+            message += f"; the last point cannot be polished or scored, x is that of iteration {at}"
+        if self.feasible and self.scored_at == self.last("iteration"):
+            residual, slope = self.last("residual"), self.last("gradient_norm")
+        else:
+            _, residual, slope = self.norms(point.X, point.gradient)
+            slope *= objective.unit
+        if residual > feasibility_limit(point.X):
+            message += f"; rounding on a long path left a residual of {residual:.1g}: polish x"
+        return Result(
+            x=public(point.X, numpy_out=numpy_out),
+            value=point.value * objective.unit,
+            status=status,
+            message=message,
+            iterations=iterations,
+            evaluations=objective.count,
+            time=objective.clock.seconds,
+            gradient_norm=slope,
+            residual=residual,
+            violation=residual if self.feasible else point.violation,
+            history=self.columns(),
+            gradient_scale=objective.scale or 0.0,
+            method=method,
+        )
+
+
+def _doubles(*tensors: Tensor) -> list[NDArray[np.float64]]:
+    """Return contiguous arrays of float64."""
+    return [tensor.detach().double().contiguous().numpy() for tensor in tensors]

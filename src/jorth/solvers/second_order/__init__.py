@@ -1,1 +1,0 @@
-"""Second-order conditions: the smallest eigenvalue of the Hessian."""

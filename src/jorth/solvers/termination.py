@@ -1,0 +1,400 @@
+"""How a run ended, where that is not plain: X runs away, or nothing gets better.
+
+    the run has met                f is looked at                      it ends as
+    a plane without a minimiser    along all boosts (quadratics)       UNBOUNDED, NOT_ATTAINED
+    ||X|| beyond a limit           at norms up to ||X||                UNBOUNDED, NOT_ATTAINED
+    a small gradient, far out      at norms up to ||X|| and one more   NOT_ATTAINED
+    no progress                    at larger norms                     UNBOUNDED, NOT_ATTAINED
+
+or else as what it has met, CONVERGED or STALLED. As X runs away, ||X|| grows and f falls, whether f
+falls without bound or approaches an infimum. The two are told apart by what is proved of a
+quadratic f, and otherwise by the values of f along a curve on which ||X|| grows: the large
+rapidities of the hyperbolic CS decomposition of X are scaled by t, so that ||X(t)|| = ||X||^t. Over
+equal steps of log ||X|| the falls of f grow or stay (f ~ -||X||^a, f ~ -log ||X||: unbounded), or
+they die out (f ~ f* + ||X||^-a: the infimum f* is approached and not attained). Falls that rounding
+could explain say nothing. All of this has no units.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import Enum, auto
+from itertools import pairwise
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from jorth._inputs import frobenius, unit_roundoff
+from jorth.group import polish
+from jorth.group.elements import spectral_norm
+from jorth.group.exp_log import cayley_step
+from jorth.objectives import QuadraticForm
+from jorth.objectives.quadratic import is_definite
+from jorth.signature import Signature
+from jorth.solvers.problem import Problem, Status, gradient_size
+from jorth.solvers.result import History
+
+Ending: TypeAlias = tuple[Status, str]
+
+LEAST_NORM = 2.0
+"""Below this norm X has not gone anywhere."""
+LEAST_ROOM = 4.0
+"""f is looked at beyond X if ||X|| can grow at least by this factor."""
+NOISE = 4.0
+"""The rounding of f is taken as this multiple of its change when X is rounded differently."""
+INWARD = (0.25, 0.5, 0.75, 1.0)
+"""The exponents t of ||X||^t at which f is looked at on the way to X."""
+
+
+def ending(status: Status, reason: str) -> Ending:
+    """Return a status and its message with the reason."""
+    return status, f"{status.value}: {reason}"
+
+
+class Termination:
+    """Decide how a run ended, from its problem and its history.
+
+    Args:
+        problem: The problem.
+        history: The iterations so far.
+        all_components: Whether steps may lead to other components.
+    """
+
+    def __init__(self, problem: Problem, history: History, *, all_components: bool) -> None:
+        self._problem = problem
+        self._objective = problem.objective
+        self._history = history
+        self._all_components = all_components
+        signature = problem.signature
+        self._compact = signature.p == 0 or signature.q == 0  # X cannot run away
+
+    # -- the rows of the table
+
+    def plane_without_minimiser(self, X: Tensor) -> Ending:
+        """Return the ending of a run in which some pair has no best step at X."""
+        form = self._objective.quadratic()
+        if form is None:  # only the surrogate is known to have none
+            stalled = ending(Status.STALLED, "the surrogate of f has no minimiser in some plane")
+            return self.large_norm(X) or stalled
+        far, signs = X.double(), self._problem.signs.double()
+        flips = (False, True) if self._all_components else (False,)
+        boosts = [boost_coefficients(form.like(far), far, signs, flip=flip) for flip in flips]
+        falls = any(boost.falls_without_bound(self._all_components) for boost in boosts)
+        falls = falls or prove(form, self._problem.signature) is Proof.UNBOUNDED
+        if not falls and any(boost.levels_off() for boost in boosts):
+            return ending(Status.NOT_ATTAINED, "along a boost f levels off and never rises again")
+        return ending(Status.UNBOUNDED, "along a boost f falls without end")
+
+    def large_norm(self, X: Tensor | None = None) -> Ending | None:
+        """Return the ending where ||X|| is beyond a limit, if f tells."""
+        return self._judge(self._history.point.X if X is None else X, INWARD)
+
+    def small_gradient(self) -> Ending | None:
+        """Return NOT_ATTAINED if X ran away and f goes on falling, although its gradient is small.
+
+        X has run away if ||X|| still grew clearly while the gradient norm fell to a thousandth.
+        """
+        columns = self._history.columns()
+        norms, slopes, norm = columns["norm"], columns["gradient_norm"], self._norm()
+        if self._compact or len(norms) < 2 or not norm >= LEAST_NORM:
+            return None
+        near = np.fmin.accumulate(slopes) <= 1e3 * slopes[-1]
+        before = max(int(near.argmax()) - 1, 0)
+        if not norm >= 1.05 * norms[before]:
+            return None
+        X = self._history.point.X
+        room = unit_roundoff(X) ** -0.5 / norm
+        beyond = 1 + min(0.25, math.log(room) / math.log(norm)) if room >= LEAST_ROOM else None
+        found = self._judge(X, INWARD if beyond is None else (*INWARD, beyond))
+        return found if found is not None and found[0] is Status.NOT_ATTAINED else None
+
+    def no_progress(self) -> Ending | None:
+        """Return the ending of a run that gets no further, if it is not just rounding."""
+        X, norm = self._history.point.X, self._norm()
+        if not norm >= LEAST_NORM:
+            return None
+        if self._is_rounding(norm):
+            return self.small_gradient()
+        ratio = math.log(unit_roundoff(X) ** -0.5) / math.log(norm)
+        if ratio < 1.25:
+            return self.large_norm()
+        return self._judge(X, [1 + (ratio - 1) * step / 3 for step in range(4)])
+
+    def explain_stall(self, reason: str, tolerance: float) -> str:
+        """Return the reason for which a run stalled, where it stands, and what to do."""
+        slope, norm = self._history.last("gradient_norm"), self._history.last("norm")
+        scale = self._objective.scale or 0.0
+        if not (scale > 0 and math.isfinite(slope)):
+            return reason
+        share = slope / scale
+        where = f"{reason}; the gradient norm {slope:.2g} is {share:.1g} of its scale"
+        dtype = self._history.point.X.dtype
+        if not self._is_rounding(norm):
+            remedy = "Another method may get further from x0=result.x"
+            if self._objective.quadratic() is None:
+                remedy += "; jorth.objectives.check_objective finds kinks and wrong gradients"
+            return f"{where}, and {tolerance:.2g} was asked for. {remedy}"
+        where += f", which rounding in {str(dtype).removeprefix('torch.')} explains"
+        if norm >= 100:
+            remedy = "Scale the data, or start where the minimiser has a smaller norm"
+            return f"{where} at ||X|| = {norm:.2g}: it grows with ||X||^2. {remedy}"
+        better = ", and float64 goes further" if dtype == torch.float32 else ""
+        return f"{where}: gradient_tolerance={2 * share:.0e} accepts it{better}"
+
+    def look_for_scale(self) -> None:
+        """Take the scale of the gradient from a neighbour, if the run began at a minimum.
+
+        It has seen no other gradient than rounding then, which is no scale.
+        """
+        objective = self._objective
+        known = objective.scale_is_stated or not objective.objective.defined_everywhere
+        if known or objective.limit_reached() is not None:
+            return
+        X = self._history.point.X
+        random = torch.Generator().manual_seed(0)
+        S = torch.randn(len(X), len(X), generator=random, dtype=torch.float64).to(X)
+        S = S - S.mT
+        S = S * (0.5 / max(frobenius(S), 0.5))
+        neighbour = cayley_step(self._problem.signs[:, None] * S, X).contiguous()
+        value, gradient = objective.value_and_gradient(neighbour, limited=False)
+        size = gradient_size(neighbour, gradient)
+        if math.isfinite(value) and (objective.scale or 0.0) < 1e-3 * size * objective.unit:
+            objective.raise_scale(size)
+
+    # -- what they look at
+
+    def _norm(self) -> float:
+        """Return ||X|| of the point that the run would return, to one per cent."""
+        history = self._history
+        return history.last("norm") if history.feasible else spectral_norm(history.point.X)
+
+    def _is_rounding(self, norm: float) -> bool:
+        """Return whether rounding explains the gradient norm: it is at most 1e3 u ||X||^2."""
+        u = unit_roundoff(self._history.point.X)
+        level = 1e3 * u * max(norm, 1.0) ** 2 * (self._objective.scale or 0.0)
+        return self._history.last("gradient_norm") <= level
+
+    def _judge(self, X: Tensor, exponents: Sequence[float]) -> Ending | None:
+        """Return UNBOUNDED or NOT_ATTAINED by a proof, or by f where ||X(t)|| = ||X||^t."""
+        if self._compact:
+            return None
+        form = self._objective.quadratic()
+        proof = None if form is None else prove(form, self._problem.signature)
+        if proof is Proof.UNBOUNDED:
+            reason = "A - mu J has a negative eigenvalue for every mu"
+            return ending(
+                Status.UNBOUNDED, f"{reason}, so that f falls without end along some boost"
+            )
+        found = None if proof is Proof.ATTAINED else self._values_on_a_curve(X, exponents)
+        if found is None:
+            return None
+        norms, values, rounding = found
+        status = classify_divergence(values, rounding)
+        bounded = self._problem.bounded or proof is Proof.BOUNDED
+        if status is None or (bounded and status is Status.UNBOUNDED):
+            return None
+        falls = [before - after for before, after in pairwise(values)]
+        first, last = (f"{self._objective.unit * fall:.2g}" for fall in (falls[0], falls[-1]))
+        a, b, c, d = (f"{norm:.2g}" for norm in (*norms[:2], *norms[-2:]))
+        reason = f"f falls by {first} as ||X|| grows from {a} to {b}, and by {last} from {c} to {d}"
+        if status is Status.UNBOUNDED and falls[-1] < 2 * falls[-2]:  # as a logarithm does
+            reason += "; so slow a fall may also lead to an infimum far away"
+        return ending(status, reason)
+
+    def _values_on_a_curve(
+        self, X: Tensor, exponents: Sequence[float]
+    ) -> tuple[Sequence[float], Sequence[float], Sequence[float]] | None:
+        """Return norms, values of f and their rounding along the curve through X, or along the run.
+
+        None stands for values that say nothing.
+        """
+        objective = self._objective
+        if objective.objective.nonsmooth or spectral_norm(X) < LEAST_NORM:
+            return None
+        evaluable = objective.objective.defined_everywhere
+        points = None
+        if evaluable and objective.limit_reached(3 * len(exponents)) is None:
+            points = stretched(X, self._problem.signature, exponents)
+        eps = torch.finfo(X.dtype).eps
+        if points is not None:
+            norms = [float(torch.linalg.matrix_norm(point, ord=2)) for point in points]
+            moves = eps * rounding_pattern(X)
+            values, rounding = [], []
+            for point in points:
+                value, *nearby = (
+                    objective.value_and_gradient(point * (1 + side * moves), limited=False)[0]
+                    for side in (0, 1, -1)
+                )
+                values.append(value)
+                changes = max(abs(near - value) for near in nearby)
+                rounding.append(NOISE * changes + eps * abs(value))
+            return norms, values, rounding
+        columns = self._history.columns()
+        ends, levels = columns["norm"], columns["value"] / objective.unit
+        if not ends[-1] >= LEAST_NORM:
+            return None
+        rows = [int((ends >= ends[-1] ** t * (1 - 1e-9)).argmax()) for t in INWARD]
+        if len(set(rows)) < len(rows):
+            return None
+        size = np.maximum(abs(levels[rows]), objective.gradient_scale * ends[rows] ** 2)
+        return ends[rows].tolist(), levels[rows].tolist(), (eps * size).tolist()
+
+
+def classify_divergence(values: Sequence[float], rounding: Sequence[float]) -> Status | None:
+    """Return UNBOUNDED or NOT_ATTAINED for values of f over equal steps of log ||X||.
+
+    None stands for values that rise on the way, and for those whose falls may be ``rounding``.
+    """
+    falls = [before - after for before, after in pairwise(values)]
+    noise = [before + after for before, after in pairwise(rounding)]
+    if not all(map(math.isfinite, falls)):
+        return None
+    if any(fall < -level for fall, level in zip(falls, noise, strict=True)):
+        return None
+    if falls[-1] > noise[-1] and falls[-1] >= 0.5 * max(falls):
+        return Status.UNBOUNDED
+    clear = all(fall > level for fall, level in zip(falls[:2], noise[:2], strict=True))
+    dying = all(
+        after <= 0.5 * before + level
+        for (before, after), level in zip(pairwise(falls), noise[1:], strict=True)
+    )
+    # near a minimum f rises by as much as it fell before: rounding must not hide that
+    visible = all(level <= before for before, level in zip(falls, noise[1:], strict=False))
+    return Status.NOT_ATTAINED if clear and dying and visible else None
+
+
+def rounding_pattern(X: Tensor) -> Tensor:
+    """Return a fixed matrix of +1 and -1, for X rounded differently in every entry."""
+    signs = torch.randint(0, 2, X.shape[-2:], generator=torch.Generator().manual_seed(0))
+    return (2 * signs - 1).to(X)
+
+
+def stretched(X: Tensor, signature: Signature, exponents: Sequence[float]) -> list[Tensor] | None:
+    """Return X with its rapidities of at least a quarter of the largest times each number.
+
+    ||X||_2 = e^mu becomes e^(t mu), and the points are feasible to rounding. There are none if X
+    is thin or has lost its digits.
+    """
+    if X.shape[0] != X.shape[1]:
+        return None
+    from jorth.linalg.cs import cs_decomposition
+
+    try:
+        exact = X.detach().double()
+        if X.dtype != torch.float64:
+            exact = polish(exact, signature)
+        cs = cs_decomposition(exact, signature)
+        large = cs.mu >= cs.mu[0] / 4  # the others stay below all these norms
+        longer = [replace(cs, mu=torch.where(large, t * cs.mu, cs.mu)) for t in exponents]
+        return [factors.compose().to(X) for factors in longer]
+    except ValueError:
+        return None
+
+
+# -- what can be proved of a quadratic
+
+
+class Proof(Enum):
+    """What is known of a quadratic f on the feasible set."""
+
+    ATTAINED = auto()
+    """f grows with ||X|| in every direction, so that it has a minimum."""
+    BOUNDED = auto()
+    """f is bounded below; whether it has a minimum is open."""
+    UNBOUNDED = auto()
+    """f falls without bound along some boost."""
+
+
+def prove(form: QuadraticForm, signature: Signature) -> Proof | None:
+    """Return what the pencil A - mu J tells about f = 1/2 tr(X^T A X D) + <C, X>, if anything.
+
+    X^T J X is fixed, so that A can be replaced by A - mu J. If this is positive definite for some
+    mu, f grows with ||X||^2. If it is not even semidefinite for any mu, there is a null vector x,
+    x^T J x = 0, with x^T A x < 0, and f falls like -e^(2 mu) along a boost that stretches x. For an
+    indefinite D nothing is known.
+    """
+    if signature.p == 0 or signature.q == 0:
+        return Proof.ATTAINED
+    D = form.D
+    sign = 1 if D is None else next((sign for sign in (1, -1) if is_definite(sign * D)), 0)
+    if sign == 0:
+        return None
+    from jorth.linalg.definite import is_definite_pencil
+
+    A = sign * form.A.detach().double().cpu()
+    size = frobenius(A)
+    if size == 0:
+        return Proof.BOUNDED if form.C is None else None
+    A = A / size
+    unit = torch.eye(len(A), dtype=A.dtype)
+    rounding = 16 * torch.finfo(form.A.dtype).eps
+
+    def definite(shift: float) -> bool:
+        return is_definite_pencil((A + shift * unit).numpy(), signature.signs)
+
+    if definite(-rounding):
+        return Proof.ATTAINED
+    if not definite(max(1e-10, rounding)):  # x^T A x is clearly negative
+        return Proof.UNBOUNDED
+    return Proof.BOUNDED if form.C is None and definite(rounding) else None
+
+
+class BoostCoefficients(NamedTuple):
+    """F(u) = A u + B / u + C u^2 + D / u^2 along the boosts of every pair of rows, (pairs,) each.
+
+    ``noise`` is what rounding may change in a coefficient.
+    """
+
+    A: Tensor
+    B: Tensor
+    C: Tensor
+    D: Tensor
+    noise: float
+
+    def falls_without_bound(self, all_components: bool) -> bool:
+        """Return whether some F falls to minus infinity, for u > 0 or for any u."""
+        for linear, square in ((self.A, self.C), (self.B, self.D)):
+            fall = abs(linear) if all_components else -linear
+            flat = (square <= self.noise) & (fall > self.noise)
+            if bool(((square < -self.noise) | flat).any()):
+                return True
+        return False
+
+    def levels_off(self) -> bool:
+        """Return whether some F is flat towards one end, and so approaches a value there."""
+        flat = [
+            (abs(linear) <= self.noise) & (abs(square) <= self.noise)
+            for linear, square in ((self.A, self.C), (self.B, self.D))
+        ]
+        return bool((flat[0] ^ flat[1]).any())
+
+
+def boost_coefficients(
+    form: QuadraticForm, X: Tensor, signs: Tensor, *, flip: bool = False
+) -> BoostCoefficients:
+    """Return the coefficients for boosts of all pairs of rows of opposite signs, (p q,) each.
+
+    With ``flip`` the first row of a pair changes its sign after the boost.
+    """
+    i, j = torch.meshgrid(*((signs == sign).nonzero()[:, 0] for sign in (1, -1)), indexing="ij")
+    i, j = i.flatten(), j.flatten()
+    side = -1.0 if flip else 1.0
+    A = form.A
+    XD = X if form.D is None else X @ form.D
+    G = A @ XD if form.C is None else A @ XD + form.C
+    squares, slopes = [], []
+    for turn in (1.0, -1.0):
+        half = (X[i] + turn * X[j]) / 2  # what u or 1 / u stretches
+        half_d = (XD[i] + turn * XD[j]) / 2
+        along = A[i, i] + 2 * side * turn * A[i, j] + A[j, j]
+        squares.append(along * (half * half_d).sum(1) / 2)
+        rest = side * (G[i] - A[i, i, None] * XD[i] - A[i, j, None] * XD[j])
+        rest = rest + turn * (G[j] - A[j, i, None] * XD[i] - A[j, j, None] * XD[j])
+        slopes.append((rest * half).sum(1))
+    size = form.size() * float(X.square().sum(1).max()) * len(X)
+    noise = 4 * torch.finfo(X.dtype).eps * size
+    return BoostCoefficients(slopes[0], slopes[1], squares[0], squares[1], noise)
