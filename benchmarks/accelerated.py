@@ -25,10 +25,8 @@ GAP = 1e-8
 CONDITIONS = (3.0, 30.0)
 METHODS = {
     "plain": jorth.GaussSeidel(order="cyclic"),
-    "extrapolated": jorth.AcceleratedGaussSeidel(frame="none"),
-    "frame": jorth.AcceleratedGaussSeidel(memory=0),
-    "accelerated GS": jorth.AcceleratedGaussSeidel(),
-    "accelerated J": jorth.AcceleratedJacobi(),
+    "accelerated GS": jorth.GaussSeidel(accelerate=True),
+    "accelerated J": jorth.Jacobi(accelerate=True),
     "L-BFGS": jorth.RiemannianLBFGS(),
 }
 

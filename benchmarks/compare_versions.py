@@ -128,16 +128,12 @@ def probe_estimator():
 JOBCD = jorth.optim.JOBCD
 RUNS = {
     "gs-jobcd": lambda: solve(procrustes(), "gs-jobcd", 20),
-    "gs-jobcd, greedy": lambda: solve(procrustes(), "gs-jobcd", 10, order="greedy"),
-    "gs-jobcd, blocks": lambda: solve(procrustes(), "gs-jobcd", 10, block_size=3),
+    "gs-jobcd, cyclic": lambda: solve(procrustes(), "gs-jobcd", 10, order="cyclic"),
     "gs-jobcd, J-Jacobi": lambda: solve(trace(), "gs-jobcd", 3, side="right"),
     "gs-jobcd, all components": lambda: solve(procrustes(), "gs-jobcd", 10, components="all"),
     "gs-jobcd, autograd": lambda: solve(smooth, "gs-jobcd", 2),
     "j-jobcd": lambda: solve(procrustes(), "j-jobcd", 15),
     "j-jobcd, one round": lambda: solve(procrustes(), "j-jobcd", 15, rounds_per_gradient=1),
-    "j-jobcd, greedy": lambda: solve(
-        smooth, "j-jobcd", 15, rounds_per_gradient=1, matching="greedy"
-    ),
     "j-jobcd, scalar": lambda: solve(
         procrustes(), "j-jobcd", 10, rounds_per_gradient=1, majoriser="scalar"
     ),
@@ -241,7 +237,7 @@ ADAPTIVE = dict(momentum=0.9, curvature="per-plane")
 TIMED = {
     "pair steps, n = 32": lambda: quadratic_sweep(32, 40),
     "pair steps, n = 100": lambda: quadratic_sweep(100, 6),
-    "pair steps in blocks, n = 256": lambda: quadratic_sweep(256, 1),
+    "pair steps, n = 256": lambda: quadratic_sweep(256, 1),
     "rounds, n = 32": lambda: method_on_autograd("j-jobcd", 32, 40),
     "rounds, n = 100": lambda: method_on_autograd("j-jobcd", 100, 6),
     "L-BFGS, n = 32": lambda: method_on_autograd("riemannian-lbfgs", 32, 40),

@@ -86,9 +86,7 @@ def test_steps_and_matchings_on_the_device():
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{}, dict(matching="greedy"), dict(rounds_per_gradient=5), dict(side="right")],
-    ids=str,
+    "options", [{}, dict(accelerate=True), dict(rounds_per_gradient=5), dict(side="right")], ids=str
 )
 def test_jacobi_on_the_device(options):
     sig = Signature(6, 5)

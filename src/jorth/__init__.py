@@ -21,7 +21,7 @@ _ROOMS = {
     "jorth.plane": "PlaneSolution solve_plane",
     "jorth._distributed": "RankLost",
     "jorth.signature": "Signature",
-    "jorth.solvers": "ADMM AcceleratedGaussSeidel AcceleratedJacobi BatchResult BlockStationarity "
+    "jorth.solvers": "ADMM BatchResult BlockStationarity "
     "CSDM CheckpointMismatch Exponential GaussSeidel HessianCheck Jacobi Result RiemannianCG "
     "RiemannianLBFGS RiemannianNewton RiemannianSD Status UMCM VarianceReduced "
     "as_printed block_stationarity hessian_check minimize procrustes",

@@ -46,8 +46,6 @@ from jorth.plane import PlaneSolution as PlaneSolution
 from jorth.plane import solve_plane as solve_plane
 from jorth.signature import Signature as Signature
 from jorth.solvers import ADMM as ADMM
-from jorth.solvers import AcceleratedGaussSeidel as AcceleratedGaussSeidel
-from jorth.solvers import AcceleratedJacobi as AcceleratedJacobi
 from jorth.solvers import BatchResult as BatchResult
 from jorth.solvers import BlockStationarity as BlockStationarity
 from jorth.solvers import CSDM as CSDM

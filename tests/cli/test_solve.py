@@ -246,7 +246,7 @@ def test_options_reach_the_solver(folder):
         "order": "cyclic",
         "theta": 1e-9,
         "curvature": "auto",
-        "block_size": "auto",
+        "accelerate": False,
         "majoriser": "rows",
     }
     assert about["seed"] == 7

@@ -346,12 +346,10 @@ STEP = dict(
 JOBCD = dict(components="start", theta=As("number", 1e-3), curvature=As("number", "auto"))
 RATE = dict(optimizer="adam", learning_rate=As("number", 0.01), memory=5, rebase=As("count", 2))
 SOLVERS: dict[str, Arguments] = {
-    "GaussSeidel": JOBCD | dict(side="left", order="sweep", block_size=As("count", "auto")),
+    "GaussSeidel": JOBCD | dict(side="left", order="sweep", accelerate=True),
     "Jacobi": JOBCD
-    | dict(side="auto", matching="random", rounds_per_gradient=As("count", 2), angle=0.04)
+    | dict(side="auto", rounds_per_gradient=As("count", 2), angle=0.04)
     | dict(majoriser="rows"),
-    "AcceleratedGaussSeidel": JOBCD | dict(memory=3),
-    "AcceleratedJacobi": JOBCD | dict(memory=3),
     "VarianceReduced": dict(side="auto", batch=As("count", 5), difference_batch=As("count", 2))
     | dict(probability=As("number", 0.5), safety=2.0, angle=0.02),
     "UMCM": dict(beta=As("number", 1.0)),

@@ -15,8 +15,6 @@ from tests.solvers.recomputed import QuadraticFunction, RowsFunction
 THIN = (
     "gs-jobcd",
     "j-jobcd",
-    "accelerated-gs-jobcd",
-    "accelerated-j-jobcd",
     "vr-j-jobcd",
     "exponential",
     "riemannian-sd",
@@ -297,8 +295,9 @@ def _solver(rng, name, thin, problem):
     draw = {key: value for key, value in draw.items() if value is not None}
     if thin and draw.get("side") in ("right", "both"):
         draw["side"] = "left"
-    if name == "gs-jobcd" and draw.get("order", "sweep") != "sweep":
-        draw.pop("block_size", None)
+    other = draw.get("side", "left") in ("right", "both") or draw.get("order", "sweep") != "sweep"
+    if other or "rounds_per_gradient" in draw or draw.get("curvature") == "per-plane":
+        draw.pop("accelerate", None)
     if name == "vr-j-jobcd" and rng.random() < 0.3:
         draw["batch"] = int(rng.integers(1, problem["samples"] + 1))
     return METHODS[name](**draw)
@@ -310,19 +309,16 @@ OPTIONS: dict[str, dict[str, list]] = {
     "gs-jobcd": COORDINATES
     | {
         "side": ["left", "right"],
-        "order": ["sweep", "random", "cyclic", "greedy"],
-        "block_size": [None, 1, 2],
+        "order": ["sweep", "sweep", "random", "cyclic"],
+        "accelerate": [False, True],
     },
     "j-jobcd": COORDINATES
     | {
         "side": ["auto", "left", "right", "both"],
-        "matching": ["random", "tournament", "greedy"],
+        "accelerate": [False, True],
         "rounds_per_gradient": [None, 1, 3],
         "curvature": ["auto", "auto", "auto", "per-plane"],
     },
-    "accelerated-gs-jobcd": COORDINATES
-    | {"memory": [None, 0, 2], "frame": ["balanced", "none"], "block_size": [None, 1, 2]},
-    "accelerated-j-jobcd": COORDINATES | {"memory": [None, 0, 2], "frame": ["balanced", "none"]},
     "vr-j-jobcd": COORDINATES
     | {
         "side": ["auto", "left", "right"],

@@ -20,13 +20,7 @@ QUICK = 150
 PART = 50
 """Of the 500 runs the first 150 belong to the ordinary suite."""
 UNITS = {np.float64: 2.0**-53, np.float32: 2.0**-24}
-MONOTONE = (
-    "gs-jobcd",
-    "accelerated-gs-jobcd",
-    "riemannian-sd",
-    "riemannian-cg",
-    "riemannian-lbfgs",
-)
+MONOTONE = ("gs-jobcd", "riemannian-sd", "riemannian-cg", "riemannian-lbfgs")
 LEAVES = ("umcm", "admm")
 
 

@@ -28,8 +28,8 @@ Exit codes:
 
 # as in jorth.solvers, which is not imported here because it loads torch
 METHODS = (
-    "auto, gs-jobcd, j-jobcd, accelerated-gs-jobcd, accelerated-j-jobcd, vr-j-jobcd, umcm, admm, "
-    "csdm, exponential, riemannian-sd, riemannian-cg, riemannian-lbfgs, riemannian-newton"
+    "auto, gs-jobcd, j-jobcd, vr-j-jobcd, umcm, admm, csdm, exponential, riemannian-sd, "
+    "riemannian-cg, riemannian-lbfgs, riemannian-newton"
 )
 
 SIGNATURE = (

@@ -9,8 +9,6 @@ from jorth.solvers.baselines.umcm import UMCM as UMCM
 from jorth.solvers.batches import BatchResult as BatchResult
 from jorth.solvers.hessian import HessianCheck as HessianCheck
 from jorth.solvers.hessian import hessian_check as hessian_check
-from jorth.solvers.jobcd.accelerated import AcceleratedGaussSeidel as AcceleratedGaussSeidel
-from jorth.solvers.jobcd.accelerated import AcceleratedJacobi as AcceleratedJacobi
 from jorth.solvers.jobcd.as_printed import as_printed as as_printed
 from jorth.solvers.jobcd.gauss_seidel import GaussSeidel as GaussSeidel
 from jorth.solvers.jobcd.jacobi import Jacobi as Jacobi

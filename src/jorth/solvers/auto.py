@@ -17,7 +17,6 @@ from jorth.signature import Signature
 from jorth.solvers.baselines.admm import ADMM
 from jorth.solvers.baselines.parametrized import CSDM, Exponential
 from jorth.solvers.baselines.umcm import UMCM
-from jorth.solvers.jobcd.accelerated import AcceleratedGaussSeidel, AcceleratedJacobi
 from jorth.solvers.jobcd.gauss_seidel import GaussSeidel
 from jorth.solvers.jobcd.jacobi import Jacobi
 from jorth.solvers.jobcd.variance_reduced import VarianceReduced
@@ -51,8 +50,6 @@ METHODS: dict[str, type[AbstractSolver]] = {
         Automatic,
         GaussSeidel,
         Jacobi,
-        AcceleratedGaussSeidel,
-        AcceleratedJacobi,
         VarianceReduced,
         UMCM,
         ADMM,
@@ -97,7 +94,9 @@ def choose(
         return RiemannianNewton() if newton else RiemannianLBFGS(), "a convex quadratic"
     newton = not on_cpu or n <= MOST_ROWS_OF_SHIFTED_NEWTON
     kind = "a quadratic that is bounded on the feasible set"
-    return RiemannianNewton() if newton else AcceleratedGaussSeidel(), kind
+    if newton:
+        return RiemannianNewton(), kind
+    return GaussSeidel(accelerate=True), f"{kind}, accelerated"
 
 
 def _is_bounded(form: QuadraticForm, signature: Signature) -> bool:

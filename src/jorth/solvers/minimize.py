@@ -69,10 +69,10 @@ def minimize(
             changed.
         signature: The signs of J; may be omitted if the objective has them.
         method: "auto" chooses by what the objective says about itself, and ``result.method`` and
-            the message say what it took. Others are "gs-jobcd", "j-jobcd", "accelerated-gs-jobcd",
-            "accelerated-j-jobcd", "vr-j-jobcd", "umcm", "admm", "csdm", "exponential",
-            "riemannian-sd", "riemannian-cg", "riemannian-lbfgs", "riemannian-newton", or a solver
-            such as jorth.GaussSeidel(...). Another method goes on from ``x0=result.x``.
+            the message say what it took. Others are "gs-jobcd", "j-jobcd", "vr-j-jobcd", "umcm",
+            "admm", "csdm", "exponential", "riemannian-sd", "riemannian-cg", "riemannian-lbfgs",
+            "riemannian-newton", or a solver such as jorth.GaussSeidel(...). Another method goes on
+            from ``x0=result.x``.
         max_iterations: Sweeps for Gauss-Seidel, gradient steps for all others.
         max_time: Seconds of solving, over all resumptions; recording, callbacks and checkpoints do
             not count.

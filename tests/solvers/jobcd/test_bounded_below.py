@@ -19,8 +19,6 @@ from jorth import (
     Status,
 )
 from jorth.objectives.quadratic import is_definite, is_semidefinite, square_root
-from jorth.solvers.jobcd._sweeps_numba import sweep_trace
-from jorth.solvers.jobcd.diagonalisation import _rotations_of_rows
 
 RIGHT = [GaussSeidel(side="right"), Jacobi(side="right"), GaussSeidel(side="right", theta=1e-9)]
 SIDES = [GaussSeidel(), Jacobi(), *RIGHT]
@@ -178,25 +176,6 @@ def test_definiteness_is_that_of_the_eigenvalues(n, scale):
         if semidefinite:
             F = square_root(A)
             assert (F.mT @ F - A).abs().max() <= 64 * n * 2.0**-53 * scale
-
-
-def test_rounds_on_a_device_take_the_steps_of_the_sweep():
-    """`_rotations_of_rows` on one pair against `sweep_trace` on it, near-null pairs and all."""
-    rng = np.random.default_rng(5)
-    for case in range(40):
-        F = rng.standard_normal((2, 4))
-        F[1] = F[0] * (1 if case % 2 else -1) + 10.0 ** rng.uniform(-8, 0) * F[1]
-        signs = np.array([1, -1 if case % 3 else 1], np.int8)
-        X, half = np.eye(2), F.copy()
-        sweep_trace(np.zeros((0, 0)), half, X, signs, np.array([[0, 1]]), 0.0, True)
-        V = _rotations_of_rows(torch.from_numpy(F)[None], torch.from_numpy(signs)[None], 0.0)[
-            0
-        ].numpy()
-        # the weight of 1e-12 is left out on the CPU where a null length is above 1e-4 of the other:
-        # u^4 to 1e-8
-        np.testing.assert_allclose(V, X, rtol=1e-8)
-        J = np.diag(signs.astype(float))
-        assert np.abs(X.T @ J @ X - J).max() <= 16 * 2.0**-53 * np.linalg.norm(X, 2) ** 2
 
 
 def test_rows_that_are_rounding_are_left_alone():

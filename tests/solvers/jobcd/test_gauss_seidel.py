@@ -12,8 +12,7 @@ from jorth.datasets import planted_procrustes
 from jorth.plane import all_pairs
 from jorth.plane._numba import propose_round, sweep_batch
 from jorth.solvers.jobcd._sweeps_numba import sweep_quadratic, sweep_trace
-from jorth.solvers.jobcd.majorised import compile_kernels
-from jorth.solvers.jobcd.quadratic_sweeps import StepRule
+from jorth.solvers.jobcd.sweeps import StepRule, compile_kernel
 
 UNIT = 2.0**-53
 
@@ -195,7 +194,8 @@ def test_rounding_of_the_state_never_shows():
 def test_nothing_is_compiled_on_the_clock(method):
     """What `prepare` has compiled is what the steps call: left, right,
     with and without C and D, races."""
-    compile_kernels()
+    for kind in ("majoriser", "trace", "quadratic"):
+        compile_kernel(kind)
     kernels = (sweep_quadratic, sweep_trace, sweep_batch, propose_round)
     before = [
         len(kernel.signatures) for kernel in kernels

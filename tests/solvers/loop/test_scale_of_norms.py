@@ -9,7 +9,7 @@ import jorth
 from jorth import HyperbolicEigenvalue, Quadratic, Signature, Status
 from jorth._inputs import frobenius
 from jorth.group.gradient import gradient_norm
-from jorth.solvers.jobcd.majorised import MajorisedState, secant_curvature
+from jorth.solvers.jobcd.sweeps import MajorisedState, secant_curvature
 
 SIG = Signature(3, 2)
 SCALES = [1e-300, 1e-170, 1e-20, 1.0, 1e20, 1e170, 1e300]

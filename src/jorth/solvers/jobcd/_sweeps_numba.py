@@ -1,8 +1,4 @@
-"""Sweeps of exact pair steps, compiled: no Python between pairs. It loads numba.
-
-`sweep_quadratic` and `sweep_block` minimise f = 1/2 tr(X^T A X D) + <C, X> from the left;
-`sweep_trace` is the J-Jacobi method, right steps on tr(X^T A X).
-"""
+"""Sweeps of exact pair steps, compiled: no Python between pairs. It loads numba."""
 
 from __future__ import annotations
 
@@ -24,17 +20,15 @@ from jorth.plane.families import NEAR_NULL
 from jorth.plane.problem import RELATIVE_THETA
 
 if TYPE_CHECKING:
-    from jorth.solvers.jobcd.quadratic_sweeps import StepRule
+    from jorth.solvers.jobcd.sweeps import StepRule
 
 LARGEST_SQUARE = 2.0**53
 """The squared length of a row beyond which feasibility has no digits left."""
-FINISHED, UNBOUNDED, NEEDS_ROWS = 0, 1, 2
-"""How `sweep_block` ended."""
 
 
 @inlined
 def _slopes(A: np.ndarray, C: np.ndarray, X: np.ndarray, Y: np.ndarray, i: int, j: int) -> Four:
-    """The block (i, j) of P = A Y + C X^T."""
+    """Return the block (i, j) of P = A Y + C X^T."""
     p11, p12, p21, p22 = cross_products(A, Y, i, j)
     if C.shape[1] > 0:
         c11, c12, c21, c22 = cross_products(C, X, i, j)
@@ -51,17 +45,16 @@ def sweep_quadratic(
     signs: np.ndarray,
     pairs: np.ndarray,
     rule: StepRule,
-) -> tuple[int, float]:
-    """Pair steps on rows of X in O(n) each, with Y = X D X^T updated; X and Y change in place.
+) -> int:
+    """Minimise f = 1/2 tr(X^T A X D) + <C, X> over pairs of rows, in O(n) each and in place.
 
-    C has no columns if it is zero. A concave f is majorised by its linear part: Q = 0, and theta
-    alone bounds the step; a relative theta is then the size of Q. A step that would leave a row
-    without digits counts as unbounded: it is skipped if the run continues, until most boosts are.
-    Returns the number t of pairs
-    done, or -t - 1 if the sweep stopped at an unbounded one, and the decrease.
+    Y = X D X^T is updated. C has no columns if it is zero. A concave f is majorised by its linear
+    part: Q = 0, and theta alone bounds the step; a relative theta is then the size of Q. A step
+    that would leave a row without digits counts as unbounded: it is skipped if the run continues,
+    until most boosts are. Return the number t of pairs done, or -t - 1 if the sweep stopped at an
+    unbounded one.
     """
     theta, all_components, stop_unbounded, has_d, concave = rule
-    total = 0.0
     skipped, boosted = 0, 0
     for t in range(pairs.shape[0]):
         i, j = pairs[t, 0], pairs[t, 1]
@@ -82,66 +75,21 @@ def sweep_quadratic(
             P, gram, block, weight, signs[i] != signs[j], all_components
         )
         if unbounded and stop_unbounded:
-            return -t - 1, total
+            return -t - 1
         if concave:
             plus, minus = null_lengths(X, i, j)
             if (v11 * v11 + v12 * v12) * 0.5 * (plus + minus) > LARGEST_SQUARE:
                 if stop_unbounded:
-                    return -t - 1, total
+                    return -t - 1
                 skipped += 1
                 continue
         if decrease > 0.0:
-            total += decrease
             apply_pair(X, i, j, v11, v12, v21, v22)
             conjugate_pair(Y, i, j, v11, v12, v21, v22)
             boosted += signs[i] != signs[j]
     if skipped > boosted:
-        return -pairs.shape[0] - 1, total
-    return pairs.shape[0], total
-
-
-@compiled
-def sweep_block(
-    A: np.ndarray,
-    R: np.ndarray,
-    U: np.ndarray,
-    Y: np.ndarray,
-    rows: np.ndarray,
-    signs: np.ndarray,
-    pairs: np.ndarray,
-    rule: StepRule,
-) -> tuple[int, float, int]:
-    """Pair steps on a few rows Z = U Z_0 of X for f(U) = 1/2 tr(U^T A U Y_0) + <R, U>.
-
-    The steps are those of `sweep_quadratic`; U, Y = U Y_0 U^T and ``rows`` change in place. The
-    rows are those of Z, up to an isometry from the right. They may have no columns: the sweep then
-    stops where D = I and a null length must be formed from rows. Returns the number of pairs done,
-    the decrease, and how the sweep ended.
-    """
-    theta, all_components, stop_unbounded, has_d, _ = rule
-    total = 0.0
-    for t in range(pairs.shape[0]):
-        i, j = pairs[t, 0], pairs[t, 1]
-        y11, y12, y22 = Y[i, i], Y[i, j], Y[j, j]
-        y_plus, y_minus = y11 + 2.0 * y12 + y22, y11 - 2.0 * y12 + y22
-        if not has_d and min(y_plus, y_minus) < NEAR_NULL * (y11 + y22):
-            if rows.shape[1] == 0:
-                return t, total, NEEDS_ROWS
-            y_plus, y_minus = null_lengths(rows, i, j)
-        P = _slopes(A, R, U, Y, i, j)
-        block = (A[i, i], A[i, j], A[j, j])
-        v11, v12, v21, v22, decrease, unbounded = kronecker_step(
-            P, (y11, y12, y22, y_plus, y_minus), block, theta, signs[i] != signs[j], all_components
-        )
-        if unbounded and stop_unbounded:
-            return t, total, UNBOUNDED
-        if decrease > 0.0:
-            total += decrease
-            apply_pair(U, i, j, v11, v12, v21, v22)
-            conjugate_pair(Y, i, j, v11, v12, v21, v22)
-            if rows.shape[1] > 0:
-                apply_pair(rows, i, j, v11, v12, v21, v22)
-    return pairs.shape[0], total, FINISHED
+        return -pairs.shape[0] - 1
+    return pairs.shape[0]
 
 
 @compiled
@@ -154,11 +102,11 @@ def sweep_trace(
     rounding: float,
     stop_unbounded: bool,
 ) -> int:
-    """J-Jacobi steps that diagonalise W = X^T A X, in O(n) each; columns of X are given as rows.
+    """Diagonalise W = X^T A X by J-Jacobi steps of O(n); columns of X are given as rows.
 
     A step makes w_ij zero. For opposite signs tanh 2 mu = -2 w_ij / (w_ii + w_jj) minimises the
     trace in that plane; for equal signs tan 2 phi = 2 w_ij / (w_jj - w_ii) leaves the trace as it
-    is and makes convergence quadratic. Returns the number t of pairs done, or -t - 1 if the sweep
+    is and makes convergence quadratic. Return the number t of pairs done, or -t - 1 if the sweep
     stopped at an unbounded one.
 
     If A = M^T M, F holds the columns of M X as rows: products and null lengths are formed from
@@ -215,7 +163,7 @@ def sweep_trace(
 
 @compiled
 def _largest_row(X: np.ndarray) -> float:
-    """The largest ||x_i||^2."""
+    """Return the largest ||x_i||^2."""
     largest = 0.0
     for i in range(X.shape[0]):
         largest = max(largest, np.sum(X[i] * X[i]))

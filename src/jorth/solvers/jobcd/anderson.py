@@ -1,13 +1,16 @@
-"""Anderson acceleration of a map on O(p, q), in the Lie algebra.
+"""Acceleration of GS-JOBCD and J-JOBCD: sweeps in a frame, extrapolated by Anderson's method.
 
-A sweep takes X to Y = S(X). Its move is K = (T - T^-1) / 2 with T = Y X^-1, which is in the Lie
-algebra and agrees with log T up to third order; no system is solved for it, and it has no pole. Let
-k_i be the moves of sweeps and s_i the steps taken, X_{i+1} = cay(s_i) X_i. The next step is
+An iteration takes X to Y = S(X) by a sweep, always in the same order, and then to an extrapolated
+point if f is lower there than at Y. So it lowers f by at least as much as the sweep does. On a
+quadratic f the sweep runs in the coordinates of a `Frame`, in which few sweeps are needed.
+
+Anderson's method works in the Lie algebra. The move of a sweep is K = (T - T^-1) / 2 with T =
+Y X^-1, which agrees with log T up to third order; no system is solved for it, and it has no pole.
+Let k_i be the moves of sweeps and s_i the steps taken, X_{i+1} = cay(s_i) X_i. The next step is
 
     K - sum_i gamma_i (s_i + k_{i+1} - k_i),   gamma = argmin ||K - sum_i gamma_i (k_{i+1} - k_i)||,
 
-which is where the move would vanish if it were affine in X. It is taken only where f is lower than
-at Y, so that every iteration decreases f by at least as much as a sweep does.
+which is where the move would vanish if it were affine in X.
 
 References: D. G. Anderson, Iterative procedures for nonlinear integral equations, J. ACM 12 (1965);
 H. F. Walker, P. Ni, Anderson acceleration for fixed-point iterations, SIAM J. Numer. Anal. 49
@@ -17,102 +20,328 @@ H. F. Walker, P. Ni, Anderson acceleration for fixed-point iterations, SIAM J. N
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+import torch
+from torch import Tensor
 
+from jorth.objectives import QuadraticForm
 from jorth.signature import Signature
+from jorth.solvers.jobcd.sweeps import (
+    Matrix,
+    Pairs,
+    StepRule,
+    SweepForm,
+    score,
+    sweep,
+    trace_to_diagonalise,
+)
+from jorth.solvers.problem import Problem, StopRun, all_finite
 
-Matrix: TypeAlias = NDArray[np.float64]
-DAMPING = 1e-12
-"""The weight of ||gamma||^2, where all differences have norm 1: the Gram matrix may be singular."""
-LONGEST = 1.4
-"""The bound on the norm of the boost part of a step; the Cayley transform has its pole at 2."""
-
-
-def relative_move(Y: Matrix, X: Matrix, signs: Matrix) -> Matrix:
-    """Return K = (T - J T^T J) / 2 for T = Y X^-1 = Y J X^T J, for J-orthogonal X and Y."""
-    T = (Y * signs) @ X.T * signs
-    K: Matrix = (T - signs[:, None] * T.T * signs) / 2
-    return K
-
-
-def moved_by(K: Matrix, X: Matrix) -> Matrix:
-    """Return cay(K) X = (I - K/2)^-1 (I + K/2) X = 2 (I - K/2)^-1 X - X."""
-    Y: Matrix = 2 * np.linalg.solve(np.eye(len(K)) - K / 2, X) - X
-    return Y
+Path = Literal["trace", "framed", "extrapolated", "plain"]
 
 
-def before_the_pole(K: Matrix, signature: Signature) -> bool:
-    """Check that the Cayley transform of K stays in the component of I, with a margin."""
-    if np.linalg.norm(K) <= LONGEST:
-        return True
-    boost = K[np.ix_(signature.signs > 0, signature.signs < 0)]
-    return bool(boost.size == 0 or np.linalg.norm(boost, 2) <= LONGEST)
+@dataclass
+class Acceleration:
+    """What an accelerated run remembers besides the state of the plain method."""
+
+    anderson: Anderson = field(default_factory=lambda: Anderson())
+    frame: Frame | None = None
+    order: Pairs | None = None
+    """The order of the rows in all sweeps."""
+    measured: int = 0
+    """How often J-JOBCD has measured the curvature along a step."""
+    steepest: float = 0.0
+    """The largest of these curvatures."""
+
+    def restart(self) -> None:
+        """Forget the frame and the sweeps."""
+        self.frame = None
+        self.anderson.clear()
+
+
+def choose_path(problem: Problem, state: Any, theta: float | None, *, accelerate: bool) -> Path:
+    """Choose the kind of steps: a trace is diagonalised, a fixed map of a square X extrapolated."""
+    state.trace = trace_to_diagonalise(problem, state.X, theta)
+    if state.trace is not None:
+        return "trace"
+    n, k = state.X.shape
+    if not accelerate or n != k or n < 2:
+        return "plain"
+    form = problem.objective.quadratic()
+    if form is not None:
+        # a run that continues on a concave f never ends
+        ends = problem.stop_unbounded or not SweepForm.of(form, "left", k).concave()
+        return "framed" if ends else "plain"
+    fixed_map = state.X.device.type == "cpu" and not problem.objective.objective.nonsmooth
+    return "extrapolated" if fixed_map else "plain"
+
+
+def framed_step(problem: Problem, state: Any, pairs: Pairs, rule: StepRule) -> None:
+    """Sweep over the pairs (t, 2) in a frame, and extrapolate; f is quadratic."""
+    own = state.acceleration
+    if own.frame is None or own.frame.outdated:
+        form = problem.objective.quadratic()
+        assert form is not None
+        X = state.X.double().cpu().numpy().copy() if own.frame is None else own.frame.point
+        own.frame = Frame.at(form, X, problem.signature)
+        own.anderson.clear()
+    if own.order is None:
+        own.order = problem.rng.permutation(problem.signature.n)
+    frame, start = own.frame, own.frame.Z
+    frame.Z = start.copy()
+    try:
+        state.unbounded = sweep(problem, frame.form, frame.Z, own.order[pairs], rule)
+    except StopRun:  # the part of the sweep that is done lowers f too
+        _move_to_frame(state, frame)
+        raise
+    if not state.unbounded:
+        step = own.anderson.propose(frame.Z, start, problem.signature, memory=5)
+        if step is not None:
+            beyond = apply_cayley(step, start)
+            if frame.rise(frame.Z, beyond) < 0:
+                frame.Z = beyond
+            else:
+                step = None
+        frame.path += own.anderson.accept(step)
+        frame.iterations += 1
+    _move_to_frame(state, frame)
+    score(problem, state)
+
+
+def _move_to_frame(state: Any, frame: Frame) -> None:
+    """Move X to the point of the frame; f is not known there yet."""
+    state.X.copy_(torch.from_numpy(frame.point))
+    state.exact = False
+
+
+def extrapolated_step(problem: Problem, state: Any, sweep: Callable[[], None]) -> None:
+    """Take a step of the plain method, a map of X, and extrapolate, at the cost of a gradient."""
+    anderson: Anderson = state.acceleration.anderson
+    start = state.X.double().numpy().copy()
+    sweep()
+    if state.unbounded or state.stalled:
+        return
+    step = anderson.propose(state.X.double().numpy(), start, problem.signature, memory=10)
+    if step is not None:
+        beyond: Tensor = torch.from_numpy(apply_cayley(step, start)).to(state.X)
+        value, gradient = problem.objective.value_and_gradient(beyond)
+        if all_finite(value, gradient) and value < state.value:
+            state.move_to(beyond, value, gradient)
+        else:
+            step = None
+    anderson.accept(step)
+
+
+# -- Anderson's method
 
 
 @dataclass
 class Anderson:
-    """What is remembered of the last sweeps; matrices are rows of (memory, n^2) arrays."""
+    """What is remembered of the last sweeps; matrices are rows of (., n^2) arrays."""
 
     changes: Matrix = field(default_factory=lambda: np.zeros((0, 0)))
-    """The differences k_{i+1} - k_i."""
+    """The differences k_{i+1} - k_i, the newest last."""
     sums: Matrix = field(default_factory=lambda: np.zeros((0, 0)))
     """s_i + k_{i+1} - k_i."""
-    used: int = 0
-    """The number of differences known."""
-    turn: int = 0
-    """The number of differences added; the oldest one is replaced."""
     move: Matrix | None = None
     """The move of the last sweep."""
     step: Matrix | None = None
     """The step taken after it."""
 
-    def propose(self, K: Matrix, memory: int, signature: Signature) -> Matrix | None:
-        """Return the accelerated step after a sweep that moved by K; None if there is none.
+    def propose(self, Y: Matrix, X: Matrix, signature: Signature, memory: int) -> Matrix | None:
+        """Return the accelerated step after a sweep from X to Y; None if there is none.
 
-        It is J-skew like K, and before the pole of the Cayley transform.
+        It is J-skew, and before the pole of the Cayley transform.
         """
-        if self.move is not None and self.step is not None and memory:
-            if not len(self.changes):
-                self.changes, self.sums = np.zeros((2, memory, K.size))
-            slot = self.turn % memory
-            self.changes[slot] = (K - self.move).reshape(-1)
-            self.sums[slot] = self.step.reshape(-1) + self.changes[slot]
-            self.turn += 1
-            self.used = min(self.used + 1, memory)
+        K = relative_move(Y, X, signature)
+        if self.move is not None and self.step is not None:
+            change = (K - self.move).reshape(1, -1)
+            total = self.step.reshape(1, -1) + change
+            self.changes = np.concatenate([self.changes.reshape(-1, K.size), change])[-memory:]
+            self.sums = np.concatenate([self.sums.reshape(-1, K.size), total])[-memory:]
         self.move = K
         step = self._extrapolate(K)
-        return step if step is not None and before_the_pole(step, signature) else None
+        return step if step is not None and _before_the_pole(step, signature) else None
 
-    def settle(self, step: Matrix | None) -> float:
-        """Remember the step taken; without one it is the move itself, and the past is forgotten.
+    def accept(self, step: Matrix | None) -> float:
+        """Remember the step taken and return its norm.
 
-        Returns its norm.
+        Without one it is the move itself, and the past is forgotten.
         """
         assert self.move is not None
         if step is None:
-            self.used = self.turn = 0
+            self._forget()
         self.step = self.move if step is None else step
         return float(np.linalg.norm(self.step))
 
     def clear(self) -> None:
         """Forget everything, since the map has changed."""
-        self.used = self.turn = 0
+        self._forget()
         self.move = self.step = None
 
+    def _forget(self) -> None:
+        self.changes = self.sums = np.zeros((0, 0))
+
     def _extrapolate(self, K: Matrix) -> Matrix | None:
-        changes = self.changes[: self.used]
+        changes = self.changes
         gram = changes @ changes.T
         scale = np.sqrt(gram.diagonal())
-        if not self.used or not scale.min() > 0:
+        if not len(changes) or not scale.min() > 0:
             return None
         slopes = changes @ K.reshape(-1) / scale
-        scaled = gram / scale / scale[:, None] + DAMPING * np.eye(self.used)
+        # the Gram matrix of the differences, scaled to norm 1, may be singular
+        scaled = gram / scale / scale[:, None] + 1e-12 * np.eye(len(changes))
         gamma = np.linalg.solve(scaled, slopes) / scale
         if not math.isfinite(gamma.sum()):
             return None
-        step: Matrix = K - (gamma @ self.sums[: self.used]).reshape(K.shape)
+        step: Matrix = K - (gamma @ self.sums).reshape(K.shape)
         return step
+
+
+def relative_move(Y: Matrix, X: Matrix, signature: Signature) -> Matrix:
+    """Return K = (T - J T^T J) / 2 for T = Y X^-1 = Y J X^T J, for J-orthogonal X and Y."""
+    signs = signature.signs.astype(np.float64)
+    T = (Y * signs) @ X.T * signs
+    K: Matrix = (T - signs[:, None] * T.T * signs) / 2
+    return K
+
+
+def apply_cayley(K: Matrix, X: Matrix) -> Matrix:
+    """Return cay(K) X = (I - K/2)^-1 (I + K/2) X = 2 (I - K/2)^-1 X - X."""
+    Y: Matrix = 2 * np.linalg.solve(np.eye(len(K)) - K / 2, X) - X
+    return Y
+
+
+def _before_the_pole(K: Matrix, signature: Signature, longest: float = 1.4) -> bool:
+    """Check that the boost part of K is at most ``longest``; at 2 cay(K) has a pole."""
+    if np.linalg.norm(K) <= longest:
+        return True
+    boost = K[np.ix_(signature.signs > 0, signature.signs < 0)]
+    return bool(boost.size == 0 or np.linalg.norm(boost, 2) <= longest)
+
+
+# -- the frame
+
+
+@dataclass
+class Frame:
+    """Coordinates Z (n, n) with X = W Z in which the planes of a quadratic f hardly interact.
+
+    With W J-orthogonal, f = 1/2 tr(X^T A X D) + <C, X> is the same kind of function of Z, with
+    W^T A W and W^T C, and plane steps on Z are as exact as those on X. Along K = T J with T skew,
+    f(exp(K) X) has the second derivative <T, A T B>, B = J X D X^T J, and a term of the gradient.
+    Planes do not interact by the former if W^T A W and W^T B W are diagonal. In general they cannot
+    both be, since W^T J W = J has to hold as well. The frame that diagonalises the geometric mean
+    A # B treats both alike: if rows are scaled so that W^T (A # B) W = I, they are inverse to each
+    other. B depends on X, so that the frame is renewed when X has moved far.
+    """
+
+    W: Matrix
+    Z: Matrix
+    A: Matrix
+    C: Matrix
+    """(n, 0) if it is zero."""
+    D: Matrix | None
+    iterations: int = 0
+    """The number of iterations in this frame."""
+    path: float = 0.0
+    """The sum of the norms of their steps."""
+
+    @classmethod
+    def at(cls, form: QuadraticForm, X: Matrix, signature: Signature) -> Frame:
+        """Return the frame that diagonalises A # B at X, or X itself if rounding allows none.
+
+        In the coordinates V with W = X V it is (X^T A X) # (J D J). Where A or D is not definite,
+        the absolute value with small eigenvalues raised takes its place: any J-orthogonal frame is
+        allowed.
+        """
+        A, C, D = SweepForm.of(form, "left", len(X))
+        signs = signature.signs.astype(np.float64)
+        M = X.T @ (A @ X)
+        N = None if D is None else signs[:, None] * D * signs
+        whitener = _whitener(M, N)
+        V = None if whitener is None else _diagonaliser(whitener, signs)
+        if V is None:
+            return cls(np.eye(len(X)), X, A, C, D)
+        W = X @ V
+        A = V.T @ (M @ V)
+        Z = np.ascontiguousarray(signs[:, None] * V.T * signs)
+        return cls(W, Z, (A + A.T) / 2, W.T @ C, D)
+
+    @property
+    def form(self) -> SweepForm:
+        """f as a function of Z."""
+        return SweepForm(self.A, self.C, self.D)
+
+    @property
+    def point(self) -> Matrix:
+        """X."""
+        return self.W @ self.Z
+
+    @property
+    def outdated(self) -> bool:
+        """Whether X has moved far from where the frame was made.
+
+        Paths of 0.3 to 0.8 sqrt(n) need the same number of sweeps, and so do frames after every
+        sweep.
+        """
+        return self.iterations >= 2 and self.path > 0.4 * math.sqrt(len(self.Z))
+
+    def rise(self, start: Matrix, end: Matrix) -> float:
+        """Return f(end) - f(start), formed from end - start, so that values do not cancel."""
+        slope = self.A @ ((start + end) / 2)
+        if self.D is not None:
+            slope = slope @ self.D
+        if self.C.size:
+            slope += self.C
+        return float((end - start).reshape(-1) @ slope.reshape(-1))
+
+
+def _whitener(M: Matrix, N: Matrix | None) -> Matrix | None:
+    """Return H with H G H^T = I for G = M # N, or M^(1/2) without N; None if there is none.
+
+    With N = S^-T S^-1 and S^T M S = Q diag(w) Q^T it is diag(w^(-1/4)) Q^T S^T.
+    """
+    S = np.eye(len(M))
+    if N is not None:
+        parts = _absolute(N)
+        if parts is None:
+            return None
+        S = parts[1] / parts[0] ** 0.5
+    parts = _absolute(S.T @ M @ S)
+    return None if parts is None else (parts[1] / parts[0] ** 0.25).T @ S.T
+
+
+def _absolute(M: Matrix) -> tuple[Matrix, Matrix] | None:
+    """Return the absolute eigenvalues, small ones raised, and the eigenvectors of a multiple of M.
+
+    The multiple has entries of at most 1, so that nothing overflows.
+    """
+    size = float(abs(M).max())
+    if not 0 < size < math.inf:
+        return None
+    values, Q = np.linalg.eigh((M + M.T) / (2 * size))
+    floor = 1e-7 * float(abs(values).max())
+    return (values**2 + floor**2) ** 0.5, Q
+
+
+def _diagonaliser(H: Matrix, signs: Matrix) -> Matrix | None:
+    """Return V with V^T J V = J and V^T G V diagonal, where H G H^T = I; None if it is too large.
+
+    With H J H^T = U diag(t) U^T it is H^T U |t|^(-1/2).
+    """
+    pencil = (H * signs) @ H.T
+    t, U = np.linalg.eigh((pencil + pencil.T) / 2)
+    order = signs.argsort(kind="stable").argsort()  # negative t at the places of the minus signs
+    t, U = t[order], U[:, order]
+    if not float((t * signs).min()) > 0:
+        return None
+    V = H.T @ (U / abs(t) ** 0.5)
+    # one step of Newton's method for V^T J V = J, of which rounding leaves cond(G) u
+    V = V + V @ (np.eye(len(V)) - signs[:, None] * (V.T @ (signs[:, None] * V))) / 2
+    # beyond a mean square of 1e4 the frame X V would cost digits of X
+    return V if float(np.linalg.norm(V)) ** 2 <= 1e4 * len(V) else None

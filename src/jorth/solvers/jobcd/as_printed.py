@@ -25,8 +25,6 @@ from jorth.solvers.jobcd.gauss_seidel import GaussSeidel
 from jorth.solvers.jobcd.jacobi import Jacobi
 from jorth.solvers.jobcd.variance_reduced import VarianceReduced
 
-NAMES = ("gs-jobcd", "j-jobcd", "vr-j-jobcd")
-
 
 def as_printed(
     method: Literal["gs-jobcd", "j-jobcd", "vr-j-jobcd"],
@@ -49,7 +47,7 @@ def as_printed(
             Q = sigma I. None is the printed default, "exact" for GS-JOBCD and "scalar" for others.
         sigma: The paper's sigma, an absolute number; needed unless f is quadratic and Q exact.
     """
-    check_choice(method, "method", NAMES)
+    check_choice(method, "method", ("gs-jobcd", "j-jobcd", "vr-j-jobcd"))
     check_theta(theta)
     if Q is not None:
         check_choice(Q, "Q", ("exact", "scalar"))
@@ -65,8 +63,8 @@ def as_printed(
         majoriser="scalar" if scalar else "rows",
     )
     if method == "gs-jobcd":
-        return GaussSeidel(order="random", block_size=1, **options)
-    options |= dict(matching="random", rounds_per_gradient=1, side="left")
+        return GaussSeidel(order="random", **options)
+    options |= dict(rounds_per_gradient=1, side="left")
     if method == "j-jobcd":
         return Jacobi(**options)
     return VarianceReduced(safety=1.0, **options)

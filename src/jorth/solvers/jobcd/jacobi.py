@@ -3,42 +3,70 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from jorth._checkpoint import NOT_SAVED
-from jorth._inputs import check_auto, check_choice, check_count, check_theta, real_number
+from jorth._inputs import (
+    check_auto,
+    check_choice,
+    check_count,
+    check_flag,
+    check_theta,
+    real_number,
+)
 from jorth.group.gradient import skew_gradient
 from jorth.objectives import QuadraticForm
-from jorth.plane import greedy_matching, random_matching, tournament
-from jorth.plane.pairs import MATCHINGS, Matching, rounds_in_tournament, shuffled_tournament
+from jorth.objectives.quadratic import is_semidefinite
+from jorth.plane import random_matching, tournament
+from jorth.plane.averages import SlopeAverages
+from jorth.plane.pairs import rounds_in_tournament, shuffled_tournament, tournament_rounds
 from jorth.plane.problem import RELATIVE_THETA
-from jorth.plane.rounds import CHUNK, Majoriser, QuadraticRounds
-from jorth.solvers.jobcd.averaged_steps import AveragedSteps, AveragingRule
-from jorth.solvers.jobcd.diagonalisation import Trace, rotate_rounds, trace_to_diagonalise
-from jorth.solvers.jobcd.majorised import (
+from jorth.plane.rounds import CHUNK, Majoriser, Proposal, QuadraticRounds
+from jorth.solvers.jobcd.anderson import (
+    Acceleration,
+    Path,
+    choose_path,
+    extrapolated_step,
+    framed_step,
+)
+from jorth.solvers.jobcd.sweeps import (
     MajorisedState,
-    compile_kernels,
-    exact_rounds,
+    Pairs,
+    StepRule,
+    Trace,
+    compile_kernel,
+    diagonalise,
     first_curvature,
     majorised_step,
+    oriented,
+    transposed_form,
 )
-from jorth.solvers.jobcd.quadratic_sweeps import oriented, transposed_form
 from jorth.solvers.problem import AbstractSolver, Problem, State, Status, StopRun, all_finite
 
 Side = Literal["auto", "left", "right", "both"]
-MOMENTUM = 0.7
-DECAY = 0.9
-RETURN_PATIENCE = 5
-"""The `AveragingRule` that was best on probes of 1,200 rows with seed 0."""
-REACH = 0.5
-"""sqrt(n) times the first angle, found on sparse and on Gaussian rows with n from 4 to 100."""
+
+
+@dataclass
+class JacobiState(MajorisedState):
+    """The state of `Jacobi`."""
+
+    turn: int = 0
+    """The number of steps, by which sides alternate."""
+    pair_factor: float = 1.0
+    """The factor on the exact curvatures of pairs that makes up for their interaction."""
+    averaged: AveragedSteps | None = None
+    acceleration: Acceleration = field(default_factory=Acceleration)
+    path: Path | None = field(default=None, metadata=NOT_SAVED)
+    trace: Trace | None = field(default=None, metadata=NOT_SAVED)
+    exact_forms: dict[str, ExactForm | None] = field(default_factory=dict, metadata=NOT_SAVED)
+    """For each side the form, or None if there is none."""
 
 
 @dataclass
@@ -49,39 +77,21 @@ class ExactForm:
     rounds: QuadraticRounds | None = None
 
 
-@dataclass
-class JacobiState(MajorisedState):
-    """The state of `Jacobi`."""
-
-    turn: int = 0
-    """The number of steps, by which sides alternate."""
-    round: int = 0
-    """The number of single rounds taken from the tournament."""
-    pair_factor: float = 1.0
-    """The factor on the exact curvatures of pairs that makes up for their interaction."""
-    averaged: AveragedSteps | None = None
-    trace: Trace | None = field(default=None, metadata=NOT_SAVED)
-    exact_forms: dict[str, ExactForm | None] = field(default_factory=dict, metadata=NOT_SAVED)
-    """For each side the form, or None if there is none."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Jacobi(AbstractSolver):
     """J-JOBCD (Algorithm 2 of the paper with the full gradient), on any objective, CPU or CUDA.
 
     Several rounds of disjoint pairs can be run on the majoriser of one gradient. A complete
     tournament minimises it almost exactly, and needs 10 to 50 times fewer gradients than single
-    random matchings. Right steps on tr(X^T A X) are the J-Jacobi method, where disjoint pairs do
-    not interact: an iteration is one tournament, and convergence is quadratic.
+    random matchings. Right steps on tr(X^T A X) are the J-Jacobi method: an iteration is one
+    tournament, in compiled code on the CPU, and convergence is quadratic.
 
     Args:
         side: "left" changes rows, "right" columns, "both" alternates; "auto" is "left", or "both"
             with averaged slopes.
         components: "start" stays in the component of the start, "all" may leave it (the paper).
-        matching: The pairs of a single round per gradient: "random" (the paper), "tournament", or
-            "greedy", by the slopes.
-        rounds_per_gradient: A number; None takes a tournament of all pairs on the CPU, and on a
-            device one round, or 32 exact ones on a convex quadratic.
+        rounds_per_gradient: 1 draws one random matching (the paper); None takes a tournament of
+            all pairs on the CPU, and on a device one round, or 32 exact ones on a convex quadratic.
         theta: The proximal weight; None takes 1e-12 of each pair's curvature.
         curvature: "auto" backtracks, starting from what the objective knows; a number L is fixed.
             "per-plane" averages slopes over steps and turns every plane by about the same angle,
@@ -92,23 +102,29 @@ class Jacobi(AbstractSolver):
         majoriser: With one round per gradient, "rows" is Q = L (Z Z^T) (x) I_2, which majorises an
             L-smooth f; "scalar" is Q = L I, the paper's sigma, which does so only for
             sigma >= L lambda_max(Z Z^T).
+        accelerate: Take a fraction of the iterations by Anderson's method, as in `GaussSeidel`. On
+            a quadratic objective the pairs of a tournament are taken one after the other. On any
+            other a tournament on the majoriser is extrapolated, at one more gradient, on the CPU.
     """
 
     side: Side = "auto"
     components: Literal["start", "all"] = "start"
-    matching: Matching = "random"
     rounds_per_gradient: int | None = None
     theta: float | None = None
     curvature: float | Literal["auto", "per-plane"] = "auto"
     angle: float | None = None
     majoriser: Literal["rows", "scalar"] = "rows"
+    accelerate: bool = False
     name = "j-jobcd"
     state_type = JacobiState
+    reach = 0.5
+    """sqrt(n) times the first angle of averaged steps."""
+    patience = 5
+    """Points without a better one before averaged steps go back to the best."""
 
     def __post_init__(self) -> None:
         check_choice(self.side, "side", ("auto", "left", "right", "both"))
         check_choice(self.components, "components", ("start", "all"))
-        check_choice(self.matching, "matching", MATCHINGS)
         check_count(self.rounds_per_gradient, "rounds_per_gradient")
         check_theta(self.theta)
         if not (isinstance(self.curvature, str) and self.curvature == "per-plane"):
@@ -119,63 +135,90 @@ class Jacobi(AbstractSolver):
         count = self.rounds_per_gradient
         if self.majoriser == "scalar" and count != 1:
             raise ValueError(f"rounds_per_gradient must be 1 for a scalar majoriser, got {count}")
-
-    def prepare(self) -> None:
-        compile_kernels("majoriser", "trace")
+        check_flag(self.accelerate, "accelerate")
+        sides = self.side in ("auto", "left")
+        if self.accelerate and not (sides and count is None and self.curvature != "per-plane"):
+            raise ValueError("accelerate must be False for other than left tournaments")
 
     def prepare_for(self, problem: Problem, X: Tensor) -> None:
-        compile_kernels("majoriser")
-        if self.side != "left" and problem.objective.quadratic() is not None:
-            compile_kernels("trace")
+        quadratic = problem.objective.quadratic() is not None
+        compile_kernel("majoriser")
+        if quadratic and (self.side in ("right", "both") or self.accelerate):
+            compile_kernel("trace")
+        if quadratic and self.accelerate:
+            compile_kernel("quadratic")
+
+    def restart(self, state: JacobiState) -> None:
+        state.acceleration.restart()
 
     def step(self, problem: Problem, state: JacobiState) -> None:
-        """One step on a gradient, or a tournament of the J-Jacobi method, which needs none."""
+        """Take one step on a gradient, or a tournament of exact steps on a quadratic f."""
         if self.averages_slopes(problem):
             self._averaged_step(problem, state)
             return
+        if state.path is None:
+            plain = not (self.accelerate or self.side in ("right", "both"))
+            state.path = (
+                "plain"
+                if plain
+                else choose_path(problem, state, self.theta, accelerate=self.accelerate)
+            )
         side = self._next_side(state)
-        if side == "right" and state.trace is None:
-            state.trace = trace_to_diagonalise(problem, state.X, self.theta)
-        if side == "right" and state.trace is not None:
-            rounds = shuffled_tournament(problem.signature.n, problem.rng)
-            rotate_rounds(problem, state, state.trace, rounds)
-            return
+        n = problem.signature.n
+        if state.trace is not None and (side == "right" or self.accelerate):
+            pairs = shuffled_tournament(n, problem.rng).reshape(-1, 2)
+            diagonalise(problem, state, state.trace, pairs)
+        elif state.path == "framed":
+            weight, everywhere = problem.weight(self.theta), self.components == "all"
+            rule = StepRule(weight, everywhere, problem.ends_unbounded)
+            framed_step(problem, state, _tournament(n).reshape(-1, 2), rule)
+        elif state.path == "extrapolated":
+            extrapolated_step(problem, state, lambda: self._steady_step(problem, state))
+        else:
+            self._majorised_step(problem, state, side)
+
+    def _next_side(self, state: JacobiState) -> str:
+        if self.side != "both":
+            return "right" if self.side == "right" else "left"
+        state.turn += 1
+        return "left" if state.turn % 2 == 1 else "right"
+
+    # -- majorised steps
+
+    def _majorised_step(self, problem: Problem, state: JacobiState, side: str) -> None:
+        """Take rounds on the majoriser of the gradient, and go there if f falls enough."""
         estimate = first_curvature(problem, state, self._fixed_or_auto)
-        exact = self._exact_form(problem, state, side)
-        if exact is not None:
-            self._exact_step(problem, state, exact, side)
-            return
         X, G = oriented(state.X, side), oriented(state.gradient, side)
-        rounds = self._choose(problem, state, X, G, self.round_count(X))
+        exact = self._exact_form(problem, state, side)
+        if exact is not None:  # the exact curvature of each pair, times a factor
+            state.pair_factor = majorised_step(
+                problem, state, self._exact_proposal(problem, exact, X, G), state.pair_factor,
+                side=side, adaptive=True, floor=1.0,
+            )  # fmt: skip
+            return
+        rounds = self._rounds(problem, self.round_count(X))
         propose = partial(self._majoriser(problem).propose, X, G, rounds=rounds)
         adaptive = self.curvature == "auto"
         state.curvature = majorised_step(
             problem, state, propose, estimate, side=side, adaptive=adaptive, secant=True
         )
 
-    def _exact_step(
-        self, problem: Problem, state: JacobiState, exact: ExactForm, side: str
-    ) -> None:
-        """A step with the exact curvature of each pair times ``pair_factor``."""
-        X, G = oriented(state.X, side), oriented(state.gradient, side)
-        form = exact.form
-        majoriser = self._majoriser(problem, form.A, form.D)
-        count = self.round_count(X, exact=True)
-        if count > 1:
-            exact.rounds = exact.rounds or QuadraticRounds(
-                form.A,
-                form.C,
-                form.D,
-                torch.from_numpy(problem.signature.signs.copy()),
-                all_components=majoriser.all_components,
-                theta=majoriser.theta,
-            )
-            propose = exact_rounds(problem, exact.rounds, X, count)
-        else:
-            propose = partial(majoriser.propose, X, G, rounds=self._choose(problem, state, X, G, 1))
-        state.pair_factor = majorised_step(
-            problem, state, propose, state.pair_factor, side=side, adaptive=True, floor=1.0
-        )
+    def _rounds(self, problem: Problem, count: int) -> Pairs:
+        """Return a random matching, or the first rounds of tournaments: (count, n // 2, 2)."""
+        n = problem.signature.n
+        if count == 1:
+            return random_matching(n, seed=problem.rng)[None]
+        number = -(-count // rounds_in_tournament(n))
+        tables = [shuffled_tournament(n, problem.rng) for _ in range(number)]
+        return np.concatenate(tables)[:count]
+
+    def round_count(self, X: Tensor, *, exact: bool = False) -> int:
+        """Return the rounds per gradient; on a device exact ones are replayed in chunks of 32."""
+        if self.rounds_per_gradient is not None:
+            return self.rounds_per_gradient
+        if X.device.type != "cpu":
+            return CHUNK if exact else 1
+        return rounds_in_tournament(X.shape[0])
 
     def _majoriser(
         self, problem: Problem, A: Tensor | None = None, D: Tensor | None = None
@@ -195,53 +238,115 @@ class Jacobi(AbstractSolver):
         assert self.curvature != "per-plane"
         return self.curvature
 
-    def _next_side(self, state: JacobiState) -> str:
-        if self.side != "both":
-            return "right" if self.side == "right" else "left"
-        state.turn += 1
-        return "left" if state.turn % 2 == 1 else "right"
+    def _steady_step(self, problem: Problem, state: JacobiState, measurements: int = 5) -> None:
+        """Take a tournament, in the same order, on the majoriser of a gradient.
+
+        The curvature is measured along the first steps. After that it only rises, where f does not
+        fall enough, because the map must stay as it is.
+        """
+        own = state.acceleration
+        rounds = _tournament(problem.signature.n)
+        propose = partial(self._majoriser(problem).propose, state.X, state.gradient, rounds=rounds)
+        estimate = first_curvature(problem, state, self._fixed_or_auto)
+        adaptive = self.curvature == "auto"
+        measures = adaptive and own.measured < measurements
+        state.curvature = majorised_step(
+            problem, state, propose, estimate,
+            side="left", adaptive=adaptive, floor=0.0 if measures else estimate, secant=measures,
+        )  # fmt: skip
+        if measures:
+            own.measured += 1
+            own.steepest = max(own.steepest, state.curvature)
+            own.anderson.clear()
+            if own.measured == measurements:
+                state.curvature = own.steepest
+
+    # -- exact curvatures on a convex quadratic
+
+    def _exact_form(self, problem: Problem, state: JacobiState, side: str) -> ExactForm | None:
+        """Return the quadratic form, if steps can use the exact curvature of its pairs.
+
+        It must be convex up to rounding; otherwise there may be no factor with which the pairs
+        together majorise it.
+        """
+        several_on_cpu = self.round_count(state.X) > 1 and state.X.device.type == "cpu"
+        if self.curvature != "auto" or several_on_cpu or self.majoriser == "scalar":
+            return None
+        if side not in state.exact_forms:
+            state.exact_forms[side] = None
+            form = problem.objective.quadratic()
+            factors = () if form is None else (form.A, form.D)
+            if form is not None and all(M is None or is_semidefinite(M) for M in factors):
+                own = transposed_form(form.like(state.X), side, state.X.shape[1])
+                state.exact_forms[side] = ExactForm(own)
+        return state.exact_forms[side]
+
+    def _exact_proposal(
+        self, problem: Problem, exact: ExactForm, X: Tensor, G: Tensor
+    ) -> Callable[[float], Proposal]:
+        """Return the proposal from X as a function of the factor on the curvatures of pairs.
+
+        Of several rounds each has its exact gradient through Y = X D X^T in O(n^2), and f is
+        evaluated only at the end. They are drawn from a tournament in the order of the indices,
+        whose pairs a device reads fastest.
+        """
+        n, form = len(X), exact.form
+        majoriser = self._majoriser(problem, form.A, form.D)
+        count = self.round_count(X, exact=True)
+        if count == 1:
+            return partial(majoriser.propose, X, G, rounds=self._rounds(problem, 1))
+        exact.rounds = rounds = exact.rounds or QuadraticRounds(
+            form.A, form.C, form.D, torch.from_numpy(problem.signature.signs.copy()),
+            all_components=majoriser.all_components, theta=majoriser.theta,
+        )  # fmt: skip
+        length = rounds_in_tournament(n)
+        drawn = [problem.rng.permutation(length) for _ in range(-(-count // length))]
+        partners = tournament_rounds(n, np.concatenate(drawn)[:count])
+
+        def propose(factor: float) -> Proposal:
+            rounds.start(X)
+            rounds.run(partners, factor)
+            # the only wait for the device
+            decrease, unbounded = torch.stack([rounds.decrease, rounds.unbounded.double()]).tolist()
+            # only a decrease is tested: the curvature of a quadratic f is right by construction
+            return Proposal(rounds.X.clone(), decrease, math.inf, count * (n // 2), bool(unbounded))
+
+        return propose
 
     # -- averaged slopes
 
     def averages_slopes(self, problem: Problem) -> bool:
+        """Check whether f has no curvature to speak of."""
         rough = problem.objective.objective.nonsmooth
         return self.curvature == "per-plane" or (self.curvature == "auto" and rough)
 
-    def averaging(self, n: int) -> AveragingRule:
-        return AveragingRule(self.angle or REACH / math.sqrt(n), MOMENTUM, DECAY, RETURN_PATIENCE)
-
     def _averaged_step(self, problem: Problem, state: JacobiState) -> None:
-        rule = self.averaging(problem.signature.n)
-        memory = state.averaged = state.averaged or AveragedSteps.begin(state, rule.angle)
-        moved = self._move(problem, state, memory, rule)
+        """Go on along averaged slopes, whether f falls or not; see `AveragedSteps`."""
+        if state.averaged is None:
+            angle = self.angle or self.reach / math.sqrt(problem.signature.n)
+            state.averaged = AveragedSteps.begin(state, angle)
+        moved = self._averaged_move(problem, state, state.averaged)
         value, gradient, exact = self._evaluate(problem, state, moved)
         if not all_finite(value, gradient):
             raise StopRun(Status.NON_FINITE)
         state.move_to(moved, value, gradient)
         state.exact = exact
         if exact:
-            memory.keep_best(state, rule)
+            state.averaged.keep_best(state, self.patience)
 
-    def _move(
-        self, problem: Problem, state: JacobiState, memory: AveragedSteps, rule: AveragingRule
-    ) -> Tensor:
-        """The point after one step along averaged slopes, on the side whose turn it is.
+    def _averaged_move(self, problem: Problem, state: JacobiState, memory: AveragedSteps) -> Tensor:
+        """Return the point after a step along averaged slopes, on the side whose turn it is.
 
         Lengths are ||Y X^-1 - I||, so that steps do not shrink where X is large.
         """
-        sides: tuple[str, ...] = ("left", "right")
-        if state.X.shape[0] != state.X.shape[1]:
-            sides = ("left",)
-        elif self.side not in ("auto", "both"):
-            sides = (self.side,)
-        side = sides[state.turn % len(sides)]
+        square = state.X.shape[0] == state.X.shape[1]
+        both = square and self.side in ("auto", "both")
+        side = "right" if self.side == "right" or (both and state.turn % 2 == 1) else "left"
         state.turn += 1
         X, G = oriented(state.X, side), oriented(state.gradient, side)
         signs = problem.signs
-        slopes = memory.direction(skew_gradient(X, G, signs)[None], side, rule)
-        H = signs[:, None] * slopes
-        count = self.rounds_per_gradient or rounds_in_tournament(len(X))
-        rounds = self._choose(problem, state, torch.eye(len(X)).to(X), H[0], count)
+        H = signs[:, None] * memory.direction(skew_gradient(X, G, signs)[None], side)
+        rounds = self._rounds(problem, self.rounds_per_gradient or rounds_in_tournament(len(X)))
         theta = -RELATIVE_THETA if self.theta is None else float(self.theta)
         majoriser = replace(self._majoriser(problem), theta=theta)  # slopes here have no units
         moved = majoriser.relative_rounds(X[None], H, 1 / memory.angle, rounds)[0]
@@ -253,62 +358,83 @@ class Jacobi(AbstractSolver):
     def _evaluate(
         self, problem: Problem, state: JacobiState, X: Tensor
     ) -> tuple[float, Tensor, bool]:
-        """Value and gradient after an averaged step, and whether they are exact."""
+        """Return value and gradient after an averaged step, and whether they are exact."""
         return *problem.objective.value_and_gradient(X), True
 
     def choose_result(self, state: JacobiState, last: State) -> State:
-        return last if state.averaged is None else state.averaged.best_of(last)
-
-    # -- what a step consists of
-
-    def _exact_form(self, problem: Problem, state: JacobiState, side: str) -> ExactForm | None:
-        """The quadratic form, if steps can use the exact curvature of its pairs.
-
-        It must be convex up to rounding; otherwise there may be no factor with which the pairs
-        together majorise it.
-        """
-        several_on_cpu = self.round_count(state.X) > 1 and state.X.device.type == "cpu"
-        if self.curvature != "auto" or several_on_cpu or self.majoriser == "scalar":
-            return None
-        if side not in state.exact_forms:
-            state.exact_forms[side] = None
-            form = problem.objective.quadratic()
-            if form is not None and _semidefinite(form.A) and _semidefinite(form.D):
-                own = transposed_form(form.like(state.X), side, state.X.shape[1])
-                state.exact_forms[side] = ExactForm(own)
-        return state.exact_forms[side]
-
-    def round_count(self, X: Tensor, *, exact: bool = False) -> int:
-        """The rounds per gradient; on a device exact ones are replayed in chunks of 32."""
-        if self.rounds_per_gradient is not None:
-            return self.rounds_per_gradient
-        if X.device.type != "cpu":
-            return CHUNK if exact else 1
-        return rounds_in_tournament(X.shape[0])
-
-    def _choose(
-        self, problem: Problem, state: JacobiState, X: Tensor, G: Tensor, count: int
-    ) -> NDArray[np.int64]:
-        """The rounds of this iteration: (count, n // 2, 2)."""
-        n = X.shape[0]
-        if count > 1:
-            number = -(-count // rounds_in_tournament(n))
-            tables = [shuffled_tournament(n, problem.rng) for _ in range(number)]
-            return np.concatenate(tables)[:count]
-        if self.matching == "random":
-            return random_matching(n, seed=problem.rng)[None]
-        if self.matching == "greedy":
-            slopes = skew_gradient(X, G, problem.signs).abs()
-            greedy: NDArray[np.int64] = greedy_matching(slopes, seed=problem.rng).cpu().numpy()
-            return greedy[None]
-        start = state.round % rounds_in_tournament(n)
-        state.round += 1
-        return tournament(n)[start : start + 1]
+        """Return the best point of averaged steps, unless the last one is as good."""
+        averaged = state.averaged
+        if averaged is None or not averaged.best < last.value:
+            return last
+        return State(averaged.best_point, averaged.best, averaged.best_gradient)
 
 
-def _semidefinite(matrix: Tensor | None) -> bool:
-    """Whether a matrix is positive semidefinite up to rounding; None stands for the identity."""
-    if matrix is None:
-        return True
-    eigenvalues = torch.linalg.eigvalsh(matrix)
-    return bool(eigenvalues[0] >= -1e-12 * eigenvalues.abs().max())
+_tournament = lru_cache(maxsize=16)(tournament)
+
+
+@dataclass
+class AveragedSteps:
+    """What averaged steps remember: steps for a rough f, whose curvature along a step is of no use.
+
+    A structural probe with q > 1 has a narrow peak for every pair of rows that passes |g| = 1. Its
+    gradient at a point is that of the nearest peaks, a curvature measured there only allows steps
+    as short as their width, and a rule that f must fall at each step stops at the first of them.
+    Progress lies in the part of the slopes that many points share. The slopes S = skew(J G X^T)
+    belong to the same planes wherever X is, so they are averaged and divided by the root of their
+    mean square, and each plane turns by about the same angle. f may rise for a while: the best
+    point is remembered, and after some points without a better one the run goes back to it and
+    halves the angle.
+
+    Around a start f is flat except for its peaks, and often a little higher further out before it
+    falls. Steps that are soon undone and shortened never get there. Therefore, while f is within a
+    quarter of its size of what it was at the start, the patience is four times longer, and when it
+    runs out the angle is doubled instead, at most twice.
+
+    Angles are proportional to 1 / sqrt(n), since a step that turns every plane by +a or -a has a
+    norm of about 2 a sqrt(n).
+    """
+
+    angle: float
+    value_at_start: float
+    best: float
+    best_point: Tensor
+    best_gradient: Tensor
+    worse: int = 0
+    """Scored points since the best one."""
+    returns: int = 0
+    """How often the run has gone back."""
+    left: SlopeAverages | None = None
+    right: SlopeAverages | None = None
+
+    @classmethod
+    def begin(cls, state: State, angle: float) -> AveragedSteps:
+        """Return the memory at the start, which is the best point so far."""
+        return cls(angle, state.value, state.value, state.X.clone(), state.gradient.clone())
+
+    def direction(self, S: Tensor, side: str) -> Tensor:
+        """Return mean slopes of a side over the roots of their mean squares, given new slopes S."""
+        if side == "left":
+            averages = self.left = self.left or SlopeAverages.zeros(S)
+        else:
+            averages = self.right = self.right or SlopeAverages.zeros(S)
+        averages.update(S, momentum=0.7, decay=0.9)  # best on probes of 1,200 rows with seed 0
+        return averages.direction().to(S.dtype)
+
+    def keep_best(self, state: State, patience: int) -> None:
+        """Remember the best scored point; go back to it when the patience runs out."""
+        if state.value < self.best:
+            self.best = state.value
+            self.best_point = state.X.clone()
+            self.best_gradient = state.gradient.clone()
+            self.worse = 0
+            return
+        self.worse += 1
+        start = self.value_at_start
+        flat = max(state.value, start) - self.best < 0.25 * abs(start)
+        if self.worse < patience * (4 if flat else 1):
+            return
+        self.returns += 1
+        self.angle *= 2 if flat and self.returns <= 2 else 0.5
+        self.worse = 0
+        self.left = self.right = None
+        state.move_to(self.best_point, self.best, self.best_gradient.clone())

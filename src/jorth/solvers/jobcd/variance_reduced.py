@@ -10,20 +10,9 @@ import torch
 from torch import Tensor
 
 from jorth._inputs import check_count, frobenius, positive_number, real_number
-from jorth.solvers.jobcd.averaged_steps import AveragingRule
-from jorth.solvers.jobcd.jacobi import DECAY, MOMENTUM, Jacobi, JacobiState
-from jorth.solvers.jobcd.majorised import first_curvature
-from jorth.solvers.jobcd.quadratic_sweeps import oriented
+from jorth.solvers.jobcd.jacobi import Jacobi, JacobiState
+from jorth.solvers.jobcd.sweeps import first_curvature, oriented
 from jorth.solvers.problem import Problem, Status, StopRun, all_finite
-
-SMOOTHING = 0.9
-"""The weight of the old curvature estimate beside a new secant."""
-REACH = 0.2
-"""sqrt(n) times the first angle of averaged steps."""
-SCORE_INTERVAL = 0.5
-"""The mean number of epochs between two scored points of averaged steps."""
-LEAST_STEPS = 20
-"""The least mean number of steps between them."""
 
 
 @dataclass
@@ -63,6 +52,8 @@ class VarianceReduced(Jacobi):
     safety: float = 2.0
     name = "vr-j-jobcd"
     state_type = VarianceReducedState
+    reach = 0.2
+    patience = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -71,6 +62,8 @@ class VarianceReduced(Jacobi):
         if self.probability is not None:
             real_number(self.probability, "probability", "None or in (0, 1]", lambda p: 0 < p <= 1)
         positive_number(self.safety, "safety")
+        if self.accelerate:
+            raise ValueError("accelerate must be False for vr-j-jobcd, whose steps are random")
 
     def check_start(self, samples: int, X: Tensor) -> None:
         super().check_start(samples, X)
@@ -98,7 +91,7 @@ class VarianceReduced(Jacobi):
         L = self.safety * self._known_curvature(problem, state)
         side = self._next_side(state)
         X, G = oriented(state.X, side), oriented(state.gradient, side)
-        rounds = self._choose(problem, state, X, G, self.round_count(X))
+        rounds = self._rounds(problem, self.round_count(X))
         proposal = self._majoriser(problem).propose(X, G, L, rounds)
         problem.objective.count.pair_updates += proposal.pairs
         moved = oriented(proposal.X, side)
@@ -115,14 +108,11 @@ class VarianceReduced(Jacobi):
         """
         objective = problem.objective
         _, small, _ = self._sizes(objective.samples)
-        share = small / (SCORE_INTERVAL * objective.samples)
-        if problem.rng.random() < (self.probability or min(1 / LEAST_STEPS, share)):
+        # all samples twice per epoch, but at most every 20 steps
+        share = min(1 / 20, small / (0.5 * objective.samples))
+        if problem.rng.random() < (self.probability or share):
             return *objective.value_and_gradient(X), True
         return state.value, objective.sample_gradient(X, self._draw(problem, small, X)), False
-
-    def averaging(self, n: int) -> AveragingRule:
-        """Points are scored only twice per epoch, so that the patience is 1."""
-        return AveragingRule(self.angle or REACH / math.sqrt(n), MOMENTUM, DECAY, 1)
 
     def _estimate(self, problem: Problem, state: VarianceReducedState, moved: Tensor) -> None:
         """Set the state to ``moved``, with the PAGE estimate of the gradient there."""
@@ -154,8 +144,7 @@ class VarianceReduced(Jacobi):
         if self.curvature == "auto" and distance > 0 and problem.objective.curvature() is None:
             assert state.curvature is not None
             secant = frobenius(difference) / distance
-            smoothed = SMOOTHING * state.curvature + (1 - SMOOTHING) * secant
-            state.curvature = max(secant, smoothed)
+            state.curvature = max(secant, secant + 0.9 * (state.curvature - secant))
         return state.gradient + difference
 
     def _known_curvature(self, problem: Problem, state: VarianceReducedState) -> float:

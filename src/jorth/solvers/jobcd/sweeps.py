@@ -1,0 +1,317 @@
+"""What the methods share: compiled sweeps over pairs of rows, and steps on a majoriser of f.
+
+Steps act on rows, from the left. A right step is a left step on the transposes: as a function of
+X^T, f has the gradient G^T, and X^T is J-orthogonal too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from jorth._inputs import frobenius
+from jorth.objectives import QuadraticForm
+from jorth.objectives.quadratic import is_semidefinite, square_root
+from jorth.plane.rounds import Proposal
+from jorth.signature import Signature
+from jorth.solvers.problem import Problem, State, Status, StopRun, all_finite
+
+Matrix = NDArray[np.float64]
+Pairs = NDArray[np.int64]
+
+
+def oriented(X: Tensor, side: str) -> Tensor:
+    """Return the matrix whose rows change: X for left steps, a copy of X^T for right steps."""
+    return X if side == "left" else X.mT.contiguous()
+
+
+def transposed_form(form: QuadraticForm, side: str, columns: int) -> QuadraticForm:
+    """Return the quadratic form in the matrix whose rows change."""
+    if side == "left":
+        return form
+    A = form.A
+    D = form.D if form.D is not None else torch.eye(columns, dtype=A.dtype, device=A.device)
+    return QuadraticForm(D, None if form.C is None else form.C.mT, A, form.constant)
+
+
+def score(problem: Problem, state: State) -> None:
+    """Evaluate f and its gradient at X after a sweep."""
+    state.value, state.gradient = problem.objective.value_and_gradient(state.X)
+    state.exact = True
+
+
+# -- exact sweeps on a quadratic f
+
+
+class StepRule(NamedTuple):
+    """How exact pair steps on a quadratic form are taken."""
+
+    theta: float
+    """The proximal weight; negative is relative to the curvature."""
+    all_components: bool
+    stop_unbounded: bool
+    has_d: bool = False
+    """Whether the form has a D: null lengths then come from X D X^T, not from the rows of X."""
+    concave: bool = False
+    """Whether f is concave, and therefore majorised by its linear part."""
+
+
+class SweepForm(NamedTuple):
+    """f = 1/2 tr(X^T A X D) + <C, X> in the matrix X (n, m) whose rows change.
+
+    A (n, n) and D (m, m) are symmetric, and None is the identity; a zero C has no columns.
+    """
+
+    A: Matrix
+    C: Matrix
+    D: Matrix | None
+
+    @classmethod
+    def of(cls, form: QuadraticForm, side: str, columns: int) -> SweepForm:
+        """Return the arrays of a form in the layout that compiled code needs."""
+
+        def array(M: Tensor | None) -> Any:
+            return None if M is None else np.ascontiguousarray(M.double().cpu().numpy())
+
+        form = transposed_form(form, side, columns)
+        C = np.zeros((len(form.A), 0)) if form.C is None else array(form.C)
+        return cls(array(form.A), C, array(form.D))
+
+    def concave(self) -> bool:
+        """Check that -A and D, or A and -D, are positive semidefinite up to rounding."""
+        low, high = np.linalg.eigvalsh(self.A)[[0, -1]]
+        least, most = (1.0, 1.0) if self.D is None else np.linalg.eigvalsh(self.D)[[0, -1]]
+        tiny_a = 1e-12 * max(abs(low), abs(high))
+        tiny_d = 1e-12 * max(abs(least), abs(most))
+        return bool((high <= tiny_a and least >= -tiny_d) or (low >= -tiny_a and most <= tiny_d))
+
+
+def sweep(problem: Problem, form: SweepForm, X: Matrix, pairs: Pairs, rule: StepRule) -> bool:
+    """Take the exact step on pairs (t, 2) of rows of X (n, m), one after the other, in place.
+
+    A step costs O(n), as Y = X D X^T is updated. Return whether a plane without a minimiser has
+    ended the sweep.
+    """
+    from jorth.solvers.jobcd._sweeps_numba import sweep_quadratic
+
+    A, C, D = form
+    Y = X @ X.T if D is None else X @ D @ X.T
+    signs, rule = problem.signature.signs, rule._replace(has_d=D is not None)
+    return _in_parts(problem, pairs, lambda part: sweep_quadratic(A, C, X, Y, signs, part, rule))
+
+
+def _in_parts(
+    problem: Problem, pairs: Pairs, sweep_part: Callable[[Pairs], int], size: int = 50_000
+) -> bool:
+    """Sweep over ``size`` pairs at a time, with a look at the clock after each part.
+
+    ``sweep_part`` returns the number t of pairs done, or -t - 1 if an unbounded plane ended it.
+    """
+    for start in range(0, len(pairs), size):
+        done = sweep_part(pairs[start : start + size])
+        problem.objective.count.pair_updates += done if done >= 0 else -done - 1
+        problem.objective.check_limits()
+        if done < 0:
+            return True
+    return False
+
+
+# -- right steps on tr(X^T A X): the J-Jacobi method, which diagonalises X^T A X
+
+
+class Trace(NamedTuple):
+    """A, its factor F with A = F^T F if it is semidefinite, and their rounding relative to ||x||^2.
+
+    The rounding is that of the entries of W = X^T A X, or of squares ||F x||^2 that should be zero.
+    An entry of W has an error of at most 2 n eps ||A||_F ||x_i|| ||x_j||, hence w_ii + w_jj +-
+    2 w_ij one of four times as much for the longest x; the rotations of a sweep add the same again.
+    ||F x|| has an error of n eps ||F||_F ||x||, and its square the square of that.
+    """
+
+    A: Matrix
+    F: Matrix | None
+    rounding: float
+
+
+def trace_to_diagonalise(problem: Problem, X: Tensor, theta: float | None) -> Trace | None:
+    """Return the trace if right steps can diagonalise it, else None.
+
+    They can if f is 1/2 tr(X^T A X) and nothing else, X is square, theta is None, and the run need
+    not continue on a concave f, which is unbounded.
+    """
+    form = problem.objective.quadratic()
+    if theta is not None or X.shape[0] != X.shape[1] or form is None:
+        return None
+    if form.C is not None or form.D is not None:
+        return None
+    if not problem.stop_unbounded and not bool((form.A.diagonal() > 0).any()):  # it may be concave
+        return None
+    A = form.A.double().cpu()
+    size = 16 * len(A) * torch.finfo(A.dtype).eps
+    if not is_semidefinite(form.A):
+        return Trace(A.numpy(), None, size * frobenius(A))
+    F = square_root(A)
+    return Trace(A.numpy(), F.numpy(), (size * frobenius(F)) ** 2)
+
+
+def diagonalise(problem: Problem, state: State, trace: Trace, pairs: Pairs) -> None:
+    """Rotate columns so that w_ij = 0 for each pair (t, 2) in turn, W = X^T A X; evaluate f."""
+    from jorth.solvers.jobcd._sweeps_numba import sweep_trace
+
+    rows = np.array(state.X.mT.double().cpu().numpy(), order="C")
+    W, half = np.zeros((0, 0)), np.zeros((len(rows), 0))
+    if trace.F is None:
+        W = rows @ trace.A @ rows.T
+        W = np.ascontiguousarray(W + W.T) / 2
+    else:
+        half = np.ascontiguousarray(rows @ trace.F.T)
+    signs, stop = problem.signature.signs, problem.ends_unbounded
+    try:
+        state.unbounded = _in_parts(
+            problem,
+            pairs,
+            lambda part: sweep_trace(W, half, rows, signs, part, trace.rounding, stop),
+        )
+    finally:
+        state.X.copy_(torch.from_numpy(rows).mT)
+        state.exact = False  # a limit may end the run before the value is known
+    score(problem, state)
+
+
+# -- steps on a majoriser
+
+
+@dataclass
+class MajorisedState(State):
+    """The state of a method that takes majorised steps."""
+
+    secants: int = 0
+    """How often the curvature along a step has been measured."""
+
+
+def first_curvature(problem: Problem, state: State, curvature: float | Literal["auto"]) -> float:
+    """Return the estimate L; at first it is the option, what the objective knows, or a guess."""
+    if state.curvature is None and curvature != "auto":
+        state.curvature = problem.objective.in_unit(float(curvature))
+    elif state.curvature is None:
+        size = state.X.norm().item()
+        guess = frobenius(state.gradient) / size if size else 1.0
+        state.curvature = problem.objective.curvature() or guess or 1.0
+    return state.curvature
+
+
+def majorised_step(
+    problem: Problem,
+    state: Any,
+    propose: Callable[[float], Proposal],
+    estimate: float,
+    *,
+    side: str,
+    adaptive: bool,
+    floor: float = 0.0,
+    secant: bool = False,
+) -> float:
+    """Propose until f falls enough, doubling the estimate on failure; return the next estimate.
+
+    After a success the estimate is lowered, or with ``secant`` set to the curvature along the step.
+    Without ``adaptive`` the first proposal is taken, whether f falls or not.
+    """
+    before, finite = estimate, True
+    for _ in range(60):
+        proposal = propose(estimate)
+        if proposal.unbounded and problem.ends_unbounded:
+            state.unbounded = True
+            return estimate
+        problem.objective.count.pair_updates += proposal.pairs
+        if proposal.decrease <= 0:  # all pairs are optimal, or the step has shrunk to nothing
+            break
+        X = oriented(proposal.X, side)
+        value, gradient = problem.objective.value_and_gradient(X)
+        finite = all_finite(value, gradient)
+        if finite and not adaptive:
+            state.move_to(X, value, gradient)
+            return estimate
+        if finite and _falls_enough(state, proposal, X, value, gradient):
+            met = (state.value - value) / proposal.decrease
+            estimate *= 0.8 if met >= 0.9 else 0.9 if met >= 0.5 else 1.0
+            if secant:
+                estimate = secant_curvature(state, X - state.X, gradient - state.gradient, estimate)
+            state.move_to(X, value, gradient)
+            return max(estimate, floor)
+        if not adaptive:
+            break
+        estimate *= 2
+    else:
+        state.stalled = True
+    if not finite:
+        raise StopRun(Status.NON_FINITE)
+    return before
+
+
+def _falls_enough(
+    state: State, proposal: Proposal, X: Tensor, value: float, gradient: Tensor
+) -> bool:
+    """Check f(X) <= f - decrease / 100 for a proposed X.
+
+    To demand all of the decrease would ask for the largest curvature nearby; on a rough f, such as
+    a structural probe, the estimate would then grow without bound. If the decrease is lost in the
+    rounding of f, the test is <dX, dG> <= dX^T Q dX: the curvature found is not above the curvature
+    assumed.
+    """
+    # f is rounded like its terms, which may cancel; <G, X> stands for their size
+    size = abs(state.value) + abs(float((state.gradient * state.X).sum()))
+    rounding = torch.finfo(X.dtype).eps * size
+    if proposal.decrease > 50 * rounding:
+        return value <= state.value - 0.01 * proposal.decrease + 4 * rounding
+    met = ((X - state.X) * (gradient - state.gradient)).sum().item()
+    return met <= proposal.quadratic * (1 + 1e-6) and value <= state.value + 8 * rounding
+
+
+def secant_curvature(state: MajorisedState, step: Tensor, change: Tensor, fallback: float) -> float:
+    """Return the curvature along a step, or the fallback if it is not positive.
+
+    With s the step and y the change of the gradient it is <s, y> / <s, s> twice, then
+    <y, y> / <s, y>: the two lengths of Barzilai and Borwein. The second one alone would be the
+    sharpest curvature of a rough f.
+    """
+    longest, largest = float(step.abs().max()), float(change.abs().max())
+    if not (0 < longest < math.inf and 0 < largest < math.inf):
+        return fallback
+    # without scaling, the squares could be out of range
+    s, y = step / longest, change / largest
+    along = float((s * y).sum())
+    if not along > 0:
+        return fallback
+    state.secants += 1
+    if state.secants % 3 == 0:
+        return largest / longest * (float(y.square().sum()) / along)
+    return largest / longest * (along / float(s.square().sum()))
+
+
+@cache
+def compile_kernel(kind: Literal["majoriser", "trace", "quadratic"]) -> None:
+    """Call a compiled kernel once on two rows, so that compilation is not on the clock."""
+    identity, pairs, signs = np.eye(2), np.array([[0, 1]]), Signature(1, 1).signs
+    if kind == "trace":
+        from jorth.solvers.jobcd._sweeps_numba import sweep_trace
+
+        sweep_trace(np.eye(2), np.eye(2), np.eye(2), signs, pairs, 0.0, True)
+    elif kind == "quadratic":
+        from jorth.solvers.jobcd._sweeps_numba import sweep_quadratic
+
+        rule = StepRule(0.0, all_components=False, stop_unbounded=True)
+        sweep_quadratic(identity, identity, np.eye(2), np.eye(2), signs, pairs, rule)
+    else:
+        from jorth.plane._numba import PairCurvature, propose_round, sweep_batch
+
+        curvature = PairCurvature(1.0, identity, identity, has_d=False, scalar=False)
+        propose_round(identity.copy(), identity, identity, curvature, signs, pairs, 0.0, False)
+        sweep_batch(np.eye(2)[None], np.eye(2)[None], 1.0, signs, pairs, 0.0, False)

@@ -1,0 +1,376 @@
+"""Accelerated GS-JOBCD and J-JOBCD: the extrapolation, the frame, the decrease of every iteration,
+and where they fall back to the plain methods."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+import torch
+
+import jorth
+from jorth import GaussSeidel, Jacobi, Signature, Status
+from jorth.objectives import QuadraticForm
+from jorth.solvers.jobcd import anderson
+from jorth.solvers.jobcd.anderson import Anderson, Frame, apply_cayley, relative_move
+from tests.solvers.registry import case
+
+UNIT = 2.0**-53
+METHODS = ["gs-jobcd", "j-jobcd"]
+SIG = Signature.of([1, -1, 1, 1, -1, -1, 1, 1])
+
+
+def accelerated(objective, sig, method, **options):
+    options = dict(gradient_tolerance=0.0, accelerate=True) | options
+    return jorth.minimize(objective, signature=sig, method=method, **options)
+
+
+def algebra(sig, rng, size=1.0):
+    """A random K with J K skew."""
+    M = rng.standard_normal((sig.n, sig.n))
+    return size * sig.signs[:, None] * (M - M.T) / 2
+
+
+def symmetric(rng, n, shift=0.2):
+    M = rng.standard_normal((n, n))
+    return M @ M.T / n + shift * np.eye(n)
+
+
+def planted(n, p, condition=3.0, seed=1000):
+    sig = Signature(p, n - p)
+    source, target, _ = jorth.datasets.planted_procrustes(
+        2 * n, sig, noise=0.1, source_condition=condition, seed=seed
+    )
+    return jorth.Procrustes(source, target), sig
+
+
+# -- Anderson's method
+
+
+def test_a_move_is_the_logarithm_to_third_order():
+    X = jorth.random_point(SIG, cond=5.0, seed=1)
+    errors = []
+    for size in (1e-1, 1e-2):
+        K = algebra(SIG, np.random.default_rng(2), size)
+        found = relative_move(scipy.linalg.expm(K) @ X, X, SIG)
+        JK = SIG.signs[:, None] * found
+        assert abs(JK + JK.T).max() == 0  # J-skew to the bit
+        errors.append(np.linalg.norm(found - K))
+    assert 900 < errors[0] / errors[1] < 1100
+
+
+@pytest.mark.parametrize("memory", [2, 3])
+def test_an_affine_map_is_solved_once_enough_is_remembered(memory):
+    """Commuting boosts: the algebra is flat, and a move is affine in the rapidities, up to sinh."""
+    sig = Signature(3, 3)
+    M = np.diag([0.9, 0.5, -0.3])[:memory, :memory]
+    goal = np.array([0.3, -0.2, 0.4])[:memory]
+
+    def boosts(w):
+        K = np.zeros((6, 6))
+        for i, rapidity in enumerate(w):
+            K[i, i + 3] = K[i + 3, i] = rapidity
+        return K
+
+    method, w = Anderson(), np.zeros(memory)
+    for _ in range(memory + 1):
+        # the move (T - T^-1) / 2 of a boost by r is that by sinh r
+        Y = scipy.linalg.expm(boosts(np.arcsinh((M - np.eye(memory)) @ (w - goal))))
+        method.accept(method.propose(Y, np.eye(6), sig, memory))
+        w = w + [method.step[i, i + 3] for i in range(memory)]
+    # the damping is a part 1e-12 of a Gram matrix, whose condition is squared
+    assert abs(w - goal).max() < 1e-6
+
+
+def run(method, moves, memory=3, accepted=True):
+    """The last step that is proposed for sweeps by cay(K) from the identity."""
+    for K in moves:
+        step = method.propose(apply_cayley(K, np.eye(SIG.n)), np.eye(SIG.n), SIG, memory)
+        method.accept(method.move if accepted else None)
+    return step
+
+
+def test_what_is_forgotten():
+    """The oldest sweeps, and all of the past after a step that was refused."""
+    rng = np.random.default_rng(3)
+    moves = [algebra(SIG, rng, 0.01) for _ in range(9)]
+    long, short = Anderson(), Anderson()
+    np.testing.assert_allclose(run(long, moves), run(short, moves[-4:]), rtol=1e-9, atol=1e-12)
+    refused, fresh = Anderson(), Anderson()
+    run(refused, moves[:5])
+    refused.accept(None)
+    run(fresh, moves[4:5], accepted=False)
+    np.testing.assert_array_equal(run(refused, moves[5:7]), run(fresh, moves[5:7]))
+    assert run(Anderson(), [moves[0]] * 4, accepted=False) is None  # equal sweeps say nothing
+
+
+def test_an_extrapolation_beyond_the_pole_is_not_proposed():
+    """A map that goes a hundredth of the way: one difference is enough to find its goal."""
+    boost, sig = np.array([[0.0, 1.0], [1.0, 0.0]]), Signature(1, 1)
+    for goal, allowed in ((1.2, True), (3.0, False)):
+        method = Anderson()
+        for length in (0.01, 0.0099):
+            Y = scipy.linalg.expm(np.arcsinh(length * goal) * boost)
+            step = method.propose(Y, np.eye(2), sig, memory=1)
+            method.accept(None)
+        if allowed:
+            np.testing.assert_allclose(step, 0.99 * goal * boost, rtol=1e-9)
+        else:
+            assert step is None
+
+
+# -- the frame
+
+
+def geometric_mean(A, B):
+    """A # B by its definition, A (A^-1 B)^(1/2)."""
+    return A @ np.real(scipy.linalg.sqrtm(np.linalg.solve(A, B)))
+
+
+def frame_of(sig, X, A, C=None, D=None):
+    tensors = [None if part is None else torch.from_numpy(part) for part in (A, C, D)]
+    return Frame.at(QuadraticForm(*tensors), X, sig)
+
+
+@pytest.mark.parametrize("with_d", [False, True])
+@pytest.mark.parametrize("sig", [SIG, Signature(8, 0), Signature(0, 8)])
+def test_the_frame_diagonalises_the_geometric_mean(sig, with_d):
+    rng = np.random.default_rng(5)
+    n = sig.n
+    A, C = symmetric(rng, n), rng.standard_normal((n, n))
+    D = symmetric(rng, n) if with_d else np.eye(n)
+    X = jorth.random_point(sig, cond=5.0, seed=2)
+    frame = frame_of(sig, X, A, C, D if with_d else None)
+    W = frame.W
+    assert jorth.residual(W, sig) <= 100 * n * UNIT
+    assert jorth.residual(frame.Z, sig) <= 100 * n * UNIT
+    np.testing.assert_allclose(frame.point, X, atol=1e-12)
+    mean = W.T @ geometric_mean(A, sig.signs[:, None] * (X @ D @ X.T) * sig.signs) @ W
+    size = np.sqrt(np.diag(mean))
+    np.testing.assert_allclose(mean / size / size[:, None], np.eye(n), atol=1e-9)
+
+    def f(X):
+        return 0.5 * np.trace(X.T @ A @ X @ D) + (C * X).sum()
+
+    end = jorth.random_point(sig, cond=2.0, seed=3)
+    rise = f(W @ end) - f(W @ frame.Z)
+    assert frame.rise(frame.Z, end) == pytest.approx(rise, rel=1e-10)  # f is the same function
+
+
+@pytest.mark.parametrize("kind", ["indefinite", "semidefinite", "zero", "steep"])
+def test_there_is_a_frame_for_every_form(kind):
+    """Any J-orthogonal frame is allowed; without a good one the coordinates stay as they are."""
+    rng = np.random.default_rng(6)
+    n = SIG.n
+    M = rng.standard_normal((n, n))
+    A = {
+        "indefinite": M + M.T,
+        "semidefinite": M[:, :3] @ M[:, :3].T,
+        "zero": np.zeros((n, n)),
+        "steep": np.diag(np.geomspace(1e-150, 1e150, n)),
+    }[kind]
+    X = jorth.random_point(SIG, cond=3.0, seed=4)
+    frame = frame_of(SIG, X, A)
+    assert np.array_equal(frame.W, np.eye(n)) == (kind == "zero")
+    assert jorth.residual(frame.Z, SIG) <= 100 * n * UNIT
+    assert np.linalg.norm(frame.Z) ** 2 <= 2e4 * n
+    np.testing.assert_allclose(frame.point, X, atol=1e-11)
+
+
+def test_frames_are_feasible_to_rounding():
+    """The eigenvectors alone leave u cond(G), here 1e4 to 1e6 u: 8 n u and more."""
+    sig = Signature(4, 4)
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        turns = [np.linalg.qr(rng.standard_normal((4, 4)))[0] for _ in range(2)]
+        blocks = [Q @ np.diag(np.geomspace(1e-6, 1.0, 4)) @ Q.T for Q in turns]
+        frame = frame_of(sig, np.eye(8), scipy.linalg.block_diag(*blocks))
+        assert jorth.residual(frame.W, sig) <= 2 * sig.n * UNIT
+
+
+# -- the methods
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", ["procrustes noisy", "general quadratic", "autograd"])
+def test_every_iteration_lowers_f_by_at_least_as_much_as_its_sweep(name, method, monkeypatch):
+    """f(X_new) <= f(S(X)), evaluated by the objective itself."""
+    this, after = case(name), []
+
+    def value(X):
+        found = this.objective(X) if name == "autograd" else this.objective.value(X)
+        return found.item()
+
+    framed, steady = anderson.sweep, Jacobi._steady_step
+    majorised = GaussSeidel._majorised_sweep
+
+    def sweep(problem, form, Z, *arguments):
+        own = framed(problem, form, Z, *arguments)
+        after.append(form.A)  # with the frame in which the sweep has run
+        ends.append(Z.copy())
+        return own
+
+    ends = []
+
+    def on_gradients(step):
+        def stepped(self, problem, state, *arguments):
+            step(self, problem, state, *arguments)
+            after.append(value(state.X))
+
+        return stepped
+
+    monkeypatch.setattr(anderson, "sweep", sweep)
+    monkeypatch.setattr(Jacobi, "_steady_step", on_gradients(steady))
+    monkeypatch.setattr(GaussSeidel, "_majorised_sweep", on_gradients(majorised))
+    frames, at = {}, Frame.at
+    monkeypatch.setattr(Frame, "at", lambda *given: frames.setdefault(id((F := at(*given)).A), F))
+    result = accelerated(this.objective, this.signature, method, max_iterations=25)
+    if ends:
+        after = [
+            value(torch.from_numpy(frames[id(A)].W @ Z)) for A, Z in zip(after, ends, strict=True)
+        ]
+    found = result.history["value"]
+    rounding = 10 * this.signature.n * UNIT * abs(found).max() * result.history["norm"].max() ** 2
+    assert len(after) == result.iterations
+    assert (found[1:] <= np.array(after) + rounding).all()
+    assert (np.array(after) <= found[:-1] + rounding).all()
+    assert (found[1:] < np.array(after) - rounding).any()  # extrapolated steps were taken
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_sweeps_have_one_order_and_a_new_frame_no_memory(method, monkeypatch):
+    """Moves in another frame, or in another order, are those of another map."""
+    objective, sig = planted(20, 10, condition=30.0)
+    orders, memories, step, at = [], [], anderson.sweep, Frame.at
+
+    def sweep(problem, form, Z, pairs, rule):
+        orders.append(pairs)
+        return step(problem, form, Z, pairs, rule)
+
+    def propose(self, *arguments):
+        memories[-1].append(len(self.changes))
+        return extrapolate(self, *arguments)
+
+    extrapolate = Anderson._extrapolate
+    monkeypatch.setattr(anderson, "sweep", sweep)
+    monkeypatch.setattr(Anderson, "_extrapolate", propose)
+    monkeypatch.setattr(Frame, "at", lambda *given: memories.append([]) or at(*given))
+    accelerated(objective, sig, method, max_iterations=20)
+    assert len(orders) == 20
+    np.testing.assert_array_equal(orders, [orders[0]] * 20)
+    assert sorted(map(sorted, orders[0].tolist())) == jorth.plane.all_pairs(20).tolist()
+    assert len(memories) >= 2
+    assert all(lengths[0] == 0 for lengths in memories)
+    assert max(map(max, memories)) > 1
+
+
+def test_fewer_gradients_on_a_smooth_function():
+    """The plain method needs 2 to 5 times as many, with one more per iteration counted."""
+    sig = Signature(5, 5)
+    source, target, _ = jorth.datasets.planted_procrustes(
+        20, sig, noise=0.1, source_condition=10.0, seed=1000
+    )
+    S, T = torch.from_numpy(source), torch.from_numpy(target)
+    options = dict(gradient_tolerance=1e-7, max_evaluations=4000)
+
+    def f(X):
+        return (1 + (S @ X - T).square()).sqrt().sum() / len(S)
+
+    ours, plain = (
+        accelerated(f, sig, "j-jobcd", accelerate=chosen, **options) for chosen in (True, False)
+    )
+    assert ours.status is Status.CONVERGED
+    assert ours.evaluations.gradient < plain.evaluations.gradient
+    assert ours.value <= plain.value + 1e-12
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("condition", "limit"), [(3.0, 25), (30.0, 60)])
+def test_few_iterations_are_enough(method, condition, limit):
+    """Twice what is usual, 11 and 24; the plain method needs 100 and more than 400."""
+    objective, sig = planted(50, 25, condition)
+    best = jorth.minimize(
+        objective, signature=sig, method="riemannian-lbfgs", gradient_tolerance=1e-10
+    )
+    first = best.history["value"][0]
+    stop = jorth.stopping.ValueBelow(best.value + 1e-8 * (first - best.value))
+    result = accelerated(objective, sig, method, stop=stop, max_iterations=limit)
+    assert result.status is Status.CONVERGED
+    assert result.residual <= 10 * sig.n * UNIT
+
+
+def test_a_start_of_large_condition_stays_feasible():
+    objective, sig = planted(10, 6)
+    x0 = jorth.random_point(sig, cond=1e10, seed=5)
+    result = accelerated(
+        objective, sig, "gs-jobcd", x0=x0, gradient_tolerance=1e-7, max_iterations=200
+    )
+    largest = result.history["norm"].max()
+    assert result.value < 1e-9 * result.history["value"][0]
+    assert result.residual <= 100 * sig.n * UNIT * largest**2
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_plain_steps_where_nothing_can_be_extrapolated(method):
+    """A thin X, and a run that continues on a concave form."""
+    rng = np.random.default_rng(8)
+    A, C = symmetric(rng, 8), rng.standard_normal((8, 8))
+    x0 = jorth.random_point(SIG, cond=3.0, seed=3)[:, :3].copy()
+    for objective, options in (
+        (jorth.Quadratic(A, C[:, :3].copy()), dict(x0=x0)),
+        (jorth.Quadratic(-A, C), dict(on_unbounded="continue")),
+    ):
+        ours, plain = (
+            accelerated(objective, SIG, method, max_iterations=8, accelerate=chosen, **options)
+            for chosen in (True, False)
+        )
+        np.testing.assert_array_equal(ours.history["value"], plain.history["value"])
+        np.testing.assert_array_equal(ours.x, plain.x)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_unbounded_form_is_found_to_be_so(method):
+    rng = np.random.default_rng(10)
+    for A in (-symmetric(rng, 8), rng.standard_normal((8, 8)) * 3):
+        objective = jorth.Quadratic(A + A.T, rng.standard_normal((8, 8)))
+        result = accelerated(objective, SIG, method, max_iterations=500)
+        assert result.status is Status.UNBOUNDED
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_trace_converges_quadratically(method):
+    this = case("trace")
+    result = accelerated(this.objective, this.signature, method, gradient_tolerance=1e-7)
+    assert result.status is Status.CONVERGED
+    assert result.iterations <= 8
+    assert result.value == pytest.approx(this.optimum, rel=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_limit_within_a_sweep(method):
+    """What is done of the sweep counts: f is lower, and X is feasible."""
+    objective, sig = planted(100, 50)
+    inner = objective.value_and_gradient(torch.eye(100, dtype=torch.float64))[0].item()
+    for limit, status in (
+        (dict(max_time=1e-9), Status.MAX_TIME),
+        (dict(max_evaluations=1), Status.MAX_EVALUATIONS),
+    ):
+        result = accelerated(objective, sig, method, **limit)
+        assert result.status is status
+        assert result.iterations == 0
+        assert result.value <= inner
+        assert result.residual <= 10 * sig.n * UNIT
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_all_components_may_be_visited(method):
+    this = case("procrustes")
+    x0 = jorth.random_point(this.signature, cond=2.0, component=(-1, 1), seed=3)
+    stay, jump = (
+        accelerated(
+            this.objective, this.signature, method, x0=x0, components=components,
+            gradient_tolerance=1e-7, max_iterations=2000,
+        )
+        for components in ("start", "all")
+    )  # fmt: skip
+    assert jorth.component(stay.x, this.signature) == (-1, 1)
+    assert jorth.component(jump.x, this.signature) == (1, 1)
+    assert jump.value < 1e-10 < 1e-3 < stay.value
