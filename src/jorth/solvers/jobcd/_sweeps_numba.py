@@ -88,8 +88,8 @@ def sweep_quadratic(
             conjugate_pair(Y, i, j, v11, v12, v21, v22)
             boosted += signs[i] != signs[j]
     if skipped > boosted:
-        return -pairs.shape[0] - 1
-    return pairs.shape[0]
+        return -len(pairs) - 1
+    return len(pairs)
 
 
 @compiled
