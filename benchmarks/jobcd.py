@@ -1,4 +1,4 @@
-"""Gradients that J-JOBCD needs with a tournament and with one matching per gradient (docs: solvers).
+"""Gradients that J-JOBCD needs with tournaments and with single matchings (docs/howto/solvers.md).
 
 python benchmarks/jobcd.py
 """
