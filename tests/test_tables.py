@@ -7,7 +7,7 @@ from rich.console import Console
 
 from jorth.cli import main
 from jorth.kge import NamedModel, Ranking, explain, save_model
-from jorth.kge.display import ranking_table
+from jorth.kge.tables import ranking_table
 from jorth.kge.tables import explanation_table
 from tests.kge.models import random_triples, scattered
 

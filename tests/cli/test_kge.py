@@ -24,7 +24,7 @@ from jorth.kge import (
     predict,
     session,
 )
-from jorth.kge.display import ProgressBar
+from jorth.kge.tables import ProgressBar
 from jorth.kge.presets import PRESETS
 
 

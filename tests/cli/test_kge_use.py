@@ -20,7 +20,7 @@ from jorth.kge import (
     save_model,
     tables,
 )
-from jorth.kge.answers import Answer
+from jorth.kge.predict import Answer
 from tests.kge.models import SIGNATURE, scattered
 
 GRAPH = hierarchy_with_cycles(branching=3, depth=2)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from jorth.kge import Config, hierarchy_with_cycles, training
-from jorth.kge.captured import PLAIN_STEPS, CapturedStep
+from jorth.kge.optimisers import PLAIN_STEPS, CapturedStep
 
 pytestmark = pytest.mark.gpu
 GRAPH = hierarchy_with_cycles(branching=3, depth=4)
@@ -31,8 +31,7 @@ CONFIG = Config(
 OPTIONS = {
     "plain": {},
     "ingredients": dict(
-        smoothing=0.1, reject=True, clip=0.5, max_radius=0.5, dropout=0.2, learn_scale=True,
-        scaling="diagonal",
+        smoothing=0.1, reject=True,
     ),
     "all": dict(negatives="all", reciprocal=False),
     "single": dict(dtype="float32"),

@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import torch
 
 import jorth
 from jorth import _checkpoint as checkpoints
-from jorth.kge import Config, CSVLog, hierarchy_with_cycles, train
+from jorth.kge import Config, hierarchy_with_cycles, train
 from jorth.solvers import minimize
 
 GRAPH = hierarchy_with_cycles(branching=3, depth=2)
@@ -83,38 +82,6 @@ def test_flipped_bits_are_refused(tmp_path):
             ValueError, match=rf"checkpoint .*{FILE} cannot be read .*; remove it to start anew"
         ):
             train(GRAPH, replace(QUICK, epochs=2), checkpoint=tmp_path)
-
-
-def test_lines_that_a_full_disk_refuses_are_written_later(tmp_path):
-    path = tmp_path / "history.csv"
-    log = CSVLog(path)
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-
-    def on_a_full_disk(row):
-        if row["epoch"] in (2, 3):
-            limit = path.stat().st_size + 10, before[1]
-            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
-        try:
-            log(row)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-    with pytest.warns(UserWarning, match=r"history.csv could not be written: ") as caught:
-        found = train(GRAPH, QUICK, callback=on_a_full_disk)
-    assert len(caught) == 1
-    table = np.genfromtxt(path, delimiter=",", names=True, deletechars="")
-    np.testing.assert_array_equal(table["loss"], found.history["loss"])
-
-
-def test_a_log_may_be_a_pipe(tmp_path):
-    """As any other place that is no regular file, such as /dev/null, it remains."""
-    os.mkfifo(tmp_path / "pipe")
-    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
-    train(GRAPH, replace(QUICK, epochs=2), callback=CSVLog(tmp_path / "pipe"))
-    text = os.read(reader, 10000).decode()
-    os.close(reader)
-    assert [line.split(",")[0] for line in text.splitlines()] == ["epoch", "1", "2"]
-    assert (tmp_path / "pipe").is_fifo()
 
 
 SECOND_RUN = """

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from jorth.compiling import compiler
-from jorth.kge import _distances_numba as elementary
+from jorth.kge import _loss_numba as elementary
 
 DTYPES = (np.float32, np.float64)
 ULPS = 3

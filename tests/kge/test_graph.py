@@ -5,80 +5,9 @@ import pytest
 import torch
 
 from jorth._inputs import generator
-from jorth.kge import Triples, hierarchy_with_cycles, hold_out, load_triples
+from jorth.kge import Triples, depths, hierarchy_with_cycles, hold_out
 from jorth.kge.graph import Known
 from tests.kge.models import random_triples
-from tests.kge.real_data import graph
-
-GOOD = {
-    "train": "b\tlikes\ta\na\tlikes\tc\nc\tknows\tb\n",
-    "valid": "a\tknows\td\n",
-    "test": "e\tlikes\ta\n",
-}
-
-
-def write(folder, suffix=".txt", **parts):
-    for part, text in (GOOD | parts).items():
-        if text is not None:
-            (folder / f"{part}{suffix}").write_bytes(
-                text if isinstance(text, bytes) else text.encode()
-            )
-    return folder
-
-
-@pytest.mark.parametrize("suffix", [".txt", ".tsv"])
-def test_names_become_numbers(tmp_path, suffix):
-    triples = load_triples(write(tmp_path, suffix))
-    assert triples.entities == ("a", "b", "c", "d", "e")  # d and e are unseen in training, and kept
-    assert triples.relations == ("knows", "likes")
-    assert triples.train.tolist() == [[1, 1, 0], [0, 1, 2], [2, 0, 1]]
-    assert triples.valid.tolist() == [[0, 0, 3]]
-    assert triples.test.tolist() == [[4, 1, 0]]
-    assert triples.known.shape == (5, 3)
-    assert "5 entities, 2 relations: 3 train, 1 valid, 1 test" in repr(triples)
-
-
-def test_blank_lines_byte_order_mark_and_windows_ends(tmp_path):
-    write(tmp_path, train=b"\xef\xbb\xbfb\tlikes\ta\r\n\r\na\tknows\tz\xc3\xbc\r\n\n")
-    triples = load_triples(tmp_path)
-    assert triples.entities == ("a", "b", "d", "e", "z\u00fc")
-    assert triples.train.tolist() == [[1, 1, 0], [0, 0, 4]]
-
-
-@pytest.mark.parametrize(
-    ("parts", "error", "message"),
-    [
-        ({"train": "a\tr\tb\na r b\n"}, ValueError, r"line 2: .*got 'a r b', with spaces instead"),
-        ({"train": "a\tr\tb\na\tr\tb\tc\n"}, ValueError, "train.txt, line 2: expected three"),
-        ({"test": "\ta\tlikes\n"}, ValueError, r"test.txt, line 1: expected three names"),
-        ({"valid": "a\tlikes\tb\n\na\t\tb\n"}, ValueError, "valid.txt, line 3: expected three"),
-        ({"train": b"a\tr\tb\na\tr\t\xff\xfe\n"}, ValueError, r"train.txt, line 2: not UTF-8"),
-        ({"test": "a\tlikes\tb\na\tloves\tb\n"}, ValueError, "line 2: relation 'loves' is not"),
-        ({"valid": "a\tloves\tb\n"}, ValueError, r"valid.txt, line 1: relation 'loves'"),
-        ({"valid": ""}, ValueError, r"valid.txt is empty: expected three names"),
-        ({"train": "\n\n"}, ValueError, r"train.txt is empty"),
-        ({"test": ""}, ValueError, r"test.txt is empty"),
-        ({"test": None}, FileNotFoundError, r"must hold test.txt or test.tsv"),
-        ({"train": None}, FileNotFoundError, r"must hold train.txt or train.tsv"),
-        ({"train": "a\tr\tb\nb\ts\ta", "valid": None, "test": "a\tr\tb"}, ValueError, "too few"),
-    ],
-)  # fmt: skip
-def test_errors_name_file_and_line(tmp_path, parts, error, message):
-    with pytest.raises(error, match=message):
-        load_triples(write(tmp_path, **parts))
-
-
-def test_missing_validation_is_held_out_by_seed(tmp_path):
-    lines = [f"e{i}\t{'rare' if i == 7 else 'often'}\te{i + 1}\n" for i in range(40)]
-    write(tmp_path, train="".join(lines), valid=None, test="e0\trare\te1\n")
-    one, again, other = (load_triples(tmp_path, seed=seed) for seed in (0, 0, 1))
-    assert (len(one.train), len(one.valid)) == (36, 4)
-    assert torch.equal(one.valid, again.valid)
-    assert not torch.equal(one.valid, other.valid)
-    together = torch.cat([one.train, one.valid])
-    assert len(torch.unique(together, dim=0)) == 40
-    for seed in range(20):  # the only triple of a relation is never held out
-        assert 1 in load_triples(tmp_path, seed=seed).train[:, 1]
 
 
 def test_hold_out_keeps_the_order():
@@ -104,27 +33,8 @@ def test_identical_triples_are_held_out_together(seed, share):
     kept, held = hold_out(train, share=share, seed=seed)
     assert not set(together(kept)) & set(together(held))
     assert together(kept, held) == together(train)
-    assert len(held) == round(share * len(train))  # there are triples that come once to fill up
+    assert 0 <= round(share * len(train)) - len(held) < 3  # copies of a triple that did not fit
     assert set(kept[:, 1].tolist()) == set(train[:, 1].tolist())
-
-
-def test_hold_out_of_copies_is_as_near_as_can_be():
-    """All triples twice: an odd number cannot be held out, and less than two neither."""
-    once = torch.stack([torch.arange(20), torch.zeros(20, dtype=torch.int64), torch.arange(20)], 1)
-    train = torch.cat([once, once])
-    for share, found in ((0.01, {2}), (0.1, {4}), (0.12, {4, 6}), (0.9, {36})):
-        kept, held = hold_out(train, share=share)
-        assert len(held) in found
-        assert not set(together(kept)) & set(together(held))
-    for share, found in ((4 / 60, 3), (5 / 60, 6), (6 / 60, 6)):  # all triples three times
-        assert len(hold_out(once.repeat(3, 1), share=share)[1]) == found
-    # the only triple of its relation stays, however often it comes
-    with pytest.raises(ValueError, match="40 triples, too few to hold 39 out and keep every"):
-        hold_out(train, share=0.97)
-    with pytest.raises(ValueError, match="2 triples, too few to hold 1 out"):
-        hold_out(train[[0, 0]])
-    with pytest.raises(ValueError, match="train has 0 triples, too few"):
-        hold_out(train[:0])
 
 
 def test_triples_held_out_once_are_those_of_before():
@@ -135,14 +45,6 @@ def test_triples_held_out_once_are_those_of_before():
     free = [k for k in order if k not in stay]
     expected = sorted(free[: round(0.2 * len(train))])
     assert torch.equal(hold_out(train, share=0.2, seed=3)[1], train[expected])
-
-
-def test_lines_that_come_twice_count_once(tmp_path):
-    lines = [f"e{i}\tr\te{i + 1}\n" for i in range(40)]
-    write(tmp_path, train="".join(lines + lines[::-1]), valid=None, test=2 * "e0\tr\te2\n")
-    triples = load_triples(tmp_path)
-    assert (len(triples.train), len(triples.valid), len(triples.test)) == (36, 4, 1)
-    assert triples.leaks()["valid"] == {"identical": 0, "reversed": 0}
 
 
 SMALL = {
@@ -158,16 +60,13 @@ SMALL = {
     ("part", "value", "error", "message"),
     [
         ("train", SMALL["train"].int(), TypeError, r"train must be an int64 tensor \(N, 3\), got"),
-        ("valid", torch.zeros(2, 4, dtype=torch.int64), TypeError, r"valid must .*shape \(2, 4\)"),
-        ("test", [[0, 1]], TypeError, "test must be an int64 tensor .*got list"),
         ("test", SMALL["test"].to("meta"), TypeError, "test must be an int64 tensor"),
         ("train", torch.tensor([[0, 0, 3]]), ValueError, "entities of train must be from 0 to 2"),
-        ("test", torch.tensor([[0, -1, 1]]), ValueError, "relations of test must be from 0 to 0"),
         ("valid", torch.tensor([[0, 1, 1]]), ValueError, "relations of valid must be .*got 1 to 1"),
         ("train", SMALL["train"][:0], ValueError, "train must hold at least one triple, got none"),
         ("entities", ("a", "b", "a"), ValueError, "entities must have distinct .*got 'a' 2 times"),
-        ("relations", (1,), TypeError, r"relations must be a tuple of names, got \(1,\)"),
-        ("relations", "r", TypeError, "relations must be a tuple of names, got 'r'"),
+        ("relations", (1,), TypeError, "relations must be names, strings, got"),
+        ("relations", "r", TypeError, "relations must be a sequence of names, got 'r'"),
     ],
 )  # fmt: skip
 def test_graphs_are_checked(part, value, error, message):
@@ -181,10 +80,6 @@ def test_validation_and_test_may_be_empty():
     with pytest.raises(ValueError, match="valid must hold at least one triple, got none"):
         triples.require("train", "valid")
     assert triples.leaks()["valid"] == {"identical": 0, "reversed": 0}
-
-
-def test_names_in_a_list_become_a_tuple():
-    assert Triples(**SMALL | {"relations": ["r"]}).relations == ("r",)
 
 
 def test_leaks_by_hand():
@@ -251,27 +146,26 @@ def test_known_answers_by_brute_force():
     assert len(rows) == expected.sum()
 
 
-@pytest.mark.parametrize(
-    ("name", "sizes"),
-    [
-        ("WN18RR", (40943, 11, 86835, 3034, 3134)),
-        ("FB15k-237", (14541, 237, 272115, 17535, 20466)),
-        ("WN18RR-mini", (208, 5, 494, 55, 234)),
-        ("FB15k-237-mini", (135, 20, 633, 70, 300)),
-    ],
-)
-def test_real_graphs(name, sizes):
-    triples = graph(name)
-    found = (
-        len(triples.entities),
-        len(triples.relations),
-        len(triples.train),
-        len(triples.valid),
-        len(triples.test),
-    )
-    assert found == sizes
-    if name == "WN18RR":
-        seen = torch.zeros(len(triples.entities), dtype=torch.bool)
-        seen[triples.train[:, [0, 2]].ravel()] = True
-        for part in (triples.valid, triples.test):
-            assert (~seen[part[:, [0, 2]]]).any(dim=1).sum() == 210
+def test_too_few_triples_to_hold_out():
+    once = torch.stack([torch.arange(20), torch.zeros(20, dtype=torch.int64), torch.arange(20)], 1)
+    # the only triple of its relation stays, however often it comes
+    with pytest.raises(ValueError, match="40 triples, too few to hold 39 out and keep every"):
+        hold_out(torch.cat([once, once]), share=0.97)
+    with pytest.raises(ValueError, match="train has 0 triples, too few"):
+        hold_out(once[:0])
+
+
+def test_depths_of_the_generated_tree():
+    graph = hierarchy_with_cycles(branching=3, depth=3)
+    assert depths(graph, "parent") == {name: name.count(".") for name in graph.entities}
+    assert depths(graph, graph.relations.index("next")) == {}  # cycles have no root
+
+
+def test_depths_where_ways_differ():
+    names = tuple("abcdefgh")
+    edges = [(1, 0, 0), (2, 0, 1), (2, 0, 0), (3, 0, 2), (4, 0, 5), (5, 0, 4), (6, 1, 0), (5, 0, 3)]
+    train = torch.tensor(edges)
+    graph = Triples(names, ("up", "else"), train, train[:1], train[:1])
+    assert depths(graph, "up") == {"a": 0, "b": 1, "c": 1, "d": 2, "f": 3, "e": 4}
+    with pytest.raises(ValueError, match="relation must be one relation, got 2"):
+        depths(graph, [0, 1])

@@ -8,6 +8,7 @@ import pytest
 
 from jorth import _checkpoint as checkpoints
 from jorth.kge import load_model, nearest, predict, save_model, train, training
+from jorth.kge.batches import NegativeSampler
 from tests.kge.test_training import GRAPH, QUICK, same
 
 
@@ -44,10 +45,10 @@ def interrupt():
 STEPS = -(-len(GRAPH.train) // QUICK.batch_size)
 """In an epoch."""
 MOMENTS = {
-    "in the middle of an epoch": (training._Run, "_kept", 4 * STEPS + 2, 4, 5),
+    "in the middle of an epoch": (NegativeSampler, "next", 4 * STEPS + 2, 4, 5),
     "in an evaluation": (training, "evaluate", 2, 4, 5),
     "while saving": (checkpoints, "save", 2, 4, 5),
-    "in the last step of an epoch": (training._Run, "_kept", 4 * STEPS, 2, 4),
+    "in the last step of an epoch": (NegativeSampler, "next", 4 * STEPS, 2, 4),
 }
 
 
@@ -72,7 +73,7 @@ def test_the_best_model_is_returned_and_the_run_goes_on(moment, tmp_path, monkey
 
 def test_before_the_first_evaluation_it_is_the_model_as_it_is(tmp_path, monkeypatch):
     whole = train(GRAPH, QUICK)
-    monkeypatch.setattr(training._Run, "_kept", pressing(training._Run._kept, 2))
+    monkeypatch.setattr(NegativeSampler, "next", pressing(NegativeSampler.next, 2))
     stopped = train(GRAPH, QUICK, checkpoint=tmp_path / "run")
     monkeypatch.undo()
     assert stopped.message == "interrupted in epoch 1"
@@ -86,10 +87,10 @@ def test_before_the_first_evaluation_it_is_the_model_as_it_is(tmp_path, monkeypa
 def test_what_a_step_that_was_torn_leaves(monkeypatch):
     """As a second Ctrl-C does, which does not wait for the step."""
     before = train(GRAPH, QUICK, callback=lambda row: row["epoch"] == 4)
-    torn = pressing(training._Run._kept, 4 * STEPS + 2, interrupt)
-    monkeypatch.setattr(training._Run, "_kept", torn)
+    torn = pressing(NegativeSampler.next, 4 * STEPS + 2, interrupt)
+    monkeypatch.setattr(NegativeSampler, "next", torn)
     assert same(train(GRAPH, QUICK).model, before.model)
-    monkeypatch.setattr(training._Run, "_kept", pressing(training._Run._kept, 1, interrupt))
+    monkeypatch.setattr(NegativeSampler, "next", pressing(NegativeSampler.next, 1, interrupt))
     with pytest.raises(KeyboardInterrupt):
         train(GRAPH, QUICK)
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from jorth.kge.loss import logistic, self_adversarial, softmax
+from jorth.kge.loss import logistic, softmax
 
 
 def smooth(positive, negative):
@@ -14,9 +14,6 @@ def test_losses_are_their_formulas():
     s, log = torch.sigmoid, torch.log
     expected = -(log(s(positive)) + log(1 - s(negative)).sum(1)).mean()
     assert abs(logistic(positive, negative) - expected) < 1e-13
-    weights = torch.softmax(2 * negative, 1)
-    expected = -(log(s(positive)) + (weights * log(1 - s(negative))).sum(1)).mean()
-    assert abs(self_adversarial(positive, negative, 2.0) - expected) < 1e-13
     both = torch.cat([positive[:, None], negative], 1)
     zeros = torch.zeros(4, dtype=torch.int64)
     for smoothing in (0.0, 0.3):
@@ -24,14 +21,7 @@ def test_losses_are_their_formulas():
         assert abs(softmax(positive, negative, smoothing) - expected) < 1e-13
 
 
-def test_self_adversarial_weights_carry_no_gradient():
-    negative = torch.tensor([[0.3, -1.0]], dtype=torch.float64, requires_grad=True)
-    self_adversarial(torch.zeros(1, dtype=torch.float64), negative).backward()
-    weights = torch.softmax(negative.detach(), 1)
-    assert torch.allclose(negative.grad, weights * torch.sigmoid(negative.detach()), rtol=1e-12)
-
-
-@pytest.mark.parametrize("loss", [logistic, self_adversarial, softmax, smooth])
+@pytest.mark.parametrize("loss", [logistic, softmax, smooth])
 def test_what_is_left_out_has_no_part(loss):
     positive = torch.tensor([0.5, 2.0], requires_grad=True)
     negative = torch.tensor([[1.0, -torch.inf], [-torch.inf, -torch.inf]], requires_grad=True)
@@ -43,7 +33,7 @@ def test_what_is_left_out_has_no_part(loss):
     assert (negative.grad.nan_to_num(7.0).ravel()[1:] == 0).all()
 
 
-@pytest.mark.parametrize("loss", [logistic, self_adversarial, softmax])
+@pytest.mark.parametrize("loss", [logistic, softmax])
 def test_large_scores_do_not_overflow(loss):
     value = loss(torch.tensor([-1e4]), torch.tensor([[1e4, -1e4]]))
     assert value.isfinite()

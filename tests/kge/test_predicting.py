@@ -1,5 +1,7 @@
 """`predict`, against scipy's softmax of scores of single triples."""
 
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -40,16 +42,9 @@ def same(found, expected):
     np.testing.assert_allclose(ours, [row[1:] for row in expected], rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"reciprocal": True}, {"scaling": "diagonal", "learn_scale": True}], ids=str
-)
+@pytest.mark.parametrize("options", [{}, {"reciprocal": True}], ids=str)
 def test_tails_and_heads(options):
     own = named(**options)
-    if "scaling" in options:
-        with torch.no_grad():
-            steps = torch.linspace(-1, 1, own.model.log_factors.numel(), dtype=torch.float64)
-            own.model.log_factors.copy_(steps.view_as(own.model.log_factors))
-            own.model.log_scale.fill_(-0.7)
     same(predict(own, "e3", "near", k=5), wanted(own.model, 3, 1, 5))
     same(predict(own, relation="near", tail="e3", k=5), wanted(own.model, 3, 1 + RELATIONS, 5))
     same(predict(own, None, 2, 7, k=4), wanted(own.model, 7, 2 + RELATIONS, 4))
@@ -95,7 +90,8 @@ def test_numbers_alone(monkeypatch):
     own = model()
     first = predict(own, 3, 1, k=2)
     assert first == [Answer(int(a.entity[1:]), *a[1:]) for a in predict(named(), 3, 1, k=2)]
-    monkeypatch.setattr("jorth.kge.answers.SCORES_AT_ONCE_ON_CPU", 2 * ENTITIES)
+    module = sys.modules["jorth.kge.predict"]  # jorth.kge.predict is its function
+    monkeypatch.setattr(module, "SCORES_AT_ONCE_ON_CPU", 2 * ENTITIES)
     several = predict(own, list(range(ENTITIES)), 1, k=2)  # now two queries at a time
     assert len(several) == ENTITIES
     assert [answer.entity for answer in several[3]] == [answer.entity for answer in first]
@@ -116,16 +112,12 @@ def test_bad_input():
         predict(own, "e1", "near", "e2")
     with pytest.raises(ValueError, match="one of head and tail must be given"):
         predict(own, relation="near")
-    with pytest.raises(ValueError, match="head: there is no entity 'e33'; the nearest is 'e3'"):
+    with pytest.raises(ValueError, match="head: there is no entity 'e33'; did you mean 'e3"):
         predict(own, "e33", "near")
-    with pytest.raises(ValueError, match="there is no relation 'nera'; the nearest is 'near'"):
+    with pytest.raises(ValueError, match="there is no relation 'nera'; did you mean 'near'"):
         predict(own, "e3", "nera")
     with pytest.raises(ValueError, match="tail must be from 0 to 11, got 12"):
         predict(own, None, 0, 12)
-    with pytest.raises(TypeError, match="head must be the name or the number of an entity"):
-        predict(own, 1.5, "near")
-    with pytest.raises(TypeError, match="relation must be the name or the number of a relation"):
-        predict(own, "e1")
     with pytest.raises(TypeError, match="head must be a number, as the model has no names"):
         predict(own.model, "e1", 0)
     with pytest.raises(ValueError, match="head and relation must be equally many, or one; got 2"):

@@ -200,13 +200,6 @@ def test_the_model_in_a_named_model_or_a_training():
             evaluate(bad, triples)
 
 
-def test_nothing_known_but_the_triples_themselves():
-    model, triples = scattered(9, 2), random_triples(20, 9, 2)
-    nothing = evaluate(model, triples, triples[:0])
-    assert np.array_equal(nothing.optimistic, evaluate(model, triples, triples).optimistic)
-    assert not np.array_equal(nothing.optimistic, evaluate(model, triples).optimistic)
-
-
 def test_bad_input():
     model, test = scattered(5, 2), torch.tensor([[0, 1, 4]])
     with pytest.raises(

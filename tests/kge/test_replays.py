@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from jorth.kge import Config, captured, hierarchy_with_cycles, training
-from jorth.kge.captured import PLAIN_STEPS, CapturedStep
+from jorth.kge import Config, hierarchy_with_cycles, optimisers, training
+from jorth.kge.optimisers import PLAIN_STEPS, CapturedStep
 
 GRAPH = hierarchy_with_cycles(branching=3, depth=3)
 CONFIG = Config(
@@ -17,7 +17,6 @@ CONFIG = Config(
     shared=True,
     sides="both",
     batch_size=50,
-    dropout=0.2,
     lr=0.01,
     epochs=2,
     relation_options={"metric": "invariant", "curvature": "per-plane", "momentum": 0.9},
@@ -25,7 +24,7 @@ CONFIG = Config(
 
 
 def replayed_on_cpu(group):
-    """As `captured._capture`: a graph that reads what the batch holds when it is replayed."""
+    """As `optimisers._capture`: a graph that reads what the batch holds when it is replayed."""
 
     def capture(step, batch, codes):
         loss = torch.zeros((), dtype=torch.float64)
@@ -35,7 +34,7 @@ def replayed_on_cpu(group):
             loss.copy_(step(batch))
             group["turn"] = turn  # no host counts the turns of a graph
 
-        return captured._Captured(SimpleNamespace(replay=replay), codes, loss)
+        return optimisers._Captured(SimpleNamespace(replay=replay), codes, loss)
 
     return capture
 
@@ -53,7 +52,7 @@ def trained(way, monkeypatch):
     run = training._Run(GRAPH, CONFIG)
     group = run._optimisers.relation_group
     if way is not None:
-        monkeypatch.setattr(captured, "_capture", way(group))
+        monkeypatch.setattr(optimisers, "_capture", way(group))
         monkeypatch.setattr(torch.cuda, "current_stream", lambda: None)
         monkeypatch.setattr(torch.cuda, "set_stream", lambda stream: None)
         run._step = CapturedStep(run._step, group)

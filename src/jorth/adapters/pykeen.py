@@ -16,8 +16,7 @@ from jorth.group.elements import check_feasible, finite_square
 from jorth.group.exp_log import exp_by_products
 from jorth.kge import NamedModel
 from jorth.kge import UltraE as JorthUltraE
-from jorth.kge.model import SIGNATURE, squared_arc, start_points, start_relations
-from jorth.kge.products import multiply, pair_terms
+from jorth.kge.model import SIGNATURE, multiply, squared_arc, start_points, start_relations
 from jorth.nn.parametrizations import exponential_form
 from jorth.signature import Signature
 from jorth.ultrahyperbolic import check_q, lift_at, slices
@@ -69,8 +68,8 @@ class UltraEInteraction(Interaction[Entity, Tensor, Entity]):
         if source.numel() > target.numel():
             source, target = target, source
             r = self.inverse(r)
-        moved = (r @ source[..., None]).squeeze(-1)
-        return self.scores(torch.einsum("...d,...d->...", moved * self.signs, target), b_h + b_t)
+        images = (r @ source[..., None]).squeeze(-1)
+        return self.scores(torch.einsum("...d,...d->...", images * self.signs, target), b_h + b_t)
 
     def lift(self, points: Tensor) -> Tensor:
         """The points (..., n) on the pseudo-hyperboloid."""
@@ -202,7 +201,7 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
     def score_hrt(self, hrt_batch: Tensor, *, mode: Any = None) -> Tensor:
         """Scores (N, 1) of triples (N, 3).
 
-        Points are lifted once per entity, matrices formed once per relation, and points moved once
+        Points are lifted once per entity, matrices formed once per relation, and points images once
         per query: the negatives of a triple mostly share one end with it.
         """
         points, biases = self._get_entity_representations_from_inductive_mode(mode=mode)
@@ -214,10 +213,10 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
         source = E.index_select(0, anchor)
         R = self.relation_representations[0](relations)
         turned = torch.where(for_head, signs * source, source)
-        moved = multiply(torch.cat([R, R.mT]), code, turned)
-        moved = torch.where(for_head, moved, signs * moved)  # J R^-1 = R^T J
-        left = moved, b.index_select(0, anchor)
-        products, bias = pair_terms(left, (E, b), query, answer)
+        images = multiply(torch.cat([R, R.mT]), code, turned)
+        images = torch.where(for_head, images, signs * images)  # J R^-1 = R^T J
+        products = (images.index_select(0, query) * E.index_select(0, answer)).sum(dim=-1)
+        bias = b.index_select(0, anchor[query]) + b.index_select(0, answer)
         scores: Tensor = self.interaction.scores(products, bias)
         return scores[:, None]
 
@@ -235,9 +234,8 @@ class UltraE(ERModel[Entity, Tensor, Entity]):
             model = model.model
         if not isinstance(model, JorthUltraE):
             raise TypeError(f"model must be a jorth.kge.UltraE, got {describe(model)}")
-        if model.scaling != "none" or model.log_scale is not None or model.reverse_weight:
-            none = 'scaling="none", learn_scale=False and reverse_weight=0, as PyKEEN has none'
-            raise ValueError(f"model must have {none}, got {model}")
+        if model.reverse_weight:
+            raise ValueError(f"model must have reverse_weight=0, as PyKEEN has none, got {model}")
         _check_factory(triples_factory)
         expected = (model.n_entities, len(model.relations))
         found = (triples_factory.num_entities, triples_factory.num_relations)

@@ -135,8 +135,8 @@ def train(config: Path | None, output: Path, dry_run: bool, **options: Any) -> N
     without --data the graph is a generated one, which takes a few seconds. Options override the
     settings of the file. Ctrl-C keeps the best model so far.
     """
-    from jorth.kge.display import ProgressBar, ranking_table
     from jorth.kge.session import fitted, run
+    from jorth.kge.tables import ProgressBar, ranking_table
     from jorth.tables import show
 
     with one_line_errors():
@@ -162,8 +162,7 @@ def train(config: Path | None, output: Path, dry_run: bool, **options: Any) -> N
     show(ranking_table(finished.test, finished.triples.relations, title))
     ended = visible(_sentence(training.message))
     click.echo(f"{ended} The model is from epoch {training.best_epoch}, the best on validation.")
-    picture = "history.png, " if (output / "history.png").is_file() else ""
-    click.echo(f"The model, {picture}history.csv and test.json are in {output}")
+    click.echo(f"The model, history.csv and test.json are in {output}")
 
 
 @contextmanager
@@ -228,8 +227,8 @@ def evaluate(model: Path, part: str, exclude_anchor: bool, as_json: bool, **opti
     """
     import json
 
-    from jorth.kge.display import ranking_table
     from jorth.kge.session import PROTOCOLS, all_metrics, evaluate_folder
+    from jorth.kge.tables import ranking_table
     from jorth.tables import show
 
     chosen = PROTOCOLS[int(exclude_anchor)]

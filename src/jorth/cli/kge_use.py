@@ -37,7 +37,7 @@ count_option = click.option(
     epilog=examples(
         'jorth kge predict Berlin capital_of "?"',
         'jorth kge predict "?" capital_of Germany -k 3 --new',
-        "jorth kge predict --queries queries.tsv --csv -m models/mine",
+        "jorth kge predict --queries queries.tsv --json -m models/mine",
     )
 )
 @click.argument("head", required=False)
@@ -47,19 +47,15 @@ count_option = click.option(
 @with_options(model_option, count_option)
 @click.option("--new", is_flag=True, help="Leave out answers that are in the training triples.")
 @with_options(data_option, json_option)
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV, safe for spreadsheets.")
 def predict(head: str | None, relation: str | None, tail: str, **options: Any) -> None:
     """Print the best answers to a query, with probabilities.
 
     Ask for tails by HEAD RELATION "?", for heads by "?" RELATION TAIL, or for both in a file of
     queries. The probability is the softmax of the scores over all entities.
     """
-    from jorth.kge import tables
-    from jorth.kge.export import load_model
+    from jorth.kge import load_model, tables
     from jorth.kge.session import graph_of
 
-    if options["as_json"] and options["as_csv"]:
-        raise click.UsageError("--json and --csv exclude each other")
     with one_line_errors():
         queries = [] if options["queries"] is None else tables.read_queries(options["queries"])
         if head is not None and relation is not None:
@@ -73,8 +69,6 @@ def predict(head: str | None, relation: str | None, tail: str, **options: Any) -
         found = tables.answer_queries(named, queries, options["count"], known)
     if options["as_json"]:
         click.echo(tables.answers_as_json(queries, found))
-    elif options["as_csv"]:
-        click.echo(tables.answers_as_csv(queries, found))
     else:
         click.echo(tables.answers_as_text(queries, found))
 
@@ -88,9 +82,8 @@ def nearest(entity: str, model: Path, count: int, as_json: bool) -> None:
     With q > 1 there are two kinds of distances: spacelike ones are unbounded, timelike ones are
     angles.
     """
+    from jorth.kge import load_model, tables
     from jorth.kge import nearest as find
-    from jorth.kge import tables
-    from jorth.kge.export import load_model
 
     with one_line_errors():
         named = load_model(model)
@@ -115,9 +108,8 @@ def explain(relations: tuple[str, ...], model: Path, output: Path | None, as_jso
 
     Also whether they undo themselves or others. Without RELATIONS all of them are shown.
     """
-    from jorth.kge import draw_relations, tables
+    from jorth.kge import draw_relations, load_model, tables
     from jorth.kge import explain as explanations_of
-    from jorth.kge.export import load_model
     from jorth.tables import show
 
     with one_line_errors():
@@ -151,9 +143,8 @@ def draw(model: Path, output: Path | None, label: tuple[str, ...], **options: An
 
     The entities of the generated graph are coloured by depth, others on request.
     """
-    from jorth.kge import depths, draw_entities
-    from jorth.kge.answers import triples_of
-    from jorth.kge.export import load_model
+    from jorth.kge import depths, draw_entities, load_model
+    from jorth.kge.predict import triples_of
     from jorth.kge.session import graph_of
     from jorth.kge.tables import read_labels
 

@@ -1,28 +1,33 @@
-"""Knowledge graphs: their triples, parts held out, a generated one, and known answers."""
+"""Knowledge graphs: triples, read from files or generated, split, and their known answers."""
 
 from __future__ import annotations
 
+import csv
+import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from jorth._files import reading
 from jorth._inputs import (
+    check_flag,
     check_indices,
     describe,
+    file_path,
     generator,
     index_tensor,
     real_number,
     whole_number,
 )
+from jorth.extras import needs
 
 PARTS = ("train", "valid", "test")
-GENERATED_RELATIONS = ("ancestor", "next", "parent", "second_next")
-MAX_LEAVES = 2**24
-"""The largest generated tree: the triples of a larger one would take gigabytes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +55,7 @@ class Triples:
 
     def __post_init__(self) -> None:
         for kind in ("entities", "relations"):
-            object.__setattr__(self, kind, _names(getattr(self, kind), kind))
+            object.__setattr__(self, kind, distinct_names(getattr(self, kind), kind))
         for part in PARTS:
             triples = to_triples(getattr(self, part), part)
             object.__setattr__(self, part, triples)
@@ -71,7 +76,7 @@ class Triples:
         return torch.cat([self.train, self.valid, self.test])
 
     def leaks(self) -> dict[str, dict[str, int]]:
-        """How many triples of ``valid`` and of ``test`` training tells.
+        """Count the triples of ``valid`` and of ``test`` that training tells.
 
         Returns:
             For "valid" and "test" the number of triples that are "identical" to one of ``train``,
@@ -90,13 +95,18 @@ class Triples:
         return f"Triples({len(self.entities)} entities, {len(self.relations)} relations: {parts})"
 
 
-def _names(value: object, kind: str) -> tuple[str, ...]:
-    """A tuple of distinct strings, or an error."""
-    if not isinstance(value, (tuple, list)) or not all(isinstance(name, str) for name in value):
-        raise TypeError(f"{kind} must be a tuple of names, got {describe(value)}")
+def distinct_names(value: object, kind: str, count: int | None = None) -> tuple[str, ...]:
+    """Return the names as a tuple, or an error unless they are ``count`` different strings."""
+    if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)):
+        raise TypeError(f"{kind} must be a sequence of names, got {describe(value)}")
+    others = [name for name in value if not isinstance(name, str)]
+    if others:
+        raise TypeError(f"{kind} must be names, strings, got {describe(others[0])} among them")
+    if count is not None and len(value) != count:
+        raise ValueError(f"{kind} must be {count} names, one each, got {len(value)}")
     if len(set(value)) < len(value):
-        ((name, count),) = Counter(value).most_common(1)
-        raise ValueError(f"{kind} must have distinct names, got {name!r} {count} times")
+        ((name, repeated),) = Counter(value).most_common(1)
+        raise ValueError(f"{kind} must have distinct names, got {name!r} {repeated} times")
     return tuple(value)
 
 
@@ -116,22 +126,19 @@ class Known:
         """The answers (M,) of all queries, one query after the other."""
 
     def contains(self, anchor: Tensor, code: Tensor, candidates: Tensor) -> Tensor:
-        """A mask (B, k): which ``candidates`` (B, k) or (k,) are answers of the queries (B,)."""
+        """Return a mask (B, k): which ``candidates`` (B, k) or (k,) are answers of queries (B,)."""
         keys = (self._query(anchor, code) * self._entities)[:, None] + candidates
         places = torch.searchsorted(self._keys, keys).clamp(max=len(self._keys) - 1)
         found: Tensor = self._keys[places] == keys
         return found
 
     def answers(self, anchor: Tensor, code: Tensor) -> tuple[Tensor, Tensor]:
-        """The known answers of the queries (B,), as pairs of a row and an entity."""
-        first, last = self.spans(anchor, code)
-        count = last - first
-        rows = torch.repeat_interleave(torch.arange(len(first), device=first.device), count)
-        within = torch.arange(len(rows), device=rows.device) - (count.cumsum(0) - count)[rows]
-        return rows, self.listed[first[rows] + within]
+        """Return the known answers of the queries (B,) as pairs of a row and an entity."""
+        rows, places = expand_spans(*self.spans(anchor, code))
+        return rows, self.listed[places]
 
     def spans(self, anchor: Tensor, code: Tensor) -> tuple[Tensor, Tensor]:
-        """Where the answers of the queries (B,) start and end in ``listed``: (B,) and (B,)."""
+        """Return where the answers of the queries (B,) start and end in ``listed``, (B,) each."""
         least = self._query(anchor, code) * self._entities
         first = torch.searchsorted(self._keys, least)
         return first, torch.searchsorted(self._keys, least + self._entities)
@@ -140,14 +147,22 @@ class Known:
         return anchor * self._codes + code
 
 
+def expand_spans(first: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the rows i and the places j of all j from first[i] (B,) to below last[i] (B,)."""
+    count = last - first
+    rows = torch.repeat_interleave(torch.arange(len(first), device=first.device), count)
+    within = torch.arange(len(rows), device=rows.device) - (count.cumsum(0) - count)[rows]
+    return rows, first[rows] + within
+
+
 def both_directions(triples: Tensor, relations: int) -> Tensor:
-    """All triples (h, r, t), then all of them from the other end: (t, r + ``relations``, h)."""
+    """Return all triples (h, r, t), then all from the other end: (t, r + ``relations``, h)."""
     h, r, t = triples.unbind(-1)
     return torch.cat([triples, torch.stack([t, r + relations, h], dim=-1)])
 
 
 def found_in(triples: Tensor, others: Tensor) -> Tensor:
-    """A mask (N,): which of the ``triples`` (N, 3) are among the ``others`` (M, 3)."""
+    """Return a mask (N,): which of the ``triples`` (N, 3) are among the ``others`` (M, 3)."""
     if not len(triples) or not len(others):
         return torch.zeros(len(triples), dtype=torch.bool, device=triples.device)
     h, r, t = torch.cat([triples, others]).unbind(-1)
@@ -156,7 +171,7 @@ def found_in(triples: Tensor, others: Tensor) -> Tensor:
 
 
 def to_triples(value: object, name: str) -> Tensor:
-    """An int64 tensor (N, 3) from a tensor, an array, a frame or lists, or a TypeError."""
+    """Return an int64 tensor (N, 3) from a tensor, an array, a frame or lists, or a TypeError."""
     if isinstance(value, Triples):
         found = f"{describe(value)}; take one of its parts, such as graph.test"
         raise TypeError(f"{name} must be an int64 tensor (N, 3), got {found}")
@@ -186,8 +201,8 @@ def hold_out(train: Tensor, *, share: float = 0.1, seed: int = 0) -> tuple[Tenso
     """Split training triples (N, 3) into those that stay and a random ``share``, in their order.
 
     Identical triples go to the same side, so that nothing held out is also trained on; a triple and
-    its reverse (t, r, h) may part. At least one triple of every relation stays. The number held out
-    is as near to the share as copies that stay together allow, and at least one.
+    its reverse (t, r, h) may part. At least one triple of every relation stays. No more than the
+    share is held out, rounded, and at least one triple.
 
     Args:
         train: The triples (N, 3).
@@ -210,25 +225,12 @@ def hold_out(train: Tensor, *, share: float = 0.1, seed: int = 0) -> tuple[Tenso
     if copies[free].sum() < count:
         found = f"{len(train)} triples, too few to hold {count} out and keep every relation"
         raise ValueError(f"train has {found}")
-    held = np.zeros(len(distinct), dtype=bool)
-    held[_adding_up_to(count, free.tolist(), copies.tolist())] = True
-    mask = torch.from_numpy(held[own]).to(train.device)
+    fits = np.cumsum(copies[free]) <= count
+    fits[0] = True
+    validation = np.zeros(len(distinct), dtype=bool)
+    validation[free[fits]] = True
+    mask = torch.from_numpy(validation[own]).to(train.device)
     return train[~mask], train[mask]
-
-
-def _adding_up_to(count: int, candidates: list[int], sizes: list[int]) -> list[int]:
-    """At least one of the candidates, the first that fit, whose sizes add up to about ``count``."""
-    chosen: list[int] = []
-    others: list[int] = []
-    room = count
-    for candidate in candidates:
-        fits = sizes[candidate] <= room
-        (chosen if fits else others).append(candidate)
-        room -= sizes[candidate] if fits else 0
-    smallest = min(others, key=sizes.__getitem__, default=None)
-    if smallest is not None and (not chosen or sizes[smallest] - room < room):
-        chosen.append(smallest)
-    return chosen
 
 
 def hierarchy_with_cycles(
@@ -248,9 +250,10 @@ def hierarchy_with_cycles(
         seed: The seed of the draw.
     """
     branching = whole_number(branching, "branching", 3)
-    depth = min(whole_number(depth, "depth", 2), MAX_LEAVES)
-    if branching**depth > MAX_LEAVES:
-        expected = f"at most {MAX_LEAVES}"
+    largest = 2**24  # leaves: the triples of a larger tree would take gigabytes
+    depth = min(whole_number(depth, "depth", 2), largest)
+    if branching**depth > largest:
+        expected = f"at most {largest}"
         raise ValueError(f"branching ** depth must be {expected}, got {branching} ** {depth}")
     share = real_number(share, "share", "between 0 and 0.5", lambda x: 0 < x < 0.5)
     levels = [["0"]]
@@ -259,15 +262,16 @@ def hierarchy_with_cycles(
     entities = sorted(name for level in levels for name in level)
     numbers = {name: number for number, name in enumerate(entities)}
     named = list(_tree_triples(levels, branching))
-    codes = {name: code for code, name in enumerate(GENERATED_RELATIONS)}
+    relations = ("ancestor", "next", "parent", "second_next")
+    codes = {name: code for code, name in enumerate(relations)}
     coded = torch.tensor([(numbers[h], codes[r], numbers[t]) for h, r, t in named])
     inferred = np.flatnonzero([r in ("ancestor", "second_next") for _, r, _ in named])
     count = max(1, round(share * len(inferred)))
-    held = generator(seed).permutation(inferred)[: 2 * count]
+    drawn = generator(seed).permutation(inferred)[: 2 * count]
     train = torch.ones(len(named), dtype=torch.bool)
-    train[held] = False
-    parts = coded[train], coded[held[:count]], coded[held[count:]]
-    return Triples(tuple(entities), GENERATED_RELATIONS, *parts)
+    train[drawn] = False
+    parts = coded[train], coded[drawn[:count]], coded[drawn[count:]]
+    return Triples(tuple(entities), relations, *parts)
 
 
 def _tree_triples(levels: list[list[str]], branching: int) -> Iterator[tuple[str, str, str]]:
@@ -278,3 +282,137 @@ def _tree_triples(levels: list[list[str]], branching: int) -> Iterator[tuple[str
                 yield name, "parent" if up == 1 else "ancestor", above
             yield name, "next", level[(place + 1) % len(level)]
             yield name, "second_next", level[(place + 2) % len(level)]
+
+
+ROLES = ("head", "relation", "tail")
+HEADINGS = (
+    {"head", "subject", "source", "h", "s"},
+    {"relation", "predicate", "property", "type", "r", "p"},
+    {"tail", "object", "target", "t", "o"},
+)
+"""What first lines of files call head, relation and tail."""
+
+
+def load_triples(
+    path: str | os.PathLike[str], *, seed: int = 0, header: bool | None = None
+) -> Triples:
+    """Read a graph: a folder of ``train``, ``valid`` and ``test``, or one file, which is split.
+
+    pandas reads the files, UTF-8 text that ends in .txt, .tsv or .csv and may be packed (.gz). Each
+    line has a triple: three names separated by tabs, in .csv by commas. The first line may have
+    headings: head, relation, tail; subject, predicate, object; source, type, target; or their
+    initials. They say which column is which, and further columns are left out. Names are numbered
+    in alphabetical order. A line that a file has more than once counts once. Without a validation
+    file a tenth of the training triples is held out by `hold_out`; of one file, a tenth is held out
+    for test and another for validation. ``notes`` of the result say what was found.
+
+    Args:
+        path: The folder or the file.
+        seed: The seed of what is held out.
+        header: Whether the first lines have headings. None finds out by their names.
+
+    Raises:
+        FileNotFoundError: There is no such folder or file, or no training or no test file in it.
+        ValueError: A line is malformed, a part is empty, or a relation does not occur in training.
+            The message names the file and the line.
+    """
+    root = file_path(path, "path")
+    if header is not None:
+        check_flag(header, "header")
+    if not root.exists():
+        raise FileNotFoundError(f"path must be a folder or a file of triples, got none at {root}")
+    files = {"train": root} if root.is_file() else _files_in(root)
+    tables: dict[str, Any] = {}
+    notes = []
+    for part, file in files.items():
+        table, headings = read_table(file, ROLES, header)
+        tables[part] = table.drop_duplicates()
+        if headings:
+            pairs = zip(ROLES, headings, strict=True)
+            called = ", ".join(f"{role} {name!r}" for role, name in pairs)
+            advice = "--no-header, or header=False in Python, reads it as a triple"
+            notes.append(f"the first line of {file.name} has headings: {called} ({advice})")
+    ends = [table[role] for table in tables.values() for role in ("head", "tail")]
+    entities = sorted(set().union(*ends))
+    relations = sorted(set(tables["train"]["relation"]))
+    numbers = [{name: k for k, name in enumerate(names)} for names in (entities, relations)]
+    parts: dict[str, Tensor] = {}
+    for part, table in tables.items():
+        for line, name in table["relation"].items():
+            if name not in numbers[1]:
+                found = f"relation {name!r} is not among the {len(relations)} of training"
+                raise ValueError(f"{files[part]}, line {line}: {found}")
+        codes = [table[role].map(numbers[role == "relation"]) for role in ROLES]
+        parts[part] = torch.from_numpy(np.stack(codes, axis=1).astype(np.int64))
+    missing = [part for part in ("test", "valid") if part not in parts]
+    for part in missing:
+        parts["train"], parts[part] = hold_out(parts["train"], seed=seed)
+    if missing:
+        what = " and ".join(f"{len(parts[part])} {part}" for part in missing)
+        notes.append(f"held out of {files['train'].name} with seed {seed}: {what} triples")
+    return Triples(tuple(entities), tuple(relations), **parts, notes=tuple(notes))
+
+
+def _files_in(root: Path) -> dict[str, Path]:
+    """Return the files of a folder by their parts."""
+    files: dict[str, Path] = {}
+    for part in PARTS:
+        kinds = ("txt", "tsv", "csv", "txt.gz", "tsv.gz", "csv.gz")
+        found = [file for kind in kinds if (file := root / f"{part}.{kind}").is_file()]
+        if found:
+            files[part] = found[0]
+        elif part != "valid":
+            expected = f"{part}.txt or {part}.tsv or {part}.csv"
+            advice = "one file of triples can be given itself, and is split then"
+            raise FileNotFoundError(f"folder {root} must hold {expected}, got none; {advice}")
+    return files
+
+
+def read_table(
+    path: Path, roles: tuple[str, ...], header: bool | None = None
+) -> tuple[Any, tuple[str, ...]]:
+    """Return the rows of a text file, and its headings if it has some.
+
+    Tabs separate the fields, in .csv commas. Blank lines are skipped.
+
+    Args:
+        path: The file.
+        roles: The names of the columns of the result.
+        header: Whether the first line has headings; None finds out where the roles are `ROLES`.
+
+    Returns:
+        (a frame of pandas with a column of texts per role, whose index are the numbers of lines;
+        what the roles are called in the file).
+    """
+    with needs(f"the file {path.name}", "pandas"):
+        import pandas
+    is_csv = path.name.lower().removesuffix(".gz").endswith(".csv")
+    with reading(str(path)):
+        table = pandas.read_csv(
+            path, sep="," if is_csv else "\t", header=None, dtype=str, keep_default_na=False,
+            quoting=csv.QUOTE_MINIMAL if is_csv else csv.QUOTE_NONE, skip_blank_lines=False,
+            lineterminator="\n", encoding="utf-8-sig",
+        ).fillna("")  # fmt: skip
+    table = table.apply(lambda column: column.str.strip())
+    table.index += 1
+    table = table[(table != "").any(axis=1)]
+    first = list(table.iloc[0]) if len(table) else []
+    plain = [name.lower() for name in first]
+    columns = [[at for at, name in enumerate(plain) if name in names] for names in HEADINGS]
+    named = roles == ROLES and header is not False and all(len(found) == 1 for found in columns)
+    if named:
+        table = table[[found[0] for found in columns]].copy()
+    if table.shape[1] != len(roles):
+        expected = f"{len(roles)} fields separated by {'commas' if is_csv else 'tabs'}"
+        raise ValueError(f"{path} must have {expected}: {', '.join(roles)}; got {table.shape[1]}")
+    headings = tuple(table.iloc[0]) if named or header else ()
+    table = table.iloc[1:] if headings else table
+    table.columns = list(roles)
+    if not len(table):
+        raise ValueError(f"{path} must have at least one line of {', '.join(roles)}, got none")
+    incomplete = (table == "").any(axis=1)
+    if incomplete.any():
+        line = incomplete.idxmax()
+        found = " | ".join(table.loc[line])[:100]
+        raise ValueError(f"{path}, line {line}: expected {', '.join(roles)}, got {found!r}")
+    return table, headings

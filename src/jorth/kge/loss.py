@@ -11,26 +11,17 @@ from torch.nn.functional import logsigmoid
 
 from jorth._triton import runs_triton
 from jorth.derivatives import first_derivatives_only
+from jorth.kge.graph import expand_spans
 from jorth.kge.model import squared_arc
 
 
 def logistic(positive: Tensor, negative: Tensor) -> Tensor:
-    """The mean of -log s(positive) - sum log(1 - s(negative)), s logistic: the paper's loss."""
+    """Return the mean of -log s(positive) - sum log(1 - s(negative)), s logistic (the paper's)."""
     return -(logsigmoid(positive) + logsigmoid(-negative).sum(dim=-1)).mean()
 
 
-def self_adversarial(positive: Tensor, negative: Tensor, temperature: float = 1.0) -> Tensor:
-    """The mean of -log s(positive) - sum w log(1 - s(negative)).
-
-    The weights w = softmax(temperature negative) carry no gradient.
-    """
-    weights = torch.softmax(temperature * negative.detach(), dim=-1)
-    weights = weights.nan_to_num(0.0)  # NaN where all candidates are left out
-    return -(logsigmoid(positive) + (weights * logsigmoid(-negative)).sum(dim=-1)).mean()
-
-
 def softmax(positive: Tensor, negative: Tensor, smoothing: float = 0.0) -> Tensor:
-    """The mean of -log(e^positive / (e^positive + sum e^negative)), the cross-entropy.
+    """Return the mean of -log(e^positive / (e^positive + sum e^negative)), the cross-entropy.
 
     With label smoothing e and k false answers that are not left out, the weight of the true one is
     1 - e + e / (k + 1) and that of each false one e / (k + 1), as in
@@ -45,15 +36,7 @@ def softmax(positive: Tensor, negative: Tensor, smoothing: float = 0.0) -> Tenso
     return loss.mean()
 
 
-LOSSES: dict[str, Callable[..., Tensor]] = {
-    "logistic": logistic,
-    "self-adversarial": self_adversarial,
-    "softmax": softmax,
-}
-"""Functions of the two kinds of scores, and of a setting of their own if they have one."""
-
-
-class LeftOut(NamedTuple):
+class Exclusions(NamedTuple):
     """Row i must not compete with the entities ``answers[first[i] : last[i]]``.
 
     Attributes:
@@ -69,19 +52,16 @@ class LeftOut(NamedTuple):
     column: Tensor
 
     def places(self) -> tuple[Tensor, Tensor]:
-        """The rows and columns of all scores that are left out; the host waits for their number."""
-        count = self.last - self.first
-        device = count.device
-        rows = torch.repeat_interleave(torch.arange(len(count), device=device), count)
-        within = torch.arange(len(rows), device=device) - (count.cumsum(0) - count)[rows]
-        columns = self.column[self.answers[self.first[rows] + within]]
+        """Return rows and columns of all excluded scores; the host waits for their number."""
+        rows, places = expand_spans(self.first, self.last)
+        columns = self.column[self.answers[places]]
         candidates = columns >= 0
         return rows[candidates], columns[candidates]
 
 
 Backend = Callable[..., tuple[Tensor, tuple[Tensor, ...]]]
-"""A function of signed, candidates, bias, truth, area (a scalar tensor), smoothing and left_out
-that returns the loss and its gradients in the five tensors, both from one pass."""
+"""A function of signed, candidates, bias, truth, area, smoothing and excluded that returns the loss
+and its gradients in the four tensors, both from one pass."""
 
 
 def distance_softmax(
@@ -90,11 +70,11 @@ def distance_softmax(
     bias: Tensor,
     truth: Tensor,
     *,
-    area: float | Tensor,
+    area: float,
     smoothing: float = 0.0,
-    left_out: LeftOut | None = None,
+    excluded: Exclusions | None = None,
 ) -> Tensor:
-    """The mean cross-entropy of true scores among those of shared candidates, label smoothing e.
+    """Return the mean cross-entropy of true scores among those of candidates, label smoothing e.
 
     The candidates of row i have the scores s_ij = bias_j - area arc(signed_i . candidates_j)^2, the
     arc that of `jorth.kge.model.squared_arc`. With k_i candidates not left out, the loss of
@@ -102,29 +82,28 @@ def distance_softmax(
     1 - e + e / (k_i + 1) of the true one and e / (k_i + 1) of all others.
 
     Args:
-        signed: (B, n), the moved anchors, times the signs of J and 1 / alpha^2.
+        signed: (B, n), the images of the anchors, times the signs of J and 1 / alpha^2.
         candidates: (k, n), the points of different entities.
         bias: (k,), their biases.
         truth: (B,), the scores of the true answers.
-        area: The factor of the squared arcs, a number or a scalar tensor.
+        area: The factor alpha^2 of the squared arcs.
         smoothing: e, from 0 to below 1.
-        left_out: The candidates that do not compete in each row, the true answer among them.
+        excluded: The candidates that do not compete in each row, the true answer among them.
 
     Returns:
         The mean over the rows, with gradients for all tensors.
     """
     backend = backend_for(signed)
     if backend is None:
-        return by_torch(signed, candidates, bias, truth, area, smoothing, left_out)
-    area = area if isinstance(area, Tensor) else truth.new_full((), area)
+        return by_torch(signed, candidates, bias, truth, area, smoothing, excluded)
     loss: Tensor = _InOnePass.apply(  # type: ignore[no-untyped-call]
-        signed, candidates, bias, truth, area, smoothing, left_out, backend
+        signed, candidates, bias, truth, area, smoothing, excluded, backend
     )
     return loss
 
 
 def backend_for(signed: Tensor) -> Backend | None:
-    """The fastest backend for tensors of this kind, None for torch's own operations."""
+    """Return the fastest backend for tensors of this kind, None for torch's own operations."""
     if runs_triton(signed.device) and signed.dtype in (torch.float32, torch.float64):
         from jorth.kge._loss_triton import loss_and_gradients as by_triton
 
@@ -149,7 +128,7 @@ class _InOnePass(torch.autograd.Function):
     @staticmethod
     @first_derivatives_only
     def backward(ctx: Any, factor: Tensor) -> tuple[Tensor | None, ...]:
-        return *(factor * gradient for gradient in ctx.saved_tensors), None, None, None
+        return *(factor * gradient for gradient in ctx.saved_tensors), None, None, None, None
 
 
 def by_torch(
@@ -157,13 +136,13 @@ def by_torch(
     candidates: Tensor,
     bias: Tensor,
     truth: Tensor,
-    area: float | Tensor,
+    area: float,
     smoothing: float,
-    left_out: LeftOut | None,
+    excluded: Exclusions | None,
 ) -> Tensor:
     """`distance_softmax`, differentiated by autograd."""
     scores = bias - area * squared_arc(signed @ candidates.mT)
-    away = None if left_out is None else left_out.places()
+    away = None if excluded is None else excluded.places()
     loss = -(1 - smoothing) * truth
     if smoothing:
         loss = loss - smoothing * _mean(truth, scores, away)
@@ -173,7 +152,7 @@ def by_torch(
 
 
 def _mean(truth: Tensor, scores: Tensor, away: tuple[Tensor, Tensor] | None) -> Tensor:
-    """The mean (B,) of the true score and of those that compete with it."""
+    """Return the mean (B,) of the true score and of those that compete with it."""
     count: Tensor | int = 1 + scores.shape[1]
     if away is not None:
         count = count - torch.bincount(away[0], minlength=len(scores))

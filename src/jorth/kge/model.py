@@ -1,7 +1,12 @@
-"""UltraE: entities on a pseudo-hyperboloid, relations as its isometries."""
+"""UltraE: entities on a pseudo-hyperboloid, relations as its isometries; saved and loaded."""
 
 from __future__ import annotations
 
+import json
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,40 +14,35 @@ import torch
 from torch import Tensor
 
 from jorth import _inputs
+from jorth._files import make_folder, read_json, reading, replacing
 from jorth._inputs import check_indices, describe, index_tensor
 from jorth._triton import runs_triton
 from jorth.derivatives import first_derivatives_only
 from jorth.group import random_point
-from jorth.kge.products import multiply
+from jorth.kge.graph import distinct_names
 from jorth.nn import declare
 from jorth.signature import Signature
 from jorth.ultrahyperbolic import Place, check_q, lift_at, slices
 
 SIGNATURE = Signature(18, 18)
-SCALINGS = ("none", "curvature", "diagonal")
 CHUNK = 2**15
 """How many distances a CPU computes at a time: intermediate results stay in the cache."""
+GATHERED = 2**14
+"""How many matrices `multiply` gathers at a time: 128 MiB of them for n = 32 in float64."""
 
 
 class UltraE(torch.nn.Module):
-    """The score -e^z d^2(R_r E_h, E_t) + b_h + b_t + delta of a triple (h, r, t).
+    """The score -d^2(R_r E_h, E_t) + b_h + b_t + delta of a triple (h, r, t).
 
     E (entities, n) lies on U = {x : <x, x>_J = -alpha^2}, each R_r is J-orthogonal, d is the
     geodesic distance (`jorth.ultrahyperbolic.distance`), and b has one number per entity. The
     parameters are ``points`` (entities, n), unconstrained numbers whose lift is E, ``bias``
-    (entities,) and ``relations`` (m, n, n), which the optimiser has to keep J-orthogonal. The
-    factor e^z of the squared distance is 1 unless it is learned.
+    (entities,) and ``relations`` (m, n, n), which the optimiser has to keep J-orthogonal.
 
     A query (anchor, code) asks for the other end of a triple. Code r < ``n_relations`` asks for the
     tails of the head ``anchor``, code r + ``n_relations`` for the heads of the tail ``anchor``. For
     heads the matrix is R_r^-1 = J R_r^T J, since d(R_r x, y) = d(x, R_r^-1 y); with ``reciprocal``
     it is a separate matrix, and m = 2 ``n_relations``.
-
-    Isometries keep all distances. With ``scaling`` the anchor E = lift((s, t)) is first moved to
-    lift((e^w s, t)), another point of U, and then by R. The numbers w belong to the code, not to
-    the matrix: there are 2 ``n_relations`` sets of them. A triple then has two scores, one from
-    each end. Without ``reciprocal`` the two codes of a relation still share a matrix, as R_r and
-    R_r^-1, but not w: the map of one code is no longer the inverse of that of the other.
 
     A ``reciprocal`` model may predict by both matrices of a relation: `score_tails`, `score_heads`
     and ``forward`` subtract the squared distance for the matrix R' of the other code as well, times
@@ -59,12 +59,8 @@ class UltraE(torch.nn.Module):
         spread: The standard deviation of the initial ``points`` around one point.
         rotate: Whether the relations start at random rotations of the positive coordinates instead
             of I. At I every entity is its own best answer, which training is slow to unlearn.
-        scaling: "none", "curvature" (one number w for each code) or "diagonal" (one for each code
-            and positive coordinate), the parameter ``log_factors`` (2 ``n_relations``, 1 or p),
-            which starts at zero.
-        learn_scale: Whether z is a parameter, ``log_scale``, which starts at zero.
-        reverse_weight: The weight of the other code's squared distance in predictions, with
-            ``reciprocal`` and without ``scaling``.
+        reverse_weight: The weight of the other code's squared distance in predictions of a
+            ``reciprocal`` model.
         seed: The seed of the random initialisation.
         dtype: torch.float64 (the default) or torch.float32.
         device: The device of the parameters.
@@ -73,8 +69,6 @@ class UltraE(torch.nn.Module):
     signs: Tensor
     plus: Tensor
     minus: Tensor
-    log_factors: torch.nn.Parameter | None
-    log_scale: torch.nn.Parameter | None
 
     # one argument per setting of the model
     def __init__(
@@ -88,8 +82,6 @@ class UltraE(torch.nn.Module):
         reciprocal: bool = False,
         spread: float = 0.05,
         rotate: bool = True,
-        scaling: str = "none",
-        learn_scale: bool = False,
         reverse_weight: float = 0.0,
         seed: int = 0,
         dtype: torch.dtype = torch.float64,
@@ -107,10 +99,7 @@ class UltraE(torch.nn.Module):
         _inputs.check_flag(reciprocal, "reciprocal")
         _inputs.check_flag(rotate, "rotate")
         self.reciprocal = bool(reciprocal)
-        _inputs.check_choice(scaling, "scaling", SCALINGS)
-        self.scaling = scaling
-        _inputs.check_flag(learn_scale, "learn_scale")
-        self.reverse_weight = reverse_number(reverse_weight, self.reciprocal, scaling, dtype)
+        self.reverse_weight = reverse_number(reverse_weight, self.reciprocal, dtype)
         seed = _inputs.seed_number(seed)
         _inputs.check_device(device)
         points = start_points(self.n_entities, signature, spread, seed)
@@ -120,9 +109,6 @@ class UltraE(torch.nn.Module):
         self.bias = torch.nn.Parameter(torch.zeros(self.n_entities, dtype=dtype, device=device))
         self.relations = torch.nn.Parameter(rotations.to(device, dtype))
         declare(self, "relations", signature)
-        width = {"none": None, "curvature": 1, "diagonal": signature.p}[scaling]
-        self._add_zeros("log_factors", None if width is None else (2 * self.n_relations, width))
-        self._add_zeros("log_scale", () if learn_scale else None)
         plus, minus = signature.positions(self.points.device)
         self.register_buffer("signs", signature.vector(self.points), persistent=False)
         self.register_buffer("plus", plus, persistent=False)
@@ -133,37 +119,24 @@ class UltraE(torch.nn.Module):
         """The positive and the negative coordinates."""
         return slices(self.signature) or (self.plus, self.minus)
 
-    def _add_zeros(self, name: str, shape: tuple[int, ...] | None) -> None:
-        """A parameter that starts at zero, or None."""
-        start = None if shape is None else torch.nn.Parameter(self.points.new_zeros(shape))
-        self.register_parameter(name, start)
-
-    @property
-    def area(self) -> float | Tensor:
-        """The factor e^z alpha^2 of the squared arcs of `squared_arc`."""
-        return self.alpha**2 if self.log_scale is None else self.alpha**2 * self.log_scale.exp()
-
     def embeddings(self, entities: Tensor | None = None) -> Tensor:
-        """The points E (..., n) on U of the given entities (...), or of all."""
+        """Return the points E (..., n) on U of the given entities (...), or of all."""
         points = self.points if entities is None else _rows(self.points, entities)
         return lift_at(points, *self._places, self.alpha)
 
     def weights(self) -> dict[str, Tensor]:
-        """The parameters by name, the J-orthogonal matrices also if they are parametrised."""
-        named: dict[str, Tensor]
-        named = {"points": self.points, "bias": self.bias, "relations": self.relations}
-        learned = {"log_factors": self.log_factors, "log_scale": self.log_scale}
-        return named | {name: part for name, part in learned.items() if part is not None}
+        """Return the parameters by name, the relations also where they are parametrised."""
+        return {"points": self.points, "bias": self.bias, "relations": self.relations}
 
     def matrices(self) -> Tensor:
-        """The J-orthogonal matrices of all codes: (2 n_relations, n, n)."""
+        """Return the J-orthogonal matrices of all codes: (2 n_relations, n, n)."""
         R: Tensor = self.relations
         if self.reciprocal:
             return R
         return torch.cat([R, self.signs[:, None] * R.mT * self.signs])
 
-    def read(self, *groups: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Points E (..., n) and biases (...) for several groups (...) of entities.
+    def gather(self, *groups: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Return points E (..., n) and biases (...) for several groups (...) of entities.
 
         The tables are read only once, so that their gradients are summed only once.
         """
@@ -176,73 +149,56 @@ class UltraE(torch.nn.Module):
             for group, E, bias in zip(groups, points, biases, strict=True)
         ]
 
-    def move(self, points: Tensor, code: Tensor, kept: Tensor | None = None) -> Tensor:
-        """R E (..., n) for the points E (..., n) of the anchors: where the answers should lie.
-
-        The positive coordinates of E are first multiplied by the factors of the code, and by
-        ``kept`` (..., p) if given.
-        """
-        factor = kept
-        if self.log_factors is not None:
-            factor = _rows(self.log_factors, code).exp()
-            factor = factor if kept is None else factor * kept
-        if factor is not None:
-            s = points.index_select(-1, self.plus) * factor
-            points = points.index_copy(-1, self.plus, s)
-            points = lift_at(points, *self._places, self.alpha)
+    def apply_relations(self, points: Tensor, code: Tensor) -> Tensor:
+        """Return R E (..., n) for points E (..., n) of anchors: where the answers should lie."""
         return multiply(self.matrices(), code, points)
 
-    def move_back(self, points: Tensor, code: Tensor) -> Tensor:
-        """R'^-1 E (..., n) for the points E (..., n) of the anchors and R' of the other code."""
+    def apply_reverse(self, points: Tensor, code: Tensor) -> Tensor:
+        """Return R'^-1 E (..., n) for points E (..., n) of anchors and R' of the other code."""
         inverses = self.signs[:, None] * self.matrices().mT * self.signs
         return multiply(inverses, (code + self.n_relations) % (2 * self.n_relations), points)
 
     def score_points(
-        self, moved: Tensor, anchor_bias: Tensor, candidates: Tensor, bias: Tensor
+        self, images: Tensor, anchor_bias: Tensor, candidates: Tensor, bias: Tensor
     ) -> Tensor:
-        """Scores (B, k) of the results of `move` with the points and biases of candidates.
+        """Return the scores (B, k) of images R E of anchors with points and biases of candidates.
 
         With candidates (k, n) common to the batch, rather than (B, k, n), the inner products
         <R E_anchor, E>_J are one matrix product.
         """
-        signed = self.signed(moved)
+        signed = self.signed(images)
         if candidates.ndim == 3:
             g = (candidates @ signed[..., None]).squeeze(-1)
         else:
             g = signed @ candidates.mT
         return self.score_products(g, anchor_bias[:, None] + self.delta + bias)
 
-    def signed(self, moved: Tensor) -> Tensor:
-        """The results of `move` times J / alpha^2, whose products with points are those of U."""
-        return moved * (self.signs / self.alpha**2)
+    def signed(self, images: Tensor) -> Tensor:
+        """Return the images times J / alpha^2, whose products with points are those of U."""
+        return images * (self.signs / self.alpha**2)
 
     def score_products(self, g: Tensor, bias: Tensor) -> Tensor:
-        """The scores of points with <R E_anchor, E_answer>_J = alpha^2 g; ``bias`` is added."""
-        area = self.area
-        if isinstance(area, Tensor):
-            return bias - area * squared_arc(g)
-        return torch.sub(bias, squared_arc(g), alpha=area)
+        """Return the scores for <R E_anchor, E_answer>_J = alpha^2 g; ``bias`` is added."""
+        return torch.sub(bias, squared_arc(g), alpha=self.alpha**2)
 
     def score_tails(self, head: Tensor, relation: Tensor) -> Tensor:
-        """Scores (B, entities) of (head, relation, ?) for every entity as the tail."""
+        """Return the scores (B, entities) of (head, relation, ?) for every entity as the tail."""
         head, relation = self._queries(head, "head", relation)
         return self._score_all(head, relation)
 
     def score_heads(self, relation: Tensor, tail: Tensor) -> Tensor:
-        """Scores (B, entities) of (?, relation, tail) for every entity as the head."""
+        """Return the scores (B, entities) of (?, relation, tail) for every entity as the head."""
         tail, relation = self._queries(tail, "tail", relation)
         return self._score_all(tail, relation + self.n_relations)
 
     def _score_all(self, anchor: Tensor, code: Tensor) -> Tensor:
         x, E = self.embeddings(anchor), self.embeddings()
-        scores = self.score_points(self.move(x, code), _rows(self.bias, anchor), E, self.bias)
+        images = self.apply_relations(x, code)
+        scores = self.score_points(images, _rows(self.bias, anchor), E, self.bias)
         if self.reverse_weight:
-            scores = self._less_reverse(scores, self.signed(self.move_back(x, code)) @ E.mT)
+            back = self.signed(self.apply_reverse(x, code)) @ E.mT
+            scores = scores - self.reverse_weight * self.alpha**2 * squared_arc(back)
         return scores
-
-    def _less_reverse(self, scores: Tensor, g: Tensor) -> Tensor:
-        """The scores less the weighted squared distances of points with products alpha^2 g."""
-        return scores - (self.reverse_weight * self.area) * squared_arc(g)
 
     def _queries(self, anchor: Any, name: str, relation: Any) -> tuple[Tensor, Tensor]:
         """Numbers of entities and relations (B,) as tensors on the device of the model."""
@@ -267,45 +223,46 @@ class UltraE(torch.nn.Module):
         anchor, code, answer = triples.unbind(-1)
         check_indices(triples[..., ::2], "entities of triples", self.n_entities, device)
         check_indices(code, "relations of triples", codes, device)
-        (x, anchor_bias), (y, answer_bias) = self.read(anchor, answer)
-        g = (self.signed(self.move(x, code)) * y).sum(-1)
+        (x, anchor_bias), (y, answer_bias) = self.gather(anchor, answer)
+        g = (self.signed(self.apply_relations(x, code)) * y).sum(-1)
         scores = self.score_products(g, anchor_bias + self.delta + answer_bias)
         if self.reverse_weight:
-            back = (self.signed(self.move_back(x, code)) * y).sum(-1)
-            scores = self._less_reverse(scores, back)
+            back = (self.signed(self.apply_reverse(x, code)) * y).sum(-1)
+            scores = scores - self.reverse_weight * self.alpha**2 * squared_arc(back)
         return scores
 
     def extra_repr(self) -> str:
-        scaling = "" if self.scaling == "none" else f", scaling={self.scaling!r}"
-        learned = "" if self.log_scale is None else ", learn_scale=True"
         reverse = f", reverse_weight={self.reverse_weight:g}" if self.reverse_weight else ""
         return (
             f"{self.n_entities} entities, {self.n_relations} relations, {self.signature}, "
-            f"alpha={self.alpha:g}, delta={self.delta:g}, reciprocal={self.reciprocal}"
-            f"{scaling}{learned}{reverse}"
+            f"alpha={self.alpha:g}, delta={self.delta:g}, reciprocal={self.reciprocal}{reverse}"
         )
 
 
-def reverse_number(value: Any, reciprocal: bool, scaling: str, dtype: torch.dtype) -> float:
-    """A ``reverse_weight`` that fits the other settings, or a ValueError."""
+def reverse_number(value: Any, reciprocal: bool, dtype: torch.dtype) -> float:
+    """Return a ``reverse_weight`` that fits the other settings, or a ValueError."""
     weight = _inputs.nonnegative_number(value, "reverse_weight")
     _inputs.finite_number(weight, "reverse_weight", dtype)
     if weight and not reciprocal:
         expected = "0 without reciprocal, where both directions have one matrix"
         raise ValueError(f"reverse_weight must be {expected}, got {weight:g}")
-    if weight and scaling != "none":
-        expected = "0 with scaling, which it cannot be combined with"
-        raise ValueError(f"reverse_weight must be {expected}, got {weight:g} and {scaling!r}")
     return weight
 
 
 def _rows(table: Tensor, index: Tensor) -> Tensor:
-    """``table[index]``, with a gradient that is summed without sorting the index first."""
+    """Return ``table[index]``, with a gradient that is summed without sorting the index first."""
     return table.index_select(0, index.reshape(-1)).reshape(*index.shape, *table.shape[1:])
 
 
+def multiply(matrices: Tensor, index: Tensor, points: Tensor) -> Tensor:
+    """Return ``matrices[index] @ points`` (..., n), for matrices (m, n, n) and an index (...)."""
+    columns = points.reshape(-1, points.shape[-1], 1)
+    parts = zip(index.reshape(-1).split(GATHERED), columns.split(GATHERED), strict=True)
+    return torch.cat([_rows(matrices, chosen) @ x for chosen, x in parts]).reshape(points.shape)
+
+
 def start_points(entities: int, signature: Signature, spread: float, seed: int) -> Tensor:
-    """Numbers (entities, n) scattered around the first unit vector of the negative coordinates."""
+    """Return points (entities, n) around the first unit vector of the negative coordinates."""
     noise = _inputs.generator(seed).standard_normal((entities, signature.n))
     points = float(spread) * torch.from_numpy(noise)
     points[:, int(signature.negative[0])] += 1.0
@@ -313,7 +270,7 @@ def start_points(entities: int, signature: Signature, spread: float, seed: int) 
 
 
 def start_relations(count: int, signature: Signature, rotate: bool, seed: int) -> Tensor:
-    """J-orthogonal matrices (count, n, n): random rotations of the positive coordinates, or I."""
+    """Return J-orthogonal (count, n, n): random rotations of the positive coordinates, or I."""
     start = torch.eye(signature.n, dtype=torch.float64).repeat(count, 1, 1)
     if rotate and signature.p:
         random = np.random.default_rng([seed, 1])  # a stream independent of that of the points
@@ -324,7 +281,7 @@ def start_relations(count: int, signature: Signature, rotate: bool, seed: int) -
 
 
 def squared_arc(g: Tensor) -> Tensor:
-    """acosh(|g|)^2 where |g| >= 1 and acos(|g|)^2 elsewhere.
+    """Return acosh(|g|)^2 where |g| >= 1 and acos(|g|)^2 elsewhere.
 
     Multiplied by alpha^2 it is the squared distance of points with <x, y>_J = alpha^2 g. Unlike
     the distance itself it has bounded slopes: +-2 on the two sides of |g| = 1, where the slope is
@@ -344,9 +301,9 @@ class _SquaredArc(torch.autograd.Function):
         slope = torch.empty_like(flat) if ctx.needs_input_grad[0] else None
         write = _square_and_slope
         if g.dtype in (torch.float32, torch.float64) and runs_triton(g.device):
-            from jorth.kge._distances_triton import write_squared_arcs as write
+            from jorth.kge._loss_triton import write_squared_arcs as write
         elif g.dtype in (torch.float32, torch.float64) and g.device.type == "cpu":
-            from jorth.kge._distances_numba import write_squared_arcs as write  # loads numba
+            from jorth.kge._loss_numba import write_squared_arcs as write  # loads numba
         size = CHUNK if g.device.type == "cpu" else max(1, flat.numel())
         for start in range(0, flat.numel(), size):
             part = slice(start, start + size)
@@ -378,3 +335,115 @@ def _square_and_slope(g: Tensor, square: Tensor, slope: Tensor | None) -> None:
     if slope is not None:
         ratio = torch.where(sine == 0, 1.0, arc / sine)
         torch.mul(ratio.mul_(2).mul_(g.sign()), e.sign(), out=slope)
+
+
+WEIGHTS, ABOUT = "model.safetensors", "model.json"
+SETTINGS = ("alpha", "delta", "reciprocal", "reverse_weight")
+"""The settings of a model that ``model.json`` keeps beside its signs and names."""
+
+
+@dataclass(frozen=True, eq=False)
+class NamedModel:
+    """A model with the names of its entities and relations, and further JSON data about it."""
+
+    model: UltraE
+    entities: Sequence[str]
+    relations: Sequence[str]
+    about: dict[str, Any] = field(default_factory=dict)
+
+
+def save_model(folder: str | os.PathLike[str], named: NamedModel) -> None:
+    """Write ``model.safetensors`` (the parameters) and ``model.json``, both atomically.
+
+    Args:
+        folder: Where the files go; made where it is missing.
+        named: The model with the names of its entities and relations.
+
+    Raises:
+        TypeError: A name is no string, or ``about`` is not made of what JSON can hold.
+        ValueError: The names are not distinct or not as many as the model has, or a parameter is
+            not finite. Files that were there are kept.
+    """
+    from safetensors.torch import save
+
+    if not isinstance(named, NamedModel):
+        raise TypeError(f"named must be a jorth.kge.NamedModel, got {describe(named)}")
+    model = named.model
+    if not isinstance(model, UltraE):
+        raise TypeError(f"named.model must be a jorth.kge.UltraE, got {describe(model)}")
+    if not isinstance(named.about, dict):
+        raise TypeError(f"about must be a dictionary, got {describe(named.about)}")
+    root = _inputs.file_path(folder, "folder")
+    weights = {name: part.detach().cpu().contiguous() for name, part in model.weights().items()}
+    _check_weights(weights)
+    content = {
+        "model": "UltraE",
+        "signs": model.signature.signs.tolist(),
+        **{name: getattr(model, name) for name in SETTINGS},
+        "about": named.about,
+        "relations": distinct_names(named.relations, "relations", model.n_relations),
+        "entities": distinct_names(named.entities, "entities", model.n_entities),
+    }
+    try:
+        about = json.dumps(content, ensure_ascii=False, indent=1).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"names and about must be what JSON can hold: {error}") from None
+    make_folder(root, "folder")
+    with ExitStack() as both:  # neither is replaced before both are written
+        for name, written in ((ABOUT, about), (WEIGHTS, save(weights))):
+            stream = both.enter_context(replacing(root / name))
+            stream.write(written)
+            stream.flush()
+
+
+def load_model(folder: str | os.PathLike[str], *, device: Any = None) -> NamedModel:
+    """Read what `save_model` has written.
+
+    Args:
+        folder: The folder of the files.
+        device: The device of the model; the CPU by default.
+
+    Raises:
+        FileNotFoundError: A file is missing.
+        ValueError: A file is damaged, or the two do not belong together. The message names it.
+    """
+    from safetensors.torch import load_file
+
+    root = _inputs.file_path(folder, "folder")
+    _inputs.check_device(device)
+    for name in (WEIGHTS, ABOUT):
+        if not (root / name).is_file():
+            raise FileNotFoundError(f"folder {root} must hold {WEIGHTS} and {ABOUT}, got no {name}")
+    with reading(str(root / WEIGHTS)):
+        weights: dict[str, Tensor] = load_file(root / WEIGHTS)
+        _check_weights(weights)
+    content = read_json(root / ABOUT)
+    expected = {"signs", *SETTINGS, "about", "relations", "entities"}
+    if not isinstance(content, dict) or not expected <= set(content):
+        raise ValueError(f"{root / ABOUT} must hold {', '.join(sorted(expected))}")
+    with reading(str(root / ABOUT)):
+        if not isinstance(content["about"], dict):
+            raise TypeError(f"about must be a dictionary, got {describe(content['about'])}")
+        names = [distinct_names(content[kind], kind) for kind in ("entities", "relations")]
+        model = UltraE(
+            *map(len, names),
+            signature=Signature.of(content["signs"]),
+            **{name: content[name] for name in SETTINGS},
+            rotate=False,
+            dtype=weights["points"].dtype,
+        )
+        model.load_state_dict(weights)
+    model = model.to("cpu" if device is None else device)
+    return NamedModel(model, *names, content["about"])
+
+
+def _check_weights(weights: dict[str, Tensor]) -> None:
+    """Raise a ValueError unless the tensors are finite and in one precision."""
+    dtypes = {weight.dtype for weight in weights.values()}
+    if dtypes not in ({torch.float32}, {torch.float64}):
+        found = ", ".join(map(str, dtypes))
+        raise ValueError(f"the model's tensors must be all float64 or all float32, got {found}")
+    for name, weight in weights.items():
+        if not weight.isfinite().all():
+            raise ValueError(f"{name} must be finite, got NaN or infinite entries")

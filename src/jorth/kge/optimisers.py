@@ -1,29 +1,33 @@
-"""Adam for entities and biases, together with one of three optimisers for the relations."""
+"""A training step: Adam for entities and biases, and one of three optimisers for the relations.
+
+On a CUDA device the step of J-JOBCD is replayed from a CUDA graph: one launch instead of a hundred.
+"""
 
 from __future__ import annotations
 
-import inspect
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from jorth._distributed import Ranks
-from jorth.kge.config import Config, check_name
+from jorth.kge.batches import Batch
+from jorth.kge.config import Config
 from jorth.kge.model import UltraE
-from jorth.nn import declare
 from jorth.optim import JOBCD, VRJOBCD, make
 from jorth.optim.jobcd import is_one_launch
-
-MAX_NORM = {"float32": 1e3}
-"""The largest norm of a relation R: beyond it float32 has too few digits of <R x, y>_J."""
+from jorth.optim.rounds import codes_of_turn, given_codes
 
 
 def largest_relation(config: Config) -> Any:
-    """The largest norm that a relation may have, as given or as its precision asks for."""
-    return config.relation_options.get("max_norm", MAX_NORM.get(config.dtype))
+    """Return the largest norm that a relation may have, as given or as its precision asks for.
+
+    Beyond 1e3 float32 has too few digits of <R x, y>_J.
+    """
+    default = 1e3 if config.dtype == "float32" else None
+    return config.relation_options.get("max_norm", default)
 
 
 @dataclass
@@ -57,43 +61,37 @@ class OptimiserState:
 class Optimisers:
     """Both optimisers, stepped together on the loss of a batch.
 
-    With "csdm" the relations of the model become parametrised. With ``ranks`` losses and gradients
-    are summed over the processes by one all-reduce, so that all of them take the same step.
+    With "csdm" the relations of the model become parametrised.
     """
 
-    def __init__(self, model: UltraE, config: Config, ranks: Ranks | None = None) -> None:
-        _check_options(config)
+    def __init__(self, model: UltraE, config: Config) -> None:
         self._model = model
         self._config = config
-        self._ranks = ranks
-        self._copy = _copy_for(model, config)
         options: dict[str, Any] = dict(lr=config.relation_lr, **config.relation_options)
         if config.method != "csdm":
             options = {"seed": config.seed} | options | {"max_norm": largest_relation(config)}
         method: Any = config.method
-        owner: torch.nn.Module = self._copy or model
-        self._others = [part for name, part in model.weights().items() if name != "relations"]
-        self._entities = torch.optim.Adam(self._others, lr=config.lr, fused=True)
-        self._relations = make(method, owner, model.signature, name="relations", **options)
+        self._entities = torch.optim.Adam([model.points, model.bias], lr=config.lr, fused=True)
+        self._relations = make(method, model, model.signature, name="relations", **options)
         self._both: tuple[torch.optim.Optimizer, ...] = (self._entities, self._relations)
         if self.stays_on_device:
             self._put_rates_on_device()
 
     @property
     def stays_on_device(self) -> bool:
-        """Whether a step needs nothing from the host but the pairs of J-JOBCD."""
+        """Return whether a step needs nothing from the host but the pairs of J-JOBCD."""
         X = self._model.relations
-        alone = X.is_cuda and self._ranks is None and self._copy is None
-        return alone and type(self._relations) is JOBCD and is_one_launch(self.relation_group, X)
+        is_jobcd = X.is_cuda and type(self._relations) is JOBCD
+        return is_jobcd and is_one_launch(self.relation_group, X)
 
     @property
     def relation_group(self) -> dict[str, Any]:
-        """The parameter group of the relations."""
+        """Return the parameter group of the relations."""
         group: dict[str, Any] = self._relations.param_groups[0]
         return group
 
     def _put_rates_on_device(self) -> None:
-        """There a CUDA graph reads them. torch's fused Adam takes a rate in float32 alone."""
+        """Put the rates where a CUDA graph reads them; torch's fused Adam takes float32 alone."""
         device = self._model.points.device
         for optimiser, dtype in zip(self._both, (torch.float32, torch.float64), strict=True):
             for group in optimiser.param_groups:
@@ -112,7 +110,7 @@ class Optimisers:
                     group["lr"] = factor * rate
 
     def wants_large_batch(self) -> bool:
-        """Whether the next step is a refresh of "vr-j-jobcd"."""
+        """Return whether the next step is a refresh of "vr-j-jobcd"."""
         return isinstance(self._relations, VRJOBCD) and self._relations.wants_large_batch()
 
     def step(self, loss: Callable[[], Tensor]) -> Tensor:
@@ -124,98 +122,102 @@ class Optimisers:
         def closure() -> Tensor:
             for optimiser in self._both:
                 optimiser.zero_grad()
-            if self._copy is not None:
-                self._copy.write_to(self._model)
             value = loss()
             value.backward()  # type: ignore[no-untyped-call]
-            value = self._summed(value.detach())
-            if self._copy is not None:
-                self._copy.take_gradient(self._model)
-            return value
+            return value.detach()
 
         relations: Any = self._relations  # torch's stub expects a closure that returns a float
         value: Tensor = relations.step(closure)
-        if self._config.clip is not None:
-            torch.nn.utils.clip_grad_norm_(self._others, self._config.clip)
         self._entities.step()
-        if self._config.max_radius is not None:
-            shorten(self._model, self._config.max_radius)
-        if self._copy is not None:
-            self._copy.write_to(self._model)
         return value
 
-    def _summed(self, value: Tensor) -> Tensor:
-        """The loss summed over all processes; the gradients become sums as well."""
-        if self._ranks is None:
-            return value
-        gradients = [p.grad for p in self._model.parameters() if p.grad is not None]
-        total, *sums = self._ranks.sum([value, *gradients], same=self._model.points)
-        for gradient, summed in zip(gradients, sums, strict=True):
-            gradient.copy_(summed)
-        return total
-
     def states(self) -> list[OptimiserState]:
-        """The states of both for a checkpoint."""
+        """Return the states of both for a checkpoint."""
         return [OptimiserState.of(optimiser) for optimiser in self._both]
 
     def restore(self, states: list[OptimiserState]) -> None:
         """Continue from the result of `states`, after the model has been restored."""
         for state, optimiser in zip(states, self._both, strict=True):
             state.restore(optimiser)
-        if self._copy is not None:
-            self._copy.read_from(self._model)
 
 
-@torch.no_grad()
-def shorten(model: UltraE, max_radius: float) -> None:
-    """Shorten s to ``max_radius`` in every point x = (s, t) in which it is longer."""
-    positive = model.signs > 0
-    length = torch.linalg.vector_norm(model.points * positive, dim=1, keepdim=True)
-    factor = (max_radius / length).clamp(max=1.0)
-    model.points.mul_(torch.where(positive, factor, 1.0))
+PLAIN_STEPS = 2
+"""Steps before one is captured: they compile kernels and start what optimisers remember."""
 
 
-class _RelationCopy(torch.nn.Module):
-    """A copy of the relations on a device other than the model's."""
+class CapturedStep:
+    """A step on a batch, captured in a CUDA graph and replayed on others of the same shape.
 
-    def __init__(self, model: UltraE, device: torch.device) -> None:
-        super().__init__()
-        self.relations = torch.nn.Parameter(model.relations.detach().to(device, copy=True))
-        declare(self, "relations", model.signature)
+    The step may not wait for the device. What changes from step to step is copied to where the
+    graph reads it: the batch, in which all is that is random, and the pairs of J-JOBCD; learning
+    rates have to be on the device. Batches of another shape than the first take plain steps.
 
-    @torch.no_grad()
-    def write_to(self, model: UltraE) -> None:
-        model.relations.copy_(self.relations)
+    Args:
+        step: A function that takes a step on a batch and returns the loss before it.
+        group: The parameter group of the optimiser of the relations.
+    """
 
-    @torch.no_grad()
-    def read_from(self, model: UltraE) -> None:
-        self.relations.copy_(model.relations)
+    def __init__(self, step: Callable[[Batch], Tensor], group: dict[str, Any]) -> None:
+        self._step = step
+        self._group = group
+        self._plain_steps = 0
+        self._fails = False
+        self._batch: Batch | None = None
+        self._captured: _Captured | None = None
 
-    def take_gradient(self, model: UltraE) -> None:
-        if model.relations.grad is not None:
-            self.relations.grad = model.relations.grad.to(self.relations.device)
-            model.relations.grad = None
+    def __call__(self, batch: Batch) -> Tensor:
+        """Take a step; the loss that it returns is overwritten by the next one."""
+        if self._batch is None:
+            candidates = None if batch.candidates is None else batch.candidates.clone()
+            self._batch = Batch(batch.queries.clone(), candidates)
+        if self._fails or _shapes(batch) != _shapes(self._batch):
+            return self._step(batch)
+        if self._plain_steps < PLAIN_STEPS:
+            self._plain_steps += 1
+            return self._step(batch)
+        codes = codes_of_turn(self._group, batch.queries.device)
+        if self._captured is None:
+            self._captured = self._try_to_capture(self._batch, codes.clone())
+        if self._captured is None:
+            return self._step(batch)
+        self._batch.queries.copy_(batch.queries)
+        if self._batch.candidates is not None and batch.candidates is not None:
+            self._batch.candidates.copy_(batch.candidates)
+        self._captured.codes.copy_(codes)
+        self._captured.graph.replay()
+        self._group["turn"] += 1
+        return self._captured.loss
+
+    def _try_to_capture(self, batch: Batch, codes: Tensor) -> _Captured | None:
+        """Return the captured step, or None and a warning if it cannot be captured."""
+        turn, stream = self._group["turn"], torch.cuda.current_stream()
+        try:
+            return _capture(self._step, batch, codes)
+        except RuntimeError as error:
+            self._fails = True
+            torch.cuda.set_stream(stream)  # torch may have left that of the capture
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            text = f"steps cannot be captured in a CUDA graph and are launched one by one: {reason}"
+            warnings.warn(text, RuntimeWarning, stacklevel=3)
+            return None
+        finally:
+            self._group["turn"] = turn  # captured, but not taken yet
 
 
-def _copy_for(model: UltraE, config: Config) -> _RelationCopy | None:
-    if config.relation_device is None:
-        return None
-    device = torch.device(config.relation_device)
-    if device == model.relations.device:
-        return None
-    if config.method == "csdm":
-        raise ValueError('relation_device must be that of the model for method "csdm"')
-    return _RelationCopy(model, device)
+class _Captured(NamedTuple):
+    """A graph, where it reads the pairs, and where it leaves the loss."""
+
+    graph: torch.cuda.CUDAGraph
+    codes: Tensor
+    loss: Tensor
 
 
-def _check_options(config: Config) -> None:
-    """Raise a ValueError for an option that the optimiser of the relations does not have."""
-    kinds = {"j-jobcd": (JOBCD,), "vr-j-jobcd": (VRJOBCD, JOBCD), "csdm": (torch.optim.Adam,)}
-    names = {
-        name
-        for kind in kinds[config.method]
-        for name in inspect.signature(kind.__init__).parameters
-    }
-    valid = sorted(names - {"self", "params", "signature", "lr", "options"})
-    for key in config.relation_options:
-        check_name(key, valid, "key", f"relation_options of {config.method}: ")
+def _capture(step: Callable[[Batch], Tensor], batch: Batch, codes: Tensor) -> _Captured:
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"), given_codes(codes):
+        loss = step(batch)
+    return _Captured(graph, codes, loss)
+
+
+def _shapes(batch: Batch) -> list[torch.Size]:
+    return [part.shape for part in (batch.queries, batch.candidates) if part is not None]

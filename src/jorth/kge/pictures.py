@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,26 +18,26 @@ from torch import Tensor
 from jorth._files import make_folder, replacing
 from jorth._inputs import check_indices, describe, file_path, generator, is_number, whole_number
 from jorth.extras import needs
-from jorth.kge.answers import Explanation, Names, explain, is_single, parts_of
 from jorth.kge.graph import to_triples
+from jorth.kge.predict import Explanation, Names, explain, is_single, parts_of
 from jorth.signature import Signature
 from jorth.terminal import visible
 from jorth.ultrahyperbolic import centroid, distance, lift, log, origin, transport
 
-SUFFIXES = (".png", ".pdf", ".svg")
 GREY, INK, BLUE, ORANGE = "#b5b5b5", "#222222", "#0072B2", "#D55E00"
+Floats = NDArray[np.float64]
 
 
 def short(text: str, most: int = 30) -> str:
-    """A name from a file, printable and not too long."""
-    shown = visible(text)
-    return shown if len(shown) <= most else shown[: most - 1] + "…"
+    """Return a name from a file, printable and not too long."""
+    printable = visible(text)
+    return printable if len(printable) <= most else printable[: most - 1] + "…"
 
 
 def picture_path(path: str | os.PathLike[str]) -> Path:
-    """A path of a picture, or an error."""
+    """Return the path of a picture, or an error."""
     found = file_path(path, "path")
-    if found.suffix.lower() not in SUFFIXES:
+    if found.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise ValueError(f"path must end in .png, .pdf or .svg, got {describe(found.name)}")
     return found
 
@@ -47,12 +47,6 @@ def save_figure(figure: Any, path: Path) -> None:
     make_folder(path.parent, "path")
     with replacing(path) as stream:
         figure.savefig(stream, dpi=150, format=path.suffix[1:].lower())
-
-
-Floats = NDArray[np.float64]
-PAIRS = 20_000
-"""The number of pairs of entities on which distances are compared."""
-PLANE = Signature(2, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,14 +94,14 @@ def project_to_disc(model: Any) -> Disc:
     flat[:, : len(axes[:2])] = v @ _with_signs(axes[:2]).T
     first, second = _pairs(len(v))
     wanted = distance(embedded[first], embedded[second], signature, alpha=plain.alpha)
-    drawn = on_hyperboloid(flat)
-    shown = distance(drawn[first], drawn[second], PLANE)
+    projected = on_hyperboloid(flat)
+    found = distance(projected[first], projected[second], Signature(2, 1))
     kept = float(np.square(sizes[:2]).sum()) / total if total else 1.0
-    return Disc(poincare(drawn), kept, _rank_correlation(shown, wanted))
+    return Disc(poincare(projected), kept, _rank_correlation(found, wanted))
 
 
 def _space(points: Floats, signature: Signature) -> Floats:
-    """The s (m, p) of the points (s, t), or of (-s, -t) where that is nearer to the others."""
+    """Return the s (m, p) of points (s, t), or of (-s, -t) where nearer to the others."""
     t = points[:, signature.negative]
     directions = t / np.linalg.norm(t, axis=1, keepdims=True)
     side = np.where(directions @ directions.sum(axis=0) < 0, -1.0, 1.0)
@@ -115,9 +109,9 @@ def _space(points: Floats, signature: Signature) -> Floats:
 
 
 def _at_origin(space: Floats) -> Floats:
-    """Tangent vectors (m, p) at the centroid of the points over ``space`` (m, p), alpha = 1.
+    """Return tangent vectors (m, p) at the centroid of the points over ``space``, alpha = 1.
 
-    They are moved to the origin in parallel, where their last coordinate is zero.
+    They are transported to the origin, where their last coordinate is zero.
     """
     signature = Signature(space.shape[1], 1)
     points = lift(np.column_stack([space, np.ones(len(space))]), signature)
@@ -128,31 +122,32 @@ def _at_origin(space: Floats) -> Floats:
 
 
 def _with_signs(axes: Floats) -> Floats:
-    """The axes with positive largest entries, so that a picture does not depend on rounding."""
+    """Return the axes with positive largest entries: no sign depends on rounding."""
     largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=1)[:, None], axis=1)
     return axes * np.where(largest < 0, -1.0, 1.0)
 
 
 def on_hyperboloid(v: Floats) -> Floats:
-    """The points (m, 3) to which tangent vectors (m, 2) at the origin lead."""
+    """Return the points (m, 3) to which tangent vectors (m, 2) at the origin lead."""
     length = np.hypot(v[:, 0], v[:, 1])
     factor = np.divide(np.sinh(length), length, out=np.ones_like(length), where=length > 0)
     return np.column_stack([v * factor[:, None], np.cosh(length)])
 
 
 def poincare(points: Floats) -> Floats:
-    """Points (..., 3) of the hyperboloid in the disc (..., 2): s / (1 + t)."""
+    """Return points (..., 3) of the hyperboloid in the disc (..., 2): s / (1 + t)."""
     return np.asarray(points[..., :2] / (1 + points[..., 2:]))
 
 
 def _pairs(count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """All pairs of different entities, or so many random ones."""
-    if count * (count - 1) // 2 <= PAIRS:
+    """Return all pairs of different entities, or 20,000 random ones."""
+    most = 20_000
+    if count * (count - 1) // 2 <= most:
         first, second = np.triu_indices(count, 1)
         return first, second
     random = generator(0)
-    first = random.integers(count, size=PAIRS)
-    return first, (first + random.integers(1, count, size=PAIRS)) % count
+    first = random.integers(count, size=most)
+    return first, (first + random.integers(1, count, size=most)) % count
 
 
 def _rank_correlation(a: Floats, b: Floats) -> float:
@@ -164,23 +159,11 @@ def _rank_correlation(a: Floats, b: Floats) -> float:
     return float(np.corrcoef(*ranks)[0, 1])
 
 
-# clearly different for colour-blind readers too, the first ones most
 LABEL_COLOURS = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#882255",
-    "#56B4E9",
-    "#D55E00",
-    "#CC79A7",
-    "#000000",
-    "#999933",
-    "#332288",
-)
-MOST_COLOURS = len(LABEL_COLOURS)
-OTHER, WITHOUT = "other", "no label"
-STEPS = np.linspace(0, 1, 24)
-"""The places on a line at which it is drawn."""
+    "#0072B2", "#E69F00", "#009E73", "#882255", "#56B4E9", "#D55E00", "#CC79A7", "#000000",
+    "#999933", "#332288",
+)  # fmt: skip
+"""Clearly different for colour-blind readers too, the first ones most."""
 
 
 def draw_entities(
@@ -213,6 +196,7 @@ def draw_entities(
     """
     with needs("jorth.kge.draw_entities", "matplotlib"):
         from matplotlib.figure import Figure
+        from matplotlib.patches import Circle
 
     file = picture_path(path)
     plain, entities, _ = parts_of(model)
@@ -224,7 +208,7 @@ def draw_entities(
     named = _labelled(label, entities, disc.points)
     figure = Figure(figsize=(7.6, 7.6), layout="constrained")
     axes = figure.add_subplot()
-    axes.add_patch(_circle())
+    axes.add_patch(Circle((0, 0), 1, facecolor="#fafafa", edgecolor=GREY, linewidth=1))
     if lines is not None:
         _draw_lines(axes, disc.points, lines[:, ::2].cpu().numpy())
     _draw_points(figure, axes, disc.points, values)
@@ -238,7 +222,7 @@ def draw_entities(
 
 
 def _values(colours: Any, entities: Names) -> list[Any] | None:
-    """The label or the number of every entity, None where there is none."""
+    """Return the label or the number of every entity, None where there is none."""
     if colours is None:
         return None
     if not isinstance(colours, Mapping):
@@ -256,14 +240,14 @@ def _values(colours: Any, entities: Names) -> list[Any] | None:
 
 
 def _labelled(label: Any, entities: Names, points: Floats) -> list[int]:
-    """The entities whose names are written."""
+    """Return the entities whose names are written."""
     if is_single(label) and not isinstance(label, str):
         return _spread(points, min(whole_number(label, "label", 0), len(points)))
     return entities.numbers(label, "label")
 
 
 def _spread(points: Floats, count: int) -> list[int]:
-    """Entities far from each other in the disc: each is the farthest from those before it."""
+    """Return entities far apart in the disc: each is the farthest from those before it."""
     if count == 0:
         return []
     chosen = [int(np.square(points).sum(axis=1).argmin())]
@@ -272,12 +256,6 @@ def _spread(points: Floats, count: int) -> list[int]:
         chosen.append(int(apart.argmax()))
         apart = np.minimum(apart, np.linalg.norm(points - points[chosen[-1]], axis=1))
     return chosen
-
-
-def _circle() -> Any:
-    from matplotlib.patches import Circle
-
-    return Circle((0, 0), 1, facecolor="#fafafa", edgecolor=GREY, linewidth=1)
 
 
 def _draw_lines(axes: Any, points: Floats, pairs: Any) -> None:
@@ -289,7 +267,7 @@ def _draw_lines(axes: Any, points: Floats, pairs: Any) -> None:
 
 
 def geodesics(a: Floats, b: Floats) -> Floats:
-    """Points (m, 24, 2) on the geodesics of the disc from a to b (m, 2).
+    """Return points (m, 24, 2) on the geodesics of the disc from a to b (m, 2).
 
     A Moebius map takes a to 0, where geodesics are straight; the inverse map takes them back. In
     complex numbers w = (b - a) / (1 - conj(a) b), and the points are (t w + a) / (1 + conj(a) t w)
@@ -297,7 +275,7 @@ def geodesics(a: Floats, b: Floats) -> Floats:
     """
     z, end = (points[:, 0] + 1j * points[:, 1] for points in (a, b))
     w = (end - z) / (1 - z.conj() * end)
-    along = STEPS * w[:, None]
+    along = np.linspace(0, 1, 24) * w[:, None]
     found = (along + z[:, None]) / (1 + z.conj()[:, None] * along)
     return np.stack([found.real, found.imag], axis=-1)
 
@@ -311,45 +289,26 @@ def _draw_points(figure: Any, axes: Any, points: Floats, values: list[Any] | Non
         axes.scatter(*points.T, color=colormaps["viridis"](0.3), **style)
         return
     without = np.array([value is None for value in values])
-    numeric = all(not isinstance(value, str) for value in values)
-    distinct = Counter(value for value in values if value is not None)
-    if numeric and len(distinct) > MOST_COLOURS:
-        axes.scatter(*points[without].T, color=GREY, **style)
+    if without.any():
+        axes.scatter(*points[without].T, color=GREY, label="no label", **style)
+    if all(not isinstance(value, str) for value in values):
         shades = [value for value in values if value is not None]
         drawn = axes.scatter(*points[~without].T, c=shades, cmap="viridis", **style)
         figure.colorbar(drawn, ax=axes, shrink=0.6)
         return
-    for name, colour, chosen in _groups(values, distinct, numeric):
-        axes.scatter(*points[chosen].T, color=colour, label=name, **style)
+    labels = [value if value is None else str(value) for value in values]
+    distinct = Counter(label for label in labels if label is not None)
+    most = len(LABEL_COLOURS) - (len(distinct) > len(LABEL_COLOURS))  # the last one is for others
+    common = [label for label, _ in distinct.most_common(most)]
+    others = np.array([label not in (None, *common) for label in labels])
+    if others.any():
+        axes.scatter(*points[others].T, color=GREY, label="other", **style)
+    for name, colour in zip(common, LABEL_COLOURS, strict=False):
+        chosen = np.array([label == name for label in labels])
+        axes.scatter(*points[chosen].T, color=colour, label=short(name), **style)
     legend = axes.legend(loc="upper right", fontsize=8, framealpha=0.9, markerscale=1.4)
     for text in legend.get_texts():
         text.set_parse_math(False)
-
-
-def _groups(values: list[Any], distinct: Counter[Any], numeric: bool) -> list[Any]:
-    """Name, colour and entities of every group, those without a label first, below the others."""
-    from matplotlib import colormaps
-
-    if numeric:
-        kept = sorted(distinct)
-        shades: Sequence[Any] = [
-            colormaps["viridis"](0.95 * k / max(1, len(kept) - 1)) for k in range(len(kept))
-        ]
-    else:
-        fits = len(distinct) <= MOST_COLOURS
-        common = distinct.most_common(MOST_COLOURS if fits else MOST_COLOURS - 1)
-        kept = [name for name, _ in common]
-        shades = LABEL_COLOURS[: len(kept)]
-    colour = dict(zip(kept, shades, strict=True))
-    grey = {
-        WITHOUT: np.array([value is None for value in values]),
-        OTHER: np.array([value is not None and value not in colour for value in values]),
-    }
-    found: list[Any] = [(name, GREY, chosen) for name, chosen in grey.items() if chosen.any()]
-    for name, shade in colour.items():
-        text = name if isinstance(name, str) else f"{name:g}"
-        found.append((short(text), shade, np.array([value == name for value in values])))
-    return found
 
 
 def _write_names(axes: Any, points: Floats, names: dict[int, str]) -> None:
@@ -371,15 +330,15 @@ def _write_names(axes: Any, points: Floats, names: dict[int, str]) -> None:
 
 
 def _about(disc: Disc, signature: Signature) -> str:
-    """What the picture shows, in a line or two."""
+    """Return what the picture shows, in a line or two."""
     note = f"{signature}: hyperbolic parts; directions t / |t| not shown\n"
     what = "" if signature.q == 1 else note
     plane = f"tangent plane at the centroid, {disc.kept:.0%} of the squared distances from it"
     return f"{what}{plane}; rank correlation of distances {disc.agreement:.2f}"
 
 
-COLUMNS = 3
 MOST_PANELS = 30
+"""The panels of a picture of relations: more cannot be read."""
 LEGEND = (
     "bars: rapidities of the boost; dashed: translation length, the part that no change of origin "
     "removes\n"
@@ -408,15 +367,15 @@ def draw_relations(model: Any, path: str | os.PathLike[str], relation: Any = Non
     found = explain(model, relation)
     every: list[Explanation] = found if isinstance(found, list) else [found]
     shown = every[:MOST_PANELS]
-    columns = 2 if len(shown) == 4 else max(1, min(COLUMNS, len(shown)))
+    columns = max(1, min(3, len(shown)))
     rows = max(1, math.ceil(len(shown) / columns))
     figure = Figure(figsize=(max(3.6 * columns, 6.4), 2.7 * rows + 0.9), layout="constrained")
     highest = max([1e-3, *(max([*one.rapidities, one.translation]) for one in shown)])
     panels = figure.subfigures(rows, columns, squeeze=False).ravel()
     for panel, one in zip(panels, shown, strict=False):
         _draw(panel, one, 1.08 * highest)
-    left_out = f"; {len(every) - len(shown)} more relations" if len(every) > len(shown) else ""
-    figure.supxlabel(LEGEND + left_out, fontsize=7.5, color=INK)
+    more = f"; {len(every) - len(shown)} more relations" if len(every) > len(shown) else ""
+    figure.supxlabel(LEGEND + more, fontsize=7.5, color=INK)
     save_figure(figure, file)
 
 

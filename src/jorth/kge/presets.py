@@ -42,7 +42,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "negatives": 50,
         "shared": False,
         "sides": "uniform",
-        "reject": False,
         "regularisation": 0.0,
         "evaluate_every": 5,
     },
@@ -75,7 +74,7 @@ best that were found for the graphs whose names they have, in 32 dimensions; add
 
 
 def preset_named(name: Any) -> str:
-    """The preset that a name stands for, however it is spelled: "wn18rr", "FB15k237"."""
+    """Return the preset that a name stands for, however it is spelled: "wn18rr", "FB15k237"."""
     plain = {_plain(known): known for known in PRESETS}
     if isinstance(name, str) and _plain(name) in plain:
         return plain[_plain(name)]
@@ -84,12 +83,12 @@ def preset_named(name: Any) -> str:
 
 
 def _plain(name: str) -> str:
-    """Small letters and digits alone."""
+    """Return the small letters and digits of a name alone."""
     return "".join(sign for sign in name.casefold() if sign.isalnum())
 
 
 def settings(name: str, changes: dict[str, Any]) -> dict[str, Any]:
-    """The settings of the preset ``name`` with ``changes``, for `jorth.kge.Config`.
+    """Return the settings of the preset ``name`` with ``changes``, for `jorth.kge.Config`.
 
     Options of the relations' optimiser hold for JOBCD, and are left out for the method "csdm".
     Those among the changes add to them.

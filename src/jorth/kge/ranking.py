@@ -18,12 +18,8 @@ Side = Literal["head", "tail", "both"]
 Ties = Literal["realistic", "optimistic", "pessimistic"]
 SIDES: tuple[Side, ...] = ("head", "tail", "both")
 TIES: tuple[Ties, ...] = ("realistic", "optimistic", "pessimistic")
-SCORES_AT_ONCE = 2**23
-"""64 MiB in float64; intermediate results take a few times as much."""
 SCORES_AT_ONCE_ON_CPU = 2**21
-"""Few enough to stay in the cache."""
-
-SCORER = ("n_entities", "n_relations", "score_tails", "score_heads")
+"""How many scores are computed at a time on a CPU: few enough to stay in the cache."""
 
 
 class Scorer(Protocol):
@@ -53,7 +49,7 @@ class Ranking:
     pessimistic: NDArray[np.int64]
 
     def ranks(self, side: Side = "both", ties: Ties = "realistic") -> NDArray[np.float64]:
-        """The ranks (N,) of one side or (2 N,) of both.
+        """Return the ranks (N,) of one side or (2 N,) of both.
 
         "realistic" is the mean of "optimistic" and "pessimistic".
         """
@@ -66,22 +62,22 @@ class Ranking:
 
     @property
     def mrr(self) -> float:
-        """The mean reciprocal of the realistic ranks of both sides."""
+        """Return the mean reciprocal of the realistic ranks of both sides."""
         return self.metrics()["mrr"]
 
     def hits(self, k: int) -> float:
-        """The share of realistic ranks of both sides that are at most k."""
+        """Return the share of realistic ranks of both sides that are at most k."""
         return float((self.ranks() <= whole_number(k, "k", 1)).mean())
 
     def metrics(self, side: Side = "both", ties: Ties = "realistic") -> dict[str, float]:
-        """mrr, mean_rank, hits@1, hits@3, hits@10, and the number of ranks as count."""
+        """Return mrr, mean_rank, hits@1, hits@3, hits@10, and the number of ranks as count."""
         ranks = self.ranks(side, ties)
         hits = {f"hits@{k}": float((ranks <= k).mean()) for k in (1, 3, 10)}
         means = {"mrr": float((1 / ranks).mean()), "mean_rank": float(ranks.mean())}
         return means | hits | {"count": float(len(ranks))}
 
     def by_relation(self, names: Sequence[str] | None = None) -> dict[Any, Ranking]:
-        """The ranking of each relation, under its number or its name in ``names``."""
+        """Return the ranking of each relation, under its number or its name in ``names``."""
         found: dict[Any, Ranking] = {}
         for number in np.unique(self.triples[:, 1]).tolist():
             own = self.triples[:, 1] == number
@@ -123,8 +119,7 @@ def evaluate(
     check_flag(exclude_anchor, "exclude_anchor")
     if batch_size is None:
         on_cpu = triples.device.type == "cpu"
-        scores = SCORES_AT_ONCE_ON_CPU if on_cpu else SCORES_AT_ONCE
-        batch_size = max(1, scores // model.n_entities)
+        batch_size = max(1, (SCORES_AT_ONCE_ON_CPU if on_cpu else 2**23) // model.n_entities)
     batch_size = whole_number(batch_size, "batch_size", 1)
     index = None
     if known is not None:
@@ -140,49 +135,50 @@ def evaluate(
 
 
 def _scorer(model: Any) -> Scorer:
-    """What scores: the model itself, or the ``model`` in it."""
+    """Return what scores: the model itself, or the ``model`` in it."""
+    names = ("n_entities", "n_relations", "score_tails", "score_heads")
     for found in (model, getattr(model, "model", None)):
-        if not isinstance(found, type) and all(hasattr(found, name) for name in SCORER):
+        if not isinstance(found, type) and all(hasattr(found, name) for name in names):
             return cast(Scorer, found)
-    expected = "a jorth.kge.UltraE, a NamedModel, a Training or anything with " + ", ".join(SCORER)
+    expected = "a jorth.kge.UltraE, a NamedModel, a Training or anything with " + ", ".join(names)
     raise TypeError(f"model must be {expected}, got {describe(model)}")
 
 
 def _rank(
     model: Scorer, triples: Tensor, known: Known | None, exclude_anchor: bool
 ) -> tuple[Tensor, Tensor]:
-    """How many candidates score better than the truth, and how many equally, itself included."""
+    """Return how many candidates score better than the truth, and how many equally with it."""
     h, r, t = triples.unbind(-1)
     parts = []
     for scores, anchor, code, answer in (
         (model.score_heads(r, t), t, r + model.n_relations, h),
         (model.score_tails(h, r), h, r, t),
     ):
-        left_out = []
+        excluded = []
         if known is not None:
-            left_out.append(known.answers(anchor, code))
+            excluded.append(known.answers(anchor, code))
         if exclude_anchor:
-            left_out.append((torch.arange(len(anchor), device=anchor.device), anchor))
-        parts.append(_counts(scores, answer, left_out))
+            excluded.append((torch.arange(len(anchor), device=anchor.device), anchor))
+        parts.append(_counts(scores, answer, excluded))
     better, equal = (torch.stack(pair, dim=-1) for pair in zip(*parts, strict=True))
     return better, equal
 
 
 def _counts(
-    scores: Tensor, answer: Tensor, left_out: Sequence[tuple[Tensor, Tensor]]
+    scores: Tensor, answer: Tensor, excluded: Sequence[tuple[Tensor, Tensor]]
 ) -> tuple[Tensor, Tensor]:
-    """Counts (B,) of scores (B, entities) above and equal to those of the answers (B,).
+    """Return counts (B,) of scores (B, entities) above and equal to those of the answers (B,).
 
-    ``left_out`` has rows and entities that do not compete, except for the answers themselves.
+    ``excluded`` has rows and entities that do not compete, except for the answers themselves.
     """
     undefined = int(scores.isnan().sum())
     if undefined:
         raise ValueError(f"the scores of the model must be numbers, got {undefined} NaN")
     answer = answer.to(scores.device)[:, None]
     truth = scores.gather(1, answer)
-    if left_out:
+    if excluded:
         scores = scores.clone()
-        for rows, entities in left_out:  # NaN is neither above nor equal to anything
+        for rows, entities in excluded:  # NaN is neither above nor equal to anything
             scores[rows.to(scores.device), entities.to(scores.device)] = torch.nan
         scores.scatter_(1, answer, truth)
     return (scores > truth).sum(dim=1), (scores == truth).sum(dim=1)

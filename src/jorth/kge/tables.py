@@ -1,27 +1,27 @@
-"""Queries and labels from text files, and answers as text, JSON and CSV, for the command line."""
+"""`jorth kge` on the terminal: queries from files, and what it prints as tables and as JSON."""
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
-from io import StringIO
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from torch import Tensor
 
 from jorth._files import to_json
-from jorth.kge.answers import Answer, Explanation, predict
-from jorth.kge.export import NamedModel
-from jorth.kge.lines import columns_of
+from jorth.kge.graph import ROLES, read_table
+from jorth.kge.model import NamedModel
+from jorth.kge.predict import Answer, Explanation, predict
+from jorth.kge.ranking import Ranking, Side
+from jorth.kge.training import METRICS, Row
 from jorth.tables import NumberTable
 from jorth.terminal import visible
 
-QUERY = "head, relation and tail, separated by tabs, one of head and tail a ?"
-LABEL = "an entity and its label, separated by a tab"
 Query = tuple[str, str, str]
 """Head, relation and tail, one of head and tail a "?"."""
 
@@ -36,46 +36,26 @@ def check_query(query: Query, where: str = "") -> None:
 
 
 def read_queries(path: Path) -> list[Query]:
-    """Head, relation and tail of every line below the headings, if there are some."""
+    """Return head, relation and tail of every line."""
+    table, _ = read_table(path, ROLES)
     found: list[Query] = []
-    for number, (where, (head, relation, tail)) in enumerate(_lines(path, 3, QUERY)):
-        asks = "?" in (head, tail)
-        if number == 0 and not asks and columns_of((head, relation, tail)) == (0, 1, 2):
-            continue
-        check_query((head, relation, tail), f"{where}: ")
+    for line, *query in table.itertuples():
+        head, relation, tail = query
+        check_query((head, relation, tail), f"{path}, line {line}: ")
         found.append((head, relation, tail))
     return found
 
 
 def read_labels(path: Path) -> dict[str, str | float]:
-    """The labels of entities; numbers if all of them are."""
-    texts = {entity: label for _, (entity, label) in _lines(path, 2, LABEL)}
+    """Return the labels of entities; numbers if all of them are."""
+    table, _ = read_table(path, ("entity", "label"))
+    texts = dict(zip(table["entity"], table["label"], strict=True))
     try:
         return {entity: float(label) for entity, label in texts.items()}
     except ValueError:
-        return dict(texts)
+        return texts
 
 
-def _lines(path: Path, fields: int, expected: str) -> Iterator[tuple[str, list[str]]]:
-    """Where a line is, and its fields; blank lines are skipped.
-
-    As in `load_triples` only line feeds end lines: names may have other breaks, such as U+2028.
-    """
-    try:
-        lines = path.read_bytes().decode("utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 ({error.reason}); expected {expected}") from None
-    for number, line in enumerate((line.rstrip("\r") for line in lines), start=1):
-        if not line.strip():
-            continue
-        where = f"{path}, line {number}"
-        found = [field.strip() for field in line.split("\t")]
-        if len(found) != fields or not all(found):
-            raise ValueError(f"{where}: expected {expected}; got {line[:100]!r}")
-        yield where, found
-
-
-COLUMNS = ("head", "relation", "tail", "asked", "rank", "score", "probability")
 HEADINGS = ("relation", "boost", "translation", "angles", "Rx", "RRx", "SRx", "S")
 MEANING = (
     "boost: largest rapidity; translation: what no change of origin removes; angles: mean "
@@ -87,7 +67,7 @@ MEANING = (
 def answer_queries(
     named: NamedModel, queries: Sequence[Query], k: int, known: Tensor | None
 ) -> list[list[Answer]]:
-    """The k best answers to every query, those for tails and those for heads at once."""
+    """Return the k best answers to every query, those for tails and those for heads at once."""
     found: dict[int, list[Answer]] = {}
     for tails in (True, False):
         own = [place for place, query in enumerate(queries) if (query[2] == "?") == tails]
@@ -99,7 +79,7 @@ def answer_queries(
 
 
 def answers_as_text(queries: Sequence[Query], answers: Sequence[Sequence[Answer]]) -> str:
-    """A small table per query, the query above it if there are several."""
+    """Return a small table per query, the query above it if there are several."""
     parts = []
     for query, found in zip(queries, answers, strict=True):
         lines = [f"{'score':>10}  {'probability':>11}  {'tail' if query[2] == '?' else 'head'}"]
@@ -113,34 +93,11 @@ def answers_as_text(queries: Sequence[Query], answers: Sequence[Sequence[Answer]
     return "\n\n".join(parts)
 
 
-def answers_as_csv(queries: Sequence[Query], answers: Sequence[Sequence[Answer]]) -> str:
-    """Return one line per answer, with the answer in place of the question mark.
-
-    Names come from files of others: control characters are escaped, and a name that a spreadsheet
-    would take for a formula has an apostrophe before it. JSON has the names as they are.
-    """
-    text = StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for (head, relation, tail), found in zip(queries, answers, strict=True):
-        asked = "tail" if tail == "?" else "head"
-        for rank, (entity, score, probability) in enumerate(found, start=1):
-            ends = (head, relation, entity) if tail == "?" else (entity, relation, tail)
-            writer.writerow([*map(_as_text, ends), asked, rank, score, probability])
-    return text.getvalue().rstrip("\n")
-
-
-def _as_text(name: object) -> str:
-    """Return a name without control characters that no spreadsheet takes for a formula."""
-    shown = visible(str(name))
-    return f"'{shown}" if shown.startswith(("=", "+", "-", "@")) else shown
-
-
 def answers_as_json(queries: Sequence[Query], answers: Sequence[Sequence[Answer]]) -> str:
-    """A list with one entry per query."""
+    """Return a list with one entry per query."""
     return as_json(
         [
-            dict(zip(COLUMNS[:3], query, strict=True))
+            dict(zip(ROLES, query, strict=True))
             | {"answers": [answer._asdict() for answer in found]}
             for query, found in zip(queries, answers, strict=True)
         ]
@@ -148,12 +105,12 @@ def answers_as_json(queries: Sequence[Query], answers: Sequence[Sequence[Answer]
 
 
 def explanations_as_json(explanations: Sequence[Explanation]) -> str:
-    """A list with one entry per relation."""
+    """Return a list with one entry per relation."""
     return as_json([dataclasses.asdict(one) for one in explanations])
 
 
 def as_json(value: list[dict[str, Any]]) -> str:
-    """Records as JSON, arrays as lists."""
+    """Return records as JSON, arrays as lists."""
     plain = [
         {key: part.tolist() if isinstance(part, np.ndarray) else part for key, part in one.items()}
         for one in value
@@ -162,7 +119,7 @@ def as_json(value: list[dict[str, Any]]) -> str:
 
 
 def explanation_table(explanations: Sequence[Explanation]) -> NumberTable:
-    """One line per relation."""
+    """Return a table with one line per relation."""
     table = NumberTable(HEADINGS, names=(0, len(HEADINGS) - 1), caption=MEANING)
     for one in explanations:
         largest = float(one.rapidities.max(initial=0.0))
@@ -178,3 +135,56 @@ def explanation_table(explanations: Sequence[Explanation]) -> NumberTable:
             "" if one.inverse is None else str(one.inverse),
         )
     return table
+
+
+class ProgressBar:
+    """A bar over the epochs with the last loss and validation MRR; a callback for `train`."""
+
+    def __init__(self, epochs: int) -> None:
+        self._mrr = ""
+        self._progress = Progress(
+            TextColumn("epoch"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.description}"),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+        )
+        self._task = self._progress.add_task("", total=epochs)
+
+    def __enter__(self) -> ProgressBar:
+        self._progress.start()
+        return self
+
+    def __call__(self, row: Row) -> None:
+        if not math.isnan(row["mrr"]):
+            self._mrr = f"  MRR {row['mrr']:.3f}"
+        text = f"loss {row['loss']:.4g}{self._mrr}"
+        self._progress.update(self._task, completed=row["epoch"], description=text)
+
+    def __exit__(self, *error: Any) -> None:
+        self._progress.stop()
+
+
+def ranking_table(ranking: Ranking, relations: Sequence[str], title: str) -> NumberTable:
+    """Return a table of both sides together, each side, and the relations with the most triples."""
+    headings = ("", "MRR", "Hits@1", "Hits@3", "Hits@10", "mean rank", "triples")
+    table = NumberTable(headings, title=title)
+    most = 20
+    sides: dict[str, Side] = {"all": "both", "heads": "head", "tails": "tail"}
+    for name, side in sides.items():
+        _add(table, name, ranking, side)
+    table.add_section()
+    parts = sorted(ranking.by_relation(relations).items(), key=lambda item: -len(item[1].triples))
+    for name, part in parts[:most]:
+        _add(table, name, part, "both")
+    if len(parts) > most:
+        table.caption = f"and {len(parts) - most} more relations; --json has all of them"
+    return table
+
+
+def _add(table: NumberTable, name: str, ranking: Ranking, side: Side) -> None:
+    found = ranking.metrics(side)
+    cells = [f"{found[key]:.3f}" for key in METRICS]
+    mean_rank = f"{found['mean_rank']:.1f}"
+    table.add(name, *cells, mean_rank, str(len(ranking.triples)))

@@ -12,24 +12,23 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.utils import parametrize
 
 from jorth import _checkpoint as checkpoints
-from jorth._distributed import Ranks, naming_checkpoint, only_first
-from jorth._inputs import check_device, check_flag, describe, file_path
-from jorth.kge.averaging import Average
+from jorth._inputs import check_device, describe, file_path
 from jorth.kge.batches import Batch, BatchLoss, Negatives, Queries
-from jorth.kge.captured import CapturedStep
 from jorth.kge.config import ALL, DTYPES, Config
-from jorth.kge.export import NamedModel
 from jorth.kge.graph import Known, Triples
-from jorth.kge.model import UltraE
-from jorth.kge.optimisers import Optimisers, OptimiserState, largest_relation
+from jorth.kge.model import NamedModel, UltraE
+from jorth.kge.optimisers import CapturedStep, Optimisers, OptimiserState, largest_relation
 from jorth.kge.ranking import evaluate
+from jorth.optim import AveragedModel
 from jorth.solvers import Interrupt
 
 METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
@@ -69,7 +68,7 @@ class Training(NamedModel):
 
     @property
     def best_mrr(self) -> float:
-        """The validation MRR of the model, NaN if it was not evaluated."""
+        """Return the validation MRR of the model, NaN if it was not evaluated."""
         return float(self.history["mrr"][self.best_epoch - 1]) if self.best_epoch else math.nan
 
 
@@ -79,14 +78,12 @@ def train(
     *,
     callback: Callback | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
-    distributed: bool = False,
 ) -> Training:
     """Embed a knowledge graph by UltraE.
 
     Ctrl-C ends the run after the step that it is at, and the best model so far is returned, with
     ``interrupted`` set. Before the first evaluation that is the model as it is then. If a second
-    Ctrl-C cannot wait for the step, there may be no model yet: then KeyboardInterrupt is raised, as
-    it always is in a distributed run.
+    Ctrl-C cannot wait for the step, there may be no model yet: then KeyboardInterrupt is raised.
 
     Args:
         triples: The graph; its validation part selects the model.
@@ -98,12 +95,8 @@ def train(
             bit on the CPU with the same number of threads. So does a finished run with a larger
             ``max_time``, or with more ``epochs`` if the schedule is "constant" and nothing is
             averaged. If the folder cannot be written, there is a warning and the run goes on.
-        distributed: Whether the processes of `torch.distributed` share the queries of every batch.
-            All of them call this with the same graph and settings and return the same model; the
-            first one writes the checkpoint.
 
     Raises:
-        jorth.RankLost: Another process has ended.
         jorth.CheckpointMismatch: The folder belongs to another graph or to other settings. More
             ``epochs`` are other settings too where schedule or averaging depend on their end.
         ValueError: There are no training or no validation triples, or the checkpoint in the folder
@@ -121,20 +114,17 @@ def train(
     if callback is not None and (isinstance(callback, type) or not callable(callback)):
         expected = "a function of the row of an epoch"
         raise TypeError(f"callback must be {expected}, got {describe(callback)}")
-    check_flag(distributed, "distributed")
     check_device(config.device)
-    check_device(config.relation_device, "relation_device")
     folder = None if checkpoint is None else file_path(checkpoint, "checkpoint")
-    ranks = Ranks(device=config.device) if distributed else None
-    with naming_checkpoint(folder, checkpoints.FILE), _as_limits_are_meant(config):
-        return _train(_Run(triples, config, ranks), callback, folder, ranks)
+    with _no_warning_of_max_norm(config):
+        return _train(_Run(triples, config), callback, folder)
 
 
 @contextmanager
-def _as_limits_are_meant(config: Config) -> Iterator[None]:
-    """No warning that relations have reached their max_norm: where there is one, it is to be met.
+def _no_warning_of_max_norm(config: Config) -> Iterator[None]:
+    """Suppress the warning that relations have reached their max_norm, where there is one.
 
-    Without one the warning says that their precision is lost, and is given.
+    Without one it says that their precision is lost, and is given.
     """
     with warnings.catch_warnings():
         if config.method != "csdm" and largest_relation(config) is not None:
@@ -142,65 +132,48 @@ def _as_limits_are_meant(config: Config) -> Iterator[None]:
         yield
 
 
-def _train(
-    run: _Run, callback: Callback | None, folder: Path | None, ranks: Ranks | None
-) -> Training:
-    """Continue from the checkpoint, if there is one, until the run ends."""
+def _train(run: _Run, callback: Callback | None, folder: Path | None) -> Training:
+    """Continue from the checkpoint, if there is one, until the run or Ctrl-C ends it."""
     if folder is None:
-        return _result(run, callback, None, ranks)
+        return _result(run, callback, None)
     identity = _identity(run.triples, run.config)
     store = checkpoints.Folder(folder, identity, hints={"epochs": NOT_LONGER})
     with closing(store):
-        found = store.open(run.model.points.device, ranks)
+        found = store.open(run.model.points.device, None)
         if found is not None:
             with checkpoints.restoring(folder):
                 run.restore(*found)
             done = len(run.progress.rows)
             if done > run.config.epochs:
                 raise checkpoints.mismatch(folder, "epochs", f"{done}, done,", run.config.epochs)
-        return _result(run, callback, store, ranks)
+        return _result(run, callback, store)
 
 
-def _result(
-    run: _Run, callback: Callback | None, store: checkpoints.Folder | None, ranks: Ranks | None
-) -> Training:
-    """Train until the run ends or Ctrl-C ends it, and return what was found."""
-    if ranks is not None:  # the other processes would wait for this one
-        _until_it_ends(run, callback, store, ranks)
-        return run.result()
+def _result(run: _Run, callback: Callback | None, store: checkpoints.Folder | None) -> Training:
+    """Train epoch by epoch, save after evaluations, and return what was found."""
+    progress = run.progress
     with Interrupt() as interrupt:
         interrupt.hold()
         run.stop_requested = interrupt.requested
         try:
-            _until_it_ends(run, callback, store, None)
+            while not (progress.message or run.stop_requested()):
+                row = run.epoch()
+                stop = callback is not None and is_stop(callback(dict(row)))
+                if store is not None and (stop or progress.message or not math.isnan(row["mrr"])):
+                    store.save(*run.packed())
+                if stop and not progress.message:  # after saving, so that another call continues
+                    progress.message = "stopped by the callback"
         except _StoppedInEpochError:
             pass
         except KeyboardInterrupt:  # a step may be half done; the best model is a copy
-            if not run.progress.best.epoch:
+            if not progress.best.epoch:
                 raise
             return run.result(interrupted=True)
         return run.result(interrupted=interrupt.requested())
 
 
-def _until_it_ends(
-    run: _Run, callback: Callback | None, store: checkpoints.Folder | None, ranks: Ranks | None
-) -> None:
-    """Train epoch by epoch, and save after evaluations."""
-    progress = run.progress
-    while not (progress.message or run.stop_requested()):
-        row = run.epoch()
-        stop = callback is not None and is_stop(callback(dict(row)))
-        if ranks is not None:
-            stop = ranks.largest([stop])[0] > 0
-        worth_saving = stop or progress.message or not math.isnan(row["mrr"])
-        if store is not None and only_first(ranks) and worth_saving:
-            store.save(*run.packed())
-        if stop and not progress.message:  # set after saving, so that another call continues
-            progress.message = "stopped by the callback"
-
-
 def is_stop(reply: object) -> bool:
-    """Whether a callback has returned True, Python's or NumPy's."""
+    """Return whether a callback has returned True, Python's or NumPy's."""
     return reply is True or (isinstance(reply, np.bool_) and bool(reply))
 
 
@@ -213,8 +186,8 @@ class _Best:
     mrr: float = -1.0
     evaluations_since: int = 0
 
-    def or_better(self, mrr: float, epoch: int, model: UltraE) -> _Best:
-        """The better one of this and of the model after an epoch."""
+    def better_of(self, mrr: float, epoch: int, model: UltraE) -> _Best:
+        """Return the better one of this and of the model after an epoch."""
         if not mrr > self.mrr:
             return replace(self, evaluations_since=self.evaluations_since + 1)
         weights = {name: part.detach().clone() for name, part in model.weights().items()}
@@ -236,8 +209,8 @@ class _Progress:
     before_end: _Best | None = None
     """The best model before an evaluation that was made only because the run ended."""
 
-    def go_on(self) -> None:
-        """As if there had been no end."""
+    def reopen(self) -> None:
+        """Undo the end of a run at a limit."""
         self.message, self.at_limit = "", False
         if self.before_end is not None:
             self.best, self.before_end = self.before_end, None
@@ -262,13 +235,12 @@ class _Checkpoint:
 class _Run:
     """A training run between two epochs."""
 
-    def __init__(self, triples: Triples, config: Config, ranks: Ranks | None = None) -> None:
+    def __init__(self, triples: Triples, config: Config) -> None:
         self.config = config = config.fitted(triples)
         self.triples = triples
-        self._ranks = ranks
         self.model = _model(triples, config)
         self.progress = _Progress()
-        self._optimisers = Optimisers(self.model, config, ranks)
+        self._optimisers = Optimisers(self.model, config)
         entities = len(triples.entities)
         relations = len(triples.relations)
         train_triples = triples.train.to(config.device)
@@ -277,23 +249,19 @@ class _Run:
         known = Known(train_triples, entities, relations) if config.reject else None
         self._negatives = Negatives(entities, count, config.shared, known)
         self.loss = BatchLoss(
-            self.model,
-            self._negatives,
-            config.loss,
-            config.temperature,
-            config.smoothing,
-            config.regularisation,
+            self.model, self._negatives, config.loss, config.smoothing, config.regularisation
         )
-        self._average: Average | None = None
-        self._step = self._way_to_step()
+        self._average: AveragedModel | None = None
+        self._unparametrised = _model(triples, config)
+        self._step = self._step_function()
         self.stop_requested: Callable[[], bool] = lambda: False
         """Whether the run shall end after the step that it is at."""
 
-    def _way_to_step(self) -> Callable[[Batch], Tensor]:
-        """A function that takes a step on a batch, replayed from a CUDA graph where it can be."""
+    def _step_function(self) -> Callable[[Batch], Tensor]:
+        """Return a function that takes a step, replayed from a CUDA graph where it can be."""
 
         def plain(batch: Batch) -> Tensor:
-            return self._optimisers.step(lambda: self._share(batch))
+            return self._optimisers.step(lambda: self.loss(batch))
 
         if self._optimisers.stays_on_device and self.loss.stays_on_device:
             return CapturedStep(plain, self._optimisers.relation_group)
@@ -301,8 +269,8 @@ class _Run:
 
     @property
     def evaluated(self) -> UltraE:
-        """The model that is evaluated and returned: the average once there is one."""
-        return self.model if self._average is None else self._average.model
+        """Return the model that is evaluated and returned: the average once there is one."""
+        return self.model if self._average is None else cast(UltraE, self._average.module)
 
     def epoch(self) -> Row:
         """Train for one epoch, evaluate when it is due, and decide whether to go on."""
@@ -313,10 +281,8 @@ class _Run:
         loss, seen = self.steps(number)
         broken = self._broken(loss)
         if not broken:
-            self._enter_average(number)
+            self._update_average(number)
         seconds = time.perf_counter() - start
-        if self._ranks is not None:  # all processes must agree on the time
-            (seconds,) = self._ranks.largest([seconds])
         last = progress.rows[-1] if progress.rows else {"time": 0.0, "queries": 0}
         row = dict.fromkeys(COLUMNS, math.nan) | {
             "epoch": number,
@@ -336,7 +302,7 @@ class _Run:
             known = self.triples.known.to(device)
             metrics = evaluate(self.evaluated, self.triples.valid.to(device), known).metrics()
             row.update({name: metrics[name] for name in METRICS})
-            progress.best = progress.best.or_better(row["mrr"], number, self.evaluated)
+            progress.best = progress.best.better_of(row["mrr"], number, self.evaluated)
         evaluations = progress.best.evaluations_since
         if limit:
             progress.message, progress.at_limit = limit, True
@@ -344,24 +310,31 @@ class _Run:
             progress.message = f"no better validation MRR in {evaluations} evaluations"
         return row
 
-    def _enter_average(self, number: int) -> None:
+    @torch.no_grad()
+    def _update_average(self, number: int) -> None:
         """Let the model after an epoch enter the average if it is one of the last epochs.
 
-        Where there is no mean on the group, the run goes on without an average.
+        All parameters have their mean, the relations its polar factors. Where there is no mean on
+        the group, the run goes on without an average.
         """
         if number == self.config.averaged_from:
-            self._average = Average(_model(self.triples, self.config))
+            self._average = AveragedModel(self._unparametrised)
         if self._average is None:
             return
+        model = self.model
+        if parametrize.is_parametrized(model):
+            model = self._unparametrised
+            for name, value in self.model.weights().items():
+                getattr(model, name).copy_(value)
         try:
-            self._average.update(self.model)
+            self._average.update_parameters(model)
         except ValueError as error:
             self._average = None
             self.progress.remark = f"no average: {str(error).split(':')[0]} in epoch {number}"
             warnings.warn(self.progress.remark, RuntimeWarning, stacklevel=2)
 
     def _limit(self) -> str:
-        """The limit of epochs or time that the run has reached, or an empty text."""
+        """Return the limit of epochs or time that the run has reached, or an empty text."""
         config = self.config
         number = len(self.progress.rows)
         if number >= config.epochs:
@@ -371,7 +344,7 @@ class _Run:
         return ""
 
     def _broken(self, loss: float) -> str:
-        """What is no longer a number after an epoch, or an empty text."""
+        """Return what is no longer a number after an epoch, or an empty text."""
         if not math.isfinite(loss):
             return f"loss is {loss:g}"
         if not all(bool(part.isfinite().all()) for part in self.model.weights().values()):
@@ -379,10 +352,10 @@ class _Run:
         return ""
 
     def _ended(self, broken: str, number: int) -> str:
-        """Why the run ends; an error if there is no earlier model to return."""
+        """Return why the run ends, or raise an error if there is no earlier model to return."""
         message = (
             f"the {broken} in epoch {number}; a smaller lr or relation_lr may "
-            "help, or alpha, delta, spread, temperature and regularisation nearer to one"
+            "help, or alpha, delta, spread and regularisation nearer to one"
         )
         if not self.progress.best.epoch:
             raise FloatingPointError(message)
@@ -409,37 +382,17 @@ class _Run:
                 size = (config.large_batch,)
                 numbers = torch.randint(len(queries), size, generator=generator, device=device)
                 chosen = queries[numbers]
-            batch = Batch(chosen, negatives.next(chosen), self._kept(len(chosen), generator))
-            loss = self._step(batch)
+            loss = self._step(Batch(chosen, negatives.next(chosen)))
             total += loss * len(chosen)
             seen += len(chosen)
             if self.stop_requested():
                 raise _StoppedInEpochError
         return float(total) / seen, seen
 
-    def _kept(self, count: int, generator: torch.Generator) -> Tensor | None:
-        """What dropout leaves of the positive coordinates of the anchors: (count, p)."""
-        rate, points = self.config.dropout, self.model.points
-        if not rate:
-            return None
-        size = (count, self.config.p)
-        drawn = torch.rand(size, generator=generator, dtype=points.dtype, device=points.device)
-        return (drawn >= rate).to(points.dtype) / (1 - rate)
-
-    def _share(self, batch: Batch) -> Tensor:
-        """The part of a batch's mean loss that this process computes, for consecutive queries."""
-        if self._ranks is None:
-            return self.loss(batch)
-        index = torch.arange(len(batch.queries), device=batch.queries.device)
-        own = index.tensor_split(self._ranks.size)[self._ranks.rank]
-        weight = len(own) / len(index)
-        own = own if len(own) else index[:1]  # with weight zero, so that there are gradients
-        return weight * self.loss(batch.part(own))
-
     def packed(self) -> checkpoints.Content:
-        """The content of a checkpoint."""
+        """Return the content of a checkpoint."""
         tensors: dict[str, Tensor] = {}
-        average = {} if self._average is None else self._average.state()
+        average = {} if self._average is None else self._average.state_dict()
         states = self._optimisers.states()
         state = _Checkpoint(self.progress, self.model.state_dict(), states, average)
         return tensors, checkpoints.pack(state, "run", tensors)
@@ -450,15 +403,15 @@ class _Run:
         self.progress = state.progress
         self.model.load_state_dict(state.parameters)
         self._optimisers.restore(state.optimisers)
-        self._step = self._way_to_step()
+        self._step = self._step_function()
         if state.average and len(self.progress.rows) >= self.config.averaged_from:
-            self._average = Average(_model(self.triples, self.config))
-            self._average.restore(state.average)
+            self._average = AveragedModel(self._unparametrised)
+            self._average.load_state_dict(state.average)
         if self.progress.at_limit and not self._limit():
-            self.progress.go_on()
+            self.progress.reopen()
 
     def result(self, *, interrupted: bool = False) -> Training:
-        """The best model, without parametrisations, and the history."""
+        """Return the best model, without parametrisations, and the history."""
         progress = self.progress
         plain = _model(self.triples, self.config)
         plain.load_state_dict(progress.best.weights or self.evaluated.weights())
@@ -483,14 +436,14 @@ class _Run:
         )
 
     def _not_averaged(self, epoch: int) -> str:
-        """That the model of this epoch is no average, where one was asked for."""
+        """Return that the model of this epoch is no average, where one was asked for."""
         first = self.config.averaged_from
         missing = self.config.averaging and epoch < first
         return f"the model is no average: averages begin with epoch {first}" if missing else ""
 
 
 def _model(triples: Triples, config: Config) -> UltraE:
-    """The model before training."""
+    """Return the model before training."""
     return UltraE(
         len(triples.entities),
         len(triples.relations),
@@ -499,9 +452,6 @@ def _model(triples: Triples, config: Config) -> UltraE:
         delta=config.delta,
         reciprocal=config.reciprocal,
         spread=config.spread,
-        rotate=config.rotate,
-        scaling=config.scaling,
-        learn_scale=config.learn_scale,
         reverse_weight=config.reverse_weight,
         seed=config.seed,
         dtype=DTYPES[config.dtype],
@@ -510,7 +460,7 @@ def _model(triples: Triples, config: Config) -> UltraE:
 
 
 def _identity(triples: Triples, config: Config) -> dict[str, str]:
-    """The graph and the settings, in which a run and its checkpoint must agree.
+    """Return the graph and the settings, in which a run and its checkpoint must agree.
 
     The time limit and, if the rates do not depend on it, the number of epochs say how long it goes.
     """

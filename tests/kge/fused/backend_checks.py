@@ -20,32 +20,31 @@ def exact_batch(rows, k, n, *, dtype, device, smoothing=0.1, leave=True, seed=0)
     return batch
 
 
-def moved(left_out, device):
-    return None if left_out is None else type(left_out)(*(part.to(device) for part in left_out))
+def on(excluded, device):
+    return None if excluded is None else type(excluded)(*(part.to(device) for part in excluded))
 
 
 def reference(batch):
     """The loss and the gradients by autograd, in float64 on the CPU."""
     given = [part.cpu().double().clone().requires_grad_() for part in batch.tensors.values()]
-    left_out = moved(batch.left_out, "cpu")
-    signed, candidates, bias, truth, area = given
-    loss = by_torch(signed, candidates, bias, truth, area, batch.smoothing, left_out)
+    loss = by_torch(*given, batch.area, batch.smoothing, on(batch.excluded, "cpu"))
     return loss.detach(), torch.autograd.grad(loss, given)
 
 
 def check(backend, batch, device):
     """Loss and gradients up to rounding of scores, each of which is off by u times its size."""
     given = batch.tensors.values()
-    signed, candidates, bias, truth, area = (part.cpu().double() for part in given)
+    signed, candidates, bias, truth = (part.cpu().double() for part in given)
+    area = batch.area
     unit = torch.finfo(batch.tensors["truth"].dtype).eps / 2
     arcs = torch.acosh((signed @ candidates.mT).abs().clamp(min=1)) + torch.pi / 2
     largest = 1 + float(bias.abs().max() + area * arcs.max() ** 2 + truth.abs().max())
-    loss, gradients = backend(*given, batch.smoothing, moved(batch.left_out, device))
+    loss, gradients = backend(*given, area, batch.smoothing, on(batch.excluded, device))
     expected, slopes = reference(batch)
     assert abs(float(loss) - float(expected)) <= 10 * unit * largest
     # a weight is off by u times the score; what is summed is at most as large as its parts
-    most = 2 * float(area) * max(1.0, float(signed.abs().max()), float(candidates.abs().max()))
-    sizes = (most, most, 1.0, 1.0, float(arcs.max()) ** 2)
+    most = 2 * area * max(1.0, float(signed.abs().max()), float(candidates.abs().max()))
+    sizes = (most, most, 1.0, 1.0)
     for found, slope, size in zip(gradients, slopes, sizes, strict=True):
         assert found.dtype == batch.tensors["truth"].dtype
         assert float((found.cpu().double() - slope).abs().max()) <= 10 * unit * largest * size
@@ -67,7 +66,7 @@ def check_edges(backend, device):
         signed, candidates = batch.tensors["signed"], batch.tensors["candidates"]
         signed[0], signed[1], candidates[0] = 0.0, torch.tensor([1.0, 0.0]), signed[1]
         check(backend, batch, device)
-        found = backend(*batch.tensors.values(), 0.1, moved(batch.left_out, device))[1]
+        found = backend(*batch.tensors.values(), batch.area, 0.1, on(batch.excluded, device))[1]
         assert found[0][0].abs().max() == 0
         assert batch.lists[-1] >= set(batch.entities.tolist())
         assert found[0][-1].abs().max() == 0
@@ -75,4 +74,4 @@ def check_edges(backend, device):
         candidates[1:] *= huge  # its square is not finite
         check(backend, batch, device)
         batch.tensors["bias"][2] = torch.nan
-        assert backend(*batch.tensors.values(), 0.1, None)[0].isnan()
+        assert backend(*batch.tensors.values(), batch.area, 0.1, None)[0].isnan()

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch.nn.functional import cross_entropy
 
-from jorth.kge.loss import LeftOut
-
-NAMES = ("signed", "candidates", "bias", "truth", "area")
+from jorth.kge.loss import Exclusions
 
 
 @dataclass(frozen=True)
@@ -15,8 +13,9 @@ class Batch:
     """The arguments of `distance_softmax`, and the entities that each row leaves out."""
 
     tensors: dict[str, torch.Tensor]
+    area: float
     smoothing: float
-    left_out: LeftOut | None
+    excluded: Exclusions | None
     lists: list[set[int]]
     entities: torch.Tensor
     """The entity of each candidate."""
@@ -27,12 +26,12 @@ def random_batch(
 ):
     """Points at all kinds of products, |<x, y>| below and above one; lists of 0 to k entities."""
     random = torch.Generator().manual_seed(seed)
-    shapes = {"signed": (rows, n), "candidates": (k, n), "bias": (k,), "truth": (rows,), "area": ()}
+    shapes = {"signed": (rows, n), "candidates": (k, n), "bias": (k,), "truth": (rows,)}
     tensors = {
         name: torch.randn(shape, generator=random, dtype=torch.float64)
         for name, shape in shapes.items()
     }
-    tensors["area"] = tensors["area"].abs() + 0.5
+    area = 0.5 + float(torch.rand((), generator=random, dtype=torch.float64))
     everyone = torch.randperm(2 * k, generator=random)
     entities = everyone[:k]
     column = torch.full((2 * k,), -1)
@@ -44,16 +43,16 @@ def random_batch(
     lists = lists if leave else [entities[:0] for _ in lists]
     last = torch.tensor([len(row) for row in lists]).cumsum(0)
     first = last - torch.tensor([len(row) for row in lists])
-    left_out = LeftOut(first, last, torch.cat(lists), column) if leave else None
-    if left_out is not None:
-        left_out = LeftOut(*(part.to(device) for part in left_out))
+    excluded = Exclusions(first, last, torch.cat(lists), column) if leave else None
+    if excluded is not None:
+        excluded = Exclusions(*(part.to(device) for part in excluded))
     tensors = {name: value.to(device, dtype).requires_grad_() for name, value in tensors.items()}
-    return Batch(tensors, smoothing, left_out, [set(row.tolist()) for row in lists], entities)
+    return Batch(tensors, area, smoothing, excluded, [set(row.tolist()) for row in lists], entities)
 
 
 def loss_by_cross_entropy(batch):
     """Row by row, with the columns that are left out taken away."""
-    signed, candidates, bias, truth, area = batch.tensors.values()
+    signed, candidates, bias, truth = batch.tensors.values()
     losses = []
     for i, away in enumerate(batch.lists):
         kept = torch.tensor([e not in away for e in batch.entities.tolist()], device=signed.device)
@@ -61,7 +60,7 @@ def loss_by_cross_entropy(batch):
         far = g >= 1
         outside = torch.acosh(torch.where(far, g, 2.0))
         inside = torch.acos(torch.where(far, 0.5, g))
-        scores = bias[kept] - area * torch.where(far, outside, inside) ** 2
+        scores = bias[kept] - batch.area * torch.where(far, outside, inside) ** 2
         row = torch.cat([truth[i : i + 1], scores])[None]
         zero = torch.zeros(1, dtype=torch.int64, device=signed.device)
         losses.append(cross_entropy(row, zero, label_smoothing=batch.smoothing))

@@ -8,11 +8,10 @@ from tests.interpreted import run_interpreted
 SCRIPT = """
 from jorth.kge import _loss_triton
 from tests.kge.fused.backend_checks import check_edges, check_shapes
-from tests.kge.device_checks import check_arcs, check_moving
+from tests.kge.device_checks import check_arcs
 
 check_shapes(_loss_triton.loss_and_gradients, "cpu")
 check_edges(_loss_triton.loss_and_gradients, "cpu")
-check_moving("cpu")
 check_arcs("cpu")
 _loss_triton.MOST_BYTES = 100  # rows in chunks
 check_edges(_loss_triton.loss_and_gradients, "cpu")

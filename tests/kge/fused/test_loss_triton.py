@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from jorth.kge.loss import distance_softmax
-from tests.kge.fused.backend_checks import check, check_edges, check_shapes, exact_batch, moved
+from tests.kge.fused.backend_checks import check, check_edges, check_shapes, exact_batch, on
 
 _loss_triton = pytest.importorskip("jorth.kge._loss_triton", exc_type=ImportError)
 BACKEND = _loss_triton.loss_and_gradients
@@ -30,7 +30,7 @@ def test_large_batch():
 def test_the_same_twice():
     """Nothing depends on the order in which programs end."""
     batch = exact_batch(500, 3000, 6, dtype=torch.float32, device="cuda")
-    given = (*batch.tensors.values(), 0.1, moved(batch.left_out, "cuda"))
+    given = (*batch.tensors.values(), batch.area, 0.1, on(batch.excluded, "cuda"))
     first, second = (BACKEND(*given) for _ in range(2))
     assert torch.equal(first[0], second[0])
     assert all(torch.equal(one, other) for one, other in zip(first[1], second[1], strict=True))
@@ -42,11 +42,10 @@ def test_in_a_graph():
         exact_batch(40, 300, 6, dtype=torch.float64, device="cuda", seed=seed) for seed in (0, 1)
     )
     given = [part.clone().requires_grad_() for part in batch.tensors.values()]
-    left_out = moved(batch.left_out, "cuda")
+    rest = dict(area=batch.area, smoothing=0.1, excluded=on(batch.excluded, "cuda"))
 
     def value_and_gradients():
-        *parts, area = given
-        loss = distance_softmax(*parts, area=area, smoothing=0.1, left_out=left_out)
+        loss = distance_softmax(*given, **rest)
         return loss.detach(), torch.autograd.grad(loss, given)
 
     side = torch.cuda.Stream()

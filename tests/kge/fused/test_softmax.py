@@ -15,8 +15,8 @@ def _backend(request, monkeypatch):
 
 
 def fused(batch):
-    *given, area = batch.tensors.values()
-    return distance_softmax(*given, area=area, smoothing=batch.smoothing, left_out=batch.left_out)
+    rest = dict(area=batch.area, smoothing=batch.smoothing, excluded=batch.excluded)
+    return distance_softmax(*batch.tensors.values(), **rest)
 
 
 @pytest.mark.parametrize("leave", [False, True])
@@ -44,7 +44,7 @@ def test_single_precision():
 def test_a_row_without_competitors_costs_nothing():
     batch = random_batch(rows=5, smoothing=0.2)
     assert batch.lists[-1] >= set(batch.entities.tolist())  # everything is left out
-    loss, signed, _, _, truth, _ = value_and_gradients(fused, batch)
+    loss, signed, _, _, truth = value_and_gradients(fused, batch)
     assert loss.isfinite()
     assert signed[-1].abs().max() == 0
     assert truth[-1] == pytest.approx(0, abs=1e-15)
@@ -58,26 +58,16 @@ def test_large_scores_do_not_overflow():
     assert all(part.isfinite().all() for part in value_and_gradients(fused, batch))
 
 
-def test_area_may_be_a_number():
-    batch = random_batch()
-    *given, _ = batch.tensors.values()
-    numbers = [
-        distance_softmax(*given, area=area, smoothing=0.1, left_out=batch.left_out).item()
-        for area in (1.5, torch.tensor(1.5, dtype=torch.float64))
-    ]
-    assert numbers[0] == pytest.approx(numbers[1], rel=1e-14)
-
-
 def test_gradients_of_a_backend_are_scaled_and_handed_on(monkeypatch):
     """The gradients that a backend returns with its loss are those of autograd."""
     batch = random_batch()
-    rest = (batch.smoothing, batch.left_out)
+    rest = (batch.area, batch.smoothing, batch.excluded)
     expected = value_and_gradients(lambda it: by_torch(*it.tensors.values(), *rest), batch)
 
     def backend(*given):
-        tensors = [tensor.detach().requires_grad_() for tensor in given[:5]]
+        tensors = [tensor.detach().requires_grad_() for tensor in given[:4]]
         with torch.enable_grad():
-            loss = by_torch(*tensors, *given[5:])
+            loss = by_torch(*tensors, *given[4:])
         return loss.detach(), torch.autograd.grad(loss, tensors)
 
     monkeypatch.setattr("jorth.kge.loss.backend_for", lambda signed: backend)

@@ -1,4 +1,4 @@
-"""What a model says: answers to queries, neighbours, relations explained, depths in a hierarchy."""
+"""Answers to queries, nearest entities, what relations do, and depths in a hierarchy."""
 
 from __future__ import annotations
 
@@ -16,16 +16,13 @@ from torch import Tensor
 from jorth._inputs import check_indices, describe, generator, whole_number
 from jorth.group import component, inverse
 from jorth.kge.config import check_name
-from jorth.kge.export import NamedModel
 from jorth.kge.graph import Known, Triples, to_triples
-from jorth.kge.model import UltraE, squared_arc
+from jorth.kge.model import NamedModel, UltraE, squared_arc
 from jorth.kge.ranking import SCORES_AT_ONCE_ON_CPU
 from jorth.linalg import cs_decomposition
 from jorth.signature import Signature
 from jorth.ultrahyperbolic import distance, inner
 
-LONGEST_NAME = 200
-"""How many characters of a name an error message repeats, and compares with others."""
 Key = str | int
 """The name of an entity or a relation, or its number."""
 
@@ -39,7 +36,7 @@ class Names:
     names: Sequence[str] | None
 
     def numbers(self, keys: Any, argument: str) -> list[int]:
-        """The numbers of one key or of a sequence of keys; errors name the ``argument``."""
+        """Return the numbers of one key or of a sequence of keys; errors name the ``argument``."""
         table: dict[str, int] = {}
         several = _list(keys, argument)
         if self.names is not None and any(isinstance(key, str) for key in several):
@@ -47,7 +44,7 @@ class Names:
         return [self._number(key, table, argument) for key in several]
 
     def key(self, number: int) -> Key:
-        """The name of a number, or the number itself in a model without names."""
+        """Return the name of a number, or the number itself in a model without names."""
         return number if self.names is None else self.names[number]
 
     def _number(self, key: Any, table: dict[str, int], argument: str) -> int:
@@ -55,14 +52,9 @@ class Names:
             if self.names is None:
                 reason = "a number, as the model has no names (see jorth.kge.NamedModel)"
                 raise TypeError(f"{argument} must be {reason}, got {describe(key)}")
-            if key not in table and len(key) > LONGEST_NAME:
-                raise ValueError(f"{argument}: there is no {self.kind} like {describe(key)}")
             if key not in table:
                 check_name(key, self.names, self.kind, f"{argument}: ")
             return table[key]
-        if not isinstance(key, (int, np.integer)) or isinstance(key, bool):
-            expected = f"the name or the number of a {self.kind}".replace("a e", "an e")
-            raise TypeError(f"{argument} must be {expected}, got {describe(key)}")
         number = whole_number(key, argument, 0)
         if number >= self.count:
             raise ValueError(f"{argument} must be from 0 to {self.count - 1}, got {number}")
@@ -70,40 +62,35 @@ class Names:
 
 
 def _list(keys: Any, argument: str) -> list[Any]:
-    """One key, or a sequence, array, series or tensor (m,) of keys, as a list."""
-    keys = _without_index(keys)
+    """Return one key, or a sequence, array, series or tensor (m,) of keys, as a list."""
+    if is_single(keys):
+        return [keys.item() if isinstance(keys, (np.ndarray, Tensor)) else keys]
+    plain = np.asarray(keys).tolist() if hasattr(keys, "to_numpy") else keys
     if isinstance(keys, (np.ndarray, Tensor)):
         if keys.ndim > 1 or (isinstance(keys, Tensor) and keys.is_meta):
             expected = "names or numbers in at most one dimension"
             raise TypeError(f"{argument} must be {expected}, got {describe(keys)}")
-        keys = keys.tolist()
-    return [keys] if is_single(keys) else list(keys)
-
-
-def _without_index(keys: Any) -> Any:
-    """The values of a series; anything else as it is."""
-    return np.asarray(keys) if hasattr(keys, "to_numpy") else keys
+        plain = keys.tolist()
+    return list(plain)
 
 
 def is_single(keys: Any) -> bool:
-    """Whether it is one key and not a sequence of keys."""
-    keys = _without_index(keys)
+    """Return whether it is one key and not a sequence of keys."""
     if isinstance(keys, (np.ndarray, Tensor)):
         return keys.ndim == 0
-    return isinstance(keys, (str, bytes)) or not isinstance(keys, Sequence)
+    return not hasattr(keys, "to_numpy") and (
+        isinstance(keys, (str, bytes)) or not isinstance(keys, Sequence)
+    )
 
 
 def parts_of(model: Any) -> tuple[UltraE, Names, Names]:
-    """The `UltraE` of a model, its entities and its relations."""
+    """Return the `UltraE` of a model, its entities and its relations."""
     named = isinstance(model, NamedModel)
     plain = model.model if named else model
     if not isinstance(plain, UltraE):
         expected = "a jorth.kge.NamedModel or a jorth.kge.UltraE"
-        hint = ""
-        if isinstance(model, (str, os.PathLike)):
-            hint = "; jorth.kge.load_model reads a folder"
-        elif isinstance(getattr(model, "model", None), UltraE):
-            hint = "; it is the attribute .model of this"
+        is_path = isinstance(model, (str, os.PathLike))
+        hint = "; jorth.kge.load_model reads a folder" if is_path else ""
         raise TypeError(f"model must be {expected}, got {describe(plain)}{hint}")
     entities = Names("entity", plain.n_entities, model.entities if named else None)
     relations = Names("relation", plain.n_relations, model.relations if named else None)
@@ -131,7 +118,7 @@ def predict(
     k: int = 10,
     known: Tensor | None = None,
 ) -> Any:
-    """The best tails of (head, relation, ?), or the best heads of (?, relation, tail).
+    """Return the best tails of (head, relation, ?), or the best heads of (?, relation, tail).
 
     The probability is the softmax of the scores over all entities, which is what the loss "softmax"
     trains: how likely a triple, drawn from those with this head and relation, is to have this tail.
@@ -171,14 +158,14 @@ def predict(
     at_once = max(1, SCORES_AT_ONCE_ON_CPU // plain.n_entities)
     found: list[list[Answer]] = []
     for part in torch.split(queries, at_once, dim=1):
-        scores, left_out = _scores(plain, part, side == "head", index)
-        for row in _best(scores, left_out, k):
+        scores, excluded = _scores(plain, part, side == "head", index)
+        for row in _best(scores, excluded, k):
             found.append([Answer(entities.key(number), *numbers) for number, *numbers in row])
     return found[0] if is_single(given) and is_single(relation) else found
 
 
 def _queries(anchors: list[int], codes: list[int], side: str) -> Tensor:
-    """Anchors and relations (2, B); one of them goes with all of the other."""
+    """Return anchors and relations (2, B); one of them goes with all of the other."""
     count = max(len(anchors), len(codes)) if anchors and codes else 0
     if {len(anchors), len(codes)} - {1, count}:
         found = f"{len(anchors)} and {len(codes)}"
@@ -197,7 +184,7 @@ def _index(known: Tensor, model: UltraE) -> Known:
 def _scores(
     model: UltraE, queries: Tensor, tails: bool, known: Known | None
 ) -> tuple[Tensor, Tensor]:
-    """Scores (B, entities) in float64, and which of them are left out."""
+    """Return scores (B, entities) in float64, and which of them are excluded."""
     anchor, relation = queries
     with torch.no_grad():
         score = (
@@ -206,17 +193,17 @@ def _scores(
     undefined = int(score.isnan().sum())
     if undefined:
         raise ValueError(f"model must have scores that are numbers, got {undefined} NaN")
-    left_out = torch.zeros_like(score, dtype=torch.bool)
+    excluded = torch.zeros_like(score, dtype=torch.bool)
     if known is not None:
-        left_out[known.answers(anchor, relation + (0 if tails else model.n_relations))] = True
-    return score.double(), left_out
+        excluded[known.answers(anchor, relation + (0 if tails else model.n_relations))] = True
+    return score.double(), excluded
 
 
-def _best(scores: Tensor, left_out: Tensor, k: int) -> list[list[tuple[int, float, float]]]:
-    """For every row the k best that are not left out: number, score, probability."""
+def _best(scores: Tensor, excluded: Tensor, k: int) -> list[list[tuple[int, float, float]]]:
+    """Return for every row the k best not excluded: number, score, probability."""
     probability = torch.softmax(scores, dim=-1)
-    order = scores.masked_fill(left_out, -torch.inf).topk(min(k, scores.shape[-1])).indices
-    columns = (order, *(table.gather(1, order) for table in (scores, probability, left_out)))
+    order = scores.masked_fill(excluded, -torch.inf).topk(min(k, scores.shape[-1])).indices
+    columns = (order, *(table.gather(1, order) for table in (scores, probability, excluded)))
     rows = zip(*(column.tolist() for column in columns), strict=True)
     return [
         [(number, score, p) for number, score, p, out in zip(*row, strict=True) if not out]
@@ -233,7 +220,7 @@ class Neighbour(NamedTuple):
 
 
 def nearest(model: Any, entity: Any, k: int = 10) -> Any:
-    """The k entities with the least geodesic distance from an entity on U, itself left out.
+    """Return the k entities with the least geodesic distance from an entity on U, itself left out.
 
     The distance is that of the scores, `jorth.ultrahyperbolic.distance`. With q = 1 it is the
     hyperbolic distance, and all geodesics are spacelike. With q > 1 there are two kinds: along
@@ -279,10 +266,6 @@ def _nearest(
     ]
 
 
-SAMPLE = 400
-"""The most entities on which relations are compared."""
-
-
 @dataclass(frozen=True, eq=False)
 class Explanation:
     """A relation R as a boost followed by rotations, and how it acts on the entities.
@@ -322,11 +305,10 @@ class Explanation:
 
 
 def explain(model: Any, relation: Any = None) -> Any:
-    """What a relation does: its boosts, its rotations, and whether it undoes itself or another.
+    """Return a relation's boosts and rotations, and whether it undoes itself or another.
 
-    The matrices are those of the direction from heads to tails; the factors of a model with
-    ``scaling`` are no part of them. Distances are taken over all entities, or over 400 of them,
-    drawn with a fixed seed.
+    The matrices are those of the direction from heads to tails. Distances are taken over all
+    entities, or over 400 of them, drawn with a fixed seed.
 
     Args:
         model: A `NamedModel`, or an `UltraE`, which has numbers only.
@@ -363,7 +345,7 @@ def _decomposed(R: Tensor, signature: Signature) -> dict[str, Any]:
 
 
 def rotation_angles(Q: Tensor, determinant: int) -> NDArray[np.float64]:
-    """The angles in [0, pi] of the planes of an orthogonal Q (m, m), descending.
+    """Return the angles in [0, pi] of the planes of an orthogonal Q (m, m), descending.
 
     The eigenvalues are exp(+-i angle), one pair per plane. With determinant -1, one eigenvalue -1
     is left over, and if m is then even, one eigenvalue 1.
@@ -386,7 +368,7 @@ class _Action:
 
     @staticmethod
     def of(model: UltraE, R: Tensor) -> _Action:
-        order = torch.from_numpy(generator(0).permutation(model.n_entities)[:SAMPLE])
+        order = torch.from_numpy(generator(0).permutation(model.n_entities)[:400])
         x = model.embeddings()[order.to(model.points.device)].double().cpu()
         pairs = distance(x, x.roll(1, dims=0), model.signature, alpha=model.alpha)
         return _Action(
@@ -399,15 +381,15 @@ class _Action:
         )
 
     def shares(self, number: int) -> dict[str, Any]:
-        """How far R x and R R x are from x; R R x is as far from x as R x from R^-1 x."""
-        moved = self.forward[number]
+        """Return how far R x and R R x are from x; R R x is as far from x as R x from R^-1 x."""
+        images = self.forward[number]
         return {
-            "from_identity": float(self._apart(moved, self.points)),
-            "from_involution": float(self._apart(moved, self.backward[number])),
+            "from_identity": float(self._apart(images, self.points)),
+            "from_involution": float(self._apart(images, self.backward[number])),
         }
 
     def best_inverse(self, number: int) -> tuple[int | None, float]:
-        """The other relation S whose S R x are nearest to x, and how far they are."""
+        """Return the other relation S whose S R x are nearest to x, and how far they are."""
         if len(self.backward) == 1:
             return None, math.nan
         signed = self.forward[number] * (self.signature.vector(self.points) / self.alpha**2)
@@ -418,13 +400,13 @@ class _Action:
         return best, float(self._apart(self.forward[number], self.backward[best]))
 
     def _apart(self, x: Tensor, y: Tensor) -> Tensor:
-        """The median distance over the sample, over the typical distance of two entities."""
+        """Return the median distance over the sample, over the typical distance of two entities."""
         distances: Tensor = distance(x, y, self.signature, alpha=self.alpha)
         return distances.median(dim=-1).values / self.typical
 
 
 def triples_of(graph: Triples, relation: Any) -> Tensor:
-    """All triples (M, 3) of a relation, by name or number."""
+    """Return all triples (M, 3) of a relation, by name or number."""
     if not isinstance(graph, Triples):
         raise TypeError(f"graph must be a jorth.kge.Triples, got {describe(graph)}")
     names = Names("relation", len(graph.relations), graph.relations)
@@ -436,7 +418,7 @@ def triples_of(graph: Triples, relation: Any) -> Tensor:
 
 
 def depths(graph: Triples, relation: Any) -> dict[str, int]:
-    """The number of steps from entities to the nearest root of the hierarchy of a relation.
+    """Return the number of steps from entities to the nearest root of the hierarchy of a relation.
 
     The relation leads upwards, as "parent" or "hypernym" do. A root is the tail of a triple and
     never a head. Entities that reach no root, and those without a triple, have no depth. All three
