@@ -7,8 +7,7 @@ from rich.console import Console
 
 from jorth.cli import main
 from jorth.kge import NamedModel, Ranking, explain, save_model
-from jorth.kge.tables import ranking_table
-from jorth.kge.tables import explanation_table
+from jorth.kge.tables import explanation_table, ranking_table
 from tests.kge.models import random_triples, scattered
 
 LONG = [f"/film/director_{'x' * 90}_{n}/film./film/performance/actor" for n in range(3)]

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 EXTRAS = {
     "geoopt": "adapters",
     "matplotlib": "plots",
+    "pandas": "data",
     "pooch": "data",
     "pykeen": "kge",
     "pymanopt": "adapters",
     "sklearn": "sklearn",
-    "tensorboard": "tensorboard",
 }
 """The extra of jorth that installs each optional package, which has the name of its import."""
 DISTRIBUTIONS = {"sklearn": "scikit-learn"}

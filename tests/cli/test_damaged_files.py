@@ -182,7 +182,7 @@ SETTINGS = {
     "not TOML": b"data = ",
     "data a number": b"data = 3",
     "data a list": b"data = ['x']",
-    "tensorboard a text": b"data = 'x'\ntensorboard = 'yes'",
+    "header a text": b"data = 'x'\nheader = 'yes'",
     "p a text": b"data = 'x'\np = 'many'",
     "lr NaN": b"data = 'x'\nlr = nan",
     "an unknown key": b"data = 'x'\n\"\\u001b[31m\" = 1",
@@ -211,15 +211,6 @@ def test_damaged_triples(tmp_path, content):
     result = jorth("kge", "train", tmp_path / "run.toml", "-o", tmp_path / "out")
     assert is_one_clear_line(result, "train.txt")
     assert "\x1b" not in result.output
-
-
-@pytest.mark.parametrize("content", [b"", b"epoch\nx\n", b"\xff\n1\n", b"loss\n1\n"])
-def test_a_damaged_history_is_told_or_mended(tmp_path, content):
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "history.csv").write_bytes(content)
-    result = jorth("kge", "train", "-o", tmp_path / "out", "--epochs", 1)
-    if result.exit_code:
-        is_one_clear_line(result, "history.csv")
 
 
 def test_names_are_shown_not_obeyed(tmp_path):

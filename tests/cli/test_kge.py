@@ -11,7 +11,6 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from PIL import Image
 
 from jorth.cli import main
 from jorth.cli.kge import PRESETS as OFFERED
@@ -24,8 +23,8 @@ from jorth.kge import (
     predict,
     session,
 )
-from jorth.kge.tables import ProgressBar
 from jorth.kge.presets import PRESETS
+from jorth.kge.tables import ProgressBar
 
 
 def kge(*arguments):
@@ -56,8 +55,6 @@ def test_default_run(tmp_path):
     result = kge("train", "-o", tmp_path, "--epochs", 4)
     assert result.exit_code == 0, result.output
     assert "All 4 epochs are done. The model is from epoch " in result.output
-    with Image.open(tmp_path / "history.png") as picture:
-        assert min(picture.size) >= 500
     with (tmp_path / "history.csv").open() as stream:
         assert [row["epoch"] for row in csv.DictReader(stream)] == ["1", "2", "3", "4"]
     assert "test triples" in kge("evaluate", "-m", tmp_path).output
@@ -136,7 +133,7 @@ def test_presets(files):
     config = json.loads((files / "out" / "model.json").read_text())["about"]["config"]
     assert config == asdict(Config.preset("paper", epochs=1))
     papers = kge("train", "-o", files / "none", "--preset", "papers")
-    bad(papers, "got 'papers'; did you mean 'paper'?", code=2)
+    bad(papers, "preset must be one of", code=2)
     lower = kge("train", files / "run.toml", "-o", files / "lower", "--preset", "fb15k-237")
     assert "negatives all" in lower.output or "negatives 4000" in lower.output, lower.output
     assert lower.exit_code == 0
@@ -169,7 +166,7 @@ def test_a_dry_run_prints_a_file_of_the_same_settings(files):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("epoch=3", "there is no setting 'epoch'; the nearest is 'epochs'"),
+        ("epoch=3", "there is no setting 'epoch'; did you mean 'epochs'"),
         ("epochs", "a setting must be KEY=VALUE, got 'epochs'"),
         ("lr=high", "lr must be a number"),
         ("method=jobcd", "method must be one of"),
@@ -227,7 +224,7 @@ def test_errors_are_one_line(files):
     (files / "typo.toml").write_text('data = "graph"\nepoch = 3\n')
     bad(
         kge("train", files / "typo.toml", "-o", output),
-        "there is no key 'epoch'; the nearest is 'epochs'",
+        "there is no key 'epoch'; did you mean 'epochs'",
     )
     (files / "typo.toml").write_text("epochs = 3\n")
     bad(kge("train", files / "typo.toml", "-o", output), "must have the key 'data'")
@@ -253,11 +250,11 @@ def test_errors_are_one_line(files):
     )
     bad(
         kge("predict", "0.1.9", "parent", "-m", output),
-        "there is no entity '0.1.9'; the nearest is '0.1",
+        "there is no entity '0.1.9'; did you mean '0.1",
     )
     bad(
         kge("predict", "0.1", "parents", "-m", output),
-        "there is no relation 'parents'; the nearest is 'parent'",
+        "there is no relation 'parents'; did you mean 'parent'",
     )
     bad(kge("predict", "0.1", "parent", "0", "-m", output), "one of head and tail must be '?'")
     bad(kge("evaluate", "-m", files / "nothing"), "must hold model.safetensors and model.json")
@@ -269,10 +266,7 @@ def test_errors_are_one_line(files):
     )
     with (files / "graph" / "test.txt").open("a") as stream:
         stream.write("0 parent 0.1\n")
-    bad(
-        kge("train", files / "run.toml", "-o", files / "new"),
-        "expected three names separated by tabs",
-    )
+    bad(kge("train", files / "run.toml", "-o", files / "new"), "expected head, relation, tail")
 
 
 def test_data_on_the_command_line(files):

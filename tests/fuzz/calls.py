@@ -371,12 +371,11 @@ CRITERIA: dict[str, Arguments] = {
     "MaxIterations": dict(limit=3),
 }
 SETTINGS = dict(
-    p=2, q=2, alpha=1.0, delta=5.0, reciprocal=False, spread=0.05, rotate=True, dtype="float64",
+    p=2, q=2, alpha=1.0, delta=5.0, reciprocal=False, spread=0.05, dtype="float64",
     device="cpu", method="j-jobcd", relation_lr=0.01, lr=0.01, schedule="linear", warmup=0,
     final_rate=0.1, epochs=2, max_time=As("number", 20.0), batch_size=16, loss="softmax",
-    negatives=As("count", 3), sides="both", temperature=1.0, regularisation=0.01,
-    evaluate_every=2, patience=1, seed=0, smoothing=0.1, clip=As("number", 1.0),
-    scaling="diagonal", dropout=0.1, reverse_weight=0.0,
+    negatives=As("count", 3), sides="both", regularisation=0.01,
+    evaluate_every=2, patience=1, seed=0, smoothing=0.1, reverse_weight=0.0,
 )  # fmt: skip
 
 
@@ -748,7 +747,6 @@ CALLS: list[Call] = [
             reciprocal=False,
             spread=0.05,
             rotate=True,
-            scaling="curvature",
             reverse_weight=0.0,
             seed=1,
             dtype=DTYPE,
@@ -820,7 +818,6 @@ CALLS: list[Call] = [
         right(
             triples=As("other", GRAPH),
             config=As("other", QUICK),
-            distributed=False,
             callback=As("function", lambda row: False),
             checkpoint=As("path", None),
         ),
@@ -856,5 +853,5 @@ WITHOUT = {
     "needs a server or several processes": "jorth.datasets.fetch jorth.Sharded",
     "a base class or a module": "jorth.stopping.Criterion jorth.nn.init",
     "writes files; tests/kge has its cases": "jorth.kge.draw_entities jorth.kge.draw_relations "
-    "jorth.kge.save_model jorth.kge.CSVLog jorth.kge.TensorBoardLog",
+    "jorth.kge.save_model",
 }

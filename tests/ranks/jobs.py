@@ -9,17 +9,12 @@ from pathlib import Path
 import torch
 
 import jorth
-from jorth.kge import Config, hierarchy_with_cycles, train
 
 SIG = jorth.Signature(4, 3)
 ROWS, FIRST = 41, 26  # of which the first process has the first 26
 SOURCE, TARGET, _ = (
     torch.from_numpy(a) for a in jorth.datasets.planted_procrustes(ROWS, SIG, noise=0.1, seed=5)
 )
-GRAPH = hierarchy_with_cycles(branching=3, depth=2)
-BATCH = next(
-    size for size in range(5, 99, 2) if len(GRAPH.train) % size == 1
-)  # odd shares, and a batch of one query
 
 
 def robust(X, batch):
@@ -79,50 +74,6 @@ def solve(case, rank, **further):
         "iterations": result.iterations,
         "evaluations": result.evaluations.as_dict(),
         "status": result.status.name,
-    }
-
-
-GRAPH_CASES = {
-    "j-jobcd": {},
-    "vr-j-jobcd": {"large_batch": 40},
-    "csdm": {"loss": "logistic", "regularisation": 0.1},
-    "all entities": {"negatives": "all"},
-    "shared negatives": {"shared": True, "loss": "self-adversarial", "reject": True},
-    "every ingredient": {
-        "shared": True,
-        "reject": True,
-        "smoothing": 0.1,
-        "clip": 0.5,
-        "max_radius": 1.0,
-        "scaling": "diagonal",
-        "dropout": 0.2,
-        "learn_scale": True,
-        "averaging": 0.5,
-    },
-}
-
-
-def learn(name, *, distributed, **further):
-    """The losses, and the weights of the model."""
-    method = name if name in ("vr-j-jobcd", "csdm") else "j-jobcd"
-    settings = dict(
-        p=5,
-        q=2,
-        lr=0.02,
-        relation_lr=0.01,
-        epochs=4,
-        evaluate_every=2,
-        loss="softmax",
-        negatives=10,
-        seed=3,
-    )
-    settings |= {"method": method, "batch_size": BATCH, **GRAPH_CASES[name]}
-    training = train(GRAPH, Config(**settings), distributed=distributed, **further)
-    weights = [value.detach().reshape(-1) for value in training.model.state_dict().values()]
-    return {
-        "loss": torch.tensor(training.history["loss"]),
-        "mrr": torch.tensor(training.history["mrr"]),
-        "weights": torch.cat(weights),
     }
 
 
@@ -199,7 +150,6 @@ def every_run(rank, folder):
     """All runs of one of two processes."""
     meet(rank, folder / "meeting")
     found = {case: solve(case, rank) for case in CASES}
-    found |= {name: learn(name, distributed=True) for name in GRAPH_CASES}
     found |= endings(rank) | resuming(rank, folder)
     form = objective("Procrustes", rows_of(rank), shared=True).quadratic()
     found["form"] = [form.A, form.C, torch.tensor(form.constant)]
@@ -207,38 +157,27 @@ def every_run(rank, folder):
     torch.distributed.destroy_process_group()
 
 
-def resumable(rank, what, folder):
+def resumable(rank, folder):
     """A job with a checkpoint. At its first start one of its processes kills itself on the way."""
     checkpoint = folder / "checkpoint"
     first_time = not checkpoint.exists()
     torch.distributed.barrier()
-    victim = {"minimize": 1, "train": 0}[what]
 
     def die(now, when):
-        if first_time and rank == victim and now == when:
+        if first_time and rank == 1 and now == when:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    if what == "minimize":
-        callback = lambda X, row: die(row["iteration"], 5)  # noqa: E731
-        found = solve(
-            CASES[0], rank, checkpoint=checkpoint, checkpoint_interval=0.0, callback=callback
-        )
-    else:
-        found = learn(
-            "j-jobcd",
-            distributed=True,
-            checkpoint=checkpoint,
-            callback=lambda row: die(row["epoch"], 3),
-        )
+    callback = lambda X, row: die(row["iteration"], 5)  # noqa: E731
+    found = solve(CASES[0], rank, checkpoint=checkpoint, checkpoint_interval=0.0, callback=callback)
     torch.save(found, folder / str(rank))
     torch.distributed.destroy_process_group()
 
 
-def telling(rank, what, folder, meeting):
+def telling(rank, folder, meeting):
     """`resumable`, with its error in a file."""
     meet(rank, meeting)
     try:
-        resumable(rank, what, folder)
+        resumable(rank, folder)
     except jorth.RankLost as error:
         (folder / f"error of {rank}").write_text(str(error))
         raise SystemExit(1) from error
@@ -247,4 +186,4 @@ def telling(rank, what, folder, meeting):
 if __name__ == "__main__":
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo")
-    resumable(torch.distributed.get_rank(), sys.argv[1], Path(sys.argv[2]))
+    resumable(torch.distributed.get_rank(), Path(sys.argv[1]))

@@ -146,10 +146,10 @@ class Config:
         is_all = isinstance(self.negatives, str) and self.negatives == ALL
         if not is_all and "negatives" not in left_open:
             given["negatives"] = whole_number(self.negatives, 'negatives, when not "all",', 1)
-        if not isinstance(self.relation_options, dict):
-            found = describe(self.relation_options)
-            raise TypeError(f"relation_options must be a dictionary, got {found}")
-        given["relation_options"] = dict(self.relation_options)
+        options: object = self.relation_options
+        if not isinstance(options, dict):
+            raise TypeError(f"relation_options must be a dictionary, got {describe(options)}")
+        given["relation_options"] = dict(options)
         if not isinstance(self.device, str):
             raise TypeError(f"device must be the name of a device, got {describe(self.device)}")
         for name, value in given.items():  # as Python's own numbers

@@ -257,8 +257,9 @@ def _rows(table: Tensor, index: Tensor) -> Tensor:
 def multiply(matrices: Tensor, index: Tensor, points: Tensor) -> Tensor:
     """Return ``matrices[index] @ points`` (..., n), for matrices (m, n, n) and an index (...)."""
     columns = points.reshape(-1, points.shape[-1], 1)
-    parts = zip(index.reshape(-1).split(GATHERED), columns.split(GATHERED), strict=True)
-    return torch.cat([_rows(matrices, chosen) @ x for chosen, x in parts]).reshape(points.shape)
+    both = (torch.split(part, GATHERED) for part in (index.reshape(-1), columns))
+    products = [_rows(matrices, chosen) @ x for chosen, x in zip(*both, strict=True)]
+    return torch.cat(products).reshape(points.shape)
 
 
 def start_points(entities: int, signature: Signature, spread: float, seed: int) -> Tensor:
@@ -419,23 +420,32 @@ def load_model(folder: str | os.PathLike[str], *, device: Any = None) -> NamedMo
         weights: dict[str, Tensor] = load_file(root / WEIGHTS)
         _check_weights(weights)
     content = read_json(root / ABOUT)
-    expected = {"signs", *SETTINGS, "about", "relations", "entities"}
-    if not isinstance(content, dict) or not expected <= set(content):
-        raise ValueError(f"{root / ABOUT} must hold {', '.join(sorted(expected))}")
+    fields = ("signs", *SETTINGS, "about", "relations", "entities")
+    if not isinstance(content, dict) or not set(fields) <= set(content):
+        raise ValueError(f"{root / ABOUT} must hold {', '.join(fields)}")
     with reading(str(root / ABOUT)):
         if not isinstance(content["about"], dict):
             raise TypeError(f"about must be a dictionary, got {describe(content['about'])}")
-        names = [distinct_names(content[kind], kind) for kind in ("entities", "relations")]
+        entities = distinct_names(content["entities"], "entities")
+        relations = distinct_names(content["relations"], "relations")
         model = UltraE(
-            *map(len, names),
+            len(entities),
+            len(relations),
             signature=Signature.of(content["signs"]),
             **{name: content[name] for name in SETTINGS},
             rotate=False,
-            dtype=weights["points"].dtype,
+            dtype=next(iter(weights.values())).dtype,
         )
+    with reading(str(root / WEIGHTS)):
+        expected, found = (
+            {name: tuple(part.shape) for name, part in parts.items()}
+            for parts in (model.weights(), weights)
+        )
+        if found != expected:
+            raise ValueError(f"{ABOUT} asks for tensors of shapes {expected}, got {found}")
         model.load_state_dict(weights)
     model = model.to("cpu" if device is None else device)
-    return NamedModel(model, *names, content["about"])
+    return NamedModel(model, entities, relations, content["about"])
 
 
 def _check_weights(weights: dict[str, Tensor]) -> None:

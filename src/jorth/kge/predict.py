@@ -13,9 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth._inputs import check_indices, describe, generator, whole_number
+from jorth._inputs import check_indices, describe, generator, suggestion, whole_number
 from jorth.group import component, inverse
-from jorth.kge.config import check_name
 from jorth.kge.graph import Known, Triples, to_triples
 from jorth.kge.model import NamedModel, UltraE, squared_arc
 from jorth.kge.ranking import SCORES_AT_ONCE_ON_CPU
@@ -53,7 +52,8 @@ class Names:
                 reason = "a number, as the model has no names (see jorth.kge.NamedModel)"
                 raise TypeError(f"{argument} must be {reason}, got {describe(key)}")
             if key not in table:
-                check_name(key, self.names, self.kind, f"{argument}: ")
+                hint = suggestion(key, self.names)
+                raise ValueError(f"{argument}: there is no {self.kind} {key!r}{hint}")
             return table[key]
         number = whole_number(key, argument, 0)
         if number >= self.count:

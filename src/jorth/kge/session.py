@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from jorth._files import replacing
-from jorth._inputs import check_device
+from jorth._inputs import check_device, seed_number
 from jorth.kge.config import ALL, Config, read_config
 from jorth.kge.graph import Triples, hierarchy_with_cycles, load_triples
 from jorth.kge.model import ABOUT, NamedModel, UltraE, load_model, save_model
@@ -196,15 +196,14 @@ def evaluate_folder(
 def graph_of(named: NamedModel, folder: Path, data: Path | None) -> Triples:
     """Return the graph in ``data``, or the one that the model in ``folder`` was trained on."""
     about = named.about
-    if data is None and "data" not in about:
-        raise ValueError(f"the model in {folder} does not name its graph: give it by --data")
-    config = about.get("config", {})
     try:
         trained_on = None if about.get("data") is None else Path(about["data"])
-        header, seed = about.get("header"), int(config.get("seed", 0))
+        header, seed = about.get("header"), seed_number(about.get("config", {}).get("seed", 0))
     except (TypeError, ValueError, AttributeError):
         expected = "data, a folder or null, and config with a seed"
         raise ValueError(f"{folder / ABOUT}: about must have {expected}") from None
+    if data is None and "data" not in about:
+        raise ValueError(f"the model in {folder} does not name its graph: give it by --data")
     triples = _load_graph(trained_on if data is None else data, seed, header)
     for kind in ("entities", "relations"):
         expected, found = getattr(named, kind), getattr(triples, kind)

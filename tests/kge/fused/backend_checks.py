@@ -27,7 +27,9 @@ def on(excluded, device):
 def reference(batch):
     """The loss and the gradients by autograd, in float64 on the CPU."""
     given = [part.cpu().double().clone().requires_grad_() for part in batch.tensors.values()]
-    loss = by_torch(*given, batch.area, batch.smoothing, on(batch.excluded, "cpu"))
+    signed, candidates, bias, truth = given
+    rest = (batch.area, batch.smoothing, on(batch.excluded, "cpu"))
+    loss = by_torch(signed, candidates, bias, truth, *rest)
     return loss.detach(), torch.autograd.grad(loss, given)
 
 
