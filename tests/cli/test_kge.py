@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import re
 import signal
 import sys
 from dataclasses import asdict
@@ -287,8 +286,8 @@ def test_another_run_in_the_same_folder(files):
     model = (files / "out" / "model.safetensors").read_bytes()
     advice = "choose another folder or remove this one (--output names the folder)"
     other = kge(*train)
-    bad(other, "belongs to another run, of another graph; nothing was overwritten; " + advice)
-    assert not re.search("[0-9a-f]{16}", other.output.replace(str(files), ""))
+    bad(other, "belongs to another run: graph is")
+    bad(other, "nothing was overwritten; " + advice)
     other = kge(*train, "--data", files / "graph", "--seed", 3)
     bad(other, "belongs to another run: seed is 0 there and 3 here; nothing was overwritten")
     bad(other, advice)
