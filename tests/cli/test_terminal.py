@@ -36,7 +36,7 @@ def on_a_terminal(*arguments, cwd, cache=None):
     os.close(theirs)
     shown = bytearray()
     try:
-        while part := os.gather(ours, 4096):
+        while part := os.read(ours, 4096):
             shown += part
     except OSError:  # what Linux answers once the other end is closed
         pass

@@ -53,7 +53,7 @@ class Names:
                 raise TypeError(f"{argument} must be {reason}, got {describe(key)}")
             if key not in table:
                 hint = suggestion(key, self.names)
-                raise ValueError(f"{argument}: there is no {self.kind} {key!r}{hint}")
+                raise ValueError(f"{argument}: there is no {self.kind} {key[:100]!r}{hint}")
             return table[key]
         number = whole_number(key, argument, 0)
         if number >= self.count:
