@@ -7,7 +7,6 @@ import pytest
 import scipy.linalg
 import scipy.sparse as sp
 import torch
-from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from jorth import Signature, eigh
 from tests.group.strategies import UNIT
@@ -58,8 +57,6 @@ FORMS = {
     "csc": sp.csc_array,
     "coo matrix": sp.coo_matrix,
     "dense": lambda A: A.toarray(),
-    "operator": aslinearoperator,
-    "matvec": lambda A: LinearOperator(A.shape, matvec=lambda x: A @ x, dtype=np.float64),
     "integers": lambda A: sp.csr_array((A * 64).astype(int)) + sp.eye_array(N, dtype=int),
 }
 
@@ -88,13 +85,13 @@ def test_tensors(layout, dtype):
 
 
 def test_single_precision():
-    """Entries in float32 are exact in float64; products of a float32 operator are not."""
+    """Entries in float32 are exact in float64."""
     A = grid(18).astype(np.float32)
     wanted = cut(A.astype(float).toarray(), MIXED, 3, 2)[0]
-    for form in (A, aslinearoperator(A), A.toarray()):
+    for form in (A, A.toarray()):
         values, X = eigh(form, MIXED, subset=(3, 2))
         assert values.dtype == X.dtype == np.float32
-        np.testing.assert_allclose(values, wanted, rtol=1e-4 if form is not A else 1e-6)
+        np.testing.assert_allclose(values, wanted, rtol=1e-6 if form is A else 1e-4)
 
 
 @pytest.mark.parametrize("sig", [Signature(5, 4), Signature.of([-1, 1, 1]), Signature(2, 0)])
@@ -102,17 +99,10 @@ def test_small_problems_are_cut_from_whole_ones(sig):
     A = positive_definite(sig.n, 100.0, 1)
     counts = (min(2, sig.p), min(2, sig.q))
     wanted, X = cut(A, sig, *counts)
-    for form in (A, sp.csr_array(A), aslinearoperator(A)):
+    for form in (A, sp.csr_array(A)):
         values, found = eigh(form, sig, subset=counts)
         np.testing.assert_allclose(values, wanted, rtol=1e-12)
         np.testing.assert_allclose(np.abs(found), np.abs(X), atol=1e-11)
-
-
-def test_all_eigenpairs():
-    A = positive_definite(30, 100.0, 1)
-    sig = Signature.of(np.where(np.arange(30) % 2, 1, -1))
-    values, X = eigh(sp.csr_array(A), sig, subset=(15, 15))
-    check(A, sig, values, X, (15, 15))
 
 
 def test_batches():
@@ -124,15 +114,15 @@ def test_batches():
         check(one, MIXED, own, found, (2, 3))
 
 
-@pytest.mark.parametrize(("form", "seed"), [("csr", 0), ("csr", 1), ("csr", 2), ("operator", 0)])
+@pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize("copies", [2, 9])
-def test_multiple_eigenvalues(form, copies, seed):
+def test_multiple_eigenvalues(copies, seed):
     """Every eigenvalue ``copies`` times: the Krylov space of one vector has one copy of each."""
     side = N // copies
     block = grid(side, 1, seed)
     A = sp.kron(sp.eye_array(copies), block).tocsr()
     signs = np.where(np.random.default_rng(seed).permutation(side) % 3 > 0, 1, -1)
-    values, X = eigh(FORMS[form](A), Signature.of(np.tile(signs, copies)), subset=(8, 7))
+    values, X = eigh(A, Signature.of(np.tile(signs, copies)), subset=(8, 7))
     check(A, Signature.of(np.tile(signs, copies)), values, X, (8, 7))
     theta = scipy.linalg.eigh(np.diag(1.0 * signs), block.toarray(), eigvals_only=True)
     nearest = np.sort(np.repeat(1 / theta[theta > 0], copies))[:8]
@@ -140,20 +130,18 @@ def test_multiple_eigenvalues(form, copies, seed):
     np.testing.assert_allclose(values, [*nearest, *below], rtol=1e-9)
 
 
-@pytest.mark.parametrize("form", ["csr", "operator", "dense"])
+@pytest.mark.parametrize("form", ["csr", "dense"])
 def test_identity(form):
     values, X = eigh(FORMS[form](3 * sp.eye_array(N)), MIXED, subset=(5, 4))
     np.testing.assert_allclose(values, [3.0] * 5 + [-3.0] * 4, rtol=1e-14)
     check(3 * np.eye(N), MIXED, values, X, (5, 4))
 
 
-@pytest.mark.parametrize(
-    ("form", "scale"), [("csr", 1e-250), ("csr", 1e150), ("csr", 1e250), ("operator", 1e-250)]
-)
-def test_units(form, scale):
+@pytest.mark.parametrize("scale", [1e-250, 1e150, 1e250])
+def test_units(scale):
     """The same steps in any units."""
-    values, X = eigh(FORMS[form](grid(18)), MIXED, subset=(3, 3))
-    scaled, Y = eigh(FORMS[form](scale * grid(18)), MIXED, subset=(3, 3))
+    values, X = eigh(grid(18), MIXED, subset=(3, 3))
+    scaled, Y = eigh(scale * grid(18), MIXED, subset=(3, 3))
     np.testing.assert_allclose(scaled / scale, values, rtol=1e-13)
     np.testing.assert_allclose(np.abs(Y), np.abs(X), atol=1e-7)
 
@@ -174,10 +162,6 @@ def test_graded(span, share):
 
 
 def test_what_cannot_be_had_is_an_error():
-    """Products cannot be scaled: the relative residual would be far from the tolerance."""
-    D = sp.diags_array(np.random.default_rng(1).permutation(np.geomspace(1, 1e-4, N)))
-    with pytest.raises(RuntimeError, match=r"conjugate gradients have not converged in 3240"):
-        eigh(aslinearoperator(D @ grid(18) @ D), MIXED, subset=(4, 4))
     A = grid(18)
     with pytest.raises(RuntimeError, match=r"bounds the relative error of lambda - mu by .*1e-18"):
         eigh(A, MIXED, subset=(2, 2), tolerance=1e-18)
@@ -214,10 +198,9 @@ def test_indefinite_matrices_of_definite_pencils(shift):
         values, X = eigh(form, MIXED, subset=(4, 4))
         check(moved, MIXED, values, X, (4, 4))
         np.testing.assert_allclose(values, wanted, rtol=1e-9)
-    for form in (moved, aslinearoperator(moved)):
-        values, X = eigh(form, MIXED, subset=(4, 4), shift=shift)
-        check(moved, MIXED, values, X, (4, 4))
-        np.testing.assert_allclose(values, wanted, rtol=1e-9)
+    values, X = eigh(moved, MIXED, subset=(4, 4), shift=shift)
+    check(moved, MIXED, values, X, (4, 4))
+    np.testing.assert_allclose(values, wanted, rtol=1e-9)
 
 
 @pytest.mark.parametrize("low", [-1.0, 20.0])
@@ -246,14 +229,9 @@ def test_negative_definite_pencils():
     for shift in (None, 7.0):
         values = eigh(moved, MIXED, subset=(4, 3), shift=shift)[0]
         np.testing.assert_allclose(values, 7.0 - wanted, rtol=1e-9)
-    for form, shift in ((-A, None), (moved, 7.0)):
-        values = eigh(aslinearoperator(form), MIXED, subset=(4, 3), shift=shift)[0]
-        np.testing.assert_allclose(values, (shift or 0.0) - wanted, rtol=1e-9)
-    with pytest.raises(ValueError, match=r"A must be positive definite \(or negative"):
-        eigh(aslinearoperator(-A), Signature(N, 0), subset=(3, 0))  # which end is meant?
 
 
-@pytest.mark.parametrize("form", ["csr", "operator", "dense"])
+@pytest.mark.parametrize("form", ["csr", "dense"])
 def test_no_definite_pencil(form):
     indefinite = grid(18) - 4 * sp.eye_array(N)
     with pytest.raises(ValueError, match="A must"):
@@ -270,13 +248,9 @@ MISTAKES = [
     (dict(subset=(0, 0)), ValueError, "at least 1 in all"),
     (dict(subset=(217, 5)), ValueError, "at most p = 216 positive and q = 108 negative"),
     (dict(A=grid(17)), ValueError, "A must have shape (324, 324)"),
-    (dict(A=aslinearoperator(grid(17))), ValueError, "got shape (289, 289)"),
     (dict(A=grid(18) * 1j), TypeError, "A must hold real numbers"),
     (dict(A=sp.triu(grid(18))), ValueError, "A must be symmetric, got max |A - A^T|"),
-    (dict(A=aslinearoperator(sp.triu(grid(18)))), ValueError, "A must be symmetric, got |x^T A y"),
     (dict(A=grid(18) * np.nan), ValueError, "A must be finite"),
-    (dict(A=aslinearoperator(grid(18) * np.nan)), ValueError, "A must give finite products"),
-    (dict(A=aslinearoperator(grid(18) * 1j)), TypeError, "an operator of dtype complex128"),
 ]
 
 

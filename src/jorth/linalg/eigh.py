@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from jorth._inputs import (
     ArrayT,
@@ -20,41 +19,17 @@ from jorth._inputs import (
     real_number,
     square_matrix,
 )
-from jorth.linalg.batch import (
-    Floats,
-    call_on_matrix,
-    check_matrices,
-    flatten_batch,
-    map_batch,
-    restore_batch,
-)
-from jorth.linalg.definite import ShiftSearch, cholesky_factor, find_shift, subtract_shift
-from jorth.linalg.hsvd import MAX_SWEEPS, one_sided_jacobi
-from jorth.linalg.semidefinite import diagonalise, find_kernel
-from jorth.linalg.subset import (
-    Operator,
-    eigh_subset,
-    has_no_array,
-    is_operator,
-    read_large,
-    subset_counts,
-)
+from jorth.linalg.batch import Floats, call_on_matrix, check_matrices, flatten_batch, restore_batch
+from jorth.linalg.hsvd import jacobi_of_triangles, one_sided_jacobi, order_by_sign
+from jorth.linalg.subset import eigh_subset, is_sparse_matrix, read_sparse, subset_counts
 from jorth.signature import Signature
 
-MANY = 32
-"""From so many matrices on a batch is worth the compiled loop"""
-SMALL = 32
-"""if they have at most so many rows."""
-SMALLEST = 300
-"""From this n on a few eigenpairs of a sparse A are found without all the others."""
-LARGEST_PART = 8
-"""If more than one in so many eigenpairs is wanted, all are computed."""
 Pairs = tuple[Floats, Floats]
 """Eigenvalues (n,), and X (n, n) with the eigenvectors as columns."""
 
 
 def eigh(
-    A: ArrayT | Convertible | Operator,
+    A: ArrayT | Convertible,
     signature: Signature,
     *,
     subset: tuple[int, int] | None = None,
@@ -72,7 +47,7 @@ def eigh(
     Negative definite: the same for -A, so that those at the positions of + lie below mu.
     Semidefinite: some lambda at both signs are equal to mu. With p = 0 or q = 0 every A qualifies.
 
-    A Cholesky factorisation A - mu J = R^T R is followed by one-sided J-Jacobi on R (see `hsvd`),
+    A pivoted Cholesky factorisation A - mu J = R^T R is followed by J-Jacobi on R (see `hsvd`),
     with |lambda - mu| = S^2. X is a product of rotations and boosts, so its residual is a few n u
     whatever the condition of A; `scipy.linalg.eigh(J, A)`, a reduction to a symmetric problem, does
     not give that. If A = D B D is positive definite with D diagonal of any grading, each lambda has
@@ -81,8 +56,7 @@ def eigh(
     Otherwise mu is found by bisection, where a vector z with z^T (A - mu J) z <= 0 proves each
     cut, and each lambda has an error of a few n u ||A - mu J|| ||x||^2. If no factorisation
     succeeds and A - mu J is singular to rounding, the null space is split off: its lambda are
-    exactly mu. The computation is in float64 on the CPU and carries no gradient. Batches of many
-    small matrices run in one compiled loop.
+    exactly mu. The computation is in float64 on the CPU and carries no gradient.
 
     References: K. Veselic, A Jacobi eigenreduction algorithm for definite matrix pairs, Numer.
     Math. 64 (1993); C.-H. Guo, N. J. Higham, F. Tisseur, An improved arc algorithm for detecting
@@ -94,12 +68,12 @@ def eigh(
         subset: (k_positive, k_negative) for only so many eigenpairs of each sign, those nearest to
             mu: eigenvalues (..., k) and X (..., n, k), k = k_positive + k_negative, with
             X^T J X = diag(I, -I), the positive ones first. A may then also be a sparse matrix of
-            any size or a `scipy.sparse.linalg.LinearOperator`.
+            any size.
         shift: mu, if it is known; None searches for it.
         tolerance: Eigenvalues of A - mu J up to this count as zero, relative to the largest and
             after scaling to a unit diagonal. By default n eps, and only if Cholesky fails. With a
-            subset of a sparse A or an operator: the largest relative error of lambda - mu, as the
-            residual bounds it; 1e-10 by default, 1e-3 for an operator of float32.
+            subset of a sparse A: the largest relative error of lambda - mu, as the residual bounds
+            it; 1e-10 by default.
 
     Returns:
         (eigenvalues (..., n), X (..., n, n)), sorted outwards from mu: |lambda - mu| ascends
@@ -121,13 +95,25 @@ def eigh(
     matrix = square_matrix(A, signature, "A")
     check_matrices(matrix, "A")
     check_symmetric(matrix, "A")
-    zero = signature.n * torch.finfo(matrix.dtype).eps if tolerance is None else tolerance
-    one = partial(_eigh, signs=signature.signs, shift=shift, zero=zero, trusting=tolerance is None)
-    plain = shift is None and tolerance is None
-    many = plain and matrix.shape[:-2].numel() >= MANY and signature.n <= SMALL
-    values, X = _eigh_of_many(matrix, signature, one) if many else map_batch(one, matrix)
+    signs, zero = signature.signs, tolerance
+    if zero is None:
+        zero = signature.n * torch.finfo(matrix.dtype).eps
+    work = flatten_batch(matrix)
+    work = 0.5 * work + 0.5 * work.transpose(0, 2, 1)
+    if tolerance is None:
+        solved, values, X = _eigh_of_definite(work, signs, 0.0 if shift is None else shift)
+    else:
+        solved, values, X = np.zeros(len(work), bool), np.empty(work.shape[:2]), np.empty_like(work)
+    for k in map(int, np.flatnonzero(~solved)):
+        values[k], X[k] = call_on_matrix(
+            lambda one: _eigh(one, signs, shift, zero, trusting=tolerance is None),
+            work,
+            k,
+            matrix.shape[:-2],
+        )
+    found = restore_batch((values, X), matrix)
     given: Any = A
-    return like_input(values, given), like_input(X, given)
+    return like_input(found[0], given), like_input(found[1], given)
 
 
 def _eigh_of_subset(
@@ -136,50 +122,62 @@ def _eigh_of_subset(
     subset: tuple[int, int],
     shift: float | None,
     tolerance: float | None,
+    *,
+    smallest: int = 300,
+    largest_part: int = 8,
 ) -> Any:
-    """Return some of the eigenpairs: of all of them, or by a search if A is large and sparse."""
+    """Return some of the eigenpairs: by a search if A is large and sparse, else of all of them.
+
+    Large is from ``smallest`` rows on, if at most one in ``largest_part`` eigenpairs is wanted.
+    """
     counts = subset_counts(subset, signature)
-    if not has_no_array(A):
+    if not is_sparse_matrix(A):
         values, X = eigh(A, signature, shift=shift, tolerance=tolerance)
         chosen = [*signature.positive[: counts[0]], *signature.negative[: counts[1]]]
         return values[..., chosen], X[..., chosen]
-    matrix, wrap = read_large(A, signature)
-    if signature.n < SMALLEST or LARGEST_PART * sum(counts) > signature.n:
-        entries = matrix.matmat(np.eye(signature.n)) if is_operator(matrix) else matrix.toarray()
-        found = eigh(0.5 * entries + 0.5 * entries.T, signature, subset=counts, shift=shift)
+    matrix, wrap = read_sparse(A, signature)
+    if signature.n < smallest or largest_part * sum(counts) > signature.n:
+        found = eigh(matrix.toarray(), signature, subset=counts, shift=shift)
     else:
         found = eigh_subset(matrix, signature, counts, shift, tolerance)
     return tuple(map(wrap, found))
 
 
-def _eigh_of_many(
-    matrices: Tensor, signature: Signature, one: Callable[[Floats], Pairs]
-) -> tuple[Tensor, ...]:
-    """Solve a batch: positive definite matrices by compiled code, the others one by one."""
-    from jorth.linalg._jacobi_numba import eigh_of_definite
-
-    work = flatten_batch(matrices)
-    work = 0.5 * work + 0.5 * work.transpose(0, 2, 1)
-    values, X = np.empty(work.shape[:2]), np.empty_like(work)
-    solved = np.empty(len(work), dtype=np.bool_)
-    eigh_of_definite(work, signature.signs, MAX_SWEEPS, values, X, solved)
-    for k in map(int, np.flatnonzero(~solved)):
-        values[k], X[k] = call_on_matrix(one, work, k, matrices.shape[:-2])
-    return restore_batch((values, X), matrices)
+def _eigh_of_definite(
+    A: Floats, signs: NDArray[np.int8], shift: float
+) -> tuple[NDArray[np.bool_], Floats, Floats]:
+    """Return which of A (b, n, n) have A - shift J positive definite, and their pairs."""
+    L, columns, definite = _cholesky_factors(subtract_shift(A, signs, shift))
+    values, X = np.empty(A.shape[:2]), np.empty_like(A)
+    if definite.any():
+        R = L[definite].transpose(0, 2, 1)
+        steps, _, S, X[definite] = jacobi_of_triangles(
+            R, columns[definite], signs, len(signs), descending=False
+        )
+        values[definite] = shift + signs * S**2
+        definite[definite] = steps == 0
+    return definite, values, X
 
 
 def _eigh(
     A: Floats, signs: NDArray[np.int8], shift: float | None, zero: float, *, trusting: bool
 ) -> Pairs:
     """Solve for one matrix, ``trusting`` a Cholesky factorisation that succeeds, or not."""
-    A = 0.5 * A + 0.5 * A.T
     found = _positive_eigh(A, signs, shift, zero, trusting)
     if not isinstance(found, ShiftSearch):
         return found
     negated = _positive_eigh(-A, signs, None if shift is None else -shift, zero, trusting)
     if not isinstance(negated, ShiftSearch):
         return 0.0 - negated[0], negated[1]
-    raise ValueError(_refusal(A, signs, shift, found))
+    if shift is not None:
+        eigenvalues = np.linalg.eigvalsh(subtract_shift(A, signs, shift))
+        refused = f"one with eigenvalues from {eigenvalues[0]:.6g} to {eigenvalues[-1]:.6g}"
+        raise ValueError(f"shift must be a mu for which A - mu J is definite, got {refused}")
+    raise ValueError(
+        "A must form a definite pencil with J: A - mu J positive or negative definite for some mu, "
+        "got none to working precision: for a positive definite one mu would have to be "
+        f"above {found.low:.6g} and below {found.high:.6g}"
+    )
 
 
 def _positive_eigh(
@@ -190,54 +188,191 @@ def _positive_eigh(
     Returns where such a mu would have to be if there is none.
     """
     mu = 0.0 if shift is None else shift
-    R = cholesky_factor(subtract_shift(A, signs, mu))
-    if R is None and np.all(signs == signs[0]):  # J = I or J = -I: ascending or descending
+    definite = is_definite(subtract_shift(A, signs, mu))
+    if not definite and np.all(signs == signs[0]):  # J = I or J = -I: ascending or descending
         values, X = np.linalg.eigh(A)
         return signs * values, X
-    search = ShiftSearch(mu, R)
+    search = ShiftSearch(mu, definite)
     for exact in (True, False):
-        found = None
-        if search.factor is None or not trusting:
+        if not search.definite or not trusting:
             kernel = find_kernel(A, signs, search.shift, zero, exact=exact)
             if kernel is not None:
-                return _sort_outwards(*diagonalise(kernel, signs), signs, kernel.shift)
-        if search.factor is not None:
-            found = _by_jacobi(search.factor, signs, search.shift)
-        if found is not None or shift is not None:
-            break
+                theta, X = diagonalise(kernel, signs)
+                order = order_by_sign(np.abs(theta), signs, signs)
+                return kernel.shift + theta[order], X[:, order]
+        if search.definite:
+            solved, values, Y = _eigh_of_definite(A[None], signs, search.shift)
+            if solved[0]:
+                return values[0], Y[0]
+        if shift is not None:
+            return ShiftSearch(mu, False)
         search = find_shift(A, signs) if exact else search
-    if found is None:
-        return ShiftSearch(mu, None) if shift is not None else search
-    return found
+    return search
 
 
-def _by_jacobi(R: Floats, signs: NDArray[np.int8], shift: float) -> Pairs | None:
-    """Return lambda and X from A - shift J = R^T R, or None if R is singular to rounding."""
-    try:
-        _, S, X = one_sided_jacobi(R, signs)
-    except ValueError:
+@dataclass(frozen=True)
+class ShiftSearch:
+    """What is known of the mu for which A - mu J is positive definite.
+
+    Attributes:
+        shift: One of them, or where A - mu J comes closest to it.
+        definite: Whether A - shift J has a Cholesky factorisation.
+        low: Each of them is above this.
+        high: Each of them is below this.
+    """
+
+    shift: float
+    definite: bool
+    low: float = -math.inf
+    high: float = math.inf
+
+
+def is_definite_pencil(A: Floats, signs: NDArray[np.int8]) -> bool:
+    """Check whether A - mu J is positive definite for some mu, for a finite symmetric A (n, n)."""
+    if np.all(signs == signs[0]) or is_definite(A):
+        return True
+    return find_shift(A, signs).definite
+
+
+def is_definite(A: Floats) -> bool:
+    """Check whether A (n, n) has a Cholesky factor."""
+    return bool(_cholesky_factors(A[None])[2][0])
+
+
+def _cholesky_factors(A: Floats) -> tuple[Floats, NDArray[np.intp], NDArray[np.bool_]]:
+    """Return L, orders and which of A (b, n, n) are definite: A[order][:, order] = L L^T.
+
+    The pivots descend, so that a grading of A does no harm.
+    """
+    from scipy.linalg.lapack import dpstrf
+
+    L = A.copy()
+    orders, definite = np.empty(A.shape[:2], dtype=np.intp), np.empty(len(A), dtype=np.bool_)
+    for k, one in enumerate(L):  # in place: for Fortran the symmetric rows are columns
+        _, order, rank, _ = dpstrf(one.T, tol=0.0, overwrite_a=1)
+        orders[k], definite[k] = order - 1, rank == len(one)
+    return np.tril(L), orders, definite
+
+
+def subtract_shift(A: Floats, signs: NDArray[Any], shift: float) -> Floats:
+    """Return A - shift J for A (..., n, n)."""
+    shifted = A.copy()
+    np.einsum("...ii->...i", shifted)[...] -= shift * signs
+    return shifted
+
+
+def find_shift(A: Floats, signs: NDArray[Any], *, max_bisections: int = 100) -> ShiftSearch:
+    """Search for mu with A - mu J positive definite, for signs of both kinds.
+
+    A bisection in which a vector z with z^T (A - mu J) z <= 0 proves each cut. It is as deep as z
+    allows, so that low > high where no mu is in sight. A is scaled, so that nothing overflows.
+    """
+    half = math.frexp(float(np.abs(A).max()))[1] // 2
+    A = np.ldexp(A, -2 * half)
+    plus, minus = signs > 0, signs < 0
+    low = -float(np.linalg.eigvalsh(A[np.ix_(minus, minus)])[0])
+    high = float(np.linalg.eigvalsh(A[np.ix_(plus, plus)])[0])
+    best, least = 0.5 * (low + high), -math.inf
+    definite = False
+    for _ in range(max_bisections):
+        shift = 0.5 * (low + high)
+        if not low < shift < high:
+            break
+        shifted = subtract_shift(A, signs, shift)
+        definite = is_definite(shifted)
+        if definite:
+            best = shift
+            break
+        value, form = _lowest_eigenpair(shifted, signs)
+        best, least = (shift, value) if value > least else (best, least)
+        # z^T (A - mu J) z > 0 requires mu < bound if z^T J z > 0, else mu > bound
+        bound = shift + min(value, 0.0) / form if form else shift
+        low = low if form > 0 else bound
+        high = high if form < 0 else bound
+    last = 0.5 * (low + high)
+    if not definite and _lowest_eigenpair(subtract_shift(A, signs, last), signs)[0] > least:
+        best = last
+    best, low, high = (math.ldexp(number, 2 * half) for number in (best, low, high))
+    return ShiftSearch(best, definite, low, high)
+
+
+def _lowest_eigenpair(A: Floats, signs: NDArray[Any]) -> tuple[float, float]:
+    """Return the smallest eigenvalue of A, and z^T J z of its unit vector z."""
+    from scipy.linalg import eigh
+
+    value, vector = eigh(A, subset_by_index=[0, 0])
+    return float(value[0]), float(signs @ vector[:, 0] ** 2)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A positive semidefinite A - mu J = R^T R of rank r < n, and its null space.
+
+    Attributes:
+        shift: mu.
+        R: (r, n).
+        basis: (n, n - r), an orthonormal basis of the null space.
+        forms: (n - r,), the eigenvalues of basis^T J basis, whose eigenvectors are in ``basis``.
+        doubt: What rounding may have added to a form.
+    """
+
+    shift: float
+    R: Floats
+    basis: Floats
+    forms: Floats
+    doubt: float
+
+
+def find_kernel(
+    A: Floats, signs: NDArray[np.int8], shift: float, tolerance: float, *, exact: bool
+) -> Kernel | None:
+    """Return the kernel of A - shift J, or None if that has a negative eigenvalue or full rank.
+
+    Eigenvalues count as zero up to ``tolerance`` times the largest, after the rows and columns are
+    scaled by the roots of |a_ii| + |shift|: a grading of A does not matter. If the shift is not
+    ``exact`` it may be off by the square root of that, where a null vector z has z^T J z = 0.
+    """
+    scale = np.sqrt(np.abs(A.diagonal()) + abs(shift))
+    scale[scale == 0] = 1.0
+    values, V = np.linalg.eigh(subtract_shift(A, signs, shift) / scale / scale[:, None])
+    zero = tolerance * max(float(values[-1]), 0.0)
+    rank = int(np.count_nonzero(values > zero))
+    if values[0] < -zero or rank == len(A):
         return None
-    return _sort_outwards(signs * S**2, X, signs, shift)
+    basis = np.linalg.qr(V[:, : len(A) - rank] / scale[:, None])[0]
+    forms, W = np.linalg.eigh(basis.T @ (signs[:, None] * basis))
+    doubt = min(10 * zero / values[-rank], tolerance**0.5) if rank else 0.0
+    doubt = max(doubt, 10 * tolerance, 10 * len(A) * 2.0**-52, 0.0 if exact else tolerance**0.5)
+    R = np.sqrt(values[len(A) - rank :, None]) * V[:, len(A) - rank :].T * scale
+    return Kernel(shift, R, basis @ W, forms, doubt)
 
 
-def _sort_outwards(theta: Floats, X: Floats, signs: NDArray[np.int8], shift: float) -> Pairs:
-    """Return shift + theta and X in the order in which |theta| ascends within each sign."""
-    order = np.empty(len(signs), dtype=np.intp)
-    for sign in (1, -1):
-        places = np.flatnonzero(signs == sign)
-        order[places] = places[np.argsort(np.abs(theta[places]), kind="stable")]
-    return shift + theta[order], X[:, order]
+def diagonalise(kernel: Kernel, signs: NDArray[np.int8]) -> tuple[Floats, Floats]:
+    """Return (theta, X) with X^T J X = J and X^T R^T R X = J diag(theta), or raise a ValueError.
 
-
-def _refusal(A: Floats, signs: NDArray[np.int8], shift: float | None, found: ShiftSearch) -> str:
-    """Return why a pencil has no answer."""
-    if shift is not None:
-        values = np.linalg.eigvalsh(subtract_shift(A, signs, shift))
-        found_values = f"one with eigenvalues from {values[0]:.6g} to {values[-1]:.6g}"
-        return f"shift must be a mu for which A - mu J is definite, got {found_values}"
-    bounds = f"above {found.low:.6g} and below {found.high:.6g}"
-    return (
-        "A must form a definite pencil with J: A - mu J positive or negative definite for some mu, "
-        "got none to working precision: for a positive definite one mu would have to be "
-        f"{bounds}"
-    )
+    The null space and its J-orthogonal complement are invariant. The first has theta = 0; on the
+    second R has full column rank and J-Jacobi applies. Not sorted by sign.
+    """
+    if np.abs(kernel.forms).min() <= kernel.doubt:
+        raise ValueError(
+            "no J-orthogonal X diagonalises A: A - mu J is semidefinite for a mu, and has a null "
+            "vector z with z^T J y = 0 for all of its null vectors y"
+        )
+    zeros = kernel.basis / np.sqrt(np.abs(kernel.forms))
+    others = np.linalg.qr(signs[:, None] * kernel.basis, mode="complete")[0][:, len(kernel.forms) :]
+    forms, W = np.linalg.eigh(others.T @ (signs[:, None] * others))
+    others = others @ (W / np.sqrt(np.abs(forms)))
+    found = np.concatenate([np.sign(kernel.forms), np.sign(forms)]).astype(np.int8)
+    theta = np.zeros(len(signs))
+    X = zeros
+    if len(forms):
+        _, S, turn = one_sided_jacobi(kernel.R @ others, np.sign(forms).astype(np.int8))
+        theta[len(zeros.T) :] = np.sign(forms) * S**2
+        X = np.hstack([zeros, others @ turn])
+    order = np.argsort(-found, kind="stable")
+    places = np.argsort(-signs, kind="stable")
+    values, Y = np.empty_like(theta), np.empty_like(X)
+    values[places], Y[:, places] = theta[order], X[:, order]
+    for _ in range(2):  # the columns were J-orthonormal to u / |form|
+        Y = 1.5 * Y - 0.5 * Y @ (signs[:, None] * (Y.T @ (signs[:, None] * Y)))
+    return values, Y

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Generic
 
 import numpy as np
@@ -25,14 +24,6 @@ from jorth._inputs import (
 from jorth.group.polish import PolishError, orthogonal_factor
 from jorth.linalg.batch import Floats, check_matrices, finite_factor, finite_values, map_batch
 from jorth.signature import Signature
-
-MAX_SWEEPS = 60
-"""About 10 sweeps are usual; the most seen were 23, with large boosts."""
-SMALLEST_WITH_START = 64
-"""Below this size the sweeps take a few milliseconds and need no start."""
-GRADING = 10.0
-"""The largest ratio of column lengths for which there is a start: the product R X would blur much
-shorter columns. A grading of the rows does no harm, since the error of a row is relative to it."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +116,7 @@ def hsvd(
     else:
         expected = "None or a number of at least 0 and below 1"
         zero = real_number(tolerance, "tolerance", expected, lambda x: 0 <= x < 1)
-    U, S, X = map_batch(partial(_hsvd, signs=signature.signs, tolerance=zero), matrix)
+    U, S, X = map_batch(lambda one: _hsvd(one, signature.signs, zero), matrix)
     return HSVD(U=like_input(U, G), S=like_input(S, G), X=like_input(X, G), signature=signature)
 
 
@@ -142,7 +133,7 @@ def _hsvd(G: Floats, signs: NDArray[np.int8], tolerance: float) -> tuple[Floats,
         S1 = np.ldexp(S1, exponent)
     check_overflow(S1, "G", "a singular value")
     S = np.concatenate([S1, np.zeros(len(null_signs))])
-    order = _order_by_sign(S, np.concatenate([outer_signs, null_signs]), signs)
+    order = order_by_sign(-S, np.concatenate([outer_signs, null_signs]), signs)
     U = np.hstack([U1, np.zeros((m, len(null_signs)))])
     X = np.hstack([outer @ X1, null_space])
     return U[:, order], S[order], X[:, order]
@@ -224,55 +215,96 @@ def _row_and_null_space(G: Floats, tolerance: float) -> tuple[Floats, Floats, fl
 
 
 def one_sided_jacobi(G: Floats, signs: NDArray[np.int8]) -> tuple[Floats, Floats, Floats]:
-    """Return (U, S, X) of one matrix (m, n) with full column rank."""
+    """Return (U, S, X) of one matrix (m, n) with full column rank; S descends within each sign."""
     from scipy.linalg import qr
 
     # Householder QR preserves a grading of rows if large ones come first (Cox and Higham, 1998)
     rows = np.argsort(-np.abs(G).max(axis=1), kind="stable")
     Q, R, columns = qr(G[rows], mode="economic", pivoting=True)
-    permuted = signs[columns]
-    start = warm_start(R, permuted)
-    basis = np.zeros((len(signs), len(signs)))
-    basis[:, columns] = np.eye(len(signs)) if start is None else start.T
-    work = np.ascontiguousarray(R.T if start is None else (R @ start).T)
-    lengths = _orthogonalise(work, basis, permuted, len(G))
-    order = _order_by_sign(lengths, permuted, signs)
+    steps, V, S, X = jacobi_of_triangles(R[None], columns[None], signs, len(G), descending=True)
+    if steps[0] < 0:
+        raise ValueError(
+            "G is too close to rank-deficient for a hyperbolic singular value decomposition: "
+            "two columns of opposite sign became parallel and equally long"
+        )
+    if steps[0] > 0:
+        found = f"{steps[0]} pairs were not orthogonal in the last sweep"
+        raise RuntimeError(f"one-sided J-Jacobi did not converge: {found}")
     U = np.empty_like(G)
-    U[rows] = Q @ (work / lengths[:, None])[order].T
-    return U, lengths[order], np.ascontiguousarray(basis[order].T)
+    U[rows] = Q @ V[0]
+    return U, S[0], X[0]
 
 
-def _orthogonalise(work: Floats, basis: Floats, signs: NDArray[np.int8], rows: int) -> Floats:
-    """Make the rows of ``work`` orthogonal, with the same steps on ``basis``; return lengths."""
-    from jorth.linalg._jacobi_numba import length, orthogonality, sweep
+def jacobi_of_triangles(
+    R: Floats,
+    columns: NDArray[np.intp],
+    signs: NDArray[np.int8],
+    rows: int,
+    *,
+    descending: bool,
+    max_sweeps: int = 60,
+    smallest_start: int = 64,
+) -> tuple[NDArray[np.int64], Floats, Floats, Floats]:
+    """Return (steps, U, S, X) with G[k] X[k] = U[k] diag(S[k]) for b matrices G[k].
 
-    tolerance = orthogonality(rows)
-    lengths = np.array([length(row) for row in work])
-    for _ in range(MAX_SWEEPS):
-        steps = sweep(work, basis, lengths, signs, tolerance)
-        if steps == 0:
-            return lengths
-        if steps < 0:
-            raise ValueError(
-                "G is too close to rank-deficient for a hyperbolic singular value decomposition: "
-                "two columns of opposite sign became parallel and equally long"
-            )
-    found = f"{steps} pairs were not orthogonal in sweep {MAX_SWEEPS}"
-    raise RuntimeError(f"one-sided J-Jacobi did not converge: {found}")
+    ``steps`` (b,) is 0 where the sweeps have converged and -1 where there is no X.
+
+    Args:
+        R: (b, n, n), with R[k] = G[k][:, columns[k]] triangular, long columns first.
+        columns: (b, n).
+        signs: (n,), those of the columns of G.
+        rows: Rounding leaves a cosine of 2 sqrt(rows) u between two columns of so many.
+        descending: Whether S descends or ascends within each sign.
+        max_sweeps: About 10 sweeps are usual; the most seen were 23, with large boosts.
+        smallest_start: From this n on sweeps take so long that `warm_start` pays.
+    """
+    from jorth.linalg._jacobi_numba import orthogonalise
+
+    b, n, _ = R.shape
+    own = signs[columns]
+    work = np.zeros((b, n, 2 * n))
+    work[:, :, :n] = R.transpose(0, 2, 1)
+    every = np.arange(b)[:, None]
+    work[every, np.arange(n), n + columns] = 1.0
+    for k in range(b if n >= smallest_start else 0):
+        start = warm_start(R[k], own[k])
+        if start is not None:
+            work[k, :, :n] = (R[k] @ start).T
+            work[k][:, n + columns[k]] = start.T
+    # for few rows it is 8 u: rounding of a step and of the product of two entries alone is 6 u
+    tolerance = max(2 * math.sqrt(rows), 8.0) * 2.0**-53
+    largest = np.abs(work[:, :, :n]).max(axis=2)
+    scaled = work[:, :, :n] / np.where(largest > 0, largest, 1.0)[:, :, None]
+    lengths = largest * np.sqrt(np.square(scaled).sum(axis=2))
+    steps = np.empty(b, dtype=np.int64)
+    orthogonalise(work, own, tolerance, max_sweeps, lengths, steps)
+    order = order_by_sign(-lengths if descending else lengths, own, signs)
+    S, work = lengths[every, order], work[every, order].transpose(0, 2, 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return steps, work[:, :n] / S[:, None, :], S, np.ascontiguousarray(work[:, n:])
+
+
+def order_by_sign(keys: Floats, own: NDArray[np.int8], signs: NDArray[np.int8]) -> NDArray[np.intp]:
+    """Return which of ``keys`` (..., n) goes to each place of ``signs``: of its sign, ascending."""
+    order = np.empty(keys.shape, dtype=np.intp)
+    order[..., np.argsort(-signs, kind="stable")] = np.lexsort((keys, -own), axis=-1)
+    return order
 
 
 def warm_start(R: Floats, signs: NDArray[np.int8]) -> Floats | None:
     """Return a J-orthogonal X for which the columns of R X are nearly orthogonal, or None.
 
+    There is none if the lengths of the columns differ by more than a factor of 10: the product R X
+    would blur much shorter ones. A grading of the rows does no harm, since the error of a row is
+    relative to it.
+
     A symmetric eigenvalue solver does most of the work: R J R^T = U (J S^2) U^T gives
     X = J R^T U S^-1. That X is feasible to u cond(R)^2 only and is replaced by its J-orthogonal
     polar factor; J-Jacobi on R X then takes two or three sweeps.
     """
-    if len(R) < SMALLEST_WITH_START:
-        return None
     R = R / np.abs(R).max()
     lengths = np.linalg.norm(R, axis=0)
-    if lengths.max() > GRADING * lengths.min():
+    if lengths.max() > 10 * lengths.min():
         return None
     squares, U = np.linalg.eigh((R * signs) @ R.T)
     if not np.all(squares) or np.count_nonzero(squares > 0) != np.count_nonzero(signs > 0):
@@ -288,14 +320,3 @@ def warm_start(R: Floats, signs: NDArray[np.int8]) -> Floats | None:
     # the factor is feasible to 4 n u; one more Schulz step takes it to rounding level
     polished: Floats = 1.5 * X - 0.5 * X @ (signs[:, None] * (X.T @ (signs[:, None] * X)))
     return polished
-
-
-def _order_by_sign(
-    lengths: Floats, permuted: NDArray[np.int8], signs: NDArray[np.int8]
-) -> NDArray[np.intp]:
-    """Return the column for each position of ``signs``: one of that sign, the longest first."""
-    order = np.empty(len(signs), dtype=np.intp)
-    for sign in (1, -1):
-        found = np.flatnonzero(permuted == sign)
-        order[signs == sign] = found[np.argsort(-lengths[found], kind="stable")]
-    return order

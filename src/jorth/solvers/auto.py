@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jorth.linalg.definite import is_definite_pencil
+from jorth.linalg.eigh import is_definite_pencil
 from jorth.objectives import AbstractObjective, QuadraticForm
 from jorth.signature import Signature
 from jorth.solvers.baselines.admm import ADMM

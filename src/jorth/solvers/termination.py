@@ -323,7 +323,7 @@ def prove(form: QuadraticForm, signature: Signature) -> Proof | None:
     sign = 1 if D is None else next((sign for sign in (1, -1) if is_definite(sign * D)), 0)
     if sign == 0:
         return None
-    from jorth.linalg.definite import is_definite_pencil
+    from jorth.linalg.eigh import is_definite_pencil
 
     A = sign * form.A.detach().double().cpu()
     size = frobenius(A)
