@@ -6,13 +6,7 @@ import torch
 
 import jorth
 from jorth import HyperbolicEigenvalue, Procrustes, Quadratic, Signature, Status
-from jorth.solvers.termination import (
-    Proof,
-    boost_coefficients,
-    classify_divergence,
-    prove,
-    stretched,
-)
+from jorth.solvers.termination import classify_divergence, prove, stretched
 
 SIG = Signature(3, 2)
 X0 = jorth.random_point(SIG, cond=3, seed=1)
@@ -183,48 +177,23 @@ def test_proofs():
     low = M[:2].T @ M[:2]
     definite = M.T @ M
     for A, C, D, expected in (
-        (definite, None, None, Proof.ATTAINED),
-        (definite + 3 * J, LINEAR, None, Proof.ATTAINED),
-        (-definite, None, -definite, Proof.ATTAINED),
-        (low, None, None, Proof.BOUNDED),
-        (np.outer(NULL, NULL) + 0.5 * J, None, None, Proof.BOUNDED),
-        (np.zeros((5, 5)), None, None, Proof.BOUNDED),
+        (definite, None, None, "attained"),
+        (definite + 3 * J, LINEAR, None, "attained"),
+        (-definite, None, -definite, "attained"),
+        (low, None, None, "bounded"),
+        (np.outer(NULL, NULL) + 0.5 * J, None, None, "bounded"),
+        (np.zeros((5, 5)), None, None, "bounded"),
         (low, LINEAR, None, None),
         (np.zeros((5, 5)), LINEAR, None, None),
         (definite, None, J, None),
-        (-definite, None, None, Proof.UNBOUNDED),
-        (-definite, LINEAR, definite, Proof.UNBOUNDED),
-        (np.diag([1.0, 1, 1, -1, -1.001]), LINEAR, None, Proof.UNBOUNDED),
+        (-definite, None, None, "unbounded"),
+        (-definite, LINEAR, definite, "unbounded"),
+        (np.diag([1.0, 1, 1, -1, -1.001]), LINEAR, None, "unbounded"),
     ):
         for scale in (1.0, 1e-150, 1e150):
             form = Quadratic(scale * A, None if C is None else scale * C, D).quadratic()
-            assert prove(form, SIG) is expected
-    assert prove(Quadratic(-np.eye(3)).quadratic(), Signature(0, 3)) is Proof.ATTAINED
-
-
-@pytest.mark.parametrize("flip", [False, True])
-def test_coefficients_of_planes_are_those_of_f(flip):
-    D = M.T @ M - 2 * J
-    form = Quadratic(M.T @ M - J, LINEAR, D).quadratic()
-    X = torch.from_numpy(X0)
-    found = boost_coefficients(form, X, torch.from_numpy(SIG.signs.astype(float)), flip=flip)
-    pairs = [(i, j) for i in range(3) for j in (3, 4)]
-    objective = Quadratic(form.A, form.C, form.D)
-
-    def at(u, i, j):
-        V = torch.eye(5, dtype=torch.float64)
-        V[i, i] = V[j, j] = (u + 1 / u) / 2
-        V[i, j] = V[j, i] = (u - 1 / u) / 2
-        if flip:
-            V[i] = -V[i]
-        return objective.value(V @ X).item()
-
-    for k, (i, j) in enumerate(pairs):
-        A, B, C, E = (float(part[k]) for part in found[:4])
-        rest = at(1.0, i, j) - (A + B + C + E)
-        for u in (0.3, 2.0, -1.5):
-            wanted = A * u + B / u + C * u**2 + E / u**2 + rest
-            assert at(u, i, j) == pytest.approx(wanted, rel=1e-11, abs=1e-9)
+            assert prove(form, SIG) == expected
+    assert prove(Quadratic(-np.eye(3)).quadratic(), Signature(0, 3)) == "attained"
 
 
 def levels(f, noise=0.0):

@@ -81,7 +81,7 @@ def _content(run: Run) -> Content:
     derived = state.exact and run.solver.feasible  # the scored point is the state's own
     numbers = {
         "state": pack(state, "state", tensors),
-        "iteration": run.iteration,
+        "iteration": run.history.iteration,
         "rows": len(history.rows),
         "counted_at": history.counted_at,
         "scored_at": history.scored_at,
@@ -102,13 +102,13 @@ def resume(run: Run, content: Content, folder: Path) -> None:
     objective, history = run.problem.objective, run.history
     with restoring(folder):
         run.state = unpack(numbers["state"], run.solver.state_type, tensors)
-        run.iteration = numbers["iteration"]
+        run.history.iteration = numbers["iteration"]
         history.counted_at = numbers["counted_at"]
         if numbers["point"] is not None:
             history.point = unpack(numbers["point"], ScoredPoint, tensors)
             history.scored_at = numbers["scored_at"]
         history.rows = tensors["history"].tolist()
-        if history.rows and history.last("iteration") == run.iteration:
+        if history.rows and history.last("iteration") == run.history.iteration:
             history.rows.pop()  # the loop records it again
         for row in history.rows:
             run.improvement.update(row[2], row[3], 2 * unit_roundoff(run.start))

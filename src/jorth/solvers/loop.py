@@ -19,17 +19,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from jorth._inputs import describe, unit_roundoff
+from jorth._inputs import LARGEST_COUNT, describe, unit_roundoff
 from jorth.solvers.problem import AbstractSolver, Problem, State, Status, StopRun, all_finite
 from jorth.solvers.result import History, Result, public
-from jorth.solvers.stationarity import lower_plane, stationarity_at
+from jorth.solvers.stationarity import lower_plane
 from jorth.solvers.stopping import (
     STALL_PATIENCE,
     Criterion,
     GradientNorm,
     Improvement,
     RelativeGradient,
-    Report,
 )
 from jorth.solvers.termination import Ending, Termination, ending
 
@@ -110,24 +109,20 @@ class Run:
     callback: Callback | None = None
     progress: ProgressLine | None = None
     checkpoint: Checkpoint | None = None
-    max_iterations: int | None = None
-    """The limit, if several iterations may be taken at once; it is also a part of ``stop``."""
+    max_iterations: int = LARGEST_COUNT
+    """The limit, if several iterations are taken at once; it is also a part of ``stop``."""
     several_at_once: bool = False
     """Whether nobody looks at every iteration."""
     state: State | None = None
-    iteration: int = 0
     improvement: Improvement = field(default_factory=Improvement)
     plane_step: tuple[Tensor, float, Tensor] | None = None
     """The point that a plane step leads to, f and its gradient there, for the next step."""
 
     def __post_init__(self) -> None:
-        feasible = self.solver.feasible
-        self.history = History(self.problem, self.start, feasible=feasible)
-        self.all_components = getattr(self.solver, "components", "start") == "all"
-        self.termination = Termination(
-            self.problem, self.history, all_components=self.all_components
-        )
-        self.several_at_once = self.several_at_once and feasible and self.history.compiled
+        self.history = History(self.problem, self.start, feasible=self.solver.feasible)
+        all_components = getattr(self.solver, "components", "start") == "all"
+        self.termination = Termination(self.problem, self.history, all_components)
+        self.several_at_once &= self.solver.feasible and self.history.compiled
 
     def solve(self) -> Result:
         """Step until something ends the run; the last complete iteration is saved in any case."""
@@ -153,117 +148,111 @@ class Run:
         return self._result(status, message)
 
     def _iterate(self) -> Ending:
-        """Step, record and check until the run ends."""
-        clock = self.problem.objective.clock
+        """Step, record and stop."""
+        objective = self.problem.objective
         if self.state is None:
-            clock.start()
+            objective.clock.start()
             self.state = self.solver.init(self.problem, self.start)
-            clock.pause()
+            objective.clock.pause()
         while True:
-            row = self._record(self.state)
+            row = None
+            if self.state.exact and not self.state.unbounded:
+                row = self.history.record(self.state)
+            else:
+                self.history.skip()
+            if row is not None and self.progress is not None:
+                self.progress.show(row)
             found = self._ending(self.state, row)
             if found is not None:
                 break
             self._step(self.state)
-        interrupted = self.problem.objective.limit_reached() is Status.INTERRUPTED
+        interrupted = objective.limit_reached() is Status.INTERRUPTED
         if interrupted and found[0] is not Status.CONVERGED:
             return Status.INTERRUPTED, Status.INTERRUPTED.value
         return found
 
     def _step(self, state: State) -> None:
-        objective = self.problem.objective
+        objective, history = self.problem.objective, self.history
         if self.checkpoint is not None:
             self.checkpoint.remember(self)
         objective.clock.start()
         objective.check_limits()
         began = objective.clock.seconds
         if self.several_at_once:
-            limit = self.max_iterations
-            left = MOST_AT_ONCE if limit is None else limit - self.iteration
+            left = self.max_iterations - history.iteration
             self.problem.most_iterations = min(MOST_AT_ONCE, left)
         state.complete = False
-        passed = None
         if self.plane_step is None:
             passed = self.solver.step(self.problem, state)
         else:
+            passed = None
             state.move_to(*self.plane_step)
             self.solver.restart(state)
             self.plane_step = None
         if passed is not None and len(passed) > 1:
-            known = len(self.history.rows)
-            self.history.record_passed(passed, state.value, self.iteration, began)
-            for row in self.history.rows[known:]:
+            known = len(history.rows)
+            history.record_passed(passed, state.value, began)
+            for row in history.rows[known:]:
                 self.improvement.update(row[2], row[3], 2 * unit_roundoff(state.X))
-            self.iteration += len(passed) - 1
-        self.iteration += 1
+        history.iteration += 1
         state.complete = True
         objective.clock.pause()
         if self.checkpoint is not None:
             self.checkpoint.save_when_due(self)
 
-    def _record(self, state: State) -> dict[str, float] | None:
-        """Append the row of an iteration at which f is known."""
-        if state.unbounded or not state.exact:
-            return None
-        row = self.history.record(state, self.iteration)
-        if self.progress is not None:
-            self.progress.show(row)
-        return row
-
     def _ending(self, state: State, row: dict[str, float] | None) -> Ending | None:
         """Return why the run ends here, if it does."""
-        objective = self.problem.objective
+        objective, history = self.problem.objective, self.history
         if state.unbounded:
             return self.termination.plane_without_minimiser(state.X)
-        asked = row is not None and self._callback_asks_to_stop(row)
+        asked = False
+        if row is not None and self.callback is not None:
+            answer = self.callback(public(history.point.X, numpy_out=self.numpy_out), row)
+            asked = _is_true(answer)
         if objective.objective.ranks is not None:
             asked = objective.agree(asked)
         if asked:
             return Status.INTERRUPTED, "the callback asked to stop"
         if row is not None and objective.objective.constant is not None:
             return ending(Status.CONVERGED, objective.objective.constant)
-        report = self._report(state, row)
-        fired = self.stop.fired(report)
+        fired = self.stop.fired(history)
         if fired is not None:
-            return self._ended_by(fired, report, state)
+            return self._ended_by(fired, state)
         if row is None:  # value and gradient are unknown, so only limits can end the run
             return None
-        if self.problem.stop_unbounded and self._diverges():
+        if self.problem.stop_unbounded and self.termination.diverges():
             reason = "||X|| has grown beyond u^(-1/2), where feasibility has no digits left"
             return self.termination.large_norm() or ending(Status.STALLED, reason)
         eps = 2 * unit_roundoff(state.X)
-        idle = self.improvement.update(row["value"], row["gradient_norm"], eps)
+        idle = self.improvement.update(history.value, history.gradient_norm, eps)
         if not state.stalled and idle < STALL_PATIENCE:
             return None
         reason = state.reason
         if idle >= STALL_PATIENCE:
             reason = f"{STALL_PATIENCE} iterations without a better value or gradient norm"
         self.termination.look_for_scale()
-        report = self._report(state, row)
-        fired = self.stop.fired(report)
+        fired = self.stop.fired(history)
         if fired is not None:
-            return self._ended_by(fired, report, state)
-        found = self.termination.no_progress()
-        text = self.termination.explain_stall(reason, self.problem.tolerance)
-        return found or ending(Status.STALLED, text)
+            return self._ended_by(fired, state)
+        return self.termination.no_progress(reason)
 
-    def _ended_by(self, fired: Criterion, report: Report, state: State) -> Ending | None:
+    def _ended_by(self, fired: Criterion, state: State) -> Ending | None:
         """Return the ending by a criterion, unless X runs away or a plane leads on.
 
         A critical point is not block stationary if f is lower in a plane, where all components are
         allowed: the next step leads there.
         """
-        reason = fired.explain(report)
+        reason = fired.explain(self.history)
         found = None
         if state.exact and isinstance(fired, (GradientNorm, RelativeGradient)):
             found = self.termination.small_gradient()
-            if found is None and self.all_components:
+            if found is None and self.termination.all_components:
                 self.plane_step, unbounded = lower_plane(self.problem, state)
                 if unbounded:
                     found = self.termination.plane_without_minimiser(state.X)
                 elif self.plane_step is not None:
                     return None
-            if self.iteration == 0:
+            if self.history.iteration == 0:
                 hint = "jorth.hessian_check tells whether it is a minimum"
                 reason += f"; the start is a critical point; {hint}"
         elif state.exact and fired.status is Status.STALLED:  # the norm alone
@@ -274,76 +263,36 @@ class Run:
             return fired.status, f"{reason}, and f tells nothing of what is beyond"
         return ending(fired.status, reason)
 
-    def _diverges(self) -> bool:
-        """Return whether f falls while ||X||_2 exceeds u^(-1/2)."""
-        rows, history = self.history.rows, self.history
-        limit = unit_roundoff(self.start) ** -0.5
-        # the norm is that of X before it was polished, roughly
-        if len(rows) < 2 or not history.last("norm") > limit / 2:
-            return False
-        X = history.point.X
-        if history.scored_at != self.iteration or torch.linalg.matrix_norm(X, ord=2) <= limit:
-            return False
-        grown = history.last("norm") > 10 * history.last("norm", len(rows))
-        return grown and history.last("value") < history.last("value", 2)
-
-    def _callback_asks_to_stop(self, row: dict[str, float]) -> bool:
-        if self.callback is None:
-            return False
-        answer = self.callback(public(self.history.point.X, numpy_out=self.numpy_out), row)
-        try:
-            return bool(answer)
-        except (TypeError, ValueError, RuntimeError):
-            found = describe(answer)
-            raise TypeError(f"callback must return True, False or None, got {found}") from None
-
-    def _report(self, state: State, row: dict[str, float] | None) -> Report:
-        objective, point = self.problem.objective, self.history.point
-
-        def stationarity(pairs: int | None) -> float:
-            known = row is not None
-            return (
-                stationarity_at(self.problem, point, state.curvature, pairs) if known else math.nan
-            )
-
-        return Report(
-            self.iteration,
-            math.nan if row is None else row["value"],
-            math.nan if row is None else row["gradient_norm"],
-            objective.clock.seconds,
-            objective.count,
-            self.history,
-            stationarity,
-            objective.scale or 0.0,
-        )
-
     def _result(self, status: Status, message: str) -> Result:
         """Return the last point, or a better one that the solver remembers, as the last row.
 
         It is evaluated if the solver only has an estimate there. A run that met a criterion met it
         at the last point, so this one is returned.
         """
-        state, history = self.state, self.history
+        state, history, feasible = self.state, self.history, self.solver.feasible
         if state is None or not state.exact:
             X = self.start if state is None else state.X
-            if self.solver.feasible:
-                state = State(X, *history.evaluate(X, self.iteration))
-            else:
-                state = State(X, math.nan, torch.full_like(X, math.nan))
+            unknown = math.nan, torch.full_like(X, math.nan)
+            state = State(X, *(history.evaluate(X) if feasible else unknown))
         if self.state is not None and status is not Status.CONVERGED:
             state = self.solver.choose_result(self.state, state)
-        recorded = bool(history.rows) and history.last("iteration") == self.iteration
-        if recorded and self.solver.feasible:  # a step cut short may have moved X since
+        recorded = bool(history.rows) and history.last("iteration") == history.iteration
+        if recorded and feasible:  # a step cut short may have moved X since
             recorded = history.last("value") == state.value * self.problem.objective.unit
-        usable = all_finite(state.value, state.gradient) or not self.solver.feasible
-        if history.rows and not usable:
-            status = Status.NON_FINITE
-            message = status.value
+        if history.rows and feasible and not all_finite(state.value, state.gradient):
+            status, message = Status.NON_FINITE, Status.NON_FINITE.value
         elif not recorded:
-            history.record(state, self.iteration)
-        return history.result(
-            status, message, self.iteration, method=self.solver.name, numpy_out=self.numpy_out
-        )
+            history.record(state)
+        return history.result(status, message, method=self.solver.name, numpy_out=self.numpy_out)
+
+
+def _is_true(answer: object) -> bool:
+    """Return whether a callback asks to stop."""
+    try:
+        return bool(answer)
+    except (TypeError, ValueError, RuntimeError):
+        found = describe(answer)
+        raise TypeError(f"callback must return True, False or None, got {found}") from None
 
 
 class ProgressLine:

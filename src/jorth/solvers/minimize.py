@@ -180,7 +180,8 @@ def minimize(
     except KeyboardInterrupt:
         interrupt.asked = True
 
-    watchers = callback, checkpoint, stop, max_evaluations, progress or None
+    unwatched = callback is None and checkpoint is None and not progress
+    unwatched = unwatched and stop is None and max_evaluations is None
     run = Run(
         problem,
         solver,
@@ -189,8 +190,8 @@ def minimize(
         interrupt,
         numpy_out,
         callback,
-        max_iterations=max_iterations,
-        several_at_once=all(watcher is None for watcher in watchers),
+        max_iterations=_inputs.LARGEST_COUNT if max_iterations is None else max_iterations,
+        several_at_once=unwatched,
     )
     with ExitStack() as stack:
         if ranks is not None:

@@ -359,6 +359,11 @@ class Problem:
     """The gradient norm, as a share of its scale, that need not be undercut in such a step."""
 
     @property
+    def compact(self) -> bool:
+        """Whether X cannot run away, because all signs are equal."""
+        return self.signature.p == 0 or self.signature.q == 0
+
+    @property
     def ends_unbounded(self) -> bool:
         """Whether a plane without a minimiser ends the run."""
         return self.stop_unbounded and not self.bounded

@@ -25,6 +25,7 @@ from jorth.solvers.problem import (
     all_finite,
     gradient_size,
 )
+from jorth.solvers.stationarity import stationarity_at
 
 COLUMNS = (
     *("time", "iteration", "value", "gradient_norm", "residual", "norm"),
@@ -139,6 +140,9 @@ class History:
 
     Attributes:
         rows: A list for each recorded iteration, see `COLUMNS`; values in the units of f.
+        iteration: The number of iterations so far.
+        value: f at the last point, in its units; NaN if it is not known.
+        gradient_norm: ||skew(J G X^T)||_F there.
         point: The last point that could be scored, as the user would get it.
         scored_at: The iteration of that point.
         counted_at: The last iteration for which an evaluation was counted: a resumed run scores its
@@ -149,37 +153,45 @@ class History:
         self.problem = problem
         self.feasible = feasible
         self.rows: list[list[float]] = []
+        self.iteration = 0
+        self.value = self.gradient_norm = math.nan
         signs = problem.signs
         thin = start.shape[1] < start.shape[0]
         self.gram = start.mT @ (signs[:, None] * start) if thin else torch.diag(signs)
         self.point = ScoredPoint(start, math.nan, torch.full_like(start, math.nan), math.nan)
         self.scored_at = self.counted_at = -1
         self.compiled = start.device.type == "cpu" and len(start) <= MOST_ROWS_COMPILED
-        self._constraint = _doubles(signs, self.gram) if self.compiled else []
+        self._curvature: float | None = None
 
-    def record(self, state: State, iteration: int) -> dict[str, float]:
+    def skip(self) -> None:
+        """Take note that f is not known at the last point."""
+        self.value = self.gradient_norm = math.nan
+
+    def record(self, state: State) -> dict[str, float]:
         """Score the point of the state and append a row."""
         objective = self.problem.objective
+        self.value = self.gradient_norm = math.nan
+        self._curvature = state.curvature
         norm, violation, slope = self.norms(state.X, state.gradient)
-        point = self._score(state, violation, iteration)
+        point: ScoredPoint | None = None
+        if self.feasible:
+            point = ScoredPoint(state.X.clone(), state.value, state.gradient, violation)
+        else:
+            point = state.scored = self._polished(state.X, violation)
         if point is not None:
             self.point = point
-            self.scored_at = iteration
+            self.scored_at = self.iteration
             if not objective.scale_is_stated:
                 objective.raise_scale(gradient_size(point.X, point.gradient, norm))
             if not self.feasible:
                 slope = self.norms(point.X, point.gradient)[2]
-        unit = objective.unit
-        scored = (math.nan, math.nan) if point is None else (point.value * unit, slope * unit)
-        count = objective.count
-        row = [objective.clock.seconds, float(iteration), *scored, violation, norm]
-        row += map(float, vars(count).values())
+            self.value, self.gradient_norm = point.value * objective.unit, slope * objective.unit
+        row = [objective.clock.seconds, float(self.iteration), self.value, self.gradient_norm]
+        row += [violation, norm, *map(float, vars(objective.count).values())]
         self.rows.append(row)
         return dict(zip(COLUMNS, row, strict=True))
 
-    def record_passed(
-        self, steps: NDArray[np.float64], value: float, iteration: int, began: float
-    ) -> None:
+    def record_passed(self, steps: NDArray[np.float64], value: float, began: float) -> None:
         """Append a row for each iteration but the last of a step, after which f is ``value``.
 
         Values are ``value`` plus the later decreases, so that they do not cancel. The times are
@@ -187,47 +199,61 @@ class History:
         """
         objective = self.problem.objective
         done = np.arange(1, len(steps))
-        one = np.array([1, 1, objective.samples, 0, 0])
         counts = np.array(list(vars(objective.count).values()))
         table = np.empty((len(done), len(COLUMNS)))
         table[:, 0] = began + done * (objective.clock.seconds - began) / len(steps)
-        table[:, 1] = iteration + done
+        table[:, 1] = self.iteration + done
         table[:, 2] = (value + np.cumsum(steps[::-1, 0])[::-1][1:]) * objective.unit
         table[:, 3] = steps[:-1, 1] * objective.unit
         table[:, 4:6] = steps[:-1, 2:]
-        table[:, 6:] = counts - (len(steps) - done)[:, None] * one
+        table[:, 6:] = counts - np.outer(len(steps) - done, [1, 1, objective.samples, 0, 0])
         self.rows += table.tolist()
+        self.iteration += len(done)
 
     def norms(self, X: Tensor, G: Tensor) -> tuple[float, float, float]:
         """Return ||X||_2 to one per cent, the scaled violation and the gradient norm."""
+        signs = self.problem.signs
         if self.compiled:
             from jorth.group._numba import point_norms
 
-            norms: tuple[float, float, float] = point_norms(*_doubles(X, G), *self._constraint)
+            x = X.detach().double().contiguous().numpy()
+            g = G.detach().double().contiguous().numpy()
+            s, gram = signs.double().numpy(), self.gram.double().contiguous().numpy()
+            norms: tuple[float, float, float] = point_norms(x, g, s, gram)
             return norms
-        norm, signs = spectral_norm(X), self.problem.signs
+        norm = spectral_norm(X)
         violation = scaled_violation(X, signs, self.gram, norm).item()
         return norm, violation, gradient_norm(X, G, signs)
 
-    def _score(self, state: State, violation: float, iteration: int) -> ScoredPoint | None:
+    def _polished(self, X: Tensor, violation: float) -> ScoredPoint | None:
         """Return the point as the user would get it; None if it cannot be polished or evaluated."""
-        if self.feasible:
-            return ScoredPoint(state.X.clone(), state.value, state.gradient, violation)
-        state.scored = None
         try:
-            X = polish(state.X, self.problem.signature)
+            X = polish(X, self.problem.signature)
         except ValueError:  # not near a feasible point, or not finite
             return None
-        value, gradient = self.evaluate(X, iteration)
-        if all_finite(value, gradient):
-            state.scored = ScoredPoint(X, value, gradient, violation)
-        return state.scored
+        value, gradient = self.evaluate(X)
+        return ScoredPoint(X, value, gradient, violation) if all_finite(value, gradient) else None
 
-    def evaluate(self, X: Tensor, iteration: int) -> tuple[float, Tensor]:
+    def evaluate(self, X: Tensor) -> tuple[float, Tensor]:
         """Return f and its gradient at X, counted unless this iteration was counted before."""
-        counted = self.counted_at != iteration
-        self.counted_at = iteration
+        counted = self.counted_at != self.iteration
+        self.counted_at = self.iteration
         return self.problem.objective.value_and_gradient(X, limited=False, counted=counted)
+
+    @property
+    def gradient_scale(self) -> float:
+        """The scale of the gradient, in the units of f; see `RelativeGradient`."""
+        return self.problem.objective.scale or 0.0
+
+    def block_stationarity(self, pairs: int | None) -> float:
+        """Return `block_stationarity` at the last point, NaN if f is not known there."""
+        if math.isnan(self.value):
+            return math.nan
+        return stationarity_at(self.problem, self.point, self._curvature, pairs)
+
+    def norm_of_result(self) -> float:
+        """Return ||X|| of the point that the run would return, to one per cent."""
+        return self.last("norm") if self.feasible else spectral_norm(self.point.X)
 
     def last(self, name: str, back: int = 1) -> float:
         """Return the value of a column ``back`` rows from the end."""
@@ -238,14 +264,12 @@ class History:
         table = np.array(self.rows).reshape(-1, len(COLUMNS))
         return dict(zip(COLUMNS, table.T.copy(), strict=True))
 
-    def result(
-        self, status: Status, message: str, iterations: int, *, method: str, numpy_out: bool
-    ) -> Result:
+    def result(self, status: Status, message: str, *, method: str, numpy_out: bool) -> Result:
         """Return the result, with the last point that was scored."""
         objective, point = self.problem.objective, self.point
         # f may have been looked at once more, to say how the run ended
         self.rows[-1][-5:] = map(float, vars(objective.count).values())
-        if self.scored_at != iterations:
+        if self.scored_at != self.iteration:
             at = max(self.scored_at, 0)
             message += f"; the last point cannot be polished or scored, x is that of iteration {at}"
         if self.feasible and self.scored_at == self.last("iteration"):
@@ -260,18 +284,13 @@ class History:
             value=point.value * objective.unit,
             status=status,
             message=message,
-            iterations=iterations,
+            iterations=self.iteration,
             evaluations=objective.count,
             time=objective.clock.seconds,
             gradient_norm=slope,
             residual=residual,
             violation=residual if self.feasible else point.violation,
             history=self.columns(),
-            gradient_scale=objective.scale or 0.0,
+            gradient_scale=self.gradient_scale,
             method=method,
         )
-
-
-def _doubles(*tensors: Tensor) -> list[NDArray[np.float64]]:
-    """Return contiguous arrays of float64."""
-    return [tensor.detach().double().contiguous().numpy() for tensor in tensors]

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from torch import Tensor
 
 from jorth._inputs import check_number, describe, unit_roundoff, whole_number
-from jorth.solvers.problem import Evaluations, Status
+from jorth.solvers.problem import Status
 
 if TYPE_CHECKING:
     from jorth.solvers.result import History
@@ -50,23 +49,8 @@ class Improvement:
         return self.idle
 
 
-@dataclass(frozen=True)
-class Report:
-    """What a criterion knows after an iteration; value and gradient norm may be NaN."""
-
-    iteration: int
-    value: float
-    gradient_norm: float
-    time: float
-    evaluations: Evaluations
-    history: History
-    block_stationarity: Callable[[int | None], float]
-    gradient_scale: float = math.nan
-    """The scale of the gradient, in the units of f; see `RelativeGradient`."""
-
-
 class Criterion(ABC):
-    """A condition that ends the run."""
+    """A condition that ends the run. It sees the history; the last value may be unknown, NaN."""
 
     status: Status = Status.CONVERGED
     """The status of a run that this criterion ends."""
@@ -74,16 +58,16 @@ class Criterion(ABC):
     """The criterion as a sentence, with its fields in braces."""
 
     @abstractmethod
-    def met(self, report: Report) -> bool:
+    def met(self, history: History) -> bool:
         """Return whether the run should end."""
 
-    def explain(self, report: Report) -> str:
+    def explain(self, history: History) -> str:
         """Return the criterion as a sentence, with figures where they help."""
         return self.sentence.format(**vars(self)) if self.sentence else str(self)
 
-    def fired(self, report: Report) -> Criterion | None:
+    def fired(self, history: History) -> Criterion | None:
         """Return the criterion that ends the run, this one or a part of it, or None."""
-        return self if self.met(report) else None
+        return self if self.met(history) else None
 
     def __or__(self, other: Criterion) -> Criterion:
         return AnyOf(self, _criterion(other, "|"))
@@ -105,15 +89,15 @@ class _Two(Criterion):
     first: Criterion
     second: Criterion
 
-    def met(self, report: Report) -> bool:
-        return self.fired(report) is not None
+    def met(self, history: History) -> bool:
+        return self.fired(history) is not None
 
 
 class AnyOf(_Two):
     """Either criterion."""
 
-    def fired(self, report: Report) -> Criterion | None:
-        return self.first.fired(report) or self.second.fired(report)
+    def fired(self, history: History) -> Criterion | None:
+        return self.first.fired(history) or self.second.fired(history)
 
 
 class AllOf(_Two):
@@ -124,13 +108,13 @@ class AllOf(_Two):
         """Converged if one of them says so; two limits together are still a limit."""
         return Status.CONVERGED if self.second.status is Status.CONVERGED else self.first.status
 
-    def fired(self, report: Report) -> Criterion | None:
-        first = self.first.fired(report)
-        second = None if first is None else self.second.fired(report)
+    def fired(self, history: History) -> Criterion | None:
+        first = self.first.fired(history)
+        second = None if first is None else self.second.fired(history)
         return None if first is None or second is None else AllOf(first, second)
 
-    def explain(self, report: Report) -> str:
-        return f"{self.first.explain(report)} and {self.second.explain(report)}"
+    def explain(self, history: History) -> str:
+        return f"{self.first.explain(history)} and {self.second.explain(history)}"
 
 
 @dataclass(frozen=True)
@@ -147,8 +131,8 @@ class GradientNorm(Criterion):
     def __post_init__(self) -> None:
         check_number(self.tolerance, "tolerance", 0)
 
-    def met(self, report: Report) -> bool:
-        return report.gradient_norm <= self.tolerance
+    def met(self, history: History) -> bool:
+        return history.gradient_norm <= self.tolerance
 
 
 @dataclass(frozen=True)
@@ -169,11 +153,11 @@ class RelativeGradient(Criterion):
     def __post_init__(self) -> None:
         check_number(self.tolerance, "tolerance", 0)
 
-    def met(self, report: Report) -> bool:
-        return report.gradient_norm <= self.tolerance * report.gradient_scale
+    def met(self, history: History) -> bool:
+        return history.gradient_norm <= self.tolerance * history.gradient_scale
 
-    def explain(self, report: Report) -> str:
-        norm, scale = report.gradient_norm, report.gradient_scale
+    def explain(self, history: History) -> str:
+        norm, scale = history.gradient_norm, history.gradient_scale
         return (
             f"the gradient norm {norm:.2g} is at most {self.tolerance:.3g} of its scale {scale:.3g}"
         )
@@ -198,12 +182,12 @@ class RelativeDecrease(Criterion):
         check_number(self.tolerance, "tolerance", 0)
         whole_number(self.window, "window", 1)
 
-    def met(self, report: Report) -> bool:
-        if len(report.history.rows) <= self.window:
+    def met(self, history: History) -> bool:
+        if len(history.rows) <= self.window:
             return False
-        before = report.history.last("value", int(self.window) + 1)
-        size = max(abs(before), abs(report.value))
-        return 0 <= before - report.value <= self.tolerance * size
+        before = history.last("value", int(self.window) + 1)
+        size = max(abs(before), abs(history.value))
+        return 0 <= before - history.value <= self.tolerance * size
 
 
 @dataclass(frozen=True)
@@ -229,9 +213,9 @@ class BlockStationary(Criterion):
         if self.pairs is not None:
             whole_number(self.pairs, "pairs", 1)
 
-    def met(self, report: Report) -> bool:
-        due = report.iteration % self.every == 0
-        return due and report.block_stationarity(self.pairs) <= self.tolerance
+    def met(self, history: History) -> bool:
+        due = history.iteration % self.every == 0
+        return due and history.block_stationarity(self.pairs) <= self.tolerance
 
 
 @dataclass(frozen=True)
@@ -248,8 +232,8 @@ class ValueBelow(Criterion):
     def __post_init__(self) -> None:
         check_number(self.target, "target", -math.inf)
 
-    def met(self, report: Report) -> bool:
-        return report.value <= self.target
+    def met(self, history: History) -> bool:
+        return history.value <= self.target
 
 
 @dataclass(frozen=True)
@@ -270,8 +254,8 @@ class NormAbove(Criterion):
     def __post_init__(self) -> None:
         check_number(self.limit, "limit", 0)
 
-    def met(self, report: Report) -> bool:
-        return report.history.last("norm") >= self.limit
+    def met(self, history: History) -> bool:
+        return history.last("norm") >= self.limit
 
 
 @dataclass(frozen=True)
@@ -289,5 +273,5 @@ class MaxIterations(Criterion):
     def __post_init__(self) -> None:
         whole_number(self.limit, "limit", 0)
 
-    def met(self, report: Report) -> bool:
-        return report.iteration >= self.limit
+    def met(self, history: History) -> bool:
+        return history.iteration >= self.limit

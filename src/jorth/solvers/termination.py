@@ -19,10 +19,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
-from enum import Enum, auto
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -36,7 +35,7 @@ from jorth.objectives import QuadraticForm
 from jorth.objectives.quadratic import is_definite
 from jorth.signature import Signature
 from jorth.solvers.problem import Problem, Status, gradient_size
-from jorth.solvers.result import History
+from jorth.solvers.result import COLUMNS, History
 
 Ending: TypeAlias = tuple[Status, str]
 
@@ -55,89 +54,95 @@ def ending(status: Status, reason: str) -> Ending:
     return status, f"{status.value}: {reason}"
 
 
+@dataclass
 class Termination:
-    """Decide how a run ended, from its problem and its history.
+    """Decide how a run ended, from its problem and its history."""
 
-    Args:
-        problem: The problem.
-        history: The iterations so far.
-        all_components: Whether steps may lead to other components.
-    """
-
-    def __init__(self, problem: Problem, history: History, *, all_components: bool) -> None:
-        self._problem = problem
-        self._objective = problem.objective
-        self._history = history
-        self._all_components = all_components
-        signature = problem.signature
-        self._compact = signature.p == 0 or signature.q == 0  # X cannot run away
+    problem: Problem
+    history: History
+    all_components: bool
+    """Whether steps may lead to other components."""
 
     # -- the rows of the table
 
     def plane_without_minimiser(self, X: Tensor) -> Ending:
         """Return the ending of a run in which some pair has no best step at X."""
-        form = self._objective.quadratic()
+        form = self.problem.objective.quadratic()
         if form is None:  # only the surrogate is known to have none
             stalled = ending(Status.STALLED, "the surrogate of f has no minimiser in some plane")
             return self.large_norm(X) or stalled
-        far, signs = X.double(), self._problem.signs.double()
-        flips = (False, True) if self._all_components else (False,)
-        boosts = [boost_coefficients(form.like(far), far, signs, flip=flip) for flip in flips]
-        falls = any(boost.falls_without_bound(self._all_components) for boost in boosts)
-        falls = falls or prove(form, self._problem.signature) is Proof.UNBOUNDED
-        if not falls and any(boost.levels_off() for boost in boosts):
+        far, signs = X.double(), self.problem.signs.double()
+        anywhere = self.all_components
+        ends = [
+            boost_ends(form.like(far), far, signs, flip=flip, all_components=anywhere)
+            for flip in ((False, True) if anywhere else (False,))
+        ]
+        falls = any(end[0] for end in ends) or prove(form, self.problem.signature) == "unbounded"
+        if not falls and any(end[1] for end in ends):
             return ending(Status.NOT_ATTAINED, "along a boost f levels off and never rises again")
         return ending(Status.UNBOUNDED, "along a boost f falls without end")
 
     def large_norm(self, X: Tensor | None = None) -> Ending | None:
         """Return the ending where ||X|| is beyond a limit, if f tells."""
-        return self._judge(self._history.point.X if X is None else X, INWARD)
+        return self._judge(self.history.point.X if X is None else X, INWARD)
 
     def small_gradient(self) -> Ending | None:
         """Return NOT_ATTAINED if X ran away and f goes on falling, although its gradient is small.
 
         X has run away if ||X|| still grew clearly while the gradient norm fell to a thousandth.
         """
-        columns = self._history.columns()
-        norms, slopes, norm = columns["norm"], columns["gradient_norm"], self._norm()
-        if self._compact or len(norms) < 2 or not norm >= LEAST_NORM:
+        columns, norm = self.history.columns(), self.history.norm_of_result()
+        norms, slopes = columns["norm"], columns["gradient_norm"]
+        if self.problem.compact or len(norms) < 2 or not norm >= LEAST_NORM:
             return None
         near = np.fmin.accumulate(slopes) <= 1e3 * slopes[-1]
         before = max(int(near.argmax()) - 1, 0)
         if not norm >= 1.05 * norms[before]:
             return None
-        X = self._history.point.X
+        X = self.history.point.X
         room = unit_roundoff(X) ** -0.5 / norm
         beyond = 1 + min(0.25, math.log(room) / math.log(norm)) if room >= LEAST_ROOM else None
         found = self._judge(X, INWARD if beyond is None else (*INWARD, beyond))
         return found if found is not None and found[0] is Status.NOT_ATTAINED else None
 
-    def no_progress(self) -> Ending | None:
-        """Return the ending of a run that gets no further, if it is not just rounding."""
-        X, norm = self._history.point.X, self._norm()
-        if not norm >= LEAST_NORM:
-            return None
-        if self._is_rounding(norm):
-            return self.small_gradient()
-        ratio = math.log(unit_roundoff(X) ** -0.5) / math.log(norm)
-        if ratio < 1.25:
-            return self.large_norm()
-        return self._judge(X, [1 + (ratio - 1) * step / 3 for step in range(4)])
+    def diverges(self) -> bool:
+        """Return whether f falls while ||X||_2 exceeds u^(-1/2)."""
+        history, X = self.history, self.history.point.X
+        limit = unit_roundoff(X) ** -0.5
+        # the norm is that of X before it was polished, roughly
+        if len(history.rows) < 2 or not history.last("norm") > limit / 2:
+            return False
+        if history.scored_at != history.iteration or torch.linalg.matrix_norm(X, ord=2) <= limit:
+            return False
+        grown = history.last("norm") > 10 * history.rows[0][COLUMNS.index("norm")]
+        return grown and history.value < history.last("value", 2)
 
-    def explain_stall(self, reason: str, tolerance: float) -> str:
+    def no_progress(self, reason: str) -> Ending:
+        """Return the ending of a run that gets no further, if it is not just rounding."""
+        X, norm = self.history.point.X, self.history.norm_of_result()
+        found = None
+        if norm >= LEAST_NORM and self._is_rounding(norm):
+            found = self.small_gradient()
+        elif norm >= LEAST_NORM:
+            ratio = math.log(unit_roundoff(X) ** -0.5) / math.log(norm)
+            beyond = [1 + (ratio - 1) * step / 3 for step in range(4)]
+            found = self._judge(X, INWARD if ratio < 1.25 else beyond)
+        return found or ending(Status.STALLED, self._explain_stall(reason))
+
+    def _explain_stall(self, reason: str) -> str:
         """Return the reason for which a run stalled, where it stands, and what to do."""
-        slope, norm = self._history.last("gradient_norm"), self._history.last("norm")
-        scale = self._objective.scale or 0.0
+        slope, norm = self.history.last("gradient_norm"), self.history.last("norm")
+        scale = self.problem.objective.scale or 0.0
         if not (scale > 0 and math.isfinite(slope)):
             return reason
         share = slope / scale
         where = f"{reason}; the gradient norm {slope:.2g} is {share:.1g} of its scale"
-        dtype = self._history.point.X.dtype
+        dtype = self.history.point.X.dtype
         if not self._is_rounding(norm):
             remedy = "Another method may get further from x0=result.x"
-            if self._objective.quadratic() is None:
+            if self.problem.objective.quadratic() is None:
                 remedy += "; jorth.objectives.check_objective finds kinks and wrong gradients"
-            return f"{where}, and {tolerance:.2g} was asked for. {remedy}"
+            return f"{where}, and {self.problem.tolerance:.2g} was asked for. {remedy}"
         where += f", which rounding in {str(dtype).removeprefix('torch.')} explains"
         if norm >= 100:
             remedy = "Scale the data, or start where the minimiser has a smaller norm"
@@ -150,16 +155,16 @@ class Termination:
 
         It has seen no other gradient than rounding then, which is no scale.
         """
-        objective = self._objective
+        objective = self.problem.objective
         known = objective.scale_is_stated or not objective.objective.defined_everywhere
         if known or objective.limit_reached() is not None:
             return
-        X = self._history.point.X
+        X = self.history.point.X
         random = torch.Generator().manual_seed(0)
         S = torch.randn(len(X), len(X), generator=random, dtype=torch.float64).to(X)
         S = S - S.mT
         S = S * (0.5 / max(frobenius(S), 0.5))
-        neighbour = cayley_step(self._problem.signs[:, None] * S, X).contiguous()
+        neighbour = cayley_step(self.problem.signs[:, None] * S, X).contiguous()
         value, gradient = objective.value_and_gradient(neighbour, limited=False)
         size = gradient_size(neighbour, gradient)
         if math.isfinite(value) and (objective.scale or 0.0) < 1e-3 * size * objective.unit:
@@ -167,38 +172,34 @@ class Termination:
 
     # -- what they look at
 
-    def _norm(self) -> float:
-        """Return ||X|| of the point that the run would return, to one per cent."""
-        history = self._history
-        return history.last("norm") if history.feasible else spectral_norm(history.point.X)
-
     def _is_rounding(self, norm: float) -> bool:
         """Return whether rounding explains the gradient norm: it is at most 1e3 u ||X||^2."""
-        u = unit_roundoff(self._history.point.X)
-        level = 1e3 * u * max(norm, 1.0) ** 2 * (self._objective.scale or 0.0)
-        return self._history.last("gradient_norm") <= level
+        u = unit_roundoff(self.history.point.X)
+        level = 1e3 * u * max(norm, 1.0) ** 2 * (self.problem.objective.scale or 0.0)
+        return self.history.last("gradient_norm") <= level
 
     def _judge(self, X: Tensor, exponents: Sequence[float]) -> Ending | None:
         """Return UNBOUNDED or NOT_ATTAINED by a proof, or by f where ||X(t)|| = ||X||^t."""
-        if self._compact:
+        if self.problem.compact:
             return None
-        form = self._objective.quadratic()
-        proof = None if form is None else prove(form, self._problem.signature)
-        if proof is Proof.UNBOUNDED:
+        form = self.problem.objective.quadratic()
+        proof = None if form is None else prove(form, self.problem.signature)
+        if proof == "unbounded":
             reason = "A - mu J has a negative eigenvalue for every mu"
             return ending(
                 Status.UNBOUNDED, f"{reason}, so that f falls without end along some boost"
             )
-        found = None if proof is Proof.ATTAINED else self._values_on_a_curve(X, exponents)
+        found = None if proof == "attained" else self._values_on_a_curve(X, exponents)
         if found is None:
             return None
         norms, values, rounding = found
         status = classify_divergence(values, rounding)
-        bounded = self._problem.bounded or proof is Proof.BOUNDED
+        bounded = self.problem.bounded or proof == "bounded"
         if status is None or (bounded and status is Status.UNBOUNDED):
             return None
         falls = [before - after for before, after in pairwise(values)]
-        first, last = (f"{self._objective.unit * fall:.2g}" for fall in (falls[0], falls[-1]))
+        unit = self.problem.objective.unit
+        first, last = f"{unit * falls[0]:.2g}", f"{unit * falls[-1]:.2g}"
         a, b, c, d = (f"{norm:.2g}" for norm in (*norms[:2], *norms[-2:]))
         reason = f"f falls by {first} as ||X|| grows from {a} to {b}, and by {last} from {c} to {d}"
         if status is Status.UNBOUNDED and falls[-1] < 2 * falls[-2]:  # as a logarithm does
@@ -212,13 +213,13 @@ class Termination:
 
         None stands for values that say nothing.
         """
-        objective = self._objective
+        objective = self.problem.objective
         if objective.objective.nonsmooth or spectral_norm(X) < LEAST_NORM:
             return None
         evaluable = objective.objective.defined_everywhere
         points = None
         if evaluable and objective.limit_reached(3 * len(exponents)) is None:
-            points = stretched(X, self._problem.signature, exponents)
+            points = stretched(X, self.problem.signature, exponents)
         eps = torch.finfo(X.dtype).eps
         if points is not None:
             norms = [float(torch.linalg.matrix_norm(point, ord=2)) for point in points]
@@ -233,7 +234,7 @@ class Termination:
                 changes = max(abs(near - value) for near in nearby)
                 rounding.append(NOISE * changes + eps * abs(value))
             return norms, values, rounding
-        columns = self._history.columns()
+        columns = self.history.columns()
         ends, levels = columns["norm"], columns["value"] / objective.unit
         if not ends[-1] >= LEAST_NORM:
             return None
@@ -298,15 +299,8 @@ def stretched(X: Tensor, signature: Signature, exponents: Sequence[float]) -> li
 # -- what can be proved of a quadratic
 
 
-class Proof(Enum):
-    """What is known of a quadratic f on the feasible set."""
-
-    ATTAINED = auto()
-    """f grows with ||X|| in every direction, so that it has a minimum."""
-    BOUNDED = auto()
-    """f is bounded below; whether it has a minimum is open."""
-    UNBOUNDED = auto()
-    """f falls without bound along some boost."""
+Proof = Literal["attained", "bounded", "unbounded"]
+"""f grows with ||X|| in every direction and has a minimum; f is bounded below; f falls for ever."""
 
 
 def prove(form: QuadraticForm, signature: Signature) -> Proof | None:
@@ -318,7 +312,7 @@ def prove(form: QuadraticForm, signature: Signature) -> Proof | None:
     indefinite D nothing is known.
     """
     if signature.p == 0 or signature.q == 0:
-        return Proof.ATTAINED
+        return "attained"
     D = form.D
     sign = 1 if D is None else next((sign for sign in (1, -1) if is_definite(sign * D)), 0)
     if sign == 0:
@@ -328,7 +322,7 @@ def prove(form: QuadraticForm, signature: Signature) -> Proof | None:
     A = sign * form.A.detach().double().cpu()
     size = frobenius(A)
     if size == 0:
-        return Proof.BOUNDED if form.C is None else None
+        return "bounded" if form.C is None else None
     A = A / size
     unit = torch.eye(len(A), dtype=A.dtype)
     rounding = 16 * torch.finfo(form.A.dtype).eps
@@ -337,48 +331,20 @@ def prove(form: QuadraticForm, signature: Signature) -> Proof | None:
         return is_definite_pencil((A + shift * unit).numpy(), signature.signs)
 
     if definite(-rounding):
-        return Proof.ATTAINED
+        return "attained"
     if not definite(max(1e-10, rounding)):  # x^T A x is clearly negative
-        return Proof.UNBOUNDED
-    return Proof.BOUNDED if form.C is None and definite(rounding) else None
+        return "unbounded"
+    return "bounded" if form.C is None and definite(rounding) else None
 
 
-class BoostCoefficients(NamedTuple):
-    """F(u) = A u + B / u + C u^2 + D / u^2 along the boosts of every pair of rows, (pairs,) each.
+def boost_ends(
+    form: QuadraticForm, X: Tensor, signs: Tensor, *, flip: bool, all_components: bool
+) -> tuple[bool, bool]:
+    """Return whether f falls without bound along some boost of two rows, and whether it levels off.
 
-    ``noise`` is what rounding may change in a coefficient.
-    """
-
-    A: Tensor
-    B: Tensor
-    C: Tensor
-    D: Tensor
-    noise: float
-
-    def falls_without_bound(self, all_components: bool) -> bool:
-        """Return whether some F falls to minus infinity, for u > 0 or for any u."""
-        for linear, square in ((self.A, self.C), (self.B, self.D)):
-            fall = abs(linear) if all_components else -linear
-            flat = (square <= self.noise) & (fall > self.noise)
-            if bool(((square < -self.noise) | flat).any()):
-                return True
-        return False
-
-    def levels_off(self) -> bool:
-        """Return whether some F is flat towards one end, and so approaches a value there."""
-        flat = [
-            (abs(linear) <= self.noise) & (abs(square) <= self.noise)
-            for linear, square in ((self.A, self.C), (self.B, self.D))
-        ]
-        return bool((flat[0] ^ flat[1]).any())
-
-
-def boost_coefficients(
-    form: QuadraticForm, X: Tensor, signs: Tensor, *, flip: bool = False
-) -> BoostCoefficients:
-    """Return the coefficients for boosts of all pairs of rows of opposite signs, (p q,) each.
-
-    With ``flip`` the first row of a pair changes its sign after the boost.
+    Along a boost f is A u + B / u + C u^2 + D / u^2 + const. It falls for u > 0 or, if all
+    components are allowed, for any u. With ``flip`` the first row of a pair changes its sign after
+    the boost.
     """
     i, j = torch.meshgrid(*((signs == sign).nonzero()[:, 0] for sign in (1, -1)), indexing="ij")
     i, j = i.flatten(), j.flatten()
@@ -386,15 +352,18 @@ def boost_coefficients(
     A = form.A
     XD = X if form.D is None else X @ form.D
     G = A @ XD if form.C is None else A @ XD + form.C
-    squares, slopes = [], []
-    for turn in (1.0, -1.0):
-        half = (X[i] + turn * X[j]) / 2  # what u or 1 / u stretches
-        half_d = (XD[i] + turn * XD[j]) / 2
-        along = A[i, i] + 2 * side * turn * A[i, j] + A[j, j]
-        squares.append(along * (half * half_d).sum(1) / 2)
-        rest = side * (G[i] - A[i, i, None] * XD[i] - A[i, j, None] * XD[j])
-        rest = rest + turn * (G[j] - A[j, i, None] * XD[i] - A[j, j, None] * XD[j])
-        slopes.append((rest * half).sum(1))
     size = form.size() * float(X.square().sum(1).max()) * len(X)
     noise = 4 * torch.finfo(X.dtype).eps * size
-    return BoostCoefficients(slopes[0], slopes[1], squares[0], squares[1], noise)
+    falls, flat = [], []
+    for turn in (1.0, -1.0):  # u and 1 / u
+        half = (X[i] + turn * X[j]) / 2  # what it stretches
+        half_d = (XD[i] + turn * XD[j]) / 2
+        square = A[i, i] + 2 * side * turn * A[i, j] + A[j, j]
+        square = square * (half * half_d).sum(1) / 2
+        rest = side * (G[i] - A[i, i, None] * XD[i] - A[i, j, None] * XD[j])
+        rest = rest + turn * (G[j] - A[j, i, None] * XD[i] - A[j, j, None] * XD[j])
+        linear = (rest * half).sum(1)
+        fall = abs(linear) if all_components else -linear
+        falls.append((square < -noise) | ((square <= noise) & (fall > noise)))
+        flat.append((abs(linear) <= noise) & (abs(square) <= noise))
+    return bool((falls[0] | falls[1]).any()), bool((flat[0] ^ flat[1]).any())
