@@ -3,8 +3,8 @@
 from jorth._checkpoint import CheckpointMismatch as CheckpointMismatch
 from jorth.solvers.auto import METHODS as METHODS
 from jorth.solvers.baselines.admm import ADMM as ADMM
-from jorth.solvers.baselines.parametrized import CSDM as CSDM
-from jorth.solvers.baselines.parametrized import Exponential as Exponential
+from jorth.solvers.baselines.csdm import CSDM as CSDM
+from jorth.solvers.baselines.csdm import Exponential as Exponential
 from jorth.solvers.baselines.umcm import UMCM as UMCM
 from jorth.solvers.batches import BatchResult as BatchResult
 from jorth.solvers.hessian import HessianCheck as HessianCheck

@@ -15,7 +15,7 @@ from jorth.linalg.eigh import is_definite_pencil
 from jorth.objectives import AbstractObjective, QuadraticForm
 from jorth.signature import Signature
 from jorth.solvers.baselines.admm import ADMM
-from jorth.solvers.baselines.parametrized import CSDM, Exponential
+from jorth.solvers.baselines.csdm import CSDM, Exponential
 from jorth.solvers.baselines.umcm import UMCM
 from jorth.solvers.jobcd.gauss_seidel import GaussSeidel
 from jorth.solvers.jobcd.jacobi import Jacobi

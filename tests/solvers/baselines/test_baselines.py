@@ -9,8 +9,6 @@ import torch
 import jorth
 from jorth import ADMM, CSDM, UMCM, Exponential, Signature, Status
 from jorth.datasets import planted_procrustes
-from jorth.objectives import AutogradObjective
-from jorth.solvers.problem import CountedObjective, Problem, ScoredPoint
 from jorth.stopping import ValueBelow
 from tests.planted import near_procrustes
 
@@ -28,8 +26,7 @@ GAPS = {
 FALLS_SHORT = {("exponential", 20, 0.5, "procrustes"): 3e-4}
 """Where a method does not reach its gap with default options, what it reaches in 2,000 iterations.
 The exponential chart is singular where a rotation comes near a half turn; its base does not move,
-and L-BFGS crawls: 2.3e-4 here. With ``rebase=30`` it is at 1e-4 after 70 iterations (the next
-test)."""
+and L-BFGS crawls: 2.3e-4 here. With ``rebase=30`` it is at 1e-4 after 70 iterations."""
 INFEASIBLE = ["umcm", "admm"]
 
 
@@ -78,25 +75,8 @@ def test_reaches_its_gap_with_default_options(method, n, share, problem):
     )
     assert result.status is Status.CONVERGED, result.message
     assert result.value <= goal
-    assert result.value == pytest.approx(
-        objective.value(torch.from_numpy(result.x)).item(), rel=1e-12
-    )
     assert result.residual <= 10 * n * UNIT * max(result.history["norm"].max(), 1.0) ** 2
     assert jorth.component(result.x, sig) == (1, 1)
-
-
-def test_a_base_that_moves_brings_the_exponential_home():
-    objective, sig, _ = procrustes(20, 10)
-    goal = GAPS["exponential"] * start_value(objective, sig)
-    result = jorth.minimize(
-        objective,
-        signature=sig,
-        method=Exponential(rebase=30),
-        gradient_tolerance=0.0,
-        stop=ValueBelow(goal),
-    )
-    assert result.status is Status.CONVERGED
-    assert result.iterations < 200
 
 
 @pytest.mark.parametrize("method", INFEASIBLE)
@@ -163,105 +143,6 @@ def test_a_function_without_known_curvature(method):
     )
     assert result.status is Status.CONVERGED, result.message
     assert result.value == pytest.approx(49, abs=1e-6)
-
-
-def begun(method, objective, sig):
-    """A solver's problem and its state at the identity."""
-    X = torch.eye(sig.n, dtype=torch.float64)
-    problem = Problem(CountedObjective(objective), sig, sig.vector(X), np.random.default_rng(0))
-    return problem, method.init(problem, X)
-
-
-def test_umcm_sets_back_with_a_higher_penalty():
-    objective, sig, _ = trace(6, 3)
-    for method, factor in ((UMCM(), 3.0), (UMCM(beta=2.0), 1.0)):
-        problem, state = begun(method, objective, sig)
-        for _ in range(3):
-            method.step(problem, state)
-        before, off = state.beta, state.X.clone()
-        assert jorth.residual(off, sig) > 1e-6
-        near = jorth.polish(off, sig)
-        state.scored = ScoredPoint(
-            near, *problem.objective.value_and_gradient(near), 0.0
-        )  # as the loop does
-        state.mean.value = -1e9  # no step is as low as that
-        method.step(problem, state)
-        assert state.beta == factor * before
-        np.testing.assert_array_equal(state.X, near)
-        found = state.value * problem.objective.unit
-        assert found == pytest.approx(objective.value(state.X).item())
-
-
-def test_umcm_keeps_a_running_mean_of_the_augmented_lagrangian():
-    objective, sig, _ = trace(6, 3)
-    method = UMCM(beta=7.0)
-    problem, state = begun(method, objective, sig)
-    J, first = torch.diag(sig.vector(state.X)), state.value
-    beta = 7.0 / problem.objective.unit
-    method.step(problem, state)
-    C, M = state.X.mT @ J @ state.X - J, J @ state.X.mT @ state.gradient
-    merit = state.value - ((M + M.mT) / 2 * C).sum() / 2 + beta * C.square().sum() / 4
-    assert state.mean.value == pytest.approx((0.85 * first + merit.item()) / 1.85, rel=1e-12)
-
-
-def test_admm_carries_its_multipliers_over_to_new_penalties():
-    """rho U and sigma W are the multipliers: they stay what they are when the penalties grow."""
-    objective, sig, _ = trace(6, 3)
-    method = ADMM()
-    problem, state = begun(method, objective, sig)
-    for _ in range(99):
-        method.step(problem, state)
-    U, W = state.U.clone(), state.W.clone()
-    method._rescale(state, 3 * state.curvature, 2 * state.penalty)
-    np.testing.assert_allclose(6 * state.U, U, rtol=1e-12)
-    np.testing.assert_allclose(6 * state.W, W, rtol=1e-12)
-    state.gap = 0.0
-    method._balance(state, 1.0)  # the hundredth step, and no closer
-    assert state.penalty == 4.0
-    assert state.gap == 1.0
-
-
-def test_admm_takes_the_exact_curvature_of_convex_quadratics_only():
-    _, sig, _ = trace(4, 2)
-    for diagonal, exact in (((1.0, 2.0, 3.0, 4.0), True), ((1.0, 2.0, 3.0, -4.0), False)):
-        A = np.diag(diagonal)
-        problem, state = begun(ADMM(), jorth.Quadratic(A), sig)
-        found = ADMM()._curvature(problem, state).numpy()
-        expected = A / problem.objective.unit if exact else state.curvature * np.eye(4)
-        np.testing.assert_allclose(found, expected)
-
-
-def test_admm_follows_the_largest_secant():
-    sig = Signature(2, 2)
-    problem, state = begun(ADMM(), AutogradObjective(lambda X: (X**4).sum() + X.sum()), sig)
-    before, X, gradient = state.curvature, state.X.clone(), state.gradient
-    ADMM().step(problem, state)
-    secant = float((state.gradient - gradient).norm() / (state.X - X).norm())
-    assert state.curvature == pytest.approx(max(before, secant))
-    assert secant > before
-
-
-@pytest.mark.parametrize("scale", [1e-20, 1e20])
-@pytest.mark.parametrize("method", GAPS)
-def test_the_scale_of_the_objective_does_not_matter(method, scale):
-    objective, sig, optimum = trace(10, 5)
-    scaled = jorth.Quadratic(scale * objective.quadratic().A)
-    goal = optimum + 1e-4 * (start_value(objective, sig) - optimum)
-    stop = ValueBelow(scale * goal)
-    result = jorth.minimize(
-        scaled, signature=sig, method=method, gradient_tolerance=0.0, stop=stop, max_iterations=500
-    )
-    assert result.status is Status.CONVERGED, result.message
-
-
-def test_umcm_at_scales_whose_squares_overflow():
-    for scale in (1e-150, 1e150):
-        objective, sig, optimum = trace(10, 5)
-        scaled = jorth.Quadratic(scale * objective.quadratic().A)
-        result = jorth.minimize(
-            scaled, signature=sig, method="umcm", gradient_tolerance=0.0, max_iterations=1000
-        )
-        assert result.value == pytest.approx(scale * optimum, rel=1e-9)
 
 
 def test_umcm_moves_from_a_far_start():
@@ -406,19 +287,6 @@ def test_exponential_is_what_one_would_write():
     assert result.evaluations.gradient == 26
 
 
-def test_adam_on_the_cs_form_comes_down():
-    objective, sig, _ = procrustes(8, 5)
-    result = jorth.minimize(
-        objective,
-        signature=sig,
-        method=CSDM(optimizer="adam"),
-        gradient_tolerance=0.0,
-        max_iterations=300,
-    )
-    assert result.value < 0.05 * result.history["value"][0]  # measured: 7e-3
-    assert result.residual <= 10 * sig.n * UNIT
-
-
 def test_exponential_takes_a_thin_start_and_the_others_refuse_it():
     sig = Signature(5, 3)
     M = np.random.default_rng(0).standard_normal((8, 8))
@@ -434,18 +302,6 @@ def test_exponential_takes_a_thin_start_and_the_others_refuse_it():
     for method in ("umcm", "admm", "csdm"):
         with pytest.raises(ValueError, match=rf"x0 must be square for {method}, got \(8, 3\)"):
             jorth.minimize(objective, x0, signature=sig, method=method)
-
-
-@pytest.mark.parametrize("method", list(GAPS))
-def test_float32(method):
-    objective, sig, _ = procrustes(10, 6)
-    single = jorth.Procrustes(objective._source.float(), objective._target.float())
-    result = jorth.minimize(
-        single, signature=sig, method=method, gradient_tolerance=1e-3, max_time=20
-    )
-    assert result.x.dtype == torch.float32
-    assert result.gradient_norm <= 1e-2 * result.history["gradient_norm"][0]
-    assert result.residual <= 100 * sig.n * 2**-24 * result.history["norm"].max() ** 2
 
 
 @pytest.mark.parametrize(
@@ -475,18 +331,11 @@ def test_counts_are_true(method):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: UMCM(beta=0.0), 'beta must be "auto" or a positive number, got 0.0'),
         (lambda: UMCM(beta="best"), 'beta must be "auto" or a positive number'),
         (lambda: ADMM(penalty=-1.0), 'penalty must be "auto" or a positive number, got -1.0'),
         (lambda: CSDM(optimizer="sgd"), 'optimizer must be one of "adam", "lbfgs", got'),
-        (
-            lambda: CSDM(learning_rate=0.0),
-            "learning_rate must be None or a positive number, got 0.0",
-        ),
-        (lambda: CSDM(memory=0), "memory must be at least 1, got 0"),
-        (lambda: CSDM(rebase=0), "rebase must be None or at least 1, got 0"),
-        (lambda: Exponential(optimizer="sgd"), 'optimizer must be one of "adam", "lbfgs", got'),
-        (lambda: jorth.RiemannianCG(preconditioner="best"), 'preconditioner must be one of "auto"'),
+        (lambda: CSDM(learning_rate=0.0), "learning_rate must be a positive number, got 0.0"),
+        (lambda: Exponential(rebase=0), "rebase must be None or at least 1, got 0"),
     ],
 )
 def test_bad_options(call, message):

@@ -6,7 +6,6 @@ import torch
 
 import jorth
 from jorth import ADMM, Signature, Status
-from jorth.solvers.baselines.infeasible import LOST_PATIENCE
 from jorth.solvers.problem import CountedObjective, Problem, ScoredPoint
 
 METHODS = ["umcm", "admm"]
@@ -122,23 +121,6 @@ def test_the_multipliers_of_a_stationary_point_keep_it():
     for _ in range(5):
         ADMM().step(problem, state)
     np.testing.assert_allclose(state.X, X, atol=1e-9)
-
-
-def test_the_best_point_is_remembered_until_patience_is_lost():
-    objective, sig = convex(1)
-    problem, state = begun(objective, sig)
-    X = state.X.clone()
-    assert not state.is_lost(problem.signs)  # nothing scored, nowhere to go back to
-    for step, value in enumerate([3.0, 1.0, *[2.0] * LOST_PATIENCE]):
-        state.scored = ScoredPoint(X + step, value, torch.ones_like(X) * 2.0**step, 0.0)
-        assert state.is_lost(problem.signs) == (step == 1 + LOST_PATIENCE)
-    state.go_to_best()
-    assert state.value == 1.0
-    np.testing.assert_array_equal(state.X, X + 1)
-    np.testing.assert_array_equal(state.gradient, 2 * torch.ones_like(X))
-    assert not state.is_lost(problem.signs)
-    state.scored = None  # it cannot be polished
-    assert state.is_lost(problem.signs)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from jorth._checkpoint import NOT_SAVED
-from jorth._inputs import check_auto, frobenius
-from jorth.group.gradient import symmetric_multiplier
-from jorth.solvers.baselines.infeasible import InfeasibleState
-from jorth.solvers.problem import AbstractSolver, Problem, Status, StopRun, all_finite
+from jorth._inputs import check_auto, frobenius, unit_roundoff
+from jorth.group.gradient import gradient_norm, symmetric_multiplier
+from jorth.objectives.quadratic import is_semidefinite
+from jorth.solvers.problem import (
+    AbstractSolver,
+    Problem,
+    ScoredPoint,
+    State,
+    Status,
+    StopRun,
+    all_finite,
+)
+from jorth.solvers.stopping import Improvement
 
 EQUALITY = 0.1
 """The penalty of X = Y relative to that of X^T J Y = J."""
-BALANCE_INTERVAL = 100
-"""Steps over which the constraints must have come closer, else the penalties double."""
-RAISE = 4.0
-"""The factor on the penalties when the method goes back to its best point."""
-LOOSE = 0.1
-"""Violations below this are left to the multipliers."""
 
 
 @dataclass
-class SplitState(InfeasibleState):
+class SplitState(State):
     """The state of `ADMM`: the copy Y of X and the scaled multipliers U and W, all (n, n)."""
 
     Y: Tensor = field(default_factory=lambda: torch.empty(0))
@@ -34,13 +35,21 @@ class SplitState(InfeasibleState):
     W: Tensor = field(default_factory=lambda: torch.empty(0))
     curvature: float = 1.0
     penalty: float = 1.0
-    gap: float = math.inf
-    """The distance from the constraints when it was last checked."""
     steps: int = 0
     """Steps since the start, or since the method last went back."""
-    H: Tensor | None = field(default=None, metadata=NOT_SAVED)
-    """The curvature of a convex quadratic; else None."""
-    is_curvature_known: bool = field(default=False, metadata=NOT_SAVED)
+    best: ScoredPoint | None = None
+    """The polished point with the lowest value so far."""
+    improvement: Improvement = field(default_factory=Improvement)
+
+    def is_lost(self, signs: Tensor, patience: int = 15) -> bool:
+        """Return whether X cannot be polished or gets no better; to be called once per step."""
+        point = self.scored
+        if point is None:
+            return self.best is not None
+        if point.value < self.improvement.best_value:
+            self.best = point
+        norm = gradient_norm(point.X, point.gradient, signs)
+        return self.improvement.update(point.value, norm, 2 * unit_roundoff(point.X)) >= patience
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +71,7 @@ class ADMM(AbstractSolver):
 
     Args:
         penalty: The penalty of the constraints, in units of the curvature; "auto" starts from 1,
-            doubles if the constraints come no closer over 100 steps, and grows fourfold when the
-            method goes back.
+            and grows fourfold when the method goes back.
     """
 
     penalty: float | Literal["auto"] = "auto"
@@ -86,7 +94,7 @@ class ADMM(AbstractSolver):
         return state
 
     def step(self, problem: Problem, state: SplitState) -> None:
-        """Update X, Y and the multipliers, then curvature and penalties if they must grow."""
+        """Update X, Y and the multipliers, or go back to the best point if X is lost."""
         if state.is_lost(problem.signs):
             self._go_back(problem, state)
         found = self._solve_for_copies(problem, state)
@@ -107,31 +115,37 @@ class ADMM(AbstractSolver):
         if problem.objective.curvature() is None:
             moved = float((X - state.X).norm())
             secant = frobenius(gradient - state.gradient) / moved if moved > 0 else 0.0
-            self._rescale(state, max(secant, state.curvature), state.penalty)
+            if secant > state.curvature:  # multipliers are scaled by it
+                state.U, state.W = (state.curvature / secant * M for M in (state.U, state.W))
+                state.curvature = secant
         state.Y = Y
         state.U = state.U + apart
         state.W = state.W + violation
         state.move_to(X, value, gradient)
-        self._balance(state, math.hypot(float(apart.norm()), float(violation.norm())))
+        state.steps += 1
 
     def _solve_for_copies(
         self, problem: Problem, state: SplitState
     ) -> tuple[Tensor, Tensor] | None:
-        """X' and Y'; None if a system is not positive definite, because Y or X has diverged."""
+        """Return X' and Y'; None if a system is not positive definite, as Y or X has diverged."""
         s = problem.signs
         Y, U, W = state.Y, state.U, state.W
         sigma = state.penalty * state.curvature
         rho = EQUALITY * sigma
         J = torch.diag(s)
-        rho_I = rho * torch.eye(len(s)).to(Y)
-        H = self._curvature(problem, state)
+        identity = torch.eye(len(s)).to(Y)
+        form = problem.objective.quadratic()
+        exact = form is not None and form.D is None and is_semidefinite(form.A)
+        H = form.A.to(Y) if form is not None and exact else state.curvature * identity
         JY = s[:, None] * Y
         near = rho * (Y - U) + sigma * (JY @ (J - W.mT))
-        X = _solve(H + rho_I + sigma * (JY @ JY.mT), H @ state.X - state.gradient + near)
+        X = _solve(H + rho * identity + sigma * (JY @ JY.mT), H @ state.X - state.gradient + near)
         if X is None:
             return None
         JX = s[:, None] * X
-        other = _solve(rho_I + sigma * (JX @ JX.mT), rho * (X + U) + sigma * (JX @ (J - W)))
+        other = _solve(
+            rho * identity + sigma * (JX @ JX.mT), rho * (X + U) + sigma * (JX @ (J - W))
+        )
         return None if other is None else (X, other)
 
     def _go_back(self, problem: Problem, state: SplitState) -> None:
@@ -139,46 +153,20 @@ class ADMM(AbstractSolver):
 
         There rho U + sigma J X W = -G and rho U = sigma J X W, hence W = -Lambda / (2 sigma).
         """
-        state.go_to_best()
+        assert state.best is not None
+        state.improvement.idle = 0
+        state.move_to(state.best.X, state.best.value, state.best.gradient)
         if self.penalty == "auto":
-            state.penalty *= RAISE
+            state.penalty *= 4
         sigma = state.penalty * state.curvature
         state.Y = state.X.clone()
         state.W = -symmetric_multiplier(state.X, state.gradient, problem.signs) / (2 * sigma)
         state.U = problem.signs[:, None] * (state.X @ state.W) / EQUALITY
-        state.gap = math.inf
         state.steps = 0
-
-    def _curvature(self, problem: Problem, state: SplitState) -> Tensor:
-        """H: A for a convex quadratic without D, else L I."""
-        if not state.is_curvature_known:
-            state.is_curvature_known = True
-            form = problem.objective.quadratic()
-            if form is not None and form.D is None:
-                convex = bool(torch.linalg.eigvalsh(form.A)[0] >= 0)
-                state.H = form.A.to(state.X) if convex else None
-        return state.curvature * torch.eye(len(state.X)).to(state.X) if state.H is None else state.H
-
-    def _balance(self, state: SplitState, gap: float) -> None:
-        """Double the penalties if the constraints have come no closer for a while."""
-        state.steps += 1
-        if self.penalty != "auto" or state.steps % BALANCE_INTERVAL:
-            return
-        if gap > max(LOOSE, state.gap):
-            self._rescale(state, state.curvature, 2 * state.penalty)
-        state.gap = gap
-
-    def _rescale(self, state: SplitState, curvature: float, penalty: float) -> None:
-        """Set new penalties, and scale the multipliers inversely."""
-        ratio = state.curvature * state.penalty / (curvature * penalty)
-        state.curvature = curvature
-        state.penalty = penalty
-        state.U = ratio * state.U
-        state.W = ratio * state.W
 
 
 def _solve(K: Tensor, right: Tensor) -> Tensor | None:
-    """K^-1 right for a symmetric K; None if it is not positive definite in this precision."""
+    """Return K^-1 right for a symmetric K; None if it is not positive definite."""
     factor, failed = torch.linalg.cholesky_ex(K)
     if bool(failed):
         return None

@@ -12,23 +12,11 @@ from jorth._checkpoint import NOT_SAVED
 from jorth._inputs import check_auto, frobenius
 from jorth.group import component
 from jorth.group.gradient import symmetric_multiplier
-from jorth.solvers.baselines.infeasible import InfeasibleState
-from jorth.solvers.problem import AbstractSolver, Problem, Status, StopRun, all_finite
+from jorth.solvers.problem import AbstractSolver, Problem, State, Status, StopRun, all_finite
 from jorth.solvers.riemannian.line_search import RunningMean
 
-ARMIJO = 1e-4
-SHRINK = 0.3
-TRIALS = 40
 TUBE = 0.9
 """The bound on ||C||_F within which X has a J-orthogonal factor and regular diagonal blocks."""
-FAR = 0.2
-"""If X gets no better while ||C||_F is above this, the penalty is too low."""
-TRIALS_OFF_CONSTRAINT = 12
-"""The number of trials off the constraint, where -D need not be a descent direction."""
-TRIALS_OUTSIDE = 6
-"""After so many trials outside the tube the penalty is too low."""
-RAISE = 3.0
-"""The factor on the penalty when no step is found."""
 
 
 class _Point(NamedTuple):
@@ -52,7 +40,7 @@ class _Point(NamedTuple):
 
 
 @dataclass
-class CorrectionState(InfeasibleState):
+class CorrectionState(State):
     """The state of `UMCM`: the penalty, the step length and the reference of the line search."""
 
     beta: float = 1.0
@@ -76,8 +64,7 @@ class UMCM(AbstractSolver):
     Args:
         beta: The penalty; "auto" starts from the Lipschitz constant of the gradient, or from
             ||G|| / ||X|| if the objective knows none. If no step is found, X is reset to its
-            J-orthogonal factor; if it gets no better far from the constraint, to the best such
-            factor so far. In both cases "auto" triples the penalty.
+            J-orthogonal factor, and "auto" triples the penalty.
     """
 
     beta: float | Literal["auto"] = "auto"
@@ -97,42 +84,29 @@ class UMCM(AbstractSolver):
         return state
 
     def step(self, problem: Problem, state: CorrectionState) -> None:
-        """One Barzilai-Borwein step, or a step back onto the constraint if none is found."""
+        """Take a Barzilai-Borwein step, or go back onto the constraint if none is found."""
         here = state.here or _point_at(problem, state.X, state.value, state.gradient)
         state.here = None
-        if state.is_lost(problem.signs) and float(here.C.norm()) > FAR:
-            state.go_to_best()
-            self._raise_penalty(problem, state)
-            here = _point_at(problem, state.X, state.value, state.gradient)
         D = here.direction(state.beta)
         trial = self._search(problem, state, D)
-        if trial is None:
-            self._reset_or_stall(problem, state)
+        if trial is not None:
+            change = trial.direction(state.beta) - D
+            long = state.steps % 2 == 0
+            state.step = _barzilai_borwein(trial.X - state.X, change, long=long) or state.step
+            state.steps += 1
+            state.mean.add(trial.merit(state.beta))
+            state.move_to(trial.X, trial.value, trial.gradient)
+            state.here = trial
             return
-        moved = trial.X - state.X
-        bent = trial.direction(state.beta) - D
-        state.step = _barzilai_borwein(moved, bent, long=state.steps % 2 == 0) or state.step
-        state.steps += 1
-        state.mean.add(trial.merit(state.beta))
-        state.move_to(trial.X, trial.value, trial.gradient)
-        state.here = trial
-
-    def _reset_or_stall(self, problem: Problem, state: CorrectionState) -> None:
-        """Try again from the J-orthogonal factor of X, where f falls along -D, unless this is X."""
-        if state.steps == 0:
+        # from the J-orthogonal factor f falls along -D, unless this is X
+        factor = state.scored
+        if state.steps == 0 or factor is None:
             state.stalled = True
             state.reason = "no step lowers the augmented Lagrangian in this precision"
             return
-        point = state.scored
-        if point is None:
-            state.go_to_best()
-        else:
-            state.move_to(point.X, point.value, point.gradient)
-        self._raise_penalty(problem, state)
-
-    def _raise_penalty(self, problem: Problem, state: CorrectionState) -> None:
+        state.move_to(factor.X, factor.value, factor.gradient)
         if self.beta == "auto":
-            state.beta *= RAISE
+            state.beta *= 3
         self._restart(problem, state)
 
     def _restart(self, problem: Problem, state: CorrectionState) -> None:
@@ -145,34 +119,31 @@ class UMCM(AbstractSolver):
         state.mean = RunningMean(here.merit(state.beta))
 
     def _search(self, problem: Problem, state: CorrectionState, D: Tensor) -> _Point | None:
+        """Return a point along -D in the tube with a lower merit than the mean of the past ones."""
         slope = float(D.square().sum())
         reference = state.mean.value
         t = state.step
         finite = True
-        outside = 0
-        on_constraint = state.steps == 0
-        for _ in range(TRIALS if on_constraint else TRIALS_OFF_CONSTRAINT):
+        # off the constraint -D need not be a descent direction
+        for _ in range(40 if state.steps == 0 else 12):
             X = state.X - t * D
             value, gradient = problem.objective.value_and_gradient(X)
             finite = all_finite(value, gradient)
             trial = _point_at(problem, X, value, gradient)
             inside = finite and float(trial.C.norm()) <= TUBE
-            inside = inside and _same_component(problem, state.X, X)
-            outside += finite and not inside
-            if outside == TRIALS_OUTSIDE and not on_constraint:
-                return None
             # any step is good enough within the rounding of the merit
             slack = 100 * torch.finfo(D.dtype).eps * (abs(reference) + abs(value))
-            if inside and trial.merit(state.beta) <= reference - ARMIJO * t * slope + slack:
+            inside = inside and _same_component(problem, state.X, X)
+            if inside and trial.merit(state.beta) <= reference - 1e-4 * t * slope + slack:
                 return trial
-            t *= SHRINK
+            t *= 0.3
         if not finite:
             raise StopRun(Status.NON_FINITE)
         return None
 
 
 def _same_component(problem: Problem, X: Tensor, Y: Tensor) -> bool:
-    """Whether two points of the tube belong to the same component.
+    """Return whether two points of the tube belong to the same component.
 
     Between components det X[+,+] or det X[-,-] changes its sign. In the tube such a block B has
     B^T B >= (1 - 0.9) I, so that the distance is more than twice the root of 1 - 0.9.
@@ -189,10 +160,10 @@ def _point_at(problem: Problem, X: Tensor, value: float, gradient: Tensor) -> _P
     return _Point(X, value, gradient, C, JX, symmetric_multiplier(X, gradient, s))
 
 
-def _barzilai_borwein(moved: Tensor, bent: Tensor, *, long: bool) -> float:
-    """<s, s> / |<s, y>| or |<s, y>| / <y, y>, at any scale of f; 0 if X or D has not changed."""
-    s, y = frobenius(moved), frobenius(bent)
+def _barzilai_borwein(step: Tensor, change: Tensor, *, long: bool) -> float:
+    """Return <s, s> / |<s, y>| or |<s, y>| / <y, y> at any scale of f; 0 if X or D stays."""
+    s, y = frobenius(step), frobenius(change)
     if s == 0 or y == 0:
         return 0.0
-    cosine = max(abs(float((moved / s * (bent / y)).sum())), 1e-10)
+    cosine = max(abs(float((step / s * (change / y)).sum())), 1e-10)
     return s / y / cosine if long else s / y * cosine

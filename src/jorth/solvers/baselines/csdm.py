@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -17,18 +16,6 @@ from jorth.group.elements import scaled_violation
 from jorth.nn import CSParametrization, ExponentialParametrization
 from jorth.signature import Signature
 from jorth.solvers.problem import AbstractSolver, Problem, State, Status, StopRun, all_finite
-
-LEARNING_RATES = {"adam": 0.03, "lbfgs": 1.0}
-PLATEAU_PATIENCE = 20
-"""Adam's learning rate is halved after so many steps without a better value."""
-LINE_SEARCH = 25
-"""The most evaluations of torch's strong Wolfe line search."""
-TINY = 1e-150
-"""A gradient of this norm, in the unit of the run, counts as zero."""
-RESTARTS = 5
-"""The run has stalled after so many restarts in a row, each with a shorter first step."""
-
-Form = CSParametrization | ExponentialParametrization
 
 
 @dataclass
@@ -45,10 +32,9 @@ class ParametrizedState(State):
     best: float = math.inf
     """The lowest value that Adam has seen."""
     idle: int = 0
-    """Steps of Adam without a lower value."""
+    """Steps of Adam without a lower value; after 20 its learning rate is halved."""
     base: Tensor | None = None
     """The point at which the form was set up."""
-    form_buffers: dict[str, Tensor] = field(default_factory=dict)
     weights: list[Tensor] = field(default_factory=list)
     memory: list[dict[str, Any]] = field(default_factory=list)
     """The state of the optimiser for each weight."""
@@ -67,70 +53,77 @@ class Parametrized(AbstractSolver):
     state_type = ParametrizedState
 
     def __post_init__(self) -> None:
-        _inputs.check_choice(self.optimizer, "optimizer", tuple(sorted(LEARNING_RATES)))
+        _inputs.check_choice(self.optimizer, "optimizer", ("adam", "lbfgs"))
         if self.learning_rate is not None:
-            expected = "None or a positive number"
-            rate = self.learning_rate
-            _inputs.real_number(rate, "learning_rate", expected, lambda x: 0 < x < math.inf)
+            _inputs.positive_number(self.learning_rate, "learning_rate")
         _inputs.whole_number(self.memory, "memory", 1)
         _inputs.check_count(self.rebase, "rebase")
 
     @abstractmethod
-    def form(self, signature: Signature) -> Form:
-        """The parametrisation, before a matrix is assigned."""
+    def form(self, signature: Signature) -> CSParametrization | ExponentialParametrization:
+        """Return the parametrisation, before a matrix is assigned."""
 
     def init(self, problem: Problem, X: Tensor) -> ParametrizedState:
         state: ParametrizedState = super().init(problem, X)
-        state.learning_rate = self._full_rate()
+        state.learning_rate = self._full_rate
         self._set_up(problem, state)
         return state
 
+    @property
+    def _full_rate(self) -> float:
+        return self.learning_rate or {"adam": 0.03, "lbfgs": 1.0}[self.optimizer]
+
     def step(self, problem: Problem, state: ParametrizedState) -> None:
-        """One step of the optimiser, then value and gradient at the new X."""
-        if state.form is None:
-            self._restore(problem, state)
-        if self.optimizer == "lbfgs" and state.age == self.rebase:
+        """Take a step of the optimiser, then value and gradient at the new X."""
+        if state.form is None:  # of a checkpoint
+            self._assign(problem, state)
+            state.optimizer = self._new_optimizer(state)
+            for weight, memory in zip(state.weights, state.memory, strict=False):
+                state.optimizer.state[weight] = dict(memory)
+        adam = self.optimizer == "adam"
+        if state.age == self.rebase and not adam:
             self._set_up(problem, state)
-        evaluations = _StepEvaluations(problem, state)
+        points = _Evaluations(problem, state)
         try:
-            state.optimizer.step(evaluations.closure)
-            X, value, gradient = evaluations.here()
+            state.optimizer.step(points.closure)
+            X, value, gradient = points.here()
         except torch.linalg.LinAlgError:  # type: ignore[attr-defined]  # the form has a pole there
             X, value, gradient = state.X, math.nan, state.gradient
-        finite = all_finite(value, gradient)
-        lost = evaluations.lost(X)
-        if self.optimizer == "adam":
-            if lost:
-                evaluations.go_to_best()
-                state.learning_rate = min(state.learning_rate, 1.0)
-                self._restart_shorter(state, finite=True)
-                return
-            if not finite:
-                raise StopRun(Status.NON_FINITE)
-        elif not (finite and value < state.value):
-            evaluations.go_to_best()
-            if not evaluations.best_value < state.value:
-                self._restart_shorter(state, finite or lost)
+        if not (all_finite(value, gradient) and (adam or value < state.value)):
+            points.go_to_best()
+            if not points.best_value < state.value:
+                self._restart_shorter(state, points.finite)
                 return
             self._restart(state)
-            X, value, gradient = evaluations.here()
+            X, value, gradient = points.here()
         state.move_to(X, value, gradient)
         state.age += 1
-        self._adapt_rate(state)
-        state.memory = [_kept(state.optimizer.state.get(weight, {})) for weight in state.weights]
-
-    def _full_rate(self) -> float:
-        return self.learning_rate or LEARNING_RATES[self.optimizer]
+        if not adam:
+            state.restarts = 0
+            state.learning_rate = self._full_rate
+        elif value < state.best:
+            state.best = value
+            state.idle = 0
+        else:
+            state.idle = (state.idle + 1) % 20
+            state.learning_rate /= 1 if state.idle else 2
+        for group in state.optimizer.param_groups:
+            group["lr"] = state.learning_rate
+        state.memory = [dict(state.optimizer.state.get(weight, {})) for weight in state.weights]
 
     def _set_up(self, problem: Problem, state: ParametrizedState) -> None:
         """Assign X to a new form, and take a new optimiser."""
         state.base = state.X.clone()
         state.age = 0
-        state.form = self.form(problem.signature)
-        weights = state.form.right_inverse(state.X)
-        state.weights = [weights] if isinstance(weights, Tensor) else list(weights)
-        state.form_buffers = dict(state.form.named_buffers())
+        state.weights = self._assign(problem, state)
         self._restart(state)
+
+    def _assign(self, problem: Problem, state: ParametrizedState) -> list[Tensor]:
+        """Make a form with X = base, and return its weights."""
+        assert state.base is not None
+        state.form = self.form(problem.signature)
+        weights = state.form.right_inverse(state.base)
+        return [weights] if isinstance(weights, Tensor) else list(weights)
 
     def _restart(self, state: ParametrizedState) -> None:
         """Take a new optimiser.
@@ -138,36 +131,20 @@ class Parametrized(AbstractSolver):
         Since torch's optimisers have absolute thresholds, f is divided by the norm of its gradient.
         """
         size = _inputs.frobenius(state.gradient)
-        state.scale = 1 / size if TINY < size < math.inf else 1.0
+        state.scale = 1 / size if 1e-150 < size < math.inf else 1.0
         state.memory = []
-        state.optimizer = self._fresh_optimizer(state)
+        state.optimizer = self._new_optimizer(state)
 
     def _restart_shorter(self, state: ParametrizedState, finite: bool) -> None:
-        """Take a new optimiser with shorter first steps; the run stalls after some in a row."""
+        """Take a new optimiser with shorter first steps; the run stalls after five in a row."""
         state.restarts += 1
-        state.stalled = state.restarts > RESTARTS
+        state.stalled = state.restarts > 5
         if state.stalled and not finite:
             raise StopRun(Status.NON_FINITE)
-        state.learning_rate /= 4
+        state.learning_rate = min(state.learning_rate, 1.0) / 4
         self._restart(state)
 
-    def _adapt_rate(self, state: ParametrizedState) -> None:
-        """Halve Adam's learning rate on a plateau, or reset that of L-BFGS."""
-        if self.optimizer == "lbfgs":
-            state.restarts = 0
-            state.learning_rate = self._full_rate()
-        elif state.value < state.best:
-            state.best = state.value
-            state.idle = 0
-        else:
-            state.idle += 1
-            if state.idle >= PLATEAU_PATIENCE:
-                state.idle = 0
-                state.learning_rate /= 2
-        for group in state.optimizer.param_groups:
-            group["lr"] = state.learning_rate
-
-    def _fresh_optimizer(self, state: ParametrizedState) -> torch.optim.Optimizer:
+    def _new_optimizer(self, state: ParametrizedState) -> torch.optim.Optimizer:
         for weight in state.weights:
             weight.requires_grad_()
         if self.optimizer == "adam":
@@ -176,47 +153,35 @@ class Parametrized(AbstractSolver):
             state.weights,
             lr=state.learning_rate,
             max_iter=1,
-            max_eval=LINE_SEARCH,
+            max_eval=25,
             history_size=self.memory,
             line_search_fn="strong_wolfe",
             tolerance_grad=0.0,
             tolerance_change=0.0,
         )
 
-    def _restore(self, problem: Problem, state: ParametrizedState) -> None:
-        """Make the form and the optimiser of a state from a checkpoint."""
-        assert state.base is not None
-        state.form = self.form(problem.signature)
-        state.form.right_inverse(state.base)
-        state.form.load_state_dict(state.form_buffers)
-        state.optimizer = self._fresh_optimizer(state)
-        for weight, memory in zip(state.weights, state.memory, strict=False):
-            state.optimizer.state[weight] = dict(memory)
 
-
-class _StepEvaluations:
-    """Remembers the evaluations of one step, and the weights with the lowest value."""
+class _Evaluations:
+    """The evaluations of one step, each point once, and the weights with the lowest value."""
 
     def __init__(self, problem: Problem, state: ParametrizedState) -> None:
         self._problem = problem
         self._state = state
-        self._seen: list[tuple[Tensor, float, Tensor]] = [
-            (state.X.clone(), state.value, state.gradient)
-        ]
+        self._seen = [(state.X.clone(), state.value, state.gradient)]
+        self.finite = True
+        """Whether f was finite wherever X has kept its digits."""
         self.best_value = state.value
-        self._best_weights = _copies(state.weights)
+        self._best_weights = [weight.detach().clone() for weight in state.weights]
 
     def closure(self) -> float:
-        """The function that torch's optimisers call: f, and its gradient in the weights."""
+        """Return f and set its gradient in the weights, as torch's optimisers ask for it."""
         state = self._state
         state.optimizer.zero_grad()
         X = state.form(*state.weights)
-        point = X.detach()
-        value, gradient = self._evaluate(point)
-        better = all_finite(value, gradient) and value < self.best_value
-        if better and float(point.norm()) < 1 / _inputs.unit_roundoff(point):
+        value, gradient = self._evaluate(X.detach())
+        if all_finite(value, gradient) and value < self.best_value:
             self.best_value = value
-            self._best_weights = _copies(state.weights)
+            self._best_weights = [weight.detach().clone() for weight in state.weights]
         X.backward(state.scale * gradient)
         for weight in state.weights:  # torch's L-BFGS needs them contiguous
             grad = weight.grad
@@ -224,7 +189,7 @@ class _StepEvaluations:
         return state.scale * value
 
     def here(self) -> tuple[Tensor, float, Tensor]:
-        """X at the present weights, f and its gradient there."""
+        """Return X at the present weights, f and its gradient there."""
         with torch.no_grad():
             X = self._state.form(*self._state.weights)
         return (X, *self._evaluate(X))
@@ -235,35 +200,25 @@ class _StepEvaluations:
             for weight, best in zip(self._state.weights, self._best_weights, strict=True):
                 weight.copy_(best)
 
-    def lost(self, X: Tensor) -> bool:
-        """Whether X^T J X has lost half of its digits, as after 1 / sqrt(u) full turns."""
-        n, k = X.shape
-        signs = self._problem.signs
-        base = self._state.base
-        assert base is not None
-        gram = torch.diag(signs) if k == n else base.mT @ (signs[:, None] * base)
-        violation = scaled_violation(X, signs, gram, _inputs.frobenius(X) / math.sqrt(k)).item()
-        return math.isfinite(violation) and violation > math.sqrt(_inputs.unit_roundoff(X))
-
     def _evaluate(self, X: Tensor) -> tuple[float, Tensor]:
-        """f and its gradient, or NaN if X is lost; each point is evaluated once per step."""
+        """Return f and its gradient, or NaN if X^T J X has lost half of its digits.
+
+        That is so after 1 / sqrt(u) full turns.
+        """
         for point, value, gradient in reversed(self._seen):
             if torch.equal(point, X):
                 return value, gradient
-        if self.lost(X):
+        signs, base = self._problem.signs, self._state.base
+        assert base is not None
+        n, k = X.shape
+        gram = torch.diag(signs) if k == n else base.mT @ (signs[:, None] * base)
+        violation = scaled_violation(X, signs, gram, _inputs.frobenius(X) / math.sqrt(k)).item()
+        if math.isfinite(violation) and violation > math.sqrt(_inputs.unit_roundoff(X)):
             return math.nan, torch.full_like(X, math.nan)
         value, gradient = self._problem.objective.value_and_gradient(X)
+        self.finite = self.finite and all_finite(value, gradient)
         self._seen.append((X.clone(), value, gradient))
         return value, gradient
-
-
-def _copies(weights: Sequence[Tensor]) -> list[Tensor]:
-    return [weight.detach().clone() for weight in weights]
-
-
-def _kept(memory: dict[str, Any]) -> dict[str, Any]:
-    """The optimiser's state of a weight without "al", a mere buffer of L-BFGS."""
-    return {name: value for name, value in memory.items() if name != "al"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,7 +234,7 @@ class CSDM(Parametrized):
     name = "csdm"
     thin = False
 
-    def form(self, signature: Signature) -> Form:
+    def form(self, signature: Signature) -> CSParametrization:
         return CSParametrization(signature, triangular=True)
 
 
@@ -303,5 +258,5 @@ class Exponential(Parametrized):
 
     name = "exponential"
 
-    def form(self, signature: Signature) -> Form:
+    def form(self, signature: Signature) -> ExponentialParametrization:
         return ExponentialParametrization(signature)
