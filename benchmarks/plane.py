@@ -41,23 +41,30 @@ def problems(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 
 def scalar_rows() -> None:
-    from jorth.plane._numba import compiled, solve_pair
+    from jorth.plane._numba import compiled, kronecker_step
 
     @compiled
-    def solve_pairs(P, Q, opposite, all_components):
+    def solve_pairs(P, Y, A, opposite, all_components):
         total = 0.0
         for t in range(len(P)):
-            total += solve_pair(P[t], Q[t], opposite[t], 0.0, all_components)[4]
+            p, y, a = P[t], Y[t], A[t]
+            plus, minus = y[0, 0] + 2 * y[0, 1] + y[1, 1], y[0, 0] - 2 * y[0, 1] + y[1, 1]
+            total += kronecker_step(
+                (p[0, 0], p[0, 1], p[1, 0], p[1, 1]), (y[0, 0], y[0, 1], y[1, 1], plus, minus),
+                (a[0, 0], a[0, 1], a[1, 1]), 0.0, opposite[t], all_components,
+            )[4]  # fmt: skip
         return total
 
     count = 20_000
-    P, Q, _ = problems(count)
-    print("\ncompiled, one pair after the other, general Q, microseconds per pair")
+    P, *_ = problems(count)
+    roots = np.random.default_rng(1).standard_normal((2, count, 2, 2))
+    Y, A = roots @ roots.swapaxes(-1, -2)
+    print("\ncompiled, one pair after the other, Q = Y (x) A, microseconds per pair")
     for name, opposite in (("opposite signs", True), ("equal signs", False)):
         flags = np.full(count, opposite)
         for components in ("all", "identity"):
             seconds = median_seconds(
-                lambda f=flags, c=components: solve_pairs(P, Q, f, c == "all"), lambda: None
+                lambda f=flags, c=components: solve_pairs(P, Y, A, f, c == "all"), lambda: None
             )
             print(f"  {name:15s} {components:9s} {seconds / count * 1e6:.3f}")
 

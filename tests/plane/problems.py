@@ -7,6 +7,7 @@ import jorth
 from jorth import Signature
 from jorth.plane import solve_plane
 from jorth.plane.rounds import QuadraticRounds
+from tests.plane.reference import kronecker, step_by_torch
 
 
 def quadratic(n, k, *, dtype=torch.float64, with_c=True, with_d=False, cond=4.0, seed=0):
@@ -44,7 +45,7 @@ def after(
     return rounds.X.cpu(), rounds.Y.cpu(), rounds.decrease.item(), bool(rounds.unbounded)
 
 
-def random_pairs(count, seed=0):
+def random_steps(count, seed=0):
     """P (m, 2, 2), positive definite 2x2 Y and A over many orders of magnitude,
     and signs (m, 2)."""
     rng = np.random.default_rng(seed)
@@ -52,16 +53,15 @@ def random_pairs(count, seed=0):
     P = rng.standard_normal((count, 2, 2))
     roots = rng.standard_normal((2, count, 2, 2))
     Y, A = roots @ np.swapaxes(roots, -1, -2)
-    signs = rng.choice([-1, 1], (count, 2))
-    P, Y, A = (torch.from_numpy(scale[t] * matrix) for t, matrix in enumerate((P, Y, A)))
-    return P, Y, A, torch.from_numpy(signs)
+    return scale[0] * P, scale[1] * Y, scale[2] * A, rng.choice([-1, 1], (count, 2))
 
 
-def solve_by_kernel(P, Y, A, signs, *, device, all_components):
-    """V, decrease and flag of the Triton solver; V as the columns of the application see it."""
+def step_by_triton(device, P, Y, A, signs, *, theta=0.0, components="all"):
+    """`step_by_torch` by Triton; V as the columns of the application see it."""
     from jorth.plane._triton import solve_pairs
 
     m = len(P)
+    P, Y, A, signs = (torch.from_numpy(np.array(part)) for part in (P, Y, A, signs))
     parts = [P[:, 0, 0], P[:, 0, 1], P[:, 1, 0], P[:, 1, 1], Y[:, 0, 0], Y[:, 0, 1], Y[:, 1, 1]]
     parts += [Y[:, 0, 0] + 2 * Y[:, 0, 1] + Y[:, 1, 1], Y[:, 0, 0] - 2 * Y[:, 0, 1] + Y[:, 1, 1]]
     coefficients = torch.stack([*parts, A[:, 0, 0], A[:, 0, 1], A[:, 1, 1]]).contiguous().to(device)
@@ -70,69 +70,57 @@ def solve_by_kernel(P, Y, A, signs, *, device, all_components):
     factors = torch.empty((6, m), dtype=torch.float64, device=device)
     gained = torch.zeros(m, dtype=torch.float64, device=device)
     flags = torch.zeros(m, dtype=torch.int32, device=device)
-    settings = torch.tensor([1.0, 0.0], dtype=torch.float64, device=device)
+    settings = torch.tensor([1.0, theta], dtype=torch.float64, device=device)
     lanes = 32 if torch.device(device).type == "cuda" else 4096
     solve_pairs[(-(-m // lanes),)](
         coefficients, first, first + 1, signs.reshape(-1).to(torch.int8).to(device), settings,
         factors, shift, mix, gained, flags, m,
-        EPS=2.0**-52, ALL_COMPONENTS=all_components, LANES=lanes, num_warps=1,
+        EPS=2.0**-52, ALL_COMPONENTS=components == "all", LANES=lanes, num_warps=1,
     )  # fmt: skip
     V = torch.stack([1 + shift[::2], mix[::2], mix[1::2], 1 + shift[1::2]], dim=1).reshape(m, 2, 2)
-    return V.cpu(), gained.cpu(), flags.cpu().bool()
+    return V.cpu().numpy(), gained.cpu().numpy(), flags.cpu().numpy() != 0
 
 
-def solve_plainly(P, Y, A, signs, *, all_components):
-    Q = (Y[:, :, None, :, None] * A[:, None, :, None, :]).reshape(-1, 4, 4)
-    return solve_plane(P, Q, signs, components="all" if all_components else "identity", check=False)
-
-
-def check_pairs(device, all_components):
-    """The kernel's steps are as good as those of `solve_plane`,
+def check_steps(step, components, theta=0.0):
+    """The steps of an engine are as good as the reference's,
     and the same where the minimum is sharp."""
-    P, Y, A, signs = random_pairs(4096)
-    V, decrease, unbounded = solve_by_kernel(
-        P, Y, A, signs, device=device, all_components=all_components
-    )
-    reference = solve_plainly(P, Y, A, signs, all_components=all_components)
+    P, Y, A, signs = random_steps(4096)
+    V, decrease, unbounded = step(P, Y, A, signs, theta=theta, components=components)
+    reference = step_by_torch(P, Y, A, signs, theta=theta, components=components)
     assert not unbounded.any()
-    size = reference.V.abs().amax(dim=(1, 2))
-    scale = (
-        P.abs().amax(dim=(1, 2)) * size
-        + Y.abs().amax(dim=(1, 2)) * A.abs().amax(dim=(1, 2)) * size**2
-    )
-    assert ((decrease - reference.decrease).abs() <= 1e-13 * scale).all()
-    off = (V - reference.V).abs().amax(dim=(1, 2)) / size
+    size = np.abs(reference.V).max(axis=(1, 2))
+    largest = [np.abs(part).max(axis=(1, 2)) for part in (P, Y, A)]
+    scale = largest[0] * size + (largest[1] * largest[2] + theta) * size**2
+    assert (np.abs(decrease - reference.decrease) <= 1e-13 * scale).all()
+    off = np.abs(V - reference.V).max(axis=(1, 2)) / size
     # V is as well determined as the minimum is sharp: Q has condition up to 1e8,
     # and a tie may fall either way
-    assert (off > 1e-9).double().mean() < 2e-3
-    J = torch.diag_embed(signs.double())
-    assert ((V.mT @ J @ V - J).abs().amax(dim=(1, 2)) <= 64 * 2.0**-53 * size**2).all()
-    assert (decrease > 0).double().mean() > 0.9
+    assert (off > 1e-9).mean() < 2e-3
+    J = signs[:, :, None] * np.eye(2)
+    assert (np.abs(V.swapaxes(1, 2) @ J @ V - J).max(axis=(1, 2)) <= 64 * 2.0**-53 * size**2).all()
+    assert (decrease > 0).mean() > 0.9
 
 
-def check_edges(device, all_components):
+def check_edges(step, components):
     """Zero, NaN, infinity, no minimiser, and a start that is the minimum."""
-    eye = torch.eye(2, dtype=torch.float64)
-    hyperbolic, equal = torch.tensor([1, -1]), torch.tensor([1, 1])
+    eye, hyperbolic, equal = np.eye(2), [1, -1], [1, 1]
     cases = [
         (0 * eye, eye, eye, hyperbolic),  # at the minimum: V = I is not better than itself
         (0 * eye, 0 * eye, 0 * eye, hyperbolic),
         (0 * eye, 0 * eye, 0 * eye, equal),
-        (torch.nan * eye, eye, eye, hyperbolic),
-        (torch.inf * eye, eye, eye, equal),
+        (np.full((2, 2), np.nan), eye, eye, hyperbolic),
         (eye, eye, -eye, hyperbolic),  # falls for ever
         (eye, eye, -eye, equal),
         (1e-150 * eye, 1e-150 * eye, eye, equal),
     ]
-    P, Y, A, signs = (torch.stack([case[t] for case in cases]) for t in range(4))
-    V, decrease, unbounded = solve_by_kernel(
-        P, Y, A, signs, device=device, all_components=all_components
-    )
-    reference = solve_plainly(P, Y, A, signs, all_components=all_components)
-    torch.testing.assert_close(V, reference.V, rtol=0, atol=1e-14)
-    torch.testing.assert_close(decrease, reference.decrease, rtol=1e-12, atol=0, equal_nan=True)
-    assert torch.equal(unbounded, reference.unbounded)
-    assert unbounded.tolist()[5]
+    P, Y, A, signs = (np.array([case[t] for case in cases], dtype=float) for t in range(4))
+    V, decrease, unbounded = step(P, Y, A, signs, components=components)
+    options = {"components": components, "check": False}
+    reference = solve_plane(P, kronecker(Y, A), signs, **options)
+    np.testing.assert_allclose(V, reference.V, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(decrease, reference.decrease, rtol=1e-12, atol=0)
+    assert unbounded.tolist() == reference.unbounded.tolist()
+    assert unbounded[4]
 
 
 def check_nearly_null_rows(device):

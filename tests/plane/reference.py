@@ -1,40 +1,69 @@
-"""Independent oracles for the plane problem: companion eigenvalues, dense grids, mpmath,
-values in long double."""
+"""Independent oracles for the plane problem: companion eigenvalues, dense grids, mpmath, values in
+long double. And the engines, as functions of arrays with the same arguments."""
 
 import inspect
-from typing import Any, NamedTuple
 
 import mpmath
 import numpy as np
 import torch
 
-from jorth.plane import roots
-from jorth.plane._numba import apply_pair, compiled, solve_pair
+from jorth.plane import _numba, roots, solve_plane
+from jorth.plane._numba import apply_pair, compiled, kronecker_step
 
 LONG = np.longdouble
 
 
-class Minimum(NamedTuple):
-    u: Any
-    value: Any
-    unbounded: Any
+def lightcone_by_torch(A, B, C, D, positive=False):
+    """u and the flag unbounded, of arrays."""
+    coefficients = (torch.from_numpy(np.array(t, dtype=float)) for t in (A, B, C, D))
+    return tuple(t.numpy() for t in roots.lightcone(*coefficients, positive))
 
 
-def _tensors(*coefficients):
-    broad = np.broadcast_arrays(*(np.asarray(t, dtype=float) for t in coefficients))
-    return [torch.from_numpy(t.copy()) for t in broad]
+def lightcone_by_numba(A, B, C, D, positive=False):
+    answers = [_numba.lightcone(*case, positive) for case in zip(A, B, C, D, strict=True)]
+    return np.array([u for u, _ in answers]), np.array([flag for _, flag in answers])
 
 
-def minimize_lightcone(*coefficients, positive=False):
-    """The reference in torch, on arrays."""
-    A, B, C, D = _tensors(*coefficients)
-    u, unbounded = roots.lightcone(A, B, C, D, positive)
-    return Minimum(*(t.numpy() for t in (u, (A + C * u) * u + (B + D / u) / u, unbounded)))
+def circle_by_torch(*coefficients):
+    tensors = (torch.from_numpy(np.array(t, dtype=float)) for t in coefficients)
+    return tuple(t.numpy() for t in roots.circle(*tensors))
 
 
-def minimize_circle(*coefficients):
-    """The reference in torch, on arrays."""
-    return tuple(t.numpy() for t in roots.circle(*_tensors(*coefficients)))
+def circle_by_numba(*coefficients):
+    return np.array([_numba.circle(*case) for case in zip(*coefficients, strict=True)]).T
+
+
+def kronecker(Y, A):
+    return np.einsum("kac,kbd->kabcd", Y, A).reshape(-1, 4, 4)
+
+
+def step_by_torch(P, Y, A, signs, *, theta=0.0, components="all"):
+    """V, decrease and unbounded of the steps for P and Q = Y (x) A."""
+    return solve_plane(P, kronecker(Y, A), signs, theta=theta, components=components)
+
+
+def step_by_numba(P, Y, A, signs, *, theta=0.0, components="all"):
+    return _steps(P, Y, A, signs[:, 0] != signs[:, 1], theta, components == "all")
+
+
+@compiled
+def _steps(P, Y, A, opposite, theta, all_components):
+    count = P.shape[0]
+    V, decrease, unbounded = np.empty((count, 2, 2)), np.empty(count), np.empty(count, np.bool_)
+    for t in range(count):
+        p, y, a = P[t], Y[t], A[t]
+        plus, minus = y[0, 0] + 2 * y[0, 1] + y[1, 1], y[0, 0] - 2 * y[0, 1] + y[1, 1]
+        step = kronecker_step(
+            (p[0, 0], p[0, 1], p[1, 0], p[1, 1]), (y[0, 0], y[0, 1], y[1, 1], plus, minus),
+            (a[0, 0], a[0, 1], a[1, 1]), theta, opposite[t], all_components,
+        )  # fmt: skip
+        V[t, 0, 0], V[t, 0, 1], V[t, 1, 0], V[t, 1, 1], decrease[t], unbounded[t] = step
+    return V, decrease, unbounded
+
+
+LIGHTCONES = {"torch": lightcone_by_torch, "numba": lightcone_by_numba}
+CIRCLES = {"torch": circle_by_torch, "numba": circle_by_numba}
+STEPS = {"torch": step_by_torch, "numba": step_by_numba}
 
 
 def lightcone_terms(A, B, C, D, u):
@@ -206,19 +235,6 @@ def _search(name, sign, P, Q, opposite, points):
         centre = window[value(window).argmin()]
         step = window[1] - window[0]
     return value(np.array([centre], dtype=LONG))[0]
-
-
-@compiled
-def solve_pairs(P, Q, opposite, theta, all_components):
-    """`solve_pair` over a batch, one after the other:
-    V (k, 2, 2), decrease (k,), unbounded (k,)."""
-    count = P.shape[0]
-    V, decrease, unbounded = np.empty((count, 2, 2)), np.empty(count), np.empty(count, np.bool_)
-    for t in range(count):
-        V[t, 0, 0], V[t, 0, 1], V[t, 1, 0], V[t, 1, 1], decrease[t], unbounded[t] = solve_pair(
-            P[t], Q[t], opposite[t], theta, all_components
-        )
-    return V, decrease, unbounded
 
 
 @compiled

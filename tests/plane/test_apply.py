@@ -1,11 +1,14 @@
 """V applied to rows and columns: equal to the product, and many steps that stay feasible."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 
 from jorth import Signature, random_point, residual
-from jorth.plane import apply_columns, apply_rows, random_matching, random_pairs, solve_plane
+from jorth._inputs import tensor_alike, to_tensor
+from jorth.plane import apply, apply_columns, apply_rows, random_matching, random_pairs, solve_plane
 from tests.plane.reference import apply_pairs
 
 UNIT = 2.0**-53
@@ -126,54 +129,47 @@ def test_batched_rounds_stay_feasible():
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        (
-            dict(pairs=np.array([[0, 1], [1, 2]])),
-            ValueError,
-            "pairs must be disjoint, got an index twice",
-        ),
-        (
-            dict(pairs=np.array([[0, 4], [1, 2]])),
-            ValueError,
-            "pairs must index 0 .. 3, got values from 0 to 4",
-        ),
+        (dict(pairs=np.array([[0, 1], [1, 2]])), ValueError, "pairs must be disjoint"),
+        (dict(pairs=np.array([[0, 4], [1, 2]])), ValueError, "pairs must index 0 .. 3"),
         (dict(pairs=np.array([[0, -1], [1, 2]])), ValueError, "pairs must index 0 .. 3"),
-        (
-            dict(pairs=np.array([[0.0, 1], [2, 3]])),
-            ValueError,
-            "pairs must be integers of shape \\(m, 2\\)",
-        ),
-        (dict(pairs=np.array([0, 1])), ValueError, "pairs must be integers of shape \\(m, 2\\)"),
-        (
-            dict(V=np.eye(2)),
-            ValueError,
-            "V must have shape \\(..., 2, 2, 2\\) to go with pairs, got",
-        ),
-        (
-            dict(V=np.zeros((2, 2, 2), np.float32)),
-            TypeError,
-            "V must have the dtype and device of X",
-        ),
-        (
-            dict(X=np.eye(4, dtype=int)),
-            TypeError,
-            "X must be float64 or float32, got an int64 array",
-        ),
+        (dict(pairs=np.array([[0.0, 1], [2, 3]])), ValueError, "pairs must be integers"),
+        (dict(pairs=np.array([0, 1])), ValueError, "pairs must be integers"),
+        (dict(V=np.eye(2)), ValueError, "V must have shape"),
+        (dict(V=np.full((2, 2, 2), 2.0)), ValueError, "V must hold rotations"),
+        (dict(V=np.zeros((2, 2, 2), np.float32)), TypeError, "V must have the dtype"),
+        (dict(X=np.eye(4, dtype=int)), TypeError, "X must be float64 or float32"),
         (dict(X=np.broadcast_to(1.0, (4, 4))), ValueError, "X must be writable"),
-        (dict(X=np.ones(4)), ValueError, "X must have shape \\(..., n, k\\)"),
+        (dict(X=np.ones(4)), ValueError, "X must have shape"),
     ],
 )
 def test_bad_input(change, error, message):
-    arguments = (
-        dict(X=np.eye(4), pairs=np.array([[0, 1], [2, 3]]), V=np.stack([np.eye(2)] * 2)) | change
-    )
+    pairs = np.array([[0, 1], [2, 3]])
+    arguments = dict(X=np.eye(4), pairs=pairs, V=np.stack([np.eye(2)] * 2)) | change
     with pytest.raises(error, match=message):
         apply_rows(**arguments)
 
 
+# -- X on a device: a tensor on "meta" stands for it, as it has no data to read
+
+
+@pytest.fixture
+def meta_is_a_device(monkeypatch):
+    monkeypatch.setattr(apply, "to_tensor", partial(to_tensor, meta=True))
+    monkeypatch.setattr(apply, "tensor_alike", partial(tensor_alike, meta=True))
+
+
+@pytest.mark.usefixtures("meta_is_a_device")
 @pytest.mark.parametrize("function", [apply_rows, apply_columns])
-def test_pairs_without_data_are_refused(function):
+def test_pairs_on_the_host_are_checked_and_nothing_is_read_from_the_device(function):
+    X, V = torch.empty(4, 4, device="meta"), torch.empty(2, 2, 2, device="meta")
+    for kind in (np.array, torch.tensor, list):
+        with pytest.raises(ValueError, match=r"pairs must index 0 \.\. 3, got"):
+            function(X, kind([[0, 1], [2, 4]]), V)
+        function(X, kind([[0, 1], [2, 3]]), V)
+    function(X, torch.tensor([[0, 1], [2, 3]], device="meta"), V)
+
+
+def test_pairs_without_data_are_refused():
     pairs = torch.zeros((1, 2), dtype=torch.int64, device="meta")
-    with pytest.raises(
-        ValueError, match=r"pairs must be integers of shape \(m, 2\), got .* on meta"
-    ):
-        function(torch.eye(4), pairs, torch.eye(2)[None])
+    with pytest.raises(ValueError, match="pairs must be integers"):
+        apply_rows(torch.eye(4), pairs, torch.eye(2)[None])

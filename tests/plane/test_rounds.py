@@ -1,4 +1,4 @@
-"""Rounds in plain torch, and the tables of pairs: exact decrease, Y, feasibility."""
+"""Rounds on a quadratic form, in plain torch: exact decrease, Y, feasibility."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,8 @@ import torch
 
 import jorth
 from jorth import Signature
-from jorth.plane import random_matching, tournament
-from jorth.plane.pairs import partners, round_tables, tournament_rounds
+from jorth.plane import random_matching
+from jorth.plane.pairs import partners, tournament_rounds
 from tests.plane.problems import after, quadratic, value
 from tests.planted import near_procrustes
 
@@ -18,22 +18,6 @@ def absolute(*tensors):
     """(n + n k) u times `value` of these bounds the rounding of f:
     every term of its sums with a positive sign."""
     return [None if tensor is None else tensor.abs() for tensor in tensors]
-
-
-@pytest.mark.parametrize("n", [2, 3, 6, 7, 12])
-def test_tournament_rounds_are_those_of_the_schedule(n):
-    table = tournament(n)
-    turns = np.random.default_rng(0).permutation(len(table))
-    np.testing.assert_array_equal(tournament_rounds(n, turns), partners(n, table[turns]))
-
-
-def test_tables_hold_every_index_once_and_the_resting_one_alone():
-    first, second, partner = round_tables(
-        partners(7, np.array([[[5, 1], [2, 6], [0, 3]]])), torch.device("cpu")
-    )
-    assert first.tolist() == [[0, 1, 2, 4]]
-    assert second.tolist() == [[3, 5, 6, 4]]
-    assert partner.tolist() == [[3, 5, 6, 0, 4, 1, 2]]
 
 
 @pytest.mark.parametrize("all_components", [False, True])

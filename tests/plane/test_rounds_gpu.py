@@ -1,5 +1,7 @@
 """The Triton kernels on a CUDA device: equal to plain torch on the CPU, and nothing read back."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -9,15 +11,22 @@ from jorth import Signature
 from jorth.plane import random_matching, tournament
 from jorth.plane.pairs import partners, tournament_rounds
 from jorth.plane.rounds import CHUNK, Majoriser, QuadraticRounds
-from tests.plane.problems import after, check_edges, check_nearly_null_rows, check_pairs, quadratic
+from tests.plane.problems import (
+    after,
+    check_edges,
+    check_nearly_null_rows,
+    check_steps,
+    quadratic,
+    step_by_triton,
+)
 
 pytestmark = pytest.mark.gpu
 
 
-@pytest.mark.parametrize("all_components", [False, True])
-def test_pair_solver(all_components):
-    check_pairs("cuda", all_components)
-    check_edges("cuda", all_components)
+@pytest.mark.parametrize("components", ["all", "identity"])
+def test_steps(components):
+    check_steps(partial(step_by_triton, "cuda"), components)
+    check_edges(partial(step_by_triton, "cuda"), components)
     check_nearly_null_rows("cuda")
 
 

@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jorth.plane import greedy_matching, random_matching
-from jorth.plane.pairs import partners, rounds_in_tournament, shuffled_tournament, upload
+from jorth.plane import greedy_matching, random_matching, tournament
+from jorth.plane.pairs import partners, rounds_in_tournament, upload
 from jorth.signature import Signature
 
 SHUFFLES = 64
@@ -92,7 +92,7 @@ def numbered_rounds(
     length = rounds_in_tournament(n)
     first, start = divmod(turn * count, length)
     tables = [
-        shuffled_tournament(n, np.random.default_rng([seed, number % SHUFFLES]))
+        tournament(n, seed=np.random.default_rng([seed, number % SHUFFLES]))
         for number in range(first, (turn * count + count - 1) // length + 1)
     ]
     return np.concatenate(tables)[start : start + count]

@@ -27,7 +27,7 @@ import numpy as np
 
 from jorth.compiling import compiler
 from jorth.plane.apply import SMALL_BOOST, SMALL_TURN
-from jorth.plane.families import NEAR_NULL, LinearForms, NullForms, QuadraticForms, Sizes
+from jorth.plane.families import NEAR_NULL, LinearForms, NullForms, QuadraticForms
 from jorth.plane.roots import DEFINITE
 
 EPS = float(np.finfo(np.float64).eps)
@@ -363,7 +363,12 @@ def reflection(linear: LinearForms, quadratic: QuadraticForms) -> Four:
 
 @compiled
 def boost(
-    linear: LinearForms, quadratic: QuadraticForms, null: NullForms, sizes: Sizes, positive: bool
+    linear: LinearForms,
+    quadratic: QuadraticForms,
+    null: NullForms,
+    size_p: float,
+    size_q: float,
+    positive: bool,
 ) -> tuple[float, float, float, float, bool]:
     """(x, y, decrease, its rounding, unbounded) of V = u N+ + N- / u."""
     i, k = linear.i, linear.k
@@ -373,14 +378,14 @@ def boost(
     w, found = boost_near_identity(k, p_out - cross, out, into)
     u, unbounded = 1.0 + w, False
     if not (found and (positive or _attracts(k, p_out - cross, out, into))):
-        u, w, unbounded = boost_of_any_length(linear, quadratic, null, sizes, positive)
+        rounding = NOISE * (size_p + size_q)
+        u, w, unbounded = boost_of_any_length(linear, quadratic, null, rounding, positive)
     z = -w / u
     tangent, bend = w * k / u, w * w / u * p_out
     grow, shrink, mixed = out * w * w, into * z * z, cross * w * z
     decrease = -(tangent + bend + grow + shrink + mixed)
-    terms = abs(tangent) + abs(bend) + grow + shrink + abs(mixed) + sizes.p * (abs(w) + abs(z))
-    noise = NOISE * terms + sizes.null_error * (w * w + z * z)
-    return 1.0 + 0.5 * w * w / u, 0.5 * w * (u + 1.0) / u, decrease, noise, unbounded
+    terms = abs(tangent) + abs(bend) + grow + shrink + abs(mixed) + size_p * (abs(w) + abs(z))
+    return 1.0 + 0.5 * w * w / u, 0.5 * w * (u + 1.0) / u, decrease, NOISE * terms, unbounded
 
 
 @compiled
@@ -391,14 +396,13 @@ def _attracts(odd: float, tilt: float, out: float, into: float) -> bool:
 
 @compiled
 def boost_of_any_length(
-    linear: LinearForms, quadratic: QuadraticForms, null: NullForms, sizes: Sizes, positive: bool
+    linear: LinearForms, quadratic: QuadraticForms, null: NullForms, rounding: float, positive: bool
 ) -> tuple[float, float, bool]:
     """(u, u - 1, unbounded) of a boost of any length."""
     i, k = linear.i, linear.k
     ii, kk = quadratic.ii, quadratic.kk
     out, into = null.boost_out, null.boost_in
     al, be = i - ii, k - quadratic.ik
-    rounding = NOISE * (sizes.p + sizes.q)
     A = _clean(0.5 * (al + be), out, rounding)
     B = _clean(0.5 * (al - be), into, rounding)
     u, unbounded = lightcone(A, B, out, into, positive)
@@ -414,25 +418,21 @@ def boost_of_any_length(
 
 @compiled
 def flip(
-    linear: LinearForms, quadratic: QuadraticForms, null: NullForms, sizes: Sizes
+    linear: LinearForms, quadratic: QuadraticForms, null: NullForms, size_p: float, size_q: float
 ) -> tuple[float, float, float, float, bool]:
     """(x, y, decrease, its rounding, unbounded) of V = diag(-1, 1) (u N+ + N- / u)."""
     out, into = null.flip_out, null.flip_in
     al, be = quadratic.iz - linear.z, linear.r - quadratic.ir
-    rounding = NOISE * (sizes.p + sizes.q)
+    rounding = NOISE * (size_p + size_q)
     A = _clean(0.5 * (al + be), out, rounding)
     B = _clean(0.5 * (al - be), into, rounding)
     u, unbounded = lightcone(A, B, out, into, False)
     inverse = 1.0 / u
     cross = 0.25 * (quadratic.zz - quadratic.rr)
     value = (A + out * u) * u + (B + into * inverse) * inverse + cross
-    squares = u * u + inverse * inverse
-    terms = (
-        sizes.q + sizes.p * (1.0 + abs(u) + abs(inverse)) + out * u * u + into * inverse * inverse
-    )
-    noise = NOISE * terms + sizes.null_error * squares
+    terms = size_q + size_p * (1.0 + abs(u) + abs(inverse)) + out * u * u + into * inverse * inverse
     decrease = linear.i - 0.5 * quadratic.ii - value
-    return 0.5 * (u + inverse), 0.5 * (u - inverse), decrease, noise, unbounded
+    return 0.5 * (u + inverse), 0.5 * (u - inverse), decrease, NOISE * terms, unbounded
 
 
 @compiled
@@ -444,49 +444,6 @@ def _clean(linear: float, quadratic: float, rounding: float) -> float:
 def clip_null(form: float, rounding: float) -> float:
     """A null form that is negative by less than ``rounding`` is zero."""
     return 0.0 if -rounding <= form < 0.0 else form
-
-
-@compiled
-def certain_null(form: float, theta: float, rounding: float) -> float:
-    """A null form of Q over 8, at its upper bound where it is positive by no more than rounding."""
-    found = 0.125 * clip_null(form, rounding)
-    return found + 2.0 * rounding if 0.0 < found + 0.5 * theta < 2.0 * rounding else found
-
-
-@compiled
-def solve_pair(
-    P: np.ndarray, Q: np.ndarray, opposite: bool, theta: float, all_components: bool
-) -> Step:
-    """`solve_plane` for one pair: the step for P (2, 2) and symmetric Q (4, 4)."""
-    q11, q22, q33, q44 = Q[0, 0], Q[1, 1], Q[2, 2], Q[3, 3]
-    q12, q13, q14, q23, q24, q34 = Q[0, 1], Q[0, 2], Q[0, 3], Q[1, 2], Q[1, 3], Q[2, 3]
-    corners, middles = q11 + q44, q22 + q33
-    diagonal = corners + middles
-    outer, inner, across = q14 + q23, q12 + q34, q13 + q24
-    size_q = 0.0
-    for a in range(4):
-        for b in range(a, 4):
-            size_q = max(size_q, abs(Q[a, b]))
-    p11, p12, p21, p22 = P[0, 0], P[0, 1], P[1, 0], P[1, 1]
-    sizes = Sizes(max(abs(p11), abs(p12), abs(p21), abs(p22)), size_q, NOISE * size_q)
-    quadratic = QuadraticForms(
-        ii=corners + 2.0 * q14,
-        ir=q12 - q13 + q24 - q34,
-        iz=q11 - q44,
-        ik=q12 + q13 + q24 + q34,
-        rr=middles - 2.0 * q23,
-        zz=corners - 2.0 * q14,
-        zk=q12 + q13 - q24 - q34,
-        kk=middles + 2.0 * q23,
-    )
-    null = NullForms(
-        certain_null(diagonal + 2.0 * (outer + inner + across), theta, sizes.null_error),
-        certain_null(diagonal + 2.0 * (outer - inner - across), theta, sizes.null_error),
-        certain_null(diagonal + 2.0 * (across - inner - outer), theta, sizes.null_error),
-        certain_null(diagonal + 2.0 * (inner - across - outer), theta, sizes.null_error),
-    )
-    linear = LinearForms(p11 + p22, p21 - p12, p11 - p22, p21 + p12)
-    return solve_forms(linear, quadratic, null, sizes, theta, opposite, all_components)
 
 
 @compiled
@@ -512,58 +469,53 @@ def kronecker_step(
     size_q = size_a * max(abs(y11), abs(y22), abs(y12))
     a_plus = clip_null(a11 + 2.0 * a12 + a22, NOISE * size_a)
     a_minus = clip_null(a11 - 2.0 * a12 + a22, NOISE * size_a)
-    cross = y12 * a12
+    absolute = theta if theta >= 0.0 else -theta * size_q
+    cross, twice, half = y12 * a12, 2.0 * absolute, 0.5 * absolute
     linear = LinearForms(p11 + p22, p21 - p12, p11 - p22, p21 + p12)
     quadratic = QuadraticForms(
-        ii=y11 * a11 + y22 * a22 + 2.0 * cross,
+        ii=y11 * a11 + y22 * a22 + 2.0 * cross + twice,
         ir=(y11 - y22) * a12 - y12 * (a11 - a22),
         iz=y11 * a11 - y22 * a22,
         ik=(y11 + y22) * a12 + y12 * (a11 + a22),
-        rr=y11 * a22 + y22 * a11 - 2.0 * cross,
-        zz=y11 * a11 + y22 * a22 - 2.0 * cross,
+        rr=y11 * a22 + y22 * a11 - 2.0 * cross + twice,
+        zz=y11 * a11 + y22 * a22 - 2.0 * cross + twice,
         zk=(y11 - y22) * a12 + y12 * (a11 - a22),
-        kk=y11 * a22 + y22 * a11 + 2.0 * cross,
+        kk=y11 * a22 + y22 * a11 + 2.0 * cross + twice,
     )
     null = NullForms(
-        0.125 * y_plus * a_plus,
-        0.125 * y_minus * a_minus,
-        0.125 * y_plus * a_minus,
-        0.125 * y_minus * a_plus,
+        0.125 * y_plus * a_plus + half,
+        0.125 * y_minus * a_minus + half,
+        0.125 * y_plus * a_minus + half,
+        0.125 * y_minus * a_plus + half,
     )
-    sizes = Sizes(max(abs(p11), abs(p12), abs(p21), abs(p22)), size_q, 0.0)
-    absolute = theta if theta >= 0.0 else -theta * size_q
-    return solve_forms(linear, quadratic, null, sizes, absolute, opposite, all_components)
+    size_p = max(abs(p11), abs(p12), abs(p21), abs(p22))
+    return best_step(linear, quadratic, null, size_p, size_q, opposite, all_components)
 
 
 @compiled
-def solve_forms(
+def best_step(
     linear: LinearForms,
     quadratic: QuadraticForms,
     null: NullForms,
-    sizes: Sizes,
-    theta: float,
+    size_p: float,
+    size_q: float,
     opposite: bool,
     all_components: bool,
 ) -> Step:
-    """The step from the forms of P and Q, as `jorth.plane.families.best_step`."""
-    twice = 2.0 * theta
-    half = 0.5 * theta
-    ii, ir, iz, ik, rr, zz, zk, kk = quadratic
-    quadratic = QuadraticForms(ii + twice, ir, iz, ik, rr + twice, zz + twice, zk, kk + twice)
-    null = NullForms(
-        null.boost_out + half, null.boost_in + half, null.flip_out + half, null.flip_in + half
-    )
+    """Return the best step for these forms of P and Q: `jorth.plane.families.best_step`."""
     unbounded = False
     if opposite:
-        x, y, decrease, noise, unbounded = boost(linear, quadratic, null, sizes, not all_components)
+        x, y, decrease, noise, unbounded = boost(
+            linear, quadratic, null, size_p, size_q, not all_components
+        )
         v11, v12, v21, v22 = x, y, y, x
     else:
-        x, y, decrease, noise = rotation(linear, quadratic, sizes.p)
+        x, y, decrease, noise = rotation(linear, quadratic, size_p)
         v11, v12, v21, v22 = x, -y, y, x
     if decrease <= noise:
         v11, v12, v21, v22, decrease = 1.0, 0.0, 0.0, 1.0, 0.0
     if all_components and opposite:
-        x, y, gain, noise, flip_unbounded = flip(linear, quadratic, null, sizes)
+        x, y, gain, noise, flip_unbounded = flip(linear, quadratic, null, size_p, size_q)
         unbounded = unbounded or flip_unbounded
         if gain > decrease + noise:
             v11, v12, v21, v22, decrease = -x, -y, y, x, gain
@@ -603,6 +555,20 @@ def null_lengths(X: np.ndarray, i: int, j: int) -> tuple[float, float]:
         plus += (a + b) * (a + b)
         minus += (a - b) * (a - b)
     return plus, minus
+
+
+@inlined
+def with_null_lengths(
+    y11: float, y12: float, y22: float, X: np.ndarray, i: int, j: int, from_rows: bool
+) -> Five:
+    """Return y11, y12, y22, y11 + 2 y12 + y22, y11 - 2 y12 + y22 of a product Y of rows.
+
+    ``from_rows`` says that Y is X X^T: null lengths that cancel are then formed from the rows.
+    """
+    plus, minus = y11 + 2.0 * y12 + y22, y11 - 2.0 * y12 + y22
+    if from_rows and min(plus, minus) < NEAR_NULL * (y11 + y22):
+        plus, minus = null_lengths(X, i, j)
+    return y11, y12, y22, plus, minus
 
 
 @inlined
@@ -713,10 +679,7 @@ def propose_round(
         Y = (1.0, 0.0, 1.0, 2.0, 2.0)
         if not scalar:
             y11, y12, _, y22 = cross_products(X, XD, i, j)
-            y_plus, y_minus = y11 + 2.0 * y12 + y22, y11 - 2.0 * y12 + y22
-            if not has_d and min(y_plus, y_minus) < NEAR_NULL * (y11 + y22):
-                y_plus, y_minus = null_lengths(X, i, j)
-            Y = (y11, y12, y22, y_plus, y_minus)
+            Y = with_null_lengths(y11, y12, y22, X, i, j, not has_d)
         block = (L, 0.0, L)
         if A.shape[0] > 0:
             block = (L * A[i, i], L * A[i, j], L * A[j, j])
@@ -752,10 +715,7 @@ def sweep_majoriser(
         y11, y12, _, y22 = cross_products(X, X, i, j)
         c11, c12, c21, c22 = cross_products(centre, X, i, j)
         P = (L * (y11 - c11), L * (y12 - c12), L * (y12 - c21), L * (y22 - c22))
-        y_plus, y_minus = y11 + 2.0 * y12 + y22, y11 - 2.0 * y12 + y22
-        if min(y_plus, y_minus) < NEAR_NULL * (y11 + y22):
-            y_plus, y_minus = null_lengths(X, i, j)
-        Y = (y11, y12, y22, y_plus, y_minus)
+        Y = with_null_lengths(y11, y12, y22, X, i, j, True)
         v11, v12, v21, v22, decrease, _ = kronecker_step(
             P, Y, (L, 0.0, L), theta, signs[i] != signs[j], all_components
         )

@@ -21,11 +21,9 @@ Matching = Literal["tournament", "random", "greedy"]
 MATCHINGS = ("tournament", "random", "greedy")
 """All pairs in turn, a random matching each time, or the steepest pairs."""
 
-MUTUAL_ROUNDS = 32
-
 
 def random_matching(n: int, *, seed: Seed) -> Pairs:
-    """A uniformly random matching: a permutation cut into twos. Shape (n // 2, 2).
+    """Return a uniformly random matching: a permutation cut into twos. Shape (n // 2, 2).
 
     Args:
         n: The number of indices.
@@ -36,7 +34,7 @@ def random_matching(n: int, *, seed: Seed) -> Pairs:
 
 
 def random_pairs(n: int, count: int, *, seed: Seed) -> Pairs:
-    """``count`` pairs of different indices, uniform with replacement. Shape (count, 2).
+    """Return ``count`` pairs of different indices, uniform with replacement. Shape (count, 2).
 
     Args:
         n: The number of indices.
@@ -52,7 +50,7 @@ def random_pairs(n: int, count: int, *, seed: Seed) -> Pairs:
 
 
 def all_pairs(n: int, *, seed: Seed | None = None) -> Pairs:
-    """All pairs i < j, in random order with a seed, else row by row. Shape (n (n - 1) / 2, 2).
+    """Return all pairs i < j, in random order with a seed. Shape (n (n - 1) / 2, 2).
 
     Args:
         n: The number of indices.
@@ -68,7 +66,7 @@ def _rows_of_pairs(n: int) -> Pairs:
 
 
 def tournament(n: int, *, seed: Seed | None = None) -> Pairs:
-    """Matchings that together hold every pair once: n - 1 rounds, or n for odd n.
+    """Return matchings that together hold every pair once: n - 1 rounds, or n for odd n.
 
     The shape is (rounds, n // 2, 2). In the circle method one index stays and the others rotate. A
     seed shuffles the indices and the rounds.
@@ -77,41 +75,35 @@ def tournament(n: int, *, seed: Seed | None = None) -> Pairs:
         n: The number of indices.
         seed: A number or a NumPy generator; without one the order is fixed.
     """
-    n = whole_number(n, "n", 2)
+    pairs = _circle_method(whole_number(n, "n", 2))
+    if seed is None:
+        return pairs.copy()
+    rng = generator(seed)
+    return rng.permutation(n)[pairs][rng.permutation(len(pairs))]
+
+
+@lru_cache(maxsize=16)
+def _circle_method(n: int) -> Pairs:
     size = n + n % 2  # an odd n plays with a bye
     rotating = np.arange(size - 1)
     rounds = (rotating - rotating[:, None]) % (size - 1)
     table = np.concatenate([np.full((size - 1, 1), size - 1), rounds], axis=1)
     half = size // 2
     pairs = np.stack([table[:, :half], table[:, half:][:, ::-1]], axis=2)
-    if n % 2:
-        pairs = pairs[:, 1:]  # the first pair of each round holds the bye
-    if seed is not None:
-        rng = generator(seed)
-        pairs = rng.permutation(n)[pairs][rng.permutation(len(pairs))]
-    return pairs.astype(np.int64)
-
-
-_cached_tournament = lru_cache(maxsize=16)(tournament)
+    return pairs[:, n % 2 :].astype(np.int64)  # the first pair of each round holds the bye
 
 
 def rounds_in_tournament(n: int) -> int:
-    """The number of rounds in which every pair of n indices meets once."""
+    """Return the number of rounds in which every pair of n indices meets once."""
     return n - 1 + n % 2 if n > 1 else 0
 
 
-def shuffled_tournament(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """`tournament` with this seed, from a cached table: (rounds, n // 2, 2)."""
-    table = _cached_tournament(n)
-    return rng.permutation(n)[table][rng.permutation(len(table))]
-
-
 def greedy_matching(weights: Any, *, seed: Seed) -> Any:
-    """The matching that takes the heaviest remaining pair each time. Shape (n // 2, 2).
+    """Return the matching that takes the heaviest remaining pair each time. Shape (n // 2, 2).
 
     In each round every free index chooses its heaviest free partner, and pairs that choose each
     other are matched: no pair that shares an index with them is heavier. Some ten rounds of O(n^2)
-    replace a sort of all pairs, which remains for what an adversarial order of the weights leaves.
+    replace a sort of all pairs; an adversarial order of the weights takes up to n / 2 rounds.
 
     Args:
         weights: (n, n), NumPy or torch; heavier pairs come first. The larger of w_ij and w_ji
@@ -126,49 +118,26 @@ def greedy_matching(weights: Any, *, seed: Seed) -> Any:
         raise ValueError(f"weights must have shape (n, n) with n >= 2, got {describe(weights)}")
     if bool(torch.isnan(matrix).any()):
         raise ValueError("weights must not be NaN, got NaN")
+    symmetric = torch.maximum(matrix, matrix.mT)
     number = torch.from_numpy(generator(seed).random(len(matrix))).to(matrix.device)
     ranks = torch.frac(1e6 * number[:, None] * number)  # symmetric; they decide ties
-    pairs = _mutual_choices(torch.maximum(matrix, matrix.mT), ranks)
-    return pairs if isinstance(weights, Tensor) else pairs.numpy()
-
-
-def _mutual_choices(weights: Tensor, ranks: Tensor) -> Tensor:
-    free = torch.arange(len(weights), device=weights.device)
+    free = torch.arange(len(matrix), device=matrix.device)
     found = []
-    for _ in range(MUTUAL_ROUNDS):
-        if len(free) < 2:
-            break
-        partner = _favourite(weights[free][:, free], ranks[free][:, free])
-        here = torch.arange(len(free), device=weights.device)
+    while len(free) > 1:
+        here = torch.arange(len(free), device=matrix.device)
+        heaviest = symmetric[free][:, free].fill_diagonal_(-torch.inf)
+        equal = heaviest == heaviest.amax(dim=1, keepdim=True)
+        partner = torch.where(equal, ranks[free][:, free], 2.0).fill_diagonal_(3.0).argmin(dim=1)
         mutual = (partner[partner] == here) & (here < partner)
+        if not bool(mutual.any()):  # equal ranks: any pair will do
+            mutual = here == 0
         found.append(torch.stack([free[mutual], free[partner[mutual]]], dim=1))
-        left = torch.ones(len(free), dtype=torch.bool, device=weights.device)
+        left = torch.ones_like(here, dtype=torch.bool)
         left[here[mutual]] = False
         left[partner[mutual]] = False
         free = free[left]
-    if len(free) > 1:
-        found.append(_by_sorting(weights[free][:, free], ranks[free][:, free], free))
-    return torch.cat(found)
-
-
-def _favourite(weights: Tensor, ranks: Tensor) -> Tensor:
-    """Each row's heaviest partner; ties go by rank, so that some two always choose each other."""
-    masked = weights.clone().fill_diagonal_(-torch.inf)
-    best = masked.amax(dim=1, keepdim=True)
-    return torch.where(masked == best, ranks, 2.0).fill_diagonal_(3.0).argmin(dim=1)
-
-
-def _by_sorting(weights: Tensor, ranks: Tensor, names: Tensor) -> Tensor:
-    rows, columns = np.triu_indices(len(weights), k=1)
-    order = np.lexsort((ranks.cpu().numpy()[rows, columns], -weights.cpu().numpy()[rows, columns]))
-    used = np.zeros(len(weights), dtype=bool)
-    chosen = []
-    for edge in order:
-        i, j = rows[edge], columns[edge]
-        if not (used[i] or used[j]):
-            used[i] = used[j] = True
-            chosen.append((i, j))
-    return names[torch.tensor(chosen, dtype=torch.int64, device=names.device).reshape(-1, 2)]
+    pairs = torch.cat(found)
+    return pairs if isinstance(weights, Tensor) else pairs.numpy()
 
 
 # -- rounds as tables of partners, on a device
@@ -186,7 +155,7 @@ class RoundTables(NamedTuple):
 
 
 def tournament_rounds(n: int, turns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The rounds of `tournament` with these numbers, as partners (r, n).
+    """Return the rounds of `tournament` with these numbers, as partners (r, n).
 
     Neighbours have neighbouring partners, partner(c) = s - c modulo n - 1, so that a device reads
     the partners' columns as fast as the columns themselves.
@@ -204,7 +173,7 @@ def tournament_rounds(n: int, turns: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def partners(n: int, rounds: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The partners (r, n) of rounds of disjoint pairs (r, m, 2)."""
+    """Return the partners (r, n) of rounds of disjoint pairs (r, m, 2)."""
     table = np.tile(np.arange(n), (len(rounds), 1))
     turn = np.arange(len(rounds))[:, None]
     table[turn, rounds[:, :, 0]] = rounds[:, :, 1]
@@ -213,7 +182,7 @@ def partners(n: int, rounds: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def round_tables(partner: NDArray[np.int64], device: torch.device) -> RoundTables:
-    """The tables on a device, uploaded without waiting for it."""
+    """Return the tables on a device, uploaded without waiting for it."""
     own = np.arange(partner.shape[1])
     first = np.broadcast_to(own, partner.shape)[own <= partner].reshape(len(partner), -1)
     second = np.take_along_axis(partner, first, axis=1)
@@ -222,6 +191,6 @@ def round_tables(partner: NDArray[np.int64], device: torch.device) -> RoundTable
 
 
 def upload(table: NDArray[Any], device: torch.device) -> Tensor:
-    """A copy of an array on a device, which is not waited for."""
+    """Return a copy of an array on a device, which is not waited for."""
     tensor = torch.from_numpy(np.array(table))
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor

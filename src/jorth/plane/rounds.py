@@ -21,27 +21,13 @@ from torch import Tensor
 from jorth._triton import runs_triton
 from jorth.plane.apply import apply_columns, apply_rows
 from jorth.plane.averages import finite_matrices
+from jorth.plane.families import kronecker
 from jorth.plane.pairs import RoundTables, round_tables
 from jorth.plane.problem import Components, PlaneSolution, solve_plane, solve_rows
 from jorth.signature import Signature
 
 CHUNK = 32
 """Rounds whose pairs are uploaded together and form one CUDA graph; even, as two Y alternate."""
-
-
-class Tiles(NamedTuple):
-    """Columns and warps of the dot products; row pairs, columns and warps of the application."""
-
-    dot: int
-    dot_warps: int
-    rows: int
-    turn: int
-    turn_warps: int
-
-
-LANES = 32
-TILES = {8: Tiles(1024, 4, 1, 512, 4), 4: Tiles(1024, 4, 1, 1024, 4)}
-"""The best tiles found on an H200, by bytes per number."""
 
 
 class Moved(NamedTuple):
@@ -84,7 +70,7 @@ class Majoriser:
     scalar: bool = False
 
     def rounds(self, X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64]) -> Moved:
-        """The matrices X (b, n, k) after rounds (r, m, 2), from their gradients G (b, n, k).
+        """Return the matrices X (b, n, k) after rounds (r, m, 2), from their gradients G (b, n, k).
 
         The arithmetic is float64. A matrix whose gradient is zero or not finite stays as it is.
         """
@@ -94,7 +80,7 @@ class Majoriser:
         return self.torch_rounds(X, G, L, rounds)
 
     def relative_rounds(self, X: Tensor, H: Tensor, L: float, rounds: NDArray[np.int64]) -> Tensor:
-        """The matrices V X, where V minimises <V - I, H> + L/2 ||V - I||^2 over the rounds.
+        """Return the matrices V X, where V minimises <V - I, H> + L/2 ||V - I||^2 over the rounds.
 
         H stands for G X^T. Lengths are ||Y X^-1 - I||_F, so steps do not shrink where X is large.
         The increment is float64, so that X is rounded once.
@@ -104,7 +90,7 @@ class Majoriser:
         return (X.double() + (V - identity) @ X.double()).to(X.dtype)
 
     def propose(self, X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64]) -> Proposal:
-        """One matrix X (n, k) after rounds (r, m, 2); a single one may have A, D or ``scalar``."""
+        """Return X (n, k) after rounds (r, m, 2); a single one may have A, D or ``scalar``."""
         if len(rounds) == 1:
             return self._propose_round(X, G, L, rounds[0])
         moved = self.rounds(X[None], G[None], L, rounds)
@@ -114,7 +100,7 @@ class Majoriser:
     # -- several rounds
 
     def compiled_rounds(self, X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64]) -> Moved:
-        """One matrix after the other, pair by pair, on the CPU."""
+        """Return the same by numba on the CPU, one matrix and one pair after the other."""
         from jorth.plane._numba import sweep_batch
 
         moved = X.to(torch.float64, copy=True, memory_format=torch.contiguous_format)
@@ -126,39 +112,43 @@ class Majoriser:
         return Moved(moved.to(X), torch.from_numpy(decrease))
 
     def torch_rounds(self, X: Tensor, G: Tensor, L: float, rounds: NDArray[np.int64]) -> Moved:
-        """All matrices and all pairs of a round at once."""
-        moved = X.clone(memory_format=torch.contiguous_format)
+        """Return the same in torch, all matrices and all pairs of a round at once."""
+        X_ = X.double()
+        G, moved = G.double(), X_.clone(memory_format=torch.contiguous_format)
         decrease = torch.zeros(len(X), dtype=torch.float64, device=X.device)
         for pairs in rounds:
             index = torch.from_numpy(pairs).to(X.device)
-            gradient = G + L * (moved - X)
-            step = self._solve(gradient[:, index].double(), moved[:, index].double(), L, index)
-            apply_rows(moved, index, step.V.to(X.dtype))
+            gradient = G + L * (moved - X_)
+            step = self._solve(gradient[:, index], moved[:, index], L, index)
+            apply_rows(moved, index, step.V)
             decrease += step.decrease.sum(dim=1)
-        return Moved(moved, decrease)
+        return Moved(moved.to(X), decrease)
 
     # -- a single round
 
     def _propose_round(self, X: Tensor, G: Tensor, L: float, pairs: NDArray[np.int64]) -> Proposal:
-        """The best steps on disjoint pairs (m, 2)."""
-        if X.device.type == "cpu":
-            trial, decrease, linear, unbounded = self._compiled_round(X, G, L, pairs)
-        else:
-            index = torch.from_numpy(pairs).to(X.device)
-            Z = X[index]
-            step = self._solve(G[index], Z, L, index)
-            trial = X.clone()
-            apply_rows(trial, index, step.V)
-            moved = (step.V - torch.eye(2, dtype=X.dtype, device=X.device)) @ Z
-            decrease = step.decrease.sum().item()
-            linear = (moved * G[index]).sum().item()
-            unbounded = bool(step.unbounded.any())
+        """Propose the best steps on disjoint pairs (m, 2)."""
+        take = self.compiled_round if X.device.type == "cpu" else self.torch_round
+        trial, decrease, linear, unbounded = take(X, G, L, pairs)
         return Proposal(trial, decrease, -2 * (decrease + linear), len(pairs), unbounded)
 
-    def _compiled_round(
+    def torch_round(
         self, X: Tensor, G: Tensor, L: float, pairs: NDArray[np.int64]
     ) -> tuple[Tensor, float, float, bool]:
-        """The trial point, the decrease, <V - I, P> and unbounded, in one pass over X and G."""
+        """Return the trial point, the decrease, <V - I, P> and unbounded, in torch."""
+        index = torch.from_numpy(pairs).to(X.device)
+        Z = X[index]
+        step = self._solve(G[index], Z, L, index)
+        trial = X.clone()
+        apply_rows(trial, index, step.V)
+        moved = (step.V - torch.eye(2, dtype=X.dtype, device=X.device)) @ Z
+        linear = (moved * G[index]).sum().item()
+        return trial, step.decrease.sum().item(), linear, bool(step.unbounded.any())
+
+    def compiled_round(
+        self, X: Tensor, G: Tensor, L: float, pairs: NDArray[np.int64]
+    ) -> tuple[Tensor, float, float, bool]:
+        """Return the same by numba, in one pass over X and G."""
         from jorth.plane._numba import PairCurvature, propose_round
 
         rows = X.double().numpy()
@@ -173,7 +163,7 @@ class Majoriser:
         return torch.from_numpy(trial).to(X), decrease, linear, unbounded
 
     def _solve(self, G: Tensor, Z: Tensor, L: float, index: Tensor) -> PlaneSolution:
-        """The best V (..., m, 2, 2) for rows Z and their gradients G, both (..., m, 2, k)."""
+        """Return the best V (..., m, 2, 2) for rows Z and their gradients G (..., m, 2, k)."""
         signs = self.signature.vector(Z)[index].expand(*Z.shape[:-2], 2)
         options: dict[str, Any] = {
             "components": "all" if self.all_components else "identity",
@@ -225,18 +215,18 @@ class QuadraticRounds:
         self.all_components = all_components
         self.theta = theta
         self._compiled = runs_triton(A.device)
-        self._pairs = len(A) - len(A) // 2
-        self._gained = torch.zeros(self._pairs, dtype=torch.float64, device=A.device)
-        self._flags = torch.zeros(self._pairs, dtype=torch.int32, device=A.device)
-        self._graph: torch.cuda.CUDAGraph | None = None
+        count = len(A) - len(A) // 2
+        self._gained = torch.zeros(count, dtype=torch.float64, device=A.device)
+        self._flags = torch.zeros(count, dtype=torch.int32, device=A.device)
         self._X: Tensor | None = None
+        if self._compiled:
+            self._allocate()
 
     def start(self, X: Tensor) -> None:
         """Start from a copy of X (n, k)."""
         if self._X is None:
             self._X = torch.empty_like(X, memory_format=torch.contiguous_format)
             self._Y = [torch.empty_like(self.A) for _ in range(2 if self._compiled else 1)]
-            self._kernels = _Kernels(self, X.shape[1]) if self._compiled else None
         self._X.copy_(X)
         self._current = 0
         torch.matmul(X if self.D is None else X @ self.D, X.mT, out=self._Y[0])
@@ -245,55 +235,42 @@ class QuadraticRounds:
 
     @property
     def X(self) -> Tensor:
-        """The current point; it changes in place."""
+        """Return the current point; it changes in place."""
         assert self._X is not None
         return self._X
 
     @property
     def Y(self) -> Tensor:
-        """X D X^T at the current point."""
+        """Return X D X^T at the current point."""
         return self._Y[self._current]
 
     @property
     def decrease(self) -> Tensor:
-        """The total decrease since `start`; NaN if the coefficients of a pair were not finite."""
+        """Return the total decrease since `start`; NaN if a coefficient was not finite."""
         return self._gained.sum()
 
     @property
     def unbounded(self) -> Tensor:
-        """Whether a pair since `start` had no minimiser."""
+        """Return whether a pair since `start` had no minimiser."""
         return self._flags.any()
 
     def run(self, partners: NDArray[np.int64], factor: float = 1.0) -> None:
         """Run rounds that are given by the partners of all indices, (r, n)."""
         for at in range(0, len(partners), CHUNK):
-            self._chunk(round_tables(partners[at : at + CHUNK], self.A.device), factor)
-
-    def _chunk(self, tables: RoundTables, factor: float) -> None:
-        if self._kernels is None:
-            for first, second in zip(tables.first, tables.second, strict=True):
-                self._plain(torch.stack([first, second], dim=1).long(), factor)
-            return
-        self._kernels.take(tables, factor)
-        full = len(tables.first) == CHUNK
-        if full and self.A.is_cuda and self._kernels.warm:
-            self._replay()
-        else:  # the first rounds compile the kernels
-            for turn in range(len(tables.first)):
-                self._kernels.round(turn)
-            self._kernels.warm = True
-
-    def _replay(self) -> None:
-        assert self._kernels is not None
-        if self._current:  # the graph reads Y where `start` puts it
-            self._Y[0].copy_(self._Y[1])
-            self._current = 0
-        if self._graph is None:
-            self._graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._graph):
-                for turn in range(CHUNK):
-                    self._kernels.round(turn)
-        self._graph.replay()
+            tables = round_tables(partners[at : at + CHUNK], self.A.device)
+            if not self._compiled:
+                for first, second in zip(tables.first, tables.second, strict=True):
+                    self._plain(torch.stack([first, second], dim=1).long(), factor)
+                continue
+            for own, given in zip(self._tables, tables, strict=True):
+                own[: len(given)].copy_(given)
+            self._settings[0].fill_(factor)
+            if len(tables.first) == CHUNK and self.A.is_cuda and self._warm:
+                self._replay()
+            else:  # the first rounds compile the kernels
+                for turn in range(len(tables.first)):
+                    self._launch(turn)
+                self._warm = True
 
     def _plain(self, pairs: Tensor, factor: float) -> None:
         met = pairs[:, 0] != pairs[:, 1]
@@ -304,64 +281,56 @@ class QuadraticRounds:
         self._gained[: len(decrease)] += decrease
         self._flags[: len(decrease)] |= unbounded.int()
 
+    # -- by Triton, on buffers that stay where they are
 
-class _Kernels:
-    """The launches of one round, on buffers that stay where they are."""
-
-    def __init__(self, owner: QuadraticRounds, k: int) -> None:
-        from jorth.plane import _triton
-
-        device = owner.A.device
-        n, m = len(owner.A), owner._pairs
-        self.owner = owner
-        self.k = k
-        self.warm = False
-        self.code: Any = _triton
-        self.tiles = TILES[owner.A.element_size()]
-        self.coefficients = torch.empty((12, m), dtype=torch.float64, device=device)
-        self.factors = torch.empty((6, m), dtype=torch.float64, device=device)
-        self.shift = torch.empty(n, dtype=owner.A.dtype, device=device)
-        self.mix = torch.empty_like(self.shift)
-        self.settings = torch.tensor([1.0, owner.theta], dtype=torch.float64, device=device)
-        shapes = ((CHUNK, m), (CHUNK, m), (CHUNK, n))
-        self.tables = RoundTables(
-            *(torch.zeros(shape, dtype=torch.int32, device=device) for shape in shapes)
+    def _allocate(self) -> None:
+        A, m = self.A, len(self._gained)
+        self._warm = False
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._coefficients = torch.empty((12, m), dtype=torch.float64, device=A.device)
+        self._factors = torch.empty((6, m), dtype=torch.float64, device=A.device)
+        self._shift = torch.empty(len(A), dtype=A.dtype, device=A.device)
+        self._mix = torch.empty_like(self._shift)
+        self._settings = torch.tensor([1.0, self.theta], dtype=torch.float64, device=A.device)
+        shapes = ((CHUNK, m), (CHUNK, m), (CHUNK, len(A)))
+        self._tables = RoundTables(
+            *(torch.zeros(shape, dtype=torch.int32, device=A.device) for shape in shapes)
         )
 
-    def take(self, tables: RoundTables, factor: float) -> None:
-        """Copy pairs and factor to where the launches read them."""
-        for own, given in zip(self.tables, tables, strict=True):
-            own[: len(given)].copy_(given)
-        self.settings[0].fill_(factor)
+    def _replay(self) -> None:
+        if self._current:  # the graph reads Y where `start` puts it
+            self._Y[0].copy_(self._Y[1])
+            self._current = 0
+        if self._graph is None:
+            self._graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self._graph):
+                for turn in range(CHUNK):
+                    self._launch(turn)
+        self._graph.replay()
 
-    def round(self, turn: int) -> None:
-        """Round ``turn`` of the tables."""
-        owner = self.owner
-        A, X, Y, new_Y = owner.A, owner.X, owner.Y, owner._Y[1 - owner._current]
-        n, k, m = len(A), self.k, owner._pairs
-        first, second, partner = (table[turn] for table in self.tables)
-        C = A if owner.C is None else owner.C
-        tiles = self.tiles
-        self.code.pair_coefficients[(m,)](
-            A, C, X, Y, first, second, self.coefficients, n, k, m,
-            HAS_C=owner.C is not None, HAS_D=owner.D is not None, TILE=tiles.dot,
-            num_warps=tiles.dot_warps,
+    def _launch(self, turn: int) -> None:
+        """Launch round ``turn`` of the tables; tiles and warps are the best found on an H200."""
+        from jorth.plane import _triton
+
+        A, X, Y, new_Y = self.A, self.X, self.Y, self._Y[1 - self._current]
+        n, k, m = len(A), X.shape[1], len(self._gained)
+        first, second, partner = (table[turn] for table in self._tables)
+        _triton.pair_coefficients[(m,)](
+            A, A if self.C is None else self.C, X, Y, first, second, self._coefficients, n, k, m,
+            HAS_C=self.C is not None, HAS_D=self.D is not None, TILE=1024, num_warps=4,
         )  # fmt: skip
-        self.code.solve_pairs[(_blocks(m, LANES),)](
-            self.coefficients, first, second, owner.signs, self.settings, self.factors, self.shift,
-            self.mix, owner._gained, owner._flags, m,
-            EPS=torch.finfo(X.dtype).eps, ALL_COMPONENTS=owner.all_components, LANES=LANES,
+        lanes, tile = 32, 4096 // A.element_size()
+        _triton.solve_pairs[(-(-m // lanes),)](
+            self._coefficients, first, second, self.signs, self._settings, self._factors,
+            self._shift, self._mix, self._gained, self._flags, m,
+            EPS=torch.finfo(X.dtype).eps, ALL_COMPONENTS=self.all_components, LANES=lanes,
             num_warps=1,
         )  # fmt: skip
-        self.code.apply_steps[(_blocks(max(n, k), tiles.turn), _blocks(m, tiles.rows), 2)](
-            X, Y, new_Y, first, second, partner, self.factors, self.shift, self.mix, n, k, m,
-            ROWS=tiles.rows, TILE=tiles.turn, num_warps=tiles.turn_warps,
+        _triton.apply_steps[(-(-max(n, k) // tile), m, 2)](
+            X, Y, new_Y, first, second, partner, self._factors, self._shift, self._mix, n, k, m,
+            ROWS=1, TILE=tile, num_warps=4,
         )  # fmt: skip
-        owner._current = 1 - owner._current
-
-
-def _blocks(size: int, block: int) -> int:
-    return -(-size // block)
+        self._current = 1 - self._current
 
 
 def plain_round(  # the arguments are all that the kernels read
@@ -376,7 +345,7 @@ def plain_round(  # the arguments are all that the kernels read
     theta: float,
     all_components: bool,
 ) -> tuple[Tensor, Tensor]:
-    """One round in plain torch: X <- V X and Y <- V Y V^T in place for disjoint pairs (m, 2).
+    """Take one round in plain torch: X <- V X and Y <- V Y V^T in place for disjoint pairs (m, 2).
 
     P = [A Y + C X^T]_BB and Q = factor Y_BB (x) A_BB; theta < 0 is relative to the largest entry of
     Q. Returns the decrease and the unbounded flag of each pair.
@@ -385,10 +354,8 @@ def plain_round(  # the arguments are all that the kernels read
     if C is not None:
         P = P + C[pairs] @ X[pairs].mT
     rows, columns = pairs[:, :, None], pairs[:, None, :]
-    weight = factor * A[rows, columns]
     block = Y[rows, columns]
-    block = (block + block.mT) / 2
-    Q = (block[:, :, None, :, None] * weight[:, None, :, None, :]).reshape(-1, 4, 4)
+    Q = kronecker((block + block.mT) / 2, factor * A[rows, columns])
     bound = -theta * Q.abs().amax(dim=(-2, -1)) if theta < 0 else torch.full_like(P[:, 0, 0], theta)
     components: Components = "all" if all_components else "identity"
     V, decrease, unbounded = solve_plane(

@@ -15,6 +15,7 @@ from jorth.plane._numba import (
     inlined,
     kronecker_step,
     null_lengths,
+    with_null_lengths,
 )
 from jorth.plane.families import NEAR_NULL
 from jorth.plane.problem import RELATIVE_THETA
@@ -60,10 +61,7 @@ def sweep_quadratic(
         i, j = pairs[t, 0], pairs[t, 1]
         P = _slopes(A, C, X, Y, i, j)
         y11, y12, y22 = Y[i, i], Y[i, j], Y[j, j]
-        y_plus, y_minus = y11 + 2.0 * y12 + y22, y11 - 2.0 * y12 + y22
-        if not has_d and min(y_plus, y_minus) < NEAR_NULL * (y11 + y22):
-            y_plus, y_minus = null_lengths(X, i, j)
-        gram = (y11, y12, y22, y_plus, y_minus)
+        gram = with_null_lengths(y11, y12, y22, X, i, j, not has_d)
         block = (A[i, i], A[i, j], A[j, j])
         weight = theta
         if concave:

@@ -26,7 +26,7 @@ from jorth.objectives import QuadraticForm
 from jorth.objectives.quadratic import is_semidefinite
 from jorth.plane import random_matching, tournament
 from jorth.plane.averages import SlopeAverages
-from jorth.plane.pairs import rounds_in_tournament, shuffled_tournament, tournament_rounds
+from jorth.plane.pairs import rounds_in_tournament, tournament_rounds
 from jorth.plane.problem import RELATIVE_THETA
 from jorth.plane.rounds import CHUNK, Majoriser, Proposal, QuadraticRounds
 from jorth.solvers.jobcd.anderson import (
@@ -166,7 +166,7 @@ class Jacobi(AbstractSolver):
         side = self._next_side(state)
         n = problem.signature.n
         if state.trace is not None and (side == "right" or self.accelerate):
-            pairs = shuffled_tournament(n, problem.rng).reshape(-1, 2)
+            pairs = tournament(n, seed=problem.rng).reshape(-1, 2)
             diagonalise(problem, state, state.trace, pairs)
         elif state.path == "framed":
             weight, everywhere = problem.weight(self.theta), self.components == "all"
@@ -209,7 +209,7 @@ class Jacobi(AbstractSolver):
         if count == 1:
             return random_matching(n, seed=problem.rng)[None]
         number = -(-count // rounds_in_tournament(n))
-        tables = [shuffled_tournament(n, problem.rng) for _ in range(number)]
+        tables = [tournament(n, seed=problem.rng) for _ in range(number)]
         return np.concatenate(tables)[:count]
 
     def round_count(self, X: Tensor, *, exact: bool = False) -> int:

@@ -1,0 +1,140 @@
+"""Matchings, tournaments and their tables."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from jorth.plane import all_pairs, greedy_matching, random_matching, random_pairs, tournament
+from jorth.plane.pairs import partners, round_tables, tournament_rounds
+
+SIZES = [2, 3, 6, 7, 50, 51]
+
+
+def as_set(pairs):
+    return {tuple(sorted(map(int, pair))) for pair in pairs}
+
+
+def assert_matching(pairs, n):
+    assert pairs.shape == (n // 2, 2)
+    assert len(set(np.asarray(pairs).ravel().tolist())) == 2 * (n // 2)
+    assert set(np.asarray(pairs).ravel().tolist()) <= set(range(n))
+
+
+def test_random_matching_is_uniform():
+    """The three matchings of four indices, each with probability 1/3;
+    and the index that rests, each 1/5."""
+    rng = np.random.default_rng(0)
+    counts = {}
+    for _ in range(3000):
+        key = frozenset(as_set(random_matching(4, seed=rng)))
+        counts[key] = counts.get(key, 0) + 1
+    assert len(counts) == 3
+    assert all(abs(count - 1000) < 130 for count in counts.values())
+    everyone = set(range(5))
+    rests = [
+        (everyone - set(random_matching(5, seed=rng).ravel().tolist())).pop() for _ in range(2000)
+    ]
+    assert all(abs(rests.count(i) - 400) < 90 for i in range(5))
+
+
+def test_random_pairs_are_uniform_over_different_indices():
+    pairs = random_pairs(4, 24_000, seed=3)
+    assert (pairs[:, 0] != pairs[:, 1]).all()
+    counts = [
+        int(((pairs == (i, j)).all(axis=1)).sum()) for i, j in itertools.permutations(range(4), 2)
+    ]
+    assert all(abs(count - 2000) < 220 for count in counts)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_schedules(n):
+    """Every pair once, in order without a seed; the same seed gives the same pairs."""
+    everything = set(itertools.combinations(range(n), 2))
+    assert_matching(random_matching(n, seed=1), n)
+    assert list(map(tuple, all_pairs(n).tolist())) == sorted(everything)
+    for seed in (None, 4, 5):
+        rounds, pairs = tournament(n, seed=seed), all_pairs(n, seed=seed)
+        assert len(rounds) == (n if n % 2 else n - 1)
+        for matching in rounds:
+            assert_matching(matching, n)
+        assert as_set(rounds.reshape(-1, 2)) == as_set(pairs) == everything
+        assert len(pairs) == len(everything)
+        np.testing.assert_array_equal(tournament(n, seed=seed), rounds)
+        np.testing.assert_array_equal(all_pairs(n, seed=seed), pairs)
+    np.testing.assert_array_equal(random_matching(n, seed=1), random_matching(n, seed=1))
+
+
+def test_seeds_shuffle():
+    rounds = {frozenset(frozenset(as_set(r)) for r in tournament(8, seed=s)) for s in range(4)}
+    assert len(rounds) == 4  # other matchings, not only another order of the same
+    assert (all_pairs(8, seed=5) != all_pairs(8, seed=4)).any()
+
+
+@pytest.mark.parametrize("n", [2, 3, 6, 7, 12])
+def test_rounds_by_partners(n):
+    table = tournament(n)
+    turns = np.random.default_rng(0).permutation(len(table))
+    np.testing.assert_array_equal(tournament_rounds(n, turns), partners(n, table[turns]))
+
+
+def test_tables_hold_every_index_once_and_the_resting_one_alone():
+    rounds = partners(7, np.array([[[5, 1], [2, 6], [0, 3]]]))
+    first, second, partner = round_tables(rounds, torch.device("cpu"))
+    assert first.tolist() == [[0, 1, 2, 4]]
+    assert second.tolist() == [[3, 5, 6, 4]]
+    assert partner.tolist() == [[3, 5, 6, 0, 4, 1, 2]]
+
+
+# -- greedy matchings
+
+
+def greedy_by_sorting(weights):
+    edges = sorted(itertools.combinations(range(len(weights)), 2), key=lambda pair: -weights[pair])
+    used, chosen = set(), set()
+    for pair in edges:
+        if not used & set(pair):
+            used |= set(pair)
+            chosen.add(pair)
+    return chosen
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("kind", [np.array, torch.from_numpy])
+def test_greedy_matching_equals_the_sorted_one(n, kind):
+    W = np.random.default_rng(n).random((n, n))
+    W = W + W.T - 3 * (n % 2)  # negative weights too
+    np.fill_diagonal(W, 100.0)  # ignored
+    pairs = greedy_matching(kind(W), seed=0)
+    assert isinstance(pairs, type(kind(W)))
+    assert as_set(pairs) == greedy_by_sorting(W)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_greedy_matching_with_equal_weights_is_a_matching_by_seed(n):
+    W = np.zeros((n, n))
+    assert_matching(greedy_matching(W, seed=1), n)
+    np.testing.assert_array_equal(greedy_matching(W, seed=1), greedy_matching(W, seed=1))
+    if n > 6:
+        assert as_set(greedy_matching(W, seed=1)) != as_set(greedy_matching(W, seed=2))
+
+
+def test_greedy_matching_of_a_chain_and_of_sums():
+    """Weights that give one mutual pair a round."""
+    n = 300
+    chain = np.diag(np.arange(1.0, n), 1)
+    assert as_set(greedy_matching(chain, seed=0)) >= {(n - 2, n - 1), (n - 4, n - 3)}
+    a = np.random.default_rng(1).random(n)
+    assert as_set(greedy_matching(a[:, None] + a, seed=0)) == greedy_by_sorting(a[:, None] + a)
+
+
+def test_greedy_matching_of_asymmetric_weights_takes_the_larger():
+    cycle = np.array([[0, 2.0, 1], [1, 0, 2.5], [2, 1, 0]])
+    assert as_set(greedy_matching(cycle, seed=0)) == {(1, 2)}
+
+
+@pytest.mark.parametrize("weights", [np.zeros((2, 3)), np.full((2, 2), np.nan)])
+def test_bad_weights(weights):
+    with pytest.raises(ValueError, match="weights must"):
+        greedy_matching(weights, seed=0)
