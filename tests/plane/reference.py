@@ -15,12 +15,13 @@ LONG = np.longdouble
 
 def lightcone_by_torch(A, B, C, D, positive=False):
     """u and the flag unbounded, of arrays."""
-    coefficients = (torch.from_numpy(np.array(t, dtype=float)) for t in (A, B, C, D))
-    return tuple(t.numpy() for t in roots.lightcone(*coefficients, positive))
+    a, b, c, d = (torch.from_numpy(np.array(t, dtype=float)) for t in (A, B, C, D))
+    return tuple(t.numpy() for t in roots.lightcone(a, b, c, d, positive))
 
 
 def lightcone_by_numba(A, B, C, D, positive=False):
-    answers = [_numba.lightcone(*case, positive) for case in zip(A, B, C, D, strict=True)]
+    cases = zip(A, B, C, D, strict=True)
+    answers = [_numba.lightcone(a, b, c, d, positive) for a, b, c, d in cases]
     return np.array([u for u, _ in answers]), np.array([flag for _, flag in answers])
 
 

@@ -219,8 +219,19 @@ class QuadraticRounds:
         self._gained = torch.zeros(count, dtype=torch.float64, device=A.device)
         self._flags = torch.zeros(count, dtype=torch.int32, device=A.device)
         self._X: Tensor | None = None
-        if self._compiled:
-            self._allocate()
+        if self._compiled:  # launches read and write buffers that stay where they are
+            n, m, double = len(A), count, torch.float64
+            self._warm = False
+            self._graph: torch.cuda.CUDAGraph | None = None
+            self._coefficients = torch.empty((12, m), dtype=double, device=A.device)
+            self._factors = torch.empty((6, m), dtype=double, device=A.device)
+            self._shift, self._mix = torch.empty((2, n), dtype=A.dtype, device=A.device)
+            self._settings = torch.tensor([1.0, theta], dtype=double, device=A.device)
+            tables = (
+                torch.zeros((CHUNK, width), dtype=torch.int32, device=A.device)
+                for width in (m, m, n)
+            )
+            self._tables = RoundTables(*tables)
 
     def start(self, X: Tensor) -> None:
         """Start from a copy of X (n, k)."""
@@ -280,22 +291,6 @@ class QuadraticRounds:
         )  # fmt: skip
         self._gained[: len(decrease)] += decrease
         self._flags[: len(decrease)] |= unbounded.int()
-
-    # -- by Triton, on buffers that stay where they are
-
-    def _allocate(self) -> None:
-        A, m = self.A, len(self._gained)
-        self._warm = False
-        self._graph: torch.cuda.CUDAGraph | None = None
-        self._coefficients = torch.empty((12, m), dtype=torch.float64, device=A.device)
-        self._factors = torch.empty((6, m), dtype=torch.float64, device=A.device)
-        self._shift = torch.empty(len(A), dtype=A.dtype, device=A.device)
-        self._mix = torch.empty_like(self._shift)
-        self._settings = torch.tensor([1.0, self.theta], dtype=torch.float64, device=A.device)
-        shapes = ((CHUNK, m), (CHUNK, m), (CHUNK, len(A)))
-        self._tables = RoundTables(
-            *(torch.zeros(shape, dtype=torch.int32, device=A.device) for shape in shapes)
-        )
 
     def _replay(self) -> None:
         if self._current:  # the graph reads Y where `start` puts it
