@@ -3,9 +3,8 @@
 from jorth.linalg.cs import CS, cs_decomposition
 from jorth.linalg.eigh import eigh
 from jorth.linalg.hsvd import HSVD, hsvd
-from jorth.linalg.lstsq import indefinite_lstsq
 from jorth.linalg.polar import polar
-from jorth.linalg.qr import hyperbolic_qr
+from jorth.linalg.qr import hyperbolic_qr, indefinite_lstsq
 from jorth.linalg.updating import cholesky_update
 
 __all__ = [

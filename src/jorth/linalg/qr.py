@@ -1,4 +1,4 @@
-"""Hyperbolic QR: a J-orthogonal Q and a triangular R."""
+"""Hyperbolic QR, a J-orthogonal Q and a triangular R, and indefinite least squares."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ import torch
 from torch import Tensor
 
 from jorth import _inputs
-from jorth._inputs import ArrayT, Convertible, describe, like_input, to_tensor, unit_roundoff
+from jorth._inputs import (
+    ArrayT,
+    Convertible,
+    describe,
+    like_input,
+    tensor_alike,
+    to_tensor,
+    unit_roundoff,
+)
 from jorth.group.cs_form import compose_cs
 from jorth.group.elements import power_of_two
 from jorth.linalg.batch import check_matrices
@@ -62,6 +70,52 @@ def hyperbolic_qr(A: ArrayT | Convertible, signature: Signature) -> tuple[ArrayT
     R = (R * scale[..., None, :]).to(matrix.dtype)
     _inputs.check_overflow(R, "A", "R")
     return like_input(Q, A), like_input(R, A)
+
+
+def indefinite_lstsq(
+    A: ArrayT | Convertible, b: ArrayT | Convertible, signature: Signature
+) -> ArrayT:
+    """Return the x that minimises (b - A x)^T J (b - A x), for A (..., m, k) with m = p + q.
+
+    A^T J A must be positive definite, which needs k <= p; with q = 0 this is ordinary least
+    squares. A plain QR, A = V R, and a Cholesky factor of V^T J V give R x = (V^T J V)^-1 V^T J b.
+    Unlike the normal equations A^T J A x = A^T J b, this is backward stable. It is computed in
+    float64.
+
+    Reference: S. Chandrasekaran, M. Gu, A. H. Sayed, A stable and efficient algorithm for the
+    indefinite linear least-squares problem, SIAM J. Matrix Anal. Appl. 20 (1998).
+
+    Args:
+        A: (..., m, k).
+        b: One right-hand side per matrix, (..., m), or r of them, (..., m, r); the batch is that
+            of A.
+        signature: The signs of J, one for each row.
+
+    Returns:
+        x, (..., k) or (..., k, r), like A.
+
+    Raises:
+        ValueError: A^T J A is not positive definite, or A has linearly dependent columns.
+    """
+    matrix = tall_matrix(A, signature)
+    right = tensor_alike(b, "b", matrix, "A")
+    deep = right.ndim not in (matrix.ndim - 1, matrix.ndim)
+    if deep or right.shape[: matrix.ndim - 1] != matrix.shape[:-1]:
+        rows = ", ".join(map(str, matrix.shape[:-1]))
+        expected = f"({rows},) or ({rows}, r) to go with A"
+        raise ValueError(f"b must have shape {expected}, got {describe(b)}")
+    _inputs.check_finite(right, "b")
+    unit = unit_roundoff(matrix)
+    V, R, scale = column_basis(matrix.to(torch.float64), unit)
+    VtJ = V.mT * signature.vector(V)
+    M = VtJ @ V
+    check_definite(torch.linalg.eigvalsh(M), signature, unit)
+    columns = right[..., None] if right.ndim < matrix.ndim else right
+    y = torch.cholesky_solve(VtJ @ columns.to(V), torch.linalg.cholesky(M))
+    x = torch.linalg.solve_triangular(R, y, upper=True) / scale[..., None]
+    x = x.reshape(*matrix.shape[:-2], matrix.shape[-1], *right.shape[matrix.ndim - 1 :]).to(matrix)
+    _inputs.check_overflow(x, "A and b", "x")
+    return like_input(x, A, b)
 
 
 def tall_matrix(A: object, signature: Signature) -> Tensor:

@@ -13,7 +13,7 @@ from jorth import _inputs
 from jorth.nn.init import integer_seed
 from jorth.nn.on_points import OnPoints, Radius, without_autocast
 from jorth.signature import Signature
-from jorth.ultrahyperbolic.entire import geodesic_coefficients
+from jorth.ultrahyperbolic.maps import geodesic_coefficients
 
 
 class HyperbolicMLR(OnPoints):

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from jorth import _inputs
 from jorth.nn.on_points import OnPoints, Radius, without_autocast
 from jorth.signature import Signature
-from jorth.ultrahyperbolic.entire import geodesic_coefficients
-from jorth.ultrahyperbolic.maps import between_at
+from jorth.ultrahyperbolic.maps import between_at, geodesic_coefficients
 
 
 class LorentzResidual(OnPoints):

@@ -10,9 +10,8 @@ and the signs (n,) as a tensor, never touch the host, and give NaN where the oth
 
 from jorth.ultrahyperbolic.distances import SLOPE_FLOOR as SLOPE_FLOOR
 from jorth.ultrahyperbolic.distances import distance
-from jorth.ultrahyperbolic.frechet import frechet_mean
 from jorth.ultrahyperbolic.maps import exp, log, project_tangent, transport
-from jorth.ultrahyperbolic.means import centroid
+from jorth.ultrahyperbolic.means import centroid, frechet_mean
 from jorth.ultrahyperbolic.points import Place as Place
 from jorth.ultrahyperbolic.points import check_q as check_q
 from jorth.ultrahyperbolic.points import height as height

@@ -14,14 +14,12 @@ from jorth.signature import Signature
 from jorth.ultrahyperbolic.maps import ROOT2, gap
 from jorth.ultrahyperbolic.points import several_points
 
-FAR = 1e16
-"""Above this e it is |delta| of `gap` to rounding in any dtype, and its square may overflow."""
 SLOPE_FLOOR = 1e-15
 """The least |e| (2 + e), e = |g| - 1, in a derivative 1 / sqrt(|e| (2 + e)): at most 3.2e7."""
 
 
 def distance(x: ArrayLike, y: ArrayLike, signature: Signature, *, alpha: float = 1.0) -> Any:
-    """The distance of points of U: alpha acosh|g| where |g| >= 1, alpha acos|g| elsewhere.
+    """Return the distance of points of U: alpha acosh|g| where |g| >= 1, alpha acos|g| elsewhere.
 
     Here g = <x, y>_J / alpha^2; x and y (..., n) broadcast. With e = |g| - 1 it is
     2 alpha asinh sqrt(e / 2) or 2 alpha asin sqrt(-e / 2), and e is computed from
@@ -44,7 +42,7 @@ def distance(x: ArrayLike, y: ArrayLike, signature: Signature, *, alpha: float =
     radius = _inputs.positive_number(alpha, "alpha", a.dtype)
     _, _, delta, root = gap(a, b, signature.vector(a), radius)
     e = torch.where(delta >= -1, delta, -2 - delta).squeeze(-1)
-    far = e > FAR
+    far = e > 1e16  # there e is |delta| to rounding, and its square may overflow
     arc = _Arc.apply(torch.where(far, 0.0, e))  # type: ignore[no-untyped-call]
     far_root = torch.where(far, root.squeeze(-1), 1.0)
     distances: Tensor = radius * torch.where(far, 2 * torch.asinh(far_root / ROOT2), arc)

@@ -3,6 +3,10 @@
 The tangent space at x is {v : <x, v>_J = 0}. Its vectors are spacelike (<v, v> > 0, geodesics are
 hyperbolas), timelike (< 0, ellipses, closed) or null (lines). Two points are joined by a geodesic
 where <x, y>_J < alpha^2. With q = 1 these are all pairs on one sheet, with p = 0 all but antipodes.
+
+A geodesic is a hyperbola, a line or a circle by the sign of w = <v, v> / alpha^2, but one formula
+has all three: C(w) = cosh sqrt(w) = cos sqrt(-w) and S(w) = sinh sqrt(w) / sqrt(w) are entire. Near
+w = 0 they are summed as series, so that derivatives of every order are those of a polynomial.
 """
 
 from __future__ import annotations
@@ -15,16 +19,22 @@ from torch import Tensor
 from jorth import _inputs
 from jorth._inputs import ArrayLike, ArrayT, Convertible, like_input
 from jorth.signature import Signature
-from jorth.ultrahyperbolic.entire import ARC, NEAR_ARC, geodesic_coefficients, polynomial
 from jorth.ultrahyperbolic.points import check_q, several_points
 
 ROOT2 = math.sqrt(2.0)
+SINHC = tuple(1 / math.factorial(2 * k + 1) for k in range(9))
+"""Series of S(w / 4), summed for |w| < 1: its last term is below 1e-19."""
+
+NEAR_ARC = 0.125
+"""Bounds the |e| for which the series of arc over sine is summed: its terms fall as (e / 2)^k."""
+ARC = tuple(math.prod(-0.5 * j / (j + 0.5) for j in range(1, k + 1)) for k in range(15))
+"""That series, 2F1(1, 1; 3/2; -e/2) = acosh(1 + e) / sqrt(e (2 + e))."""
 
 
 def exp(
     x: ArrayT | Convertible, v: ArrayT | Convertible, signature: Signature, *, alpha: float = 1.0
 ) -> ArrayT:
-    """The point C(w) x + S(w) v, w = <v, v>_J / alpha^2, where the geodesic from x along v ends.
+    """Return C(w) x + S(w) v, w = <v, v>_J / alpha^2, where the geodesic from x along v ends.
 
     C(w) = cosh sqrt(w) and S(w) = sinh sqrt(w) / sqrt(w), which are cos and sin for w < 0, are
     entire functions, so the map is smooth across the null cone. Rounding errors of x and v grow
@@ -45,14 +55,14 @@ def exp(
 
 
 def exp_at(x: Tensor, v: Tensor, signs: Tensor, alpha: float | Tensor) -> Tensor:
-    """`exp` without its checks."""
+    """Compute `exp` without its checks."""
     form, ratio = scaled_form(v, signs, alpha)
     c, s, h = geodesic_coefficients(form, ratio)
     return h * (h * (c * x + s * v))
 
 
 def scaled_form(v: Tensor, signs: Tensor, alpha: float | Tensor) -> tuple[Tensor, Tensor]:
-    """<u, u>_J and |v|_max / alpha (..., 1), u = v / |v|_max: <v, v> / alpha^2 without overflow."""
+    """Return <u, u>_J and |v|_max / alpha, u = v / |v|_max: <v, v> / alpha^2 without overflow."""
     size = _largest(v.detach())
     form = ((v / size).square() * signs).sum(dim=-1, keepdim=True)
     return form, size / alpha
@@ -61,7 +71,7 @@ def scaled_form(v: Tensor, signs: Tensor, alpha: float | Tensor) -> tuple[Tensor
 def log(
     x: ArrayT | Convertible, y: ArrayT | Convertible, signature: Signature, *, alpha: float = 1.0
 ) -> ArrayT:
-    """The tangent vector v at x with exp(x, v) = y, the shortest one on a closed geodesic.
+    """Return the tangent vector v at x with exp(x, v) = y, the shortest one on a closed geodesic.
 
     v = (y - g x) / S(w) with g = -<x, y>_J / alpha^2 = C(w). For near points and near antipodes
     it is computed from y - x or y + x, which keeps all digits. A ValueError is raised if a pair is
@@ -80,7 +90,7 @@ def log(
 
 
 def log_at(x: Tensor, y: Tensor, signs: Tensor, alpha: float | Tensor) -> Tensor:
-    """`log` without its checks: NaN where no geodesic joins x and y.
+    """Compute `log` without its checks: NaN where no geodesic joins x and y.
 
     With e = g - 1 and f = g + 1 it is arc / sqrt|e f| (D - k x), arc = acosh(g) or acos(g), where
     D - k x is y - g x: D = y - x and k = e, or D = y + x and k = f.
@@ -101,7 +111,7 @@ def log_at(x: Tensor, y: Tensor, signs: Tensor, alpha: float | Tensor) -> Tensor
 
 
 def between_at(x: Tensor, y: Tensor, share: Tensor, signs: Tensor, alpha: float | Tensor) -> Tensor:
-    """exp(x, g log(x, y)), g = ``share``: NaN where no geodesic joins x and y.
+    """Return exp(x, g log(x, y)), g = ``share``: NaN where no geodesic joins x and y.
 
     On a hyperbola it is a(1 - g) x + a(g) y, a(t) = t S(t^2 z) / S(z), z = <v, v>_J / alpha^2 with
     v = log(x, y). Far out v itself is much larger than x and y, and exp would cancel its digits.
@@ -124,7 +134,7 @@ def between_at(x: Tensor, y: Tensor, share: Tensor, signs: Tensor, alpha: float 
 
 
 def _roots(root: Tensor, same: Tensor, circle: Tensor) -> tuple[Tensor, Tensor]:
-    """sqrt|e| and sqrt(f), f = e + 2, of which ``root`` is the first where ``same``."""
+    """Return sqrt|e| and sqrt(f), f = e + 2, of which ``root`` is the first where ``same``."""
     larger = same & ~circle
     # a square root of zero would have no derivative, even where it is not taken
     other = torch.where(larger, root, (root - ROOT2).abs() * (root + ROOT2))
@@ -135,7 +145,7 @@ def _roots(root: Tensor, same: Tensor, circle: Tensor) -> tuple[Tensor, Tensor]:
 def gap(
     x: Tensor, y: Tensor, signs: Tensor, alpha: float | Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """sigma (..., 1), D = y - sigma x, delta = -sigma <x, y>_J / alpha^2 - 1 and sqrt |delta|.
+    """Return sigma, D = y - sigma x, delta = -sigma <x, y>_J / alpha^2 - 1 and sqrt |delta|.
 
     sigma = +-1 makes D short. For points of U delta is <D, D>_J / (2 alpha^2), which keeps its
     digits where D is shorter than x and y. Elsewhere, as for a far y and a near x, it would have
@@ -164,20 +174,20 @@ def gap(
 
 
 def _largest(x: Tensor) -> Tensor:
-    """max |x_i| (..., 1), or 1 for x = 0."""
+    """Return max |x_i| (..., 1), or 1 for x = 0."""
     size = x.abs().amax(dim=-1, keepdim=True)
     return torch.where(size > 0, size, 1.0)
 
 
 def _is_joined(sign: Tensor, delta: Tensor) -> Tensor:
-    """Whether g = sigma (1 + delta) > -1."""
+    """Check that g = sigma (1 + delta) > -1."""
     return torch.where(sign > 0, delta > -2, delta < 0)
 
 
 def _joined(
     x: ArrayLike, y: ArrayLike, signature: Signature, alpha: float
 ) -> tuple[Tensor, Tensor, float]:
-    """x, y and alpha, all checked; a ValueError if a pair is not joined by a geodesic."""
+    """Return x, y and alpha, or raise a ValueError if a pair is not joined by a geodesic."""
     check_q(signature)
     a, b = several_points(signature, x=x, y=y)
     radius = _inputs.positive_number(alpha, "alpha", a.dtype)
@@ -193,7 +203,7 @@ def _joined(
 def project_tangent(
     x: ArrayT | Convertible, v: ArrayT | Convertible, signature: Signature, *, alpha: float = 1.0
 ) -> ArrayT:
-    """The part v + <x, v>_J x / alpha^2 of v that is tangent to U at x.
+    """Return the part v + <x, v>_J x / alpha^2 of v that is tangent to U at x.
 
     Args:
         x: Points (..., n) of U.
@@ -210,7 +220,7 @@ def project_tangent(
 
 
 def project_tangent_at(x: Tensor, v: Tensor, signs: Tensor, alpha: float | Tensor) -> Tensor:
-    """`project_tangent` without its checks."""
+    """Compute `project_tangent` without its checks."""
     unit = x / alpha
     return v + (unit * signs * v).sum(dim=-1, keepdim=True) * unit
 
@@ -223,7 +233,7 @@ def transport(
     *,
     alpha: float = 1.0,
 ) -> ArrayT:
-    """The tangent vector v at x, moved in parallel along the geodesic from x to y.
+    """Return the tangent vector v at x, moved in parallel along the geodesic from x to y.
 
     It is v + <y, v>_J / (alpha^2 - <x, y>_J) (x + y), which keeps inner products. A ValueError is
     raised if a pair is not joined by a geodesic, <x, y>_J >= alpha^2.
@@ -244,7 +254,7 @@ def transport(
 
 
 def transport_at(x: Tensor, y: Tensor, v: Tensor, signs: Tensor, alpha: float | Tensor) -> Tensor:
-    """`transport` without its checks: NaN where no geodesic joins x and y."""
+    """Compute `transport` without its checks: NaN where no geodesic joins x and y."""
     sign, D, delta, root = gap(x, y, signs, alpha)
     same, joined = sign > 0, _is_joined(sign, delta)
     # alpha^2 - <x, y> = alpha^2 f, f = 2 + delta or -delta; its root does not overflow
@@ -256,3 +266,34 @@ def transport_at(x: Tensor, y: Tensor, v: Tensor, signs: Tensor, alpha: float | 
     root_f = torch.where(large, torch.hypot(far, two), root_f)
     shift = (D / alpha / root_f * signs * v).sum(dim=-1, keepdim=True)  # <D, v> = <y, v>
     return torch.where(joined, v + shift * ((x + y) / alpha / root_f), torch.nan)
+
+
+def polynomial(x: Tensor, coefficients: tuple[float, ...]) -> Tensor:
+    """Return sum c_k x^k by Horner's scheme."""
+    total = torch.full_like(x, coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
+        total = total * x + coefficient
+    return total
+
+
+def geodesic_coefficients(form: Tensor, ratio: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return c, s and h with C(w) = h^2 c and S(w) = h^2 s for w = ratio^2 form.
+
+    h = exp(r / 2), r = sqrt(w), where r is real and large, else 1: h (h (c x + s v)) is finite
+    wherever C(w) x + S(w) v is. There c and s lie between 0 and 1, and w itself may overflow.
+    """
+    w = ratio * (ratio * form)
+    near = w.abs() < 1
+    hyperbola, circle = w >= 1, w <= -1
+    r = ratio * torch.where(near, 1.0, form).abs().sqrt()
+    quarter = torch.where(near, w, 0.0) / 4
+    half = polynomial(quarter, SINHC)
+    square = quarter * half.square()  # sinh^2 of half of r
+    boost = torch.where(hyperbola, r, 1.0)
+    turn = torch.where(circle, r, 1.0)
+    shrunk = torch.exp(-2 * boost)
+    c = torch.where(hyperbola, (1 + shrunk) / 2, torch.where(circle, turn.cos(), 0.0))
+    s = torch.where(hyperbola, (1 - shrunk) / (2 * boost), turn.sin() / turn)
+    c = torch.where(near, 1 + 2 * square, c)
+    s = torch.where(near, half * (1 + square).sqrt(), s)
+    return c, s, torch.where(hyperbola, torch.exp(boost / 2), 1.0)

@@ -65,7 +65,7 @@ def several_points(signature: Signature, **values: Any) -> list[Tensor]:
 
 
 def lift(x: ArrayT | Convertible, signature: Signature, *, alpha: float = 1.0) -> ArrayT:
-    """The double projection phi(x) = (s, sqrt(alpha^2 + |s|^2) t / |t|) of x (..., n) onto U.
+    """Return the double projection phi(x) = (s, sqrt(alpha^2 + |s|^2) t / |t|) of x onto U.
 
     It depends on t only through its direction; t = 0 has none and raises a ValueError. Near t = 0
     the derivative in t is large but finite, of size sqrt(alpha^2 + |s|^2) / |t|.
@@ -97,7 +97,7 @@ def lift(x: ArrayT | Convertible, signature: Signature, *, alpha: float = 1.0) -
 
 
 def lift_at(x: Tensor, plus: Place, minus: Place, alpha: float) -> Tensor:
-    """`lift` without its checks, for given positions of the signs: NaN where t = 0.
+    """Compute `lift` without its checks, for given positions of the signs: NaN where t = 0.
 
     Slices, where `slices` has them, are several times faster than indices.
     """
@@ -106,7 +106,7 @@ def lift_at(x: Tensor, plus: Place, minus: Place, alpha: float) -> Tensor:
 
 
 def slices(signature: Signature) -> tuple[slice, slice] | None:
-    """The positions of +1 and of -1 if those of each follow one another, else None."""
+    """Return the positions of +1 and of -1 if those of each follow one another, else None."""
     positive, negative = (
         slice(int(at[0]), int(at[-1]) + 1) if len(at) else slice(0, 0)
         for at in (signature.positive, signature.negative)
@@ -145,7 +145,7 @@ class _Lift(torch.autograd.Function):
 
 
 def polar(t: Tensor) -> tuple[Tensor, Tensor]:
-    """|t| (..., 1) and t / |t|, free of overflow and underflow."""
+    """Return |t| (..., 1) and t / |t|, free of overflow and underflow."""
     size = t.abs().amax(dim=-1, keepdim=True)
     scaled = t / size
     length = torch.linalg.vector_norm(scaled, dim=-1, keepdim=True)
@@ -153,7 +153,7 @@ def polar(t: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def height(s: Tensor, alpha: float | Tensor) -> Tensor:
-    """sqrt(alpha^2 + |s|^2) (..., 1)."""
+    """Return sqrt(alpha^2 + |s|^2) (..., 1)."""
     length = torch.linalg.vector_norm(s, dim=-1, keepdim=True)
     radius = alpha if isinstance(alpha, Tensor) else torch.full_like(length, alpha)
     return torch.hypot(length, radius)
@@ -166,7 +166,7 @@ def origin(
     dtype: torch.dtype | None = None,
     device: Any = None,
 ) -> Any:
-    """The point (n,) with alpha at the first negative sign of J and zeros elsewhere.
+    """Return the point (n,) with alpha at the first negative sign of J and zeros elsewhere.
 
     Args:
         signature: The signs of J, q at least 1.
@@ -187,7 +187,7 @@ def origin(
 
 
 def inner(x: ArrayLike, y: ArrayLike, signature: Signature) -> Any:
-    """<x, y>_J = sum s_i x_i y_i over the last dimension, with broadcasting.
+    """Return <x, y>_J = sum s_i x_i y_i over the last dimension, with broadcasting.
 
     Args:
         x: Vectors (..., n).
@@ -201,7 +201,7 @@ def inner(x: ArrayLike, y: ArrayLike, signature: Signature) -> Any:
 
 
 def membership(x: ArrayLike, signature: Signature, *, alpha: float = 1.0) -> Any:
-    """The scaled distance |<x, x>_J + alpha^2| / max(alpha^2, |x|^2) of points (..., n) from U.
+    """Return the scaled distance |<x, x>_J + alpha^2| / max(alpha^2, |x|^2) of points from U.
 
     It is a few u for points of U.
 
